@@ -5,7 +5,9 @@
 
 pub mod actions;
 mod areas;
+mod arrange;
 pub mod cell;
+mod chooser;
 pub mod cluster;
 pub mod column;
 mod context;
@@ -42,6 +44,7 @@ pub mod plan;
 mod ports;
 mod prompt;
 pub mod running;
+mod shown;
 mod slices;
 mod steps;
 mod table;
@@ -56,7 +59,8 @@ pub mod worker;
 mod workers;
 
 pub use actions::Action;
-pub use areas::{Area, Areas, Headed};
+pub use areas::{Area, Areas, Grip, Headed, Rows, Seams};
+pub use chooser::{Choice, Chooser};
 pub use cluster::{Cluster, Listed};
 pub use context::Context;
 pub use dialog::{Dialog, Question};
@@ -81,7 +85,7 @@ pub use toast::{Toast, Toasts, Tone};
 pub use trend::{FULL, Trend};
 pub use view::{Asked, Details, Pane, TablePage, View};
 
-use crate::model::{ClusterName, Hint, Job, Link, Node, NodeId, StreamId, Timestamp};
+use crate::model::{ClusterName, Hint, Job, Link, Node, NodeId, PaneLayout, StreamId, Timestamp};
 use crate::reconcile::Row as Slice;
 use crossterm::event::KeyEvent;
 use fixes::Ways;
@@ -104,6 +108,9 @@ pub struct App {
     /// The focused pane of a cluster's page.
     pane: Pane,
     zoomed: bool,
+    panes: PaneLayout,
+    /// The borders that are being dragged, and the panes as they were before.
+    grip: Option<(Grip, PaneLayout)>,
     marks: Marks,
     dialog: Option<Dialog>,
     prompt: Option<Prompt>,
@@ -138,6 +145,8 @@ impl App {
             last: vec![View::Clusters],
             pane: Pane::Jobs,
             zoomed: false,
+            panes: PaneLayout::default(),
+            grip: None,
             marks: Marks::default(),
             dialog: None,
             prompt: None,
@@ -298,6 +307,7 @@ impl App {
             Some(Dialog::Plan(_)) => Context::Plan,
             Some(Dialog::Progress { .. }) => Context::Progress,
             Some(Dialog::Form(_) | Dialog::Worker(_)) => Context::Form,
+            Some(Dialog::Columns(_)) => Context::Columns,
             None => self.page_context(),
         }
     }
@@ -510,6 +520,11 @@ impl App {
     /// Whether the focused pane has the whole window.
     pub fn is_zoomed(&self) -> bool {
         self.zoomed
+    }
+
+    /// How the panes of a cluster's page divide it.
+    pub fn panes(&self) -> PaneLayout {
+        self.panes
     }
 
     /// The open dialog, if there is one.

@@ -6,6 +6,7 @@
 mod background;
 mod clipboard;
 mod input;
+mod keeper;
 mod perform;
 mod terminal;
 
@@ -16,6 +17,7 @@ pub use perform::{Performer, start_browser};
 pub use terminal::{Guard, Screen};
 
 use crate::app::{App, Effect, Event, Outcome};
+use crate::config;
 use crate::model::Timestamp;
 use crate::operation::Environment;
 use crate::state::Update;
@@ -58,7 +60,7 @@ pub async fn run(
 ) -> io::Result<()> {
     let mut signals = QuitSignals::listen()?;
     let mut performer = Performer::new(supervisor, Place::detect(|name| std::env::var(name).ok()));
-    performer = performer.operating(environment);
+    performer = performer.keeping(config::layout_file(&environment.state)).operating(environment);
     performer.perform_all(first);
     let (themes, mut theme) = watch::channel(looks.on(looks.guess));
     let mut asks = looks.asks;

@@ -14,6 +14,7 @@ mod alerts;
 mod autoscaler;
 mod buttons;
 mod chrome;
+mod columns;
 mod details;
 mod dialog;
 mod fleet;
@@ -38,7 +39,7 @@ pub use glyphs::Glyphs;
 pub use theme::file::{BUILT_IN, ThemeFile};
 pub use theme::{Colors, Theme};
 
-use crate::app::{App, Areas, Pane, View};
+use crate::app::{App, Area, Areas, Pane, Seams, View};
 use crate::model::Timestamp;
 use part::{Draw, Shown, split_bottom, split_top};
 use ratatui::Frame;
@@ -82,7 +83,7 @@ fn draw_parts(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -
     if let Some(dialog) = app.dialog() {
         cursor = dialog::draw(buf, body, &d, dialog, &mut areas);
     }
-    palette::draw(buf, body, &d);
+    palette::draw(buf, body, &d, &mut areas);
     if let Some(column) = chrome::footer(buf, footer, &d) {
         cursor = Some((column, footer.y));
     }
@@ -123,8 +124,9 @@ fn draw_cluster(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: Shown<'_>, 
         return draw_pane(buf, area, d, cluster, d.app.pane(), areas);
     }
     if area.width >= WIDE && area.height >= 16 {
-        let left = area.width * 58 / 100;
-        let upper = area.height / 2;
+        let panes = d.app.panes();
+        let (left, upper) = (panes.left_of(area.width), panes.upper_of(area.height));
+        areas.seams = Some(seams(area, Some(left), upper));
         let (top, bottom) = split_top(area, upper);
         let halves =
             |r: Rect| (Rect { width: left, ..r }, Rect { x: r.x + left, width: r.width - left, ..r });
@@ -142,9 +144,16 @@ fn draw_cluster(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: Shown<'_>, 
     if pane == Pane::Log || area.height < 14 {
         return draw_pane(buf, area, d, cluster, pane, areas);
     }
-    let (upper, lower) = split_top(area, area.height.div_ceil(2));
+    let (lower, upper) = split_bottom(area, d.app.panes().log_of(area.height));
+    areas.seams = Some(seams(area, None, upper.height));
     draw_pane(buf, upper, d, cluster, pane, areas);
     draw_pane(buf, lower, d, cluster, Pane::Log, areas);
+}
+
+/// Where panes meet whose left and upper ones take so much of the area.
+fn seams(area: Rect, left: Option<u16>, upper: u16) -> Seams {
+    let Rect { x, y, width, height } = area;
+    Seams { area: Area { x, y, width, height }, right: left.map(|left| x + left), lower: y + upper }
 }
 
 fn draw_pane(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: Shown<'_>, pane: Pane, areas: &mut Areas) {

@@ -48,18 +48,18 @@ pub struct Description {
 }
 
 use Context::{
-    AllJobs, AllNodes, Ask, Autoscaler, Clusters, Form, Info, Job, Jobs, Log, Node, Nodes, Plan, Progress,
-    Tell, Tpu, Tpus,
+    AllJobs, AllNodes, Ask, Autoscaler, Clusters, Columns, Form, Info, Job, Jobs, Log, Node, Nodes, Plan,
+    Progress, Tell, Tpu, Tpus,
 };
 
 const EVERYWHERE: &[Context] = &[
     Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info, Ask, Tell, Plan,
-    Progress, Form,
+    Progress, Form, Columns,
 ];
 /// The pages and their panes; everything else is a dialog.
 const SCROLLED: &[Context] = &[
     Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info, Ask, Tell, Plan,
-    Progress,
+    Progress, Columns,
 ];
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
 const SEARCHED: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus];
@@ -87,7 +87,7 @@ macro_rules! actions {
 }
 
 actions! {
-    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Tpus, Node, Job, Ask, Tell, Plan, Form], has_row, App::open,
+    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Tpus, Node, Job, Ask, Tell, Plan, Form, Columns], has_row, App::open,
         "Open the selection; in a dialog, press the focused button";
     View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
         "Filter the table (! inverts), or search the log";
@@ -115,7 +115,7 @@ actions! {
         "Abandon the interrupted operation and leave the cluster as it is, after confirmation";
     Changes Cancel "cancel" "cancel" &[Progress], may_cancel, App::cancel,
         "Cancel the operation before it changes anything; when only Google is waited for, stop waiting";
-    View Mark "mark" "mark" &[Jobs, AllJobs, Plan], has_submission, App::mark,
+    View Mark "mark" "mark" &[Jobs, AllJobs, Plan, Columns], has_submission, App::mark,
         "Mark or unmark the job; in a dialog, toggle the option";
     View Follow "follow" "follow" &[Log], always, |app, _| app.in_log(LogView::toggle_follow),
         "Toggle follow: keep the end of the log in view";
@@ -190,7 +190,15 @@ actions! {
     View PreviousMatch "previous-match" "" &[Log], always, |app, now| app.match_step(false, now),
         "Go to the previous match of the search";
     View Wide "wide" "" TABLES, always, |app, _| app.toggle_wide(),
-        "Show more columns, or fewer again";
+        "Show all columns, or fewer again";
+    View Columns "columns" "" TABLES, always, |app, _| app.choose_columns(),
+        "Choose the columns of the table and their order";
+    View MoveUp "move-up" "move up" &[Columns], always, |app, _| app.in_chooser(|chooser| chooser.shift(false)),
+        "Move the column up, which is to the left in the table";
+    View MoveDown "move-down" "move down" &[Columns], always, |app, _| app.in_chooser(|chooser| chooser.shift(true)),
+        "Move the column down, which is to the right in the table";
+    View Reset "reset" "reset" &[Columns], always, |app, _| app.reset_columns(),
+        "Return to the default columns";
     View SortNext "sort-next" "" TABLES, always, |app, _| app.sort(By::Next),
         "Sort by the next column";
     View SortPrevious "sort-previous" "" TABLES, always, |app, _| app.sort(By::Previous),

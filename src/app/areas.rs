@@ -1,6 +1,8 @@
 //! Where everything was drawn, for the mouse and for what scrolls.
 
+use super::plan::Spot;
 use super::view::Pane;
+use crate::model::PaneLayout;
 
 /// A rectangle of cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +41,68 @@ impl Headed {
     }
 }
 
+/// Where a list of rows was drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// Where they are.
+    pub area: Area,
+    /// The first row that is shown.
+    pub first: usize,
+    /// The number of rows, shown or not.
+    pub all: usize,
+}
+
+impl Rows {
+    /// The row that is there.
+    pub(super) fn at(self, column: u16, row: u16) -> Option<usize> {
+        let at = self.area.contains(column, row).then(|| self.first + usize::from(row - self.area.y));
+        at.filter(|at| *at < self.all)
+    }
+}
+
+/// Where the panes of a cluster's page meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seams {
+    /// All panes.
+    pub area: Area,
+    /// The first column of the right panes; none in a small window, where the log lies under the one pane.
+    pub right: Option<u16>,
+    /// The first row of the lower panes.
+    pub lower: u16,
+}
+
+/// Borders that are dragged: how far from the pointer each begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grip {
+    right: Option<u16>,
+    lower: Option<u16>,
+}
+
+impl Seams {
+    /// The borders that are there: on each side of a seam is one.
+    pub(super) fn grip(self, column: u16, row: u16) -> Option<Grip> {
+        let at = |seam: u16, place: u16| seam.checked_sub(place).filter(|off| *off <= 1);
+        let grip = Grip { right: self.right.and_then(|right| at(right, column)), lower: at(self.lower, row) };
+        let is_border = grip.right.or(grip.lower).is_some();
+        (is_border && self.area.contains(column, row)).then_some(grip)
+    }
+
+    /// The panes when these borders are dragged there.
+    pub(super) fn dragged(self, panes: PaneLayout, grip: Grip, column: u16, row: u16) -> PaneLayout {
+        let Area { x, y, width, height } = self.area;
+        let left = |off: u16| PaneLayout::thousandths((column + off).saturating_sub(x), width);
+        let above = |off: u16| (row + off).saturating_sub(y).min(height);
+        let is_small = self.right.is_none();
+        let upper = |off: u16| PaneLayout::thousandths(above(off), height);
+        let log = |off: u16| PaneLayout::thousandths(height - above(off), height);
+        PaneLayout {
+            left: grip.right.map_or(panes.left, left),
+            upper: grip.lower.filter(|_| !is_small).map_or(panes.upper, upper),
+            log: grip.lower.filter(|_| is_small).map_or(panes.log, log),
+        }
+    }
+}
+
 /// Where everything was drawn; none for what was not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Areas {
@@ -62,6 +126,14 @@ pub struct Areas {
     pub details_last: usize,
     /// Where the dialog is, with its border.
     pub dialog: Option<Area>,
+    /// Where the panes of a cluster's page meet.
+    pub seams: Option<Seams>,
+    /// The palette with its border, and its rows.
+    pub palette: Option<(Area, Rows)>,
+    /// The dialog's rows that can be chosen.
+    pub dialog_rows: Option<Rows>,
+    /// What else can have the focus in it, line by line.
+    pub spots: Vec<(Area, Spot)>,
     /// The dialog's buttons: Cancel, and the one that confirms.
     pub buttons: Option<[Area; 2]>,
     /// First line of the dialog that is shown.
@@ -84,7 +156,7 @@ impl Areas {
     }
 
     /// The table of a pane, or of the page.
-    pub(super) fn table_of(&self, pane: Option<Pane>) -> Option<&Headed> {
+    pub fn table_of(&self, pane: Option<Pane>) -> Option<&Headed> {
         match pane {
             None => self.table.as_ref(),
             Some(Pane::Nodes) => self.nodes.as_ref(),

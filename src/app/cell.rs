@@ -38,7 +38,7 @@ pub struct Cell<'a> {
     pub brief: Option<Cow<'a, str>>,
     /// The role of the text.
     pub role: Role,
-    /// Whether it takes the rest of the row, in place of the cells that would follow.
+    /// Whether it takes the place of the cells that follow, up to a column that is never left out.
     pub spans: bool,
     /// What stays when it is cut.
     pub keeps: Keeps,

@@ -20,6 +20,9 @@ pub trait Kind: Debug + Send + 'static {
     /// The title of the table of one cluster's rows, or of those of all.
     fn title(of: Option<usize>) -> &'static str;
 
+    /// The name of that table in the settings.
+    fn name(of: Option<usize>) -> &'static str;
+
     /// What stands beside the title: how many there are, in which states.
     fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static>;
 

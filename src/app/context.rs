@@ -37,6 +37,8 @@ pub enum Context {
     Progress,
     /// The form that submits a job or adds workers.
     Form,
+    /// The dialog in which columns are chosen.
+    Columns,
 }
 
 impl Context {
@@ -56,6 +58,7 @@ impl Context {
             Self::Tpu => "a TPU's page",
             Self::Info => "a cluster's description",
             Self::Ask | Self::Tell | Self::Plan | Self::Form => "dialogs",
+            Self::Columns => "the dialog of columns",
             Self::Progress => "the progress of an operation",
         }
     }

@@ -1,5 +1,6 @@
 //! Dialogs over the panes: confirmations, texts, forms and the progress of operations.
 
+use super::chooser::Chooser;
 use super::filter::Filter;
 use super::form::Form;
 use super::line::Line;
@@ -51,6 +52,8 @@ pub enum Dialog {
     Form(Box<Form>),
     /// The form that adds workers.
     Worker(Box<WorkerForm>),
+    /// The columns of a table, to be chosen.
+    Columns(Box<Chooser>),
     /// The progress of an operation; it may be closed and opened again.
     Progress {
         /// The cluster of the operation.
@@ -195,6 +198,7 @@ impl Dialog {
                 (&mut plan.top, &mut plan.last, by)
             }
             Self::Form(form) => return form.turn(by),
+            Self::Columns(chooser) => return chooser.step(by),
             // A form without rows shows only text.
             Self::Worker(form) if form.rows().is_empty() => (&mut form.top, &mut form.last, by),
             Self::Worker(form) => return form.turn(by),
@@ -222,8 +226,19 @@ impl Dialog {
             Self::Plan(plan) => plan.focus(if yes { Spot::Go } else { Spot::Cancel }),
             Self::Form(form) => form.at = form.rows.len() + usize::from(yes),
             Self::Worker(form) => form.at = form.rows().len() + usize::from(yes),
-            Self::Tell { .. } | Self::Progress { .. } => {}
+            Self::Tell { .. } | Self::Progress { .. } | Self::Columns(_) => {}
         }
+    }
+
+    /// Focuses a row that was clicked on; whether it had the focus already.
+    pub fn focus_row(&mut self, row: usize) -> bool {
+        let at = match self {
+            Self::Form(form) => &mut form.at,
+            Self::Worker(form) => &mut form.at,
+            Self::Columns(chooser) => &mut chooser.at,
+            Self::Ask { .. } | Self::Tell { .. } | Self::Plan(_) | Self::Progress { .. } => return false,
+        };
+        std::mem::replace(at, row) == row
     }
 
     /// Takes in the first line that was drawn, and the highest first line.
@@ -235,6 +250,8 @@ impl Dialog {
             Self::Plan(plan) => (&mut plan.top, &mut plan.last),
             Self::Worker(form) => (&mut form.top, &mut form.last),
             Self::Form(form) => (&mut form.top, &mut form.last),
+            // Its rows follow the cursor.
+            Self::Columns(_) => return,
         };
         (*top, *last) = (shown, highest);
     }

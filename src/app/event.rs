@@ -1,7 +1,9 @@
 //! Events that the console takes in, and effects that it asks for.
 
 use crate::model::cloud::TpuHost;
-use crate::model::{ClusterName, Draft, FormId, FormNews, OperationNews, Order, Request, SubmissionId};
+use crate::model::{
+    ClusterName, Draft, FormId, FormNews, Layout, OperationNews, Order, Request, SubmissionId,
+};
 use crate::state::Update;
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
 
@@ -75,6 +77,8 @@ pub enum Effect {
     Fill(ClusterName, FormId, SubmissionId),
     /// Write an action on a cluster and its outcome to the audit log.
     Note(ClusterName, String, String),
+    /// Keep what was arranged for the next start.
+    Remember(Layout),
     /// Give an order about an operation on a cluster or its workers.
     Operate(ClusterName, Order),
 }

@@ -2,12 +2,15 @@
 
 use super::actions::Action;
 use super::cell::Cell;
+use super::chooser::Choice;
 use super::column::{Column, Head, Kind, When};
 use super::filter::Filter;
 use super::fleet::Fleet;
 use super::look::Look;
+use super::shown::Shown;
 use super::table::{By, Sort, Table};
 use super::target::Target;
+use crate::model::TableLayout;
 use std::cmp::Ordering;
 use std::fmt::Debug;
 use unicode_width::UnicodeWidthStr;
@@ -32,13 +35,26 @@ pub struct List<K: Kind> {
     /// Whether the cursor was moved. Until then it stays on the first row where `holds_top` says so.
     moved: bool,
     holds_top: bool,
-    wide: bool,
+    columns: Shown,
 }
 
 impl<K: Kind> List<K> {
     /// The rows of a cluster, or of all.
     pub fn new(of: Option<usize>) -> Self {
-        Self { of, places: Vec::new(), table: Table::default(), moved: false, holds_top: false, wide: false }
+        let usual = |column: &Column<K>| match column.when {
+            When::Usually => Some(true),
+            When::Wide => Some(false),
+            When::Across => of.is_none().then_some(true),
+        };
+        let columns = (0..).zip(K::columns()).filter_map(|(i, column)| Some((i, usual(column)?)));
+        Self {
+            of,
+            places: Vec::new(),
+            table: Table::default(),
+            moved: false,
+            holds_top: false,
+            columns: Shown::new(columns.collect()),
+        }
     }
 
     /// The same; the cursor stays on the first row until it is moved, whatever comes up there.
@@ -74,17 +90,14 @@ impl<K: Kind> List<K> {
         self.table.select(&(place, key.clone()), ids);
     }
 
-    /// The columns that are shown now.
+    /// The columns that are shown, from left to right.
     fn shown(&self) -> impl Iterator<Item = &'static Column<K>> {
-        K::columns().iter().filter(|c| self.is_shown(c))
+        self.columns.shown().map(|i| &K::columns()[i])
     }
 
-    fn is_shown(&self, column: &Column<K>) -> bool {
-        match column.when {
-            When::Usually => true,
-            When::Wide => self.wide,
-            When::Across => self.of.is_none(),
-        }
+    /// The places of the columns with these ids. Ids of no column are passed over, as those of another version are.
+    fn places_of(ids: &[String]) -> Vec<usize> {
+        ids.iter().filter_map(|id| K::columns().iter().position(|c| c.id == id)).collect()
     }
 }
 
@@ -113,8 +126,16 @@ pub trait Listing: Debug + Send {
     fn fields(&self) -> &'static [&'static str];
     /// Sorts by another column: the next one, the previous one, or that one (again: reversed).
     fn sort_by(&mut self, fleet: &Fleet, by: By);
-    /// Shows more columns, or fewer again.
-    fn toggle_wide(&mut self);
+    /// The name of the table in the settings.
+    fn name(&self) -> &'static str;
+    /// All of its columns from left to right, and whether each is shown.
+    fn choices(&self) -> Vec<Choice>;
+    /// Which columns are shown, as it is remembered.
+    fn layout(&self) -> TableLayout;
+    /// Shows these columns.
+    fn lay_out(&mut self, layout: &TableLayout);
+    /// Shows these columns where no others are chosen.
+    fn set_usual(&mut self, ids: &[String]);
 
     /// The number of rows that match the filter.
     fn len(&self) -> usize;
@@ -205,10 +226,8 @@ impl<K: Kind> Listing for List<K> {
 
     fn sort_by(&mut self, fleet: &Fleet, by: By) {
         let sort = self.table.sort();
-        // Columns of the order are counted among all that have one, so that hidden ones keep their place.
-        let sortable: Vec<usize> = (0..K::columns().len())
-            .filter(|i| K::columns()[*i].order.is_some() && self.is_shown(&K::columns()[*i]))
-            .collect();
+        let has_order = |i: &usize| K::columns()[*i].order.is_some();
+        let sortable: Vec<usize> = self.columns.shown().filter(has_order).collect();
         let here = sort.column.and_then(|c| sortable.iter().position(|s| *s == c));
         let turned = |forward| {
             let turned = Sort { column: here, inverted: false }.turned(sortable.len(), forward);
@@ -219,8 +238,8 @@ impl<K: Kind> Listing for List<K> {
             By::Previous => turned(false),
             By::Reversed => Sort { inverted: !sort.inverted, ..sort },
             By::Shown(n) => {
-                let Some(column) = self.shown().nth(n).filter(|c| c.order.is_some()) else { return };
-                let column = K::columns().iter().position(|c| c.id == column.id);
+                let Some(column) = self.columns.shown().nth(n).filter(has_order) else { return };
+                let column = Some(column);
                 Sort { column, inverted: column == sort.column && !sort.inverted }
             }
         };
@@ -228,8 +247,32 @@ impl<K: Kind> Listing for List<K> {
         self.arrange(fleet);
     }
 
-    fn toggle_wide(&mut self) {
-        self.wide = !self.wide;
+    fn name(&self) -> &'static str {
+        K::name(self.of)
+    }
+
+    fn choices(&self) -> Vec<Choice> {
+        let shown: Vec<usize> = self.columns.shown().collect();
+        let choice = |i: usize| {
+            let Column { id, title, .. } = K::columns()[i];
+            Choice { id, title, is_shown: shown.contains(&i) }
+        };
+        self.columns.all().map(choice).collect()
+    }
+
+    fn layout(&self) -> TableLayout {
+        let chosen = self.columns.chosen().unwrap_or_default();
+        let columns = chosen.iter().map(|i| K::columns()[*i].id.to_owned()).collect();
+        TableLayout { columns, wide: self.columns.is_wide }
+    }
+
+    fn lay_out(&mut self, layout: &TableLayout) {
+        self.columns.choose(&Self::places_of(&layout.columns));
+        self.columns.is_wide = layout.wide;
+    }
+
+    fn set_usual(&mut self, ids: &[String]) {
+        self.columns.set_usual(&Self::places_of(ids));
     }
 
     fn len(&self) -> usize {

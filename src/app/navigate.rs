@@ -93,6 +93,7 @@ impl App {
             Some(Dialog::Plan(_)) => return self.plan_pressed(),
             Some(Dialog::Form(_)) => return self.form_pressed(),
             Some(Dialog::Worker(_)) => return self.worker_form_pressed(now),
+            Some(Dialog::Columns(_)) => return self.keep_columns(),
             Some(Dialog::Ask { on_yes: true, .. }) => return self.answer(now),
             Some(_) => return self.back(),
             None => {}
@@ -170,6 +171,10 @@ impl App {
             self.dialog = match dialog {
                 Dialog::Plan(plan) => plan.form.map(Dialog::Worker),
                 Dialog::Tell { under, .. } => under.map(|under| *under),
+                Dialog::Columns(chooser) => {
+                    self.lay_out(chooser.table, &chooser.before);
+                    None
+                }
                 _ => None,
             };
             return Vec::new();

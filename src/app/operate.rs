@@ -432,6 +432,7 @@ impl App {
     pub(super) fn mark(&mut self, now: Timestamp) -> Vec<Effect> {
         match &self.dialog {
             None => self.mark_job(now),
+            Some(Dialog::Columns(_)) => self.toggle_column(),
             Some(Dialog::Plan(plan)) if !matches!(plan.spot, Spot::Cancel | Spot::Name | Spot::Go) => {
                 self.plan_pressed()
             }

@@ -4,6 +4,7 @@
 //! own. Any other page is a variant of [`View`].
 
 pub mod clusters;
+mod common;
 pub mod jobs;
 pub mod nodes;
 pub mod slices;
@@ -89,6 +90,35 @@ impl Pages {
         pages
     }
 
+    /// Every table.
+    fn all(&self) -> impl Iterator<Item = &dyn Listing> {
+        let fleet = std::iter::once(&self.clusters as &dyn Listing);
+        let tables = self.tables.iter().map(|table| table.as_ref() as &dyn Listing);
+        let panes = self.cluster.iter().flat_map(|page| [&page.nodes as &dyn Listing, &page.jobs]);
+        let tpus = self.tpus.iter().map(|page| &page.list as &dyn Listing);
+        fleet.chain(tables).chain(panes).chain(tpus)
+    }
+
+    /// The same, to be changed.
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut dyn Listing> {
+        let fleet = std::iter::once(&mut self.clusters as &mut dyn Listing);
+        let tables = self.tables.iter_mut().map(|table| table.as_mut() as &mut dyn Listing);
+        let panes = self.cluster.iter_mut();
+        let panes = panes.flat_map(|page| [&mut page.nodes as &mut dyn Listing, &mut page.jobs]);
+        let tpus = self.tpus.iter_mut().map(|page| &mut page.list as &mut dyn Listing);
+        fleet.chain(tables).chain(panes).chain(tpus)
+    }
+
+    /// A table with that name in the settings.
+    pub fn named(&self, table: &str) -> Option<&dyn Listing> {
+        self.all().find(|listing| listing.name() == table)
+    }
+
+    /// Every table with that name, to be changed: each cluster has its own.
+    pub fn named_mut(&mut self, table: &str) -> impl Iterator<Item = &mut dyn Listing> {
+        self.all_mut().filter(move |listing| listing.name() == table)
+    }
+
     /// The table of a page; on a cluster's page, that of the pane.
     pub fn listing(&self, view: &View, pane: Pane) -> Option<&dyn Listing> {
         match view {
@@ -110,6 +140,17 @@ impl Pages {
             View::Log(_) | View::Details(_) => None,
         }
     }
+}
+
+/// The tables by their name in the settings, each with the ids of its columns.
+pub fn tables() -> Vec<(&'static str, Vec<&'static str>)> {
+    let (clusters, page, tpus) = (List::<Clusters>::new(None), ClusterPage::new(0), TpusPage::new(0));
+    let of_cluster: [&dyn Listing; 4] = [&clusters, &page.nodes, &page.jobs, &tpus.list];
+    let named = |list: &dyn Listing| {
+        (list.name(), list.choices().iter().map(|column| column.id).collect::<Vec<_>>())
+    };
+    let across = TABLES.iter().map(|page| named((page.list)().as_ref()));
+    of_cluster.into_iter().map(named).chain(across).collect()
 }
 
 impl ClusterPage {

@@ -288,14 +288,6 @@ impl App {
         Vec::new()
     }
 
-    /// Shows more columns of the table that has the focus, or fewer again.
-    pub(super) fn toggle_wide(&mut self) -> Vec<Effect> {
-        if let Some((listing, _)) = self.listing_mut() {
-            listing.toggle_wide();
-        }
-        Vec::new()
-    }
-
     pub(super) fn match_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
         let search = self.key_of(Action::Filter);
         let Some(log) = self.log_mut() else { return Vec::new() };

@@ -5,7 +5,7 @@ use super::reach::runtime;
 use super::{GlobalArguments, LookArguments, feed, looks, output};
 use crate::app::{App, Event, Keymap, Listed, Outcome, Paces};
 use crate::config::{self, Config, Entry, Env, Folders, Settings};
-use crate::model::Timestamp;
+use crate::model::{Layout, Timestamp};
 use crate::operation::Environment;
 use crate::supervisor::{Note, Options, Supervisor};
 use crate::token;
@@ -62,9 +62,15 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
         background: options.background,
         cloud: options.cloud_refresh.unwrap_or_default(),
     };
+    let usual = looks::columns(&config.settings)?.clone();
+    let layout = config::read_layout(&config::layout_file(&folders.state));
     let mut app = App::new(config.entries.into_iter().map(listed).collect(), keymap)
         .reading_only(config.settings.read_only || arguments.read_only)
-        .reading_every(paces);
+        .reading_every(paces)
+        .arranged(&usual, layout.as_ref().unwrap_or(&Layout::default()));
+    if let Err(e) = &layout {
+        app.update(Event::Done(Outcome::Failed(e.to_string())), Timestamp::now());
+    }
     if let Some(words) = super::backups::reminder(&folders, &config.settings) {
         app.update(Event::Done(Outcome::Doing(words)), Timestamp::now());
     }

@@ -1,10 +1,13 @@
-//! How the console looks: the theme of the option or the settings, for the colours that the terminal has.
+//! How the console looks: the theme of the option or the settings, for the colours that the terminal has, and the columns
+//! of the settings.
 
 use super::{Colors, LookArguments};
+use crate::app::pages::tables;
 use crate::config::{self, AUTO_THEME, Env, Folders, Settings, nearest};
 use crate::tui::{Background, Looks};
 use crate::ui::{self, BUILT_IN, Glyphs, ThemeFile};
 use anyhow::Context;
+use std::collections::BTreeMap;
 
 /// Maximum number of themes that extend each other.
 const DEEPEST: usize = 8;
@@ -27,6 +30,25 @@ pub(super) fn chosen(
     }
     let theme = load(name, env, folders, DEEPEST)?.theme(colors).with(glyphs);
     Ok(Looks { dark: theme, light: theme, guess: Background::Dark, asks: false })
+}
+
+/// The settings' columns, all of which are there.
+pub(super) fn columns(settings: &Settings) -> anyhow::Result<&BTreeMap<String, Vec<String>>> {
+    let tables = tables();
+    let meant = |word: &str, known: &[&str]| match nearest(word, known.iter().copied()) {
+        Some(meant) => format!("did you mean `{meant}`? Possible are {}", known.join(", ")),
+        None => format!("use {}", known.join(", ")),
+    };
+    for (name, columns) in &settings.columns {
+        let Some((_, known)) = tables.iter().find(|(known, _)| known == name) else {
+            let names: Vec<&str> = tables.iter().map(|(known, _)| *known).collect();
+            anyhow::bail!("columns: unknown table `{name}`; {}", meant(name, &names));
+        };
+        if let Some(unknown) = columns.iter().find(|column| !known.contains(&column.as_str())) {
+            anyhow::bail!("columns: {name} has no column `{unknown}`; {}", meant(unknown, known));
+        }
+    }
+    Ok(&settings.columns)
 }
 
 /// A theme with what it extends.
@@ -92,6 +114,21 @@ mod tests {
             let settings = Settings { theme: theme.into(), ..Settings::default() };
             chosen(&arguments, &settings, &env, &Folders::new(&env)).map_err(|e| format!("{e:#}"))
         }
+    }
+
+    #[test]
+    fn a_mistyped_column_is_named_with_those_that_are_there() {
+        let read = |table: &str, ids: &[&str]| {
+            let ids = ids.iter().map(ToString::to_string).collect();
+            let settings = Settings { columns: [(table.to_owned(), ids)].into(), ..Settings::default() };
+            columns(&settings).cloned().map_err(|e| e.to_string())
+        };
+        assert_eq!(read("nodes", &["node", "cpu%"]).unwrap()["nodes"], ["node", "cpu%"]);
+        let column = read("jobs", &["job", "onwer"]).unwrap_err();
+        assert!(column.starts_with("columns: jobs has no column `onwer`; did you mean `owner`?"), "{column}");
+        assert!(column.contains("mark, job, owner"), "{column}");
+        let table = read("pods", &["node"]).unwrap_err();
+        assert!(table.contains("unknown table `pods`") && table.contains("all-nodes"), "{table}");
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub struct Settings {
     pub backup_days: u64,
     /// Keys by action, in place of the default ones.
     pub keys: BTreeMap<String, Vec<String>>,
+    /// Columns of the console's tables, by table, in place of the default ones.
+    pub columns: BTreeMap<String, Vec<String>>,
     /// The console's theme: `auto`, a built-in one, a file in the folder `themes`, or a path.
     pub theme: String,
     /// Whether the console shows ASCII only.
@@ -106,6 +108,7 @@ impl Default for Settings {
             google_credentials: None,
             backup_days: 30,
             keys: BTreeMap::new(),
+            columns: BTreeMap::new(),
             theme: AUTO_THEME.into(),
             plain: false,
         }

@@ -2,6 +2,7 @@
 
 use super::clipboard::{Copier, ON_CLIPBOARD, Place};
 use super::input::{Asked, QuitSignals};
+use super::keeper::Keeper;
 use crate::app::{Effect, Event, Outcome};
 use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, Problem, ProblemKind, Secret, Target, Timestamp};
@@ -10,6 +11,7 @@ use crate::supervisor::{SECRET_VARIABLES, Supervisor};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use std::io;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -20,7 +22,7 @@ use tokio::time::{Instant, sleep_until};
 
 /// Work that takes longer than this is announced.
 const MOMENT: Duration = Duration::from_millis(300);
-/// Time that a program with the terminal has to end.
+/// Time that a program with the terminal, or a write, has to end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Carries out effects. Whatever may take time runs on a thread of its own.
@@ -39,6 +41,7 @@ pub struct Performer {
     logins: JoinSet<Result<Command, String>>,
     /// Dashboards that are being opened.
     dashboards: JoinSet<(ClusterName, Result<String, Problem>)>,
+    keeper: Keeper,
     /// The login that is prepared.
     login: Option<Command>,
     events: (mpsc::UnboundedSender<Event>, mpsc::UnboundedReceiver<Event>),
@@ -57,9 +60,16 @@ impl Performer {
             tokens: JoinSet::new(),
             logins: JoinSet::new(),
             dashboards: JoinSet::new(),
+            keeper: Keeper::default(),
             login: None,
             events: mpsc::unbounded_channel(),
         }
+    }
+
+    /// The same performer, which also writes to that file what was arranged.
+    #[must_use]
+    pub fn keeping(self, layout: PathBuf) -> Self {
+        Self { keeper: Keeper::of(layout), ..self }
     }
 
     /// The same performer, which also runs operations in that environment, over the connections of the supervisor's
@@ -88,6 +98,11 @@ impl Performer {
                     Err(e) => self.report(Outcome::Failed(format!("not logged in: {e}"))),
                 },
                 Some(Ok((cluster, url))) = self.dashboards.join_next() => self.show_dashboard(&cluster, url),
+                Some(failure) = self.keeper.written() => {
+                    if let Some(why) = failure {
+                        self.report(Outcome::Failed(why));
+                    }
+                }
                 () = long_enough(self.copied.as_ref()) => self.forget(),
             }
         }
@@ -149,6 +164,7 @@ impl Performer {
                 Some((operations, _)) => operations.order(&cluster, order),
                 None => self.report(Outcome::Failed("operations are not available here".into())),
             },
+            Effect::Remember(change) => self.keeper.keep(change),
             Effect::SshHost(cluster, host) => self.prepare_login(&cluster, &host),
             Effect::Quit | Effect::Redraw | Effect::Suspend | Effect::SshHead(_) => {}
         }
@@ -197,9 +213,10 @@ impl Performer {
         }
     }
 
-    /// Ends every cluster's task and waits until its ssh is gone.
+    /// Ends every cluster's task and waits until its ssh is gone, and for a while until what was arranged is written.
     pub async fn shutdown(mut self) {
         self.clear_clipboard();
+        let _ = tokio::time::timeout(FAREWELL, self.keeper.finish()).await;
         self.supervisor.shutdown().await;
     }
 

@@ -265,6 +265,14 @@ fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
             let labelled = offered.map(|(a, key)| (key, a.describe().label));
             labelled.chain([(key(Action::Copy), "copy output"), (key(Action::Back), "close")]).collect()
         }
+        Context::Columns => vec![
+            (key(Action::Mark), "show or hide"),
+            (key(Action::MoveUp), "move up"),
+            (key(Action::MoveDown), "move down"),
+            (key(Action::Reset), "reset"),
+            (key(Action::Open), "keep"),
+            (key(Action::Back), "cancel"),
+        ],
         Context::Tell => {
             let is_help = matches!(d.app.dialog(), Some(Dialog::Tell { pages: true, .. }));
             let manual = is_help.then(|| (key(Action::Open), "manual"));

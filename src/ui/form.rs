@@ -7,7 +7,7 @@ use super::line;
 use super::part::Draw;
 use super::text::wrap;
 use crate::app::form::Form;
-use crate::app::{Area, Areas};
+use crate::app::{Area, Areas, Rows};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -47,6 +47,8 @@ pub fn draw(
     let at = u16::try_from(form.at).unwrap_or(u16::MAX).min(rows.saturating_sub(1));
     let top = usize::from(at.saturating_sub(visible.saturating_sub(1)));
     let room = inner.width.saturating_sub(LABEL + 1);
+    let place = Area { x: inner.x, y: inner.y, width: inner.width, height: visible };
+    areas.dialog_rows = Some(Rows { area: place, first: top, all: form.rows.len() });
     let mut cursor = None;
     for (i, (y, row)) in (inner.y..inner.y + visible).zip(form.rows.iter().skip(top)).enumerate() {
         let focused = top + i == form.at;

@@ -128,25 +128,37 @@ impl Grid<'_> {
             buf.set_style(line, style);
         }
         let mut x = line.x;
-        for ((cell, head), width) in cells.iter().zip(self.heads).zip(widths).filter(|(_, w)| **w > 0) {
+        let visible = cells.iter().zip(self.heads).zip(widths).filter(|(_, width)| **width > 0);
+        let visible: Vec<(&Cell<'_>, &Head, u16)> = visible.map(|((c, h), w)| (c, h, *w)).collect();
+        let mut rest = visible.as_slice();
+        while let Some(((cell, head, width), after)) = rest.split_first() {
+            // What is never left out is not covered either: a row without its name could be taken for another.
+            let is_covered =
+                |(cell, head, _): &&(&Cell<'_>, &Head, u16)| head.width.spare > 0 || cell.text.is_empty();
+            let covered = if cell.spans { after.iter().take_while(is_covered).count() } else { 0 };
+            let (covered, after) = after.split_at(covered);
             // "None" is nothing to look at, whatever its column's role is.
             let style = if cell.text == "-" { theme.dim } else { theme.role(cell.role) };
             // A selection that sets its own colours keeps them over the cell's.
             let style = chosen.map_or(style, |s| if s.fg.is_some() { s } else { style.patch(s) });
-            // The texts of a column are all whole or all in their shorter form.
-            let text = cell.brief.as_ref().filter(|_| head.widest > *width).unwrap_or(&cell.text);
-            let (width, right) =
-                if cell.spans { (line.right() - x, false) } else { (*width, head.width.right) };
+            // The texts of a column are all whole or all in their shorter form; one that covers others is whole.
+            let is_brief =
+                if cell.spans { covered.is_empty() && !after.is_empty() } else { head.widest > *width };
+            let text = cell.brief.as_ref().filter(|_| is_brief).unwrap_or(&cell.text);
+            let more: u16 = covered.iter().map(|(_, _, width)| width + GAP).sum();
+            let (width, right) = match cell.spans {
+                true if after.is_empty() => (line.right() - x, false),
+                true => (width + more, false),
+                false => (*width, head.width.right),
+            };
             let text = match cell.keeps {
                 Keeps::Beginning => Cow::Borrowed(&**text),
                 Keeps::End => cut_front(text, width.into()),
                 Keeps::Both => cut_middle(text, width.into()),
             };
             put(buf, x, line.y, width, right, &text, style);
-            if cell.spans {
-                return;
-            }
             x += width + GAP;
+            rest = after;
         }
     }
 }

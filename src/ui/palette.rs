@@ -3,7 +3,7 @@
 use super::frame::{Title, clear, more_around, pane};
 use super::grid::{cut, put};
 use super::part::Draw;
-use crate::app::{Offer, PromptKind};
+use crate::app::{Area, Areas, Offer, PromptKind, Rows};
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -30,8 +30,9 @@ fn visible(area: Rect, offers: usize) -> usize {
     offers.min(VISIBLE).min(usize::from(area.height.saturating_sub(2)).max(1))
 }
 
-/// Draws the list at the bottom of the area, the chosen command in sight; nothing while no command is typed.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
+/// Draws the list at the bottom of the area, the chosen command in sight; nothing while no command is typed. Notes where
+/// it is.
+pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
     let Some(prompt) = d.app.prompt() else { return };
     let title = match prompt.kind {
         PromptKind::Command => "commands",
@@ -49,6 +50,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
     let inner = pane(buf, frame, d.theme, &Title { left: title, right: "", tone: None, focused: true });
     let top = (prompt.chosen + 1).saturating_sub(visible).min(offers.len() - visible);
     more_around(buf, frame, d.theme, (top, offers.len() - visible - top), "");
+    let place = |r: Rect| Area { x: r.x, y: r.y, width: r.width, height: r.height };
+    areas.palette = Some((place(frame), Rows { area: place(inner), first: top, all: offers.len() }));
     let shown = &offers[top..top + visible];
     // The widths are those of all, so that columns stay while the list is scrolled.
     let name = offers.iter().map(|o| o.words.width()).max().unwrap_or(0).min(NAME).min(inner.width.into());

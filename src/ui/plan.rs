@@ -129,6 +129,7 @@ pub fn draw(
         (areas.dialog_top, areas.dialog_last) = (top, last);
     }
     let cursor = sheet.copy(buf, place, rows(first.0));
+    areas.spots = sheet.spots(place, rows(first.0));
     let focused = match plan.spot {
         Spot::Cancel => Some(false),
         Spot::Go => Some(true),
@@ -145,6 +146,8 @@ struct Sheet {
     focus: Option<usize>,
     /// Column and line of the cursor.
     cursor: Option<(u16, u16)>,
+    /// The lines that can have the focus.
+    spots: Vec<(u16, Spot)>,
     /// The first job that is drawn, and the highest that could be.
     jobs: (usize, usize),
 }
@@ -159,6 +162,15 @@ impl Sheet {
             None => plan.top,
         };
         (top.min(last), last)
+    }
+
+    /// Where the lines that can have the focus are, when it is shown from that line on.
+    fn spots(&self, place: Rect, first: u16) -> Vec<(Area, Spot)> {
+        let line = |(y, spot): &(u16, Spot)| {
+            let y = y.checked_sub(first).filter(|y| *y < place.height)?;
+            Some((Area { x: place.x, y: place.y + y, width: place.width, height: 1 }, *spot))
+        };
+        self.spots.iter().filter_map(line).collect()
     }
 
     /// Shows it from that line on; returns the cursor's place.
@@ -193,11 +205,12 @@ fn sheet(
     }
     let place = Rect { x: 0, y: upper, width, height: table };
     let jobs = if table > 0 { draw_jobs(&mut lines, place, d, plan) } else { (0, 0) };
-    let (mut cursor, mut focus) = (None, None);
+    let (mut cursor, mut focus, mut spots) = (None, None, Vec::new());
     let first = upper.saturating_add(table).saturating_add(air);
     for (y, line) in (first..height).zip(below) {
         let (text, style) = shown(line, plan.spot, d);
         put(&mut lines, 0, y, width, false, &text, style);
+        spots.extend(line.spot.map(|spot| (y, spot)));
         if line.spot == Some(plan.spot) {
             focus = Some(usize::from(y));
             cursor = line.cursor.map(|column| (column.min(width.saturating_sub(1)), y));
@@ -206,7 +219,7 @@ fn sheet(
     if !plan.said.is_empty() {
         focus = height.checked_sub(1).map(usize::from);
     }
-    Sheet { lines, focus, cursor, jobs }
+    Sheet { lines, focus, cursor, spots, jobs }
 }
 
 /// A line; one that can have the focus shows by a mark and, as a button does, by its style whether it has it.

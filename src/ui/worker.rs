@@ -7,7 +7,7 @@ use super::line;
 use super::part::Draw;
 use super::text::wrap;
 use crate::app::worker::{Offered, WorkerField, WorkerForm};
-use crate::app::{Area, Areas};
+use crate::app::{Area, Areas, Rows};
 use crate::model::text::printable;
 use crate::model::{MOST_WORKERS, NewWorker};
 use ratatui::buffer::Buffer;
@@ -51,6 +51,8 @@ pub fn draw(
     // Where not all has room, the row that has the focus stays.
     let at = u16::try_from(form.at).unwrap_or(rows).min(rows.saturating_sub(1));
     let top = usize::from((at + 1).min(rows).saturating_sub(upper.height));
+    let place = Area { x: upper.x, y: upper.y, width: upper.width, height: upper.height };
+    areas.dialog_rows = Some(Rows { area: place, first: top, all: form.rows().len() });
     let mut cursor = None;
     for (y, (i, field)) in (upper.y..upper.bottom()).zip(form.rows().iter().enumerate().skip(top)) {
         let place = Rect { y, height: 1, ..inner };

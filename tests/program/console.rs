@@ -117,6 +117,34 @@ fn quit(pty: &mut Pty) {
 }
 
 #[test]
+fn columns_that_were_chosen_come_back_with_the_next_start() {
+    let place = Place::new(Scenario::default());
+    let has_owner = |t: &str| t.lines().any(|line| line.contains("OWNER") && line.contains("STATE"));
+    let mut pty = place.console(200, 60);
+    pty.wait("the owner", has_owner);
+    pty.send("2Cjj ");
+    pty.wait("no owner", |t| !has_owner(t));
+    pty.send("\r");
+    pty.wait("closed dialog", |t| !t.contains("columns of jobs"));
+    quit(&mut pty);
+    let file = place.file(".state/marin-tui/layout.yaml");
+    let kept = fs::read_to_string(&file).unwrap();
+    assert!(kept.starts_with("# Written by marin-tui") && kept.contains("- entrypoint"), "{kept}");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let mut pty = place.console(200, 60);
+    let text = pty.wait_text("running  ");
+    assert!(!has_owner(&text), "{text}");
+    pty.send("2Cr\r");
+    pty.wait("the owner again", has_owner);
+    quit(&mut pty);
+    assert!(!fs::read_to_string(&file).unwrap().contains("jobs"), "nothing to remember any more");
+    fs::write(&file, "tables: [").unwrap();
+    let mut pty = place.console(200, 60);
+    pty.wait_text("layout.yaml:");
+    quit(&mut pty);
+}
+
+#[test]
 fn it_shows_the_cluster_and_is_led_by_keys() {
     let place = Place::new(Scenario::default());
     let mut pty = place.console(200, 60);

@@ -48,6 +48,10 @@ impl Kind for Clusters {
         "Clusters"
     }
 
+    fn name(_: Option<usize>) -> &'static str {
+        "fleet"
+    }
+
     fn counts(_: &Look<'_>, _: Option<usize>) -> Cell<'static> {
         Cell::default()
     }

@@ -5,11 +5,12 @@ use crate::app::cluster::Cluster;
 use crate::app::column::{Column, Kind, When, Width};
 use crate::app::fleet::Fleet;
 use crate::app::look::Look;
+use crate::app::pages::common::{self, Member};
 use crate::app::target::Target;
 use crate::app::words;
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::{Job, JobKey, JobStatus};
+use crate::model::{Job, JobKey, JobStatus, Timestamp};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -39,6 +40,10 @@ impl Kind for Jobs {
 
     fn title(of: Option<usize>) -> &'static str {
         if of.is_some() { "Jobs" } else { "All jobs" }
+    }
+
+    fn name(of: Option<usize>) -> &'static str {
+        if of.is_some() { "jobs" } else { "all-jobs" }
     }
 
     fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
@@ -125,28 +130,27 @@ impl Kind for Jobs {
     }
 }
 
+impl Member for Jobs {
+    fn cluster<'f>(row: &Self::Row<'f>) -> &'f Cluster {
+        row.cluster
+    }
+
+    fn mark(row: &Row<'_>) -> (&'static str, Role) {
+        words::job(row.job.status)
+    }
+
+    fn since(row: &Row<'_>) -> Option<Timestamp> {
+        row.job.started
+    }
+
+    fn is_over(row: &Row<'_>) -> bool {
+        row.job.status.is_ended()
+    }
+}
+
 const COLUMNS: &[Column<Jobs>] = &[
-    Column {
-        id: "mark",
-        title: "",
-        width: Width::text(1, 1, 0),
-        when: When::Usually,
-        cell: |row, look| {
-            let (glyph, role) = words::job(row.job.status);
-            Cell::new(glyph, role.unless(row.cluster.is_stale(look.now)))
-        },
-        order: None,
-    },
-    Column {
-        id: "cluster",
-        title: "CLUSTER",
-        width: Width::text(12, 24, 0),
-        when: When::Across,
-        cell: |row, look| {
-            look.fleet.name_cell(row.cluster, Role::Text.unless(row.cluster.is_stale(look.now)))
-        },
-        order: Some(|a, b| a.cluster.name().cmp(b.cluster.name())),
-    },
+    common::mark(),
+    common::cluster(),
     Column {
         id: "job",
         title: "JOB",
@@ -160,7 +164,9 @@ const COLUMNS: &[Column<Jobs>] = &[
         title: "OWNER",
         width: Width::text(8, 16, 2),
         when: When::Usually,
-        cell: |row, look| Cell::new(row.job.owner().map_or(Cow::Borrowed("-"), printable), text(row, look)),
+        cell: |row, look| {
+            Cell::new(row.job.owner().map_or(Cow::Borrowed("-"), printable), Jobs::text(row, look))
+        },
         order: Some(|a, b| a.job.owner().cmp(&b.job.owner())),
     },
     Column {
@@ -177,17 +183,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         },
         order: Some(|a, b| a.job.status.cmp(&b.job.status)),
     },
-    Column {
-        id: "age",
-        title: "AGE",
-        width: Width::number(7, 1),
-        when: When::Usually,
-        cell: |row, look| {
-            let age = row.job.started.map_or_else(|| "?".into(), |t| words::minutes(t.age(look.now)));
-            Cell::new(age, text(row, look))
-        },
-        order: Some(|a, b| b.job.started.cmp(&a.job.started)),
-    },
+    common::age("age", "AGE", 1),
     Column {
         id: "took",
         title: "TOOK",
@@ -198,7 +194,7 @@ const COLUMNS: &[Column<Jobs>] = &[
                 (Some(from), Some(to)) => brief(from.age(to)),
                 _ => "-".into(),
             };
-            Cell::new(took, text(row, look))
+            Cell::new(took, Jobs::text(row, look))
         },
         order: None,
     },
@@ -207,7 +203,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         title: "ENTRYPOINT",
         width: Width::rest(14, 48, 4),
         when: When::Usually,
-        cell: |row, look| Cell::new(row.job.entrypoint.shown(), text(row, look)),
+        cell: |row, look| Cell::new(row.job.entrypoint.shown(), Jobs::text(row, look)),
         order: Some(|a, b| a.job.entrypoint.cmp(&b.job.entrypoint)),
     },
     Column {
@@ -231,10 +227,6 @@ const COLUMNS: &[Column<Jobs>] = &[
     },
 ];
 
-fn text(row: &Row<'_>, look: &Look<'_>) -> Role {
-    Role::Text.unless(row.cluster.is_stale(look.now) || row.job.status.is_ended())
-}
-
 fn name<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
     let id = match &row.job.key {
         JobKey::Submission(id) => id.0.shown(),
@@ -247,7 +239,7 @@ fn name<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
         (false, true) => Cow::Owned(format!("  {id}")),
         (false, false) => id,
     };
-    Cell::new(id, if marked { Role::Accent } else { text(row, look) }).named()
+    Cell::new(id, if marked { Role::Accent } else { Jobs::text(row, look) }).named()
 }
 
 /// The first line of its message, unchanged; none for a running job, whose message only repeats its state.

@@ -7,9 +7,10 @@ use crate::app::describe::{death_word, number};
 use crate::app::fleet::Fleet;
 use crate::app::look::Look;
 use crate::app::natural::natural;
+use crate::app::pages::common::{self, Member};
 use crate::app::target::Target;
 use crate::app::words;
-use crate::model::{Node, NodeId, NodeState, Physical, Resource, Text};
+use crate::model::{Node, NodeId, NodeState, Physical, Resource, Text, Timestamp};
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
 
@@ -48,6 +49,10 @@ impl Kind for Nodes {
 
     fn title(of: Option<usize>) -> &'static str {
         if of.is_some() { "Nodes" } else { "All nodes" }
+    }
+
+    fn name(of: Option<usize>) -> &'static str {
+        if of.is_some() { "nodes" } else { "all-nodes" }
     }
 
     fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
@@ -132,34 +137,42 @@ fn own<'f>(row: &Row<'f>) -> impl Ord + use<'f> {
     (rank, Reverse(n.ended.filter(|_| rank != 1)), !n.is_head, n.node_type.raw())
 }
 
+impl Member for Nodes {
+    fn cluster<'f>(row: &Self::Row<'f>) -> &'f Cluster {
+        row.cluster
+    }
+
+    fn mark(row: &Row<'_>) -> (&'static str, Role) {
+        let (glyph, role) = words::node(row.node.state);
+        match () {
+            () if row.cluster.tpus.is_ghost(row.node) => ("◇", Role::Bad),
+            // A node that died long ago, or was stopped, is broken no more.
+            () if row.node.state == NodeState::Dead && !row.node.is_lost(row.cluster.snapshot.taken) => {
+                (glyph, Role::Dim)
+            }
+            () if row.node.is_head && row.node.state.is_alive() => ("⌂", role),
+            () => (glyph, role),
+        }
+    }
+
+    fn since(row: &Row<'_>) -> Option<Timestamp> {
+        row.node.started
+    }
+
+    fn is_over(row: &Row<'_>) -> bool {
+        row.node.state == NodeState::Dead
+    }
+}
+
 const COLUMNS: &[Column<Nodes>] = &[
-    Column {
-        id: "mark",
-        title: "",
-        width: Width::text(1, 1, 0),
-        when: When::Usually,
-        cell: |row, look| {
-            let (glyph, role) = mark(row);
-            Cell::new(glyph, role.unless(row.cluster.is_stale(look.now)))
-        },
-        order: None,
-    },
-    Column {
-        id: "cluster",
-        title: "CLUSTER",
-        width: Width::text(12, 24, 0),
-        when: When::Across,
-        cell: |row, look| {
-            look.fleet.name_cell(row.cluster, Role::Text.unless(row.cluster.is_stale(look.now)))
-        },
-        order: Some(|a, b| a.cluster.name().cmp(b.cluster.name())),
-    },
+    common::mark(),
+    common::cluster(),
     Column {
         id: "node",
         title: "NODE",
         width: Width::text(15, 48, 0).firm(20),
         when: When::Usually,
-        cell: |row, look| Cell::new(row.name.shown(), text(row, look)).ending(),
+        cell: |row, look| Cell::new(row.name.shown(), Nodes::text(row, look)).ending(),
         order: Some(|a, b| natural(a.name.raw(), b.name.raw())),
     },
     Column {
@@ -171,7 +184,7 @@ const COLUMNS: &[Column<Nodes>] = &[
             // Where the address is the name, it stands in the name's column.
             let address =
                 if row.name == &row.node.address { Cow::Borrowed("-") } else { row.node.address.shown() };
-            Cell::new(address, text(row, look))
+            Cell::new(address, Nodes::text(row, look))
         },
         order: None,
     },
@@ -186,7 +199,7 @@ const COLUMNS: &[Column<Nodes>] = &[
                 (false, true) => Cow::Borrowed("-"),
                 (false, false) => row.node.node_type.shown(),
             };
-            Cell::new(kind, text(row, look)).ending()
+            Cell::new(kind, Nodes::text(row, look)).ending()
         },
         order: Some(|a, b| a.node.node_type.cmp(&b.node.node_type)),
     },
@@ -203,7 +216,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         title: "CPU",
         width: Width::number(7, 1),
         when: When::Usually,
-        cell: |row, look| Cell::new(used(row.node.resources.get("CPU"), number), text(row, look)),
+        cell: |row, look| Cell::new(used(row.node.resources.get("CPU"), number), Nodes::text(row, look)),
         order: Some(|a, b| gauge(a, b, "CPU")),
     },
     Column {
@@ -211,7 +224,9 @@ const COLUMNS: &[Column<Nodes>] = &[
         title: "MEM GB",
         width: Width::number(7, 6),
         when: When::Usually,
-        cell: |row, look| Cell::new(used(row.node.resources.get("memory"), gigabytes), text(row, look)),
+        cell: |row, look| {
+            Cell::new(used(row.node.resources.get("memory"), gigabytes), Nodes::text(row, look))
+        },
         order: None,
     },
     Column {
@@ -221,7 +236,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         when: When::Usually,
         cell: |row, look| {
             let chips = row.node.resources.get("TPU").or_else(|| row.node.resources.get("GPU"));
-            Cell::new(used(chips, number), text(row, look))
+            Cell::new(used(chips, number), Nodes::text(row, look))
         },
         order: Some(|a, b| gauge(a, b, "TPU").then_with(|| gauge(a, b, "GPU"))),
     },
@@ -250,17 +265,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         cell: |row, look| percent(row, look, |p| share(p.disk), NEARLY_FULL),
         order: None,
     },
-    Column {
-        id: "up",
-        title: "UP",
-        width: Width::number(7, 4),
-        when: When::Usually,
-        cell: |row, look| {
-            let up = row.node.started.map_or_else(|| "?".into(), |t| words::minutes(t.age(look.now)));
-            Cell::new(up, text(row, look))
-        },
-        order: Some(|a, b| b.node.started.cmp(&a.node.started)),
-    },
+    common::age("up", "UP", 4),
     Column {
         id: "id",
         title: "ID",
@@ -279,27 +284,10 @@ const COLUMNS: &[Column<Nodes>] = &[
     },
 ];
 
-fn text(row: &Row<'_>, look: &Look<'_>) -> Role {
-    Role::Text.unless(row.cluster.is_stale(look.now) || row.node.state == NodeState::Dead)
-}
-
-fn mark(row: &Row<'_>) -> (&'static str, Role) {
-    let (glyph, role) = words::node(row.node.state);
-    match () {
-        () if row.cluster.tpus.is_ghost(row.node) => ("◇", Role::Bad),
-        // A node that died long ago, or was stopped, is broken no more.
-        () if row.node.state == NodeState::Dead && !row.node.is_lost(row.cluster.snapshot.taken) => {
-            (glyph, Role::Dim)
-        }
-        () if row.node.is_head && row.node.state.is_alive() => ("⌂", role),
-        () => (glyph, role),
-    }
-}
-
 /// The state; of a dead node, which has no figures, also when and why it died.
 fn state<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
-    let (_, role) = mark(row);
-    let role = role.unless(row.cluster.is_stale(look.now));
+    let (_, role) = Nodes::mark(row);
+    let role = role.unless(Nodes::is_stale(row, look));
     if row.node.state != NodeState::Dead {
         let word = if row.cluster.tpus.is_ghost(row.node) { "ghost" } else { row.node.state.word() };
         return Cell::new(word, role);
@@ -310,7 +298,7 @@ fn state<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
         format!("{} {when} ago{message}", death_word(death.reason))
     });
     let why = if why.is_empty() { format!("{when} ago") } else { why };
-    Cell::new(format!("dead     {why}"), role).spanning()
+    Cell::new(format!("dead     {why}"), role).or("dead").spanning()
 }
 
 fn gauge(a: &Row<'_>, b: &Row<'_>, name: &str) -> Ordering {
@@ -346,6 +334,6 @@ fn percent(
     match row.cluster.physical(&row.node.id, look.now).and_then(of) {
         None => Cell::new("?", Role::Dim),
         Some(v) if v >= much => Cell::new(format!("{v:.0}%"), Role::Bad),
-        Some(v) => Cell::new(format!("{v:.0}%"), text(row, look)),
+        Some(v) => Cell::new(format!("{v:.0}%"), Nodes::text(row, look)),
     }
 }

@@ -5,10 +5,11 @@ use crate::app::cluster::Cluster;
 use crate::app::column::{Column, Kind, When, Width};
 use crate::app::fleet::Fleet;
 use crate::app::look::Look;
+use crate::app::pages::common::{self, Member};
 use crate::app::target::Target;
 use crate::app::words;
-use crate::model::Text;
 use crate::model::cloud::Capacity;
+use crate::model::{Text, Timestamp};
 use crate::reconcile::{Row as Slice, TpuStatus};
 use std::cmp::Ordering;
 
@@ -37,6 +38,10 @@ impl Kind for Slices {
 
     fn title(_: Option<usize>) -> &'static str {
         "TPUs"
+    }
+
+    fn name(_: Option<usize>) -> &'static str {
+        "tpus"
     }
 
     /// Chips by generation, and how old Google's answer is.
@@ -116,18 +121,31 @@ impl Kind for Slices {
     }
 }
 
+impl Member for Slices {
+    fn cluster<'f>(row: &Self::Row<'f>) -> &'f Cluster {
+        row.cluster
+    }
+
+    fn mark(row: &Row<'_>) -> (&'static str, Role) {
+        status(row.slice.status)
+    }
+
+    fn since(row: &Row<'_>) -> Option<Timestamp> {
+        row.slice.created
+    }
+
+    fn is_over(_: &Row<'_>) -> bool {
+        false
+    }
+
+    /// By the age of Google's answer, not of Ray's.
+    fn is_stale(row: &Row<'_>, look: &Look<'_>) -> bool {
+        row.cluster.is_google_stale(look.now)
+    }
+}
+
 const COLUMNS: &[Column<Slices>] = &[
-    Column {
-        id: "mark",
-        title: "",
-        width: Width::text(1, 1, 0),
-        when: When::Usually,
-        cell: |row, look| {
-            let (glyph, role) = status(row.slice.status);
-            Cell::new(glyph, role.unless(is_stale(row, look)))
-        },
-        order: None,
-    },
+    common::mark(),
     Column {
         id: "state",
         title: "STATE",
@@ -135,7 +153,7 @@ const COLUMNS: &[Column<Slices>] = &[
         when: When::Usually,
         cell: |row, look| {
             let (_, role) = status(row.slice.status);
-            Cell::new(row.slice.status.word(), role.unless(is_stale(row, look)))
+            Cell::new(row.slice.status.word(), role.unless(Slices::is_stale(row, look)))
         },
         order: Some(|a, b| a.slice.status.cmp(&b.slice.status)),
     },
@@ -144,7 +162,7 @@ const COLUMNS: &[Column<Slices>] = &[
         title: "NAME",
         width: Width::text(18, 48, 0),
         when: When::Usually,
-        cell: |row, look| Cell::new(row.slice.name.shown(), text(row, look)).ending(),
+        cell: |row, look| Cell::new(row.slice.name.shown(), Slices::text(row, look)).ending(),
         order: Some(|a, b| a.slice.name.cmp(&b.slice.name)),
     },
     Column {
@@ -154,7 +172,7 @@ const COLUMNS: &[Column<Slices>] = &[
         when: When::Usually,
         cell: |row, look| {
             let kind = &row.slice.accelerator_type;
-            Cell::new(if kind.is_empty() { "-".into() } else { kind.shown() }, text(row, look))
+            Cell::new(if kind.is_empty() { "-".into() } else { kind.shown() }, Slices::text(row, look))
         },
         order: Some(|a, b| a.slice.accelerator_type.cmp(&b.slice.accelerator_type)),
     },
@@ -163,7 +181,7 @@ const COLUMNS: &[Column<Slices>] = &[
         title: "CHIPS",
         width: Width::number(6, 3),
         when: When::Usually,
-        cell: |row, look| Cell::new(row.slice.chips.to_string(), text(row, look)),
+        cell: |row, look| Cell::new(row.slice.chips.to_string(), Slices::text(row, look)),
         order: Some(|a, b| b.slice.chips.cmp(&a.slice.chips)),
     },
     Column {
@@ -171,7 +189,7 @@ const COLUMNS: &[Column<Slices>] = &[
         title: "IN RAY",
         width: Width::number(7, 0),
         when: When::Usually,
-        cell: |row, look| Cell::new(in_ray(row), text(row, look)),
+        cell: |row, look| Cell::new(in_ray(row), Slices::text(row, look)),
         order: Some(|a, b| b.slice.hosts.1.cmp(&a.slice.hosts.1)),
     },
     Column {
@@ -179,7 +197,7 @@ const COLUMNS: &[Column<Slices>] = &[
         title: "CAPACITY",
         width: Width::text(11, 11, 5),
         when: When::Usually,
-        cell: |row, look| Cell::new(row.slice.capacity.map_or("-", Capacity::word), text(row, look)),
+        cell: |row, look| Cell::new(row.slice.capacity.map_or("-", Capacity::word), Slices::text(row, look)),
         order: None,
     },
     Column {
@@ -187,20 +205,10 @@ const COLUMNS: &[Column<Slices>] = &[
         title: "MANAGED BY",
         width: Width::text(10, 16, 6),
         when: When::Usually,
-        cell: |row, look| Cell::new(row.slice.keeper.word(), text(row, look)),
+        cell: |row, look| Cell::new(row.slice.keeper.word(), Slices::text(row, look)),
         order: None,
     },
-    Column {
-        id: "age",
-        title: "AGE",
-        width: Width::number(7, 4),
-        when: When::Usually,
-        cell: |row, look| {
-            let age = row.slice.created.map_or_else(|| "-".into(), |at| words::minutes(at.age(look.now)));
-            Cell::new(age, text(row, look))
-        },
-        order: Some(|a, b| b.slice.created.cmp(&a.slice.created)),
-    },
+    common::age("age", "AGE", 4),
     Column {
         id: "hint",
         title: "HINT",
@@ -216,14 +224,6 @@ const COLUMNS: &[Column<Slices>] = &[
         order: None,
     },
 ];
-
-fn is_stale(row: &Row<'_>, look: &Look<'_>) -> bool {
-    row.cluster.is_google_stale(look.now)
-}
-
-fn text(row: &Row<'_>, look: &Look<'_>) -> Role {
-    Role::Text.unless(is_stale(row, look))
-}
 
 /// Hosts that have joined Ray, of all: `2/4`.
 fn in_ray(row: &Row<'_>) -> String {

@@ -93,3 +93,124 @@ fn a_click_in_the_fleet_ends_what_is_being_typed() {
     assert_eq!(app.pages().clusters.filter().text(), "eta", "the filter stays with the fleet");
     assert_eq!(press(&mut app, "q"), [Effect::Ask(ClusterName::new("beta"), Request::Focus(false))]);
 }
+
+const DRAG: MouseEventKind = MouseEventKind::Drag(MouseButton::Left);
+const DROP: MouseEventKind = MouseEventKind::Up(MouseButton::Left);
+
+#[test]
+fn borders_between_panes_are_dragged_and_remembered() {
+    let mut app = shown();
+    paint(&mut app, 120, 40);
+    let seams = areas(&app, 120, 40).seams.unwrap();
+    let (right, lower) = (seams.right.unwrap(), seams.lower);
+    // By the left pane's border: what is under the pointer moves with it.
+    point(&mut app, CLICK, right - 1, lower + 5);
+    assert_eq!(point(&mut app, DRAG, 49, lower + 9), []);
+    paint(&mut app, 120, 40);
+    let now = areas(&app, 120, 40).seams.unwrap();
+    assert_eq!((now.right, now.lower), (Some(50), lower));
+    let kept = point(&mut app, DROP, 49, lower + 9);
+    let Some(Effect::Remember(layout)) = kept.first() else { panic!("{kept:?}") };
+    assert_eq!(layout.panes, Some(app.panes()));
+    // Where all four meet, both borders are dragged; a pane keeps the least that it needs.
+    point(&mut app, CLICK, 50, lower);
+    point(&mut app, DRAG, 0, 39);
+    paint(&mut app, 120, 40);
+    let now = areas(&app, 120, 40);
+    assert_eq!(now.seams.unwrap().right, Some(24));
+    assert_eq!(now.jobs.unwrap().rows.height, 1);
+    point(&mut app, DROP, 0, 39);
+    let panes = app.panes();
+    assert_eq!(point(&mut app, DRAG, 60, 20), [], "nothing is held any more");
+    assert_eq!((app.panes(), point(&mut app, DROP, 60, 20)), (panes, vec![]));
+}
+
+#[test]
+fn in_a_small_window_the_border_above_the_log_is_dragged() {
+    let mut app = shown();
+    press(&mut app, "2");
+    paint(&mut app, 80, 24);
+    let before = areas(&app, 80, 24);
+    let seams = before.seams.unwrap();
+    assert_eq!(seams.right, None);
+    point(&mut app, CLICK, 10, seams.lower);
+    point(&mut app, DRAG, 10, seams.lower - 3);
+    paint(&mut app, 80, 24);
+    let after = areas(&app, 80, 24);
+    assert_eq!(after.seams.unwrap().lower, seams.lower - 3);
+    assert_eq!(after.log.unwrap().height, before.log.unwrap().height + 3);
+    assert_eq!(point(&mut app, DROP, 10, seams.lower - 3).len(), 1);
+    assert_eq!(app.panes().upper, PaneLayout::default().upper, "a wide window is divided apart from it");
+}
+
+#[test]
+fn the_palette_takes_clicks() {
+    let mut app = shown();
+    press(&mut app, ":");
+    paint(&mut app, 120, 40);
+    let (frame, list) = areas(&app, 120, 40).palette.unwrap();
+    point(&mut app, CLICK, list.area.x + 3, list.area.y + 2);
+    assert_eq!(app.prompt().map(|p| p.chosen), Some(2));
+    point(&mut app, MouseEventKind::ScrollDown, list.area.x, list.area.y);
+    assert_eq!(app.prompt().map(|p| p.chosen), Some(3), "the wheel chooses");
+    point(&mut app, CLICK, frame.x, frame.y);
+    assert!(app.prompt().is_some(), "its border");
+    point(&mut app, CLICK, frame.x, frame.y - 1);
+    assert!(app.prompt().is_none(), "outside it");
+    press(&mut app, ":describe");
+    paint(&mut app, 120, 40);
+    let (_, list) = areas(&app, 120, 40).palette.unwrap();
+    point(&mut app, CLICK, list.area.x, list.area.y);
+    assert!(matches!(app.view(), View::Details(_)), "a click on the chosen one runs it");
+}
+
+#[test]
+fn rows_of_dialogs_take_clicks() {
+    let mut app = shown();
+    press(&mut app, "C");
+    paint(&mut app, 120, 40);
+    let list = areas(&app, 120, 40).dialog_rows.unwrap();
+    let at = |app: &App| match app.dialog() {
+        Some(Dialog::Columns(chooser)) => (chooser.at, chooser.shown()),
+        Some(Dialog::Form(form)) => (form.at, 0),
+        other => panic!("{other:?}"),
+    };
+    let shown = at(&app).1;
+    point(&mut app, CLICK, list.area.x, list.area.y + 2);
+    assert_eq!(at(&app), (2, shown));
+    point(&mut app, CLICK, list.area.x, list.area.y + 2);
+    assert_eq!(at(&app), (2, shown - 1), "a second click hides it");
+    point(&mut app, MouseEventKind::ScrollDown, list.area.x, list.area.y);
+    assert_eq!(at(&app).0, 5);
+    press(&mut app, "<esc>n");
+    paint(&mut app, 120, 40);
+    let rows = areas(&app, 120, 40).dialog_rows.unwrap();
+    point(&mut app, CLICK, rows.area.x, rows.area.y + 4);
+    assert_eq!(at(&app), (4, 0));
+    press(&mut app, "<esc>R");
+    paint(&mut app, 120, 40);
+    let spots = areas(&app, 120, 40).spots;
+    let (line, spot) = spots[0];
+    point(&mut app, CLICK, line.x, line.y);
+    let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("no plan") };
+    assert_eq!(plan.spot, spot);
+    let preserves = plan.preserves();
+    point(&mut app, CLICK, line.x, line.y);
+    let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("no plan") };
+    assert_eq!(plan.preserves(), !preserves, "a second click toggles the option");
+}
+
+#[test]
+fn the_wheel_and_titles_work_in_every_table() {
+    let mut app = app(&["a", "b", "c", "d", "e"]);
+    for (keys, wheels) in [("", true), ("N", false), ("J", false)] {
+        press(&mut app, keys);
+        paint(&mut app, 200, 40);
+        let table = areas(&app, 200, 40).table.unwrap();
+        let sortable = app.listing().unwrap().choices().iter().position(|c| c.id == "cluster").unwrap();
+        point(&mut app, CLICK, table.heads[sortable].0, table.rows.y - 1);
+        assert_eq!(app.listing().unwrap().sorted_by(), Some("CLUSTER"), "{keys}");
+        point(&mut app, MouseEventKind::ScrollDown, table.rows.x, table.rows.y);
+        assert_eq!(app.listing().unwrap().cursor(), if wheels { 3 } else { 0 }, "{keys}");
+    }
+}

@@ -1,0 +1,82 @@
+//! What an operator arranges on the screen: the columns of tables, and the room of panes. It is kept for the next start.
+
+use super::chooser::Chooser;
+use super::dialog::Dialog;
+use super::{App, Effect, Listing};
+use crate::model::{Layout, TableLayout};
+use std::collections::BTreeMap;
+
+impl App {
+    /// The same console with the settings' columns by the name of their table, and arranged as it was before.
+    #[must_use]
+    pub fn arranged(mut self, usual: &BTreeMap<String, Vec<String>>, layout: &Layout) -> Self {
+        for (table, columns) in usual {
+            self.pages.named_mut(table).for_each(|listing| listing.set_usual(columns));
+        }
+        for (table, layout) in &layout.tables {
+            self.lay_out(table, layout);
+        }
+        self.panes = layout.panes.unwrap_or_default();
+        self
+    }
+
+    /// Shows these columns in every table of that name.
+    pub(super) fn lay_out(&mut self, table: &str, layout: &TableLayout) {
+        self.pages.named_mut(table).for_each(|listing| listing.lay_out(layout));
+    }
+
+    /// Shows all columns of the table that has the focus, or fewer again.
+    pub(super) fn toggle_wide(&mut self) -> Vec<Effect> {
+        let Some(listing) = self.listing() else { return Vec::new() };
+        let (table, layout) = (listing.name(), listing.layout());
+        let layout = TableLayout { wide: !layout.wide, ..layout };
+        self.lay_out(table, &layout);
+        vec![Effect::Remember(Layout::of(table, layout))]
+    }
+
+    /// Opens the dialog in which the columns of the table that has the focus are chosen.
+    pub(super) fn choose_columns(&mut self) -> Vec<Effect> {
+        let chooser = self.listing().map(|l| Chooser::new(l.name(), l.choices(), l.layout()));
+        self.dialog = chooser.map(Box::new).map(Dialog::Columns);
+        Vec::new()
+    }
+
+    /// Changes the choice; the table behind the dialog follows.
+    pub(super) fn in_chooser(&mut self, change: impl FnOnce(&mut Chooser)) -> Vec<Effect> {
+        if let Some(Dialog::Columns(chooser)) = &mut self.dialog {
+            change(chooser);
+            let (table, layout) = (chooser.table, chooser.layout());
+            self.lay_out(table, &layout);
+        }
+        Vec::new()
+    }
+
+    /// Shows the column under the cursor, or hides it.
+    pub(super) fn toggle_column(&mut self) -> Vec<Effect> {
+        let mut is_last = false;
+        self.in_chooser(|chooser| is_last = !chooser.toggle());
+        if is_last {
+            "the last column stays".clone_into(&mut self.note);
+        }
+        Vec::new()
+    }
+
+    /// Returns to the usual columns.
+    pub(super) fn reset_columns(&mut self) -> Vec<Effect> {
+        let Some(Dialog::Columns(chooser)) = &self.dialog else { return Vec::new() };
+        let table = chooser.table;
+        self.lay_out(table, &TableLayout::default());
+        let rows = self.pages.named(table).map(Listing::choices).unwrap_or_default();
+        self.in_chooser(|chooser| chooser.refill(rows))
+    }
+
+    /// Keeps what was chosen.
+    pub(super) fn keep_columns(&mut self) -> Vec<Effect> {
+        let Some(Dialog::Columns(chooser)) = self.dialog.take() else { return Vec::new() };
+        let layout = self.pages.named(chooser.table).map(Listing::layout).unwrap_or_default();
+        if layout == chooser.before {
+            return Vec::new();
+        }
+        vec![Effect::Remember(Layout::of(chooser.table, layout))]
+    }
+}

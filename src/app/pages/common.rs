@@ -1,0 +1,75 @@
+//! Columns that rows of several kinds have, each said once.
+
+use crate::app::cell::{Cell, Role};
+use crate::app::cluster::Cluster;
+use crate::app::column::{Column, Kind, When, Width};
+use crate::app::look::Look;
+use crate::app::words;
+use crate::model::Timestamp;
+
+/// Rows that are each of one cluster and in one state.
+pub trait Member: Kind {
+    /// The cluster that the row is of.
+    fn cluster<'f>(row: &Self::Row<'f>) -> &'f Cluster;
+
+    /// The glyph and the role of the row's state.
+    fn mark(row: &Self::Row<'_>) -> (&'static str, Role);
+
+    /// When it began; none when that is unknown.
+    fn since(row: &Self::Row<'_>) -> Option<Timestamp>;
+
+    /// Whether it has ended, so that nothing about it changes any more.
+    fn is_over(row: &Self::Row<'_>) -> bool;
+
+    /// Whether what is known of it is out of date.
+    fn is_stale(row: &Self::Row<'_>, look: &Look<'_>) -> bool {
+        Self::cluster(row).is_stale(look.now)
+    }
+
+    /// The role of ordinary cells of the row.
+    fn text(row: &Self::Row<'_>, look: &Look<'_>) -> Role {
+        Role::Text.unless(Self::is_stale(row, look) || Self::is_over(row))
+    }
+}
+
+/// The glyph of the state.
+pub const fn mark<K: Member>() -> Column<K> {
+    Column {
+        id: "mark",
+        title: "",
+        width: Width::text(1, 1, 0),
+        when: When::Usually,
+        cell: |row, look| {
+            let (glyph, role) = K::mark(row);
+            Cell::new(glyph, role.unless(K::is_stale(row, look)))
+        },
+        order: None,
+    }
+}
+
+/// The name of the cluster, where rows of several stand in one table.
+pub const fn cluster<K: Member>() -> Column<K> {
+    Column {
+        id: "cluster",
+        title: "CLUSTER",
+        width: Width::text(12, 24, 0),
+        when: When::Across,
+        cell: |row, look| look.fleet.name_cell(K::cluster(row), Role::Text.unless(K::is_stale(row, look))),
+        order: Some(|a, b| K::cluster(a).name().cmp(K::cluster(b).name())),
+    }
+}
+
+/// The time since it began.
+pub const fn age<K: Member>(id: &'static str, title: &'static str, spare: u8) -> Column<K> {
+    Column {
+        id,
+        title,
+        width: Width::number(7, spare),
+        when: When::Usually,
+        cell: |row, look| {
+            let age = K::since(row).map_or_else(|| "?".into(), |at| words::minutes(at.age(look.now)));
+            Cell::new(age, K::text(row, look))
+        },
+        order: Some(|a, b| K::since(b).cmp(&K::since(a))),
+    }
+}

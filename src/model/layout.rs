@@ -1,0 +1,116 @@
+//! What an operator has arranged on the screen, kept from one start of the console to the next.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What has been arranged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Layout {
+    /// The tables, by name.
+    pub tables: BTreeMap<String, TableLayout>,
+    /// The panes of a cluster's page; none where they were never resized.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub panes: Option<PaneLayout>,
+}
+
+/// The columns of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TableLayout {
+    /// The ids of the columns that are shown, from left to right; none stands for the usual ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
+    /// Whether all the other columns are shown, too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub wide: bool,
+}
+
+/// How the panes of a cluster's page divide it, in thousandths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PaneLayout {
+    /// The width of the left panes.
+    pub left: u16,
+    /// The height of the upper panes.
+    pub upper: u16,
+    /// The height of the log under the one pane of a small window.
+    pub log: u16,
+}
+
+impl Default for PaneLayout {
+    fn default() -> Self {
+        Self { left: 580, upper: 500, log: 500 }
+    }
+}
+
+impl PaneLayout {
+    /// The least that a pane is given, in columns and in rows.
+    const LEAST: (u16, u16) = (24, 4);
+
+    /// The columns of the left panes.
+    pub fn left_of(self, width: u16) -> u16 {
+        part(self.left, width, Self::LEAST.0)
+    }
+
+    /// The rows of the upper panes.
+    pub fn upper_of(self, height: u16) -> u16 {
+        part(self.upper, height, Self::LEAST.1)
+    }
+
+    /// The rows of the log in a small window.
+    pub fn log_of(self, height: u16) -> u16 {
+        part(self.log, height, Self::LEAST.1)
+    }
+
+    /// The thousandths that give a part so many cells of all.
+    pub fn thousandths(cells: u16, of: u16) -> u16 {
+        let thousandths = (u32::from(cells) * 1000).div_ceil(u32::from(of).max(1));
+        u16::try_from(thousandths).unwrap_or(1000).min(1000)
+    }
+}
+
+/// The cells of a part that leaves at least so many to itself and to the other one.
+fn part(thousandths: u16, of: u16, least: u16) -> u16 {
+    let cells = u32::from(of) * u32::from(thousandths.min(1000)) / 1000;
+    let least = least.min(of / 2);
+    u16::try_from(cells).unwrap_or(of).clamp(least, of - least)
+}
+
+impl Layout {
+    /// The layout of one table.
+    pub fn of(table: &str, layout: TableLayout) -> Self {
+        Self { tables: BTreeMap::from([(table.to_owned(), layout)]), panes: None }
+    }
+
+    /// Takes in what has been arranged since; the rest stays as it is.
+    pub fn take(&mut self, since: Self) {
+        self.tables.extend(since.tables);
+        // What is as usual is not worth a line.
+        self.tables.retain(|_, table| *table != TableLayout::default());
+        self.panes = since.panes.or(self.panes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn panes_keep_the_least_that_they_need() {
+        let panes = PaneLayout { left: 0, upper: 1000, log: 9999 };
+        assert_eq!((panes.left_of(120), panes.upper_of(38), panes.log_of(21)), (24, 34, 17));
+        assert_eq!(PaneLayout::default().left_of(120), 69);
+        assert_eq!((panes.left_of(3), panes.left_of(0)), (1, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn a_border_stays_where_it_was_dropped(width in 48_u16..1000, cells in 24_u16..976) {
+            let cells = cells.min(width - 24);
+            let left = PaneLayout::thousandths(cells, width);
+            prop_assert_eq!(PaneLayout { left, ..PaneLayout::default() }.left_of(width), cells);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Columns that are chosen, put in order and remembered.
+
+use super::*;
+use marin_tui::app::pages::tables;
+use std::collections::BTreeMap;
+
+/// The ids of the columns that a table shows, from left to right.
+fn shown_of(listing: &dyn Listing) -> Vec<&'static str> {
+    listing.choices().iter().filter(|column| column.is_shown).map(|column| column.id).collect()
+}
+
+fn jobs(app: &App) -> Vec<&'static str> {
+    shown_of(&page(app).jobs)
+}
+
+/// The titles of the jobs pane as they are drawn.
+fn titles(app: &App) -> Vec<&'static str> {
+    page(app).jobs.heads(&app.look(NOW)).iter().map(|head| head.title).collect()
+}
+
+fn remembered(columns: &[&str], wide: bool) -> [Effect; 1] {
+    let columns = columns.iter().map(ToString::to_string).collect();
+    [Effect::Remember(Layout::of("jobs", TableLayout { columns, wide }))]
+}
+
+const USUAL: [&str; 8] = ["mark", "job", "owner", "state", "age", "took", "entrypoint", "message"];
+
+#[test]
+fn columns_are_hidden_moved_and_kept() {
+    let mut app = shown();
+    assert_eq!(jobs(&app), USUAL);
+    press(&mut app, "C");
+    assert_eq!(app.context(), Context::Columns);
+    // The owner is hidden, and the job goes behind the state, past the hidden one.
+    press(&mut app, "jj kJJ");
+    assert_eq!(jobs(&app), ["mark", "state", "job", "age", "took", "entrypoint", "message"]);
+    assert_eq!(titles(&app)[..4], ["", "STATE", "JOB", "AGE"], "the table behind follows at once");
+    let kept = press(&mut app, "<enter>");
+    assert_eq!(kept, remembered(&["mark", "state", "job", "age", "took", "entrypoint", "message"], false));
+    assert!(app.dialog().is_none());
+    press(&mut app, "C");
+    let Some(Dialog::Columns(chooser)) = app.dialog() else { panic!("no dialog") };
+    let ids: Vec<&str> = chooser.rows.iter().map(|row| row.id).collect();
+    assert_eq!(ids[..4], ["mark", "state", "job", "owner"], "what is hidden is where it would come back");
+}
+
+#[test]
+fn esc_leaves_the_columns_as_they_were_and_reset_returns_to_the_usual_ones() {
+    let mut app = shown();
+    assert_eq!(press(&mut app, "Cjj K<esc>"), []);
+    assert_eq!(jobs(&app), USUAL);
+    assert_eq!(press(&mut app, "C<enter>"), [], "nothing was changed");
+    press(&mut app, "Cjj <enter>");
+    assert_eq!(jobs(&app).len(), USUAL.len() - 1);
+    assert_eq!(press(&mut app, "Cr<enter>"), remembered(&[], false));
+    assert_eq!(jobs(&app), USUAL);
+    press(&mut app, "C");
+    paint(&mut app, 120, 40);
+    let outside = press(&mut app, " ");
+    assert_eq!((outside, jobs(&app).len()), (vec![], USUAL.len() - 1));
+    point(&mut app, CLICK, 0, 0);
+    assert_eq!(jobs(&app), USUAL, "a click outside is as esc");
+}
+
+#[test]
+fn one_column_always_stays() {
+    let mut app = shown();
+    press(&mut app, "C");
+    for _ in USUAL {
+        press(&mut app, " j");
+    }
+    assert_eq!(jobs(&app), ["message"]);
+    press(&mut app, "<end>k ");
+    assert_eq!(app.note(), "the last column stays");
+    assert_eq!(jobs(&app), ["message"]);
+}
+
+#[test]
+fn a_wide_table_shows_every_column_and_is_remembered() {
+    let mut app = shown();
+    press(&mut app, "Cjj <enter>");
+    let chosen: Vec<&str> = USUAL.into_iter().filter(|id| *id != "owner").collect();
+    assert_eq!(press(&mut app, "<^w>"), remembered(&chosen, true));
+    assert_eq!(titles(&app)[..3], ["", "JOB", "OWNER"]);
+    assert_eq!(titles(&app).last(), Some(&"DRIVER"));
+    assert_eq!(press(&mut app, "C<esc>"), []);
+    assert_eq!(titles(&app).last(), Some(&"DRIVER"), "still wide");
+    assert_eq!(press(&mut app, "<^w>"), remembered(&chosen, false));
+    assert!(!titles(&app).contains(&"OWNER"));
+}
+
+#[test]
+fn a_table_is_sorted_by_the_columns_that_are_shown() {
+    let mut app = shown();
+    press(&mut app, "Cj J<enter>");
+    assert!(!jobs(&app).contains(&"job"));
+    press(&mut app, ">");
+    assert_eq!(page(&app).jobs.sorted_by(), Some("OWNER"), "the first that is shown and can be sorted by");
+    paint(&mut app, 200, 60);
+    let table = areas(&app, 200, 60).jobs.unwrap();
+    let state = jobs(&app).iter().position(|id| *id == "state").unwrap();
+    point(&mut app, CLICK, table.heads[state].0, table.rows.y - 1);
+    assert_eq!(page(&app).jobs.sorted_by(), Some("STATE"), "a click means the column under it");
+}
+
+#[test]
+fn what_is_arranged_counts_for_every_table_of_that_name() {
+    let choose = |ids: &[&str]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let usual = BTreeMap::from([("nodes".to_owned(), choose(&["node", "cpu"]))]);
+    let gone = TableLayout { columns: choose(&["state", "of-another-version", "job"]), wide: false };
+    let mut app = app(&["a", "b"]).arranged(&usual, &Layout::of("jobs", gone));
+    for place in [0, 1] {
+        let page = app.page_of(place).unwrap();
+        assert_eq!(
+            (shown_of(&page.nodes), shown_of(&page.jobs)),
+            (vec!["node", "cpu"], vec!["state", "job"])
+        );
+    }
+    assert!(shown_of(&app.pages().nodes).len() > 2, "the table of all nodes has a name of its own");
+    press(&mut app, "<enter>1C<down> <enter>");
+    assert_eq!(shown_of(&app.page_of(1).unwrap().nodes), ["cpu"]);
+    assert_eq!(press(&mut app, "Cr<enter>").len(), 1);
+    assert_eq!(shown_of(&app.page_of(1).unwrap().nodes), ["node", "cpu"], "those of the settings");
+}
+
+#[test]
+fn every_table_has_a_name_and_columns_of_its_own() {
+    let tables: BTreeMap<_, _> = tables().into_iter().collect();
+    assert_eq!(tables.len(), 6);
+    for (name, ids) in &tables {
+        let ids: std::collections::BTreeSet<_> = ids.iter().collect();
+        assert_eq!(ids.len(), tables[name].len(), "{name}");
+    }
+    assert!(tables["all-jobs"].contains(&"cluster") && !tables["jobs"].contains(&"cluster"));
+    assert!(tables["nodes"].contains(&"instance"), "also those of wide tables");
+}
