@@ -3,7 +3,7 @@
 use super::running::Running;
 use super::tpus::Tpus;
 use super::trend::Trend;
-use crate::diagnose::{self, Finding, FindingKind, History, Restart, RestartedBy, Severity};
+use crate::diagnose::{self, Finding, FindingKind, History, Pending, Restart, RestartedBy, Severity};
 use crate::model::cloud::CloudView;
 use crate::model::{
     ClusterName, ClusterSpec, Cost, Job, JobKey, JobStatus, Link, LocalPorts, Node, NodeId, OperationMark,
@@ -57,6 +57,8 @@ pub struct Cluster {
     pub tally: Tally,
     /// What is wrong with it, worst first.
     pub findings: Vec<Finding>,
+    /// Why each of its pending jobs is.
+    pub pending: HashMap<JobKey, Pending>,
     /// The recent use of its chips.
     pub trend: Trend,
     history: History,
@@ -92,6 +94,7 @@ impl Cluster {
             known: false,
             tally: Tally::default(),
             findings: Vec::new(),
+            pending: HashMap::new(),
             trend: Trend::default(),
             history: History::default(),
             names: HashMap::new(),
@@ -234,12 +237,16 @@ impl Cluster {
         self.tpus.join(&self.spec, &self.snapshot, is_known);
     }
 
+    /// Finds its issues and the reasons of its pending jobs. True when any changed.
     pub(super) fn diagnose(&mut self) -> bool {
         let known = self.known.then_some(&*self.snapshot);
         let found = diagnose::findings(self.link.as_ref(), known, &self.history, self.tpus.left());
         let changed = found != self.findings;
         self.findings = found;
-        changed
+        let pending = diagnose::pending(&self.snapshot, &self.findings);
+        let explained = pending != self.pending;
+        self.pending = pending;
+        changed || explained
     }
 
     /// The name that a node is shown by: its own where it has one beside its address, else its host's where that is
