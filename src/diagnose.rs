@@ -8,6 +8,7 @@ mod demand;
 mod finding;
 mod history;
 mod nodes;
+mod pending;
 mod quota;
 mod restart;
 mod slices;
@@ -17,6 +18,7 @@ pub use demand::LAUNCH_RETRIES;
 pub use finding::{Finding, FindingKind, Severity};
 pub use history::{GAP, History, SILENT_AFTER, SILENT_AT_ONCE};
 pub use nodes::JUST_NOW;
+pub use pending::{Pending, pending};
 pub use restart::{Restart, RestartedBy};
 pub use slices::{ASSEMBLY, Slice, slices};
 

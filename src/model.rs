@@ -3,6 +3,7 @@
 //! Words are Ray's own (node, job, submission id, driver, resource demand). Text that a cluster sent is [`Text`],
 //! so that nothing hostile can be printed by accident; what must stay secret is a [`Secret`].
 
+pub mod amount;
 pub mod autoscaler;
 pub mod cloud;
 pub mod cluster;

@@ -9,11 +9,12 @@ mod tpus;
 
 pub use tpus::Tpus;
 
-use crate::diagnose::{self, Finding, FindingKind, History, Restart, RestartedBy, Severity};
+use crate::diagnose::{self, Finding, FindingKind, History, Pending, Restart, RestartedBy, Severity};
 use crate::model::{
-    ClusterName, ClusterSpec, Link, News, OperationMark, Problem, Pulse, Snapshot, SubmissionId, Tally, Text,
-    Timestamp,
+    ClusterName, ClusterSpec, JobKey, Link, News, OperationMark, Problem, Pulse, Snapshot, SubmissionId,
+    Tally, Text, Timestamp,
 };
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +46,8 @@ pub struct ClusterState {
     pub tally: Tally,
     /// What is wrong with the cluster, worst first.
     pub findings: Vec<Finding>,
+    /// Why each of its pending jobs is.
+    pub pending: HashMap<JobKey, Pending>,
     /// Its TPUs at Google.
     pub tpus: Arc<Tpus>,
     history: History,
@@ -71,6 +74,7 @@ impl ClusterState {
             known: false,
             tally: Tally::default(),
             findings: Vec::new(),
+            pending: HashMap::new(),
             tpus: Arc::default(),
             history: History::default(),
             mark: None,
@@ -164,6 +168,7 @@ impl ClusterState {
     fn diagnose(&mut self) {
         let known = self.known.then_some(&*self.snapshot);
         self.findings = diagnose::findings(self.link.as_ref(), known, &self.history, self.tpus.left());
+        self.pending = diagnose::pending(&self.snapshot, &self.findings);
     }
 
     /// The mark of another operator's operation that was last read.
@@ -257,6 +262,7 @@ mod tests {
                 ended: None,
                 metadata: Vec::new(),
                 driver_node: None,
+                requested: None,
                 exit_code: None,
             })
         };

@@ -39,6 +39,10 @@ pub trait Kind: Debug + Send + 'static {
         }
     }
 
+    /// The column whose text stands below the table for the row under the cursor where the column cuts it or is left
+    /// out.
+    const BELOW: Option<&'static str> = None;
+
     /// The names of the texts that a filter searches.
     const FIELDS: &'static [&'static str];
 

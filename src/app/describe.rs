@@ -1,9 +1,9 @@
 //! The description of a row: everything that is known about a node, a job, a cluster.
 
 use super::cluster::Cluster;
+use crate::model::amount::{amount, bytes, shape};
 use crate::model::cloud::Capacity;
 use crate::model::time::brief;
-use crate::model::work::is_bytes;
 use crate::model::{DeathReason, Hint, Job, JobKey, JobStatus, Node, NodeId, Text, Timestamp};
 use crate::reconcile::{Row as Slice, TpuStatus};
 
@@ -90,8 +90,8 @@ pub fn death_word(reason: DeathReason) -> &'static str {
     }
 }
 
-/// The description of a job of that cluster.
-pub fn job(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
+/// The description of a job of that cluster; why it is pending follows its state, with `words` for the hint.
+pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     let kind = match &job.key {
         JobKey::Submission(_) => "submission",
@@ -102,9 +102,17 @@ pub fn job(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
     push(&mut lines, "driver id", job.driver.as_ref().map(ToString::to_string).unwrap_or_default());
     push(&mut lines, "owner", job.owner().map(|o| Text::from(o).to_string()).unwrap_or_default());
     push(&mut lines, "state", job.status.word());
+    if let Some(why) = cluster.pending.get(&job.key) {
+        push(&mut lines, "reason", why.words.clone());
+        if let Some(finding) = cluster.findings.iter().find(|f| Some(f.kind) == why.finding) {
+            push(&mut lines, finding.kind.word(), finding.long.clone());
+            push(&mut lines, "hint", words(&finding.hint));
+        }
+    }
+    push(&mut lines, "requested", job.requested.as_deref().map(shape).unwrap_or_default());
     push(&mut lines, "entrypoint", job.entrypoint.to_string());
     let is_pending = job.status == JobStatus::Pending;
-    let (began, lasted) = if is_pending { ("submitted", "waiting for") } else { ("started", "duration") };
+    let (began, lasted) = if is_pending { ("submitted", "pending for") } else { ("started", "duration") };
     push(&mut lines, began, job.started.map(|t| ago(t, now)).unwrap_or_default());
     push(&mut lines, "ended", job.ended.map(|t| ago(t, now)).unwrap_or_default());
     push(&mut lines, lasted, duration(job, now).unwrap_or_default());
@@ -159,33 +167,6 @@ pub fn cluster(c: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> 
     );
     push(&mut lines, "console load", cost);
     lines
-}
-
-/// An amount of a resource: memory in bytes with a unit, everything else as a number.
-pub fn amount(name: &str, value: f64) -> String {
-    if is_bytes(name) { bytes(value) } else { number(value) }
-}
-
-/// At most two decimals, none when whole.
-pub fn number(value: f64) -> String {
-    let text = format!("{value:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// Bytes with a decimal unit of three digits: `1.2 GB`.
-pub fn bytes(value: f64) -> String {
-    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
-    let mut value = value.max(0.0);
-    let mut unit = 0;
-    while value >= 999.5 && unit + 1 < UNITS.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    if unit == 0 || value >= 99.95 {
-        format!("{value:.0} {}", UNITS[unit])
-    } else {
-        format!("{value:.1} {}", UNITS[unit])
-    }
 }
 
 /// A job in a line: state, duration, owner.
@@ -245,20 +226,4 @@ pub fn slice(row: &Slice, ray_known: bool, words: impl Fn(&Hint) -> String, now:
         push(if i == 0 { "hosts" } else { " " }, format!("{i}  {address}{external}  {in_ray}"));
     }
     lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_read_as_people_say_them() {
-        assert_eq!(number(4.0), "4");
-        assert_eq!(number(0.500_000_000_000_000_1), "0.5");
-        assert_eq!(bytes(0.0), "0 B");
-        assert_eq!(bytes(999.7), "1.0 kB");
-        assert_eq!(bytes(1.24e9), "1.2 GB");
-        assert_eq!(bytes(470e9), "470 GB");
-        assert_eq!(amount("memory", 2e9), "2.0 GB");
-    }
 }

@@ -159,6 +159,8 @@ pub trait Listing: Debug + Send {
     fn sorted_by(&self) -> Option<&'static str>;
     /// The cells at a position, one for each of the columns that are shown.
     fn cells<'f>(&self, look: &Look<'f>, position: usize) -> Vec<Cell<'f>>;
+    /// Which of these cells stands below the table for the row under the cursor where it has no room in its column.
+    fn below(&self) -> Option<usize>;
     /// The title of the table.
     fn title(&self) -> &'static str;
     /// What stands beside the title.
@@ -325,6 +327,10 @@ impl<K: Kind> Listing for List<K> {
     fn cells<'f>(&self, look: &Look<'f>, position: usize) -> Vec<Cell<'f>> {
         let Some(row) = self.row(look.fleet, position) else { return Vec::new() };
         self.shown().map(|c| (c.cell)(&row, look)).collect()
+    }
+
+    fn below(&self) -> Option<usize> {
+        self.shown().position(|c| Some(c.id) == K::BELOW)
     }
 
     fn title(&self) -> &'static str {

@@ -146,9 +146,8 @@ impl Pages {
 pub fn tables() -> Vec<(&'static str, Vec<&'static str>)> {
     let (clusters, page, tpus) = (List::<Clusters>::new(None), ClusterPage::new(0), TpusPage::new(0));
     let of_cluster: [&dyn Listing; 4] = [&clusters, &page.nodes, &page.jobs, &tpus.list];
-    let named = |list: &dyn Listing| {
-        (list.name(), list.choices().iter().map(|column| column.id).collect::<Vec<_>>())
-    };
+    let named =
+        |list: &dyn Listing| (list.name(), list.choices().iter().map(|column| column.id).collect::<Vec<_>>());
     let across = TABLES.iter().map(|page| named((page.list)().as_ref()));
     of_cluster.into_iter().map(named).chain(across).collect()
 }

@@ -1,11 +1,11 @@
 //! The description of a job, with its driver's work in Ray, which is read on demand.
 
-use super::describe::{Lines, amount, list, number};
+use super::describe::{Lines, list};
 use super::view::{Asked, View};
 use super::{App, Cluster};
+use crate::model::amount::{number, shape};
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::work::rank;
 use crate::model::{Counted, DeadActor, JobIds, Text, Timestamp, Wait, Work};
 use std::cmp::Reverse;
 
@@ -74,19 +74,15 @@ fn cut(mut texts: Vec<String>) -> Vec<String> {
     texts
 }
 
-/// `TPU 16, CPU 4, memory 2.0 GB`: chips first, as they are what people count.
-fn shape(resources: &[(Text, f64)]) -> String {
-    let mut sorted: Vec<&(Text, f64)> = resources.iter().collect();
-    sorted.sort_by_key(|(name, _)| rank(name.raw()));
-    let words: Vec<String> =
-        sorted.iter().map(|(name, n)| format!("{name} {}", amount(name.raw(), *n))).collect();
-    if words.is_empty() { "any node".to_owned() } else { words.join(", ") }
+/// What a task or an actor requests.
+fn requested(resources: &[(Text, f64)]) -> String {
+    if resources.is_empty() { "any node".to_owned() } else { shape(resources) }
 }
 
 fn waiting(wait: &Wait, now: Timestamp) -> String {
     let times = if wait.count == 1 { String::new() } else { format!("{} times ", number(wait.count as f64)) };
     let since = wait.since.map(|at| format!(", for {}", brief(at.age(now)))).unwrap_or_default();
-    format!("{times}{}{since}", shape(&wait.shape))
+    format!("{times}{}{since}", requested(&wait.shape))
 }
 
 /// `train_step: 2 running, 3 waiting for a node`; what has not ended first.

@@ -2,6 +2,7 @@
 
 use super::demand::{Room, Want, coming, failing_now, plural};
 use super::{Finding, FindingKind, History, Severity};
+use crate::model::amount::shape;
 use crate::model::{Autoscaler, AutoscalerVersion, Fix, Hint, PendingNode, Snapshot, Timestamp, Verb};
 use std::time::Duration;
 
@@ -132,8 +133,7 @@ fn still(report: &Autoscaler, want: &Want, snapshot: &Snapshot, history: &Histor
 
 fn infeasible(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding> {
     let demand = report.demands.iter().find(|d| d.infeasible)?;
-    let shape = demand.shape.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ");
-    let short = format!("{} for {shape}", plural(want.infeasible, "demand"));
+    let short = format!("{} for {}", plural(want.infeasible, "demand"), shape(&demand.shape));
     let long = format!("{short}: no node type provides it, or those that do are at their maximum");
     let hint = "request what a node type provides, or change the node types in the cluster's file";
     Some(Finding::new(FindingKind::Infeasible, Severity::Warn, history.infeasible, short, long, hint))

@@ -182,6 +182,7 @@ mod tests {
             metadata: Vec::new(),
             driver_node: None,
             exit_code: None,
+            requested: None,
         })
     }
 

@@ -135,6 +135,9 @@ pub struct Job {
     pub driver_node: Option<NodeId>,
     /// The driver's exit code, once ended.
     pub exit_code: Option<i32>,
+    /// Resources that the entrypoint requests of the node that it runs on, by name; none when Ray did not tell: the
+    /// GCS does, `GET /api/jobs/` does not.
+    pub requested: Option<Vec<(Text, f64)>>,
 }
 
 impl Job {
@@ -193,6 +196,7 @@ mod tests {
             metadata: metadata.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(),
             driver_node: None,
             exit_code: None,
+            requested: None,
         }
     }
 

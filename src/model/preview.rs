@@ -1,6 +1,6 @@
 //! What is determined before an operation begins: the jobs that it would affect, the workers that it could add.
 
-use super::work::{is_bytes, rank};
+use super::amount::{is_bytes, rank};
 use super::{Job, JobKey, JobStatus, NewWorker, OWNER_UNKNOWN, Others, Problem, Text, Timestamp};
 
 /// A job that an operation would end.

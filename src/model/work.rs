@@ -2,23 +2,6 @@
 
 use super::{NodeId, Text, Timestamp};
 
-/// The order in which people count resources: chips first, then a slice's or a type's own word, which says more than
-/// its CPUs, memory last.
-pub fn rank(resource: &str) -> u8 {
-    match resource {
-        "TPU" => 0,
-        "GPU" => 1,
-        "CPU" => 3,
-        name if is_bytes(name) => 4,
-        _ => 2,
-    }
-}
-
-/// Whether Ray counts a resource in bytes.
-pub fn is_bytes(resource: &str) -> bool {
-    matches!(resource, "memory" | "object_store_memory")
-}
-
 /// What a job's entrypoint, tasks and actors do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Work {

@@ -6,9 +6,10 @@ use super::grid::{Grid, put};
 use super::part::{Draw, Shown};
 use crate::app::cell::{Cell, Role};
 use crate::app::column::{Head, Width};
-use crate::app::describe::{ago, amount};
+use crate::app::describe::ago;
 use crate::app::{Area, Cluster, Pane, words};
 use crate::diagnose::{Finding, FindingKind, Severity};
+use crate::model::amount::shape;
 use crate::model::{Autoscaler, AutoscalerVersion, Demand, DemandKind, NodeTypeCount, Timestamp};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -187,9 +188,7 @@ fn ago_minutes(at: Timestamp, now: Timestamp) -> String {
 }
 
 fn demand(demand: &Demand, d: &Draw<'_>) -> (String, Style) {
-    let shape: Vec<String> =
-        demand.shape.iter().map(|(n, v)| format!("{n} {}", amount(n.raw(), *v))).collect();
-    let shape = if shape.is_empty() { "no resources".into() } else { shape.join(", ") };
+    let shape = if demand.shape.is_empty() { "no resources".into() } else { shape(&demand.shape) };
     let who = match &demand.kind {
         DemandKind::Task => String::new(),
         DemandKind::Group(strategy) if strategy.is_empty() => "  placement group".into(),

@@ -48,12 +48,24 @@ pub fn pane(buf: &mut Buffer, area: Rect, theme: &Theme, title: &Title<'_>) -> R
 
 /// Writes on the lower border how many `things` are below the visible part.
 pub fn more_below(buf: &mut Buffer, area: Rect, theme: &Theme, hidden: usize, things: &str) {
-    on_lower_border(buf, area, theme, &more((0, hidden), things));
+    more_around(buf, area, theme, (0, hidden), things);
 }
 
 /// Writes on the lower border how many `things` are above and below the visible part.
 pub fn more_around(buf: &mut Buffer, area: Rect, theme: &Theme, hidden: (usize, usize), things: &str) {
-    on_lower_border(buf, area, theme, &more(hidden, things));
+    let text = more(hidden, things);
+    let width = u16::try_from(text.width() + 2).unwrap_or(u16::MAX);
+    if !text.is_empty() && area.height > 1 && area.width > width.saturating_add(4) {
+        buf.set_string(area.right() - 2 - width, area.bottom() - 1, format!(" {text} "), theme.dim);
+    }
+}
+
+/// Writes a text on the left of the lower border, cut where it has no room.
+pub fn on_lower_border(buf: &mut Buffer, area: Rect, text: &str, style: Style) {
+    let room = usize::from(area.width.saturating_sub(6));
+    if room > 0 && area.height > 1 && !text.is_empty() {
+        buf.set_string(area.x + 2, area.bottom() - 1, format!(" {} ", cut(text, room)), style);
+    }
 }
 
 /// The number of `things` above and below the visible part; empty when all are visible.
@@ -63,13 +75,6 @@ pub fn more((above, below): (usize, usize), things: &str) -> String {
         (0, _) => format!("{below} more {things}below"),
         (_, 0) => format!("{above} more {things}above"),
         _ => format!("{above} more {things}above · {below} below"),
-    }
-}
-
-fn on_lower_border(buf: &mut Buffer, area: Rect, theme: &Theme, text: &str) {
-    let width = u16::try_from(text.width() + 2).unwrap_or(u16::MAX);
-    if !text.is_empty() && area.height > 1 && area.width > width.saturating_add(4) {
-        buf.set_string(area.right() - 2 - width, area.bottom() - 1, format!(" {text} "), theme.dim);
     }
 }
 

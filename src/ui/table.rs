@@ -1,11 +1,12 @@
 //! A table in its pane: any list of rows, drawn from its columns.
 
-use super::frame::{Title, pane};
+use super::frame::{Title, on_lower_border, pane};
 use super::grid::{Grid, put};
 use super::part::Draw;
 use crate::app::{Headed, Listing, Pane};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use unicode_width::UnicodeWidthStr;
 
 /// Draws a page that is a table; returns where it is.
 pub fn page(buf: &mut Buffer, area: Rect, d: &Draw<'_>, listing: &dyn Listing) -> Headed {
@@ -41,7 +42,20 @@ fn draw(
     let counts = listing.counts(&look);
     let tone = Some(d.theme.role(counts.role));
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: &counts.text, tone, focused });
-    rows(buf, inner, d, listing, selection)
+    let drawn = rows(buf, inner, d, listing, selection);
+    draw_below(buf, area, d, listing, &drawn);
+    drawn
+}
+
+/// Writes on the lower border what the row under the cursor says in a column that has no room for it.
+fn draw_below(buf: &mut Buffer, area: Rect, d: &Draw<'_>, listing: &dyn Listing, drawn: &Headed) {
+    let Some(column) = listing.below() else { return };
+    let cells = listing.cells(&d.app.look(d.now), listing.cursor());
+    let Some(cell) = cells.get(column).filter(|cell| *cell.text != *"-") else { return };
+    let width = drawn.heads.get(column).map_or(0, |(_, width)| *width);
+    if cell.text.width() > width.into() {
+        on_lower_border(buf, area, &cell.text, d.theme.role(cell.role));
+    }
 }
 
 /// Draws titles and rows without a border.

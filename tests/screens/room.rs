@@ -115,7 +115,7 @@ fn what_is_wanted_stands_before_a_long_table_of_types() {
     let mut app = with(state);
     press(&mut app, "4");
     let text = seen(&mut app, 120, 40);
-    assert!(text.contains("DEMAND") && text.contains("29× CPU 120"), "{text}");
+    assert!(text.contains("DEMAND") && text.contains("29× TPU 4, CPU 120"), "{text}");
     assert!(!text.contains("type_13") && text.contains(" more below ─╯"), "{text}");
     press(&mut app, "G");
     let end = seen(&mut app, 120, 40);

@@ -69,6 +69,7 @@ pub fn job(id: &str, status: JobStatus, owner: &str, started: u64) -> Job {
         metadata: vec![("owner".into(), owner.into())],
         driver_node: None,
         exit_code: None,
+        requested: None,
     }
 }
 
@@ -99,7 +100,8 @@ pub fn snapshot() -> Snapshot {
         job("exp600_tootsie-77a1", JobStatus::Succeeded, "dan", 90_000),
         job("dclm-run-02", JobStatus::Failed, "erin", 40_000),
     ];
-    jobs[1].message = "Job has not started yet. It may be waiting for resources: CPU 120".into();
+    jobs[1].message = "Job has not started yet. It may be waiting for resources".into();
+    jobs[1].requested = Some(vec![("TPU-v4-128-head".into(), 1.0)]);
     jobs.push(Job {
         key: JobKey::Driver(JobId("04000000".into())),
         metadata: Vec::new(),

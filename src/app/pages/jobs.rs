@@ -36,6 +36,7 @@ impl Kind for Jobs {
     type Key = JobKey;
 
     const LACKS: &'static str = "no job";
+    const BELOW: Option<&'static str> = Some("message");
     const FIELDS: &'static [&'static str] = &["job", "owner", "state", "entrypoint", "message", "cluster"];
 
     fn title(of: Option<usize>) -> &'static str {
@@ -114,7 +115,7 @@ impl Kind for Jobs {
             ("owner", j.owner().unwrap_or_default()),
             ("state", j.status.word()),
             ("entrypoint", j.entrypoint.raw()),
-            ("message", j.message.raw()),
+            ("message", message(row).unwrap_or_default()),
             ("cluster", row.cluster.name().as_str()),
         ]
         .into_iter()
@@ -201,7 +202,7 @@ const COLUMNS: &[Column<Jobs>] = &[
     Column {
         id: "entrypoint",
         title: "ENTRYPOINT",
-        width: Width::rest(14, 48, 4),
+        width: Width::rest(14, 48, 6),
         when: When::Usually,
         cell: |row, look| Cell::new(row.job.entrypoint.shown(), Jobs::text(row, look)),
         order: Some(|a, b| a.job.entrypoint.cmp(&b.job.entrypoint)),
@@ -209,9 +210,12 @@ const COLUMNS: &[Column<Jobs>] = &[
     Column {
         id: "message",
         title: "MESSAGE",
-        width: Width::rest(16, 80, 6).hiding(),
+        width: Width::rest(16, 80, 4).hiding(),
         when: When::Usually,
-        cell: |row, _| Cell::new(first_line(row.job).map_or(Cow::Borrowed("-"), printable), Role::Dim),
+        cell: |row, look| {
+            let words = message(row).and_then(first_line).map_or(Cow::Borrowed("-"), printable);
+            Cell::new(words, Jobs::text(row, look))
+        },
         order: None,
     },
     Column {
@@ -242,10 +246,18 @@ fn name<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
     Cell::new(id, if marked { Role::Accent } else { Jobs::text(row, look) }).named()
 }
 
-/// The first line of its message, unchanged; none for a running job, whose message only repeats its state.
-fn first_line(job: &Job) -> Option<&str> {
-    let line = job.message.raw().lines().next().filter(|_| job.status != JobStatus::Running)?;
-    (!line.is_empty()).then_some(line)
+/// Why it is pending, or what Ray says about it, unchanged; none for a running job, whose message only repeats its
+/// state.
+fn message<'f>(row: &Row<'f>) -> Option<&'f str> {
+    match row.job.status {
+        JobStatus::Running => None,
+        JobStatus::Pending => row.cluster.pending.get(&row.job.key).map(|why| why.words.as_str()),
+        _ => Some(row.job.message.raw()),
+    }
+}
+
+fn first_line(message: &str) -> Option<&str> {
+    message.lines().next().filter(|line| !line.is_empty())
 }
 
 /// The job whose log is opened first: the newest running submission.

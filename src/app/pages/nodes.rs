@@ -3,13 +3,14 @@
 use crate::app::cell::{Cell, Role};
 use crate::app::cluster::Cluster;
 use crate::app::column::{Column, Kind, When, Width};
-use crate::app::describe::{death_word, number};
+use crate::app::describe::death_word;
 use crate::app::fleet::Fleet;
 use crate::app::look::Look;
 use crate::app::natural::natural;
 use crate::app::pages::common::{self, Member};
 use crate::app::target::Target;
 use crate::app::words;
+use crate::model::amount::number;
 use crate::model::{Node, NodeId, NodeState, Physical, Resource, Text, Timestamp};
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};

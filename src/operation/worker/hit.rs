@@ -119,6 +119,7 @@ mod tests {
             metadata: Vec::new(),
             driver_node: on,
             exit_code: None,
+            requested: None,
         }
     }
 

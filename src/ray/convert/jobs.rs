@@ -35,11 +35,16 @@ struct JobRow<'a> {
     #[serde(borrow)]
     driver_node_id: Str<'a>,
     driver_exit_code: Num,
+    entrypoint_num_cpus: Num,
+    entrypoint_num_gpus: Num,
+    entrypoint_memory: Num,
+    entrypoint_resources: Table<Num>,
 }
 
 impl JobRow<'_> {
     /// The row as a job; `None` when it names neither a submission nor a driver.
     fn job(&self, submission: Option<Text>, words: &Interner) -> Option<Job> {
+        let is_record = submission.is_some();
         let driver = (!self.job_id.is_empty()).then(|| JobId(self.job_id.text()));
         let submission =
             submission.or_else(|| (!self.submission_id.is_empty()).then(|| self.submission_id.text()));
@@ -48,6 +53,8 @@ impl JobRow<'_> {
             (None, Some(id)) => JobKey::Driver(id.clone()),
             (None, None) => return None,
         };
+        // Only the records of the key-value store, which name no submission themselves, tell what is requested.
+        let requested = is_record.then(|| self.requested(words));
         Some(Job {
             key,
             driver,
@@ -60,7 +67,19 @@ impl JobRow<'_> {
             metadata: self.metadata.0.iter().map(|(k, v)| (words.text(k), words.text(&v.0))).collect(),
             driver_node: NodeId::from_hex(&self.driver_node_id.0),
             exit_code: self.driver_exit_code.0.map(|n| n as i32),
+            requested,
         })
+    }
+
+    /// What the entrypoint requests; Ray writes zeros for what it does not.
+    fn requested(&self, words: &Interner) -> Vec<(Text, f64)> {
+        let own = [("CPU", &self.entrypoint_num_cpus), ("GPU", &self.entrypoint_num_gpus)];
+        let own = own.into_iter().chain([("memory", &self.entrypoint_memory)]);
+        let others = self.entrypoint_resources.0.iter().map(|(name, n)| (&**name, n));
+        let all = own
+            .chain(others)
+            .filter_map(|(name, n)| Some((words.text(name), n.0.filter(|n| n.is_finite() && *n > 0.0)?)));
+        all.collect()
     }
 }
 
@@ -142,6 +161,7 @@ fn by_hand(id: JobId, row: proto::JobTableData, config: proto::JobConfig) -> Job
         metadata: config.metadata.into_iter().map(|(k, v)| (Text::from(k), Text::from(v))).collect(),
         driver_node: None,
         exit_code: None,
+        requested: None,
     }
 }
 
@@ -213,6 +233,18 @@ mod tests {
         assert_eq!(jobs.len(), 1);
         assert_eq!(jobs[0].started, Some(Timestamp::from_millis(12)));
         assert!(list("jobs", b"{}", &HashMap::new()).is_err(), "an object is not a list of jobs");
+    }
+
+    #[test]
+    fn a_record_tells_what_the_entrypoint_requests_and_a_row_of_the_list_does_not() {
+        let body = br#"{"status": "PENDING", "entrypoint": "x", "entrypoint_num_cpus": 0.5, "entrypoint_num_gpus": 0,
+            "entrypoint_memory": null, "entrypoint_resources": {"TPU-v4-8-head": 1.0, "b": "?"}}"#;
+        let read = |id: Option<Text>| one("jobs", body, id.as_ref(), &Interner::default());
+        let requested = read(Some("a".into())).unwrap().requested.unwrap();
+        assert_eq!(requested, [("CPU".into(), 0.5), ("TPU-v4-8-head".into(), 1.0)]);
+        let listed =
+            list("jobs", br#"[{"submission_id": "a", "status": "PENDING"}]"#, &HashMap::new()).unwrap();
+        assert_eq!(listed[0].requested, None);
     }
 
     #[test]

@@ -116,7 +116,7 @@ fn what_is_arranged_counts_for_every_table_of_that_name() {
             (vec!["node", "cpu"], vec!["state", "job"])
         );
     }
-    assert!(shown_of(&app.pages().nodes).len() > 2, "the table of all nodes has a name of its own");
+    assert!(shown_of(table(&app, &ALL_NODES)).len() > 2, "the table of all nodes has a name of its own");
     press(&mut app, "<enter>1C<down> <enter>");
     assert_eq!(shown_of(&app.page_of(1).unwrap().nodes), ["cpu"]);
     assert_eq!(press(&mut app, "Cr<enter>").len(), 1);

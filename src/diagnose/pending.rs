@@ -1,0 +1,272 @@
+//! Why a job is pending: what its entrypoint requests, which nodes have that, and what the autoscaler does about it.
+
+use super::demand::{coming, plural};
+use super::{Finding, FindingKind};
+use crate::model::amount::{amount, rank, shape};
+use crate::model::text::printable;
+use crate::model::{Demand, Job, JobKey, JobStatus, Node, NodeState, Snapshot, Text};
+use std::collections::HashMap;
+
+/// Why a job is pending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// What it waits for, what there is of that, and what the autoscaler does: one line, safe to print.
+    pub words: String,
+    /// The finding that tells more about it, if there is one.
+    pub finding: Option<FindingKind>,
+}
+
+/// Resources that an entrypoint requests, by name.
+type Requested = [(Text, f64)];
+
+/// Why each of the pending jobs is, with the findings of the same state.
+pub fn pending(snapshot: &Snapshot, findings: &[Finding]) -> HashMap<JobKey, Pending> {
+    // Hundreds of jobs that request the same wait for the same reason.
+    let mut known: Vec<(Option<&Requested>, Pending)> = Vec::new();
+    let mut all = HashMap::new();
+    for job in snapshot.jobs.iter().filter(|job| job.status == JobStatus::Pending) {
+        let requested = job.requested.as_deref();
+        let same = known.iter().find(|(other, _)| *other == requested).map(|(_, why)| why.clone());
+        let why = same.unwrap_or_else(|| {
+            let why = reason(job, snapshot, findings);
+            known.push((requested, why.clone()));
+            why
+        });
+        all.insert(job.key.clone(), why);
+    }
+    all
+}
+
+fn reason(job: &Job, snapshot: &Snapshot, findings: &[Finding]) -> Pending {
+    let here = |what: String| Pending { words: printable(&what).into_owned(), finding: None };
+    match job.requested.as_deref() {
+        None => {
+            let (done, finding) = scaling(None, snapshot, findings);
+            let words = format!("waits for resources or its runtime environment{done}");
+            Pending { finding, ..here(words) }
+        }
+        // Ray places it on the head, where it needs no more than its environment.
+        Some([]) => here("waits for its runtime environment; it requests no resources".to_owned()),
+        Some(requested) => match lack(requested, &snapshot.nodes) {
+            None => here(format!("waits for its runtime environment; {} is free", shape(requested))),
+            Some(lack) => {
+                let (done, finding) = scaling(Some(requested), snapshot, findings);
+                let others = asked(requested, snapshot);
+                let others =
+                    if others > 1 { format!(", {}", plural(others, "request")) } else { String::new() };
+                Pending { finding, ..here(format!("waits for {lack}{others}{done}")) }
+            }
+        },
+    }
+}
+
+/// What is missing on every node, in words; none when a node has all of it free.
+fn lack(requested: &Requested, nodes: &[Node]) -> Option<String> {
+    let takes_work = |node: &&Node| matches!(node.state, NodeState::Alive | NodeState::Idle);
+    let nodes = || nodes.iter().filter(takes_work);
+    let free = |node: &Node, name: &str| {
+        let resource = node.resources.get(name)?;
+        Some(resource.total - resource.used?)
+    };
+    let holds = |node: &Node, (name, n): &(Text, f64)| free(node, name.raw()).is_some_and(|free| free >= *n);
+    if nodes().any(|node| requested.iter().all(|one| holds(node, one))) {
+        return None;
+    }
+    let mut sorted: Vec<&(Text, f64)> = requested.iter().collect();
+    sorted.sort_by_key(|(name, _)| rank(name.raw()));
+    let Some((name, n)) = sorted.into_iter().find(|one| !nodes().any(|node| holds(node, one))) else {
+        return Some(format!("{}: free, but not all on one node", shape(requested)));
+    };
+    let what = if *n == 1.0 && rank(name.raw()) == rank("") {
+        name.to_string()
+    } else {
+        format!("{name} {}", amount(name.raw(), *n))
+    };
+    let total = |node: &Node| node.resources.get(name.raw()).map_or(0.0, |resource| resource.total);
+    let able = nodes().filter(|node| total(node) >= *n).count();
+    let most = nodes().filter_map(|node| free(node, name.raw())).fold(0.0, f64::max);
+    Some(match () {
+        () if nodes().all(|node| total(node) <= 0.0) => format!("{what}: no node has it"),
+        () if able == 0 => format!("{what}: no node has so much"),
+        () if most <= 0.0 => format!("{what}: all in use on {}", plural(able as u64, "node")),
+        () => format!("{what}: at most {} free on a node", amount(name.raw(), most)),
+    })
+}
+
+/// Whether a demand is one for these resources; a driver's own may add some CPU.
+fn covers(demand: &Demand, requested: &Requested) -> bool {
+    requested.iter().all(|(name, n)| demand.shape.iter().any(|(other, m)| other == name && m >= n))
+}
+
+/// The number of unmet demands for the same.
+fn asked(requested: &Requested, snapshot: &Snapshot) -> u64 {
+    snapshot.autoscaler.demands.iter().filter(|d| covers(d, requested)).map(|d| d.count).sum()
+}
+
+/// What the autoscaler does about it, after a semicolon, and the finding with the details.
+fn scaling(
+    requested: Option<&Requested>,
+    snapshot: &Snapshot,
+    findings: &[Finding],
+) -> (String, Option<FindingKind>) {
+    use FindingKind::{Infeasible, LaunchesFail, Scaling, Unmet};
+    let report = &*snapshot.autoscaler;
+    let of = |kind| findings.iter().find(|f| f.kind == kind);
+    let is_infeasible = requested
+        .is_some_and(|requested| report.demands.iter().any(|d| d.infeasible && covers(d, requested)));
+    let broken =
+        || findings.iter().find(|f| f.kind.is_of_autoscaler() && !matches!(f.kind, Infeasible | Unmet));
+    let found = match () {
+        () if is_infeasible => of(Infeasible),
+        () => broken().or_else(|| of(Unmet)).or_else(|| of(Scaling)),
+    };
+    let words = match found {
+        None => String::new(),
+        Some(Finding { kind: Infeasible, .. }) => "infeasible, no node type provides it".to_owned(),
+        Some(Finding { kind: Unmet, short, .. }) => short.clone(),
+        Some(Finding { kind: Scaling, .. }) => {
+            let launching: u32 = report.types.iter().map(coming).sum();
+            plural(u64::from(launching).max(report.pending.len() as u64), "node") + " launching"
+        }
+        Some(Finding { kind: LaunchesFail, short, .. }) => format!("launches fail: {short}"),
+        Some(finding) => finding.kind.word().to_owned(),
+    };
+    let words = if words.is_empty() { words } else { format!("; {words}") };
+    (words, found.map(|f| f.kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Severity;
+    use super::*;
+    use crate::model::{
+        Autoscaler, DemandKind, Hint, NodeId, NodeTypeCount, Resource, Resources, SubmissionId,
+    };
+    use std::sync::Arc;
+
+    fn requested(all: &[(&str, f64)]) -> Vec<(Text, f64)> {
+        all.iter().map(|(name, n)| ((*name).into(), *n)).collect()
+    }
+
+    /// Nodes with so many of each resource: name, total, used.
+    fn nodes(all: &[&[(&str, f64, f64)]]) -> Vec<Node> {
+        let resource = |(name, total, used): &(&str, f64, f64)| Resource {
+            name: (*name).into(),
+            total: *total,
+            used: Some(*used),
+        };
+        let node = |(n, resources): (u8, &&[(&str, f64, f64)])| Node {
+            id: NodeId::from_bytes(&[n; 28]).unwrap(),
+            name: "n".into(),
+            address: "10.0.0.7".into(),
+            hostname: Text::default(),
+            node_type: "tpu".into(),
+            instance_id: Text::default(),
+            is_head: false,
+            state: NodeState::Alive,
+            started: None,
+            ended: None,
+            death: None,
+            idle_ms: None,
+            resources: Resources(resources.iter().map(resource).collect()),
+            labels: Arc::default(),
+        };
+        (1..).zip(all).map(node).collect()
+    }
+
+    fn says(requests: Option<&[(&str, f64)]>, snapshot: &Snapshot, findings: &[Finding]) -> String {
+        let job = Job {
+            key: JobKey::Submission(SubmissionId("a".into())),
+            driver: None,
+            status: JobStatus::Pending,
+            entrypoint: Text::default(),
+            message: Text::default(),
+            error_type: Text::default(),
+            started: None,
+            ended: None,
+            metadata: Vec::new(),
+            driver_node: None,
+            exit_code: None,
+            requested: requests.map(requested),
+        };
+        let running = Job {
+            status: JobStatus::Running,
+            key: JobKey::Submission(SubmissionId("b".into())),
+            ..job.clone()
+        };
+        let jobs = Arc::new(vec![Arc::new(job), Arc::new(running)]);
+        let all = pending(&Snapshot { jobs, ..snapshot.clone() }, findings);
+        assert_eq!(all.len(), 1, "of pending jobs alone");
+        all.into_values().next().unwrap().words
+    }
+
+    fn of(nodes: Vec<Node>) -> Snapshot {
+        Snapshot { nodes: Arc::new(nodes), ..Snapshot::default() }
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_what_there_is_of_it() {
+        let state = of(nodes(&[
+            &[("CPU", 8.0, 6.0), ("TPU-v4-8-head", 1.0, 1.0)],
+            &[("CPU", 8.0, 7.0), ("TPU-v4-8-head", 1.0, 1.0)],
+            &[("CPU", 4.0, 0.0), ("GPU", 1.0, 1.0)],
+        ]));
+        for (requests, words) in [
+            (&[("TPU-v4-8-head", 1.0)][..], "waits for TPU-v4-8-head: all in use on 2 nodes"),
+            (&[("TPU-v4-128-head", 1.0)], "waits for TPU-v4-128-head: no node has it"),
+            (&[("CPU", 8.0)], "waits for CPU 8: at most 4 free on a node"),
+            (&[("CPU", 64.0)], "waits for CPU 64: no node has so much"),
+            (&[("CPU", 2.0), ("GPU", 1.0)], "waits for GPU 1: all in use on 1 node"),
+            (&[("CPU", 1.0)], "waits for its runtime environment; CPU 1 is free"),
+            (&[], "waits for its runtime environment; it requests no resources"),
+        ] {
+            assert_eq!(says(Some(requests), &state, &[]), words);
+        }
+        let apart = of(nodes(&[&[("CPU", 8.0, 8.0), ("GPU", 1.0, 0.0)], &[("CPU", 8.0, 0.0)]]));
+        let words = says(Some(&[("CPU", 1.0), ("GPU", 1.0)]), &apart, &[]);
+        assert_eq!(words, "waits for GPU 1, CPU 1: free, but not all on one node");
+    }
+
+    #[test]
+    fn a_node_that_is_being_drained_takes_no_work() {
+        let mut all = nodes(&[&[("CPU", 8.0, 0.0)]]);
+        all[0].state = NodeState::Draining;
+        assert_eq!(says(Some(&[("CPU", 1.0)]), &of(all), &[]), "waits for CPU 1: no node has it");
+    }
+
+    #[test]
+    fn what_the_autoscaler_does_about_it_is_added() {
+        let head = requested(&[("CPU", 1.0), ("TPU-v4-8-head", 1.0)]);
+        let demand =
+            |infeasible| Demand { shape: head.clone(), count: 3, kind: DemandKind::Task, infeasible };
+        let state = |infeasible| {
+            let launching = NodeTypeCount { launching: 2, ..NodeTypeCount::default() };
+            let report = Autoscaler {
+                demands: vec![demand(infeasible)],
+                types: vec![launching],
+                ..Autoscaler::default()
+            };
+            Snapshot { autoscaler: Arc::new(report), ..Snapshot::default() }
+        };
+        let finding = |kind, short: &str| Finding::new(kind, Severity::Warn, None, short, "", Hint::none());
+        let own = Some(&[("TPU-v4-8-head", 1.0)][..]);
+        let waits = "waits for TPU-v4-8-head: no node has it, 3 requests";
+        for (kind, short, infeasible, words) in [
+            (FindingKind::Scaling, "", false, "2 nodes launching"),
+            (FindingKind::Silent, "3 demands unmet", false, "autoscaler silent"),
+            (FindingKind::LaunchesFail, "tpu_worker, no quota", false, "launches fail: tpu_worker, no quota"),
+            (FindingKind::Infeasible, "", true, "infeasible, no node type provides it"),
+        ] {
+            assert_eq!(says(own, &state(infeasible), &[finding(kind, short)]), format!("{waits}; {words}"));
+        }
+        let another = finding(FindingKind::Infeasible, "");
+        assert_eq!(
+            says(own, &state(false), &[another]),
+            waits,
+            "that another demand is infeasible says nothing"
+        );
+        let silent = finding(FindingKind::Silent, "");
+        let unknown = "waits for resources or its runtime environment; autoscaler silent";
+        assert_eq!(says(None, &Snapshot::default(), &[silent]), unknown);
+    }
+}

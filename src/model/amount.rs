@@ -1,0 +1,74 @@
+//! Amounts of Ray's resources in words.
+
+use super::Text;
+
+/// The order in which people count resources: chips first, then a slice's or a type's own word, which says more than
+/// its CPUs, memory last.
+pub fn rank(resource: &str) -> u8 {
+    match resource {
+        "TPU" => 0,
+        "GPU" => 1,
+        "CPU" => 3,
+        name if is_bytes(name) => 4,
+        _ => 2,
+    }
+}
+
+/// Whether Ray counts a resource in bytes.
+pub fn is_bytes(resource: &str) -> bool {
+    matches!(resource, "memory" | "object_store_memory")
+}
+
+/// An amount of a resource: memory in bytes with a unit, everything else as a number.
+pub fn amount(resource: &str, value: f64) -> String {
+    if is_bytes(resource) { bytes(value) } else { number(value) }
+}
+
+/// At most two decimals, none when whole.
+pub fn number(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Bytes with a decimal unit of three digits: `1.2 GB`.
+pub fn bytes(value: f64) -> String {
+    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
+    let mut value = value.max(0.0);
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if unit == 0 || value >= 99.95 {
+        format!("{value:.0} {}", UNITS[unit])
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
+}
+
+/// `TPU 16, CPU 4, memory 2.0 GB`: in the order of [`rank`]. Empty when there are none.
+pub fn shape(resources: &[(Text, f64)]) -> String {
+    let mut sorted: Vec<&(Text, f64)> = resources.iter().collect();
+    sorted.sort_by_key(|(name, _)| rank(name.raw()));
+    let words = sorted.iter().map(|(name, n)| format!("{name} {}", amount(name.raw(), *n)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_read_as_people_say_them() {
+        assert_eq!(number(4.0), "4");
+        assert_eq!(number(0.500_000_000_000_000_1), "0.5");
+        assert_eq!(bytes(0.0), "0 B");
+        assert_eq!(bytes(999.7), "1.0 kB");
+        assert_eq!(bytes(1.24e9), "1.2 GB");
+        assert_eq!(bytes(470e9), "470 GB");
+        assert_eq!(amount("memory", 2e9), "2.0 GB");
+        let all = [("memory", 2e9), ("CPU", 4.0), ("TPU-v4-8-head", 1.0), ("TPU", 16.0)];
+        let all = all.map(|(name, n)| (Text::from(name), n));
+        assert_eq!(shape(&all), "TPU 16, TPU-v4-8-head 1, CPU 4, memory 2.0 GB");
+    }
+}
