@@ -2,7 +2,7 @@
 //! order are the operator's.
 
 use super::yaml::{self, FileError};
-use crate::model::Layout;
+use crate::model::{Layout, TableLayout};
 use crate::replace;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +31,8 @@ pub fn read_layout(file: &Path) -> Result<Layout, FileError> {
 pub fn keep_layout(file: &Path, since: Layout) -> Result<(), FileError> {
     let mut layout = read_layout(file).unwrap_or_default();
     layout.take(since);
+    // What is as usual is not worth a line.
+    layout.tables.retain(|_, table| *table != TableLayout::default());
     let failed = |why: String| {
         FileError::new(file, format!("cannot be written: {why}"), "check its folder and the disk")
     };
@@ -41,7 +43,7 @@ pub fn keep_layout(file: &Path, since: Layout) -> Result<(), FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{PaneLayout, TableLayout};
+    use crate::model::PaneLayout;
 
     fn table(columns: &[&str], wide: bool) -> TableLayout {
         TableLayout { columns: columns.iter().map(ToString::to_string).collect(), wide }

@@ -86,8 +86,6 @@ impl Layout {
     /// Takes in what has been arranged since; the rest stays as it is.
     pub fn take(&mut self, since: Self) {
         self.tables.extend(since.tables);
-        // What is as usual is not worth a line.
-        self.tables.retain(|_, table| *table != TableLayout::default());
         self.panes = since.panes.or(self.panes);
     }
 }
