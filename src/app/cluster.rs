@@ -1,6 +1,8 @@
 //! One cluster: all that is known of it. What a page shows of it, and how, is the page's own.
 
+use super::kinds::{Kind, kinds};
 use super::running::Running;
+use super::runs::{Run, runs};
 use super::tpus::Tpus;
 use super::trend::Trend;
 use crate::diagnose::{self, Finding, FindingKind, History, Pending, Restart, RestartedBy, Severity};
@@ -59,6 +61,10 @@ pub struct Cluster {
     pub findings: Vec<Finding>,
     /// Why each of its pending jobs is.
     pub pending: HashMap<JobKey, Pending>,
+    /// The first of its jobs that have not ended, and the number of all those.
+    pub runs: (Vec<Run>, usize),
+    /// Its TPUs and GPUs by type.
+    pub kinds: Vec<Kind>,
     /// The recent use of its chips.
     pub trend: Trend,
     history: History,
@@ -95,6 +101,8 @@ impl Cluster {
             tally: Tally::default(),
             findings: Vec::new(),
             pending: HashMap::new(),
+            runs: Default::default(),
+            kinds: Vec::new(),
             trend: Trend::default(),
             history: History::default(),
             names: HashMap::new(),
@@ -133,6 +141,12 @@ impl Cluster {
         if nodes || first {
             name_nodes(&mut self.names, &now.nodes);
             self.physical.retain(|id, _| now.nodes.iter().any(|n| n.id == *id));
+        }
+        if jobs || first {
+            self.runs = runs(&self.snapshot.jobs);
+        }
+        if nodes || rest || first {
+            self.kinds = kinds(&self.snapshot);
         }
         if nodes || first {
             self.join_tpus();

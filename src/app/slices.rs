@@ -1,7 +1,8 @@
 //! What is done with a cluster's TPUs: shown, logged in to, deleted when they were preempted.
 
 use super::dialog::{Dialog, Question};
-use super::{App, Cluster, Effect, Tone, View};
+use super::toast::Cause;
+use super::{App, Effect, Tone, View};
 use crate::model::cloud::{CloudView, TpuHost};
 use crate::model::{Cleaned, Hint, Leftover, Problem, ProblemKind, Provider, Request, Timestamp};
 use crate::reconcile::Standing;
@@ -102,16 +103,15 @@ impl App {
         answer: Result<Arc<CloudView>, Problem>,
         now: Timestamp,
     ) {
-        if let Err(problem) = &answer
-            && problem.kind == ProblemKind::Login
-        {
+        let name = self.fleet.clusters[place].name().clone();
+        match &answer {
             // One login serves all clusters, so that one message does.
-            let told = |c: &Cluster| c.tpus.problem().is_some_and(|p| p.what == problem.what);
-            if !self.fleet.clusters.iter().any(told) {
+            Err(problem) if problem.kind == ProblemKind::Login => {
                 let why = problem.joined(&self.hint_in(&problem.hint, None));
-                let text = format!("cannot list TPUs: {why}");
-                self.toasts.say(Tone::Info, text, now);
+                self.say_of(&name, Cause::Google, &format!("cannot list TPUs: {why}"), now);
             }
+            Err(_) => {}
+            Ok(_) => self.toasts.is_over(&name, Cause::Google),
         }
         let cluster = &mut self.fleet.clusters[place];
         let changed = cluster.take_cloud(answer);
