@@ -25,6 +25,8 @@ pub mod form;
 mod forms;
 mod history;
 mod keymap;
+pub mod kinds;
+mod lately;
 pub mod line;
 mod list;
 mod logview;
@@ -44,9 +46,11 @@ pub mod plan;
 mod ports;
 mod prompt;
 pub mod running;
+mod runs;
 mod shown;
 mod slices;
 mod steps;
+mod sum;
 mod table;
 mod target;
 mod toast;
@@ -67,8 +71,9 @@ pub use dialog::{Dialog, Question};
 pub use event::{Effect, Event, Outcome};
 pub use feed::Feed;
 pub use filter::{Filter, FilterError};
-pub use fleet::{Fleet, Sum, Totals};
+pub use fleet::{Fleet, Totals};
 pub use keymap::{Keymap, KeymapError};
+pub use lately::{Change, Lately};
 pub use list::{List, Listing};
 pub use logview::{LogView, Window, pieces};
 pub use look::Look;
@@ -79,6 +84,8 @@ pub use pages::{ClusterPage, Pages, TpusPage};
 pub use plan::Plan;
 pub use prompt::{Prompt, PromptKind};
 pub use running::Running;
+pub use runs::Run;
+pub use sum::Sum;
 pub use table::{By, Sort, Table};
 pub use target::Target;
 pub use toast::{Toast, Toasts, Tone};
@@ -91,7 +98,6 @@ use crossterm::event::KeyEvent;
 use fixes::Ways;
 use keymap::Meaning;
 use line::Edit;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -116,8 +122,7 @@ pub struct App {
     prompt: Option<Prompt>,
     history: history::History,
     feed: Feed,
-    /// What has changed, newest first.
-    lately: VecDeque<(Timestamp, String)>,
+    lately: Lately,
     /// The answer to a key that is not available in the open dialog.
     note: String,
     toasts: Toasts,
@@ -152,7 +157,7 @@ impl App {
             prompt: None,
             history: history::History::default(),
             feed: Feed::default(),
-            lately: VecDeque::new(),
+            lately: Lately::default(),
             note: String::new(),
             toasts: Toasts::default(),
             keymap,
@@ -364,9 +369,9 @@ impl App {
         &self.pages
     }
 
-    /// What has changed on any cluster since its first state, newest first: when, and what. Safe to print.
-    pub fn lately(&self) -> impl Iterator<Item = &(Timestamp, String)> {
-        self.lately.iter()
+    /// What has changed on any cluster since its first state, newest first.
+    pub fn lately(&self) -> impl ExactSizeIterator<Item = &Change> {
+        self.lately.changes()
     }
 
     /// What cells depend on beside their row.

@@ -1,6 +1,8 @@
 //! One cluster: all that is known of it. What a page shows of it, and how, is the page's own.
 
+use super::kinds::{Kind, kinds};
 use super::running::Running;
+use super::runs::{Run, runs};
 use super::trend::Trend;
 use crate::diagnose::Finding;
 use crate::model::{
@@ -46,6 +48,10 @@ pub struct Cluster {
     /// Its description: file, provider, zone and the way to its head.
     pub spec: ClusterSpec,
     state: Arc<ClusterState>,
+    /// The first of its jobs that have not ended, and the number of all those.
+    pub runs: (Vec<Run>, usize),
+    /// Its TPUs and GPUs by type.
+    pub kinds: Vec<Kind>,
     /// The recent use of its chips.
     pub trend: Trend,
     /// The names that nodes are shown by, of those that have one beside their address.
@@ -85,6 +91,8 @@ impl Cluster {
         Self {
             state: Arc::new(ClusterState::new(Arc::new(spec.clone()))),
             spec,
+            runs: Default::default(),
+            kinds: Vec::new(),
             trend: Trend::default(),
             names: HashMap::new(),
             physical: HashMap::new(),
@@ -112,12 +120,22 @@ impl Cluster {
     /// Takes in a new state, and returns the one before it.
     pub(super) fn take(&mut self, state: Arc<ClusterState>) -> Arc<ClusterState> {
         let before = std::mem::replace(&mut self.state, state);
-        let nodes = &self.state.snapshot.nodes;
         // Most news are of something else.
-        let is_same = Arc::ptr_eq(&before.snapshot.nodes, nodes);
-        if self.state.known && (!before.known || !is_same && before.snapshot.nodes != *nodes) {
-            name_nodes(&mut self.names, nodes);
-            self.physical.retain(|id, _| nodes.iter().any(|n| n.id == *id));
+        if !self.state.known || Arc::ptr_eq(&before.snapshot, &self.state.snapshot) {
+            return before;
+        }
+        let (old, new) = (&before.snapshot, &self.state.snapshot);
+        let first = !before.known;
+        let nodes = first || old.nodes != new.nodes;
+        if nodes {
+            name_nodes(&mut self.names, &new.nodes);
+            self.physical.retain(|id, _| new.nodes.iter().any(|n| n.id == *id));
+        }
+        if nodes || old.autoscaler != new.autoscaler {
+            self.kinds = kinds(new);
+        }
+        if first || old.jobs != new.jobs {
+            self.runs = runs(&new.jobs);
         }
         before
     }
@@ -132,6 +150,7 @@ impl Cluster {
             || old.missing != new.missing
             || old.ray_version != new.ray_version
             || before.findings != self.findings
+            || before.pending != self.pending
     }
 
     /// Whether an operation of this machine stops or starts it now. Only the console knows: its task is told, because

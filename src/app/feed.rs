@@ -49,6 +49,12 @@ impl Feed {
     /// What has changed on a cluster since the last call, in the order in which it matters. The lines are safe to
     /// print, and each begins with the cluster's name.
     pub fn changes(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<String> {
+        let lines = self.changes_of(cluster, now);
+        lines.iter().map(|line| format!("{}: {line}", cluster.name())).collect()
+    }
+
+    /// The same without the cluster's name.
+    pub fn changes_of(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<String> {
         let said = self.said.entry(cluster.name().clone()).or_default();
         let target = Target::of(cluster.name());
         let mut lines = Vec::new();
@@ -62,7 +68,7 @@ impl Feed {
             said.issues(&cluster.findings, target, &mut lines);
             said.jobs(&cluster.snapshot.jobs, &mut lines);
         }
-        lines.iter().map(|line| format!("{}: {}", cluster.name(), printable(line))).collect()
+        lines.iter().map(|line| printable(line).into_owned()).collect()
     }
 }
 

@@ -2,6 +2,9 @@
 
 use super::cell::{Cell, Role};
 use super::cluster::{Cluster, Listed};
+use super::kinds::{Kind, together};
+use super::sum::Sum;
+use crate::diagnose::Finding;
 use crate::model::text::printable;
 use crate::model::{Chip, ClusterName, Link, Problem};
 
@@ -17,28 +20,6 @@ pub struct Fleet {
     pub broken: Vec<(String, Problem)>,
     /// Bytes that the names of all clusters begin with.
     shared: usize,
-}
-
-/// Chips of one kind of several clusters.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sum {
-    /// Chips in use; none when the use is known on no cluster.
-    pub used: Option<f64>,
-    /// Whether the use of some chips is not known, so that more may be in use.
-    pub is_least: bool,
-    /// The number of chips.
-    pub all: f64,
-}
-
-impl Sum {
-    fn add(&mut self, used: Option<f64>, all: f64) {
-        match used {
-            _ if all <= 0.0 => {}
-            Some(used) => self.used = Some(self.used.unwrap_or(0.0) + used),
-            None => self.is_least = true,
-        }
-        self.all += all;
-    }
 }
 
 /// Totals over all clusters.
@@ -140,6 +121,18 @@ impl Fleet {
             }
         }
         all
+    }
+
+    /// The TPUs and GPUs of all clusters by type.
+    pub fn kinds(&self) -> Vec<Kind> {
+        together(self.clusters.iter().flat_map(|c| &c.kinds))
+    }
+
+    /// Other clusters with the same cause of an issue.
+    pub fn others_with(&self, place: usize, finding: &Finding) -> Vec<&ClusterName> {
+        let others = self.clusters.iter().enumerate().filter(|(at, _)| *at != place);
+        let has = |c: &&Cluster| c.findings.iter().any(|other| other.is_of_same_cause(finding));
+        others.map(|(_, c)| c).filter(has).map(Cluster::name).collect()
     }
 
     /// The number of findings in the fleet that need action.

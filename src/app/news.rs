@@ -2,6 +2,7 @@
 
 use super::list::Listing;
 use super::pages::jobs::newest_running;
+use super::toast::Cause;
 use super::{Action, App, Effect, Tone, View};
 use crate::diagnose::{FindingKind, Severity};
 use crate::model::{
@@ -9,9 +10,6 @@ use crate::model::{
     SubmissionId, Timestamp,
 };
 use crate::state::Update;
-
-/// Changes kept for the fleet's page.
-const LATELY: usize = 50;
 
 impl App {
     pub(super) fn news(&mut self, update: Update, now: Timestamp) -> Vec<Effect> {
@@ -27,16 +25,19 @@ impl App {
     fn note_changes(&mut self, place: usize, now: Timestamp) {
         let cluster = &self.fleet.clusters[place];
         let is_told = self.feed.has_told(cluster.name());
-        let lines = self.feed.changes(cluster, now);
-        if !is_told || lines.is_empty() {
+        let changes = self.feed.changes_of(cluster, now);
+        if !is_told || changes.is_empty() {
             return;
         }
-        // The newest change stands first, and of one state's changes the one that matters most.
-        for line in lines.into_iter().rev() {
-            self.lately.push_front((now, line));
-        }
-        self.lately.truncate(LATELY);
+        self.lately.add(cluster.name(), changes, now);
         self.dirty |= *self.view() == View::Clusters;
+    }
+
+    /// Says what others of the clusters may have for the same cause.
+    pub(super) fn say_of(&mut self, cluster: &ClusterName, cause: Cause, note: &str, now: Timestamp) {
+        let more = format!("{} lists them", self.key_of(Action::Messages));
+        self.toasts.say_of(cluster, cause, note, &more, now);
+        self.dirty = true;
     }
 
     fn take_in(&mut self, place: usize, update: Update, now: Timestamp) -> Vec<Effect> {
@@ -101,13 +102,7 @@ impl App {
                 self.arrange_fleet();
             }
             News::Ports { open, notes } => self.ports_news(place, open, &notes, now),
-            News::Note(note) => {
-                let key = self.key_of(Action::Messages);
-                self.toasts.say_one_of_many(update.cluster.as_str(), &note, now, |n| {
-                    format!("{n} clusters have a note on their connection; {key} lists them")
-                });
-                self.dirty = true;
-            }
+            News::Note(note) => self.say_of(&update.cluster, Cause::Connection, &note, now),
         }
         Vec::new()
     }

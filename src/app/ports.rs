@@ -1,8 +1,8 @@
 //! Local ports for operators: opened and closed by a key, shown with the service behind each.
 
+use super::App;
 use super::event::Effect;
-use super::toast::Tone;
-use super::{Action, App};
+use super::toast::{Cause, Tone};
 use crate::model::service::{OPEN_TO_ALL, addresses};
 use crate::model::{Link, LocalPorts, Request, Timestamp};
 
@@ -34,10 +34,7 @@ impl App {
             self.toasts.say(if is_open_to_all { Tone::Info } else { Tone::Good }, text, now);
         }
         if !notes.is_empty() {
-            let key = self.key_of(Action::Messages);
-            self.toasts.say_one_of_many(name.as_str(), &notes.join("; "), now, |n| {
-                format!("{n} clusters use other local ports than usual; {key} lists them")
-            });
+            self.say_of(&name, Cause::Ports, &notes.join("; "), now);
         }
         self.dirty = true;
     }

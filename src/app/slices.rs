@@ -1,6 +1,7 @@
 //! What is done with a cluster's TPUs: shown, logged in to, deleted when they were preempted.
 
 use super::dialog::{Dialog, Question};
+use super::toast::Cause;
 use super::{App, Effect, Tone, View};
 use crate::model::cloud::TpuHost;
 use crate::model::{Cleaned, Hint, Leftover, Problem, ProblemKind, Provider, Request, Timestamp};
@@ -100,15 +101,15 @@ impl App {
 
     pub(super) fn cloud_news(&mut self, place: usize, before: &ClusterState, now: Timestamp) {
         let cluster = &self.fleet.clusters[place];
-        if let Some(problem) = cluster.tpus.problem().filter(|p| p.kind == ProblemKind::Login) {
+        let name = cluster.name().clone();
+        match cluster.tpus.problem() {
             // One login serves all clusters, so that one message does.
-            let is_it = |tpus: &Tpus| tpus.problem().is_some_and(|p| p.what == problem.what);
-            let others = self.fleet.clusters.iter().enumerate().filter(|(other, _)| *other != place);
-            if !is_it(&before.tpus) && !others.into_iter().any(|(_, c)| is_it(&c.tpus)) {
+            Some(problem) if problem.kind == ProblemKind::Login => {
                 let why = problem.joined(&self.hint_in(&problem.hint, None));
-                let text = format!("cannot list TPUs: {why}");
-                self.toasts.say(Tone::Info, text, now);
+                self.say_of(&name, Cause::Google, &format!("cannot list TPUs: {why}"), now);
             }
+            Some(_) => {}
+            None => self.toasts.is_over(&name, Cause::Google),
         }
         let cluster = &self.fleet.clusters[place];
         let seen = |tpus: &Tpus| (tpus.rows().to_vec(), tpus.problem().cloned());

@@ -1,8 +1,9 @@
 //! Short messages. Errors stay until they are dismissed; all are kept for the list of messages.
 
-use crate::model::Timestamp;
+use super::words;
 use crate::model::text::printable;
-use std::collections::{BTreeMap, VecDeque};
+use crate::model::{ClusterName, Timestamp};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How long messages that are not errors stay.
@@ -39,8 +40,46 @@ pub struct Toast {
 pub struct Toasts {
     said: VecDeque<Toast>,
     shown: Vec<Toast>,
-    /// The note of each cluster that has one.
-    notes: BTreeMap<String, String>,
+    /// The notes of clusters in force.
+    notes: Vec<Note>,
+}
+
+/// What a note of a cluster tells of: one cause may lie with many clusters at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Local ports that another program holds, such as a second console.
+    Ports,
+    /// How the head was found, and what was seen at the first contact.
+    Connection,
+    /// The login at Google.
+    Google,
+}
+
+impl Cause {
+    /// The rest of a sentence that begins with the clusters.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Ports => "use other local ports than usual",
+            Self::Connection => "have a note on their connection",
+            Self::Google => "have no list of TPUs",
+        }
+    }
+}
+
+/// A note, and the clusters that have it.
+#[derive(Debug)]
+struct Note {
+    cause: Cause,
+    text: String,
+    clusters: Vec<ClusterName>,
+    /// The message that was made of it last.
+    said: String,
+}
+
+impl Note {
+    fn line(&self) -> String {
+        printable(&format!("{}: {}", words::named(&self.clusters), self.text)).into_owned()
+    }
 }
 
 impl Toasts {
@@ -58,21 +97,47 @@ impl Toasts {
         self.said.truncate(KEPT);
     }
 
-    /// Shows a note of one cluster that others may have, too: the list of messages keeps each note once, and the notes
-    /// of several clusters share one toast, whose text `sum` makes from their number.
-    pub fn say_one_of_many(&mut self, of: &str, note: &str, now: Timestamp, sum: impl Fn(usize) -> String) {
-        let line = format!("{of}: {note}");
-        if self.notes.get(of) == Some(&line) {
+    /// Shows a note of one cluster that others may have for the same cause. The list of messages has each note once, with
+    /// its clusters. Different notes share one toast, which ends with `more`: where they are listed.
+    pub fn say_of(&mut self, cluster: &ClusterName, cause: Cause, note: &str, more: &str, now: Timestamp) {
+        let is_it = |known: &Note| known.cause == cause && known.text == note;
+        if self.notes.iter().any(|known| is_it(known) && known.clusters.contains(cluster)) {
             return;
         }
-        let before = sum(self.notes.len());
-        self.notes.insert(of.to_owned(), line.clone());
-        self.say(Tone::Info, line, now);
-        if self.notes.len() > 1 {
-            let notes = &self.notes;
-            self.shown.retain(|t| t.text != before && !notes.values().any(|n| printable(n) == t.text));
-            self.shown.push(Toast { tone: Tone::Info, text: sum(notes.len()), at: now });
+        let of_cause = |known: &&Note| known.cause == cause;
+        let sum = |notes: &[Note]| {
+            let clusters: Vec<&ClusterName> =
+                notes.iter().filter(of_cause).flat_map(|known| &known.clusters).collect();
+            format!("{} {}; {more}", words::named(&clusters), cause.words())
+        };
+        // What the new message says more fully leaves the screen.
+        let mut outdated: Vec<String> = self.notes.iter().filter(of_cause).map(|n| n.said.clone()).collect();
+        outdated.push(sum(&self.notes));
+        self.shown.retain(|toast| !outdated.contains(&toast.text));
+        self.is_over(cluster, cause);
+        let at = self.notes.iter().position(is_it).unwrap_or(self.notes.len());
+        if at == self.notes.len() {
+            let (text, said) = (note.to_owned(), String::new());
+            self.notes.push(Note { cause, text, clusters: Vec::new(), said });
         }
+        let known = &mut self.notes[at];
+        known.clusters.push(cluster.clone());
+        let line = known.line();
+        let before = std::mem::replace(&mut known.said, line.clone());
+        self.said.retain(|toast| toast.text != before);
+        self.say(Tone::Info, line, now);
+        if self.notes.iter().filter(of_cause).count() > 1 {
+            self.shown.pop();
+            self.shown.push(Toast { tone: Tone::Info, text: sum(&self.notes), at: now });
+        }
+    }
+
+    /// Forgets that a cluster had a note for that cause, so that it is said again when it is there again.
+    pub fn is_over(&mut self, cluster: &ClusterName, cause: Cause) {
+        for known in self.notes.iter_mut().filter(|known| known.cause == cause) {
+            known.clusters.retain(|other| other != cluster);
+        }
+        self.notes.retain(|known| !known.clusters.is_empty());
     }
 
     /// Removes the expired messages from the screen. True when there were any.

@@ -30,6 +30,16 @@ pub fn job(status: JobStatus) -> (&'static str, Role) {
     }
 }
 
+/// Clusters in few words: `marin-eu-west4 and 12 more`.
+pub fn named(names: &[impl std::fmt::Display]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.to_string(),
+        [first, second] => format!("{first} and {second}"),
+        [first, others @ ..] => format!("{first} and {} more", others.len()),
+    }
+}
+
 /// A finding in a line: the issue, its age, the details.
 pub fn finding(finding: &Finding, now: Timestamp) -> String {
     let since = finding.age(now).map_or_else(String::new, |age| format!(" {}", minutes(age)));

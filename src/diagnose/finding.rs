@@ -1,6 +1,6 @@
 //! A finding: its kind, its severity, its texts.
 
-use crate::model::{Hint, Problem, Timestamp};
+use crate::model::{Hint, Problem, ProblemKind, Timestamp};
 use std::time::Duration;
 
 /// A finding first seen within this time shows no age.
@@ -111,6 +111,8 @@ pub struct Finding {
     pub long: String,
     /// What to do; empty when one can only wait.
     pub hint: Hint,
+    /// The kind of the connection's problem that it tells of.
+    pub problem: Option<ProblemKind>,
 }
 
 impl Finding {
@@ -124,11 +126,23 @@ impl Finding {
     ) -> Self {
         let clean = |s: &str| crate::model::text::printable(s).into_owned();
         let (short, long) = (clean(short.as_ref()), clean(long.as_ref()));
-        Self { kind, severity, since, short, long, hint: hint.into() }
+        Self { kind, severity, since, short, long, hint: hint.into(), problem: None }
     }
 }
 
 impl Finding {
+    /// Whether a finding of another cluster has the same cause: the connections fail in the same way, as they do
+    /// when a login or this machine's network is gone.
+    pub fn is_of_same_cause(&self, other: &Self) -> bool {
+        use ProblemKind::{Config, Other};
+        match (&self.problem, &other.problem) {
+            // What these kinds tell is in their words alone.
+            (Some(Config | Other), Some(_)) => self.long == other.long,
+            (Some(mine), Some(theirs)) => mine == theirs,
+            _ => false,
+        }
+    }
+
     /// The age of the issue; none when it is not known: an issue first seen within this minute may be far older.
     pub fn age(&self, now: Timestamp) -> Option<Duration> {
         use FindingKind::{Infeasible, LaunchesFail, NoneJoins, Scaling, Stuck, Unmet};
@@ -140,6 +154,8 @@ impl Finding {
 impl From<&Problem> for Finding {
     fn from(problem: &Problem) -> Self {
         let (kind, severity) = (FindingKind::Unreachable, Severity::Bad);
-        Self::new(kind, severity, Some(problem.since), &problem.what, &problem.what, &problem.hint)
+        let found =
+            Self::new(kind, severity, Some(problem.since), &problem.what, &problem.what, &problem.hint);
+        Self { problem: Some(problem.kind.clone()), ..found }
     }
 }

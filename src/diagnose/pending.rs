@@ -77,10 +77,10 @@ fn lack(requested: &Requested, nodes: &[Node]) -> Option<String> {
     let Some((name, n)) = sorted.into_iter().find(|one| !nodes().any(|node| holds(node, one))) else {
         return Some(format!("{}: free, but not all on one node", shape(requested)));
     };
-    let what = if *n == 1.0 && rank(name.raw()) == rank("") {
-        name.to_string()
-    } else {
-        format!("{name} {}", amount(name.raw(), *n))
+    // The one head of a slice needs no number.
+    let what = match amount(name.raw(), *n) {
+        one if one == "1" && rank(name.raw()) == rank("") => name.to_string(),
+        amount => format!("{name} {amount}"),
     };
     let total = |node: &Node| node.resources.get(name.raw()).map_or(0.0, |resource| resource.total);
     let able = nodes().filter(|node| total(node) >= *n).count();

@@ -1,6 +1,6 @@
 //! TPU slices: the registered hosts and the expected number of hosts.
 
-use crate::model::{Node, Timestamp};
+use crate::model::{Node, Text, Timestamp};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub fn slices(nodes: &[Node]) -> Vec<Slice<'_>> {
 }
 
 fn label<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
-    node.labels.iter().find(|(k, _)| k.raw() == key).map(|(_, v)| v.raw())
+    node.label(key).map(Text::raw)
 }
 
 /// Hosts of the slice that a host belongs to.

@@ -1,7 +1,10 @@
 //! A job: a submission, or a driver that was started manually.
 
+use super::amount::amount;
+use super::text::printable;
 use super::{NodeId, Text, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 
 /// The id that `ray job submit` returns, or that the submitter chose: any string.
@@ -170,6 +173,21 @@ impl Job {
         id.strip_prefix("ray-run-")?.split_once('-').map(|(user, _)| user).filter(|u| !u.is_empty())
     }
 
+    /// The TPU type that it trains on, e.g. `v4-128`: that of the resource `TPU-v4-128-head` where its entrypoint requests
+    /// that, else what its submitter says in the metadata. Otherwise the chips that the entrypoint requests, e.g. `TPU 4`.
+    pub fn accelerator(&self) -> Option<Cow<'_, str>> {
+        let requested = || self.requested.iter().flatten();
+        let of_slice = |name: &'_ Text| -> Option<String> {
+            name.raw().strip_prefix("TPU-")?.strip_suffix("-head").map(str::to_owned)
+        };
+        let said = || self.metadata.iter().find(|(name, value)| name.raw() == "tpu" && !value.is_empty());
+        let is_chip = |name: &Text| matches!(name.raw(), "TPU" | "GPU");
+        let chips = || requested().find(|(name, _)| is_chip(name));
+        (requested().find_map(|(name, _)| of_slice(name)).map(|kind| printable(&kind).into_owned().into()))
+            .or_else(|| said().map(|(_, kind)| kind.shown()))
+            .or_else(|| chips().map(|(name, n)| format!("{name} {}", amount(name.raw(), *n)).into()))
+    }
+
     /// The job's owner, or a note that it is unknown, safe to print.
     pub fn owner_words(&self) -> String {
         self.owner().map_or_else(|| OWNER_UNKNOWN.to_owned(), |o| Text::from(o).to_string())
@@ -198,6 +216,19 @@ mod tests {
             exit_code: None,
             requested: None,
         }
+    }
+
+    #[test]
+    fn the_tpu_is_that_of_the_requested_slice_or_of_the_metadata() {
+        let requests = |all: &[(&str, f64)], metadata| Job {
+            requested: Some(all.iter().map(|(name, n)| ((*name).into(), *n)).collect()),
+            ..job("x", metadata)
+        };
+        let of = |job: Job| job.accelerator().map(std::borrow::Cow::into_owned);
+        assert_eq!(of(requests(&[("CPU", 1.0), ("TPU-v4-128-head", 1.0)], &[])).as_deref(), Some("v4-128"));
+        assert_eq!(of(requests(&[("TPU", 4.0)], &[("tpu", "v6e-8")])).as_deref(), Some("v6e-8"));
+        assert_eq!(of(requests(&[("TPU", 4.0)], &[])).as_deref(), Some("TPU 4"));
+        assert_eq!(of(requests(&[("CPU", 4.0)], &[])), None);
     }
 
     #[test]

@@ -104,6 +104,11 @@ pub struct Death {
 pub const LOST_LATELY: Duration = Duration::from_secs(3600);
 
 impl Node {
+    /// The value of the label with that key.
+    pub fn label(&self, key: &str) -> Option<&Text> {
+        self.labels.iter().find(|(k, _)| k.raw() == key).map(|(_, value)| value)
+    }
+
     /// Whether the node died recently without an orderly stop: preempted, crashed, or for an unknown reason.
     pub fn is_lost(&self, now: Timestamp) -> bool {
         let in_order = self.death.as_ref().is_some_and(|d| d.reason == DeathReason::Expected);

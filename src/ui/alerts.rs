@@ -4,14 +4,17 @@ use super::part::Draw;
 use super::text::wrap;
 use crate::app::words;
 use crate::diagnose::{Finding, Severity};
+use crate::model::ClusterName;
 use ratatui::style::{Modifier, Style};
 
-/// The findings as lines of that width, a blank line after each; dimmed when they are out of date.
+/// The findings as lines of that width, a blank line after each; dimmed when they are out of date. `others` tells which
+/// other clusters have the same.
 pub fn lines<'a>(
     findings: impl Iterator<Item = &'a Finding>,
     d: &Draw<'_>,
     width: usize,
     stale: bool,
+    others: impl Fn(&Finding) -> Vec<&'a ClusterName>,
 ) -> Vec<(String, Style)> {
     let mut lines = Vec::new();
     let text = if stale { d.theme.dim } else { d.theme.text };
@@ -20,7 +23,12 @@ pub fn lines<'a>(
         let since =
             finding.age(d.now).map_or_else(String::new, |age| format!(" for {}", words::minutes(age)));
         let glyph = if finding.severity == Severity::Bad { "▲" } else { "!" };
-        lines.push((format!("{glyph} {}{since}", finding.kind.word()), tone.add_modifier(Modifier::BOLD)));
+        let also = match others(finding) {
+            others if others.is_empty() => String::new(),
+            others => format!(", also {}", words::named(&others)),
+        };
+        let head = format!("{glyph} {}{since}{also}", finding.kind.word());
+        lines.push((head, tone.add_modifier(Modifier::BOLD)));
         for (words, style) in [(&finding.long, text), (&d.app.hint(&finding.hint), d.theme.dim)] {
             if !words.is_empty() {
                 lines.extend(wrap(&format!("  {words}"), width).into_iter().map(|line| (line, style)));

@@ -45,7 +45,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
         return (drawn, 0);
     }
     let stale = cluster.is_stale(d.now);
-    let mut alerts = alerts::lines(worth_telling(cluster), d, inner.width.into(), stale);
+    let mut alerts = alerts::lines(worth_telling(cluster), d, inner.width.into(), stale, |_| Vec::new());
     alerts.extend(wanted(report, d, stale));
     let lines = lines(cluster, d, stale);
     let table = report.types.len() + 1;

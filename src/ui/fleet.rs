@@ -1,15 +1,19 @@
-//! The fleet: one row per cluster with its worst issue, the files that could not be read, and the totals.
+//! The fleet: one row per cluster with its worst issue, the files that could not be read, and the totals. Where there
+//! is room below, the selected row's issues and jobs, the TPUs of all clusters by type, and what has changed lately.
 
 use super::frame::{Title, more, pane};
-use super::grid::put;
+use super::grid::{Grid, put};
 use super::part::{Draw, split_bottom, split_top};
 use super::{alerts, table};
-use crate::app::{Action, Headed, Listing, Sum, Target, Totals, words};
+use crate::app::cell::{Cell, Role};
+use crate::app::column::{Head, Width};
+use crate::app::kinds::Kind;
+use crate::app::{Action, Cluster, Headed, Listing, Run, Sum, Target, Totals, words};
 use crate::diagnose::{Finding, Severity};
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Modifier;
+use ratatui::style::{Modifier, Style};
 use unicode_width::UnicodeWidthStr;
 
 /// From this width on what has changed stands beside the issues.
@@ -17,7 +21,13 @@ const BESIDE: u16 = 150;
 /// Cells of the age of a change.
 const AGE: u16 = 7;
 /// Free rows below the table from which the selected row's issues are shown there.
-const DETAILS: u16 = 5;
+const DETAILS: u16 = 3;
+/// Free rows from which its name stands above its issues.
+const NAMED: u16 = 6;
+/// Lines of a part that are worth its title: a blank one, the title and two below.
+const LEAST: u16 = 4;
+/// Lines that are enough for a part as long as others lack room.
+const ENOUGH: u16 = 8;
 
 /// Draws it; returns where the rows are.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Headed {
@@ -31,19 +41,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Headed {
     let spare = above.height.saturating_sub(needed);
     let (details, rows) = split_bottom(above, if spare >= DETAILS { spare } else { 0 });
     let drawn = table::rows(buf, rows, d, list, d.theme.selected);
-    let (issues, lately) = if details.width >= BESIDE {
-        let left = details.width * 3 / 5;
-        (
-            Rect { width: left, ..details },
-            Rect { x: details.x + left, width: details.width - left, ..details },
-        )
-    } else {
-        (details, Rect { height: 0, ..details })
-    };
-    let used = list.target(d.app.fleet()).map_or(0, |target| tell(buf, issues, d, &target));
-    // In a narrower window what has changed comes below the issues, where they leave room.
-    let below = split_top(details, used).1;
-    draw_lately(buf, if lately.height > 0 { lately } else { below }, d);
+    draw_details(buf, details, d, list.target(d.app.fleet()).as_ref());
     if room_for_totals {
         let width = totals.width.saturating_sub(2);
         let sums = sums(&d.app.fleet().totals(), width.into());
@@ -52,53 +50,240 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Headed {
     drawn
 }
 
-/// Draws what has changed on any cluster, newest first, where there is room for three lines of it.
-fn draw_lately(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
-    let changes = d.app.lately().count();
-    if changes == 0 || area.height < 5 {
-        return;
-    }
-    let width = area.width.saturating_sub(4);
-    put(buf, area.x + 2, area.y + 1, width, false, "lately", d.theme.text.add_modifier(Modifier::BOLD));
-    for (y, (at, change)) in (area.y + 2..area.bottom()).zip(d.app.lately()) {
-        let age = words::minutes(at.age(d.now));
-        put(buf, area.x + 2, y, AGE, true, &age, d.theme.dim);
-        put(buf, area.x + 3 + AGE, y, width.saturating_sub(AGE + 1), false, change, d.theme.text);
+/// Draws the parts below the table: the issues of the selected row before all; TPU types and what has changed of all
+/// clusters beside or below them; the jobs of the selected row.
+fn draw_details(buf: &mut Buffer, area: Rect, d: &Draw<'_>, selected: Option<&Target>) {
+    use Part::{Issues, Kinds, Lately, Runs};
+    let fleet = d.app.fleet();
+    let cluster = selected.and_then(Target::place).and_then(|place| fleet.clusters.get(place));
+    let parts = |area: Rect| Parts {
+        issues: selected.map_or_else(Vec::new, |target| issues(d, target, inside(area).width.into())),
+        kinds: fleet.kinds(),
+        cluster,
+    };
+    let draw = |buf: &mut Buffer, area: Rect, parts: &Parts<'_>, order: &[Part]| {
+        let wants: Vec<u16> = order.iter().map(|part| parts.lines(*part, d)).collect();
+        let mut left = area;
+        for (part, height) in order.iter().zip(shares(area.height, &wants)) {
+            let (area, rest) = split_top(left, height);
+            parts.draw(buf, area, d, *part);
+            left = rest;
+        }
+    };
+    if area.width >= BESIDE {
+        let left = area.width * 3 / 5;
+        let (issues, beside) =
+            (Rect { width: left, ..area }, Rect { x: area.x + left, width: area.width - left, ..area });
+        draw(buf, issues, &parts(issues), &[Issues, Runs]);
+        draw(buf, beside, &parts(beside), &[Kinds, Lately]);
+    } else {
+        draw(buf, area, &parts(area), &[Issues, Kinds, Lately, Runs]);
     }
 }
 
-/// Draws all issues of the selected row in full, with evidence and hints; returns the lines that it took.
-fn tell(buf: &mut Buffer, area: Rect, d: &Draw<'_>, selected: &Target) -> u16 {
+/// A part below the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// The issues of the selected row, with evidence and hints.
+    Issues,
+    /// TPUs and GPUs of all clusters by type.
+    Kinds,
+    /// What has changed on any cluster.
+    Lately,
+    /// The jobs of the selected cluster that have not ended.
+    Runs,
+}
+
+/// What the parts show.
+struct Parts<'a> {
+    issues: Vec<(String, Style)>,
+    kinds: Vec<Kind>,
+    cluster: Option<&'a Cluster>,
+}
+
+impl Parts<'_> {
+    /// The lines that a part fills, with a blank one and its title; none where it has nothing to say. The first issue
+    /// has the title already.
+    fn lines(&self, part: Part, d: &Draw<'_>) -> u16 {
+        let lines = match part {
+            Part::Issues => self.issues.len(),
+            Part::Kinds => self.kinds.len(),
+            Part::Lately => d.app.lately().len(),
+            Part::Runs => self.cluster.map_or(0, |c| c.runs.0.len()),
+        };
+        let title = usize::from(part != Part::Issues);
+        if lines > 0 { u16::try_from(lines + title + 1).unwrap_or(u16::MAX) } else { 0 }
+    }
+
+    fn draw(&self, buf: &mut Buffer, area: Rect, d: &Draw<'_>, part: Part) {
+        let body = inside(area);
+        if body.height == 0 {
+            return;
+        }
+        match part {
+            Part::Issues => draw_issues(buf, area, d, &self.issues),
+            Part::Kinds => draw_kinds(buf, body, d, &self.kinds),
+            Part::Lately => draw_lately(buf, body, d),
+            Part::Runs => {
+                if let Some(cluster) = self.cluster {
+                    draw_runs(buf, body, d, cluster);
+                }
+            }
+        }
+    }
+}
+
+/// How many lines each part is given: the first all that it wants; then to each its least, in order of need; then what
+/// is left over.
+fn shares(room: u16, wants: &[u16]) -> Vec<u16> {
+    let mut left = room;
+    let mut given = vec![0; wants.len()];
+    for most in [LEAST, ENOUGH, u16::MAX] {
+        for (i, want) in wants.iter().enumerate() {
+            let more = (*want).min(if i == 0 { u16::MAX } else { most }) - given[i];
+            // A title without two lines below it says too little.
+            if given[i] > 0 || i == 0 || more <= left {
+                given[i] += more.min(left);
+                left -= more.min(left);
+            }
+        }
+    }
+    given
+}
+
+/// What is below the blank line above a part, with air on both sides.
+fn inside(area: Rect) -> Rect {
     let width = area.width.saturating_sub(4);
+    Rect { x: area.x + 2, width, ..split_top(area, 1).1 }
+}
+
+fn heading(buf: &mut Buffer, area: Rect, d: &Draw<'_>, text: &str) -> Rect {
+    let (line, below) = split_top(area, 1);
+    put(buf, line.x, line.y, line.width, false, text, d.theme.text.add_modifier(Modifier::BOLD));
+    below
+}
+
+/// All issues of the selected row in full, with evidence and hints, below its name.
+fn issues(d: &Draw<'_>, selected: &Target, width: usize) -> Vec<(String, Style)> {
     let fleet = d.app.fleet();
-    let (name, lines) = match selected {
+    let (name, mut lines) = match selected {
         Target::Broken(among) => {
-            let Some((file, problem)) = fleet.broken.get(*among) else { return 0 };
-            let lines = alerts::lines([Finding::from(problem)].iter(), d, width.into(), false);
-            (printable(file).into_owned(), lines)
+            let Some((file, problem)) = fleet.broken.get(*among) else { return Vec::new() };
+            let finding = Finding::from(problem);
+            (printable(file).into_owned(), alerts::lines([finding].iter(), d, width, false, |_| Vec::new()))
         }
         target => {
-            let Some(cluster) = target.place().and_then(|place| fleet.clusters.get(place)) else { return 0 };
+            let Some(place) = target.place() else { return Vec::new() };
+            let Some(cluster) = fleet.clusters.get(place) else { return Vec::new() };
             let told = cluster.findings.iter().filter(|f| f.severity < Severity::Info);
-            let lines = alerts::lines(told, d, width.into(), cluster.is_stale(d.now));
-            (cluster.name().to_string(), lines)
+            let others = |finding: &Finding| fleet.others_with(place, finding);
+            (cluster.name().to_string(), alerts::lines(told, d, width, cluster.is_stale(d.now), others))
         }
     };
-    if lines.is_empty() || area.height == 0 {
-        return 0;
-    }
-    put(buf, area.x + 2, area.y + 1, width, false, &name, d.theme.text.add_modifier(Modifier::BOLD));
     // A blank line ends each issue.
-    let hidden = (lines.len() - 1).saturating_sub(usize::from(area.height.saturating_sub(2)));
+    if lines.pop().is_some() {
+        lines.insert(0, (name, d.theme.text.add_modifier(Modifier::BOLD)));
+    }
+    lines
+}
+
+/// Draws issues; without a line for the name where there is little room, as that of the row is just above.
+fn draw_issues(buf: &mut Buffer, area: Rect, d: &Draw<'_>, issues: &[(String, Style)]) {
+    let body = inside(area);
+    let shown = if area.height < NAMED { &issues[1..] } else { issues };
+    let hidden = shown.len().saturating_sub(body.height.into());
+    for (y, (text, style)) in (body.y..body.bottom()).zip(shown) {
+        put(buf, body.x, y, body.width, false, text, *style);
+    }
     if hidden > 0 {
         let all = format!("{}: {} shows all", more((0, hidden), ""), d.key(Action::Describe));
-        put(buf, area.x + 2, area.y + 1, width, true, &all, d.theme.warn);
+        put(buf, body.x, body.y, body.width, true, &all, d.theme.warn);
     }
-    let taken = u16::try_from(lines.len() + 1).unwrap_or(u16::MAX).min(area.height);
-    for (y, (text, style)) in (area.y + 2..area.bottom()).zip(lines) {
-        put(buf, area.x + 2, y, width, false, &text, style);
+}
+
+/// Draws the TPUs and GPUs of all clusters by type.
+fn draw_kinds(buf: &mut Buffer, area: Rect, d: &Draw<'_>, kinds: &[Kind]) {
+    let name = kinds.iter().map(|kind| kind.name.width()).max().unwrap_or(0).max("TPU TYPE".len());
+    let heads = [
+        Head::plain("TPU TYPE", Width::text(u16::try_from(name).unwrap_or(u16::MAX).min(24), 24, 0)),
+        Head::plain("SLICES", Width::number(6, 0)),
+        Head::plain("CHIPS", Width::number(13, 0)),
+        Head::plain("LOST", Width::number(5, 1)),
+        Head::plain("PENDING", Width::number(8, 1)),
+    ];
+    let counted = |n: usize, role| if n > 0 { Cell::new(n.to_string(), role) } else { Cell::text("-") };
+    let row = |position: usize| {
+        let kind = &kinds[position];
+        vec![
+            Cell::text(printable(&kind.name)),
+            Cell::new(kind.slices.to_string(), Role::Text),
+            Cell::new(of(kind.chips, true), Role::Text),
+            counted(kind.lost, Role::Warn),
+            counted(usize::try_from(kind.pending).unwrap_or(usize::MAX), Role::Text),
+        ]
+    };
+    Grid { heads: &heads, top: 0, rows: kinds.len(), selected: None }.draw(buf, area, d.theme, row);
+    not_shown(buf, area, d, kinds.len());
+}
+
+/// Writes beside the titles of a part how many of its rows have no room.
+fn not_shown(buf: &mut Buffer, area: Rect, d: &Draw<'_>, rows: usize) {
+    let hidden = rows.saturating_sub(usize::from(area.height.saturating_sub(1)));
+    if hidden > 0 {
+        put(buf, area.x, area.y, area.width, true, &format!("and {hidden} more"), d.theme.dim);
     }
-    taken
+}
+
+/// Draws what has changed on any cluster, newest first.
+fn draw_lately(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
+    let body = heading(buf, area, d, "lately");
+    for (y, change) in (body.y..body.bottom()).zip(d.app.lately()) {
+        let age = words::minutes(change.at.age(d.now));
+        put(buf, body.x, y, AGE, true, &age, d.theme.dim);
+        let text = format!("{}: {}", words::named(&change.clusters), change.what);
+        let width = body.width.saturating_sub(AGE + 1);
+        put(buf, body.x + AGE + 1, y, width, false, &text, d.theme.text);
+    }
+}
+
+/// Draws the jobs of a cluster that have not ended, pending ones with the reason.
+fn draw_runs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) {
+    let (runs, all) = &cluster.runs;
+    let widest = |of: &dyn Fn(&Run) -> usize, title: &str| {
+        let most = runs.iter().map(of).max().unwrap_or(0).max(title.len());
+        u16::try_from(most).unwrap_or(u16::MAX)
+    };
+    let job = widest(&|run| run.job.key.to_string().width(), "JOB");
+    let owner = widest(&|run| run.job.owner().map_or(1, UnicodeWidthStr::width), "OWNER");
+    let tpu = widest(&|run| run.job.accelerator().map_or(1, |tpu| tpu.width()), "TPU TYPE");
+    let heads = [
+        Head::plain("", Width::text(1, 1, 0)),
+        Head { widest: job, ..Head::plain("JOB", Width::text(20, 48, 0).firm(48)) },
+        Head { widest: owner, ..Head::plain("OWNER", Width::text(6, 12, 3)) },
+        Head { widest: tpu, ..Head::plain("TPU TYPE", Width::text(8, 16, 1)) },
+        Head::plain("AGE", Width::number(7, 0)),
+        Head::plain("ATTEMPT", Width::number(7, 4)),
+        Head::plain("STATE", Width::rest(9, 9, 2)),
+    ];
+    let stale = cluster.is_stale(d.now);
+    let row = |position: usize| {
+        let Run { job, attempt } = &runs[position];
+        let (glyph, role) = words::job(job.status);
+        let text = Role::Text.unless(stale);
+        let age = job.started.map_or_else(|| "?".to_owned(), |at| words::minutes(at.age(d.now)));
+        let state = cluster.pending.get(&job.key).map_or(job.status.word(), |why| &why.words);
+        vec![
+            Cell::new(glyph, role.unless(stale)),
+            Cell::new(job.key.to_string(), text).named(),
+            Cell::new(job.owner().map_or("-".into(), printable), text),
+            Cell::new(job.accelerator().unwrap_or("-".into()), text),
+            Cell::new(age, text),
+            Cell::new(attempt.to_string(), if *attempt > 1 { text } else { Role::Dim }),
+            Cell::new(state, text),
+        ]
+    };
+    Grid { heads: &heads, top: 0, rows: runs.len(), selected: None }.draw(buf, area, d.theme, row);
+    not_shown(buf, area, d, *all);
 }
 
 /// `14 clusters · 13 up · 611 nodes · 2,512 of 2,904 chips · 31 jobs running, 7 waiting`; with fewer words where
@@ -114,14 +299,7 @@ fn sums_in(t: &Totals, brief: bool) -> String {
     // Before anything is known a total is unknown, not 0.
     let told =
         |text: String, what: &str| if t.known > 0 || t.clusters == 0 { text } else { format!("? {what}") };
-    let (least, over) = if brief { ("≥", "/") } else { ("at least ", " of ") };
-    let of = |sum: Sum, what: &str| {
-        let least = if sum.is_least { least } else { "" };
-        let used = sum
-            .used
-            .map_or_else(|| "?".to_owned(), |used| format!("{least}{}", grouped(used.round() as usize)));
-        (sum.all > 0.0).then(|| format!("{used}{over}{} {what}", grouped(sum.all.round() as usize)))
-    };
+    let of = |sum: Sum, what: &str| (sum.all > 0.0).then(|| format!("{} {what}", of(sum, brief)));
     let mut parts = if brief {
         vec![format!("{} of {} up", t.up, t.clusters)]
     } else {
@@ -142,6 +320,15 @@ fn sums_in(t: &Totals, brief: bool) -> String {
     parts.join(" · ")
 }
 
+/// `2,512 of 2,904`, or in brief `2,512/2,904`.
+fn of(sum: Sum, brief: bool) -> String {
+    let (least, over) = if brief { ("≥", "/") } else { ("at least ", " of ") };
+    let least = if sum.is_least { least } else { "" };
+    let used =
+        sum.used.map_or_else(|| "?".to_owned(), |used| format!("{least}{}", grouped(used.round() as usize)));
+    format!("{used}{over}{}", grouped(sum.all.round() as usize))
+}
+
 /// `2904` as `2,904`.
 fn grouped(n: usize) -> String {
     let digits = n.to_string();
@@ -158,6 +345,20 @@ fn grouped(n: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_shared_out_in_order_of_need() {
+        assert_eq!(shares(20, &[9, 0, 0, 0]), [9, 0, 0, 0]);
+        assert_eq!(
+            shares(20, &[9, 6, 30, 12]),
+            [9, 6, 5, 0],
+            "a part with too little room gives it to others"
+        );
+        assert_eq!(shares(30, &[9, 6, 30, 12]), [9, 6, 8, 7]);
+        assert_eq!(shares(60, &[9, 6, 30, 12]), [9, 6, 30, 12]);
+        assert_eq!(shares(5, &[9, 6, 30, 12]), [5, 0, 0, 0]);
+        assert_eq!(shares(6, &[0, 3, 9, 9]), [0, 3, 0, 0]);
+    }
 
     #[test]
     fn a_sum_says_where_use_is_not_known() {

@@ -2,6 +2,7 @@
 
 use super::*;
 use marin_tui::app::Paces;
+use marin_tui::app::{Change, words};
 use marin_tui::diagnose::{FindingKind, Severity};
 use marin_tui::model::cloud::CloudView;
 
@@ -421,7 +422,8 @@ fn what_has_changed_lately_is_kept_and_what_was_found_at_first_is_not() {
     Arc::make_mut(&mut state.jobs)[0] = Arc::new(failed);
     tell(&mut app, "beta", News::Snapshot(Arc::new(state)));
     tell(&mut app, "gamma", News::Link(gone()));
-    let lately: Vec<&str> = app.lately().map(|(_, change)| change.as_str()).collect();
+    let line = |change: &Change| format!("{}: {}", words::named(&change.clusters), change.what);
+    let lately: Vec<String> = app.lately().map(line).collect();
     assert!(lately[0].starts_with("gamma: down"), "the newest first: {lately:?}");
     assert!(lately[1].starts_with("beta: ") && lately[1].contains(&id), "{lately:?}");
     assert_eq!(lately.len(), 2, "{lately:?}");

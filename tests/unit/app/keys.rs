@@ -260,7 +260,7 @@ fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
 }
 
 #[test]
-fn many_clusters_on_other_ports_are_one_toast_and_a_message_each() {
+fn many_clusters_on_other_ports_are_one_toast_and_a_message_each_note() {
     let names = ["a", "b", "c"];
     let mut app = app(&names);
     let ports = |note: &str| News::Ports { open: LocalPorts::new(), notes: vec![note.to_owned()] };
@@ -269,9 +269,31 @@ fn many_clusters_on_other_ports_are_one_toast_and_a_message_each() {
     for name in names {
         tell(&mut app, name, ports("8265 is in use by ssh (pid 7), using 8300"));
     }
-    let shown: Vec<&str> = app.toasts().shown().iter().map(|t| t.text.as_str()).collect();
-    assert_eq!(shown, ["3 clusters use other local ports than usual; m lists them"]);
-    assert_eq!(app.toasts().said().len(), 3, "once for each cluster");
+    let shown = |app: &App| app.toasts().shown().iter().map(|t| t.text.clone()).collect::<Vec<_>>();
+    assert_eq!(shown(&app), ["a and 2 more: 8265 is in use by ssh (pid 7), using 8300"]);
+    assert_eq!(app.toasts().said().len(), 1, "one note is one message");
+    tell(&mut app, "b", ports("8265 is in use by ssh (pid 7), using 8301"));
+    assert_eq!(shown(&app), ["a and 2 more use other local ports than usual; m lists them"]);
+    assert_eq!(app.toasts().said().len(), 2, "each note once");
+}
+
+#[test]
+fn one_login_that_is_missing_is_one_message_for_all_clusters_until_it_is_there() {
+    let mut app = app(&["a", "b", "c"]);
+    let refused = || News::Cloud(Err(problem(ProblemKind::Login, "no login for Google", "")));
+    for name in ["a", "b", "c", "a"] {
+        tell(&mut app, name, refused());
+    }
+    tell(&mut app, "b", News::Note("a new head".into()));
+    let shown = |app: &App| app.toasts().shown().iter().map(|t| t.text.clone()).collect::<Vec<_>>();
+    assert_eq!(shown(&app), ["a and 2 more: cannot list TPUs: no login for Google", "b: a new head"]);
+    assert_eq!(app.toasts().said().len(), 2);
+    tell(&mut app, "a", News::Cloud(Ok(Arc::default())));
+    tell(&mut app, "a", refused());
+    assert_eq!(
+        app.toasts().said().next().unwrap().text,
+        "b and 2 more: cannot list TPUs: no login for Google"
+    );
 }
 
 #[test]
