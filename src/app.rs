@@ -9,6 +9,7 @@ pub mod cell;
 pub mod cluster;
 pub mod column;
 mod context;
+mod copying;
 pub mod describe;
 pub mod details;
 mod dialog;
@@ -21,6 +22,8 @@ mod fixes;
 mod fleet;
 pub mod form;
 mod forms;
+mod freeze;
+mod frozen;
 mod history;
 mod keymap;
 pub mod line;
@@ -46,6 +49,7 @@ mod slices;
 mod steps;
 mod table;
 mod target;
+mod things;
 mod toast;
 mod tpus;
 mod trend;
@@ -65,12 +69,13 @@ pub use event::{Effect, Event, Outcome};
 pub use feed::Feed;
 pub use filter::{Filter, FilterError};
 pub use fleet::{Fleet, Sum, Totals};
+pub use history::Entered;
 pub use keymap::{Keymap, KeymapError};
 pub use list::{List, Listing};
 pub use logview::{LogView, Window, pieces};
 pub use look::Look;
 pub use marks::Marks;
-pub use offer::Offer;
+pub use offer::{Choice, Offer};
 pub use paces::Paces;
 pub use pages::{ClusterPage, Pages, TpusPage};
 pub use plan::Plan;
@@ -90,7 +95,6 @@ use crossterm::event::KeyEvent;
 use fixes::Ways;
 use keymap::Meaning;
 use line::Edit;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -112,8 +116,8 @@ pub struct App {
     prompt: Option<Prompt>,
     history: history::History,
     feed: Feed,
-    /// What has changed, newest first.
-    lately: VecDeque<(Timestamp, String)>,
+    /// What goes on behind a frozen screen, while it is frozen.
+    frozen: Option<Box<frozen::Frozen>>,
     /// The answer to a key that is not available in the open dialog.
     note: String,
     toasts: Toasts,
@@ -146,7 +150,7 @@ impl App {
             prompt: None,
             history: history::History::default(),
             feed: Feed::default(),
-            lately: VecDeque::new(),
+            frozen: None,
             note: String::new(),
             toasts: Toasts::default(),
             keymap,
@@ -165,6 +169,13 @@ impl App {
     #[must_use]
     pub fn reading_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
+        self
+    }
+
+    /// The same console, with the lines that were entered before; those that are entered from now on are to be saved.
+    #[must_use]
+    pub fn recalling(mut self, lines: &[(String, String)]) -> Self {
+        self.history = history::History::saved(lines);
         self
     }
 
@@ -205,6 +216,13 @@ impl App {
     /// Applies an event to the state and returns what the world outside has to do.
     pub fn update(&mut self, event: Event, now: Timestamp) -> Vec<Effect> {
         self.dirty |= self.toasts.expire(now);
+        let effects = self.take_event(event, now);
+        // Before the others: one of them may be the last.
+        let typed = self.history.take_unsaved().into_iter().map(|(kind, text)| Effect::Save(kind, text));
+        typed.chain(effects).collect()
+    }
+
+    fn take_event(&mut self, event: Event, now: Timestamp) -> Vec<Effect> {
         match event {
             Event::Key(key) => {
                 self.dirty = true;
@@ -227,9 +245,9 @@ impl App {
                 self.dirty = true;
                 Vec::new()
             }
-            Event::Update(update) => self.news(update, now),
-            Event::Form(cluster, form, news) => self.form_news(&cluster, form, news, now),
-            Event::Operation(cluster, news) => self.operation_news(&cluster, news, now),
+            Event::Update(update) => self.behind(|app| app.news(update, now)),
+            Event::Form(cluster, form, news) => self.behind(|app| app.form_news(&cluster, form, news, now)),
+            Event::Operation(cluster, news) => self.behind(|app| app.operation_news(&cluster, news, now)),
             Event::Done(outcome) => {
                 let (tone, text) = match outcome {
                     Outcome::Copied(text) | Outcome::Opened(text) => (Tone::Good, text),
@@ -325,7 +343,8 @@ impl App {
             next = next.min(toast);
         }
         let shown = self.fleet.each(self.view().place()).map(|(_, cluster)| cluster);
-        for cluster in shown {
+        // On a frozen screen only its own age goes on.
+        for cluster in shown.filter(|_| !self.is_frozen()) {
             next = cluster.next_old_figures(now).map_or(next, |old| next.min(old));
             let counting = matches!(cluster.link, Some(Link::Retrying { .. }));
             match cluster.age(now) {
@@ -336,7 +355,7 @@ impl App {
                 None => {}
             }
         }
-        if self.watched().is_some_and(Running::is_at_work) {
+        if self.watched().is_some_and(Running::is_at_work) && !self.is_frozen() {
             next = next.min(SECOND);
         }
         Some(next.max(Duration::from_millis(20)))
@@ -355,11 +374,6 @@ impl App {
     /// The state of each page.
     pub fn pages(&self) -> &Pages {
         &self.pages
-    }
-
-    /// What has changed on any cluster since its first state, newest first: when, and what. Safe to print.
-    pub fn lately(&self) -> impl Iterator<Item = &(Timestamp, String)> {
-        self.lately.iter()
     }
 
     /// What cells depend on beside their row.

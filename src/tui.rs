@@ -8,6 +8,7 @@ mod clipboard;
 mod input;
 mod perform;
 mod terminal;
+mod typed;
 
 pub use background::{Background, Looks};
 pub use clipboard::{Copier, Multiplexer, ON_CLIPBOARD, Place, terminal};
@@ -16,6 +17,7 @@ pub use perform::{Performer, start_browser};
 pub use terminal::{Guard, Screen};
 
 use crate::app::{App, Effect, Event, Outcome};
+use crate::config::TypedLines;
 use crate::model::{Timestamp, Update};
 use crate::operation::Environment;
 use crate::supervisor::Supervisor;
@@ -51,13 +53,13 @@ pub async fn run(
     app: &mut App,
     first: Vec<Effect>,
     looks: &Looks,
-    (supervisor, environment): (Supervisor, Environment),
+    (supervisor, environment, typed): (Supervisor, Environment, Option<TypedLines>),
     mut updates: mpsc::Receiver<Update>,
     mouse: bool,
 ) -> io::Result<()> {
     let mut signals = QuitSignals::listen()?;
     let mut performer = Performer::new(supervisor, Place::detect(|name| std::env::var(name).ok()));
-    performer = performer.operating(environment);
+    performer = performer.operating(environment).saving(typed);
     performer.perform_all(first);
     let (themes, mut theme) = watch::channel(looks.on(looks.guess));
     let mut asks = looks.asks;

@@ -62,7 +62,8 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> 
 fn draw_parts(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> Areas {
     let area = frame.area();
     let buf = frame.buffer_mut();
-    let d = Draw { app, theme, now };
+    // A frozen screen shows the ages of its moment, too.
+    let d = Draw { app, theme, now: app.frozen_since().unwrap_or(now) };
     let mut areas = Areas::default();
     let mut cursor = None;
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
@@ -76,13 +77,13 @@ fn draw_parts(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -
     }
     let (header, rest) = split_top(area, 1);
     let (footer, body) = split_bottom(rest, 1);
-    chrome::header(buf, header, &d);
+    chrome::header(buf, header, &d, now);
     draw_page(buf, body, &d, &mut areas);
     chrome::toasts(buf, palette::above(body, &d), &d);
     if let Some(dialog) = app.dialog() {
         cursor = dialog::draw(buf, body, &d, dialog, &mut areas);
     }
-    palette::draw(buf, body, &d);
+    palette::draw(buf, body, &d, &mut areas);
     if let Some(column) = chrome::footer(buf, footer, &d) {
         cursor = Some((column, footer.y));
     }

@@ -68,6 +68,8 @@ pub struct Areas {
     pub dialog_top: usize,
     /// Highest first line of the dialog.
     pub dialog_last: usize,
+    /// Where the lines of the palette are, and the first of them that is shown.
+    pub offers: Option<(Area, usize)>,
     /// Nothing could be drawn: the window is too small.
     pub is_too_small: bool,
 }

@@ -43,7 +43,7 @@ pub enum Listed {
 }
 
 /// One cluster, as far as it is known.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Cluster {
     /// Its description: file, provider, zone and the way to its head.
     pub spec: ClusterSpec,

@@ -1,5 +1,6 @@
 //! Events that the console takes in, and effects that it asks for.
 
+use super::history::Entered;
 use crate::model::cloud::TpuHost;
 use crate::model::{
     ClusterName, Draft, FormId, FormNews, OperationNews, Order, Request, SubmissionId, Update,
@@ -76,6 +77,8 @@ pub enum Effect {
     Fill(ClusterName, FormId, SubmissionId),
     /// Write an action on a cluster and its outcome to the audit log.
     Note(ClusterName, String, String),
+    /// Write a typed line to the file of typed lines.
+    Save(Entered, String),
     /// Give an order about an operation on a cluster or its workers.
     Operate(ClusterName, Order),
 }

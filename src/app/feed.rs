@@ -122,7 +122,8 @@ impl Said {
         }
         let was: HashMap<&JobKey, JobStatus> = before.iter().map(|job| (&job.key, job.status)).collect();
         let is: HashSet<&JobKey> = jobs.iter().map(|job| &job.key).collect();
-        let changed = jobs.iter().filter(|job| was.get(&job.key) != Some(&job.status)).map(|job| changed_job(job));
+        let changed =
+            jobs.iter().filter(|job| was.get(&job.key) != Some(&job.status)).map(|job| changed_job(job));
         let gone = before.iter().filter(|job| !job.status.is_ended() && !is.contains(&job.key));
         let mut changes = changed.chain(gone.map(|job| format!("job {} is no longer listed", job.key)));
         lines.extend(changes.by_ref().take(MOST));

@@ -3,18 +3,21 @@
 use super::cell::{Cell, Role};
 use super::cluster::{Cluster, Listed};
 use crate::model::text::printable;
-use crate::model::{Chip, ClusterName, Link, Problem};
+use crate::model::{Chip, ClusterName, Link, Problem, Timestamp};
+use std::collections::VecDeque;
 
 /// A prefix shorter than this is not worth an ellipsis.
 const WORTH: usize = 3;
 
 /// All clusters, and the files that could not be read.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Fleet {
     /// The clusters, in the order in which they were listed. A cluster's place in it is fixed.
     pub clusters: Vec<Cluster>,
     /// Cluster files that could not be read, each with its problem.
     pub broken: Vec<(String, Problem)>,
+    /// What has changed on any cluster since its first state, newest first: when, and what. Safe to print.
+    pub lately: VecDeque<(Timestamp, String)>,
     /// Bytes that the names of all clusters begin with.
     shared: usize,
 }

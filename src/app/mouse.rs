@@ -1,5 +1,6 @@
 //! The mouse: what a click or a turn of the wheel does where it is.
 
+use super::areas::Area;
 use super::table::By;
 use super::{Action, App, Dialog, Effect, Pane, View};
 use crate::model::Timestamp;
@@ -21,6 +22,11 @@ impl App {
         }
         self.dirty = true;
         let (column, row) = (mouse.column, mouse.row);
+        if let (Some(prompt), Some((area, top))) = (&self.prompt, self.areas.offers)
+            && prompt.kind.has_list()
+        {
+            return self.mouse_in_palette(column, row, by, (area, top), now);
+        }
         if let (Some(dialog), Some(area)) = (&mut self.dialog, self.areas.dialog) {
             dialog.scroll(by);
             let pressed = self.areas.buttons.filter(|_| by == 0).and_then(|buttons| {
@@ -44,6 +50,28 @@ impl App {
             View::Log(_) | View::Details(_) => Vec::new(),
             _ => self.mouse_in_table(column, row, by, now),
         }
+    }
+
+    /// The wheel chooses in the list, wherever it is turned; a click on a line runs it, and one outside closes the list.
+    fn mouse_in_palette(
+        &mut self,
+        column: u16,
+        row: u16,
+        by: isize,
+        (area, top): (Area, usize),
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        let of = self.offers().len();
+        let Some(prompt) = &mut self.prompt else { return Vec::new() };
+        if by != 0 {
+            prompt.choose(by > 0, of);
+        } else if area.contains(column, row) {
+            (prompt.chosen, prompt.is_chosen) = (top + usize::from(row - area.y), true);
+            return self.enter_command(now);
+        } else {
+            self.prompt = None;
+        }
+        Vec::new()
     }
 
     /// A click on a title sorts by it; on a row it selects the row, on the selected one it opens it.

@@ -11,7 +11,7 @@ use std::time::Duration;
 const STALE: Duration = Duration::from_secs(180);
 
 /// The known TPUs of a cluster.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Tpus {
     view: Option<Arc<CloudView>>,
     problem: Option<Problem>,

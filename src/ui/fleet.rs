@@ -54,13 +54,13 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Headed {
 
 /// Draws what has changed on any cluster, newest first, where there is room for three lines of it.
 fn draw_lately(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
-    let changes = d.app.lately().count();
+    let changes = d.app.fleet().lately.len();
     if changes == 0 || area.height < 5 {
         return;
     }
     let width = area.width.saturating_sub(4);
     put(buf, area.x + 2, area.y + 1, width, false, "lately", d.theme.text.add_modifier(Modifier::BOLD));
-    for (y, (at, change)) in (area.y + 2..area.bottom()).zip(d.app.lately()) {
+    for (y, (at, change)) in (area.y + 2..area.bottom()).zip(&d.app.fleet().lately) {
         let age = words::minutes(at.age(d.now));
         put(buf, area.x + 2, y, AGE, true, &age, d.theme.dim);
         put(buf, area.x + 3 + AGE, y, width.saturating_sub(AGE + 1), false, change, d.theme.text);

@@ -3,7 +3,7 @@
 use super::frame::{Title, clear, more_around, pane};
 use super::grid::{cut, put};
 use super::part::Draw;
-use crate::app::{Offer, PromptKind};
+use crate::app::{Area, Areas, Offer, PromptKind};
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -13,7 +13,7 @@ use unicode_width::UnicodeWidthStr;
 const WIDEST: u16 = 120;
 /// Commands that are visible at once where there is room.
 const VISIBLE: usize = 12;
-/// Columns of the names at most.
+/// Columns of the names at most, unless half of the list is more.
 const NAME: usize = 34;
 
 /// The part of the area above the list, which messages take.
@@ -30,12 +30,14 @@ fn visible(area: Rect, offers: usize) -> usize {
     offers.min(VISIBLE).min(usize::from(area.height.saturating_sub(2)).max(1))
 }
 
-/// Draws the list at the bottom of the area, the chosen command in sight; nothing while no command is typed.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
+/// Draws the list at the bottom of the area, the chosen command in sight; nothing while no command is typed. Notes where
+/// its lines are.
+pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
     let Some(prompt) = d.app.prompt() else { return };
     let title = match prompt.kind {
         PromptKind::Command => "commands",
         PromptKind::Page => "manual",
+        PromptKind::Copy => "copy",
         PromptKind::Filter | PromptKind::Search => return,
     };
     let offers = d.app.offers();
@@ -48,19 +50,16 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
     clear(buf, frame);
     let inner = pane(buf, frame, d.theme, &Title { left: title, right: "", tone: None, focused: true });
     let top = (prompt.chosen + 1).saturating_sub(visible).min(offers.len() - visible);
+    areas.offers = Some((Area { x: inner.x, y: inner.y, width: inner.width, height: inner.height }, top));
     more_around(buf, frame, d.theme, (top, offers.len() - visible - top), "");
     let shown = &offers[top..top + visible];
+    let chosen = d.app.chosen_offer(&offers);
     // The widths are those of all, so that columns stay while the list is scrolled.
-    let name = offers.iter().map(|o| o.words.width()).max().unwrap_or(0).min(NAME).min(inner.width.into());
+    let name = offers.iter().map(|o| o.words.width()).max().unwrap_or(0);
+    let name = name.min(NAME.max(usize::from(inner.width) / 2)).min(inner.width.into());
     let key = offers.iter().map(|o| o.key.width()).max().unwrap_or(0);
     for (i, (y, offer)) in (inner.y..inner.bottom()).zip(shown).enumerate() {
-        row(
-            buf,
-            Rect { y, height: 1, ..inner },
-            d,
-            offer,
-            (prompt.has_choice() && prompt.has_choice() && top + i == prompt.chosen, name, key),
-        );
+        row(buf, Rect { y, height: 1, ..inner }, d, offer, (chosen == Some(top + i), name, key));
     }
 }
 

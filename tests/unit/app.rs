@@ -1,9 +1,11 @@
 //! Events in, state and effects out: what keys, the mouse and news do, without a terminal and without a cluster.
 
+mod copy;
 mod feed;
 mod fixes;
 mod fleet;
 mod form;
+mod freeze;
 mod jobs;
 mod keys;
 mod mouse;

@@ -414,14 +414,14 @@ fn a_restart_by_somebody_else_is_announced_and_ours_is_not() {
 #[test]
 fn what_has_changed_lately_is_kept_and_what_was_found_at_first_is_not() {
     let mut app = fleet();
-    assert_eq!(app.lately().count(), 0, "nothing has changed yet");
+    assert_eq!(app.fleet().lately.len(), 0, "nothing has changed yet");
     let mut state = calm("beta");
     let failed = Job { status: JobStatus::Failed, ended: Some(NOW), ..(*state.jobs[0]).clone() };
     let id = failed.key.to_string();
     Arc::make_mut(&mut state.jobs)[0] = Arc::new(failed);
     tell(&mut app, "beta", News::Snapshot(Arc::new(state)));
     tell(&mut app, "gamma", News::Link(gone()));
-    let lately: Vec<&str> = app.lately().map(|(_, change)| change.as_str()).collect();
+    let lately: Vec<&str> = app.fleet().lately.iter().map(|(_, change)| change.as_str()).collect();
     assert!(lately[0].starts_with("gamma: down"), "the newest first: {lately:?}");
     assert!(lately[1].starts_with("beta: ") && lately[1].contains(&id), "{lately:?}");
     assert_eq!(lately.len(), 2, "{lately:?}");

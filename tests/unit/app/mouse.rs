@@ -83,6 +83,33 @@ fn a_click_presses_a_dialogs_button() {
 }
 
 #[test]
+fn the_wheel_and_a_click_choose_in_the_palette() {
+    let mut app = shown();
+    press(&mut app, ":");
+    paint(&mut app, 120, 40);
+    let (list, top) = areas(&app, 120, 40).offers.unwrap();
+    assert_eq!(top, 0);
+    for _ in 0..2 {
+        point(&mut app, MouseEventKind::ScrollDown, 0, 0);
+    }
+    assert_eq!((app.prompt().unwrap().chosen, app.prompt().unwrap().is_chosen), (1, true));
+    point(&mut app, MouseEventKind::ScrollUp, list.x, list.y);
+    assert_eq!(app.prompt().unwrap().chosen, 0);
+    press(&mut app, "mess");
+    paint(&mut app, 120, 40);
+    let (list, _) = areas(&app, 120, 40).offers.unwrap();
+    point(&mut app, CLICK, list.x + 3, list.y);
+    assert!(
+        app.prompt().is_none()
+            && matches!(app.dialog(), Some(Dialog::Tell { title, .. }) if title == "messages")
+    );
+    press(&mut app, "<esc>:");
+    paint(&mut app, 120, 40);
+    point(&mut app, CLICK, 0, 0);
+    assert!(app.prompt().is_none() && app.dialog().is_none(), "a click outside closes it");
+}
+
+#[test]
 fn a_click_in_the_fleet_ends_what_is_being_typed() {
     let mut app = app(&["alpha", "beta", "gamma"]);
     press(&mut app, "/eta");
