@@ -11,6 +11,7 @@ mod chooser;
 pub mod cluster;
 pub mod column;
 mod context;
+mod copying;
 pub mod describe;
 pub mod details;
 mod dialog;
@@ -23,6 +24,8 @@ mod fixes;
 mod fleet;
 pub mod form;
 mod forms;
+mod freeze;
+mod frozen;
 mod history;
 mod keymap;
 pub mod kinds;
@@ -53,6 +56,7 @@ mod steps;
 mod sum;
 mod table;
 mod target;
+mod things;
 mod toast;
 mod trend;
 mod typing;
@@ -72,13 +76,14 @@ pub use event::{Effect, Event, Outcome};
 pub use feed::Feed;
 pub use filter::{Filter, FilterError};
 pub use fleet::{Fleet, Totals};
+pub use history::Entered;
 pub use keymap::{Keymap, KeymapError};
-pub use lately::{Change, Lately};
+pub use lately::Change;
 pub use list::{List, Listing};
 pub use logview::{LogView, Window, pieces};
 pub use look::Look;
 pub use marks::Marks;
-pub use offer::Offer;
+pub use offer::{Offer, OfferKind};
 pub use paces::Paces;
 pub use pages::{ClusterPage, Pages, TpusPage};
 pub use plan::Plan;
@@ -122,7 +127,8 @@ pub struct App {
     prompt: Option<Prompt>,
     history: history::History,
     feed: Feed,
-    lately: Lately,
+    /// What goes on behind a frozen screen, while it is frozen.
+    frozen: Option<Box<frozen::Frozen>>,
     /// The answer to a key that is not available in the open dialog.
     note: String,
     toasts: Toasts,
@@ -157,7 +163,7 @@ impl App {
             prompt: None,
             history: history::History::default(),
             feed: Feed::default(),
-            lately: Lately::default(),
+            frozen: None,
             note: String::new(),
             toasts: Toasts::default(),
             keymap,
@@ -176,6 +182,13 @@ impl App {
     #[must_use]
     pub fn reading_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
+        self
+    }
+
+    /// The same console, with the lines that were entered before; those that are entered from now on are to be saved.
+    #[must_use]
+    pub fn recalling(mut self, lines: &[(String, String)]) -> Self {
+        self.history = history::History::saved(lines);
         self
     }
 
@@ -216,6 +229,13 @@ impl App {
     /// Applies an event to the state and returns what the world outside has to do.
     pub fn update(&mut self, event: Event, now: Timestamp) -> Vec<Effect> {
         self.dirty |= self.toasts.expire(now);
+        let effects = self.take_event(event, now);
+        // Before the others: one of them may be the last.
+        let typed = self.history.take_unsaved().into_iter().map(|(kind, text)| Effect::Save(kind, text));
+        typed.chain(effects).collect()
+    }
+
+    fn take_event(&mut self, event: Event, now: Timestamp) -> Vec<Effect> {
         match event {
             Event::Key(key) => {
                 self.dirty = true;
@@ -238,9 +258,9 @@ impl App {
                 self.dirty = true;
                 Vec::new()
             }
-            Event::Update(update) => self.news(update, now),
-            Event::Form(cluster, form, news) => self.form_news(&cluster, form, news, now),
-            Event::Operation(cluster, news) => self.operation_news(&cluster, news, now),
+            Event::Update(update) => self.behind(|app| app.news(update, now)),
+            Event::Form(cluster, form, news) => self.behind(|app| app.form_news(&cluster, form, news, now)),
+            Event::Operation(cluster, news) => self.behind(|app| app.operation_news(&cluster, news, now)),
             Event::Done(outcome) => {
                 let (tone, text) = match outcome {
                     Outcome::Copied(text) | Outcome::Opened(text) => (Tone::Good, text),
@@ -337,7 +357,8 @@ impl App {
             next = next.min(toast);
         }
         let shown = self.fleet.each(self.view().place()).map(|(_, cluster)| cluster);
-        for cluster in shown {
+        // On a frozen screen only its own age goes on.
+        for cluster in shown.filter(|_| !self.is_frozen()) {
             next = cluster.next_old_figures(now).map_or(next, |old| next.min(old));
             let counting = matches!(cluster.link, Some(Link::Retrying { .. }));
             match cluster.age(now) {
@@ -348,7 +369,7 @@ impl App {
                 None => {}
             }
         }
-        if self.watched().is_some_and(Running::is_at_work) {
+        if self.watched().is_some_and(Running::is_at_work) && !self.is_frozen() {
             next = next.min(SECOND);
         }
         Some(next.max(Duration::from_millis(20)))
@@ -367,11 +388,6 @@ impl App {
     /// The state of each page.
     pub fn pages(&self) -> &Pages {
         &self.pages
-    }
-
-    /// What has changed on any cluster since its first state, newest first.
-    pub fn lately(&self) -> impl ExactSizeIterator<Item = &Change> {
-        self.lately.changes()
     }
 
     /// What cells depend on beside their row.

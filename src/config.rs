@@ -22,6 +22,7 @@ mod settings;
 mod shared;
 mod theme;
 mod trust;
+mod typed;
 pub mod yaml;
 
 pub use entry::{Broken, Entry};
@@ -37,6 +38,7 @@ pub use settings::{AUTO_THEME, CapacityField, DEFAULTS, Override, Settings, TpuV
 
 pub use theme::{read_theme, theme_file};
 pub use trust::{Records, Review, TrustState, Trusted};
+pub use typed::{TypedLine, TypedLines};
 
 use crate::model::text::printable;
 use crate::model::{

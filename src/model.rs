@@ -58,7 +58,7 @@ pub use order::{JournaledOperation, OperationEnd, OperationNews, Order, Refusal,
 pub use others::Others;
 pub use preview::{AffectedJob, Preview, Restoration, WorkerOffer, WorkerType};
 pub use provider::Provider;
-pub use secret::Secret;
+pub use secret::{Secret, is_secret_in, marked_secret};
 pub use service::{LocalPorts, Service};
 pub use tally::{Chip, Tally};
 pub use text::Text;

@@ -9,6 +9,7 @@ mod input;
 mod keeper;
 mod perform;
 mod terminal;
+mod typed;
 
 pub use background::{Background, Looks};
 pub use clipboard::{Copier, Multiplexer, ON_CLIPBOARD, Place, terminal};
@@ -17,7 +18,7 @@ pub use perform::{Performer, start_browser};
 pub use terminal::{Guard, Screen};
 
 use crate::app::{App, Effect, Event, Outcome};
-use crate::config;
+use crate::config::{self, TypedLines};
 use crate::model::Timestamp;
 use crate::operation::Environment;
 use crate::state::Update;
@@ -54,13 +55,14 @@ pub async fn run(
     app: &mut App,
     first: Vec<Effect>,
     looks: &Looks,
-    (supervisor, environment): (Supervisor, Environment),
+    (supervisor, environment, typed): (Supervisor, Environment, Option<TypedLines>),
     mut updates: mpsc::Receiver<Update>,
     mouse: bool,
 ) -> io::Result<()> {
     let mut signals = QuitSignals::listen()?;
     let mut performer = Performer::new(supervisor, Place::detect(|name| std::env::var(name).ok()));
-    performer = performer.keeping(config::layout_file(&environment.state)).operating(environment);
+    performer =
+        performer.keeping(config::layout_file(&environment.state)).operating(environment).saving(typed);
     performer.perform_all(first);
     let (themes, mut theme) = watch::channel(looks.on(looks.guess));
     let mut asks = looks.asks;

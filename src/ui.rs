@@ -63,7 +63,8 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> 
 fn draw_parts(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -> Areas {
     let area = frame.area();
     let buf = frame.buffer_mut();
-    let d = Draw { app, theme, now };
+    // A frozen screen shows the ages of its moment, too.
+    let d = Draw { app, theme, now: app.frozen_since().unwrap_or(now) };
     let mut areas = Areas::default();
     let mut cursor = None;
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
@@ -77,7 +78,7 @@ fn draw_parts(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -
     }
     let (header, rest) = split_top(area, 1);
     let (footer, body) = split_bottom(rest, 1);
-    chrome::header(buf, header, &d);
+    chrome::header(buf, header, &d, now);
     draw_page(buf, body, &d, &mut areas);
     chrome::toasts(buf, palette::above(body, &d), &d);
     if let Some(dialog) = app.dialog() {

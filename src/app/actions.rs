@@ -123,8 +123,10 @@ actions! {
         "Toggle wrapping of long lines";
     Looks Describe "describe" "describe" TABLES, has_row, App::describe,
         "Describe the selection in full";
-    Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus, Node, Job, Tpu, Info, Plan, Progress], has_row, App::copy,
-        "Copy the selection's id, the log's visible lines, or the announcement of an operation";
+    Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus, Node, Job, Tpu, Info, Tell, Plan, Progress], has_row, App::copy,
+        "Copy the selection's id, the log's visible lines, or the text of a dialog";
+    Looks CopyOther "copy-other" "" PAGES, always, App::choose_copy,
+        "List all that can be copied of the selection: ids, addresses, commands, errors";
     View AllNodes "all-nodes" "all nodes" FLEET, |app| *app.view() != View::Table(&ALL_NODES), |app, _| app.show(View::Table(&ALL_NODES)),
         "Show the nodes of all clusters in one table";
     View AllJobs "all-jobs" "all jobs" FLEET, |app| *app.view() != View::Table(&ALL_JOBS), |app, _| app.show(View::Table(&ALL_JOBS)),
@@ -207,6 +209,8 @@ actions! {
         "Reverse sort order";
     Looks Refresh "refresh" "" PAGES, has_cluster, App::refresh,
         "Refresh the cluster's data now";
+    View Freeze "freeze" "" PAGES, always, App::toggle_freeze,
+        "Freeze the screen, or show what has happened since; news are still taken in";
     View LastPage "last-page" "" PAGES, always, |app, _| app.last_page(),
         "Go to the last page";
     View Clusters "clusters" "fleet" BELOW, has_fleet, |app, _| app.show(View::Clusters),
@@ -263,9 +267,9 @@ impl Action {
         ACTIONS.iter().find(|d| d.action == self).unwrap_or(&ACTIONS[0])
     }
 
-    /// Whether the footer offers it: it has an effect now, and read-only mode does not refuse it.
+    /// Whether the footer offers it: it has an effect now, and is not refused.
     pub fn is_offered(self, app: &App) -> bool {
-        (self.describe().is_offered)(app) && !(app.is_read_only() && self.changes_a_cluster())
+        (self.describe().is_offered)(app) && app.refusal(self).is_none()
     }
 
     /// Whether it leads to a change of a cluster; read-only mode refuses it.

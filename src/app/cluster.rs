@@ -43,7 +43,7 @@ pub enum Listed {
 }
 
 /// One cluster: its finished state, which it derefs to, and what the console itself adds.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Cluster {
     /// Its description: file, provider, zone and the way to its head.
     pub spec: ClusterSpec,

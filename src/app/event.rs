@@ -1,5 +1,6 @@
 //! Events that the console takes in, and effects that it asks for.
 
+use super::history::Entered;
 use crate::model::cloud::TpuHost;
 use crate::model::{
     ClusterName, Draft, FormId, FormNews, Layout, OperationNews, Order, Request, SubmissionId,
@@ -79,6 +80,8 @@ pub enum Effect {
     Note(ClusterName, String, String),
     /// Keep what was arranged for the next start.
     Remember(Layout),
+    /// Write a typed line to the file of typed lines.
+    Save(Entered, String),
     /// Give an order about an operation on a cluster or its workers.
     Operate(ClusterName, Order),
 }

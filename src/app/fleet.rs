@@ -3,6 +3,7 @@
 use super::cell::{Cell, Role};
 use super::cluster::{Cluster, Listed};
 use super::kinds::{Kind, together};
+use super::lately::Lately;
 use super::sum::Sum;
 use crate::diagnose::Finding;
 use crate::model::text::printable;
@@ -12,12 +13,14 @@ use crate::model::{Chip, ClusterName, Link, Problem};
 const WORTH: usize = 3;
 
 /// All clusters, and the files that could not be read.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Fleet {
     /// The clusters, in the order in which they were listed. A cluster's place in it is fixed.
     pub clusters: Vec<Cluster>,
     /// Cluster files that could not be read, each with its problem.
     pub broken: Vec<(String, Problem)>,
+    /// What has changed on any cluster since its first state.
+    pub lately: Lately,
     /// Bytes that the names of all clusters begin with.
     shared: usize,
 }

@@ -240,6 +240,7 @@ impl Form {
     /// Moves the focus by `by` places and wraps around. Fields that repeat have one empty row at their end.
     pub fn turn(&mut self, by: isize) {
         self.said.clear();
+        self.recall = Recall::default();
         if let Some(Row { field, line }) = self.rows.get(self.at)
             && field.repeats()
         {

@@ -72,6 +72,7 @@ impl App {
                 form.doing = Some("submitting".to_owned());
                 let draft = form.draft();
                 self.history.keep(Entered::Entrypoint, &draft.entrypoint);
+                self.history.keep(Entered::WorkingDir, &draft.working_dir);
                 vec![Effect::Submit(form.cluster.clone(), form.id, Box::new(draft))]
             }
         }

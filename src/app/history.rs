@@ -1,6 +1,7 @@
 //! What was entered in lines before, to be recalled with the arrows.
 
 use super::line::Line;
+use crate::model::is_secret_in;
 use std::collections::BTreeMap;
 
 /// Entries kept of each kind.
@@ -17,6 +18,23 @@ pub enum Entered {
     Command,
     /// The entrypoint of a submitted job.
     Entrypoint,
+    /// The working dir of a submitted job.
+    WorkingDir,
+}
+
+impl Entered {
+    const ALL: [Self; 5] = [Self::Filter, Self::Search, Self::Command, Self::Entrypoint, Self::WorkingDir];
+
+    /// The kind as it is written to the file of typed lines.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Filter => "filter",
+            Self::Search => "search",
+            Self::Command => "command",
+            Self::Entrypoint => "entrypoint",
+            Self::WorkingDir => "working-dir",
+        }
+    }
 }
 
 /// What was entered, by the kind of the line.
@@ -24,6 +42,10 @@ pub enum Entered {
 pub struct History {
     /// The latest last, each text once.
     entered: BTreeMap<Entered, Vec<String>>,
+    /// Whether lines are written to a file.
+    is_saved: bool,
+    /// Lines that are to be written.
+    unsaved: Vec<(Entered, String)>,
 }
 
 /// How far a line has gone back.
@@ -35,11 +57,34 @@ pub struct Recall {
 }
 
 impl History {
+    /// What was entered before, from a file to which lines are added. Kinds of another version are passed over.
+    pub fn saved(lines: &[(String, String)]) -> Self {
+        let mut history = Self { is_saved: true, ..Self::default() };
+        for (word, text) in lines {
+            if let Some(kind) = Entered::ALL.into_iter().find(|kind| kind.word() == word) {
+                history.put(kind, text);
+            }
+        }
+        history
+    }
+
+    /// The lines to be written since the last call.
+    pub fn take_unsaved(&mut self) -> Vec<(Entered, String)> {
+        std::mem::take(&mut self.unsaved)
+    }
+
     /// Keeps what was entered; blank text is not kept.
     pub fn keep(&mut self, kind: Entered, text: &str) {
         if text.trim().is_empty() {
             return;
         }
+        if self.is_saved && !is_secret_in(text) {
+            self.unsaved.push((kind, text.to_owned()));
+        }
+        self.put(kind, text);
+    }
+
+    fn put(&mut self, kind: Entered, text: &str) {
         let entries = self.entered.entry(kind).or_default();
         entries.retain(|entry| entry != text);
         entries.push(text.to_owned());
@@ -82,6 +127,22 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_saved_history_says_what_is_to_be_written_and_no_secret() {
+        let mut history = History::default();
+        history.keep(Entered::Filter, "one");
+        assert_eq!(history.take_unsaved(), [], "there is no file");
+        let line = |kind: &str, text: &str| (kind.to_owned(), text.to_owned());
+        let mut history =
+            History::saved(&[line("filter", "one"), line("of another version", "x"), line("filter", "two")]);
+        assert_eq!(history.latest(Entered::Filter).collect::<Vec<_>>(), ["two", "one"]);
+        assert_eq!(history.take_unsaved(), [], "they are in the file");
+        history.keep(Entered::Entrypoint, "WANDB_API_KEY=0123 python train.py");
+        history.keep(Entered::Entrypoint, "python train.py");
+        assert_eq!(history.take_unsaved(), [(Entered::Entrypoint, "python train.py".to_owned())]);
+        assert_eq!(history.latest(Entered::Entrypoint).count(), 2, "until the end both are recalled");
+    }
 
     #[test]
     fn entries_are_recalled_and_what_was_typed_comes_back() {

@@ -40,26 +40,44 @@ impl Chord {
         let kept = KeyModifiers::CONTROL | KeyModifiers::ALT;
         Self { code: key.code, modifiers: key.modifiers & kept }
     }
+
+    /// The key as [`Self::parse`] reads it; none of a key that it does not read.
+    fn words(self) -> Option<String> {
+        let name = NAMED.iter().find(|(_, code)| *code == self.code).map(|(name, _)| (*name).to_owned());
+        let key = match (name, self.code) {
+            (Some(name), _) => name,
+            (None, KeyCode::Char(c)) if !c.is_control() => c.to_string(),
+            (None, KeyCode::F(n)) => format!("f{n}"),
+            _ => return None,
+        };
+        let control = if self.modifiers.contains(KeyModifiers::CONTROL) { "ctrl-" } else { "" };
+        let alt = if self.modifiers.contains(KeyModifiers::ALT) { "alt-" } else { "" };
+        Some(format!("{control}{alt}{key}"))
+    }
 }
 
+/// Keys that have a name.
+const NAMED: [(&str, KeyCode); 14] = [
+    ("enter", KeyCode::Enter),
+    ("esc", KeyCode::Esc),
+    ("tab", KeyCode::Tab),
+    ("backtab", KeyCode::BackTab),
+    ("space", KeyCode::Char(' ')),
+    ("backspace", KeyCode::Backspace),
+    ("up", KeyCode::Up),
+    ("down", KeyCode::Down),
+    ("left", KeyCode::Left),
+    ("right", KeyCode::Right),
+    ("home", KeyCode::Home),
+    ("end", KeyCode::End),
+    ("pgup", KeyCode::PageUp),
+    ("pgdn", KeyCode::PageDown),
+];
+
 fn named(word: &str) -> Option<KeyCode> {
-    Some(match word {
-        "enter" => KeyCode::Enter,
-        "esc" => KeyCode::Esc,
-        "tab" => KeyCode::Tab,
-        "backtab" => KeyCode::BackTab,
-        "space" => KeyCode::Char(' '),
-        "backspace" => KeyCode::Backspace,
-        "up" => KeyCode::Up,
-        "down" => KeyCode::Down,
-        "left" => KeyCode::Left,
-        "right" => KeyCode::Right,
-        "home" => KeyCode::Home,
-        "end" => KeyCode::End,
-        "pgup" => KeyCode::PageUp,
-        "pgdn" => KeyCode::PageDown,
-        f => KeyCode::F(f.strip_prefix('f')?.parse().ok().filter(|n| (1..=12).contains(n))?),
-    })
+    let code = NAMED.iter().find(|(name, _)| *name == word).map(|(_, code)| *code);
+    let function = || word.strip_prefix('f')?.parse().ok().filter(|n| (1..=12).contains(n));
+    code.or_else(|| function().map(KeyCode::F))
 }
 
 /// An error in the keymap.
@@ -174,6 +192,11 @@ impl Keymap {
         let pressed = Chord::of(key);
         let of_key = self.bindings.iter().filter(move |b| b.keys == [pressed]);
         of_key.map(|b| (self.pretty(&b.words), b.action))
+    }
+
+    /// A key as the screen shows it; none of a key without a name, such as those of media players.
+    pub fn shown(&self, key: KeyEvent) -> Option<String> {
+        Chord::of(key).words().map(|words| self.pretty(&words))
     }
 
     /// The keys of an action as the screen shows them, the first one only or all.

@@ -21,7 +21,7 @@ pub struct Change {
 }
 
 /// The latest changes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Lately {
     changes: VecDeque<Change>,
 }

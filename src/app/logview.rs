@@ -100,6 +100,19 @@ impl LogView {
         self.end = batch.end;
     }
 
+    /// An empty view of the same stream, for the lines that come from now on; none when no log is open.
+    pub fn after_this(&self) -> Option<Self> {
+        let mut after = Self::default();
+        after.begin(self.source.clone()?, self.stream);
+        after.end = self.end.clone();
+        Some(after)
+    }
+
+    /// All of its lines, to be taken in by another view of the same stream.
+    pub fn into_batch(self) -> LogBatch {
+        LogBatch { stream: self.stream, lines: self.lines.into(), end: self.end }
+    }
+
     /// The source of the log.
     pub fn source(&self) -> Option<&LogSource> {
         self.source.as_ref()

@@ -140,25 +140,30 @@ impl App {
             self.nothing_chosen(super::Action::Describe, now);
             return Vec::new();
         };
-        let mut details = Details::of(target);
-        let mut effects = Vec::new();
-        if let Some((place, job)) = self.meant_job() {
-            // A shell command has no driver, but its entrypoint may hold something.
-            let does = match job.status {
-                JobStatus::Running => true,
-                // What its actors died of may be why it failed.
-                JobStatus::Pending | JobStatus::Unknown | JobStatus::Failed => job.driver.is_some(),
-                JobStatus::Succeeded | JobStatus::Stopped => false,
-            };
-            if does {
-                let name = self.fleet.clusters[place].name().clone();
-                details.work = Asked::Waiting(job.ids());
-                effects.push(Effect::Ask(name, Request::Work(job.ids())));
-            }
+        self.open_details(target)
+    }
+
+    /// Opens the page of a thing.
+    pub(super) fn open_details(&mut self, target: Target) -> Vec<Effect> {
+        let is_open = matches!(self.view(), View::Details(details) if details.target == target);
+        if is_open {
+            return Vec::new();
         }
-        let mut opened = self.open_page(View::Details(details));
-        opened.extend(effects);
-        opened
+        let mut effects = self.open_page(View::Details(Details::of(target)));
+        let Some((place, job)) = self.meant_job() else { return effects };
+        // A shell command has no driver, but its entrypoint may hold something.
+        let does = match job.status {
+            JobStatus::Running => true,
+            // What its actors died of may be why it failed.
+            JobStatus::Pending | JobStatus::Unknown | JobStatus::Failed => job.driver.is_some(),
+            JobStatus::Succeeded | JobStatus::Stopped => false,
+        };
+        let ids = job.ids();
+        if let Some(View::Details(details)) = self.stack.last_mut().filter(|_| does) {
+            details.work = Asked::Waiting(ids.clone());
+            effects.push(Effect::Ask(self.fleet.clusters[place].name().clone(), Request::Work(ids)));
+        }
+        effects
     }
 
     /// Leaves the innermost dialog, mark, filter, zoom or page. Help returns to the dialog under it, and a plan made in

@@ -29,7 +29,7 @@ impl App {
         if !is_told || changes.is_empty() {
             return;
         }
-        self.lately.add(cluster.name(), changes, now);
+        self.fleet.lately.add(cluster.name(), changes, now);
         self.dirty |= *self.view() == View::Clusters;
     }
 
@@ -54,6 +54,7 @@ impl App {
                 self.dirty |= on_screen;
                 self.arrange_fleet();
                 if asks
+                    && !self.is_frozen()
                     && *self.view() == View::Cluster(place)
                     && self.dialog.is_none()
                     && self.prompt.is_none()
@@ -73,6 +74,9 @@ impl App {
                 self.dirty |= changed && on_screen;
                 let is_noted = cluster.note_use();
                 self.dirty |= is_noted && *self.view() == View::Clusters;
+                if self.is_frozen() {
+                    return Vec::new();
+                }
                 if changed {
                     self.marks.keep(place, &self.fleet.clusters[place].snapshot.jobs);
                     self.rearrange(place);
@@ -87,8 +91,14 @@ impl App {
                 }
             }
             News::Log(batch) => {
-                self.pages.cluster[place].take_log(&self.fleet, place, batch);
-                self.dirty |= on_screen && self.view().place().is_some();
+                let batch = match &mut self.frozen {
+                    Some(frozen) => frozen.hold(place, batch),
+                    None => Some(batch),
+                };
+                if let Some(batch) = batch {
+                    self.pages.cluster[place].take_log(&self.fleet, place, batch);
+                    self.dirty |= on_screen && self.view().place().is_some();
+                }
             }
             News::JobStop { id, outcome } => return self.stop_news(&update.cluster, &id, &outcome, now),
             News::JobDelete { id, outcome } => return self.delete_news(update.cluster, &id, outcome, now),
@@ -163,9 +173,11 @@ impl App {
         vec![Effect::Note(cluster, format!("delete-job {id}"), noted)]
     }
 
-    /// Puts the fleet's rows in order.
+    /// Puts the fleet's rows in order, unless the screen is frozen.
     pub(super) fn arrange_fleet(&mut self) {
-        self.pages.clusters.arrange(&self.fleet);
+        if !self.is_frozen() {
+            self.pages.clusters.arrange(&self.fleet);
+        }
     }
 
     /// Puts the rows that a cluster's news may have changed in order. Hidden tables are arranged when they are shown.

@@ -1,6 +1,8 @@
 //! What the palette lists.
 
-/// A command that the palette offers.
+use super::target::Target;
+
+/// A line that the palette offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// The command, as it can be typed.
@@ -13,4 +15,25 @@ pub struct Offer {
     pub key: String,
     /// Whether it can be run now.
     pub is_here: bool,
+    /// What it is for beside its words.
+    pub kind: OfferKind,
+}
+
+/// What is meant by a line of the palette.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OfferKind {
+    /// The command of its words.
+    Command,
+    /// The command, on this thing.
+    On(Target),
+    /// The text to copy.
+    Text(String),
+}
+
+impl Offer {
+    /// A command that can be run now.
+    pub fn new(words: impl Into<String>, help: impl Into<String>) -> Self {
+        let (words, help) = (words.into(), help.into());
+        Self { words, hits: Vec::new(), help, key: String::new(), is_here: true, kind: OfferKind::Command }
+    }
 }

@@ -359,7 +359,7 @@ impl App {
         }
         cluster.running = running;
         let name = name.clone();
-        if stopped && !known && self.dialog.is_none() && self.prompt.is_none() {
+        if stopped && !known && self.dialog.is_none() && self.prompt.is_none() && !self.is_frozen() {
             self.dialog = Some(Dialog::Progress { cluster: name, top: 0, last: 0 });
         }
     }
@@ -413,19 +413,6 @@ impl App {
 
     fn cluster_mut(&mut self, name: &ClusterName) -> Option<&mut Cluster> {
         self.fleet.named_mut(name)
-    }
-
-    /// The announcement of a plan, or the output of an operation.
-    pub(super) fn copied_of_operation(&self) -> Option<Vec<Effect>> {
-        let (what, text) = match &self.dialog {
-            Some(Dialog::Plan(plan)) => ("announcement", plan.announcement()),
-            Some(Dialog::Progress { .. }) => {
-                let lines: Vec<&str> = self.watched()?.output().collect();
-                ("output", lines.join("\n"))
-            }
-            _ => return None,
-        };
-        Some(vec![Effect::Copy { what: what.to_owned(), text }])
     }
 
     /// The space bar: marks a job, or toggles the focused option.

@@ -1,10 +1,13 @@
-//! The palette: what can be run by name, found by letters of it, with a cluster or a page of the manual as argument.
+//! The palette: what can be run by name, found by letters of it, with a cluster, a job, a node, a TPU or a page of the
+//! manual as argument.
 
 use super::actions::{ACTIONS, Action, Description};
 use super::dialog::Dialog;
 use super::history::Entered;
-use super::offer::Offer;
+use super::offer::{Offer, OfferKind};
 use super::prompt::{Prompt, PromptKind};
+use super::target::Target;
+use super::things::{takes_thing, things};
 use super::{App, Cluster, Effect, Pane, Tone, View};
 use crate::manual;
 use crate::model::Timestamp;
@@ -81,13 +84,26 @@ impl Verb {
         })
     }
 
-    fn takes_cluster(self) -> bool {
+    /// What may follow it.
+    fn argument(self) -> Option<Argument> {
         match self {
-            Self::Act(action) => ON_CLUSTER.contains(&action),
-            Self::Cluster | Self::Pane(..) => true,
-            Self::Help => false,
+            Self::Act(action) if takes_thing(action) => Some(Argument::Thing(action)),
+            Self::Act(action) => ON_CLUSTER.contains(&action).then_some(Argument::Cluster),
+            Self::Cluster | Self::Pane(..) => Some(Argument::Cluster),
+            Self::Help => Some(Argument::Page),
         }
     }
+}
+
+/// What a command may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Argument {
+    /// A cluster.
+    Cluster,
+    /// A job, a node or a TPU that this action acts on.
+    Thing(Action),
+    /// A page of the manual.
+    Page,
 }
 
 /// The first word, and what follows a blank after it.
@@ -119,24 +135,25 @@ impl App {
             (PromptKind::Page, _) => pages("help", typed.trim()),
             (PromptKind::Command, ("", _)) => self.all_offers(),
             (PromptKind::Command, (verb, None)) => self.named_so(verb),
-            (PromptKind::Command, (verb, Some(argument))) => match Verb::named(verb) {
-                Some(Verb::Help) => pages(verb, argument),
-                Some(found) if found.takes_cluster() => self.clusters_for(verb, argument),
-                _ => Vec::new(),
+            (PromptKind::Command, (verb, Some(typed))) => match Verb::named(verb).and_then(Verb::argument) {
+                Some(Argument::Page) => pages(verb, typed),
+                Some(Argument::Cluster) => self.clusters_for(verb, typed),
+                Some(Argument::Thing(action)) => self.things_for(verb, action, typed),
+                None => Vec::new(),
             },
+            (PromptKind::Copy, _) => {
+                let names: Vec<&str> = prompt.given.iter().map(|offer| offer.words.as_str()).collect();
+                let hit = |(i, hits): (usize, Vec<usize>)| Offer { hits, ..prompt.given[i].clone() };
+                ranked(typed.trim(), &names).into_iter().map(hit).collect()
+            }
             (PromptKind::Filter | PromptKind::Search, _) => Vec::new(),
         }
     }
 
     /// Commands of before, then what is available here, then what is not.
     fn all_offers(&self) -> Vec<Offer> {
-        let recent = self.history.latest(Entered::Command).take(RECENT).map(|words| Offer {
-            words: words.to_owned(),
-            hits: Vec::new(),
-            help: "entered before".to_owned(),
-            key: String::new(),
-            is_here: true,
-        });
+        let recent = self.history.latest(Entered::Command).take(RECENT);
+        let recent = recent.map(|words| Offer::new(words, "entered before"));
         let cluster = WORDS.iter().filter(|(_, verb)| *verb == Verb::Cluster).take(1);
         let mut all: Vec<Offer> = ACTIONS.iter().map(|d| self.offer_of(d)).collect();
         all.extend(cluster.map(|(word, verb)| self.offer_of_word(word, *verb)));
@@ -173,22 +190,15 @@ impl App {
     }
 
     fn offer_of(&self, d: &Description) -> Offer {
-        let is_refused = self.is_read_only() && d.action.changes_a_cluster();
-        let is_here = d.contexts.contains(&self.context()) && !is_refused;
-        let help =
-            if is_refused { format!("refused in read-only mode: {}", d.help) } else { d.help.to_owned() };
+        let refusal = self.refusal(d.action);
+        let is_here = (self.is_here(d.action) || takes_thing(d.action)) && refusal.is_none();
+        let help = refusal.map_or(d.help.to_owned(), |(when, _)| format!("refused {when}: {}", d.help));
         let key = self.keymap.keys_of(d.action).next().unwrap_or_default();
-        Offer { words: d.name.to_owned(), hits: Vec::new(), help, key, is_here }
+        Offer { key, is_here, ..Offer::new(d.name, help) }
     }
 
     fn offer_of_word(&self, word: &str, verb: Verb) -> Offer {
-        let named = |help: &str| Offer {
-            words: word.to_owned(),
-            hits: Vec::new(),
-            help: help.to_owned(),
-            key: String::new(),
-            is_here: true,
-        };
+        let named = |help: &str| Offer::new(word, help);
         match verb {
             Verb::Act(action) => Offer { words: word.to_owned(), ..self.offer_of(action.describe()) },
             Verb::Cluster => named("Open a cluster: `cluster NAME`"),
@@ -202,12 +212,22 @@ impl App {
 
     fn clusters_for(&self, verb: &str, typed: &str) -> Vec<Offer> {
         let names: Vec<&str> = self.fleet.clusters.iter().map(|c| c.name().as_str()).collect();
-        let offer = |(place, hits): (usize, Vec<usize>)| Offer {
-            words: format!("{verb} {}", names[place]),
+        let offer = |(place, hits): (usize, Vec<usize>)| {
+            let help = self.fleet.clusters[place].says().map(|finding| finding.long.clone());
+            let words = format!("{verb} {}", names[place]);
+            Offer { hits: shifted(verb, hits), ..Offer::new(words, help.unwrap_or_default()) }
+        };
+        ranked(typed, &names).into_iter().map(offer).collect()
+    }
+
+    /// The jobs, nodes and TPUs that an action acts on: of the cluster on the screen, or of all.
+    fn things_for(&self, verb: &str, action: Action, typed: &str) -> Vec<Offer> {
+        let things = things(&self.fleet, self.view().place(), action);
+        let names: Vec<&str> = things.iter().map(|thing| thing.name.as_str()).collect();
+        let offer = |(i, hits): (usize, Vec<usize>)| Offer {
             hits: shifted(verb, hits),
-            help: self.fleet.clusters[place].says().map_or_else(String::new, |finding| finding.long.clone()),
-            key: String::new(),
-            is_here: true,
+            kind: OfferKind::On(things[i].target.clone()),
+            ..Offer::new(format!("{verb} {}", names[i]), things[i].about.as_str())
         };
         ranked(typed, &names).into_iter().map(offer).collect()
     }
@@ -218,28 +238,49 @@ impl App {
         let Some(prompt) = &mut self.prompt else { return };
         let Some(offer) = offers.get(prompt.chosen) else { return };
         let (verb, argument) = split(&offer.words);
-        let takes_more = Verb::named(verb).is_some_and(|v| v.takes_cluster() || v == Verb::Help);
+        let takes_more = Verb::named(verb).and_then(Verb::argument).is_some();
         let is_whole = offer.words == prompt.line.text().trim();
         let goes_on = argument.is_none() && takes_more && (is_whole || verb == "cluster");
         let words = format!("{}{}", offer.words, if goes_on { " " } else { "" });
         prompt.complete(&words);
     }
 
-    /// Enter in the palette: runs what is chosen. A cluster that was not chosen has to be named without doubt.
+    /// The line of the palette that enter takes, by its place among the offers: the one chosen with the arrows, else the
+    /// best for what is typed. What a command names has to be chosen, or named without doubt.
+    pub fn chosen_offer(&self, offers: &[Offer]) -> Option<usize> {
+        let prompt = self.prompt.as_ref().filter(|prompt| prompt.has_choice())?;
+        let (verb, argument) = split(prompt.line.text());
+        let chosen = match argument {
+            _ if prompt.is_chosen => prompt.chosen,
+            Some(typed) if prompt.kind == PromptKind::Command && Verb::named(verb) != Some(Verb::Help) => {
+                let named: Vec<usize> =
+                    (0..offers.len()).filter(|i| split(&offers[*i].words).1 == Some(typed)).collect();
+                match named.as_slice() {
+                    // Of the same name on several clusters none is taken.
+                    [only] => *only,
+                    [] if offers.len() == 1 && !typed.is_empty() => 0,
+                    _ => return None,
+                }
+            }
+            _ => 0,
+        };
+        (chosen < offers.len()).then_some(chosen)
+    }
+
+    /// Enter in the palette: runs what is chosen, else what is typed.
     pub(super) fn enter_command(&mut self, now: Timestamp) -> Vec<Effect> {
-        let offers = self.offers();
-        let Some(prompt) = self.prompt.take() else { return Vec::new() };
-        let typed = prompt.line.text().trim();
-        if !prompt.has_choice() {
-            return Vec::new();
+        let mut offers = self.offers();
+        let chosen = self.chosen_offer(&offers).map(|i| offers.swap_remove(i));
+        let Some(prompt) = self.prompt.take().filter(Prompt::has_choice) else { return Vec::new() };
+        match chosen {
+            Some(Offer { kind: OfferKind::Text(text), words, .. }) => {
+                vec![Effect::Copy { what: words, text }]
+            }
+            Some(Offer { kind: OfferKind::On(target), words, .. }) => self.run_on_thing(&words, target, now),
+            Some(Offer { kind: OfferKind::Command, words, .. }) => self.run_command(&words, now),
+            None if prompt.kind == PromptKind::Copy => Vec::new(),
+            None => self.run_command(prompt.line.text().trim(), now),
         }
-        let (verb, argument) = split(typed);
-        let names_cluster = prompt.kind == PromptKind::Command
-            && argument.is_some_and(|name| !name.is_empty())
-            && Verb::named(verb) != Some(Verb::Help);
-        let is_clear = prompt.is_chosen || offers.len() == 1 || !names_cluster;
-        let chosen = offers.get(prompt.chosen).filter(|_| is_clear).map(|offer| offer.words.as_str());
-        self.run_command(chosen.unwrap_or(typed), now)
     }
 
     fn run_command(&mut self, text: &str, now: Timestamp) -> Vec<Effect> {
@@ -253,6 +294,10 @@ impl App {
             self.history.keep(Entered::Command, text);
         }
         match (verb, argument) {
+            (Verb::Act(action), None) if takes_thing(action) && !self.is_here(action) => {
+                self.prompt = Some(Prompt::new(PromptKind::Command, &format!("{word} ")));
+                Vec::new()
+            }
             (Verb::Act(action), None) => self.run_here(action, word, now),
             (Verb::Cluster, None) => {
                 self.prompt = Some(Prompt::new(PromptKind::Command, "cluster "));
@@ -264,13 +309,25 @@ impl App {
                 self.show_page(topic, now);
                 Vec::new()
             }
-            (verb, Some(name)) if verb.takes_cluster() => match self.cluster_named(name) {
-                Ok(place) => self.run_on(verb, place, word, now),
-                Err(why) => {
-                    self.toasts.say(Tone::Bad, why, now);
-                    Vec::new()
+            (Verb::Act(action), Some(name)) if takes_thing(action) => {
+                let found = self.things_for(word, action, name);
+                let names: Vec<&str> = found.iter().filter_map(|offer| split(&offer.words).1).collect();
+                let why = match names.as_slice() {
+                    [] => format!("`{word}`: nothing that it acts on is named `{name}`"),
+                    several => format!("`{name}` is ambiguous: {}; choose one with the arrows", few(several)),
+                };
+                self.toasts.say(Tone::Bad, why, now);
+                Vec::new()
+            }
+            (verb, Some(name)) if verb.argument() == Some(Argument::Cluster) => {
+                match self.cluster_named(name) {
+                    Ok(place) => self.run_on(verb, place, word, now),
+                    Err(why) => {
+                        self.toasts.say(Tone::Bad, why, now);
+                        Vec::new()
+                    }
                 }
-            },
+            }
             (_, Some(extra)) => {
                 self.toasts.say(Tone::Bad, format!("`{word}` takes no argument: `{extra}`"), now);
                 Vec::new()
@@ -278,8 +335,27 @@ impl App {
         }
     }
 
+    /// Opens the page of a thing and runs the command there, so that it is certain what it acts on.
+    fn run_on_thing(&mut self, words: &str, target: Target, now: Timestamp) -> Vec<Effect> {
+        self.history.keep(Entered::Command, words);
+        let Some(Verb::Act(action)) = Verb::named(split(words).0) else { return Vec::new() };
+        if self.is_refused(action, now) {
+            return Vec::new();
+        }
+        let mut effects = self.open_details(target);
+        if action != Action::Describe {
+            effects.extend(self.act(action, now));
+        }
+        effects
+    }
+
+    /// Whether an action is available on the page or in the dialog.
+    fn is_here(&self, action: Action) -> bool {
+        action.describe().contexts.contains(&self.context())
+    }
+
     fn run_here(&mut self, action: Action, word: &str, now: Timestamp) -> Vec<Effect> {
-        if action.describe().contexts.contains(&self.context()) {
+        if self.is_here(action) {
             return self.act(action, now);
         }
         // The page that it opens is on the screen.
@@ -297,7 +373,7 @@ impl App {
             Verb::Pane(pane, _) => self.show_cluster(place, Some(pane)),
             Verb::Act(action) => {
                 let mut effects = self.show_cluster(place, None);
-                if !action.describe().contexts.contains(&self.context()) {
+                if !self.is_here(action) {
                     self.pane = Pane::Jobs;
                 }
                 effects.extend(self.run_here(action, word, now));
@@ -337,8 +413,6 @@ impl App {
     /// The place of the cluster with that name, as on the command line: the full name, the name without `marin-`, or a
     /// prefix that no other cluster has.
     fn cluster_named(&self, name: &str) -> Result<usize, String> {
-        /// Clusters that the message names at most.
-        const NAMED: usize = 4;
         let short =
             |c: &Cluster| c.name().as_str().strip_prefix("marin-").unwrap_or(c.name().as_str()).to_owned();
         let places = |is: &dyn Fn(&Cluster) -> bool| -> Vec<usize> {
@@ -353,29 +427,28 @@ impl App {
             [only] => Ok(*only),
             [] => Err(format!("no cluster `{name}`; {} lists them", self.key_of(Action::Clusters))),
             several => {
-                let mut names: Vec<&str> = several
-                    .iter()
-                    .take(NAMED)
-                    .map(|place| self.fleet.clusters[*place].name().as_str())
-                    .collect();
-                let more = several.len().saturating_sub(NAMED);
-                let more = if more > 0 { format!("{more} more") } else { String::new() };
-                names.extend((!more.is_empty()).then_some(more.as_str()));
-                Err(format!("`{name}` is ambiguous: {}; type more of the name", names.join(", ")))
+                let names: Vec<&str> =
+                    several.iter().map(|place| self.fleet.clusters[*place].name().as_str()).collect();
+                Err(format!("`{name}` is ambiguous: {}; type more of the name", few(&names)))
             }
         }
     }
+}
+
+/// The first of some names, and how many more there are.
+fn few(names: &[&str]) -> String {
+    const NAMED: usize = 4;
+    let more = names.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(", {more} more") } else { String::new() };
+    names[..names.len().min(NAMED)].join(", ") + &more
 }
 
 /// The pages of the manual.
 fn pages(verb: &str, typed: &str) -> Vec<Offer> {
     let topics = manual::PAGES.map(|(topic, _)| topic);
     let offer = |(place, hits): (usize, Vec<usize>)| Offer {
-        words: format!("{verb} {}", topics[place]),
         hits: shifted(verb, hits),
-        help: manual::summary(manual::PAGES[place].1).to_owned(),
-        key: String::new(),
-        is_here: true,
+        ..Offer::new(format!("{verb} {}", topics[place]), manual::summary(manual::PAGES[place].1))
     };
     ranked(typed, &topics).into_iter().map(offer).collect()
 }

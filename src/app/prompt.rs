@@ -2,6 +2,7 @@
 
 use super::history::{Entered, History, Recall};
 use super::line::{Edit, Line};
+use super::offer::Offer;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// An open input line.
@@ -19,6 +20,8 @@ pub struct Prompt {
     pub chosen: usize,
     /// Whether that line was chosen with the arrows, and not by what is typed.
     pub is_chosen: bool,
+    /// The lines of a list that was made when it was opened.
+    pub given: Vec<Offer>,
     recall: Recall,
 }
 
@@ -33,6 +36,8 @@ pub enum PromptKind {
     Command,
     /// Opens a page of the manual.
     Page,
+    /// Copies one of the values that are listed.
+    Copy,
 }
 
 /// The effect of a key on a prompt.
@@ -63,7 +68,7 @@ pub enum Typed {
 impl PromptKind {
     /// Whether a list is above the line, from which the arrows choose.
     pub fn has_list(self) -> bool {
-        matches!(self, Self::Command | Self::Page)
+        matches!(self, Self::Command | Self::Page | Self::Copy)
     }
 
     /// What is recalled in such a line.
@@ -72,7 +77,7 @@ impl PromptKind {
             Self::Filter => Some(Entered::Filter),
             Self::Search => Some(Entered::Search),
             Self::Command => Some(Entered::Command),
-            Self::Page => None,
+            Self::Page | Self::Copy => None,
         }
     }
 }
@@ -87,8 +92,14 @@ impl Prompt {
             wrong: String::new(),
             chosen: 0,
             is_chosen: false,
+            given: Vec::new(),
             recall: Recall::default(),
         }
+    }
+
+    /// A list of these lines, of which the first is chosen.
+    pub fn of(kind: PromptKind, given: Vec<Offer>) -> Self {
+        Self { given, is_chosen: true, ..Self::new(kind, "") }
     }
 
     /// A key while it is open. These are the editing keys of any line, not part of the keymap.

@@ -118,7 +118,7 @@ impl App {
             self.arrange_fleet();
         }
         let is_shown = *self.view() == View::Tpus(place);
-        if is_shown {
+        if is_shown && !self.is_frozen() {
             self.arrange_page();
         }
         // Where the TPUs are on the screen, so is the age of the answer.

@@ -17,12 +17,7 @@ const RAYLET: &str = "raylet.out";
 impl App {
     /// Carries an action out.
     pub fn act(&mut self, action: Action, now: Timestamp) -> Vec<Effect> {
-        if self.read_only && action.changes_a_cluster() {
-            let text = format!(
-                "{} refused: read-only (--read-only, or `read_only` in the settings)",
-                action.describe().name
-            );
-            self.toasts.say(Tone::Bad, text, now);
+        if self.is_refused(action, now) {
             return Vec::new();
         }
         (action.describe().run)(self, now)
@@ -206,25 +201,6 @@ impl App {
         self.toasts.say(Tone::Info, text, now);
     }
 
-    /// Copies what the dialog, the row under the cursor, the page or the log says.
-    pub(super) fn copy(&mut self, _now: Timestamp) -> Vec<Effect> {
-        if let Some(copied) = self.copied_of_operation() {
-            return copied;
-        }
-        let copied = match (self.listing(), self.view()) {
-            (Some(listing), _) => listing.copied(&self.fleet).map(|(what, text)| (what.to_owned(), text)),
-            (None, View::Details(details)) => {
-                details.target.copied(&self.fleet).map(|(w, t)| (w.to_owned(), t))
-            }
-            (None, View::Cluster(place) | View::Log(place)) if self.context() == Context::Log => {
-                let lines: Vec<&str> = self.pages.cluster[*place].log.visible().collect();
-                (!lines.is_empty()).then(|| (format!("{} lines", lines.len()), lines.join("\n")))
-            }
-            (None, _) => None,
-        };
-        copied.map(|(what, text)| vec![Effect::Copy { what, text }]).unwrap_or_default()
-    }
-
     /// An effect on the cluster that is meant.
     pub(super) fn at_cluster(&self, effect: impl Fn(ClusterName) -> Effect) -> Vec<Effect> {
         self.meant().map(|c| vec![effect(c.name().clone())]).unwrap_or_default()
@@ -235,8 +211,9 @@ impl App {
         if self.tpus().is_some() { self.ssh_tpu(now) } else { self.at_cluster(Effect::SshHead) }
     }
 
-    /// Reads the cluster's data now.
+    /// Reads the cluster's data now. A frozen screen follows the news again.
     pub(super) fn refresh(&mut self, now: Timestamp) -> Vec<Effect> {
+        self.thaw();
         let mut effects = self.at_cluster(|name| Effect::Ask(name, Request::Refresh));
         if self.tpus().is_some() {
             effects.extend(self.at_cluster(|name| Effect::Ask(name, Request::Cloud)));
@@ -257,6 +234,15 @@ impl App {
         }
         self.dialog = Some(Dialog::tell("messages", said));
         Vec::new()
+    }
+
+    /// Says where to begin, to who has typed nothing into the console so far.
+    pub fn welcome(&mut self, now: Timestamp) {
+        let [help, palette, filter] = [Action::Help, Action::Palette, Action::Filter].map(|a| self.key_of(a));
+        let text = format!(
+            "{help} lists the keys, {filter} filters, {palette} runs anything by name; {palette}help getting-started is a guide"
+        );
+        self.toasts.say(Tone::Info, text, now);
     }
 
     /// Opens the line for a command.

@@ -124,19 +124,21 @@ impl App {
         true
     }
 
-    /// An arrow in the entrypoint of a job's form recalls what was submitted before. Without such an entry it changes
-    /// the field.
+    /// An arrow in the entrypoint or the working dir of a job's form recalls what was submitted before. Without such an
+    /// entry it changes the field.
     pub(super) fn recalls(&mut self, key: KeyEvent) -> bool {
         let Some(is_older) = arrow(key) else { return false };
         let Some(Dialog::Form(form)) = &mut self.dialog else { return false };
-        let Some(row) = form.rows.get_mut(form.at).filter(|row| row.field == Field::Command) else {
-            return false;
+        let Some(row) = form.rows.get_mut(form.at) else { return false };
+        let kind = match row.field {
+            Field::Command => Entered::Entrypoint,
+            Field::WorkingDir => Entered::WorkingDir,
+            _ => return false,
         };
-        form.doing.is_none()
-            && self.history.recall(Entered::Entrypoint, &mut form.recall, &mut row.line, is_older)
+        form.doing.is_none() && self.history.recall(kind, &mut form.recall, &mut row.line, is_older)
     }
 
-    /// Says where a key is available that is not available here; silent for unknown keys. In a dialog, which lies over
+    /// Says where a key is available that is not available here, or that it has no action. In a dialog, which lies over
     /// the messages, the footer says it.
     pub(super) fn say_where(&mut self, key: KeyEvent, now: Timestamp) {
         if let Some(dialog) = self.dialog.take() {
@@ -153,7 +155,12 @@ impl App {
         };
         let elsewhere = self.keymap.elsewhere(key).filter(|(_, action)| Some(*action) != here);
         let found: Vec<(String, Action)> = elsewhere.collect();
-        let Some((shown, _)) = found.first() else { return };
+        let Some((shown, _)) = found.first() else {
+            if let Some(text) = self.unknown(key) {
+                self.toasts.say(Tone::Info, text, now);
+            }
+            return;
+        };
         let means: Vec<String> = found
             .iter()
             .map(|(_, action)| action.describe())
@@ -166,9 +173,20 @@ impl App {
         );
     }
 
+    /// The answer to a key without an action; none for keys that have one, and for those without a name.
+    fn unknown(&self, key: KeyEvent) -> Option<String> {
+        let help = self.key_of(Action::Help);
+        let is_known = self.keymap.elsewhere(key).next().is_some();
+        let shown = self.keymap.shown(key).filter(|_| !is_known)?;
+        Some(format!("{shown} has no action; {help} lists the keys"))
+    }
+
     fn say_in_dialog(&mut self, key: KeyEvent, below: Context) {
         let found: Vec<(String, Action)> = self.keymap.elsewhere(key).collect();
-        let Some((shown, _)) = found.first() else { return };
+        let Some((shown, _)) = found.first() else {
+            self.note = self.unknown(key).unwrap_or_default();
+            return;
+        };
         let on_page = found.iter().map(|(_, action)| action.describe()).find(|d| d.contexts.contains(&below));
         self.note = if let Some(d) = on_page {
             let back = self.key_of(Action::Back);

@@ -4,7 +4,7 @@ use super::places::{make_folders, places};
 use super::reach::runtime;
 use super::{GlobalArguments, LookArguments, feed, looks, output};
 use crate::app::{App, Event, Keymap, Listed, Outcome, Paces};
-use crate::config::{self, Config, Entry, Env, Folders, Settings};
+use crate::config::{self, Config, Entry, Env, Folders, Settings, TypedLines};
 use crate::model::{Layout, Timestamp};
 use crate::operation::Environment;
 use crate::supervisor::{Note, Options, Supervisor};
@@ -77,13 +77,30 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
     if arguments.look.plain {
         return feed::run(app, specs, options, chosen.as_ref());
     }
+    let typed = TypedLines::new(&folders.state);
+    let typed = match typed.read() {
+        Ok(lines) => {
+            if lines.is_empty() {
+                app.welcome(Timestamp::now());
+            }
+            app = app.recalling(&lines);
+            Some(typed)
+        }
+        Err(e) => {
+            let path = typed.path().display();
+            let why = format!("cannot read typed lines: {path}: {e}; remove it to save them again");
+            app.update(Event::Done(Outcome::Failed(why)), Timestamp::now());
+            None
+        }
+    };
     let runtime = runtime()?;
     runtime.block_on(async {
         let (updates, news) = mpsc::channel(NEWS);
         let supervisor = Supervisor::start(specs, options, &updates);
         drop(updates);
         let effects = app.start(chosen.as_ref());
-        tui::run(&mut app, effects, &looks, (supervisor, environment), news, !arguments.look.no_mouse).await
+        let parts = (supervisor, environment, typed);
+        tui::run(&mut app, effects, &looks, parts, news, !arguments.look.no_mouse).await
     })?;
     // Threads that still wait for a network must not keep the shell waiting.
     runtime.shutdown_background();

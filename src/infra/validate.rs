@@ -6,6 +6,7 @@ mod tpu;
 use super::generated;
 use super::table::Table;
 use crate::config::{Settings, cluster_of, line_of, yaml, yaml::FileError};
+use crate::model::marked_secret;
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -268,25 +269,8 @@ impl<'a> Rules<'a> {
 
     /// Checks for secrets: a cluster file is shared and committed.
     fn secrets(&mut self) {
-        const SIGNS: [(&str, &str); 6] = [
-            ("PRIVATE KEY-----", "private key"),
-            ("hf_", "Hugging Face token"),
-            ("AIza", "Google API key"),
-            ("ghp_", "GitHub token"),
-            ("sk-", "API key"),
-            ("ya29.", "Google access token"),
-        ];
         for (number, line) in self.text.clone().lines().enumerate() {
-            let words = line.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | ':'));
-            let is_secret = |word: &str, sign: &str| word.starts_with(sign) && word.len() >= sign.len() + 16;
-            let mut found = None;
-            for word in words {
-                found = found.or_else(|| SIGNS.iter().skip(1).find(|(sign, _)| is_secret(word, sign)));
-            }
-            if line.contains(SIGNS[0].0) {
-                found = Some(&SIGNS[0]);
-            }
-            if let Some((_, what)) = found {
+            if let Some(what) = marked_secret(line) {
                 let hint = "remove and revoke it, and read it from a secret store on the machines";
                 self.error("secret", &[], format!("possible {what}"), hint);
                 if let Some(finding) = self.findings.last_mut() {

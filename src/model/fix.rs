@@ -107,7 +107,8 @@ impl<'a> Target<'a> {
         Self { operation: Some(command), ..self }
     }
 
-    fn line(&self, rest: &str) -> String {
+    /// The command line that does `rest` on it.
+    pub fn line(&self, rest: &str) -> String {
         match self.cluster {
             Some(name) => format!("marin-tui -c {} {rest}", word(name.as_str())),
             None => format!("marin-tui {rest}"),

@@ -3,7 +3,9 @@
 use super::clipboard::{Copier, ON_CLIPBOARD, Place};
 use super::input::{Asked, QuitSignals};
 use super::keeper::Keeper;
+use super::typed::Typist;
 use crate::app::{Effect, Event, Outcome};
+use crate::config::TypedLines;
 use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, Problem, ProblemKind, Secret, Target, Timestamp};
 use crate::operation::{Environment, Journals, News, Operations};
@@ -35,6 +37,7 @@ pub struct Performer {
     held_back: Option<String>,
     remote: bool,
     operations: Option<(Operations, mpsc::Receiver<News>)>,
+    typist: Option<Typist>,
     /// Tokens that are being read, to be copied.
     tokens: JoinSet<(ClusterName, Result<Secret, Problem>)>,
     /// The login that is being prepared, if one is.
@@ -57,6 +60,7 @@ impl Performer {
             held_back: None,
             remote: place.remote,
             operations: None,
+            typist: None,
             tokens: JoinSet::new(),
             logins: JoinSet::new(),
             dashboards: JoinSet::new(),
@@ -79,6 +83,13 @@ impl Performer {
         let connections = self.supervisor.connections();
         let environment = Environment { connections, ..environment };
         self.operations = Some(Operations::start(environment, Journals::Watched));
+        self
+    }
+
+    /// The same performer, which also writes typed lines to that file, if there is one. Called in a runtime.
+    #[must_use]
+    pub fn saving(mut self, typed: Option<TypedLines>) -> Self {
+        self.typist = typed.map(|file| Typist::start(file, self.events.0.clone()));
         self
     }
 
@@ -165,6 +176,11 @@ impl Performer {
                 None => self.report(Outcome::Failed("operations are not available here".into())),
             },
             Effect::Remember(change) => self.keeper.keep(change),
+            Effect::Save(kind, text) => {
+                if let Some(typist) = &self.typist {
+                    typist.add(kind, text);
+                }
+            }
             Effect::SshHost(cluster, host) => self.prepare_login(&cluster, &host),
             Effect::Quit | Effect::Redraw | Effect::Suspend | Effect::SshHead(_) => {}
         }
@@ -217,6 +233,9 @@ impl Performer {
     pub async fn shutdown(mut self) {
         self.clear_clipboard();
         let _ = tokio::time::timeout(FAREWELL, self.keeper.finish()).await;
+        if let Some(typist) = self.typist.take() {
+            typist.finish().await;
+        }
         self.supervisor.shutdown().await;
     }
 

@@ -7,9 +7,9 @@ use super::text::wrap;
 use super::{autoscaler, log, prompt};
 use crate::app::{Action, App, Cluster, Context, Dialog, Pane, Running, Tone, View, words};
 use crate::diagnose::FindingKind;
-use crate::model::Link;
 use crate::model::amount::bytes;
 use crate::model::text::printable;
+use crate::model::{Link, Timestamp};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -17,7 +17,8 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 /// The current view on the left; on the right the state of the connection and the data's age, which are never dropped.
-pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
+/// On a frozen screen its own age stands in place of the data's.
+pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>, now: Timestamp) {
     let here = d.app.current();
     let crumb = crumbs(d.app);
     // The age comes last where there is one; this part is dropped after all others.
@@ -55,6 +56,12 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
             let tone = if oldest >= Some(d.app.fresh()) { d.theme.warn } else { d.theme.dim };
             parts.push((format!("oldest data {}", words::age(oldest, d.app.fresh())), tone));
         }
+    }
+    if let Some(since) = d.app.frozen_since() {
+        // Beside it the data's age would have to be read twice.
+        parts.truncate(parts.len().saturating_sub(usize::from(here.is_some())));
+        let text = format!("FROZEN {}, {} resumes", words::minutes(since.age(now)), d.key(Action::Freeze));
+        parts.push((text, d.theme.warn.add_modifier(Modifier::BOLD)));
     }
     // Parts are dropped from the left: the less important come first.
     let room = usize::from(area.width.saturating_sub(2));
@@ -276,8 +283,12 @@ fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
         Context::Tell => {
             let is_help = matches!(d.app.dialog(), Some(Dialog::Tell { pages: true, .. }));
             let manual = is_help.then(|| (key(Action::Open), "manual"));
-            let scroll =
-                [(key(Action::Down), "down"), (key(Action::Up), "up"), (key(Action::Filter), "search")];
+            let scroll = [
+                (key(Action::Down), "down"),
+                (key(Action::Up), "up"),
+                (key(Action::Filter), "search"),
+                (key(Action::Copy), "copy"),
+            ];
             scroll.into_iter().chain(manual).chain([(key(Action::Back), "close")]).collect()
         }
         context => {

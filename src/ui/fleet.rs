@@ -108,7 +108,7 @@ impl Parts<'_> {
         let lines = match part {
             Part::Issues => self.issues.len(),
             Part::Kinds => self.kinds.len(),
-            Part::Lately => d.app.lately().len(),
+            Part::Lately => d.app.fleet().lately.changes().len(),
             Part::Runs => self.cluster.map_or(0, |c| c.runs.0.len()),
         };
         let title = usize::from(part != Part::Issues);
@@ -237,7 +237,7 @@ fn not_shown(buf: &mut Buffer, area: Rect, d: &Draw<'_>, rows: usize) {
 /// Draws what has changed on any cluster, newest first.
 fn draw_lately(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
     let body = heading(buf, area, d, "lately");
-    for (y, change) in (body.y..body.bottom()).zip(d.app.lately()) {
+    for (y, change) in (body.y..body.bottom()).zip(d.app.fleet().lately.changes()) {
         let age = words::minutes(change.at.age(d.now));
         put(buf, body.x, y, AGE, true, &age, d.theme.dim);
         let text = format!("{}: {}", words::named(&change.clusters), change.what);

@@ -13,7 +13,7 @@ use unicode_width::UnicodeWidthStr;
 const WIDEST: u16 = 120;
 /// Commands that are visible at once where there is room.
 const VISIBLE: usize = 12;
-/// Columns of the names at most.
+/// Columns of the names at most, unless half of the list is more.
 const NAME: usize = 34;
 
 /// The part of the area above the list, which messages take.
@@ -37,6 +37,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
     let title = match prompt.kind {
         PromptKind::Command => "commands",
         PromptKind::Page => "manual",
+        PromptKind::Copy => "copy",
         PromptKind::Filter | PromptKind::Search => return,
     };
     let offers = d.app.offers();
@@ -53,17 +54,13 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
     let place = |r: Rect| Area { x: r.x, y: r.y, width: r.width, height: r.height };
     areas.palette = Some((place(frame), Rows { area: place(inner), first: top, all: offers.len() }));
     let shown = &offers[top..top + visible];
+    let chosen = d.app.chosen_offer(&offers);
     // The widths are those of all, so that columns stay while the list is scrolled.
-    let name = offers.iter().map(|o| o.words.width()).max().unwrap_or(0).min(NAME).min(inner.width.into());
+    let name = offers.iter().map(|o| o.words.width()).max().unwrap_or(0);
+    let name = name.min(NAME.max(usize::from(inner.width) / 2)).min(inner.width.into());
     let key = offers.iter().map(|o| o.key.width()).max().unwrap_or(0);
     for (i, (y, offer)) in (inner.y..inner.bottom()).zip(shown).enumerate() {
-        row(
-            buf,
-            Rect { y, height: 1, ..inner },
-            d,
-            offer,
-            (prompt.has_choice() && prompt.has_choice() && top + i == prompt.chosen, name, key),
-        );
+        row(buf, Rect { y, height: 1, ..inner }, d, offer, (chosen == Some(top + i), name, key));
     }
 }
 

@@ -24,6 +24,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
         PromptKind::Search => "search: ",
         PromptKind::Command => ":",
         PromptKind::Page => "page of the manual: ",
+        PromptKind::Copy => "copy: ",
     };
     let is_new = prompt.kind == PromptKind::Filter && prompt.line.is_empty();
     let (beside, style) = if is_new { (SYNTAX, d.theme.dim) } else { (prompt.wrong.as_str(), d.theme.bad) };

@@ -1,10 +1,12 @@
 //! Events in, state and effects out: what keys, the mouse and news do, without a terminal and without a cluster.
 
 mod columns;
+mod copy;
 mod feed;
 mod fixes;
 mod fleet;
 mod form;
+mod freeze;
 mod jobs;
 mod keys;
 mod mouse;

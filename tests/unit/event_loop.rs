@@ -4,8 +4,8 @@
 use crate::sample;
 use crossterm::event::{Event as Input, KeyCode, KeyEvent};
 use futures_util::Stream;
-use marin_tui::app::View;
-use marin_tui::config::{Env, Folders, Settings};
+use marin_tui::app::{Effect, Entered, Event, Outcome, View};
+use marin_tui::config::{Env, Folders, Settings, TypedLines};
 use marin_tui::model::*;
 use marin_tui::state::{ClusterState, Update};
 use marin_tui::supervisor::{Options, Supervisor};
@@ -279,4 +279,36 @@ async fn an_address_takes_the_place_of_a_copied_token_only_when_asked_for_again(
     console.press('q');
     let exit = tokio::time::timeout(DEADLINE, console.done).await.unwrap().unwrap();
     assert!(matches!(exit, Exit::Quit));
+}
+
+#[tokio::test]
+async fn typed_lines_are_written_before_the_console_ends_and_a_failure_is_said_once() {
+    let home = tempfile::tempdir().unwrap();
+    let env = Env::new(&[("HOME", home.path().to_str().unwrap())], home.path());
+    let typed = TypedLines::new(home.path());
+    let performer = || {
+        let options = Options::new(&Settings::default(), &Folders::new(&env), token::Places::default());
+        let supervisor = Supervisor::start(Vec::new(), options, &mpsc::channel(1).0);
+        let place = Place { remote: true, multiplexer: Multiplexer::None };
+        Performer::new(supervisor, place).saving(Some(typed.clone()))
+    };
+    let mut writes = performer();
+    for text in ["dara", "alice"] {
+        writes.perform(Effect::Save(Entered::Filter, text.to_owned()));
+    }
+    writes.shutdown().await;
+    let kept: Vec<String> = typed.read().unwrap().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(kept, ["dara", "alice"]);
+    std::fs::remove_file(typed.path()).unwrap();
+    std::fs::create_dir(typed.path()).unwrap();
+    let mut fails = performer();
+    for text in ["dara", "alice"] {
+        fails.perform(Effect::Save(Entered::Filter, text.to_owned()));
+    }
+    let said = tokio::time::timeout(DEADLINE, fails.done()).await.unwrap();
+    assert!(
+        matches!(&said, Event::Done(Outcome::Failed(why)) if why.contains("cannot save typed lines")),
+        "{said:?}"
+    );
+    fails.shutdown().await;
 }

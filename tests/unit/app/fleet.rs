@@ -415,7 +415,7 @@ fn a_restart_by_somebody_else_is_announced_and_ours_is_not() {
 #[test]
 fn what_has_changed_lately_is_kept_and_what_was_found_at_first_is_not() {
     let mut app = fleet();
-    assert_eq!(app.lately().count(), 0, "nothing has changed yet");
+    assert_eq!(app.fleet().lately.changes().len(), 0, "nothing has changed yet");
     let mut state = calm("beta");
     let failed = Job { status: JobStatus::Failed, ended: Some(NOW), ..(*state.jobs[0]).clone() };
     let id = failed.key.to_string();
@@ -423,7 +423,7 @@ fn what_has_changed_lately_is_kept_and_what_was_found_at_first_is_not() {
     tell(&mut app, "beta", News::Snapshot(Arc::new(state)));
     tell(&mut app, "gamma", News::Link(gone()));
     let line = |change: &Change| format!("{}: {}", words::named(&change.clusters), change.what);
-    let lately: Vec<String> = app.lately().map(line).collect();
+    let lately: Vec<String> = app.fleet().lately.changes().map(line).collect();
     assert!(lately[0].starts_with("gamma: down"), "the newest first: {lately:?}");
     assert!(lately[1].starts_with("beta: ") && lately[1].contains(&id), "{lately:?}");
     assert_eq!(lately.len(), 2, "{lately:?}");

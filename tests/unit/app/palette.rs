@@ -65,9 +65,9 @@ fn what_is_not_available_is_listed_last_and_says_where_it_is() {
     let offers = app.offers();
     let away = offers.iter().position(|o| !o.is_here).unwrap();
     assert!(offers[away..].iter().all(|o| !o.is_here));
-    assert!(offers[away..].iter().any(|o| o.words == "stop-job"));
-    press(&mut app, "stop-job<enter>");
-    assert!(said(&app).contains("use it in the jobs pane, all jobs or a job's page"), "{}", said(&app));
+    assert!(offers[away..].iter().any(|o| o.words == "follow"));
+    press(&mut app, "follow<enter>");
+    assert!(said(&app).contains("use it in the log pane"), "{}", said(&app));
     let mut app = shown().reading_only(true);
     press(&mut app, ":restart");
     assert!(!first(&app).is_here && first(&app).help.contains("read-only"));
@@ -96,6 +96,65 @@ fn an_action_goes_to_the_cluster_that_is_named() {
     assert_eq!(app.prompt().unwrap().line.text(), "cluster ");
     press(&mut app, "<esc>:zoom us-east5<enter>");
     assert!(said(&app).contains("`zoom` takes no argument"), "{}", said(&app));
+}
+
+#[test]
+fn an_action_goes_to_the_job_or_node_that_is_named() {
+    let mut app = shown();
+    press(&mut app, "4:stop-job <^u>stop-job ");
+    let listed = words(&app);
+    assert_eq!(
+        listed,
+        ["eval-tulu-99", JOBS[1], JOBS[3]].map(|id| format!("stop-job {id}")),
+        "what can be stopped"
+    );
+    press(&mut app, "tul<enter>");
+    assert_eq!(app.context(), Context::Ask);
+    assert_eq!(press(&mut app, "y"), [asks(Request::StopJob(id("eval-tulu-99")))]);
+    assert!(matches!(app.view(), View::Details(page) if matches!(&page.target, Target::Job(..))));
+    // A mark on another page does not count here.
+    press(&mut app, "<esc>2j :stop-job eval-tulu-99<enter>");
+    assert_eq!(press(&mut app, "y"), [asks(Request::StopJob(id("eval-tulu-99")))]);
+    press(&mut app, "<esc>:logs dclm<enter>");
+    assert!(matches!(app.log().unwrap().source(), Some(LogSource::Job(open)) if *open == id("dclm-run-02")));
+    assert_eq!(app.view().clone(), View::Log(0));
+    press(&mut app, ":remove-worker ");
+    assert!(words(&app).iter().all(|words| !words.contains("head")) && !words(&app).is_empty());
+    press(&mut app, "<esc>:describe 04000000<enter>");
+    assert!(details(&app).iter().any(|(label, text)| label == "id" && text == "04000000"));
+    press(&mut app, ":delete-job zzz<enter>");
+    assert!(said(&app).contains("nothing that it acts on is named `zzz`"), "{}", said(&app));
+}
+
+#[test]
+fn a_name_on_several_clusters_is_not_guessed() {
+    let mut app = super::app(&["alpha", "beta"]);
+    for cluster in ["alpha", "beta"] {
+        tell(&mut app, cluster, News::Link(up()));
+        tell(&mut app, cluster, News::Snapshot(Arc::new(jobs_snapshot(&[1, 2]))));
+    }
+    // Where it has no row to act on, the ids come up.
+    press(&mut app, ":stop-job<enter>");
+    assert_eq!(app.prompt().unwrap().line.text(), "stop-job ");
+    assert_eq!(words(&app).len(), 4);
+    assert_eq!(app.chosen_offer(&app.offers()), None, "enter takes none of them");
+    assert_eq!(press(&mut app, "job-1<enter>"), []);
+    assert!(said(&app).contains("`job-1` is ambiguous: job-1, job-1; choose one"), "{}", said(&app));
+    press(&mut app, ":stop-job job-1<down>");
+    assert!(app.offers()[1].help.ends_with(", beta"), "{:?}", app.offers()[1]);
+    press(&mut app, "<enter>y");
+    assert_eq!(app.view().place(), Some(1));
+    let mut app = app.reading_only(true);
+    press(&mut app, ":stop-job job-1<enter>");
+    assert!(app.dialog().is_none() && said(&app).contains("stop-job refused: read-only"), "{}", said(&app));
+}
+
+#[test]
+fn an_argument_that_is_not_typed_is_not_guessed() {
+    let mut app = super::app(&NAMES);
+    press(&mut app, "j:restart <enter>");
+    let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert_eq!(plan.operation.cluster.as_str(), NAMES[1], "the selected one");
 }
 
 #[test]

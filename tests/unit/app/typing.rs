@@ -165,5 +165,38 @@ fn a_key_that_is_not_available_in_a_dialog_is_answered_in_its_footer() {
     press(&mut app, "j");
     assert_eq!(app.note(), "");
     press(&mut app, "u");
-    assert_eq!(app.note(), "", "that means nothing anywhere");
+    assert_eq!(app.note(), "u has no action; ? lists the keys");
+}
+
+#[test]
+fn typed_lines_are_saved_once_there_is_a_file_and_come_back() {
+    let line = |kind: &str, text: &str| (kind.to_owned(), text.to_owned());
+    let before = [line("filter", "tul"), line("entrypoint", "python a.py"), line("working-dir", "/work")];
+    let mut app = shown().recalling(&before);
+    press(&mut app, "/<up>");
+    assert_eq!(app.prompt().unwrap().line.text(), "tul");
+    let saved = |effects: Vec<Effect>| match effects.as_slice() {
+        [Effect::Save(kind, text), ..] => (kind.word(), text.clone()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(saved(press(&mut app, "<^u>carol<enter>")), ("filter", "carol".to_owned()));
+    // It is saved before the console quits.
+    let effects = press(&mut app, ":quit<esc>:exit<enter>");
+    assert_eq!(effects.last(), Some(&Effect::Quit));
+    assert_eq!(saved(effects), ("command", "exit".to_owned()));
+    press(&mut app, "n<up>");
+    let Some(Dialog::Form(form)) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert_eq!(form.rows[0].line.text(), "python a.py");
+    press(&mut app, "<tab><up>");
+    let Some(Dialog::Form(form)) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert_eq!(form.rows[1].line.text(), "/work", "each field has its own");
+}
+
+#[test]
+fn a_key_without_an_action_is_answered() {
+    let mut app = shown();
+    press(&mut app, "u");
+    assert_eq!(said(&app), "u has no action; ? lists the keys");
+    press(&mut app, "<^g>");
+    assert_eq!(said(&app), "^g has no action; ? lists the keys");
 }

@@ -1,0 +1,140 @@
+//! What is copied: the id of the selection, the text on the screen, or one of the values that are known of it.
+
+use super::context::Context;
+use super::dialog::Dialog;
+use super::offer::{Offer, OfferKind};
+use super::prompt::{Prompt, PromptKind};
+use super::target::Target;
+use super::toast::Tone;
+use super::view::{Details, View};
+use super::{App, Effect, details};
+use crate::model::fix::{Target as Command, word};
+use crate::model::service::Service;
+use crate::model::{JobKey, Timestamp};
+
+/// A value that can be copied: what it is, and its text.
+type Value = (String, String);
+
+impl App {
+    /// Copies what the dialog, the row under the cursor, the page or the log says.
+    pub(super) fn copy(&mut self, now: Timestamp) -> Vec<Effect> {
+        let copied = self.copied_of_dialog().or_else(|| {
+            if self.dialog.is_some() {
+                return None;
+            }
+            let owned = |(what, text): (&str, String)| (what.to_owned(), text);
+            match (self.listing(), self.view()) {
+                (Some(listing), _) => listing.copied(&self.fleet).map(owned),
+                (None, View::Details(details)) => details.target.copied(&self.fleet).map(owned),
+                (None, _) if self.context() == Context::Log => self.copied_of_log().into_iter().next(),
+                (None, _) => None,
+            }
+        });
+        if copied.is_none() {
+            self.toasts.say(Tone::Info, "nothing to copy here", now);
+        }
+        copied.map(|(what, text)| Effect::Copy { what, text }).into_iter().collect()
+    }
+
+    /// Opens the list of everything that can be copied here.
+    pub(super) fn choose_copy(&mut self, now: Timestamp) -> Vec<Effect> {
+        let values = self.values(now);
+        if values.is_empty() {
+            self.toasts.say(Tone::Info, "nothing to copy here", now);
+        } else {
+            let offer = |(what, text): Value| {
+                let help = text.lines().next().unwrap_or_default().to_owned();
+                Offer { kind: OfferKind::Text(text), ..Offer::new(what, help) }
+            };
+            let values = values.into_iter().map(offer).collect();
+            self.prompt = Some(Prompt::of(PromptKind::Copy, values));
+        }
+        Vec::new()
+    }
+
+    /// The announcement of a plan, the output of an operation, or a text.
+    fn copied_of_dialog(&self) -> Option<Value> {
+        let (what, text) = match self.dialog.as_ref()? {
+            Dialog::Plan(plan) => ("announcement", plan.announcement()),
+            Dialog::Progress { .. } => {
+                let lines: Vec<&str> = self.watched()?.output().collect();
+                ("output", lines.join("\n"))
+            }
+            Dialog::Tell { lines, search, .. } => {
+                let line = |(label, text): &&(String, String)| match (label.trim(), text) {
+                    ("", text) => text.clone(),
+                    (label, text) => format!("{label}  {text}"),
+                };
+                ("text", search.of(lines).iter().map(line).collect::<Vec<_>>().join("\n"))
+            }
+            Dialog::Ask { .. } | Dialog::Form(_) | Dialog::Worker(_) | Dialog::Columns(_) => return None,
+        };
+        Some((what.to_owned(), text))
+    }
+
+    /// What can be copied of the log on the screen: what is seen of it, the current match.
+    fn copied_of_log(&self) -> Vec<Value> {
+        let Some(log) = self.log() else { return Vec::new() };
+        let seen: Vec<&str> = log.visible().collect();
+        let matched = (0..log.len()).find(|i| log.is_at(*i)).and_then(|i| log.line(i));
+        let mut values = Vec::new();
+        if !seen.is_empty() {
+            values.push((format!("{} lines", seen.len()), seen.join("\n")));
+        }
+        values.extend(matched.map(|line| ("line of the match".to_owned(), line.to_owned())));
+        values
+    }
+
+    /// Everything that can be copied here: what the log shows, what is known of the selection, its commands, and the
+    /// latest message.
+    fn values(&self, now: Timestamp) -> Vec<Value> {
+        let mut values = Vec::new();
+        let is_log = self.context() == Context::Log;
+        if is_log {
+            values.extend(self.copied_of_log());
+        }
+        if let Some(target) = self.target() {
+            values.extend(self.commands(&target));
+            if !is_log {
+                values.extend(facts(details::lines(&self.look(now), &Details::of(target)).1));
+            }
+        }
+        let message = self.toasts.said().next();
+        values.extend(message.map(|toast| ("latest message".to_owned(), toast.text.clone())));
+        values
+    }
+
+    /// Command lines and addresses for a thing.
+    fn commands(&self, target: &Target) -> Vec<Value> {
+        let Some(cluster) = target.place().and_then(|place| self.fleet.clusters.get(place)) else {
+            return Vec::new();
+        };
+        let line = |what: &str, command: &str| (what.to_owned(), Command::of(cluster.name()).line(command));
+        let mut values = Vec::new();
+        if let Target::Job(_, JobKey::Submission(id)) = target {
+            values.push(line("log command", &format!("job-logs {}", word(&id.to_string()))));
+        }
+        values.push(line("ssh command", "ssh"));
+        let port = cluster.ports.get(&Service::Dashboard);
+        let url = port.map(|port| Service::Dashboard.address(cluster.name(), *port));
+        values.push(
+            url.map_or_else(|| line("dashboard command", "forward"), |url| ("dashboard".to_owned(), url)),
+        );
+        values
+    }
+}
+
+/// Labelled lines as values: lines without a label belong to the one above.
+fn facts(lines: Vec<(String, String)>) -> Vec<Value> {
+    let mut values: Vec<Value> = Vec::new();
+    for (label, text) in lines {
+        match values.last_mut().filter(|_| label.trim().is_empty()) {
+            Some((_, above)) => {
+                above.push('\n');
+                above.push_str(&text);
+            }
+            None => values.push((label, text)),
+        }
+    }
+    values
+}

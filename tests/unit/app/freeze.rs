@@ -1,0 +1,106 @@
+//! A frozen screen: what stays, what goes on behind it, and what is refused.
+
+use super::*;
+
+/// The text of a frame.
+fn text(app: &App, now: Timestamp) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
+    terminal.draw(|frame| _ = draw(frame, app, &Theme::new(Colors::None), now)).unwrap();
+    terminal.backend().to_string()
+}
+
+/// The frame without the header, which shows the age of a frozen screen, and the footer, which offers less.
+fn body(app: &App, now: Timestamp) -> String {
+    text(app, now).lines().skip(1).take(38).collect()
+}
+
+#[test]
+fn a_frozen_screen_stays_as_it_is_and_then_shows_the_present() {
+    let mut app = shown();
+    press(&mut app, "j");
+    paint(&mut app, 120, 40);
+    let (kept, before) = (selected(&app), body(&app, NOW));
+    press(&mut app, "Z");
+    let later = NOW.plus(Duration::from_secs(200));
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&[1, 2]))));
+    tell(
+        &mut app,
+        CLUSTER,
+        News::Link(Link::Retrying { problem: problem(ProblemKind::Other, "x", ""), at: NOW }),
+    );
+    assert_eq!(body(&app, later), before, "rows and ages stand still");
+    let header = text(&app, later).lines().next().unwrap().to_owned();
+    assert!(header.contains("FROZEN 3m, Z resumes") && !header.contains("data"), "{header}");
+    assert!(app.next_change(NOW).unwrap() > Duration::from_secs(10), "nothing counts");
+    // The rows are those of before, for everything that only looks at them.
+    press(&mut app, "I");
+    assert_eq!((rows(&app).len(), selected(&app)), (JOBS.len(), kept));
+    press(&mut app, "/tul<enter>");
+    assert_eq!(rows(&app), ["eval-tulu-99"]);
+    press(&mut app, "<esc>Z");
+    assert_eq!(rows(&app).len(), 2);
+    assert!(!app.is_frozen() && text(&app, later).contains("retry in"));
+}
+
+#[test]
+fn nothing_is_changed_from_a_frozen_screen() {
+    let mut app = shown();
+    press(&mut app, " Z");
+    for keys in ["s", "R", "X", "n", ":stop-job<enter>"] {
+        assert_eq!(press(&mut app, keys), [], "{keys}");
+        assert!(app.dialog().is_none(), "{keys}");
+        assert!(said(&app).contains("refused: the screen is frozen; Z shows the present"), "{}", said(&app));
+        press(&mut app, "<esc>");
+    }
+    assert!(!footer(&mut app).contains("s stop"), "what is refused is not offered");
+    // What is read fresh is shown fresh.
+    assert_eq!(press(&mut app, "<^r>"), [asks(Request::Refresh)]);
+    assert!(!app.is_frozen());
+    press(&mut app, "s");
+    assert!(app.dialog().is_some());
+}
+
+#[test]
+fn lines_of_an_open_log_are_held_and_those_of_another_one_are_not() {
+    let mut app = shown();
+    let stream = page(&app).log.stream();
+    let lines = |app: &mut App, stream, text: &str| {
+        let lines = vec![text.to_owned()];
+        tell(app, CLUSTER, News::Log(LogBatch { stream, lines, end: LogEnd::Open }));
+    };
+    let before = page(&app).log.len();
+    press(&mut app, "Z");
+    for n in 0..3 {
+        lines(&mut app, stream, &format!("held {n}"));
+    }
+    assert_eq!(page(&app).log.len(), before);
+    press(&mut app, "Z");
+    let log = &page(&app).log;
+    assert_eq!((log.len(), log.line(before + 2)), (before + 3, Some("held 2")), "in their order");
+    // A log that is opened from a frozen screen is read as it comes.
+    press(&mut app, "Z2jl");
+    let other = page(&app).log.stream();
+    assert_ne!(other, stream);
+    lines(&mut app, other, "at once");
+    assert_eq!(page(&app).log.len(), 1);
+    press(&mut app, "Z");
+    assert_eq!(page(&app).log.len(), 1);
+}
+
+#[test]
+fn marks_and_questions_follow_once_the_screen_does() {
+    let mut app = shown();
+    press(&mut app, " ");
+    assert_eq!(app.marked(), 1);
+    press(&mut app, "Z");
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&[1]))));
+    assert_eq!(app.marked(), 1);
+    let changed = ProblemKind::HostKeyChanged { known: "a".into(), offered: "b".into() };
+    let stopped = Link::Stopped { problem: problem(changed, "changed", "") };
+    tell(&mut app, CLUSTER, News::Link(stopped));
+    assert!(app.dialog().is_none(), "no question comes up by itself");
+    press(&mut app, "Z");
+    assert_eq!(app.marked(), 0, "the marked job is gone");
+    press(&mut app, "h");
+    assert_eq!(app.context(), Context::Ask);
+}
