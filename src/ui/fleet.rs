@@ -22,7 +22,7 @@ const BESIDE: u16 = 150;
 const AGE: u16 = 7;
 /// Free rows below the table from which the selected row's issues are shown there.
 const DETAILS: u16 = 3;
-/// Free rows from which its name stands above its issues.
+/// Free rows from which its name stands above its issues even where not all of them have room.
 const NAMED: u16 = 6;
 /// Lines of a part that are worth its title: a blank one, the title and two below.
 const LEAST: u16 = 4;
@@ -190,7 +190,8 @@ fn issues(d: &Draw<'_>, selected: &Target, width: usize) -> Vec<(String, Style)>
 /// Draws issues; without a line for the name where there is little room, as that of the row is just above.
 fn draw_issues(buf: &mut Buffer, area: Rect, d: &Draw<'_>, issues: &[(String, Style)]) {
     let body = inside(area);
-    let shown = if area.height < NAMED { &issues[1..] } else { issues };
+    let is_brief = area.height < NAMED && issues.len() > body.height.into();
+    let shown = if is_brief { &issues[1..] } else { issues };
     let hidden = shown.len().saturating_sub(body.height.into());
     for (y, (text, style)) in (body.y..body.bottom()).zip(shown) {
         put(buf, body.x, y, body.width, false, text, *style);
