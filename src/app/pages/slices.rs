@@ -33,7 +33,7 @@ impl Kind for Slices {
     type Key = Text;
 
     const LACKS: &'static str = "no TPU";
-    const FIELDS: &'static [&'static str] = &["name", "type", "state", "managed-by", "capacity", "address"];
+    const FIELDS: &'static [&'static str] = &["name", "type", "status", "managed-by", "capacity", "address"];
 
     fn title(_: Option<usize>) -> &'static str {
         "TPUs"
@@ -100,7 +100,7 @@ impl Kind for Slices {
         let words = [
             ("name", s.name.raw()),
             ("type", s.accelerator_type.raw()),
-            ("state", s.status.word()),
+            ("status", s.status.word()),
             ("managed-by", s.keeper.word()),
             ("capacity", s.capacity.map_or("", Capacity::word)),
         ];
@@ -129,8 +129,8 @@ const COLUMNS: &[Column<Slices>] = &[
         order: None,
     },
     Column {
-        id: "state",
-        title: "STATE",
+        id: "status",
+        title: "STATUS",
         width: Width::text(12, 22, 0),
         when: When::Usually,
         cell: |row, look| {
