@@ -6,6 +6,7 @@
 pub mod actions;
 mod areas;
 pub mod cell;
+mod class;
 pub mod cluster;
 pub mod column;
 mod context;
@@ -56,7 +57,9 @@ pub mod worker;
 mod workers;
 
 pub use actions::Action;
+
 pub use areas::{Area, Areas, Headed};
+pub use class::Class;
 pub use cluster::{Cluster, Listed};
 pub use context::Context;
 pub use dialog::{Dialog, Question};

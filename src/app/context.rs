@@ -40,6 +40,12 @@ pub enum Context {
 }
 
 impl Context {
+    /// Whether a person sees there what an operation or a question is about before it begins or goes on: nothing else
+    /// lets an effect out that changes a cluster.
+    pub const fn confirms(self) -> bool {
+        matches!(self, Self::Ask | Self::Plan | Self::Progress | Self::Form)
+    }
+
     /// The place in words, as it follows `in`: `the jobs pane`.
     pub const fn place(self) -> &'static str {
         match self {

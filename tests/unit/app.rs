@@ -1,5 +1,6 @@
 //! Events in, state and effects out: what keys, the mouse and news do, without a terminal and without a cluster.
 
+mod consent;
 mod feed;
 mod fixes;
 mod fleet;
