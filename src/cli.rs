@@ -21,6 +21,7 @@ mod demo;
 mod demo_ray;
 mod feed;
 mod forward;
+mod hints;
 mod jobs;
 mod list;
 mod looks;
@@ -34,6 +35,7 @@ mod reach;
 mod run;
 mod signals;
 mod ssh;
+mod status;
 mod token;
 mod tpus;
 mod trust;
@@ -126,6 +128,9 @@ Examples:
     /// Commands on jobs.
     #[command(flatten)]
     Jobs(jobs::JobCommand),
+    /// Show what is wrong with a cluster, since when and what to do, or with all clusters
+    #[command(after_help = status::EXAMPLES)]
+    Status(status::StatusArguments),
     /// Operations on whole clusters.
     #[command(flatten)]
     Operate(operate::OperateCommand),
@@ -194,6 +199,7 @@ impl Command {
             // The operations service has a gate of its own.
             Self::Workers(_)
             | Self::Clusters { .. }
+            | Self::Status(_)
             | Self::Configs { .. }
             | Self::Auth(_)
             | Self::AuthEnv { .. }
@@ -283,6 +289,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         anyhow::bail!("{what} refused: read-only (--read-only, or `read_only` in the settings)");
     }
     match &arguments.command {
+        Some(Command::Status(asked)) => return status::run(asked, &arguments.global, &config, &env),
         Some(Command::Workers(command)) => {
             return workers::run(command, &reach::Reach::new(&arguments.global, &config, env)?);
         }

@@ -1,5 +1,6 @@
 //! The one table of actions: keymap, footer, help, palette and read-only are all read from it.
 
+use super::class::Class;
 use super::context::{Context, PAGES};
 use super::logview::LogView;
 use super::offers::{
@@ -12,19 +13,6 @@ use super::table::By;
 use super::view::{Pane, View};
 use super::{App, Effect};
 use crate::model::{Request, Task, Timestamp};
-
-/// The most that an action can do. Each row of the table names it; read-only mode is derived from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Class {
-    /// Changes only what is on the screen.
-    View,
-    /// Reads from a cluster, copies or opens a connection; or confirms a question whose own action was checked before.
-    Looks,
-    /// Changes a cluster, its machines or its records.
-    Changes,
-    /// May end jobs.
-    Ends,
-}
 
 /// An action: how the keymap, the footer, the palette and the help show it, and what it does.
 #[derive(Clone, Copy, Debug)]

@@ -42,6 +42,12 @@ pub enum Context {
 }
 
 impl Context {
+    /// Whether a person sees there what an operation or a question is about before it begins or goes on: nothing else
+    /// lets an effect out that changes a cluster.
+    pub const fn confirms(self) -> bool {
+        matches!(self, Self::Ask | Self::Plan | Self::Progress | Self::Form)
+    }
+
     /// The place in words, as it follows `in`: `the jobs pane`.
     pub const fn place(self) -> &'static str {
         match self {
@@ -57,8 +63,7 @@ impl Context {
             Self::Job => "a job's page",
             Self::Tpu => "a TPU's page",
             Self::Info => "a cluster's description",
-            Self::Ask | Self::Tell | Self::Plan | Self::Form => "dialogs",
-            Self::Columns => "the dialog of columns",
+            Self::Ask | Self::Tell | Self::Plan | Self::Form | Self::Columns => "dialogs",
             Self::Progress => "the progress of an operation",
         }
     }

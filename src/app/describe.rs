@@ -101,7 +101,7 @@ pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: T
     push(&mut lines, "kind", kind);
     push(&mut lines, "driver id", job.driver.as_ref().map(ToString::to_string).unwrap_or_default());
     push(&mut lines, "owner", job.owner().map(|o| Text::from(o).to_string()).unwrap_or_default());
-    push(&mut lines, "state", job.status.word());
+    push(&mut lines, "status", job.status.word());
     if let Some(why) = cluster.pending.get(&job.key) {
         push(&mut lines, "reason", why.words.clone());
         if let Some(finding) = cluster.findings.iter().find(|f| Some(f.kind) == why.finding) {
@@ -182,7 +182,7 @@ pub fn before_stop(job: &Job, cluster: &str, now: Timestamp) -> Lines {
     push(&mut lines, "job", job.key.to_string());
     push(&mut lines, "owner", job.owner_words());
     let age = duration(job, now).map(|d| format!(" for {d}")).unwrap_or_default();
-    push(&mut lines, "state", format!("{}{age}", job.status.word()));
+    push(&mut lines, "status", format!("{}{age}", job.status.word()));
     push(&mut lines, "entrypoint", job.entrypoint.to_string());
     lines.push((String::new(), String::new()));
     let consequence = match job.status {

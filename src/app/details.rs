@@ -22,7 +22,7 @@ pub fn lines(look: &Look<'_>, details: &Details) -> (&'static str, Lines) {
         (Target::Job(_, key), Some(cluster)) => {
             let Some(job) = cluster.job(key) else { return ("Job", gone("the job")) };
             let mut lines = describe::job(job, cluster, words, now);
-            let after = lines.iter().position(|(label, _)| label == "state").map_or(0, |at| at + 1);
+            let after = lines.iter().position(|(label, _)| label == "status").map_or(0, |at| at + 1);
             lines.splice(after..after, work::lines(&details.work, cluster, now));
             ("Job", lines)
         }

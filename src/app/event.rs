@@ -1,5 +1,6 @@
 //! Events that the console takes in, and effects that it asks for.
 
+use super::class::Class;
 use super::history::Entered;
 use crate::model::cloud::TpuHost;
 use crate::model::{
@@ -84,6 +85,53 @@ pub enum Effect {
     Save(Entered, String),
     /// Give an order about an operation on a cluster or its workers.
     Operate(ClusterName, Order),
+}
+
+impl Effect {
+    /// How far it reaches.
+    pub const fn class(&self) -> Class {
+        match self {
+            Self::Quit | Self::Redraw | Self::Suspend => Class::View,
+            Self::Ask(_, request) => class_of_request(request),
+            Self::Submit(..) => Class::Changes,
+            Self::Operate(_, order) => class_of_order(order),
+            Self::Copy { .. }
+            | Self::CopyToken(_)
+            | Self::OpenDashboard(_)
+            | Self::SshHead(_)
+            | Self::SshHost(..)
+            | Self::Fill(..)
+            | Self::Note(..)
+            | Self::Remember(_)
+            | Self::Save(..) => Class::Looks,
+        }
+    }
+}
+
+const fn class_of_request(request: &Request) -> Class {
+    match request {
+        Request::StopJob(_) => Class::Ends,
+        Request::DeleteJob(_) | Request::CleanPreempted(_) | Request::TrustHostKey(_) => Class::Changes,
+        Request::Refresh
+        | Request::Focus(_)
+        | Request::Visible(_)
+        | Request::Work(_)
+        | Request::Follow(..)
+        | Request::Unfollow(_)
+        | Request::Cloud
+        | Request::Ports(_)
+        | Request::Reconnect
+        | Request::Operated(_) => Class::Looks,
+    }
+}
+
+const fn class_of_order(order: &Order) -> Class {
+    match order {
+        Order::Offer | Order::Look(_) => Class::Looks,
+        Order::Begin(task, _) if !task.kind().may_end_jobs() => Class::Changes,
+        Order::Begin(..) | Order::Resume(_) | Order::Forward(_) => Class::Ends,
+        Order::Abandon | Order::Cancel | Order::Interrupt => Class::Changes,
+    }
 }
 
 /// The outcome of an effect, in words for the screen.

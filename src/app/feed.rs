@@ -107,8 +107,7 @@ impl Said {
             now.push((finding.kind, finding.severity));
             let before = self.issues.iter().find(|(kind, _)| *kind == finding.kind);
             if before.is_none_or(|(_, severity)| *severity != finding.severity) {
-                let issue = if finding.severity == Severity::Bad { "issue" } else { "warning" };
-                let words = format!("{issue}: {}: {}", finding.kind.word(), finding.long);
+                let words = format!("{}: {}: {}", finding.severity.word(), finding.kind.word(), finding.long);
                 lines.push(hinted(words, &finding.hint.in_commands(target)));
             }
         }

@@ -9,9 +9,6 @@ use crate::diagnose::Finding;
 use crate::model::text::printable;
 use crate::model::{Chip, ClusterName, Link, Problem};
 
-/// A prefix shorter than this is not worth an ellipsis.
-const WORTH: usize = 3;
-
 /// All clusters, and the files that could not be read.
 #[derive(Clone, Debug, Default)]
 pub struct Fleet {
@@ -65,7 +62,7 @@ impl Fleet {
                 Listed::Broken { file, problem } => fleet.broken.push((file, problem)),
             }
         }
-        fleet.shared = shared(fleet.clusters.iter().map(|c| c.name().as_str()));
+        fleet.shared = ClusterName::shared(fleet.clusters.iter().map(Cluster::name));
         fleet
     }
 
@@ -99,6 +96,11 @@ impl Fleet {
             Some(rest) => cell.or(format!("…{}", printable(rest))),
             None => cell,
         }
+    }
+
+    /// The name of a cluster without what the names of all begin with, where that names no other one.
+    pub fn short_name(&self, name: &ClusterName) -> Option<String> {
+        name.short_among(self.clusters.iter().map(Cluster::name)).map(str::to_owned)
     }
 
     /// Whether there is but one cluster, so that a page of the fleet says nothing.
@@ -141,37 +143,5 @@ impl Fleet {
     /// The number of findings in the fleet that need action.
     pub fn alerts(&self) -> usize {
         self.broken.len() + self.clusters.iter().map(Cluster::alerts).sum::<usize>()
-    }
-}
-
-/// Bytes that all names begin with, up to a hyphen.
-fn shared<'a>(mut names: impl Iterator<Item = &'a str>) -> usize {
-    let Some(first) = names.next() else { return 0 };
-    let mut prefix = first;
-    let mut others = 0;
-    for name in names {
-        others += 1;
-        let same = prefix.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
-        let hyphen = prefix.as_bytes()[..same].iter().rposition(|b| *b == b'-');
-        prefix = &prefix[..hyphen.map_or(0, |at| at + 1)];
-    }
-    if others > 0 && prefix.len() > WORTH { prefix.len() } else { 0 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shared;
-
-    #[test]
-    fn only_what_all_names_begin_with_can_be_left_out() {
-        assert_eq!(
-            shared(["marin-us-east1", "marin-us-east5", "marin-eu-west4"].into_iter()),
-            "marin-".len()
-        );
-        assert_eq!(shared(["marin-a", "marin-a-vllm"].into_iter()), "marin-".len());
-        assert_eq!(shared(["marin-a", "lab"].into_iter()), 0);
-        assert_eq!(shared(["marin-a"].into_iter()), 0, "an only name is shown as it is");
-        assert_eq!(shared(["é-a", "ê-b"].into_iter()), 0);
-        assert_eq!(shared([].into_iter()), 0);
     }
 }

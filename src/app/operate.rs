@@ -42,7 +42,8 @@ impl App {
         // The jobs on a single worker are not known before the preview.
         let jobs = open.map(|j| AffectedJob::of(j)).collect();
         let order = Order::Look(task.clone());
-        let plan = Plan::new(task, name.clone(), jobs);
+        let short = self.fleet.short_name(&name);
+        let plan = Plan { short, ..Plan::new(task, name.clone(), jobs) };
         self.dialog = Some(Dialog::Plan(Box::new(plan)));
         vec![Effect::Operate(name, order)]
     }

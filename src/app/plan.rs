@@ -72,6 +72,8 @@ pub struct Plan {
     pub form: Option<Box<WorkerForm>>,
     /// The part of the name typed so far.
     pub name: Line,
+    /// The cluster's short name, which does as well; none where it has none.
+    pub short: Option<String>,
     /// What has the focus.
     pub spot: Spot,
     /// Why it did not start when the button was pressed.
@@ -100,6 +102,7 @@ impl Plan {
             called: String::new(),
             form: None,
             name: Line::default(),
+            short: None,
             spot: Spot::Cancel,
             said: String::new(),
             top: 0,
@@ -259,7 +262,7 @@ impl Plan {
             // The dialog shows what runs on the worker.
             now: !self.operation.kind().is_of_cluster(),
             confirmed: if self.wants_name() {
-                Confirmed::Typed(self.name.text().to_owned())
+                Confirmed::typed(self.name.text(), &self.operation.cluster, self.short.as_deref())
             } else {
                 Confirmed::Yes
             },
@@ -286,9 +289,7 @@ impl Plan {
             None if self.marked.as_ref().is_some_and(|m| !m.take_over) => Some(
                 "another operator's operation is running: ask them, then allow the takeover above".to_owned(),
             ),
-            None if !consent.confirms(&self.operation) => {
-                Some("type the cluster's full name first".to_owned())
-            }
+            None if !consent.confirms(&self.operation) => Some("type the cluster's name first".to_owned()),
             None => None,
         }
     }
@@ -326,6 +327,9 @@ mod tests {
         assert!(plan.obstacle().unwrap().contains("name"));
         plan.name = "lab".into();
         assert_eq!(plan.obstacle(), None);
+        (plan.name, plan.short) = (" la ".into(), Some("la".into()));
+        assert_eq!(plan.obstacle(), None, "its short name");
+        assert_eq!(plan.consent().confirmed, Confirmed::Typed("lab".into()));
         let start = seen(Task::Start, "me");
         assert_eq!((start.obstacle(), start.spots()), (None, vec![Spot::Cancel, Spot::Go]));
     }

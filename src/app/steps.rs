@@ -6,7 +6,7 @@ use super::list::Listing;
 use super::logview::Step;
 use super::prompt::{Prompt, PromptKind};
 use super::table::By;
-use super::{Action, App, Effect, Pane, Tone, View, actions::ACTIONS, describe};
+use super::{Action, App, Class, Effect, Pane, Tone, View, actions::ACTIONS, describe};
 use crate::model::{ClusterName, JobKey, LogSource, Order, ProblemKind, Request, Text, Timestamp};
 
 /// The autoscaler's log files on a head, in the order in which they are offered.
@@ -20,7 +20,13 @@ impl App {
         if self.is_refused(action, now) {
             return Vec::new();
         }
-        (action.describe().run)(self, now)
+        let confirms = self.context().confirms();
+        let mut effects = (action.describe().run)(self, now);
+        if !confirms {
+            // What an action asks for is done by the dialog that it opens.
+            effects.retain(|effect| effect.class() < Class::Changes);
+        }
+        effects
     }
 
     /// Rows or lines of a page.

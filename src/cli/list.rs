@@ -1,6 +1,6 @@
 //! `marin-tui clusters`: what is known, without connecting to anything.
 
-use super::{columns, output};
+use super::{columns, hints, output};
 use crate::config::{self, Config, Entry};
 use crate::model::{ClusterName, ClusterSpec, HeadAddress, LocalPorts, Provider, Service, Target};
 use crate::supervisor::usual_port;
@@ -52,11 +52,13 @@ fn as_row(entry: &Entry, places: &BTreeMap<&ClusterName, usize>) -> Option<Vec<S
 }
 
 /// One row for scripts: `name`, `provider`, `zone`, `head`, `ports`, `file`, `node_types`, or `file` and `error`,
-/// `hint`.
+/// `hint`, `fixes`.
 fn as_json(entry: &Entry, places: &BTreeMap<&ClusterName, usize>) -> serde_json::Value {
     match entry {
         Entry::Broken(b) => {
-            serde_json::json!({"file": b.file, "error": b.problem.what, "hint": b.problem.hint.to_string()})
+            let mut value = serde_json::json!({"file": b.file, "error": b.problem.what});
+            hints::add(&mut value, Some(&b.problem.hint), Target::default());
+            value
         }
         Entry::Cluster(spec) => {
             let head = match &spec.head {

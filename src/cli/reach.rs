@@ -32,6 +32,8 @@ pub(super) struct Reach {
     pub env: Env,
     /// Its index in the list of clusters.
     pub place: usize,
+    /// Its name without what the names of all clusters begin with, if it may be called so.
+    pub short: Option<String>,
     /// Whether changes to the cluster are refused.
     pub read_only: bool,
     /// The fingerprint that the head's changed host key must have to be accepted.
@@ -51,7 +53,40 @@ impl Reach {
                 anyhow::bail!("several clusters; choose one with --cluster: {}", names.join(", "))
             }
         };
-        let place = clusters().position(|c| c.name == spec.name).unwrap_or(0);
+        Self::of(spec, arguments, config, env)
+    }
+
+    /// The cluster of `--cluster`, or all of them.
+    pub fn all(arguments: &GlobalArguments, config: &Config, env: &Env) -> anyhow::Result<Vec<Self>> {
+        let mut clusters = config.entries.iter().filter_map(Entry::cluster);
+        let Some(first) = clusters.next() else { return Ok(Vec::new()) };
+        if arguments.sources.cluster.is_some() {
+            return Ok(vec![Self::new(arguments, config, env.clone())?]);
+        }
+        if arguments.sources.accept_host_key.is_some() {
+            anyhow::bail!("--accept-host-key is for one cluster; choose it with --cluster");
+        }
+        // They share what they know of Google's zones.
+        let first = Self::of(first.clone(), arguments, config, env.clone())?;
+        let others = clusters.zip(1..).map(|(spec, place)| Self {
+            spec: spec.clone(),
+            options: first.options.clone(),
+            folders: first.folders.clone(),
+            env: env.clone(),
+            place,
+            short: None,
+            read_only: first.read_only,
+            accept_host_key: None,
+        });
+        let others: Vec<Self> = others.collect();
+        Ok(std::iter::once(first).chain(others).collect())
+    }
+
+    fn of(spec: ClusterSpec, arguments: &GlobalArguments, config: &Config, env: Env) -> anyhow::Result<Self> {
+        let mut clusters = config.entries.iter().filter_map(Entry::cluster);
+        let place = clusters.position(|c| c.name == spec.name).unwrap_or(0);
+        let names: Vec<_> = config.entries.iter().filter_map(Entry::cluster).map(|c| &c.name).collect();
+        let short = spec.name.short_among(names.iter().copied()).map(str::to_owned);
         let folders = Folders::new(&env);
         let places = places(&env, &folders);
         make_folders(&folders, &places)?;
@@ -67,7 +102,7 @@ impl Reach {
         });
         let read_only = config.settings.read_only;
         let accept_host_key = arguments.sources.accept_host_key.clone();
-        Ok(Self { spec, options, folders, env, place, read_only, accept_host_key })
+        Ok(Self { spec, options, folders, env, place, short, read_only, accept_host_key })
     }
 
     /// Runs a command's future to completion.

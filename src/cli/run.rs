@@ -199,7 +199,7 @@ impl Front<'_> {
             return self.refused(&refusal);
         }
         if !consent.confirms(&operation) {
-            consent.confirmed = confirmed(&operation)?;
+            consent.confirmed = confirmed(&operation, self.reach.short.as_deref())?;
         }
         self.follow(Order::Begin(task, consent)).await
     }
@@ -444,7 +444,7 @@ fn print_affected(operation: &Operation, seen: &Preview) -> anyhow::Result<()> {
     let rows: Vec<_> = seen.jobs.iter().map(row).collect();
     let last = if is_of_cluster { "RESTORED" } else { "RUNS ON WORKER" };
     if !rows.is_empty() {
-        let titles = ["JOB", "OWNER", "STATE", "AGE", "HOLDS", last];
+        let titles = ["JOB", "OWNER", "STATUS", "AGE", "HOLDS", last];
         super::columns::print(&mut super::output::stderr(), &titles, &rows)?;
     } else if !is_of_cluster && seen.trouble.is_none() {
         eprintln!("no affected jobs");
@@ -453,7 +453,7 @@ fn print_affected(operation: &Operation, seen: &Preview) -> anyhow::Result<()> {
 }
 
 /// Asks for the confirmation that the operation requires: `y`, or for a whole cluster its typed name.
-fn confirmed(operation: &Operation) -> anyhow::Result<Confirmed> {
+fn confirmed(operation: &Operation, short: Option<&str>) -> anyhow::Result<Confirmed> {
     use std::io::{self, BufRead, IsTerminal};
     if operation.confirmation() != Confirmation::Name || !io::stdin().is_terminal() {
         confirm(&format!("{}: {}. Continue?", operation.title, operation.consequence), false)?;
@@ -462,6 +462,8 @@ fn confirmed(operation: &Operation) -> anyhow::Result<Confirmed> {
     eprint!("Type the cluster name to confirm: ");
     let mut typed = String::new();
     io::stdin().lock().read_line(&mut typed)?;
-    anyhow::ensure!(typed.trim() == operation.cluster.as_str(), "nothing was done");
-    Ok(Confirmed::Typed(typed.trim().to_owned()))
+    let confirmed = Confirmed::typed(&typed, &operation.cluster, short);
+    let consent = Consent { confirmed: confirmed.clone(), ..Consent::default() };
+    anyhow::ensure!(consent.confirms(operation), "nothing was done");
+    Ok(confirmed)
 }

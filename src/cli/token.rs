@@ -185,13 +185,15 @@ fn status(context: &TokenContext, as_json: bool) -> anyhow::Result<()> {
             Ok(found) => (found.source.to_string(), found.exposed),
             Err(problem) => (problem.what.clone(), false),
         };
-        values.push(json!({
+        let mut value = json!({
             "cluster": spec.name.as_str(), "secret": secret.map(|s| &s.name),
             "project": secret.and_then(|s| s.project.as_ref()), "found": found.is_ok(),
             "from": found.as_ref().ok().map(|f| f.source.to_string()), "version": version,
             "others_can_read": exposed, "error": found.as_ref().err().map(|p| &p.what),
-            "hint": found.as_ref().err().map(|p| p.hint.in_commands(Target::of(&spec.name))),
-        }));
+        });
+        let hint = found.as_ref().err().map(|p| &p.hint);
+        super::hints::add(&mut value, hint, Target::of(&spec.name));
+        values.push(value);
         let warning = if exposed { " (others can read it: chmod 600)" } else { "" };
         rows.push(vec![
             spec.name.to_string(),

@@ -17,6 +17,17 @@ pub enum Severity {
     Info,
 }
 
+impl Severity {
+    /// The severity in a word, for commands and JSON.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Bad => "issue",
+            Self::Warn => "warning",
+            Self::Info => "info",
+        }
+    }
+}
+
 /// The kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FindingKind {

@@ -5,6 +5,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// A beginning of all names that is shorter than this is not left out.
+const WORTH: usize = 3;
 /// Most characters of a cluster's name.
 const LONGEST_NAME: usize = 63;
 
@@ -44,6 +46,28 @@ impl ClusterName {
     /// through [`super::text::printable`].
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// How many bytes all names begin with, up to a hyphen; none where that is not worth leaving out.
+    pub fn shared<'a>(mut names: impl Iterator<Item = &'a Self>) -> usize {
+        let Some(first) = names.next() else { return 0 };
+        let mut prefix = first.as_str();
+        let mut others = 0;
+        for name in names {
+            others += 1;
+            let same = prefix.bytes().zip(name.0.bytes()).take_while(|(a, b)| a == b).count();
+            let hyphen = prefix.as_bytes()[..same].iter().rposition(|b| *b == b'-');
+            prefix = &prefix[..hyphen.map_or(0, |at| at + 1)];
+        }
+        if others > 0 && prefix.len() > WORTH { prefix.len() } else { 0 }
+    }
+
+    /// The name without what all names begin with, as tables show it where it has no room; none where nothing is left
+    /// out, or where another cluster has that name.
+    pub fn short_among<'a>(&self, all: impl Iterator<Item = &'a Self> + Clone) -> Option<&str> {
+        let shared = Self::shared(all.clone());
+        let short = self.0.get(shared..).filter(|short| shared > 0 && !short.is_empty())?;
+        all.into_iter().all(|name| name.as_str() != short).then_some(short)
     }
 
     /// Where a browser on this machine finds the cluster's dashboard behind that loopback port: an origin of its own,
@@ -197,5 +221,37 @@ impl fmt::Display for SecretName {
             Some(project) => write!(f, "{} of {}", self.name, super::text::printable(project)),
             None => f.write_str(&self.name),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_all_names_begin_with_can_be_left_out() {
+        let shared = |names: &[&str]| {
+            let names: Vec<ClusterName> = names.iter().map(|name| ClusterName::new(*name)).collect();
+            ClusterName::shared(names.iter())
+        };
+        assert_eq!(shared(&["marin-us-east1", "marin-us-east5", "marin-eu-west4"]), "marin-".len());
+        assert_eq!(shared(&["marin-a", "marin-a-vllm"]), "marin-".len());
+        assert_eq!(shared(&["marin-a", "lab"]), 0);
+        assert_eq!(shared(&["marin-a"]), 0, "an only name is shown as it is");
+        assert_eq!(shared(&["é-a", "ê-b"]), 0);
+        assert_eq!(shared(&[]), 0);
+    }
+
+    #[test]
+    fn a_short_name_is_that_of_one_cluster_alone() {
+        let short = |names: &[&str]| {
+            let names: Vec<ClusterName> = names.iter().map(|name| ClusterName::new(*name)).collect();
+            names[0].short_among(names.iter()).map(str::to_owned)
+        };
+        assert_eq!(short(&["marin-us-central2", "marin-eu-west4"]).as_deref(), Some("us-central2"));
+        assert_eq!(short(&["marin-us-central2"]), None, "nothing is shared");
+        assert_eq!(short(&["marin-us-central2", "lab"]), None);
+        assert_eq!(short(&["marin-marin-a", "marin-a"]), None, "another one is called so");
+        assert_eq!(short(&["marin-", "marin-a"]), None);
     }
 }

@@ -3,7 +3,7 @@
 //! The rule about affected jobs is defined only here. The operations service enforces it; dialogs and commands query it
 //! first, to say what has to be allowed.
 
-use super::{Operation, OperationKind, Others, Preview, Task};
+use super::{ClusterName, Operation, OperationKind, Others, Preview, Task};
 
 /// A rule by which an order about an operation is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub enum Confirmation {
     Nothing,
     /// Press a button, or answer yes.
     Yes,
-    /// Type the cluster's whole name.
+    /// Type the cluster's name.
     Name,
 }
 
@@ -87,8 +87,18 @@ pub enum Confirmed {
     Yes,
     /// Confirmed in advance with `--yes`.
     Beforehand,
-    /// Confirmed by typing this text.
+    /// Confirmed by typing this name.
     Typed(String),
+}
+
+impl Confirmed {
+    /// By a typed name of the cluster: its own, or its short name among the clusters that the person sees. What is kept
+    /// is the whole name.
+    pub fn typed(text: &str, cluster: &ClusterName, short: Option<&str>) -> Self {
+        let typed = text.trim();
+        let is_short = short.is_some_and(|short| short == typed);
+        Self::Typed(if is_short { cluster.as_str() } else { typed }.to_owned())
+    }
 }
 
 /// The operation of another operator that may be taken over.
@@ -198,8 +208,7 @@ impl Operation {
 mod tests {
     use super::*;
     use crate::model::{
-        AffectedJob, ClusterName, JobKey, JobStatus, Problem, ProblemKind, Restoration, SubmissionId,
-        Timestamp,
+        AffectedJob, JobKey, JobStatus, Problem, ProblemKind, Restoration, SubmissionId, Timestamp,
     };
 
     fn seen(owners: &[&str]) -> Preview {
@@ -247,6 +256,9 @@ mod tests {
         let typed = |name: &str| given(Confirmed::Typed(name.into()));
         assert!(typed("lab").confirms(&stop) && given(Confirmed::Beforehand).confirms(&stop));
         assert!(!typed("la").confirms(&stop) && !given(Confirmed::Yes).confirms(&stop));
+        let short = |text| given(Confirmed::typed(text, &stop.cluster, Some("b")));
+        assert!(short("b").confirms(&stop) && short(" lab ").confirms(&stop));
+        assert!(!short("a").confirms(&stop) && !typed("b").confirms(&stop));
         assert!(given(Confirmed::Yes).confirms(&init) && !given(Confirmed::Not).confirms(&init));
         assert!(given(Confirmed::Not).confirms(&of(Task::Start)));
     }

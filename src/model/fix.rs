@@ -145,6 +145,36 @@ impl Verb {
         Self::AllowUnknown,
     ];
 
+    /// Name of the action in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MonitorLog => "monitor-log",
+            Self::MonitorOut => "monitor-out",
+            Self::Nodes => "nodes",
+            Self::Tpus => "tpus",
+            Self::Ssh => "ssh",
+            Self::Reconnect => "reconnect",
+            Self::HostKey => "accept-host-key",
+            Self::Start => "start-cluster",
+            Self::Stop => "stop-cluster",
+            Self::Restart => "restart-cluster",
+            Self::RestartWithoutJobs => "restart-without-jobs",
+            Self::AddWorker => "add-worker",
+            Self::InitWorker => "init-worker",
+            Self::RemoveWorker => "remove-worker",
+            Self::RemoveNow => "remove-worker-now",
+            Self::CleanPreempted => "clean-preempted",
+            Self::Resume => "resume",
+            Self::SkipStep => "skip-step",
+            Self::Abandon => "abandon",
+            Self::TakeOver => "take-over",
+            Self::Drain => "drain",
+            Self::EndWork => "end-work",
+            Self::AllowOthers => "allow-others",
+            Self::AllowUnknown => "allow-unknown",
+        }
+    }
+
     /// The fix with this verb, in these words.
     pub fn to(self, aim: impl Into<String>) -> Fix {
         Fix::Action { aim: clean(&aim.into()), verb: self, of: String::new() }
@@ -230,16 +260,29 @@ impl Fix {
         Self::command(aim, Target::of(cluster).line(&format!("restore-jobs {}", word(folder))))
     }
 
+    /// What it is for, in words; empty for a command line that is for nothing but itself.
+    pub fn aim(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Command { aim, .. } | Self::Action { aim, .. } => aim,
+        }
+    }
+
+    /// The command line, or option, that does it; none for advice, and for what each command does by itself.
+    pub fn line(&self, target: Target<'_>) -> Option<String> {
+        match self {
+            Self::Text(_) => None,
+            Self::Command { line, .. } => Some(line.clone()),
+            Self::Action { verb, of, .. } => verb.command(of, target),
+        }
+    }
+
     /// As a command prints it.
     pub fn in_commands(&self, target: Target<'_>) -> String {
-        match self {
-            Self::Text(text) => text.clone(),
-            Self::Command { aim, line } if aim.is_empty() => format!("run `{line}`"),
-            Self::Command { aim, line } => format!("{aim}: `{line}`"),
-            Self::Action { aim, verb, of } => match verb.command(of, target) {
-                Some(line) => format!("{aim}: `{line}`"),
-                None => aim.clone(),
-            },
+        match (self.aim(), self.line(target)) {
+            (aim, None) => aim.to_owned(),
+            ("", Some(line)) => format!("run `{line}`"),
+            (aim, Some(line)) => format!("{aim}: `{line}`"),
         }
     }
 
@@ -346,6 +389,7 @@ impl From<String> for Fix {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn every_verb_has_a_command_line_that_can_be_pasted() {
@@ -360,6 +404,8 @@ mod tests {
                 None => assert_eq!(*verb, Verb::Reconnect, "each command connects by itself"),
             }
         }
+        let names: BTreeSet<&str> = Verb::ALL.iter().map(|verb| verb.name()).collect();
+        assert_eq!(names.len(), Verb::ALL.len(), "scripts tell them apart");
         // `AllowUnknown` is the enum's last.
         assert_eq!(Verb::ALL.len(), Verb::AllowUnknown as usize + 1);
         assert_eq!(Verb::Resume.command("", target).unwrap(), "marin-tui -c lab restart-cluster --resume");

@@ -146,7 +146,7 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
             );
         }
         OperationState::Ended(over) => {
-            say(format!("{}: {}", running.operation.title, over.word()), d.theme.good)
+            say(format!("{}: {}", running.operation.title, over.word()), d.theme.good);
         }
         OperationState::Interrupted(problem, saved) => {
             match problem {

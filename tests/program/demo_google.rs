@@ -83,8 +83,8 @@ impl World {
         all["rows"].as_array().unwrap().iter().map(row).collect()
     }
 
-    fn count(&self, cluster: &str, journaled: &str) -> usize {
-        self.tpus(cluster).iter().filter(|(is, _)| is == journaled).count()
+    fn count(&self, cluster: &str, status: &str) -> usize {
+        self.tpus(cluster).iter().filter(|(is, _)| is == status).count()
     }
 
     fn nodes(&self, cluster: &str) -> usize {
@@ -113,6 +113,46 @@ fn no_ray_command_is_run_on_a_cluster_of_a_demo() {
         world.says("us-west4", &format!("{name} --abandon"));
     }
     assert!(!ran.exists(), "{:?}", std::fs::read_to_string(ran));
+}
+
+#[test]
+fn status_has_the_findings_of_a_screen_with_commands_that_can_be_run() {
+    let world = World::new();
+    let read = |words: &[&str]| {
+        let (argv, env) = world.start();
+        let out = program(world.home.path()).args(&argv[1..]).envs(env).args(words).output().unwrap();
+        (out.status.code().unwrap(), String::from_utf8(out.stdout).unwrap())
+    };
+    let (code, all) = read(&["status", "--json"]);
+    let all: Value = serde_json::from_str(&all).unwrap();
+    assert_eq!((code, all.as_array().unwrap().len()), (0, 4));
+    let of = |name: &str| all.as_array().unwrap().iter().find(|c| c["cluster"] == name).unwrap().clone();
+    let refused = of("marin-us-central2-staging");
+    assert_eq!(
+        (&refused["status"], &refused["issues"], &refused["nodes"]),
+        (&"down".into(), &1.into(), &Value::Null)
+    );
+    assert!(refused["error"].as_str().unwrap().contains("refuses this token"), "{refused}");
+    assert!(refused["findings"][0]["since_ms"].is_null(), "it may be far older than the command");
+    let stuck = of("marin-us-central2");
+    assert_eq!((&stuck["status"], &stuck["error"]), (&"up".into(), &Value::Null));
+    let quota = stuck["findings"].as_array().unwrap().iter().find(|f| f["kind"] == "quota").unwrap().clone();
+    assert!(quota["evidence"].as_str().unwrap().contains("nobody has deleted them"), "{quota}");
+    let line = "marin-tui -c marin-us-central2 clean-preempted";
+    let fix = serde_json::json!({"text": "delete them", "action": "clean-preempted", "command": line});
+    assert_eq!((&quota["severity"], &quota["fixes"][0]), (&"warning".into(), &fix));
+    assert!(quota["hint"].as_str().unwrap().contains(line), "{quota}");
+    let (_, table) = read(&["status"]);
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines[0].starts_with("CLUSTER") && lines[0].ends_with("WORST FINDING"), "{table}");
+    assert!(lines.len() == 5 && lines[4].contains("marin-us-"), "{table}");
+    // What needs action comes first, and a script can ask for that alone.
+    let issues = |line: &&str| line.split_whitespace().nth(4) != Some("0");
+    assert!(issues(&lines[1]) && !issues(&lines[4]), "{table}");
+    assert_eq!((read(&["status", "--check"]).0, read(&["-c", "us-west4", "status", "--check"]).0), (1, 0));
+    let (code, one) = read(&["-c", "us-central2-staging", "status"]);
+    assert!(code == 0 && one.contains("issue: down: the cluster refuses this token"), "{one}");
+    assert!(one.lines().any(|line| line.starts_with("  hint: ")), "{one}");
 }
 
 #[test]
@@ -180,8 +220,8 @@ fn a_tpu_of_the_autoscaler_can_be_deleted_too() {
     let world = World::new();
     for cluster in ["marin-us-central1", "marin-us-west4"] {
         let (before, all) = (world.nodes(cluster), world.tpus(cluster));
-        let (journaled, name) = &all[0];
-        assert_eq!(journaled, "registered", "{all:?}");
+        let (status, name) = &all[0];
+        assert_eq!(status, "registered", "{all:?}");
         world.says(cluster, &format!("remove-worker {name} --now --others --yes"));
         assert!(!world.tpus(cluster).iter().any(|(_, other)| other == name), "{name}");
         // The autoscaler of one that lives asks for another at once.

@@ -126,7 +126,7 @@ fn a_restart_brings_the_jobs_back_to_an_autoscaler_that_works() {
     );
     let (before, lost) = (served.open("us-central2"), served.tpus("us-central2"));
     assert!(!before.is_empty() && !lost.is_empty());
-    assert!(lost.iter().all(|(journaled, _)| journaled == "preempted, holds quota"), "{lost:?}");
+    assert!(lost.iter().all(|(status, _)| status == "preempted, holds quota"), "{lost:?}");
     let (_, planned) = served.says("us-central2", "restart-cluster --dry-run");
     assert!(before.keys().all(|id| planned.contains(id.as_str())), "{planned}");
     // Nobody knows whose these are: a plain `ray job submit`, and a driver that was started by hand.
@@ -151,11 +151,11 @@ fn a_restart_brings_the_jobs_back_to_an_autoscaler_that_works() {
     // Nobody has had them ended, and others may have come since.
     let after = served.open("us-central2");
     assert!(before.keys().all(|id| after.contains_key(id)), "{before:?}: {after:?}");
-    let journaled = |tpus: &BTreeSet<(String, String)>, is: &str| tpus.iter().filter(|t| t.0 == is).count();
+    let status = |tpus: &BTreeSet<(String, String)>, is: &str| tpus.iter().filter(|t| t.0 == is).count();
     let tpus = until("its slices are there again", || {
-        Some(served.tpus("us-central2")).filter(|tpus| journaled(tpus, "registered") >= 4)
+        Some(served.tpus("us-central2")).filter(|tpus| status(tpus, "registered") >= 4)
     });
-    assert!(tpus.is_disjoint(&lost) && journaled(&tpus, "preempted, holds quota") == 0, "{tpus:?}");
+    assert!(tpus.is_disjoint(&lost) && status(&tpus, "preempted, holds quota") == 0, "{tpus:?}");
     let runs = |open: &BTreeMap<String, String>| {
         before.keys().any(|id| open.get(id).is_some_and(|status| status.eq_ignore_ascii_case("running")))
     };
@@ -186,7 +186,7 @@ fn a_stopped_cluster_has_no_head_until_it_is_started_and_keeps_what_was_added_by
     let added = ("registered".to_owned(), "extra".to_owned());
     until("all of it is there", || {
         let tpus = served.tpus("us-central2");
-        tpus.contains(&added) && tpus.iter().filter(|(journaled, _)| journaled == "registered").count() > 4
+        tpus.contains(&added) && tpus.iter().filter(|(status, _)| status == "registered").count() > 4
     });
     // With a worker that joins by itself, and a Ray that answers already.
     let (_, told) = served.says("us-central2", "restart-cluster --yes --others");

@@ -1,6 +1,7 @@
 //! Events in, state and effects out: what keys, the mouse and news do, without a terminal and without a cluster.
 
 mod columns;
+mod consent;
 mod copy;
 mod feed;
 mod fixes;

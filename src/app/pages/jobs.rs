@@ -37,7 +37,7 @@ impl Kind for Jobs {
 
     const LACKS: &'static str = "no job";
     const BELOW: Option<&'static str> = Some("message");
-    const FIELDS: &'static [&'static str] = &["job", "owner", "state", "entrypoint", "message", "cluster"];
+    const FIELDS: &'static [&'static str] = &["job", "owner", "status", "entrypoint", "message", "cluster"];
 
     fn title(of: Option<usize>) -> &'static str {
         if of.is_some() { "Jobs" } else { "All jobs" }
@@ -113,7 +113,7 @@ impl Kind for Jobs {
         [
             ("job", id),
             ("owner", j.owner().unwrap_or_default()),
-            ("state", j.status.word()),
+            ("status", j.status.word()),
             ("entrypoint", j.entrypoint.raw()),
             ("message", message(row).unwrap_or_default()),
             ("cluster", row.cluster.name().as_str()),
@@ -171,8 +171,8 @@ const COLUMNS: &[Column<Jobs>] = &[
         order: Some(|a, b| a.job.owner().cmp(&b.job.owner())),
     },
     Column {
-        id: "state",
-        title: "STATE",
+        id: "status",
+        title: "STATUS",
         width: Width::text(9, 9, 0),
         when: When::Usually,
         cell: |row, look| {

@@ -34,7 +34,7 @@ impl Kind for Slices {
     type Key = Text;
 
     const LACKS: &'static str = "no TPU";
-    const FIELDS: &'static [&'static str] = &["name", "type", "state", "managed-by", "capacity", "address"];
+    const FIELDS: &'static [&'static str] = &["name", "type", "status", "managed-by", "capacity", "address"];
 
     fn title(_: Option<usize>) -> &'static str {
         "TPUs"
@@ -105,7 +105,7 @@ impl Kind for Slices {
         let words = [
             ("name", s.name.raw()),
             ("type", s.accelerator_type.raw()),
-            ("state", s.status.word()),
+            ("status", s.status.word()),
             ("managed-by", s.keeper.word()),
             ("capacity", s.capacity.map_or("", Capacity::word)),
         ];
@@ -147,8 +147,8 @@ impl Member for Slices {
 const COLUMNS: &[Column<Slices>] = &[
     common::mark(),
     Column {
-        id: "state",
-        title: "STATE",
+        id: "status",
+        title: "STATUS",
         width: Width::text(12, 22, 0),
         when: When::Usually,
         cell: |row, look| {

@@ -15,7 +15,7 @@ pub fn print(jobs: &[Arc<Job>], as_json: bool) -> anyhow::Result<()> {
     }
     let now = Timestamp::now();
     let rows: Vec<_> = jobs.iter().map(|job| row(job, now)).collect();
-    columns::print(&mut output::stdout(), &["JOB", "STATE", "OWNER", "AGE", "COMMAND"], &rows)?;
+    columns::print(&mut output::stdout(), &["JOB", "STATUS", "OWNER", "AGE", "COMMAND"], &rows)?;
     Ok(())
 }
 

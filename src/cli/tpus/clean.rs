@@ -1,11 +1,11 @@
 //! The command `clean-preempted`: deletes preempted TPUs of a cluster.
 
-use super::super::columns;
 use super::super::reach::{Progress, Reach, confirm};
+use super::super::{columns, hints};
 use crate::cli::output;
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::{Cleaned, Hint, Leftover, LeftoverKind, Timestamp, leftovers};
+use crate::model::{Cleaned, Hint, Leftover, LeftoverKind, Target, Timestamp, leftovers};
 use crate::supervisor;
 use clap::Args;
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ fn counted(all: &[Leftover]) -> String {
 type Row = (Leftover, Option<Cleaned>);
 
 /// As JSON: a list of `kind`, `name`, `accelerator_type`, `chips`, `outcome` (`would be deleted`, `deleted`, `already
-/// gone`, `skipped`, `failed`), `reason`, `hint`.
+/// gone`, `skipped`, `failed`), `reason`, `hint`, `fixes`.
 fn report(arguments: &CleanArguments, rows: &[Row]) -> anyhow::Result<ExitCode> {
     if arguments.json {
         output::json(&rows.iter().map(for_scripts).collect::<Vec<_>>())?;
@@ -102,13 +102,15 @@ fn for_scripts((leftover, cleaned): &Row) -> Value {
         Some(Cleaned::Deleted) => ("deleted", None, None),
         Some(Cleaned::GoneAlready) => ("already gone", None, None),
         Some(Cleaned::LeftAlone(why)) => ("skipped", Some(why), None),
-        Some(Cleaned::Failed { what, hint }) => ("failed", Some(what), Some(hint.to_string())),
+        Some(Cleaned::Failed { what, hint }) => ("failed", Some(what), Some(hint)),
     };
-    json!({
+    let mut value = json!({
         "kind": leftover.kind.word(), "name": leftover.name.raw(),
         "accelerator_type": leftover.accelerator_type.raw(), "chips": leftover.chips,
-        "outcome": outcome, "reason": why, "hint": hint,
-    })
+        "outcome": outcome, "reason": why,
+    });
+    hints::add(&mut value, hint, Target::default());
+    value
 }
 
 /// Options of `clean-preempted`.

@@ -1,6 +1,6 @@
 //! The reconciled table, for people and for scripts.
 
-use super::super::columns;
+use super::super::{columns, hints};
 use crate::cli::output;
 use crate::model::cloud::{Capacity, CloudView};
 use crate::model::text::printable;
@@ -25,7 +25,7 @@ pub struct Said<'a> {
 
 impl Said<'_> {
     /// Prints the table, rows with issues first. As JSON: `cluster`, `asked_ms`, `complete` (whether Google could list
-    /// all), `ray` (`answered`, `error`, `hint`), `chips` by generation, `types`, `rows`.
+    /// all), `ray` (`answered`, `error`, `hint`, `fixes`), `chips` by generation, `types`, `rows`.
     pub fn print(&self, as_json: bool) -> anyhow::Result<()> {
         let nodes = self.nodes.as_deref().ok();
         let rows = reconcile(self.spec.name.as_str(), self.cloud, nodes, self.now);
@@ -111,11 +111,12 @@ impl Said<'_> {
                     "registered": t.registered, "missing": t.short()})
             })
             .collect();
+        let mut ray = json!({"answered": problem.is_none(), "error": problem.map(|p| &p.what)});
+        hints::add(&mut ray, problem.map(|p| &p.hint), target);
         json!({
             "cluster": self.spec.name.as_str(), "zone": self.spec.zone, "asked_ms": self.cloud.asked.as_millis(),
             "complete": self.cloud.complete,
-            "ray": {"answered": problem.is_none(), "error": problem.map(|p| &p.what), "hint": problem.map(|p| p.hint.in_commands(target))},
-            "chips": chips, "types": types, "rows": rows.iter().map(|row| row_for_scripts(row, target)).collect::<Vec<_>>(),
+            "ray": ray, "chips": chips, "types": types, "rows": rows.iter().map(|row| row_for_scripts(row, target)).collect::<Vec<_>>(),
         })
     }
 }
@@ -191,14 +192,14 @@ fn hints(spec: &ClusterSpec, rows: &[Row], types: &[TypeCount]) -> Vec<String> {
 }
 
 fn row_for_scripts(row: &Row, target: Target<'_>) -> Value {
-    let hint = Some(row.hint()).filter(|hint| !hint.is_empty());
     let raw = |texts: &[Text]| texts.iter().map(|t| t.raw().to_owned()).collect::<Vec<_>>();
-    json!({
+    let mut value = json!({
         "status": row.status.word(), "name": row.name.raw(), "accelerator_type": row.accelerator_type.raw(),
         "chips": row.chips, "state": row.state, "node_type": row.ray_type.as_ref().map(Text::raw),
         "hosts": row.hosts.0, "joined": row.hosts.1, "addresses": row.logins.iter().map(|h| h.internal.raw()).collect::<Vec<_>>(), "missing": raw(&row.missing),
         "capacity": row.capacity.map(Capacity::word), "managed_by": row.keeper.word(),
         "created_ms": row.created.map(Timestamp::as_millis), "note": row.note.as_ref().map(Text::raw),
-        "hint": hint.map(|hint| hint.in_commands(target)),
-    })
+    });
+    hints::add(&mut value, Some(&row.hint()), target);
+    value
 }

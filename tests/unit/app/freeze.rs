@@ -1,6 +1,7 @@
 //! A frozen screen: what stays, what goes on behind it, and what is refused.
 
 use super::*;
+use marin_tui::state::{ClusterState, Update};
 
 /// The text of a frame.
 fn text(app: &App, now: Timestamp) -> String {
@@ -14,6 +15,21 @@ fn body(app: &App, now: Timestamp) -> String {
     text(app, now).lines().skip(1).take(38).collect()
 }
 
+/// The cluster's task, whose state goes on while the screen stands still.
+struct Behind(ClusterState);
+
+impl Behind {
+    fn of(app: &App) -> Self {
+        Self(ClusterState::clone(app.fleet().named(&ClusterName::new(CLUSTER)).unwrap().state()))
+    }
+
+    fn tell(&mut self, app: &mut App, news: News) {
+        self.0.learn(&news);
+        let state = Arc::new(self.0.clone());
+        app.update(Event::Update(Update { cluster: ClusterName::new(CLUSTER), news, state }), NOW);
+    }
+}
+
 #[test]
 fn a_frozen_screen_stays_as_it_is_and_then_shows_the_present() {
     let mut app = shown();
@@ -22,12 +38,10 @@ fn a_frozen_screen_stays_as_it_is_and_then_shows_the_present() {
     let (kept, before) = (selected(&app), body(&app, NOW));
     press(&mut app, "Z");
     let later = NOW.plus(Duration::from_secs(200));
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&[1, 2]))));
-    tell(
-        &mut app,
-        CLUSTER,
-        News::Link(Link::Retrying { problem: problem(ProblemKind::Other, "x", ""), at: NOW }),
-    );
+    let mut behind = Behind::of(&app);
+    behind.tell(&mut app, News::Snapshot(Arc::new(jobs_snapshot(&[1, 2]))));
+    let lost = Link::Retrying { problem: problem(ProblemKind::Other, "x", ""), at: NOW };
+    behind.tell(&mut app, News::Link(lost));
     assert_eq!(body(&app, later), before, "rows and ages stand still");
     let header = text(&app, later).lines().next().unwrap().to_owned();
     assert!(header.contains("FROZEN 3m, Z resumes") && !header.contains("data"), "{header}");
@@ -93,11 +107,12 @@ fn marks_and_questions_follow_once_the_screen_does() {
     press(&mut app, " ");
     assert_eq!(app.marked(), 1);
     press(&mut app, "Z");
-    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&[1]))));
+    let mut behind = Behind::of(&app);
+    behind.tell(&mut app, News::Snapshot(Arc::new(jobs_snapshot(&[1]))));
     assert_eq!(app.marked(), 1);
     let changed = ProblemKind::HostKeyChanged { known: "a".into(), offered: "b".into() };
     let stopped = Link::Stopped { problem: problem(changed, "changed", "") };
-    tell(&mut app, CLUSTER, News::Link(stopped));
+    behind.tell(&mut app, News::Link(stopped));
     assert!(app.dialog().is_none(), "no question comes up by itself");
     press(&mut app, "Z");
     assert_eq!(app.marked(), 0, "the marked job is gone");

@@ -62,7 +62,7 @@ fn a_restart_begins_with_the_name_typed_and_nothing_less() {
     assert_eq!(plan(&app).spot, Spot::Name);
     press(&mut app, "marin-us-centralq<backspace>");
     assert_eq!(press(&mut app, "<enter><enter>"), []);
-    assert!(plan(&app).said.contains("full name"), "{}", plan(&app).said);
+    assert!(plan(&app).said.contains("cluster's name"), "{}", plan(&app).said);
     press(&mut app, "<tab><tab><tab>");
     app.update(Event::Paste("2\nrm -rf".into()), NOW);
     assert_eq!(plan(&app).name.text(), CLUSTER, "one line is pasted");

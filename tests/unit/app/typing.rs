@@ -91,7 +91,7 @@ fn a_filter_names_columns_and_says_what_is_wrong() {
     assert!(!matched.is_empty() && matched.len() < JOBS.len(), "{matched:?}");
     app.update(Event::Paste(" size:9".into()), NOW);
     let (wrong, kept) = (app.prompt().unwrap().wrong.clone(), rows(&app));
-    assert_eq!(wrong, "no column `size`; columns: job, owner, state, entrypoint, message");
+    assert_eq!(wrong, "no column `size`; columns: job, owner, status, entrypoint, message");
     assert_eq!(kept, matched, "the table is as before");
     assert!(footer(&mut app).contains("no column `size`"));
     press(&mut app, "<enter>");

@@ -1,0 +1,218 @@
+//! `marin-tui status`: what the console shows as issues of a cluster, with evidence and hints, after one reading.
+
+use super::reach::{Progress, Reach};
+use super::{GlobalArguments, columns, hints, output};
+use crate::config::{Config, Entry, Env};
+use crate::diagnose::{Finding, Severity};
+use crate::model::time::brief;
+use crate::model::{Target, Timestamp};
+use crate::state::ClusterState;
+use crate::supervisor;
+use clap::Args;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  marin-tui status                           all clusters, one line each
+  marin-tui -c us-central2 status            one cluster, with evidence and hints
+  marin-tui status --check --json > status.json || echo 'something needs action'
+  marin-tui status --json | jq -r '.[].findings[]?.fixes[].command | values'
+
+Each cluster is read once. That nothing changes takes longer to see: a stuck autoscaler is reported as unmet demand, \
+and `marin-tui --plain` prints it once it is certain.
+
+Exit codes: 0 the status was printed, 1 it could not be printed, or with --check: something needs action.";
+
+/// Options of `status`.
+#[derive(Debug, Args)]
+pub struct StatusArguments {
+    /// Exit with code 1 if a cluster is down, has an issue, or has a file that cannot be read
+    #[arg(long)]
+    check: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the status of the chosen cluster, or of all clusters.
+pub(super) fn run(
+    arguments: &StatusArguments,
+    global: &GlobalArguments,
+    config: &Config,
+    env: &Env,
+) -> anyhow::Result<ExitCode> {
+    let clusters = Reach::all(global, config, env)?;
+    let is_one = global.sources.cluster.is_some();
+    let broken: Vec<_> = config
+        .entries
+        .iter()
+        .filter_map(|entry| if let Entry::Broken(broken) = entry { Some(broken) } else { None })
+        .filter(|_| !is_one)
+        .collect();
+    let began = Timestamp::now();
+    let states = Reach::block_on(async {
+        let progress = Progress::new();
+        if let [reach] = &clusters[..] {
+            return Ok(vec![read(reach, |phase| progress.phase(phase)).await]);
+        }
+        progress.tell(format!("reading {} clusters", clusters.len()));
+        Ok(join_all(clusters.iter().map(|reach| read(reach, |_| ()))).await)
+    })?;
+    let mut seen: Vec<Seen<'_>> = clusters
+        .iter()
+        .zip(&states)
+        .map(|(reach, state)| Seen { reach, state, began, now: Timestamp::now() })
+        .collect();
+    // As the console has them: what needs action first.
+    seen.sort_by_key(|seen| {
+        (seen.state.issues() == 0, seen.state.worst().map_or(Severity::Info, |f| f.severity))
+    });
+    if arguments.json {
+        let files = broken.iter().map(|b| {
+            let mut value = json!({"file": b.file, "error": b.problem.what, "issues": 1});
+            hints::add(&mut value, Some(&b.problem.hint), Target::default());
+            value
+        });
+        output::json(&seen.iter().map(Seen::for_scripts).chain(files).collect::<Vec<_>>())?;
+    } else {
+        let mut out = output::stdout();
+        match &seen[..] {
+            [one] if broken.is_empty() => one.print(&mut out)?,
+            several => {
+                let rows: Vec<_> = several.iter().map(Seen::row).collect();
+                let header = ["CLUSTER", "STATUS", "NODES", "JOBS", "ISSUES", "WORST FINDING"];
+                columns::print(&mut out, &header, &rows)?;
+            }
+        }
+        for file in &broken {
+            writeln!(out, "broken: {}", file.problem.in_commands(Target::default()))?;
+        }
+    }
+    let is_well = broken.is_empty() && states.iter().all(|state| state.issues() == 0);
+    Ok(if arguments.check && !is_well { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+async fn read(reach: &Reach, tell: impl FnMut(crate::model::Phase)) -> ClusterState {
+    match reach.accept_host_key().await {
+        Ok(()) => supervisor::read_state(&reach.spec, reach.place, &reach.options, tell).await,
+        Err(problem) => supervisor::unreachable(&reach.spec, problem),
+    }
+}
+
+/// A cluster, and its state as it was read.
+struct Seen<'a> {
+    reach: &'a Reach,
+    state: &'a ClusterState,
+    /// When the reading began: what it saw first may be far older.
+    began: Timestamp,
+    now: Timestamp,
+}
+
+impl Seen<'_> {
+    fn name(&self) -> &str {
+        self.reach.spec.name.as_str()
+    }
+
+    fn target(&self) -> Target<'_> {
+        Target::of(&self.reach.spec.name)
+    }
+
+    const fn word(&self) -> &'static str {
+        if self.state.is_up() { "up" } else { "down" }
+    }
+
+    /// A number of the last reading; none when there was none.
+    fn known<T>(&self, number: T) -> Option<T> {
+        self.state.known.then_some(number)
+    }
+
+    fn row(&self) -> Vec<String> {
+        let number = |n: usize| self.known(n).map_or_else(|| "-".to_owned(), |n| n.to_string());
+        let worst = self.state.worst().map_or_else(|| "-".to_owned(), |f| self.in_a_line(f, &f.short));
+        let tally = &self.state.tally;
+        let (issues, word) = (self.state.issues().to_string(), self.word().to_owned());
+        vec![self.name().to_owned(), word, number(tally.alive), number(tally.running), issues, worst]
+    }
+
+    /// The kind, the words, and the age where it is known.
+    fn in_a_line(&self, finding: &Finding, words: &str) -> String {
+        let kind = finding.kind.word();
+        let words = if words.is_empty() { kind.to_owned() } else { format!("{kind}: {words}") };
+        match self.since(finding) {
+            Some(since) => format!("{words} ({})", brief(since.age(self.now))),
+            None => words,
+        }
+    }
+
+    /// When it began, if Ray or Google say so.
+    fn since(&self, finding: &Finding) -> Option<Timestamp> {
+        finding.since.filter(|since| *since < self.began)
+    }
+
+    fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        let tally = &self.state.tally;
+        let of = |n: usize, words: &str| if n > 0 { format!(", {n} {words}") } else { String::new() };
+        if self.state.known {
+            writeln!(
+                out,
+                "{}: {}; Ray {}; nodes: {} alive{}{}; jobs: {} running{}",
+                self.name(),
+                self.word(),
+                self.state.snapshot.ray_version.shown(),
+                tally.alive,
+                of(tally.pending, "pending"),
+                of(tally.lost, "lost"),
+                tally.running,
+                of(tally.waiting, "pending"),
+            )?;
+        } else {
+            writeln!(out, "{}: {}", self.name(), self.word())?;
+        }
+        if let Some(mark) = self.state.mark() {
+            writeln!(out, "operation: {}", mark.brief(self.now))?;
+        }
+        if let Some(problem) = self.state.tpus.problem() {
+            writeln!(out, "Google: {}", problem.in_commands(self.target()))?;
+        }
+        for finding in &self.state.findings {
+            writeln!(out, "{}: {}", finding.severity.word(), self.in_a_line(finding, &finding.long))?;
+            for fix in finding.hint.fixes() {
+                writeln!(out, "  hint: {}", fix.in_commands(self.target()))?;
+            }
+        }
+        if self.state.findings.is_empty() {
+            writeln!(out, "no findings")?;
+        }
+        Ok(())
+    }
+
+    /// As JSON: `cluster`, `status`, `error`, `hint`, `fixes`, `ray_version`, `nodes`, `jobs`, `issues`, `worst`,
+    /// `findings`, `operation`.
+    fn for_scripts(&self) -> Value {
+        let (state, problem) = (self.state, self.state.problem());
+        let tally = &state.tally;
+        let mut value = json!({
+            "cluster": self.name(), "status": self.word(), "error": problem.map(|p| &p.what),
+            "ray_version": self.known(state.snapshot.ray_version.raw()),
+            "nodes": self.known(json!({"alive": tally.alive, "pending": tally.pending, "lost": tally.lost})),
+            "jobs": self.known(json!({"running": tally.running, "pending": tally.waiting})),
+            "issues": state.issues(), "worst": state.worst().map(|f| f.kind.word()),
+            "findings": state.findings.iter().map(|f| self.finding(f)).collect::<Vec<_>>(),
+            "operation": state.mark().map(|mark| mark.brief(self.now)),
+        });
+        hints::add(&mut value, problem.map(|p| &p.hint), self.target());
+        value
+    }
+
+    fn finding(&self, finding: &Finding) -> Value {
+        let mut value = json!({
+            "kind": finding.kind.word(), "severity": finding.severity.word(),
+            "since_ms": self.since(finding).map(Timestamp::as_millis), "what": finding.short, "evidence": finding.long,
+        });
+        hints::add(&mut value, Some(&finding.hint), self.target());
+        value
+    }
+}

@@ -1,0 +1,96 @@
+//! The finished state of a cluster for a command, which reads everything once.
+
+use super::access::Access;
+use super::limits::with_limits;
+use super::mark::{keeps_marks, read_mark};
+use super::session::connect;
+use super::{Options, Session, tpu_place};
+use crate::model::{ClusterSpec, Link, News, Phase, Problem, Timestamp};
+use crate::ray::{Poller, RayError};
+use crate::state::ClusterState;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A dashboard that does not answer a small request within this time is called silent.
+const SILENT: Duration = Duration::from_secs(3);
+/// An answer of Google that is so recent may be shared by clusters in one zone that are read together.
+const SHARED: Duration = Duration::from_secs(2);
+
+/// Reads Ray, Google (unless the settings turn that off) and the mark of another operator's operation. What cannot be
+/// read is part of the state, as it is on a screen: a broken connection, Google's refusal. `tell` receives the phases
+/// of the connection.
+///
+/// One reading shows since when something is so only where Ray or Google say it, and not that nothing changes.
+pub async fn read_state(
+    spec: &ClusterSpec,
+    place: usize,
+    options: &Options,
+    tell: impl FnMut(Phase),
+) -> ClusterState {
+    let google = async {
+        // An answer for another cluster in the zone is as good.
+        let since = Instant::now().checked_sub(SHARED).unwrap_or_else(Instant::now);
+        let is_asked = tpu_place(spec).is_ok() && options.cloud_refresh.is_some();
+        if is_asked { Some(options.zones.view(spec, &options.google, since).await) } else { None }
+    };
+    let ray = async {
+        match connect(spec.clone(), place, options.clone(), tell).await {
+            Ok(session) => {
+                let news = read_ray(spec, options, &session).await;
+                session.close().await;
+                news
+            }
+            Err(problem) => vec![News::Link(Link::Stopped { problem })],
+        }
+    };
+    let (cloud, ray) = tokio::join!(google, ray);
+    let mut state = ClusterState::new(Arc::new(spec.clone()));
+    for news in ray.into_iter().chain(cloud.map(News::Cloud)) {
+        state.learn(&news);
+    }
+    state
+}
+
+/// The state of a cluster to which there is no connection, for this reason.
+pub fn unreachable(spec: &ClusterSpec, problem: Problem) -> ClusterState {
+    let mut state = ClusterState::new(Arc::new(spec.clone()));
+    state.learn(&News::Link(Link::Stopped { problem }));
+    state
+}
+
+/// What an open session says of the cluster, in the order in which a screen would learn it.
+async fn read_ray(spec: &ClusterSpec, options: &Options, session: &Session) -> Vec<News> {
+    let mut poller = Poller::new(session.client.clone());
+    let mark = async {
+        let access = Access { spec, options, connection: session.connection() };
+        // An operation is beside the point of the findings: a mark that cannot be read is none.
+        if keeps_marks(spec) { read_mark(access).await.ok().flatten() } else { None }
+    };
+    let dashboard = tokio::time::timeout(SILENT, super::connect::ping(&session.client));
+    let (snapshot, mark, dashboard) = tokio::join!(poller.refresh(), mark, dashboard);
+    let now = Timestamp::now();
+    let mut snapshot = match snapshot {
+        Ok(snapshot) => snapshot,
+        Err(e) => return vec![News::Link(Link::Stopped { problem: e.problem(now) })],
+    };
+    let report = Arc::unwrap_or_clone(snapshot.autoscaler);
+    snapshot.autoscaler = Arc::new(with_limits(report, &spec.node_types));
+    let gcs = poller.over_gcs();
+    let (latency, silent) = match dashboard {
+        Ok(Ok(latency)) => (Some(latency), None),
+        Ok(Err(e)) => (None, Some(e.problem(now))),
+        Err(_) => {
+            let words = format!("no answer within {} s", SILENT.as_secs());
+            (None, Some(RayError::Silent(words).problem(now)))
+        }
+    };
+    let link = Link::Up {
+        since: now,
+        latency,
+        gcs,
+        token_auth: session.token.is_some(),
+        dashboard: silent.filter(|_| gcs),
+    };
+    vec![News::Mark(mark), News::Snapshot(Arc::new(snapshot)), News::Link(link)]
+}

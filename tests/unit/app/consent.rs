@@ -1,0 +1,117 @@
+//! What ends jobs or changes a cluster leaves the console through a dialog alone.
+
+use super::*;
+use marin_tui::app::{Action, Class};
+use marin_tui::model::cloud::{Capacity, CloudView, TpuVm, VmState};
+
+/// Every action that may change a cluster: how to get to its subject on the sample cluster, and the dialog that it opens.
+/// Written by hand: a new action that is missing here fails, and so does one whose class is lowered.
+const ASKS: &[(Action, Class, &str, Context)] = &[
+    (Action::StopJob, Class::Ends, "", Context::Ask),
+    (Action::Restart, Class::Ends, "", Context::Plan),
+    (Action::StopCluster, Class::Ends, "", Context::Plan),
+    (Action::RemoveWorker, Class::Ends, "1G", Context::Plan),
+    (Action::InitWorker, Class::Ends, "1G", Context::Plan),
+    (Action::DeleteJob, Class::Changes, "G", Context::Ask),
+    (Action::CleanPreempted, Class::Changes, "T", Context::Ask),
+    (Action::Start, Class::Changes, "", Context::Plan),
+    (Action::AddWorker, Class::Changes, "", Context::Form),
+    (Action::Submit, Class::Changes, "", Context::Form),
+    (Action::Resubmit, Class::Changes, "", Context::Form),
+];
+
+/// They are keys of the dialog of an operation that was confirmed when it began.
+const IN_PROGRESS: &[(Action, Class)] = &[
+    (Action::Resume, Class::Ends),
+    (Action::RollForward, Class::Ends),
+    (Action::Abandon, Class::Changes),
+    (Action::Cancel, Class::Changes),
+];
+
+fn preempted() -> News {
+    let vm = TpuVm {
+        id: None,
+        name: "ray-leak".into(),
+        accelerator_type: "v4-16".into(),
+        state: VmState::Preempted,
+        unhealthy: None,
+        hosts: vec!["10.130.0.66".into()],
+        external: Vec::new(),
+        capacity: Capacity::Preemptible,
+        queued_resource: None,
+        created: Some(before(600)),
+        ray_cluster: Some(CLUSTER.into()),
+        ray_type: None,
+    };
+    News::Cloud(Ok(Arc::new(CloudView {
+        vms: vec![vm],
+        queued: Vec::new(),
+        complete: true,
+        asked: before(20),
+    })))
+}
+
+fn at(keys: &str, action: Action) -> App {
+    let mut app = shown();
+    tell(&mut app, CLUSTER, preempted());
+    if action == Action::Start {
+        // One that runs has nothing to start.
+        let gone = problem(ProblemKind::Unreachable, "no route", "");
+        tell(&mut app, CLUSTER, News::Link(Link::Stopped { problem: gone }));
+    }
+    press(&mut app, keys);
+    app
+}
+
+#[test]
+fn an_action_that_changes_a_cluster_opens_its_dialog_and_does_nothing_yet() {
+    for (action, class, keys, dialog) in ASKS {
+        assert_eq!(action.describe().class, *class, "{action:?}");
+        let mut app = at(keys, *action);
+        let effects = app.act(*action, NOW);
+        assert_eq!(app.context(), *dialog, "{action:?}");
+        assert!(effects.iter().all(|effect| effect.class() <= Class::Looks), "{action:?}: {effects:?}");
+        // Cancel has the focus: pressing it does nothing either.
+        if *dialog != Context::Form {
+            assert!(press(&mut app, "<enter>").iter().all(|e| e.class() <= Class::Looks), "{action:?}");
+        }
+    }
+    for (action, class) in IN_PROGRESS {
+        let description = action.describe();
+        assert_eq!(
+            (description.class, description.contexts),
+            (*class, &[Context::Progress][..]),
+            "{action:?}"
+        );
+    }
+    let listed: Vec<Action> = ASKS
+        .iter()
+        .map(|(action, ..)| *action)
+        .chain(IN_PROGRESS.iter().map(|(action, _)| *action))
+        .collect();
+    for description in ACTIONS.iter().filter(|d| d.class >= Class::Changes) {
+        assert!(listed.contains(&description.action), "{:?} is missing above", description.action);
+    }
+    assert_eq!(listed.len(), ACTIONS.iter().filter(|d| d.class >= Class::Changes).count());
+}
+
+#[test]
+fn what_is_confirmed_is_done() {
+    let done = |action, keys: &str, confirm: &str| {
+        let mut app = at(keys, action);
+        app.act(action, NOW);
+        press(&mut app, confirm).iter().map(Effect::class).max()
+    };
+    assert_eq!(done(Action::StopJob, "", "y"), Some(Class::Ends));
+    assert_eq!(done(Action::DeleteJob, "G", "y"), Some(Class::Changes));
+    assert_eq!(done(Action::CleanPreempted, "T", "<tab><enter>"), Some(Class::Changes));
+}
+
+#[test]
+fn every_place_but_a_dialog_holds_effects_back() {
+    use Context::{Ask, Form, Plan, Progress};
+    let places: std::collections::BTreeSet<Context> =
+        ACTIONS.iter().flat_map(|d| d.contexts).copied().collect();
+    let confirming: Vec<Context> = places.into_iter().filter(|place| place.confirms()).collect();
+    assert_eq!(confirming, [Ask, Plan, Progress, Form]);
+}
