@@ -119,7 +119,7 @@ fn quit(pty: &mut Pty) {
 #[test]
 fn columns_that_were_chosen_come_back_with_the_next_start() {
     let place = Place::new(Scenario::default());
-    let has_owner = |t: &str| t.lines().any(|line| line.contains("OWNER") && line.contains("STATE"));
+    let has_owner = |t: &str| t.lines().any(|line| line.contains("OWNER") && line.contains("STATUS"));
     let mut pty = place.console(200, 60);
     pty.wait("the owner", has_owner);
     pty.send("2Cjj ");

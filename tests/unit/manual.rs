@@ -4,6 +4,7 @@
 use clap::{Command, CommandFactory as _};
 use marin_tui::app::Keymap;
 use marin_tui::app::actions::ACTIONS;
+use marin_tui::app::pages::tables;
 use marin_tui::cli::Arguments;
 use marin_tui::manual::PAGES;
 use regex::Regex;
@@ -237,5 +238,17 @@ fn every_json_key_is_named_and_exists() {
         let is_there =
             everywhere.contains(&format!("\"{key}\"")) || everywhere.contains(&format!(" {key}: "));
         assert!(is_there, "json.md names a key that nothing prints: {key}");
+    }
+}
+
+#[test]
+fn every_column_is_named_in_the_settings_page() {
+    let page = page("settings");
+    for (table, columns) in tables() {
+        let row =
+            page.lines().find(|line| line.starts_with('|') && line.contains("`mark`") && line.contains(&format!("`{table}`"))).unwrap();
+        for id in columns {
+            assert!(row.contains(&format!("`{id}`")), "{table}: {id}");
+        }
     }
 }

@@ -23,7 +23,7 @@ fn remembered(columns: &[&str], wide: bool) -> [Effect; 1] {
     [Effect::Remember(Layout::of("jobs", TableLayout { columns, wide }))]
 }
 
-const USUAL: [&str; 8] = ["mark", "job", "owner", "state", "age", "took", "entrypoint", "message"];
+const USUAL: [&str; 8] = ["mark", "job", "owner", "status", "age", "took", "entrypoint", "message"];
 
 #[test]
 fn columns_are_hidden_moved_and_kept() {
@@ -31,17 +31,17 @@ fn columns_are_hidden_moved_and_kept() {
     assert_eq!(jobs(&app), USUAL);
     press(&mut app, "C");
     assert_eq!(app.context(), Context::Columns);
-    // The owner is hidden, and the job goes behind the state, past the hidden one.
+    // The owner is hidden, and the job goes behind the status, past the hidden one.
     press(&mut app, "jj kJJ");
-    assert_eq!(jobs(&app), ["mark", "state", "job", "age", "took", "entrypoint", "message"]);
-    assert_eq!(titles(&app)[..4], ["", "STATE", "JOB", "AGE"], "the table behind follows at once");
+    assert_eq!(jobs(&app), ["mark", "status", "job", "age", "took", "entrypoint", "message"]);
+    assert_eq!(titles(&app)[..4], ["", "STATUS", "JOB", "AGE"], "the table behind follows at once");
     let kept = press(&mut app, "<enter>");
-    assert_eq!(kept, remembered(&["mark", "state", "job", "age", "took", "entrypoint", "message"], false));
+    assert_eq!(kept, remembered(&["mark", "status", "job", "age", "took", "entrypoint", "message"], false));
     assert!(app.dialog().is_none());
     press(&mut app, "C");
     let Some(Dialog::Columns(chooser)) = app.dialog() else { panic!("no dialog") };
     let ids: Vec<&str> = chooser.rows.iter().map(|row| row.id).collect();
-    assert_eq!(ids[..4], ["mark", "state", "job", "owner"], "what is hidden is where it would come back");
+    assert_eq!(ids[..4], ["mark", "status", "job", "owner"], "what is hidden is where it would come back");
 }
 
 #[test]
@@ -98,22 +98,22 @@ fn a_table_is_sorted_by_the_columns_that_are_shown() {
     assert_eq!(page(&app).jobs.sorted_by(), Some("OWNER"), "the first that is shown and can be sorted by");
     paint(&mut app, 200, 60);
     let table = areas(&app, 200, 60).jobs.unwrap();
-    let state = jobs(&app).iter().position(|id| *id == "state").unwrap();
-    point(&mut app, CLICK, table.heads[state].0, table.rows.y - 1);
-    assert_eq!(page(&app).jobs.sorted_by(), Some("STATE"), "a click means the column under it");
+    let status = jobs(&app).iter().position(|id| *id == "status").unwrap();
+    point(&mut app, CLICK, table.heads[status].0, table.rows.y - 1);
+    assert_eq!(page(&app).jobs.sorted_by(), Some("STATUS"), "a click means the column under it");
 }
 
 #[test]
 fn what_is_arranged_counts_for_every_table_of_that_name() {
     let choose = |ids: &[&str]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
     let usual = BTreeMap::from([("nodes".to_owned(), choose(&["node", "cpu"]))]);
-    let gone = TableLayout { columns: choose(&["state", "of-another-version", "job"]), wide: false };
+    let gone = TableLayout { columns: choose(&["status", "of-another-version", "job"]), wide: false };
     let mut app = app(&["a", "b"]).arranged(&usual, &Layout::of("jobs", gone));
     for place in [0, 1] {
         let page = app.page_of(place).unwrap();
         assert_eq!(
             (shown_of(&page.nodes), shown_of(&page.jobs)),
-            (vec!["node", "cpu"], vec!["state", "job"])
+            (vec!["node", "cpu"], vec!["status", "job"])
         );
     }
     assert!(shown_of(table(&app, &ALL_NODES)).len() > 2, "the table of all nodes has a name of its own");
