@@ -1,5 +1,6 @@
 //! Where everything was drawn, for the mouse and for what scrolls.
 
+use super::actions::Action;
 use super::view::Pane;
 
 /// A rectangle of cells.
@@ -70,6 +71,10 @@ pub struct Areas {
     pub dialog_last: usize,
     /// Where the lines of the palette are, and the first of them that is shown.
     pub offers: Option<(Area, usize)>,
+    /// The panes as tabs, in a window where they are not side by side.
+    pub tabs: Vec<(Pane, Area)>,
+    /// The keys in the footer.
+    pub hints: Vec<(Action, Area)>,
     /// Nothing could be drawn: the window is too small.
     pub is_too_small: bool,
 }

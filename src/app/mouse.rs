@@ -27,6 +27,10 @@ impl App {
         {
             return self.mouse_in_palette(column, row, by, (area, top), now);
         }
+        let is_there = |area: &Area| by == 0 && area.contains(column, row);
+        if let Some((action, _)) = self.areas.hints.iter().find(|(_, area)| is_there(area)) {
+            return self.act(*action, now);
+        }
         if let (Some(dialog), Some(area)) = (&mut self.dialog, self.areas.dialog) {
             dialog.scroll(by);
             let pressed = self.areas.buttons.filter(|_| by == 0).and_then(|buttons| {
@@ -45,7 +49,16 @@ impl App {
             };
         }
         match self.view() {
-            View::Cluster(_) => self.mouse_in_panes(column, row, by),
+            View::Cluster(_) => {
+                let tab = self.areas.tabs.iter().find(|(_, area)| is_there(area)).map(|(pane, _)| *pane);
+                match tab {
+                    Some(pane) => {
+                        self.prompt = None;
+                        self.focus(pane)
+                    }
+                    None => self.mouse_in_panes(column, row, by),
+                }
+            }
             View::Log(_) | View::Details(_) if by != 0 => self.step(by),
             View::Log(_) | View::Details(_) => Vec::new(),
             _ => self.mouse_in_table(column, row, by, now),
