@@ -28,6 +28,7 @@ use futures_util::{Stream, StreamExt};
 use input::Asked;
 use ratatui::Terminal;
 use ratatui::backend::Backend;
+use rustix::io::Errno;
 use std::io;
 use std::pin::pin;
 use std::process::Command;
@@ -79,7 +80,11 @@ pub async fn run(
                 let _ = tokio::time::timeout(background::WAIT, theme.changed()).await;
             }
             let mut inputs = Inputs { keys, quit, updates: &mut updates };
-            event_loop(guard.screen()?, app, &mut theme, &mut performer, &mut inputs).await?
+            match event_loop(guard.screen()?, app, &mut theme, &mut performer, &mut inputs).await {
+                // The window was closed during a frame, before its signal came.
+                Err(e) if e.raw_os_error() == Some(Errno::IO.raw_os_error()) => Exit::Quit,
+                exit => exit?,
+            }
         };
         match exit {
             Exit::Quit if asked == Asked::Leave => break,

@@ -85,7 +85,7 @@ fn draw_parts(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -
         cursor = dialog::draw(buf, body, &d, dialog, &mut areas);
     }
     palette::draw(buf, body, &d, &mut areas);
-    if let Some(column) = chrome::footer(buf, footer, &d) {
+    if let Some(column) = chrome::footer(buf, footer, &d, &mut areas) {
         cursor = Some((column, footer.y));
     }
     if let Some(cursor) = cursor {
@@ -140,7 +140,7 @@ fn draw_cluster(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: Shown<'_>, 
         return;
     }
     let (tabs, area) = split_top(area, 1);
-    chrome::tabs(buf, tabs, d, cluster);
+    areas.tabs = chrome::tabs(buf, tabs, d, cluster);
     let pane = d.app.pane();
     if pane == Pane::Log || area.height < 14 {
         return draw_pane(buf, area, d, cluster, pane, areas);

@@ -1,5 +1,6 @@
 //! Where everything was drawn, for the mouse and for what scrolls.
 
+use super::actions::Action;
 use super::plan::Spot;
 use super::view::Pane;
 use crate::model::PaneLayout;
@@ -140,6 +141,10 @@ pub struct Areas {
     pub dialog_top: usize,
     /// Highest first line of the dialog.
     pub dialog_last: usize,
+    /// The panes as tabs, in a window where they are not side by side.
+    pub tabs: Vec<(Pane, Area)>,
+    /// The keys in the footer.
+    pub hints: Vec<(Action, Area)>,
     /// Nothing could be drawn: the window is too small.
     pub is_too_small: bool,
 }

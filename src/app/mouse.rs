@@ -30,6 +30,10 @@ impl App {
         if let Some(effects) = self.mouse_in_palette(column, row, by, now) {
             return effects;
         }
+        let is_there = |area: &Area| by == 0 && area.contains(column, row);
+        if let Some((action, _)) = self.areas.hints.iter().find(|(_, area)| is_there(area)) {
+            return self.act(*action, now);
+        }
         if let (Some(_), Some(area)) = (&self.dialog, self.areas.dialog) {
             return self.mouse_in_dialog((column, row), by, area, now);
         }
@@ -39,7 +43,16 @@ impl App {
             return Vec::new();
         }
         match self.view() {
-            View::Cluster(_) => self.mouse_in_panes(column, row, by),
+            View::Cluster(_) => {
+                let tab = self.areas.tabs.iter().find(|(_, area)| is_there(area)).map(|(pane, _)| *pane);
+                match tab {
+                    Some(pane) => {
+                        self.prompt = None;
+                        self.focus(pane)
+                    }
+                    None => self.mouse_in_panes(column, row, by),
+                }
+            }
             View::Log(_) | View::Details(_) if by != 0 => self.step(by),
             View::Log(_) | View::Details(_) => Vec::new(),
             _ => self.mouse_in_table(column, row, by, now),

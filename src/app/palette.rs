@@ -313,7 +313,7 @@ impl App {
                 let found = self.things_for(word, action, name);
                 let names: Vec<&str> = found.iter().filter_map(|offer| split(&offer.words).1).collect();
                 let why = match names.as_slice() {
-                    [] => format!("`{word}`: nothing that it acts on is named `{name}`"),
+                    [] => format!("`{word}` applies to nothing named `{name}`"),
                     several => format!("`{name}` is ambiguous: {}; choose one with the arrows", few(several)),
                 };
                 self.toasts.say(Tone::Bad, why, now);

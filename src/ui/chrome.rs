@@ -5,7 +5,7 @@ use super::grid::put;
 use super::part::{Draw, Shown};
 use super::text::wrap;
 use super::{autoscaler, log, prompt};
-use crate::app::{Action, App, Cluster, Context, Dialog, Pane, Running, Tone, View, words};
+use crate::app::{Action, App, Area, Areas, Cluster, Context, Dialog, Pane, Running, Tone, View, words};
 use crate::diagnose::FindingKind;
 use crate::model::amount::bytes;
 use crate::model::text::printable;
@@ -164,8 +164,8 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
     Rect { y, height: area.bottom() - y, ..area }
 }
 
-/// The panes as tabs, each with its status in a few words.
-pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'_>) {
+/// The panes as tabs, each with its status in a few words. Returns where each is.
+pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'_>) -> Vec<(Pane, Area)> {
     let (_, _, lost) = cluster.node_counts();
     let nodes = format!("1 Nodes {}", words::node_counts(cluster));
     let jobs = format!("2 Jobs {}", words::job_counts(cluster, d.now));
@@ -182,17 +182,29 @@ pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
         (Pane::Log, log, d.theme.dim),
         (Pane::Autoscaler, scaler, tone),
     ];
-    let mut spans = Vec::new();
+    let mut spans: Vec<Span> = Vec::new();
+    let mut places = Vec::new();
+    let mut x = area.x;
     for (pane, text, tone) in tabs {
         let style = if d.is_focused(pane) { d.theme.accent.add_modifier(Modifier::BOLD) } else { tone };
-        spans.push(Span::styled(if spans.is_empty() { " " } else { " │ " }, d.theme.border));
-        spans.push(Span::styled(text, style));
+        let before = if spans.is_empty() { " " } else { " │ " };
+        x = x.saturating_add(columns(before));
+        let width = columns(&text).min(area.right().saturating_sub(x));
+        places.push((pane, Area { x, y: area.y, width, height: 1 }));
+        x = x.saturating_add(width);
+        spans.extend([Span::styled(before, d.theme.border), Span::styled(text, style)]);
     }
     buf.set_line(area.x, area.y, &Line::from(spans), area.width);
+    places
 }
 
-/// Keys valid now, or the prompt. Returns the cursor's column when something is typed.
-pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
+/// The columns of a text.
+fn columns(text: &str) -> u16 {
+    u16::try_from(text.width()).unwrap_or(u16::MAX)
+}
+
+/// Keys valid now, or the prompt. Notes where each key is. Returns the cursor's column when something is typed.
+pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) -> Option<u16> {
     if let Some(column) = prompt::draw(buf, area, d) {
         return Some(column);
     }
@@ -202,17 +214,19 @@ pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
     }
     let area = alerts(buf, area, d);
     let mut x = area.x + 1;
-    let hints = hints(d);
+    let hints: Vec<(Action, String, &str)> =
+        hints(d).into_iter().map(|(action, label)| (action, d.key(action), label)).collect();
     // The last hint, help, is shown at any width.
-    let reserve = hints.last().map_or(0, |(key, label)| key.width() + label.width() + 1);
-    for (i, (key, label)) in hints.iter().enumerate() {
+    let reserve = hints.last().map_or(0, |(_, key, label)| key.width() + label.width() + 1);
+    for (i, (action, key, label)) in hints.iter().enumerate() {
         let after = if i + 1 == hints.len() { 0 } else { reserve + 2 };
-        let width = u16::try_from(key.width() + 1 + label.width()).unwrap_or(u16::MAX);
+        let width = columns(key).saturating_add(1).saturating_add(columns(label));
         if usize::from(x.saturating_add(width)) + after > usize::from(area.right()) {
             continue;
         }
         buf.set_string(x, area.y, key, d.theme.accent);
-        buf.set_string(x + u16::try_from(key.width()).unwrap_or(0) + 1, area.y, label, d.theme.dim);
+        buf.set_string(x + columns(key) + 1, area.y, label, d.theme.dim);
+        areas.hints.push((*action, Area { x, y: area.y, width, height: 1 }));
         x = x.saturating_add(width + 2);
     }
     None
@@ -236,68 +250,67 @@ fn alerts(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Rect {
 /// Actions on the operation whose progress is shown.
 const OF_PROGRESS: [Action; 4] = [Action::Resume, Action::RollForward, Action::Abandon, Action::Cancel];
 
-/// Keys and labels, the most useful first, help (or the way out of a dialog) last.
-fn hints(d: &Draw<'_>) -> Vec<(String, &'static str)> {
-    let key = |action| d.key(action);
+/// Actions and labels, the most useful first, help (or the way out of a dialog) last.
+fn hints(d: &Draw<'_>) -> Vec<(Action, &'static str)> {
     match d.app.context() {
         Context::Ask => vec![
-            (key(Action::Open), "press button"),
-            (key(Action::NextPane), "other button"),
-            (key(Action::Accept), "confirm"),
-            (key(Action::Back), "cancel"),
+            (Action::Open, "press button"),
+            (Action::NextPane, "other button"),
+            (Action::Accept, "confirm"),
+            (Action::Back, "cancel"),
         ],
         Context::Form if matches!(d.app.dialog(), Some(Dialog::Form(form)) if form.last > 0) => vec![
-            (key(Action::PageDown), "down"),
-            (key(Action::PageUp), "up"),
-            (key(Action::NextPane), "next field"),
-            (key(Action::Open), "press"),
-            (key(Action::Back), "cancel"),
+            (Action::PageDown, "down"),
+            (Action::PageUp, "up"),
+            (Action::NextPane, "next field"),
+            (Action::Open, "press"),
+            (Action::Back, "cancel"),
         ],
         Context::Form => vec![
-            (key(Action::NextPane), "next field"),
-            (key(Action::PreviousPane), "previous field"),
-            (key(Action::Open), "press"),
-            (key(Action::Back), "cancel"),
+            (Action::NextPane, "next field"),
+            (Action::PreviousPane, "previous field"),
+            (Action::Open, "press"),
+            (Action::Back, "cancel"),
         ],
         Context::Plan => vec![
-            (key(Action::NextPane), "next field"),
-            (key(Action::Mark), "toggle option"),
-            (key(Action::Open), "press"),
-            (key(Action::Copy), "copy announcement"),
-            (key(Action::Back), "cancel"),
+            (Action::NextPane, "next field"),
+            (Action::Mark, "toggle option"),
+            (Action::Open, "press"),
+            (Action::Copy, "copy announcement"),
+            (Action::Back, "cancel"),
         ],
         Context::Progress => {
             let offered = d.app.keymap().hints(Context::Progress).filter(|(a, _)| OF_PROGRESS.contains(a));
             let offered = offered.filter(|(a, _)| a.is_offered(d.app));
-            let labelled = offered.map(|(a, key)| (key, a.describe().label));
-            labelled.chain([(key(Action::Copy), "copy output"), (key(Action::Back), "close")]).collect()
+            let labelled = offered.map(|(a, _)| (a, a.describe().label));
+            labelled.chain([(Action::Copy, "copy output"), (Action::Back, "close")]).collect()
         }
         Context::Columns => vec![
-            (key(Action::Mark), "show or hide"),
-            (key(Action::MoveUp), "move up"),
-            (key(Action::MoveDown), "move down"),
-            (key(Action::Reset), "reset"),
-            (key(Action::Open), "keep"),
-            (key(Action::Back), "cancel"),
+            (Action::Mark, "show or hide"),
+            (Action::MoveUp, "move up"),
+            (Action::MoveDown, "move down"),
+            (Action::Reset, "reset"),
+            (Action::Open, "keep"),
+            (Action::Back, "cancel"),
         ],
         Context::Tell => {
             let is_help = matches!(d.app.dialog(), Some(Dialog::Tell { pages: true, .. }));
-            let manual = is_help.then(|| (key(Action::Open), "manual"));
+            let manual = is_help.then_some((Action::Open, "manual"));
             let scroll = [
-                (key(Action::Down), "down"),
-                (key(Action::Up), "up"),
-                (key(Action::Filter), "search"),
-                (key(Action::Copy), "copy"),
+                (Action::Down, "down"),
+                (Action::Up, "up"),
+                (Action::Filter, "search"),
+                (Action::Copy, "copy"),
             ];
-            scroll.into_iter().chain(manual).chain([(key(Action::Back), "close")]).collect()
+            scroll.into_iter().chain(manual).chain([(Action::Back, "close")]).collect()
         }
         context => {
             let shown =
                 d.app.keymap().hints(context).filter(|(a, _)| a.is_offered(d.app) && *a != Action::Help);
             let labelled = shown
-                .map(|(a, key)| (key, a.describe().label_in(context)))
+                .map(|(a, _)| (a, a.describe().label_in(context)))
                 .filter(|(_, label)| !label.is_empty());
-            labelled.chain([(key(Action::Help), "help")]).collect()
+            labelled.chain([(Action::Help, "help")]).collect()
         }
     }
 }

@@ -245,8 +245,12 @@ fn every_json_key_is_named_and_exists() {
 fn every_column_is_named_in_the_settings_page() {
     let page = page("settings");
     for (table, columns) in tables() {
-        let row =
-            page.lines().find(|line| line.starts_with('|') && line.contains("`mark`") && line.contains(&format!("`{table}`"))).unwrap();
+        let row = page
+            .lines()
+            .find(|line| {
+                line.starts_with('|') && line.contains("`mark`") && line.contains(&format!("`{table}`"))
+            })
+            .unwrap();
         for id in columns {
             assert!(row.contains(&format!("`{id}`")), "{table}: {id}");
         }

@@ -83,6 +83,34 @@ fn a_click_presses_a_dialogs_button() {
 }
 
 #[test]
+fn a_click_on_a_tab_or_on_a_key_in_the_footer_does_what_it_names() {
+    let mut app = shown();
+    paint(&mut app, 80, 24);
+    let tabs = areas(&app, 80, 24).tabs;
+    assert_eq!(tabs.len(), 4);
+    for (pane, tab) in tabs {
+        point(&mut app, CLICK, tab.x + tab.width - 1, tab.y);
+        assert_eq!(app.pane(), pane);
+    }
+    press(&mut app, "2");
+    let (_, text) = paint(&mut app, 120, 40);
+    let describe = text.find("d describe").unwrap();
+    let column = u16::try_from(text[..describe].chars().count()).unwrap();
+    point(&mut app, CLICK, column + 3, 39);
+    assert!(matches!(app.view(), View::Details(_)), "{:?}", app.view());
+    press(&mut app, "<esc>s");
+    paint(&mut app, 120, 40);
+    let hints = areas(&app, 120, 40).hints;
+    let (_, back) = hints.last().unwrap();
+    point(&mut app, CLICK, back.x, back.y);
+    assert!(app.dialog().is_none(), "the footer of a dialog, too");
+    // Where text is typed there are no keys.
+    press(&mut app, "/");
+    paint(&mut app, 120, 40);
+    assert!(areas(&app, 120, 40).hints.is_empty());
+}
+
+#[test]
 fn a_click_in_the_fleet_ends_what_is_being_typed() {
     let mut app = app(&["alpha", "beta", "gamma"]);
     press(&mut app, "/eta");
