@@ -514,14 +514,14 @@ impl App {
         }
     }
 
-    /// The cluster whose TPUs are on the screen, or one of them.
+    /// The cluster whose TPUs are on the screen, or of the TPU that an action acts on.
     pub fn tpus(&self) -> Option<&Cluster> {
-        match self.view() {
-            View::Tpus(place) | View::Details(Details { target: Target::Tpu(place, _), .. }) => {
-                self.fleet.clusters.get(*place)
-            }
-            _ => None,
-        }
+        let place = match (self.view(), self.target()) {
+            (View::Tpus(place), _) => *place,
+            (_, Some(Target::Tpu(place, _))) => place,
+            _ => return None,
+        };
+        self.fleet.clusters.get(place)
     }
 
     /// All clusters, in the order in which they were listed.

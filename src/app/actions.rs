@@ -8,7 +8,7 @@ use super::offers::{
     has_worker, is_at_the_root, is_down, is_interrupted, is_on_google, is_up, may_cancel, may_clean,
     may_delete, may_log_in, may_skip, may_stop, takes_workers,
 };
-use super::pages::{ALL_JOBS, ALL_NODES};
+use super::pages::{ALL_JOBS, ALL_NODES, ALL_TPUS};
 use super::table::By;
 use super::view::{Pane, View};
 use super::{App, Effect};
@@ -36,25 +36,26 @@ pub struct Description {
 }
 
 use Context::{
-    AllJobs, AllNodes, Ask, Autoscaler, Clusters, Columns, Form, Info, Job, Jobs, Log, Node, Nodes, Plan,
-    Progress, Tell, Tpu, Tpus,
+    AllJobs, AllNodes, AllTpus, Ask, Autoscaler, Clusters, Columns, Form, Info, Job, Jobs, Log, Node, Nodes,
+    Plan, Progress, Tell, Tpu, Tpus,
 };
 
 const EVERYWHERE: &[Context] = &[
-    Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info, Ask, Tell, Plan,
-    Progress, Form, Columns,
+    Clusters, AllNodes, AllJobs, AllTpus, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info, Ask,
+    Tell, Plan, Progress, Form, Columns,
 ];
 /// The pages and their panes; everything else is a dialog.
 const SCROLLED: &[Context] = &[
-    Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info, Ask, Tell, Plan,
-    Progress, Columns,
+    Clusters, AllNodes, AllJobs, AllTpus, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info, Ask,
+    Tell, Plan, Progress, Columns,
 ];
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
-const SEARCHED: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus];
-const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Tpus];
-const WORKERS: &[Context] = &[Nodes, AllNodes, Tpus, Node, Tpu];
-const FLEET: &[Context] = &[Clusters, AllNodes, AllJobs];
-const BELOW: &[Context] = &[AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info];
+const SEARCHED: &[Context] = &[Clusters, AllNodes, AllJobs, AllTpus, Nodes, Jobs, Log, Tpus];
+const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, AllTpus, Nodes, Jobs, Tpus];
+const WORKERS: &[Context] = &[Nodes, AllNodes, AllTpus, Tpus, Node, Tpu];
+const FLEET: &[Context] = &[Clusters, AllNodes, AllJobs, AllTpus];
+const BELOW: &[Context] =
+    &[AllNodes, AllJobs, AllTpus, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info];
 const OF_JOBS: &[Context] = &[Jobs, AllJobs, Job];
 
 macro_rules! actions {
@@ -75,7 +76,7 @@ macro_rules! actions {
 }
 
 actions! {
-    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Tpus, Node, Job, Ask, Tell, Plan, Form, Columns], has_row, App::open,
+    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Nodes, Jobs, Autoscaler, Tpus, Node, Job, Ask, Tell, Plan, Form, Columns], has_row, App::open,
         "Open the selection; in a dialog, press the focused button";
     View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
         "Filter the table (! inverts), or search the log";
@@ -111,7 +112,7 @@ actions! {
         "Toggle wrapping of long lines";
     Looks Describe "describe" "describe" TABLES, has_row, App::describe,
         "Describe the selection in full";
-    Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Tpus, Node, Job, Tpu, Info, Tell, Plan, Progress], has_row, App::copy,
+    Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Nodes, Jobs, Log, Tpus, Node, Job, Tpu, Info, Tell, Plan, Progress], has_row, App::copy,
         "Copy the selection's id, the log's visible lines, or the text of a dialog";
     Looks CopyOther "copy-other" "" PAGES, always, App::choose_copy,
         "List all that can be copied of the selection: ids, addresses, commands, errors";
@@ -119,6 +120,8 @@ actions! {
         "Show the nodes of all clusters in one table";
     View AllJobs "all-jobs" "all jobs" FLEET, |app| *app.view() != View::Table(&ALL_JOBS), |app, _| app.show(View::Table(&ALL_JOBS)),
         "Show the jobs of all clusters in one table";
+    View AllTpus "all-tpus" "all tpus" FLEET, |app| *app.view() != View::Table(&ALL_TPUS), |app, _| app.show(View::Table(&ALL_TPUS)),
+        "Show the TPUs of all clusters in Google Cloud in one table";
     Looks Dashboard "dashboard" "dashboard" PAGES, is_up, |app, _| app.at_cluster(Effect::OpenDashboard),
         "Open the cluster's dashboard in the browser";
     Looks Ports "ports" "" PAGES, has_cluster, App::toggle_ports,
@@ -127,7 +130,7 @@ actions! {
         "Copy the cluster's token to the clipboard; it is never shown";
     Looks Ssh "ssh" "ssh" PAGES, may_log_in, App::ssh,
         "Log in by SSH to the head, or to the selected TPU's host; logging out returns to the console";
-    Looks Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Log, Autoscaler, Node, Job, Info], is_on_google, App::open_tpus,
+    Looks Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, AllTpus, Nodes, Jobs, Log, Autoscaler, Node, Job, Info], is_on_google, App::open_tpus,
         "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";
     Looks Reconnect "reconnect" "reconnect" PAGES, is_down, |app, _| app.at_cluster(|name| Effect::Ask(name, Request::Reconnect)),
         "Reconnect now";
@@ -141,7 +144,7 @@ actions! {
         "Stop the cluster (shows affected jobs first)";
     Changes AddWorker "add-worker" "add worker" PAGES, takes_workers, App::add_worker,
         "Add workers to the cluster, outside the autoscaler, with a form";
-    Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, Nodes, Jobs, Autoscaler, Job, Info], has_cluster, App::submit_form,
+    Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, AllTpus, Nodes, Jobs, Autoscaler, Job, Info], has_cluster, App::submit_form,
         "Submit a job with a form";
     Changes Resubmit "resubmit" "submit again" OF_JOBS, has_submission, App::resubmit_form,
         "Submit the selected job again: the form is filled with its settings";

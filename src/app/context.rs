@@ -9,6 +9,8 @@ pub enum Context {
     AllNodes,
     /// The jobs of all clusters.
     AllJobs,
+    /// The TPUs of all clusters.
+    AllTpus,
     /// The nodes pane of a cluster.
     Nodes,
     /// The jobs pane of a cluster.
@@ -54,6 +56,7 @@ impl Context {
             Self::Clusters => "the fleet",
             Self::AllNodes => "all nodes",
             Self::AllJobs => "all jobs",
+            Self::AllTpus => "all TPUs",
             Self::Nodes => "the nodes pane",
             Self::Jobs => "the jobs pane",
             Self::Log => "the log pane",
@@ -74,6 +77,7 @@ pub const PAGES: &[Context] = &[
     Context::Clusters,
     Context::AllNodes,
     Context::AllJobs,
+    Context::AllTpus,
     Context::Nodes,
     Context::Jobs,
     Context::Log,

@@ -111,6 +111,11 @@ impl App {
     /// Opens the cluster of a row of all, with that row selected in its pane.
     fn visit_row(&mut self, target: &Target, now: Timestamp) -> Vec<Effect> {
         let Some(place) = target.place() else { return Vec::new() };
+        if let Target::Tpu(_, name) = target {
+            let effects = self.open_page(View::Tpus(place));
+            self.pages.tpus[place].list.select(&self.fleet, place, name);
+            return effects;
+        }
         let effects = self.visit(place, now);
         let page = &mut self.pages.cluster[place];
         match target {

@@ -51,7 +51,7 @@ pub(super) fn has_worker(app: &App) -> bool {
 }
 
 pub(super) fn may_log_in(app: &App) -> bool {
-    if matches!(app.view(), View::Tpus(_)) { app.meant_slice().is_some() } else { is_up(app) }
+    if app.tpus().is_some() { app.meant_slice().is_some() } else { is_up(app) }
 }
 
 pub(super) fn has_log(app: &App) -> bool {

@@ -28,8 +28,12 @@ pub static ALL_NODES: TablePage =
 pub static ALL_JOBS: TablePage =
     TablePage { crumb: "all jobs", context: Context::AllJobs, list: || Box::new(List::<Jobs>::new(None)) };
 
+/// The TPUs of all clusters.
+pub static ALL_TPUS: TablePage =
+    TablePage { crumb: "all tpus", context: Context::AllTpus, list: || Box::new(List::<Slices>::new(None)) };
+
 /// The pages that are tables of the rows of all clusters.
-static TABLES: &[&TablePage] = &[&ALL_NODES, &ALL_JOBS];
+static TABLES: &[&TablePage] = &[&ALL_NODES, &ALL_JOBS, &ALL_TPUS];
 
 fn number(page: &TablePage) -> Option<usize> {
     TABLES.iter().position(|known| *known == page)

@@ -359,7 +359,7 @@ impl App {
             return self.act(action, now);
         }
         // The page that it opens is on the screen.
-        if action == Action::Clusters || (action == Action::Tpus && self.tpus().is_some()) {
+        if action == Action::Clusters || (action == Action::Tpus && matches!(self.view(), View::Tpus(_))) {
             return Vec::new();
         }
         let places = action.describe().places();

@@ -2,7 +2,7 @@
 
 use super::dialog::{Dialog, Question};
 use super::toast::Cause;
-use super::{App, Effect, Tone, View};
+use super::{App, Context, Effect, Tone, View};
 use crate::model::cloud::TpuHost;
 use crate::model::{Cleaned, Hint, Leftover, Problem, ProblemKind, Provider, Request, Timestamp};
 use crate::reconcile::TpuStatus;
@@ -117,7 +117,10 @@ impl App {
         if before.findings != cluster.findings {
             self.arrange_fleet();
         }
-        let is_shown = *self.view() == View::Tpus(place);
+        let is_shown = match self.page_context() {
+            Context::AllTpus => true,
+            _ => *self.view() == View::Tpus(place),
+        };
         if is_shown && !self.is_frozen() {
             self.arrange_page();
         }

@@ -30,7 +30,7 @@ impl Chips {
 }
 
 /// Chips by generation (`v4`, `v5e`, ...).
-pub fn chips_by_generation(rows: &[Row]) -> BTreeMap<&str, Chips> {
+pub fn chips_by_generation<'r>(rows: impl IntoIterator<Item = &'r Row>) -> BTreeMap<&'r str, Chips> {
     let mut all: BTreeMap<&str, Chips> = BTreeMap::new();
     for row in rows {
         // A ghost that Google does not know holds nothing.

@@ -10,7 +10,7 @@ use crate::app::target::Target;
 use crate::app::words;
 use crate::model::cloud::Capacity;
 use crate::model::{Text, Timestamp};
-use crate::reconcile::{Row as Slice, TpuStatus};
+use crate::reconcile::{Row as Slice, TpuStatus, chips_by_generation};
 use std::cmp::Ordering;
 
 /// The TPUs of a cluster.
@@ -34,20 +34,21 @@ impl Kind for Slices {
     type Key = Text;
 
     const LACKS: &'static str = "no TPU";
-    const FIELDS: &'static [&'static str] = &["name", "type", "status", "managed-by", "capacity", "address"];
+    const FIELDS: &'static [&'static str] =
+        &["name", "type", "status", "managed-by", "capacity", "address", "cluster"];
 
-    fn title(_: Option<usize>) -> &'static str {
-        "TPUs"
+    fn title(of: Option<usize>) -> &'static str {
+        if of.is_some() { "TPUs" } else { "All TPUs" }
     }
 
-    fn name(_: Option<usize>) -> &'static str {
-        "tpus"
+    fn name(of: Option<usize>) -> &'static str {
+        if of.is_some() { "tpus" } else { "all-tpus" }
     }
 
     /// Chips by generation, and how old Google's answer is.
     fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
         let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else {
-            return Cell::default();
+            return counts_of_all(look);
         };
         let tpus = &cluster.tpus;
         let chips = tpus.chips();
@@ -59,11 +60,12 @@ impl Kind for Slices {
     }
 
     fn why_empty(look: &Look<'_>, of: Option<usize>) -> String {
-        let tpus = of.and_then(|place| look.fleet.clusters.get(place)).map(|c| &c.tpus);
-        match tpus {
-            Some(tpus) if tpus.asked().is_some() => "no TPU here",
-            Some(tpus) if tpus.problem().is_some() => "no data: Google never answered",
-            _ => "asking Google",
+        let tpus = || look.fleet.each(of).map(|(_, cluster)| &cluster.tpus);
+        match () {
+            () if tpus().any(|t| t.asked().is_some()) && of.is_some() => "no TPU here",
+            () if tpus().any(|t| t.asked().is_some()) => "no TPU on any cluster",
+            () if tpus().any(|t| t.problem().is_some()) => "no data: Google never answered",
+            () => "asking Google",
         }
         .to_owned()
     }
@@ -109,7 +111,8 @@ impl Kind for Slices {
             ("managed-by", s.keeper.word()),
             ("capacity", s.capacity.map_or("", Capacity::word)),
         ];
-        words.into_iter().chain(s.logins.iter().map(|h| ("address", h.internal.raw())))
+        let addresses = s.logins.iter().map(|h| ("address", h.internal.raw()));
+        words.into_iter().chain(addresses).chain([("cluster", row.cluster.name().as_str())])
     }
 
     fn target(row: &Row<'_>) -> Target {
@@ -146,6 +149,7 @@ impl Member for Slices {
 
 const COLUMNS: &[Column<Slices>] = &[
     common::mark(),
+    common::cluster(),
     Column {
         id: "status",
         title: "STATUS",
@@ -224,6 +228,19 @@ const COLUMNS: &[Column<Slices>] = &[
         order: None,
     },
 ];
+
+/// Chips of all clusters by generation, and how old the oldest of Google's answers is.
+fn counts_of_all(look: &Look<'_>) -> Cell<'static> {
+    let all = || look.fleet.clusters.iter().filter(|cluster| cluster.tpus.asked().is_some());
+    let knows_ray = all().all(|cluster| cluster.tpus.knows_ray());
+    let chips = chips_by_generation(all().flat_map(|cluster| cluster.tpus.rows()));
+    let mut parts: Vec<String> =
+        chips.iter().map(|(generation, chips)| chips.words(generation, knows_ray)).collect();
+    let oldest = all().filter_map(|cluster| cluster.tpus.asked()).min();
+    parts.extend(oldest.map(|at| format!("Google {} ago", words::minutes(at.age(look.now)))));
+    let role = if all().any(|cluster| cluster.is_google_stale(look.now)) { Role::Warn } else { Role::Dim };
+    Cell::new(parts.join(" · "), role)
+}
 
 /// Hosts that have joined Ray, of all: `2/4`.
 fn in_ray(row: &Row<'_>) -> String {

@@ -22,6 +22,8 @@ fn every_action_is_in_the_keymap_the_help_and_the_palette() {
         ("3", Context::Log),
         ("4", Context::Autoscaler),
         ("c", Context::Clusters),
+        ("A", Context::AllTpus),
+        ("c", Context::Clusters),
         ("N", Context::AllNodes),
         ("J", Context::AllJobs),
         ("T", Context::Tpus),
