@@ -148,9 +148,10 @@ pub fn run(action: &Action, config: &Config, env: &Env, chosen: Option<&str>) ->
                 confirm(&rotation(&context, &secret), *yes)?;
             }
             let done = runtime()?.block_on(async {
-                match rotate {
-                    true => context.care.add_version(&secret, token).await,
-                    false => context.care.init(&secret, token).await,
+                if *rotate {
+                    context.care.add_version(&secret, token).await
+                } else {
+                    context.care.init(&secret, token).await
                 }
             });
             let outcome = match &done {
@@ -289,9 +290,10 @@ fn read_token(file: &Path) -> anyhow::Result<Secret> {
     const LARGEST: u64 = 64 * 1024;
     let place = if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
     let mut text = String::new();
-    let read = match file == Path::new("-") {
-        true => io::stdin().lock().take(LARGEST).read_to_string(&mut text),
-        false => File::open(file).and_then(|file| file.take(LARGEST).read_to_string(&mut text)),
+    let read = if file == Path::new("-") {
+        io::stdin().lock().take(LARGEST).read_to_string(&mut text)
+    } else {
+        File::open(file).and_then(|file| file.take(LARGEST).read_to_string(&mut text))
     };
     read.with_context(|| format!("cannot read the token from {place}"))?;
     Ok(token::parse_payload(&text, &place)?)

@@ -218,17 +218,28 @@ async fn serve(
             Some("ACCESS_TOKEN_TYPE_UNSUPPORTED"),
             "Request had invalid credentials.",
         )
-    } else if let Some(Fault::Refuse { code, status, reason, message }) = fault {
+    } else if let Some(Fault::Refuse { code, status, reason, message }) = fault.clone() {
         let reason = Some(reason).filter(|r| !r.is_empty());
         if asked.path.starts_with("/compute/") {
             zonal::refusal(code, reason.unwrap_or("backendError"), message)
         } else {
             refusal(code, status, reason, message)
         }
+    } else if let Some(Fault::Busy(_)) = fault {
+        refusal(
+            429,
+            "RESOURCE_EXHAUSTED",
+            Some("RATE_LIMIT_EXCEEDED"),
+            "Quota exceeded for requests per minute.",
+        )
     } else {
         route(&asked, &mut locked(&state), cloud.as_ref(), fault.as_ref())
     };
-    Ok(text_answer(code.as_u16(), "application/json; charset=UTF-8", body.to_string()))
+    let mut answer = text_answer(code.as_u16(), "application/json; charset=UTF-8", body.to_string());
+    if let Some(Fault::Busy(seconds)) = fault {
+        answer.headers_mut().insert("retry-after", HeaderValue::from(seconds));
+    }
+    Ok(answer)
 }
 
 fn route(asked: &Asked, state: &mut State, cloud: Option<&Cloud>, fault: Option<&Fault>) -> Answer {

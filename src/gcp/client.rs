@@ -111,12 +111,14 @@ impl Tries {
         Self { made: 1, since: Instant::now() }
     }
 
-    /// Waits for a short pause and returns whether to retry after this error. At most three attempts, within [`CALL`].
+    /// Waits for a short pause, or as long as Google asks, and returns whether to retry after this error. At most three
+    /// attempts, within [`CALL`].
     pub(super) async fn again(&mut self, error: &GcpError) -> bool {
-        if self.made == TRIES || !error.may_pass() || self.since.elapsed() > CALL {
+        let pause = (PAUSE * 2_u32.pow(self.made - 1)).max(error.retry_after().unwrap_or_default());
+        if self.made == TRIES || !error.may_pass() || self.since.elapsed() + pause > CALL {
             return false;
         }
-        tokio::time::sleep(PAUSE * 2_u32.pow(self.made - 1)).await;
+        tokio::time::sleep(pause).await;
         self.made += 1;
         true
     }

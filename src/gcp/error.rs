@@ -88,10 +88,16 @@ pub enum GcpError {
     Quota {
         /// Google's words.
         message: String,
+        /// When Google wants to be asked again (`Retry-After`, RFC 9110, section 10.2.3).
+        after: Option<Duration>,
     },
     /// 500 and above.
     #[error("Google is unavailable ({code})")]
-    Unavailable { code: u16 },
+    Unavailable {
+        code: u16,
+        /// The same.
+        after: Option<Duration>,
+    },
     /// An HTML page instead of JSON: a load balancer's error, or a network that requires a sign-in.
     #[error("the answer is not JSON ({code}): {begins}")]
     NotJson { code: u16, begins: String },
@@ -160,6 +166,9 @@ impl GcpError {
                 Verb::Tpus.to("check what exists now"),
                 "the Google Cloud console shows it too; then start again".into(),
             ]),
+            Self::Quota { after: Some(after), .. } | Self::Unavailable { after: Some(after), .. } => {
+                format!("wait {} s, as Google asks", after.as_secs()).into()
+            }
             Self::NoRandomness => {
                 Fix::command("create the token on another machine", "openssl rand -hex 32").into()
             }
@@ -185,7 +194,31 @@ impl GcpError {
 
     /// Whether the same call may succeed a moment later.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Unavailable { code: 500 | 502 | 503 | 504 } | Self::Unreachable { .. })
+        matches!(
+            self,
+            Self::Unavailable { code: 500 | 502 | 503 | 504, .. }
+                | Self::NotJson { code: 500 | 502 | 503 | 504, .. }
+                | Self::Quota { after: Some(_), .. }
+                | Self::Unreachable { .. }
+        )
+    }
+
+    /// How long Google asks to wait before the next call.
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Quota { after, .. } | Self::Unavailable { after, .. } => *after,
+            _ => None,
+        }
+    }
+
+    /// The same error with the `Retry-After` of its answer. Only seconds are read: Google sends no dates there.
+    pub(super) fn with_headers(mut self, headers: &http::HeaderMap) -> Self {
+        let seconds =
+            headers.get(http::header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        if let Self::Quota { after, .. } | Self::Unavailable { after, .. } = &mut self {
+            *after = seconds.map(Duration::from_secs);
+        }
+        self
     }
 
     /// Whether this machine has no usable login; the caller continues without Google.
@@ -245,7 +278,7 @@ impl GcpError {
         } else if timed_out || says(&["operation timed out", "exceeded the request deadline", "deadline"]) {
             Self::Timeout { after: super::CALL }
         } else if says(&["transient errors", "SERVICE_UNAVAILABLE", "503"]) && !says(&["connect"]) {
-            Self::Unavailable { code: 503 }
+            Self::Unavailable { code: 503, after: None }
         } else {
             Self::Unreachable { why: last(&chain) }
         }
@@ -298,6 +331,7 @@ impl GcpError {
             consumer: metadata("consumer"),
         }
         .told()
+        .with_headers(e.http_headers().unwrap_or(&http::HeaderMap::new()))
     }
 }
 
@@ -322,7 +356,7 @@ impl Refusal<'_> {
             },
             (401, ..) => GcpError::Unauthenticated { message },
             (403, "rateLimitExceeded" | "quotaExceeded" | "userRateLimitExceeded", _) | (429, ..) => {
-                GcpError::Quota { message }
+                GcpError::Quota { message, after: None }
             }
             (403, ..) => {
                 // Compute names the permission in its message only.
@@ -333,7 +367,7 @@ impl Refusal<'_> {
             (404, ..) => GcpError::NotFound { message },
             (409, ..) => GcpError::Exists { message },
             (400, _, "FAILED_PRECONDITION") => GcpError::State { message },
-            (code @ 500.., ..) => GcpError::Unavailable { code },
+            (code @ 500.., ..) => GcpError::Unavailable { code, after: None },
             (code, ..) => GcpError::Refused { code, message },
         }
     }

@@ -75,7 +75,7 @@ impl Inner {
             request = request.header(http::header::CONTENT_TYPE, "application/json").body(body.to_string());
         }
         let mut answer = request.send().await.map_err(|e| GcpError::from_chain(&e))?;
-        let code = answer.status().as_u16();
+        let (code, headers) = (answer.status().as_u16(), answer.headers().clone());
         let mut text = Vec::new();
         while let Some(chunk) = answer.chunk().await.map_err(|e| GcpError::from_chain(&e))? {
             text.extend_from_slice(&chunk);
@@ -86,7 +86,11 @@ impl Inner {
         if serde_json::from_slice::<IgnoredAny>(&text).is_err() {
             return Err(GcpError::not_json(code, &String::from_utf8_lossy(&text)));
         }
-        if code < 400 { Ok(text) } else { Err(GcpError::from_body(code, &read(&text)?)) }
+        if code < 400 {
+            Ok(text)
+        } else {
+            Err(GcpError::from_body(code, &read(&text)?).with_headers(&headers))
+        }
     }
 }
 

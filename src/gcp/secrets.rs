@@ -20,13 +20,16 @@ pub struct SecretVersion {
 impl Google {
     /// Reads the latest version and checks its checksum, which Google's client leaves to us.
     pub async fn latest_version(&self, project: &str, secret: &str) -> Result<SecretVersion, GcpError> {
-        self.preflight().await?;
-        let client = self.secret_manager().await?;
         let name = format!("projects/{project}/secrets/{secret}/versions/latest");
+        let ask = async || {
+            self.preflight().await?;
+            let client = self.secret_manager().await?;
+            let call = client.access_secret_version().set_name(&name).with_retry_policy(NeverRetry);
+            call.send().await.map_err(|e| GcpError::from_client(&e))
+        };
         let mut tries = Tries::new();
         let answer = loop {
-            let call = client.access_secret_version().set_name(&name).with_retry_policy(NeverRetry);
-            match call.send().await.map_err(|e| GcpError::from_client(&e)) {
+            match ask().await {
                 Err(e) if tries.again(&e).await => {}
                 done => break done?,
             }

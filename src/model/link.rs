@@ -59,6 +59,11 @@ pub enum ProblemKind {
     Config,
     /// No head address could be found.
     Address,
+    /// The service that knows the head's address answers no more questions for now.
+    Quota {
+        /// Before that time it wants none.
+        until: Timestamp,
+    },
     /// The host cannot be reached (DNS, route, refused, timed out).
     Unreachable,
     /// The host refused our key or user.

@@ -60,6 +60,12 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
     let problem = |what: String, hint: &str| Problem::new(ProblemKind::Address, what, hint, Timestamp::now());
     let mut heads = match options.google.machines(project, Role::Head, Some(name)).await {
         Ok(heads) => heads,
+        // `ray get-head-ip` asks the same API, and would only use up more of the quota.
+        Err(e @ GcpError::Quota { .. }) => {
+            let now = Timestamp::now();
+            let kind = ProblemKind::Quota { until: now.plus(e.retry_after().unwrap_or_default()) };
+            return Err(Problem::new(kind, e.to_string(), e.hint(), now));
+        }
         Err(e) => {
             if let Some(out) = out.filter(|_| e.is_login()) {
                 let now = Timestamp::now();

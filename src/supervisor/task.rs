@@ -197,6 +197,11 @@ impl ClusterTask {
         let problem = self.dated(problem);
         let is_seen = self.focused || self.pace == Pace::Asked;
         let wait = self.backoff.next(if is_seen { LONGEST_REST } else { LONGEST_REST_UNSEEN });
+        let asked = match problem.kind {
+            ProblemKind::Quota { until } => until.until(Timestamp::now()),
+            _ => Duration::ZERO,
+        };
+        let wait = wait.max(asked);
         // For display only. The wait uses the monotonic clock, because the wall clock may be set back.
         let at = Timestamp::now().plus(wait);
         let over = tokio::time::sleep(wait);

@@ -6,7 +6,7 @@ use crate::spec::spec;
 use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::demo::google::compute::instance;
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT};
-use marin_tui::model::{ClusterSpec, GoogleNames, Link, News, Problem, Request};
+use marin_tui::model::{ClusterSpec, GoogleNames, Link, News, Problem, Request, Timestamp};
 use marin_tui::state::Update;
 use marin_tui::supervisor::{Options, Supervisor};
 use marin_tui::token::Places;
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
@@ -105,6 +106,28 @@ impl Started {
 fn head(name: &str, internal: &str, external: Option<&str>) -> Value {
     let labels = json!({"ray-node-type": "head", "ray-cluster-name": "c1"});
     instance("us-central2-b", name, &labels, internal, external)
+}
+
+/// Ray's command asks the same API, and would use up more of the quota.
+#[tokio::test]
+async fn a_quota_is_waited_for_as_google_asks_and_not_got_round() {
+    let world = World::new().await;
+    world.double.fail("aggregated", Fault::Busy(90));
+    let mut started = world.start();
+    let wait = async {
+        loop {
+            let update = started.news.recv().await.expect("the supervisor lives");
+            if let News::Link(Link::Retrying { problem, at }) = update.news {
+                return (problem, at);
+            }
+        }
+    };
+    let (problem, at) = soon("a failure is told", wait).await;
+    assert!(problem.what.contains("quota exceeded"), "{problem:?}");
+    assert!(problem.hint.to_string().contains("wait 90 s"), "{problem:?}");
+    assert!(at.until(Timestamp::now()) > Duration::from_secs(60), "the screen counts down to it");
+    assert_eq!(world.reached(), Vec::<String>::new(), "nobody was asked instead");
+    started.supervisor.shutdown().await;
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The Google Cloud client against the double: what it asks, what it makes of the answers, and the hint of each failure.
 
+use crate::soon::soon;
 use marin_tui::demo::google::compute::instance;
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT, Stored, registry, tpu};
 use marin_tui::gcp::{
@@ -75,7 +76,7 @@ async fn every_failure_is_told_apart_and_says_its_mend() {
         (
             ":access",
             refuse(503, "UNAVAILABLE", "", "The service is currently unavailable."),
-            |e| matches!(e, GcpError::Unavailable { code: 503 }),
+            |e| matches!(e, GcpError::Unavailable { code: 503, .. }),
             "wait",
         ),
         (
@@ -140,11 +141,51 @@ async fn what_does_not_pass_is_asked_once_and_what_may_three_times() {
     double.hint();
     double.fail("aggregated", Fault::Html(502));
     assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
-    assert_eq!(double.asked("aggregated"), 2, "a page is not asked for again");
+    assert_eq!(double.asked("aggregated"), 4, "a load balancer's page is asked for again");
     double.hint();
     double.fail("aggregated", Fault::Refuse { code: 503, status: "", reason: "", message: "" });
     assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
-    assert_eq!(double.asked("aggregated"), 5);
+    assert_eq!(double.asked("aggregated"), 7);
+    double.hint();
+    double.fail("aggregated", Fault::SignIn);
+    assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
+    assert_eq!(double.asked("aggregated"), 8, "a network's page for signing in is not");
+}
+
+#[tokio::test]
+async fn google_says_when_it_wants_to_be_asked_again() {
+    let double = Double::start().await.unwrap();
+    double.put_secret(NAME, VALUE);
+    let google = client(&double);
+    for path in ["aggregated", ":access"] {
+        // Longer than a call is waited for: told, and not asked again before.
+        double.fail(path, Fault::Busy(90));
+        let before = double.asked(path);
+        let error = match path {
+            ":access" => google.latest_version(PROJECT, NAME).await.map(drop),
+            _ => google.machines(PROJECT, Role::Head, None).await.map(drop),
+        }
+        .unwrap_err();
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(90)), "{path}: {error:?}");
+        assert!(error.hint().to_string().contains("wait 90 s"), "{}", error.hint());
+        assert_eq!(double.asked(path), before + 1, "{path}");
+        double.hint();
+    }
+    // A short time is waited, and then it works.
+    double.fail("aggregated", Fault::Busy(1));
+    let before = double.asked("aggregated");
+    let asking = tokio::spawn({
+        let google = google.clone();
+        async move { google.machines(PROJECT, Role::Head, None).await }
+    });
+    let refused = async {
+        while double.asked("aggregated") == before {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    soon("it was refused once", refused).await;
+    double.hint();
+    assert!(asking.await.unwrap().is_ok());
 }
 
 #[tokio::test]

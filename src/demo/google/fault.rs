@@ -18,6 +18,8 @@ pub enum Fault {
         /// The sentence.
         message: &'static str,
     },
+    /// 429 with this `Retry-After`, in seconds.
+    Busy(u64),
     /// The load balancer's HTML page.
     Html(u16),
     /// A 200 that is a sign-in page.
