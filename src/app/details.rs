@@ -23,7 +23,7 @@ pub fn lines(look: &Look<'_>, details: &Details) -> (&'static str, Lines) {
             let Some(job) = cluster.job(key) else { return ("Job", gone("the job")) };
             let mut lines = describe::job(job, cluster, words, now);
             let after = lines.iter().position(|(label, _)| label == "status").map_or(0, |at| at + 1);
-            lines.splice(after..after, work::lines(&details.work, cluster, now));
+            lines.splice(after..after, work::lines(&details.work, cluster, job.status.is_ended(), now));
             ("Job", lines)
         }
         (Target::Tpu(_, name), Some(cluster)) => {

@@ -1,6 +1,6 @@
 //! The pages of the console. A page owns what it shows of the fleet, and how: its rows, columns, cursor, filter.
 //!
-//! A page that is a table of all clusters' rows is a module below and a row of [`TABLES`]; it needs no drawing of its
+//! A page that is a table of all clusters' rows is a module below and a row of `TABLES`; it needs no drawing of its
 //! own. Any other page is a variant of [`View`].
 
 pub mod clusters;

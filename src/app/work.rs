@@ -26,20 +26,20 @@ impl App {
     }
 }
 
-/// What the driver of a job holds, waits for and does, as far as it was asked and told.
-pub fn lines(asked: &Asked, cluster: &Cluster, now: Timestamp) -> Lines {
+/// What the driver of a job holds, waits for and does, as far as it was asked and told; of an ended job, what it left.
+pub fn lines(asked: &Asked, cluster: &Cluster, is_ended: bool, now: Timestamp) -> Lines {
     match asked {
         Asked::No => Vec::new(),
         Asked::Waiting(_) => vec![("holds".to_owned(), "asking Ray...".to_owned())],
-        Asked::Told(Ok(work)) => told(work, Some(cluster), now),
+        Asked::Told(Ok(work)) => told(work, Some(cluster), is_ended, now),
         Asked::Told(Err(why)) => vec![("holds".to_owned(), format!("? ({})", printable(why)))],
     }
 }
 
-fn told(work: &Work, cluster: Option<&Cluster>, now: Timestamp) -> Lines {
+fn told(work: &Work, cluster: Option<&Cluster>, is_ended: bool, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     let idle = work.tasks.is_empty() && work.actors.is_empty();
-    let holds = match (work.holds.is_empty(), idle) {
+    let holds = match (work.holds.is_empty(), idle && !is_ended) {
         (false, _) => shape(&work.holds),
         (true, false) => "nothing".to_owned(),
         (true, true) => "nothing: no tasks and no actors, only its driver runs".to_owned(),
@@ -135,7 +135,7 @@ mod tests {
                 why: "killed by\nSIGKILL".into(),
             }],
         };
-        let lines = told(&work, None, minute(30));
+        let lines = told(&work, None, false, minute(30));
         let lines: Vec<(&str, &str)> = lines.iter().map(|(l, t)| (l.as_str(), t.as_str())).collect();
         assert_eq!(
             lines,
@@ -152,10 +152,17 @@ mod tests {
 
     #[test]
     fn a_driver_that_does_nothing_and_one_that_does_too_much_to_list() {
-        assert!(told(&Work::default(), None, Timestamp::default())[0].1.contains("only its driver runs"));
+        assert!(
+            told(&Work::default(), None, false, Timestamp::default())[0].1.contains("only its driver runs")
+        );
+        assert_eq!(
+            told(&Work::default(), None, true, Timestamp::default())[0].1,
+            "nothing",
+            "no driver runs"
+        );
         let one = |n: usize| Counted { name: format!("f{n:02}").as_str().into(), states: Vec::new() };
         let work = Work { tasks: (0..50).map(one).collect(), ..Work::default() };
-        let lines = told(&work, None, Timestamp::default());
+        let lines = told(&work, None, false, Timestamp::default());
         assert_eq!((lines.len(), &*lines.last().unwrap().1), (1 + NAMES + 1, "and 38 more"));
     }
 }

@@ -61,8 +61,8 @@ pub enum ProblemKind {
     Address,
     /// The service that knows the head's address answers no more questions for now.
     Quota {
-        /// Before that time it wants none.
-        until: Timestamp,
+        /// For how long it wants none.
+        after: Duration,
     },
     /// The host cannot be reached (DNS, route, refused, timed out).
     Unreachable,

@@ -63,7 +63,7 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
         // `ray get-head-ip` asks the same API, and would only use up more of the quota.
         Err(e @ GcpError::Quota { .. }) => {
             let now = Timestamp::now();
-            let kind = ProblemKind::Quota { until: now.plus(e.retry_after().unwrap_or_default()) };
+            let kind = ProblemKind::Quota { after: e.retry_after().unwrap_or_default() };
             return Err(Problem::new(kind, e.to_string(), e.hint(), now));
         }
         Err(e) => {

@@ -198,7 +198,7 @@ impl ClusterTask {
         let is_seen = self.focused || self.pace == Pace::Asked;
         let wait = self.backoff.next(if is_seen { LONGEST_REST } else { LONGEST_REST_UNSEEN });
         let asked = match problem.kind {
-            ProblemKind::Quota { until } => until.until(Timestamp::now()),
+            ProblemKind::Quota { after } => after,
             _ => Duration::ZERO,
         };
         let wait = wait.max(asked);

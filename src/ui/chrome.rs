@@ -287,10 +287,10 @@ fn hints(d: &Draw<'_>) -> Vec<(Action, &'static str)> {
         }
         Context::Columns => vec![
             (Action::Mark, "show or hide"),
+            (Action::Open, "keep"),
             (Action::MoveUp, "move up"),
             (Action::MoveDown, "move down"),
             (Action::Reset, "reset"),
-            (Action::Open, "keep"),
             (Action::Back, "cancel"),
         ],
         Context::Tell => {
