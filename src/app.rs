@@ -332,7 +332,6 @@ impl App {
             Some(Dialog::Ask { .. }) => Context::Ask,
             Some(Dialog::Tell { .. }) => Context::Tell,
             Some(Dialog::Plan(_)) => Context::Plan,
-            Some(Dialog::Progress { .. }) => Context::Progress,
             Some(Dialog::Form(_) | Dialog::Worker(_)) => Context::Form,
             Some(Dialog::Columns(_)) => Context::Columns,
             None => self.page_context(),

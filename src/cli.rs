@@ -55,7 +55,7 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   marin-tui                                  all clusters in ./infra or in the settings
-  marin-tui --cluster us-central2            one cluster; `marin-` may be left out
+  marin-tui --cluster us-central2            one cluster: marin-us-central2
   marin-tui --infra ~/src/marin/infra        cluster files in another folder
   marin-tui --address http://127.0.0.1:8265  a dashboard reachable without SSH
   marin-tui clusters --json                  list clusters as JSON

@@ -14,7 +14,8 @@ mod typed;
 pub use background::{Background, Looks};
 pub use clipboard::{Copier, Multiplexer, ON_CLIPBOARD, Place, terminal};
 pub use input::{Inputs, QuitSignals, quit_signals};
-pub use perform::{Performer, start_browser};
+use perform::Turn;
+pub use perform::{Exit, Performer, start_browser};
 pub use terminal::{Guard, Screen};
 
 use crate::app::{App, Effect, Event, Outcome};
@@ -31,7 +32,6 @@ use ratatui::backend::Backend;
 use rustix::io::Errno;
 use std::io;
 use std::pin::pin;
-use std::process::Command;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -40,16 +40,6 @@ use tokio::time::Instant;
 const FRAME: Duration = Duration::from_millis(16);
 /// News taken in before the next key is read.
 const BATCH: usize = 32;
-
-/// Why the loop returned.
-pub enum Exit {
-    /// A key or a signal asks to quit.
-    Quit,
-    /// The terminal goes to this command until it ends.
-    HandOver(Box<Command>),
-    /// The process is stopped until a shell continues it.
-    Stop,
-}
 
 /// Runs the console on the real terminal until it is quit.
 pub async fn run(
@@ -169,25 +159,12 @@ where
             Ok(()) = theme.changed() => app.update(Event::Resize, Timestamp::now()),
             () = sleep_or_forever(wait) => app.update(Event::Tick, Timestamp::now()),
         };
-        for effect in effects {
-            match effect {
-                Effect::Quit => return Ok(Exit::Quit),
-                Effect::Redraw => {
-                    // Clears and forgets what was drawn. `clear` would ask the terminal for its cursor, too.
-                    let area = screen.size()?.into();
-                    screen.resize(area)?;
-                }
-                Effect::SshHead(cluster) => {
-                    if let Some(command) = performer.login(&cluster) {
-                        return Ok(Exit::HandOver(Box::new(command)));
-                    }
-                }
-                Effect::Suspend if input::is_shell_job() => return Ok(Exit::Stop),
-                Effect::Suspend => {
-                    let why = "cannot suspend: no shell with job control started the console";
-                    app.update(Event::Done(Outcome::Failed(why.into())), Timestamp::now());
-                }
-                effect => performer.perform(effect),
+        performer.perform_all(effects);
+        while let Some(turn) = performer.turn() {
+            match turn {
+                Turn::Exit(exit) => return Ok(exit),
+                // Clears and forgets what was drawn. `clear` would ask the terminal for its cursor, too.
+                Turn::Redraw => screen.resize(screen.size()?.into())?,
             }
         }
     }

@@ -24,10 +24,10 @@ mod glyphs;
 mod grid;
 mod line;
 mod log;
+mod operation;
 mod palette;
 mod part;
 mod plan;
-mod progress;
 mod prompt;
 mod table;
 mod text;
@@ -111,6 +111,11 @@ fn draw_page(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
             if let Some(page) = d.app.pages().tpus.get(*place) {
                 let (rows, types_last) = tpus::draw(buf, area, d, cluster, page);
                 (areas.table, areas.tpu_types_last) = (Some(rows), types_last);
+            }
+        }
+        (View::Operation(place), Some(cluster)) => {
+            if let Some(page) = d.app.page_of(*place) {
+                operation::draw(buf, area, d, (cluster, page), areas);
             }
         }
         (View::Details(page), _) => details::draw(buf, area, d, page, areas),

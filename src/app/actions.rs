@@ -8,11 +8,12 @@ use super::offers::{
     has_worker, is_at_the_root, is_down, is_interrupted, is_on_google, is_up, may_cancel, may_clean,
     may_delete, may_log_in, may_skip, may_stop, takes_workers,
 };
-use super::pages::{ALL_JOBS, ALL_NODES, ALL_TPUS};
+use super::pages::{self, TABLES as TABLE_PAGES};
 use super::table::By;
-use super::view::{Pane, View};
+use super::view::{Pane, TablePage, View};
 use super::{App, Effect};
 use crate::model::{Request, Task, Timestamp};
+use std::sync::LazyLock;
 
 /// An action: how the keymap, the footer, the palette and the help show it, and what it does.
 #[derive(Clone, Copy, Debug)]
@@ -30,53 +31,74 @@ pub struct Description {
     /// The contexts in which it is available.
     pub contexts: &'static [Context],
     /// Whether it has an effect now; the footer leaves it out otherwise.
-    pub is_offered: fn(&App) -> bool,
+    pub is_offered: fn(&App, Action) -> bool,
     /// Carries it out.
-    pub run: fn(&mut App, Timestamp) -> Vec<Effect>,
+    pub run: fn(&mut App, Action, Timestamp) -> Vec<Effect>,
 }
 
 use Context::{
     AllJobs, AllNodes, AllTpus, Ask, Autoscaler, Clusters, Columns, Form, Info, Job, Jobs, Log, Node, Nodes,
-    Plan, Progress, Tell, Tpu, Tpus,
+    Plan, Progress, Table, Tell, Tpu, Tpus,
 };
 
 const EVERYWHERE: &[Context] = &[
-    Clusters, AllNodes, AllJobs, AllTpus, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info, Ask,
-    Tell, Plan, Progress, Form, Columns,
+    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info,
+    Progress, Ask, Tell, Plan, Form, Columns,
 ];
 /// The pages and their panes; everything else is a dialog.
 const SCROLLED: &[Context] = &[
-    Clusters, AllNodes, AllJobs, AllTpus, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info, Ask,
-    Tell, Plan, Progress, Columns,
+    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info,
+    Progress, Ask, Tell, Plan, Columns,
 ];
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
-const SEARCHED: &[Context] = &[Clusters, AllNodes, AllJobs, AllTpus, Nodes, Jobs, Log, Tpus];
-const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, AllTpus, Nodes, Jobs, Tpus];
+const SEARCHED: &[Context] = &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus];
+const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Tpus];
 const WORKERS: &[Context] = &[Nodes, AllNodes, AllTpus, Tpus, Node, Tpu];
-const FLEET: &[Context] = &[Clusters, AllNodes, AllJobs, AllTpus];
 const BELOW: &[Context] =
-    &[AllNodes, AllJobs, AllTpus, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info];
+    &[AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info, Progress];
 const OF_JOBS: &[Context] = &[Jobs, AllJobs, Job];
 
 macro_rules! actions {
     ($($class:ident $action:ident $name:literal $label:literal $contexts:expr, $offered:expr, $run:expr, $help:literal;)*) => {
-        /// What a key can mean. Each is a row of [`ACTIONS`].
+        /// What a key can mean.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[allow(missing_docs, reason = "each is described by its help")]
         pub enum Action {
             $($action,)*
+            /// Shows a table of all clusters, by its name.
+            Table(&'static str),
         }
 
-        /// Every action, in the order of the footer and the help. A new one is a row here and the function that it names.
-        pub const ACTIONS: &[Description] = &[$(Description {
+        /// The rows below.
+        const ROWS: &[Description] = &[$(Description {
             action: Action::$action, class: Class::$class, name: $name, label: $label, contexts: $contexts,
-            is_offered: $offered, run: $run, help: $help,
+            is_offered: |app, _| asked($offered, app), run: |app, _, now| ran($run, app, now), help: $help,
         }),*];
+
+        /// Every action, in the order of the footer and the help. A new one is a row below and the function that it names; each
+        /// table of all clusters has one, before those on the cluster under the cursor.
+        pub fn actions() -> &'static [Description] {
+            static ALL: LazyLock<Vec<Description>> = LazyLock::new(|| {
+                let mut all = ROWS.to_vec();
+                let at = all.iter().position(|d| d.action == Action::Dashboard).unwrap_or(all.len());
+                all.splice(at..at, TABLE_PAGES.iter().map(|page| Description::of(page)));
+                all
+            });
+            &ALL
+        }
     };
 }
 
+fn asked(is_offered: fn(&App) -> bool, app: &App) -> bool {
+    is_offered(app)
+}
+
+fn ran(run: fn(&mut App, Timestamp) -> Vec<Effect>, app: &mut App, now: Timestamp) -> Vec<Effect> {
+    run(app, now)
+}
+
 actions! {
-    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Nodes, Jobs, Autoscaler, Tpus, Node, Job, Ask, Tell, Plan, Form, Columns], has_row, App::open,
+    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Tpus, Node, Job, Ask, Tell, Plan, Form, Columns], has_row, App::open,
         "Open the selection; in a dialog, press the focused button";
     View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
         "Filter the table (! inverts), or search the log";
@@ -112,16 +134,10 @@ actions! {
         "Toggle wrapping of long lines";
     Looks Describe "describe" "describe" TABLES, has_row, App::describe,
         "Describe the selection in full";
-    Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Nodes, Jobs, Log, Tpus, Node, Job, Tpu, Info, Tell, Plan, Progress], has_row, App::copy,
+    Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Node, Job, Tpu, Info, Progress, Tell, Plan], has_row, App::copy,
         "Copy the selection's id, the log's visible lines, or the text of a dialog";
     Looks CopyOther "copy-other" "" PAGES, always, App::choose_copy,
         "List all that can be copied of the selection: ids, addresses, commands, errors";
-    View AllNodes "all-nodes" "all nodes" FLEET, |app| *app.view() != View::Table(&ALL_NODES), |app, _| app.show(View::Table(&ALL_NODES)),
-        "Show the nodes of all clusters in one table";
-    View AllJobs "all-jobs" "all jobs" FLEET, |app| *app.view() != View::Table(&ALL_JOBS), |app, _| app.show(View::Table(&ALL_JOBS)),
-        "Show the jobs of all clusters in one table";
-    View AllTpus "all-tpus" "all tpus" FLEET, |app| *app.view() != View::Table(&ALL_TPUS), |app, _| app.show(View::Table(&ALL_TPUS)),
-        "Show the TPUs of all clusters in Google Cloud in one table";
     Looks Dashboard "dashboard" "dashboard" PAGES, is_up, |app, _| app.at_cluster(Effect::OpenDashboard),
         "Open the cluster's dashboard in the browser";
     Looks Ports "ports" "" PAGES, has_cluster, App::toggle_ports,
@@ -130,7 +146,7 @@ actions! {
         "Copy the cluster's token to the clipboard; it is never shown";
     Looks Ssh "ssh" "ssh" PAGES, may_log_in, App::ssh,
         "Log in by SSH to the head, or to the selected TPU's host; logging out returns to the console";
-    Looks Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, AllTpus, Nodes, Jobs, Log, Autoscaler, Node, Job, Info], is_on_google, App::open_tpus,
+    Looks Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Node, Job, Info, Progress], is_on_google, App::open_tpus,
         "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";
     Looks Reconnect "reconnect" "reconnect" PAGES, is_down, |app, _| app.at_cluster(|name| Effect::Ask(name, Request::Reconnect)),
         "Reconnect now";
@@ -144,7 +160,7 @@ actions! {
         "Stop the cluster (shows affected jobs first)";
     Changes AddWorker "add-worker" "add worker" PAGES, takes_workers, App::add_worker,
         "Add workers to the cluster, outside the autoscaler, with a form";
-    Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, AllTpus, Nodes, Jobs, Autoscaler, Job, Info], has_cluster, App::submit_form,
+    Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Job, Info], has_cluster, App::submit_form,
         "Submit a job with a form";
     Changes Resubmit "resubmit" "submit again" OF_JOBS, has_submission, App::resubmit_form,
         "Submit the selected job again: the form is filled with its settings";
@@ -225,6 +241,20 @@ actions! {
 }
 
 impl Description {
+    /// The action that opens a table of all clusters.
+    fn of(page: &'static TablePage) -> Self {
+        Self {
+            action: Action::Table(page.name),
+            class: Class::View,
+            name: page.name,
+            label: page.label,
+            help: page.help,
+            contexts: page.from,
+            is_offered: |app, action| action.page().is_some_and(|page| *app.view() != View::Table(page)),
+            run: |app, action, _| action.page().map(|page| app.show(View::Table(page))).unwrap_or_default(),
+        }
+    }
+
     /// The label that the footer shows in that context.
     pub fn label_in(&self, context: Context) -> &'static str {
         match (self.action, context) {
@@ -252,15 +282,21 @@ impl Description {
 }
 
 impl Action {
-    /// The entry of the action in [`ACTIONS`].
+    /// The entry of the action in [`actions`].
     pub fn describe(self) -> &'static Description {
         // The table is complete: a test counts.
-        ACTIONS.iter().find(|d| d.action == self).unwrap_or(&ACTIONS[0])
+        actions().iter().find(|d| d.action == self).unwrap_or(&ROWS[0])
+    }
+
+    /// The table of all clusters that it shows.
+    fn page(self) -> Option<&'static TablePage> {
+        let Self::Table(name) = self else { return None };
+        pages::table(name)
     }
 
     /// Whether the footer offers it: it has an effect now, and is not refused.
     pub fn is_offered(self, app: &App) -> bool {
-        (self.describe().is_offered)(app) && app.refusal(self).is_none()
+        (self.describe().is_offered)(app, self) && app.refusal(self).is_none()
     }
 
     /// Whether it leads to a change of a cluster; read-only mode refuses it.
@@ -270,7 +306,7 @@ impl Action {
 
     /// The action with that name in the keymap; none if there is no such action.
     pub fn named(name: &str) -> Option<Self> {
-        ACTIONS.iter().find(|d| d.name == name).map(|d| d.action)
+        actions().iter().find(|d| d.name == name).map(|d| d.action)
     }
 }
 
@@ -281,10 +317,10 @@ mod tests {
 
     #[test]
     fn every_action_is_in_the_table_once() {
-        let all: BTreeSet<Action> = ACTIONS.iter().map(|d| d.action).collect();
-        let names: BTreeSet<&str> = ACTIONS.iter().map(|d| d.name).collect();
-        assert_eq!(all.len(), ACTIONS.len());
-        assert_eq!(names.len(), ACTIONS.len());
-        assert!(ACTIONS.iter().all(|d| !d.help.is_empty() && !d.contexts.is_empty()));
+        let all: BTreeSet<Action> = actions().iter().map(|d| d.action).collect();
+        let names: BTreeSet<&str> = actions().iter().map(|d| d.name).collect();
+        assert_eq!(all.len(), actions().len());
+        assert_eq!(names.len(), actions().len());
+        assert!(actions().iter().all(|d| !d.help.is_empty() && !d.contexts.is_empty()));
     }
 }

@@ -11,6 +11,8 @@ pub enum Context {
     AllJobs,
     /// The TPUs of all clusters.
     AllTpus,
+    /// Another table of all clusters.
+    Table,
     /// The nodes pane of a cluster.
     Nodes,
     /// The jobs pane of a cluster.
@@ -29,14 +31,14 @@ pub enum Context {
     Tpu,
     /// A cluster, or a file that could not be read, in full.
     Info,
+    /// The progress of an operation.
+    Progress,
     /// A dialog that asks for confirmation.
     Ask,
     /// A dialog that only shows text.
     Tell,
     /// The confirmation of an operation.
     Plan,
-    /// The progress of an operation.
-    Progress,
     /// The form that submits a job or adds workers.
     Form,
     /// The dialog in which columns are chosen.
@@ -57,6 +59,7 @@ impl Context {
             Self::AllNodes => "all nodes",
             Self::AllJobs => "all jobs",
             Self::AllTpus => "all TPUs",
+            Self::Table => "a table of all clusters",
             Self::Nodes => "the nodes pane",
             Self::Jobs => "the jobs pane",
             Self::Log => "the log pane",
@@ -72,12 +75,17 @@ impl Context {
     }
 }
 
+/// The contexts of tables of all clusters.
+pub const FLEET: &[Context] =
+    &[Context::Clusters, Context::AllNodes, Context::AllJobs, Context::AllTpus, Context::Table];
+
 /// The contexts of pages; the others are dialogs.
 pub const PAGES: &[Context] = &[
     Context::Clusters,
     Context::AllNodes,
     Context::AllJobs,
     Context::AllTpus,
+    Context::Table,
     Context::Nodes,
     Context::Jobs,
     Context::Log,
@@ -87,4 +95,5 @@ pub const PAGES: &[Context] = &[
     Context::Job,
     Context::Tpu,
     Context::Info,
+    Context::Progress,
 ];

@@ -26,6 +26,10 @@ impl App {
             match (self.listing(), self.view()) {
                 (Some(listing), _) => listing.copied(&self.fleet).map(owned),
                 (None, View::Details(details)) => details.target.copied(&self.fleet).map(owned),
+                (None, View::Operation(_)) => {
+                    let lines: Vec<&str> = self.watched()?.output().collect();
+                    (!lines.is_empty()).then(|| ("output".to_owned(), lines.join("\n")))
+                }
                 (None, _) if self.context() == Context::Log => self.copied_of_log().into_iter().next(),
                 (None, _) => None,
             }
@@ -52,14 +56,10 @@ impl App {
         Vec::new()
     }
 
-    /// The announcement of a plan, the output of an operation, or a text.
+    /// The announcement of a plan, or a text.
     fn copied_of_dialog(&self) -> Option<Value> {
         let (what, text) = match self.dialog.as_ref()? {
             Dialog::Plan(plan) => ("announcement", plan.announcement()),
-            Dialog::Progress { .. } => {
-                let lines: Vec<&str> = self.watched()?.output().collect();
-                ("output", lines.join("\n"))
-            }
             Dialog::Tell { lines, search, .. } => {
                 let line = |(label, text): &&(String, String)| match (label.trim(), text) {
                     ("", text) => text.clone(),

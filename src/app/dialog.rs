@@ -1,4 +1,4 @@
-//! Dialogs over the panes: confirmations, texts, forms and the progress of operations.
+//! Dialogs over the panes: confirmations, texts and forms.
 
 use super::chooser::Chooser;
 use super::filter::Filter;
@@ -54,15 +54,6 @@ pub enum Dialog {
     Worker(Box<WorkerForm>),
     /// The columns of a table, to be chosen.
     Columns(Box<Chooser>),
-    /// The progress of an operation; it may be closed and opened again.
-    Progress {
-        /// The cluster of the operation.
-        cluster: ClusterName,
-        /// Lines of its output below the screen.
-        top: usize,
-        /// The highest value of `top`, known once drawn.
-        last: usize,
-    },
 }
 
 /// The search of a text.
@@ -202,8 +193,6 @@ impl Dialog {
             // A form without rows shows only text.
             Self::Worker(form) if form.rows().is_empty() => (&mut form.top, &mut form.last, by),
             Self::Worker(form) => return form.turn(by),
-            // Its output is shown from the end.
-            Self::Progress { top, last, .. } => (top, last, by.saturating_neg()),
         };
         *top = top.saturating_add_signed(by).min(*last);
     }
@@ -226,7 +215,7 @@ impl Dialog {
             Self::Plan(plan) => plan.focus(if yes { Spot::Go } else { Spot::Cancel }),
             Self::Form(form) => form.at = form.rows.len() + usize::from(yes),
             Self::Worker(form) => form.at = form.rows().len() + usize::from(yes),
-            Self::Tell { .. } | Self::Progress { .. } | Self::Columns(_) => {}
+            Self::Tell { .. } | Self::Columns(_) => {}
         }
     }
 
@@ -236,7 +225,7 @@ impl Dialog {
             Self::Form(form) => &mut form.at,
             Self::Worker(form) => &mut form.at,
             Self::Columns(chooser) => &mut chooser.at,
-            Self::Ask { .. } | Self::Tell { .. } | Self::Plan(_) | Self::Progress { .. } => return false,
+            Self::Ask { .. } | Self::Tell { .. } | Self::Plan(_) => return false,
         };
         std::mem::replace(at, row) == row
     }
@@ -244,9 +233,7 @@ impl Dialog {
     /// Takes in the first line that was drawn, and the highest first line.
     pub fn drawn(&mut self, shown: usize, highest: usize) {
         let (top, last) = match self {
-            Self::Tell { top, last, .. } | Self::Ask { top, last, .. } | Self::Progress { top, last, .. } => {
-                (top, last)
-            }
+            Self::Tell { top, last, .. } | Self::Ask { top, last, .. } => (top, last),
             Self::Plan(plan) => (&mut plan.top, &mut plan.last),
             Self::Worker(form) => (&mut form.top, &mut form.last),
             Self::Form(form) => (&mut form.top, &mut form.last),

@@ -55,6 +55,11 @@ impl App {
                 details.last = areas.details_last;
                 details.top = details.top.min(details.last);
             }
+            Some(View::Operation(place)) => {
+                let page = &mut self.pages.cluster[*place];
+                page.operation_most = areas.details_last;
+                page.operation_below = page.operation_below.min(areas.details_last);
+            }
             Some(view) => {
                 if let Some((table, listing)) =
                     areas.table.as_ref().zip(self.pages.listing_mut(view, self.pane))

@@ -2,6 +2,7 @@
 
 use super::dialog::{Dialog, Question};
 use super::{App, Context, Effect, Tone, describe};
+use crate::model::amount::counted;
 use crate::model::{ClusterName, Job, JobKey, Request, SubmissionId, Timestamp};
 use std::sync::Arc;
 
@@ -117,7 +118,7 @@ impl App {
             several => {
                 let text = "Ray sends SIGTERM to their drivers, and SIGKILL 3 s later. Unsaved work is lost.";
                 let lines = self.lines(several, left, "have ended or were started by hand", text, now);
-                (self.asks("Stop", several), lines, format!("Stop {}", count(several.len())))
+                (self.asks("Stop", several), lines, format!("Stop {}", counted(several.len(), "job")))
             }
         };
         self.dialog = Some(Dialog::ask(Question::StopJobs(self.named(&jobs)), ask.0, ask.1, ask.2));
@@ -131,7 +132,7 @@ impl App {
         }
         let text = "Their records in Ray are deleted: they leave the list and cannot be resubmitted from here. Their log files stay.";
         let lines = self.lines(&jobs, left, "have not ended", text, now);
-        let (title, yes) = (self.asks("Delete", &jobs), format!("Delete {}", count(jobs.len())));
+        let (title, yes) = (self.asks("Delete", &jobs), format!("Delete {}", counted(jobs.len(), "job")));
         self.dialog = Some(Dialog::ask(Question::DeleteJobs(self.named(&jobs)), title, lines, yes));
         Vec::new()
     }
@@ -145,7 +146,7 @@ impl App {
             [place] => self.fleet.clusters[*place].name().to_string(),
             several => format!("{} clusters", several.len()),
         };
-        format!("{verb} {} on {clusters}?", count(jobs.len()))
+        format!("{verb} {} on {clusters}?", counted(jobs.len(), "job"))
     }
 
     /// Says why the action applies to none of the chosen jobs.
@@ -188,9 +189,4 @@ impl App {
         self.clear_marks();
         jobs.into_iter().map(|(cluster, id)| Effect::Ask(cluster, request(id))).collect()
     }
-}
-
-/// `1 job`, `2 jobs`.
-fn count(jobs: usize) -> String {
-    if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") }
 }

@@ -1,6 +1,6 @@
 //! Which key means what. The default keys are defined in `assets/keymap.yaml` only.
 
-use super::actions::{ACTIONS, Action};
+use super::actions::{Action, actions};
 use super::context::Context;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::collections::BTreeMap;
@@ -206,7 +206,7 @@ impl Keymap {
 
     /// Actions of a context with their first key, in the table's order.
     pub fn hints(&self, context: Context) -> impl Iterator<Item = (Action, String)> {
-        let here = ACTIONS.iter().filter(move |d| d.contexts.contains(&context));
+        let here = actions().iter().filter(move |d| d.contexts.contains(&context));
         here.filter_map(|d| Some((d.action, self.keys_of(d.action).next()?)))
     }
 
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn every_action_has_a_key_and_no_two_share_one() {
         let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
-        for description in ACTIONS {
+        for description in actions() {
             assert!(keymap.keys_of(description.action).next().is_some(), "{} has no key", description.name);
         }
     }

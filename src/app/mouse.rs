@@ -53,8 +53,8 @@ impl App {
                     None => self.mouse_in_panes(column, row, by),
                 }
             }
-            View::Log(_) | View::Details(_) if by != 0 => self.step(by),
-            View::Log(_) | View::Details(_) => Vec::new(),
+            View::Log(_) | View::Operation(_) | View::Details(_) if by != 0 => self.step(by),
+            View::Log(_) | View::Operation(_) | View::Details(_) => Vec::new(),
             _ => self.mouse_in_table(column, row, by, now),
         }
     }

@@ -198,7 +198,7 @@ impl App {
     }
 
     /// Goes to the page below; the first page stays.
-    fn pop(&mut self) -> Vec<Effect> {
+    pub(super) fn pop(&mut self) -> Vec<Effect> {
         match self.stack.as_slice() {
             [below @ .., _] if !below.is_empty() => self.go_to(below.to_vec()),
             _ => Vec::new(),

@@ -29,7 +29,8 @@ pub(super) fn takes_workers(app: &App) -> bool {
 }
 
 pub(super) fn has_operation(app: &App) -> bool {
-    app.meant().is_some_and(|c| c.running.is_some() || c.mark.is_some())
+    let is_shown = matches!(app.view(), View::Operation(_));
+    !is_shown && app.meant().is_some_and(|c| c.running.is_some() || c.mark.is_some())
 }
 
 pub(super) fn has_new_host_key(app: &App) -> bool {

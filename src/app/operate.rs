@@ -5,7 +5,7 @@ use super::line::Line;
 use super::plan::{Looked, Plan, Spot};
 use super::running::{OperationState, Running, StepState};
 use super::workers::stays;
-use super::{Action, App, Cluster, Context, Effect, Tone, describe};
+use super::{Action, App, Cluster, Context, Effect, Tone, View, describe};
 use crate::model::{
     AffectedJob, ClusterName, Fix, Hint, Link, OperationEnd, OperationKind, OperationNews, Order, Progress,
     Refusal, Request, Task, Timestamp, runs_already,
@@ -34,8 +34,8 @@ impl App {
 
     /// Opens the confirmation of an operation, or the progress of the one that is running or interrupted already.
     pub(super) fn plan_on(&mut self, name: ClusterName, task: Task, now: Timestamp) -> Vec<Effect> {
-        if self.is_taken(&name, now) {
-            return Vec::new();
+        if let Some(effects) = self.refers_to_operation(&name, now) {
+            return effects;
         }
         let cluster = self.fleet.clusters.iter().filter(|c| *c.name() == name && task.kind().is_of_cluster());
         let open = cluster.flat_map(|c| c.snapshot.jobs.iter()).filter(|j| !j.status.is_ended());
@@ -48,15 +48,20 @@ impl App {
         vec![Effect::Operate(name, order)]
     }
 
-    /// Whether an operation is running or interrupted on that cluster; if so, shows its progress.
-    pub(super) fn is_taken(&mut self, name: &ClusterName, now: Timestamp) -> bool {
-        let Some(running) = self.fleet.named(name).and_then(Cluster::operating) else {
-            return false;
-        };
+    /// Shows the operation that is running or interrupted on that cluster, in place of the beginning of another one;
+    /// none where there is none.
+    pub(super) fn refers_to_operation(&mut self, name: &ClusterName, now: Timestamp) -> Option<Vec<Effect>> {
+        let running = self.fleet.named(name).and_then(Cluster::operating)?;
         let text = format!("{name}: {}; no other operation can start until it has ended", running.brief());
         self.toasts.say(Tone::Info, text, now);
-        self.dialog = Some(Dialog::Progress { cluster: name.clone(), top: 0, last: 0 });
-        true
+        Some(self.open_operation(name))
+    }
+
+    /// Opens the page of the operation on that cluster, at the end of its output.
+    fn open_operation(&mut self, name: &ClusterName) -> Vec<Effect> {
+        let Some(place) = self.fleet.place(name) else { return Vec::new() };
+        self.pages.cluster[place].operation_below = 0;
+        self.open_page(View::Operation(place))
     }
 
     /// Shows the progress of the operation on the selected cluster.
@@ -64,8 +69,9 @@ impl App {
         let Some(cluster) = self.meant() else { return Vec::new() };
         let name = cluster.name().clone();
         if cluster.running.is_some() {
-            self.dialog = Some(Dialog::Progress { cluster: name, top: 0, last: 0 });
-        } else if let Some(mark) = &cluster.mark {
+            return self.open_operation(&name);
+        }
+        if let Some(mark) = &cluster.mark {
             let told = mark.refusal(now);
             let lines = [
                 (name.to_string(), mark.brief(now)),
@@ -134,18 +140,19 @@ impl App {
                 }
                 let order = Order::Begin(plan.operation.task.clone(), plan.consent());
                 let cluster = plan.operation.cluster.clone();
-                self.dialog = Some(Dialog::Progress { cluster: cluster.clone(), top: 0, last: 0 });
-                vec![Effect::Operate(cluster, order)]
+                self.dialog = None;
+                let mut effects = self.open_operation(&cluster);
+                effects.push(Effect::Operate(cluster, order));
+                effects
             }
         }
     }
 
     /// The operation whose progress is shown, to be changed, and its cluster.
     fn watched_mut(&mut self) -> Option<(ClusterName, &mut Running)> {
-        let Some(Dialog::Progress { cluster, .. }) = &self.dialog else { return None };
-        let name = cluster.clone();
-        let running = self.fleet.named_mut(&name)?.running.as_mut()?;
-        Some((name, running))
+        let View::Operation(place) = *self.view() else { return None };
+        let cluster = self.fleet.clusters.get_mut(place)?;
+        Some((cluster.name().clone(), cluster.running.as_mut()?))
     }
 
     /// Resumes the operation whose progress is shown.
@@ -263,7 +270,7 @@ impl App {
         let refresh = || vec![Effect::Ask(name.clone(), Request::Refresh)];
         match news {
             OperationNews::Offered(offer) => self.offered(name, offer),
-            OperationNews::Refused(kind, refusal) => self.refused(name, kind, refusal, now),
+            OperationNews::Refused(kind, refusal) => return self.refused(name, kind, refusal, now),
             // The steps have reported it.
             OperationNews::Touched(_) => {}
             OperationNews::Previewed(task, preview) => {
@@ -281,7 +288,9 @@ impl App {
                     cluster.mark = mark;
                 }
             }
-            OperationNews::Journaled(journaled) => self.journaled(name, journaled.map(Running::journaled)),
+            OperationNews::Journaled(journaled) => {
+                return self.journaled(name, journaled.map(Running::journaled), now);
+            }
             OperationNews::Began(operation) => {
                 if let Some(cluster) = self.cluster_mut(name) {
                     cluster.running = Some(Running::new(operation, now));
@@ -310,7 +319,13 @@ impl App {
         Vec::new()
     }
 
-    fn refused(&mut self, name: &ClusterName, kind: OperationKind, refusal: Refusal, now: Timestamp) {
+    fn refused(
+        &mut self,
+        name: &ClusterName,
+        kind: OperationKind,
+        refusal: Refusal,
+        now: Timestamp,
+    ) -> Vec<Effect> {
         let Refusal { problem, allow, .. } = refusal;
         if let Some(plan) = self.plan_of(name, kind) {
             plan.looked = Looked::Refused(problem);
@@ -329,24 +344,23 @@ impl App {
             let why = problem.joined(&self.hint_in(&problem.hint, None));
             let text = format!("{name}: cannot start {}: {why}", kind.word());
             self.toasts.say(Tone::Bad, text, now);
-            let watched = self.dialog.as_mut().map(Dialog::meant);
-            if matches!(watched, Some(Dialog::Progress { cluster, .. }) if cluster == name)
-                && self.cluster_mut(name).is_some_and(|c| c.running.is_none())
-            {
-                self.dialog = None;
+            if self.is_watched(name) && self.cluster_mut(name).is_some_and(|c| c.running.is_none()) {
+                return self.pop();
             }
         }
+        Vec::new()
     }
 
-    /// Whether the progress on that cluster is on the screen: the operator waits for the result of the order.
-    fn is_watched(&mut self, name: &ClusterName) -> bool {
-        let watched = self.dialog.as_mut().map(Dialog::meant);
-        matches!(watched, Some(Dialog::Progress { cluster, .. }) if cluster == name)
+    /// Whether the operation on that cluster is on the screen: the operator waits for the result of the order.
+    fn is_watched(&self, name: &ClusterName) -> bool {
+        matches!(*self.view(), View::Operation(place) if self.fleet.place(name) == Some(place))
     }
 
-    fn journaled(&mut self, name: &ClusterName, running: Option<Running>) {
+    /// Takes in what the journal says. An interrupted operation is shown when it is found, where that takes nobody away
+    /// from another cluster's page.
+    fn journaled(&mut self, name: &ClusterName, running: Option<Running>, now: Timestamp) -> Vec<Effect> {
         let stopped = running.as_ref().is_some_and(Running::is_stopped);
-        let Some(cluster) = self.cluster_mut(name) else { return };
+        let Some(cluster) = self.cluster_mut(name) else { return Vec::new() };
         let known = cluster.running.is_some();
         // A running operation is known better here than from its journal; an ended one stays visible.
         let keeps = |r: &Running| match r.state {
@@ -356,13 +370,21 @@ impl App {
             OperationState::Interrupted(None, _) | OperationState::Elsewhere => false,
         };
         if cluster.running.as_ref().is_some_and(keeps) {
-            return;
+            return Vec::new();
         }
+        let brief = running.as_ref().map(Running::brief).unwrap_or_default();
         cluster.running = running;
-        let name = name.clone();
-        if stopped && !known && self.dialog.is_none() && self.prompt.is_none() && !self.is_frozen() {
-            self.dialog = Some(Dialog::Progress { cluster: name, top: 0, last: 0 });
+        self.arrange_fleet();
+        if !stopped || known || self.is_frozen() {
+            return Vec::new();
         }
+        let is_elsewhere = self.view().place().is_some_and(|shown| self.fleet.place(name) != Some(shown));
+        if is_elsewhere || self.dialog.is_some() || self.prompt.is_some() {
+            let text = format!("{name}: {brief}; {} on its page shows it", self.key_of(Action::Progress));
+            self.toasts.say(Tone::Bad, text, now);
+            return Vec::new();
+        }
+        self.open_operation(name)
     }
 
     fn ended(&mut self, name: &ClusterName, end: OperationEnd, now: Timestamp) {
@@ -397,8 +419,8 @@ impl App {
                 (Tone::Bad, text)
             }
         };
-        // The progress dialog shows it already.
-        if !matches!(&self.dialog, Some(Dialog::Progress { cluster, .. }) if cluster == name) {
+        // Its page shows it already.
+        if !self.is_watched(name) {
             self.toasts.say(tone, text, now);
         }
     }
@@ -430,7 +452,7 @@ impl App {
 
     /// The operation whose progress is shown.
     pub fn watched(&self) -> Option<&Running> {
-        let Some(Dialog::Progress { cluster, .. }) = &self.dialog else { return None };
-        self.fleet.named(cluster)?.running.as_ref()
+        let View::Operation(place) = *self.view() else { return None };
+        self.fleet.clusters.get(place)?.running.as_ref()
     }
 }

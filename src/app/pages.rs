@@ -5,11 +5,12 @@
 
 pub mod clusters;
 mod common;
+pub mod issues;
 pub mod jobs;
 pub mod nodes;
 pub mod slices;
 
-use super::context::Context;
+use super::context::{Context, FLEET};
 use super::fleet::Fleet;
 use super::list::{List, Listing};
 use super::logview::LogView;
@@ -21,19 +22,45 @@ use nodes::Nodes;
 use slices::Slices;
 
 /// The nodes of all clusters.
-pub static ALL_NODES: TablePage =
-    TablePage { crumb: "all nodes", context: Context::AllNodes, list: || Box::new(List::<Nodes>::new(None)) };
+pub static ALL_NODES: TablePage = TablePage {
+    name: "all-nodes",
+    label: "all nodes",
+    help: "Show the nodes of all clusters in one table",
+    from: FLEET,
+    crumb: "all nodes",
+    context: Context::AllNodes,
+    list: || Box::new(List::<Nodes>::new(None)),
+};
 
 /// The jobs of all clusters.
-pub static ALL_JOBS: TablePage =
-    TablePage { crumb: "all jobs", context: Context::AllJobs, list: || Box::new(List::<Jobs>::new(None)) };
+pub static ALL_JOBS: TablePage = TablePage {
+    name: "all-jobs",
+    label: "all jobs",
+    help: "Show the jobs of all clusters in one table",
+    from: FLEET,
+    crumb: "all jobs",
+    context: Context::AllJobs,
+    list: || Box::new(List::<Jobs>::new(None)),
+};
 
 /// The TPUs of all clusters.
-pub static ALL_TPUS: TablePage =
-    TablePage { crumb: "all tpus", context: Context::AllTpus, list: || Box::new(List::<Slices>::new(None)) };
+pub static ALL_TPUS: TablePage = TablePage {
+    name: "all-tpus",
+    label: "all tpus",
+    help: "Show the TPUs of all clusters in Google Cloud in one table",
+    from: FLEET,
+    crumb: "all tpus",
+    context: Context::AllTpus,
+    list: || Box::new(List::<Slices>::new(None)),
+};
 
-/// The pages that are tables of the rows of all clusters.
-static TABLES: &[&TablePage] = &[&ALL_NODES, &ALL_JOBS, &ALL_TPUS];
+/// The pages that are tables of the rows of all clusters. Each has an action that opens it.
+pub static TABLES: &[&TablePage] = &[&ALL_NODES, &ALL_JOBS, &ALL_TPUS, &issues::PAGE];
+
+/// The table of all clusters with that name.
+pub fn table(name: &str) -> Option<&'static TablePage> {
+    TABLES.iter().copied().find(|page| page.name == name)
+}
 
 fn number(page: &TablePage) -> Option<usize> {
     TABLES.iter().position(|known| *known == page)
@@ -65,6 +92,10 @@ pub struct ClusterPage {
     log_failed_at: Option<JobStatus>,
     /// First line of the autoscaler pane.
     pub autoscaler_top: usize,
+    /// Lines of the operation below the screen: it is shown from its end.
+    pub operation_below: usize,
+    /// The highest of these, known once drawn.
+    pub operation_most: usize,
     /// The job just submitted from here: it is selected and its log opened as soon as it is in the table.
     pub awaited: Option<SubmissionId>,
 }
@@ -130,7 +161,7 @@ impl Pages {
             View::Table(page) => self.tables.get(number(page)?).map(Box::as_ref),
             View::Tpus(place) => Some(&self.tpus.get(*place)?.list),
             View::Cluster(place) => self.cluster.get(*place)?.listing(pane),
-            View::Log(_) | View::Details(_) => None,
+            View::Log(_) | View::Operation(_) | View::Details(_) => None,
         }
     }
 
@@ -141,7 +172,7 @@ impl Pages {
             View::Table(page) => Some(self.tables.get_mut(number(page)?)?.as_mut()),
             View::Tpus(place) => Some(&mut self.tpus.get_mut(*place)?.list),
             View::Cluster(place) => self.cluster.get_mut(*place)?.listing_mut(pane),
-            View::Log(_) | View::Details(_) => None,
+            View::Log(_) | View::Operation(_) | View::Details(_) => None,
         }
     }
 }
@@ -164,6 +195,8 @@ impl ClusterPage {
             log: LogView::default(),
             log_failed_at: None,
             autoscaler_top: 0,
+            operation_below: 0,
+            operation_most: 0,
             awaited: None,
         }
     }

@@ -1,16 +1,16 @@
 //! The palette: what can be run by name, found by letters of it, with a cluster, a job, a node, a TPU or a page of the
 //! manual as argument.
 
-use super::actions::{ACTIONS, Action, Description};
+use super::actions::{Action, Description, actions};
 use super::dialog::Dialog;
 use super::history::Entered;
 use super::offer::{Offer, OfferKind};
 use super::prompt::{Prompt, PromptKind};
 use super::target::Target;
 use super::things::{takes_thing, things};
-use super::{App, Cluster, Effect, Pane, Tone, View};
+use super::{App, Effect, Pane, Tone, View};
 use crate::manual;
-use crate::model::Timestamp;
+use crate::model::{ClusterSpec, Named, Timestamp, named};
 use frizbee::{CaseMatching, Config, Matcher};
 
 /// Commands of before that an empty line offers first.
@@ -36,9 +36,9 @@ const WORDS: &[(&str, Verb)] = &[
     ("cluster", Verb::Cluster),
     ("ctx", Verb::Cluster),
     ("use", Verb::Cluster),
-    ("jobs", Verb::Pane(Pane::Jobs, Some(Action::AllJobs))),
-    ("nodes", Verb::Pane(Pane::Nodes, Some(Action::AllNodes))),
-    ("workers", Verb::Pane(Pane::Nodes, Some(Action::AllNodes))),
+    ("jobs", Verb::Pane(Pane::Jobs, Some(Action::Table("all-jobs")))),
+    ("nodes", Verb::Pane(Pane::Nodes, Some(Action::Table("all-nodes")))),
+    ("workers", Verb::Pane(Pane::Nodes, Some(Action::Table("all-nodes")))),
     ("autoscaler", Verb::Pane(Pane::Autoscaler, None)),
     ("logs", Verb::Act(Action::Log)),
     ("fleet", Verb::Act(Action::Clusters)),
@@ -77,7 +77,7 @@ impl Verb {
         let word = WORDS.iter().find(|(word, _)| *word == name).map(|(_, verb)| *verb);
         word.or_else(|| Action::named(name).map(Self::Act)).or_else(|| {
             let words = WORDS.iter().filter(|(word, _)| word.starts_with(name)).map(|(_, verb)| *verb);
-            let actions = ACTIONS.iter().filter(|d| d.name.starts_with(name)).map(|d| Self::Act(d.action));
+            let actions = actions().iter().filter(|d| d.name.starts_with(name)).map(|d| Self::Act(d.action));
             let mut begin = words.chain(actions);
             let first = begin.next().filter(|_| !name.is_empty())?;
             begin.all(|other| other == first).then_some(first)
@@ -155,14 +155,14 @@ impl App {
         let recent = self.history.latest(Entered::Command).take(RECENT);
         let recent = recent.map(|words| Offer::new(words, "entered before"));
         let cluster = WORDS.iter().filter(|(_, verb)| *verb == Verb::Cluster).take(1);
-        let mut all: Vec<Offer> = ACTIONS.iter().map(|d| self.offer_of(d)).collect();
+        let mut all: Vec<Offer> = actions().iter().map(|d| self.offer_of(d)).collect();
         all.extend(cluster.map(|(word, verb)| self.offer_of_word(word, *verb)));
         all.sort_by_key(|offer| !offer.is_here);
         recent.chain(all).collect()
     }
 
     fn named_so(&self, typed: &str) -> Vec<Offer> {
-        let actions = ACTIONS.iter().map(|d| self.offer_of(d));
+        let actions = actions().iter().map(|d| self.offer_of(d));
         let words = WORDS.iter().filter(|(word, _)| Action::named(word).is_none());
         let all: Vec<Offer> =
             actions.chain(words.map(|(word, verb)| self.offer_of_word(word, *verb))).collect();
@@ -410,25 +410,15 @@ impl App {
         self.dialog = Some(Dialog::page_of_manual(topic, manual::rows(text), self.dialog.take()));
     }
 
-    /// The place of the cluster with that name, as on the command line: the full name, the name without `marin-`, or a
-    /// prefix that no other cluster has.
+    /// The place of the cluster with that name, as on the command line.
     fn cluster_named(&self, name: &str) -> Result<usize, String> {
-        let short =
-            |c: &Cluster| c.name().as_str().strip_prefix("marin-").unwrap_or(c.name().as_str()).to_owned();
-        let places = |is: &dyn Fn(&Cluster) -> bool| -> Vec<usize> {
-            self.fleet.clusters.iter().enumerate().filter(|(_, c)| is(c)).map(|(place, _)| place).collect()
-        };
-        let exact = places(&|c| c.name().as_str() == name || short(c) == name);
-        if let Some(place) = exact.first() {
-            return Ok(*place);
-        }
-        let begin = places(&|c| c.name().as_str().starts_with(name) || short(c).starts_with(name));
-        match begin.as_slice() {
-            [only] => Ok(*only),
-            [] => Err(format!("no cluster `{name}`; {} lists them", self.key_of(Action::Clusters))),
-            several => {
-                let names: Vec<&str> =
-                    several.iter().map(|place| self.fleet.clusters[*place].name().as_str()).collect();
+        let clusters: Vec<&ClusterSpec> = self.fleet.clusters.iter().map(|c| &c.spec).collect();
+        let unknown = || format!("no cluster `{name}`; {} lists them", self.key_of(Action::Clusters));
+        match named(name, &clusters) {
+            Named::One(cluster) => self.fleet.place(&cluster.name).ok_or_else(unknown),
+            Named::Nothing => Err(unknown()),
+            Named::Several(several) => {
+                let names: Vec<&str> = several.iter().map(|c| c.name.as_str()).collect();
                 Err(format!("`{name}` is ambiguous: {}; type more of the name", few(&names)))
             }
         }

@@ -6,7 +6,7 @@ use super::list::Listing;
 use super::logview::Step;
 use super::prompt::{Prompt, PromptKind};
 use super::table::By;
-use super::{Action, App, Class, Effect, Pane, Tone, View, actions::ACTIONS, describe};
+use super::{Action, App, Class, Effect, Pane, Tone, View, actions::actions, describe};
 use crate::model::{ClusterName, JobKey, LogSource, Order, ProblemKind, Request, Text, Timestamp};
 
 /// The autoscaler's log files on a head, in the order in which they are offered.
@@ -21,7 +21,7 @@ impl App {
             return Vec::new();
         }
         let confirms = self.context().confirms();
-        let mut effects = (action.describe().run)(self, now);
+        let mut effects = (action.describe().run)(self, action, now);
         if !confirms {
             // What an action asks for is done by the dialog that it opens.
             effects.retain(|effect| effect.class() < Class::Changes);
@@ -33,7 +33,9 @@ impl App {
     pub(super) fn page(&self) -> isize {
         let height = match (self.listing(), self.view()) {
             (Some(listing), _) => listing.height(),
-            (None, View::Details(_)) => usize::from(self.areas.details.unwrap_or_default().height),
+            (None, View::Details(_) | View::Operation(_)) => {
+                usize::from(self.areas.details.unwrap_or_default().height)
+            }
             (None, View::Cluster(_)) if self.pane == Pane::Autoscaler => {
                 usize::from(self.areas.autoscaler.unwrap_or_default().height)
             }
@@ -62,6 +64,11 @@ impl App {
         match self.stack.last_mut() {
             Some(View::Details(details)) => {
                 details.top = details.top.saturating_add_signed(by).min(details.last);
+            }
+            Some(View::Operation(place)) => {
+                let page = &mut self.pages.cluster[*place];
+                let below = page.operation_below.saturating_add_signed(by.saturating_neg());
+                page.operation_below = below.min(page.operation_most);
             }
             Some(View::Tpus(place)) => self.pages.tpus[*place].step(&self.fleet, by),
             Some(View::Log(_)) => return self.scroll(Pane::Log, by),
@@ -110,10 +117,7 @@ impl App {
         match question {
             Question::Quit => vec![Effect::Quit],
             Question::Abandon { cluster } => vec![Effect::Operate(cluster, Order::Abandon)],
-            Question::Allow { cluster, order } => {
-                self.dialog = Some(Dialog::Progress { cluster: cluster.clone(), top: 0, last: 0 });
-                vec![Effect::Operate(cluster, *order)]
-            }
+            Question::Allow { cluster, order } => vec![Effect::Operate(cluster, *order)],
             Question::StopJobs(jobs) => self.asked_of_jobs(jobs, Request::StopJob),
             Question::DeleteJobs(jobs) => self.asked_of_jobs(jobs, Request::DeleteJob),
             Question::CleanPreempted { cluster, left } => {
@@ -305,8 +309,8 @@ impl App {
             let keys: Vec<String> = self.keymap.keys_of(d.action).collect();
             (keys.join(" "), format!("{place}{}  ({})", d.help, d.name))
         };
-        let here = ACTIONS.iter().filter(|d| d.contexts.contains(&context)).map(|d| row(d, ""));
-        let others = ACTIONS.iter().filter(|d| !d.contexts.contains(&context));
+        let here = actions().iter().filter(|d| d.contexts.contains(&context)).map(|d| row(d, ""));
+        let others = actions().iter().filter(|d| !d.contexts.contains(&context));
         let others = others.map(|d| row(d, &format!("in {}: ", d.places())));
         let blank = || (String::new(), String::new());
         here.chain([blank(), (String::new(), "elsewhere".into())]).chain(others).collect()

@@ -19,6 +19,8 @@ pub enum View {
     Log(usize),
     /// The TPUs of one cluster.
     Tpus(usize),
+    /// The operation on a cluster or its workers: its steps, their output, its outcome.
+    Operation(usize),
     /// A thing in full.
     Details(Details),
 }
@@ -27,7 +29,9 @@ impl View {
     /// The place of the cluster that the page is of; none for pages of the fleet.
     pub fn place(&self) -> Option<usize> {
         match self {
-            Self::Cluster(place) | Self::Log(place) | Self::Tpus(place) => Some(*place),
+            Self::Cluster(place) | Self::Log(place) | Self::Tpus(place) | Self::Operation(place) => {
+                Some(*place)
+            }
             Self::Details(details) => details.target.place(),
             Self::Clusters | Self::Table(_) => None,
         }
@@ -40,6 +44,7 @@ impl View {
             Self::Table(page) => page.context,
             Self::Tpus(_) => Context::Tpus,
             Self::Log(_) => Context::Log,
+            Self::Operation(_) => Context::Progress,
             Self::Details(details) => details.context(),
             Self::Cluster(_) => pane.context(),
         }
@@ -53,17 +58,26 @@ impl View {
             Self::Cluster(place) => fleet.clusters[*place].name().to_string(),
             Self::Log(_) => "log".to_owned(),
             Self::Tpus(_) => "tpus".to_owned(),
+            Self::Operation(_) => "operation".to_owned(),
             Self::Details(details) => details.target.words(fleet),
         }
     }
 }
 
-/// A page that is one table of the rows of all clusters.
+/// A page that is one table of the rows of all clusters, and the action that opens it.
 #[derive(Debug)]
 pub struct TablePage {
+    /// The action's name in the keymap and the palette.
+    pub name: &'static str,
+    /// One or two words for the footer; empty keeps it out.
+    pub label: &'static str,
+    /// One line for the help: a capitalised imperative.
+    pub help: &'static str,
+    /// The contexts in which it can be opened.
+    pub from: &'static [Context],
     /// Its name in the line at the top.
     pub crumb: &'static str,
-    /// Where its keys are looked up.
+    /// Where its keys are looked up: [`Context::Table`] where its rows have no actions of their own.
     pub context: Context,
     /// Makes its table.
     pub list: fn() -> Box<dyn Listing>,

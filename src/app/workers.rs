@@ -31,8 +31,8 @@ impl App {
     /// Opens the form that adds workers.
     pub(super) fn add_worker(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(name) = self.meant().map(|c| c.name().clone()) else { return Vec::new() };
-        if self.is_taken(&name, now) {
-            return Vec::new();
+        if let Some(effects) = self.refers_to_operation(&name, now) {
+            return effects;
         }
         self.dialog = Some(Dialog::Worker(Box::new(WorkerForm::new(name.clone()))));
         vec![Effect::Operate(name, Order::Offer)]

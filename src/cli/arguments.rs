@@ -23,7 +23,7 @@ pub struct GlobalArguments {
 /// Options that select the clusters.
 #[derive(Clone, Debug, Args)]
 pub struct SourceArguments {
-    /// Open this cluster: its name, with or without `marin-`, or an unambiguous prefix
+    /// Open this cluster: its name, also without its first word, or an unambiguous prefix
     #[arg(long, short, global = true, value_name = "NAME")]
     pub cluster: Option<String>,
     /// For commands: accept the head's changed host key if its fingerprint is this one (SHA256:...)

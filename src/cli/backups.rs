@@ -2,6 +2,7 @@
 
 use super::{columns, output};
 use crate::config::{Env, Folders, Settings};
+use crate::model::amount::counted;
 use crate::model::time::brief;
 use crate::model::{ClusterName, Target, Timestamp};
 use crate::operation::{Backup, backups, delete};
@@ -48,7 +49,7 @@ pub(super) fn run(
     }
     if !old.is_empty() && !arguments.yes {
         print(&mut output::stderr(), &rows_of(old.iter().map(|b| (*b, String::new())), now))?;
-        super::reach::confirm(&format!("Delete {} permanently?", counted(old.len())), false)?;
+        super::reach::confirm(&format!("Delete {} permanently?", counted(old.len(), "backup")), false)?;
     }
     let mut rows = Vec::new();
     let mut is_well = true;
@@ -89,17 +90,13 @@ pub(super) fn reminder(folders: &Folders, settings: &Settings) -> Option<String>
         format!(
             "{} older than {days} days, containing job secrets; \
              delete: `marin-tui backups --delete-older-than {days}`",
-            counted(old)
+            counted(old, "backup")
         )
     })
 }
 
 fn days(n: u64) -> Duration {
     Duration::from_secs(n.saturating_mul(24 * 3600))
-}
-
-fn counted(n: usize) -> String {
-    if n == 1 { "1 backup".to_owned() } else { format!("{n} backups") }
 }
 
 /// As JSON: `folder`, `cluster`, `jobs`, `created_ms`, `needed`, `outcome` (`old`, `would be deleted`, `deleted`, why

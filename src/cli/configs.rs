@@ -7,7 +7,7 @@ mod update;
 use crate::cli::output;
 use crate::config::{self, Env, Settings, Sources};
 use crate::infra::{self, FILE, Severity, Source, State, Table};
-use crate::model::Timestamp;
+use crate::model::{Timestamp, without_first_word};
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use serde_json::json;
@@ -174,7 +174,7 @@ fn stems(table: &Table, names: &[String]) -> Result<Vec<String>> {
 
 fn row<'t>(table: &'t Table, name: &str) -> Result<&'t infra::Row> {
     table.find(name).with_context(|| {
-        let names = table.rows.iter().flat_map(|r| [r.stem.as_str(), r.stem.trim_start_matches("marin-")]);
+        let names = table.rows.iter().flat_map(|r| [r.stem.as_str(), without_first_word(&r.stem)]);
         let near = config::nearest(name, names).map(|n| format!(", did you mean `{n}`?")).unwrap_or_default();
         format!(
             "no cluster `{name}` in {}{near}; list clusters with `marin-tui configs list`",

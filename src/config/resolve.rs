@@ -1,11 +1,8 @@
-//! Resolves the name of a cluster on the command line. Never guesses.
+//! Resolves the name of a cluster on the command line.
 
 use super::Entry;
 use super::nearest::nearest;
-use crate::model::ClusterSpec;
-
-/// Prefix of all of Marin's clusters; users leave it out.
-const PREFIX: &str = "marin-";
+use crate::model::{ClusterSpec, Named, named, without_first_word};
 
 /// Why a name could not be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,34 +15,17 @@ pub enum Unresolved {
     Unknown { name: String, nearest: Option<String> },
 }
 
-/// The cluster of that name: exactly, with `marin-` before it, by its file's name, or by an unambiguous prefix, in
-/// this order.
+/// The cluster of that name, as [`crate::model::named()`] understands it.
 pub fn resolve<'a>(name: &str, entries: &'a [Entry]) -> Result<&'a ClusterSpec, Unresolved> {
-    let clusters = || entries.iter().filter_map(Entry::cluster);
-    let short = |c: &'a ClusterSpec| c.name.as_str().strip_prefix(PREFIX).unwrap_or(c.name.as_str());
-    let stem = |c: &'a ClusterSpec| {
-        c.file.as_ref().and_then(|f| f.file_stem()).map(|s| s.to_string_lossy().into_owned())
-    };
-    let exact: [&dyn Fn(&'a ClusterSpec) -> bool; 3] =
-        [&|c| c.name.as_str() == name, &|c| short(c) == name, &|c| {
-            stem(c).is_some_and(|s| s == name || s.strip_prefix(PREFIX) == Some(name))
-        }];
-    for is in exact {
-        if let Some(found) = clusters().find(|c| is(c)) {
-            return Ok(found);
-        }
-    }
-    let begins = |c: &&'a ClusterSpec| {
-        !name.is_empty() && (c.name.as_str().starts_with(name) || short(c).starts_with(name))
-    };
-    let candidates: Vec<&ClusterSpec> = clusters().filter(begins).collect();
-    match candidates.as_slice() {
-        [only] => Ok(only),
-        [] => {
-            let names = clusters().flat_map(|c| [c.name.as_str(), short(c)]);
+    let clusters: Vec<&ClusterSpec> = entries.iter().filter_map(Entry::cluster).collect();
+    match named(name, &clusters) {
+        Named::One(cluster) => Ok(cluster),
+        Named::Nothing => {
+            let names = clusters.iter().map(|c| c.name.as_str());
+            let names = names.flat_map(|name| [name, without_first_word(name)]);
             Err(Unresolved::Unknown { name: name.into(), nearest: nearest(name, names).map(str::to_owned) })
         }
-        several => {
+        Named::Several(several) => {
             let candidates = several.iter().map(|c| c.name.to_string()).collect();
             Err(Unresolved::Ambiguous { name: name.into(), candidates })
         }
@@ -94,5 +74,13 @@ mod tests {
             Err(Unresolved::Unknown { name: "us-esat5".into(), nearest: Some("us-east5".into()) })
         );
         assert!(name("").is_err());
+        // Of two with the same rest, neither is meant.
+        let twins = ["prod-a", "dev-a"].map(|name| {
+            let text = format!("cluster_name: {name}\nprovider: {{type: gcp}}\n");
+            cluster::parse(&text, Path::new("x.yaml"), &Settings::default(), &Env::default()).unwrap()
+        });
+        let twins = twins.map(Entry::Cluster);
+        assert!(matches!(resolve("a", &twins), Err(Unresolved::Ambiguous { .. })));
+        assert_eq!(resolve("dev-a", &twins).unwrap().name.as_str(), "dev-a");
     }
 }

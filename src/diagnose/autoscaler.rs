@@ -1,8 +1,8 @@
 //! Whether the autoscaler works: demand, pending nodes, failures.
 
-use super::demand::{Room, Want, coming, failing_now, plural};
+use super::demand::{Room, Want, coming, failing_now};
 use super::{Finding, FindingKind, History, Severity};
-use crate::model::amount::shape;
+use crate::model::amount::{counted, shape};
 use crate::model::{Autoscaler, AutoscalerVersion, Fix, Hint, PendingNode, Snapshot, Timestamp, Verb};
 use std::time::Duration;
 
@@ -133,7 +133,7 @@ fn still(report: &Autoscaler, want: &Want, snapshot: &Snapshot, history: &Histor
 
 fn infeasible(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding> {
     let demand = report.demands.iter().find(|d| d.infeasible)?;
-    let short = format!("{} for {}", plural(want.infeasible, "demand"), shape(&demand.shape));
+    let short = format!("{} for {}", counted(want.infeasible as usize, "demand"), shape(&demand.shape));
     let long = format!("{short}: no node type provides it, or those that do are at their maximum");
     let hint = "request what a node type provides, or change the node types in the cluster's file";
     Some(Finding::new(FindingKind::Infeasible, Severity::Warn, history.infeasible, short, long, hint))
@@ -145,7 +145,7 @@ fn moving(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding
     let since = history.joining?;
     let short = match largest {
         Some(t) => format!("{} {} of {}", t.name, t.active + t.idle, t.active + t.idle + coming(t)),
-        None => plural(report.pending.len() as u64, "node") + " pending",
+        None => counted(report.pending.len(), "node") + " pending",
     };
     let late = history.age_of(since) >= NO_NODE_JOINS;
     let (kind, severity) =

@@ -1,5 +1,6 @@
 //! The unmet demand of a state, and what is done for it.
 
+use crate::model::amount::counted;
 use crate::model::{Autoscaler, Demand, DemandKind, LaunchFailure, Node, NodeTypeCount, Snapshot, Timestamp};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -58,7 +59,7 @@ impl Want {
 
     /// `37 demands unmet, 0 of 4 tpu_worker (minimum)`.
     pub fn words(&self) -> String {
-        let demands = (self.demands > 0).then(|| plural(self.demands, "demand") + " unmet");
+        let demands = (self.demands > 0).then(|| counted(self.demands as usize, "demand") + " unmet");
         let minimum = self.minimum.iter().map(|(name, up, min)| format!("{up} of {min} minimum {name}"));
         demands.into_iter().chain(minimum).collect::<Vec<_>>().join(", ")
     }
@@ -118,8 +119,4 @@ fn fits(demand: &Demand, node: &Node) -> bool {
 /// Launches that failed and were tried within [`LAUNCH_RETRIES`], newest first.
 pub(super) fn failing_now(report: &Autoscaler, now: Timestamp) -> impl Iterator<Item = &LaunchFailure> {
     report.failures.iter().filter(move |f| f.at.is_none_or(|at| at.age(now) < LAUNCH_RETRIES))
-}
-
-pub(super) fn plural(n: u64, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }

@@ -1,8 +1,8 @@
 //! Why a job is pending: what its entrypoint requests, which nodes have that, and what the autoscaler does about it.
 
-use super::demand::{coming, plural};
+use super::demand::coming;
 use super::{Finding, FindingKind};
-use crate::model::amount::{amount, rank, shape};
+use crate::model::amount::{amount, counted, rank, shape};
 use crate::model::text::printable;
 use crate::model::{Demand, Job, JobKey, JobStatus, Node, NodeState, Snapshot, Text};
 use std::collections::HashMap;
@@ -52,8 +52,11 @@ fn reason(job: &Job, snapshot: &Snapshot, findings: &[Finding]) -> Pending {
             Some(lack) => {
                 let (done, finding) = scaling(Some(requested), snapshot, findings);
                 let others = asked(requested, snapshot);
-                let others =
-                    if others > 1 { format!(", {}", plural(others, "request")) } else { String::new() };
+                let others = if others > 1 {
+                    format!(", {}", counted(others as usize, "request"))
+                } else {
+                    String::new()
+                };
                 Pending { finding, ..here(format!("waits for {lack}{others}{done}")) }
             }
         },
@@ -88,7 +91,7 @@ fn lack(requested: &Requested, nodes: &[Node]) -> Option<String> {
     Some(match () {
         () if nodes().all(|node| total(node) <= 0.0) => format!("{what}: no node has it"),
         () if able == 0 => format!("{what}: no node has so much"),
-        () if most <= 0.0 => format!("{what}: all in use on {}", plural(able as u64, "node")),
+        () if most <= 0.0 => format!("{what}: all in use on {}", counted(able, "node")),
         () => format!("{what}: at most {} free on a node", amount(name.raw(), most)),
     })
 }
@@ -126,7 +129,7 @@ fn scaling(
         Some(Finding { kind: Unmet, short, .. }) => short.clone(),
         Some(Finding { kind: Scaling, .. }) => {
             let launching: u32 = report.types.iter().map(coming).sum();
-            plural(u64::from(launching).max(report.pending.len() as u64), "node") + " launching"
+            counted((launching as usize).max(report.pending.len()), "node") + " launching"
         }
         Some(Finding { kind: LaunchesFail, short, .. }) => format!("launches fail: {short}"),
         Some(finding) => finding.kind.word().to_owned(),

@@ -3,6 +3,7 @@
 use super::generation::{Generation, WorkerType};
 use crate::config::line_of;
 use crate::config::{nearest, yaml, yaml::FileError};
+use crate::model::without_first_word;
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -140,9 +141,9 @@ impl Table {
         Ok(Self { file: file.into(), generations, buckets, rows, text })
     }
 
-    /// The cluster with this file name or `cluster_name`, also without `marin-`.
+    /// The cluster with this file name or `cluster_name`, also without its first word.
     pub fn find(&self, name: &str) -> Option<&Row> {
-        let is = |own: &str| own == name || own.strip_prefix("marin-") == Some(name);
+        let is = |own: &str| own == name || without_first_word(own) == name;
         self.rows
             .iter()
             .find(|r| is(&r.stem))

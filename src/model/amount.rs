@@ -46,6 +46,11 @@ pub fn bytes(value: f64) -> String {
     }
 }
 
+/// `1 job`, `2 jobs`.
+pub fn counted(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
 /// `TPU 16, CPU 4, memory 2.0 GB`: in the order of [`rank`]. Empty when there are none.
 pub fn shape(resources: &[(Text, f64)]) -> String {
     let mut sorted: Vec<&(Text, f64)> = resources.iter().collect();

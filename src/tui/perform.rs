@@ -1,7 +1,7 @@
 //! Carries out effects and reports their outcome.
 
 use super::clipboard::{Copier, ON_CLIPBOARD, Place};
-use super::input::{Asked, QuitSignals};
+use super::input::{Asked, QuitSignals, is_shell_job};
 use super::keeper::Keeper;
 use super::typed::Typist;
 use crate::app::{Effect, Event, Outcome};
@@ -12,6 +12,7 @@ use crate::operation::{Environment, Journals, News, Operations};
 use crate::supervisor::{SECRET_VARIABLES, Supervisor};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -26,6 +27,24 @@ use tokio::time::{Instant, sleep_until};
 const MOMENT: Duration = Duration::from_millis(300);
 /// Time that a program with the terminal, or a write, has to end.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Why the loop returns.
+pub enum Exit {
+    /// A key or a signal asks to quit.
+    Quit,
+    /// The terminal goes to this command until it ends.
+    HandOver(Box<Command>),
+    /// The process is stopped until a shell continues it.
+    Stop,
+}
+
+/// The part of an effect that only who owns the terminal can do.
+pub enum Turn {
+    /// All of the screen is drawn again.
+    Redraw,
+    /// The loop returns.
+    Exit(Exit),
+}
 
 /// Carries out effects. Whatever may take time runs on a thread of its own.
 pub struct Performer {
@@ -47,6 +66,8 @@ pub struct Performer {
     keeper: Keeper,
     /// The login that is prepared.
     login: Option<Command>,
+    /// What is left to the loop, in order.
+    turns: VecDeque<Turn>,
     events: (mpsc::UnboundedSender<Event>, mpsc::UnboundedReceiver<Event>),
 }
 
@@ -66,6 +87,7 @@ impl Performer {
             dashboards: JoinSet::new(),
             keeper: Keeper::default(),
             login: None,
+            turns: VecDeque::new(),
             events: mpsc::unbounded_channel(),
         }
     }
@@ -149,7 +171,7 @@ impl Performer {
         }
     }
 
-    /// Carries out one effect. The loop itself carries out quit, redraw and suspend.
+    /// Carries out one effect; what needs the terminal is left to the loop ([`Performer::turn`]).
     pub fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Ask(cluster, request) => self.supervisor.ask(&cluster, request),
@@ -182,14 +204,29 @@ impl Performer {
                 }
             }
             Effect::SshHost(cluster, host) => self.prepare_login(&cluster, &host),
-            Effect::Quit | Effect::Redraw | Effect::Suspend | Effect::SshHead(_) => {}
+            Effect::SshHead(cluster) => self.login(&cluster),
+            Effect::Quit => self.turns.push_back(Turn::Exit(Exit::Quit)),
+            Effect::Redraw => self.turns.push_back(Turn::Redraw),
+            Effect::Suspend if is_shell_job() => self.turns.push_back(Turn::Exit(Exit::Stop)),
+            Effect::Suspend => {
+                let why = "cannot suspend: no shell with job control started the console";
+                self.report(Outcome::Failed(why.into()));
+            }
         }
     }
 
-    /// The command that logs in to a cluster's head; reports why when there is none.
-    pub fn login(&mut self, cluster: &ClusterName) -> Option<Command> {
+    /// What is left to the loop next.
+    pub fn turn(&mut self) -> Option<Turn> {
+        self.turns.pop_front()
+    }
+
+    /// Hands the terminal to a login on a cluster's head; reports why when there is none.
+    fn login(&mut self, cluster: &ClusterName) {
         self.logins = JoinSet::new();
-        self.supervisor.login(cluster).map_err(|why| self.report(Outcome::Failed(why))).ok()
+        match self.supervisor.login(cluster) {
+            Ok(command) => self.turns.push_back(Turn::Exit(Exit::HandOver(Box::new(command)))),
+            Err(why) => self.report(Outcome::Failed(why)),
+        }
     }
 
     /// The command that logs in to a TPU host, once it is prepared.

@@ -5,6 +5,7 @@ use super::grid::put;
 use super::part::{Draw, Shown};
 use super::text::wrap;
 use super::{autoscaler, log, prompt};
+use crate::app::pages::issues;
 use crate::app::{Action, App, Area, Areas, Cluster, Context, Dialog, Pane, Running, Tone, View, words};
 use crate::diagnose::FindingKind;
 use crate::model::amount::bytes;
@@ -212,7 +213,7 @@ pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) -> 
         put(buf, area.x + 1, area.y, area.width.saturating_sub(2), false, d.app.note(), d.theme.warn);
         return None;
     }
-    let area = alerts(buf, area, d);
+    let area = alerts(buf, area, d, areas);
     let mut x = area.x + 1;
     let hints: Vec<(Action, String, &str)> =
         hints(d).into_iter().map(|(action, label)| (action, d.key(action), label)).collect();
@@ -232,8 +233,8 @@ pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) -> 
     None
 }
 
-/// The number of findings that need action, on the right. Returns the rest of the area.
-fn alerts(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Rect {
+/// The number of findings that need action, on the right; a click on it lists them. Returns the rest of the area.
+fn alerts(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) -> Rect {
     let text = match d.app.fleet().alerts() {
         0 => return area,
         1 => "⚑ 1 alert".to_owned(),
@@ -243,12 +244,13 @@ fn alerts(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Rect {
     if area.width < width + 30 {
         return area;
     }
-    put(buf, area.right() - width - 1, area.y, width, false, &text, d.theme.bad);
+    let x = area.right() - width - 1;
+    put(buf, x, area.y, width, false, &text, d.theme.bad);
+    if d.app.dialog().is_none() {
+        areas.hints.push((Action::Table(issues::PAGE.name), Area { x, y: area.y, width, height: 1 }));
+    }
     Rect { width: area.width - width - 3, ..area }
 }
-
-/// Actions on the operation whose progress is shown.
-const OF_PROGRESS: [Action; 4] = [Action::Resume, Action::RollForward, Action::Abandon, Action::Cancel];
 
 /// Actions and labels, the most useful first, help (or the way out of a dialog) last.
 fn hints(d: &Draw<'_>) -> Vec<(Action, &'static str)> {
@@ -279,12 +281,6 @@ fn hints(d: &Draw<'_>) -> Vec<(Action, &'static str)> {
             (Action::Copy, "copy announcement"),
             (Action::Back, "cancel"),
         ],
-        Context::Progress => {
-            let offered = d.app.keymap().hints(Context::Progress).filter(|(a, _)| OF_PROGRESS.contains(a));
-            let offered = offered.filter(|(a, _)| a.is_offered(d.app));
-            let labelled = offered.map(|(a, _)| (a, a.describe().label));
-            labelled.chain([(Action::Copy, "copy output"), (Action::Back, "close")]).collect()
-        }
         Context::Columns => vec![
             (Action::Mark, "show or hide"),
             (Action::Open, "keep"),

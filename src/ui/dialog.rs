@@ -5,7 +5,7 @@ use super::frame::{Title, clear, middle, more_around, pane};
 use super::grid::put;
 use super::part::Draw;
 use super::text::lay_out;
-use super::{columns, form, plan, progress, worker};
+use super::{columns, form, plan, worker};
 use crate::app::{Area, Areas, Dialog};
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;
@@ -30,12 +30,6 @@ pub fn draw(
         Dialog::Worker(form) => return worker::draw(buf, area, d, form, areas),
         Dialog::Columns(chooser) => {
             columns::draw(buf, area, d, chooser, areas);
-            return None;
-        }
-        Dialog::Progress { top, .. } => {
-            if let Some(running) = d.app.watched() {
-                progress::draw(buf, area, d, running, *top, areas);
-            }
             return None;
         }
     };

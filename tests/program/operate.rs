@@ -195,7 +195,7 @@ fn the_console_waits_for_a_command_and_takes_up_what_it_left() {
     place.ray(&up("exit 1"));
     console.send("p");
     console.wait_text("resumes at this step");
-    console.send("r");
+    console.send("u");
     // Nobody can tell whose jobs it would end: that is asked, as the command asks for --others.
     console.wait_text("Allow it to continue");
     assert_eq!(place.asked(), "--version\n");

@@ -79,8 +79,8 @@ fn a_restart_from_the_console_survives_its_own_death_and_brings_jobs_back() {
     let seen = console.wait_for("what stands half way", LONG, |text| text.contains("resumes at this step"));
     assert!(seen.contains("/9 interrupted") && seen.contains("jobs saved in"), "{seen}");
     // Another console may not begin while this one is at it.
-    console.send("r");
-    console.wait_for("the step", LONG, |text| text.contains("it continues when this dialog is closed"));
+    console.send("u");
+    console.wait_for("the step", LONG, |text| text.contains("it continues when you leave this page"));
     let refused = command(bed, &["stop-cluster", "--yes"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && said.contains("another operation"), "{said}");

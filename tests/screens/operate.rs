@@ -173,7 +173,7 @@ fn progress_shows_steps_output_and_what_can_be_done() {
     for (width, height) in [(80, 24), (120, 40), (200, 60)] {
         let text = seen(&mut app, width, height);
         for needed in
-            ["✓ 2 read state: 2 workers", "◐ 3 save jobs", "restart 3/9 · 1m 08s", "line 39", "c cancels"]
+            ["✓ 2 read state: 2 workers", "◐ 3 save jobs", "restart 3/9 · 1m 08s", "line 39", "C cancels"]
         {
             assert!(text.contains(needed), "{needed} is missing at {width}x{height}:\n{text}");
         }
@@ -204,9 +204,9 @@ fn what_stands_half_way_is_told_with_its_ways_out() {
             "✕ 5 end remaining Ray processes",
             "10.0.0.7 cannot be cleared",
             "marin-us-central2-1",
-            "r resumes",
+            "u resumes",
             "f skips the failed step",
-            "a abandons it",
+            "x abandons it",
         ] {
             assert!(text.contains(needed), "{needed} is missing at {width}x{height}:\n{text}");
         }

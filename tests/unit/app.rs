@@ -20,7 +20,7 @@ mod workers;
 
 use crate::sample::*;
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-use marin_tui::app::actions::ACTIONS;
+use marin_tui::app::actions::actions;
 use marin_tui::app::pages::{ALL_JOBS, ALL_NODES};
 use marin_tui::app::{
     App, Area, ClusterPage, Context, Dialog, Effect, Event, Listing, Outcome, Pane, Sum, TablePage, Target,

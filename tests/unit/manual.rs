@@ -3,7 +3,7 @@
 
 use clap::{Command, CommandFactory as _};
 use marin_tui::app::Keymap;
-use marin_tui::app::actions::ACTIONS;
+use marin_tui::app::actions::actions;
 use marin_tui::app::pages::tables;
 use marin_tui::cli::Arguments;
 use marin_tui::manual::PAGES;
@@ -82,7 +82,7 @@ fn sources(folder: &str) -> String {
 #[test]
 fn the_table_of_keys_is_the_keymap() {
     let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
-    let rows = ACTIONS.iter().map(|description| {
+    let rows = actions().iter().map(|description| {
         let keys: Vec<String> = keymap.keys_of(description.action).map(|key| format!("`{key}`")).collect();
         format!("| {} | {} |", keys.join(" "), description.help)
     });

@@ -46,7 +46,7 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     assert!(world.double.state().queued[0].to_string().contains("reserv"));
 
     // Nobody is locked in by a wait: it is left, and the same taken up again.
-    pty.send("c");
+    pty.send("C");
     pty.wait_text("cancelled; the request stays with Google");
     pty.send("\x1b");
     pty.wait("the cluster", |text| !text.contains("cancelled; the request"));

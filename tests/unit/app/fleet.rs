@@ -435,3 +435,34 @@ fn what_has_changed_lately_is_kept_and_what_was_found_at_first_is_not() {
         assert!(terminal.backend().to_string().contains("gamma: down"), "{width}");
     }
 }
+
+#[test]
+fn issues_of_all_clusters_are_one_table() {
+    let mut app = app(&["alpha", "beta", "gamma"]);
+    for name in ["alpha", "gamma"] {
+        let gone = problem(ProblemKind::Unreachable, &format!("no route to {name}"), "start it");
+        tell(&mut app, name, News::Link(Link::Retrying { problem: gone, at: NOW }));
+    }
+    press(&mut app, "<down><down>E");
+    let issues = |app: &App| {
+        let listing = app.listing().unwrap();
+        let rows = (0..listing.len()).map(|at| listing.cells(&app.look(NOW), at));
+        rows.map(|cells| cells.iter().map(|c| c.text.to_string()).collect::<Vec<_>>().join(" "))
+            .collect::<Vec<_>>()
+    };
+    let found = issues(&app);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found[0].contains("alpha") && found[0].contains("no route to alpha. Hint: start it"),
+        "{found:?}"
+    );
+    press(&mut app, "/gamma<enter>");
+    assert_eq!(issues(&app).len(), 1);
+    press(&mut app, "<enter>");
+    assert_eq!(*app.view(), View::Cluster(2));
+    // A click on the number of alerts opens the same table.
+    let (_, footer) = paint(&mut app, 120, 40);
+    let column = footer.chars().position(|c| c == '⚑').unwrap();
+    point(&mut app, CLICK, u16::try_from(column).unwrap(), 39);
+    assert_eq!(app.context(), Context::Table);
+}

@@ -412,13 +412,13 @@ fn waiting_for_google_can_be_ended_and_its_end_is_told_truly() {
     let mut app = shown();
     begun(&mut app, task.clone(), &[Ask]);
     press(&mut app, "p");
-    assert_eq!(press(&mut app, "c"), [], "the request is on its way");
+    assert_eq!(press(&mut app, "C"), [], "the request is on its way");
     hears(&mut app, OperationNews::Progress(Progress::Done(Ask, "asked".into())));
     hears(&mut app, OperationNews::Progress(Progress::Began(Capacity)));
     let running = app.watched().unwrap();
     assert_eq!((running.brief().as_str(), running.takes_down()), ("add worker 2/3", false));
-    assert_eq!(press(&mut app, "c"), [orders(Order::Cancel)]);
-    press(&mut app, "<esc>");
+    assert_eq!(press(&mut app, "C"), [orders(Order::Cancel)]);
+    press(&mut app, "<esc><esc>");
     let how = Operation::new(task, ClusterName::new(CLUSTER)).cancelled_at(Capacity).unwrap();
     let asked = hears(&mut app, OperationNews::Ended(OperationEnd::Cancelled(how)));
     assert_eq!(asked, [asks(Request::Refresh), asks(Request::Cloud)], "the way to the cluster is left alone");
@@ -455,7 +455,7 @@ fn nothing_is_said_of_jobs_or_restarts_where_a_worker_is_meant() {
         press(&mut app, "<esc>");
         hears(&mut app, OperationNews::Ended(OperationEnd::Stopped(failed, None)));
         let mut texts = vec![said(&app).to_owned()];
-        press(&mut app, "pa");
+        press(&mut app, "px");
         texts.push(format!("{:?}", app.dialog()));
         assert_eq!(press(&mut app, "y"), [orders(Order::Abandon)]);
         hears(&mut app, OperationNews::Ended(OperationEnd::Abandoned));

@@ -1,8 +1,8 @@
 //! The progress of an operation: its steps, its output, and what to do when it is interrupted.
 
-use super::frame::{Title, clear, middle, more_around, pane};
+use super::frame::{Title, more_around, pane};
 use super::grid::put;
-use super::part::Draw;
+use super::part::{Draw, Shown};
 use super::text::wrap;
 use crate::app::running::{Ending, OperationState, Running, StepState};
 use crate::app::words::span;
@@ -13,42 +13,25 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Columns it takes where there is room.
-const WIDEST: u16 = 130;
-/// Lines of output shown at least, and at most.
-const OUTPUT: (usize, usize) = (2, 18);
+/// Lines of output shown at least.
+const OUTPUT: usize = 2;
 
 /// Below this height only the necessary lines are shown.
 const LOW: u16 = 14;
 
 const GOES_ON: &str =
-    "it continues when this dialog is closed; quitting the console interrupts it, and it can be resumed";
+    "it continues when you leave this page; quitting the console interrupts it, and it can be resumed";
 
-/// Draws it, its output from line `top` from the end; notes where it is and how far it can be scrolled.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, running: &Running, top: usize, areas: &mut Areas) {
-    let width = area.width.saturating_sub(4).min(WIDEST);
-    let inside = usize::from(width.saturating_sub(4)).max(1);
-    let steps: Vec<Vec<(String, Style)>> = running
-        .operation
-        .steps
-        .iter()
-        .zip(&running.steps)
-        .map(|(s, m)| wrapped(step(*s, m, running, d), inside))
-        .collect();
-    // The lines up to the step that it is at.
-    let at = running.step().map_or(steps.len(), |s| running.operation.number(s));
-    let at: usize = steps.iter().take(at).map(Vec::len).sum();
-    let steps: Vec<(String, Style)> = steps.into_iter().flatten().collect();
-    // In a small window only the available keys are shown.
-    let verdict = verdict(running, d, inside, area.height >= LOW);
-    let output: Vec<&str> = running.output().collect();
-    let fixed = steps.len() + verdict.len() + 2;
-    let room = usize::from(area.height).saturating_sub(fixed + 1);
-    let shown = output.len().min(room.clamp(OUTPUT.0, OUTPUT.1));
-    let gap = usize::from(shown > 0);
-    let height = u16::try_from(fixed + gap + shown).unwrap_or(u16::MAX);
-    let frame = middle(area, width, height);
-    clear(buf, frame);
+/// Draws the operation, scrolled up from its end; notes where its lines are and how far they can be scrolled. Where
+/// not everything fits, the current step, the last output and the verdict stay visible.
+pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'_>, areas: &mut Areas) {
+    let Some(running) = &cluster.running else {
+        let title = Title { left: "Operation", right: "", tone: None, focused: true };
+        let inner = pane(buf, area, d.theme, &title);
+        let text = format!("no operation running or interrupted on {}", cluster.name());
+        put(buf, inner.x, inner.y, inner.width, false, &text, d.theme.dim);
+        return;
+    };
     let took = match running.until {
         Some(until) => running.since.age(until),
         None => running.since.age(d.now),
@@ -60,18 +43,32 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, running: &Running, top: 
         _ => d.theme.accent,
     };
     let title = Title { left: &running.operation.title, right: &right, tone: Some(tone), focused: true };
-    let inner = pane(buf, frame, d.theme, &title);
-    areas.dialog = Some(Area { x: frame.x, y: frame.y, width: frame.width, height: frame.height });
-    // If not everything fits, the verdict and the current step stay visible.
-    let visible = usize::from(inner.height);
+    let inner = pane(buf, area, d.theme, &title);
+    let (width, visible) = (usize::from(inner.width).max(1), usize::from(inner.height));
+    let steps: Vec<Vec<(String, Style)>> = running
+        .operation
+        .steps
+        .iter()
+        .zip(&running.steps)
+        .map(|(s, m)| wrapped(step(*s, m, running, d), width))
+        .collect();
+    // The lines up to the step that it is at.
+    let at = running.step().map_or(steps.len(), |s| running.operation.number(s));
+    let at: usize = steps.iter().take(at).map(Vec::len).sum();
+    let steps: Vec<(String, Style)> = steps.into_iter().flatten().collect();
+    let verdict = verdict(running, d, width, area.height >= LOW);
+    let output: Vec<&str> = running.output().collect();
+    let room = visible.saturating_sub(steps.len() + verdict.len() + 1);
+    let shown = output.len().min(room.max(OUTPUT));
+    let gap = usize::from(shown > 0);
     let kept = visible.saturating_sub(verdict.len() + gap + shown).clamp(1, steps.len().max(1));
     let first = at.saturating_sub(kept).min(steps.len().saturating_sub(kept));
     let before = output.len().saturating_sub(shown);
     let over = (kept + gap + shown + verdict.len()).saturating_sub(visible);
     // Scrolled up, first what the window has no room for comes into it, then earlier output, then earlier steps.
     let last = over + before + first;
-    let top = top.min(last);
-    let (up, rest) = (top.min(over), top.saturating_sub(over));
+    let below = page.operation_below.min(last);
+    let (up, rest) = (below.min(over), below.saturating_sub(over));
     let (back, rest) = (rest.min(before), rest.saturating_sub(before));
     let mut lines: Vec<(String, Style)> = steps.into_iter().skip(first - rest).take(kept).collect();
     lines.extend((gap > 0).then(|| (String::new(), d.theme.text)));
@@ -81,8 +78,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, running: &Running, top: 
     for (y, (text, style)) in (inner.y..inner.bottom()).zip(lines.into_iter().skip(over - up)) {
         put(buf, inner.x, y, inner.width, false, &text, style);
     }
-    more_around(buf, frame, d.theme, (last - top, top), "");
-    (areas.dialog_top, areas.dialog_last) = (top, last);
+    more_around(buf, area, d.theme, (last - below, below), "");
+    areas.details = Some(Area { x: inner.x, y: inner.y, width: inner.width, height: inner.height });
+    areas.details_last = last;
 }
 
 /// A step over as many lines as it needs.
@@ -128,7 +126,7 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
             say(format!("{} cancels; {words}", key(Action::Cancel)), d.theme.text);
             let hint = left.map_or_else(Hint::none, |left| left.hint(&running.operation.task));
             if !hint.is_empty() {
-                say(format!("  {}", d.app.dialog_hint(&hint)), d.theme.dim);
+                say(format!("  {}", d.app.hint(&hint)), d.theme.dim);
             }
         }
         OperationState::Running => {
@@ -140,10 +138,7 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
         }
         OperationState::Ended(Ending::Cancelled(left)) => {
             let hint = Hint::from(left.words()).and(left.hint(&running.operation.task));
-            say(
-                format!("{}: cancelled; {}", running.operation.title, d.app.dialog_hint(&hint)),
-                d.theme.good,
-            );
+            say(format!("{}: cancelled; {}", running.operation.title, d.app.hint(&hint)), d.theme.good);
         }
         OperationState::Ended(over) => {
             say(format!("{}: {}", running.operation.title, over.word()), d.theme.good);
@@ -153,7 +148,7 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
                 Some(problem) => {
                     say(format!("✕ {}", problem.what), d.theme.bad);
                     if !problem.hint.is_empty() {
-                        say(format!("  {}", d.app.dialog_hint(&problem.hint)), d.theme.text);
+                        say(format!("  {}", d.app.hint(&problem.hint)), d.theme.text);
                     }
                 }
                 None => say("✕ the process running it exited".into(), d.theme.bad),

@@ -1,0 +1,175 @@
+//! The issues of all clusters, in one table.
+
+use crate::app::cell::{Cell, Role};
+use crate::app::cluster::Cluster;
+use crate::app::column::{Column, Kind, When, Width};
+use crate::app::context::{Context, PAGES};
+use crate::app::fleet::Fleet;
+use crate::app::list::List;
+use crate::app::look::Look;
+use crate::app::pages::common::{self, Member};
+use crate::app::target::Target;
+use crate::app::view::TablePage;
+use crate::diagnose::{Finding, FindingKind, Severity};
+use crate::model::Timestamp;
+use crate::model::amount::counted;
+use std::borrow::Cow;
+use std::cmp::{Ordering, Reverse};
+
+/// The table.
+pub static PAGE: TablePage = TablePage {
+    name: "issues",
+    label: "issues",
+    help: "Show the issues and warnings of all clusters in one table",
+    crumb: "issues",
+    context: Context::Table,
+    from: PAGES,
+    list: || Box::new(List::<Issues>::new(None)),
+};
+
+/// The issues and warnings of all clusters.
+#[derive(Debug)]
+pub struct Issues;
+
+/// An issue with its cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct IssueRow<'f> {
+    cluster: &'f Cluster,
+    place: usize,
+    number: usize,
+    finding: &'f Finding,
+}
+
+type Row<'f> = IssueRow<'f>;
+
+fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+    let finding = cluster.findings.get(number)?;
+    (finding.severity < Severity::Info).then_some(Row { cluster, place, number, finding })
+}
+
+impl Kind for Issues {
+    type Row<'f> = IssueRow<'f>;
+    /// Two issues of one kind differ in their details.
+    type Key = (FindingKind, String);
+
+    const LACKS: &'static str = "no issue";
+    const FIELDS: &'static [&'static str] = &["issue", "details", "severity", "cluster"];
+    const BELOW: Option<&'static str> = Some("details");
+
+    fn title(_: Option<usize>) -> &'static str {
+        "Issues"
+    }
+
+    fn name(_: Option<usize>) -> &'static str {
+        PAGE.name
+    }
+
+    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+        let of_severity =
+            |severity| Self::rows(look.fleet, of).filter(|row| row.finding.severity == severity).count();
+        let (bad, warn) = (of_severity(Severity::Bad), of_severity(Severity::Warn));
+        Cell::new(format!("{} · {}", counted(bad, "issue"), counted(warn, "warning")), Role::Dim)
+    }
+
+    fn columns() -> &'static [Column<Self>] {
+        COLUMNS
+    }
+
+    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
+        fleet.each(of).flat_map(|(place, cluster)| {
+            (0..cluster.findings.len()).filter_map(move |number| row(cluster, place, number))
+        })
+    }
+
+    fn place(row: &Row<'_>) -> usize {
+        row.place
+    }
+
+    fn number(row: &Row<'_>) -> usize {
+        row.number
+    }
+
+    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
+        row(fleet.clusters.get(place)?, place, number)
+    }
+
+    fn key(row: &Row<'_>) -> Self::Key {
+        (row.finding.kind, row.finding.short.clone())
+    }
+
+    /// The worst first, of these the latest, as what began just now is what is looked for.
+    fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
+        let rank = |row: &Row<'_>| (row.finding.severity, Reverse(row.finding.since), row.place, row.number);
+        rank(a).cmp(&rank(b))
+    }
+
+    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
+        [
+            ("issue", row.finding.kind.word()),
+            ("details", row.finding.long.as_str()),
+            ("severity", row.finding.severity.word()),
+            ("cluster", row.cluster.name().as_str()),
+        ]
+        .into_iter()
+    }
+
+    fn target(row: &Row<'_>) -> Target {
+        Target::Cluster(row.place)
+    }
+
+    fn copied(row: &Row<'_>) -> (&'static str, String) {
+        let text = format!("{}: {}", row.cluster.name(), row.finding.long);
+        ("issue", text)
+    }
+}
+
+impl Member for Issues {
+    fn cluster<'f>(row: &Self::Row<'f>) -> &'f Cluster {
+        row.cluster
+    }
+
+    fn mark(row: &Row<'_>) -> (&'static str, Role) {
+        match row.finding.severity {
+            Severity::Bad => ("▲", Role::Bad),
+            Severity::Warn | Severity::Info => ("!", Role::Warn),
+        }
+    }
+
+    fn since(row: &Row<'_>) -> Option<Timestamp> {
+        row.finding.since
+    }
+
+    fn is_over(_: &Row<'_>) -> bool {
+        false
+    }
+}
+
+const COLUMNS: &[Column<Issues>] = &[
+    common::mark(),
+    common::cluster(),
+    Column {
+        id: "issue",
+        title: "ISSUE",
+        width: Width::text(12, 20, 0),
+        when: When::Usually,
+        cell: |row, _| {
+            let (_, role) = Issues::mark(row);
+            Cell::new(Cow::Borrowed(row.finding.kind.word()), role)
+        },
+        order: Some(|a, b| a.finding.kind.word().cmp(b.finding.kind.word())),
+    },
+    common::age("age", "AGE", 1),
+    Column {
+        id: "details",
+        title: "DETAILS",
+        width: Width::rest(20, 200, 0),
+        when: When::Usually,
+        cell: |row, look| {
+            let hint = look.hint(&row.finding.hint);
+            let long = row.finding.long.as_str();
+            let text = if hint.is_empty() { long.to_owned() } else { format!("{long}. Hint: {hint}") };
+            Cell::new(text, Issues::text(row, look))
+        },
+        order: None,
+    },
+];
