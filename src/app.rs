@@ -396,6 +396,7 @@ impl App {
         Look {
             fleet: &self.fleet,
             marks: &self.marks,
+            messages: &self.toasts,
             keymap: &self.keymap,
             ways: self.ways(),
             now,

@@ -223,9 +223,7 @@ impl ClusterState {
 mod tests {
     use super::*;
     use crate::model::cloud::{Capacity, CloudView, TpuVm, VmState};
-    use crate::model::{
-        GoogleNames, HeadAddress, Job, JobKey, JobStatus, Phase, ProblemKind, Provider, SshAuth,
-    };
+    use crate::model::{GoogleNames, HeadAddress, Job, JobStatus, Phase, ProblemKind, Provider, SshAuth};
 
     fn at(secs: u64) -> Timestamp {
         Timestamp::from_millis(1_795_000_000_000).plus(Duration::from_secs(secs))
@@ -250,22 +248,7 @@ mod tests {
     }
 
     fn session(name: &str, secs: u64, jobs: &[&str]) -> News {
-        let job = |id: &&str| {
-            Arc::new(Job {
-                key: JobKey::Submission(SubmissionId((*id).into())),
-                driver: None,
-                status: JobStatus::Running,
-                entrypoint: Text::default(),
-                message: Text::default(),
-                error_type: Text::default(),
-                started: None,
-                ended: None,
-                metadata: Vec::new(),
-                driver_node: None,
-                requested: None,
-                exit_code: None,
-            })
-        };
+        let job = |id: &&str| Arc::new(Job::sample(id, JobStatus::Running));
         News::Snapshot(Arc::new(Snapshot {
             session: name.into(),
             taken: at(secs),

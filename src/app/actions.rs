@@ -10,6 +10,7 @@ use super::offers::{
 };
 use super::pages::{self, TABLES as TABLE_PAGES};
 use super::table::By;
+use super::target::Target;
 use super::view::{Pane, TablePage, View};
 use super::{App, Effect};
 use crate::model::{Request, Task, Timestamp};
@@ -51,7 +52,8 @@ const SCROLLED: &[Context] = &[
     Progress, Ask, Tell, Plan, Columns,
 ];
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
-const SEARCHED: &[Context] = &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus];
+const SEARCHED: &[Context] =
+    &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Node, Job, Tpu, Info];
 const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Tpus];
 const WORKERS: &[Context] = &[Nodes, AllNodes, AllTpus, Tpus, Node, Tpu];
 const BELOW: &[Context] =
@@ -101,7 +103,7 @@ actions! {
     Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Tpus, Node, Job, Ask, Tell, Plan, Form, Columns], has_row, App::open,
         "Open the selection; in a dialog, press the focused button";
     View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
-        "Filter the table (! inverts), or search the log";
+        "Filter the table or the text (! inverts), or search the log";
     View Palette "palette" "commands" PAGES, always, |app, _| app.begin_command(),
         "Run an action by name, or open a cluster with `cluster NAME`";
     Ends StopJob "stop-job" "stop" OF_JOBS, may_stop, App::ask_to_stop,
@@ -222,7 +224,7 @@ actions! {
         "Go to the last page";
     View Clusters "clusters" "fleet" BELOW, has_fleet, |app, _| app.show(View::Clusters),
         "Show the fleet: all clusters, those with issues first";
-    View Messages "messages" "" PAGES, always, App::messages,
+    View Messages "messages" "" PAGES, always, |app, _| app.open_details(Target::Messages),
         "Show the console's messages so far";
     View Help "help" "help" SCROLLED, always, |app, _| app.help(),
         "Show this list";

@@ -29,7 +29,7 @@ pub enum Context {
     Job,
     /// A TPU in full.
     Tpu,
-    /// A cluster, or a file that could not be read, in full.
+    /// A cluster, a file that could not be read, or the messages, in full.
     Info,
     /// The progress of an operation.
     Progress,
@@ -68,7 +68,7 @@ impl Context {
             Self::Node => "a node's page",
             Self::Job => "a job's page",
             Self::Tpu => "a TPU's page",
-            Self::Info => "a cluster's description",
+            Self::Info => "a description",
             Self::Ask | Self::Tell | Self::Plan | Self::Form | Self::Columns => "dialogs",
             Self::Progress => "the progress of an operation",
         }

@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::dialog::Dialog;
+use super::filter::Filter;
 use super::offer::{Offer, OfferKind};
 use super::prompt::{Prompt, PromptKind};
 use super::target::Target;
@@ -25,7 +26,11 @@ impl App {
             let owned = |(what, text): (&str, String)| (what.to_owned(), text);
             match (self.listing(), self.view()) {
                 (Some(listing), _) => listing.copied(&self.fleet).map(owned),
-                (None, View::Details(details)) => details.target.copied(&self.fleet).map(owned),
+                (None, View::Details(page)) if page.target == Target::Messages => {
+                    let (_, lines) = details::lines(&self.look(now), page);
+                    Some(("messages".to_owned(), text_of(&Filter::of_lines(&page.filter, &lines))))
+                }
+                (None, View::Details(page)) => page.target.copied(&self.fleet).map(owned),
                 (None, View::Operation(_)) => {
                     let lines: Vec<&str> = self.watched()?.output().collect();
                     (!lines.is_empty()).then(|| ("output".to_owned(), lines.join("\n")))
@@ -60,13 +65,7 @@ impl App {
     fn copied_of_dialog(&self) -> Option<Value> {
         let (what, text) = match self.dialog.as_ref()? {
             Dialog::Plan(plan) => ("announcement", plan.announcement()),
-            Dialog::Tell { lines, search, .. } => {
-                let line = |(label, text): &&(String, String)| match (label.trim(), text) {
-                    ("", text) => text.clone(),
-                    (label, text) => format!("{label}  {text}"),
-                };
-                ("text", search.of(lines).iter().map(line).collect::<Vec<_>>().join("\n"))
-            }
+            Dialog::Tell { lines, search, .. } => ("text", text_of(&search.of(lines))),
             Dialog::Ask { .. } | Dialog::Form(_) | Dialog::Worker(_) | Dialog::Columns(_) => return None,
         };
         Some((what.to_owned(), text))
@@ -122,6 +121,15 @@ impl App {
         );
         values
     }
+}
+
+/// Labelled lines as one text.
+fn text_of(lines: &[&(String, String)]) -> String {
+    let line = |(label, text): &&(String, String)| match (label.trim(), text) {
+        ("", text) => text.clone(),
+        (label, text) => format!("{label}  {text}"),
+    };
+    lines.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Labelled lines as values: lines without a label belong to the one above.

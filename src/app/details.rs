@@ -1,4 +1,4 @@
-//! A thing in full, as it is now: what its page shows.
+//! A thing in full, or the messages, as it is now: what its page shows.
 
 use super::describe::{self, Lines};
 use super::look::Look;
@@ -39,6 +39,14 @@ pub fn lines(look: &Look<'_>, details: &Details) -> (&'static str, Lines) {
             let hint = words(&problem.hint);
             let lines = [("file", file), ("problem", &problem.what), ("hint", &hint)];
             ("Broken file", lines.map(|(label, text)| (label.to_owned(), text.clone())).to_vec())
+        }
+        (Target::Messages, _) => {
+            let mut said: Lines =
+                look.messages.said().map(|t| (describe::ago(t.at, now), t.text.clone())).collect();
+            if said.is_empty() {
+                said.push((String::new(), "no messages so far".to_owned()));
+            }
+            ("Messages", said)
         }
         (_, None) => ("", Vec::new()),
     }

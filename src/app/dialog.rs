@@ -68,11 +68,7 @@ pub struct Search {
 impl Search {
     /// The lines that contain every word, in their label or their text; all lines when nothing is searched.
     pub fn of<'l>(&self, lines: &'l [(String, String)]) -> Vec<&'l (String, String)> {
-        let filter = Filter::parse(self.line.text(), &[]).unwrap_or_default();
-        let is_shown = |(label, text): &&(String, String)| {
-            filter.is_empty() || filter.admits([("", label.as_str()), ("", text.as_str())])
-        };
-        lines.iter().filter(is_shown).collect()
+        Filter::of_lines(self.line.text(), lines)
     }
 }
 

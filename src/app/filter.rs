@@ -84,6 +84,15 @@ impl Filter {
         self.terms.is_empty()
     }
 
+    /// The lines of a labelled text that match, in their label or their text; all of them where the text of the filter is
+    /// empty or no filter.
+    pub fn of_lines<'l>(text: &str, lines: &'l [(String, String)]) -> Vec<&'l (String, String)> {
+        let filter = Self::parse(text, &[]).unwrap_or_default();
+        let is_shown =
+            |(label, text): &&(String, String)| filter.admits([("", label.as_str()), ("", text.as_str())]);
+        lines.iter().filter(is_shown).collect()
+    }
+
     /// Whether a row with these fields matches, each a column's name and its text.
     pub fn admits<'a>(&self, fields: impl IntoIterator<Item = (&'a str, &'a str), IntoIter: Clone>) -> bool {
         let fields = fields.into_iter();

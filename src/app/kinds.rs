@@ -91,31 +91,20 @@ fn slice(node: &Node) -> &str {
 mod tests {
     use super::*;
     use crate::model::{
-        Autoscaler, Death, DeathReason, NodeId, NodeState, NodeTypeCount, Resource, Resources, Text,
-        Timestamp,
+        Autoscaler, Death, DeathReason, NodeState, NodeTypeCount, Resource, Resources, Text, Timestamp,
     };
     use std::sync::Arc;
 
     fn host(n: u8, slice: &str, used: f64) -> Node {
         Node {
-            id: NodeId::from_bytes(&[n; 28]).unwrap(),
-            name: Text::default(),
-            address: format!("10.0.0.{n}").into(),
-            hostname: Text::default(),
             node_type: "tpu_worker".into(),
-            instance_id: Text::default(),
-            is_head: false,
-            state: NodeState::Alive,
-            started: None,
-            ended: None,
-            death: None,
-            idle_ms: None,
             resources: Resources(vec![Resource { name: "TPU".into(), total: 4.0, used: Some(used) }]),
             labels: [
                 ("ray.io/tpu-slice-name".into(), slice.into()),
                 ("ray.io/tpu-pod-type".into(), "v4-16".into()),
             ]
             .into(),
+            ..Node::sample(n)
         }
     }
 

@@ -5,6 +5,7 @@ use super::fixes::Ways;
 use super::fleet::Fleet;
 use super::keymap::Keymap;
 use super::marks::Marks;
+use super::toast::Toasts;
 use crate::model::{Hint, Timestamp};
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ pub struct Look<'f> {
     pub fleet: &'f Fleet,
     /// The marked jobs.
     pub marks: &'f Marks,
+    /// The messages so far.
+    pub messages: &'f Toasts,
     /// The keys in force.
     pub keymap: &'f Keymap,
     /// The ways to what hints say.

@@ -11,7 +11,9 @@ use super::things::{takes_thing, things};
 use super::{App, Effect, Pane, Tone, View};
 use crate::manual;
 use crate::model::{ClusterSpec, Named, Timestamp, named};
-use frizbee::{CaseMatching, Config, Matcher};
+use nucleo_matcher::pattern::{Atom, AtomKind, CaseMatching, Normalization};
+use nucleo_matcher::{Config, Matcher, Utf32Str};
+use std::cmp::Reverse;
 
 /// Commands of before that an empty line offers first.
 const RECENT: usize = 5;
@@ -117,13 +119,19 @@ fn ranked(typed: &str, names: &[&str]) -> Vec<(usize, Vec<usize>)> {
     if typed.is_empty() {
         return (0..names.len()).map(|place| (place, Vec::new())).collect();
     }
-    let config = Config::default().casing(CaseMatching::Ignore);
-    let found = Matcher::new(typed, &config).match_list_indices(names);
+    let letters = Atom::new(typed, CaseMatching::Ignore, Normalization::Smart, AtomKind::Fuzzy, false);
+    let mut matcher = Matcher::new(Config::DEFAULT);
+    let mut characters = Vec::new();
+    let mut found = Vec::new();
+    for (place, name) in names.iter().enumerate() {
+        let mut hits = Vec::new();
+        let score = letters.indices(Utf32Str::new(name, &mut characters), &mut matcher, &mut hits);
+        found.extend(score.map(|score| (score, place, hits)));
+    }
     // Names of equal score stay in their order.
-    found
-        .into_iter()
-        .map(|m| (m.index as usize, m.indices.into_iter().map(|i| i as usize).collect()))
-        .collect()
+    found.sort_by_key(|(score, ..)| Reverse(*score));
+    let places = |hits: Vec<u32>| hits.into_iter().map(|hit| hit as usize).collect();
+    found.into_iter().map(|(_, place, hits)| (place, places(hits))).collect()
 }
 
 impl App {

@@ -45,22 +45,16 @@ fn attempt(job: &Job, jobs: &[Arc<Job>]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{JobKey, SubmissionId, Text, Timestamp};
+    use crate::model::Timestamp;
 
     fn job(id: &str, status: JobStatus, started: i64, requests: &str) -> Arc<Job> {
         Arc::new(Job {
-            key: JobKey::Submission(SubmissionId(id.into())),
-            driver: None,
-            status,
             entrypoint: "python train.py".into(),
-            message: Text::default(),
-            error_type: Text::default(),
             started: Some(Timestamp::from_millis(started)),
             ended: status.is_ended().then(|| Timestamp::from_millis(started + 5)),
             metadata: vec![("owner".into(), "alice".into())],
-            driver_node: None,
-            exit_code: None,
             requested: Some(vec![(requests.into(), 1.0)]),
+            ..Job::sample(id, status)
         })
     }
 

@@ -235,17 +235,6 @@ impl App {
         effects
     }
 
-    /// Shows the messages so far.
-    pub(super) fn messages(&mut self, now: Timestamp) -> Vec<Effect> {
-        let mut said: Vec<_> =
-            self.toasts.said().map(|t| (describe::ago(t.at, now), t.text.clone())).collect();
-        if said.is_empty() {
-            said.push((String::new(), "no messages so far".to_owned()));
-        }
-        self.dialog = Some(Dialog::tell("messages", said));
-        Vec::new()
-    }
-
     /// Says where to begin, to who has typed nothing into the console so far.
     pub fn welcome(&mut self, now: Timestamp) {
         let [help, palette, filter] = [Action::Help, Action::Palette, Action::Filter].map(|a| self.key_of(a));

@@ -17,16 +17,18 @@ pub enum Target {
     Job(usize, JobKey),
     /// A TPU slice or request of a cluster, by its name.
     Tpu(usize, Text),
+    /// The messages of the console.
+    Messages,
 }
 
 impl Target {
-    /// The place of its cluster in the fleet; none for a file that could not be read.
+    /// The place of its cluster in the fleet; none for what is not of a cluster.
     pub fn place(&self) -> Option<usize> {
         match self {
             Self::Cluster(place) | Self::Node(place, _) | Self::Job(place, _) | Self::Tpu(place, _) => {
                 Some(*place)
             }
-            Self::Broken(_) => None,
+            Self::Broken(_) | Self::Messages => None,
         }
     }
 
@@ -44,6 +46,7 @@ impl Target {
             }
             Self::Job(_, key) => format!("job {key}"),
             Self::Tpu(_, name) => format!("tpu {name}"),
+            Self::Messages => "messages".to_owned(),
         }
     }
 
@@ -56,6 +59,7 @@ impl Target {
             // As it is shown: a hostile id must not act in the shell that it is pasted into.
             Self::Job(_, key) => ("job id", key.to_string()),
             Self::Tpu(_, name) => ("tpu name", name.to_string()),
+            Self::Messages => return None,
         })
     }
 }

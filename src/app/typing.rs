@@ -9,12 +9,13 @@ use super::form::Field;
 use super::history::Entered;
 use super::line::Line;
 use super::prompt::{Prompt, PromptKind, Typed, arrow};
+use super::view::{Details, View};
 use super::{App, Effect, Tone};
 use crate::model::Timestamp;
 use crossterm::event::{KeyCode, KeyEvent};
 
 impl App {
-    /// Opens the line for the filter of the table that has the focus, or for the search in the log.
+    /// Opens the line for the filter of the table that has the focus or of the text, or for the search in the log.
     pub(super) fn begin_filter(&mut self) -> Vec<Effect> {
         self.prompt = match (self.listing(), self.context()) {
             (Some(listing), _) => Some(Prompt::new(PromptKind::Filter, listing.filter().text())),
@@ -25,9 +26,15 @@ impl App {
                 prompt.line = Line::default();
                 Some(prompt)
             }
-            (None, _) => None,
+            (None, _) => self.text().map(|page| Prompt::new(PromptKind::Filter, &page.filter)),
         };
         Vec::new()
+    }
+
+    /// The page on the screen, where it is a text.
+    fn text(&self) -> Option<&Details> {
+        let View::Details(page) = self.view() else { return None };
+        Some(page)
     }
 
     /// Clears the filter or the search. True when there was one.
@@ -35,6 +42,7 @@ impl App {
         let is_log = self.context() == Context::Log;
         let is_set = match self.listing() {
             Some(listing) => !listing.filter().text().is_empty(),
+            None if self.text().is_some_and(|page| !page.filter.is_empty()) => true,
             None => is_log && self.log_mut().is_some_and(|log| !log.search().is_empty()),
         };
         if is_set {
@@ -43,10 +51,12 @@ impl App {
         is_set
     }
 
-    /// Searches the log, or filters the table. A text that is no filter leaves the table as it is; the line says why.
+    /// Searches the log, or filters the table or the text. A text that is no filter leaves the table as it is; the line says why.
     fn set_filter(&mut self, text: &str) {
         let Some((listing, fleet)) = self.listing_mut() else {
-            if let Some(log) = self.log_mut() {
+            if let Some(View::Details(page)) = self.stack.last_mut() {
+                (page.filter, page.top) = (text.to_owned(), 0);
+            } else if let Some(log) = self.log_mut() {
                 log.set_search(text);
             }
             return;

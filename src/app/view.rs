@@ -124,6 +124,8 @@ pub struct Details {
     pub target: Target,
     /// What a job's driver does in Ray, which is asked for when its page is opened.
     pub work: Asked,
+    /// The text of the filter: only lines that match it are shown.
+    pub filter: String,
     /// The first line that is shown.
     pub top: usize,
     /// The highest first line, known once drawn.
@@ -144,7 +146,7 @@ pub enum Asked {
 impl Details {
     /// The page of a thing, from its beginning.
     pub fn of(target: Target) -> Self {
-        Self { target, work: Asked::No, top: 0, last: 0 }
+        Self { target, work: Asked::No, filter: String::new(), top: 0, last: 0 }
     }
 
     /// Where its keys are looked up.
@@ -153,7 +155,7 @@ impl Details {
             Target::Node(..) => Context::Node,
             Target::Job(..) => Context::Job,
             Target::Tpu(..) => Context::Tpu,
-            Target::Cluster(_) | Target::Broken(_) => Context::Info,
+            Target::Cluster(_) | Target::Broken(_) | Target::Messages => Context::Info,
         }
     }
 }

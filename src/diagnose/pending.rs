@@ -142,9 +142,7 @@ fn scaling(
 mod tests {
     use super::super::Severity;
     use super::*;
-    use crate::model::{
-        Autoscaler, DemandKind, Hint, NodeId, NodeTypeCount, Resource, Resources, SubmissionId,
-    };
+    use crate::model::{Autoscaler, DemandKind, Hint, NodeTypeCount, Resource, Resources};
     use std::sync::Arc;
 
     fn requested(all: &[(&str, f64)]) -> Vec<(Text, f64)> {
@@ -159,44 +157,16 @@ mod tests {
             used: Some(*used),
         };
         let node = |(n, resources): (u8, &&[(&str, f64, f64)])| Node {
-            id: NodeId::from_bytes(&[n; 28]).unwrap(),
-            name: "n".into(),
-            address: "10.0.0.7".into(),
-            hostname: Text::default(),
             node_type: "tpu".into(),
-            instance_id: Text::default(),
-            is_head: false,
-            state: NodeState::Alive,
-            started: None,
-            ended: None,
-            death: None,
-            idle_ms: None,
             resources: Resources(resources.iter().map(resource).collect()),
-            labels: Arc::default(),
+            ..Node::sample(n)
         };
         (1..).zip(all).map(node).collect()
     }
 
     fn says(requests: Option<&[(&str, f64)]>, snapshot: &Snapshot, findings: &[Finding]) -> String {
-        let job = Job {
-            key: JobKey::Submission(SubmissionId("a".into())),
-            driver: None,
-            status: JobStatus::Pending,
-            entrypoint: Text::default(),
-            message: Text::default(),
-            error_type: Text::default(),
-            started: None,
-            ended: None,
-            metadata: Vec::new(),
-            driver_node: None,
-            exit_code: None,
-            requested: requests.map(requested),
-        };
-        let running = Job {
-            status: JobStatus::Running,
-            key: JobKey::Submission(SubmissionId("b".into())),
-            ..job.clone()
-        };
+        let job = Job { requested: requests.map(requested), ..Job::sample("a", JobStatus::Pending) };
+        let running = Job::sample("b", JobStatus::Running);
         let jobs = Arc::new(vec![Arc::new(job), Arc::new(running)]);
         let all = pending(&Snapshot { jobs, ..snapshot.clone() }, findings);
         assert_eq!(all.len(), 1, "of pending jobs alone");

@@ -170,20 +170,7 @@ mod tests {
     }
 
     fn job(id: &str, status: JobStatus) -> Arc<Job> {
-        Arc::new(Job {
-            key: JobKey::Submission(SubmissionId(id.into())),
-            driver: None,
-            status,
-            entrypoint: Text::default(),
-            message: Text::default(),
-            error_type: Text::default(),
-            started: None,
-            ended: None,
-            metadata: Vec::new(),
-            driver_node: None,
-            exit_code: None,
-            requested: None,
-        })
+        Arc::new(Job::sample(id, status))
     }
 
     fn state(session: &str, secs: u64, jobs: Vec<Arc<Job>>) -> Snapshot {

@@ -198,6 +198,27 @@ impl Job {
 pub const OWNER_UNKNOWN: &str = "owner unknown";
 
 #[cfg(test)]
+impl Job {
+    /// A job of which only its id and its status are known.
+    pub(crate) fn sample(id: &str, status: JobStatus) -> Self {
+        Self {
+            key: JobKey::Submission(SubmissionId(id.into())),
+            driver: None,
+            status,
+            entrypoint: Text::default(),
+            message: Text::default(),
+            error_type: Text::default(),
+            started: None,
+            ended: None,
+            metadata: Vec::new(),
+            driver_node: None,
+            exit_code: None,
+            requested: None,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

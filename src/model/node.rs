@@ -196,6 +196,29 @@ pub struct TpuChip {
 }
 
 #[cfg(test)]
+impl Node {
+    /// The living node number `n`, without resources.
+    pub(crate) fn sample(n: u8) -> Self {
+        Self {
+            id: NodeId::from_bytes(&[n; 28]).expect("28 bytes"),
+            name: "n".into(),
+            address: format!("10.0.0.{n}").into(),
+            hostname: Text::default(),
+            node_type: Text::default(),
+            instance_id: Text::default(),
+            is_head: false,
+            state: NodeState::Alive,
+            started: None,
+            ended: None,
+            death: None,
+            idle_ms: None,
+            resources: Resources::default(),
+            labels: std::sync::Arc::default(),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -114,9 +114,8 @@ pub fn types(limits: &[NodeTypeLimits], rows: &[Row], nodes: Option<&[Node]>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{NodeId, NodeState, Resource, Resources, Text};
+    use crate::model::{Resource, Resources, Text};
     use crate::reconcile::Keeper;
-    use std::sync::Arc;
 
     fn row(kind: &str, chips: u32, status: TpuStatus, hosts: (usize, usize), ray_type: &str) -> Row {
         Row {
@@ -165,20 +164,9 @@ mod tests {
             row("v4-8", 4, TpuStatus::HoldsQuota, (1, 0), "tpu"),
         ];
         let node = Node {
-            id: NodeId::from_bytes(&[1; 28]).unwrap(),
-            name: "n".into(),
-            address: "10.0.0.7".into(),
-            hostname: "".into(),
             node_type: "cpu".into(),
-            instance_id: "".into(),
-            is_head: false,
-            state: NodeState::Alive,
-            started: None,
-            ended: None,
-            death: None,
-            idle_ms: None,
             resources: Resources(vec![Resource { name: Text::new("CPU"), total: 8.0, used: None }]),
-            labels: Arc::default(),
+            ..Node::sample(1)
         };
         let told = |nodes: Option<&[Node]>| {
             let all = types(&limits, &rows, nodes);

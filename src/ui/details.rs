@@ -4,15 +4,21 @@ use super::frame::{Title, more_around, pane};
 use super::grid::put;
 use super::part::Draw;
 use super::text::lay_out;
-use crate::app::{Area, Areas, Details, details};
+use crate::app::{Area, Areas, Details, Filter, details};
+use crate::model::text::printable;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// Draws the page of a thing; notes where its lines are.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, page: &Details, areas: &mut Areas) {
     let (title, rows) = details::lines(&d.app.look(d.now), page);
-    let inner = pane(buf, area, d.theme, &Title { left: title, right: "", tone: None, focused: true });
-    let (lines, label) = lay_out(&rows.iter().collect::<Vec<_>>(), inner.width.into());
+    let shown = Filter::of_lines(&page.filter, &rows);
+    let filter = match page.filter.as_str() {
+        "" => String::new(),
+        filter => format!("/{}  {} of {}", printable(filter), shown.len(), rows.len()),
+    };
+    let inner = pane(buf, area, d.theme, &Title { left: title, right: &filter, tone: None, focused: true });
+    let (lines, label) = lay_out(&shown, inner.width.into());
     let last = lines.len().saturating_sub(inner.height.into());
     let top = page.top.min(last);
     more_around(buf, area, d.theme, (top, last - top), "");

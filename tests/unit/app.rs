@@ -81,6 +81,7 @@ fn keys(app: &App, listing: &dyn Listing) -> Vec<String> {
         Target::Node(place, id) => app.clusters()[place].node(&id).unwrap().name.to_string(),
         Target::Job(_, key) => key.to_string(),
         Target::Tpu(_, name) => name.to_string(),
+        Target::Messages => unreachable!("no table has it"),
     };
     (0..listing.len()).map(|p| word(listing.target_at(app.fleet(), p).unwrap())).collect()
 }

@@ -57,7 +57,7 @@ fn the_log_gives_its_lines_and_the_message_of_an_error_is_there() {
 }
 
 #[test]
-fn the_text_of_a_dialog_is_copied_as_it_is_searched() {
+fn messages_are_copied_as_they_are_filtered() {
     let mut app = shown();
     app.update(Event::Done(Outcome::Failed("it broke".into())), NOW);
     app.update(Event::Done(Outcome::Copied("something".into())), NOW);
@@ -65,7 +65,8 @@ fn the_text_of_a_dialog_is_copied_as_it_is_searched() {
     assert_eq!(copied(&press(&mut app, "y")).1.lines().count(), 2);
     press(&mut app, "/broke<enter>");
     assert!(copied(&press(&mut app, "y")).1.ends_with("it broke"));
-    press(&mut app, "<esc><esc>");
+    press(&mut app, "?/wrapping<enter>");
+    assert!(copied(&press(&mut app, "y")).1.contains("Toggle wrapping"), "and so is the text of a dialog");
     let mut empty = super::app(&["a", "b"]);
     press(&mut empty, "/zzz<enter>");
     assert_eq!(press(&mut empty, "y"), []);

@@ -49,7 +49,7 @@ fn the_arrows_choose_and_tab_completes() {
 #[test]
 fn what_was_run_is_offered_first() {
     let mut app = shown();
-    press(&mut app, ":refresh<enter>:messages<enter><esc>:");
+    press(&mut app, ":refresh<enter>:messages<enter><esc><esc>:");
     assert_eq!(words(&app)[..2], ["messages", "refresh"]);
     assert_eq!(press(&mut app, "<down><down><enter>"), [asks(Request::Refresh)]);
     press(&mut app, ":<^p>");

@@ -154,7 +154,7 @@ fn help_is_searched_and_leads_to_the_manual() {
 #[test]
 fn a_key_that_is_not_available_in_a_dialog_is_answered_in_its_footer() {
     let mut app = shown();
-    press(&mut app, "m");
+    press(&mut app, "?");
     let before = app.toasts().said().len();
     press(&mut app, "R");
     assert_eq!(app.note(), "R is not available in this dialog; esc closes it, then R is restart");
