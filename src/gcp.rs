@@ -33,4 +33,4 @@ pub use login::{Login, credentials};
 pub use proof::{ChosenQueued, ChosenTpu};
 pub use registry::Image;
 pub use secrets::{SecretVersion, random_token};
-pub use tpu::TpuApi;
+pub use tpu::{TpuApi, queued_resource};

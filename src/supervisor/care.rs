@@ -115,6 +115,12 @@ impl TokenCare {
 
     /// Fetches the latest version and keeps it.
     pub async fn fetch(self: &Arc<Self>, secret: &SecretName) -> Result<Fetched, Problem> {
+        let (version, token) = self.latest(secret).await?;
+        Ok(self.keep(secret, version, token).await)
+    }
+
+    /// The latest version and its token, which is not kept.
+    pub async fn latest(&self, secret: &SecretName) -> Result<(String, Secret), Problem> {
         let failed = |what: String, hint: Hint| {
             let what = format!("cannot fetch secret {secret}: {what}");
             Problem::new(ProblemKind::TokenMissing, what, hint, Timestamp::now())
@@ -133,7 +139,7 @@ impl TokenCare {
             failed(e.to_string(), Fix::command(aim, line).into())
         })?;
         tracing::info!("fetched {place}");
-        Ok(self.keep(secret, latest.version, token).await)
+        Ok((latest.version, token))
     }
 
     /// Saves a version of a secret on this machine.
