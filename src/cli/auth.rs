@@ -5,7 +5,7 @@ use super::places::make_folders;
 use super::reach::runtime;
 use super::token::{TokenContext, failed};
 use crate::config::{Config, Entry, Env, Folders};
-use crate::model::{ClusterSpec, Link, News, Phase, Problem, Secret, SecretName};
+use crate::model::{ClusterSpec, Link, News, Phase, Problem, ProblemKind, Secret, SecretName};
 use crate::state::Update;
 use crate::supervisor::{Note, Options, Supervisor};
 use crate::tui::{self, Copier, Place};
@@ -172,6 +172,12 @@ async fn until_up(spec: &ClusterSpec, news: &mut mpsc::Receiver<Update>) -> anyh
             News::Link(Link::Up { token_auth, .. }) => return Ok(token_auth),
             News::Link(Link::Connecting { phase, .. }) => eprintln!("{}: {}", spec.name, words(phase)),
             News::Link(Link::Stopped { problem }) => return Err(failed(&problem)),
+            // Only the person can change that.
+            News::Link(Link::Retrying { problem, .. })
+                if matches!(problem.kind, ProblemKind::Login | ProblemKind::TokenMissing) =>
+            {
+                return Err(failed(&problem));
+            }
             News::Link(Link::Retrying { problem, .. }) => {
                 eprintln!("{}: {}", spec.name, say(&problem));
                 last = Some(problem);

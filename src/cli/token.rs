@@ -4,7 +4,7 @@ use super::reach::{confirm, runtime};
 use super::{audit, columns};
 use crate::cli::output;
 use crate::config::{self, Config, Entry, Env, Folders};
-use crate::model::{ClusterSpec, Problem, Secret, SecretName, Target};
+use crate::model::{ClusterSpec, Fix, Hint, Problem, Secret, SecretName, Target};
 use crate::supervisor::{self, Fetched, TokenCare};
 use crate::token::{self, Places, Source};
 use anyhow::{Context, anyhow, bail};
@@ -135,7 +135,7 @@ pub(super) fn failed(problem: &Problem) -> anyhow::Error {
 pub fn run(action: &Action, config: &Config, env: &Env, chosen: Option<&str>) -> anyhow::Result<()> {
     let context = TokenContext::new(config, env, chosen);
     match action {
-        Action::Status { json } => status(&context, *json),
+        Action::Status { json } => runtime()?.block_on(status(&context, *json)),
         Action::Fetch => runtime()?.block_on(fetch(&context)),
         Action::Path => {
             let path = runtime()?.block_on(path(&context))?;
@@ -173,13 +173,35 @@ pub fn auth_env(shell: Shell, config: &Config, env: &Env, chosen: Option<&str>) 
     output::stdout().write_all(text.as_bytes()).map_err(Into::into)
 }
 
-/// Prints one row per cluster with the token found on this machine. Sends no request to Google.
-fn status(context: &TokenContext, as_json: bool) -> anyhow::Result<()> {
+/// What this machine lacks: why, and what Google says of the secret that would be fetched. The token is not kept.
+async fn missing(context: &TokenContext<'_>, spec: &ClusterSpec, here: Problem) -> Problem {
+    let named = context.places.variable.is_some() || context.places.path_variable.is_some();
+    let Some(secret) = spec.google.token_secret.as_ref().filter(|_| !named) else { return here };
+    match context.care.latest(secret).await {
+        Ok((version, _)) => {
+            let what = format!("{}; version {version} of secret {secret} can be fetched", here.what);
+            let line = Target::of(&spec.name).line("token fetch");
+            Problem { what, hint: Hint::from(Fix::command("fetch it", line)), ..here }
+        }
+        Err(problem) => {
+            let what = format!("{}, and {}", here.what, problem.what);
+            Problem { what, hint: problem.hint.and(here.hint.clone()), ..here }
+        }
+    }
+}
+
+/// Prints one row per cluster with the token found on this machine. Google is asked for what is missing.
+async fn status(context: &TokenContext<'_>, as_json: bool) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     let mut values = Vec::new();
-    for spec in context.clusters()? {
+    let clusters = context.clusters()?;
+    let found = clusters.iter().map(async |spec| match context.care.on_this_machine(spec) {
+        Ok(found) => Ok(found),
+        Err(here) => Err(missing(context, spec, here).await),
+    });
+    let found = futures_util::future::join_all(found).await;
+    for (spec, found) in clusters.into_iter().zip(found) {
         let secret = spec.google.token_secret.as_ref();
-        let found = context.care.on_this_machine(spec);
         let version =
             found.as_ref().ok().and_then(|f| secret.and_then(|s| context.places.version_of(s, &f.token)));
         let (from, exposed) = match &found {

@@ -8,6 +8,7 @@ pub(super) mod answer;
 pub mod compute;
 mod fault;
 mod groups;
+mod login;
 pub mod registry;
 mod secrets;
 pub(super) mod state;
@@ -18,7 +19,7 @@ use super::fleet::cloud::Cloud;
 use super::locked;
 use answer::{Answer, Asked, base64, not_found, ok, refusal, status_of};
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -37,9 +38,6 @@ use tokio::task::JoinHandle;
 pub use answer::{NUMBER, PROJECT};
 pub use fault::Fault;
 pub use state::{State, Stored};
-
-/// The bearer token that `/token` gives out.
-const BEARER: &str = "ya29.made-up-access-token";
 
 /// The running server; gone when dropped.
 pub struct Google {
@@ -143,15 +141,45 @@ impl Google {
 
     /// Writes application-default credentials of a person whose tokens come from this server.
     pub fn write_adc(&self, folder: &Path) -> io::Result<PathBuf> {
-        let file = folder.join("adc.json");
-        let body = json!({
+        write_login(&folder.join("adc.json"), &self.person())
+    }
+
+    /// The same person's login, as gcloud writes it.
+    pub fn person(&self) -> Value {
+        json!({
             "type": "authorized_user", "client_id": "id.apps.googleusercontent.com", "client_secret": "not-a-secret",
             "refresh_token": "1//refresh", "token_uri": format!("{}/token", self.url()),
-        });
-        let open = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&file);
-        open?.write_all(body.to_string().as_bytes())?;
-        Ok(file)
+        })
     }
+
+    /// The login of a person who impersonates a service account (`gcloud auth application-default login
+    /// --impersonate-service-account`).
+    pub fn impersonated(&self, account: &str) -> Value {
+        let url = format!("{}/v1/projects/-/serviceAccounts/{account}:generateAccessToken", self.url());
+        json!({
+            "type": "impersonated_service_account", "service_account_impersonation_url": url, "delegates": [],
+            "source_credentials": self.person(),
+        })
+    }
+
+    /// The login of an external account whose identity provider writes its tokens into a file (`gcloud iam
+    /// workload-identity-pools create-cred-config`).
+    pub fn external(&self, subject: &Path) -> Value {
+        json!({
+            "type": "external_account", "universe_domain": "googleapis.com",
+            "audience": format!("//iam.googleapis.com/projects/{NUMBER}/locations/global/workloadIdentityPools/p/providers/x"),
+            "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+            "token_url": format!("{}/v1/token", self.url()),
+            "credential_source": {"file": subject, "format": {"type": "text"}},
+        })
+    }
+}
+
+/// Writes a login's file for this person alone.
+pub fn write_login(file: &Path, login: &Value) -> io::Result<PathBuf> {
+    let open = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file);
+    open?.write_all(login.to_string().as_bytes())?;
+    Ok(file.to_owned())
 }
 
 async fn serve(
@@ -197,21 +225,23 @@ async fn serve(
         body: if form { from_form(&text) } else { serde_json::from_slice(&text).unwrap_or_default() },
         base: format!("http://{host}"),
     };
-    if asked.method != Method::GET && asked.path != "/token" {
+    if asked.method != Method::GET && !login::is_meant(&asked.path) {
         let target = parts.uri.path_and_query().map_or_else(|| path.clone(), ToString::to_string);
         let witness = locked(&state).witness.clone();
         witness.hear(asked.method.as_str(), &target, &asked.body);
     }
-    let (code, body) = if asked.path == "/token" {
-        token(&asked, fault.as_ref())
+    let (code, body) = if let Some(Fault::Recorded { code, body }) = fault {
+        (status_of(code), serde_json::from_str(body).map_err(io::Error::other)?)
+    } else if asked.path == "/token" {
+        login::refreshed(&asked, fault.as_ref())
+    } else if asked.path == "/v1/token" {
+        login::exchanged(&asked)
     } else if asked.path == "/computeMetadata/v1/instance/service-accounts/default/token" {
         match parts.headers.get("metadata-flavor") {
-            Some(flavor) if flavor == "Google" => {
-                ok(json!({"access_token": BEARER, "expires_in": 3599, "token_type": "Bearer"}))
-            }
+            Some(flavor) if flavor == "Google" => ok(login::given()),
             _ => refusal(403, "PERMISSION_DENIED", None, "Missing required header 'Metadata-Flavor'"),
         }
-    } else if bearer.as_deref() != Some(&format!("Bearer {BEARER}")) {
+    } else if bearer.as_deref() != Some(&format!("Bearer {}", login::BEARER)) {
         refusal(
             401,
             "UNAUTHENTICATED",
@@ -245,6 +275,7 @@ async fn serve(
 fn route(asked: &Asked, state: &mut State, cloud: Option<&Cloud>, fault: Option<&Fault>) -> Answer {
     let parts: Vec<&str> = asked.path.trim_start_matches('/').split('/').collect();
     match parts.as_slice() {
+        ["v1", "projects", "-", "serviceAccounts", account] => login::impersonated(asked, account),
         ["v1", "projects", project, "locations", location, "repositories", repository, rest @ ..] => {
             registry::answer(asked, state, [project, location, repository], rest)
         }
@@ -262,30 +293,6 @@ fn route(asked: &Asked, state: &mut State, cloud: Option<&Cloud>, fault: Option<
             cloud.around(zone, kinds, state, |state| tpu::answer(asked, state, &place, rest))
         }
         _ => not_found(&asked.path),
-    }
-}
-
-/// Refreshes an authorized user's grant.
-fn token(asked: &Asked, fault: Option<&Fault>) -> Answer {
-    match fault {
-        Some(Fault::Grant { error, subtype }) => {
-            let mut body = json!({"error": error, "error_description": "Token has been expired or revoked."});
-            if let Some(subtype) = subtype {
-                body["error_subtype"] = json!(subtype);
-                body["error_description"] = json!("reauth related error (invalid_rapt)");
-            }
-            (StatusCode::BAD_REQUEST, body)
-        }
-        Some(Fault::Skew) => {
-            let why = "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe. \
-                       Check your iat and exp values in the JWT claim.";
-            (StatusCode::BAD_REQUEST, json!({"error": "invalid_grant", "error_description": why}))
-        }
-        Some(Fault::Refuse { code, .. }) => (status_of(*code), json!({"error": "internal_failure"})),
-        _ if asked.body["refresh_token"].as_str().is_none_or(str::is_empty) => {
-            (StatusCode::BAD_REQUEST, json!({"error": "invalid_request"}))
-        }
-        _ => ok(json!({"access_token": BEARER, "expires_in": 3599, "token_type": "Bearer"})),
     }
 }
 

@@ -1,8 +1,10 @@
 //! The client: base URLs, login, connections, and the attempts of one call.
 
 use super::GcpError;
+use super::identity::Identity;
 use super::limits::{CALL, CONNECT, PAUSE, TRIES};
-use super::login::{Credentials, Login};
+use super::login::{Authorized, Credentials, Login};
+use http::HeaderMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -69,11 +71,6 @@ impl Google {
     pub fn endpoints(&self) -> &Endpoints {
         &self.inner.endpoints
     }
-
-    /// Checks that there are credentials: without any, a call of Google's crates would retry for a minute.
-    pub async fn preflight(&self) -> Result<(), GcpError> {
-        self.inner.headers().await.map(|_| ())
-    }
 }
 
 impl Inner {
@@ -92,28 +89,72 @@ impl Inner {
         Ok(self.http.get_or_init(|| client))
     }
 
-    /// Headers that authorize a call.
-    pub(super) async fn headers(&self) -> Result<http::HeaderMap, GcpError> {
+    /// What authorizes a call.
+    async fn authorize(&self) -> Result<Authorized, GcpError> {
         // First: google-cloud-auth makes a client of its own, which must not meet a missing CA bundle.
         self.http()?;
-        self.credentials.headers().await
+        self.credentials.authorize().await
+    }
+
+    /// The attempts of a call in this project.
+    pub(super) fn attempts(&self, project: &str, effect: Effect) -> Attempts<'_> {
+        let identity = Arc::default();
+        Attempts {
+            inner: self,
+            project: project.to_owned(),
+            effect,
+            identity,
+            made: 1,
+            since: Instant::now(),
+        }
     }
 }
 
-/// Counts the attempts of a call that may be repeated.
-pub(super) struct Tries {
+/// Whether a call changes anything at Google.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    None,
+    Change,
+}
+
+/// The attempts of a call: at most [`TRIES`], within [`CALL`], each with a login.
+pub(super) struct Attempts<'a> {
+    inner: &'a Inner,
+    project: String,
+    effect: Effect,
+    /// The login of the last attempt.
+    identity: Arc<Identity>,
     made: u32,
     since: Instant,
 }
 
-impl Tries {
-    pub(super) fn new() -> Self {
-        Self { made: 1, since: Instant::now() }
+impl Attempts<'_> {
+    /// Authorizes the next attempt. Whatever the call changes, a login that fails for a moment is asked for again.
+    pub(super) async fn authorized(&mut self) -> Result<HeaderMap, GcpError> {
+        loop {
+            match self.inner.authorize().await {
+                Ok(Authorized { headers, identity }) => {
+                    self.identity = identity;
+                    return Ok(headers);
+                }
+                Err(e) if self.wait(&e).await => {}
+                Err(e) => return Err(e.in_project(&self.project)),
+            }
+        }
     }
 
-    /// Waits for a short pause, or as long as Google asks, and returns whether to retry after this error. At most three
-    /// attempts, within [`CALL`].
-    pub(super) async fn again(&mut self, error: &GcpError) -> bool {
+    /// After this error: waits, or fails for good. A call that changes something is repeated only when Google has not
+    /// begun with it and says when to come again.
+    pub(super) async fn again(&mut self, error: GcpError) -> Result<(), GcpError> {
+        let repeatable = self.effect == Effect::None || matches!(error, GcpError::Quota { .. });
+        if repeatable && self.wait(&error).await {
+            return Ok(());
+        }
+        Err(error.read_from(&self.identity).in_project(&self.project))
+    }
+
+    /// Waits for a short pause, or as long as Google asks, and returns whether to retry after this error.
+    async fn wait(&mut self, error: &GcpError) -> bool {
         let pause = (PAUSE * 2_u32.pow(self.made - 1)).max(error.retry_after().unwrap_or_default());
         if self.made == TRIES || !error.may_pass() || self.since.elapsed() + pause > CALL {
             return false;

@@ -1,38 +1,39 @@
 //! Errors of Google Cloud, one variant for each hint.
-//!
-//! Sources of the formats: the crates' error chains as observed, google.rpc.ErrorInfo, RFC 6749 section 5.2.
 
-use crate::model::text::printable;
+use super::identity::Identity;
+use crate::model::fix::word;
 use crate::model::{Fix, Hint, Verb};
-use google_cloud_auth::build_errors::Error as BuildError;
-use google_cloud_gax::error::rpc::StatusDetails;
-use serde_json::Value;
-use std::error::Error;
-use std::fmt::Write as _;
 use std::time::Duration;
-
-fn login() -> Fix {
-    Fix::command("log in to Google", "gcloud auth application-default login")
-}
 
 /// Why a call to Google Cloud failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GcpError {
     /// There are no application-default credentials, and this machine is not one of Google's.
-    #[error("not logged in to Google Cloud on this machine (no application-default credentials)")]
-    NoCredentials,
+    #[error("not logged in to Google Cloud on this machine (no application-default credentials){login}")]
+    NoCredentials {
+        /// Where a login was looked for.
+        login: Box<Identity>,
+    },
     /// The credentials file is missing, broken or of an unknown type.
-    #[error("cannot use the Google credentials file: {why}")]
+    #[error("cannot use the Google credentials file: {why}{login}")]
     CredentialsFile {
-        /// The file and the cause, in the words of Google's crate.
+        /// The cause, in the words of Google's crate.
         why: String,
+        login: Box<Identity>,
     },
     /// The grant has expired, or was revoked.
-    #[error("your Google login has expired or was revoked (invalid_grant)")]
-    GrantExpired,
+    #[error("your Google login has expired or was revoked (invalid_grant){login}")]
+    GrantExpired { login: Box<Identity> },
     /// The organization requires periodic reauthentication.
-    #[error("your organization requires you to log in to Google Cloud again (invalid_rapt)")]
-    Reauthenticate,
+    #[error("your organization requires you to log in to Google Cloud again (invalid_rapt){login}")]
+    Reauthenticate { login: Box<Identity> },
+    /// No access token was given for another reason.
+    #[error("Google gave no access token: {why}{login}")]
+    LoginRefused {
+        /// The words of the token endpoint.
+        why: String,
+        login: Box<Identity>,
+    },
     /// This machine's clock is wrong.
     #[error("this machine's clock is wrong: {why}")]
     Clock {
@@ -40,17 +41,56 @@ pub enum GcpError {
         why: String,
     },
     /// 401 although we sent a token.
-    #[error("Google rejected this login (401): {message}")]
+    #[error("Google rejected this login (401): {message}{login}")]
     Unauthenticated {
         /// Google's words.
         message: String,
+        login: Box<Identity>,
+    },
+    /// The access token does not cover the API (`ACCESS_TOKEN_SCOPE_INSUFFICIENT`).
+    #[error("this login is not for Google Cloud: its scopes are insufficient: {message}{login}")]
+    Scopes {
+        /// Google's words.
+        message: String,
+        login: Box<Identity>,
     },
     /// The API is not enabled in the project.
-    #[error("API {service} is not enabled in project {project}")]
+    #[error("{}", api_off(.service, .project, .message))]
     ApiOff {
-        /// E.g. `secretmanager.googleapis.com`.
+        /// E.g. `secretmanager.googleapis.com`; empty when Google does not name it.
         service: String,
+        /// Its id or number.
         project: String,
+        /// Google's words.
+        message: String,
+    },
+    /// The project to which the calls of a login are charged: none is set, or the caller may not use it.
+    #[error("Google refused the quota project of this login: {message}{login}")]
+    QuotaProject {
+        /// The project that was refused; empty when none is set.
+        refused: String,
+        /// The project of the call.
+        project: String,
+        /// Google's words.
+        message: String,
+        login: Box<Identity>,
+    },
+    /// The project has no billing account.
+    #[error("billing is off: {message}")]
+    Billing {
+        /// Its id or number.
+        project: String,
+        /// Google's words.
+        message: String,
+    },
+    /// The organization forbids it: a constraint, or a service perimeter.
+    #[error("forbidden by a policy of your organization: {message}")]
+    Policy {
+        /// E.g. `compute.vmExternalIpAccess`; empty for a service perimeter.
+        constraint: String,
+        project: String,
+        /// Google's words.
+        message: String,
     },
     /// 403: a permission is missing.
     #[error("permission denied by Google: {message}")]
@@ -76,6 +116,7 @@ pub enum GcpError {
     State {
         /// Google's words.
         message: String,
+        project: String,
     },
     /// The target of a deletion is not the one that was selected; no request was sent.
     #[error("it changed since it was selected, so nothing was sent: {what}")]
@@ -134,34 +175,52 @@ impl GcpError {
     /// What to do, with the exact command where there is one.
     pub fn hint(&self) -> Hint {
         match self {
-            Self::NoCredentials | Self::GrantExpired | Self::Reauthenticate => login().into(),
-            Self::CredentialsFile { .. } => {
-                Hint::from("correct or unset GOOGLE_APPLICATION_CREDENTIALS").and(login())
+            Self::CredentialsFile { login, .. } => Hint::from(login.leave()).and(login.renewal()),
+            Self::Unauthenticated { login, .. } if login.is_person() => {
+                login.renewal().and("`gcloud auth login` alone is not enough")
             }
+            Self::NoCredentials { login }
+            | Self::GrantExpired { login }
+            | Self::Reauthenticate { login }
+            | Self::LoginRefused { login, .. }
+            | Self::Unauthenticated { login, .. }
+            | Self::Scopes { login, .. } => login.renewal(),
             Self::Clock { .. } => {
                 Fix::command("set this machine's clock, then try again", "timedatectl set-ntp true").into()
             }
-            Self::Unauthenticated { .. } => Hint::from(login()).and("`gcloud auth login` alone is not enough"),
-            Self::ApiOff { service, project } => Fix::command(
+            Self::ApiOff { service, project, .. } if service.is_empty() || project.is_empty() => {
+                "enable the API that Google names, or ask the project's owner to".into()
+            }
+            Self::ApiOff { service, project, .. } => Fix::command(
                 "enable it, or ask the project's owner to",
-                format!("gcloud services enable {service} --project={project}"),
+                format!("gcloud services enable {} --project={}", word(service), word(project)),
             )
             .into(),
+            Self::QuotaProject { refused, project, login, .. } => {
+                let ask = match refused.as_str() {
+                    "" => Hint::none(),
+                    refused => format!(
+                        "ask the owner of {refused} for roles/serviceusage.serviceUsageConsumer"
+                    )
+                    .into(),
+                };
+                match project.as_str() {
+                    "" => ask.and("charge another project: set GOOGLE_CLOUD_QUOTA_PROJECT to its id"),
+                    project if project == refused => ask,
+                    project => ask.and(login.charge(project, "charge this login's calls to the cluster's project")),
+                }
+            }
+            Self::Billing { project, .. } => billing(project),
+            Self::Policy { constraint, project, .. } => policy(constraint, project),
             Self::Forbidden { permission, .. } if permission.is_empty() => {
                 "ask the project's owner for access, and check that it is the right project".into()
             }
             Self::Forbidden { permission, .. } => format!(
                 "ask the project's owner for a role with {permission}{}, and check that it is the right project",
-                if permission.starts_with("secretmanager.versions.access") {
-                    " (roles/secretmanager.secretAccessor)"
-                } else {
-                    ""
-                }
+                role(permission).map_or_else(String::new, |role| format!(" ({role})"))
             )
             .into(),
-            Self::State { .. } => {
-                Hint::from("enable it (`gcloud secrets versions enable`), or add a new version")
-            }
+            Self::State { message, project } => state(message, project),
             Self::Changed { .. } => Hint::from([
                 Verb::Tpus.to("check what exists now"),
                 "the Google Cloud console shows it too; then start again".into(),
@@ -221,202 +280,127 @@ impl GcpError {
         self
     }
 
+    /// The same error of this login: what renews it depends on where it was read.
+    pub(super) fn read_from(mut self, identity: &Identity) -> Self {
+        if let Self::NoCredentials { login }
+        | Self::CredentialsFile { login, .. }
+        | Self::GrantExpired { login }
+        | Self::Reauthenticate { login }
+        | Self::LoginRefused { login, .. }
+        | Self::Unauthenticated { login, .. }
+        | Self::Scopes { login, .. }
+        | Self::QuotaProject { login, .. } = &mut self
+        {
+            **login = identity.clone();
+        }
+        // The login is added to the sentence.
+        if let Self::CredentialsFile { why: words, .. }
+        | Self::LoginRefused { why: words, .. }
+        | Self::Unauthenticated { message: words, .. }
+        | Self::Scopes { message: words, .. }
+        | Self::QuotaProject { message: words, .. } = &mut self
+        {
+            words.truncate(words.trim_end_matches(['.', ' ']).len());
+        }
+        self
+    }
+
+    /// The same error of a call in this project, where Google does not name it.
+    pub(super) fn in_project(mut self, called: &str) -> Self {
+        if let Self::ApiOff { project, .. }
+        | Self::QuotaProject { project, .. }
+        | Self::Billing { project, .. }
+        | Self::Policy { project, .. }
+        | Self::State { project, .. } = &mut self
+            && project.is_empty()
+        {
+            called.clone_into(project);
+        }
+        self
+    }
+
     /// Whether this machine has no usable login; the caller continues without Google.
     pub fn is_login(&self) -> bool {
         matches!(
             self,
-            Self::NoCredentials | Self::CredentialsFile { .. } | Self::GrantExpired | Self::Reauthenticate
+            Self::NoCredentials { .. }
+                | Self::CredentialsFile { .. }
+                | Self::GrantExpired { .. }
+                | Self::Reauthenticate { .. }
+                | Self::LoginRefused { .. }
         )
     }
+}
 
-    pub(super) fn not_json(code: u16, text: &str) -> Self {
-        // The text between the tags says more than the tags.
-        let mut begins = String::new();
-        let mut tag = false;
-        for c in text.chars().take(2000) {
-            match c {
-                '<' => tag = true,
-                '>' => {
-                    tag = false;
-                    begins.push(' ');
-                }
-                c if !tag => begins.push(c),
-                _ => {}
-            }
-        }
-        let words: Vec<&str> = begins.split_whitespace().take(12).collect();
-        Self::NotJson { code, begins: clean(&words.join(" ")) }
-    }
-
-    /// Converts an error of the crate that builds credentials.
-    pub(super) fn from_build(e: &BuildError) -> Self {
-        Self::CredentialsFile { why: clean(&e.to_string()) }
-    }
-
-    /// Converts an error below the HTTP response: credentials, connection, TLS.
-    pub(super) fn from_chain(e: &(dyn Error + 'static)) -> Self {
-        let chain = chain(e);
-        let says = |words: &[&str]| words.iter().any(|w| chain.contains(w));
-        let timed_out = times_out(e);
-        if says(&["No CA certificates"]) {
-            Self::NoCaBundle
-        } else if says(&["invalid_rapt"]) {
-            Self::Reauthenticate
-        } else if says(&[
-            "reasonable timeframe",
-            "Token used too early",
-            "certificate not valid yet",
-            "NotValidYet",
-            // Google renews its certificates in time: an expired one means that our clock is ahead.
-            "certificate expired",
-        ]) {
-            Self::Clock { why: last(&chain) }
-        } else if says(&["invalid_grant"]) {
-            Self::GrantExpired
-        } else if says(&["application-default login", "metadata.google.internal"]) {
-            Self::NoCredentials
-        } else if timed_out || says(&["operation timed out", "exceeded the request deadline", "deadline"]) {
-            Self::Timeout { after: super::CALL }
-        } else if says(&["transient errors", "SERVICE_UNAVAILABLE", "503"]) && !says(&["connect"]) {
-            Self::Unavailable { code: 503, after: None }
-        } else {
-            Self::Unreachable { why: last(&chain) }
-        }
-    }
-
-    /// Converts the error body of a REST call.
-    pub(super) fn from_body(code: u16, body: &Value) -> Self {
-        let error = &body["error"];
-        let info = error["details"].as_array().into_iter().flatten().find(|d| d["reason"].is_string());
-        let metadata = |key: &str| info.and_then(|d| d["metadata"][key].as_str()).unwrap_or_default();
-        let reason =
-            info.and_then(|d| d["reason"].as_str()).or_else(|| error["errors"][0]["reason"].as_str());
-        Refusal {
-            code,
-            status: error["status"].as_str().unwrap_or_default(),
-            message: error["message"].as_str().unwrap_or_default(),
-            reason: reason.unwrap_or_default(),
-            permission: metadata("permission"),
-            service: metadata("service"),
-            consumer: metadata("consumer"),
-        }
-        .told()
-    }
-
-    /// Converts an error of Google's own client.
-    pub(super) fn from_client(e: &google_cloud_gax::error::Error) -> Self {
-        let Some(status) = e.status() else {
-            return match e.http_status_code() {
-                Some(code) => {
-                    let page = e.http_payload().map(|p| String::from_utf8_lossy(p).into_owned());
-                    Self::not_json(code, &page.unwrap_or_default())
-                }
-                None if e.is_timeout() => Self::Timeout { after: super::CALL },
-                None if e.is_deserialization() => Self::not_json(200, &chain(e)),
-                None => Self::from_chain(e),
-            };
-        };
-        let info = status.details.iter().find_map(|d| match d {
-            StatusDetails::ErrorInfo(info) => Some(info),
-            _ => None,
-        });
-        let metadata = |key: &str| info.and_then(|i| i.metadata.get(key)).map_or("", String::as_str);
-        Refusal {
-            code: e.http_status_code().unwrap_or_default(),
-            status: status.code.name(),
-            message: &status.message,
-            reason: info.map_or("", |i| i.reason.as_str()),
-            permission: metadata("permission"),
-            service: metadata("service"),
-            consumer: metadata("consumer"),
-        }
-        .told()
-        .with_headers(e.http_headers().unwrap_or(&http::HeaderMap::new()))
+fn api_off(service: &str, project: &str, message: &str) -> String {
+    match (service, project) {
+        ("", _) | (_, "") => format!("an API is not enabled: {message}"),
+        _ => format!("API {service} is not enabled in project {project}"),
     }
 }
 
-/// The fields of an error body.
-struct Refusal<'a> {
-    code: u16,
-    status: &'a str,
-    message: &'a str,
-    reason: &'a str,
-    permission: &'a str,
-    service: &'a str,
-    consumer: &'a str,
+/// The role that has what was refused, where one is enough for what this program does (IAM roles reference).
+fn role(permission: &str) -> Option<&'static str> {
+    Some(match permission {
+        "secretmanager.versions.access" => "roles/secretmanager.secretAccessor",
+        "secretmanager.versions.add" => "roles/secretmanager.secretVersionAdder",
+        "secretmanager.secrets.create" => "roles/secretmanager.admin",
+        "iam.serviceAccounts.getAccessToken" => "roles/iam.serviceAccountTokenCreator",
+        "serviceusage.services.use" => "roles/serviceusage.serviceUsageConsumer",
+        "compute.instances.list" | "compute.instanceGroups.get" => "roles/compute.viewer",
+        "artifactregistry.tags.list" | "artifactregistry.repositories.downloadArtifacts" => {
+            "roles/artifactregistry.reader"
+        }
+        _ => return None,
+    })
 }
 
-impl Refusal<'_> {
-    fn told(&self) -> GcpError {
-        let message = clean(self.message);
-        match (self.code, self.reason, self.status) {
-            (_, "SERVICE_DISABLED" | "accessNotConfigured", _) => GcpError::ApiOff {
-                service: clean(if self.service.is_empty() { "API_NAME" } else { self.service }),
-                project: clean(self.consumer.trim_start_matches("projects/")),
-            },
-            (401, ..) => GcpError::Unauthenticated { message },
-            (403, "rateLimitExceeded" | "quotaExceeded" | "userRateLimitExceeded", _) | (429, ..) => {
-                GcpError::Quota { message, after: None }
-            }
-            (403, ..) => {
-                // Compute names the permission in its message only.
-                let named = self.message.split('\'').nth(1).filter(|w| w.matches('.').count() == 2);
-                let named = if self.permission.is_empty() { named.unwrap_or("") } else { self.permission };
-                GcpError::Forbidden { permission: clean(named), message }
-            }
-            (404, ..) => GcpError::NotFound { message },
-            (409, ..) => GcpError::Exists { message },
-            (400, _, "FAILED_PRECONDITION") => GcpError::State { message },
-            (code @ 500.., ..) => GcpError::Unavailable { code, after: None },
-            (code, ..) => GcpError::Refused { code, message },
+fn billing(project: &str) -> Hint {
+    let see = match project {
+        "" => return "ask the project's owner to link a billing account to it".into(),
+        project => format!("gcloud billing projects describe {}", word(project)),
+    };
+    Hint::from("ask the project's owner to link a billing account to it")
+        .and(Fix::command("see which it has", see))
+}
+
+fn policy(constraint: &str, project: &str) -> Hint {
+    match (constraint, project) {
+        ("", _) => "ask the organization's administrator, and quote the identifier in the message".into(),
+        (_, "") => format!("ask the organization's administrator about the constraint {constraint}").into(),
+        (constraint, project) => {
+            Hint::from("ask the organization's administrator for an exception").and(Fix::command(
+                "see what it allows",
+                format!(
+                    "gcloud org-policies describe {} --project={} --effective",
+                    word(constraint),
+                    word(project)
+                ),
+            ))
         }
     }
 }
 
-/// The text as one line of at most 400 characters, safe to print.
-fn clean(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    printable(&words.join(" ")).chars().take(400).collect()
-}
-
-fn times_out(e: &(dyn Error + 'static)) -> bool {
-    e.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_timeout)
-        || e.source().is_some_and(times_out)
-}
-
-fn chain(e: &(dyn Error + 'static)) -> String {
-    let mut text = e.to_string();
-    let mut next = e.source();
-    while let Some(e) = next {
-        let _ = write!(text, "\n{e}");
-        next = e.source();
-    }
-    text
-}
-
-/// The innermost cause: the outer ones repeat it less exactly.
-fn last(chain: &str) -> String {
-    clean(chain.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rustls::CertificateError;
-    use rustls::pki_types::UnixTime;
-
-    #[test]
-    fn a_certificate_from_the_future_or_the_past_is_our_clock() {
-        let (early, late) = (UnixTime::since_unix_epoch(Duration::from_secs(1)), UnixTime::now());
-        for error in [
-            CertificateError::NotValidYetContext { time: early, not_before: late },
-            CertificateError::ExpiredContext { time: late, not_after: early },
-        ] {
-            let told = GcpError::from_chain(&rustls::Error::InvalidCertificate(error));
-            assert!(matches!(told, GcpError::Clock { .. }), "{told:?}");
-            assert!(told.hint().to_string().contains("timedatectl set-ntp true"), "{}", told.hint());
+/// A version of a secret that is disabled or destroyed is named in Google's words; anything else has only a state.
+fn state(message: &str, project: &str) -> Hint {
+    let words = message.split(['[', ']', ' ', '`', '\'']);
+    let version = words.map(|w| w.split('/').collect::<Vec<_>>()).find_map(|parts| match parts.as_slice() {
+        ["projects", number, "secrets", secret, "versions", version] => {
+            let project = if project.is_empty() { number } else { project };
+            Some((word(project), word(secret), word(version)))
         }
-        let stranger = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
-        assert!(matches!(GcpError::from_chain(&stranger), GcpError::Unreachable { .. }));
+        _ => None,
+    });
+    let Some((project, secret, version)) = version else {
+        return Verb::Tpus.to("wait for the state that the message names; see what exists").into();
+    };
+    let add = Fix::command(
+        "add a version with the token, which is read from standard input",
+        format!("gcloud secrets versions add {secret} --project={project} --data-file=-"),
+    );
+    if message.contains("DESTROYED") {
+        return add.into();
     }
+    let line = format!("gcloud secrets versions enable {version} --secret={secret} --project={project}");
+    Hint::from([Fix::command("enable it", line), add])
 }

@@ -1,9 +1,14 @@
-//! Application-default credentials, requested before every call, so that a missing login is reported at once.
+//! Google logins, requested before every call, so that a missing one is reported at once.
+//!
+//! Application-default credentials are found as gcloud and Google's Python client find them (AIP-4110), `CLOUDSDK_CONFIG`
+//! included, which Google's crate does not read: the login that gcloud writes has to be the one that is read.
 
 use super::GcpError;
+use super::identity::{FILE, Identity, Place};
 use google_cloud_auth::build_errors::Error as BuildError;
 use google_cloud_auth::credentials::{self as google, CacheableResource};
 use http::{Extensions, HeaderMap};
+use serde_json::Value;
 use std::ffi::OsString;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,34 +28,80 @@ const TOKEN: Duration = Duration::from_secs(10);
 /// connecting to it, which is local to the machine.
 const METADATA: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), 80);
 const NEXT_DOOR: Duration = Duration::from_millis(800);
-/// Below the home folder, where `gcloud auth application-default login` writes.
-const WELL_KNOWN: &str = ".config/gcloud/application_default_credentials.json";
+/// gcloud's folder below the home folder.
+const FOLDER: &str = ".config/gcloud";
 
-type Make = dyn Fn() -> Result<google::Credentials, GcpError> + Send + Sync;
+type Make = dyn Fn() -> Result<google::Credentials, BuildError> + Send + Sync;
+type Variable = dyn Fn(&str) -> Option<OsString> + Send + Sync;
 
 /// Where the credentials come from. Not the credentials themselves: they are read again after a new login.
 #[derive(Clone)]
 pub struct Login {
-    make: Arc<Make>,
-    /// Google's own search order.
-    ambient: bool,
+    source: Source,
+    variable: Arc<Variable>,
+}
+
+#[derive(Clone)]
+enum Source {
+    Ambient,
+    File(PathBuf),
+    Made(Arc<Make>),
 }
 
 impl Login {
+    fn from_source(source: Source) -> Self {
+        Self { source, variable: Arc::new(|name| std::env::var_os(name)) }
+    }
+
     /// `GOOGLE_APPLICATION_CREDENTIALS`, else what `gcloud auth application-default login` wrote, else the metadata
     /// server of the machine we run on.
     pub fn application_default() -> Self {
-        let made = Self::by(|| google::Builder::default().with_scopes([SCOPE]).build());
-        Self { ambient: true, ..made }
+        Self::from_source(Source::Ambient)
     }
 
-    /// Those of a file as `gcloud auth application-default login` writes it, or of a service account's key, and no others.
+    /// Those of a file, of any type that `GOOGLE_APPLICATION_CREDENTIALS` may name, and no others.
     pub fn file(path: PathBuf) -> Self {
-        Self { make: Arc::new(move || from_file(&path)), ambient: false }
+        Self::from_source(Source::File(path))
     }
 
     pub fn by(make: impl Fn() -> Result<google::Credentials, BuildError> + Send + Sync + 'static) -> Self {
-        Self { make: Arc::new(move || make().map_err(|e| GcpError::from_build(&e))), ambient: false }
+        Self::from_source(Source::Made(Arc::new(make)))
+    }
+
+    /// The same with these environment variables instead of the process's.
+    #[must_use]
+    pub fn in_environment(self, variable: impl Fn(&str) -> Option<OsString> + Send + Sync + 'static) -> Self {
+        Self { variable: Arc::new(variable), ..self }
+    }
+
+    async fn read(&self) -> Result<Made, GcpError> {
+        // An empty variable counts as none, as with Google's Python client.
+        let variable = |name: &str| (self.variable)(name).filter(|value| !value.is_empty());
+        let from_file = |path: &Path, place: Place| {
+            let charged =
+                variable("GOOGLE_CLOUD_QUOTA_PROJECT").and_then(|project| project.into_string().ok());
+            from_file(path, place, charged)
+        };
+        let (credentials, identity) = match &self.source {
+            Source::Made(make) => (make().map_err(|e| GcpError::from_build(&e))?, Identity::default()),
+            Source::File(path) => from_file(path, Place::Setting(path.clone()))?,
+            Source::Ambient => match find(variable, METADATA).await? {
+                place @ (Place::Variable(_) | Place::Folder(_) | Place::Home(_)) => {
+                    let path = place.file().map(Path::to_owned).unwrap_or_default();
+                    from_file(&path, place)?
+                }
+                place => {
+                    let builder = google::mds::Builder::default().with_scopes([SCOPE]);
+                    let host = variable("GCE_METADATA_HOST").and_then(|host| host.into_string().ok());
+                    let made = host
+                        .into_iter()
+                        .fold(builder, |b, host| b.with_endpoint(format!("http://{host}")))
+                        .build();
+                    (made.map_err(|e| GcpError::from_build(&e))?, Identity::at(place))
+                }
+            },
+        };
+        Ok(Made { credentials, identity: Arc::new(identity) })
     }
 }
 
@@ -60,11 +111,25 @@ impl fmt::Debug for Login {
     }
 }
 
+/// Credentials, and the login they were made from.
+#[derive(Clone, Debug)]
+struct Made {
+    credentials: google::Credentials,
+    identity: Arc<Identity>,
+}
+
+/// The headers that authorize a call, and the login they come from.
+#[derive(Debug)]
+pub(super) struct Authorized {
+    pub headers: HeaderMap,
+    pub identity: Arc<Identity>,
+}
+
 /// The current credentials.
 #[derive(Debug)]
 pub(super) struct Credentials {
     login: Login,
-    made: Mutex<Option<google::Credentials>>,
+    made: Mutex<Option<Made>>,
 }
 
 impl Credentials {
@@ -74,29 +139,29 @@ impl Credentials {
 
     /// The credentials, for Google's own clients.
     pub(super) async fn get(&self) -> Result<google::Credentials, GcpError> {
-        let mut made = self.made.lock().await;
-        if let Some(credentials) = &*made {
-            return Ok(credentials.clone());
-        }
-        // Without a file Google's crate asks the metadata server; on a network that drops the request every call
-        // would wait for credentials that do not exist.
-        if self.login.ambient && !is_somewhere(|name| std::env::var_os(name), METADATA).await {
-            return Err(GcpError::NoCredentials);
-        }
-        let credentials = (self.login.make)()?;
-        Ok(made.insert(credentials).clone())
+        self.made().await.map(|made| made.credentials)
     }
 
-    /// Headers that authorize a call. Credentials with a revoked grant never work again, even after a new login: they
-    /// are dropped and read again at the next call.
-    pub(super) async fn headers(&self) -> Result<HeaderMap, GcpError> {
-        let credentials = self.get().await?;
+    async fn made(&self) -> Result<Made, GcpError> {
+        let mut made = self.made.lock().await;
+        if let Some(made) = &*made {
+            return Ok(made.clone());
+        }
+        Ok(made.insert(self.login.read().await?).clone())
+    }
+
+    /// Authorizes a call. Credentials with a revoked grant never work again, even after a new login: they are dropped
+    /// and read again at the next call.
+    pub(super) async fn authorize(&self) -> Result<Authorized, GcpError> {
+        let Made { credentials, identity } = self.made().await?;
         let answer = tokio::time::timeout(TOKEN, credentials.headers(Extensions::new())).await;
         let error = match answer {
-            Ok(Ok(CacheableResource::New { data, .. })) => return Ok(data),
+            Ok(Ok(CacheableResource::New { data, .. })) => return Ok(Authorized { headers: data, identity }),
             // This is returned only to a caller that sent an entity tag.
-            Ok(Ok(CacheableResource::NotModified)) => return Ok(HeaderMap::new()),
-            Ok(Err(e)) => GcpError::from_chain(&e),
+            Ok(Ok(CacheableResource::NotModified)) => {
+                return Ok(Authorized { headers: HeaderMap::new(), identity });
+            }
+            Ok(Err(e)) => GcpError::from_login(&e, &identity),
             Err(_) => GcpError::Timeout { after: TOKEN },
         };
         *self.made.lock().await = None;
@@ -104,27 +169,71 @@ impl Credentials {
     }
 }
 
-fn from_file(path: &Path) -> Result<google::Credentials, GcpError> {
-    let wrong = |why: String| GcpError::CredentialsFile { why: format!("{}: {why}", path.display()) };
-    let text = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
-    let grant: serde_json::Value = serde_json::from_slice(&text).map_err(|e| wrong(e.to_string()))?;
-    let made = match grant["type"].as_str() {
-        Some("authorized_user") => google::user_account::Builder::new(grant).build(),
-        Some("service_account") => google::service_account::Builder::new(grant).build(),
-        _ => return Err(wrong("its `type` must be authorized_user or service_account".into())),
+/// The credentials of a file, of each type that Google's crate knows. Calls are charged to the given project, else to the
+/// file's.
+fn from_file(
+    path: &Path,
+    place: Place,
+    charged: Option<String>,
+) -> Result<(google::Credentials, Identity), GcpError> {
+    let wrong = |why: String, identity: &Identity| {
+        GcpError::CredentialsFile { why, login: Box::default() }.read_from(identity)
     };
-    made.map_err(|e| GcpError::from_build(&e))
+    let unread = Identity::at(place.clone());
+    let text = std::fs::read(path).map_err(|e| wrong(e.to_string(), &unread))?;
+    let grant: Value = serde_json::from_slice(&text).map_err(|e| wrong(e.to_string(), &unread))?;
+    let identity = Identity::of(place, &grant);
+    let charged = charged.or_else(|| grant["quota_project_id"].as_str().map(str::to_owned));
+    let made = match grant["type"].as_str().unwrap_or_default() {
+        "authorized_user" => {
+            let builder = google::user_account::Builder::new(grant).with_scopes([SCOPE]);
+            charged.into_iter().fold(builder, google::user_account::Builder::with_quota_project_id).build()
+        }
+        "service_account" => {
+            let scope = google::service_account::AccessSpecifier::from_scopes([SCOPE]);
+            let builder = google::service_account::Builder::new(grant).with_access_specifier(scope);
+            charged.into_iter().fold(builder, google::service_account::Builder::with_quota_project_id).build()
+        }
+        "impersonated_service_account" => {
+            let builder = google::impersonated::Builder::new(grant).with_scopes([SCOPE]);
+            charged.into_iter().fold(builder, google::impersonated::Builder::with_quota_project_id).build()
+        }
+        "external_account" => {
+            let builder = google::external_account::Builder::new(grant).with_scopes([SCOPE]);
+            charged
+                .into_iter()
+                .fold(builder, google::external_account::Builder::with_quota_project_id)
+                .build()
+        }
+        _ => {
+            let why = "its `type` must be authorized_user, service_account, impersonated_service_account or \
+                       external_account";
+            return Err(wrong(why.into(), &identity));
+        }
+    };
+    Ok((made.map_err(|e| GcpError::from_build(&e).read_from(&identity))?, identity))
 }
 
-/// Whether application-default credentials can exist: there is a file, or this is one of Google's machines.
-async fn is_somewhere(variable: impl Fn(&str) -> Option<OsString>, metadata: SocketAddr) -> bool {
-    if ["GOOGLE_APPLICATION_CREDENTIALS", "GCE_METADATA_HOST"].iter().any(|name| variable(name).is_some()) {
-        return true;
+/// Where the application-default credentials are.
+async fn find(variable: impl Fn(&str) -> Option<OsString>, metadata: SocketAddr) -> Result<Place, GcpError> {
+    let variable = |name: &str| variable(name).map(PathBuf::from);
+    if let Some(file) = variable("GOOGLE_APPLICATION_CREDENTIALS") {
+        return Ok(Place::Variable(file));
     }
-    if variable("HOME").is_some_and(|home| Path::new(&home).join(WELL_KNOWN).exists()) {
-        return true;
+    let chosen = variable("CLOUDSDK_CONFIG").map(|folder| Place::Folder(folder.join(FILE)));
+    let usual = || variable("HOME").map(|home| Place::Home(home.join(FOLDER).join(FILE)));
+    let gcloud = chosen.or_else(usual).unwrap_or_default();
+    if gcloud.file().is_some_and(Path::exists) {
+        return Ok(gcloud);
     }
-    matches!(timeout(NEXT_DOOR, TcpStream::connect(metadata)).await, Ok(Ok(_)))
+    // On a network that drops the request every call would wait for credentials that do not exist.
+    let is_here = variable("GCE_METADATA_HOST").is_some()
+        || matches!(timeout(NEXT_DOOR, TcpStream::connect(metadata)).await, Ok(Ok(_)));
+    if is_here {
+        Ok(Place::Metadata)
+    } else {
+        Err(GcpError::NoCredentials { login: Box::default() }.read_from(&Identity::at(gcloud)))
+    }
 }
 
 #[cfg(test)]
@@ -140,17 +249,20 @@ mod tests {
             if let Some(text) = text {
                 fs::write(&file, text).unwrap();
             }
-            from_file(&file).unwrap_err().to_string()
+            from_file(&file, Place::Setting(file.clone()), None).unwrap_err().to_string()
         };
         let words = [
             (None, "No such file"),
             (Some("{"), "EOF"),
             (Some("{\"type\": \"other\"}"), "must be authorized_user"),
             (Some("{\"type\": \"authorized_user\"}"), "missing field"),
+            (Some("{\"type\": \"impersonated_service_account\"}"), "missing field"),
+            (Some("{\"type\": \"external_account\"}"), "missing field"),
         ];
         for (text, wanted) in words {
             let said = why(text);
             assert!(said.contains(wanted), "{text:?}: {said}");
+            assert!(said.contains("login.json") && said.contains("google_credentials"), "{text:?}: {said}");
         }
     }
 
@@ -163,21 +275,34 @@ mod tests {
         let kept = tokio::net::TcpSocket::new_v4().unwrap();
         kept.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let nobody = kept.local_addr().unwrap();
-        let only = |set: &'static str| {
-            let home = home.path().as_os_str().to_owned();
+        let home = home.path().to_owned();
+        let only = |set: &'static str, value: &Path| {
+            let (home, value) = (home.clone().into_os_string(), value.as_os_str().to_owned());
             move |name: &str| match name {
                 "HOME" => Some(home.clone()),
-                name => (name == set).then(|| "x".into()),
+                name => (name == set).then(|| value.clone()),
             }
         };
-        assert!(!is_somewhere(|_| None, nobody).await);
-        assert!(!is_somewhere(only(""), nobody).await);
-        assert!(is_somewhere(only(""), there).await);
-        assert!(is_somewhere(only("GOOGLE_APPLICATION_CREDENTIALS"), nobody).await);
-        assert!(is_somewhere(only("GCE_METADATA_HOST"), nobody).await);
-        let file = home.path().join(WELL_KNOWN);
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, "{}").unwrap();
-        assert!(is_somewhere(only(""), nobody).await);
+        let x = Path::new("x");
+        let none = find(|_| None, nobody).await.unwrap_err();
+        assert!(matches!(none, GcpError::NoCredentials { .. }), "{none:?}");
+        let none = find(only("", x), nobody).await.unwrap_err().to_string();
+        assert!(none.contains(&format!("{}/.config/gcloud/{FILE}", home.display())), "{none}");
+        assert_eq!(find(only("", x), there).await, Ok(Place::Metadata));
+        assert_eq!(find(only("GCE_METADATA_HOST", x), nobody).await, Ok(Place::Metadata));
+        let variable = find(only("GOOGLE_APPLICATION_CREDENTIALS", x), nobody).await;
+        assert_eq!(variable, Ok(Place::Variable("x".into())));
+        // gcloud writes where CLOUDSDK_CONFIG says, and nowhere else.
+        for folder in [home.join(FOLDER), home.join("chosen")] {
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join(FILE), "{}").unwrap();
+        }
+        assert_eq!(find(only("", x), nobody).await, Ok(Place::Home(home.join(FOLDER).join(FILE))));
+        let chosen = find(only("CLOUDSDK_CONFIG", &home.join("chosen")), nobody).await;
+        assert_eq!(chosen, Ok(Place::Folder(home.join("chosen").join(FILE))));
+        let missing = find(only("CLOUDSDK_CONFIG", &home.join("elsewhere")), nobody).await.unwrap_err();
+        let (said, hint) = (missing.to_string(), missing.hint().to_string());
+        assert!(said.contains("elsewhere/application_default_credentials.json"), "{said}");
+        assert!(hint.contains("elsewhere gcloud auth application-default login"), "{hint}");
     }
 }

@@ -1,7 +1,8 @@
 //! One REST call: authorized, limited in time and size; an answer that is not JSON is an error of its own.
 
 use super::GcpError;
-use super::client::{Inner, Tries};
+use super::client::{Effect, Inner};
+use http::HeaderMap;
 use reqwest::Method;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -21,18 +22,22 @@ pub(super) struct Call<'a> {
 }
 
 impl Inner {
-    /// Sends the request. Only requests that change nothing are retried.
+    /// Sends the request; for when it is repeated see [`super::client::Attempts`].
     pub(super) async fn call(&self, call: &Call<'_>) -> Result<Value, GcpError> {
         read(&self.text(call).await?)
     }
 
     /// The answer's JSON, as bytes.
     async fn text(&self, call: &Call<'_>) -> Result<Vec<u8>, GcpError> {
-        let mut tries = Tries::new();
+        let project = call.url.split_once("/projects/").map_or("", |(_, rest)| rest);
+        let project = project.split('/').next().unwrap_or_default();
+        let effect = if call.method == Method::GET { Effect::None } else { Effect::Change };
+        let mut attempts = self.attempts(project, effect);
         loop {
-            match self.once(call).await {
-                Err(e) if call.method == Method::GET && tries.again(&e).await => {}
-                done => return done,
+            let headers = attempts.authorized().await?;
+            match self.once(call, headers).await {
+                Ok(text) => return Ok(text),
+                Err(e) => attempts.again(e).await?,
             }
         }
     }
@@ -67,8 +72,7 @@ impl Inner {
         Err(GcpError::Refused { code: 200, message: format!("the list has more than {PAGES} pages") })
     }
 
-    async fn once(&self, call: &Call<'_>) -> Result<Vec<u8>, GcpError> {
-        let headers = self.headers().await?;
+    async fn once(&self, call: &Call<'_>, headers: HeaderMap) -> Result<Vec<u8>, GcpError> {
         let mut request =
             self.http()?.request(call.method.clone(), &call.url).headers(headers).query(call.query);
         if let Some(body) = call.body {

@@ -1,6 +1,6 @@
 //! Secret Manager: reads the latest version of a secret, creates secrets and adds versions.
 
-use super::client::Tries;
+use super::client::Effect;
 use super::{GcpError, Google};
 use crate::model::Secret;
 use crc32c::crc32c;
@@ -21,17 +21,14 @@ impl Google {
     /// Reads the latest version and checks its checksum, which Google's client leaves to us.
     pub async fn latest_version(&self, project: &str, secret: &str) -> Result<SecretVersion, GcpError> {
         let name = format!("projects/{project}/secrets/{secret}/versions/latest");
-        let ask = async || {
-            self.preflight().await?;
+        let mut attempts = self.inner.attempts(project, Effect::None);
+        let answer = loop {
+            attempts.authorized().await?;
             let client = self.secret_manager().await?;
             let call = client.access_secret_version().set_name(&name).with_retry_policy(NeverRetry);
-            call.send().await.map_err(|e| GcpError::from_client(&e))
-        };
-        let mut tries = Tries::new();
-        let answer = loop {
-            match ask().await {
-                Err(e) if tries.again(&e).await => {}
-                done => break done?,
+            match call.send().await {
+                Ok(answer) => break answer,
+                Err(e) => attempts.again(GcpError::from_client(&e)).await?,
             }
         };
         let version = answer.name.rsplit('/').next().unwrap_or_default();
@@ -50,32 +47,44 @@ impl Google {
 
     /// Creates the secret with automatic replication. [`GcpError::Exists`] when there is one of that name.
     pub async fn create_secret(&self, project: &str, secret: &str) -> Result<(), GcpError> {
-        self.preflight().await?;
-        let client = self.secret_manager().await?;
-        let automatic = model::replication::Automatic::new();
-        let replication = model::Replication::new().set_automatic(automatic);
-        let call = client
-            .create_secret()
-            .set_parent(format!("projects/{project}"))
-            .set_secret_id(secret)
-            .set_secret(model::Secret::new().set_replication(replication))
-            .with_retry_policy(NeverRetry);
-        call.send().await.map(|_| ()).map_err(|e| GcpError::from_client(&e))
+        let mut attempts = self.inner.attempts(project, Effect::Change);
+        loop {
+            attempts.authorized().await?;
+            let client = self.secret_manager().await?;
+            let automatic = model::replication::Automatic::new();
+            let replication = model::Replication::new().set_automatic(automatic);
+            let call = client
+                .create_secret()
+                .set_parent(format!("projects/{project}"))
+                .set_secret_id(secret)
+                .set_secret(model::Secret::new().set_replication(replication))
+                .with_retry_policy(NeverRetry);
+            match call.send().await {
+                Ok(_) => return Ok(()),
+                Err(e) => attempts.again(GcpError::from_client(&e)).await?,
+            }
+        }
     }
 
     /// Adds a version with a checksum, which Google verifies; returns its number.
     pub async fn add_version(&self, project: &str, secret: &str, value: &Secret) -> Result<String, GcpError> {
-        self.preflight().await?;
-        let client = self.secret_manager().await?;
-        let data = value.expose().as_bytes().to_vec();
-        let sum = i64::from(crc32c(&data));
-        let payload = model::SecretPayload::new().set_data(data).set_data_crc32c(sum);
-        let call = client
-            .add_secret_version()
-            .set_parent(format!("projects/{project}/secrets/{secret}"))
-            .set_payload(payload)
-            .with_retry_policy(NeverRetry);
-        let made = call.send().await.map_err(|e| GcpError::from_client(&e))?;
+        let mut attempts = self.inner.attempts(project, Effect::Change);
+        let made = loop {
+            attempts.authorized().await?;
+            let client = self.secret_manager().await?;
+            let data = value.expose().as_bytes().to_vec();
+            let sum = i64::from(crc32c(&data));
+            let payload = model::SecretPayload::new().set_data(data).set_data_crc32c(sum);
+            let call = client
+                .add_secret_version()
+                .set_parent(format!("projects/{project}/secrets/{secret}"))
+                .set_payload(payload)
+                .with_retry_policy(NeverRetry);
+            match call.send().await {
+                Ok(made) => break made,
+                Err(e) => attempts.again(GcpError::from_client(&e)).await?,
+            }
+        };
         Ok(made.name.rsplit('/').next().unwrap_or_default().to_owned())
     }
 

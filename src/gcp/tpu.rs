@@ -167,7 +167,8 @@ pub(super) fn vm(node: &Value) -> TpuVm {
     }
 }
 
-pub(super) fn queued_resource(queued: &Value) -> QueuedResource {
+/// A queued resource as Google lists it, or the body that asks for one.
+pub fn queued_resource(queued: &Value) -> QueuedResource {
     let specs: Vec<&Value> = queued["tpu"]["nodeSpec"].as_array().into_iter().flatten().collect();
     let node = specs.first().map_or(&Value::Null, |s| &s["node"]);
     let capacity = match () {

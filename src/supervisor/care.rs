@@ -2,6 +2,7 @@
 //! again once when the cluster refuses what is there.
 
 use crate::gcp::{self, GcpError, Google};
+use crate::model::fix::word;
 use crate::model::{ClusterSpec, Fix, Hint, Problem, ProblemKind, Secret, SecretName, Timestamp, Verb};
 use crate::token::{self, Found, Places, Source, TokenError};
 use std::collections::BTreeMap;
@@ -114,6 +115,12 @@ impl TokenCare {
 
     /// Fetches the latest version and keeps it.
     pub async fn fetch(self: &Arc<Self>, secret: &SecretName) -> Result<Fetched, Problem> {
+        let (version, token) = self.latest(secret).await?;
+        Ok(self.keep(secret, version, token).await)
+    }
+
+    /// The latest version and its token, which is not kept.
+    pub async fn latest(&self, secret: &SecretName) -> Result<(String, Secret), Problem> {
         let failed = |what: String, hint: Hint| {
             let what = format!("cannot fetch secret {secret}: {what}");
             Problem::new(ProblemKind::TokenMissing, what, hint, Timestamp::now())
@@ -126,11 +133,13 @@ impl TokenCare {
         let latest = latest.map_err(|e| failed(e.to_string(), e.hint()))?;
         let place = format!("version {} of secret {secret}", latest.version);
         let token = token::parse_payload(latest.value.expose(), &place).map_err(|e| {
-            let line = format!("gcloud secrets versions add {} --data-file=-", secret.name);
-            failed(e.to_string(), Fix::command("add a version, read from standard input", line).into())
+            let (name, project) = (word(&secret.name), word(project));
+            let line = format!("gcloud secrets versions add {name} --project={project} --data-file=-");
+            let aim = "add a version with the token, which is read from standard input";
+            failed(e.to_string(), Fix::command(aim, line).into())
         })?;
         tracing::info!("fetched {place}");
-        Ok(self.keep(secret, latest.version, token).await)
+        Ok((latest.version, token))
     }
 
     /// Saves a version of a secret on this machine.
@@ -170,10 +179,6 @@ impl TokenCare {
                         &what,
                         Hint::from(fetch).and("or add a version with --rotate"),
                     ));
-                }
-                Err(GcpError::State { message }) => {
-                    let hint = "enable that version, or add one with --rotate";
-                    return Err(of_secret(secret, &message, hint.into()));
                 }
                 Err(e) => return Err(of_secret(secret, &e.to_string(), e.hint())),
             },

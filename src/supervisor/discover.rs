@@ -125,7 +125,8 @@ async fn instead_of_google(spec: &ClusterSpec, options: &Options, why: &GcpError
         }
         Err(ray) => {
             let (what, hint) = (format!("{why}; and {}", ray.what), why.hint().and(ray.hint));
-            Err(Problem::new(ProblemKind::Address, what, hint, ray.since))
+            let kind = if why.is_login() { ProblemKind::Login } else { ProblemKind::Address };
+            Err(Problem::new(kind, what, hint, ray.since))
         }
     }
 }

@@ -258,6 +258,49 @@ fn a_token_that_exists_is_stored_from_a_file() {
 }
 
 #[test]
+fn a_missing_token_is_told_with_googles_reason() {
+    let world = World::new();
+    world.double.put_secret("RAY_AUTH_TOKEN_STAGING", TOKEN);
+    let message = "Permission 'secretmanager.versions.access' denied for resource 'projects/1/secrets/X'.";
+    let (status, reason) = ("PERMISSION_DENIED", "IAM_PERMISSION_DENIED");
+    world.double.fail(":access", Fault::Refuse { code: 403, status, reason, message });
+    let (why, role) = ("permission denied by Google", "roles/secretmanager.secretAccessor");
+    for words in ["auth-env --cluster a", "token path --cluster a"] {
+        let told = world.run(words).bad();
+        assert!(told.contains(why) && told.contains(role), "{words}: {told}");
+    }
+    let status =
+        || -> serde_json::Value { serde_json::from_str(&world.run("token status --json").good()).unwrap() };
+    let told = status();
+    let text = |row: &serde_json::Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+    assert!(text(&told[0], "error").contains(why), "{told}");
+    assert!(text(&told[0], "hint").contains(role), "{told}");
+    let table = world.run("token status").good();
+    assert!(table.lines().any(|line| line.starts_with("marin-a") && line.contains(why)), "{table}");
+    // What could be fetched is said, and not fetched.
+    world.double.hint();
+    let told = status();
+    let version = "version 1 of secret RAY_AUTH_TOKEN_STAGING of hai-test can be fetched";
+    assert!(text(&told[1], "error").contains(version), "{told}");
+    assert!(text(&told[1], "hint").contains("marin-tui -c marin-b token fetch"), "{told}");
+    assert_eq!(told[1]["found"], false);
+    assert!(!world.kept("RAY_AUTH_TOKEN_STAGING").exists());
+}
+
+#[test]
+fn auth_without_a_login_ends_with_the_hint() {
+    let world = World::new();
+    let mut command = world.command("auth --no-open --no-copy --cluster a");
+    command.env_remove("GOOGLE_APPLICATION_CREDENTIALS").env_remove("GCE_METADATA_HOST");
+    let told = tokenless(&mut command).bad();
+    assert!(
+        told.contains("not logged in") && told.contains("gcloud auth application-default login"),
+        "{told}"
+    );
+    assert_eq!(told.matches("looking up the head").count(), 1, "it is not tried again: {told}");
+}
+
+#[test]
 fn without_a_login_or_certificates_the_mend_comes_at_once() {
     let world = World::new();
     world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);

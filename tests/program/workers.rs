@@ -112,8 +112,13 @@ fn a_worker_is_asked_for_and_followed_until_it_has_joined() {
     let rows: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&rows[0]["name"], &rows[0]["joined"]), (&json!("extra"), &json!(true)));
     // Once more: it is there, so it is followed and not asked for twice.
-    let (code, _, said) = world.run("add-worker --type v4-8 --name extra --yes");
+    let (code, _, said) = world.run("add-worker --type v4-8 --capacity best-effort --name extra --yes");
     assert!(code == Some(0) && said.contains("already requested from Google"), "{said}");
+    assert_eq!(world.double.state().queued.len(), 1);
+    // Another one under that name is not passed off as what was asked for.
+    let (code, _, said) = world.run("add-worker --type v4-8 --capacity reserved --name extra --yes");
+    let refused = "extra was requested before and is another: capacity best effort, not reserved";
+    assert!(code != Some(0) && said.contains(refused) && said.contains("choose another name"), "{said}");
     assert_eq!(world.double.state().queued.len(), 1);
     let (_, log, _) = world.run("audit");
     assert!(log.contains("add-worker extra") && log.contains("done"), "{log}");

@@ -87,9 +87,14 @@ async fn every_failure_is_told_apart_and_says_its_mend() {
         ),
         (
             ":access",
-            refuse(400, "FAILED_PRECONDITION", "", "Secret Version is in DISABLED state."),
+            refuse(
+                400,
+                "FAILED_PRECONDITION",
+                "",
+                "Secret Version [projects/1234567890/secrets/RAY_AUTH_TOKEN/versions/1] is in DISABLED state.",
+            ),
             |e| matches!(e, GcpError::State { .. }),
-            "gcloud secrets versions enable",
+            "gcloud secrets versions enable 1 --secret=RAY_AUTH_TOKEN --project=hai-test",
         ),
         (":access", Fault::Html(502), |e| matches!(e, GcpError::NotJson { code: 502, .. }), "load balancer"),
         (
@@ -103,13 +108,13 @@ async fn every_failure_is_told_apart_and_says_its_mend() {
         (
             "/token",
             grant("invalid_grant", None),
-            |e| matches!(e, GcpError::GrantExpired),
+            |e| matches!(e, GcpError::GrantExpired { .. }),
             "application-default login",
         ),
         (
             "/token",
             grant("invalid_grant", Some("invalid_rapt")),
-            |e| matches!(e, GcpError::Reauthenticate),
+            |e| matches!(e, GcpError::Reauthenticate { .. }),
             "application-default login",
         ),
         ("/token", Fault::Skew, |e| matches!(e, GcpError::Clock { .. }), "timedatectl set-ntp true"),
@@ -200,7 +205,7 @@ async fn wrong_names_and_states_of_secrets() {
     assert!(matches!(error("other-project", NAME).await, GcpError::Forbidden { .. }));
     let disabled = Stored { state: "DISABLED", ..Stored::enabled(b"x") };
     double.state().secrets.insert("OFF".into(), vec![Stored::enabled(b"w"), disabled]);
-    let GcpError::State { message } = error(PROJECT, "OFF").await else { panic!() };
+    let GcpError::State { message, .. } = error(PROJECT, "OFF").await else { panic!() };
     assert!(message.contains("versions/2") && message.contains("DISABLED"), "{message}");
 }
 

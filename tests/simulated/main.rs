@@ -10,8 +10,11 @@ mod discovery;
 mod gcp;
 #[path = "../support/google.rs"]
 mod google;
+mod hints;
 mod keeps_contract;
 mod ray_bad_input;
+#[path = "../support/shell.rs"]
+mod shell;
 #[path = "../support/soon.rs"]
 mod soon;
 #[path = "../support/spec.rs"]

@@ -18,6 +18,13 @@ pub enum Fault {
         /// The sentence.
         message: &'static str,
     },
+    /// Exactly this answer, as it was recorded; of the token endpoints too.
+    Recorded {
+        /// The HTTP status.
+        code: u16,
+        /// The JSON body.
+        body: &'static str,
+    },
     /// 429 with this `Retry-After`, in seconds.
     Busy(u64),
     /// The load balancer's HTML page.

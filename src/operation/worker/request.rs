@@ -5,9 +5,10 @@ use super::super::problem::problem;
 use super::super::startup::{Services, startup_script};
 use super::super::trouble;
 use crate::config::{Launch, TpuVersion};
-use crate::gcp::{GcpError, Google, TpuApi, TpuPlace};
+use crate::gcp::{GcpError, Google, TpuApi, TpuPlace, queued_resource};
+use crate::model::cloud::{QueuedResource, QueuedState};
 use crate::model::text::printable;
-use crate::model::{ClusterSpec, Problem, Text, Timestamp, is_worker_name};
+use crate::model::{ClusterSpec, Hint, Problem, Text, Timestamp, Verb, is_worker_name};
 use crate::supervisor::{self, Options};
 use serde_json::{Map, Value, json};
 
@@ -102,7 +103,8 @@ fn filled(value: &Value, fill: &impl Fn(&str) -> String) -> Value {
     }
 }
 
-/// Sends a request. `false` when Google has one of that name already, of this cluster: then that one is followed.
+/// Sends a request. `false` when Google has one of that name already, of this cluster and for the same: then that one is
+/// followed.
 pub(super) async fn ask(
     executor: &Executor,
     google: &Google,
@@ -117,16 +119,79 @@ pub(super) async fn ask(
             let view =
                 google.tpus(&place.project, &place.zone, Timestamp::now()).await.map_err(|e| problem(&e))?;
             let ours = |l: &Option<Text>| l.as_ref().is_some_and(|l| l.raw() == place.cluster);
-            let is_ours = view.queued.iter().any(|q| q.name.raw() == request.name && ours(&q.ray_cluster));
-            if is_ours { Ok(false) } else { Err(problem(&e)) }
+            let there = view.queued.iter().find(|q| q.name.raw() == request.name && ours(&q.ray_cluster));
+            let Some(there) = there else { return Err(problem(&e)) };
+            follows(there, request).map(|()| false)
         }
         Err(e) => Err(problem(&e)),
     }
 }
 
+/// Whether a queued resource of that name can stand for the request: it asks for the same, and can still come to
+/// something.
+fn follows(there: &QueuedResource, request: &QueuedRequest) -> Result<(), Problem> {
+    let wanted = queued_resource(&request.body);
+    let mut differs = Vec::new();
+    // A type given as `acceleratorConfig` has no name to compare.
+    if !wanted.accelerator_type.raw().is_empty() && there.accelerator_type != wanted.accelerator_type {
+        differs.push(format!("type {}, not {}", there.accelerator_type, wanted.accelerator_type));
+    }
+    if there.capacity != wanted.capacity {
+        differs.push(format!("capacity {}, not {}", there.capacity.word(), wanted.capacity.word()));
+    }
+    let is_over = matches!(there.state, QueuedState::Suspended | QueuedState::Failed | QueuedState::Deleting);
+    if is_over {
+        let why = there.error.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+        differs.push(format!("it is {}{why}", there.state.word()));
+    }
+    if differs.is_empty() {
+        return Ok(());
+    }
+    let what = format!("{} was requested before and is another: {}", request.name, differs.join("; "));
+    let hint =
+        Hint::from("choose another name").and(Verb::RemoveWorker.on(&request.name, "or delete it first"));
+    Err(trouble(what, hint))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_of_that_name_is_followed_when_it_is_the_same_and_not_over() {
+        let node = |kind: &str| json!({"nodeSpec": [{"nodeId": "w", "node": {"acceleratorType": kind}}]});
+        let request = QueuedRequest {
+            name: "w".into(),
+            api: TpuApi::V2,
+            body: json!({"tpu": node("v4-8"), "reservationName": "r"}),
+        };
+        let there = |kind: &str, capacity: &str, state: Value| {
+            let listed = json!({"name": "projects/p/x/w", "tpu": node(kind), capacity: "r", "state": state});
+            follows(&queued_resource(&listed), &request).map_err(|problem| problem.what)
+        };
+        let state = |word: &str| json!({ "state": word });
+        for word in ["ACCEPTED", "WAITING_FOR_RESOURCES", "PROVISIONING", "ACTIVE", "A_NEW_ONE"] {
+            assert_eq!(there("v4-8", "reservationName", state(word)), Ok(()), "{word}");
+        }
+        let refused = [
+            (there("v4-16", "reservationName", state("ACTIVE")), "type v4-16, not v4-8"),
+            (there("v4-8", "spot", state("ACTIVE")), "capacity spot, not reserved"),
+            (there("v4-8", "reservationName", state("SUSPENDED")), "it is suspended"),
+            (there("v4-8", "reservationName", state("DELETING")), "it is deleting"),
+            (
+                there(
+                    "v4-8",
+                    "reservationName",
+                    json!({"state": "FAILED", "failedData": {"error": {"code": 8, "message": "no quota left"}}}),
+                ),
+                "it is refused (no quota left)",
+            ),
+        ];
+        for (said, wanted) in refused {
+            let said = said.unwrap_err();
+            assert!(said.contains(wanted), "{said}");
+        }
+    }
 
     #[test]
     fn texts_of_a_capacity_field_are_filled_in() {

@@ -1,0 +1,72 @@
+//! Access tokens: of a person (RFC 6749, section 6), of an external account (Security Token Service, RFC 8693), and of a
+//! service account that somebody impersonates (IAM Service Account Credentials v1).
+
+use super::answer::{Answer, Asked, not_found, ok, refusal, status_of, time};
+use super::fault::Fault;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+/// The bearer token that is given out.
+pub(super) const BEARER: &str = "ya29.made-up-access-token";
+
+/// Whether the path gives out tokens, and changes nothing.
+pub(super) fn is_meant(path: &str) -> bool {
+    matches!(path, "/token" | "/v1/token") || path.ends_with(":generateAccessToken")
+}
+
+/// The answer of a token endpoint.
+pub(super) fn given() -> Value {
+    json!({"access_token": BEARER, "expires_in": 3599, "token_type": "Bearer"})
+}
+
+/// Exchanges the token of another identity provider.
+pub(super) fn exchanged(asked: &Asked) -> Answer {
+    let text = |key: &str| asked.body[key].as_str().unwrap_or_default();
+    if text("grant_type") != "urn:ietf:params:oauth:grant-type:token-exchange" || text("audience").is_empty()
+    {
+        return (StatusCode::BAD_REQUEST, json!({"error": "invalid_request"}));
+    }
+    if text("subject_token").is_empty() {
+        let why = "The subject token is missing.";
+        return (StatusCode::BAD_REQUEST, json!({"error": "invalid_request", "error_description": why}));
+    }
+    let mut answer = given();
+    answer["issued_token_type"] = json!("urn:ietf:params:oauth:token-type:access_token");
+    ok(answer)
+}
+
+/// A token of a service account.
+pub(super) fn impersonated(asked: &Asked, account: &str) -> Answer {
+    if !account.ends_with(":generateAccessToken") {
+        return not_found(&asked.path);
+    }
+    if asked.body["scope"].as_array().is_none_or(Vec::is_empty) {
+        return refusal(400, "INVALID_ARGUMENT", None, "Request contains an invalid argument.");
+    }
+    let until = jiff::Timestamp::now().as_millisecond() + 3_600_000;
+    ok(json!({"accessToken": BEARER, "expireTime": time(until)}))
+}
+
+/// Refreshes an authorized user's grant.
+pub(super) fn refreshed(asked: &Asked, fault: Option<&Fault>) -> Answer {
+    match fault {
+        Some(Fault::Grant { error, subtype }) => {
+            let mut body = json!({"error": error, "error_description": "Token has been expired or revoked."});
+            if let Some(subtype) = subtype {
+                body["error_subtype"] = json!(subtype);
+                body["error_description"] = json!("reauth related error (invalid_rapt)");
+            }
+            (StatusCode::BAD_REQUEST, body)
+        }
+        Some(Fault::Skew) => {
+            let why = "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe. \
+                       Check your iat and exp values in the JWT claim.";
+            (StatusCode::BAD_REQUEST, json!({"error": "invalid_grant", "error_description": why}))
+        }
+        Some(Fault::Refuse { code, .. }) => (status_of(*code), json!({"error": "internal_failure"})),
+        _ if asked.body["refresh_token"].as_str().is_none_or(str::is_empty) => {
+            (StatusCode::BAD_REQUEST, json!({"error": "invalid_request"}))
+        }
+        _ => ok(given()),
+    }
+}

@@ -1,0 +1,315 @@
+//! What Google answered and its crates report, as errors of this program.
+//!
+//! Sources of the formats: the crates' error chains as observed, google.rpc.ErrorInfo, RFC 6749 section 5.2.
+
+use super::GcpError;
+use super::identity::Identity;
+use crate::model::text::printable;
+use google_cloud_auth::build_errors::Error as BuildError;
+use google_cloud_auth::errors::CredentialsError;
+use google_cloud_gax::error::rpc::StatusDetails;
+use serde_json::Value;
+use std::error::Error;
+use std::fmt::Write as _;
+
+impl GcpError {
+    pub(super) fn not_json(code: u16, text: &str) -> Self {
+        // The text between the tags says more than the tags.
+        let mut begins = String::new();
+        let mut tag = false;
+        for c in text.chars().take(2000) {
+            match c {
+                '<' => tag = true,
+                '>' => {
+                    tag = false;
+                    begins.push(' ');
+                }
+                c if !tag => begins.push(c),
+                _ => {}
+            }
+        }
+        let words: Vec<&str> = begins.split_whitespace().take(12).collect();
+        Self::NotJson { code, begins: clean(&words.join(" ")) }
+    }
+
+    /// Converts an error of the crate that builds credentials.
+    pub(super) fn from_build(e: &BuildError) -> Self {
+        Self::CredentialsFile { why: clean(&e.to_string()), login: Box::default() }
+    }
+
+    /// Converts an error of the login: the refusal of the token endpoint, of the metadata server, or of the service that
+    /// impersonates.
+    pub(super) fn from_login(e: &CredentialsError, identity: &Identity) -> Self {
+        let refused = |why: String| Self::LoginRefused { why, login: Box::default() };
+        let error = match answered(e) {
+            Some((code @ 500.., _)) => Self::Unavailable { code, after: None },
+            Some((429, page)) => Self::Quota { message: clean(&page), after: None },
+            Some((code, page)) => match serde_json::from_str::<Value>(&page) {
+                Ok(body) if body["error"].is_object() => Self::from_body(code, &body),
+                _ => refused(format!("HTTP status {code}: {}", clean(&page))),
+            },
+            None => match oauth(e) {
+                // A grant is a person's; the token of another provider is refused for other reasons.
+                Some(oauth) if oauth["error"] == "invalid_grant" && identity.is_external() => {
+                    refused(words_of(&oauth))
+                }
+                Some(oauth) if oauth["error"] == "invalid_scope" => {
+                    Self::Scopes { message: words_of(&oauth), login: Box::default() }
+                }
+                Some(oauth) if oauth["error"] != "invalid_grant" && !e.is_transient() => {
+                    refused(words_of(&oauth))
+                }
+                _ => match Self::from_chain(e) {
+                    Self::Unreachable { why } if !e.is_transient() => refused(why),
+                    // Its own identity provider was asked, and not Google.
+                    Self::Unreachable { why }
+                        if identity.is_external() && !chain(e).contains("exchange token") =>
+                    {
+                        refused(why)
+                    }
+                    error => error,
+                },
+            },
+        };
+        error.read_from(identity)
+    }
+
+    /// Converts an error below the HTTP response: credentials, connection, TLS.
+    pub(super) fn from_chain(e: &(dyn Error + 'static)) -> Self {
+        let chain = chain(e);
+        let says = |words: &[&str]| words.iter().any(|w| chain.contains(w));
+        let timed_out = times_out(e);
+        if says(&["No CA certificates"]) {
+            Self::NoCaBundle
+        } else if says(&["invalid_rapt"]) {
+            Self::Reauthenticate { login: Box::default() }
+        } else if says(&[
+            "reasonable timeframe",
+            "Token used too early",
+            "certificate not valid yet",
+            "NotValidYet",
+            // Google renews its certificates in time: an expired one means that our clock is ahead.
+            "certificate expired",
+        ]) {
+            Self::Clock { why: last(&chain) }
+        } else if says(&["invalid_grant"]) {
+            Self::GrantExpired { login: Box::default() }
+        } else if says(&["application-default login", "metadata.google.internal"]) {
+            Self::NoCredentials { login: Box::default() }
+        } else if timed_out || says(&["operation timed out", "exceeded the request deadline", "deadline"]) {
+            Self::Timeout { after: super::CALL }
+        } else if says(&["transient errors", "SERVICE_UNAVAILABLE", "503"]) && !says(&["connect"]) {
+            Self::Unavailable { code: 503, after: None }
+        } else {
+            Self::Unreachable { why: last(&chain) }
+        }
+    }
+
+    /// Converts the error body of a REST call.
+    pub(super) fn from_body(code: u16, body: &Value) -> Self {
+        let error = &body["error"];
+        let info = error["details"].as_array().into_iter().flatten().find(|d| d["reason"].is_string());
+        let metadata = |key: &str| info.and_then(|d| d["metadata"][key].as_str()).unwrap_or_default();
+        let reason =
+            info.and_then(|d| d["reason"].as_str()).or_else(|| error["errors"][0]["reason"].as_str());
+        Refusal {
+            code,
+            status: error["status"].as_str().unwrap_or_default(),
+            message: error["message"].as_str().unwrap_or_default(),
+            reason: reason.unwrap_or_default(),
+            permission: metadata("permission"),
+            service: metadata("service"),
+            consumer: metadata("consumer"),
+        }
+        .told()
+    }
+
+    /// Converts an error of Google's own client.
+    pub(super) fn from_client(e: &google_cloud_gax::error::Error) -> Self {
+        let Some(status) = e.status() else {
+            return match e.http_status_code() {
+                Some(code) => {
+                    let page = e.http_payload().map(|p| String::from_utf8_lossy(p).into_owned());
+                    Self::not_json(code, &page.unwrap_or_default())
+                }
+                None if e.is_timeout() => Self::Timeout { after: super::CALL },
+                None if e.is_deserialization() => Self::not_json(200, &chain(e)),
+                None => Self::from_chain(e),
+            };
+        };
+        let info = status.details.iter().find_map(|d| match d {
+            StatusDetails::ErrorInfo(info) => Some(info),
+            _ => None,
+        });
+        let metadata = |key: &str| info.and_then(|i| i.metadata.get(key)).map_or("", String::as_str);
+        Refusal {
+            code: e.http_status_code().unwrap_or_default(),
+            status: status.code.name(),
+            message: &status.message,
+            reason: info.map_or("", |i| i.reason.as_str()),
+            permission: metadata("permission"),
+            service: metadata("service"),
+            consumer: metadata("consumer"),
+        }
+        .told()
+        .with_headers(e.http_headers().unwrap_or(&http::HeaderMap::new()))
+    }
+}
+
+/// The fields of an error body.
+struct Refusal<'a> {
+    code: u16,
+    status: &'a str,
+    message: &'a str,
+    reason: &'a str,
+    permission: &'a str,
+    service: &'a str,
+    consumer: &'a str,
+}
+
+impl Refusal<'_> {
+    fn told(&self) -> GcpError {
+        let message = clean(self.message);
+        let consumer = clean(self.consumer.trim_start_matches("projects/"));
+        let login = Box::default();
+        // Compute names the constraint in its message only, with 412.
+        if let Some(constraint) = after(self.message, "constraints/") {
+            return GcpError::Policy { constraint: clean(constraint), project: String::new(), message };
+        }
+        match (self.code, self.reason, self.status) {
+            (_, "ACCESS_TOKEN_SCOPE_INSUFFICIENT" | "insufficientPermissions", _) => {
+                GcpError::Scopes { message, login }
+            }
+            (_, "USER_PROJECT_DENIED", _) => {
+                GcpError::QuotaProject { refused: consumer, project: String::new(), message, login }
+            }
+            // Without a quota project a person's calls are charged to gcloud itself, where no API is enabled.
+            (_, "SERVICE_DISABLED" | "accessNotConfigured", _)
+                if consumer == GCLOUD || self.message.contains("requires a quota project") =>
+            {
+                GcpError::QuotaProject { refused: String::new(), project: String::new(), message, login }
+            }
+            (_, "SERVICE_DISABLED" | "accessNotConfigured", _) => {
+                let linked = |given: &str, before: &str| match given {
+                    "" => clean(after(self.message, before).unwrap_or_default()),
+                    given => given.to_owned(),
+                };
+                let service = linked(&clean(self.service), "/apis/api/");
+                GcpError::ApiOff { service, project: linked(&consumer, "?project="), message }
+            }
+            (_, "BILLING_DISABLED", _) => GcpError::Billing { project: consumer, message },
+            (403, ..)
+                if self.message.contains("billing disabled")
+                    || self.message.contains("billing to be enabled") =>
+            {
+                GcpError::Billing { project: consumer, message }
+            }
+            (_, "SECURITY_POLICY_VIOLATED", _) => {
+                GcpError::Policy { constraint: String::new(), project: String::new(), message }
+            }
+            (401, ..) => GcpError::Unauthenticated { message, login },
+            (403, "rateLimitExceeded" | "quotaExceeded" | "userRateLimitExceeded", _) | (429, ..) => {
+                GcpError::Quota { message, after: None }
+            }
+            (403, ..) => {
+                // Compute names the permission in its message only.
+                let named = self.message.split('\'').nth(1).filter(|w| w.matches('.').count() == 2);
+                let named = if self.permission.is_empty() { named.unwrap_or("") } else { self.permission };
+                GcpError::Forbidden { permission: clean(named), message }
+            }
+            (404, ..) => GcpError::NotFound { message },
+            (409, ..) => GcpError::Exists { message },
+            (400, _, "FAILED_PRECONDITION") => GcpError::State { message, project: String::new() },
+            (code @ 500.., ..) => GcpError::Unavailable { code, after: None },
+            (code, ..) => GcpError::Refused { code, message },
+        }
+    }
+}
+
+/// Number of the project that gcloud itself belongs to, whose client a person logs in with.
+const GCLOUD: &str = "764086051850";
+
+/// The text as one line of at most 400 characters, safe to print.
+fn clean(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    printable(&words.join(" ")).chars().take(400).collect()
+}
+
+/// The word that follows these letters, e.g. in the link of a message.
+fn after<'a>(message: &'a str, letters: &str) -> Option<&'a str> {
+    let (_, rest) = message.split_once(letters)?;
+    let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
+    let word = rest.split(|c| !word(c)).next()?.trim_end_matches(['.', ':']);
+    (!word.is_empty()).then_some(word)
+}
+
+/// Status and body of the answer that an error of the login comes from, where Google's crate keeps both.
+fn answered(e: &(dyn Error + 'static)) -> Option<(u16, String)> {
+    if let Some(e) = e.downcast_ref::<google_cloud_gax::error::Error>()
+        && let (Some(code), Some(page)) = (e.http_status_code(), e.http_payload())
+    {
+        return Some((code, String::from_utf8_lossy(page).into_owned()));
+    }
+    answered(e.source()?)
+}
+
+/// The body of a token endpoint's refusal (RFC 6749, section 5.2), which Google's crate quotes.
+fn oauth(e: &(dyn Error + 'static)) -> Option<Value> {
+    let quoted = chain(e);
+    let (_, body) = quoted.split_once("body=<")?;
+    let mut values = serde_json::Deserializer::from_str(body).into_iter::<Value>();
+    values.next()?.ok().filter(|body| body["error"].is_string())
+}
+
+/// Its error and description. Nothing else of it is shown: it may hold a token.
+fn words_of(oauth: &Value) -> String {
+    let text = |key: &str| oauth[key].as_str().unwrap_or_default();
+    match text("error_description") {
+        "" => clean(text("error")),
+        why => clean(&format!("{}: {why}", text("error"))),
+    }
+}
+
+fn times_out(e: &(dyn Error + 'static)) -> bool {
+    e.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_timeout)
+        || e.source().is_some_and(times_out)
+}
+
+fn chain(e: &(dyn Error + 'static)) -> String {
+    let mut text = e.to_string();
+    let mut next = e.source();
+    while let Some(e) = next {
+        let _ = write!(text, "\n{e}");
+        next = e.source();
+    }
+    text
+}
+
+/// The innermost cause: the outer ones repeat it less exactly. A quoted body may hold a token.
+fn last(chain: &str) -> String {
+    let line = chain.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default();
+    clean(line.split("body=<").next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::CertificateError;
+    use rustls::pki_types::UnixTime;
+    use std::time::Duration;
+
+    #[test]
+    fn a_certificate_from_the_future_or_the_past_is_our_clock() {
+        let (early, late) = (UnixTime::since_unix_epoch(Duration::from_secs(1)), UnixTime::now());
+        for error in [
+            CertificateError::NotValidYetContext { time: early, not_before: late },
+            CertificateError::ExpiredContext { time: late, not_after: early },
+        ] {
+            let told = GcpError::from_chain(&rustls::Error::InvalidCertificate(error));
+            assert!(matches!(told, GcpError::Clock { .. }), "{told:?}");
+            assert!(told.hint().to_string().contains("timedatectl set-ntp true"), "{}", told.hint());
+        }
+        let stranger = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        assert!(matches!(GcpError::from_chain(&stranger), GcpError::Unreachable { .. }));
+    }
+}

@@ -1,0 +1,306 @@
+//! The login that was read: its file and type, and the command that renews that very file.
+//!
+//! Sources: AIP-4110 (where credentials are looked for), AIP-4117 (external accounts), and `gcloud help` of the commands.
+
+use crate::model::fix::word;
+use crate::model::text::printable;
+use crate::model::{Fix, Hint};
+use serde_json::Value;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Name of the file that `gcloud auth application-default login` writes in gcloud's folder.
+pub(super) const FILE: &str = "application_default_credentials.json";
+
+/// A login as it was read, without anything secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    place: Place,
+    kind: Kind,
+}
+
+/// Where a login was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The program was given it.
+    #[default]
+    Given,
+    /// The file of the setting `google_credentials`.
+    Setting(PathBuf),
+    /// The file of `GOOGLE_APPLICATION_CREDENTIALS`.
+    Variable(PathBuf),
+    /// gcloud's own file in the home folder.
+    Home(PathBuf),
+    /// The same in the folder of `CLOUDSDK_CONFIG`.
+    Folder(PathBuf),
+    /// The metadata server of the machine we run on.
+    Metadata,
+}
+
+impl Place {
+    pub(super) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Setting(file) | Self::Variable(file) | Self::Home(file) | Self::Folder(file) => Some(file),
+            Self::Given | Self::Metadata => None,
+        }
+    }
+}
+
+/// The types of a credentials file, by its `type`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    /// `authorized_user`: a person.
+    Person,
+    /// `service_account`: the key of one.
+    ServiceAccount {
+        /// Its address; empty when the file has none.
+        email: String,
+    },
+    /// `impersonated_service_account`.
+    Impersonated {
+        /// The address of the service account.
+        email: String,
+        /// Whether a person impersonates it.
+        by_person: bool,
+    },
+    /// `external_account`: a token of another identity provider is exchanged.
+    External(External),
+    /// Another type, or a file that cannot be read.
+    Other(String),
+}
+
+impl Default for Kind {
+    fn default() -> Self {
+        Self::Other(String::new())
+    }
+}
+
+/// What `create-cred-config` was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct External {
+    /// Where the other provider's token comes from.
+    source: String,
+    /// Arguments of the command that writes the file, but for `--output-file`; none when they do not suffice.
+    command: Option<String>,
+}
+
+impl Identity {
+    /// A login whose file, if it has one, was not read.
+    pub(super) fn at(place: Place) -> Self {
+        Self { place, kind: Kind::default() }
+    }
+
+    /// The login of this file.
+    pub(super) fn of(place: Place, file: &Value) -> Self {
+        Self { place, kind: Kind::of(file) }
+    }
+
+    /// What renews it.
+    pub fn renewal(&self) -> Hint {
+        match &self.kind {
+            _ if self.place == Place::Metadata => {
+                Hint::from("check that this machine has a service account with access scope cloud-platform")
+                    .and(Fix::command("or log in yourself", "gcloud auth application-default login"))
+            }
+            Kind::Person | Kind::Other(_) | Kind::Impersonated { by_person: true, .. } => {
+                self.log_in().into()
+            }
+            Kind::ServiceAccount { email } if email.is_empty() => {
+                "write another key of the service account to this file".into()
+            }
+            Kind::ServiceAccount { email } => {
+                let file = self.file().map(shell).unwrap_or_default();
+                let line =
+                    format!("gcloud iam service-accounts keys create {file} --iam-account={}", word(email));
+                Fix::command("replace its key", line).into()
+            }
+            Kind::Impersonated { .. } => {
+                "write another key to `source_credentials` of this file, or replace it by a login".into()
+            }
+            Kind::External(external) => self.exchange(external),
+        }
+    }
+
+    /// The command that sets the project which a person's calls are charged to.
+    pub(super) fn charge(&self, project: &str, aim: &str) -> Fix {
+        let line = match (&self.place, &self.kind) {
+            (Place::Home(_) | Place::Folder(_), Kind::Person) => {
+                format!(
+                    "{}gcloud auth application-default set-quota-project {}",
+                    self.folder(),
+                    word(project)
+                )
+            }
+            _ => format!("export GOOGLE_CLOUD_QUOTA_PROJECT={}", word(project)),
+        };
+        Fix::command(aim, line)
+    }
+
+    /// How to get at another file than this one, which does not help.
+    pub(super) fn leave(&self) -> &'static str {
+        match self.place {
+            Place::Setting(_) => "correct or remove `google_credentials` in the settings",
+            Place::Variable(_) | Place::Given => "correct or unset GOOGLE_APPLICATION_CREDENTIALS",
+            Place::Folder(_) => "correct or unset CLOUDSDK_CONFIG",
+            Place::Home(_) | Place::Metadata => "",
+        }
+    }
+
+    /// Whether it is a person's, for whom gcloud has two logins.
+    pub(super) fn is_person(&self) -> bool {
+        matches!(self.kind, Kind::Person | Kind::Other(_)) && self.place != Place::Metadata
+    }
+
+    /// Whether the token of another identity provider is exchanged.
+    pub(super) fn is_external(&self) -> bool {
+        matches!(self.kind, Kind::External(_))
+    }
+
+    fn file(&self) -> Option<&Path> {
+        self.place.file()
+    }
+
+    /// The variable that makes gcloud use the same folder, for the start of a command line.
+    fn folder(&self) -> String {
+        match &self.place {
+            Place::Folder(file) => {
+                format!("CLOUDSDK_CONFIG={} ", file.parent().map(shell).unwrap_or_default())
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// The login that writes this file. gcloud always writes into a folder of its own: for another file it is given an
+    /// empty one, so that the person's other login stays.
+    fn log_in(&self) -> Fix {
+        let mut login = "gcloud auth application-default login".to_owned();
+        if let Kind::Impersonated { email, .. } = &self.kind {
+            login = format!("{login} --impersonate-service-account={}", word(email));
+        }
+        let line = match &self.place {
+            Place::Setting(file) | Place::Variable(file) => {
+                format!("d=$(mktemp -d) && CLOUDSDK_CONFIG=$d {login} && mv $d/{FILE} {}", shell(file))
+            }
+            _ => format!("{}{login}", self.folder()),
+        };
+        Fix::command("log in to Google", line)
+    }
+
+    fn exchange(&self, external: &External) -> Hint {
+        let renew =
+            Hint::from(format!("renew the identity provider's token, which comes from {}", external.source));
+        match (&external.command, self.file()) {
+            (Some(command), Some(file)) => {
+                let line = format!("{command} --output-file={}", shell(file));
+                renew.and(Fix::command("or write this file again", line))
+            }
+            _ => renew,
+        }
+    }
+}
+
+impl fmt::Display for Identity {
+    /// After a message: the type and the file, and what names the file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by = match &self.place {
+            Place::Given => return Ok(()),
+            Place::Metadata => return f.write_str("; login of this machine, from its metadata server"),
+            Place::Home(_) => "",
+            Place::Setting(_) => ", named by google_credentials",
+            Place::Variable(_) => ", named by GOOGLE_APPLICATION_CREDENTIALS",
+            Place::Folder(_) => ", in the folder of CLOUDSDK_CONFIG",
+        };
+        let file =
+            self.file().map(|file| printable(&file.to_string_lossy()).into_owned()).unwrap_or_default();
+        match &self.kind {
+            Kind::Other(kind) if kind.is_empty() => write!(f, "; login read from {file}{by}"),
+            kind => write!(f, "; login read from {file} ({kind}{by})"),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Person => f.write_str("authorized_user"),
+            Self::ServiceAccount { email } if email.is_empty() => f.write_str("service_account"),
+            Self::ServiceAccount { email } => write!(f, "service_account {}", printable(email)),
+            Self::Impersonated { email, .. } => {
+                write!(f, "impersonated_service_account {}", printable(email))
+            }
+            Self::External(_) => f.write_str("external_account"),
+            Self::Other(kind) => f.write_str(&printable(kind)),
+        }
+    }
+}
+
+impl Kind {
+    fn of(file: &Value) -> Self {
+        let text = |key: &str| file[key].as_str().unwrap_or_default();
+        match text("type") {
+            "authorized_user" => Self::Person,
+            "service_account" => Self::ServiceAccount { email: text("client_email").into() },
+            "impersonated_service_account" => Self::Impersonated {
+                email: target(text("service_account_impersonation_url")).into(),
+                by_person: file["source_credentials"]["type"] == "authorized_user",
+            },
+            "external_account" => Self::External(External::of(file)),
+            other => Self::Other(other.into()),
+        }
+    }
+}
+
+impl External {
+    fn of(file: &Value) -> Self {
+        let source = &file["credential_source"];
+        let text =
+            |value: &Value, key: &str| value[key].as_str().filter(|t| !t.is_empty()).map(str::to_owned);
+        let (place, option) = if let Some(path) = text(source, "file") {
+            (format!("the file {path}"), Some(format!("--credential-source-file={}", word(&path))))
+        } else if text(source, "environment_id").is_some() {
+            ("the AWS environment".to_owned(), Some("--aws".to_owned()))
+        } else if let Some(url) = text(source, "url") {
+            // Headers may hold a secret, which no command line may show.
+            let plain = source["headers"].as_object().is_none_or(serde_json::Map::is_empty);
+            (format!("the address {url}"), plain.then(|| format!("--credential-source-url={}", word(&url))))
+        } else if let Some(command) = text(&source["executable"], "command") {
+            (format!("the command {command}"), Some(format!("--executable-command={}", word(&command))))
+        } else {
+            ("its `credential_source`".to_owned(), None)
+        };
+        let command = option.and_then(|option| {
+            let audience = text(file, "audience")?;
+            let audience =
+                audience.rsplit_once("iam.googleapis.com/").map_or(audience.as_str(), |(_, path)| path);
+            let (pools, user) = if audience.contains("/workforcePools/") {
+                let project = text(file, "workforce_pool_user_project")?;
+                ("workforce-pools", format!(" --workforce-pool-user-project={}", word(&project)))
+            } else {
+                ("workload-identity-pools", String::new())
+            };
+            let account = text(file, "service_account_impersonation_url");
+            let further = [
+                ("service-account", account.as_deref().map(target).map(str::to_owned)),
+                ("subject-token-type", text(file, "subject_token_type").filter(|_| option != "--aws")),
+                ("credential-source-type", text(&source["format"], "type")),
+                ("credential-source-field-name", text(&source["format"], "subject_token_field_name")),
+            ];
+            let further: String = further
+                .into_iter()
+                .filter_map(|(name, value)| Some(format!(" --{name}={}", word(&value?))))
+                .collect();
+            Some(format!("gcloud iam {pools} create-cred-config {} {option}{user}{further}", word(audience)))
+        });
+        Self { source: printable(&place).into_owned(), command }
+    }
+}
+
+/// The service account in `…/serviceAccounts/EMAIL:generateAccessToken`.
+fn target(url: &str) -> &str {
+    let email = url.rsplit('/').next().unwrap_or_default();
+    email.strip_suffix(":generateAccessToken").unwrap_or(email)
+}
+
+fn shell(path: &Path) -> String {
+    word(&path.to_string_lossy())
+}
