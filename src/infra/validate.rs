@@ -6,9 +6,9 @@ mod tpu;
 use super::generated;
 use super::table::Table;
 use crate::config::{Settings, cluster_of, line_of, yaml, yaml::FileError};
-use crate::model::marked_secret;
+use crate::model::{marked_secret, named_secrets};
 use serde_yaml::{Mapping, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The severity of a finding.
@@ -267,8 +267,9 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Checks for secrets: a cluster file is shared and committed.
+    /// Checks for secrets: a cluster file is shared and committed, and its commands become metadata of TPUs.
     fn secrets(&mut self) {
+        let mut named = BTreeSet::new();
         for (number, line) in self.text.clone().lines().enumerate() {
             if let Some(what) = marked_secret(line) {
                 let hint = "remove and revoke it, and read it from a secret store on the machines";
@@ -276,7 +277,45 @@ impl<'a> Rules<'a> {
                 if let Some(finding) = self.findings.last_mut() {
                     finding.line = Some(number + 1);
                 }
+                // It is not told a second time for its name.
+                named.extend(named_secrets(line));
             }
         }
+        for (number, line) in self.text.clone().lines().enumerate() {
+            let line = line.trim_start().trim_start_matches("- ");
+            for name in named_secrets(line) {
+                if named.insert(name.clone()) {
+                    self.named_secret(&name, Some(number + 1));
+                }
+            }
+        }
+        // What a line alone does not show: a command that was folded over several.
+        let mut texts = Vec::new();
+        texts_of(&Value::Mapping(self.root.clone()), &mut texts);
+        for name in texts.iter().flat_map(|text| named_secrets(text)) {
+            if named.insert(name.clone()) {
+                self.named_secret(&name, None);
+            }
+        }
+    }
+
+    fn named_secret(&mut self, name: &str, line: Option<usize>) {
+        let what = format!("`{name}` looks like a secret");
+        let hint = "read it on the machine, e.g. with `gcloud secrets versions access`: this file is shared, and add-worker \
+                    copies its commands into metadata that everyone with tpu.nodes.get can read";
+        self.warn("secret", &[], what, hint);
+        if let Some(finding) = self.findings.last_mut() {
+            finding.line = line;
+        }
+    }
+}
+
+/// All texts in a value.
+fn texts_of(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text.clone()),
+        Value::Sequence(items) => items.iter().for_each(|v| texts_of(v, texts)),
+        Value::Mapping(map) => map.values().for_each(|v| texts_of(v, texts)),
+        _ => {}
     }
 }

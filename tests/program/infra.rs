@@ -329,6 +329,18 @@ fn each_rule_is_kept() {
             "secret",
             "- -e HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz",
         ),
+        (
+            "    - --privileged",
+            "    - -e WANDB_API_KEY=0123456789abcdef",
+            "secret",
+            "- -e WANDB_API_KEY=0123456789abcdef",
+        ),
+        (
+            "setup_commands:",
+            "setup_commands:\n  - docker login -u me -p hunter2",
+            "secret",
+            "- docker login -u me -p hunter2",
+        ),
         ("provider:", "provider:\n\tx: 1", "shape", "x: 1"),
         ("    resources: {CPU: 120, TPU: 4}\n", "", "shape", "tpu_worker:"),
     ];
