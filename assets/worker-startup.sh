@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Joins this host to its Ray cluster, and keeps it there: after a restart of the head, wherever that comes up, after a crash of Ray here, and after a reboot (a startup script runs at every boot, on every host of a slice).
-# Written by marin-tui. It holds no secret: the Ray token is read with this machine's own service account, into a file
-# that only root and the container's user can read, and is never an argument or a variable. Every value of the cluster's
-# file stands here quoted, and is a value only.
+# Written by marin-tui. The Ray token is not in it: that is read with this machine's own service account, into a file
+# that only root and the container's user can read, and is never an argument or a variable. Commands, docker options and
+# the startup script of the cluster's file stand here as they are, quoted: whoever may read the metadata of this machine
+# reads them, too.
 set -uo pipefail
 export HOME="${HOME:-/root}" LC_ALL=C.UTF-8
 
@@ -35,6 +36,15 @@ if ! flock -n 9; then
   flock -w 60 9 || { say "another copy of this script does not end"; exit 1; }
 fi
 echo $$ >"$dir/pid"
+
+{%- if own %}
+
+# The startup script of the cluster's file, for which this one stands in the metadata. As with Google's agent, it runs at
+# each boot before anything else, and what it ends with keeps nothing from going on.
+printf '%s' {{ own | sh }} >"$dir/own-startup-script"
+chmod 700 "$dir/own-startup-script"
+"$dir/own-startup-script" </dev/null >&2 9>&- || say "the startup script of the cluster's file ended with $?"
+{%- endif %}
 
 # A value of a JSON object.
 field() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"; }

@@ -59,7 +59,7 @@ type Claims = BTreeMap<Claim, Vec<String>>;
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A file cannot be used.
-    #[error("{0}")]
+    #[error(transparent)]
     File(#[from] yaml::FileError),
     /// A value is not valid.
     #[error("{what}; {hint}")]

@@ -14,4 +14,4 @@ pub use generation::{Generation, WorkerType};
 pub use image::with_tag;
 pub use render::{TemplateError, render};
 pub use table::{FILE, Row, Source, Sourced, Table};
-pub use validate::{Finding, Severity, validate};
+pub use validate::{Finding, Severity, validate, validate_plan};

@@ -34,6 +34,7 @@ pub mod tally;
 pub mod text;
 pub mod time;
 pub mod update;
+pub mod userinfo;
 pub mod work;
 pub mod worker;
 
@@ -60,11 +61,12 @@ pub use order::{JournaledOperation, OperationEnd, OperationNews, Order, Refusal,
 pub use others::Others;
 pub use preview::{AffectedJob, Preview, Restoration, WorkerOffer, WorkerType};
 pub use provider::Provider;
-pub use secret::{Secret, is_secret_in, marked_secret};
+pub use secret::{Secret, is_secret_in, marked_secret, named_secrets};
 pub use service::{LocalPorts, Service};
 pub use tally::{Chip, Tally};
 pub use text::Text;
 pub use time::Timestamp;
 pub use update::{JobStopOutcome, News, Request, Snapshot};
+pub use userinfo::without_passwords;
 pub use work::{Counted, DeadActor, Wait, Work};
 pub use worker::{DRAIN_SECS, MOST_WORKERS, is_worker_name, worker_names};

@@ -84,7 +84,7 @@ fn named(word: &str) -> Option<KeyCode> {
 #[derive(Debug, thiserror::Error)]
 pub enum KeymapError {
     /// The YAML cannot be parsed.
-    #[error("cannot read the keymap: {0}")]
+    #[error("cannot read the keymap")]
     Yaml(#[from] serde_yaml::Error),
     /// Keys are given to an action that does not exist.
     #[error("keys: unknown action `{0}`; ? in the console lists the actions")]

@@ -6,7 +6,7 @@ mod update;
 
 use crate::cli::output;
 use crate::config::{self, Env, Settings, Sources};
-use crate::infra::{self, FILE, Severity, Source, State, Table};
+use crate::infra::{self, FILE, Finding, PlanError, Severity, Source, State, Table};
 use crate::model::{Timestamp, without_first_word};
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
@@ -140,7 +140,7 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<()> {
         Action::Update { clusters, check, diff, yes, json } => {
             let only = stems(&table, clusters)?;
             let mode = update::Mode { check: *check, diff: *diff, yes: *yes, json: *json };
-            update::run(&folder, &table, &only, mode)
+            update::Update::plan(&folder, &table, &only)?.run(mode)
         }
         Action::SetImage { tag, clusters, diff, yes, json } => set_image(
             &folder,
@@ -184,11 +184,12 @@ fn row<'t>(table: &'t Table, name: &str) -> Result<&'t infra::Row> {
 }
 
 fn list(folder: &Path, table: &Table, json: bool) -> Result<()> {
-    let plan = infra::plan(folder, table)?;
+    let plan = infra::plan(folder, table);
     let state_of = |stem: &str| plan.iter().find(|p| p.stem == stem).map_or(State::Missing, |p| p.state);
     if json {
         let rows: Vec<_> = table.rows.iter().map(|r| print::row_as_json(r, state_of(&r.stem))).collect();
-        return output::json(&rows);
+        output::json(&rows)?;
+        return update::rendered(&plan);
     }
     let rows: Vec<Vec<String>> =
         table.rows.iter().map(|r| print::row_as_cells(r, state_of(&r.stem))).collect();
@@ -197,7 +198,8 @@ fn list(folder: &Path, table: &Table, json: bool) -> Result<()> {
     for orphan in plan.iter().filter(|p| p.state == State::Orphan) {
         writeln!(out, "{}: {}", orphan.file.display(), print::state(State::Orphan))?;
     }
-    Ok(())
+    drop(out);
+    update::rendered(&plan)
 }
 
 fn show(table: &Table, name: &str, json: bool) -> Result<()> {
@@ -245,7 +247,12 @@ fn validate(files: &[PathBuf], folders: &[PathBuf], json: bool) -> Result<()> {
         Ok(table) => table,
         Err(e) => bail!("{e}"),
     };
+    let mut plan = Vec::new();
     let files = if files.is_empty() {
+        // A template that cannot be rendered is a mistake of the folder.
+        if let (Some(folder), Some(table)) = (&folder, &table) {
+            plan = infra::plan(folder, table);
+        }
         let mut all = Vec::new();
         for folder in folders {
             all.extend(config::cluster_files(folder)?);
@@ -258,12 +265,16 @@ fn validate(files: &[PathBuf], folders: &[PathBuf], json: bool) -> Result<()> {
     if files.is_empty() {
         bail!("no cluster files to check; give file names, or set the folder with --infra");
     }
-    let findings = infra::validate(&files, table.as_ref());
+    let broken = PlanError::distinct(plan.iter().filter_map(|p| p.error.as_ref()));
+    let mut findings = infra::validate(&files, table.as_ref());
+    findings.extend(broken.into_iter().map(Finding::from));
     let errors = findings.iter().filter(|f| f.severity == Severity::Error).count();
     if json {
         output::json(&findings.iter().map(print::finding_as_json).collect::<Vec<_>>())?;
     } else {
-        print::findings(&findings, files.len())?;
+        let mut out = output::stdout();
+        print::findings(&mut out, &findings)?;
+        print::summary(&mut out, &findings, files.len())?;
     }
     if errors > 0 {
         bail!("{}", print::count(errors, "error"));
@@ -279,8 +290,11 @@ fn set_image(folder: &Path, table: &Table, tag: &str, clusters: &[String], mode:
     let stems = stems(table, clusters)?;
     let text = infra::with_tag(table, tag, &stems)?;
     let changed = Table::parse(text.clone(), &table.file)?;
-    // The files must render before the table is written.
-    infra::plan(folder, &changed)?;
+    // The files must be right before the table is written.
+    let planned = update::Update::plan(folder, &changed, &[])?;
+    if !mode.diff {
+        planned.is_right()?;
+    }
     if !mode.diff && text != table.text {
         infra::replace(&table.file, &text)
             .with_context(|| format!("cannot write {}", table.file.display()))?;
@@ -291,5 +305,5 @@ fn set_image(folder: &Path, table: &Table, tag: &str, clusters: &[String], mode:
             println!("{} keeps its own tag {}", row.stem, row.text("tag"));
         }
     }
-    update::run(folder, &changed, &[], mode)
+    planned.run(mode)
 }

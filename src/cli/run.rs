@@ -176,6 +176,9 @@ impl Front<'_> {
             Answer::Abandoned => anyhow::bail!("nothing was done"),
         };
         print_steps(&operation);
+        for warning in &seen.warnings {
+            eprintln!("warning: {warning}");
+        }
         if kind.is_of_cluster() && kind != OperationKind::Start {
             eprintln!("announcement for your team: {}", operation.announcement());
         }

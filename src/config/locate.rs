@@ -44,7 +44,7 @@ fn block_of(text: &str, path: &[&str]) -> Vec<usize> {
 }
 
 /// The key that a line of block style begins with.
-fn key_of(body: &str) -> Option<&str> {
+pub(super) fn key_of(body: &str) -> Option<&str> {
     let (key, rest) = body.split_once(':')?;
     let key = key.trim_end().trim_matches(|c| c == '"' || c == '\'');
     (rest.is_empty() || rest.starts_with([' ', '\t', '\r'])).then_some(key)

@@ -1,5 +1,6 @@
 //! Reading YAML files with errors that say where and what to do.
 
+use super::locate::key_of;
 use crate::model::text::printable;
 use serde_yaml::{Mapping, Value};
 use std::fs;
@@ -92,7 +93,10 @@ pub fn parse<T: serde::de::DeserializeOwned>(text: &str, file: &Path) -> Result<
 
 /// Converts an error of the library, with its place.
 fn error(text: &str, file: &Path, e: &serde_yaml::Error) -> FileError {
-    let at = e.location().map(|l| nearer(text, &e.to_string(), (l.line(), l.column())));
+    let at = e.location().map(|l| {
+        let at = (l.line(), l.column());
+        duplicate(text, &e.to_string(), at).unwrap_or_else(|| nearer(text, &e.to_string(), at))
+    });
     let tab = at
         .and_then(|(line, _)| text.lines().nth(line - 1))
         .is_some_and(|l| l.trim_start_matches(' ').starts_with('\t'));
@@ -100,11 +104,41 @@ fn error(text: &str, file: &Path, e: &serde_yaml::Error) -> FileError {
     let why = e.to_string();
     let why = why.split(" at line ").next().unwrap_or(&why);
     let hint = match at {
+        _ if why.contains("duplicate ") => "remove one of the two",
         _ if tab => "indent this line with spaces: YAML does not allow tabs",
         Some(_) => "correct this line",
         None => "correct it",
     };
     FileError { at, ..FileError::new(file, why, hint) }
+}
+
+/// For a key that is there twice the library reports the place of its mapping; this is that of the second one.
+fn duplicate(text: &str, error: &str, at: (usize, usize)) -> Option<(usize, usize)> {
+    let named =
+        error.split_once("duplicate entry with key ").or_else(|| error.split_once("duplicate field "))?.1;
+    let key = match named.chars().next()? {
+        quote @ ('"' | '`') => named[1..].split(quote).next()?,
+        _ => named.split(" at line ").next()?,
+    };
+    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let is_text = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let lines: Vec<(usize, &str)> = text.lines().enumerate().skip(at.0.saturating_sub(1)).collect();
+    let width = at.1.saturating_sub(1);
+    let mapping =
+        lines.iter().take_while(|(i, line)| i + 1 == at.0 || !is_text(line) || indent(line) >= width);
+    let own = |(_, line): &&(usize, &str)| indent(line) == width && key_of(line.trim_start()) == Some(key);
+    // The first key of a mapping in a list stands behind its `- `.
+    let head = lines.first().filter(|(_, line)| line.is_char_boundary(width.min(line.len())));
+    let head =
+        head.filter(|(_, line)| indent(line) < width && key_of(&line[width.min(line.len())..]) == Some(key));
+    let second = head.into_iter().chain(mapping.filter(own)).nth(1).map(|(i, _)| (i + 1, width + 1));
+    // In braces.
+    second.or_else(|| {
+        let (i, line) = lines.first()?;
+        let is_key =
+            |(at, _): &(usize, &str)| line[at + key.len()..].trim_start_matches(['"', '\'']).starts_with(':');
+        line.match_indices(key).filter(is_key).nth(1).map(|(column, _)| (i + 1, column + 1))
+    })
 }
 
 /// For a refused value the library reports the place of its mapping. The first line from there on that contains the
@@ -168,6 +202,12 @@ mod tests {
     use super::*;
     use serde::Deserialize;
 
+    #[derive(Debug, Deserialize)]
+    struct One {
+        #[expect(dead_code, reason = "only read")]
+        a: u32,
+    }
+
     fn value(text: &str) -> Value {
         parse(text, Path::new("c.yaml")).unwrap()
     }
@@ -200,6 +240,25 @@ mod tests {
             let error = parse::<Value>(text, Path::new("c.yaml")).unwrap_err();
             assert_eq!(error.what(), "c.yaml: `<<` needs a mapping of `key: value`", "{text}");
         }
+    }
+
+    #[test]
+    fn a_key_that_is_there_twice_is_reported_where_it_is_the_second_time() {
+        for (text, at) in [
+            ("a: 1\nb: 2\na: 3\n", (3, 1)),
+            ("# x\n\nx:\n  a: {a: 1}\n  # a: 0\n  b:\n    a: 2\n\n  a: 3\n", (9, 3)),
+            ("x:\n  b: 1\ny:\n  - c: 1\n    d: 2\n    c: 3\n", (6, 5)),
+            ("x: {a: 1, 'b': 2, a: 3}\n", (1, 19)),
+            ("x:\n  \"a b\": 1\n  'a b': 2\n", (3, 3)),
+            ("x:\n  3: 1\n  3: 2\n", (3, 3)),
+            ("x: &x\n  a: 1\ny:\n  <<: *x\n  b: 2\n  b: 3\n", (6, 3)),
+        ] {
+            let error = parse::<Value>(text, Path::new("c.yaml")).unwrap_err();
+            assert_eq!(error.at, Some(at), "{text}: {error}");
+            assert_eq!(error.hint, "remove one of the two", "{error}");
+        }
+        let error = parse::<One>("a: 1\n\na: 2\n", Path::new("c.yaml")).unwrap_err();
+        assert_eq!(error.at, Some((3, 1)), "{error}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::table::Table;
 use crate::config::yaml::FileError;
 use crate::config::{is_block, line_of};
+use serde_yaml::Value;
 
 /// The table's text with that image tag: for the named clusters (by file name), or, when none is named, for all that
 /// do not have their own. The tag of a named cluster is written into the cluster's own entry.
@@ -14,9 +15,17 @@ pub fn with_tag(table: &Table, tag: &str, stems: &[String]) -> Result<String, Fi
     for stem in stems {
         text = set(&text, table, &["clusters", stem], tag)?;
     }
-    // The result is parsed before it is written.
-    Table::parse(text.clone(), &table.file)?;
-    Ok(text)
+    // The result is read before it is written.
+    let changed = Table::parse(text.clone(), &table.file)?;
+    let other = changed.rows.iter().find(|r| stems.contains(&r.stem) && r.text("tag") != tag);
+    match other {
+        None => Ok(text),
+        Some(row) => {
+            let at = line_of(&text, &["clusters", &row.stem, "tag"]).map(|line| (line, 1));
+            let why = format!("cannot change the tag of {}: it is not a plain value on one line", row.stem);
+            Err(FileError { at, ..FileError::new(&table.file, why, "write it as `tag: VALUE`") })
+        }
+    }
 }
 
 fn set(text: &str, table: &Table, path: &[&str], tag: &str) -> Result<String, FileError> {
@@ -27,15 +36,16 @@ fn set(text: &str, table: &Table, path: &[&str], tag: &str) -> Result<String, Fi
         FileError { at, ..FileError::new(&table.file, why, "write it with one `key: value` per line") }
     };
     let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
-    // A tag of digits would be parsed as a number.
-    let tag =
-        if tag.chars().all(|c| c.is_ascii_digit() || c == '.') { format!("\"{tag}\"") } else { tag.into() };
+    let tag = scalar(tag);
     if is_block(text, &key) {
         let line = line_of(text, &key).ok_or_else(|| fail(&key))? - 1;
-        let old = &lines[line];
+        let (old, end) = parted(&lines[line]);
         let (head, rest) = old.split_once(':').ok_or_else(|| fail(&key))?;
         let comment = rest.find(" #").map_or("", |at| &rest[at..]);
-        lines[line] = format!("{head}: {tag}{comment}");
+        // What an alias elsewhere refers to stays.
+        let anchor = rest.split_whitespace().find(|word| word.starts_with('&'));
+        let anchor = anchor.map_or_else(String::new, |name| format!("{name} "));
+        lines[line] = format!("{head}: {anchor}{tag}{comment}{end}");
         return Ok(lines.join("\n"));
     }
     if !is_block(text, path) {
@@ -50,6 +60,76 @@ fn set(text: &str, table: &Table, path: &[&str], tag: &str) -> Result<String, Fi
     if indent <= parent {
         return Err(fail(path));
     }
-    lines.insert(line, format!("{}tag: {tag}", " ".repeat(indent)));
+    let (_, end) = parted(&lines[line - 1]);
+    let added = format!("{}tag: {tag}{end}", " ".repeat(indent));
+    lines.insert(line, added);
     Ok(lines.join("\n"))
+}
+
+/// A line without its end, and what of its end `\n` does not have: `\r`, where the file has lines of Windows.
+fn parted(line: &str) -> (&str, &str) {
+    line.strip_suffix('\r').map_or((line, ""), |line| (line, "\r"))
+}
+
+/// The tag for a line of YAML, in quotes where that would be read as something else than this text: `1e5` and `0x10` are
+/// numbers, `null` is nothing, and to Ray's parser (YAML 1.1) `no` is false and `2026-11-20` a date.
+fn scalar(tag: &str) -> String {
+    let is_word = tag.starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_bool = ["y", "yes", "n", "no", "on", "off"].iter().any(|word| word.eq_ignore_ascii_case(tag));
+    let is_text = serde_yaml::from_str::<Value>(tag).is_ok_and(|v| v.as_str() == Some(tag));
+    if is_word && is_text && !is_bool { tag.to_owned() } else { format!("\"{tag}\"") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::path::Path;
+
+    const TABLE: &str = "defaults: {project: p, template: t, image: i, token_secret: s, bucket: b, zone: z-a, tpu: v4}\n\
+        generations:\n  v4: {accelerator: v4, runtime_version: r, cores_per_chip: 2, chips_per_host: 4, base: 8, zones: [z-a]}\n\
+        clusters:\n  one:\n    tag: &tag latest # all of them\n  two:\n    tag: *tag\n  three:\n    # its own\n    tag: 'a'\n";
+
+    fn table(text: &str) -> Table {
+        Table::parse(text.to_owned(), Path::new("clusters.yaml")).unwrap()
+    }
+
+    /// The tags after that one was set.
+    fn tags(text: &str) -> Vec<String> {
+        table(text).rows.iter().map(|row| row.text("tag").to_owned()).collect()
+    }
+
+    #[test]
+    fn an_anchor_a_comment_and_line_ends_stay() {
+        let stems = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let set = with_tag(&table(TABLE), "1e5", &stems(&["one"])).unwrap();
+        assert_eq!(set, TABLE.replace("&tag latest #", "&tag \"1e5\" #"));
+        assert_eq!(tags(&set), ["1e5", "1e5", "a"]);
+        let set = with_tag(&table(TABLE), "b", &stems(&["two"])).unwrap();
+        assert_eq!((tags(&set), set), (stems(&["latest", "b", "a"]), TABLE.replace("*tag", "b")));
+
+        let windows =
+            TABLE.replace("    # its own\n    tag: 'a'\n", "    min_workers: 1\n").replace('\n', "\r\n");
+        let windows = windows.replace("zone: z-a,", "zone: z-a, tag: c,");
+        let set = with_tag(&table(&windows), "0x10", &stems(&["one", "three"])).unwrap();
+        assert_eq!(tags(&set), ["0x10", "0x10", "0x10"]);
+        assert_eq!(set.matches('\n').count(), set.matches("\r\n").count(), "{set:?}");
+        assert_eq!(set.lines().count(), windows.lines().count() + 1);
+    }
+
+    proptest! {
+        #[test]
+        fn any_tag_is_read_back_as_it_was_given(tag in "[A-Za-z0-9_][A-Za-z0-9_.-]{0,12}") {
+            let set = with_tag(&table(TABLE), &tag, &["three".to_owned()]).unwrap();
+            prop_assert_eq!(&tags(&set)[2], &tag);
+        }
+
+        #[test]
+        fn a_number_or_a_date_or_a_word_of_yaml_stays_a_text(tag in "[0-9]{1,4}|0[xob][0-9a-f]{1,4}|[0-9]{1,2}e[0-9]{1,2}|1_0|2026-11-20|true|No|off|null|_x|1\\.5") {
+            let set = with_tag(&table(TABLE), &tag, &["three".to_owned()]).unwrap();
+            prop_assert_eq!(&tags(&set)[2], &tag);
+            let is_quoted = set.contains(&format!("tag: \"{tag}\""));
+            prop_assert!(is_quoted, "{}", set);
+        }
+    }
 }

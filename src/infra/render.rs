@@ -20,6 +20,13 @@ pub struct TemplateError {
     pub hint: String,
 }
 
+impl TemplateError {
+    /// Whether another cluster's file fails for the same reason.
+    pub fn is_same_cause(&self, other: &Self) -> bool {
+        (&self.file, self.line, &self.why) == (&other.file, other.line, &other.why)
+    }
+}
+
 /// Renders one cluster's file, without its header.
 pub fn render(folder: &Path, table: &Table, row: &Row) -> Result<String, TemplateError> {
     let name = row.text("template").to_owned();

@@ -16,6 +16,8 @@ pub const FILE: &str = "clusters.yaml";
 enum Kind {
     /// A name that Google Cloud and Docker accept, and that needs no quoting in YAML and in a shell.
     Name,
+    /// A tag of Docker's: as a name, and it may begin with `_`.
+    Tag,
     /// A whole number.
     Count,
     /// Slice targets by type.
@@ -31,7 +33,7 @@ const KEYS: [(&str, Kind); 13] = [
     ("region", Kind::Name),
     ("bucket", Kind::Name),
     ("image", Kind::Name),
-    ("tag", Kind::Name),
+    ("tag", Kind::Tag),
     ("token_secret", Kind::Name),
     ("tpu", Kind::Name),
     ("min_workers", Kind::Count),
@@ -213,7 +215,16 @@ impl Reader<'_> {
             let path = [path, &[key]].concat();
             let wanted = match kind {
                 Kind::Name if value.as_str().is_some_and(is_name) => None,
-                Kind::Name => Some("a name of letters, digits, . _ and - (in quotes if it is a number)"),
+                Kind::Tag
+                    if value.as_str().is_some_and(|tag| {
+                        tag.starts_with('_') && is_name(&format!("x{tag}")) || is_name(tag)
+                    }) =>
+                {
+                    None
+                }
+                Kind::Name | Kind::Tag => {
+                    Some("a name of letters, digits, . _ and - (in quotes if it is a number)")
+                }
                 Kind::Count if count(value).is_some() => None,
                 Kind::Count => Some("a whole number"),
                 Kind::Slices if value.as_mapping().is_some_and(|m| targets(value).len() == m.len()) => None,

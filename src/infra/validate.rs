@@ -3,12 +3,12 @@
 mod keys;
 mod tpu;
 
-use super::generated;
+use super::generated::{self, PlanError, Planned, State};
 use super::table::Table;
 use crate::config::{Settings, cluster_of, line_of, yaml, yaml::FileError};
-use crate::model::marked_secret;
+use crate::model::{marked_secret, named_secrets};
 use serde_yaml::{Mapping, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The severity of a finding.
@@ -37,20 +37,47 @@ pub struct Finding {
 /// Checks every file by itself and against the others. The table beside them, if there is one, has the zones of the
 /// TPU generations, the regions of buckets and the names of clusters.
 pub fn validate(files: &[PathBuf], table: Option<&Table>) -> Vec<Finding> {
+    check(files.iter().map(|file| (file.as_path(), yaml::read(file))), table)
+}
+
+/// Checks the files of a plan as they would be written. The lines of the findings are those of the rendered texts; of what
+/// cannot be rendered they are the template's.
+pub fn validate_plan(plan: &[Planned], table: &Table) -> Vec<Finding> {
+    let rendered = plan.iter().filter(|p| !matches!(p.state, State::Orphan | State::Broken));
+    let mut findings = check(rendered.map(|p| (p.file.as_path(), Ok(p.after.clone()))), Some(table));
+    findings.extend(
+        PlanError::distinct(plan.iter().filter_map(|p| p.error.as_ref())).into_iter().map(Finding::from),
+    );
+    findings
+}
+
+impl From<PlanError> for Finding {
+    fn from(e: PlanError) -> Self {
+        let severity = Severity::Error;
+        match e {
+            PlanError::File(e) => {
+                let line = e.at.map(|(line, _)| line);
+                Self { file: e.file, line, severity, rule: "shape", what: e.why, hint: e.hint }
+            }
+            PlanError::Template(e) => {
+                let what = format!("{}, for cluster {}", e.why, e.cluster);
+                Self { file: e.file, line: e.line, severity, rule: "template", what, hint: e.hint }
+            }
+        }
+    }
+}
+
+fn check<'f>(
+    files: impl IntoIterator<Item = (&'f Path, Result<String, FileError>)>,
+    table: Option<&Table>,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut names: BTreeMap<String, PathBuf> = BTreeMap::new();
-    for file in files {
-        let mut rules = match Rules::read(file, table) {
+    for (file, text) in files {
+        let mut rules = match text.and_then(|text| Rules::read(text, file, table)) {
             Ok(rules) => rules,
             Err(e) => {
-                findings.push(Finding {
-                    file: e.file.clone(),
-                    line: e.at.map(|(line, _)| line),
-                    severity: Severity::Error,
-                    rule: "shape",
-                    what: e.why.clone(),
-                    hint: e.hint.clone(),
-                });
+                findings.push(PlanError::File(e).into());
                 continue;
             }
         };
@@ -62,7 +89,7 @@ pub fn validate(files: &[PathBuf], table: Option<&Table>) -> Vec<Finding> {
                 let hint = "rename one: two clusters of the same name share tags and terminate each other's machines";
                 rules.error("same-name", &["cluster_name"], what, hint);
             }
-            names.entry(name).or_insert_with(|| file.clone());
+            names.entry(name).or_insert_with(|| file.into());
         }
         findings.append(&mut rules.findings);
     }
@@ -79,8 +106,7 @@ struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    fn read(file: &'a Path, table: Option<&'a Table>) -> Result<Self, FileError> {
-        let text = yaml::read(file)?;
+    fn read(text: String, file: &'a Path, table: Option<&'a Table>) -> Result<Self, FileError> {
         // Keys that the console needs are checked by the console's own parser.
         cluster_of(&text, file, &Settings::default())?;
         let root: Value = yaml::parse(&text, file)?;
@@ -267,8 +293,9 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Checks for secrets: a cluster file is shared and committed.
+    /// Checks for secrets: a cluster file is shared and committed, and its commands become metadata of TPUs.
     fn secrets(&mut self) {
+        let mut named = BTreeSet::new();
         for (number, line) in self.text.clone().lines().enumerate() {
             if let Some(what) = marked_secret(line) {
                 let hint = "remove and revoke it, and read it from a secret store on the machines";
@@ -276,7 +303,45 @@ impl<'a> Rules<'a> {
                 if let Some(finding) = self.findings.last_mut() {
                     finding.line = Some(number + 1);
                 }
+                // It is not told a second time for its name.
+                named.extend(named_secrets(line));
             }
         }
+        for (number, line) in self.text.clone().lines().enumerate() {
+            let line = line.trim_start().trim_start_matches("- ");
+            for name in named_secrets(line) {
+                if named.insert(name.clone()) {
+                    self.named_secret(&name, Some(number + 1));
+                }
+            }
+        }
+        // What a line alone does not show: a command that was folded over several.
+        let mut texts = Vec::new();
+        texts_of(&Value::Mapping(self.root.clone()), &mut texts);
+        for name in texts.iter().flat_map(|text| named_secrets(text)) {
+            if named.insert(name.clone()) {
+                self.named_secret(&name, None);
+            }
+        }
+    }
+
+    fn named_secret(&mut self, name: &str, line: Option<usize>) {
+        let what = format!("`{name}` looks like a secret");
+        let hint = "read it on the machine, e.g. with `gcloud secrets versions access`: this file is shared, and add-worker \
+                    copies its commands into metadata that everyone with tpu.nodes.get can read";
+        self.warn("secret", &[], what, hint);
+        if let Some(finding) = self.findings.last_mut() {
+            finding.line = line;
+        }
+    }
+}
+
+/// All texts in a value.
+fn texts_of(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text.clone()),
+        Value::Sequence(items) => items.iter().for_each(|v| texts_of(v, texts)),
+        Value::Mapping(map) => map.values().for_each(|v| texts_of(v, texts)),
+        _ => {}
     }
 }

@@ -220,7 +220,12 @@ mod tests {
             holds: None,
             fate: Restoration::Back,
         };
-        Preview { jobs: owners.iter().map(job).collect(), me: "me".into(), trouble: None }
+        Preview {
+            jobs: owners.iter().map(job).collect(),
+            me: "me".into(),
+            trouble: None,
+            ..Preview::default()
+        }
     }
 
     fn of(task: Task) -> Operation {

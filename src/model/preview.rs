@@ -81,6 +81,8 @@ pub struct Preview {
     pub me: String,
     /// Why the affected jobs could not be determined.
     pub trouble: Option<Problem>,
+    /// What is known to be unwise in what is asked for; nothing is refused for it. Safe to print.
+    pub warnings: Vec<String>,
 }
 
 impl Preview {
@@ -150,7 +152,7 @@ mod tests {
     fn who_is_named_as_another_is_none_of_us() {
         let jobs = [Some("bo"), Some("me"), None, Some("al\x1bice"), Some("bo")];
         let jobs = jobs.into_iter().map(|o| affected(o, None)).collect();
-        let preview = Preview { jobs, me: "me".into(), trouble: None };
+        let preview = Preview { jobs, me: "me".into(), trouble: None, ..Preview::default() };
         assert_eq!(preview.others().to_string(), "jobs of al·ice, bo and of unknown owner (j)");
         let ours: Vec<bool> = preview.jobs.iter().map(|j| preview.is_ours(j)).collect();
         assert_eq!(ours, [false, true, false, false, false]);

@@ -1,5 +1,6 @@
 //! A value that must never be seen: tokens.
 
+use super::userinfo::passwords;
 use std::fmt;
 use std::sync::Arc;
 
@@ -33,10 +34,15 @@ impl fmt::Display for Secret {
 }
 
 /// Beginnings of secrets that their issuers mark, and what each of them is.
-const SIGNS: [(&str, &str); 5] = [
+const SIGNS: [(&str, &str); 10] = [
     ("hf_", "Hugging Face token"),
     ("AIza", "Google API key"),
     ("ghp_", "GitHub token"),
+    ("github_pat_", "GitHub token"),
+    ("glpat-", "GitLab token"),
+    ("dckr_pat_", "Docker token"),
+    ("wandb_v1_", "Weights & Biases key"),
+    ("xoxb-", "Slack token"),
     ("sk-", "API key"),
     ("ya29.", "Google access token"),
 ];
@@ -52,7 +58,7 @@ pub fn marked_secret(line: &str) -> Option<&'static str> {
     if line.contains(PRIVATE_KEY) {
         return Some("private key");
     }
-    let mut words = line.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | ':'));
+    let mut words = line.split(|c: char| c.is_whitespace() || "\"'=:/@,;()".contains(c));
     let sign = |word: &str| {
         let is = |sign: &str| word.starts_with(sign) && word.len() >= sign.len() + SHORTEST;
         SIGNS.iter().find(|(it, _)| is(it)).map(|(_, what)| *what)
@@ -75,9 +81,153 @@ pub fn is_secret_in(line: &str) -> bool {
     is_given || marked_secret(line).is_some()
 }
 
+/// How a word of a command is followed by a value: `NAME=VALUE`, `NAME: VALUE`, `--name VALUE`.
+const ASSIGNS: [char; 2] = ['=', ':'];
+/// Values that say something of a secret and are none.
+const PLAIN: [&str; 8] = ["true", "false", "yes", "no", "none", "null", "token", "password"];
+/// Characters of a key or token that is given without a name, at least.
+const BARE: usize = 20;
+
+/// The names under which commands and options seem to give a secret as it is: variables, options, headers, a login, a URL.
+/// A value that is read where it is used (`$(gcloud secrets ...)`, `$NAME`, a file) is none, nor is the name of a secret.
+/// The names are safe to print and never have the values in them.
+pub fn named_secrets(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for line in text.lines().filter(|l| !l.trim_start().starts_with('#')) {
+        if !passwords(line).iter().all(|p| literal(&line[p.clone()], 1).is_none()) {
+            found.push("a password in a URL".to_owned());
+        }
+        let cut = |c: char| c.is_whitespace() || ";&|(){},".contains(c);
+        let words: Vec<&str> = line.split(cut).filter(|w| !w.is_empty()).collect();
+        for (i, word) in words.iter().enumerate() {
+            let next = words.get(i + 1).copied().unwrap_or_default();
+            found.extend(named(word, next, &words[..i]));
+        }
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    found.retain(|name| seen.insert(name.clone()));
+    found
+}
+
+/// The name of the secret that a word gives, by itself or with the next one, after these words.
+fn named(word: &str, next: &str, before: &[&str]) -> Option<String> {
+    let quotes = ['"', '\''];
+    let logs_in = |program: &str| before.iter().any(|w| w.trim_matches(quotes).ends_with(program));
+    if let Some((name, value)) = word.split_once(ASSIGNS) {
+        let name = name.trim_matches(quotes);
+        // `"X-Api-Key: VALUE"`, and the same in YAML and JSON.
+        let value = if value.trim_matches(quotes).is_empty() && word.contains(':') { next } else { value };
+        return shortest(name).and_then(|least| literal(value, least)).map(|_| shown(name));
+    }
+    let is_given = |least| literal(next, least).is_some();
+    match word.trim_matches(quotes) {
+        option if option.starts_with("--") => {
+            shortest(option).filter(|least| is_given(*least)).map(|_| shown(option))
+        }
+        "-p" if (logs_in("login") || logs_in("sshpass")) && is_given(1) => Some("-p".to_owned()),
+        "password" if logs_in("login") && is_given(1) => Some("password".to_owned()),
+        "Bearer" | "bearer" if is_given(BARE) => Some("Bearer".to_owned()),
+        key if logs_in("wandb")
+            && logs_in("login")
+            && literal(key, BARE).is_some()
+            && !key.starts_with('-') =>
+        {
+            Some("wandb login".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// The fewest characters that a secret of that name has; none where the name is not that of a secret.
+fn shortest(name: &str) -> Option<usize> {
+    // Of gcloud, docker and kubectl: the name of a secret.
+    if name == "--secret" {
+        return None;
+    }
+    let name = name.to_ascii_lowercase();
+    let mut parts = name.rsplit(|c: char| !c.is_ascii_alphanumeric());
+    let last = parts.next()?;
+    if parts.any(|p| matches!(p, "public" | "pub")) {
+        return None;
+    }
+    match last {
+        "password" | "passwd" | "passphrase" | "secret" => Some(1),
+        "pass" => Some(6),
+        "token" | "apikey" | "credentials" | "pat" => Some(8),
+        "key" => Some(12),
+        _ => None,
+    }
+}
+
+/// A value that is given as it is, of at least so many characters.
+fn literal(value: &str, least: usize) -> Option<&str> {
+    let value = value.trim_matches(['"', '\'', '\\']);
+    let is_elsewhere = value.starts_with(['$', '`', '<', '/', '~', '.', '%', '*', '@', '-', '{'])
+        || value.starts_with("projects/")
+        || value.contains("://");
+    let is_plain = PLAIN.iter().any(|p| p.eq_ignore_ascii_case(value));
+    (value.chars().count() >= least && !is_elsewhere && !is_plain).then_some(value)
+}
+
+fn shown(name: &str) -> String {
+    let end = name.char_indices().nth(40).map_or(name.len(), |(at, _)| at);
+    super::text::printable(&name[..end]).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_secret_is_named_and_its_value_is_not() {
+        for (line, names) in [
+            ("-e WANDB_API_KEY=0123456789abcdef", &["WANDB_API_KEY"][..]),
+            ("export HF_TOKEN='abcdefgh' DB_PASSWORD=\"x y\"; run", &["HF_TOKEN", "DB_PASSWORD"]),
+            ("docker login -u me -p hunter2 docker.io", &["-p"]),
+            ("docker login --username me --password hunter2", &["--password"]),
+            ("sshpass -p hunter2 ssh h", &["-p"]),
+            ("wandb login --relogin 0123456789abcdef0123456789abcdef01234567", &["wandb login"]),
+            ("echo 'machine api.wandb.ai login user password hunter2' >>~/.netrc", &["password"]),
+            ("curl -H \"Authorization: Bearer 0123456789abcdef0123\" h", &["Bearer"]),
+            ("curl -H 'X-Api-Key: 0123456789abcdef' h", &["X-Api-Key"]),
+            ("pip install git+https://me:hunter2@github.com/o/r", &["a password in a URL"]),
+            ("AWS_SECRET_ACCESS_KEY: 0123456789abcdef", &["AWS_SECRET_ACCESS_KEY"]),
+            ("train --password=a --password=b", &["--password"]),
+        ] {
+            assert_eq!(named_secrets(line), names, "{line}");
+        }
+        for line in [
+            "(umask 077 && gcloud secrets versions access latest --secret=HF_TOKEN > $HOME/.cache/huggingface/token)",
+            "gcloud secrets versions access latest --secret RAY_AUTH_TOKEN",
+            "export HF_TOKEN=$(gcloud secrets versions access latest --secret=HF_TOKEN)",
+            "-e HF_TOKEN -e WANDB_API_KEY=$WANDB_API_KEY -e A_TOKEN=${A_TOKEN}",
+            "-e RAY_AUTH_MODE=token -e RAY_AUTH_TOKEN_PATH=/home/ray/.ray/auth_token",
+            "cat ~/.token | docker login -u me --password-stdin docker.io",
+            "access_token | docker login -u oauth2accesstoken --password-stdin https://us-docker.pkg.dev",
+            "-e GOOGLE_APPLICATION_CREDENTIALS=/keys/key.json -v /token:/token",
+            "# password: hunter2",
+            "sort --key=2 --field-separator=: /etc/passwd",
+            "train.py --max-tokens 5 --eos-token 0 --tokenizer=t5-large",
+            "mkdir -p -m 700 $HOME/.ssh; ssh-keygen -t ed25519",
+            "pip install git+https://${TOKEN}@github.com/o/r https://me:$TOKEN@h",
+            "ssh_public_key: AAAAC3NzaC1lZDI1NTE5AAAAI",
+            "wandb login --host https://wandb.example.com $WANDB_API_KEY",
+        ] {
+            assert_eq!(named_secrets(line), Vec::<String>::new(), "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_is_in_a_name(value in "[a-zA-Z0-9+]{20,40}") {
+            for form in ["-e A_TOKEN=", "--password ", "docker login -p ", "wandb login ", "x://u:"] {
+                let found = named_secrets(&format!("{form}{value}@h"));
+                prop_assert!(!found.is_empty(), "{}", form);
+                prop_assert!(found.iter().all(|name| !name.contains(&value)));
+            }
+        }
+    }
 
     #[test]
     fn secrets_are_seen_by_their_form_and_their_name() {

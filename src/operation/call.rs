@@ -39,6 +39,8 @@ pub enum Deed {
         host: String,
         /// As its shell has it.
         command: String,
+        /// What it reads on its standard input; null for nothing and for a token.
+        input: Option<String>,
     },
     /// What is copied to another machine.
     Copy {
@@ -69,7 +71,12 @@ impl Call {
 
     /// A command run on a host over ssh.
     pub fn ssh(host: impl Into<String>, command: impl Into<String>) -> Self {
-        Self::of(Deed::Ssh { host: host.into(), command: command.into() })
+        Self::of(Deed::Ssh { host: host.into(), command: command.into(), input: None })
+    }
+
+    /// A command run on a host over ssh that reads this.
+    pub fn ssh_with(host: impl Into<String>, command: impl Into<String>, input: &str) -> Self {
+        Self::of(Deed::Ssh { host: host.into(), command: command.into(), input: Some(input.to_owned()) })
     }
 
     /// A copy of a local file to a host.
@@ -97,7 +104,7 @@ impl fmt::Display for Call {
                 write!(f, "{}", json!({"method": method, "url": url, "body": body}))?;
             }
             Deed::Run { command } => write!(f, "{command}")?,
-            Deed::Ssh { host, command } => write!(f, "ssh {host} {command}")?,
+            Deed::Ssh { host, command, .. } => write!(f, "ssh {host} {command}")?,
             Deed::Copy { host, from, to } => write!(f, "copy {from} to {host}:{to}")?,
         }
         self.note.as_ref().map_or(Ok(()), |note| write!(f, "    ({note})"))
@@ -122,8 +129,10 @@ mod tests {
             (&object["kind"], &object["body"], &object["note"]),
             (&json!("http"), &sent["body"], &Value::Null)
         );
-        let ssh = json!({"kind": "ssh", "host": "h", "command": "ray stop", "note": null});
-        assert_eq!(both(&Call::ssh("h", "ray stop")), ("ssh h ray stop".into(), ssh));
+        let mut ssh = json!({"kind": "ssh", "host": "h", "command": "ray stop", "input": null, "note": null});
+        assert_eq!(both(&Call::ssh("h", "ray stop")), ("ssh h ray stop".into(), ssh.clone()));
+        ssh["input"] = "#!".into();
+        assert_eq!(both(&Call::ssh_with("h", "ray stop", "#!")), ("ssh h ray stop".into(), ssh));
         let run = json!({"kind": "run", "command": "ray up", "note": null});
         assert_eq!(both(&Call::run("ray up")), ("ray up".into(), run));
         let copy = json!({"kind": "copy", "host": "h", "from": "/a", "to": "~/a", "note": null});

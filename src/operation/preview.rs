@@ -56,11 +56,16 @@ pub async fn preview(
             AffectedJob { holds, ..affected }
         });
         let jobs = stream::iter(looks).buffered(AT_ONCE).collect().await;
-        return Ok(Preview { jobs, me, trouble: None });
+        return Ok(Preview { jobs, me, trouble: None, ..Preview::default() });
     }
     let open = snapshot.jobs.iter().filter(|j| !j.status.is_ended());
     if detail == Detail::Owners {
-        return Ok(Preview { jobs: open.map(|job| AffectedJob::of(job)).collect(), me, trouble: None });
+        return Ok(Preview {
+            jobs: open.map(|job| AffectedJob::of(job)).collect(),
+            me,
+            trouble: None,
+            ..Preview::default()
+        });
     }
     let saved = match task {
         Task::Restart { preserve: true } => Ok(saved(client).await.map_err(asked)?),
@@ -84,7 +89,7 @@ pub async fn preview(
         }
     });
     let jobs = stream::iter(looks).buffered(AT_ONCE).collect().await;
-    Ok(Preview { jobs, me, trouble: None })
+    Ok(Preview { jobs, me, trouble: None, ..Preview::default() })
 }
 
 /// A submission as it was recorded, and its packages that are gone.

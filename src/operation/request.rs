@@ -11,7 +11,7 @@ use super::mark::{others_mark, remove_mark};
 use super::news::News;
 use super::performer::Performer;
 use super::preview::{Detail, preview};
-use super::worker::offer;
+use super::worker::{offer, warnings};
 use crate::model::{
     ClusterSpec, Consent, Gate, JobStatus, Operation, OperationEnd, OperationKind, OperationNews, Order,
     Preview, Problem, Progress, Refusal, StepName, Target, Task, Timestamp, Touched, runs_already,
@@ -107,7 +107,9 @@ impl Request {
         }
         let mark = others_mark(self.access(), &Facts::default()).await;
         self.say(OperationNews::Marked(mark)).await;
-        let seen = self.seen_or_refused(&task, Detail::Whole).await?;
+        let mut seen = self.seen_or_refused(&task, Detail::Whole).await?;
+        let (spec, asked) = (self.spec.clone(), task.clone());
+        seen.warnings = blocking(move || warnings(&spec, &asked)).await;
         self.say(OperationNews::Previewed(task, seen)).await;
         Ok(())
     }
@@ -149,7 +151,7 @@ impl Request {
     }
 
     fn unseen(&self, trouble: Problem) -> Preview {
-        Preview { me: self.environment.me.clone(), trouble: Some(trouble), jobs: Vec::new() }
+        Preview { me: self.environment.me.clone(), trouble: Some(trouble), ..Preview::default() }
     }
 
     async fn begin(

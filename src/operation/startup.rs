@@ -3,11 +3,13 @@
 
 use super::trouble;
 use crate::config::{Launch, NodeLaunch};
+use crate::gcp::Endpoints;
 use crate::model::text::printable;
-use crate::model::{ClusterSpec, Problem};
+use crate::model::{ClusterSpec, Problem, authority};
 use crate::ssh::quote;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::time::Duration;
 
 const TEMPLATE: &str = include_str!("../../assets/worker-startup.sh");
@@ -28,14 +30,37 @@ pub struct Services {
 }
 
 impl Services {
-    /// The addresses of these endpoints.
-    pub fn at(endpoints: &crate::gcp::Endpoints) -> Self {
-        let (compute, secret_manager) = (endpoints.compute.clone(), endpoints.secret_manager.clone());
-        Self { compute, secret_manager, look: LOOK }
+    /// The addresses of these endpoints. One that means this machine would mean another one on a worker, to which it
+    /// would send its access token: there Google's own address takes its place.
+    pub fn at(endpoints: &Endpoints) -> Self {
+        let usual = Endpoints::default();
+        let there = |here: &String, usual: String| if is_here(here) { usual } else { here.clone() };
+        Self {
+            compute: there(&endpoints.compute, usual.compute),
+            secret_manager: there(&endpoints.secret_manager, usual.secret_manager),
+            look: LOOK,
+        }
     }
 }
 
-/// The startup script of a worker of this type. It holds no secret.
+/// Whether the host of a URL is the machine that asks.
+fn is_here(url: &str) -> bool {
+    let host =
+        url.split_once("://").map_or(url, |(_, rest)| rest).split(['/', '?']).next().unwrap_or_default();
+    let Ok((host, _)) = authority(host) else { return false };
+    let name = host.as_str().trim_end_matches('.').to_ascii_lowercase();
+    match name.parse::<IpAddr>() {
+        Ok(address) => {
+            let address = address.to_canonical();
+            address.is_loopback() || address.is_unspecified()
+        }
+        // RFC 6761, section 6.3.
+        Err(_) => name == "localhost" || name.ends_with(".localhost"),
+    }
+}
+
+/// The startup script of a worker of this type. It has no secret of ours in it, and the commands and options of the
+/// cluster's file as they are (`worker::warnings`).
 pub fn startup_script(
     spec: &ClusterSpec,
     launch: &Launch,
@@ -74,6 +99,7 @@ pub fn startup_script(
         secret_project => secret.and_then(|s| s.project.as_deref()).unwrap_or(project),
         registry => registry(image).unwrap_or_default(),
         resources => node.resources.to_string(),
+        own => node.config["metadata"]["startup-script"].as_str().unwrap_or_default(),
         init => each(&node.init),
         join => in_container(node),
         look_seconds => services.look.as_secs_f64().to_string(),
@@ -222,6 +248,31 @@ mod tests {
         assert_eq!(folder.path().read_dir().unwrap().count(), 0, "{line} ran something");
         let text = String::from_utf8(out.stdout).unwrap();
         text.split_terminator('\0').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn an_address_of_this_machine_never_goes_into_a_worker() {
+        let usual = Endpoints::default();
+        for url in [
+            "http://127.0.0.1:9",
+            "http://127.9.9.9/base",
+            "https://localhost",
+            "http://LOCALHOST.:80",
+            "http://google.localhost:1",
+            "http://[::1]:9/",
+            "http://[::ffff:127.0.0.1]:9",
+            "http://0.0.0.0:9",
+        ] {
+            let there = Services::at(&Endpoints::all_at(url));
+            assert_eq!(
+                (there.compute, there.secret_manager),
+                (usual.compute.clone(), usual.secret_manager.clone()),
+                "{url}"
+            );
+        }
+        for url in ["https://private.example.com", "http://10.0.0.1:9", "http://localhost.example.com"] {
+            assert_eq!(Services::at(&Endpoints::all_at(url)).compute, url);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Workers that a person adds, starts again and removes, outside the autoscaler: by a queued resource of Google's, or
 //! on a host that is reached by SSH.
 
+mod disclosed;
 mod facts;
 mod follow;
 mod hit;
@@ -12,6 +13,7 @@ mod request;
 mod seen;
 mod steps;
 
+pub(super) use disclosed::warnings;
 pub use facts::WorkerFacts;
 pub(super) use hit::hit;
 pub use machine::Machine;

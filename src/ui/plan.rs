@@ -263,6 +263,9 @@ fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
     if !plan.note.is_empty() {
         say(&plan.note, d.theme.warn);
     }
+    for warning in &plan.preview.warnings {
+        say(&format!("! {warning}"), d.theme.warn);
+    }
     let of_cluster = plan.operation.kind().is_of_cluster();
     let (jobs, back) = (plan.preview.jobs.len(), plan.preview.back());
     match (&plan.looked, &plan.preview.trouble) {

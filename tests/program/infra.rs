@@ -172,11 +172,18 @@ fn a_template_error_names_template_line_and_cluster() {
     };
     let missing = with("{{ zone }}", "{{ zome }}");
     assert!(missing.contains("tpu-template.yaml:10: undefined value"), "{missing}");
-    assert!(missing.contains("for cluster marin-us-central2;"), "{missing}");
+    assert!(missing.contains("for cluster marin-us-central2 and 13 more;"), "{missing}");
+    assert_eq!(missing.matches("undefined value").count(), 1, "once: {missing}");
     let broken = with("{%- endfor %}", "");
     assert!(broken.contains("tpu-template.yaml:") && broken.contains("syntax error"), "{broken}");
     let tabs = with("  head_default:\n", "\thead_default:\n");
     assert!(tabs.contains("tpu-template.yaml: the rendered output is not valid YAML at line"), "{tabs}");
+    for said in [&missing, &broken, &tabs] {
+        let (_, message) = said.trim_end().rsplit_once("tpu-template.yaml").unwrap();
+        let parts: Vec<&str> = message.split([';', ':']).map(str::trim).filter(|p| !p.is_empty()).collect();
+        let distinct: std::collections::BTreeSet<&&str> = parts.iter().collect();
+        assert_eq!(parts.len(), distinct.len(), "said twice: {said}");
+    }
     let place = copy();
     change(place.path(), "vllm-template.yaml", "tpu-template.yaml", "../tpu-template.yaml");
     let outside = refused(&place);
@@ -187,6 +194,70 @@ fn a_template_error_names_template_line_and_cluster() {
     let place = copy();
     change(place.path(), "clusters.yaml", "template: vllm-template.yaml", "template: vlm-template.yaml");
     assert!(refused(&place).contains("`template:` must name a file beside clusters.yaml"));
+}
+
+#[test]
+fn one_template_that_cannot_be_rendered_hides_no_other_cluster() {
+    let place = copy();
+    change(place.path(), "vllm-template.yaml", "block setup_commands", "blok setup_commands");
+    let (code, out, err) = configs(place.path(), &["list"]);
+    let row =
+        |name: &str| out.lines().find(|l| l.starts_with(name)).unwrap_or_else(|| panic!("{name}: {out}"));
+    assert!(row("marin-us-central2-vllm.yaml").ends_with("cannot be rendered"));
+    assert!(row("marin-us-west4.yaml").ends_with("current"));
+    assert!(code == 1 && err.contains("vllm-template.yaml:") && err.contains("for cluster"), "{err}");
+    let (code, out, _) = configs(place.path(), &["list", "--json"]);
+    let rows: Vec<Value> = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, rows.len()), (1, 14));
+    assert!(rows.iter().any(|r| r["state"] == "broken") && rows.iter().any(|r| r["state"] == "current"));
+    let (code, out, _) = configs(place.path(), &["validate", "--json"]);
+    let findings: Vec<Value> = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, findings.len(), &findings[0]["rule"]), (1, 1, &Value::from("template")), "{out}");
+    // Others are written, this one and all of them are not.
+    change(place.path(), "clusters.yaml", "slices: {v5p-64: 4}", "slices: {v5p-64: 5}");
+    let before = everything(place.path());
+    let (code, _, err) = configs(place.path(), &["update"]);
+    assert!(code == 1 && err.contains("vllm-template.yaml:"), "{err}");
+    let (code, _, err) = configs(place.path(), &["set-image", "b2f1", "marin-us-east5-a"]);
+    assert!(code == 1 && err.contains("vllm-template.yaml:"), "{err}");
+    assert!(differing(&before, place.path()).is_empty());
+    assert_eq!(configs(place.path(), &["update", "marin-us-east5-a"]).0, 0);
+    assert_eq!(differing(&before, place.path()), ["marin-us-east5-a.yaml"]);
+}
+
+#[test]
+fn what_would_break_a_rule_is_not_written() {
+    let place = copy();
+    change(place.path(), "clusters.yaml", "    zone: us-east5-a\n", "    zone: us-east5-c\n");
+    let said = refused(&place);
+    assert!(said.contains("marin-us-east5-a.yaml:") && said.contains("[zone-without-tpu]"), "{said}");
+    assert!(said.contains("is offered in") && said.contains("nothing was written"), "{said}");
+    let before = everything(place.path());
+    let (code, _, said) = configs(place.path(), &["set-image", "20261120", "marin-us-east5-a"]);
+    assert!(code == 1 && said.contains("[zone-without-tpu]"), "{said}");
+    let (code, out, _) = configs(place.path(), &["update", "--check", "--json"]);
+    let rows: Vec<Value> = serde_json::from_str(&out).unwrap();
+    let row = rows.iter().find(|r| r["cluster"] == "marin-us-east5-a").unwrap();
+    assert_eq!((code, &row["findings"][0]["rule"]), (1, &Value::from("zone-without-tpu")), "{row}");
+    assert!(differing(&before, place.path()).is_empty());
+    let (code, _, said) = configs(place.path(), &["update", "--diff"]);
+    assert!(code == 1 && said.contains("[zone-without-tpu]"), "{said}");
+    // Another cluster's files are no reason to wait.
+    assert_eq!(configs(place.path(), &["update", "marin-us-west4"]).0, 0);
+}
+
+#[test]
+fn a_tag_that_is_a_number_to_yaml_is_set_and_stays_a_text() {
+    let place = copy();
+    for tag in ["1e5", "0x1f", "_next", "2026-11-20"] {
+        let (code, _, err) = configs(place.path(), &["set-image", tag]);
+        assert_eq!((code, err.as_str()), (0, ""), "{tag}");
+        let (_, out, _) = configs(place.path(), &["show", "us-west4", "--json"]);
+        let shown: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(shown["values"]["tag"]["value"], tag);
+        let file = fs::read_to_string(place.path().join("marin-us-west4.yaml")).unwrap();
+        assert!(file.contains(&format!("/marin_cluster:{tag}\n")), "{tag}");
+    }
 }
 
 #[test]
@@ -328,6 +399,18 @@ fn each_rule_is_kept() {
             "    - -e HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz",
             "secret",
             "- -e HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz",
+        ),
+        (
+            "    - --privileged",
+            "    - -e WANDB_API_KEY=0123456789abcdef",
+            "secret",
+            "- -e WANDB_API_KEY=0123456789abcdef",
+        ),
+        (
+            "setup_commands:",
+            "setup_commands:\n  - docker login -u me -p hunter2",
+            "secret",
+            "- docker login -u me -p hunter2",
         ),
         ("provider:", "provider:\n\tx: 1", "shape", "x: 1"),
         ("    resources: {CPU: 120, TPU: 4}\n", "", "shape", "tpu_worker:"),

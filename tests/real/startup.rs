@@ -185,6 +185,40 @@ fn a_worker_finds_its_head_and_comes_back_to_it() {
     });
 }
 
+/// It takes the place of the cluster file's own startup script, which runs first, whatever it ends with.
+#[test]
+fn the_files_own_startup_script_runs_first_at_each_boot() {
+    on_a_host(|| {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let google = runtime.block_on(Google::start_at("169.254.169.254:80")).unwrap();
+        google.put_secret("RAY_AUTH_TOKEN", TOKEN);
+        let mut yaml: serde_json::Value = serde_yaml::from_str(&marins_file()).unwrap();
+        let kinds = yaml["available_node_types"].as_object_mut().unwrap();
+        let kind = kinds.values_mut().find(|k| k["node_config"]["acceleratorType"] == "v4-16").unwrap();
+        let own = "#!/usr/bin/env python3\nimport os\nopen('/srv/stub/own', 'a').write(str(os.path.exists('/srv/stub/docker')))\nexit(7)\n";
+        kind["node_config"]["metadata"] = json!({"startup-script": own});
+        write_script_of(&yaml.to_string());
+        head(&google, "10.9.0.1", "2026-11-19T09:00:00.000-08:00", "RUNNING");
+        let _gcs = TcpListener::bind("10.9.0.1:6379").unwrap();
+        let mut script = boot();
+        until("it joins", || joins().len() == 1);
+        assert!(
+            read("script").contains("the startup script of the cluster's file ended with 7"),
+            "{}",
+            report()
+        );
+        assert_eq!(read("own"), "False", "before any container");
+        script.kill().unwrap();
+        script.wait().unwrap();
+        let mut script = boot();
+        until("it runs at the next boot", || {
+            read("own").starts_with("False") && read("own").len() > "False".len()
+        });
+        script.kill().unwrap();
+        script.wait().unwrap();
+    });
+}
+
 #[test]
 fn without_the_right_to_its_secret_it_says_so_and_tries_again() {
     on_a_host(|| {

@@ -89,7 +89,10 @@ fn restart() -> App {
         "10.0.0.1 cannot be reached: connection refused by the machine, or by something before it",
         "is sshd running there? does a firewall stand before it? `ssh ray@10.0.0.1` by hand tells more",
     );
-    sees(&mut app, Preview { jobs: Vec::new(), me: "alice".into(), trouble: Some(trouble) });
+    sees(
+        &mut app,
+        Preview { jobs: Vec::new(), me: "alice".into(), trouble: Some(trouble), ..Preview::default() },
+    );
     app
 }
 

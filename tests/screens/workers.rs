@@ -72,6 +72,18 @@ fn what_will_be_asked_of_google_is_said_exactly() {
 }
 
 #[test]
+fn what_a_request_would_disclose_is_said_before_it_is_sent() {
+    let mut app = shown();
+    press(&mut app, "a");
+    hears(&mut app, OperationNews::Offered(Ok(offer())));
+    press(&mut app, "<tab><tab><tab><tab><tab><enter>");
+    let warning =
+        "in the cluster file, WANDB_API_KEY looks like a secret; the startup script is metadata of the TPU";
+    sees(&mut app, Preview { warnings: vec![warning.into()], ..Preview::default() });
+    snap("worker_plan_warned", &mut app);
+}
+
+#[test]
 fn whom_a_removal_hits_stands_beside_the_switches() {
     let mut app = shown();
     press(&mut app, "1/worker-02<enter>D");
@@ -80,7 +92,7 @@ fn whom_a_removal_hits_stands_beside_the_switches() {
         affected("exp1395_qwen3_32b", "alice", 4.0, there("its entrypoint, 2 tasks run there; may finish")),
         affected("eval-tulu", "bo", 0.0, there("1 actor runs there; may finish")),
     ];
-    let preview = Preview { jobs, me: "alice".into(), trouble: None };
+    let preview = Preview { jobs, me: "alice".into(), trouble: None, ..Preview::default() };
     sees(&mut app, preview);
     snap("worker_plan_remove", &mut app);
 }
@@ -125,7 +137,8 @@ fn a_restart_in_the_dark_says_so() {
         "10.0.0.1 cannot be reached: connection refused",
         "is sshd running there?",
     );
-    let preview = Preview { jobs: Vec::new(), me: "alice".into(), trouble: Some(trouble) };
+    let preview =
+        Preview { jobs: Vec::new(), me: "alice".into(), trouble: Some(trouble), ..Preview::default() };
     sees(&mut app, preview);
     snap("plan_blind", &mut app);
 }

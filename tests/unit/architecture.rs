@@ -296,6 +296,20 @@ fn parsers_of_hostile_input_are_fuzzed() {
     assert!(ci.contains("step .ci/deny"), "the dependencies are not looked at");
 }
 
+/// An error that has a cause is printed with it: one that also has the cause in its own words would say it twice.
+#[test]
+fn no_error_says_its_cause_twice() {
+    let twice = regex::Regex::new(r#"#\[error\("[^"]*\{0[:}][^"]*"\)\]\s*\w+\(#\[(from|source)\]"#).unwrap();
+    assert!(twice.is_match("#[error(\"no: {0}\")]\n    File(#[from] FileError)"), "it sees what it should");
+    for (_, file, text) in sources() {
+        assert!(
+            !twice.is_match(&text),
+            "{}: use #[error(transparent)], or leave the cause out",
+            file.display()
+        );
+    }
+}
+
 #[test]
 fn a_room_begins_with_its_purpose() {
     for (_, path, text) in sources() {

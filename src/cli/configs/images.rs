@@ -12,8 +12,12 @@ use std::path::Path;
 
 /// The image that a cluster's file has, or would have once it is rendered.
 pub fn image(folder: &Path, table: &Table, stem: &str) -> Result<ImageName> {
-    let plan = infra::plan(folder, table)?;
-    let text = plan.iter().find(|p| p.stem == stem).map_or("", |p| p.after.as_str());
+    let plan = infra::plan(folder, table);
+    let planned = plan.iter().find(|p| p.stem == stem);
+    if let Some(e) = planned.and_then(|p| p.error.clone()) {
+        return Err(e.into());
+    }
+    let text = planned.map_or("", |p| p.after.as_str());
     let said = docker_image(text, &folder.join(format!("{stem}.yaml")))?;
     ImageName::parse(&said)
         .with_context(|| format!("the image of {stem} (`{said}`) is not in Artifact Registry"))

@@ -21,6 +21,7 @@ pub fn state(state: State) -> &'static str {
         State::Missing => "missing",
         State::OutOfDate => "out of date",
         State::Edited => "edited by hand",
+        State::Broken => "cannot be rendered",
         State::Orphan => "not in clusters.yaml: run `ray down` on it if it is running, then delete the file",
     }
 }
@@ -63,6 +64,7 @@ pub fn state_name(how: State) -> &'static str {
         State::OutOfDate => "out-of-date",
         State::Edited => "edited",
         State::Orphan => "orphan",
+        State::Broken => "broken",
     }
 }
 
@@ -79,15 +81,19 @@ pub fn value(value: &serde_yaml::Value) -> String {
     }
 }
 
-/// Prints findings as `file:line: severity: message [rule]`, each with its hint, and a summary.
-pub fn findings(findings: &[Finding], files: usize) -> anyhow::Result<()> {
-    let mut out = super::super::output::stdout();
+/// Prints findings as `file:line: severity: message [rule]`, each with its hint.
+pub fn findings(out: &mut impl Write, findings: &[Finding]) -> anyhow::Result<()> {
     for f in findings {
         let line = f.line.map(|l| format!(":{l}")).unwrap_or_default();
         let severity = severity(f.severity);
         let text = format!("{}{line}: {severity}: {} [{}]", f.file.display(), f.what, f.rule);
         writeln!(out, "{}\n    {}", printable(&text), printable(&f.hint))?;
     }
+    Ok(())
+}
+
+/// Prints how many findings there are.
+pub fn summary(out: &mut impl Write, findings: &[Finding], files: usize) -> anyhow::Result<()> {
     let of = |wanted: Severity| findings.iter().filter(|f| f.severity == wanted).count();
     let (errors, warnings) = (count(of(Severity::Error), "error"), count(of(Severity::Warning), "warning"));
     Ok(writeln!(out, "{} checked: {errors}, {warnings}", count(files, "file"))?)

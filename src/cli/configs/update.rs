@@ -2,7 +2,7 @@
 
 use super::print;
 use crate::cli::output::{self, Cleaned};
-use crate::infra::{self, Planned, State, Table};
+use crate::infra::{self, Finding, PlanError, Planned, Severity, State, Table};
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 use similar::TextDiff;
@@ -23,43 +23,102 @@ pub struct Mode {
     pub json: bool,
 }
 
-/// Updates the files of `only`, or of all clusters when it is empty.
-pub fn run(folder: &Path, table: &Table, only: &[String], mode: Mode) -> Result<()> {
-    let mut plan = infra::plan(folder, table)?;
-    plan.retain(|p| only.is_empty() || only.contains(&p.stem));
-    let (orphans, plan): (Vec<_>, Vec<_>) = plan.into_iter().partition(|p| p.state == State::Orphan);
-    let stale: Vec<&Planned> = plan.iter().filter(|p| p.state != State::Current).collect();
-    let mut written = Vec::new();
-    let mut left = Vec::new();
-    let mut out = output::stdout();
-    for planned in &stale {
-        if !mode.json && (mode.diff || !mode.check) {
-            explain(&mut out, planned)?;
+/// An update that is planned and not begun.
+pub struct Update {
+    /// The files of the clusters that were chosen.
+    plan: Vec<Planned>,
+    /// Files whose cluster is gone.
+    orphans: Vec<Planned>,
+    /// What is found in the files that would be written, as they would be then.
+    findings: Vec<Finding>,
+}
+
+/// An error if one of these cannot be rendered: each cause, once.
+pub fn rendered(plan: &[Planned]) -> Result<()> {
+    let broken: Vec<_> = plan.iter().filter_map(|p| p.error.as_ref()).collect();
+    if broken.is_empty() {
+        return Ok(());
+    }
+    let causes: Vec<String> = PlanError::distinct(broken).iter().map(ToString::to_string).collect();
+    bail!("{}", causes.join("\nmarin-tui: "))
+}
+
+impl Update {
+    /// Plans the files of `only`, or of all clusters when it is empty; an error if one of them cannot be rendered.
+    pub fn plan(folder: &Path, table: &Table, only: &[String]) -> Result<Self> {
+        let all = infra::plan(folder, table);
+        // Two clusters of one name are seen among all of them.
+        let mut findings = infra::validate_plan(&all, table);
+        let chosen = |p: &Planned| only.is_empty() || only.contains(&p.stem);
+        let (orphans, plan): (Vec<_>, Vec<_>) =
+            all.into_iter().filter(chosen).partition(|p| p.state == State::Orphan);
+        rendered(&plan)?;
+        findings.retain(|f| plan.iter().any(|p| p.file == f.file && p.state != State::Current));
+        Ok(Self { plan, orphans, findings })
+    }
+
+    /// An error, after it is shown, if what would be written breaks a rule.
+    pub fn is_right(&self) -> Result<()> {
+        let errors = self.findings.iter().filter(|f| f.severity == Severity::Error).count();
+        if errors == 0 {
+            return Ok(());
         }
-        if mode.check || mode.diff {
-            continue;
+        let mut out = output::stderr();
+        print::findings(&mut out, &self.findings)?;
+        drop(out);
+        bail!(
+            "{} in the files as they would be written; nothing was written: correct clusters.yaml or the template",
+            print::count(errors, "error")
+        )
+    }
+
+    /// Shows what changes, asks about edits, and writes.
+    pub fn run(&self, mode: Mode) -> Result<()> {
+        let Self { plan, orphans, findings } = self;
+        let writes = !mode.check && !mode.diff;
+        if writes {
+            self.is_right()?;
         }
-        if mode.yes || question(planned).is_none_or(|q| asked(&mut out, mode, &q).unwrap_or(false)) {
-            infra::write(planned).with_context(|| format!("cannot write {}", planned.file.display()))?;
-            written.push(*planned);
+        let stale: Vec<&Planned> = plan.iter().filter(|p| p.state != State::Current).collect();
+        let (mut written, mut left) = (Vec::new(), Vec::new());
+        let mut out = output::stdout();
+        for planned in &stale {
+            if !mode.json && (mode.diff || !mode.check) {
+                explain(&mut out, planned)?;
+            }
+            if !writes {
+                continue;
+            }
+            if mode.yes || question(planned).is_none_or(|q| asked(&mut out, mode, &q).unwrap_or(false)) {
+                infra::write(planned).with_context(|| format!("cannot write {}", planned.file.display()))?;
+                written.push(*planned);
+            } else {
+                left.push(*planned);
+            }
+        }
+        drop(out);
+        if mode.json {
+            report_json(plan, orphans, findings, &written)?;
         } else {
-            left.push(*planned);
+            report(plan, orphans, &stale, &written, mode);
         }
+        if !writes {
+            self.is_right()?;
+        }
+        // Errors were shown above, with the warnings.
+        print::findings(&mut output::stderr(), findings)?;
+        if mode.check && (!stale.is_empty() || !orphans.is_empty()) {
+            let all = stale.len() + orphans.len();
+            bail!("{} out of date; run `marin-tui configs update`", are(all));
+        }
+        if !left.is_empty() {
+            bail!(
+                "{} not written: review the changes above, then use --yes",
+                print::count(left.len(), "file")
+            );
+        }
+        Ok(())
     }
-    drop(out);
-    if mode.json {
-        report_json(&plan, &orphans, &written)?;
-    } else {
-        report(&plan, &orphans, &stale, &written, mode);
-    }
-    if mode.check && (!stale.is_empty() || !orphans.is_empty()) {
-        let all = stale.len() + orphans.len();
-        bail!("{} out of date; run `marin-tui configs update`", are(all));
-    }
-    if !left.is_empty() {
-        bail!("{} not written: review the changes above, then use --yes", print::count(left.len(), "file"));
-    }
-    Ok(())
 }
 
 fn are(n: usize) -> String {
@@ -144,12 +203,18 @@ fn report(plan: &[Planned], orphans: &[Planned], stale: &[&Planned], written: &[
     }
 }
 
-fn report_json(plan: &[Planned], orphans: &[Planned], written: &[&Planned]) -> Result<()> {
+fn report_json(
+    plan: &[Planned],
+    orphans: &[Planned],
+    findings: &[Finding],
+    written: &[&Planned],
+) -> Result<()> {
     let row = |p: &Planned| {
         let diff = TextDiff::from_lines(&p.before, &p.after).unified_diff().context_radius(2).to_string();
         json!({
             "cluster": p.stem, "file": p.file, "state": print::state_name(p.state), "renamed_from": p.renamed,
             "written": written.iter().any(|w| w.stem == p.stem), "diff": diff,
+            "findings": findings.iter().filter(|f| f.file == p.file).map(print::finding_as_json).collect::<Vec<_>>(),
         })
     };
     output::json(&plan.iter().chain(orphans).map(row).collect::<Vec<_>>())

@@ -24,7 +24,7 @@ impl World {
             let wanted: &[&str] = match call["kind"].as_str().unwrap() {
                 "http" => &["body", "kind", "method", "note", "url"],
                 "run" => &["command", "kind", "note"],
-                "ssh" => &["command", "host", "kind", "note"],
+                "ssh" => &["command", "host", "input", "kind", "note"],
                 "copy" => &["from", "host", "kind", "note", "to"],
                 other => panic!("{command}: {other}"),
             };
@@ -73,7 +73,9 @@ fn each_dry_run_is_one_list_on_a_cluster_in_google_cloud() {
     let starting = world.planned("init-worker by-hand");
     let script = format!("{WORKER}: the startup script is passed on standard input");
     assert_eq!(short(&starting), ["PATCH by-hand?updateMask=metadata", &script]);
-    assert!(starting[0]["body"]["metadata"]["startup-script"].as_str().unwrap().starts_with("#!"));
+    let script = &starting[0]["body"]["metadata"]["startup-script"];
+    assert!(script.as_str().unwrap().starts_with("#!"));
+    assert_eq!(&starting[1]["input"], script, "what is sent is shown");
     assert_eq!(short(&world.planned("remove-worker by-hand")), ["DELETE by-hand"]);
     let restarting = world.planned("restart-cluster --preserve-jobs=0");
     // By its number, which no other machine ever has.
@@ -144,4 +146,65 @@ fn an_operation_that_is_forgotten_is_told_as_an_empty_list() {
     adding.child.kill().unwrap();
     adding.child.wait().unwrap();
     assert!(world.list("add-worker --abandon").is_empty());
+}
+
+/// The startup script is metadata, which many may read: it has what the cluster's file has, and nothing of this machine.
+#[test]
+fn what_a_startup_script_discloses_is_told_before_it_is_sent() {
+    let mut world = World::new();
+    world.head();
+    let file = world.home.path().join("infra/a.yaml");
+    let plain = std::fs::read_to_string(&file).unwrap();
+    let (code, _, said) = world.run("add-worker --type v4-8 --name extra --dry-run");
+    assert!(code == Some(0) && !said.contains("warning"), "{said}");
+    let (code, out, said) = world.run(&format!("configs validate {}", file.display()));
+    assert!(!out.contains("[secret]"), "{code:?} {out}{said}");
+
+    let own = "#!/bin/sh\\nmount /dev/sdb /data\\n";
+    let secrets = "setup_commands:\n  - echo WANDB_API_KEY=0123hunter2hunter2 >>~/.env\n  - >-\n    docker login -u me\n    -p hunter2\n";
+    let plain = plain
+        .replace(
+            "container_name: ray_docker",
+            "container_name: ray_docker, run_options: ['-e DB_PASSWORD=hunter2']",
+        )
+        .replace(
+            "runtimeVersion: r",
+            &format!("metadata: {{startup-script: \"{own}\", api-token: hunter2hunter2}}, runtimeVersion: r"),
+        );
+    world.file("infra/a.yaml", &format!("{plain}{secrets}"));
+    let (code, _, said) = world.run("add-worker --type v4-8 --name extra --dry-run");
+    let warning = said.lines().find(|l| l.starts_with("warning: ")).unwrap_or_else(|| panic!("{said}"));
+    assert!(
+        code == Some(0) && warning.contains("-p, DB_PASSWORD, WANDB_API_KEY, api-token look like a secret"),
+        "{warning}"
+    );
+    assert!(
+        warning.contains("tpu.nodes.get in") && warning.contains("gcloud secrets versions access"),
+        "{warning}"
+    );
+    assert!(!warning.contains("hunter2"), "{warning}");
+    let (_, out, _) = world.run(&format!("configs validate {}", file.display()));
+    for name in ["-p", "DB_PASSWORD", "WANDB_API_KEY", "api-token"] {
+        assert!(out.contains(&format!("warning: `{name}` looks like a secret [secret]")), "{name}: {out}");
+    }
+    assert!(!out.contains("hunter2"), "{out}");
+
+    let asked = world.planned("add-worker --type v4-8 --name extra");
+    let metadata = &asked[0]["body"]["tpu"]["nodeSpec"][0]["node"]["metadata"];
+    let script = metadata["startup-script"].as_str().unwrap();
+    assert!(script.contains("mount /dev/sdb /data"), "the file's own runs, too");
+    assert_eq!(metadata["api-token"], "hunter2hunter2", "what else the file has stays");
+    assert!(
+        script.contains("https://compute.googleapis.com/")
+            && script.contains("https://secretmanager.googleapis.com/")
+    );
+    assert!(
+        !script.contains("127.0.0.1") && !script.contains(&world.double.url()),
+        "no worker finds it there"
+    );
+    // What was shown is what is sent.
+    let (code, _, said) = world.run("add-worker --type v4-8 --name extra --yes --no-wait");
+    assert!(code == Some(0) && said.contains("warning: "), "{said}");
+    let sent = world.double.state().queued[0].clone();
+    assert_eq!(sent["tpu"]["nodeSpec"][0]["node"]["metadata"], *metadata);
 }
