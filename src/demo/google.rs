@@ -8,6 +8,7 @@ pub(super) mod answer;
 pub mod compute;
 mod fault;
 mod groups;
+pub mod managed;
 pub mod registry;
 mod secrets;
 pub(super) mod state;
