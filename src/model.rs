@@ -20,6 +20,7 @@ pub mod layout;
 pub mod leftover;
 pub mod link;
 pub mod log;
+pub mod machine_type;
 pub mod mark;
 pub mod named;
 pub mod node;

@@ -10,7 +10,7 @@ pub use row::{JOIN_TIME, Keeper, Row, TpuStatus};
 pub use totals::{Chips, TypeCount, chips_by_generation, types};
 
 use crate::model::cloud::{CloudView, QueuedResource, QueuedState, TpuHost, TpuVm, VmState, chips};
-use crate::model::{Node, Text, Timestamp};
+use crate::model::{LeftoverKind, Node, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The TPUs of a cluster in Google Cloud and Ray, joined, those with issues first. Without nodes Ray gave no answer, and
@@ -31,11 +31,12 @@ pub fn reconcile(cluster: &str, cloud: &CloudView, nodes: Option<&[Node]>, now: 
         .flat_map(|vm| vm.hosts.iter().map(Text::raw))
         .collect();
     let mut rows: Vec<Row> = ours.iter().map(|vm| vm_row(vm, cluster, &alive, &held, now)).collect();
-    let there: BTreeSet<&str> = ours.iter().map(|vm| vm.name.raw()).collect();
+    let of_cloud_tpu = ours.iter().filter(|vm| vm.compute.is_none());
+    let there: BTreeSet<&str> = of_cloud_tpu.map(|vm| vm.name.raw()).collect();
     let requests = cloud.queued.iter().filter(|q| belongs(q.ray_cluster.as_ref(), cluster));
     rows.extend(requests.filter_map(|q| request_row(q, cluster, &there)));
     // Where Google left something out, an address that it did not name proves nothing.
-    if cloud.complete {
+    if cloud.is_whole() {
         let known: BTreeSet<&str> = cloud.vms.iter().flat_map(|vm| vm.hosts.iter().map(Text::raw)).collect();
         rows.extend(ghosts(&alive.unwrap_or_default(), &known, cloud.asked));
     }
@@ -82,9 +83,11 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: 
     let status = match vm.state {
         // Ray has not noticed.
         VmState::Preempted | VmState::Terminated if joined > 0 => TpuStatus::Ghost,
+        VmState::Preempted if vm.compute.is_some() => TpuStatus::Preempted,
         VmState::Preempted | VmState::Terminated => TpuStatus::HoldsQuota,
         VmState::Deleting => TpuStatus::Leaving,
         VmState::Stopped | VmState::Unknown => TpuStatus::Stopped,
+        VmState::Waiting => TpuStatus::Waiting,
         VmState::Coming => TpuStatus::Joining,
         VmState::Ready if alive.is_none() => TpuStatus::Up,
         VmState::Ready if missing.is_empty() && joined > 0 => TpuStatus::Registered,
@@ -95,8 +98,9 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: 
     Row {
         name: vm.name.clone(),
         accelerator_type: vm.accelerator_type.clone(),
-        chips: chips(vm.accelerator_type.raw()).unwrap_or(0),
+        chips: vm.chips(),
         status,
+        resource: Some(vm.kind()),
         state: Some(vm.state.word()),
         ray_type: vm.ray_type.clone(),
         hosts: (vm.hosts.len(), joined),
@@ -137,6 +141,7 @@ fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) 
             _ => chips(request.accelerator_type.raw()).unwrap_or(0),
         },
         status,
+        resource: Some(LeftoverKind::QueuedResource.word()),
         state: Some(request.state.word()),
         ray_type: None,
         hosts: (0, 0),
@@ -169,6 +174,7 @@ fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>, asked: Timestam
             accelerator_type: Text::new(""),
             chips: tpus as u32,
             status: TpuStatus::Ghost,
+            resource: None,
             state: None,
             ray_type: nodes.iter().map(|n| &n.node_type).find(|t| !t.is_empty()).cloned(),
             hosts: (0, nodes.len()),
@@ -177,7 +183,7 @@ fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>, asked: Timestam
             capacity: None,
             keeper: Keeper::Autoscaler,
             created: nodes.iter().filter_map(|n| n.started).min(),
-            note: Some(Text::new("alive in Ray, but no Google TPU VM in this zone has its address")),
+            note: Some(Text::new("alive in Ray, but no TPU of Google's in this zone has its address")),
         }
     };
     slices.into_iter().map(row).collect()
@@ -186,7 +192,7 @@ fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>, asked: Timestam
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::cloud::Capacity;
+    use crate::model::cloud::{Capacity, ComputeTpu};
     use crate::model::{NodeId, NodeState, Resource, Resources};
     use std::sync::Arc;
 
@@ -210,6 +216,7 @@ mod tests {
             created: Some(ago(minutes)),
             ray_cluster: Some(Text::new("c")),
             ray_type: None,
+            compute: None,
         }
     }
 
@@ -253,7 +260,7 @@ mod tests {
         queued: Vec<QueuedResource>,
         nodes: &[Node],
     ) -> Vec<(String, TpuStatus, (usize, usize))> {
-        let cloud = CloudView { vms, queued, complete: true, asked: NOW };
+        let cloud = CloudView { vms, queued, complete: true, unlisted: None, asked: NOW };
         let rows = reconcile("c", &cloud, Some(nodes), NOW);
         rows.into_iter().map(|r| (r.name.raw().to_owned(), r.status, r.hosts)).collect()
     }
@@ -306,6 +313,38 @@ mod tests {
     }
 
     #[test]
+    fn a_slice_of_compute_engine_is_judged_as_one_of_cloud_tpu() {
+        let made = |name: &str, state, hosts: &[&str]| TpuVm {
+            compute: Some(ComputeTpu { whole: true, chips: 8, ..ComputeTpu::default() }),
+            ..vm(name, "tpu7x-16", state, hosts, 100)
+        };
+        let alive = |number: u8| node(number, &format!("10.7.0.{number}"), &[("TPU", 4.0)]);
+        let nodes = [alive(1), alive(2), alive(4)];
+        let vms = vec![
+            made("whole", VmState::Ready, &["10.7.0.1", "10.7.0.2"]),
+            // Its second host was never made, or was taken away.
+            made("half", VmState::Ready, &["10.7.0.4", ""]),
+            made("taken", VmState::Preempted, &["10.7.0.5", "10.7.0.6"]),
+            made("queued", VmState::Waiting, &[]),
+        ];
+        let cloud = CloudView { vms, complete: true, asked: NOW, ..CloudView::default() };
+        let rows = reconcile("c", &cloud, Some(&nodes), NOW);
+        let told: Vec<_> = rows.iter().map(|r| (r.name.raw(), r.status, r.hosts, r.chips)).collect();
+        let expected = [
+            ("half", TpuStatus::Incomplete, (2, 1), 8),
+            ("taken", TpuStatus::Preempted, (2, 0), 8),
+            ("queued", TpuStatus::Waiting, (0, 0), 8),
+            ("whole", TpuStatus::Registered, (2, 2), 8),
+        ];
+        assert_eq!(told, expected);
+        let chips = chips_by_generation(&rows)["tpu7x"];
+        assert_eq!(chips, Chips { held: 16, in_ray: 12, holds_quota: 0, waiting: 8 });
+        // An address that may be an instance's makes no ghost.
+        let unlisted = CloudView { vms: Vec::new(), unlisted: Some("refused".into()), ..cloud };
+        assert!(reconcile("c", &unlisted, Some(&nodes), NOW).is_empty());
+    }
+
+    #[test]
     fn another_clusters_machines_are_not_ours_and_a_manual_worker_is() {
         let mut other = vm("ray-d-worker-1-tpu", "v4-8", VmState::Preempted, &["10.0.0.8"], 100);
         other.ray_cluster = Some(Text::new("d"));
@@ -329,14 +368,20 @@ mod tests {
         let cloud = CloudView::default();
         assert!(reconcile("c", &cloud, Some(&nodes), NOW).is_empty());
         assert_eq!(
-            reconcile("c", &CloudView { complete: true, asked: NOW, ..cloud }, Some(&nodes), NOW).len(),
+            reconcile(
+                "c",
+                &CloudView { complete: true, unlisted: None, asked: NOW, ..cloud },
+                Some(&nodes),
+                NOW
+            )
+            .len(),
             1
         );
     }
     #[test]
     fn a_node_that_came_after_google_was_asked_is_no_ghost() {
         let nodes = [node(1, "10.0.0.2", &[("TPU", 4.0)])];
-        let cloud = CloudView { complete: true, asked: ago(61), ..CloudView::default() };
+        let cloud = CloudView { complete: true, unlisted: None, asked: ago(61), ..CloudView::default() };
         assert!(reconcile("c", &cloud, Some(&nodes), NOW).is_empty());
     }
 
@@ -364,7 +409,7 @@ mod tests {
             vm("up", "v4-16", VmState::Ready, &["10.0.0.2", "10.0.0.3"], 100),
             vm("leak", "v4-8", VmState::Preempted, &["10.0.0.4"], 100),
         ];
-        let cloud = CloudView { vms, complete: true, asked: NOW, ..CloudView::default() };
+        let cloud = CloudView { vms, complete: true, unlisted: None, asked: NOW, ..CloudView::default() };
         let rows = reconcile("c", &cloud, None, NOW);
         let told: Vec<_> = rows.iter().map(|r| (r.name.raw(), r.status, r.missing.len())).collect();
         assert_eq!(told, [("leak", TpuStatus::HoldsQuota, 0), ("up", TpuStatus::Up, 0)]);

@@ -271,10 +271,12 @@ mod tests {
             created: Some(at(0)),
             ray_cluster: Some("lab".into()),
             ray_type: None,
+            compute: None,
         };
         News::Cloud(Ok(Arc::new(CloudView {
             vms: vec![vm],
             complete: true,
+            unlisted: None,
             asked: at(5),
             ..CloudView::default()
         })))

@@ -33,7 +33,7 @@ impl App {
         let reached = || row.logins.iter().filter(|h| !h.internal.is_empty() || h.external.is_some());
         let host = reached().find(is_missing).or_else(|| reached().next());
         let why = match (row.status, host) {
-            (TpuStatus::HoldsQuota, _) => {
+            (TpuStatus::HoldsQuota | TpuStatus::Preempted, _) => {
                 format!("{} was preempted: there is no host to log in to", row.name)
             }
             (_, None) => format!("{} has no address", row.name),

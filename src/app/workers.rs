@@ -171,7 +171,7 @@ fn slice(tpus: &Tpus, node: &Node) -> String {
 /// Why Ray cannot be started on a TPU; empty when it can.
 fn hostless(row: &Row, remove: &str) -> String {
     match row.status {
-        TpuStatus::HoldsQuota => {
+        TpuStatus::HoldsQuota | TpuStatus::Preempted => {
             format!("{} was preempted: there is no host to start Ray on; {remove} removes it", row.name)
         }
         TpuStatus::Refused => {

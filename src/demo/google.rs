@@ -9,6 +9,7 @@ pub mod compute;
 mod fault;
 mod groups;
 mod login;
+pub mod managed;
 pub mod registry;
 mod secrets;
 pub(super) mod state;

@@ -3,22 +3,32 @@
 use super::{Finding, FindingKind, Severity};
 use crate::model::{Leftover, LeftoverKind, Verb};
 
-/// One finding for all of them; none when there are no such TPU VMs.
+/// One finding for all of them; none when there are no such TPUs. An instance of Compute Engine that was stopped is there
+/// for nothing, too, whether it counts against a quota or not.
 pub(super) fn finding(left: &[Leftover]) -> Option<Finding> {
+    let of_compute = |l: &&Leftover| matches!(l.kind, LeftoverKind::Instance | LeftoverKind::InstanceGroup);
     let vms: Vec<&Leftover> = left.iter().filter(|l| l.kind == LeftoverKind::TpuVm).collect();
-    let chips: u32 = vms.iter().map(|l| l.chips).sum();
-    let (number, s, eat) = match vms.len() {
+    let stopped: Vec<&Leftover> = left.iter().filter(of_compute).collect();
+    let parts =
+        [part(&vms, "holds quota", "hold quota"), part(&stopped, "is not deleted", "are not deleted")];
+    let short = parts.into_iter().flatten().collect::<Vec<_>>().join("; ");
+    let (s, them) = match vms.len() + stopped.len() {
         0 => return None,
-        1 => (1, "", "holds"),
-        n => (n, "s", "hold"),
+        1 => ("", "it"),
+        _ => ("s", "them"),
     };
-    let short = format!("{number} preempted TPU{s} {eat} quota, {chips} chips");
-    let long = format!(
-        "{short}: Google preempted the TPU VM{s}, and nobody has deleted {}",
-        if number == 1 { "it" } else { "them" }
-    );
-    let hint = Verb::CleanPreempted.to(if number == 1 { "delete it" } else { "delete them" });
+    let long = format!("{short}: Google preempted the TPU VM{s}, and nobody has deleted {them}");
+    let hint = Verb::CleanPreempted.to(format!("delete {them}"));
     Some(Finding::new(FindingKind::HoldsQuota, Severity::Warn, None, short, long, hint))
+}
+
+fn part(all: &[&Leftover], one: &str, many: &str) -> Option<String> {
+    let chips: u32 = all.iter().map(|l| l.chips).sum();
+    match all.len() {
+        0 => None,
+        1 => Some(format!("1 preempted TPU {one}, {chips} chips")),
+        n => Some(format!("{n} preempted TPUs {many}, {chips} chips")),
+    }
 }
 
 #[cfg(test)]
@@ -37,11 +47,17 @@ mod tests {
     }
 
     #[test]
-    fn tpu_vms_are_counted_and_requests_are_not() {
+    fn tpus_are_counted_and_requests_are_not() {
         let short = |left: &[Leftover]| finding(left).map(|f| f.short);
         let (vm, queued) = (left(LeftoverKind::TpuVm, 4), left(LeftoverKind::QueuedResource, 0));
         assert_eq!(short(std::slice::from_ref(&queued)), None);
         assert_eq!(short(&[vm.clone(), queued]).as_deref(), Some("1 preempted TPU holds quota, 4 chips"));
         assert_eq!(short(&[vm.clone(), vm]).as_deref(), Some("2 preempted TPUs hold quota, 8 chips"));
+        let group = left(LeftoverKind::InstanceGroup, 16);
+        let only = short(std::slice::from_ref(&group));
+        assert_eq!(only.as_deref(), Some("1 preempted TPU is not deleted, 16 chips"));
+        let both = short(&[left(LeftoverKind::TpuVm, 4), group, left(LeftoverKind::Instance, 4)]);
+        let told = "1 preempted TPU holds quota, 4 chips; 2 preempted TPUs are not deleted, 20 chips";
+        assert_eq!(both.as_deref(), Some(told));
     }
 }

@@ -68,12 +68,12 @@ fn chips_of_topology(topology: &str) -> Option<u32> {
     topology.split('x').map(|n| n.parse::<u32>().ok()).try_fold(1u32, |all, n| all.checked_mul(n?))
 }
 
-/// `v4-32` counts cores, two a chip; `v5litepod-16`, `v5e-16` and `v6e-16` count chips.
+/// `v4-32` and `tpu7x-32` count cores, two a chip; `v5litepod-16`, `v5e-16` and `v6e-16` count chips.
 fn chips_of_pod_type(kind: &str) -> Option<u32> {
     let (generation, size) = kind.split_once('-')?;
     let size: u32 = size.parse().ok()?;
     match generation {
-        "v2" | "v3" | "v4" | "v5p" => Some(size / 2),
+        "v2" | "v3" | "v4" | "v5p" | "tpu7x" => Some(size / 2),
         "v5litepod" | "v5e" | "v6e" => Some(size),
         _ => None,
     }

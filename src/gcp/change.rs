@@ -22,7 +22,7 @@ pub struct Change {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Operations {
-    /// Of Compute Engine: this prefix and the last part of the operation's name.
+    /// Of a zone or region of Compute Engine: this prefix and the last part of the operation's name.
     OfZone(String),
     /// Of Cloud TPU: this prefix and the operation's whole name.
     OfService(String),
@@ -59,6 +59,22 @@ impl Google {
             body: Value::Null,
             operations: Operations::OfZone(format!("{base}/operations")),
         }
+    }
+
+    /// Deletes a managed instance group with its instances; `base` is the project's address, `path` the group's below it.
+    pub(super) fn group_deletion(base: &str, path: &str) -> Change {
+        Self::group_change("DELETE", base, path, "", Value::Null)
+    }
+
+    /// Deletes one instance of a group, which becomes smaller by it.
+    pub(super) fn member_deletion(base: &str, path: &str, instance: &str) -> Change {
+        Self::group_change("POST", base, path, "/deleteInstances", json!({ "instances": [instance] }))
+    }
+
+    fn group_change(method: &'static str, base: &str, path: &str, what: &str, body: Value) -> Change {
+        let place: Vec<&str> = path.split('/').take(2).collect();
+        let operations = Operations::OfZone(format!("{base}/{}/operations", place.join("/")));
+        Change { method, url: format!("{base}/{path}{what}"), body, operations }
     }
 
     /// Deletes a TPU VM.

@@ -1,10 +1,10 @@
-//! Deletes preempted TPU VMs and the queued resources that held them.
+//! Deletes preempted TPU VMs and the queued resources that held them, and preempted instances and instance groups.
 //!
 //! Each is read again right before its deletion, because it may have changed since it was listed. No deletion is
 //! forced: Google refuses to delete a queued resource that still holds a running TPU VM.
 
-use super::{GcpError, Google};
-use crate::model::cloud::{CloudView, QueuedState, VmState};
+use super::{ChosenTpu, GcpError, Google, TpuPlace};
+use crate::model::cloud::{CloudView, QueuedState, TpuVm, VmState};
 use crate::model::{Cleaned, Leftover, LeftoverKind, Text, Timestamp};
 use futures_util::stream::{self, StreamExt};
 use std::collections::BTreeMap;
@@ -14,15 +14,6 @@ use std::time::{Duration, Instant};
 const SIDE_BY_SIDE: usize = 16;
 /// Timeout for a queued resource to notice that its TPU VMs are gone: it passes through `SUSPENDING` first.
 const SETTLE: Duration = Duration::from_secs(60);
-
-/// Where a cluster's TPUs are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TpuPlace {
-    pub project: String,
-    pub zone: String,
-    /// Label `ray-cluster-name`.
-    pub cluster: String,
-}
 
 impl Google {
     /// Deletes these leftovers of the cluster, then verifies that they are gone. `told` is called with each result as it
@@ -35,15 +26,22 @@ impl Google {
     ) -> Vec<(Leftover, Cleaned)> {
         let (named, odd): (Vec<_>, Vec<_>) = all.into_iter().partition(|l| is_id(l.name.raw()));
         let (vms, requests): (Vec<_>, Vec<_>) =
-            named.into_iter().partition(|l| l.kind == LeftoverKind::TpuVm);
+            named.into_iter().partition(|l| l.kind != LeftoverKind::QueuedResource);
         let one = |leftover: Leftover| async {
-            let cleaned = self.clean_vm(place, &leftover).await.unwrap_or_else(|e| failed(&e));
+            let cleaned = match leftover.kind {
+                LeftoverKind::Instance | LeftoverKind::InstanceGroup => {
+                    self.clean_compute(place, &leftover).await
+                }
+                LeftoverKind::TpuVm | LeftoverKind::QueuedResource => self.clean_vm(place, &leftover).await,
+            };
+            let cleaned = cleaned.unwrap_or_else(|e| failed(&e));
             told(&leftover, &cleaned);
             (leftover, cleaned)
         };
         let mut done: Vec<_> = stream::iter(vms).map(one).buffer_unordered(SIDE_BY_SIDE).collect().await;
         let gone: BTreeMap<&str, bool> = done
             .iter()
+            .filter(|(l, _)| l.kind == LeftoverKind::TpuVm)
             .map(|(l, c)| (l.name.raw(), matches!(c, Cleaned::Deleted | Cleaned::GoneAlready)))
             .collect();
         let one = |leftover: Leftover| {
@@ -92,6 +90,30 @@ impl Google {
         }
     }
 
+    /// An instance or a group of Compute Engine: still preempted as a whole, and each of its instances this cluster's.
+    async fn clean_compute(&self, place: &TpuPlace, leftover: &Leftover) -> Result<Cleaned, GcpError> {
+        let found = self.compute_tpus(&place.project, &place.zone).await?;
+        let is_it = |vm: &&TpuVm| vm.name == leftover.name && vm.kind() == leftover.kind.word();
+        let Some(vm) = found.iter().map(|found| &found.vm).find(is_it) else {
+            return Ok(Cleaned::GoneAlready);
+        };
+        if !vm.is_left_by(&place.cluster) {
+            return Ok(left_alone(vm.state.word(), vm.ray_cluster.as_ref(), place));
+        }
+        if vm.created != leftover.created {
+            return Ok(made_anew());
+        }
+        let deletion = match self.tpu_deletion_of(place, None, &ChosenTpu::from(vm)).await {
+            Err(GcpError::Changed { what }) => return Ok(Cleaned::LeftAlone(what)),
+            deletion => deletion?,
+        };
+        let Some(deletion) = deletion else { return Ok(Cleaned::GoneAlready) };
+        match self.execute(&deletion).await {
+            Err(GcpError::NotFound { .. }) => Ok(Cleaned::GoneAlready),
+            answer => answer.map(|()| Cleaned::Deleted),
+        }
+    }
+
     async fn clean_queued(&self, place: &TpuPlace, leftover: &Leftover) -> Result<Cleaned, GcpError> {
         let (began, name) = (Instant::now(), leftover.name.raw());
         loop {
@@ -125,7 +147,18 @@ impl Google {
         // The time of the list is not used here.
         let listed = self.tpus(&place.project, &place.zone, Timestamp::default()).await;
         for (leftover, cleaned) in done {
+            let is_compute = matches!(leftover.kind, LeftoverKind::Instance | LeftoverKind::InstanceGroup);
+            let unlisted = |view: &CloudView| view.unlisted.clone().filter(|_| is_compute);
             let seen = match (&*cleaned, &listed) {
+                (Cleaned::Deleted | Cleaned::GoneAlready, Ok(view)) if unlisted(view).is_some() => {
+                    let why = unlisted(view).unwrap_or_default();
+                    Cleaned::Failed {
+                        what: format!(
+                            "Google reports it deleted, but the deletion could not be verified: {why}"
+                        ),
+                        hint: "run it again in a few minutes".into(),
+                    }
+                }
                 (Cleaned::Deleted | Cleaned::GoneAlready, Err(e)) => Cleaned::Failed {
                     what: format!("Google reports it deleted, but the deletion could not be verified: {e}"),
                     hint: e.hint(),
@@ -136,7 +169,9 @@ impl Google {
                         hint: "run it again in a few minutes".into(),
                     }
                 }
-                (Cleaned::Failed { .. }, Ok(view)) if view.complete && !lists(view, leftover) => {
+                (Cleaned::Failed { .. }, Ok(view))
+                    if view.complete && unlisted(view).is_none() && !lists(view, leftover) =>
+                {
                     Cleaned::GoneAlready
                 }
                 _ => continue,
@@ -164,7 +199,14 @@ fn is_id(name: &str) -> bool {
 fn lists(view: &CloudView, leftover: &Leftover) -> bool {
     match leftover.kind {
         LeftoverKind::TpuVm => {
-            view.vms.iter().any(|vm| vm.name == leftover.name && vm.state != VmState::Deleting)
+            let of_cloud_tpu = |vm: &&TpuVm| vm.compute.is_none() && vm.state != VmState::Deleting;
+            view.vms.iter().filter(of_cloud_tpu).any(|vm| vm.name == leftover.name)
+        }
+        // A group may have made another instance of that name.
+        LeftoverKind::Instance | LeftoverKind::InstanceGroup => {
+            let is_it = |vm: &&TpuVm| vm.kind() == leftover.kind.word() && vm.created == leftover.created;
+            let mut found = view.vms.iter().filter(is_it).filter(|vm| vm.state != VmState::Deleting);
+            found.any(|vm| vm.name == leftover.name)
         }
         LeftoverKind::QueuedResource => {
             view.queued.iter().any(|q| q.name == leftover.name && q.state != QueuedState::Deleting)

@@ -8,7 +8,7 @@ use super::change::Change;
 use super::compute::{Instance, Role, instance};
 use super::tpu::{queued_resource, vm};
 use super::{GcpError, Google, TpuApi, TpuPlace};
-use crate::model::cloud::{QueuedResource, TpuVm};
+use crate::model::cloud::{ComputeTpu, QueuedResource, TpuVm};
 use crate::model::text::printable;
 use crate::model::{Text, Timestamp};
 use serde_json::Value;
@@ -22,12 +22,14 @@ pub struct ChosenTpu {
     pub id: String,
     /// When it was created.
     pub created: Option<Timestamp>,
+    /// What it is at Compute Engine; none for a node of Cloud TPU.
+    pub compute: Option<ComputeTpu>,
 }
 
 impl From<&TpuVm> for ChosenTpu {
     fn from(vm: &TpuVm) -> Self {
         let id = vm.id.as_ref().map_or_else(String::new, |id| id.raw().to_owned());
-        Self { name: vm.name.raw().to_owned(), id, created: vm.created }
+        Self { name: vm.name.raw().to_owned(), id, created: vm.created, compute: vm.compute.clone() }
     }
 }
 
@@ -41,12 +43,12 @@ pub struct ChosenQueued {
 }
 
 /// The error for a target that has changed.
-fn changed(what: impl AsRef<str>) -> GcpError {
+pub(super) fn changed(what: impl AsRef<str>) -> GcpError {
     GcpError::Changed { what: printable(what.as_ref()).into_owned() }
 }
 
 /// A message when the cluster label is not this cluster's.
-fn other_label(cluster: &str, label: Option<&str>) -> Option<String> {
+pub(super) fn other_label(cluster: &str, label: Option<&str>) -> Option<String> {
     match label {
         Some(label) if label == cluster => None,
         Some(label) => Some(format!("its label ray-cluster-name is {label}")),
@@ -87,7 +89,7 @@ impl Google {
         Ok(Some(self.instance_deletion(&place.project, &chosen.zone, &now.id)))
     }
 
-    /// The deletion request of a TPU VM, after reading it again. `kind` is the value that its label `ray-node-type` must
+    /// The deletion request of a TPU, after reading it again, and every instance of it. `kind` is the value that its label `ray-node-type` must
     /// have. `None` when it is gone.
     pub async fn tpu_deletion_of(
         &self,
@@ -95,6 +97,13 @@ impl Google {
         kind: Option<&str>,
         chosen: &ChosenTpu,
     ) -> Result<Option<Change>, GcpError> {
+        match &chosen.compute {
+            Some(compute) if compute.whole => {
+                return self.group_deletion_of(place, kind, chosen, compute).await;
+            }
+            Some(compute) => return self.instance_deletion_of(place, kind, chosen, compute).await,
+            None => {}
+        }
         let base = self.tpu_base(TpuApi::V2, &place.project, &place.zone);
         let node = match self.inner.get(&format!("{base}/nodes/{}", chosen.name), &[]).await {
             Err(GcpError::NotFound { .. }) => return Ok(None),

@@ -73,17 +73,30 @@ impl<'de, T> Visitor<'de> for Each<T> {
 }
 
 impl Google {
-    /// All TPU VMs and queued resources of one zone (`-` for all). The API has no filter, so the caller selects its
-    /// cluster's by label.
+    /// All TPU VMs and queued resources of one zone (`-` for all), and the TPUs that were made with Compute Engine. Cloud
+    /// TPU has no filter, so the caller selects its cluster's by label.
     pub async fn tpus(&self, project: &str, zone: &str, now: Timestamp) -> Result<CloudView, GcpError> {
         // v2alpha1 returns what v2 returns, and also the best-effort field.
         let base = self.tpu_base(TpuApi::V2Alpha1, project, zone);
-        let nodes: Vec<Page> = self.inner.pages(&format!("{base}/nodes"), &[]).await?;
-        let queued: Vec<Page> = self.inner.pages(&format!("{base}/queuedResources"), &[]).await?;
+        let (nodes, queued) = (format!("{base}/nodes"), format!("{base}/queuedResources"));
+        let of_cloud_tpu = async {
+            let nodes: Vec<Page> = self.inner.pages(&nodes, &[]).await?;
+            Ok((nodes, self.inner.pages::<Page>(&queued, &[]).await?))
+        };
+        let (of_cloud_tpu, compute) = tokio::join!(of_cloud_tpu, self.compute_tpus(project, zone));
+        let (nodes, queued) = of_cloud_tpu?;
         let complete = nodes.iter().chain(&queued).all(|p| p.unreachable.is_empty());
         let queued = queued.into_iter().flat_map(|p| p.queued_resources).collect();
-        let vms = nodes.into_iter().flat_map(|p| p.nodes).collect();
-        Ok(CloudView { vms, queued, complete, asked: now })
+        let mut vms: Vec<TpuVm> = nodes.into_iter().flat_map(|p| p.nodes).collect();
+        // Whoever may only see Cloud TPU sees that.
+        let unlisted = match compute {
+            Ok(found) => {
+                vms.extend(found.into_iter().map(|found| found.vm));
+                None
+            }
+            Err(e) => Some(Text::new(format!("{e}; {}", e.hint()))),
+        };
+        Ok(CloudView { vms, queued, complete, unlisted, asked: now })
     }
 
     /// TPU VMs of this cluster with this label `ray-node-type`: `worker` is managed by the autoscaler, `unmanaged` was
@@ -94,7 +107,11 @@ impl Google {
             let labels = &node["labels"];
             labels["ray-cluster-name"] == place.cluster.as_str() && labels["ray-node-type"] == kind
         };
-        Ok(nodes.iter().filter(is_ours).map(vm).collect())
+        let mut all: Vec<TpuVm> = nodes.iter().filter(is_ours).map(vm).collect();
+        let compute = self.compute_tpus(&place.project, &place.zone).await?.into_iter();
+        let compute = compute.filter(|found| found.role.as_deref() == Some(kind)).map(|found| found.vm);
+        all.extend(compute.filter(|vm| vm.ray_cluster.as_ref().is_some_and(|l| l.raw() == place.cluster)));
+        Ok(all)
     }
 
     /// The raw JSON of every TPU VM of the zone; an error when the list may be incomplete.
@@ -164,6 +181,7 @@ pub(super) fn vm(node: &Value) -> TpuVm {
         created: node["createTime"].as_str().and_then(time),
         ray_cluster: text(&node["labels"]["ray-cluster-name"]),
         ray_type: text(&node["labels"]["ray-user-node-type"]),
+        compute: None,
     }
 }
 

@@ -1,10 +1,14 @@
-//! What Google Cloud says of a cluster's TPUs. Terms and states: Cloud TPU API v2, `nodes` and `queuedResources`.
+//! What Google Cloud says of a cluster's TPUs. Terms and states: Cloud TPU API v2, `nodes` and `queuedResources`; Compute
+//! Engine v1, `instances` and `instanceGroupManagers`, for TPUs that are made with it.
 
 use super::{Text, Timestamp};
+use serde::{Deserialize, Serialize};
 
 /// State of a TPU VM (`Node.state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VmState {
+    /// Asked for; waits for capacity (Compute Engine, which has the machine or its group before that).
+    Waiting,
     /// Coming: being created, started, restarted, reimaged or repaired.
     Coming,
     /// The VM is up.
@@ -35,6 +39,22 @@ impl VmState {
         }
     }
 
+    /// Parses a state of Compute Engine (`Instance.status`). `is_spot`: Google may take it at any time. A spot TPU that
+    /// has stopped cannot be started again, whoever stopped it (docs.cloud.google.com/tpu/docs/spot-compute).
+    pub fn from_instance(word: &str, is_spot: bool) -> Self {
+        match word {
+            "PENDING" => Self::Waiting,
+            "PROVISIONING" | "STAGING" | "REPAIRING" => Self::Coming,
+            "RUNNING" => Self::Ready,
+            "STOPPED" | "TERMINATED" if is_spot => Self::Preempted,
+            "STOPPING" | "PENDING_STOP" | "STOPPED" | "TERMINATED" | "SUSPENDING" | "SUSPENDED" => {
+                Self::Stopped
+            }
+            "DEPROVISIONING" => Self::Deleting,
+            _ => Self::Unknown,
+        }
+    }
+
     /// Taken away or ended, and not deleted.
     pub const fn is_gone(self) -> bool {
         matches!(self, Self::Preempted | Self::Terminated)
@@ -43,6 +63,7 @@ impl VmState {
     /// The word on the screen.
     pub const fn word(self) -> &'static str {
         match self {
+            Self::Waiting => "waiting",
             Self::Coming => "starting",
             Self::Ready => "ready",
             Self::Stopped => "stopped",
@@ -67,6 +88,8 @@ pub enum Capacity {
     BestEffort,
     /// Capacity of a reservation.
     Reserved,
+    /// As soon as there is capacity, for seven days at most (Compute Engine).
+    FlexStart,
 }
 
 impl Capacity {
@@ -78,8 +101,25 @@ impl Capacity {
             Self::Spot => "spot",
             Self::BestEffort => "best effort",
             Self::Reserved => "reserved",
+            Self::FlexStart => "flex-start",
         }
     }
+}
+
+/// What a TPU is that was made with Compute Engine: a single instance, or a managed instance group whose instances are
+/// the hosts of one slice.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ComputeTpu {
+    /// Its managed instance group below the project, e.g. `zones/us-central1-c/instanceGroupManagers/a`; none for an
+    /// instance that a person or Ray's autoscaler made.
+    pub group: Option<String>,
+    /// Whether it is the whole group. Otherwise it is one of its instances, each of which is a slice of one host.
+    pub whole: bool,
+    /// The numbers that Google gave its instances.
+    pub instances: Vec<String>,
+    /// The number of its chips.
+    pub chips: u32,
 }
 
 /// A TPU VM: one host, or a slice of several.
@@ -109,6 +149,8 @@ pub struct TpuVm {
     pub ray_cluster: Option<Text>,
     /// Label `ray-user-node-type`: the node type in the cluster's YAML.
     pub ray_type: Option<Text>,
+    /// What it is at Compute Engine; none for a node of Cloud TPU.
+    pub compute: Option<ComputeTpu>,
 }
 
 /// A host of a TPU VM, to log in to.
@@ -132,6 +174,20 @@ impl TpuHost {
 }
 
 impl TpuVm {
+    /// The number of its chips; 0 when its type is not known.
+    pub fn chips(&self) -> u32 {
+        self.compute.as_ref().map_or_else(|| chips(self.accelerator_type.raw()).unwrap_or(0), |c| c.chips)
+    }
+
+    /// What it is at Google, in Google's words.
+    pub fn kind(&self) -> &'static str {
+        match &self.compute {
+            None => "tpu vm",
+            Some(compute) if compute.whole => "instance group",
+            Some(_) => "instance",
+        }
+    }
+
     /// Its hosts, by worker number.
     pub fn logins(&self) -> impl Iterator<Item = TpuHost> {
         self.hosts.iter().enumerate().map(|(worker, internal)| TpuHost {
@@ -220,11 +276,18 @@ pub struct CloudView {
     pub queued: Vec<QueuedResource>,
     /// Whether Google listed all; it names places that it could not reach.
     pub complete: bool,
+    /// Why the TPUs that were made with Compute Engine are missing here, if they are.
+    pub unlisted: Option<Text>,
     /// Time of the query.
     pub asked: Timestamp,
 }
 
 impl CloudView {
+    /// Whether nothing can be missing here.
+    pub fn is_whole(&self) -> bool {
+        self.complete && self.unlisted.is_none()
+    }
+
     /// The hosts with that internal or external address, each with its TPU VM. Living ones come first: one that was
     /// taken away may still be listed with an address that another has now.
     pub fn at(&self, address: &str) -> Vec<(&TpuVm, TpuHost)> {
@@ -238,13 +301,13 @@ impl CloudView {
     }
 }
 
-/// Chips of an accelerator type: the number in it counts `TensorCores` up to v4 and for v5p, chips from v5e on
-/// (cloud.google.com/tpu/docs, "TPU architecture"). `None` when it is no accelerator type.
+/// Chips of an accelerator type: the number in it counts `TensorCores` up to v4, for v5p and for `TPU7x`, chips for
+/// v5e and v6e (cloud.google.com/tpu/docs, "TPU architecture"). `None` when it is no accelerator type.
 pub fn chips(accelerator_type: &str) -> Option<u32> {
     let (generation, size) = accelerator_type.rsplit_once('-')?;
     let size: u32 = size.parse().ok()?;
     match generation {
-        "v2" | "v3" | "v4" | "v5p" => Some(size / 2),
+        "v2" | "v3" | "v4" | "v5p" | "tpu7x" => Some(size / 2),
         "v5litepod" | "v5e" | "v6e" => Some(size),
         _ => None,
     }

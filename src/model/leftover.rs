@@ -1,7 +1,7 @@
 //! Preempted TPUs and queued resources of a cluster that were not deleted: they hold quota, and nothing replaces
 //! them.
 
-use super::cloud::{CloudView, QueuedResource, QueuedState, TpuVm, chips};
+use super::cloud::{CloudView, QueuedResource, QueuedState, TpuVm};
 use super::{Hint, Text, Timestamp};
 use std::collections::BTreeSet;
 
@@ -12,6 +12,10 @@ pub enum LeftoverKind {
     TpuVm,
     /// A queued resource that holds nothing but leftovers.
     QueuedResource,
+    /// An instance of Compute Engine that was preempted.
+    Instance,
+    /// A managed instance group of Compute Engine, one slice, of which every instance was preempted.
+    InstanceGroup,
 }
 
 impl LeftoverKind {
@@ -20,6 +24,8 @@ impl LeftoverKind {
         match self {
             Self::TpuVm => "tpu vm",
             Self::QueuedResource => "queued resource",
+            Self::Instance => "instance",
+            Self::InstanceGroup => "instance group",
         }
     }
 }
@@ -33,7 +39,7 @@ pub struct Leftover {
     pub name: Text,
     /// Accelerator type, e.g. `v4-32`.
     pub accelerator_type: Text,
-    /// Chips that it holds; a queued resource holds none beside its TPU VMs.
+    /// The number of its chips; a queued resource has none beside its TPU VMs.
     pub chips: u32,
     /// Of a queued resource: the TPU VMs in it that are leftovers too and have to go first.
     pub holds: Vec<Text>,
@@ -99,15 +105,16 @@ impl QueuedResource {
     }
 }
 
-/// This cluster's leftovers: TPU VMs first, then the queued resources that hold them and nothing else.
+/// This cluster's leftovers: TPU VMs first, then the queued resources that hold them and nothing else, then what was made
+/// with Compute Engine.
 pub fn leftovers(cluster: &str, cloud: &CloudView) -> Vec<Leftover> {
     let vms: Vec<&TpuVm> = cloud.vms.iter().filter(|vm| vm.is_left_by(cluster)).collect();
     let names: BTreeSet<&str> = vms.iter().map(|vm| vm.name.raw()).collect();
     let of_vm = |vm: &&TpuVm| Leftover {
-        kind: LeftoverKind::TpuVm,
+        kind: kind(vm),
         name: vm.name.clone(),
         accelerator_type: vm.accelerator_type.clone(),
-        chips: chips(vm.accelerator_type.raw()).unwrap_or(0),
+        chips: vm.chips(),
         holds: Vec::new(),
         created: vm.created,
     };
@@ -134,14 +141,25 @@ pub fn leftovers(cluster: &str, cloud: &CloudView) -> Vec<Leftover> {
     all
 }
 
+fn kind(vm: &TpuVm) -> LeftoverKind {
+    match &vm.compute {
+        None => LeftoverKind::TpuVm,
+        Some(compute) if compute.whole => LeftoverKind::InstanceGroup,
+        Some(_) => LeftoverKind::Instance,
+    }
+}
+
 fn is_in(vm: &TpuVm, request: &QueuedResource) -> bool {
+    if vm.compute.is_some() {
+        return false;
+    }
     vm.queued_resource.as_ref() == Some(&request.name) || request.nodes.contains(&vm.name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::cloud::{Capacity, VmState};
+    use crate::model::cloud::{Capacity, ComputeTpu, VmState};
 
     fn vm(name: &str, state: VmState, cluster: Option<&str>, queued: Option<&str>) -> TpuVm {
         TpuVm {
@@ -157,6 +175,7 @@ mod tests {
             created: None,
             ray_cluster: cluster.map(Text::new),
             ray_type: None,
+            compute: None,
         }
     }
 
@@ -174,7 +193,7 @@ mod tests {
     }
 
     fn names(cluster: &str, vms: Vec<TpuVm>, queued: Vec<QueuedResource>) -> Vec<String> {
-        let view = CloudView { vms, queued, complete: true, asked: Timestamp::default() };
+        let view = CloudView { vms, queued, complete: true, unlisted: None, asked: Timestamp::default() };
         leftovers(cluster, &view)
             .iter()
             .map(|l| format!("{} {} {}", l.kind.word(), l.name, l.chips))
@@ -224,6 +243,27 @@ mod tests {
             "queued resource empty 0",
             "queued resource qa 0",
         ];
+        assert_eq!(names("c", vms, queued), expected);
+    }
+
+    #[test]
+    fn what_compute_engine_made_is_named_as_what_it_is() {
+        let of = |name: &str, state, compute: ComputeTpu| TpuVm {
+            compute: Some(ComputeTpu { chips: 8, ..compute }),
+            ..vm(name, state, Some("c"), None)
+        };
+        let group =
+            || ComputeTpu { group: Some("zones/z/instanceGroupManagers/g".into()), ..ComputeTpu::default() };
+        let vms = vec![
+            of("alone", VmState::Preempted, ComputeTpu::default()),
+            of("one-of-many", VmState::Preempted, group()),
+            of("slice", VmState::Preempted, ComputeTpu { whole: true, ..group() }),
+            of("stopped-by-hand", VmState::Stopped, ComputeTpu::default()),
+            of("up", VmState::Ready, group()),
+        ];
+        // Of another API, whatever it is called.
+        let queued = vec![request("q", QueuedState::Active, "c", &["alone"])];
+        let expected = ["instance alone 8", "instance one-of-many 8", "instance group slice 8"];
         assert_eq!(names("c", vms, queued), expected);
     }
 }

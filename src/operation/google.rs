@@ -168,7 +168,11 @@ impl Performer {
         // A head created in the meantime has workers with the same label.
         self.only_known(&machines(&google, &place, Role::Head).await?)?;
         let tpus = google.tpus_of_kind(&place, Role::Worker.label()).await.map_err(|e| problem(&e))?;
-        let vms = machines(&google, &place, Role::Worker).await?;
+        let mut vms = machines(&google, &place, Role::Worker).await?;
+        // An instance with TPUs goes as such: a group would make it again.
+        vms.retain(|vm| {
+            !tpus.iter().any(|tpu| tpu.compute.as_ref().is_some_and(|c| c.instances.contains(&vm.id)))
+        });
         say(format!("deleting {} TPU VMs of its autoscaler", tpus.len()));
         if !vms.is_empty() {
             say(format!("deleting {} Compute Engine VMs of its autoscaler", vms.len()));

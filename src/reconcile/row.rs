@@ -19,6 +19,8 @@ pub enum TpuStatus {
     NeverRegistered,
     /// Preempted and not deleted: it holds quota.
     HoldsQuota,
+    /// Preempted and not deleted; it is an instance of Compute Engine that has stopped, or a group of those.
+    Preempted,
     /// The request was refused, and stays until it is deleted.
     Refused,
     /// Stopped, or in an unknown state.
@@ -43,6 +45,7 @@ impl TpuStatus {
             Self::Incomplete => "incomplete",
             Self::NeverRegistered => "never joined",
             Self::HoldsQuota => "preempted, holds quota",
+            Self::Preempted => "preempted",
             Self::Refused => "refused",
             Self::Stopped => "stopped",
             Self::Joining => "joining",
@@ -63,7 +66,7 @@ impl TpuStatus {
             Self::NeverRegistered => {
                 Hint::from("check its start-up log").and(Verb::RemoveWorker.on(machine, "or delete it"))
             }
-            Self::HoldsQuota => Verb::CleanPreempted.to("delete the preempted TPUs").into(),
+            Self::HoldsQuota | Self::Preempted => Verb::CleanPreempted.to("delete the preempted TPUs").into(),
             Self::Refused => {
                 Hint::from("read the reason").and(Verb::RemoveWorker.on(machine, "delete the request"))
             }
@@ -94,7 +97,7 @@ impl Keeper {
     }
 }
 
-/// A machine: a TPU VM, a request for one, or nodes of Ray without either.
+/// A machine: a TPU VM, an instance or instance group with TPUs, a request for one, or nodes of Ray without either.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The TPU VM's name; the address of a ghost that has none.
@@ -105,6 +108,8 @@ pub struct Row {
     pub chips: u32,
     /// The status of the machine.
     pub status: TpuStatus,
+    /// What it is at Google (`tpu vm`, `queued resource`, `instance`, `instance group`); none of a ghost.
+    pub resource: Option<&'static str>,
     /// Google's own word for its state; none of a ghost that Google does not know.
     pub state: Option<&'static str>,
     /// Its node type in the cluster's file, when it is known.

@@ -38,7 +38,8 @@ pub fn chips_by_generation<'r>(rows: impl IntoIterator<Item = &'r Row>) -> BTree
         let chips = all.entry(generation).or_default();
         match row.status {
             TpuStatus::Waiting => chips.waiting += row.chips,
-            TpuStatus::Refused => {}
+            // What was taken from a stopped instance is Google's again.
+            TpuStatus::Refused | TpuStatus::Preempted => {}
             status => {
                 chips.held += row.chips;
                 let (hosts, joined) = row.hosts;
@@ -123,6 +124,7 @@ mod tests {
             accelerator_type: kind.into(),
             chips,
             status,
+            resource: None,
             state: None,
             ray_type: Some(ray_type.into()),
             hosts,

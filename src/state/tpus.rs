@@ -35,7 +35,7 @@ impl Tpus {
 
     /// Whether Google could list everything.
     pub fn is_complete(&self) -> bool {
-        self.view.as_ref().is_none_or(|v| v.complete)
+        self.view.as_ref().is_none_or(|v| v.is_whole())
     }
 
     /// Whether the rows include what Ray reports.

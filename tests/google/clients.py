@@ -168,6 +168,74 @@ def groups():
     assert get(group.name).id != made.id
 
 
+def managed():
+    """Managed instance groups with TPUs: a slice, single hosts, and one of a region; their instances and templates."""
+    groups, regional = client(compute_v1.InstanceGroupManagersClient), client(compute_v1.RegionInstanceGroupManagersClient)
+    instances, templates = client(compute_v1.InstancesClient), client(compute_v1.InstanceTemplatesClient)
+    at = {"project": PROJECT, "zone": ZONE}
+    pages = list(groups.aggregated_list(project=PROJECT))
+    found = {g.name: g for _, scope in pages for g in scope.instance_group_managers}
+    assert sorted(found) == ["many", "of-region", "slice"], found
+    slice = groups.get(**at, instance_group_manager="slice")
+    assert slice == found["slice"] and slice.target_size == 2 and slice.id, slice
+    assert slice.resource_policies.workload_policy.endswith("/resourcePolicies/slice"), slice
+    assert slice.target_size_policy.mode == "BULK" and slice.status.is_stable is False, slice
+    assert slice.status.bulk_instance_operation.last_progress_check.error.errors[0].message == "no capacity", slice
+    assert slice.status.applied_accelerator_topologies[0].state == "INCOMPLETE", slice
+    template = templates.get(project=PROJECT, instance_template=slice.instance_template.rsplit("/", 1)[1])
+    assert template.properties.machine_type == "tpu7x-standard-4t", template
+    assert template.properties.labels["ray-cluster-name"] == "a" and template.properties.scheduling.provisioning_model == "SPOT"
+
+    # The answers to what this client cannot ask, or reads loosely, parsed strictly.
+    session = AuthorizedSession(CREDENTIALS)
+    base = f"{URL}/compute/v1/projects/{PROJECT}"
+    query = {"filter": "machineType eq .*/machineTypes/(ct|tpu)[0-9].*", "returnPartialSuccess": "true"}
+    answer = session.get(f"{base}/aggregated/instances", params=query)
+    tpus = compute_v1.InstanceAggregatedList.from_json(answer.text, ignore_unknown_fields=False)
+    tpus = {i.name: i for scope in tpus.items.values() for i in scope.instances}
+    assert sorted(tpus) == ["many-0", "slice-0"], tpus
+    request = compute_v1.AggregatedListInstancesRequest(project=PROJECT, filter=query["filter"])
+    same = [i.name for _, scope in instances.aggregated_list(request=request) for i in scope.instances]
+    assert sorted(same) == sorted(tpus), same
+    made_by = {i.key: i.value for i in tpus["slice-0"].metadata.items}["created-by"]
+    assert made_by.endswith(f"/zones/{ZONE}/instanceGroupManagers/slice"), made_by
+    answer = session.get(f"{base}/aggregated/instanceGroupManagers", params={"returnPartialSuccess": "true"})
+    compute_v1.InstanceGroupManagerAggregatedList.from_json(answer.text, ignore_unknown_fields=False)
+
+    managed = list(groups.list_managed_instances(**at, instance_group_manager="slice"))
+    assert [m.current_action for m in managed] == ["NONE", "CREATING"], managed
+    assert managed[0].id == tpus["slice-0"].id and not managed[1].id and not managed[1].instance_status, managed
+    answer = session.post(f"{base}/zones/{ZONE}/instanceGroupManagers/slice/listManagedInstances")
+    compute_v1.InstanceGroupManagersListManagedInstancesResponse.from_json(answer.text, ignore_unknown_fields=False)
+
+    # An instance that is deleted past its group is there again, as another one.
+    get = lambda: instances.get(**at, instance="many-0")
+    old = get().id
+    finished(instances.delete_unary(**at, instance="many-0"))
+    assert get().id != old and get().status == "PROVISIONING"
+    def without(which):
+        body = compute_v1.InstanceGroupManagersDeleteInstancesRequest(instances=[f"zones/{ZONE}/instances/{which}"])
+        return groups.delete_instances_unary(**at, instance_group_manager="many",
+            instance_group_managers_delete_instances_request_resource=body)
+    raises(wrong.BadRequest, lambda: without("slice-0"), "not members")
+    finished(without("many-0"))
+    raises(wrong.NotFound, get, "was not found")
+    assert groups.get(**at, instance_group_manager="many").target_size == 0
+    delete = lambda: groups.delete_unary(**at, instance_group_manager="slice")
+    done = finished(delete())
+    assert done.target_link.endswith(f"/zones/{ZONE}/instanceGroupManagers/slice"), done
+    raises(wrong.NotFound, delete, "was not found")
+    raises(wrong.NotFound, lambda: instances.get(**at, instance="slice-0"), "was not found")
+    in_region = {"project": PROJECT, "region": "us-central2"}
+    assert regional.get(**in_region, instance_group_manager="of-region") == found["of-region"]
+    operation = regional.delete_unary(**in_region, instance_group_manager="of-region")
+    operations = client(compute_v1.RegionOperationsClient)
+    while operation.status.name != "DONE":
+        operation = operations.get(**in_region, operation=operation.name)
+    assert operation.region.endswith("/regions/us-central2") and not operation.zone, operation
+    assert not [g for _, scope in groups.aggregated_list(project=PROJECT) for g in scope.instance_group_managers if g.name != "many"]
+
+
 def operations_that_fail():
     instances = client(compute_v1.InstancesClient)
     failed = finished(instances.delete_unary(project=PROJECT, zone=ZONE, instance="ray-a-head-1"))
@@ -293,5 +361,5 @@ def refused():
 
 
 {f.__name__: f for f in (
-    secrets, compute, groups, operations_that_fail, tpus, tpus_alpha, registry, refused)}[CHECK]()
+    secrets, compute, groups, managed, operations_that_fail, tpus, tpus_alpha, registry, refused)}[CHECK]()
 print("all well")

@@ -1,7 +1,8 @@
 //! The double of Google is held to Google's own Python clients (`tests/google/clients.py`): they must understand it, and
 //! it them. `tests/bed/setup` installs them under `target/`.
 
-use marin_tui::demo::google::compute::instance;
+use marin_tui::demo::google::compute::{instance, tpu_instance};
+use marin_tui::demo::google::managed::{made_by, manager, template};
 use marin_tui::demo::google::{Fault, Google, PROJECT, Stored, registry, tpu};
 use serde_json::json;
 use std::path::PathBuf;
@@ -79,6 +80,32 @@ fn instance_groups_are_made_once_changed_against_a_fingerprint_and_deleted() {
     let place = Place::new();
     place.check(&["groups"]);
     assert_eq!(place.double.state().groups.len(), 1);
+}
+
+#[test]
+fn managed_instance_groups_of_tpus_are_listed_shrunk_and_deleted() {
+    let place = Place::new();
+    let labels = json!({"ray-cluster-name": "a"});
+    let (mut slice, many) = (manager(ZONE, "slice", "t", 2, true), manager(ZONE, "many", "t", 1, false));
+    slice["status"] = json!({"isStable": false,
+        "appliedAcceleratorTopologies": [{"acceleratorTopology": "2x2x2", "state": "INCOMPLETE"}],
+        "bulkInstanceOperation": {"inProgress": true,
+            "lastProgressCheck": {"error": {"errors": [{"code": "STOCKOUT", "message": "no capacity"}]}}}});
+    let mut of_region = manager(ZONE, "of-region", "t", 0, false);
+    let region = format!("https://www.googleapis.com/compute/v1/projects/{PROJECT}/regions/us-central2");
+    of_region["region"] = json!(region);
+    of_region.as_object_mut().unwrap().remove("zone");
+    let host = |name: &str, ip| tpu_instance(ZONE, name, "tpu7x-standard-4t", &labels, ip);
+    {
+        let mut state = place.double.state();
+        state.instances = heads();
+        state.instances.push(made_by(host("slice-0", "10.7.0.1"), &slice));
+        state.instances.push(made_by(host("many-0", "10.7.0.2"), &many));
+        state.managers = vec![slice, many, of_region];
+        state.templates = vec![template("t", "tpu7x-standard-4t", &labels)];
+    }
+    place.check(&["managed"]);
+    assert_eq!((place.double.state().managers.len(), place.double.state().instances.len()), (1, 3));
 }
 
 fn nodes() -> Vec<serde_json::Value> {

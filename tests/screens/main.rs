@@ -326,6 +326,7 @@ fn cloud() -> cloud::CloudView {
         created: Some(before(9000)),
         ray_cluster: Some(CLUSTER.into()),
         ray_type: Some("tpu_worker".into()),
+        compute: None,
     };
     let vms = vec![
         vm("4d1a77e0", "v4-16", VmState::Ready, &["10.130.0.1", "10.130.0.44"]),
@@ -344,7 +345,7 @@ fn cloud() -> cloud::CloudView {
         created: Some(before(600)),
         ray_cluster: Some(CLUSTER.into()),
     };
-    cloud::CloudView { vms, queued: vec![refused], complete: true, asked: before(70) }
+    cloud::CloudView { vms, queued: vec![refused], complete: true, unlisted: None, asked: before(70) }
 }
 
 /// The sample cluster with limits in its file, its TPUs on the screen.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod cloud_watch;
+mod compute_tpus;
 mod connection;
 #[path = "../support/contract/mod.rs"]
 mod contract;

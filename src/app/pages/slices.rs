@@ -258,9 +258,11 @@ fn in_ray(row: &Row<'_>) -> String {
 fn status(status: TpuStatus) -> (&'static str, Role) {
     match status {
         TpuStatus::Ghost => ("◇", Role::Bad),
-        TpuStatus::Incomplete | TpuStatus::NeverRegistered | TpuStatus::HoldsQuota | TpuStatus::Refused => {
-            ("✕", Role::Bad)
-        }
+        TpuStatus::Incomplete
+        | TpuStatus::NeverRegistered
+        | TpuStatus::HoldsQuota
+        | TpuStatus::Preempted
+        | TpuStatus::Refused => ("✕", Role::Bad),
         TpuStatus::Stopped => ("■", Role::Warn),
         TpuStatus::Joining | TpuStatus::Waiting | TpuStatus::Leaving => ("◐", Role::Text),
         TpuStatus::Up => ("○", Role::Text),

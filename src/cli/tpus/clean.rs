@@ -21,6 +21,9 @@ pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Re
     if !view.complete {
         eprintln!("Google could not list everything, so more TPUs may remain; try again in a minute");
     }
+    if let Some(why) = &view.unlisted {
+        eprintln!("no TPUs of Compute Engine are shown: {why}");
+    }
     let found = leftovers(reach.spec.name.as_str(), &view);
     if found.is_empty() {
         eprintln!("{}: no preempted TPUs to delete", reach.spec.name);
@@ -60,8 +63,13 @@ fn counted(all: &[Leftover]) -> String {
         let n = all.iter().filter(|l| l.kind == kind).count();
         (n > 0).then(|| format!("{n} {}{}", kind.word(), if n == 1 { "" } else { "s" }))
     };
-    let parts: Vec<_> =
-        [LeftoverKind::TpuVm, LeftoverKind::QueuedResource].into_iter().filter_map(of).collect();
+    let kinds = [
+        LeftoverKind::TpuVm,
+        LeftoverKind::QueuedResource,
+        LeftoverKind::Instance,
+        LeftoverKind::InstanceGroup,
+    ];
+    let parts: Vec<_> = kinds.into_iter().filter_map(of).collect();
     format!("{} ({chips} chips)", parts.join(" and "))
 }
 

@@ -88,6 +88,9 @@ impl Said<'_> {
         if !self.cloud.complete {
             eprintln!("Google could not list everything, so more TPUs may exist; try again in a minute");
         }
+        if let Some(why) = &self.cloud.unlisted {
+            eprintln!("no TPUs of Compute Engine are shown: {why}");
+        }
         if rows.iter().any(|r| r.status == TpuStatus::Ghost && r.state.is_none()) {
             let zone = self.spec.zone.as_deref().unwrap_or("-");
             eprintln!("only {} was queried; workers in other zones are shown as `ghost`", printable(zone));
@@ -115,7 +118,7 @@ impl Said<'_> {
         hints::add(&mut ray, problem.map(|p| &p.hint), target);
         json!({
             "cluster": self.spec.name.as_str(), "zone": self.spec.zone, "asked_ms": self.cloud.asked.as_millis(),
-            "complete": self.cloud.complete,
+            "complete": self.cloud.is_whole(), "unlisted": self.cloud.unlisted.as_ref().map(Text::raw),
             "ray": ray, "chips": chips, "types": types, "rows": rows.iter().map(|row| row_for_scripts(row, target)).collect::<Vec<_>>(),
         })
     }
@@ -195,7 +198,7 @@ fn row_for_scripts(row: &Row, target: Target<'_>) -> Value {
     let raw = |texts: &[Text]| texts.iter().map(|t| t.raw().to_owned()).collect::<Vec<_>>();
     let mut value = json!({
         "status": row.status.word(), "name": row.name.raw(), "accelerator_type": row.accelerator_type.raw(),
-        "chips": row.chips, "state": row.state, "node_type": row.ray_type.as_ref().map(Text::raw),
+        "chips": row.chips, "resource": row.resource, "state": row.state, "node_type": row.ray_type.as_ref().map(Text::raw),
         "hosts": row.hosts.0, "joined": row.hosts.1, "addresses": row.logins.iter().map(|h| h.internal.raw()).collect::<Vec<_>>(), "missing": raw(&row.missing),
         "capacity": row.capacity.map(Capacity::word), "managed_by": row.keeper.word(),
         "created_ms": row.created.map(Timestamp::as_millis), "note": row.note.as_ref().map(Text::raw),

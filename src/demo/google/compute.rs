@@ -1,9 +1,10 @@
-//! Compute Engine v1: aggregated instances, one instance and its deletion by name or id, zone operations.
+//! Compute Engine v1: aggregated instances and groups, one instance and its deletion by name or id, operations.
 
-use super::zonal::{begin, refusal, without, zone_of};
-use super::{Answer, Asked, PROJECT, State, groups, ok};
+use super::zonal::{begin, refusal, scope_of, without, zone_of};
+use super::{Answer, Asked, PROJECT, State, groups, managed, ok};
 use crc32c::crc32c;
 use http::Method;
+use regex::Regex;
 use serde_json::{Map, Value, json};
 
 /// An instance as Compute shows it. `external` is left out for a machine without one.
@@ -17,6 +18,15 @@ pub fn instance(zone: &str, name: &str, labels: &Value, internal: &str, external
         "networkInterfaces": [{"networkIP": internal, "accessConfigs": access}]})
 }
 
+/// An instance with TPUs, on spot capacity.
+pub fn tpu_instance(zone: &str, name: &str, machine_type: &str, labels: &Value, internal: &str) -> Value {
+    let mut instance = instance(zone, name, labels, internal, None);
+    let zone = instance["zone"].as_str().unwrap_or_default();
+    instance["machineType"] = json!(format!("{zone}/machineTypes/{machine_type}"));
+    instance["scheduling"] = json!({"provisioningModel": "SPOT", "instanceTerminationAction": "STOP"});
+    instance
+}
+
 /// Answers below `/compute/v1/projects/P/`.
 pub(super) fn answer(asked: &Asked, state: &mut State, project: &str, rest: &[&str]) -> Answer {
     if project != state.project {
@@ -24,7 +34,19 @@ pub(super) fn answer(asked: &Asked, state: &mut State, project: &str, rest: &[&s
         return refusal(403, "forbidden", &message);
     }
     match rest {
-        ["aggregated", "instances"] if asked.method == Method::GET => aggregated(asked, state),
+        ["aggregated", "instances"] if asked.method == Method::GET => {
+            aggregated(asked, state, &state.instances, ("instances", "compute#instanceAggregatedList"))
+        }
+        ["aggregated", "instanceGroupManagers"] if asked.method == Method::GET => {
+            let kind = ("instanceGroupManagers", "compute#instanceGroupManagerAggregatedList");
+            aggregated(asked, state, &state.managers, kind)
+        }
+        [scope @ ("zones" | "regions"), place, "instanceGroupManagers", rest @ ..] => {
+            managed::answer(asked, state, &format!("{scope}/{place}"), rest)
+        }
+        ["global", "instanceTemplates", which] if asked.method == Method::GET => {
+            managed::of_template(state, which)
+        }
         ["zones", zone, "instances", which] if asked.method == Method::GET => {
             match find(state, zone, which) {
                 Some(at) => ok(state.instances[at].clone()),
@@ -35,7 +57,7 @@ pub(super) fn answer(asked: &Asked, state: &mut State, project: &str, rest: &[&s
             delete(asked, state, zone, which)
         }
         ["zones", zone, "instanceGroups", rest @ ..] => groups::answer(asked, state, zone, rest),
-        ["zones", _, "operations", name] if asked.method == Method::GET => {
+        ["zones" | "regions", _, "operations", name] if asked.method == Method::GET => {
             let pending = |finished: &Value| {
                 let mut pending = finished.clone();
                 pending["status"] = json!("RUNNING");
@@ -52,7 +74,7 @@ pub(super) fn answer(asked: &Asked, state: &mut State, project: &str, rest: &[&s
 }
 
 /// All zones of a page; a zone without a hit says so in a warning, as Compute does.
-fn aggregated(asked: &Asked, state: &State) -> Answer {
+fn aggregated(asked: &Asked, state: &State, all: &[Value], (key, kind): (&str, &str)) -> Answer {
     let clauses = match asked.parameter("filter").map(clauses) {
         Some(Err(what)) => {
             let message =
@@ -63,20 +85,21 @@ fn aggregated(asked: &Asked, state: &State) -> Answer {
         None => Vec::new(),
     };
     let fits = |i: &&Value| clauses.iter().all(|c| c.fits(i));
-    let all: Vec<Value> = state.instances.iter().filter(fits).cloned().collect();
+    let all: Vec<Value> = all.iter().filter(fits).cloned().collect();
     let (page, next) = asked.page(&all, state.page);
     let mut items = Map::new();
-    for zone in ["us-central1-a", "us-central2-b"].into_iter().chain(page.iter().map(zone_of)) {
-        let here: Vec<_> = page.iter().filter(|i| zone_of(i) == zone).cloned().collect();
-        let scope = if here.is_empty() {
+    let always = ["zones/us-central1-a".to_owned(), "zones/us-central2-b".to_owned()];
+    for scope in always.into_iter().chain(page.iter().map(scope_of)) {
+        let here: Vec<_> = page.iter().filter(|i| scope_of(i) == scope).cloned().collect();
+        let list = if here.is_empty() {
             json!({"warning": {"code": "NO_RESULTS_ON_PAGE", "message": "There are no results for scope on this page.",
-                "data": [{"key": "scope", "value": format!("zones/{zone}")}]}})
+                "data": [{"key": "scope", "value": scope}]}})
         } else {
-            json!({ "instances": here })
+            json!({ key: here })
         };
-        items.insert(format!("zones/{zone}"), scope);
+        items.insert(scope, list);
     }
-    let mut body = json!({"kind": "compute#instanceAggregatedList", "items": items});
+    let mut body = json!({"kind": kind, "items": items});
     if let Some(next) = next {
         body["nextPageToken"] = json!(next);
     }
@@ -89,8 +112,9 @@ fn aggregated(asked: &Asked, state: &State) -> Answer {
     ok(body)
 }
 
-/// One clause of a filter (AIP-160, as far as it is used here).
+/// One clause of a filter (AIP-160, as far as it is used here), or a regular expression of a whole field.
 enum Clause {
+    Matches(String, Regex),
     Equals(String, String),
     HasLabel { key: String, not: bool },
 }
@@ -98,6 +122,9 @@ enum Clause {
 impl Clause {
     fn fits(&self, instance: &Value) -> bool {
         match self {
+            Self::Matches(key, pattern) => {
+                instance[key.as_str()].as_str().is_some_and(|v| pattern.is_match(v))
+            }
             Self::Equals(key, wanted) => match key.strip_prefix("labels.") {
                 Some(label) => instance["labels"][label].as_str() == Some(wanted),
                 None => instance[key.as_str()].as_str() == Some(wanted),
@@ -109,6 +136,10 @@ impl Clause {
 
 /// Clauses in parentheses, joined by AND.
 fn clauses(filter: &str) -> Result<Vec<Clause>, String> {
+    if let Some((key, pattern)) = filter.split_once(" eq ") {
+        let pattern = Regex::new(&format!("^(?:{pattern})$")).map_err(|e| e.to_string())?;
+        return Ok(vec![Clause::Matches(key.to_owned(), pattern)]);
+    }
     let one = |clause: &str| {
         let wrong = || Err(clause.to_owned());
         let Some(inner) = clause.trim().strip_prefix('(').and_then(|c| c.strip_suffix(')')) else {
@@ -143,6 +174,8 @@ fn delete(asked: &Asked, state: &mut State, zone: &str, which: &str) -> Answer {
     let Some(at) = find(state, zone, which) else { return missing(state, zone, which) };
     let name = state.instances[at]["name"].as_str().unwrap_or_default().to_owned();
     begin(asked, state, "delete", (zone, "instances", &name), |state| {
-        state.instances.remove(at);
+        let gone = state.instances.remove(at);
+        let again = managed::again(state, gone);
+        state.instances.extend(again);
     })
 }

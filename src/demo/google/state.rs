@@ -16,6 +16,10 @@ pub struct State {
     pub instances: Vec<Value>,
     /// Instance groups likewise.
     pub groups: Vec<Value>,
+    /// Managed instance groups likewise.
+    pub managers: Vec<Value>,
+    /// Instance templates likewise.
+    pub templates: Vec<Value>,
     /// Zones that Compute says it could not reach.
     pub unreachable: Vec<String>,
     /// Items on one page of any list; 0 puts all on one.

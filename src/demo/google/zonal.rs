@@ -26,21 +26,30 @@ pub(super) fn zone_of(instance: &Value) -> &str {
     instance["zone"].as_str().unwrap_or_default().rsplit('/').next().unwrap_or_default()
 }
 
-/// Begins a zone's operation on the resource of that zone, kind and name. It is done at once, unless operations are to
+/// Where a resource is: `zones/Z` or `regions/R`.
+pub(super) fn scope_of(resource: &Value) -> String {
+    let last = |key: &str| resource[key].as_str().and_then(|url| url.rsplit('/').next());
+    let region = || format!("regions/{}", last("region").unwrap_or_default());
+    last("zone").map_or_else(region, |zone| format!("zones/{zone}"))
+}
+
+/// Begins an operation of a zone, or of a `regions/R`, on the resource of that place, kind and name. It is done at once, unless operations are to
 /// fail.
 pub(super) fn begin(
     asked: &Asked,
     state: &mut State,
     verb: &str,
-    (zone, kind, name): (&str, &str, &str),
+    (place, kind, name): (&str, &str, &str),
     change: impl FnOnce(&mut State),
 ) -> Answer {
     let project = state.project.clone();
-    let target = format!("{}/compute/v1/projects/{project}/zones/{zone}/{kind}/{name}", asked.base);
+    let (scope, place) = place.split_once('/').unwrap_or(("zones", place));
+    let target = format!("{}/compute/v1/projects/{project}/{scope}/{place}/{kind}/{name}", asked.base);
     let operation = format!("operation-{}", state.next());
     let mut finished = json!({"kind": "compute#operation", "name": operation, "status": "DONE", "progress": 100,
-        "operationType": verb, "targetLink": target,
-        "zone": format!("https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}")});
+        "operationType": verb, "targetLink": target});
+    finished[scope.trim_end_matches('s')] =
+        json!(format!("https://www.googleapis.com/compute/v1/projects/{project}/{scope}/{place}"));
     if let Some(message) = state.failing_operations.clone() {
         finished["error"] =
             json!({"errors": [{"code": "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE", "message": message}]});

@@ -82,21 +82,25 @@ impl Launcher<'_> {
         startup_script(self.spec, &self.launch, node, &Services::at(self.options.google.endpoints()))
     }
 
-    /// Puts the startup script into the TPU VM's metadata, for its next boot.
-    pub(super) async fn prepare(&self, vm: &str) -> Result<(), Problem> {
+    /// Puts the startup script into the TPU VM's metadata, for its next boot; false for an instance of Compute Engine,
+    /// whose metadata is its maker's: a group gives a new one that of its template.
+    pub(super) async fn prepare(&self, vm: &str) -> Result<bool, Problem> {
         let view = self.view.iter().flat_map(|v| &v.vms);
         let gone = || trouble(format!("no TPU VM {}", Text::from(vm)), "add it again");
         let vm = view.into_iter().find(|v| v.name.raw() == vm).ok_or_else(gone)?;
+        if vm.compute.is_some() {
+            return Ok(false);
+        }
         let script = self.script(vm)?;
         let place = supervisor::tpu_place(self.spec)?;
         let at = (place.project.as_str(), place.zone.as_str());
         let google = &self.options.google;
         let change = google.metadata_change(at, vm.name.raw(), "startup-script", &script).await;
         match change.map_err(|e| problem(&e))? {
-            None => Ok(()),
+            None => Ok(true),
             Some(change) => {
                 let note = Some("the startup script, for the next boot");
-                self.executor.google(google, &change, note).await.map_err(|e| problem(&e))
+                self.executor.google(google, &change, note).await.map(|()| true).map_err(|e| problem(&e))
             }
         }
     }

@@ -4,7 +4,7 @@ use super::super::executor::Executor;
 use super::super::problem::problem;
 use super::super::{begin_again, trouble};
 use crate::gcp::{Change, ChosenQueued, ChosenTpu, GcpError, Google, TpuPlace};
-use crate::model::cloud::{CloudView, QueuedResource, QueuedState, TpuVm, VmState};
+use crate::model::cloud::{CloudView, ComputeTpu, QueuedResource, QueuedState, TpuVm, VmState};
 use crate::model::text::printable;
 use crate::model::{Problem, Text, Timestamp, Verb};
 use serde::{Deserialize, Serialize};
@@ -40,23 +40,48 @@ pub struct MachineVm {
     pub id: String,
     /// When it was created, in milliseconds since the epoch.
     pub created: Option<i64>,
+    /// What it is at Compute Engine; none for a node of Cloud TPU.
+    pub compute: Option<ComputeTpu>,
 }
 
 impl From<&TpuVm> for MachineVm {
     fn from(vm: &TpuVm) -> Self {
-        let chosen = ChosenTpu::from(vm);
-        Self { name: chosen.name, id: chosen.id, created: chosen.created.map(Timestamp::as_millis) }
+        let ChosenTpu { name, id, created, compute } = ChosenTpu::from(vm);
+        Self { name, id, created: created.map(Timestamp::as_millis), compute }
     }
 }
 
 impl From<&MachineVm> for ChosenTpu {
     fn from(vm: &MachineVm) -> Self {
         let created = vm.created.map(Timestamp::from_millis);
-        Self { name: vm.name.clone(), id: vm.id.clone(), created }
+        Self { name: vm.name.clone(), id: vm.id.clone(), created, compute: vm.compute.clone() }
+    }
+}
+
+impl MachineVm {
+    /// Whether that is still it: an instance group loses its instances one after the other.
+    fn is_still(&self, vm: &TpuVm) -> bool {
+        let now = Self::from(vm);
+        now.compute.is_some() == self.compute.is_some()
+            && Self { compute: self.compute.clone(), ..now } == *self
     }
 }
 
 impl Machine {
+    /// Whether it was made with Compute Engine.
+    pub(super) fn is_compute(&self) -> bool {
+        self.vms.iter().any(|vm| vm.compute.is_some())
+    }
+
+    /// What its TPU is at Google, in words.
+    pub(super) fn kind(&self) -> &'static str {
+        match self.vms.first().and_then(|vm| vm.compute.as_ref()) {
+            None => "TPU VM",
+            Some(compute) if compute.whole => "instance group",
+            Some(_) => "instance",
+        }
+    }
+
     /// A host of a local cluster, reached by SSH and not created by Google.
     pub(super) fn host(address: &str) -> Self {
         Self { hosts: vec![address.to_owned()], ..Self::default() }
@@ -152,7 +177,8 @@ fn is_ours(label: Option<&Text>, place: &TpuPlace) -> bool {
 }
 
 fn is_in(vm: &TpuVm, queued: &QueuedResource) -> bool {
-    vm.queued_resource.as_ref() == Some(&queued.name) || queued.nodes.contains(&vm.name)
+    let named = vm.queued_resource.as_ref() == Some(&queued.name) || queued.nodes.contains(&vm.name);
+    named && vm.compute.is_none()
 }
 
 /// The requests that delete the worker, none if it is gone. It is read again first and must match what was found.
@@ -212,7 +238,11 @@ pub(super) async fn delete(
     let deadline = Instant::now() + GOING;
     loop {
         let view = google.tpus(project, zone, Timestamp::now()).await.map_err(|e| problem(&e))?;
-        let vm = view.vms.iter().any(|v| machine.vms.contains(&MachineVm::from(v)));
+        if let Some(why) = view.unlisted.as_ref().filter(|_| machine.is_compute()) {
+            let what = format!("Google reports it as deleted, which could not be verified: {why}");
+            return Err(trouble(what, Verb::Resume.to("resume in a few minutes")));
+        }
+        let vm = view.vms.iter().any(|v| machine.vms.iter().any(|m| m.is_still(v)));
         let queued = view.queued.iter().any(|q| machine.queued.as_deref() == Some(q.name.raw()));
         if !vm && !queued {
             return Ok(());
@@ -259,6 +289,7 @@ mod tests {
             created: None,
             ray_cluster: Some("marin".into()),
             ray_type: None,
+            compute: None,
         };
         let vms = vec![
             vm("taken-away", VmState::Preempted),

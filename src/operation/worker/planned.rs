@@ -79,7 +79,7 @@ pub(super) async fn find(
             let what = "Google could not list everything, so affected machines are unknown";
             Err(trouble(what, "try again in a minute"))
         }
-        None if !view.complete => {
+        None if !view.is_whole() => {
             let what = format!("Google could not list everything, and {} was not found", printable(worker));
             Err(trouble(what, "try again in a minute"))
         }

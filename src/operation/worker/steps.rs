@@ -123,7 +123,12 @@ impl Performer {
         let said = match (&machine.queued, &machine.vm) {
             (Some(queued), None) => format!("queued resource {} without a TPU VM", printable(queued)),
             (_, Some(vm)) if machine.vms.len() < 2 => {
-                format!("TPU VM {}: {} hosts, {living} in Ray", printable(vm), machine.hosts.len())
+                format!(
+                    "{} {}: {} hosts, {living} in Ray",
+                    machine.kind(),
+                    printable(vm),
+                    machine.hosts.len()
+                )
             }
             (queued, Some(_)) => {
                 let (n, hosts) = (machine.vms.len(), machine.hosts.len());
@@ -222,8 +227,11 @@ impl Performer {
             if launcher.leaves_files_out() {
                 tell.say(NO_FILES);
             }
-            launcher.prepare(vm).await?;
-            tell.say("startup script saved in the metadata for the next boot");
+            tell.say(if launcher.prepare(vm).await? {
+                "startup script saved in the metadata for the next boot"
+            } else {
+                "the startup script of an instance is not changed; after its next boot run init-worker again"
+            });
         }
         // Those that an interrupted attempt started are in Ray by now.
         let before = self.before();

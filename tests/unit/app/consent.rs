@@ -42,11 +42,13 @@ fn preempted() -> News {
         created: Some(before(600)),
         ray_cluster: Some(CLUSTER.into()),
         ray_type: None,
+        compute: None,
     };
     News::Cloud(Ok(Arc::new(CloudView {
         vms: vec![vm],
         queued: Vec::new(),
         complete: true,
+        unlisted: None,
         asked: before(20),
     })))
 }

@@ -18,6 +18,7 @@ fn vm(name: &str, state: VmState, host: &str) -> TpuVm {
         created: Some(before(9000)),
         ray_cluster: Some(CLUSTER.into()),
         ray_type: None,
+        compute: None,
     }
 }
 
@@ -30,7 +31,13 @@ fn cloud() -> News {
         vm("ray-three", VmState::Ready, "10.130.0.3"),
         vm("ray-late", VmState::Ready, "10.130.0.55"),
     ];
-    News::Cloud(Ok(Arc::new(CloudView { vms, queued: Vec::new(), complete: true, asked: before(20) })))
+    News::Cloud(Ok(Arc::new(CloudView {
+        vms,
+        queued: Vec::new(),
+        complete: true,
+        unlisted: None,
+        asked: before(20),
+    })))
 }
 
 fn names(app: &App) -> Vec<String> {

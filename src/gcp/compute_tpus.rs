@@ -1,0 +1,391 @@
+//! TPUs that were made with Compute Engine: single instances, and managed instance groups. Their instances are the hosts
+//! of one slice where the group has a workload policy, which names its topology; otherwise each is a slice of one host.
+//! `contributing.md` says where that stands.
+
+use super::compute::{is_address, last_part, time};
+use super::{GcpError, Google};
+use crate::model::cloud::{Capacity, ComputeTpu, TpuVm, VmState};
+use crate::model::machine_type::TpuMachine;
+use crate::model::{Text, Timestamp};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A regular expression over the machine type's address, as Compute Engine's filters have them (RE2, of the whole field).
+const TPU_MACHINES: &str = "machineType eq .*/machineTypes/(ct|tpu)[0-9].*";
+
+/// A TPU of Compute Engine, and its label `ray-node-type`.
+pub(super) struct Found {
+    pub vm: TpuVm,
+    pub role: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    #[serde(default)]
+    items: BTreeMap<String, Scope>,
+    #[serde(default)]
+    unreachables: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Scope {
+    #[serde(default)]
+    instances: Vec<Value>,
+    #[serde(default)]
+    instance_group_managers: Vec<Value>,
+}
+
+/// An instance, or what a group makes its instances from.
+struct Machine {
+    id: String,
+    name: String,
+    /// Its machine type.
+    kind: String,
+    state: VmState,
+    internal: Option<String>,
+    external: Option<String>,
+    capacity: Capacity,
+    created: Option<Timestamp>,
+    cluster: Option<String>,
+    role: Option<String>,
+    ray_type: Option<String>,
+}
+
+impl Google {
+    /// Every TPU of a zone (`-` for all) that was made with Compute Engine; an error when the list may be incomplete.
+    pub(super) async fn compute_tpus(&self, project: &str, zone: &str) -> Result<Vec<Found>, GcpError> {
+        let base = format!("{}/compute/v1/projects/{project}", self.inner.endpoints.compute);
+        let partial = ("returnPartialSuccess", "true");
+        let filter = [("filter", TPU_MACHINES), partial];
+        let instances = self.inner.pages::<Page>(&format!("{base}/aggregated/instances"), &filter).await?;
+        let url = format!("{base}/aggregated/instanceGroupManagers");
+        let groups = self.inner.pages::<Page>(&url, &[partial]).await?;
+        let unreachable = instances.iter().chain(&groups).flat_map(|p| &p.unreachables);
+        if let Some(place) = unreachable.map(|p| last_part(p)).find(|place| is_within(zone, place)) {
+            let message = format!("the list of instances is incomplete: {place} was unreachable");
+            return Err(GcpError::Refused { code: 200, message });
+        }
+        let mut members: BTreeMap<String, Vec<Machine>> = BTreeMap::new();
+        let mut found = Vec::new();
+        let in_zone = |i: &&Value| zone == "-" || last_part(word(&i["zone"])) == zone;
+        for one in instances.iter().flat_map(|p| p.items.values()).flat_map(|s| &s.instances).filter(in_zone)
+        {
+            let Some(machine) = instance(one) else { continue };
+            match group_of(one) {
+                Some(group) => members.entry(group).or_default().push(machine),
+                None => found.push(single(&machine, None)),
+            }
+        }
+        let listed = groups.iter().flat_map(|p| p.items.values()).flat_map(|s| &s.instance_group_managers);
+        for group in listed {
+            let Some(path) = group_path(group) else { continue };
+            let mut machines = members.remove(&path).unwrap_or_default();
+            machines.sort_by(|a, b| a.name.cmp(&b.name));
+            let makes = group["targetSize"].as_u64().unwrap_or(0) > 0 && group["status"]["isStable"] == false;
+            if machines.is_empty() {
+                if makes && may_be_in(group, zone) {
+                    found.extend(self.waiting(group, path).await?);
+                }
+            } else if is_slice(group) {
+                found.push(slice(group, path, &machines));
+            } else {
+                found.extend(machines.iter().map(|machine| single(machine, Some(path.clone()))));
+            }
+        }
+        // Of a group that was not listed: somebody has just deleted it.
+        for (path, machines) in members {
+            found.extend(machines.iter().map(|machine| single(machine, Some(path.clone()))));
+        }
+        Ok(found)
+    }
+
+    /// A group that has no instance yet, as its template says; `None` when it makes no TPUs.
+    async fn waiting(&self, group: &Value, path: String) -> Result<Option<Found>, GcpError> {
+        let template = match self.template(group).await {
+            Err(GcpError::NotFound { .. }) => return Ok(None),
+            template => template?,
+        };
+        let Some(machine) = template.as_ref().and_then(|t| machine(t, &group["allInstancesConfig"])) else {
+            return Ok(None);
+        };
+        let size = size(group);
+        let hosts = if is_slice(group) { size } else { 1 };
+        let Some(tpu) = TpuMachine::parse(&machine.kind) else { return Ok(None) };
+        let kind = tpu.slice(hosts);
+        let compute =
+            ComputeTpu { group: Some(path), whole: true, instances: Vec::new(), chips: tpu.chips_of(size) };
+        let name = word(&group["name"]).to_owned();
+        let created = word(&group["creationTimestamp"]);
+        let id = word(&group["id"]).to_owned();
+        let machine = Machine { id, name, created: time(created), state: VmState::Waiting, ..machine };
+        let mut found = tpu_vm(&machine, kind, compute);
+        (found.vm.hosts, found.vm.external) = (Vec::new(), Vec::new());
+        found.vm.unhealthy = trouble(group).map(Text::new);
+        Ok(Some(found))
+    }
+
+    /// The properties of the machines that a group makes; none when it names no template.
+    pub(super) async fn template(&self, group: &Value) -> Result<Option<Value>, GcpError> {
+        let Some((_, path)) = word(&group["instanceTemplate"]).split_once("/projects/") else {
+            return Ok(None);
+        };
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'/' | b'.' | b':' | b'_');
+        if !path.bytes().all(is_plain) || path.contains("..") {
+            return Ok(None);
+        }
+        let url = format!("{}/compute/v1/projects/{path}", self.inner.endpoints.compute);
+        self.inner.get(&url, &[]).await.map(|template| Some(template["properties"].clone()))
+    }
+}
+
+fn word(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn named(value: &Value) -> Option<String> {
+    value.as_str().filter(|s| !s.is_empty()).map(str::to_owned)
+}
+
+/// Names become parts of addresses.
+fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}
+
+/// Whether what is in that zone or region may be in this zone (`-`: any).
+fn is_within(zone: &str, place: &str) -> bool {
+    zone == "-" || zone == place || zone.rsplit_once('-').is_some_and(|(region, _)| region == place)
+}
+
+/// The managed instance group that made an instance, below the project: Compute Engine keeps that in the metadata.
+pub(super) fn group_of(instance: &Value) -> Option<String> {
+    let items = instance["metadata"]["items"].as_array()?;
+    let made_by = items.iter().find(|item| item["key"] == "created-by")?;
+    let parts: Vec<&str> = word(&made_by["value"]).split('/').collect();
+    let [.., scope @ ("zones" | "regions"), place, kind @ "instanceGroupManagers", name] = parts.as_slice()
+    else {
+        return None;
+    };
+    (is_id(place) && is_id(name)).then(|| format!("{scope}/{place}/{kind}/{name}"))
+}
+
+/// The same of a group as it is listed.
+fn group_path(group: &Value) -> Option<String> {
+    let (zone, region) = (last_part(word(&group["zone"])), last_part(word(&group["region"])));
+    let (scope, place) = if zone.is_empty() { ("regions", region) } else { ("zones", zone) };
+    let name = word(&group["name"]);
+    (is_id(place) && is_id(name)).then(|| format!("{scope}/{place}/instanceGroupManagers/{name}"))
+}
+
+/// A group with a TPU topology has a workload policy (and creates its instances all at once).
+pub(super) fn is_slice(group: &Value) -> bool {
+    !word(&group["resourcePolicies"]["workloadPolicy"]).is_empty()
+}
+
+fn size(group: &Value) -> usize {
+    group["targetSize"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0)
+}
+
+/// Whether a group without instances may make them in this zone.
+fn may_be_in(group: &Value, zone: &str) -> bool {
+    let (own, region) = (last_part(word(&group["zone"])), last_part(word(&group["region"])));
+    if !own.is_empty() {
+        return zone == "-" || own == zone;
+    }
+    let zones = group["distributionPolicy"]["zones"].as_array().map_or(&[][..], Vec::as_slice);
+    is_within(zone, region)
+        && (zone == "-" || zones.is_empty() || zones.iter().any(|z| last_part(word(&z["zone"])) == zone))
+}
+
+fn capacity(properties: &Value) -> Capacity {
+    let scheduling = &properties["scheduling"];
+    match word(&scheduling["provisioningModel"]) {
+        "SPOT" => Capacity::Spot,
+        "FLEX_START" => Capacity::FlexStart,
+        "RESERVATION_BOUND" => Capacity::Reserved,
+        _ if scheduling["preemptible"] == true => Capacity::Preemptible,
+        _ if properties["reservationAffinity"]["consumeReservationType"] == "SPECIFIC_RESERVATION" => {
+            Capacity::Reserved
+        }
+        _ => Capacity::OnDemand,
+    }
+}
+
+/// An instance with TPUs.
+fn instance(value: &Value) -> Option<Machine> {
+    let machine = machine(value, &Value::Null)?;
+    let card = &value["networkInterfaces"][0];
+    // Addresses become arguments of ssh, and the number becomes a part of an address.
+    let address = |v: &Value| v.as_str().filter(|a| is_address(a)).map(str::to_owned);
+    let id = word(&value["id"]);
+    let is_spot = matches!(machine.capacity, Capacity::Spot | Capacity::Preemptible);
+    Some(Machine {
+        id: if id.bytes().all(|b| b.is_ascii_digit()) { id.to_owned() } else { String::new() },
+        name: word(&value["name"]).to_owned(),
+        state: VmState::from_instance(word(&value["status"]), is_spot),
+        internal: address(&card["networkIP"]),
+        external: address(&card["accessConfigs"][0]["natIP"]),
+        created: time(word(&value["creationTimestamp"])),
+        ..machine
+    })
+}
+
+/// What instances and templates have in common; a group's own properties come before those of its template.
+fn machine(properties: &Value, config: &Value) -> Option<Machine> {
+    let label =
+        |key: &str| named(&config["properties"]["labels"][key]).or_else(|| named(&properties["labels"][key]));
+    let machine_type = last_part(word(&properties["machineType"])).to_owned();
+    TpuMachine::parse(&machine_type)?;
+    Some(Machine {
+        id: String::new(),
+        name: String::new(),
+        kind: machine_type,
+        state: VmState::Unknown,
+        internal: None,
+        external: None,
+        capacity: capacity(properties),
+        created: None,
+        cluster: label("ray-cluster-name"),
+        role: label("ray-node-type"),
+        ray_type: label("ray-user-node-type"),
+    })
+}
+
+/// The TPU with what the first of its machines says.
+fn tpu_vm(machine: &Machine, accelerator_type: String, compute: ComputeTpu) -> Found {
+    let text = |t: &Option<String>| t.as_deref().map(Text::new);
+    let vm = TpuVm {
+        id: Some(machine.id.as_str()).filter(|id| !id.is_empty()).map(Text::new),
+        name: Text::new(machine.name.as_str()),
+        accelerator_type: Text::new(accelerator_type),
+        state: machine.state,
+        unhealthy: None,
+        hosts: vec![Text::new(machine.internal.as_deref().unwrap_or_default())],
+        external: vec![text(&machine.external)],
+        capacity: machine.capacity,
+        queued_resource: None,
+        created: machine.created,
+        ray_cluster: text(&machine.cluster),
+        ray_type: text(&machine.ray_type),
+        compute: Some(compute),
+    };
+    Found { vm, role: machine.role.clone() }
+}
+
+/// An instance that is a slice by itself.
+fn single(machine: &Machine, group: Option<String>) -> Found {
+    let tpu = TpuMachine::parse(&machine.kind);
+    let (kind, chips) = tpu.map_or_else(Default::default, |tpu| (tpu.slice(1), tpu.chips));
+    let compute = ComputeTpu { group, whole: false, instances: vec![machine.id.clone()], chips };
+    tpu_vm(machine, kind, compute)
+}
+
+/// A group whose instances are the hosts of one slice.
+fn slice(group: &Value, path: String, machines: &[Machine]) -> Found {
+    // The caller has at least one.
+    let first = &machines[0];
+    let size = size(group).max(machines.len());
+    let tpu = TpuMachine::parse(&first.kind);
+    let (kind, chips) = tpu.map_or_else(Default::default, |tpu| (tpu.slice(size), tpu.chips_of(size)));
+    let instances = machines.iter().map(|m| m.id.clone()).collect();
+    let mut found = tpu_vm(first, kind, ComputeTpu { group: Some(path), whole: true, instances, chips });
+    let vm = &mut found.vm;
+    (vm.id, vm.name) = (named(&group["id"]).map(Text::new), Text::new(word(&group["name"])));
+    vm.created = time(word(&group["creationTimestamp"]));
+    let states: Vec<VmState> = machines.iter().map(|m| m.state).collect();
+    let is_going = group["currentActions"]["deleting"].as_u64().unwrap_or(0) > 0;
+    vm.state = if is_going { VmState::Deleting } else { state(&states) };
+    let address = |n: usize| machines.get(n).and_then(|m| m.internal.as_deref()).unwrap_or_default();
+    vm.hosts = (0..size).map(|n| Text::new(address(n))).collect();
+    let external = |n: usize| machines.get(n).and_then(|m| m.external.as_deref()).map(Text::new);
+    vm.external = (0..size).map(external).collect();
+    let up = states.iter().filter(|s| **s == VmState::Ready).count();
+    let part = || (up > 0 && up < size).then(|| format!("{up} of {size} instances are up"));
+    vm.unhealthy = trouble(group).or_else(part).map(Text::new);
+    // A slice whose instances are of several clusters is of none.
+    if machines.iter().any(|m| m.cluster != first.cluster) {
+        vm.ray_cluster = None;
+        vm.unhealthy = Some("its instances have different labels ray-cluster-name".into());
+    }
+    if machines.iter().any(|m| m.role != first.role) {
+        found.role = None;
+    }
+    found
+}
+
+/// The state of a slice by those of its hosts: gone only when nothing of it is left.
+fn state(hosts: &[VmState]) -> VmState {
+    let (any, all) = (|state| hosts.contains(&state), |state| hosts.iter().all(|host| *host == state));
+    match () {
+        () if all(VmState::Deleting) => VmState::Deleting,
+        () if hosts.iter().all(|host| host.is_gone()) => VmState::Preempted,
+        () if any(VmState::Coming) => VmState::Coming,
+        () if any(VmState::Ready) => VmState::Ready,
+        () if any(VmState::Waiting) => VmState::Waiting,
+        () if any(VmState::Stopped) || any(VmState::Preempted) => VmState::Stopped,
+        () => VmState::Unknown,
+    }
+}
+
+/// What Google says is wrong with a group: it cannot create its instances, or not connect them.
+fn trouble(group: &Value) -> Option<String> {
+    let status = &group["status"];
+    let first = |error: &Value| named(&error["errors"][0]["message"]);
+    let topology = &status["appliedAcceleratorTopologies"][0];
+    let broken = || {
+        let state = word(&topology["state"]);
+        let shape = word(&topology["acceleratorTopology"]);
+        matches!(state, "FAILED" | "INCOMPLETE").then(|| format!("accelerator topology {shape} is {state}"))
+    };
+    first(&status["bulkInstanceOperation"]["lastProgressCheck"]["error"])
+        .or_else(|| first(&topology["stateDetails"]["error"]))
+        .or_else(broken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_group_of_an_instance_is_read_from_its_metadata() {
+        let made_by =
+            |by: &str| group_of(&json!({"metadata": {"items": [{"key": "created-by", "value": by}]}}));
+        let zonal = "zones/us-central1-c/instanceGroupManagers/slice";
+        assert_eq!(made_by(&format!("projects/123/{zonal}")).as_deref(), Some(zonal));
+        let regional = "regions/us-central1/instanceGroupManagers/slice";
+        assert_eq!(made_by(&format!("projects/123/{regional}")).as_deref(), Some(regional));
+        for other in ["", "a person", "projects/1/zones/../instanceGroupManagers/x", "zones/z/instances/i"] {
+            assert_eq!(made_by(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_slice_is_gone_only_when_nothing_of_it_is_left() {
+        use VmState::{Coming, Deleting, Preempted, Ready, Stopped, Waiting};
+        for (hosts, whole) in [
+            (vec![Ready, Ready], Ready),
+            (vec![Preempted, Preempted], Preempted),
+            (vec![Preempted, Ready], Ready),
+            (vec![Preempted, Stopped], Stopped),
+            (vec![Preempted, Coming], Coming),
+            (vec![Waiting, Waiting], Waiting),
+            (vec![Deleting, Deleting], Deleting),
+        ] {
+            assert_eq!(state(&hosts), whole, "{hosts:?}");
+        }
+    }
+
+    #[test]
+    fn a_regional_group_is_looked_for_where_it_may_be() {
+        let regional =
+            |zones: Value| json!({"region": "x/regions/us-central1", "distributionPolicy": {"zones": zones}});
+        assert!(may_be_in(&regional(Value::Null), "us-central1-c"));
+        assert!(may_be_in(&regional(json!([{"zone": "zones/us-central1-c"}])), "us-central1-c"));
+        assert!(!may_be_in(&regional(json!([{"zone": "zones/us-central1-a"}])), "us-central1-c"));
+        assert!(!may_be_in(&regional(Value::Null), "us-central2-b"));
+        assert!(!may_be_in(&json!({"zone": "zones/us-central1-a"}), "us-central1-c"));
+    }
+}

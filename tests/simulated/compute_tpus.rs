@@ -1,0 +1,291 @@
+//! TPUs that were made with Compute Engine, against the double: what is read of them, and that nothing of them is deleted
+//! but what was chosen.
+
+use marin_tui::demo::google::compute::tpu_instance;
+use marin_tui::demo::google::managed::{made_by, manager, template};
+use marin_tui::demo::google::{Fault, Google as Double, PROJECT, tpu};
+use marin_tui::gcp::{ChosenTpu, Endpoints, GcpError, Google, Login, TpuPlace, credentials};
+use marin_tui::model::cloud::{Capacity, CloudView, TpuVm, VmState};
+use marin_tui::model::{Cleaned, Timestamp, leftovers};
+use serde_json::{Value, json};
+
+const ZONE: &str = "us-central1-c";
+const TPU7X: &str = "tpu7x-standard-4t";
+
+fn client(double: &Double) -> Google {
+    let dir = tempfile::tempdir().unwrap();
+    let file = double.write_adc(dir.path()).unwrap();
+    let grant: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let login = Login::by(move || credentials::user_account::Builder::new(grant.clone()).build());
+    Google::new(Endpoints::all_at(&double.url()), login)
+}
+
+fn place() -> TpuPlace {
+    TpuPlace { project: PROJECT.into(), zone: ZONE.into(), cluster: "a".into() }
+}
+
+fn labels(cluster: &str) -> Value {
+    json!({"ray-cluster-name": cluster, "ray-node-type": "unmanaged", "ray-user-node-type": "tpu_slice"})
+}
+
+fn stopped(mut instance: Value) -> Value {
+    instance["status"] = json!("TERMINATED");
+    instance
+}
+
+/// A slice of two `TPU7x` hosts in a group, whose instances are changed by `with`.
+fn slice(name: &str, with: impl Fn(usize, Value) -> Value) -> (Value, Vec<Value>) {
+    let group = manager(ZONE, name, "template", 2, true);
+    let host = |n: usize| {
+        let instance =
+            tpu_instance(ZONE, &format!("{name}-{n}"), TPU7X, &labels("a"), &format!("10.7.0.{n}"));
+        with(n, made_by(instance, &group))
+    };
+    let hosts = (0..2).map(host).collect();
+    (group, hosts)
+}
+
+async fn view(google: &Google) -> CloudView {
+    google.tpus(PROJECT, ZONE, Timestamp::from_millis(1)).await.unwrap()
+}
+
+fn named<'a>(view: &'a CloudView, name: &str) -> &'a TpuVm {
+    view.vms.iter().find(|vm| vm.name.raw() == name).unwrap_or_else(|| panic!("no {name}: {:?}", view.vms))
+}
+
+#[tokio::test]
+async fn groups_and_instances_stand_beside_the_nodes_of_cloud_tpu() {
+    let double = Double::start().await.unwrap();
+    {
+        let mut state = double.state();
+        state.nodes =
+            vec![tpu::node(ZONE, "v5p", "v5p-16", "READY", &labels("a"), &["10.5.0.1", "10.5.0.2"])];
+        let (ironwood, hosts) = slice("ironwood", |_, host| host);
+        state.instances = hosts;
+        state.instances.push(stopped(tpu_instance(
+            ZONE,
+            "alone",
+            "ct6e-standard-8t",
+            &labels("a"),
+            "10.6.0.1",
+        )));
+        let mut flex = tpu_instance(ZONE, "flex", "ct5p-hightpu-4t", &labels("a"), "");
+        (flex["status"], flex["scheduling"]) = (json!("PENDING"), json!({"provisioningModel": "FLEX_START"}));
+        state.instances.push(flex);
+        state.instances.push(tpu_instance("us-east5-a", "elsewhere", TPU7X, &labels("a"), "10.8.0.1"));
+        state.instances.push(tpu_instance(ZONE, "no-tpu", "n2-standard-8", &labels("a"), "10.9.0.1"));
+        let many = manager(ZONE, "many", "template", 1, false);
+        state.instances.push(made_by(tpu_instance(ZONE, "many-0", TPU7X, &labels("a"), "10.7.1.1"), &many));
+        let mut coming = manager(ZONE, "coming", "template", 4, true);
+        coming["status"] = json!({"isStable": false, "bulkInstanceOperation": {"inProgress": true,
+            "lastProgressCheck": {"error": {"errors": [{"code": "STOCKOUT", "message": "no capacity"}]}}}});
+        let mut of_others = manager(ZONE, "gke", "other", 3, false);
+        of_others["status"]["isStable"] = json!(false);
+        state.managers = vec![ironwood, many, coming, of_others];
+        state.templates =
+            vec![template("template", TPU7X, &labels("a")), template("other", "n2-standard-8", &json!({}))];
+        state.page = 2;
+    }
+    let google = client(&double);
+    let view = view(&google).await;
+    assert!(view.is_whole());
+    let told: Vec<_> = view
+        .vms
+        .iter()
+        .map(|vm| (vm.name.raw(), vm.kind(), vm.accelerator_type.raw(), vm.chips(), vm.state, vm.hosts.len()))
+        .collect();
+    let expected = [
+        ("v5p", "tpu vm", "v5p-16", 8, VmState::Ready, 2),
+        ("alone", "instance", "v6e-8", 8, VmState::Preempted, 1),
+        ("flex", "instance", "v5p-8", 4, VmState::Waiting, 1),
+        ("ironwood", "instance group", "tpu7x-16", 8, VmState::Ready, 2),
+        ("many-0", "instance", "tpu7x-8", 4, VmState::Ready, 1),
+        ("coming", "instance group", "tpu7x-32", 16, VmState::Waiting, 0),
+    ];
+    assert_eq!(told, expected);
+    let ironwood = named(&view, "ironwood");
+    assert_eq!(ironwood.hosts, ["10.7.0.0".into(), "10.7.0.1".into()]);
+    assert_eq!((ironwood.capacity, ironwood.ray_type.clone()), (Capacity::Spot, Some("tpu_slice".into())));
+    assert_eq!(named(&view, "flex").capacity, Capacity::FlexStart);
+    assert_eq!(named(&view, "coming").unhealthy, Some("no capacity".into()));
+    assert!(view.vms.iter().all(|vm| vm.ray_cluster == Some("a".into())));
+    // Without a label nothing is asked of a group that has what it wants.
+    assert_eq!(double.asked("instanceTemplates"), 2);
+}
+
+#[tokio::test]
+async fn a_slice_without_one_of_its_hosts_is_not_whole_and_not_preempted() {
+    let double = Double::start().await.unwrap();
+    let (group, mut hosts) = slice("s", |n, host| if n == 1 { stopped(host) } else { host });
+    double.state().managers = vec![group];
+    double.state().instances = hosts.clone();
+    let google = client(&double);
+    let seen = view(&google).await;
+    let s = named(&seen, "s");
+    assert_eq!((s.state, s.unhealthy.clone()), (VmState::Ready, Some("1 of 2 instances are up".into())));
+    assert!(leftovers("a", &seen).is_empty());
+    double.state().instances.pop();
+    let seen = view(&google).await;
+    assert_eq!(
+        named(&seen, "s").hosts,
+        ["10.7.0.0".into(), "".into()],
+        "a host that is missing has its place"
+    );
+    hosts[1]["labels"] = labels("b");
+    double.state().instances = hosts;
+    let seen = view(&google).await;
+    assert_eq!(named(&seen, "s").ray_cluster, None, "of two clusters is of none");
+}
+
+#[tokio::test]
+async fn what_compute_engine_refuses_hides_nothing_of_cloud_tpu() {
+    let double = Double::start().await.unwrap();
+    double.state().nodes = vec![tpu::node(ZONE, "n", "v4-8", "READY", &labels("a"), &["10.1.0.1"])];
+    let fault = Fault::Refuse {
+        code: 403,
+        status: "PERMISSION_DENIED",
+        reason: "forbidden",
+        message: "Required 'compute.instanceGroupManagers.list' permission",
+    };
+    double.fail("aggregated/instanceGroupManagers", fault);
+    let google = client(&double);
+    let seen = view(&google).await;
+    assert_eq!(seen.vms.len(), 1);
+    let why = seen.unlisted.clone().unwrap();
+    assert!(why.raw().contains("instanceGroupManagers.list") && !seen.is_whole() && seen.complete, "{why}");
+    // What might have overlooked something is no answer to a restart.
+    let kinds = google.tpus_of_kind(&place(), "unmanaged").await;
+    assert!(matches!(kinds, Err(GcpError::Forbidden { .. })), "{kinds:?}");
+    double.hint();
+    double.state().unreachable = vec![ZONE.to_owned()];
+    assert!(view(&google).await.unlisted.unwrap().raw().contains(ZONE));
+    double.state().unreachable = vec!["us-east1-z".to_owned()];
+    assert!(view(&google).await.is_whole(), "another zone's outage is none of this one's");
+}
+
+/// Whatever differs from what was chosen, nothing is there that could be sent.
+#[tokio::test]
+async fn a_group_is_deleted_only_with_what_was_chosen() {
+    let double = Double::start().await.unwrap();
+    let (group, hosts) = slice("s", |_, host| host);
+    double.state().managers = vec![group.clone()];
+    double.state().instances = hosts.clone();
+    let google = client(&double);
+    let chosen = ChosenTpu::from(named(&view(&google).await, "s"));
+    let ask = async |kind| google.tpu_deletion_of(&place(), kind, &chosen).await;
+    let deletion = ask(Some("unmanaged")).await.unwrap().unwrap();
+    assert!(deletion.url.ends_with(&format!("/zones/{ZONE}/instanceGroupManagers/s")), "{deletion:?}");
+    assert!(ask(Some("worker")).await.unwrap_err().to_string().contains("ray-node-type"));
+
+    for (field, value, words) in [
+        ("/labels/ray-cluster-name", json!("b"), "its label ray-cluster-name is b"),
+        ("/labels", json!({}), "it has no label ray-cluster-name"),
+        ("/id", json!("5"), "which was not selected"),
+    ] {
+        let mut other = hosts.clone();
+        *other[1].pointer_mut(field).unwrap() = value;
+        double.state().instances = other;
+        let said = ask(None).await.unwrap_err().to_string();
+        assert!(said.contains("s-1") && said.contains(words), "{said}");
+    }
+    double.state().instances = hosts.clone();
+    for (field, value) in [("id", "5"), ("creationTimestamp", "2026-11-21T08:00:00Z")] {
+        let mut other = group.clone();
+        other[field] = json!(value);
+        double.state().managers = vec![other];
+        assert!(ask(None).await.unwrap_err().to_string().contains("recreated since it was selected"));
+    }
+    // Without instances its template tells whose it is, unless the group has labels of its own.
+    double.state().instances.clear();
+    for (of_template, own, is_ours) in [
+        ("a", Value::Null, true),
+        ("b", Value::Null, false),
+        ("b", labels("a"), true),
+        ("a", labels("b"), false),
+    ] {
+        let mut coming = group.clone();
+        coming["allInstancesConfig"] = json!({"properties": {"labels": own}});
+        double.state().managers = vec![coming];
+        double.state().templates = vec![template("template", TPU7X, &labels(of_template))];
+        assert_eq!(ask(None).await.is_ok(), is_ours, "{of_template} {own}");
+    }
+    double.state().managers.clear();
+    assert_eq!(ask(None).await.unwrap(), None);
+    assert_eq!(double.asked("DELETE"), 0);
+}
+
+#[tokio::test]
+async fn an_instance_of_a_group_goes_by_way_of_its_group() {
+    let double = Double::start().await.unwrap();
+    let many = manager(ZONE, "many", "template", 2, false);
+    let member = |n: u8| {
+        let instance = tpu_instance(ZONE, &format!("many-{n}"), TPU7X, &labels("a"), &format!("10.7.1.{n}"));
+        stopped(made_by(instance, &many))
+    };
+    let alone = stopped(tpu_instance(ZONE, "alone", "ct6e-standard-4t", &labels("a"), "10.6.0.1"));
+    let theirs = stopped(tpu_instance(ZONE, "theirs", "ct6e-standard-4t", &labels("b"), "10.6.0.2"));
+    let (gone, hosts) = slice("gone", |_, host| stopped(host));
+    {
+        let mut state = double.state();
+        state.instances = vec![member(0), member(1), alone, theirs];
+        state.instances.extend(hosts);
+        state.managers = vec![many.clone(), gone];
+    }
+    let google = client(&double);
+    let seen = view(&google).await;
+    // An instance that is deleted past its group is made again.
+    let past = ChosenTpu::from(&TpuVm {
+        compute: named(&seen, "many-0")
+            .compute
+            .clone()
+            .map(|c| marin_tui::model::cloud::ComputeTpu { group: None, ..c }),
+        ..named(&seen, "many-0").clone()
+    });
+    let refused = google.tpu_deletion_of(&place(), None, &past).await.unwrap_err();
+    assert!(refused.to_string().contains("the managed instance group that made it"), "{refused}");
+
+    let found = leftovers("a", &seen);
+    let names: Vec<_> = found.iter().map(|l| (l.kind.word(), l.name.raw())).collect();
+    let expected =
+        [("instance", "alone"), ("instance", "many-0"), ("instance", "many-1"), ("instance group", "gone")];
+    assert_eq!(names, expected);
+    let done = google.clean(&place(), found, |_, _| {}).await;
+    assert!(done.iter().all(|(_, cleaned)| *cleaned == Cleaned::Deleted), "{done:?}");
+    let left: Vec<Value> = double.state().instances.iter().map(|i| i["name"].clone()).collect();
+    assert_eq!(left, [json!("theirs")]);
+    assert_eq!(double.state().managers[0]["targetSize"], 0, "{:?}", double.state().managers);
+    assert_eq!(double.state().managers.len(), 1);
+    let deletions: Vec<String> = double
+        .requests()
+        .into_iter()
+        .filter(|r| r.starts_with("DELETE") || r.contains("deleteInstances"))
+        .collect();
+    assert_eq!(deletions.len(), 4, "{deletions:?}");
+}
+
+#[tokio::test]
+async fn what_has_changed_since_it_was_listed_is_left_alone() {
+    let double = Double::start().await.unwrap();
+    let (group, hosts) = slice("s", |_, host| stopped(host));
+    double.state().managers = vec![group];
+    double.state().instances = hosts.clone();
+    let google = client(&double);
+    let found = leftovers("a", &view(&google).await);
+    assert_eq!(found.len(), 1);
+    // One host is up again, or another cluster's.
+    for (field, value) in [("/status", json!("RUNNING")), ("/labels", labels("b"))] {
+        let mut other = hosts.clone();
+        *other[0].pointer_mut(field).unwrap() = value;
+        double.state().instances = other;
+        let done = google.clean(&place(), found.clone(), |_, _| {}).await;
+        assert!(matches!(&done[0].1, Cleaned::LeftAlone(_)), "{done:?}");
+    }
+    assert_eq!(double.asked("DELETE"), 0);
+    double.state().instances = hosts;
+    double.state().failing_operations = Some("in use by another".into());
+    let done = google.clean(&place(), found, |_, _| {}).await;
+    assert!(
+        matches!(&done[0].1, Cleaned::Failed { what, .. } if what.contains("in use by another")),
+        "{done:?}"
+    );
+}
