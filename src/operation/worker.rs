@@ -3,6 +3,7 @@
 
 mod facts;
 mod follow;
+mod gcloud;
 mod hit;
 mod launch;
 mod machine;
