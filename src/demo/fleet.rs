@@ -138,6 +138,7 @@ async fn google(plan: &Plan, heads: &[HeadMachine]) -> io::Result<Google> {
     let cloud = Cloud::of(project, heads.iter().cloned());
     for planned in &plan.clusters {
         planned.queued.iter().for_each(|tpu| cloud.wait_in_vain(&planned.name, tpu));
+        planned.groups.iter().for_each(|tpu| cloud.make_group(&planned.name, tpu));
     }
     Google::start_for(project, cloud).await
 }

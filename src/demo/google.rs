@@ -282,7 +282,7 @@ fn route(asked: &Asked, state: &mut State, cloud: Option<&Cloud>, fault: Option<
         }
         ["v1", "projects", project, rest @ ..] => secrets::answer(asked, state, project, rest, fault),
         ["compute", "v1", "projects", project, rest @ ..] => match cloud {
-            Some(cloud) => cloud.around_heads(state, |state| compute::answer(asked, state, project, rest)),
+            Some(cloud) => cloud.around_machines(state, |state| compute::answer(asked, state, project, rest)),
             None => compute::answer(asked, state, project, rest),
         },
         [version @ ("v2" | "v2alpha1"), "projects", project, "locations", zone, rest @ ..] => {

@@ -4,6 +4,7 @@
 mod disclosed;
 mod facts;
 mod follow;
+mod gcloud;
 mod hit;
 mod launch;
 mod machine;

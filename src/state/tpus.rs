@@ -38,6 +38,11 @@ impl Tpus {
         self.view.as_ref().is_none_or(|v| v.is_whole())
     }
 
+    /// Why the TPUs that were made with Compute Engine are missing, if they are.
+    pub fn unlisted(&self) -> Option<&Text> {
+        self.view.as_ref()?.unlisted.as_ref()
+    }
+
     /// Whether the rows include what Ray reports.
     pub fn knows_ray(&self) -> bool {
         self.ray_known

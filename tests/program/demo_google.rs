@@ -34,8 +34,12 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::of(PLAN)
+    }
+
+    fn of(plan: &str) -> Self {
         let runtime = Runtime::new().unwrap();
-        let plan = Plan::parse(PLAN, Path::new("test")).unwrap();
+        let plan = Plan::parse(plan, Path::new("test")).unwrap();
         let fleet = runtime.block_on(Fleet::start(plan)).unwrap();
         Self { fleet, home: tempfile::tempdir().unwrap(), _runtime: runtime }
     }
@@ -227,6 +231,33 @@ fn a_tpu_of_the_autoscaler_can_be_deleted_too() {
         // The autoscaler of one that lives asks for another at once.
         assert!(cluster == "marin-us-central1" || world.nodes(cluster) < before);
     }
+}
+
+#[test]
+fn a_slice_of_compute_engine_stands_beside_those_of_cloud_tpu_and_goes_as_a_whole() {
+    let world = World::of("clusters: [{name: marin-us-west4, nodes: 6, dead: 0, groups: [tpu7x-16]}]");
+    let (cluster, name) = ("marin-us-west4", "marin-us-west4-tpu7x-16");
+    let told: Value = serde_json::from_str(&world.says(cluster, "tpus --json")).unwrap();
+    let rows = told["rows"].as_array().unwrap();
+    let slice = rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{told}"));
+    let fields =
+        ["resource", "status", "accelerator_type", "chips", "hosts", "joined", "capacity", "managed_by"];
+    let told: Vec<&Value> = fields.iter().map(|field| &slice[field]).collect();
+    let expected = ["instance group", "registered", "tpu7x-16", "8", "2", "2", "spot", "by hand"];
+    let told: Vec<String> =
+        told.iter().map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned)).collect();
+    assert_eq!(told, expected);
+    assert!(rows.iter().any(|row| row["resource"] == "tpu vm" && row["status"] == "registered"), "{rows:?}");
+
+    // A host's address means its slice.
+    let host = slice["addresses"][1].as_str().unwrap();
+    let (before, count) = (world.nodes(cluster), rows.len());
+    let dry = world.says(cluster, &format!("remove-worker {host} --now --others --yes --dry-run"));
+    assert!(dry.contains(&format!("/instanceGroupManagers/{name}")), "{dry}");
+    assert_eq!(world.nodes(cluster), before);
+    world.says(cluster, &format!("remove-worker {host} --now --others --yes"));
+    assert_eq!((world.nodes(cluster), world.tpus(cluster).len()), (before - 2, count - 1));
+    assert!(!world.tpus(cluster).iter().any(|(_, other)| other == name));
 }
 
 #[test]

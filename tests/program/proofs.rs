@@ -3,7 +3,7 @@
 
 use crate::until::until;
 use crate::world::{WORKER, World, ZONE, labels};
-use marin_tui::demo::google::{Fault, PROJECT, compute, tpu};
+use marin_tui::demo::google::{Fault, PROJECT, compute, managed, tpu};
 use marin_tui::demo::{self, Trouble};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -217,6 +217,38 @@ fn plain_workers_are_deleted_with_the_cluster_and_seen_gone() {
     let (code, _, said) = world.run("stop-cluster --resume");
     assert!(code == Some(0) && said.contains("deleting 1 Compute Engine VMs of its autoscaler"), "{said}");
     assert_eq!(names(&world), ["theirs", "by-hand", "of-the-same-name"]);
+}
+
+/// An instance of a group that was deleted by itself would be made again.
+#[test]
+fn workers_that_an_instance_group_made_go_with_their_group() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let host = |name: &str, kind: &str| {
+        compute::tpu_instance(ZONE, name, "tpu7x-standard-4t", &labels(kind), "10.7.0.1")
+    };
+    let slice = managed::manager(ZONE, "slice", "t", 2, true);
+    let by_hand = managed::manager(ZONE, "by-hand", "t", 1, true);
+    {
+        let mut state = world.double.state();
+        state.instances.extend([
+            managed::made_by(host("slice-0", "worker"), &slice),
+            managed::made_by(host("slice-1", "worker"), &slice),
+            managed::made_by(host("by-hand-0", "unmanaged"), &by_hand),
+            host("alone", "worker"),
+        ]);
+        state.managers = vec![slice, by_hand];
+    }
+    let (code, _, said) = world.run("stop-cluster --yes --others");
+    assert!(code == Some(0) && said.contains("deleting 2 TPU VMs of its autoscaler"), "{said}");
+    let groups: Vec<String> =
+        world.deletions().into_iter().filter(|d| d.contains("/instanceGroupManagers/")).collect();
+    assert!(groups.len() == 1 && groups[0].contains("/instanceGroupManagers/slice"), "{groups:?}");
+    assert_eq!(world.deletions().len(), 3, "the head, the group, and the instance that is in none");
+    was_read_before_it_was_deleted(&world);
+    let state = world.double.state();
+    let left: Vec<&Value> = state.instances.iter().map(|i| &i["name"]).collect();
+    assert_eq!(left, ["by-hand-0"]);
 }
 
 /// Its name and label are those of the one that was listed.

@@ -105,7 +105,8 @@ fn managed_instance_groups_of_tpus_are_listed_shrunk_and_deleted() {
         state.templates = vec![template("t", "tpu7x-standard-4t", &labels)];
     }
     place.check(&["managed"]);
-    assert_eq!((place.double.state().managers.len(), place.double.state().instances.len()), (1, 3));
+    let state = place.double.state();
+    assert_eq!((state.managers.len(), state.instances.len()), (1, 3));
 }
 
 fn nodes() -> Vec<serde_json::Value> {

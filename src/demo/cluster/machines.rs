@@ -1,7 +1,9 @@
 //! The TPU VMs of a simulated cluster at Google: one for each slice that is requested, running, or lost and not deleted.
 
 use super::Cluster;
+use super::node::SliceKind;
 use super::tpu_vm::TpuVm;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 impl Cluster {
@@ -38,6 +40,13 @@ impl Cluster {
             vm.hosts.push(node.ip.clone());
         }
         slices.into_values().collect()
+    }
+
+    /// A slice that a person made at `since`, some time ago: its hosts are in Ray. `body` is what was asked for.
+    pub fn made_by_hand(&mut self, name: &str, kind: SliceKind, body: Value, since: i64) {
+        self.by_hand.ask(name, name, kind, body, since, false);
+        self.by_hand.tend(&mut self.state, &mut self.random);
+        self.version += 1;
     }
 
     /// Google deletes a TPU VM: its hosts are gone, and Ray hears nothing of it until it misses their heartbeats.

@@ -3,12 +3,22 @@
 
 use super::super::cluster::tpu_vm::{TpuVm, slice_kind};
 use super::super::google::answer::time;
+use super::super::google::compute;
+use super::super::google::managed;
 use super::super::google::state::State;
 use super::super::google::tpu;
 use super::head_machine::HeadMachine;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
+
+/// Age of a slice of Compute Engine when the fleet starts, in milliseconds.
+const MADE: i64 = 5 * 3_600_000;
+/// The machine type of its hosts, by the generation before the number of an accelerator type.
+const MACHINES: [(&str, &str); 3] =
+    [("tpu7x", "tpu7x-standard-4t"), ("v6e", "ct6e-standard-4t"), ("v5p", "ct5p-hightpu-4t")];
+/// The key under which a request has the machine type of its hosts when Compute Engine has made it.
+const MACHINE: &str = "machineType";
 
 /// Age of an unfulfilled request for a TPU when the fleet starts, in milliseconds.
 const IN_VAIN: i64 = 47 * 60_000;
@@ -52,19 +62,68 @@ impl Cloud {
         });
     }
 
-    /// Answers a request about machines: shows the heads, and takes over which were deleted.
-    pub fn around_heads<R>(&self, state: &mut State, answer: impl FnOnce(&mut State) -> R) -> R {
+    /// Adds a slice that a person has made with Compute Engine: a managed instance group.
+    pub fn make_group(&self, cluster: &str, accelerator: &str) {
+        let Some(place) = self.places.iter().find(|p| p.cluster() == cluster) else { return };
+        let generation = accelerator.split('-').next().unwrap_or_default();
+        let Some((_, machine)) = MACHINES.iter().find(|(known, _)| *known == generation) else { return };
+        let node_type = format!("tpu_slice_{}", accelerator.replace('-', "_"));
+        let name = format!("{cluster}-{accelerator}");
+        place.shared().now(|c| {
+            let kind = slice_kind(&node_type, accelerator, place.zone());
+            c.made_by_hand(&name, kind, json!({ MACHINE: machine }), c.now - MADE);
+        });
+    }
+
+    /// Answers a request about machines: shows the heads and the instance groups, and takes over which were deleted.
+    pub fn around_machines<R>(&self, state: &mut State, answer: impl FnOnce(&mut State) -> R) -> R {
         let shown: Vec<(&HeadMachine, Value)> =
             self.places.iter().filter_map(|p| Some((p, p.instance()?))).collect();
         state.instances = shown.iter().map(|(_, instance)| instance.clone()).collect();
+        state.managers.clear();
+        for place in &*self.places {
+            place.shared().now(|cluster| {
+                for vm in cluster.by_hand.tpu_vms(cluster.now) {
+                    if let Some(machine) = cluster.by_hand.body(&vm.name).and_then(|b| b[MACHINE].as_str()) {
+                        self.show_group(place, &vm, machine, state);
+                    }
+                }
+            });
+        }
+        let groups: Vec<String> = state.managers.iter().map(|group| name(group).to_owned()).collect();
         let answer = answer(state);
-        let left: HashSet<&str> = state.instances.iter().map(name).collect();
+        let left: HashSet<&str> = state.instances.iter().chain(&state.managers).map(name).collect();
         for (machine, instance) in &shown {
             if !left.contains(name(instance)) {
                 machine.delete();
             }
         }
+        for group in groups.iter().filter(|group| !left.contains(group.as_str())) {
+            for place in &*self.places {
+                place.shared().now(|c| c.by_hand.delete(group, c.now));
+            }
+        }
         answer
+    }
+
+    /// A slice as Compute Engine has it: the group, and an instance for each host.
+    fn show_group(&self, place: &HeadMachine, vm: &TpuVm, machine: &str, state: &mut State) {
+        let at = |value: &mut Value| {
+            let base = format!("https://www.googleapis.com/compute/v1/projects/{}", self.project);
+            value["zone"] = json!(format!("{base}/zones/{}", place.zone()));
+            value["creationTimestamp"] = json!(time(vm.since));
+        };
+        let labels = json!({"ray-cluster-name": place.cluster(), "ray-node-type": "unmanaged",
+            "ray-user-node-type": vm.node_type});
+        let mut group = managed::manager(place.zone(), &vm.name, &vm.name, vm.hosts.len(), true);
+        at(&mut group);
+        for (number, host) in vm.hosts.iter().enumerate() {
+            let name = format!("{}-{number}", vm.name);
+            let mut instance = compute::tpu_instance(place.zone(), &name, machine, &labels, host);
+            at(&mut instance);
+            state.instances.push(managed::made_by(instance, &group));
+        }
+        state.managers.push(group);
     }
 
     /// Answers a request about TPUs of that zone: shows what is there of those kinds (`nodes`, `queuedResources`), and
@@ -100,13 +159,15 @@ impl Cloud {
         let mut shown = Shown { place, vms: Vec::new(), queued: Vec::new() };
         place.shared().now(|cluster| {
             let vms = if kinds.contains(&"nodes") { cluster.tpu_vms() } else { Vec::new() };
-            for vm in vms {
+            let is_node = |vm: &TpuVm| cluster.by_hand.body(&vm.name).is_none_or(|b| b[MACHINE].is_null());
+            for vm in vms.into_iter().filter(is_node) {
                 let node = self.node(place, &vm, cluster.by_hand.body(&vm.name));
                 shown.vms.push(name(&node).to_owned());
                 state.nodes.push(node);
             }
             let shows_queued = kinds.contains(&"queuedResources");
-            for (word, body) in cluster.by_hand.queued(cluster.now).filter(|_| shows_queued) {
+            let queued = cluster.by_hand.queued(cluster.now).filter(|(_, body)| body[MACHINE].is_null());
+            for (word, body) in queued.filter(|_| shows_queued) {
                 let mut body = body.clone();
                 body["state"]["state"] = json!(word);
                 shown.queued.push(name(&body).to_owned());

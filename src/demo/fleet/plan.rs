@@ -92,6 +92,8 @@ pub struct Planned {
     pub slices: BTreeMap<String, usize>,
     /// Accelerator types that a person has requested from Google and that never become available.
     pub queued: Vec<String>,
+    /// Accelerator types of slices that a person has made with Compute Engine, each as a managed instance group.
+    pub groups: Vec<String>,
 }
 
 impl Default for Planned {
@@ -117,6 +119,7 @@ impl Default for Planned {
             life: None,
             slices: BTreeMap::new(),
             queued: Vec::new(),
+            groups: Vec::new(),
         }
     }
 }

@@ -4,6 +4,7 @@ use super::super::executor::Executor;
 use super::super::problem::problem;
 use super::super::startup::{Services, startup_script};
 use super::super::trouble;
+use super::gcloud;
 use crate::config::{Launch, TpuVersion};
 use crate::gcp::{GcpError, Google, TpuApi, TpuPlace, queued_resource};
 use crate::model::cloud::{QueuedResource, QueuedState};
@@ -41,6 +42,9 @@ pub(super) fn plan(
         let what = format!("unknown capacity `{}`", printable(capacity));
         return Err(trouble(what, format!("known: {}", words.join(", "))));
     };
+    if let Some(problem) = gcloud::refusal(&place, (kind, node), capacity, names) {
+        return Err(problem);
+    }
     if node.config["acceleratorType"].is_null() && node.config["acceleratorConfig"].is_null() {
         let hint = "only TPUs can be added; for other machines set `min_workers`";
         return Err(trouble(format!("{kind} is not a TPU"), hint));
