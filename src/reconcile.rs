@@ -84,7 +84,9 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: 
         VmState::Preempted | VmState::Terminated if joined > 0 => TpuStatus::Ghost,
         VmState::Preempted | VmState::Terminated => TpuStatus::HoldsQuota,
         VmState::Deleting => TpuStatus::Leaving,
-        VmState::Stopped | VmState::Unknown => TpuStatus::Stopped,
+        VmState::Stopped => TpuStatus::Stopped,
+        VmState::Unknown => TpuStatus::Unknown,
+        VmState::Coming if vm.state_since().is_some_and(|since| vm.is_late(since, now)) => TpuStatus::Delayed,
         VmState::Coming => TpuStatus::Joining,
         VmState::Ready if alive.is_none() => TpuStatus::Up,
         VmState::Ready if missing.is_empty() && joined > 0 => TpuStatus::Registered,
@@ -97,7 +99,7 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: 
         accelerator_type: vm.accelerator_type.clone(),
         chips: chips(vm.accelerator_type.raw()).unwrap_or(0),
         status,
-        state: Some(vm.state.word()),
+        state: Some(said(&vm.api_state, vm.state.word())),
         ray_type: vm.ray_type.clone(),
         hosts: (vm.hosts.len(), joined),
         logins: vm.logins().collect(),
@@ -105,8 +107,23 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: 
         capacity: Some(vm.capacity),
         keeper: keeper(&vm.name, cluster),
         created: vm.created,
-        note: vm.unhealthy.clone(),
+        note: vm.unhealthy.clone().or_else(|| in_googles_words(status, &vm.api_state)),
     }
+}
+
+/// Google's word, or ours where it gave none.
+fn said(api_state: &Text, word: &str) -> Text {
+    if api_state.is_empty() { Text::new(word) } else { api_state.clone() }
+}
+
+/// Google's word for a state that the status does not tell: one that is not known here, or a repair.
+fn in_googles_words(status: TpuStatus, api_state: &Text) -> Option<Text> {
+    let is_told = match status {
+        TpuStatus::Unknown | TpuStatus::Delayed => false,
+        TpuStatus::Joining => matches!(api_state.raw(), "CREATING" | "READY"),
+        _ => true,
+    };
+    (!is_told && !api_state.is_empty()).then(|| Text::new(format!("Google reports {}", api_state.raw())))
 }
 
 /// Without hosts that have no address yet.
@@ -122,7 +139,7 @@ fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) 
         QueuedState::Suspended => TpuStatus::HoldsQuota,
         QueuedState::Failed => TpuStatus::Refused,
         QueuedState::Deleting => TpuStatus::Leaving,
-        QueuedState::Unknown => TpuStatus::Stopped,
+        QueuedState::Unknown => TpuStatus::Unknown,
         QueuedState::Active => return None,
     };
     if request.nodes.iter().any(|n| there.contains(n.raw())) {
@@ -137,7 +154,7 @@ fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) 
             _ => chips(request.accelerator_type.raw()).unwrap_or(0),
         },
         status,
-        state: Some(request.state.word()),
+        state: Some(said(&request.api_state, request.state.word())),
         ray_type: None,
         hosts: (0, 0),
         logins: Vec::new(),
@@ -145,7 +162,7 @@ fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) 
         capacity: Some(request.capacity),
         keeper: keeper(&request.name, cluster),
         created: request.created,
-        note: request.error.clone(),
+        note: request.error.clone().or_else(|| in_googles_words(status, &request.api_state)),
     })
 }
 
@@ -202,6 +219,7 @@ mod tests {
             name: Text::new(name),
             accelerator_type: Text::new(kind),
             state,
+            api_state: "".into(),
             unhealthy: None,
             hosts: hosts.iter().map(|h| Text::new(*h)).collect(),
             external: Vec::new(),
@@ -217,6 +235,7 @@ mod tests {
         QueuedResource {
             name: Text::new(name),
             state,
+            api_state: "".into(),
             error: None,
             accelerator_type: Text::new("v4-128"),
             nodes: vec![Text::new(node)],

@@ -1,6 +1,10 @@
 //! What Google Cloud says of a cluster's TPUs. Terms and states: Cloud TPU API v2, `nodes` and `queuedResources`.
 
 use super::{Text, Timestamp};
+use std::time::Duration;
+
+/// How long Google may take to create, start or repair a TPU VM. Large slices take longer than small ones.
+pub const READY_TIME: Duration = Duration::from_secs(30 * 60);
 
 /// State of a TPU VM (`Node.state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -93,6 +97,8 @@ pub struct TpuVm {
     pub accelerator_type: Text,
     /// State of the TPU VM.
     pub state: VmState,
+    /// The same in Google's own word, e.g. `REPAIRING`; empty when it gave none.
+    pub api_state: Text,
     /// What is wrong with it, when its health is not `HEALTHY`.
     pub unhealthy: Option<Text>,
     /// Internal address of each host, by worker number; empty before it is up.
@@ -131,7 +137,34 @@ impl TpuHost {
     }
 }
 
+/// Google's word for a state that has none here.
+fn state_words(word: &'static str, is_known: bool, api_state: &Text) -> String {
+    if is_known || api_state.is_empty() { word.to_owned() } else { api_state.to_string() }
+}
+
+impl QueuedResource {
+    /// Its state in words, safe to print: Google's own where it is not known here.
+    pub fn state_words(&self) -> String {
+        state_words(self.state.word(), self.state != QueuedState::Unknown, &self.api_state)
+    }
+}
+
 impl TpuVm {
+    /// Its state in words, safe to print: Google's own where it is not known here.
+    pub fn state_words(&self) -> String {
+        state_words(self.state.word(), self.state != VmState::Unknown, &self.api_state)
+    }
+
+    /// Whether it is on its way in that state, and not ready for longer than any takes ([`READY_TIME`]).
+    pub fn is_late(&self, since: Timestamp, now: Timestamp) -> bool {
+        self.state == VmState::Coming && since.age(now) > READY_TIME
+    }
+
+    /// Since when it is in its state; none where Google does not say so, as of a repair.
+    pub fn state_since(&self) -> Option<Timestamp> {
+        self.created.filter(|_| self.api_state.raw() == "CREATING")
+    }
+
     /// Its hosts, by worker number.
     pub fn logins(&self) -> impl Iterator<Item = TpuHost> {
         self.hosts.iter().enumerate().map(|(worker, internal)| TpuHost {
@@ -197,6 +230,8 @@ pub struct QueuedResource {
     pub name: Text,
     /// State of the queued resource.
     pub state: QueuedState,
+    /// The same in Google's own word, e.g. `WAITING_FOR_RESOURCES`; empty when it gave none.
+    pub api_state: Text,
     /// The error that made the request fail.
     pub error: Option<Text>,
     /// Accelerator type, e.g. `v4-128`.

@@ -261,7 +261,8 @@ fn status(status: TpuStatus) -> (&'static str, Role) {
         TpuStatus::Incomplete | TpuStatus::NeverRegistered | TpuStatus::HoldsQuota | TpuStatus::Refused => {
             ("✕", Role::Bad)
         }
-        TpuStatus::Stopped => ("■", Role::Warn),
+        TpuStatus::Stopped | TpuStatus::Unknown => ("■", Role::Warn),
+        TpuStatus::Delayed => ("◐", Role::Warn),
         TpuStatus::Joining | TpuStatus::Waiting | TpuStatus::Leaving => ("◐", Role::Text),
         TpuStatus::Up => ("○", Role::Text),
         TpuStatus::Registered => ("●", Role::Good),
