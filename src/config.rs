@@ -43,7 +43,7 @@ pub use typed::{TypedLine, TypedLines};
 use crate::model::text::printable;
 use crate::model::{
     ClusterName, ClusterSpec, GoogleNames, HeadAddress, Problem, ProblemKind, Provider, SshAuth, Timestamp,
-    authority,
+    authority, shown_address,
 };
 use claims::Claim;
 use held::Held;
@@ -357,7 +357,7 @@ fn direct(sources: &Sources, settings: &Settings, env: &Env) -> Result<Option<Cl
     let refused = |what: String, hint: &str| ConfigError::Value { what, hint: hint.into() };
     let host = dashboard.split_once("://").map(|(_, rest)| rest).filter(|_| is_url(dashboard));
     let Some(host) = host else {
-        let what = format!("`{}` is not a dashboard address", printable(address));
+        let what = format!("`{}` is not a dashboard address", shown_address(address));
         return Err(refused(what, "write it as http://HOST:8265"));
     };
     let name = host.split(['/', '?', '#']).next().unwrap_or(host);

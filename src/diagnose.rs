@@ -7,6 +7,7 @@ mod autoscaler;
 mod demand;
 mod finding;
 mod history;
+mod late;
 mod nodes;
 mod pending;
 mod quota;
@@ -22,16 +23,16 @@ pub use pending::{Pending, pending};
 pub use restart::{Restart, RestartedBy};
 pub use slices::{ASSEMBLY, Slice, slices};
 
-use crate::model::{Leftover, Link, Snapshot};
+use crate::model::{Late, Leftover, Link, Snapshot};
 
 /// All findings, worst first. `snapshot` is the last state that was read, if any; `history` has learnt it and `link`
-/// already; `left` are preempted TPUs. A broken connection comes first; findings of the last state are kept, as old as
+/// already; `left` are preempted TPUs, `late` those that do not get ready. A broken connection comes first; findings of the last state are kept, as old as
 /// that state is.
 pub fn findings(
     link: Option<&Link>,
     snapshot: Option<&Snapshot>,
     history: &History,
-    left: &[Leftover],
+    (left, late): (&[Leftover], &[Late]),
 ) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     match link {
@@ -58,6 +59,7 @@ pub fn findings(
         }
     }
     found.extend(quota::finding(left));
+    found.extend(late::finding(late));
     found[broken..].sort_by_key(|f| f.severity);
     if found.is_empty() {
         found.extend(snapshot.and_then(nodes::idle));
@@ -126,7 +128,7 @@ mod tests {
         for secs in (0..=until).step_by(15) {
             history.learn(&make(secs));
         }
-        findings(None, Some(&make(until)), &history, &[])
+        findings(None, Some(&make(until)), &history, (&[], &[]))
     }
 
     fn kinds(found: &[Finding]) -> Vec<FindingKind> {
@@ -217,7 +219,7 @@ mod tests {
         for secs in [0, 15, 3600, 3615] {
             history.learn(&wanting(AutoscalerVersion::V2)(secs));
         }
-        let found = findings(None, Some(&wanting(AutoscalerVersion::V2)(3615)), &history, &[]);
+        let found = findings(None, Some(&wanting(AutoscalerVersion::V2)(3615)), &history, (&[], &[]));
         assert_eq!((found[0].kind, found[0].since), (FindingKind::Unmet, Some(at(3600))));
     }
 
@@ -253,7 +255,7 @@ mod tests {
             let mut history = History::default();
             let look = state(secs, report(AutoscalerVersion::V1, 0));
             history.learn(&look);
-            findings(None, Some(&look), &history, &[]).remove(0)
+            findings(None, Some(&look), &history, (&[], &[])).remove(0)
         };
         assert_eq!((stands(1500).kind, stands(1500).since), (FindingKind::Silent, Some(at(0))));
         assert_eq!(stands(200).kind, FindingKind::Idle);
@@ -382,13 +384,13 @@ mod tests {
         let trying = Link::Connecting { phase: Phase::Tunnel, since: at(9) };
         history.learn_link(&trying);
         for link in [&broken, &trying] {
-            let found = findings(Some(link), Some(&wanting(AutoscalerVersion::V2)(9)), &history, &[]);
+            let found = findings(Some(link), Some(&wanting(AutoscalerVersion::V2)(9)), &history, (&[], &[]));
             assert_eq!((found[0].kind, found[0].since), (FindingKind::Unreachable, Some(at(7))));
             assert_eq!(found[0].hint.to_string(), "write another");
         }
         let up = Link::Up { since: at(10), latency: None, gcs: true, token_auth: true, dashboard: None };
         history.learn_link(&up);
-        assert_eq!(findings(Some(&up), None, &history, &[]), []);
+        assert_eq!(findings(Some(&up), None, &history, (&[], &[])), []);
     }
 
     #[test]

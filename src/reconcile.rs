@@ -86,8 +86,10 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: 
         VmState::Preempted if vm.compute.is_some() => TpuStatus::Preempted,
         VmState::Preempted | VmState::Terminated => TpuStatus::HoldsQuota,
         VmState::Deleting => TpuStatus::Leaving,
-        VmState::Stopped | VmState::Unknown => TpuStatus::Stopped,
+        VmState::Stopped => TpuStatus::Stopped,
+        VmState::Unknown => TpuStatus::Unknown,
         VmState::Waiting => TpuStatus::Waiting,
+        VmState::Coming if vm.state_since().is_some_and(|since| vm.is_late(since, now)) => TpuStatus::Delayed,
         VmState::Coming => TpuStatus::Joining,
         VmState::Ready if alive.is_none() => TpuStatus::Up,
         VmState::Ready if missing.is_empty() && joined > 0 => TpuStatus::Registered,
@@ -101,7 +103,7 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: 
         chips: vm.chips(),
         status,
         resource: Some(vm.kind()),
-        state: Some(vm.state.word()),
+        state: Some(said(&vm.api_state, vm.state.word())),
         ray_type: vm.ray_type.clone(),
         hosts: (vm.hosts.len(), joined),
         logins: vm.logins().collect(),
@@ -109,8 +111,23 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: 
         capacity: Some(vm.capacity),
         keeper: keeper(&vm.name, cluster),
         created: vm.created,
-        note: vm.unhealthy.clone(),
+        note: vm.unhealthy.clone().or_else(|| in_googles_words(status, &vm.api_state)),
     }
+}
+
+/// Google's word, or ours where it gave none.
+fn said(api_state: &Text, word: &str) -> Text {
+    if api_state.is_empty() { Text::new(word) } else { api_state.clone() }
+}
+
+/// Google's word for a state that the status does not tell: one that is not known here, or a repair.
+fn in_googles_words(status: TpuStatus, api_state: &Text) -> Option<Text> {
+    let is_told = match status {
+        TpuStatus::Unknown | TpuStatus::Delayed => false,
+        TpuStatus::Joining => matches!(api_state.raw(), "CREATING" | "READY"),
+        _ => true,
+    };
+    (!is_told && !api_state.is_empty()).then(|| Text::new(format!("Google reports {}", api_state.raw())))
 }
 
 /// Without hosts that have no address yet.
@@ -126,7 +143,7 @@ fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) 
         QueuedState::Suspended => TpuStatus::HoldsQuota,
         QueuedState::Failed => TpuStatus::Refused,
         QueuedState::Deleting => TpuStatus::Leaving,
-        QueuedState::Unknown => TpuStatus::Stopped,
+        QueuedState::Unknown => TpuStatus::Unknown,
         QueuedState::Active => return None,
     };
     if request.nodes.iter().any(|n| there.contains(n.raw())) {
@@ -142,7 +159,7 @@ fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) 
         },
         status,
         resource: Some(LeftoverKind::QueuedResource.word()),
-        state: Some(request.state.word()),
+        state: Some(said(&request.api_state, request.state.word())),
         ray_type: None,
         hosts: (0, 0),
         logins: Vec::new(),
@@ -150,7 +167,7 @@ fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) 
         capacity: Some(request.capacity),
         keeper: keeper(&request.name, cluster),
         created: request.created,
-        note: request.error.clone(),
+        note: request.error.clone().or_else(|| in_googles_words(status, &request.api_state)),
     })
 }
 
@@ -208,6 +225,7 @@ mod tests {
             name: Text::new(name),
             accelerator_type: Text::new(kind),
             state,
+            api_state: "".into(),
             unhealthy: None,
             hosts: hosts.iter().map(|h| Text::new(*h)).collect(),
             external: Vec::new(),
@@ -224,6 +242,7 @@ mod tests {
         QueuedResource {
             name: Text::new(name),
             state,
+            api_state: "".into(),
             error: None,
             accelerator_type: Text::new("v4-128"),
             nodes: vec![Text::new(node)],

@@ -167,7 +167,7 @@ impl ClusterState {
 
     fn diagnose(&mut self) {
         let known = self.known.then_some(&*self.snapshot);
-        self.findings = diagnose::findings(self.link.as_ref(), known, &self.history, self.tpus.left());
+        self.findings = diagnose::findings(self.link.as_ref(), known, &self.history, self.tpus.unready());
         self.pending = diagnose::pending(&self.snapshot, &self.findings);
     }
 
@@ -263,6 +263,7 @@ mod tests {
             name: "slice-a".into(),
             accelerator_type: "v4-16".into(),
             state: VmState::Preempted,
+            api_state: "".into(),
             unhealthy: None,
             hosts: vec!["10.0.0.9".into()],
             external: Vec::new(),
@@ -304,6 +305,36 @@ mod tests {
         assert!(state.problem().is_some(), "until a retry succeeds");
         state.learn(&up());
         assert_eq!((kinds(&state), state.tpus.knows_ray()), (vec![FindingKind::HoldsQuota], true));
+    }
+
+    #[test]
+    fn a_tpu_that_google_repairs_or_creates_for_too_long_is_a_finding_with_its_time() {
+        let answer = |api_state: &str, minutes: u64| {
+            let News::Cloud(Ok(view)) = preempted() else { unreachable!() };
+            let mut view = CloudView::clone(&view);
+            view.vms[0].state = VmState::from_api(api_state);
+            view.vms[0].api_state = api_state.into();
+            view.asked = at(minutes * 60);
+            News::Cloud(Ok(Arc::new(view)))
+        };
+        let mut state = state();
+        let mut told = |api_state: &str, minutes| {
+            state.learn(&answer(api_state, minutes));
+            let late = state.finding(FindingKind::TpuDelayed);
+            let row = state.tpus.rows()[0].clone();
+            assert_eq!(late.is_some(), row.status.word() == "delayed", "{row:?}");
+            assert_eq!(row.state.as_ref().map(Text::raw), Some(api_state));
+            late.map(|f| (f.since, f.short.clone(), f.hint.is_empty()))
+        };
+        // It was requested at 0; a repair counts from the first answer that has it.
+        assert_eq!(told("CREATING", 29), None);
+        assert_eq!(told("CREATING", 31), Some((Some(at(0)), "slice-a is CREATING".into(), false)));
+        assert_eq!(told("READY", 32), None);
+        assert_eq!(told("REPAIRING", 60), None);
+        assert_eq!(told("REPAIRING", 89), None);
+        assert_eq!(told("REPAIRING", 91), Some((Some(at(3600)), "slice-a is REPAIRING".into(), false)));
+        assert_eq!(told("RESTARTING", 92), None, "another state");
+        assert_eq!(told("HIBERNATED", 93), None);
     }
 
     #[test]

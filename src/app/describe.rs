@@ -206,7 +206,7 @@ pub fn slice(row: &Slice, ray_known: bool, words: impl Fn(&Hint) -> String, now:
     push("name", row.name.to_string());
     push("status", row.status.word().into());
     push("hint", words(&row.hint()));
-    push("Google state", row.state.unwrap_or("not found").into());
+    push("Google state", row.state.as_ref().map_or_else(|| "not found".into(), ToString::to_string));
     push("note", row.note.as_ref().map(ToString::to_string).unwrap_or_default());
     push("type", row.accelerator_type.to_string());
     push("chips", row.chips.to_string());

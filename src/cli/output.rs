@@ -6,6 +6,7 @@
 //! terminal and left unchanged in a file or a pipe, for scripts.
 
 use crate::model::text::{printable_json, printable_lines};
+use crate::model::without_passwords;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -104,10 +105,10 @@ pub fn error_line(words: Arguments<'_>) {
     error_text(format_args!("{words}\n"));
 }
 
-/// Writes text to stderr, cleaned. A failure is ignored: there is no other place to report it.
+/// Writes text to stderr, cleaned, with passwords in addresses masked. A failure is ignored: there is no other place to report it.
 pub fn error_text(words: Arguments<'_>) {
     let words = words.to_string();
-    let _ = io::stderr().lock().write_all(printable_lines(&words).as_bytes());
+    let _ = io::stderr().lock().write_all(printable_lines(&without_passwords(&words)).as_bytes());
 }
 
 /// A stream that a terminal may read: UTF-8 without anything that a terminal acts on, tabs and line feeds apart. Other

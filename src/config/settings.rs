@@ -270,6 +270,8 @@ mod tests {
             assert!(read(&format!("google_endpoint: '{bad}'")).is_err(), "{bad}");
         }
         assert!(read("google_endpoint: 'http://127.0.0.1:9/'").is_ok());
+        let e = read("google_endpoint: 'https://me:hunter2@h'").unwrap_err().to_string();
+        assert!(e.contains("https://me:***@h") && !e.contains("hunter2"), "{e}");
     }
 
     #[test]

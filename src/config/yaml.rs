@@ -2,6 +2,7 @@
 
 use super::locate::key_of;
 use crate::model::text::printable;
+use crate::model::without_passwords;
 use serde_yaml::{Mapping, Value};
 use std::fs;
 use std::io::Read;
@@ -24,7 +25,9 @@ pub struct FileError {
 impl FileError {
     /// An error about the whole file.
     pub fn new(file: &Path, why: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { file: file.into(), at: None, why: why.into(), hint: hint.into() }
+        // A line that is not as it should be may have an address in it.
+        let why = without_passwords(&why.into()).into_owned();
+        Self { file: file.into(), at: None, why, hint: hint.into() }
     }
 
     /// `FILE:LINE:COLUMN: what`.

@@ -59,6 +59,8 @@ pub enum FindingKind {
     Unmet,
     /// Preempted TPUs are not deleted.
     HoldsQuota,
+    /// Google creates or repairs a TPU for too long.
+    TpuDelayed,
     /// Parts of the state could not be read.
     PartlyRead,
     /// Nodes are pending.
@@ -85,6 +87,7 @@ impl FindingKind {
             Self::Infeasible => "infeasible",
             Self::Unmet => "unmet",
             Self::HoldsQuota => "quota",
+            Self::TpuDelayed => "TPU delayed",
             Self::PartlyRead => "partial data",
             Self::Scaling => "scaling up",
             Self::Idle => "idle",

@@ -79,7 +79,7 @@ impl Google {
             answer => answer?,
         };
         if !vm.is_left_by(&place.cluster) {
-            return Ok(left_alone(vm.state.word(), vm.ray_cluster.as_ref(), place));
+            return Ok(left_alone(&vm.state_words(), vm.ray_cluster.as_ref(), place));
         }
         if vm.created != leftover.created {
             return Ok(made_anew());
@@ -122,7 +122,7 @@ impl Google {
                 answer => answer?,
             };
             if !request.is_left_by(&place.cluster) {
-                return Ok(left_alone(request.state.word(), request.ray_cluster.as_ref(), place));
+                return Ok(left_alone(&request.state_words(), request.ray_cluster.as_ref(), place));
             }
             if request.created != leftover.created {
                 return Ok(made_anew());

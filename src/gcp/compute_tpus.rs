@@ -45,6 +45,8 @@ struct Machine {
     /// Its machine type.
     kind: String,
     state: VmState,
+    /// Compute Engine's word for it; empty of one that does not exist yet.
+    api_state: String,
     internal: Option<String>,
     external: Option<String>,
     capacity: Capacity,
@@ -60,7 +62,12 @@ impl Google {
         let base = format!("{}/compute/v1/projects/{project}", self.inner.endpoints.compute);
         let partial = ("returnPartialSuccess", "true");
         let filter = [("filter", TPU_MACHINES), partial];
-        let instances = self.inner.pages::<Page>(&format!("{base}/aggregated/instances"), &filter).await?;
+        let url = format!("{base}/aggregated/instances");
+        let instances = match self.inner.pages::<Page>(&url, &filter).await {
+            // The filter only saves reading the project's other machines.
+            Err(GcpError::Refused { code: 400, .. }) => self.inner.pages::<Page>(&url, &[partial]).await?,
+            instances => instances?,
+        };
         let url = format!("{base}/aggregated/instanceGroupManagers");
         let groups = self.inner.pages::<Page>(&url, &[partial]).await?;
         let unreachable = instances.iter().chain(&groups).flat_map(|p| &p.unreachables);
@@ -225,6 +232,7 @@ fn instance(value: &Value) -> Option<Machine> {
         id: if id.bytes().all(|b| b.is_ascii_digit()) { id.to_owned() } else { String::new() },
         name: word(&value["name"]).to_owned(),
         state: VmState::from_instance(word(&value["status"]), is_spot),
+        api_state: word(&value["status"]).to_owned(),
         internal: address(&card["networkIP"]),
         external: address(&card["accessConfigs"][0]["natIP"]),
         created: time(word(&value["creationTimestamp"])),
@@ -243,6 +251,7 @@ fn machine(properties: &Value, config: &Value) -> Option<Machine> {
         name: String::new(),
         kind: machine_type,
         state: VmState::Unknown,
+        api_state: String::new(),
         internal: None,
         external: None,
         capacity: capacity(properties),
@@ -261,6 +270,7 @@ fn tpu_vm(machine: &Machine, accelerator_type: String, compute: ComputeTpu) -> F
         name: Text::new(machine.name.as_str()),
         accelerator_type: Text::new(accelerator_type),
         state: machine.state,
+        api_state: Text::new(machine.api_state.as_str()),
         unhealthy: None,
         hosts: vec![Text::new(machine.internal.as_deref().unwrap_or_default())],
         external: vec![text(&machine.external)],
@@ -297,6 +307,9 @@ fn slice(group: &Value, path: String, machines: &[Machine]) -> Found {
     let states: Vec<VmState> = machines.iter().map(|m| m.state).collect();
     let is_going = group["currentActions"]["deleting"].as_u64().unwrap_or(0) > 0;
     vm.state = if is_going { VmState::Deleting } else { state(&states) };
+    // A group has no state of its own: that of an instance which decides it.
+    let decides = machines.iter().find(|m| m.state == vm.state);
+    vm.api_state = Text::new(decides.map(|m| m.api_state.as_str()).unwrap_or_default());
     let address = |n: usize| machines.get(n).and_then(|m| m.internal.as_deref()).unwrap_or_default();
     vm.hosts = (0..size).map(|n| Text::new(address(n))).collect();
     let external = |n: usize| machines.get(n).and_then(|m| m.external.as_deref()).map(Text::new);

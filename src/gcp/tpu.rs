@@ -172,6 +172,7 @@ pub(super) fn vm(node: &Value) -> TpuVm {
         name: short(&node["name"]).unwrap_or_else(|| Text::new("")),
         accelerator_type: text(&node["acceleratorType"]).unwrap_or_else(|| Text::new("")),
         state: VmState::from_api(node["state"].as_str().unwrap_or_default()),
+        api_state: text(&node["state"]).unwrap_or_default(),
         unhealthy: health.map(|h| text(&node["healthDescription"]).unwrap_or_else(|| Text::new(h))),
         // A host without an address keeps its position in the list.
         hosts: endpoints().map(|e| address(&e["ipAddress"]).unwrap_or_else(|| Text::new(""))).collect(),
@@ -201,6 +202,7 @@ pub fn queued_resource(queued: &Value) -> QueuedResource {
     QueuedResource {
         name: short(&queued["name"]).unwrap_or_else(|| Text::new("")),
         state: QueuedState::from_api(state["state"].as_str().unwrap_or_default()),
+        api_state: text(&state["state"]).unwrap_or_default(),
         error: text(&state["failedData"]["error"]["message"]),
         accelerator_type: text(&node["acceleratorType"]).unwrap_or_else(|| Text::new("")),
         nodes: specs.iter().flat_map(|s| node_ids(s)).collect(),

@@ -3,6 +3,10 @@
 
 use super::{Text, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// How long Google may take to create, start or repair a TPU VM. Large slices take longer than small ones.
+pub const READY_TIME: Duration = Duration::from_secs(30 * 60);
 
 /// State of a TPU VM (`Node.state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -133,6 +137,8 @@ pub struct TpuVm {
     pub accelerator_type: Text,
     /// State of the TPU VM.
     pub state: VmState,
+    /// The same in Google's own word, e.g. `REPAIRING`; empty when it gave none.
+    pub api_state: Text,
     /// What is wrong with it, when its health is not `HEALTHY`.
     pub unhealthy: Option<Text>,
     /// Internal address of each host, by worker number; empty before it is up.
@@ -173,6 +179,18 @@ impl TpuHost {
     }
 }
 
+/// Google's word for a state that has none here.
+fn state_words(word: &'static str, is_known: bool, api_state: &Text) -> String {
+    if is_known || api_state.is_empty() { word.to_owned() } else { api_state.to_string() }
+}
+
+impl QueuedResource {
+    /// Its state in words, safe to print: Google's own where it is not known here.
+    pub fn state_words(&self) -> String {
+        state_words(self.state.word(), self.state != QueuedState::Unknown, &self.api_state)
+    }
+}
+
 impl TpuVm {
     /// The number of its chips; 0 when its type is not known.
     pub fn chips(&self) -> u32 {
@@ -186,6 +204,21 @@ impl TpuVm {
             Some(compute) if compute.whole => "instance group",
             Some(_) => "instance",
         }
+    }
+
+    /// Its state in words, safe to print: Google's own where it is not known here.
+    pub fn state_words(&self) -> String {
+        state_words(self.state.word(), self.state != VmState::Unknown, &self.api_state)
+    }
+
+    /// Whether it is on its way in that state, and not ready for longer than any takes ([`READY_TIME`]).
+    pub fn is_late(&self, since: Timestamp, now: Timestamp) -> bool {
+        self.state == VmState::Coming && since.age(now) > READY_TIME
+    }
+
+    /// Since when it is in its state; none where Google does not say so, as of a repair.
+    pub fn state_since(&self) -> Option<Timestamp> {
+        self.created.filter(|_| self.api_state.raw() == "CREATING")
     }
 
     /// Its hosts, by worker number.
@@ -253,6 +286,8 @@ pub struct QueuedResource {
     pub name: Text,
     /// State of the queued resource.
     pub state: QueuedState,
+    /// The same in Google's own word, e.g. `WAITING_FOR_RESOURCES`; empty when it gave none.
+    pub api_state: Text,
     /// The error that made the request fail.
     pub error: Option<Text>,
     /// Accelerator type, e.g. `v4-128`.

@@ -3,7 +3,7 @@
 //! [`HostName`] is the only type that ssh and the connection code take, so an unchecked host cannot reach a
 //! command line. Text from files, Google, Ray and users is converted only by [`HostName::parse`].
 
-use super::text::printable;
+use super::userinfo::shown_address;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use std::fmt;
@@ -22,7 +22,7 @@ pub struct HostName(Arc<str>);
 
 /// Why a text is not a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not a host: {why}", printable(.text))]
+#[error("`{}` is not a host: {why}", shown_address(.text))]
 pub struct NotAHost {
     /// The text that was refused.
     pub text: String,
@@ -141,6 +141,16 @@ pub fn authority(text: &str) -> Result<(HostName, Option<u16>), NotAHost> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_password_is_not_told_with_the_address_that_was_refused() {
+        for text in ["me:hunter2@h", "http://me:hunter2@h:8265", "me:hunter2@h:80"] {
+            let errors = [HostName::parse(text).unwrap_err(), authority(text).unwrap_err()];
+            for said in errors.map(|e| e.to_string()) {
+                assert!(said.contains("me:***@h") && !said.contains("hunter2"), "{said}");
+            }
+        }
+    }
 
     #[test]
     fn addresses_names_and_aliases_are_hosts() {

@@ -167,6 +167,7 @@ mod tests {
             name: name.into(),
             accelerator_type: "v4-32".into(),
             state,
+            api_state: "".into(),
             unhealthy: None,
             hosts: Vec::new(),
             external: Vec::new(),
@@ -183,6 +184,7 @@ mod tests {
         QueuedResource {
             name: name.into(),
             state,
+            api_state: "".into(),
             error: None,
             accelerator_type: "v4-32".into(),
             nodes: nodes.iter().map(|n| Text::new(*n)).collect(),

@@ -115,9 +115,10 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem that begins at `since`. Its sentence is made safe to print.
+    /// A problem that begins at `since`. Its sentence is made safe to print, and a password in an address is masked.
     pub fn new(kind: ProblemKind, what: impl AsRef<str>, hint: impl Into<Hint>, since: Timestamp) -> Self {
-        Self { kind, what: super::text::printable(what.as_ref()).into_owned(), hint: hint.into(), since }
+        let what = super::userinfo::without_passwords(what.as_ref());
+        Self { kind, what: super::text::printable(&what).into_owned(), hint: hint.into(), since }
     }
 
     /// What is wrong and what to do, as a command prints it.

@@ -1,6 +1,7 @@
 //! Users and passwords in URLs (`https://USER:PASSWORD@HOST`; RFC 3986, section 3.2.1). A password there is a secret that
 //! people do not think of as one.
 
+use super::text::printable;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -53,6 +54,14 @@ pub fn without_passwords(text: &str) -> Cow<'_, str> {
     }
     shown.push_str(&text[at..]);
     Cow::Owned(shown)
+}
+
+/// An address that was refused, as a message may show it: safe to print and without a password, also where it has no
+/// `http://`.
+pub fn shown_address(text: &str) -> String {
+    let url = if text.contains("://") { text.to_owned() } else { format!("://{text}") };
+    let shown = without_passwords(&url);
+    printable(if text.contains("://") { &shown } else { &shown["://".len()..] }).into_owned()
 }
 
 #[cfg(test)]

@@ -23,8 +23,12 @@ pub enum TpuStatus {
     Preempted,
     /// The request was refused, and stays until it is deleted.
     Refused,
-    /// Stopped, or in an unknown state.
+    /// Stopped.
     Stopped,
+    /// In a state of Google's that is not known here; the row has Google's word for it.
+    Unknown,
+    /// Being created, started or repaired for longer than that takes ([`READY_TIME`](crate::model::cloud::READY_TIME)).
+    Delayed,
     /// Coming up, or its hosts are still joining.
     Joining,
     /// A request that waits for capacity.
@@ -48,6 +52,8 @@ impl TpuStatus {
             Self::Preempted => "preempted",
             Self::Refused => "refused",
             Self::Stopped => "stopped",
+            Self::Unknown => "unknown state",
+            Self::Delayed => "delayed",
             Self::Joining => "joining",
             Self::Waiting => "waiting",
             Self::Leaving => "leaving",
@@ -73,6 +79,9 @@ impl TpuStatus {
             Self::Stopped => {
                 Hint::from("start it at Google").and(Verb::RemoveWorker.on(machine, "or delete it"))
             }
+            Self::Unknown => Hint::from("see cloud.google.com/tpu/docs for this state"),
+            Self::Delayed => Hint::from("see status.cloud.google.com for known outages")
+                .and(Verb::RemoveWorker.on(machine, "or delete it")),
             Self::Joining | Self::Waiting | Self::Leaving | Self::Up | Self::Registered => Hint::none(),
         }
     }
@@ -110,8 +119,8 @@ pub struct Row {
     pub status: TpuStatus,
     /// What it is at Google (`tpu vm`, `queued resource`, `instance`, `instance group`); none of a ghost.
     pub resource: Option<&'static str>,
-    /// Google's own word for its state; none of a ghost that Google does not know.
-    pub state: Option<&'static str>,
+    /// Google's own word for its state, e.g. `REPAIRING`; none of a ghost that Google does not know.
+    pub state: Option<Text>,
     /// Its node type in the cluster's file, when it is known.
     pub ray_type: Option<Text>,
     /// The number of its hosts, and of those alive in Ray.

@@ -102,6 +102,7 @@ pub fn types(limits: &[NodeTypeLimits], rows: &[Row], nodes: Option<&[Node]>) ->
                 TpuStatus::Registered
                     | TpuStatus::Up
                     | TpuStatus::Joining
+                    | TpuStatus::Delayed
                     | TpuStatus::Incomplete
                     | TpuStatus::NeverRegistered
             )

@@ -1,7 +1,9 @@
 //! What is known of a cluster's TPUs: Google's last answer, joined with Ray's nodes.
 
 use crate::model::cloud::CloudView;
-use crate::model::{ClusterSpec, Leftover, Node, Problem, Snapshot, Text, Timestamp, leftovers};
+use crate::model::{
+    ClusterSpec, Coming, Late, Leftover, Node, Problem, Snapshot, Text, Timestamp, leftovers,
+};
 use crate::reconcile::{Chips, Row, TpuStatus, TypeCount, chips_by_generation, reconcile, types};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -17,6 +19,8 @@ pub struct Tpus {
     problem: Option<Problem>,
     rows: Vec<Row>,
     left: Vec<Leftover>,
+    coming: Coming,
+    late: Vec<Late>,
     types: Vec<TypeCount>,
     ghosts: HashSet<Text>,
     ray_known: bool,
@@ -74,6 +78,11 @@ impl Tpus {
         &self.left
     }
 
+    /// The same, and those that Google creates or repairs for too long.
+    pub(super) fn unready(&self) -> (&[Leftover], &[Late]) {
+        (&self.left, &self.late)
+    }
+
     /// Whether a node is alive in Ray but gone in Google Cloud.
     pub fn is_ghost(&self, node: &Node) -> bool {
         node.state.is_alive() && !node.is_head && self.ghosts.contains(&node.address)
@@ -84,6 +93,7 @@ impl Tpus {
         match answer {
             Ok(view) => {
                 self.left = leftovers(spec.name.as_str(), &view);
+                self.late = self.coming.learn(spec.name.as_str(), &view);
                 (self.view, self.problem) = (Some(view), None);
             }
             Err(mut problem) => {
@@ -101,6 +111,13 @@ impl Tpus {
         let now = view.asked.max(snapshot.taken);
         self.ray_known = ray_known;
         self.rows = reconcile(spec.name.as_str(), &view, nodes, now);
+        // Since when a repair goes on is not in Google's answer.
+        let late = |row: &Row| self.late.iter().any(|l| l.name == row.name);
+        for row in self.rows.iter_mut().filter(|r| r.status == TpuStatus::Joining) {
+            if late(row) {
+                row.status = TpuStatus::Delayed;
+            }
+        }
         self.types = types(&spec.node_types, &self.rows, nodes);
         let ghosts = self.rows.iter().filter(|r| r.status == TpuStatus::Ghost);
         self.ghosts = ghosts.flat_map(|r| &r.logins).map(|h| h.internal.clone()).collect();

@@ -79,7 +79,7 @@ fn by_name(view: &CloudView, cluster: &str, wish: &str) -> Result<TpuHost, Probl
     let host = vm.logins().nth(worker).filter(|h| !h.internal.is_empty() || h.external.is_some());
     host.ok_or_else(|| match vm.hosts.len() {
         0 => problem(
-            format!("{} is {} and has no address", vm.name, vm.state.word()),
+            format!("{} is {} and has no address", vm.name, vm.state_words()),
             "choose another, or wait",
         ),
         n => problem(

@@ -168,6 +168,53 @@ fn google_and_ray_are_told_as_one() {
 }
 
 #[test]
+fn googles_own_state_is_told_where_it_is_not_known_and_to_scripts_always() {
+    let world = World::new();
+    let mut new = node("new", "v4-8", "CREATING", &[]);
+    new["createTime"] = json!("2099-01-01T00:00:00Z");
+    world.nodes(&[
+        node("strange", "v4-8", "HIBERNATED", &[]),
+        node("repaired", "v4-8", "REPAIRING", &["10.9.9.9"]),
+        node("old", "v4-8", "CREATING", &[]),
+        new,
+    ]);
+    world.double.state().queued = vec![queued("q", "PAUSED_BY_ADMIN", "marin-a", &["q-node"])];
+    let value = world.run("tpus --cluster a --json").exits(0).json();
+    let of =
+        |name: &str| value["rows"].as_array().unwrap().iter().find(|r| r["name"] == name).unwrap().clone();
+    for (name, status, state) in [
+        ("strange", "unknown state", "HIBERNATED"),
+        ("repaired", "joining", "REPAIRING"),
+        ("old", "delayed", "CREATING"),
+        ("new", "joining", "CREATING"),
+        ("q", "unknown state", "PAUSED_BY_ADMIN"),
+    ] {
+        assert_eq!((&of(name)["status"], &of(name)["state"]), (&json!(status), &json!(state)), "{name}");
+    }
+    let out = world.run("tpus --cluster a").exits(0).out;
+    let line = |name: &str| out.lines().find(|l| l.contains(name)).unwrap().to_owned();
+    for (name, words) in [("strange", "HIBERNATED"), ("repaired", "REPAIRING"), (" q ", "PAUSED_BY_ADMIN")] {
+        assert!(line(name).contains(&format!("Google reports {words}")), "{out}");
+    }
+    assert!(out.contains("status.cloud.google.com") && out.contains("remove-worker old"), "{out}");
+}
+
+#[test]
+fn a_password_in_an_address_is_in_no_message() {
+    let world = World::new();
+    for words in ["status --address http://me:hunter2@h:8265", "clusters --address me:hunter2@h"] {
+        let ran = world.run(words);
+        assert!(ran.code != Some(0) && ran.err.contains("me:***@h"), "{words}: {}", ran.err);
+        assert!(
+            !ran.err.contains("hunter2") && !ran.out.contains("hunter2"),
+            "{words}: {}{}",
+            ran.out,
+            ran.err
+        );
+    }
+}
+
+#[test]
 fn a_ghost_is_alive_in_ray_and_gone_at_google() {
     let world = World::new();
     let [a, _] = &world.workers()[..] else { panic!("{:?}", world.workers()) };

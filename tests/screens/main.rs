@@ -318,6 +318,7 @@ fn cloud() -> cloud::CloudView {
         name: format!("ray-marin-us-central2-worker-{name}-tpu").into(),
         accelerator_type: kind.into(),
         state,
+        api_state: "".into(),
         unhealthy: None,
         hosts: hosts.iter().map(|h| Text::new(*h)).collect(),
         external: vec![None; hosts.len()],
@@ -338,6 +339,7 @@ fn cloud() -> cloud::CloudView {
     let refused = QueuedResource {
         name: "ray-worker-manual-98".into(),
         state: QueuedState::Failed,
+        api_state: "".into(),
         error: Some("Quota limit 'TPUV4PodPerProjectPerZone' has been exceeded.".into()),
         accelerator_type: "v4-128".into(),
         nodes: vec!["ray-worker-manual-98".into()],

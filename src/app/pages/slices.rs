@@ -263,7 +263,8 @@ fn status(status: TpuStatus) -> (&'static str, Role) {
         | TpuStatus::HoldsQuota
         | TpuStatus::Preempted
         | TpuStatus::Refused => ("✕", Role::Bad),
-        TpuStatus::Stopped => ("■", Role::Warn),
+        TpuStatus::Stopped | TpuStatus::Unknown => ("■", Role::Warn),
+        TpuStatus::Delayed => ("◐", Role::Warn),
         TpuStatus::Joining | TpuStatus::Waiting | TpuStatus::Leaving => ("◐", Role::Text),
         TpuStatus::Up => ("○", Role::Text),
         TpuStatus::Registered => ("●", Role::Good),

@@ -198,7 +198,7 @@ fn row_for_scripts(row: &Row, target: Target<'_>) -> Value {
     let raw = |texts: &[Text]| texts.iter().map(|t| t.raw().to_owned()).collect::<Vec<_>>();
     let mut value = json!({
         "status": row.status.word(), "name": row.name.raw(), "accelerator_type": row.accelerator_type.raw(),
-        "chips": row.chips, "resource": row.resource, "state": row.state, "node_type": row.ray_type.as_ref().map(Text::raw),
+        "chips": row.chips, "resource": row.resource, "state": row.state.as_ref().map(Text::raw), "node_type": row.ray_type.as_ref().map(Text::raw),
         "hosts": row.hosts.0, "joined": row.hosts.1, "addresses": row.logins.iter().map(|h| h.internal.raw()).collect::<Vec<_>>(), "missing": raw(&row.missing),
         "capacity": row.capacity.map(Capacity::word), "managed_by": row.keeper.word(),
         "created_ms": row.created.map(Timestamp::as_millis), "note": row.note.as_ref().map(Text::raw),

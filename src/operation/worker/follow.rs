@@ -128,13 +128,13 @@ fn status(view: &CloudView, name: &str) -> Result<Seen, Problem> {
             let vm = view.vms.iter().find(|vm| queued.nodes.contains(&vm.name));
             let Some(vm) = vm else { return Ok("active".into()) };
             if vm.state.is_gone() {
-                return Err(trouble(format!("{name} is already {}", vm.state.word()), again));
+                return Err(trouble(format!("{name} is already {}", vm.state_words()), again));
             }
             let hosts: Vec<String> = vm.hosts.iter().map(|h| h.raw().to_owned()).collect();
             let is_up = vm.state == VmState::Ready && !hosts.is_empty();
-            let word = format!("active, its TPU VM is {}", vm.state.word());
+            let word = format!("active, its TPU VM is {}", vm.state_words());
             Ok(Seen { word, hosts: is_up.then_some(hosts) })
         }
-        state => Ok(state.word().into()),
+        _ => Ok(queued.state_words().as_str().into()),
     }
 }

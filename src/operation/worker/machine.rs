@@ -281,6 +281,7 @@ mod tests {
             name: name.into(),
             accelerator_type: "v4-8".into(),
             state,
+            api_state: "".into(),
             unhealthy: None,
             hosts: vec!["10.0.0.7".into()],
             external: vec![None],

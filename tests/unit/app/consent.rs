@@ -34,6 +34,7 @@ fn preempted() -> News {
         name: "ray-leak".into(),
         accelerator_type: "v4-16".into(),
         state: VmState::Preempted,
+        api_state: "".into(),
         unhealthy: None,
         hosts: vec!["10.130.0.66".into()],
         external: Vec::new(),

@@ -10,6 +10,7 @@ fn vm(name: &str, state: VmState, host: &str) -> TpuVm {
         name: name.into(),
         accelerator_type: "v4-8".into(),
         state,
+        api_state: "".into(),
         unhealthy: None,
         hosts: vec![host.into()],
         external: vec![None],

@@ -299,6 +299,7 @@ fn a_slice_is_named_and_an_address_that_was_given_away_is_not_taken() {
         name: "ray-slice".into(),
         accelerator_type: "v4-16".into(),
         state: VmState::Ready,
+        api_state: "".into(),
         unhealthy: None,
         hosts: vec!["10.130.0.1".into(), "10.130.0.2".into()],
         external: vec![None, None],
@@ -346,6 +347,7 @@ fn on_the_tpus_a_worker_goes_by_its_name() {
         name: name.into(),
         accelerator_type: "v4-8".into(),
         state,
+        api_state: "".into(),
         unhealthy: None,
         hosts: hosts.iter().map(|h| Text::new(*h)).collect(),
         external: vec![None; hosts.len()],
@@ -365,6 +367,7 @@ fn on_the_tpus_a_worker_goes_by_its_name() {
     let refused = QueuedResource {
         name: "ray-no".into(),
         state: QueuedState::Failed,
+        api_state: "".into(),
         error: None,
         accelerator_type: "v4-128".into(),
         nodes: Vec::new(),
