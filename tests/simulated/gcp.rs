@@ -260,7 +260,7 @@ async fn heads_are_found_by_label_on_every_page() {
     let heads = google.machines(PROJECT, Role::Head, Some("a")).await.unwrap();
     assert_eq!(heads.found.len(), 2);
     assert_eq!(heads.unreachable, ["us-east1-z".into()]);
-    let head = heads.running().unwrap();
+    let head = heads.running()[0];
     assert_eq!((head.name.as_str(), head.zone.as_str()), ("ray-a-head-2", "us-central2-b"));
     assert_eq!((head.internal.as_deref(), head.external.as_deref()), (Some("10.0.0.3"), Some("34.0.0.3")));
     assert_eq!(google.machines(PROJECT, Role::Head, None).await.unwrap().found.len(), 3);
@@ -273,7 +273,7 @@ async fn an_address_that_is_none_never_reaches_ssh() {
     double.state().instances =
         vec![instance("us-central2-b", "h", &labels, "10.0.0.1", Some("-oProxyCommand=touch /tmp/x"))];
     let heads = client(&double).machines(PROJECT, Role::Head, Some("a")).await.unwrap();
-    assert_eq!(heads.running().unwrap().external, None);
+    assert_eq!(heads.running()[0].external, None);
 }
 
 #[tokio::test]
