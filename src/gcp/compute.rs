@@ -64,9 +64,9 @@ impl Machines {
         self.unreachable.retain(|zone| is_within(zone.raw()));
     }
 
-    /// The newest that is running.
-    pub fn running(&self) -> Option<&Instance> {
-        self.found.iter().find(|m| m.status == "RUNNING")
+    /// Those that are running, the newest first.
+    pub fn running(&self) -> Vec<&Instance> {
+        self.found.iter().filter(|m| m.status == "RUNNING").collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Heads found by label: the supervisor asks Google for the address at every connection, and Ray when it cannot.
 
 use crate::google::google;
+use crate::shell::checked;
 use crate::soon::soon;
 use crate::spec::spec;
 use marin_tui::config::{Env, Folders, Settings};
@@ -142,6 +143,30 @@ async fn the_address_is_googles_external_one_and_asked_for_again_at_each_connect
     started.supervisor.ask(&world.spec.name, Request::Reconnect);
     started.failure().await;
     assert!(world.reached().last().unwrap().contains("34.0.0.2"), "{:?}", world.reached());
+    started.supervisor.shutdown().await;
+}
+
+#[tokio::test]
+async fn of_two_running_heads_none_is_taken() {
+    let world = World::new().await;
+    let mut stopping = head("h3", "10.0.0.3", Some("34.0.0.3"));
+    stopping["status"] = json!("STOPPING");
+    world.heads(&[head("h1", "10.0.0.1", Some("34.0.0.1")), head("h2", "10.0.0.2", None), stopping.clone()]);
+    let mut started = world.start();
+    let problem = started.failure().await;
+    let both =
+        ["2 heads of c1 are running", "h1 in us-central2-b (34.0.0.1)", "h2 in us-central2-b (10.0.0.2)"];
+    assert!(both.iter().all(|words| problem.what.contains(words)), "{problem:?}");
+    assert!(problem.hint.to_string().contains("clusters.c1.address"), "{problem:?}");
+    let lines = checked(&problem.hint);
+    let delete = format!("gcloud compute instances delete h2 --zone=us-central2-b --project={PROJECT}");
+    assert!(lines.contains(&delete), "{lines:?}");
+    assert!(world.reached().is_empty(), "nobody was asked");
+    // The wrong one is gone.
+    world.heads(&[head("h1", "10.0.0.1", Some("34.0.0.1")), stopping]);
+    started.supervisor.ask(&world.spec.name, Request::Reconnect);
+    started.failure().await;
+    assert!(world.reached().last().unwrap().contains("34.0.0.1"), "{:?}", world.reached());
     started.supervisor.shutdown().await;
 }
 

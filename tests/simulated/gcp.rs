@@ -194,6 +194,43 @@ async fn google_says_when_it_wants_to_be_asked_again() {
 }
 
 #[tokio::test]
+async fn a_change_is_repeated_when_google_has_not_begun_with_it() {
+    let double = Double::start().await.unwrap();
+    double.put_secret(NAME, VALUE);
+    let google = client(&double);
+    let add = || {
+        let google = google.clone();
+        async move { google.add_version(PROJECT, NAME, &Secret::new("next")).await }
+    };
+    // No access token for a moment: nothing was sent yet.
+    double.fail("/token", Fault::Refuse { code: 503, status: "", reason: "", message: "" });
+    let error = add().await.unwrap_err();
+    assert!(matches!(error, GcpError::Unavailable { code: 503, .. }), "{error:?}");
+    assert_eq!((double.asked("/token"), double.asked(":addVersion")), (3, 0));
+    double.hint();
+    // Google says when: too late for this call, or soon enough.
+    double.fail(":addVersion", Fault::Busy(90));
+    assert_eq!(add().await.unwrap_err().retry_after(), Some(Duration::from_secs(90)));
+    assert_eq!(double.asked(":addVersion"), 1);
+    double.hint();
+    double.fail(":addVersion", Fault::Busy(1));
+    let adding = tokio::spawn(add());
+    let refused = async {
+        while double.asked(":addVersion") == 1 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    soon("it was refused once", refused).await;
+    double.hint();
+    assert_eq!(adding.await.unwrap(), Ok("2".into()));
+    // It may have been carried out: asked once.
+    let before = double.asked(":addVersion");
+    double.fail(":addVersion", Fault::Refuse { code: 503, status: "", reason: "", message: "" });
+    assert!(add().await.is_err());
+    assert_eq!(double.asked(":addVersion"), before + 1);
+}
+
+#[tokio::test]
 async fn wrong_names_and_states_of_secrets() {
     let double = Double::start().await.unwrap();
     let google = client(&double);
@@ -260,7 +297,7 @@ async fn heads_are_found_by_label_on_every_page() {
     let heads = google.machines(PROJECT, Role::Head, Some("a")).await.unwrap();
     assert_eq!(heads.found.len(), 2);
     assert_eq!(heads.unreachable, ["us-east1-z".into()]);
-    let head = heads.running().unwrap();
+    let head = heads.running()[0];
     assert_eq!((head.name.as_str(), head.zone.as_str()), ("ray-a-head-2", "us-central2-b"));
     assert_eq!((head.internal.as_deref(), head.external.as_deref()), (Some("10.0.0.3"), Some("34.0.0.3")));
     assert_eq!(google.machines(PROJECT, Role::Head, None).await.unwrap().found.len(), 3);
@@ -273,7 +310,7 @@ async fn an_address_that_is_none_never_reaches_ssh() {
     double.state().instances =
         vec![instance("us-central2-b", "h", &labels, "10.0.0.1", Some("-oProxyCommand=touch /tmp/x"))];
     let heads = client(&double).machines(PROJECT, Role::Head, Some("a")).await.unwrap();
-    assert_eq!(heads.running().unwrap().external, None);
+    assert_eq!(heads.running()[0].external, None);
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ const GCLOUD: &[Known] = &[
     Known("auth application-default login", 0, &[], &["--impersonate-service-account"]),
     Known("auth application-default set-quota-project", 1, &[], &[]),
     Known("billing projects describe", 1, &[], &[]),
+    Known("compute instances delete", 1, &["--zone", "--project"], &[]),
     Known("iam service-accounts keys create", 1, &["--iam-account"], &[]),
     Known("iam workload-identity-pools create-cred-config", 1, &["--output-file", SOURCE], FORMAT),
     Known(
