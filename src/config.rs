@@ -382,7 +382,11 @@ fn direct(sources: &Sources, settings: &Settings, env: &Env) -> Result<Option<Cl
 /// Without a file only the settings can name a secret.
 fn direct_names(name: &str, settings: &Settings) -> GoogleNames {
     let none = serde_yaml::Value::Null;
-    let said =
-        google::Said { commands: [&none; 4], provider: Provider::None, project: None, internal_ips: false };
-    google::names(&said, &settings.clusters.get(name).cloned().unwrap_or_default(), settings)
+    let declared = google::Declared {
+        commands: [&none; 4],
+        provider: Provider::None,
+        project: None,
+        internal_ips: false,
+    };
+    google::names(&declared, &settings.clusters.get(name).cloned().unwrap_or_default(), settings)
 }

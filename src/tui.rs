@@ -6,7 +6,7 @@
 mod background;
 mod clipboard;
 mod input;
-mod keeper;
+mod layout;
 mod perform;
 mod terminal;
 mod typed;

@@ -1,7 +1,7 @@
 //! Where everything was drawn, for the mouse and for what scrolls.
 
 use super::actions::Action;
-use super::plan::Spot;
+use super::plan::Control;
 use super::view::Pane;
 use crate::model::PaneLayout;
 
@@ -134,7 +134,7 @@ pub struct Areas {
     /// The dialog's rows that can be chosen.
     pub dialog_rows: Option<Rows>,
     /// What else can have the focus in it, line by line.
-    pub spots: Vec<(Area, Spot)>,
+    pub controls: Vec<(Area, Control)>,
     /// The dialog's buttons: Cancel, and the one that confirms.
     pub buttons: Option<[Area; 2]>,
     /// First line of the dialog that is shown.

@@ -4,7 +4,7 @@ use super::chooser::Chooser;
 use super::filter::Filter;
 use super::form::Form;
 use super::line::Line;
-use super::plan::{Plan, Spot};
+use super::plan::{Control, Plan};
 use super::worker::WorkerForm;
 use crate::manual;
 use crate::model::{ClusterName, Leftover, Order, SubmissionId};
@@ -208,7 +208,7 @@ impl Dialog {
     pub fn focus_button(&mut self, yes: bool) {
         match self {
             Self::Ask { on_yes, .. } => *on_yes = yes,
-            Self::Plan(plan) => plan.focus(if yes { Spot::Go } else { Spot::Cancel }),
+            Self::Plan(plan) => plan.focus(if yes { Control::Go } else { Control::Cancel }),
             Self::Form(form) => form.at = form.rows.len() + usize::from(yes),
             Self::Worker(form) => form.at = form.rows().len() + usize::from(yes),
             Self::Tell { .. } | Self::Columns(_) => {}

@@ -98,13 +98,17 @@ impl App {
         if let Some(clicked) = self.areas.dialog_rows.and_then(|rows| rows.at(column, row)) {
             return if dialog.focus_row(clicked) { self.act(Action::Mark, now) } else { Vec::new() };
         }
-        let spot =
-            self.areas.spots.iter().find(|(line, _)| line.contains(column, row)).map(|(_, spot)| *spot);
-        if let (Dialog::Plan(plan), Some(spot)) = (&mut *dialog, spot) {
-            if plan.spot == spot {
+        let control = self
+            .areas
+            .controls
+            .iter()
+            .find(|(line, _)| line.contains(column, row))
+            .map(|(_, control)| *control);
+        if let (Dialog::Plan(plan), Some(control)) = (&mut *dialog, control) {
+            if plan.control == control {
                 return self.act(Action::Mark, now);
             }
-            plan.focus(spot);
+            plan.focus(control);
             return Vec::new();
         }
         // A click outside closes texts and questions, but not forms: typed text is kept.

@@ -221,7 +221,7 @@ impl App {
             Some(Dialog::Ask { on_yes, .. }) => *on_yes = !*on_yes,
             Some(Dialog::Form(form)) => form.turn(by),
             Some(Dialog::Worker(form)) => form.turn(by),
-            Some(Dialog::Plan(plan)) => plan.turn(if forward { 1 } else { plan.spots().len() - 1 }),
+            Some(Dialog::Plan(plan)) => plan.turn(if forward { 1 } else { plan.controls().len() - 1 }),
             Some(_) => {}
             None => {
                 let order = self.areas.panes_as_drawn();

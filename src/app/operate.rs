@@ -2,7 +2,7 @@
 
 use super::dialog::{Dialog, Question};
 use super::line::Line;
-use super::plan::{Looked, Plan, Spot};
+use super::plan::{Check, Control, Plan};
 use super::running::{OperationState, Running, StepState};
 use super::workers::stays;
 use super::{Action, App, Cluster, Context, Effect, Tone, View, describe};
@@ -89,7 +89,7 @@ impl App {
     /// The dialog's input line, if one has the focus.
     pub(super) fn field(&mut self) -> Option<&mut Line> {
         match &mut self.dialog {
-            Some(Dialog::Plan(plan)) if plan.spot == Spot::Name => {
+            Some(Dialog::Plan(plan)) if plan.control == Control::Name => {
                 // The line that is typed in is visible.
                 plan.strayed = false;
                 Some(&mut plan.name)
@@ -108,32 +108,32 @@ impl App {
         let Some(Dialog::Plan(plan)) = &mut self.dialog else { return Vec::new() };
         // The pressed line is visible.
         plan.strayed = false;
-        match plan.spot {
-            Spot::Cancel => self.back(),
-            Spot::Jobs | Spot::Drain => {
+        match plan.control {
+            Control::Cancel => self.back(),
+            Control::Jobs | Control::Drain => {
                 let Some(task) = plan.turned() else { return Vec::new() };
                 plan.replace(task.clone());
                 vec![Effect::Operate(plan.operation.cluster.clone(), Order::Look(task))]
             }
-            Spot::Others => {
+            Control::Others => {
                 plan.others = !plan.others;
                 Vec::new()
             }
-            Spot::Blind => {
+            Control::Blind => {
                 plan.blind = !plan.blind;
                 Vec::new()
             }
-            Spot::TakeOver => {
+            Control::TakeOver => {
                 if let Some(marked) = &mut plan.marked {
                     marked.take_over = !marked.take_over;
                 }
                 Vec::new()
             }
-            Spot::Name => {
+            Control::Name => {
                 plan.turn(1);
                 Vec::new()
             }
-            Spot::Go => {
+            Control::Go => {
                 if let Some(why) = plan.obstacle() {
                     plan.said = why;
                     return Vec::new();
@@ -328,8 +328,8 @@ impl App {
     ) -> Vec<Effect> {
         let Refusal { problem, allow, .. } = refusal;
         if let Some(plan) = self.plan_of(name, kind) {
-            plan.looked = Looked::Refused(problem);
-            plan.focus(Spot::Cancel);
+            plan.check = Check::Refused(problem);
+            plan.focus(Control::Cancel);
             plan.top = 0;
         } else if let Some(order) = allow.filter(|_| self.is_watched(name)) {
             let lines = [
@@ -443,7 +443,9 @@ impl App {
         match &self.dialog {
             None => self.mark_job(now),
             Some(Dialog::Columns(_)) => self.toggle_column(),
-            Some(Dialog::Plan(plan)) if !matches!(plan.spot, Spot::Cancel | Spot::Name | Spot::Go) => {
+            Some(Dialog::Plan(plan))
+                if !matches!(plan.control, Control::Cancel | Control::Name | Control::Go) =>
+            {
                 self.plan_pressed()
             }
             _ => Vec::new(),

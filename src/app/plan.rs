@@ -10,18 +10,18 @@ use crate::model::{
 
 /// Whether the affected jobs of an operation are known yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Looked {
+pub enum Check {
     /// They are being checked.
-    Looking,
+    Running,
     /// They are known.
-    Seen,
+    Done,
     /// The operation cannot start, for this reason.
     Refused(Problem),
 }
 
 /// A button or option of the dialog that can have the focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spot {
+pub enum Control {
     /// The Cancel button.
     Cancel,
     /// The option that backs up jobs and restores them.
@@ -55,7 +55,7 @@ pub struct Plan {
     /// The operation with its steps and its consequence.
     pub operation: Operation,
     /// Whether the preview is known.
-    pub looked: Looked,
+    pub check: Check,
     /// The affected jobs, as far as they are known.
     pub preview: Preview,
     /// Whether ending other people's jobs is allowed.
@@ -75,7 +75,7 @@ pub struct Plan {
     /// The cluster's short name, which does as well; none where it has none.
     pub short: Option<String>,
     /// What has the focus.
-    pub spot: Spot,
+    pub control: Control,
     /// Why it did not start when the button was pressed.
     pub said: String,
     /// First job shown; first line where the dialog does not fit.
@@ -93,7 +93,7 @@ impl Plan {
         Self {
             operation: Operation::new(task, cluster),
             // Starting affects no jobs, but it may be refused.
-            looked: Looked::Looking,
+            check: Check::Running,
             preview,
             others: false,
             blind: false,
@@ -103,7 +103,7 @@ impl Plan {
             form: None,
             name: Line::default(),
             short: None,
-            spot: Spot::Cancel,
+            control: Control::Cancel,
             said: String::new(),
             top: 0,
             last: 0,
@@ -140,7 +140,7 @@ impl Plan {
     /// Replaces the operation; its preview starts again.
     pub fn replace(&mut self, task: Task) {
         self.operation = Operation::new(task, self.operation.cluster.clone());
-        self.looked = Looked::Looking;
+        self.check = Check::Running;
         for job in &mut self.preview.jobs {
             job.fate = Restoration::Unknown;
         }
@@ -161,31 +161,31 @@ impl Plan {
         self.others &= self.preview.others() == preview.others();
         self.blind &= preview.trouble.is_some();
         self.preview = preview;
-        self.looked = Looked::Seen;
+        self.check = Check::Done;
     }
 
     /// Other people whose jobs would end; empty until the preview is known.
     pub fn affected_others(&self) -> Others {
-        if self.looked == Looked::Seen { self.preview.others() } else { Others::default() }
+        if self.check == Check::Done { self.preview.others() } else { Others::default() }
     }
 
     /// The buttons and options that can have the focus, in order.
-    pub fn spots(&self) -> Vec<Spot> {
-        let mut spots = vec![Spot::Cancel];
-        if matches!(self.looked, Looked::Refused(_)) {
-            return spots;
+    pub fn controls(&self) -> Vec<Control> {
+        let mut controls = vec![Control::Cancel];
+        if matches!(self.check, Check::Refused(_)) {
+            return controls;
         }
-        spots.extend(match self.operation.task {
-            Task::Restart { .. } => Some(Spot::Jobs),
-            Task::RemoveWorker { .. } => Some(Spot::Drain),
+        controls.extend(match self.operation.task {
+            Task::Restart { .. } => Some(Control::Jobs),
+            Task::RemoveWorker { .. } => Some(Control::Drain),
             _ => None,
         });
-        spots.extend((!self.affected_others().is_empty()).then_some(Spot::Others));
-        spots.extend(self.is_blind().then_some(Spot::Blind));
-        spots.extend(self.marked.is_some().then_some(Spot::TakeOver));
-        spots.extend(self.wants_name().then_some(Spot::Name));
-        spots.push(Spot::Go);
-        spots
+        controls.extend((!self.affected_others().is_empty()).then_some(Control::Others));
+        controls.extend(self.is_blind().then_some(Control::Blind));
+        controls.extend(self.marked.is_some().then_some(Control::TakeOver));
+        controls.extend(self.wants_name().then_some(Control::Name));
+        controls.push(Control::Go);
+        controls
     }
 
     /// Whether the cluster's name must be typed: the operation affects the whole cluster.
@@ -195,7 +195,7 @@ impl Plan {
 
     /// Whether the operation may end jobs and its affected jobs cannot be determined.
     pub fn is_blind(&self) -> bool {
-        self.operation.destructive && self.looked == Looked::Seen && self.preview.trouble.is_some()
+        self.operation.destructive && self.check == Check::Done && self.preview.trouble.is_some()
     }
 
     /// The requested workers, if workers are added: number, type, capacity and names.
@@ -212,17 +212,17 @@ impl Plan {
         Some(format!("{} of type {node_type}{tpu}, {capacity}: {which}", names.len()))
     }
 
-    /// Moves the focus by `by` spots and wraps around.
+    /// Moves the focus by `by` controls and wraps around.
     pub fn turn(&mut self, by: usize) {
-        let spots = self.spots();
-        let here = spots.iter().position(|s| *s == self.spot).unwrap_or(0);
-        self.focus(spots[(here + by % spots.len()) % spots.len()]);
+        let controls = self.controls();
+        let here = controls.iter().position(|s| *s == self.control).unwrap_or(0);
+        self.focus(controls[(here + by % controls.len()) % controls.len()]);
         self.said.clear();
     }
 
-    /// Focuses that spot and scrolls to it.
-    pub fn focus(&mut self, spot: Spot) {
-        (self.spot, self.strayed) = (spot, false);
+    /// Focuses that control and scrolls to it.
+    pub fn focus(&mut self, control: Control) {
+        (self.control, self.strayed) = (control, false);
     }
 
     /// A text for the team's channel: the operation and the affected jobs.
@@ -272,10 +272,10 @@ impl Plan {
 
     /// Why it cannot start now, if there is an obstacle.
     pub fn obstacle(&self) -> Option<String> {
-        match &self.looked {
-            Looked::Refused(problem) => return Some(problem.what.clone()),
-            Looked::Looking => return Some("still checking affected jobs".to_owned()),
-            Looked::Seen => {}
+        match &self.check {
+            Check::Refused(problem) => return Some(problem.what.clone()),
+            Check::Running => return Some("still checking affected jobs".to_owned()),
+            Check::Done => {}
         }
         let consent = self.consent();
         match consent.missing(&self.operation, &self.preview) {
@@ -311,16 +311,16 @@ mod tests {
         };
         let mut plan = Plan::new(task, ClusterName::new("lab"), vec![job]);
         plan.preview.me = "me".into();
-        plan.looked = Looked::Seen;
+        plan.check = Check::Done;
         plan
     }
 
     #[test]
     fn what_stands_in_the_way_is_told_in_turn() {
         let mut plan = seen(Task::Restart { preserve: true }, "bo");
-        plan.looked = Looked::Looking;
+        plan.check = Check::Running;
         assert!(plan.obstacle().unwrap().contains("still"));
-        plan.looked = Looked::Seen;
+        plan.check = Check::Done;
         assert!(plan.obstacle().unwrap().contains("bo"));
         plan.others = true;
         plan.name = "la".into();
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(plan.obstacle(), None, "its short name");
         assert_eq!(plan.consent().confirmed, Confirmed::Typed("lab".into()));
         let start = seen(Task::Start, "me");
-        assert_eq!((start.obstacle(), start.spots()), (None, vec![Spot::Cancel, Spot::Go]));
+        assert_eq!((start.obstacle(), start.controls()), (None, vec![Control::Cancel, Control::Go]));
     }
 
     #[test]
@@ -339,12 +339,12 @@ mod tests {
         let mut plan = seen(Task::Stop, "me");
         let mut met = Vec::new();
         for _ in 0..4 {
-            met.push(plan.spot);
+            met.push(plan.control);
             plan.turn(1);
         }
-        assert_eq!(met, [Spot::Cancel, Spot::Name, Spot::Go, Spot::Cancel]);
-        plan.spot = Spot::Cancel;
+        assert_eq!(met, [Control::Cancel, Control::Name, Control::Go, Control::Cancel]);
+        plan.control = Control::Cancel;
         plan.turn(usize::MAX / 2 * 2);
-        assert!(plan.spots().contains(&plan.spot));
+        assert!(plan.controls().contains(&plan.control));
     }
 }

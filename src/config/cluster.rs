@@ -108,7 +108,7 @@ fn google(
     chosen: &Override,
     settings: &Settings,
 ) -> GoogleNames {
-    let said = google::Said {
+    let declared = google::Declared {
         commands: [
             &file.initialization_commands,
             &file.setup_commands,
@@ -119,7 +119,7 @@ fn google(
         project: provider.project_id.as_deref(),
         internal_ips: provider.use_internal_ips,
     };
-    google::names(&said, chosen, settings)
+    google::names(&declared, chosen, settings)
 }
 
 /// Project and zone become parts of URLs.

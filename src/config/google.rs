@@ -7,7 +7,7 @@ use crate::model::{GoogleNames, Provider, SecretName};
 use serde_yaml::Value;
 
 /// The parts of a cluster file that are read: its commands, and `type`, `project_id` and `use_internal_ips`.
-pub struct Said<'a> {
+pub struct Declared<'a> {
     /// Lists of shell commands.
     pub commands: [&'a Value; 4],
     /// `provider.type`.
@@ -19,12 +19,12 @@ pub struct Said<'a> {
 }
 
 /// Names from the file, else from the cluster's settings, else (provider `gcp`) the default secret of the settings.
-pub fn names(said: &Said, chosen: &Override, settings: &Settings) -> GoogleNames {
-    let project = said.project.map(str::to_owned).or_else(|| chosen.project.clone());
-    let in_file = said.commands.iter().find_map(|list| in_commands(list));
+pub fn names(declared: &Declared, chosen: &Override, settings: &Settings) -> GoogleNames {
+    let project = declared.project.map(str::to_owned).or_else(|| chosen.project.clone());
+    let in_file = declared.commands.iter().find_map(|list| in_commands(list));
     let name = match &in_file {
         Some(access) if SecretName::is_name(&access.secret) => Some(access.secret.clone()),
-        None if said.provider == Provider::Gcp => {
+        None if declared.provider == Provider::Gcp => {
             Some(chosen.token_secret.as_ref().unwrap_or(&settings.token_secret).clone())
         }
         // This applies also when the file names a shell variable, whose value is not known here.
@@ -32,7 +32,7 @@ pub fn names(said: &Said, chosen: &Override, settings: &Settings) -> GoogleNames
     };
     let elsewhere = in_file.and_then(|access| access.project).filter(|p| SecretName::is_project(p));
     let secret = name.map(|name| SecretName { project: elsewhere.or_else(|| project.clone()), name });
-    GoogleNames { project, internal_ips: said.internal_ips, token_secret: secret }
+    GoogleNames { project, internal_ips: declared.internal_ips, token_secret: secret }
 }
 
 /// A secret that a command line reads.
@@ -159,14 +159,14 @@ mod tests {
         for (command, provider, mine, wanted) in cases {
             let commands = Value::Sequence(vec![Value::String(command.into())]);
             let none = Value::Null;
-            let said = Said {
+            let declared = Declared {
                 commands: [&none, &commands, &none, &none],
                 provider,
                 project: Some("p"),
                 internal_ips: false,
             };
             let chosen = Override { token_secret: mine.map(str::to_owned), ..Override::default() };
-            let names = names(&said, &chosen, &Settings::default());
+            let names = names(&declared, &chosen, &Settings::default());
             let name = names.token_secret.as_ref().map(|s| s.name.as_str());
             assert_eq!(name, wanted, "{command} {provider} {mine:?}");
         }

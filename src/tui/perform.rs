@@ -2,8 +2,8 @@
 
 use super::clipboard::{Copier, ON_CLIPBOARD, Place};
 use super::input::{Asked, QuitSignals, is_shell_job};
-use super::keeper::Keeper;
-use super::typed::Typist;
+use super::layout::LayoutWriter;
+use super::typed::LineWriter;
 use crate::app::{Effect, Event, Outcome};
 use crate::config::TypedLines;
 use crate::model::cloud::TpuHost;
@@ -56,14 +56,14 @@ pub struct Performer {
     held_back: Option<String>,
     remote: bool,
     operations: Option<(Operations, mpsc::Receiver<News>)>,
-    typist: Option<Typist>,
+    lines: Option<LineWriter>,
     /// Tokens that are being read, to be copied.
     tokens: JoinSet<(ClusterName, Result<Secret, Problem>)>,
     /// The login that is being prepared, if one is.
     logins: JoinSet<Result<Command, String>>,
     /// Dashboards that are being opened.
     dashboards: JoinSet<(ClusterName, Result<String, Problem>)>,
-    keeper: Keeper,
+    layout: LayoutWriter,
     /// The login that is prepared.
     login: Option<Command>,
     /// What is left to the loop, in order.
@@ -81,11 +81,11 @@ impl Performer {
             held_back: None,
             remote: place.remote,
             operations: None,
-            typist: None,
+            lines: None,
             tokens: JoinSet::new(),
             logins: JoinSet::new(),
             dashboards: JoinSet::new(),
-            keeper: Keeper::default(),
+            layout: LayoutWriter::default(),
             login: None,
             turns: VecDeque::new(),
             events: mpsc::unbounded_channel(),
@@ -95,7 +95,7 @@ impl Performer {
     /// The same performer, which also writes to that file what was arranged.
     #[must_use]
     pub fn keeping(self, layout: PathBuf) -> Self {
-        Self { keeper: Keeper::of(layout), ..self }
+        Self { layout: LayoutWriter::of(layout), ..self }
     }
 
     /// The same performer, which also runs operations in that environment, over the connections of the supervisor's
@@ -111,7 +111,7 @@ impl Performer {
     /// The same performer, which also writes typed lines to that file, if there is one. Called in a runtime.
     #[must_use]
     pub fn saving(mut self, typed: Option<TypedLines>) -> Self {
-        self.typist = typed.map(|file| Typist::start(file, self.events.0.clone()));
+        self.lines = typed.map(|file| LineWriter::start(file, self.events.0.clone()));
         self
     }
 
@@ -131,7 +131,7 @@ impl Performer {
                     Err(e) => self.report(Outcome::Failed(format!("not logged in: {e}"))),
                 },
                 Some(Ok((cluster, url))) = self.dashboards.join_next() => self.show_dashboard(&cluster, url),
-                Some(failure) = self.keeper.written() => {
+                Some(failure) = self.layout.written() => {
                     if let Some(why) = failure {
                         self.report(Outcome::Failed(why));
                     }
@@ -197,10 +197,10 @@ impl Performer {
                 Some((operations, _)) => operations.order(&cluster, order),
                 None => self.report(Outcome::Failed("operations are not available here".into())),
             },
-            Effect::Remember(change) => self.keeper.keep(change),
+            Effect::Remember(change) => self.layout.keep(change),
             Effect::Save(kind, text) => {
-                if let Some(typist) = &self.typist {
-                    typist.add(kind, text);
+                if let Some(lines) = &self.lines {
+                    lines.add(kind, text);
                 }
             }
             Effect::SshHost(cluster, host) => self.prepare_login(&cluster, &host),
@@ -269,9 +269,9 @@ impl Performer {
     /// Ends every cluster's task and waits until its ssh is gone, and for a while until what was arranged is written.
     pub async fn shutdown(mut self) {
         self.clear_clipboard();
-        let _ = tokio::time::timeout(FAREWELL, self.keeper.finish()).await;
-        if let Some(typist) = self.typist.take() {
-            typist.finish().await;
+        let _ = tokio::time::timeout(FAREWELL, self.layout.finish()).await;
+        if let Some(lines) = self.lines.take() {
+            lines.finish().await;
         }
         self.supervisor.shutdown().await;
     }

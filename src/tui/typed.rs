@@ -10,12 +10,12 @@ use tokio::task::JoinHandle;
 const LAST: Duration = Duration::from_secs(1);
 
 /// Takes lines for the file.
-pub(super) struct Typist {
+pub(super) struct LineWriter {
     lines: mpsc::UnboundedSender<(Entered, String)>,
     thread: JoinHandle<()>,
 }
 
-impl Typist {
+impl LineWriter {
     /// Starts the thread. The first line that cannot be written is reported, and is the last one that is tried.
     pub fn start(file: TypedLines, events: mpsc::UnboundedSender<Event>) -> Self {
         let (lines, mut typed) = mpsc::unbounded_channel::<(Entered, String)>();

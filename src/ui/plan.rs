@@ -8,7 +8,7 @@ use super::part::Draw;
 use super::text::wrap;
 use crate::app::cell::{Cell, Role};
 use crate::app::column::{Head, Width};
-use crate::app::plan::{Looked, Plan, Spot};
+use crate::app::plan::{Check, Control, Plan};
 use crate::app::{Action, Area, Areas};
 use crate::model::text::printable;
 use crate::model::time::brief;
@@ -33,7 +33,7 @@ const MARK: &str = "▸ ";
 struct Line {
     text: String,
     style: Style,
-    spot: Option<Spot>,
+    control: Option<Control>,
     /// It goes on from the line before.
     goes_on: bool,
     /// The column of the cursor, where it is typed.
@@ -46,17 +46,18 @@ impl Line {
         wrap(text, width).into_iter().map(move |text| Self {
             text,
             style,
-            spot: None,
+            control: None,
             goes_on: false,
             cursor: None,
         })
     }
 
     /// What can have the focus, over as many lines as it needs.
-    fn of(spot: Spot, text: String, style: Style, width: usize) -> impl Iterator<Item = Self> {
+    fn of(control: Control, text: String, style: Style, width: usize) -> impl Iterator<Item = Self> {
         let room = width.saturating_sub(MARK.width()).max(1);
         let lines = if text.width() <= room { vec![text] } else { wrap(&text, room) };
-        let line = move |(i, text)| Self { text, style, spot: Some(spot), goes_on: i > 0, cursor: None };
+        let line =
+            move |(i, text)| Self { text, style, control: Some(control), goes_on: i > 0, cursor: None };
         lines.into_iter().enumerate().map(line)
     }
 
@@ -76,7 +77,7 @@ impl Line {
         let line = |(i, text)| Self {
             text,
             style,
-            spot: Some(Spot::Name),
+            control: Some(Control::Name),
             goes_on: i > 0,
             cursor: cursor.filter(|_| i == last),
         };
@@ -129,10 +130,10 @@ pub fn draw(
         (areas.dialog_top, areas.dialog_last) = (top, last);
     }
     let cursor = sheet.copy(buf, place, rows(first.0));
-    areas.spots = sheet.spots(place, rows(first.0));
-    let focused = match plan.spot {
-        Spot::Cancel => Some(false),
-        Spot::Go => Some(true),
+    areas.controls = sheet.controls(place, rows(first.0));
+    let focused = match plan.control {
+        Control::Cancel => Some(false),
+        Control::Go => Some(true),
         _ => None,
     };
     areas.buttons = Some(buttons(buf, inner, d, go(plan), focused));
@@ -147,7 +148,7 @@ struct Sheet {
     /// Column and line of the cursor.
     cursor: Option<(u16, u16)>,
     /// The lines that can have the focus.
-    spots: Vec<(u16, Spot)>,
+    controls: Vec<(u16, Control)>,
     /// The first job that is drawn, and the highest that could be.
     jobs: (usize, usize),
 }
@@ -165,12 +166,12 @@ impl Sheet {
     }
 
     /// Where the lines that can have the focus are, when it is shown from that line on.
-    fn spots(&self, place: Rect, first: u16) -> Vec<(Area, Spot)> {
-        let line = |(y, spot): &(u16, Spot)| {
+    fn controls(&self, place: Rect, first: u16) -> Vec<(Area, Control)> {
+        let line = |(y, control): &(u16, Control)| {
             let y = y.checked_sub(first).filter(|y| *y < place.height)?;
-            Some((Area { x: place.x, y: place.y + y, width: place.width, height: 1 }, *spot))
+            Some((Area { x: place.x, y: place.y + y, width: place.width, height: 1 }, *control))
         };
-        self.spots.iter().filter_map(line).collect()
+        self.controls.iter().filter_map(line).collect()
     }
 
     /// Shows it from that line on; returns the cursor's place.
@@ -205,13 +206,13 @@ fn sheet(
     }
     let place = Rect { x: 0, y: upper, width, height: table };
     let jobs = if table > 0 { draw_jobs(&mut lines, place, d, plan) } else { (0, 0) };
-    let (mut cursor, mut focus, mut spots) = (None, None, Vec::new());
+    let (mut cursor, mut focus, mut controls) = (None, None, Vec::new());
     let first = upper.saturating_add(table).saturating_add(air);
     for (y, line) in (first..height).zip(below) {
-        let (text, style) = shown(line, plan.spot, d);
+        let (text, style) = shown(line, plan.control, d);
         put(&mut lines, 0, y, width, false, &text, style);
-        spots.extend(line.spot.map(|spot| (y, spot)));
-        if line.spot == Some(plan.spot) {
+        controls.extend(line.control.map(|control| (y, control)));
+        if line.control == Some(plan.control) {
             focus = Some(usize::from(y));
             cursor = line.cursor.map(|column| (column.min(width.saturating_sub(1)), y));
         }
@@ -219,20 +220,21 @@ fn sheet(
     if !plan.said.is_empty() {
         focus = height.checked_sub(1).map(usize::from);
     }
-    Sheet { lines, focus, cursor, spots, jobs }
+    Sheet { lines, focus, cursor, controls, jobs }
 }
 
 /// A line; one that can have the focus shows by a mark and, as a button does, by its style whether it has it.
-fn shown<'l>(line: &'l Line, focus: Spot, d: &Draw<'_>) -> (Cow<'l, str>, Style) {
-    match line.spot {
+fn shown<'l>(line: &'l Line, focus: Control, d: &Draw<'_>) -> (Cow<'l, str>, Style) {
+    match line.control {
         None => (Cow::Borrowed(&line.text), line.style),
-        Some(spot) if spot != focus => {
+        Some(control) if control != focus => {
             (format!("{}{}", " ".repeat(MARK.width()), line.text).into(), line.style)
         }
-        Some(spot) => {
+        Some(control) => {
             let mark = if line.goes_on { " ".repeat(MARK.width()) } else { MARK.to_owned() };
             // What is typed has the cursor besides.
-            let style = if spot == Spot::Name { line.style.patch(d.theme.marked) } else { d.theme.selected };
+            let style =
+                if control == Control::Name { line.style.patch(d.theme.marked) } else { d.theme.selected };
             (format!("{mark}{}", line.text).into(), style)
         }
     }
@@ -268,14 +270,14 @@ fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
     }
     let of_cluster = plan.operation.kind().is_of_cluster();
     let (jobs, back) = (plan.preview.jobs.len(), plan.preview.back());
-    match (&plan.looked, &plan.preview.trouble) {
-        (Looked::Refused(problem), _) => {
+    match (&plan.check, &plan.preview.trouble) {
+        (Check::Refused(problem), _) => {
             say(&format!("✕ {}", problem.what), d.theme.bad);
             say(&format!("  {}", d.app.dialog_hint(&problem.hint)), d.theme.text);
         }
-        (Looked::Looking, _) if plan.wish().is_some() => say("◌ checking whether it can start", d.theme.dim),
-        (Looked::Looking, _) => say("◌ checking affected jobs", d.theme.dim),
-        (Looked::Seen, Some(trouble)) => {
+        (Check::Running, _) if plan.wish().is_some() => say("◌ checking whether it can start", d.theme.dim),
+        (Check::Running, _) => say("◌ checking affected jobs", d.theme.dim),
+        (Check::Done, Some(trouble)) => {
             let what = format!("! cannot determine affected jobs: {}", trouble.what);
             say(&what, d.theme.warn);
             if !trouble.hint.is_empty() {
@@ -285,13 +287,13 @@ fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
                 say("  the jobs below are from the last state that this console read", d.theme.text);
             }
         }
-        (Looked::Seen, None) if !plan.operation.destructive => {}
-        (Looked::Seen, None) if jobs == 0 && of_cluster => say("no jobs running or pending", d.theme.text),
-        (Looked::Seen, None) if jobs == 0 => say("no jobs run on it", d.theme.text),
-        (Looked::Seen, None) if !of_cluster => {
+        (Check::Done, None) if !plan.operation.destructive => {}
+        (Check::Done, None) if jobs == 0 && of_cluster => say("no jobs running or pending", d.theme.text),
+        (Check::Done, None) if jobs == 0 => say("no jobs run on it", d.theme.text),
+        (Check::Done, None) if !of_cluster => {
             say(&format!("{jobs} {} on it", if jobs == 1 { "job runs" } else { "jobs run" }), d.theme.warn);
         }
-        (Looked::Seen, None) => {
+        (Check::Done, None) => {
             let tone = if back == jobs { d.theme.text } else { d.theme.warn };
             say(&format!("{back} of {jobs} jobs will be restored"), tone);
         }
@@ -303,27 +305,29 @@ fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
 fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let switch = |on: bool, text: String| format!("{} {text}", if on { "[x]" } else { "[ ]" });
-    let spots = plan.spots();
-    if spots.contains(&Spot::Jobs) {
+    let controls = plan.controls();
+    if controls.contains(&Control::Jobs) {
         let text = switch(plan.preserves(), "back up the jobs and restore them".into());
-        lines.extend(Line::of(Spot::Jobs, text, d.theme.text, width));
+        lines.extend(Line::of(Control::Jobs, text, d.theme.text, width));
     }
-    if let (true, Task::RemoveWorker { drain, .. }) = (spots.contains(&Spot::Drain), &plan.operation.task) {
+    if let (true, Task::RemoveWorker { drain, .. }) =
+        (controls.contains(&Control::Drain), &plan.operation.task)
+    {
         let minutes = drain.unwrap_or(DRAIN_SECS) / 60;
         let text =
             switch(drain.is_some(), format!("drain it: running work may finish first, within {minutes} min"));
-        lines.extend(Line::of(Spot::Drain, text, d.theme.text, width));
+        lines.extend(Line::of(Control::Drain, text, d.theme.text, width));
     }
-    if spots.contains(&Spot::Others) {
+    if controls.contains(&Control::Others) {
         let deed = if plan.operation.kind().is_of_cluster() { "end" } else { "affect" };
         let text = switch(plan.others, format!("also {deed} the {}", plan.affected_others().brief()));
-        lines.extend(Line::of(Spot::Others, text, d.theme.warn, width));
+        lines.extend(Line::of(Control::Others, text, d.theme.warn, width));
     }
-    if spots.contains(&Spot::Blind) {
+    if controls.contains(&Control::Blind) {
         let text = switch(plan.blind, "continue without knowing affected jobs".into());
-        lines.extend(Line::of(Spot::Blind, text, d.theme.warn, width));
+        lines.extend(Line::of(Control::Blind, text, d.theme.warn, width));
     }
-    if let (Some(marked), true) = (&plan.marked, spots.contains(&Spot::TakeOver)) {
+    if let (Some(marked), true) = (&plan.marked, controls.contains(&Control::TakeOver)) {
         let mark = &marked.mark;
         let told = mark.refusal(d.now);
         // The option to take over follows.
@@ -333,9 +337,9 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
             marked.take_over,
             format!("take over from {}: their program stops at its next step", mark.user()),
         );
-        lines.extend(Line::of(Spot::TakeOver, text, d.theme.warn, width));
+        lines.extend(Line::of(Control::TakeOver, text, d.theme.warn, width));
     }
-    if plan.operation.destructive && spots.contains(&Spot::Go) {
+    if plan.operation.destructive && controls.contains(&Control::Go) {
         let text = format!("{} copies an announcement for the team's channel", d.key(Action::Copy));
         lines.extend(Line::told(&text, d.theme.dim, width));
     }
@@ -344,7 +348,7 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
     let steps = steps.map(|s| s.replace(' ', "\u{a0}")).collect::<Vec<_>>().join("   ");
     let whole = |line: Line| Line { text: line.text.replace('\u{a0}', " "), ..line };
     lines.extend(Line::told(&steps, d.theme.dim, width).map(whole));
-    if spots.contains(&Spot::Name) {
+    if controls.contains(&Control::Name) {
         lines.extend(Line::of_name(plan, d.theme.text, width));
     }
     // Why the operation did not start, or a blank line before the buttons.
@@ -407,7 +411,7 @@ fn row<'a>(job: &AffectedJob, d: &Draw<'_>, plan: &Plan) -> Vec<Cell<'a>> {
         Restoration::Back => Role::Good,
         Restoration::Unknown => Role::Dim,
     };
-    let owner = if ours || plan.looked != Looked::Seen { Role::Text } else { Role::Warn };
+    let owner = if ours || plan.check != Check::Done { Role::Text } else { Role::Warn };
     vec![
         Cell::text(job.key.to_string()).named(),
         Cell::new(job.owner_words(), owner),

@@ -83,20 +83,20 @@ impl<'a> Console<'a> {
         between();
         loop {
             let Some(Dialog::Plan(plan)) = self.app.dialog() else { panic!("no dialog") };
-            match plan.spot {
-                Spot::Jobs if plan.preserves() => {
+            match plan.control {
+                Control::Jobs if plan.preserves() => {
                     let effects = self.press("space");
                     self.perform(effects);
                     self.hears(|news| matches!(news, OperationNews::Previewed(..)).then_some(()));
                     continue;
                 }
-                Spot::Others if allows && !plan.others => drop(self.press("space")),
-                Spot::Blind if allows && !plan.blind => drop(self.press("space")),
-                Spot::TakeOver if allows && !plan.consent().take_over.covers("00000000aaaaaaaa") => {
+                Control::Others if allows && !plan.others => drop(self.press("space")),
+                Control::Blind if allows && !plan.blind => drop(self.press("space")),
+                Control::TakeOver if allows && !plan.consent().take_over.covers("00000000aaaaaaaa") => {
                     drop(self.press("space"));
                 }
-                Spot::Name => drop(self.app.update(Event::Paste("marin-a".into()), Timestamp::now())),
-                Spot::Go => {
+                Control::Name => drop(self.app.update(Event::Paste("marin-a".into()), Timestamp::now())),
+                Control::Go => {
                     let consent = plan.consent();
                     let (operation, preview) = (plan.operation.clone(), plan.preview.clone());
                     let is_marked = plan.marked.as_ref().is_some_and(|marked| !marked.take_over);

@@ -217,11 +217,11 @@ fn rows_of_dialogs_take_clicks() {
     assert_eq!(at(&app), (4, 0));
     press(&mut app, "<esc>R");
     paint(&mut app, 120, 40);
-    let spots = areas(&app, 120, 40).spots;
-    let (line, spot) = spots[0];
+    let controls = areas(&app, 120, 40).controls;
+    let (line, control) = controls[0];
     point(&mut app, CLICK, line.x, line.y);
     let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("no plan") };
-    assert_eq!(plan.spot, spot);
+    assert_eq!(plan.control, control);
     let preserves = plan.preserves();
     point(&mut app, CLICK, line.x, line.y);
     let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("no plan") };

@@ -1,7 +1,7 @@
 //! Operations on whole clusters: asked about, run, watched, resumed.
 
 use super::*;
-use marin_tui::app::plan::{Looked, Spot};
+use marin_tui::app::plan::{Check, Control};
 use marin_tui::app::running::{Ending, OperationState};
 use marin_tui::app::{Keymap, Listed};
 
@@ -49,7 +49,7 @@ fn stand(app: &App) -> &OperationState {
 fn a_restart_begins_with_the_name_typed_and_nothing_less() {
     let mut app = shown();
     assert_eq!(press(&mut app, "R"), [orders(Order::Look(Task::Restart { preserve: true }))]);
-    assert_eq!((app.context(), plan(&app).spot), (Context::Plan, Spot::Cancel));
+    assert_eq!((app.context(), plan(&app).control), (Context::Plan, Control::Cancel));
     let open: Vec<String> = plan(&app).preview.jobs.iter().map(|j| j.key.to_string()).collect();
     assert_eq!(open.len(), 4, "what the console remembers is shown while it is looked: {open:?}");
     // Cancel has the focus.
@@ -59,7 +59,7 @@ fn a_restart_begins_with_the_name_typed_and_nothing_less() {
     press(&mut app, "R");
     hears(&mut app, previewed(&["alice"]));
     press(&mut app, "<tab><tab>");
-    assert_eq!(plan(&app).spot, Spot::Name);
+    assert_eq!(plan(&app).control, Control::Name);
     press(&mut app, "marin-us-centralq<backspace>");
     assert_eq!(press(&mut app, "<enter><enter>"), []);
     assert!(plan(&app).said.contains("cluster's name"), "{}", plan(&app).said);
@@ -78,13 +78,13 @@ fn other_peoples_jobs_stand_in_the_way_until_that_is_allowed() {
     let mut app = shown();
     press(&mut app, "R");
     hears(&mut app, previewed(&["alice", "bo", "carol"]));
-    let spots = [Spot::Cancel, Spot::Jobs, Spot::Others, Spot::Name, Spot::Go];
-    assert_eq!(plan(&app).spots(), spots);
+    let controls = [Control::Cancel, Control::Jobs, Control::Others, Control::Name, Control::Go];
+    assert_eq!(plan(&app).controls(), controls);
     press(&mut app, "<tab><tab><tab>marin-us-central2<enter>");
     assert_eq!(press(&mut app, "<enter>"), []);
     assert!(plan(&app).said.contains("jobs of bo, carol"), "{}", plan(&app).said);
     press(&mut app, "<tab><tab><tab> <tab><tab>");
-    assert!(plan(&app).others && plan(&app).spot == Spot::Go);
+    assert!(plan(&app).others && plan(&app).control == Control::Go);
     let others = Others { people: vec!["bo".into(), "carol".into()], unowned: Vec::new() };
     assert_eq!(press(&mut app, "<enter>"), [orders(begins(Task::Restart { preserve: true }, others))]);
 }
@@ -99,7 +99,10 @@ fn jobs_of_unknown_owner_stand_in_the_way_as_other_peoples_do() {
         OperationNews::Previewed(Task::Restart { preserve: true }, preview)
     };
     hears(&mut app, seen(vec![affected("mine", "alice", Restoration::Back), unowned("raysubmit_1")]));
-    assert_eq!(plan(&app).spots(), [Spot::Cancel, Spot::Jobs, Spot::Others, Spot::Name, Spot::Go]);
+    assert_eq!(
+        plan(&app).controls(),
+        [Control::Cancel, Control::Jobs, Control::Others, Control::Name, Control::Go]
+    );
     press(&mut app, "<tab><tab><tab>marin-us-central2<enter>");
     assert_eq!(press(&mut app, "<enter>"), []);
     assert!(plan(&app).said.contains("unknown owner (raysubmit_1)"), "{}", plan(&app).said);
@@ -146,7 +149,7 @@ fn without_saving_the_jobs_it_is_another_operation() {
     press(&mut app, "R");
     hears(&mut app, previewed(&["alice"]));
     assert_eq!(press(&mut app, "<tab> "), [orders(Order::Look(Task::Restart { preserve: false }))]);
-    assert!(plan(&app).operation.consequence.contains("lost") && plan(&app).looked == Looked::Looking);
+    assert!(plan(&app).operation.consequence.contains("lost") && plan(&app).check == Check::Running);
 }
 
 #[test]
@@ -177,7 +180,7 @@ fn what_cannot_begin_is_said_with_its_mend_and_cannot_be_pressed() {
     press(&mut app, "S");
     let refused = problem(ProblemKind::Other, "start is not offered for provider x", "use ray by hand");
     hears(&mut app, OperationNews::Refused(OperationKind::Start, Refusal::new(Gate::NotOffered, refused)));
-    assert_eq!(plan(&app).spots(), [Spot::Cancel]);
+    assert_eq!(plan(&app).controls(), [Control::Cancel]);
     press(&mut app, "<tab><tab>");
     assert_eq!(press(&mut app, "<enter>"), []);
     assert!(app.dialog().is_none());

@@ -2,7 +2,7 @@
 
 use super::*;
 use marin_tui::app::form::Field;
-use marin_tui::app::plan::Spot;
+use marin_tui::app::plan::Control;
 
 fn prompt(app: &App) -> &str {
     app.prompt().unwrap().line.text()
@@ -29,13 +29,14 @@ fn every_line_has_a_cursor() {
     press(&mut app, "<^a>nice <tab>");
     assert_eq!(entrypoint(&app), "nice python ab.py");
     press(&mut app, "<esc><esc>R<tab>");
-    let on_name = |app: &App| matches!(app.dialog(), Some(Dialog::Plan(plan)) if plan.spot == Spot::Name);
+    let on_name =
+        |app: &App| matches!(app.dialog(), Some(Dialog::Plan(plan)) if plan.control == Control::Name);
     while !on_name(&app) {
         press(&mut app, "<tab>");
     }
     press(&mut app, "arin<left><left><left><left>m");
     let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("{:?}", app.dialog()) };
-    assert_eq!((plan.spot, plan.name.text(), plan.name.cursor()), (Spot::Name, "marin", 1));
+    assert_eq!((plan.control, plan.name.text(), plan.name.cursor()), (Control::Name, "marin", 1));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Workers by hand: the form, the dialogs, what their progress says.
 
 use super::*;
-use marin_tui::app::plan::{Looked, Spot};
+use marin_tui::app::plan::{Check, Control};
 use marin_tui::app::running::{Ending, OperationState};
 use marin_tui::app::worker::{Offered, WorkerField, WorkerForm};
 use marin_tui::app::{Keymap, Listed};
@@ -113,8 +113,8 @@ fn workers_are_chosen_named_looked_at_and_begun() {
         [orders(Order::Look(task.clone()))],
         "the last field leads on"
     );
-    let spots = plan(&app).spots();
-    assert_eq!((plan(&app).spot, spots), (Spot::Cancel, vec![Spot::Cancel, Spot::Go]));
+    let controls = plan(&app).controls();
+    assert_eq!((plan(&app).control, controls), (Control::Cancel, vec![Control::Cancel, Control::Go]));
     assert_eq!(press(&mut app, "<tab><enter>"), [], "not before it was looked");
     // What was typed is there again.
     press(&mut app, "<esc>");
@@ -139,7 +139,7 @@ fn help_leads_back_to_the_plan_and_news_reach_it_meanwhile() {
     press(&mut app, "?");
     hears(&mut app, previewed(task, &[]));
     press(&mut app, "<esc>");
-    assert_eq!(plan(&app).looked, Looked::Seen, "it was looked meanwhile");
+    assert_eq!(plan(&app).check, Check::Done, "it was looked meanwhile");
     press(&mut app, "<esc>");
     assert_eq!(form(&app).name.text(), "mine", "and the form is there");
     press(&mut app, "<esc>");
@@ -156,7 +156,7 @@ fn help_leads_back_to_the_plan_and_news_reach_it_meanwhile() {
         ),
     );
     press(&mut app, "q");
-    assert!(matches!(&plan(&app).looked, Looked::Refused(p) if p.what == "no"));
+    assert!(matches!(&plan(&app).check, Check::Refused(p) if p.what == "no"));
 }
 
 #[test]
@@ -238,10 +238,14 @@ fn a_worker_is_removed_by_its_address_drained_or_at_once() {
     );
     assert!(plan(&app).preview.jobs.is_empty(), "which jobs work there nobody knows yet");
     hears(&mut app, previewed(drained.clone(), &["alice"]));
-    assert_eq!(plan(&app).spots(), [Spot::Cancel, Spot::Drain, Spot::Go], "no name is to be typed");
-    assert_eq!(plan(&app).spot, Spot::Cancel);
+    assert_eq!(
+        plan(&app).controls(),
+        [Control::Cancel, Control::Drain, Control::Go],
+        "no name is to be typed"
+    );
+    assert_eq!(plan(&app).control, Control::Cancel);
     assert_eq!(press(&mut app, "<tab> "), [orders(Order::Look(remove("10.130.0.3", None)))]);
-    assert_eq!(plan(&app).looked, Looked::Looking);
+    assert_eq!(plan(&app).check, Check::Running);
     hears(&mut app, previewed(remove("10.130.0.3", None), &["alice"]));
     assert_eq!(press(&mut app, "<enter>"), [orders(Order::Look(drained.clone()))], "and back");
     hears(&mut app, previewed(drained.clone(), &["alice"]));
@@ -251,7 +255,7 @@ fn a_worker_is_removed_by_its_address_drained_or_at_once() {
     press(&mut app, "D<esc>");
     press(&mut app, "<esc>/worker-02<enter>D");
     hears(&mut app, previewed(remove("10.130.0.3", Some(3600)), &[]));
-    assert_eq!(plan(&app).looked, Looked::Looking);
+    assert_eq!(plan(&app).check, Check::Running);
     // Ray has nothing there that could end first.
     let mut app = at_node("worker-14");
     assert_eq!(press(&mut app, "D"), [orders(Order::Look(remove("10.130.0.20", None)))]);
@@ -265,7 +269,7 @@ fn other_peoples_jobs_on_a_worker_stand_in_the_way_and_so_do_new_ones() {
     let mut app = at_node("worker-03");
     press(&mut app, "D");
     hears(&mut app, previewed(remove("10.130.0.3", Some(3600)), &["alice", "bo"]));
-    assert_eq!(plan(&app).spots(), [Spot::Cancel, Spot::Drain, Spot::Others, Spot::Go]);
+    assert_eq!(plan(&app).controls(), [Control::Cancel, Control::Drain, Control::Others, Control::Go]);
     assert_eq!(press(&mut app, "<tab><tab><tab><enter>"), []);
     assert!(plan(&app).said.contains("jobs of bo"), "{}", plan(&app).said);
     press(&mut app, "<tab><tab><tab> ");
@@ -336,7 +340,7 @@ fn ray_is_started_anew_on_a_worker_of_ours_or_nobodys() {
     let task = Task::InitWorker { worker: "10.130.0.3".into() };
     assert_eq!(press(&mut app, "i"), [orders(Order::Look(task.clone()))]);
     hears(&mut app, previewed(task.clone(), &[]));
-    assert_eq!(plan(&app).spots(), [Spot::Cancel, Spot::Go]);
+    assert_eq!(plan(&app).controls(), [Control::Cancel, Control::Go]);
     assert_eq!(press(&mut app, "<tab><enter>"), [orders(begins(task, Others::default()))]);
 }
 
@@ -480,8 +484,9 @@ fn a_restart_of_a_cluster_that_does_not_answer_wants_to_be_allowed() {
     let trouble = Some(problem(ProblemKind::Unreachable, "10.0.0.1 cannot be reached", "is it up?"));
     let unseen = Preview { jobs: Vec::new(), me: "alice".into(), trouble, ..Preview::default() };
     hears(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, unseen.clone()));
-    let spots = [Spot::Cancel, Spot::Jobs, Spot::Others, Spot::Blind, Spot::Name, Spot::Go];
-    assert_eq!(plan(&app).spots(), spots, "bo, carol and a driver by hand are known from before");
+    let controls =
+        [Control::Cancel, Control::Jobs, Control::Others, Control::Blind, Control::Name, Control::Go];
+    assert_eq!(plan(&app).controls(), controls, "bo, carol and a driver by hand are known from before");
     press(&mut app, "<tab><tab> <tab><tab>marin-us-central2<enter>");
     assert_eq!(press(&mut app, "<enter>"), []);
     assert!(plan(&app).said.contains("cannot determine affected jobs"), "{}", plan(&app).said);
@@ -499,5 +504,5 @@ fn a_restart_of_a_cluster_that_does_not_answer_wants_to_be_allowed() {
     hears(&mut app, OperationNews::Previewed(Task::Stop, unseen));
     assert!(plan(&app).is_blind());
     hears(&mut app, previewed(Task::Stop, &[]));
-    assert!(!plan(&app).is_blind() && !plan(&app).spots().contains(&Spot::Blind));
+    assert!(!plan(&app).is_blind() && !plan(&app).controls().contains(&Control::Blind));
 }

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 /// Writes what was arranged, one change after the other.
 #[derive(Debug, Default)]
-pub struct Keeper {
+pub struct LayoutWriter {
     /// The file; without one nothing is kept.
     file: Option<PathBuf>,
     /// What is not being written yet.
@@ -16,8 +16,8 @@ pub struct Keeper {
     writing: JoinSet<Result<(), FileError>>,
 }
 
-impl Keeper {
-    /// A keeper that writes to that file.
+impl LayoutWriter {
+    /// A writer that writes to that file.
     pub fn of(file: PathBuf) -> Self {
         Self { file: Some(file), ..Self::default() }
     }
