@@ -6,7 +6,7 @@ use super::logview::LogView;
 use super::offers::{
     always, has_cluster, has_fleet, has_log, has_new_host_key, has_operation, has_row, has_submission,
     has_worker, is_at_the_root, is_down, is_interrupted, is_on_google, is_up, may_cancel, may_clean,
-    may_delete, may_log_in, may_skip, may_stop, takes_workers,
+    may_delete, may_log_in, may_operate, may_skip, may_stop, takes_workers,
 };
 use super::pages::{self, TABLES as TABLE_PAGES};
 use super::table::By;
@@ -154,11 +154,11 @@ actions! {
         "Reconnect now";
     Looks HostKey "host-key" "host key" PAGES, has_new_host_key, App::host_key,
         "Review a changed host key";
-    Ends Restart "restart" "restart" PAGES, has_cluster, |app, now| app.plan(Task::Restart { preserve: true }, now),
+    Ends Restart "restart" "restart" PAGES, may_operate, |app, now| app.plan(Task::Restart { preserve: true }, now),
         "Restart the cluster and restore its jobs (shows affected jobs first)";
     Changes Start "start" "" PAGES, has_cluster, App::start_cluster,
         "Start the cluster";
-    Ends StopCluster "stop-cluster" "" PAGES, has_cluster, |app, now| app.plan(Task::Stop, now),
+    Ends StopCluster "stop-cluster" "" PAGES, may_operate, |app, now| app.plan(Task::Stop, now),
         "Stop the cluster (shows affected jobs first)";
     Changes AddWorker "add-worker" "add worker" PAGES, takes_workers, App::add_worker,
         "Add workers to the cluster, outside the autoscaler, with a form";

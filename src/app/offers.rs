@@ -1,7 +1,7 @@
 //! Whether an action has an effect now: the footer leaves out those that have none.
 
 use super::running::Running;
-use super::{App, Context, View};
+use super::{App, Cluster, Context, View};
 use crate::model::{Job, Node, ProblemKind, Provider};
 
 pub(super) fn always(_: &App) -> bool {
@@ -24,8 +24,14 @@ pub(super) fn is_on_google(app: &App) -> bool {
     app.meant().is_some_and(|c| c.spec.provider == Provider::Gcp)
 }
 
+/// One operation works on a cluster at a time.
+pub(super) fn may_operate(app: &App) -> bool {
+    app.meant().is_some_and(|c| c.operating().is_none())
+}
+
 pub(super) fn takes_workers(app: &App) -> bool {
-    app.meant().is_some_and(|c| matches!(c.spec.provider, Provider::Gcp | Provider::Local))
+    let takes = |c: &Cluster| matches!(c.spec.provider, Provider::Gcp | Provider::Local);
+    may_operate(app) && app.meant().is_some_and(takes)
 }
 
 pub(super) fn has_operation(app: &App) -> bool {
