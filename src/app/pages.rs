@@ -8,7 +8,6 @@ mod common;
 pub mod issues;
 pub mod jobs;
 pub mod nodes;
-pub mod ports;
 pub mod slices;
 
 use super::context::{Context, FLEET};
@@ -56,7 +55,7 @@ pub static ALL_TPUS: TablePage = TablePage {
 };
 
 /// The pages that are tables of the rows of all clusters. Each has an action that opens it.
-pub static TABLES: &[&TablePage] = &[&ALL_NODES, &ALL_JOBS, &ALL_TPUS, &issues::PAGE, &ports::PAGE];
+pub static TABLES: &[&TablePage] = &[&ALL_NODES, &ALL_JOBS, &ALL_TPUS, &issues::PAGE];
 
 /// The table of all clusters with that name.
 pub fn table(name: &str) -> Option<&'static TablePage> {
