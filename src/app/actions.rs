@@ -104,8 +104,6 @@ actions! {
         "Open the selection; in a dialog, press the focused button";
     View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
         "Filter the table or the text (! inverts), or search the log";
-    View OnlyFailed "only-failed" "" OF_JOBS, always, |app, _| app.only_failed(),
-        "Show only jobs that failed";
     View Palette "palette" "commands" PAGES, always, |app, _| app.begin_command(),
         "Run an action by name, or open a cluster with `cluster NAME`";
     Ends StopJob "stop-job" "stop" OF_JOBS, may_stop, App::ask_to_stop,

@@ -37,12 +37,6 @@ impl App {
         Some(page)
     }
 
-    /// Filters the jobs that failed.
-    pub(super) fn only_failed(&mut self) -> Vec<Effect> {
-        self.set_filter("status:failed");
-        Vec::new()
-    }
-
     /// Clears the filter or the search. True when there was one.
     pub(super) fn clear_filter(&mut self) -> bool {
         let is_log = self.context() == Context::Log;
