@@ -229,17 +229,6 @@ const COLUMNS: &[Column<Jobs>] = &[
         },
         order: None,
     },
-    Column {
-        id: "exit",
-        title: "EXIT",
-        width: Width::number(4, 8),
-        when: When::Wide,
-        cell: |row, look| {
-            let code = row.job.exit_code.map_or_else(|| "-".to_owned(), |code| code.to_string());
-            Cell::new(code, Jobs::text(row, look))
-        },
-        order: Some(|a, b| a.job.exit_code.cmp(&b.job.exit_code)),
-    },
 ];
 
 fn name<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
