@@ -3,6 +3,7 @@
 use super::frame::{Title, on_lower_border, pane};
 use super::grid::{Grid, put};
 use super::part::Draw;
+use super::text::wrap;
 use crate::app::{Headed, Listing, Pane};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -47,14 +48,26 @@ fn draw(
     drawn
 }
 
-/// Writes on the lower border what the row under the cursor says in a column that has no room for it.
+/// Writes below the rows, where they leave room for all of it, or on the lower border what the row under the cursor says
+/// in a column that has no room for it.
 fn draw_below(buf: &mut Buffer, area: Rect, d: &Draw<'_>, listing: &dyn Listing, drawn: &Headed) {
     let Some(column) = listing.below() else { return };
     let cells = listing.cells(&d.app.look(d.now), listing.cursor());
     let Some(cell) = cells.get(column).filter(|cell| *cell.text != *"-") else { return };
     let width = drawn.heads.get(column).map_or(0, |(_, width)| *width);
-    if cell.text.width() > width.into() {
-        on_lower_border(buf, area, &cell.text, d.theme.role(cell.role));
+    if cell.text.width() <= width.into() {
+        return;
+    }
+    let (body, style) = (drawn.rows, d.theme.role(cell.role));
+    let lines = wrap(&cell.text, usize::from(body.width).max(1));
+    let free = usize::from(body.height).saturating_sub(listing.len());
+    // One that fits on the border takes no room, and a blank line keeps it apart from the rows.
+    if lines.len() < 2 || lines.len() >= free {
+        return on_lower_border(buf, area, &cell.text, style);
+    }
+    let top = body.y + body.height - u16::try_from(lines.len()).unwrap_or(body.height);
+    for (y, line) in (top..).zip(&lines) {
+        put(buf, body.x, y, body.width, false, line, style);
     }
 }
 

@@ -264,7 +264,8 @@ fn what_others_can_write_is_not_used_whatever_anybody_says() {
     let world = World::new();
     world.strangers();
     world.good("trust --yes");
-    world.good("token status");
+    // Of a trusted folder, `token status` would ask Google.
+    world.good("clusters");
     let refused = |place: &Path, why: &str| {
         for words in ["token status", "trust --yes", "-c evil list-jobs"] {
             let err = world.bad(words);

@@ -85,7 +85,7 @@ fn a_restart_from_the_console_survives_its_own_death_and_brings_jobs_back() {
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && said.contains("another operation"), "{said}");
     // Left, opened again, done.
-    console.send("\x1b");
+    console.send("q");
     console.wait("the banner", |text| text.contains("restart ") && text.contains("p shows it"));
     console.send("p");
     console.wait_for("the end", LONG * 2, |text| text.contains(": done"));
@@ -93,7 +93,7 @@ fn a_restart_from_the_console_survives_its_own_death_and_brings_jobs_back() {
     bed.job_becomes(&job, "RUNNING");
     let log = String::from_utf8(command(bed, &["audit"]).stdout).unwrap();
     assert!(log.lines().last().is_some_and(|l| l.contains("restart") && l.ends_with("done")), "{log}");
-    console.send("\x1b");
+    console.send("q");
     console.wait_for("connection", LONG, |text| text.contains("● up") && text.contains(&job));
     assert!(command(bed, &["stop-job", "--yes", &job, &tasks]).status.success());
 }

@@ -48,7 +48,7 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     // Nobody is locked in by a wait: it is left, and the same taken up again.
     pty.send("C");
     pty.wait_text("cancelled; the request stays with Google");
-    pty.send("\x1b");
+    pty.send("q");
     pty.wait("the cluster", |text| !text.contains("cancelled; the request"));
     pty.send("a");
     pty.wait("what was chosen last", |text| text.contains("reserved  3 of 3"));
@@ -62,7 +62,7 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.wait("that it has joined", |text| text.contains("add worker done"));
 
     // It is among the TPUs, whole, and is removed from there: first who works on it is told.
-    pty.send("\x1b");
+    pty.send("q");
     pty.wait("the cluster", |text| !text.contains("add worker done"));
     pty.send("T");
     pty.wait("the TPU", |text| text.contains("extra") && text.contains("registered"));
@@ -86,7 +86,7 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     let head = &world.heads[0].0;
     assert!(head.kill_node(head.nodes()[1]));
     pty.wait_text("remove worker done");
-    pty.send("\x1b");
+    pty.send("q");
     pty.wait("that it is gone", |text| text.contains("TPUs") && !text.contains("extra"));
     let (_, log, _) = world.run("audit");
     for deed in ["add-worker extra (tpu_worker, reserved)", "remove-worker extra"] {
