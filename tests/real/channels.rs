@@ -247,7 +247,8 @@ fn faults_leave_a_second_user_no_token() {
     println!("{rounds} rounds, {} lines, {files} files searched; memory {began} to {ended} KiB", seen.len());
     bed.post(&format!("/api/jobs/{job}/stop"), &json!({}));
     for follower in [log, wait] {
-        assert_eq!(follower.ends().0, Some(3));
+        let (code, _, said) = follower.ends();
+        assert_eq!(code, Some(3), "{said}");
     }
     console.send("q");
     console.wait_exit();
