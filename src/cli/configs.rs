@@ -7,6 +7,7 @@ mod update;
 use crate::cli::output;
 use crate::config::{self, Env, Settings, Sources};
 use crate::infra::{self, FILE, Finding, PlanError, Severity, Source, State, Table};
+use crate::model::amount::counted;
 use crate::model::{Timestamp, without_first_word};
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
@@ -277,7 +278,7 @@ fn validate(files: &[PathBuf], folders: &[PathBuf], json: bool) -> Result<()> {
         print::summary(&mut out, &findings, files.len())?;
     }
     if errors > 0 {
-        bail!("{}", print::count(errors, "error"));
+        bail!("{}", counted(errors, "error"));
     }
     Ok(())
 }

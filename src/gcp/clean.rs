@@ -82,7 +82,7 @@ impl Google {
             return Ok(left_alone(&vm.state_words(), vm.ray_cluster.as_ref(), place));
         }
         if vm.created != leftover.created {
-            return Ok(made_anew());
+            return Ok(recreated());
         }
         match self.execute(&self.tpu_deletion(&place.project, &place.zone, name)).await {
             Err(GcpError::NotFound { .. }) => Ok(Cleaned::GoneAlready),
@@ -101,7 +101,7 @@ impl Google {
             return Ok(left_alone(vm.state.word(), vm.ray_cluster.as_ref(), place));
         }
         if vm.created != leftover.created {
-            return Ok(made_anew());
+            return Ok(recreated());
         }
         let deletion = match self.tpu_deletion_of(place, None, &ChosenTpu::from(vm)).await {
             Err(GcpError::Changed { what }) => return Ok(Cleaned::LeftAlone(what)),
@@ -125,7 +125,7 @@ impl Google {
                 return Ok(left_alone(&request.state_words(), request.ray_cluster.as_ref(), place));
             }
             if request.created != leftover.created {
-                return Ok(made_anew());
+                return Ok(recreated());
             }
             match self.execute(&self.idle_queued_deletion(&place.project, &place.zone, name)).await {
                 Err(GcpError::NotFound { .. }) => return Ok(Cleaned::GoneAlready),
@@ -215,7 +215,7 @@ fn lists(view: &CloudView, leftover: &Leftover) -> bool {
 }
 
 /// It was recreated under the same name since it was read.
-fn made_anew() -> Cleaned {
+fn recreated() -> Cleaned {
     Cleaned::LeftAlone("it was deleted and recreated in the meantime".into())
 }
 

@@ -70,18 +70,23 @@ impl Machines {
     }
 }
 
+/// A page of an aggregated list: what each zone or region has.
 #[derive(Deserialize)]
-struct Page {
+pub(super) struct Page {
     #[serde(default)]
-    items: BTreeMap<String, Scope>,
+    pub items: BTreeMap<String, Scope>,
     #[serde(default)]
-    unreachables: Vec<String>,
+    pub unreachables: Vec<String>,
 }
 
+/// What a zone or region has; which of them is in an answer, the list decides.
 #[derive(Deserialize)]
-struct Scope {
+#[serde(rename_all = "camelCase")]
+pub(super) struct Scope {
     #[serde(default)]
-    instances: Vec<Value>,
+    pub instances: Vec<Value>,
+    #[serde(default)]
+    pub instance_group_managers: Vec<Value>,
 }
 
 impl Google {

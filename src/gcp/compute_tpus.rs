@@ -2,12 +2,11 @@
 //! of one slice where the group has a workload policy, which names its topology; otherwise each is a slice of one host.
 //! `contributing.md` says where that stands.
 
-use super::compute::{is_address, last_part, time};
+use super::compute::{Page, is_address, last_part, time};
 use super::{GcpError, Google};
 use crate::model::cloud::{Capacity, ComputeTpu, TpuVm, VmState};
 use crate::model::machine_type::TpuMachine;
 use crate::model::{Text, Timestamp};
-use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -18,24 +17,6 @@ const TPU_MACHINES: &str = "machineType eq .*/machineTypes/(ct|tpu)[0-9].*";
 pub(super) struct Found {
     pub vm: TpuVm,
     pub role: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Page {
-    #[serde(default)]
-    items: BTreeMap<String, Scope>,
-    #[serde(default)]
-    unreachables: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Scope {
-    #[serde(default)]
-    instances: Vec<Value>,
-    #[serde(default)]
-    instance_group_managers: Vec<Value>,
 }
 
 /// An instance, or what a group makes its instances from.

@@ -1,6 +1,7 @@
 //! How clusters, values and findings are printed.
 
 use crate::infra::{Finding, Row, Severity, State};
+use crate::model::amount::counted;
 use crate::model::text::printable;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -8,11 +9,6 @@ use std::io::Write;
 /// Columns of `configs list`.
 pub const LIST_HEADER: [&str; 9] =
     ["FILE", "CLUSTER", "ZONE", "TPU", "MIN WORKERS", "MAX", "IMAGE", "TOKEN SECRET", "STATE"];
-
-/// A count with its noun, e.g. `3 files`.
-pub fn count(n: usize, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
-}
 
 /// The state of a file as shown to people.
 pub fn state(state: State) -> &'static str {
@@ -95,8 +91,9 @@ pub fn findings(out: &mut impl Write, findings: &[Finding]) -> anyhow::Result<()
 /// Prints how many findings there are.
 pub fn summary(out: &mut impl Write, findings: &[Finding], files: usize) -> anyhow::Result<()> {
     let of = |wanted: Severity| findings.iter().filter(|f| f.severity == wanted).count();
-    let (errors, warnings) = (count(of(Severity::Error), "error"), count(of(Severity::Warning), "warning"));
-    Ok(writeln!(out, "{} checked: {errors}, {warnings}", count(files, "file"))?)
+    let (errors, warnings) =
+        (counted(of(Severity::Error), "error"), counted(of(Severity::Warning), "warning"));
+    Ok(writeln!(out, "{} checked: {errors}, {warnings}", counted(files, "file"))?)
 }
 
 fn severity(severity: Severity) -> &'static str {

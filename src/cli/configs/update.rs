@@ -3,6 +3,7 @@
 use super::print;
 use crate::cli::output::{self, Cleaned};
 use crate::infra::{self, Finding, PlanError, Planned, Severity, State, Table};
+use crate::model::amount::counted;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 use similar::TextDiff;
@@ -68,7 +69,7 @@ impl Update {
         drop(out);
         bail!(
             "{} in the files as they would be written; nothing was written: correct clusters.yaml or the template",
-            print::count(errors, "error")
+            counted(errors, "error")
         )
     }
 
@@ -112,10 +113,7 @@ impl Update {
             bail!("{} out of date; run `marin-tui configs update`", are(all));
         }
         if !left.is_empty() {
-            bail!(
-                "{} not written: review the changes above, then use --yes",
-                print::count(left.len(), "file")
-            );
+            bail!("{} not written: review the changes above, then use --yes", counted(left.len(), "file"));
         }
         Ok(())
     }
@@ -157,7 +155,7 @@ fn explain(out: &mut Cleaned<impl Write>, planned: &Planned) -> Result<()> {
             out,
             "{}: new, {}",
             planned.file.display(),
-            print::count(planned.after.lines().count(), "line")
+            counted(planned.after.lines().count(), "line")
         )?);
     }
     print_diff(out, &planned.file, &planned.before, &planned.after)
@@ -195,7 +193,7 @@ fn report(plan: &[Planned], orphans: &[Planned], stale: &[&Planned], written: &[
     for orphan in orphans {
         println!("{}: {}", orphan.file.display(), print::state(State::Orphan));
     }
-    let current = print::count(plan.len() - stale.len(), "file");
+    let current = counted(plan.len() - stale.len(), "file");
     if mode.check || mode.diff {
         println!("{current} current, {} to change", stale.len());
     } else {
