@@ -13,6 +13,7 @@ mod audit;
 mod auth;
 mod backups;
 mod columns;
+mod completions;
 mod configs;
 mod console;
 #[cfg(feature = "demo")]
@@ -45,6 +46,7 @@ mod workers;
 use no_demo as demo;
 
 pub use arguments::{Colors, GlobalArguments, LookArguments, SourceArguments};
+pub use completions::answer as answer_shell;
 pub use output::error_line;
 
 use crate::config::{self, Env, Sources};
@@ -176,8 +178,11 @@ Examples:
         #[arg(value_name = "COMMAND or TOPIC")]
         words: Vec<String>,
     },
-    /// Write the man pages of all commands and of the manual into a folder, for packages
-    #[command(hide = true)]
+    /// Print the script with which a shell completes commands, options, clusters and job ids
+    #[command(after_help = completions::EXAMPLES)]
+    Completions(completions::CompletionsArguments),
+    /// Write the man pages of all commands and of the manual into a folder
+    #[command(after_help = man::EXAMPLES)]
     Man(man::ManArguments),
     /// Print the settings
     #[command(after_help = CONFIG_EXAMPLES)]
@@ -210,6 +215,7 @@ impl Command {
             | Self::Backups(_)
             | Self::Trust(_)
             | Self::Help { .. }
+            | Self::Completions(_)
             | Self::Man(_)
             | Self::Config { .. } => None,
             #[cfg(feature = "demo")]
@@ -237,6 +243,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     if let Some(Command::Man(arguments)) = &arguments.command {
         return man::run(arguments, Arguments::command()).map(|()| ExitCode::SUCCESS);
+    }
+    if let Some(Command::Completions(arguments)) = arguments.command {
+        return completions::run(arguments).map(|()| ExitCode::SUCCESS);
     }
     let env = Env::current();
     if let Some(Command::Config { action: ConfigAction::Print }) = arguments.command {

@@ -14,6 +14,9 @@ fn main() -> ExitCode {
             "marin-tui: cannot disable core dumps; a crash may write tokens to a core file: {e}"
         ));
     }
+    if let Some(code) = cli::answer_shell() {
+        return code;
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         // The message repeats the arguments, which a script may have read from a cluster, so it is cleaned.

@@ -8,6 +8,7 @@ mod verdict;
 
 pub(super) use submit::entrypoint;
 
+use super::completions;
 use super::reach::{Progress, Reach, confirm};
 use crate::model::{JobStatus, JobStopOutcome, SubmissionId};
 use crate::ray::{JobDetail, Poller};
@@ -104,7 +105,7 @@ pub struct ListArguments {
 #[derive(Debug, Args)]
 pub struct SeveralArguments {
     /// Submission ids of the jobs, as `list-jobs` prints them
-    #[arg(required = true, value_name = "SUBMISSION_ID")]
+    #[arg(required = true, value_name = "SUBMISSION_ID", add = completions::jobs())]
     ids: Vec<String>,
     /// Skip confirmation
     #[arg(long, short)]
@@ -121,7 +122,7 @@ pub struct SeveralArguments {
 #[derive(Debug, Args)]
 pub struct WaitArguments {
     /// Submission id of the job
-    #[arg(value_name = "SUBMISSION_ID")]
+    #[arg(value_name = "SUBMISSION_ID", add = completions::jobs())]
     id: String,
     /// Exit with code 4 if the job has not ended after this many seconds [default: no limit]
     #[arg(long, value_name = "SECONDS")]

@@ -14,11 +14,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  marin-tui man pages && man ./pages/marin-tui-add-worker.1
+  sudo cp pages/*.1 /usr/local/share/man/man1/ && sudo cp pages/*.7 /usr/local/share/man/man7/";
+
 /// Options of `man`.
 #[derive(Debug, Args)]
 pub struct ManArguments {
     /// Folder for the pages; created if it does not exist
-    #[arg(long, value_name = "DIR")]
+    #[arg(value_name = "DIR")]
     dir: PathBuf,
 }
 

@@ -18,6 +18,8 @@ use tokio::sync::mpsc;
 
 /// Time that the reading thread has to end.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How long after an event the terminal is looked at once more, in case the look after the event was cut short.
+const AGAIN: Duration = Duration::from_millis(5);
 
 /// The loop's sources, generic so that tests can play the keyboard.
 pub struct Inputs<'a, K, Q> {
@@ -85,11 +87,18 @@ fn forward(
     mut answers: Answers,
     told: impl Fn(Background),
 ) {
-    let pause = Timespec { tv_sec: 0, tv_nsec: i64::from(PAUSE.subsec_nanos()) };
+    let pause = |length: Duration| Timespec { tv_sec: 0, tv_nsec: i64::from(length.subsec_nanos()) };
     let terminal = io::stdin();
+    // Whether the last look found nothing.
+    let mut is_quiet = true;
     loop {
         let mut ready = [PollFd::new(&terminal, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
-        match rustix::event::poll(&mut ready, answers.is_holding().then_some(&pause)) {
+        let wait = match (answers.is_holding(), is_quiet) {
+            (true, _) => Some(pause(PAUSE)),
+            (false, true) => None,
+            (false, false) => Some(pause(AGAIN)),
+        };
+        match rustix::event::poll(&mut ready, wait.as_ref()) {
             Ok(0) if answers.pause().into_iter().any(|event| send.send(Ok(event)).is_err()) => return,
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
@@ -99,7 +108,9 @@ fn forward(
         if !ready[1].revents().is_empty() || ready[0].revents().intersects(gone) {
             return;
         }
+        is_quiet = true;
         while let Some(event) = next_event().transpose() {
+            is_quiet = false;
             let event = match event {
                 Ok(event) => event,
                 Err(e) => return drop(send.send(Err(e))),
@@ -116,9 +127,10 @@ fn forward(
 /// The next event of the terminal, if there is one already.
 ///
 /// By crossterm's `use-dev-tty`: its other source asks an edge-triggered epoll, and where the window's size changed
-/// leaves a pending key unread until another one comes. This one polls without waiting.
+/// leaves a pending key unread until another one comes. This one spins until the time is over, which a frame on the
+/// other core waits for: so it is given little, and may find nothing when this thread is interrupted meanwhile.
 fn next_event() -> io::Result<Option<Event>> {
-    if event::poll(Duration::from_millis(1))? { event::read().map(Some) } else { Ok(None) }
+    if event::poll(Duration::from_micros(50))? { event::read().map(Some) } else { Ok(None) }
 }
 
 /// The signals that ask the console to quit or to stop.

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod completions;
 mod console;
 mod demo_command;
 mod demo_fleet;
@@ -21,6 +22,7 @@ mod leaks;
 mod left;
 mod man;
 mod operate;
+mod packaging;
 mod picture;
 #[path = "../support/ports.rs"]
 mod ports;

@@ -17,8 +17,7 @@ fn written() -> (TempDir, BTreeMap<String, String>) {
     let dir = tempfile::tempdir().unwrap();
     // The folder is made.
     let pages = dir.path().join("share/man");
-    let program =
-        Command::new(env!("CARGO_BIN_EXE_marin-tui")).args(["man", "--dir"]).arg(&pages).output().unwrap();
+    let program = Command::new(env!("CARGO_BIN_EXE_marin-tui")).arg("man").arg(&pages).output().unwrap();
     assert!(
         program.status.success() && program.stdout.is_empty() && program.stderr.is_empty(),
         "{program:?}"

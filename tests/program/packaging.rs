@@ -1,0 +1,148 @@
+//! The release script and the recipes that it fills. Cargo and rustc are stand-ins here: "building" makes a script that
+//! calls the program under test, so that what is held is everything but the compilation.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+const TARGETS: [&str; 2] = ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"];
+const URL: &str = "https://downloads.example/marin-tui";
+
+/// A machine whose Rust has the standard library of some targets.
+struct Machine(TempDir);
+
+impl Machine {
+    fn with(installed: &[&str]) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let bin = place.path().join("bin");
+        fs::create_dir(&bin).unwrap();
+        for name in installed {
+            fs::create_dir_all(place.path().join("lib").join(name)).unwrap();
+        }
+        let program = env!("CARGO_BIN_EXE_marin-tui");
+        let lib = place.path().join("lib");
+        let rustc = format!(
+            "#!/bin/sh\ncase \"$1\" in\n-vV) echo 'host: {}' ;;\n--print) echo {}/\"$4\" ;;\n*) exit 1 ;;\nesac\n",
+            TARGETS[0],
+            lib.display()
+        );
+        let cargo = format!(
+            "#!/bin/sh\n[ \"$1 $2 $3 $4\" = 'build --locked --profile dist' ] || exit 1\nfolder=$CARGO_TARGET_DIR/${{8:-.}}/dist\n\
+             mkdir -p \"$folder\"\nprintf '#!/bin/sh\\nexec {program} \"$@\"\\n' > \"$folder/marin-tui\"\nchmod +x \"$folder/marin-tui\"\n"
+        );
+        for (name, text) in [("rustc", rustc), ("cargo", cargo)] {
+            let path = bin.join(name);
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        Self(place)
+    }
+
+    fn release(&self, words: &[&str]) -> Output {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        Command::new(root.join("assets/packaging/release"))
+            .args(words)
+            .env("PATH", format!("{}:/usr/bin:/bin", self.0.path().join("bin").display()))
+            .env("CARGO_TARGET_DIR", self.0.path().join("target"))
+            .env("SOURCE_DATE_EPOCH", "1")
+            .env("HOME", self.0.path())
+            .output()
+            .unwrap()
+    }
+
+    fn dist(&self) -> PathBuf {
+        self.0.path().join("target/dist")
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.dist().join(name)).unwrap()
+    }
+}
+
+fn good(out: &Output) {
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_release_holds_archives_checksums_and_filled_recipes() {
+    let machine = Machine::with(&TARGETS);
+    good(&machine.release(&["--url", URL]));
+    let version = env!("CARGO_PKG_VERSION");
+    let archive = |target: &str| format!("marin-tui-{version}-{target}.tar.gz");
+    assert_eq!(
+        names(&machine.dist()),
+        ["PKGBUILD", "SHA256SUMS", "default.nix", &archive(TARGETS[1]), &archive(TARGETS[0]), "marin-tui.rb"]
+    );
+    let check = Command::new("sha256sum").args(["-c", "SHA256SUMS"]).current_dir(machine.dist()).output();
+    good(&check.unwrap());
+    let sums: BTreeMap<String, String> = machine
+        .read("SHA256SUMS")
+        .lines()
+        .map(|line| line.split_once("  ").unwrap())
+        .map(|(sum, name)| (name.to_owned(), sum.to_owned()))
+        .collect();
+    for recipe in ["PKGBUILD", "default.nix", "marin-tui.rb"] {
+        let text = machine.read(recipe);
+        assert!(
+            !text.contains("@URL@") && !text.contains("@VERSION@") && !text.contains("@SHA256"),
+            "{text}"
+        );
+        for target in TARGETS {
+            assert!(text.contains(&sums[&archive(target)]), "{recipe}: {target}: {text}");
+        }
+        assert!(text.contains(URL) && text.contains(version), "{recipe}: {text}");
+    }
+    // The recipe of the AUR is a shell script, which makepkg reads like this.
+    let read = "source ./PKGBUILD; echo \"$pkgver ${source_x86_64[0]} ${sha256sums_aarch64[0]}\"";
+    let out = Command::new("bash").args(["-euc", read]).current_dir(machine.dist()).output().unwrap();
+    good(&out);
+    let expected = format!("{version} {URL}/{} {}\n", archive(TARGETS[0]), sums[&archive(TARGETS[1])]);
+    assert_eq!(String::from_utf8(out.stdout).unwrap(), expected);
+
+    let list =
+        Command::new("tar").arg("-tzf").arg(machine.dist().join(archive(TARGETS[0]))).output().unwrap();
+    let list = String::from_utf8(list.stdout).unwrap();
+    let folder = format!("marin-tui-{version}-{}", TARGETS[0]);
+    for file in
+        ["marin-tui", "LICENSE", "man/marin-tui.1", "man/marin-tui-keys.7", "completions/marin-tui.zsh"]
+    {
+        assert!(list.lines().any(|line| line == format!("{folder}/{file}")), "{file}: {list}");
+    }
+    // What the recipes install is in the archive, with what they call it.
+    for line in machine.read("PKGBUILD").lines().filter(|line| line.trim_start().starts_with("install ")) {
+        let file = line.split_whitespace().find(|word| word.contains('.') && !word.contains("pkgdir"));
+        let Some(file) = file.map(|file| file.trim_start_matches("man/*")) else { continue };
+        assert!(list.lines().any(|entry| entry.ends_with(file)), "{file}: {list}");
+    }
+    // Twice the same.
+    let before = machine.read("SHA256SUMS");
+    good(&machine.release(&["--url", URL]));
+    assert_eq!(machine.read("SHA256SUMS"), before);
+}
+
+#[test]
+fn a_recipe_that_needs_a_target_that_was_not_built_is_left_out() {
+    let machine = Machine::with(&TARGETS[..1]);
+    let out = machine.release(&[]);
+    good(&out);
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert!(said.contains("left out: aarch64-unknown-linux-musl"), "{said}");
+    assert!(said.contains("rustup target add aarch64-unknown-linux-musl"), "{said}");
+    assert!(said.contains("left out: PKGBUILD"), "{said}");
+    let names = names(&machine.dist());
+    assert!(names.iter().any(|name| name.ends_with(".tar.gz")) && !names.contains(&"PKGBUILD".to_owned()));
+    // One that is asked for must be there.
+    let out = machine.release(&[TARGETS[1]]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("rustup target add"), "{out:?}");
+}
