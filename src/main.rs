@@ -1,7 +1,6 @@
 //! The binary: parses arguments, chooses the front end, sets the exit code.
 
-use clap::Parser;
-use marin_tui::cli::{self, Arguments};
+use marin_tui::cli;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use std::process::ExitCode;
@@ -14,7 +13,7 @@ fn main() -> ExitCode {
             "marin-tui: cannot disable core dumps; a crash may write tokens to a core file: {e}"
         ));
     }
-    let arguments = match Arguments::try_parse() {
+    let arguments = match cli::parse(std::env::args_os()) {
         Ok(arguments) => arguments,
         // The message repeats the arguments, which a script may have read from a cluster, so it is cleaned.
         Err(e) if e.use_stderr() => {
