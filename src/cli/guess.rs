@@ -1,7 +1,7 @@
 //! What a mistyped command may have been. A command that changes a cluster is never proposed: who follows a proposal has
 //! not decided to change anything.
 
-use super::old::renamed;
+use super::old::{REST, renamed};
 use crate::config::nearest;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -35,15 +35,16 @@ const LOOKS: [&str; 24] = [
     "wait-job",
 ];
 
-/// The error of a command that does not exist, with other proposals than clap's.
+/// The error about a word that is no command, with other proposals than clap's.
 pub fn instead(mut error: clap::Error, words: &[String], command: &Command) -> clap::Error {
-    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand).cloned() else { return error };
-    if error.kind() != ErrorKind::InvalidSubcommand {
-        return error;
-    }
+    let tips = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(typed))) => proposals(typed, words, command),
+        // clap proposes to take away the `--` before the name of a command.
+        (ErrorKind::UnknownArgument, _) if words.iter().any(|word| word == REST) => Vec::new(),
+        _ => return error,
+    };
     error.remove(ContextKind::SuggestedSubcommand);
-    error.remove(ContextKind::Suggested);
-    let tips = proposals(&typed, words, command).into_iter().map(Into::into).collect();
+    let tips = tips.into_iter().map(Into::into).collect();
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     error
 }
@@ -63,7 +64,8 @@ fn proposals(typed: &str, words: &[String], command: &Command) -> Vec<String> {
     // An old name stands for the new one.
     let old: Vec<(&str, &str)> = renamed().filter(|(_, new)| path.is_empty() && looks(new)).collect();
     let candidates = all.iter().copied().filter(|name| looks(name)).chain(old.iter().map(|(old, _)| *old));
-    let near = nearest(typed, candidates).map(|near| old.iter().find(|(old, _)| *old == near).map_or(near, |(_, new)| new));
+    let near = nearest(typed, candidates)
+        .map(|near| old.iter().find(|(old, _)| *old == near).map_or(near, |(_, new)| new));
     let similar: Vec<&str> =
         all.iter().copied().filter(|name| !looks(name) && osa_distance(typed, name) <= 1).collect();
     let mut said = Vec::new();

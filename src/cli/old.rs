@@ -13,6 +13,7 @@ use clap::Command;
 use line::Line;
 use std::collections::BTreeSet;
 
+pub use line::REST;
 pub use names::renamed;
 
 /// Options of the old scripts that are followed by a value, in lines without a command's name.
@@ -39,7 +40,9 @@ pub fn renew(words: &[String], command: &Command, env: &Env) -> Result<Option<Re
     let mut line = Line::new(words, valued);
     places::renew(&mut line, env)?;
     line.find_name();
-    if line.name == ["job"] && line.rest.first().is_some_and(|word| line::is_plain(word)) {
+    if ["job", "list"].iter().any(|first| line.name == [*first])
+        && line.rest.first().is_some_and(|word| line::is_plain(word))
+    {
         line.name.push(line.rest.remove(0));
     }
     let old = line.name.join(" ");
@@ -70,7 +73,9 @@ fn valued(command: &Command, name: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     let mut add = |command: &Command| {
         for argument in command.get_arguments().filter(|a| a.get_action().takes_values()) {
-            all.extend(argument.get_long_and_visible_aliases().into_iter().flatten().map(|long| format!("--{long}")));
+            all.extend(
+                argument.get_long_and_visible_aliases().into_iter().flatten().map(|long| format!("--{long}")),
+            );
             all.extend(argument.get_all_aliases().into_iter().flatten().map(|long| format!("--{long}")));
             all.extend(argument.get_short().map(|short| format!("-{short}")));
         }

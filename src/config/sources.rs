@@ -74,7 +74,8 @@ mod tests {
     #[test]
     fn a_cluster_that_is_named_wins_over_the_environment() {
         let env = |address| Env::new(&[("RAY_ADDRESS", address)], "/");
-        let of = |cluster: Option<&str>| Sources { cluster: cluster.map(str::to_owned), ..Sources::default() };
+        let of =
+            |cluster: Option<&str>| Sources { cluster: cluster.map(str::to_owned), ..Sources::default() };
         let url = env("http://127.0.0.1:8265/");
         assert_eq!(of(None).address(&url), Some("http://127.0.0.1:8265/"));
         assert_eq!(of(None).unused_address(&url), None);
@@ -110,7 +111,14 @@ mod tests {
         ] {
             assert!(is_cluster(text), "{text}");
         }
-        for text in ["", "infra: [x]\n", "clusters: {lab: {port: 22}}\n", "a text: cluster_name\n", "[", "- provider: x\n"] {
+        for text in [
+            "",
+            "infra: [x]\n",
+            "clusters: {lab: {port: 22}}\n",
+            "a text: cluster_name\n",
+            "[",
+            "- provider: x\n",
+        ] {
             assert!(!is_cluster(text), "{text}");
         }
         assert!(has_clusters(dir.path()) && !has_clusters(&dir.path().join("none")));

@@ -20,6 +20,7 @@ mod leaks;
 #[path = "../support/left.rs"]
 mod left;
 mod man;
+mod old_script;
 mod operate;
 mod picture;
 #[path = "../support/ports.rs"]

@@ -1,7 +1,7 @@
 //! A command line in its parts, which an old one is rewritten in.
 
 use crate::model::fix::word;
-use crate::model::is_secret_in;
+use crate::model::{is_secret_in, named_secrets};
 use std::collections::BTreeSet;
 
 /// What stands between a command and the arguments of another program.
@@ -54,13 +54,14 @@ impl Line {
     /// The line to be typed into a shell. A variable that seems to be a secret is printed without its value, which is read
     /// from the environment then; a job's command that seems to contain one is left out.
     pub fn shown(&self) -> String {
-        let is_given = |tail: &Vec<String>| is_secret_in(&tail.join(" "));
-        let tail = self.tail.as_ref().filter(|tail| is_given(tail)).map(|_| vec!["...".to_owned()]);
+        let has_secret = |text: &str| is_secret_in(text) || !named_secrets(text).is_empty();
+        let tail = self.tail.as_ref().filter(|tail| has_secret(&tail.join(" ")));
+        let tail = tail.map(|_| vec!["...".to_owned()]);
         let mut shown = Self { tail: tail.or_else(|| self.tail.clone()), ..self.clone() };
         shown.replace(&["--cluster"], |_, name| Some(vec!["-c".to_owned(), name.to_owned()]));
         let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
         let safe = |word: String| match word.split_once('=') {
-            _ if !is_secret_in(&word) => word,
+            _ if !has_secret(&word) => word,
             Some((name, _)) if is_name(name) => name.to_owned(),
             None if !is_plain(&word) => word,
             _ => "...".to_owned(),

@@ -9,7 +9,7 @@ pub type Form = fn(&mut Line) -> Result<(), String>;
 
 /// An old name, the words of the new one, and what becomes of the rest of the line. A form refuses what contradicts
 /// itself, and answers what has another meaning or would end something without confirmation.
-const NAMES: [(&str, &str, Form); 29] = [
+const NAMES: [(&str, &str, Form); 31] = [
     ("list-configs", "clusters", same),
     ("cluster-info", "clusters", same),
     ("update-configs", "configs update", of_the_folder),
@@ -39,6 +39,8 @@ const NAMES: [(&str, &str, Form); 29] = [
     ("job stop", "stop-job", stop_job),
     ("job delete", "delete-job", same),
     ("job list", "list-jobs --all", same),
+    ("list jobs", "list-jobs --all", same),
+    ("list nodes", "list-nodes", same),
 ];
 
 /// The new name of an old command, and what becomes of the rest of its line.
@@ -46,9 +48,10 @@ pub fn row(old: &str) -> Option<(&'static str, Form)> {
     NAMES.iter().find(|(name, ..)| *name == old).map(|(_, new, form)| (*new, *form))
 }
 
-/// Old names that are no commands any more, each with the new one.
+/// Old names that are no commands any more, each with the command that there is now.
 pub fn renamed() -> impl Iterator<Item = (&'static str, &'static str)> {
-    NAMES.iter().filter(|(old, new, _)| old != new).map(|(old, new, _)| (*old, *new))
+    let rows = NAMES.iter().filter(|(old, new, _)| old != new);
+    rows.map(|(old, new, _)| (*old, new.split(" --").next().unwrap_or(new).trim_end_matches(" NAME")))
 }
 
 /// The rest of the line as it is.
@@ -144,13 +147,15 @@ fn repeated(line: &mut Line) -> Result<(), String> {
         Err(_) => interval,
     };
     line.rest.extend(["--interval".to_owned(), interval]);
-    line.answer("it runs on this machine until ctrl-c, and no longer as a job on the cluster");
+    line.answer("preempted TPUs are cleaned up from this machine until ctrl-c, not by a job on the cluster");
     Ok(())
 }
 
 fn clean_processes(line: &mut Line) -> Result<(), String> {
     line.value("--tpu-type")?;
-    line.answer("processes are not ended on all workers at once; start Ray again on the worker whose TPU is busy");
+    line.answer(
+        "processes are not ended on all workers at once; start Ray again on the worker whose TPU is busy",
+    );
     Ok(())
 }
 
@@ -171,15 +176,18 @@ pub fn add_worker(line: &mut Line) -> Result<(), String> {
     }
     // The head is found by its label.
     line.value("--head")?;
-    if line.value("--project")?.is_some() | line.value("--zone")?.is_some() | line.value("--version")?.is_some() {
+    if line.value("--project")?.is_some()
+        | line.value("--zone")?.is_some()
+        | line.value("--version")?.is_some()
+    {
         line.answer("project, zone and runtime version are those of the cluster's file");
     }
-    let old: Vec<String> = line.bare().into_iter().chain(line.value("--tpu_type")?).collect();
+    let long = line.value("--tpu_type")?;
+    let old: Vec<String> = line.bare().into_iter().chain(long).collect();
     if !old.is_empty() {
         let all = old.into_iter().chain(line.value("--type")?).collect();
-        if let Some(kind) = one(all, "the TPU type")? {
-            line.rest.splice(0..0, ["--type".to_owned(), kind]);
-        }
+        let kind = one(all, "the TPU type")?.unwrap_or_default();
+        line.rest.splice(0..0, ["--type".to_owned(), kind]);
     }
     Ok(())
 }

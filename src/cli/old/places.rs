@@ -28,7 +28,8 @@ pub fn renew(line: &mut Line, env: &Env) -> Result<(), String> {
     });
     line.take("--verbose");
     if let Some(file) = line.value("--marin-config")? {
-        let is_here = Path::new(&file) == Path::new(".marin.yaml") || Path::new(&file) == env.cwd().join(".marin.yaml");
+        let is_here =
+            Path::new(&file) == Path::new(".marin.yaml") || Path::new(&file) == env.cwd().join(".marin.yaml");
         if !is_here {
             line.answer("variables are read from .marin.yaml in the working folder alone");
         }

@@ -5,8 +5,16 @@ use crate::model::cloud::chips;
 use serde_json::{Map, Value};
 
 /// Options of the retired `ray_run.py`, which had no commands.
-const OPTIONS: [&str; 8] =
-    ["--no_wait", "--env_vars", "-e", "--extra", "--tpu", "--auto-stop", "--submission-id", "--entrypoint-resources"];
+const OPTIONS: [&str; 8] = [
+    "--no_wait",
+    "--env_vars",
+    "-e",
+    "--extra",
+    "--tpu",
+    "--auto-stop",
+    "--submission-id",
+    "--entrypoint-resources",
+];
 
 /// Whether a line without a command's name is one of `ray_run.py`: `--cluster X -e NAME VALUE -- python x.py`.
 pub fn is_ray_run(line: &Line) -> bool {
@@ -39,7 +47,10 @@ fn rewrite(line: &mut Line, is_empty: bool) -> Result<(), String> {
     match &mut line.tail {
         None if !bare.is_empty() => line.tail = Some(bare),
         Some(_) if !bare.is_empty() => {
-            return Err(format!("`{}` stands before `--`; the whole command of a job stands after it", bare.join(" ")));
+            return Err(format!(
+                "`{}` stands before `--`; the whole command of a job stands after it",
+                bare.join(" ")
+            ));
         }
         _ => {}
     }
@@ -66,7 +77,8 @@ fn rewrite(line: &mut Line, is_empty: bool) -> Result<(), String> {
 /// the job's command.
 fn variables(line: &mut Line, is_empty: bool) -> Result<bool, String> {
     let has_command = line.tail.is_some() || !line.clone().bare().is_empty();
-    let (mut new, mut old, mut unclear) = (Vec::new(), std::mem::take(&mut line.rest).into_iter().peekable(), false);
+    let (mut new, mut old, mut unclear) =
+        (Vec::new(), std::mem::take(&mut line.rest).into_iter().peekable(), false);
     while let Some(word) = old.next() {
         if !PAIRS.contains(&word.as_str()) {
             new.push(word);
@@ -88,7 +100,9 @@ fn variables(line: &mut Line, is_empty: bool) -> Result<bool, String> {
                 new.extend(["--env".to_owned(), name.clone()]);
             }
             [name] => new.extend(["--env".to_owned(), format!("{name}=")]),
-            [name, value] if !name.contains('=') => new.extend(["--env".to_owned(), format!("{name}={value}")]),
+            [name, value] if !name.contains('=') => {
+                new.extend(["--env".to_owned(), format!("{name}={value}")])
+            }
             [name, ..] => {
                 let name = name.split('=').next().unwrap_or_default();
                 return Err(format!("{word} takes a name and a value; write `--env {name}=VALUE`"));
@@ -102,7 +116,9 @@ fn variables(line: &mut Line, is_empty: bool) -> Result<bool, String> {
 
 /// `--tpu v4-8`: the TPU of one host for the job's own command.
 fn tpu(line: &mut Line) -> Result<(), String> {
-    let Some(at) = line.rest.iter().position(|w| w == "--tpu" || w.starts_with("--tpu=")) else { return Ok(()) };
+    let Some(at) = line.rest.iter().position(|w| w == "--tpu" || w.starts_with("--tpu=")) else {
+        return Ok(());
+    };
     let given = line.rest.remove(at);
     let kind = match given.split_once('=') {
         Some((_, kind)) => kind.to_owned(),
@@ -111,9 +127,13 @@ fn tpu(line: &mut Line) -> Result<(), String> {
     };
     // As the script had it: of v4 and v5p the smallest, of the others up to eight chips.
     let size = kind.rsplit_once('-').and_then(|(_, size)| size.parse::<u32>().ok());
-    let Some(chips) = chips(&kind) else { return Err(format!("`{kind}` is not a TPU type; write it as v4-8")) };
+    let Some(chips) = chips(&kind) else {
+        return Err(format!("`{kind}` is not a TPU type; write it as v4-8"));
+    };
     if size.is_none_or(|size| size > 8) {
-        line.answer(format!("{kind} has several hosts, and a job's own command runs on one; its tasks request the TPU"));
+        line.answer(format!(
+            "{kind} has several hosts, and a job's own command runs on one; its tasks request the TPU"
+        ));
         return Ok(());
     }
     let mut resources = match line.value("--entrypoint-resources")? {
