@@ -22,6 +22,7 @@ mod demo;
 mod demo_ray;
 mod feed;
 mod forward;
+mod guess;
 mod hints;
 mod jobs;
 mod list;
@@ -30,6 +31,7 @@ mod man;
 pub mod manual;
 #[cfg(not(feature = "demo"))]
 mod no_demo;
+pub mod old;
 mod operate;
 mod places;
 mod reach;
@@ -51,7 +53,9 @@ pub use output::error_line;
 
 use crate::config::{self, Env, Sources};
 use crate::model::Timestamp;
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -232,6 +236,28 @@ pub enum ConfigAction {
     Print,
 }
 
+/// Reads the arguments of a command line, which begins with the program's name. One of the retired scripts or of Ray's own
+/// command is rewritten first; a person is told its new form.
+///
+/// # Errors
+///
+/// The line is not valid, or has another meaning now. `--help` and `--version` are errors, too.
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
+    let words: Vec<OsString> = words.into_iter().collect();
+    let command = Arguments::command();
+    // What is not UTF-8 is a file's name, and new.
+    let typed: Option<Vec<String>> = words.iter().skip(1).map(|w| w.to_str().map(str::to_owned)).collect();
+    let Some(typed) = typed else { return Arguments::try_parse_from(words) };
+    let renewed = old::renew(&typed, &command, &Env::current());
+    let renewed = renewed.map_err(|why| clap::Error::raw(ErrorKind::InvalidSubcommand, why))?;
+    if let Some(renewed) = renewed.as_ref().filter(|_| output::asks_a_person()) {
+        eprintln!("marin-tui: now called `{}`", renewed.line);
+    }
+    let line = renewed.map_or(typed, |renewed| renewed.words);
+    let program = words.into_iter().take(1).chain(line.iter().map(OsString::from));
+    Arguments::try_parse_from(program).map_err(|e| guess::instead(e, &line, &command))
+}
+
 /// Runs the command of the arguments, or the console when there is none.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     #[cfg(feature = "demo")]
@@ -257,6 +283,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         config: arguments.global.sources.config.clone(),
         address: arguments.global.sources.address.clone(),
         gcs: arguments.global.sources.gcs.clone(),
+        cluster: arguments.global.sources.cluster.clone(),
     };
     if let Some(Command::Demo(options)) = &arguments.command {
         return demo::run(options, &arguments.global, &env).map(|()| ExitCode::SUCCESS);
@@ -296,6 +323,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         && let Some(what) = arguments.command.as_ref().and_then(Command::changes)
     {
         anyhow::bail!("{what} refused: read-only (--read-only, or `read_only` in the settings)");
+    }
+    if arguments.command.is_some()
+        && let Some(words) = sources.unused_address(&env)
+    {
+        eprintln!("{words}");
     }
     match &arguments.command {
         Some(Command::Status(asked)) => return status::run(asked, &arguments.global, &config, &env),

@@ -20,6 +20,7 @@ mod resolve;
 mod safe;
 mod settings;
 mod shared;
+mod sources;
 mod theme;
 mod trust;
 mod typed;
@@ -32,10 +33,10 @@ pub use layout::{keep_layout, layout_file, read_layout};
 pub use locate::{is_block, line_of};
 pub use nearest::nearest;
 pub use paths::{Folders, create_private};
-pub use resolve::{Unresolved, resolve};
+pub use resolve::{Unresolved, chosen, resolve};
 pub use safe::Unsafe;
 pub use settings::{AUTO_THEME, CapacityField, DEFAULTS, Override, Settings, TpuVersion};
-
+pub use sources::{Sources, has_clusters};
 pub use theme::{read_theme, theme_file};
 pub use trust::{Records, Review, TrustState, Trusted};
 pub use typed::{TypedLine, TypedLines};
@@ -79,19 +80,6 @@ pub enum ConfigError {
     /// The working folder has files that are not trusted yet.
     #[error("{} is not trusted; run `marin-tui trust` there", printable(&.0.display().to_string()))]
     Untrusted(PathBuf),
-}
-
-/// The command line's options that say where clusters come from.
-#[derive(Clone, Debug, Default)]
-pub struct Sources {
-    /// `--infra`.
-    pub infra: Option<PathBuf>,
-    /// `--config`.
-    pub config: Option<PathBuf>,
-    /// `--address`.
-    pub address: Option<String>,
-    /// `--gcs`.
-    pub gcs: Option<String>,
 }
 
 /// The settings and all entries.
@@ -347,20 +335,15 @@ pub fn cluster_files(place: &Path) -> Result<Vec<PathBuf>, ConfigError> {
     Ok(files)
 }
 
-/// `--address`, or `RAY_ADDRESS` when it is an http URL and no folder was named (Ray itself also accepts `ray://` and
-/// `host:port` there, which lead to other services).
+/// The only cluster, where an address is named: `--address`, else `RAY_ADDRESS`.
 fn direct(sources: &Sources, settings: &Settings, env: &Env) -> Result<Option<ClusterSpec>, ConfigError> {
-    let is_url = |s: &str| s.starts_with("http://") || s.starts_with("https://");
-    let from_env = || env.var("RAY_ADDRESS").filter(|s| is_url(s) && sources.infra.is_none());
-    let Some(address) = sources.address.as_deref().or_else(from_env) else { return Ok(None) };
+    let Some(address) = sources.address(env) else { return Ok(None) };
     let dashboard = address.trim().trim_end_matches('/');
     let refused = |what: String, hint: &str| ConfigError::Value { what, hint: hint.into() };
-    let host = dashboard.split_once("://").map(|(_, rest)| rest).filter(|_| is_url(dashboard));
-    let Some(host) = host else {
+    let Some(name) = sources::host_of(dashboard) else {
         let what = format!("`{}` is not a dashboard address", shown_address(address));
         return Err(refused(what, "write it as http://HOST:8265"));
     };
-    let name = host.split(['/', '?', '#']).next().unwrap_or(host);
     authority(name).map_err(|e| refused(e.to_string(), "write it as http://HOST:8265"))?;
     if let Some(gcs) = &sources.gcs {
         let port = authority(gcs).map_err(|e| refused(e.to_string(), "write it as HOST:6379"))?.1;

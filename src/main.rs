@@ -1,7 +1,6 @@
 //! The binary: parses arguments, chooses the front end, sets the exit code.
 
-use clap::Parser;
-use marin_tui::cli::{self, Arguments};
+use marin_tui::cli;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use std::process::ExitCode;
@@ -17,7 +16,7 @@ fn main() -> ExitCode {
     if let Some(code) = cli::answer_shell() {
         return code;
     }
-    let arguments = match Arguments::try_parse() {
+    let arguments = match cli::parse(std::env::args_os()) {
         Ok(arguments) => arguments,
         // The message repeats the arguments, which a script may have read from a cluster, so it is cleaned.
         Err(e) if e.use_stderr() => {

@@ -1,11 +1,12 @@
 //! The pages of the manual, which are part of the program: `marin-tui help TOPIC` prints them, the console shows them.
 
 /// The pages by topic, in reading order. `tests/unit/readme.rs` holds the list to `assets/manual`.
-pub const PAGES: [(&str, &str); 15] = [
+pub const PAGES: [(&str, &str); 16] = [
     ("getting-started", include_str!("../assets/manual/getting-started.md")),
     ("console", include_str!("../assets/manual/console.md")),
     ("keys", include_str!("../assets/manual/keys.md")),
     ("commands", include_str!("../assets/manual/commands.md")),
+    ("old-script", include_str!("../assets/manual/old-script.md")),
     ("settings", include_str!("../assets/manual/settings.md")),
     ("jobs", include_str!("../assets/manual/jobs.md")),
     ("operations", include_str!("../assets/manual/operations.md")),

@@ -36,7 +36,7 @@ pub struct SourceArguments {
     /// Settings file [default: marin-tui/config.yaml in the user's config folder]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Connect to a dashboard directly, without SSH [env: `RAY_ADDRESS`, if it is an http URL]
+    /// Connect to a dashboard directly, without SSH [env: `RAY_ADDRESS`, if it is an http URL and -c names no cluster]
     #[arg(long, global = true, value_name = "URL")]
     pub address: Option<String>,
     /// With --address: the GCS address, if reachable (costs the head less than the dashboard)

@@ -1,5 +1,6 @@
 //! `marin-tui help`: the help of commands, and the pages of the manual, which are part of the program.
 
+use super::old::renamed;
 use crate::config::nearest;
 use crate::manual::{PAGES, page, summary};
 use anyhow::bail;
@@ -24,6 +25,9 @@ pub(super) fn run(words: &[String], mut command: Command) -> anyhow::Result<()> 
     for word in words {
         let Some(found) = command.find_subcommand(word).filter(|found| !found.is_hide_set()).cloned() else {
             let known = command.get_subcommands().filter(|c| !c.is_hide_set()).map(Command::get_name);
+            if let Some((_, new)) = renamed().find(|(old, _)| old == word) {
+                bail!("`{word}` is now `{new}`; `marin-tui help {new}` describes it");
+            }
             let near = nearest(word, known.chain(PAGES.iter().map(|(topic, _)| *topic)));
             let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
             bail!("no command or topic `{word}`; {near}`marin-tui help` lists them");

@@ -63,7 +63,8 @@ Examples:
 #[derive(Debug, Args)]
 pub struct RestartArguments {
     /// Save the jobs and submit them again after the restart
-    #[arg(long, value_name = "1|0", default_value = "1", value_parser = yes_or_no, action = clap::ArgAction::Set)]
+    #[arg(long, value_name = "1|0", default_value = "1", num_args = 0..=1, default_missing_value = "1")]
+    #[arg(value_parser = yes_or_no, action = clap::ArgAction::Set)]
     preserve_jobs: bool,
     /// Options shared with `stop-cluster`.
     #[command(flatten)]
@@ -120,8 +121,8 @@ impl StopArguments {
 
 fn yes_or_no(word: &str) -> Result<bool, String> {
     match word {
-        "1" | "true" | "yes" => Ok(true),
-        "0" | "false" | "no" => Ok(false),
+        "1" | "true" | "yes" | "on" => Ok(true),
+        "0" | "false" | "no" | "off" => Ok(false),
         _ => Err("1 or 0".into()),
     }
 }

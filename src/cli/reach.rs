@@ -44,15 +44,7 @@ impl Reach {
     /// The cluster of `--cluster`, or the only configured one.
     pub fn new(arguments: &GlobalArguments, config: &Config, env: Env) -> anyhow::Result<Self> {
         let name = arguments.sources.cluster.as_deref();
-        let clusters = || config.entries.iter().filter_map(Entry::cluster);
-        let spec = match (name, &clusters().collect::<Vec<_>>()[..]) {
-            (Some(name), _) => config::resolve(name, &config.entries)?.clone(),
-            (None, [only]) => (*only).clone(),
-            (None, all) => {
-                let names: Vec<_> = all.iter().map(|c| c.name.to_string()).collect();
-                anyhow::bail!("several clusters; choose one with --cluster: {}", names.join(", "))
-            }
-        };
+        let spec = config::chosen(name, &config.entries)?.clone();
         Self::of(spec, arguments, config, env)
     }
 

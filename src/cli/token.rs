@@ -108,14 +108,7 @@ impl<'a> TokenContext<'a> {
 
     /// The cluster of `--cluster`, or the only configured one.
     pub fn cluster(&self) -> anyhow::Result<&'a ClusterSpec> {
-        if let Some(name) = self.chosen {
-            return Ok(config::resolve(name, &self.config.entries)?);
-        }
-        let mut all = self.config.entries.iter().filter_map(Entry::cluster);
-        match (all.next(), all.next()) {
-            (Some(only), None) => Ok(only),
-            _ => bail!("several clusters; choose one with --cluster (list: `marin-tui clusters`)"),
-        }
+        Ok(config::chosen(self.chosen, &self.config.entries)?)
     }
 
     fn clusters(&self) -> anyhow::Result<Vec<&'a ClusterSpec>> {

@@ -1,11 +1,12 @@
 //! "Did you mean": the known word that is nearest to a mistyped one.
 
-use strsim::levenshtein;
+use strsim::osa_distance;
 
-/// The candidate within two edits (or a third of the word's length), nearest first.
+/// The candidate within two edits (or a third of the word's length), nearest first. Two letters that changed places are
+/// one edit.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (word.chars().count() / 3).max(2);
-    let scored = candidates.into_iter().map(|c| (levenshtein(word, c), c)).filter(|(d, _)| *d <= limit);
+    let scored = candidates.into_iter().map(|c| (osa_distance(word, c), c)).filter(|(d, _)| *d <= limit);
     scored.min().map(|(_, c)| c)
 }
 

@@ -2,7 +2,7 @@
 
 use super::Entry;
 use super::nearest::nearest;
-use crate::model::{ClusterSpec, Named, named, without_first_word};
+use crate::model::{ClusterSpec, Named, Target, named, without_first_word};
 
 /// Why a name could not be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,6 +13,25 @@ pub enum Unresolved {
     /// No cluster has the name.
     #[error("no cluster `{name}`{}; `marin-tui clusters` lists them", .nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default())]
     Unknown { name: String, nearest: Option<String> },
+    /// No name was given, and there are several clusters.
+    #[error("several clusters; choose one with --cluster: {}", .0.join(", "))]
+    Several(Vec<String>),
+    /// The only cluster file cannot be read.
+    #[error("{0}")]
+    Broken(String),
+}
+
+/// The cluster of that name, or the only one.
+pub fn chosen<'a>(name: Option<&str>, entries: &'a [Entry]) -> Result<&'a ClusterSpec, Unresolved> {
+    let clusters: Vec<&ClusterSpec> = entries.iter().filter_map(Entry::cluster).collect();
+    match (name, &clusters[..], entries) {
+        (Some(name), ..) => resolve(name, entries),
+        (None, [only], _) => Ok(only),
+        (None, [], [Entry::Broken(broken), ..]) => {
+            Err(Unresolved::Broken(broken.problem.in_commands(Target::default())))
+        }
+        (None, all, _) => Err(Unresolved::Several(all.iter().map(|c| c.name.to_string()).collect())),
+    }
 }
 
 /// The cluster of that name, as [`crate::model::named()`] understands it.

@@ -218,6 +218,10 @@ impl Settings {
     }
 }
 
+/// The hint for a file that seems to be another one.
+const OTHER_FILE: &str = "run `marin-tui config print` to list all settings, e.g. `infra` and `refresh_seconds`; a \
+                          cluster file has `cluster_name` and `provider`";
+
 /// Turns serde's "unknown field `x`, expected one of `a`, `b`" into a suggestion of the nearest name.
 fn with_hint(mut e: FileError) -> FileError {
     let mut quoted = e.why.split('`').skip(1).step_by(2);
@@ -226,9 +230,11 @@ fn with_hint(mut e: FileError) -> FileError {
         let hint = nearest(word, known.iter().copied());
         e.hint = match hint {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => "run `marin-tui config print` to list all settings".into(),
+            None => OTHER_FILE.into(),
         };
         e.why = format!("unknown setting `{word}`");
+    } else if e.why.contains("expected struct Settings") {
+        (e.why, e.hint) = ("has no settings".into(), OTHER_FILE.into());
     }
     e
 }

@@ -21,6 +21,7 @@ mod leaks;
 #[path = "../support/left.rs"]
 mod left;
 mod man;
+mod old_script;
 mod operate;
 mod packaging;
 mod picture;

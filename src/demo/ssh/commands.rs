@@ -56,7 +56,9 @@ impl Files {
     /// A file from its first byte or its last `lines` on; to its end now, or as it grows.
     fn open(&self, path: &str, lines: Option<u64>, follow: bool) -> Option<Body> {
         let name = path.strip_prefix(LOGS).or_else(|| path.strip_prefix("./")).unwrap_or(path);
-        let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
+        // Of the files that a pattern matches, a simulated head has the log alone.
+        let name = name.strip_suffix('*').map_or_else(|| name.to_owned(), |stem| format!("{stem}.log"));
+        let name = utf8_percent_encode(&name, NON_ALPHANUMERIC);
         let lines = lines.map_or("-1".to_owned(), |n| n.to_string());
         let query = Query::new(&format!("node_id={}&filename={name}&lines={lines}", self.head()));
         let response = logs::read(&query, follow, &self.shared);

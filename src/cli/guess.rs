@@ -1,0 +1,78 @@
+//! What a mistyped command may have been. A command that changes a cluster is never proposed: who follows a proposal has
+//! not decided to change anything.
+
+use super::old::{REST, renamed};
+use crate::config::nearest;
+use clap::Command;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use strsim::osa_distance;
+
+/// Commands that only look. One that is missing here counts as one that changes something.
+const LOOKS: [&str; 24] = [
+    "audit",
+    "auth",
+    "auth-env",
+    "clusters",
+    "completions",
+    "config",
+    "config print",
+    "configs",
+    "configs images",
+    "configs list",
+    "configs show",
+    "configs validate",
+    "demo",
+    "forward",
+    "help",
+    "job-logs",
+    "job-status",
+    "list-jobs",
+    "list-nodes",
+    "ssh",
+    "status",
+    "token status",
+    "tpus",
+    "wait-job",
+];
+
+/// The error about a word that is no command, with other proposals than clap's.
+pub fn instead(mut error: clap::Error, words: &[String], command: &Command) -> clap::Error {
+    let tips = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(typed))) => proposals(typed, words, command),
+        // clap proposes to take away the `--` before the name of a command.
+        (ErrorKind::UnknownArgument, _) if words.iter().any(|word| word == REST) => Vec::new(),
+        _ => return error,
+    };
+    error.remove(ContextKind::SuggestedSubcommand);
+    let tips = tips.into_iter().map(Into::into).collect();
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    error
+}
+
+/// The sentences about a mistyped word of a line.
+fn proposals(typed: &str, words: &[String], command: &Command) -> Vec<String> {
+    // The command whose subcommand it should be.
+    let (mut parent, mut path) = (command, String::new());
+    for word in words.iter().take_while(|word| *word != typed) {
+        if let Some(inner) = parent.find_subcommand(word) {
+            (parent, path) = (inner, format!("{path}{} ", inner.get_name()));
+        }
+    }
+    let all: Vec<&str> =
+        parent.get_subcommands().filter(|c| !c.is_hide_set()).map(Command::get_name).collect();
+    let looks = |name: &str| LOOKS.contains(&&*format!("{path}{name}"));
+    // An old name stands for the new one.
+    let old: Vec<(&str, &str)> = renamed().filter(|(_, new)| path.is_empty() && looks(new)).collect();
+    let candidates = all.iter().copied().filter(|name| looks(name)).chain(old.iter().map(|(old, _)| *old));
+    let near = nearest(typed, candidates)
+        .map(|near| old.iter().find(|(old, _)| *old == near).map_or(near, |(_, new)| new));
+    let similar: Vec<&str> =
+        all.iter().copied().filter(|name| !looks(name) && osa_distance(typed, name) <= 1).collect();
+    let mut said = Vec::new();
+    said.extend(near.map(|near| format!("did you mean `{path}{near}`?")));
+    if !similar.is_empty() {
+        said.push(format!("commands with similar names: {}", similar.join(", ")));
+    }
+    said.push("`marin-tui help` lists the commands".to_owned());
+    said
+}

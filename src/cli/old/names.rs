@@ -1,0 +1,229 @@
+//! The old names of commands: those of the retired `cluster.py`, of its scripts beside it, and of Ray's command line.
+
+use super::line::{Line, is_plain, one};
+use super::places::{is_file, only_one};
+use super::submit;
+
+/// What a row does to a line besides the name.
+pub type Form = fn(&mut Line) -> Result<(), String>;
+
+/// An old name, the words of the new one, and what becomes of the rest of the line. A form refuses what contradicts
+/// itself, and answers what has another meaning or would end something without confirmation.
+const NAMES: [(&str, &str, Form); 31] = [
+    ("list-configs", "clusters", same),
+    ("cluster-info", "clusters", same),
+    ("update-configs", "configs update", of_the_folder),
+    ("get-status", "status", same),
+    ("monitor-cluster", "status", monitor),
+    ("list-workers", "list-nodes", same),
+    ("ssh-head", "ssh", a_command),
+    ("ssh-tpu", "ssh", tpu_host),
+    ("attach", "ssh", of_a_file),
+    ("exec", "exec", exec),
+    ("dashboard", "forward dashboard", dashboard),
+    ("open-dashboard", "forward dashboard", dashboard),
+    ("show-logs", "ssh", autoscaler_log),
+    ("clean-preempted-tpus", "clean-preempted", same),
+    ("start-cleanup", "run-cleanup", repeated),
+    ("clean-tpu-processes", "init-worker NAME", clean_processes),
+    ("get-secrets", "token fetch", same),
+    ("add-worker", "add-worker", add_worker),
+    ("init-worker", "init-worker", init_worker),
+    ("submit-job", "submit-job", submit::form),
+    ("stop-job", "stop-job", stop_job),
+    ("up", "start-cluster", up),
+    ("down", "stop-cluster", down),
+    ("job submit", "submit-job", submit::form),
+    ("job status", "job-status", same),
+    ("job logs", "job-logs", same),
+    ("job stop", "stop-job", stop_job),
+    ("job delete", "delete-job", same),
+    ("job list", "list-jobs --all", same),
+    ("list jobs", "list-jobs --all", same),
+    ("list nodes", "list-nodes", same),
+];
+
+/// The new name of an old command, and what becomes of the rest of its line.
+pub fn row(old: &str) -> Option<(&'static str, Form)> {
+    NAMES.iter().find(|(name, ..)| *name == old).map(|(_, new, form)| (*new, *form))
+}
+
+/// Old names that are no commands any more, each with the command that there is now.
+pub fn renamed() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let rows = NAMES.iter().filter(|(old, new, _)| old != new);
+    rows.map(|(old, new, _)| (*old, new.split(" --").next().unwrap_or(new).trim_end_matches(" NAME")))
+}
+
+/// The rest of the line as it is.
+#[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
+fn same(_: &mut Line) -> Result<(), String> {
+    Ok(())
+}
+
+/// All cluster files are generated from one table, in the folder of the one that was named.
+#[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
+fn of_the_folder(line: &mut Line) -> Result<(), String> {
+    line.replace(&["--infra"], |_, place| {
+        let place = std::path::Path::new(place);
+        let folder = place.parent().filter(|_| !place.is_dir())?;
+        let folder = if folder.as_os_str().is_empty() { ".".into() } else { folder.display().to_string() };
+        Some(vec!["--infra".to_owned(), folder])
+    });
+    Ok(())
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
+fn monitor(line: &mut Line) -> Result<(), String> {
+    if line.take("--wandb") {
+        line.answer("nothing is sent to Weights & Biases; `status --json` is for programs");
+    }
+    Ok(())
+}
+
+/// `ssh-head ls -l`, with and without `--`.
+#[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
+fn a_command(line: &mut Line) -> Result<(), String> {
+    let mut command = line.bare();
+    if !command.is_empty() {
+        command.extend(line.tail.take().unwrap_or_default());
+        line.tail = Some(command);
+    }
+    Ok(())
+}
+
+fn tpu_host(line: &mut Line) -> Result<(), String> {
+    if line.value("--project")?.is_some() | line.value("--zone")?.is_some() {
+        line.answer("project and zone are those of the cluster's file");
+    }
+    let mut bare = line.bare().into_iter();
+    let host = bare.next();
+    let command: Vec<String> = bare.chain(line.tail.take().unwrap_or_default()).collect();
+    if command.first().is_some_and(|word| !is_plain(word)) {
+        line.answer("options of ssh belong into ~/.ssh/config; what follows `--` is a command for the host");
+    }
+    line.rest.extend(host);
+    line.tail = Some(command).filter(|command| !command.is_empty());
+    Ok(())
+}
+
+/// Ray's commands have the cluster's file as their first word.
+fn of_a_file(line: &mut Line) -> Result<(), String> {
+    let mut bare = line.bare();
+    let is_file = bare.first().is_some_and(|word| is_file(word));
+    if is_file {
+        line.first.extend(["--infra".to_owned(), bare.remove(0)]);
+        only_one(line)?;
+    }
+    line.rest.extend(bare);
+    Ok(())
+}
+
+fn exec(line: &mut Line) -> Result<(), String> {
+    of_a_file(line)?;
+    a_command(line)
+}
+
+fn dashboard(line: &mut Line) -> Result<(), String> {
+    of_a_file(line)?;
+    if line.value("--port")?.is_some() {
+        line.answer("each cluster has a local port of its own, which `marin-tui clusters` lists");
+    }
+    Ok(())
+}
+
+fn autoscaler_log(line: &mut Line) -> Result<(), String> {
+    let lines = line.value("--tail")?.unwrap_or_else(|| "100".to_owned());
+    lines.parse::<u32>().map_err(|_| format!("`--tail {lines}` is not a number of lines"))?;
+    line.tail = Some(vec![format!("tail -n {lines} -f /tmp/ray/session_latest/logs/monitor*")]);
+    Ok(())
+}
+
+fn repeated(line: &mut Line) -> Result<(), String> {
+    let interval = line.value("--interval")?.unwrap_or_else(|| "600".to_owned());
+    let interval = match interval.parse::<u32>() {
+        Ok(seconds) if seconds % 60 == 0 => format!("{}m", seconds / 60),
+        Ok(seconds) => format!("{seconds}s"),
+        // As it is written now.
+        Err(_) => interval,
+    };
+    line.rest.extend(["--interval".to_owned(), interval]);
+    line.answer("preempted TPUs are cleaned up from this machine until ctrl-c, not by a job on the cluster");
+    Ok(())
+}
+
+fn clean_processes(line: &mut Line) -> Result<(), String> {
+    line.value("--tpu-type")?;
+    line.answer(
+        "processes are not ended on all workers at once; start Ray again on the worker whose TPU is busy",
+    );
+    Ok(())
+}
+
+/// The type without an option before it, and the options of `manual_ray_worker_launch.py`.
+pub fn add_worker(line: &mut Line) -> Result<(), String> {
+    for (old, capacity) in [
+        ("--reserved", "reserved"),
+        ("--preemptible", "preemptible"),
+        ("--best_effort", "best-effort"),
+        ("--best-effort", "best-effort"),
+    ] {
+        if line.take(old) {
+            line.rest.extend(["--capacity".to_owned(), capacity.to_owned()]);
+        }
+    }
+    if let Some(name) = line.value("--tpu_name")? {
+        line.rest.extend(["--name".to_owned(), name]);
+    }
+    // The head is found by its label.
+    line.value("--head")?;
+    if line.value("--project")?.is_some()
+        | line.value("--zone")?.is_some()
+        | line.value("--version")?.is_some()
+    {
+        line.answer("project, zone and runtime version are those of the cluster's file");
+    }
+    let long = line.value("--tpu_type")?;
+    let old: Vec<String> = line.bare().into_iter().chain(long).collect();
+    if !old.is_empty() {
+        let all = old.into_iter().chain(line.value("--type")?).collect();
+        let kind = one(all, "the TPU type")?.unwrap_or_default();
+        line.rest.splice(0..0, ["--type".to_owned(), kind]);
+    }
+    Ok(())
+}
+
+fn init_worker(line: &mut Line) -> Result<(), String> {
+    let Some(name) = line.value("--name")? else { return Ok(()) };
+    let all = line.bare().into_iter().chain([name]).collect();
+    line.rest.splice(0..0, one(all, "the worker")?);
+    Ok(())
+}
+
+/// The command waits until the jobs have ended, which ctrl-c leaves at any time.
+#[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
+fn stop_job(line: &mut Line) -> Result<(), String> {
+    line.take("--no-wait");
+    line.take("--no_wait");
+    Ok(())
+}
+
+fn up(line: &mut Line) -> Result<(), String> {
+    launcher(line)?;
+    line.answer("starting a cluster needs confirmation; for a cluster that runs there is `update-cluster`");
+    Ok(())
+}
+
+fn down(line: &mut Line) -> Result<(), String> {
+    launcher(line)?;
+    line.answer("stopping a cluster needs confirmation, after a list of the affected jobs");
+    Ok(())
+}
+
+/// `ray up` and `ray down`: without the options that skip questions or belong to Ray.
+fn launcher(line: &mut Line) -> Result<(), String> {
+    of_a_file(line)?;
+    for option in ["-y", "--yes", "--no-config-cache", "--no-restart", "--restart-only"] {
+        line.take(option);
+    }
+    Ok(())
+}

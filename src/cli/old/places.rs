@@ -1,0 +1,70 @@
+//! Where an old line says that its cluster is: options before and after the command's name.
+
+use super::line::{Line, one};
+use crate::config::{self, Env};
+use std::path::Path;
+
+/// The port of the GCS, where Ray has it by default.
+const GCS_PORT: &str = ":6379";
+
+/// Rewrites `--config` and `--cluster` with a cluster file, `--cluster_yaml`, `--address HOST:6379`, and leaves out what
+/// is not necessary any more.
+///
+/// # Errors
+///
+/// The line names several places.
+pub fn renew(line: &mut Line, env: &Env) -> Result<(), String> {
+    let infra = |place: &str| Some(vec!["--infra".to_owned(), place.to_owned()]);
+    line.replace(&["--cluster_yaml"], |_, file| infra(file));
+    line.replace(&["--cluster", "-c"], |_, name| is_file(name).then(|| infra(name)).flatten());
+    line.replace(&["--config"], |_, file| {
+        config::has_clusters(&env.expand(Path::new(file))).then(|| infra(file)).flatten()
+    });
+    let has_gcs = line.has("--gcs");
+    line.replace(&["--address"], |_, address| {
+        let host = address.strip_suffix(GCS_PORT).filter(|host| !has_gcs && !host.contains('/'))?;
+        let dashboard = format!("http://{host}:8265");
+        Some(["--address", &dashboard, "--gcs", address].map(str::to_owned).into())
+    });
+    line.take("--verbose");
+    if let Some(file) = line.value("--marin-config")? {
+        let is_here =
+            Path::new(&file) == Path::new(".marin.yaml") || Path::new(&file) == env.cwd().join(".marin.yaml");
+        if !is_here {
+            line.answer("variables are read from .marin.yaml in the working folder alone");
+        }
+    }
+    only_one(line)
+}
+
+/// Whether a word is the name of a cluster file, and neither that of a cluster nor a command.
+pub fn is_file(word: &str) -> bool {
+    let is_yaml = [".yaml", ".yml"].iter().any(|end| word.ends_with(end));
+    is_yaml && (!word.contains(char::is_whitespace) || Path::new(word).exists())
+}
+
+/// Takes the options that say where a cluster is out of what follows the command's name, to the front.
+pub fn to_front(line: &mut Line) {
+    let mut front = Vec::new();
+    let all = ["--cluster", "-c", "--infra", "--config", "--address", "--gcs"];
+    line.replace(&all, |name, value| {
+        front.extend([name.to_owned(), value.to_owned()]);
+        Some(Vec::new())
+    });
+    line.first.splice(0..0, front);
+}
+
+/// Leaves one of several `--infra` that name the same place.
+///
+/// # Errors
+///
+/// They name different ones.
+pub fn only_one(line: &mut Line) -> Result<(), String> {
+    let mut places: Vec<String> = Vec::new();
+    line.replace(&["--infra"], |_, place| {
+        let is_new = !places.iter().any(|p| p == place);
+        places.extend(is_new.then(|| place.to_owned()));
+        (!is_new).then(Vec::new)
+    });
+    one(places, "the place of the cluster files").map(|_| ())
+}

@@ -1,0 +1,206 @@
+//! `submit-job` as the retired scripts and `ray job submit` had it.
+
+use super::line::{Line, PAIRS, is_plain};
+use crate::model::cloud::chips;
+use serde_json::{Map, Value};
+
+/// Options of the retired `ray_run.py`, which had no commands.
+const OPTIONS: [&str; 8] = [
+    "--no_wait",
+    "--env_vars",
+    "-e",
+    "--extra",
+    "--tpu",
+    "--auto-stop",
+    "--submission-id",
+    "--entrypoint-resources",
+];
+
+/// Whether a line without a command's name is one of `ray_run.py`: `--cluster X -e NAME VALUE -- python x.py`.
+pub fn is_ray_run(line: &Line) -> bool {
+    line.tail.is_some() && OPTIONS.iter().any(|option| line.has(option))
+}
+
+/// Such a line. It packs the working folder.
+pub fn ray_run(line: &mut Line) -> Result<(), String> {
+    rewrite(line, true)?;
+    if !line.has("--working-dir") {
+        line.rest.extend(["--working-dir", "."].map(str::to_owned));
+    }
+    Ok(())
+}
+
+/// `submit-job "python x.py" --no_wait`, and the words that Ray takes without `--`.
+pub fn form(line: &mut Line) -> Result<(), String> {
+    rewrite(line, false)
+}
+
+/// With `is_empty`, a variable without a value is empty; else it is read from the environment.
+fn rewrite(line: &mut Line, is_empty: bool) -> Result<(), String> {
+    if line.take("--no_wait") {
+        line.rest.push("--no-wait".to_owned());
+    }
+    let is_last = variables(line, is_empty)?;
+    let extra = line.value("--extra")?;
+    tpu(line)?;
+    let bare = line.bare();
+    match &mut line.tail {
+        None if !bare.is_empty() => line.tail = Some(bare),
+        Some(_) if !bare.is_empty() => {
+            return Err(format!(
+                "`{}` stands before `--`; the whole command of a job stands after it",
+                bare.join(" ")
+            ));
+        }
+        _ => {}
+    }
+    if is_last {
+        line.answer("the last word may be the variable's value or the job's command");
+    }
+    if line.take("--auto-stop") {
+        line.answer("ctrl-c ends the log alone and the job runs on; `stop-job` stops it");
+    }
+    if let (Some(extra), Some(tail)) = (extra.filter(|e| !e.is_empty()), &mut line.tail) {
+        let mut uv: Vec<String> = ["uv", "run"].map(str::to_owned).into();
+        uv.extend(extra.split(',').flat_map(|one| ["--extra".to_owned(), one.to_owned()]));
+        match &mut tail[..] {
+            // A single word is a line for a shell.
+            [shell] => *shell = format!("{} {shell}", uv.join(" ")),
+            _ => drop(tail.splice(0..0, uv)),
+        }
+        line.answer("extras of a project are installed by uv, before the job's command");
+    }
+    Ok(())
+}
+
+/// `-e NAME VALUE`, `-e NAME=VALUE` and `-e NAME`, also as `--env_vars`. Says whether the last word may have been meant as
+/// the job's command.
+fn variables(line: &mut Line, is_empty: bool) -> Result<bool, String> {
+    let has_command = line.tail.is_some() || !line.clone().bare().is_empty();
+    let (mut new, mut old, mut unclear) =
+        (Vec::new(), std::mem::take(&mut line.rest).into_iter().peekable(), false);
+    while let Some(word) = old.next() {
+        if !PAIRS.contains(&word.as_str()) {
+            new.push(word);
+            continue;
+        }
+        let mut said = Vec::new();
+        while let Some(next) = old.next_if(|next| is_plain(next)) {
+            said.push(next);
+        }
+        // Without `--`, the last words are the job's command.
+        let is_end = !has_command && old.peek().is_none();
+        let pairs = said.first().is_some_and(|name| !name.contains('='));
+        unclear |= is_end && pairs && said.len() == 2;
+        let ours = if pairs && !unclear { 2 } else { 1 };
+        let command = if is_end { said.split_off(said.len().min(ours)) } else { Vec::new() };
+        match &said[..] {
+            [] => new.push(word),
+            [name] if name.contains('=') || !(is_empty || word == "--env_vars") => {
+                new.extend(["--env".to_owned(), name.clone()]);
+            }
+            [name] => new.extend(["--env".to_owned(), format!("{name}=")]),
+            [name, value] if !name.contains('=') => {
+                new.extend(["--env".to_owned(), format!("{name}={value}")])
+            }
+            [name, ..] => {
+                let name = name.split('=').next().unwrap_or_default();
+                return Err(format!("{word} takes a name and a value; write `--env {name}=VALUE`"));
+            }
+        }
+        new.extend(command);
+    }
+    line.rest = new;
+    Ok(unclear)
+}
+
+/// `--tpu v4-8`: the TPU of one host for the job's own command.
+fn tpu(line: &mut Line) -> Result<(), String> {
+    let Some(at) = line.rest.iter().position(|w| w == "--tpu" || w.starts_with("--tpu=")) else {
+        return Ok(());
+    };
+    let given = line.rest.remove(at);
+    let kind = match given.split_once('=') {
+        Some((_, kind)) => kind.to_owned(),
+        None if line.rest.get(at).is_some_and(|w| is_plain(w)) => line.rest.remove(at),
+        None => return Err("--tpu needs the type of the TPU: `--tpu v4-8`".to_owned()),
+    };
+    // As the script had it: of v4 and v5p the smallest, of the others up to eight chips.
+    let size = kind.rsplit_once('-').and_then(|(_, size)| size.parse::<u32>().ok());
+    let Some(chips) = chips(&kind) else {
+        return Err(format!("`{kind}` is not a TPU type; write it as v4-8"));
+    };
+    if size.is_none_or(|size| size > 8) {
+        line.answer(format!(
+            "{kind} has several hosts, and a job's own command runs on one; its tasks request the TPU"
+        ));
+        return Ok(());
+    }
+    let mut resources = match line.value("--entrypoint-resources")? {
+        Some(json) => serde_json::from_str::<Map<String, Value>>(&json)
+            .map_err(|_| "--entrypoint-resources is not a JSON object like {\"CPU\": 1}".to_owned())?,
+        None => Map::new(),
+    };
+    resources.insert(format!("TPU-{kind}-head"), 1.into());
+    resources.insert("TPU".to_owned(), chips.into());
+    line.rest.extend(["--entrypoint-resources".to_owned(), Value::Object(resources).to_string()]);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn submitted(words: &str) -> Result<Line, String> {
+        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        let valued = ["--working-dir", "--env", "--entrypoint-resources"].map(str::to_owned);
+        let mut line = Line::new(&words, valued.into());
+        line.rest = std::mem::take(&mut line.first);
+        form(&mut line).map(|()| line)
+    }
+
+    #[test]
+    fn variables_take_one_or_two_words() {
+        for (old, new) in [
+            ("-e A 1 -- x", "--env A=1 -- x"),
+            ("-e A=1 -- x", "--env A=1 -- x"),
+            ("-e A -- x", "--env A -- x"),
+            ("--env_vars A -- x", "--env A= -- x"),
+            ("-e A 1 -e B 2 --no_wait -- x", "--env A=1 --env B=2 --no-wait -- x"),
+            ("-e A 1 x y", "--env A=1 -- x y"),
+            ("-e A=1 x", "--env A=1 -- x"),
+            ("x -e A 1 --no-wait", "--env A=1 --no-wait -- x"),
+            ("x -e A 1", "--env A=1 -- x"),
+        ] {
+            let line = submitted(old).unwrap();
+            assert_eq!((line.words().join(" "), line.why), (new.to_owned(), None), "{old}");
+        }
+        assert!(submitted("-e A x").unwrap().why.unwrap().contains("may be"));
+        for wrong in ["-e A 1 2 -- x", "-e A=1 2 -- x", "x -- y"] {
+            assert!(submitted(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_tpu_is_reserved_on_one_host() {
+        let line = submitted("--tpu v4-8 -- x").unwrap();
+        assert_eq!(line.rest, ["--entrypoint-resources", r#"{"TPU":4,"TPU-v4-8-head":1}"#]);
+        let line = submitted("--tpu v6e-8 --entrypoint-resources {\"CPU\":2} -- x").unwrap();
+        assert_eq!(line.rest[1], r#"{"CPU":2,"TPU":8,"TPU-v6e-8-head":1}"#);
+        let line = submitted("--tpu v4-128 -- x").unwrap();
+        assert!(line.rest.is_empty() && line.why.unwrap().contains("several hosts"));
+        for wrong in ["--tpu -- x", "--tpu v4 -- x", "--tpu v4-8 --entrypoint-resources 3 -- x"] {
+            assert!(submitted(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn extras_stand_before_the_command() {
+        let line = submitted("--extra tpu,eval -- python x.py").unwrap();
+        assert_eq!(line.tail.unwrap().join(" "), "uv run --extra tpu --extra eval python x.py");
+        assert!(line.why.is_some());
+        let line = submitted("--extra tpu x.py").unwrap();
+        assert_eq!(line.tail.unwrap(), ["uv run --extra tpu x.py"]);
+        assert_eq!(submitted("--auto-stop -- x").unwrap().words(), ["--", "x"]);
+    }
+}

@@ -1,0 +1,126 @@
+//! Where the command line and `RAY_ADDRESS` say that clusters and settings are.
+
+use super::{Env, yaml};
+use crate::model::shown_address;
+use crate::model::text::printable;
+use std::path::{Path, PathBuf};
+
+/// The command line's options that say where clusters come from.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// `--infra`.
+    pub infra: Option<PathBuf>,
+    /// `--config`.
+    pub config: Option<PathBuf>,
+    /// `--address`.
+    pub address: Option<String>,
+    /// `--gcs`.
+    pub gcs: Option<String>,
+    /// `--cluster`.
+    pub cluster: Option<String>,
+}
+
+impl Sources {
+    /// The address of a dashboard: `--address`, else `RAY_ADDRESS`.
+    pub(super) fn address<'a>(&'a self, env: &'a Env) -> Option<&'a str> {
+        self.address.as_deref().or_else(|| self.of_env(env).filter(|address| !self.is_another(address)))
+    }
+
+    /// A sentence about `RAY_ADDRESS` where `-c` wins: which of the two is used, and how to use the other.
+    pub fn unused_address(&self, env: &Env) -> Option<String> {
+        let address = self.of_env(env).filter(|address| self.is_another(address))?;
+        Some(format!(
+            "RAY_ADDRESS ({}) is not used because `-c {}` names a cluster; leave out -c to use that address",
+            shown_address(address),
+            printable(self.cluster.as_deref().unwrap_or_default()),
+        ))
+    }
+
+    /// `RAY_ADDRESS` when it is an http URL and no other place is named (Ray itself also accepts `ray://` and `host:port`
+    /// there, which lead to other services).
+    fn of_env<'a>(&self, env: &'a Env) -> Option<&'a str> {
+        let address = env.var("RAY_ADDRESS").filter(|address| host_of(address).is_some());
+        address.filter(|_| self.infra.is_none() && self.address.is_none())
+    }
+
+    /// Whether `--cluster` is not the dashboard at this address.
+    fn is_another(&self, address: &str) -> bool {
+        self.cluster.as_deref().is_some_and(|name| host_of(address) != Some(name))
+    }
+}
+
+/// Host and port of an http URL, as which a dashboard without a file is named.
+pub(super) fn host_of(url: &str) -> Option<&str> {
+    let rest = ["http://", "https://"].iter().find_map(|scheme| url.trim().strip_prefix(scheme))?;
+    rest.split(['/', '?', '#']).next()
+}
+
+/// Whether a place has clusters rather than settings: a folder, or a file with a key that each cluster file has. Files
+/// that can be read only once are not read.
+pub fn has_clusters(place: &Path) -> bool {
+    let is_key = |key: &str| matches!(key.trim_matches(['"', '\'']), "cluster_name" | "provider");
+    let has = |text: &str| match serde_yaml::from_str::<serde_yaml::Mapping>(text) {
+        Ok(keys) => keys.keys().any(|key| key.as_str().is_some_and(is_key)),
+        // The error of a broken file is that of what it was to be.
+        Err(_) => text.lines().filter_map(|line| line.split_once(':')).any(|(key, _)| is_key(key)),
+    };
+    place.is_dir() || (place.is_file() && yaml::read(place).is_ok_and(|text| has(&text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_that_is_named_wins_over_the_environment() {
+        let env = |address| Env::new(&[("RAY_ADDRESS", address)], "/");
+        let of =
+            |cluster: Option<&str>| Sources { cluster: cluster.map(str::to_owned), ..Sources::default() };
+        let url = env("http://127.0.0.1:8265/");
+        assert_eq!(of(None).address(&url), Some("http://127.0.0.1:8265/"));
+        assert_eq!(of(None).unused_address(&url), None);
+        assert_eq!(of(Some("lab")).address(&url), None);
+        let words = of(Some("lab")).unused_address(&url).unwrap();
+        assert!(words.contains("http://127.0.0.1:8265") && words.contains("`-c lab`"), "{words}");
+        // The name of the dashboard itself.
+        assert!(of(Some("127.0.0.1:8265")).address(&url).is_some());
+        assert_eq!(of(Some("127.0.0.1:8265")).unused_address(&url), None);
+        // What is not used anyway needs no words.
+        let infra = Sources { infra: Some("infra".into()), ..of(Some("lab")) };
+        assert_eq!((infra.address(&url), infra.unused_address(&url)), (None, None));
+        assert_eq!(of(Some("lab")).unused_address(&env("ray://h:10001")), None);
+        let named = Sources { address: Some("http://h:1".into()), ..of(Some("lab")) };
+        assert_eq!((named.address(&url), named.unused_address(&url)), (Some("http://h:1"), None));
+        assert!(!of(Some("lab")).unused_address(&env("http://me:hunter2@h")).unwrap().contains("hunter2"));
+    }
+
+    #[test]
+    fn clusters_and_settings_are_told_apart_by_what_is_in_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let is_cluster = |text: &str| {
+            let file = dir.path().join("a b.yaml");
+            std::fs::write(&file, text).unwrap();
+            has_clusters(&file)
+        };
+        for text in [
+            "cluster_name: lab\nprovider: {type: local}\n",
+            "# generated\nprovider:\n  type: gcp\n",
+            "{\"cluster_name\": \"lab\"}",
+            "cluster_name: lab\nprovider:\n\ttype: local\n",
+            "cluster_name: {{NAME}}\n",
+        ] {
+            assert!(is_cluster(text), "{text}");
+        }
+        for text in [
+            "",
+            "infra: [x]\n",
+            "clusters: {lab: {port: 22}}\n",
+            "a text: cluster_name\n",
+            "[",
+            "- provider: x\n",
+        ] {
+            assert!(!is_cluster(text), "{text}");
+        }
+        assert!(has_clusters(dir.path()) && !has_clusters(&dir.path().join("none")));
+    }
+}

@@ -1,0 +1,241 @@
+//! Every line of the page "Coming from cluster.py", and a session from the tutorials, typed into a shell.
+
+mod bad_input;
+mod desk;
+mod guesses;
+
+use crate::program::{Ran, kill};
+use crate::running::Running;
+use clap::{CommandFactory as _, Parser as _};
+use desk::{Desk, OURS};
+use marin_tui::cli::{Arguments, old};
+use marin_tui::config::Env;
+use marin_tui::manual::page;
+use serde_json::Value;
+use std::fs;
+
+/// Commands of the page that the program does not have yet.
+const NOT_YET: &[&str] =
+    &["exec", "image", "job-status", "list-nodes", "registry", "run-cleanup", "setup", "update-cluster"];
+
+/// The job of the page, for which one of the simulated cluster stands in.
+const JOB: &str = "raysubmit_pAJM8vKfHPhiyHBa";
+
+/// The rows of the page: the cells before and now.
+fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let cells =
+        page("old-script").unwrap().lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+    let rows = cells.map(|row| row.split_once(" | ").unwrap_or_else(|| panic!("no two cells: {row}")));
+    rows.filter(|(before, _)| !matches!(*before, "before" | "---"))
+}
+
+/// What stands in backticks.
+fn lines(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+/// The line of a cell that has nothing else, if it calls the program.
+fn ours(cell: &'static str) -> Option<&'static str> {
+    let line = cell.strip_prefix('`')?.strip_suffix('`').filter(|line| !line.contains('`'))?;
+    OURS.iter().any(|name| line.split([' ', '(']).any(|word| word == *name)).then_some(line)
+}
+
+fn is_of_another(words: &[String]) -> bool {
+    words.iter().take_while(|word| *word != "--").any(|word| NOT_YET.contains(&word.as_str()))
+}
+
+#[test]
+fn every_new_line_of_the_page_is_read() {
+    let desk = Desk::new();
+    let mut read = 0;
+    for (before, now) in rows() {
+        let new: Vec<&str> = lines(now).into_iter().filter(|line| line.contains("marin-tui")).collect();
+        assert!(!new.is_empty(), "{before} has no line to type");
+        for line in new {
+            let words = desk.words(line);
+            if is_of_another(&words) {
+                continue;
+            }
+            let all = ["marin-tui".to_owned()].into_iter().chain(words.clone());
+            Arguments::try_parse_from(all).unwrap_or_else(|e| panic!("{line}: {e}"));
+            // It is no old line itself.
+            let renewed = old::renew(&words, &Arguments::command(), &Env::new(&[], desk.dir.path()));
+            assert_eq!(renewed, Ok(None), "{line}");
+            read += 1;
+        }
+    }
+    assert!(read > 70, "only {read} lines were read");
+    for name in NOT_YET {
+        assert!(Arguments::command().find_subcommand(name).is_none(), "take {name} out of NOT_YET");
+    }
+}
+
+#[test]
+fn every_old_line_of_the_page_is_its_new_line() {
+    let desk = Desk::new();
+    let (mut run, mut answered) = (0, 0);
+    for (line, now) in rows().filter_map(|(before, now)| Some((ours(before)?, lines(now)[0]))) {
+        match desk.renewed(line) {
+            Ok(new) => {
+                let (new, now) = (desk.words(&new), desk.words(now));
+                let short = |words: Vec<String>| words.join(" ").replace("--cluster ", "-c ");
+                assert_eq!(short(new), short(now), "{line}");
+                run += 1;
+            }
+            Err(why) => {
+                assert!(why.ends_with(&format!("; run `{now}`")), "{line}: {why}");
+                let Ran { code, out, err } = desk.typed(line);
+                assert_eq!((code, out, err), (Some(2), String::new(), format!("error: {why}\n")), "{line}");
+                answered += 1;
+            }
+        }
+    }
+    assert!(run > 30 && answered > 7, "{run} {answered}");
+}
+
+/// The words of a line without those that say where the cluster is.
+fn placeless(mut words: Vec<String>) -> Vec<String> {
+    while let Some(at) =
+        words.iter().position(|w| ["-c", "--infra", "--address", "--gcs"].contains(&w.as_str()))
+    {
+        words.drain(at..at + 2);
+    }
+    words
+}
+
+#[test]
+fn lines_of_ray_s_own_command_are_known() {
+    let desk = Desk::new();
+    let mut known = 0;
+    let ray =
+        |cell: &'static str| cell.strip_prefix("`ray ")?.strip_suffix('`').filter(|line| !line.contains('`'));
+    for (line, now) in rows().filter_map(|(before, now)| Some((ray(before)?, lines(now)[0]))) {
+        let old = format!("HEAD_SERVER=10.138.0.13; marin-tui {line}");
+        let new = match desk.renewed(&old) {
+            Ok(new) => desk.words(&new),
+            Err(why) => desk.words(why.rsplit('`').nth(1).unwrap()),
+        };
+        assert_eq!(placeless(new), placeless(desk.words(now)), "{line}");
+        known += 1;
+    }
+    assert!(known > 10, "{known}");
+}
+
+/// Commands that change something, with the option under which they do not.
+const CHANGES: [(&str, &str); 12] = [
+    ("add-worker", "--dry-run"),
+    ("init-worker", "--dry-run"),
+    ("restart-cluster", "--dry-run"),
+    ("restore-jobs", "--dry-run"),
+    ("start-cluster", "--dry-run"),
+    ("stop-cluster", "--dry-run"),
+    ("stop-job", "--dry-run"),
+    ("submit-job", "--dry-run"),
+    ("ray_run.py", "--dry-run"),
+    ("manual_ray_worker_launch.py", "--dry-run"),
+    ("update-configs", "--check"),
+    ("backup-jobs", ""),
+];
+
+#[test]
+fn old_lines_run_on_a_fleet() {
+    let desk = Desk::with_fleet();
+    let row = |words: &[&str], of: &dyn Fn(&Value) -> bool| {
+        let ran = desk.run(&[&["-c", "us-central2"], words].concat()).exits(0).json();
+        let rows = ran.as_array().or_else(|| ran["rows"].as_array()).unwrap().clone();
+        rows.into_iter().find(|row| of(row)).unwrap()
+    };
+    let job = row(&["list-jobs", "--all", "--json"], &|job| job["status"] == "succeeded");
+    let tpu = row(&["tpus", "--json"], &|tpu| tpu["accelerator_type"] == "v4-8");
+    let (job, worker) = (job["submission_id"].as_str().unwrap(), tpu["name"].as_str().unwrap());
+    let mut ran = 0;
+    for line in rows().filter_map(|(before, _)| ours(before)) {
+        let is_run = desk.renewed(line).is_ok_and(|new| !is_of_another(&desk.words(&new)));
+        // The browser is nobody's here, and an address of the tutorials no host.
+        if !is_run || line.ends_with(" auth") || line.contains("ssh-tpu") {
+            continue;
+        }
+        let line = line.replace(JOB, job).replace("--name my-worker", &format!("--name {worker}"));
+        let change = CHANGES.iter().find(|(name, _)| line.split(' ').any(|word| word == *name));
+        let line = match (line.split_once(" -- "), change) {
+            (_, None) => line,
+            (Some((first, rest)), Some((_, dry))) => format!("{first} {dry} -- {rest}"),
+            (None, Some((_, dry))) => format!("{line} {dry}"),
+        };
+        ran += 1;
+        if ["dashboard", "open-dashboard", "show-logs", "--no-open"].iter().any(|word| line.contains(word)) {
+            // They run until ctrl-c.
+            let mut running = Running::start(desk.shell(&format!("exec {line}")));
+            if line.contains("--no-open") {
+                running.err.next();
+            } else {
+                running.out.next();
+            }
+            kill("-INT", running.child.id());
+            continue;
+        }
+        desk.typed(&line).exits(0);
+    }
+    assert!(ran > 30, "only {ran} lines were run");
+}
+
+/// What an operator and a job's owner type who follow the tutorials line by line.
+#[test]
+fn a_session_of_the_tutorials_can_be_typed_again() {
+    let desk = Desk::with_fleet();
+    let cluster = "uv run scripts/ray/cluster.py --config infra/marin-us-central2.yaml";
+    let good = |line: &str| desk.typed(line).good();
+    let has = |line: &str, words: &str| {
+        let out = good(line);
+        assert!(out.contains(words), "{line}: {out}");
+        out
+    };
+    has("uv run scripts/ray/cluster.py list-configs", "infra/marin-us-central2.yaml");
+    has(&format!("{cluster} get-status"), "marin-us-central2: up");
+    has(
+        "eval \"$(uv run scripts/ray/cluster.py --cluster us-central2 auth-env)\" && echo $RAY_AUTH_MODE",
+        "token",
+    );
+    // A job: submitted, listed, read, stopped.
+    fs::create_dir_all(desk.at("experiments/tutorials")).unwrap();
+    fs::write(desk.at("experiments/tutorials/hello_world.py"), "print('hello')\n").unwrap();
+    let id = good(
+        "export WANDB_API_KEY=0123456789; uv run lib/marin/src/marin/run/ray_run.py --cluster \
+         infra/marin-us-central2.yaml --no_wait -e WANDB_API_KEY ${WANDB_API_KEY} -- python \
+         experiments/tutorials/hello_world.py",
+    );
+    let id = id.trim();
+    assert!(id.starts_with("raysubmit_"), "{id}");
+    has(&format!("{cluster} list-jobs"), id);
+    good(&format!("{cluster} job-logs -n 200 {id}"));
+    // Nothing is stopped without a question, which has no terminal here.
+    let Ran { code, err, .. } = desk.typed(&format!("{cluster} stop-job {id}"));
+    assert!(code == Some(1) && err.contains("--yes"), "{err}");
+    good(&format!("{cluster} stop-job --no-wait {id} --yes"));
+    let other = good(&format!("{cluster} submit-job \"python my_script.py\" --no_wait"));
+    has(&format!("{cluster} list-jobs"), other.trim());
+    // Only the head is left: the jobs of others are looked at, and kept.
+    has(&format!("{cluster} cluster-info"), "marin-us-central2");
+    good(&format!("{cluster} restart-cluster --dry-run"));
+    let Ran { code, err, .. } = desk.typed(&format!("{cluster} restart-cluster --preserve-jobs=0"));
+    assert!(code == Some(1) && err.contains("--others"), "{err}");
+    // Reserved capacity, in both forms.
+    let launch = "python infra/manual_ray_worker_launch.py --cluster_yaml infra/marin-us-central2.yaml";
+    for line in [
+        format!("{cluster} add-worker v4-128 --capacity reserved --dry-run"),
+        format!("{launch} \\\n       --reserved --tpu_type v4-128 --dry-run"),
+    ] {
+        has(&line, "reservations/-");
+    }
+    // New images: the files are generated again.
+    has("uv run scripts/ray/cluster.py update-configs", "14 files current");
+    // Two that are not run any more.
+    for (line, new) in [
+        ("start-cleanup --interval 600", "run-cleanup --interval 10m"),
+        ("clean-tpu-processes", "init-worker NAME"),
+    ] {
+        let err = desk.typed(&format!("{cluster} {line}")).exits(2).err;
+        let new = format!("run `marin-tui --infra infra/marin-us-central2.yaml {new}`");
+        assert!(err.trim_end().ends_with(&new), "{err}");
+    }
+}

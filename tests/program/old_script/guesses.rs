@@ -1,0 +1,108 @@
+//! Typos, and `RAY_ADDRESS` beside `-c`.
+
+use super::desk::Desk;
+use crate::program::Ran;
+
+/// A table of typos, and the only command that may be proposed for each.
+#[test]
+fn a_typo_never_proposes_a_command_that_changes_a_cluster() {
+    let desk = Desk::new();
+    let looks = |typed: &str| desk.run(&typed.split(' ').collect::<Vec<_>>()).exits(2).err;
+    for (typed, near) in [
+        ("get-stats", "status"),
+        ("getstatus", "status"),
+        ("stat", "status"),
+        ("staus", "status"),
+        ("statsu", "status"),
+        ("cluster", "clusters"),
+        ("clutsers", "clusters"),
+        ("list-config", "clusters"),
+        ("cluster-inf", "clusters"),
+        ("list-job", "list-jobs"),
+        ("lits-jobs", "list-jobs"),
+        ("job-log", "job-logs"),
+        ("jobs-logs", "job-logs"),
+        ("wait-jobs", "wait-job"),
+        ("tpu", "tpus"),
+        ("audti", "audit"),
+        ("hlep", "help"),
+        ("dmeo", "demo"),
+        ("authenv", "auth-env"),
+        ("auht", "auth"),
+        ("configs lst", "configs list"),
+        ("configs validte", "configs validate"),
+        ("token statsu", "token status"),
+    ] {
+        let err = looks(typed);
+        assert!(err.contains(&format!("did you mean `{near}`?")), "{typed}: {err}");
+    }
+    for (typed, similar) in [
+        ("restart-clutser", "restart-cluster"),
+        ("restart-clusters", "restart-cluster"),
+        ("stop-clustr", "stop-cluster"),
+        ("start-cluste", "start-cluster"),
+        ("stop-jobs", "stop-job"),
+        ("submit-jobb", "submit-job"),
+        ("delete-jobs", "delete-job"),
+        ("remove-workers", "remove-worker"),
+        ("ad-worker", "add-worker"),
+        ("clean-preemptd", "clean-preempted"),
+        ("configs updat", "update"),
+        ("token init-secrt", "init-secret"),
+    ] {
+        let err = looks(typed);
+        assert!(err.contains(&format!("commands with similar names: {similar}")), "{typed}: {err}");
+        assert!(!err.contains(&format!("`{similar}`")), "{typed}: {err}");
+    }
+    for typed in [
+        "start",
+        "stop",
+        "restart",
+        "delete",
+        "remove",
+        "clean",
+        "submit",
+        "add",
+        "init",
+        "kill",
+        "zzz",
+        "token init",
+        "-- stop-cluster",
+    ] {
+        let err = looks(typed);
+        assert!(!err.contains("-cluster`") && !err.contains("similar"), "{typed}: {err}");
+        assert!(!err.contains("exists"), "{typed}: {err}");
+    }
+    // Whatever is proposed exists.
+    let err = desk.run(&["help", "get-status"]).exits(1).err;
+    assert!(err.contains("`marin-tui help status`"), "{err}");
+}
+
+#[test]
+fn a_cluster_that_is_named_wins_over_ray_address() {
+    let desk = Desk::with_fleet();
+    let with = |address: &str, words: &[&str]| {
+        Ran::of(&desk.command(words).env("RAY_ADDRESS", address).output().unwrap())
+    };
+    let url = "http://127.0.0.1:9";
+    let ran = with(url, &["-c", "us-central2", "list-jobs"]);
+    assert_eq!(
+        ran.err.lines().filter(|line| line.contains("RAY_ADDRESS")).collect::<Vec<_>>(),
+        [
+            "RAY_ADDRESS (http://127.0.0.1:9) is not used because `-c us-central2` names a cluster; leave out -c to use that address"
+        ]
+    );
+    assert!(ran.exits(0).out.starts_with("JOB"));
+    // Without -c it is the cluster, and other forms of it are Ray's alone.
+    let err = with(url, &["list-jobs", "--all"]).err;
+    assert!(!err.contains("is not used"), "{err}");
+    assert!(
+        !with("ray://127.0.0.1:10001", &["-c", "us-central2", "list-jobs"])
+            .exits(0)
+            .err
+            .contains("RAY_ADDRESS")
+    );
+    // `HOST:6379` is the GCS of a cluster that needs no ssh.
+    let clusters = desk.run(&["--address", "10.0.0.1:6379", "clusters", "--json"]).exits(0).json();
+    assert_eq!(clusters[0]["name"], "10.0.0.1:8265", "{clusters}");
+}
