@@ -5,6 +5,7 @@
 
 mod claims;
 mod cluster;
+mod drift;
 mod entry;
 mod env;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod trust;
 mod typed;
 pub mod yaml;
 
+pub use drift::drift;
 pub use entry::{Broken, Entry};
 pub use env::Env;
 pub use launch::{Launch, NodeLaunch};

@@ -152,7 +152,7 @@ fn options_that_are_named_exist() {
         assert!(having > 1, "{option} is no option of many commands");
     }
     // Of other programs: cargo's and ray's.
-    let others = ["--path", "--address", "--release"];
+    let others = ["--path", "--address", "--release", "--no-restart"];
     let readme = include_str!("../../README.md");
     let pages =
         PAGES.iter().filter(|(topic, _)| !["contributing", "figures"].contains(topic)).map(|(_, text)| *text);
