@@ -12,8 +12,8 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui -c us-central2 exec                             a shell in the container of the head
   marin-tui -c us-central2 exec -- ray status               run a command there
-  marin-tui -c us-central2 exec -- 'nvidia-smi | head -3'   one word is a shell command
-  marin-tui -c us-central2 exec --host ray-worker-manual-7/2 -- python -c 'import jax; print(jax.devices())'
+  marin-tui -c us-central2 exec -- 'pip list | grep jax'    one word is a shell command
+  marin-tui -c us-central2 exec --host ray-worker-manual-7/2 -- printenv TPU_NAME
 
 Runs in the container that the cluster file names in docker.container_name, by docker, or by podman with \
 docker.use_podman; without one on the machine itself. `marin-tui ssh` is always on the machine itself.

@@ -27,6 +27,8 @@ use tokio::sync::mpsc;
 const READING: Duration = Duration::from_secs(60);
 /// What `ray up --no-restart` says of a head that it knows, before it asks whether to go on.
 const KNOWN: &str = "will not be restarted due to";
+/// What it says in place of a question that it cannot ask.
+const ASKS: &str = "requires user confirmation";
 /// What it says before it asks whether to replace the head's machine.
 const OUTDATED: &str = "Currently running head node is out-of-date";
 /// The answers to its questions, by the line before each.
@@ -140,12 +142,15 @@ impl Performer {
         Ok(format!("{} changes applied", changes.len()))
     }
 
-    /// `ray up` would start another Ray.
+    /// `ray up` would start another Ray, or has refused the file.
     fn no_head_for_ray(&self, lines: &[String]) -> Problem {
-        let said = lines.iter().rev().find(|line| line.contains("rror") && !line.contains("confirm"));
-        let said = said.map_or_else(String::new, |line| format!(": {line}"));
+        if !lines.iter().any(|line| line.contains(ASKS)) {
+            let said = lines.iter().rev().find(|line| !line.is_empty()).cloned().unwrap_or_default();
+            let what = format!("`ray up` refused it, and nothing was changed: {said}");
+            return trouble(what, then_resume("fix the reported error"));
+        }
         let what = format!(
-            "the ray command on this machine does not find the head of {}, and would start a new Ray there{said}",
+            "the ray command on this machine does not find the head of {}, and would start a new Ray there",
             self.spec.name
         );
         let hint = if self.is_google() {

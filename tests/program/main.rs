@@ -10,6 +10,7 @@ mod demo_google;
 mod demo_restart;
 mod demo_ssh;
 mod endurance;
+mod exec;
 #[path = "../support/google.rs"]
 mod google;
 mod host_key;
@@ -19,6 +20,7 @@ mod jobs;
 mod leaks;
 #[path = "../support/left.rs"]
 mod left;
+mod listing;
 mod man;
 mod operate;
 mod picture;
@@ -50,6 +52,7 @@ mod trust;
 mod two_operators;
 #[path = "../support/until.rs"]
 mod until;
+mod update;
 mod visit;
 mod workers;
 #[path = "../support/world.rs"]
