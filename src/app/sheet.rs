@@ -43,6 +43,9 @@ pub fn sheet<K: Kind>(
         let mut note = String::new();
         let mut line: Vec<String> = columns()
             .map(|column| {
+                if !note.is_empty() {
+                    return "-".to_owned();
+                }
                 let cell = (column.cell)(row, &look);
                 let Some(brief) = cell.brief.filter(|_| cell.spans) else { return cell.text.into_owned() };
                 note = cell.text.strip_prefix(&*brief).unwrap_or(&cell.text).trim().to_owned();

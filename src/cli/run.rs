@@ -466,7 +466,8 @@ fn what_stays(journaled: &JournaledOperation) -> String {
 
 /// Prints the affected jobs.
 fn print_affected(operation: &Operation, seen: &Preview) -> anyhow::Result<()> {
-    let is_of_cluster = operation.kind().is_of_cluster();
+    // An update ends what runs on workers alone.
+    let is_of_cluster = operation.kind().takes_down();
     let now = crate::model::Timestamp::now();
     let row = |job: &AffectedJob| {
         let age = job.started.map_or_else(|| "?".to_owned(), |at| brief(at.age(now)));

@@ -37,7 +37,7 @@ pub fn drift(spec: &ClusterSpec, running: &[u8]) -> Result<Vec<Drift>, FileError
 }
 
 fn compare(file: &Value, running: &Value) -> Vec<Drift> {
-    let (file, running) = (prepared(file), prepared(running));
+    let (file, running) = (prepared(file), prepared(&unmerged(running)));
     let mut found = Found { file: &file, running: &running, all: Vec::new() };
     found.at("cluster_name", Effect::OtherCluster);
     found.provider();
@@ -186,6 +186,20 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
+/// A head's configuration without the common setup commands before those of each kind, where Ray has put them.
+fn unmerged(running: &Value) -> Value {
+    let mut config = running.clone();
+    let common = config["setup_commands"].as_array().cloned().unwrap_or_default();
+    for key in ["head_setup_commands", "worker_setup_commands"] {
+        if let Some(own) = config.get_mut(key).and_then(Value::as_array_mut)
+            && own.starts_with(&common)
+        {
+            own.drain(..common.len());
+        }
+    }
+    config
+}
+
 /// The configuration as Ray prepares it; done twice it stays the same.
 fn prepared(config: &Value) -> Value {
     let mut config = config.clone();
@@ -207,16 +221,6 @@ fn prepared(config: &Value) -> Value {
         map.entry(key).or_insert(value);
     }
     map.remove("min_workers");
-    // Common setup commands were put before those of each kind.
-    let common = map.get("setup_commands").and_then(Value::as_array).cloned().unwrap_or_default();
-    for key in ["head_setup_commands", "worker_setup_commands"] {
-        if let Some(own) = map.get_mut(key).and_then(Value::as_array_mut)
-            && !common.is_empty()
-            && own.starts_with(&common)
-        {
-            own.drain(..common.len());
-        }
-    }
     let (all, head) = (map["max_workers"].clone(), map.get("head_node_type").cloned().unwrap_or_default());
     let types = map.get_mut("available_node_types").and_then(Value::as_object_mut);
     for (name, kind) in types.into_iter().flatten() {
@@ -248,4 +252,130 @@ fn prepare_local(map: &mut Map<String, Value>) {
     let kind = json!({"node_config": {}, "resources": {}, "min_workers": least, "max_workers": most});
     map.insert("available_node_types".into(), json!({ LOCAL: kind }));
     map.insert("head_node_type".into(), LOCAL.into());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn yaml(text: &str) -> Value {
+        yaml::parse(text, "c.yaml".as_ref()).unwrap()
+    }
+
+    const GCP: &str = "{cluster_name: a, max_workers: 4, provider: {type: gcp, region: r}, auth: {ssh_user: ray}, \
+        head_node_type: h, docker: {image: i, container_name: c}, file_mounts: {/a: ~/a}, \
+        setup_commands: [s], worker_setup_commands: [w], available_node_types: {\
+        h: {resources: {CPU: 0}, node_config: {machineType: n2}}, w: {resources: {TPU: 4}, node_config: {acceleratorType: v4-8}}}}";
+
+    /// The key and the effect of each difference after a change of the file.
+    fn changed(change: impl FnOnce(&mut Value)) -> Vec<(String, Effect)> {
+        let (mut running, mut file) = (yaml(GCP), yaml(GCP));
+        running["head_setup_commands"] = json!(["s"]);
+        running["worker_setup_commands"] = json!(["s", "w"]);
+        change(&mut file);
+        compare(&file, &running).into_iter().map(|drift| (drift.key, drift.effect)).collect()
+    }
+
+    fn one(key: &str, effect: Effect) -> Vec<(String, Effect)> {
+        vec![(key.to_owned(), effect)]
+    }
+
+    #[test]
+    fn each_key_says_what_it_takes() {
+        assert_eq!(changed(|_| ()), []);
+        let raised = changed(|file| file["max_workers"] = json!(5));
+        assert!(raised.contains(&("max_workers".to_owned(), Effect::Now)));
+        assert!(raised.iter().all(|(_, effect)| *effect == Effect::Now), "{raised:?}");
+        let types = "available_node_types";
+        for (kind, effect) in [("w", Effect::EndsWorkers("w".into())), ("h", Effect::Restart)] {
+            let other = changed(|file| file[types][kind]["node_config"]["x"] = json!(1));
+            assert_eq!(other, one(&format!("{types}.{kind}.node_config"), effect));
+        }
+        let gone = changed(|file| drop(file[types].as_object_mut().unwrap().remove("w")));
+        assert_eq!(gone, one(&format!("{types}.w"), Effect::EndsWorkers("w".into())));
+        let new = changed(|file| file[types]["x"] = json!({"node_config": {}, "resources": {}}));
+        assert_eq!(new, one(&format!("{types}.x"), Effect::Now));
+        let least = changed(|file| file[types]["w"]["min_workers"] = json!(2));
+        assert_eq!(least, one(&format!("{types}.w.min_workers"), Effect::Now));
+        for (key, effect) in [
+            ("setup_commands", Effect::Restart),
+            ("head_setup_commands", Effect::Restart),
+            ("worker_setup_commands", Effect::NewWorkers),
+            ("worker_start_ray_commands", Effect::NewWorkers),
+        ] {
+            assert_eq!(changed(|file| file[key] = json!(["x"])), one(key, effect));
+        }
+        assert_eq!(changed(|f| f["docker"]["image"] = json!("j")), one("docker.image", Effect::Restart));
+        let image = changed(|file| file["docker"]["worker_image"] = json!("j"));
+        assert_eq!(image, one("docker.worker_image", Effect::NewWorkers));
+        let mounted = changed(|file| file["file_mounts"]["/b"] = json!("~/b"));
+        assert_eq!(mounted, one("file_mounts./b", Effect::Restart), "a container is started again for it");
+        assert_eq!(
+            changed(|f| f["provider"]["region"] = json!("x")),
+            one("provider.region", Effect::OtherCluster)
+        );
+        assert_eq!(changed(|f| f["auth"]["ssh_user"] = json!("x")), one("auth.ssh_user", Effect::Restart));
+        assert_eq!(changed(|f| f["auth"]["ssh_private_key"] = json!("x")), []);
+        // An order counts, for commands follow each other; what is left to Ray does not.
+        assert_eq!(changed(|f| drop(f.as_object_mut().unwrap().remove("setup_commands"))), []);
+    }
+
+    #[test]
+    fn a_local_cluster_is_compared_by_its_limits_and_hosts() {
+        let file = |most: usize| {
+            yaml(&format!(
+                "{{cluster_name: l, provider: {{type: local, head_ip: h, worker_ips: [a, b, c]}}, min_workers: 1, max_workers: {most}}}"
+            ))
+        };
+        let running = prepared(&file(2));
+        assert_eq!(compare(&file(2), &running), []);
+        let raised = compare(&file(9), &running);
+        let most: Vec<_> =
+            raised.iter().map(|d| (d.running.clone(), d.file.clone(), d.effect.clone())).collect();
+        assert_eq!(most, vec![(json!(2), json!(3), Effect::Now); 2], "one worker a host: {raised:?}");
+        let mut other = file(2);
+        other["provider"]["worker_ips"] = json!(["a", "b"]);
+        assert_eq!(compare(&other, &running)[0].effect, Effect::Restart);
+    }
+
+    fn tree() -> impl Strategy<Value = Value> {
+        let keys = [
+            "provider",
+            "type",
+            "available_node_types",
+            "w",
+            "head_node_type",
+            "setup_commands",
+            "head_setup_commands",
+            "docker",
+            "file_mounts",
+            "auth",
+            "node_config",
+            "max_workers",
+            "worker_ips",
+        ];
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i64>().prop_map(Value::from),
+            prop::sample::select(vec!["local", "gcp", "w", ""]).prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 48, 6, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(prop::sample::select(keys.to_vec()), inner, 0..6)
+                    .prop_map(|map| map.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        /// A head may say anything.
+        #[test]
+        fn nothing_that_a_head_says_panics(file in tree(), running in tree()) {
+            compare(&file, &running);
+            let once = prepared(&file);
+            prop_assert_eq!(prepared(&once), once);
+        }
+    }
 }
