@@ -12,6 +12,7 @@ mod arguments;
 mod audit;
 mod auth;
 mod backups;
+mod changes;
 mod columns;
 mod completions;
 mod configs;
@@ -20,6 +21,7 @@ mod console;
 mod demo;
 #[cfg(feature = "demo")]
 mod demo_ray;
+mod exec;
 mod feed;
 mod forward;
 mod guess;
@@ -32,16 +34,19 @@ pub mod manual;
 #[cfg(not(feature = "demo"))]
 mod no_demo;
 pub mod old;
+mod nodes;
 mod operate;
 mod places;
 mod reach;
 mod run;
+mod seen;
 mod signals;
 mod ssh;
 mod status;
 mod token;
 mod tpus;
 mod trust;
+mod update;
 mod workers;
 
 #[cfg(not(feature = "demo"))]
@@ -140,12 +145,21 @@ Examples:
     /// Operations on whole clusters.
     #[command(flatten)]
     Operate(operate::OperateCommand),
+    /// Apply the changes of a cluster's file to the running cluster, without ending its jobs
+    #[command(after_help = update::EXAMPLES)]
+    UpdateCluster(update::UpdateArguments),
     /// Commands on TPUs.
     #[command(flatten)]
     Tpus(tpus::TpuCommand),
+    /// List the nodes of a cluster that are alive, or all that Ray remembers
+    #[command(after_help = nodes::EXAMPLES)]
+    ListNodes(nodes::NodeArguments),
     /// Open a shell on a cluster's head, a node or a TPU host, or run a command there
     #[command(after_help = ssh::EXAMPLES)]
     Ssh(ssh::SshArguments),
+    /// Run a command on a cluster's head, in the cluster's container where it has one, or open a shell there
+    #[command(after_help = exec::EXAMPLES)]
+    Exec(exec::ExecArguments),
     /// Forward local ports to a cluster's dashboard, GCS and Ray client until ctrl-c
     #[command(after_help = forward::EXAMPLES)]
     Forward(forward::ForwardArguments),
@@ -207,12 +221,15 @@ impl Command {
             Self::Tpus(command) => command.changes(),
             // The operations service has a gate of its own.
             Self::Workers(_)
+            | Self::UpdateCluster(_)
             | Self::Clusters { .. }
             | Self::Status(_)
             | Self::Configs { .. }
             | Self::Auth(_)
             | Self::AuthEnv { .. }
             | Self::Ssh(_)
+            | Self::Exec(_)
+            | Self::ListNodes(_)
             | Self::Forward(_)
             | Self::Demo(_)
             | Self::Audit { .. }
@@ -337,6 +354,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Operate(command)) => {
             return operate::run(command, &reach::Reach::new(&arguments.global, &config, env)?);
         }
+        Some(Command::UpdateCluster(asked)) => {
+            return update::run(asked, &reach::Reach::new(&arguments.global, &config, env)?);
+        }
         Some(Command::Jobs(command)) => {
             return jobs::run(command, &reach::Reach::new(&arguments.global, &config, env)?);
         }
@@ -345,6 +365,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Ssh(host)) => {
             return ssh::run(host, &reach::Reach::new(&arguments.global, &config, env)?);
+        }
+        Some(Command::Exec(asked)) => {
+            return exec::run(asked, &reach::Reach::new(&arguments.global, &config, env)?);
+        }
+        Some(Command::ListNodes(asked)) => {
+            return nodes::run(asked, &reach::Reach::new(&arguments.global, &config, env)?);
         }
         Some(Command::Tpus(command)) => {
             return tpus::run(command, &reach::Reach::new(&arguments.global, &config, env)?);

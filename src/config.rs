@@ -5,6 +5,7 @@
 
 mod claims;
 mod cluster;
+mod drift;
 mod entry;
 mod env;
 #[cfg(test)]
@@ -26,6 +27,7 @@ mod trust;
 mod typed;
 pub mod yaml;
 
+pub use drift::drift;
 pub use entry::{Broken, Entry};
 pub use env::Env;
 pub use launch::{Launch, NodeLaunch};

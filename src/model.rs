@@ -10,6 +10,7 @@ pub mod cluster;
 pub mod consent;
 pub mod digest;
 pub mod draft;
+pub mod drift;
 pub mod fix;
 #[cfg(test)]
 pub(crate) mod fuzz;
@@ -47,6 +48,7 @@ pub use cluster::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, NodeTypeLi
 pub use consent::{Confirmation, Confirmed, Consent, Gate, TakeOver};
 pub use digest::Digest;
 pub use draft::{Draft, FormId, FormNews};
+pub use drift::{Drift, Effect};
 pub use fix::{Fix, Hint, Target, Verb};
 pub use host::{HostName, NotAHost, authority};
 pub use image::ImageName;

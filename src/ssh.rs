@@ -15,6 +15,7 @@ mod ports;
 mod program;
 mod remote;
 mod spec;
+mod terminal;
 mod tunnel;
 mod visit;
 
@@ -26,5 +27,6 @@ pub use ports::{Pick, PortPlan, Taken};
 pub use program::run as run_program;
 pub use remote::{Output, Remote, RemoteStream, quote};
 pub use spec::{Forward, KeepAlive, Local, TunnelSpec};
+pub use terminal::Terminal;
 pub use tunnel::{Refusals, Tunnel};
 pub use visit::Visit;

@@ -217,7 +217,7 @@ impl Supervisor {
                     "that host is only reachable through the head, and {cluster} has no SSH connection"
                 ));
             }
-            let command = visit(&spec, &options, Some(&host), head, None).await;
+            let command = visit(&spec, &options, Some(&host), head, None, true).await;
             command.map_err(|p| p.in_commands(Target::of(&spec.name)))
         }
     }

@@ -107,6 +107,13 @@ impl Cluster {
         }
     }
 
+    /// A cluster in the state that a command has read.
+    pub fn of(spec: ClusterSpec, state: ClusterState) -> Self {
+        let mut cluster = Self::new(spec);
+        cluster.take(Arc::new(state));
+        cluster
+    }
+
     /// The cluster's full name.
     pub fn name(&self) -> &ClusterName {
         &self.spec.name
@@ -156,7 +163,7 @@ impl Cluster {
     /// Whether an operation of this machine stops or starts it now. Only the console knows: its task is told, because
     /// Ray's restart is then no finding.
     pub fn is_operated(&self) -> bool {
-        self.running.as_ref().is_some_and(|r| r.operation.kind().is_of_cluster() && r.is_at_work())
+        self.running.as_ref().is_some_and(|r| r.operation.kind().takes_down() && r.is_at_work())
     }
 
     /// Takes in a machine's figures. True when the shown figures changed.

@@ -66,6 +66,11 @@ impl Fleet {
         fleet
     }
 
+    /// The fleet of this cluster alone.
+    pub fn of(cluster: Cluster) -> Self {
+        Self { clusters: vec![cluster], ..Self::default() }
+    }
+
     /// The place of the cluster with that name.
     pub fn place(&self, name: &ClusterName) -> Option<usize> {
         self.clusters.iter().position(|c| c.name() == name)

@@ -205,7 +205,7 @@ impl Running {
 
     /// Whether the cluster is expected to be down: it is being stopped or started.
     pub fn takes_down(&self) -> bool {
-        self.operation.kind().is_of_cluster()
+        self.operation.kind().takes_down()
             && self.is_at_work()
             && !self.step().is_some_and(|s| self.operation.is_harmless_at(s))
     }

@@ -204,6 +204,7 @@ pub(super) fn stays(task: &Task, step: Option<StepName>) -> Hint {
             Verb::InitWorker
                 .on(task.worker(), "a drained worker takes no new work until Ray is started on it again"),
         ),
+        OperationKind::Update => "what the head has of the cluster file stays as it is now".into(),
         OperationKind::Restart | OperationKind::Start | OperationKind::Stop => {
             "the cluster stays as it is now: what was stopped stays stopped, what is up stays up".into()
         }

@@ -4,11 +4,11 @@
 use anyhow::Context;
 use clap::Args;
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, IsTerminal, Write, stdin};
 use std::net::Shutdown;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Arguments of the hidden `demo-ray` command.
@@ -22,21 +22,54 @@ pub struct RayArguments {
     words: Vec<OsString>,
 }
 
-/// Sends the arguments to the demo, prints its output and exits with its code.
+/// Sends the arguments to the demo, prints its output and exits with its code. What it asks is asked here, in a terminal
+/// only, as Ray does it.
 pub fn run(asked: &RayArguments) -> anyhow::Result<ExitCode> {
+    let mut words = asked.words.clone();
+    loop {
+        match pass_on(&asked.socket, &words)? {
+            Answer::Ended(code) => return Ok(ExitCode::from(code)),
+            Answer::Asks(question) => {
+                if !stdin().is_terminal() {
+                    anyhow::bail!(
+                        "This command requires user confirmation. When running non-interactively, supply --yes to skip."
+                    );
+                }
+                print!("{question}");
+                let mut answer = String::new();
+                stdin().lock().read_line(&mut answer)?;
+                anyhow::ensure!(answer.trim() == "y", "Exiting...");
+                words.insert(1, "-y".into());
+            }
+        }
+    }
+}
+
+/// How a request ended.
+enum Answer {
+    /// With this exit code.
+    Ended(u8),
+    /// With a question.
+    Asks(String),
+}
+
+fn pass_on(socket: &Path, words: &[OsString]) -> anyhow::Result<Answer> {
     let over = "the demo of this cluster has exited; start a new one";
-    let mut demo = UnixStream::connect(&asked.socket).context(over)?;
-    let words: Vec<&[u8]> = asked.words.iter().map(|w| w.as_bytes()).collect();
+    let mut demo = UnixStream::connect(socket).context(over)?;
+    let words: Vec<&[u8]> = words.iter().map(|w| w.as_bytes()).collect();
     demo.write_all(&words.join(&0)).and_then(|()| demo.shutdown(Shutdown::Write)).context(over)?;
     let mut stdout = super::output::stdout();
     for line in BufReader::new(demo).lines() {
         let line = line.context(over)?;
+        if let Some(question) = line.strip_prefix('?') {
+            return Ok(Answer::Asks(question.to_owned()));
+        }
         match (line.strip_prefix('+'), line.strip_prefix('=').and_then(|code| code.parse::<u8>().ok())) {
             (Some(said), _) => {
                 writeln!(stdout, "{said}")?;
                 stdout.flush()?;
             }
-            (None, Some(code)) => return Ok(ExitCode::from(code)),
+            (None, Some(code)) => return Ok(Answer::Ended(code)),
             (None, None) => break,
         }
     }

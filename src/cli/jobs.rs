@@ -2,6 +2,7 @@
 
 mod follow;
 mod logs;
+mod status;
 mod submit;
 mod table;
 mod verdict;
@@ -53,6 +54,9 @@ Examples:
   marin-tui -c us-central2 list-jobs                     jobs that have not ended
   marin-tui -c us-central2 list-jobs --all --status failed --owner hana")]
     ListJobs(ListArguments),
+    /// Show a job: status, since when, message, exit code, node, owner, command
+    #[command(after_help = status::EXAMPLES)]
+    JobStatus(status::StatusArguments),
     /// Submit a job and follow its log; the job's command comes after `--`
     #[command(after_help = SUBMIT_EXAMPLES)]
     SubmitJob(submit::SubmitArguments),
@@ -146,7 +150,7 @@ impl JobCommand {
             Self::SubmitJob(a) => name("submit-job", a.is_dry()),
             Self::StopJob(a) => name("stop-job", a.dry_run),
             Self::DeleteJob(a) => name("delete-job", a.dry_run),
-            Self::ListJobs(_) | Self::JobLogs(_) | Self::WaitJob(_) => None,
+            Self::ListJobs(_) | Self::JobStatus(_) | Self::JobLogs(_) | Self::WaitJob(_) => None,
         }
     }
 }
@@ -164,6 +168,7 @@ pub(super) fn run(command: &JobCommand, reach: &Reach) -> anyhow::Result<ExitCod
         let progress = Progress::new();
         match command {
             JobCommand::ListJobs(arguments) => list(arguments, reach, &progress).await,
+            JobCommand::JobStatus(arguments) => status::run(arguments, reach, &progress).await,
             JobCommand::SubmitJob(arguments) => submit::run(arguments, reach, &progress).await,
             JobCommand::StopJob(arguments) => stop(arguments, reach, &progress).await,
             JobCommand::DeleteJob(arguments) => delete(arguments, reach, &progress).await,

@@ -1,12 +1,13 @@
 //! Runs an operation from a shell, whichever it is: shows its steps and the affected jobs, asks, does it, and resumes
 //! one that was interrupted.
 
+use super::changes;
 use super::reach::{Progress as Telling, Reach, confirm};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{
-    AffectedJob, Confirmation, Confirmed, Consent, Gate, Hint, JournaledOperation, NewWorker, Operation,
-    OperationEnd, OperationKind, OperationMark, OperationNews, Order, Preview, Progress, Refusal,
+    AffectedJob, Confirmation, Confirmed, Consent, Drift, Gate, Hint, JournaledOperation, NewWorker,
+    Operation, OperationEnd, OperationKind, OperationMark, OperationNews, Order, Preview, Progress, Refusal,
     Restoration, StepName, TakeOver, Target, Task, Timestamp, Touched, Verb,
 };
 use crate::operation::{Call, Journals, News, Operations};
@@ -61,6 +62,8 @@ pub(super) struct RunOptions<'a> {
     pub leave: bool,
     /// Do not wait for capacity.
     pub no_wait: bool,
+    /// Restart Ray where an update needs it.
+    pub restart: bool,
     /// Options of all operations.
     pub arguments: &'a OperateArguments,
 }
@@ -73,8 +76,8 @@ impl<'a> RunOptions<'a> {
 
     /// A request that only resumes or abandons an interrupted operation.
     pub fn journaled(kind: OperationKind, arguments: &'a OperateArguments) -> Self {
-        let (others, now, leave, no_wait) = (false, false, false, false);
-        Self { task: None, kind, others, now, leave, no_wait, arguments }
+        let (others, now, leave, no_wait, restart) = (false, false, false, false, false);
+        Self { task: None, kind, others, now, leave, no_wait, restart, arguments }
     }
 }
 
@@ -85,7 +88,9 @@ pub(super) async fn operate(options: &RunOptions<'_>, reach: &Reach) -> anyhow::
     let environment = reach.environment(attached.connection.clone());
     let (operations, news) = Operations::start(environment, Journals::Asked);
     let connection = attached.connection.clone();
-    let mut front = Front { options, reach, operations, news, connection, journaled: None, mark: None };
+    let kind = options.kind;
+    let (journaled, mark, changes) = (None, None, Vec::new());
+    let mut front = Front { options, reach, kind, operations, news, connection, journaled, mark, changes };
     let done = front.run().await;
     drop(front);
     attached.close().await;
@@ -96,6 +101,8 @@ pub(super) async fn operate(options: &RunOptions<'_>, reach: &Reach) -> anyhow::
 struct Front<'a> {
     options: &'a RunOptions<'a>,
     reach: &'a Reach,
+    /// The kind of the operation: that of the options, unless an update became a restart.
+    kind: OperationKind,
     operations: Operations,
     news: mpsc::Receiver<News>,
     connection: Connection,
@@ -103,6 +110,8 @@ struct Front<'a> {
     journaled: Option<JournaledOperation>,
     /// The mark of another operator's operation, as last reported.
     mark: Option<OperationMark>,
+    /// What an update changes.
+    changes: Vec<Drift>,
 }
 
 /// The outcome of an order without steps.
@@ -175,11 +184,28 @@ impl Front<'_> {
             Answer::Refused(refusal) => return self.refused(&refusal),
             Answer::Abandoned => anyhow::bail!("nothing was done"),
         };
+        self.kind = kind;
+        if task == Task::Update {
+            self.changes.clone_from(&seen.changes);
+            // What a script reads on stdout is JSON.
+            if self.options.arguments.json {
+                changes::print(&mut super::output::stderr(), &seen.changes)?;
+            } else {
+                changes::print(&mut super::output::stdout(), &seen.changes)?;
+            }
+            match self.operations.applicable(&operation, &seen) {
+                Err(refusal) if refusal.gate == Gate::NeedsRestart && self.options.restart => {
+                    return Box::pin(self.begin(Task::Restart { preserve: true })).await;
+                }
+                Err(refusal) => return self.refused(&refusal),
+                Ok(()) => {}
+            }
+        }
         print_steps(&operation);
         for warning in &seen.warnings {
             eprintln!("warning: {warning}");
         }
-        if kind.is_of_cluster() && kind != OperationKind::Start {
+        if kind.takes_down() && kind != OperationKind::Start {
             eprintln!("announcement for your team: {}", operation.announcement());
         }
         if kind.may_end_jobs() {
@@ -295,7 +321,7 @@ impl Front<'_> {
         let title = &operation.title;
         match end {
             OperationEnd::Done => {
-                print_done(operation, touched, self.options)?;
+                self.print_done(operation, touched)?;
                 Ok(ExitCode::SUCCESS)
             }
             OperationEnd::Abandoned => Ok(ExitCode::SUCCESS),
@@ -311,16 +337,47 @@ impl Front<'_> {
         }
     }
 
+    /// Prints the outcome: one line, or a JSON list of the workers or of the cluster.
+    fn print_done(&self, operation: &Operation, touched: &Touched) -> anyhow::Result<()> {
+        let options = self.options;
+        if !options.arguments.json {
+            println!("{}: done", operation.title);
+            return Ok(());
+        }
+        let workers = |deed: &str| {
+            let workers = touched.workers.iter();
+            workers.map(|(name, hosts)| json!({"name": name, "hosts": hosts, deed: true})).collect()
+        };
+        let cluster = |deed: &str| {
+            vec![json!({"name": operation.cluster.as_str(), deed: true, "backup": touched.saved})]
+        };
+        let rows: Vec<_> = match &operation.task {
+            Task::AddWorker(NewWorker::Queued { names, .. }) if options.no_wait => {
+                names.iter().map(|n| json!({"name": n, "hosts": [], "joined": false})).collect()
+            }
+            Task::AddWorker(_) | Task::InitWorker { .. } => workers("joined"),
+            Task::RemoveWorker { .. } => workers("removed"),
+            Task::Restart { .. } => cluster("restarted"),
+            Task::Start => cluster("started"),
+            Task::Stop => cluster("stopped"),
+            Task::Update => {
+                let changes = changes::for_scripts(&self.changes);
+                vec![json!({"name": operation.cluster.as_str(), "updated": true, "changes": changes})]
+            }
+        };
+        print_rows(options, &rows)
+    }
+
     /// What the printed commands are for.
     fn target(&self) -> Target<'_> {
-        Target::of(&self.reach.spec.name).with(self.options.kind.command())
+        Target::of(&self.reach.spec.name).with(self.kind.command())
     }
 
     /// Reports a refusal with the options that would allow the operation.
     fn refused(&self, refusal: &Refusal) -> anyhow::Result<ExitCode> {
         let Refusal { gate, problem, .. } = refusal;
-        let is_fine = *gate == Gate::RunsAlready;
-        // A cluster that already runs is not an error: there is nothing to do.
+        let is_fine = matches!(gate, Gate::RunsAlready | Gate::UpToDate);
+        // Nothing to do is no error.
         let row = json!({"name": self.reach.spec.name.as_str(), "refused": gate.name()});
         print_rows(self.options, if is_fine { &[] } else { std::slice::from_ref(&row) })?;
         let words = match (gate, &self.journaled) {
@@ -376,31 +433,6 @@ fn print_rows(options: &RunOptions<'_>, rows: &[Value]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the outcome: one line, or a JSON list of the workers or of the cluster.
-fn print_done(operation: &Operation, touched: &Touched, options: &RunOptions<'_>) -> anyhow::Result<()> {
-    if !options.arguments.json {
-        println!("{}: done", operation.title);
-        return Ok(());
-    }
-    let workers = |deed: &str| {
-        let workers = touched.workers.iter();
-        workers.map(|(name, hosts)| json!({"name": name, "hosts": hosts, deed: true})).collect()
-    };
-    let cluster =
-        |deed: &str| vec![json!({"name": operation.cluster.as_str(), deed: true, "backup": touched.saved})];
-    let rows: Vec<_> = match &operation.task {
-        Task::AddWorker(NewWorker::Queued { names, .. }) if options.no_wait => {
-            names.iter().map(|n| json!({"name": n, "hosts": [], "joined": false})).collect()
-        }
-        Task::AddWorker(_) | Task::InitWorker { .. } => workers("joined"),
-        Task::RemoveWorker { .. } => workers("removed"),
-        Task::Restart { .. } => cluster("restarted"),
-        Task::Start => cluster("started"),
-        Task::Stop => cluster("stopped"),
-    };
-    print_rows(options, &rows)
-}
-
 fn print_steps(operation: &Operation) {
     eprintln!("{}: {}", operation.title, operation.consequence);
     for (i, step) in operation.steps.iter().enumerate() {
@@ -434,7 +466,8 @@ fn what_stays(journaled: &JournaledOperation) -> String {
 
 /// Prints the affected jobs.
 fn print_affected(operation: &Operation, seen: &Preview) -> anyhow::Result<()> {
-    let is_of_cluster = operation.kind().is_of_cluster();
+    // An update ends what runs on workers alone.
+    let is_of_cluster = operation.kind().takes_down();
     let now = crate::model::Timestamp::now();
     let row = |job: &AffectedJob| {
         let age = job.started.map_or_else(|| "?".to_owned(), |at| brief(at.age(now)));

@@ -32,11 +32,23 @@ pub struct SshArguments {
 
 /// Replaces this process by ssh.
 pub(super) fn run(arguments: &SshArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
+    let line = (!arguments.command.is_empty()).then(|| entrypoint(&arguments.command));
+    replace(reach, arguments.host.as_deref(), line, false)
+}
+
+/// Replaces this process by ssh to that host (none: the head), which runs a command line there (none: a login shell),
+/// with `terminal` in a terminal.
+pub(super) fn replace(
+    reach: &Reach,
+    host: Option<&str>,
+    line: Option<String>,
+    terminal: bool,
+) -> anyhow::Result<ExitCode> {
     let mut ssh = Reach::block_on(async {
         let progress = Progress::new();
         progress.tell("looking up the host");
         let (spec, options) = (&reach.spec, &reach.options);
-        let host = match &arguments.host {
+        let host = match host {
             Some(wish) => {
                 let note = |p: &Problem| eprintln!("{}: using the host name as given", reach.error(p));
                 let found = supervisor::find_host(spec, options, wish, note).await;
@@ -44,8 +56,7 @@ pub(super) fn run(arguments: &SshArguments, reach: &Reach) -> anyhow::Result<Exi
             }
             None => None,
         };
-        let line = (!arguments.command.is_empty()).then(|| entrypoint(&arguments.command));
-        let command = supervisor::visit(spec, options, host.as_ref(), None, line).await;
+        let command = supervisor::visit(spec, options, host.as_ref(), None, line, terminal).await;
         command.map_err(|p| reach.error(&p))
     })?;
     Err(ssh.exec()).context("cannot start ssh")

@@ -25,6 +25,8 @@ pub struct Launch {
     /// Whether the file sets that name: then Ray's launcher runs all its commands in the container, for every provider
     /// (`get_command_runner` in `ray/autoscaler/node_provider.py`).
     pub in_container: bool,
+    /// `docker.use_podman`: the container is podman's.
+    pub use_podman: bool,
     /// Port of the GCS, as the workers' start commands name it.
     pub port: u16,
     /// `file_mounts`: local path as written, by the path on the nodes.
@@ -86,6 +88,8 @@ struct Docker {
     image: Option<String>,
     worker_image: Option<String>,
     container_name: Option<String>,
+    #[serde(default)]
+    use_podman: bool,
     #[serde(default)]
     run_options: Vec<String>,
     #[serde(default)]
@@ -162,6 +166,7 @@ impl Launch {
         Ok(Self {
             image: file.docker.worker_image.clone().or_else(|| file.docker.image.clone()),
             in_container: container.is_some(),
+            use_podman: file.docker.use_podman,
             container: container.unwrap_or_else(|| "ray_container".into()),
             port: port(&start),
             worker_ips: file.provider.worker_ips.clone(),

@@ -19,7 +19,7 @@ use crate::model::Secret;
 use cloud::Cloud;
 use folder::Place;
 use head_machine::{ADDRESS, HeadMachine};
-use ray_command::RayCommand;
+use ray_command::{RayCommand, bootstrap};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
@@ -94,6 +94,7 @@ impl Fleet {
             if planned.trouble == FaultKind::Unreachable {
                 server.door().shut();
             }
+            head.write_bootstrap(&bootstrap(&folder::text(&planned.name)).unwrap_or_default());
             members.push(Member { name: planned.name.clone(), head, server });
         }
         let homes: Vec<Option<(String, String)>> = plan.clusters.iter().map(Planned::place).collect();

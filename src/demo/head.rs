@@ -115,6 +115,11 @@ impl Head {
         self.shared.now(|c| c.files.entry(name.to_owned()).or_insert(Log::none()).write(bytes));
     }
 
+    /// Writes `~/ray_bootstrap_config.yaml`, as `ray up` does.
+    pub fn write_bootstrap(&self, config: &[u8]) {
+        self.shared.write_bootstrap(config);
+    }
+
     /// Living nodes, the head first.
     pub fn nodes(&self) -> Vec<NodeId> {
         self.shared.now(|c| c.nodes.iter().filter(|n| n.is_alive()).map(|n| n.id).collect())

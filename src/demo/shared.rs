@@ -183,6 +183,11 @@ impl Shared {
         self.drop_connections();
     }
 
+    /// `ray up` has written the head's configuration.
+    pub fn write_bootstrap(&self, config: &[u8]) {
+        self.now(|c| c.bootstrap = config.to_vec());
+    }
+
     /// A new Ray has begun, where nothing is wrong.
     pub fn rise(&self) {
         self.now(|cluster| {

@@ -14,6 +14,10 @@ pub enum Gate {
     NotOffered,
     /// The cluster runs already, so there is nothing to start.
     RunsAlready,
+    /// The cluster runs with what its file says, so there is nothing to update.
+    UpToDate,
+    /// A change of the cluster file needs a restart of Ray, which was not allowed.
+    NeedsRestart,
     /// Another operation on the cluster was interrupted: it is resumed or abandoned first.
     Interrupted,
     /// Another program on this machine works on the cluster.
@@ -49,6 +53,8 @@ impl Gate {
             Self::ReadOnly => "read-only",
             Self::NotOffered => "not-offered",
             Self::RunsAlready => "runs-already",
+            Self::UpToDate => "up-to-date",
+            Self::NeedsRestart => "needs-restart",
             Self::Interrupted => "interrupted",
             Self::AtWork => "at-work",
             Self::NothingToResume => "nothing-to-resume",
@@ -157,7 +163,7 @@ impl Consent {
         if !operation.kind().may_end_jobs() {
             return None;
         }
-        let runs_there = matches!(operation.task, Task::RemoveWorker { drain: None, .. });
+        let runs_there = matches!(operation.task, Task::RemoveWorker { drain: None, .. } | Task::Update);
         if seen.trouble.is_some() && !self.unknown {
             return Some(Gate::UnknownJobs);
         }
@@ -198,6 +204,7 @@ impl Operation {
     pub const fn confirmation(&self) -> Confirmation {
         match (self.kind().is_of_cluster(), self.destructive) {
             (true, true) => Confirmation::Name,
+            (true, false) if matches!(self.task, Task::Update) => Confirmation::Yes,
             (true, false) => Confirmation::Nothing,
             (false, _) => Confirmation::Yes,
         }

@@ -15,6 +15,8 @@ pub enum OperationKind {
     Start,
     /// Stops a cluster.
     Stop,
+    /// Applies the changes of a cluster's file to the running cluster.
+    Update,
     /// Adds workers outside the autoscaler.
     AddWorker,
     /// Starts Ray again on a worker.
@@ -30,6 +32,7 @@ impl OperationKind {
             Self::Restart => "restart",
             Self::Start => "start",
             Self::Stop => "stop",
+            Self::Update => "update",
             Self::AddWorker => "add worker",
             Self::InitWorker => "init worker",
             Self::RemoveWorker => "remove worker",
@@ -42,6 +45,7 @@ impl OperationKind {
             Self::Restart => "restart-cluster",
             Self::Start => "start-cluster",
             Self::Stop => "stop-cluster",
+            Self::Update => "update-cluster",
             Self::AddWorker => "add-worker",
             Self::InitWorker => "init-worker",
             Self::RemoveWorker => "remove-worker",
@@ -50,6 +54,11 @@ impl OperationKind {
 
     /// Whether it is done to the whole cluster.
     pub const fn is_of_cluster(self) -> bool {
+        self.takes_down() || matches!(self, Self::Update)
+    }
+
+    /// Whether the cluster does not answer while it is done.
+    pub const fn takes_down(self) -> bool {
         matches!(self, Self::Restart | Self::Start | Self::Stop)
     }
 
@@ -72,6 +81,8 @@ pub enum Task {
     Start,
     /// Stop the cluster.
     Stop,
+    /// Apply the changes of the cluster's file while the cluster runs.
+    Update,
     /// Add workers.
     AddWorker(NewWorker),
     /// Start Ray again on a worker.
@@ -115,6 +126,7 @@ impl Task {
             Self::Restart { .. } => OperationKind::Restart,
             Self::Start => OperationKind::Start,
             Self::Stop => OperationKind::Stop,
+            Self::Update => OperationKind::Update,
             Self::AddWorker(_) => OperationKind::AddWorker,
             Self::InitWorker { .. } => OperationKind::InitWorker,
             Self::RemoveWorker { .. } => OperationKind::RemoveWorker,
@@ -131,14 +143,14 @@ impl Task {
             Self::AddWorker(NewWorker::Host { address: worker })
             | Self::InitWorker { worker }
             | Self::RemoveWorker { worker, .. } => worker,
-            Self::Restart { .. } | Self::Start | Self::Stop => "",
+            Self::Restart { .. } | Self::Start | Self::Stop | Self::Update => "",
         }
     }
 
     /// The workers that it is about, safe to print; empty when it is the whole cluster.
     pub fn subject(&self) -> String {
         let name = match self {
-            Self::Restart { .. } | Self::Start | Self::Stop => return String::new(),
+            Self::Restart { .. } | Self::Start | Self::Stop | Self::Update => return String::new(),
             Self::AddWorker(NewWorker::Queued { names, .. }) => match names.as_slice() {
                 [first, _, .., last] => format!("{first} to {last}"),
                 few => few.join(", "),
@@ -225,6 +237,10 @@ pub enum StepName {
     Remove,
     /// Wait until Ray has no live node on the worker's hosts.
     Leave,
+    /// Run `ray up --no-restart`.
+    Apply,
+    /// Compare jobs, workers and the head's configuration with what they were.
+    Verify,
 }
 
 impl StepName {
@@ -248,6 +264,8 @@ impl StepName {
             Self::Drain => "drain",
             Self::Remove => "remove",
             Self::Leave => "leave",
+            Self::Apply => "apply",
+            Self::Verify => "verify",
         }
     }
 
@@ -271,6 +289,8 @@ impl StepName {
             Self::Drain => "drain the worker and wait for running work to end",
             Self::Remove => "delete the worker at Google, or stop Ray on the host",
             Self::Leave => "wait until Ray has no live node there",
+            Self::Apply => "run ray up --no-restart, which applies the cluster file",
+            Self::Verify => "compare jobs and workers with what they were",
         }
     }
 }
@@ -278,7 +298,7 @@ impl StepName {
 impl StepName {
     /// Whether it changes nothing on the cluster.
     pub const fn only_looks(self) -> bool {
-        matches!(self, Self::Check | Self::Look | Self::Backup | Self::Find)
+        matches!(self, Self::Check | Self::Look | Self::Backup | Self::Find | Self::Verify)
     }
 
     /// Whether the step may be skipped when it fails, because later steps do not need it.
@@ -308,8 +328,8 @@ impl Operation {
     /// The operation that does it.
     pub fn new(task: Task, cluster: ClusterName) -> Self {
         use StepName::{
-            Answer, Ask, Backup, Capacity, Check, Clear, Drain, Find, Join, Launch, Leave, Look, Remove,
-            Restore, Start, Stop, Workers,
+            Answer, Apply, Ask, Backup, Capacity, Check, Clear, Drain, Find, Join, Launch, Leave, Look,
+            Remove, Restore, Start, Stop, Verify, Workers,
         };
         let (steps, consequence) = match &task {
             Task::Restart { preserve: true } => (
@@ -323,6 +343,10 @@ impl Operation {
             Task::Stop => {
                 (vec![Check, Look, Stop, Clear], "running jobs are stopped and lost, and Ray is stopped")
             }
+            Task::Update => (
+                vec![Check, Look, Apply, Verify],
+                "changes of the cluster file are applied with `ray up --no-restart`; Ray keeps running",
+            ),
             Task::AddWorker(NewWorker::Queued { .. }) => {
                 (vec![Ask, Capacity, Join], "TPUs are requested from Google and billed once they are up")
             }
@@ -352,7 +376,8 @@ impl Operation {
             cluster,
             consequence: consequence.to_owned(),
             steps,
-            destructive: kind.may_end_jobs(),
+            // What an update would end is allowed by itself.
+            destructive: kind.may_end_jobs() && kind != OperationKind::Update,
             task,
         }
     }
@@ -374,7 +399,7 @@ impl Operation {
     pub fn deed(&self) -> String {
         let (command, subject) = (self.kind().command(), self.task.subject());
         match &self.task {
-            Task::Restart { .. } | Task::Start | Task::Stop => self.title.clone(),
+            Task::Restart { .. } | Task::Start | Task::Stop | Task::Update => self.title.clone(),
             Task::AddWorker(NewWorker::Queued { node_type, capacity, .. }) => {
                 let how = format!("{node_type}, {capacity}");
                 format!("{command} {subject} ({})", super::text::printable(&how))

@@ -1,7 +1,7 @@
 //! What is determined before an operation begins: the jobs that it would affect, the workers that it could add.
 
 use super::amount::{is_bytes, rank};
-use super::{Job, JobKey, JobStatus, NewWorker, OWNER_UNKNOWN, Others, Problem, Text, Timestamp};
+use super::{Drift, Job, JobKey, JobStatus, NewWorker, OWNER_UNKNOWN, Others, Problem, Text, Timestamp};
 
 /// A job that an operation would end.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,6 +83,8 @@ pub struct Preview {
     pub trouble: Option<Problem>,
     /// What is known to be unwise in what is asked for; nothing is refused for it. Safe to print.
     pub warnings: Vec<String>,
+    /// Of an update: where the cluster's file differs from what runs.
+    pub changes: Vec<Drift>,
 }
 
 impl Preview {

@@ -10,12 +10,13 @@ use super::performer::Performer;
 use super::preview::would_back_up;
 use super::{then_resume, trouble};
 use crate::model::{
-    AutoscalerVersion, Fix, Hint, NodeState, Operation, Problem, Progress, Remains, Snapshot, StepName, Text,
-    Timestamp, Verb,
+    AutoscalerVersion, Fix, Hint, Job, NodeState, Operation, Problem, Progress, Remains, Snapshot, StepName,
+    Text, Timestamp, Verb,
 };
 use crate::ray::{Poller, RayError};
 use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
 impl Performer {
@@ -172,6 +173,8 @@ impl Performer {
             StepName::Answer => self.answer().await,
             StepName::Restore => self.restore(tell).await,
             StepName::Workers => self.workers(tell).await,
+            StepName::Apply => self.apply(tell).await,
+            StepName::Verify => self.verify().await,
             StepName::Find
             | StepName::Ask
             | StepName::Capacity
@@ -194,6 +197,9 @@ impl Performer {
             let hint = "install ray, or set the command as `ray` in the settings; nothing was changed";
             return Err(trouble(format!("`{words} --version` failed with exit code {code}: {said}"), hint));
         }
+        if self.updates() {
+            self.changes_to_apply().await?;
+        }
         Ok(lines.last().cloned().unwrap_or_else(|| "ray command found".to_owned()))
     }
 
@@ -208,6 +214,9 @@ impl Performer {
                 ]);
                 return Err(Problem { hint, ..problem });
             }
+            Err(problem) if self.updates() => {
+                return Err(Problem { hint: then_resume(problem.hint), ..problem });
+            }
             Err(problem) => {
                 return Ok(format!("no answer ({}): workers unknown", problem.what));
             }
@@ -216,9 +225,13 @@ impl Performer {
         let found = async {
             let snapshot = Poller::new(session.client.clone()).refresh().await.map_err(asked)?;
             let workers = living_workers(&snapshot);
-            let open = snapshot.jobs.iter().filter(|j| !j.status.is_ended());
+            let open = || snapshot.jobs.iter().filter(|j| !j.status.is_ended());
+            if self.updates() {
+                let row = |job: &Arc<Job>| (job.key.to_string(), job.status.word().to_owned());
+                self.facts.running = open().map(row).collect();
+            }
             let jobs: Vec<String> =
-                open.filter_map(|j| j.submission_id()).map(|id| id.0.raw().to_owned()).collect();
+                open().filter_map(|j| j.submission_id()).map(|id| id.0.raw().to_owned()).collect();
             let identity = session.client.version().await.map_err(asked)?;
             let autoscaler = match snapshot.autoscaler.version {
                 AutoscalerVersion::V1 => Some(1),

@@ -4,6 +4,7 @@ use super::worker::WorkerFacts;
 use crate::gcp::Head;
 use crate::model::{Remains, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// What an operation has learned so far. It is written to the journal before a later step needs it.
@@ -26,6 +27,8 @@ pub struct Facts {
     pub deleted_head: Option<String>,
     /// Submission ids of its jobs that had not ended.
     pub jobs: Vec<String>,
+    /// Of an update: the jobs that had not ended, each with its status.
+    pub running: BTreeMap<String, String>,
     /// Which autoscaler it has; `ray up` would start its own favourite.
     pub autoscaler: Option<u8>,
     /// Folder of the backup of the jobs.

@@ -9,7 +9,7 @@ use super::journal::{Journal, JournalError, Unfinished};
 use super::journaled::journaled;
 use super::mark::others_mark;
 use super::preflight::preflight;
-use super::trouble;
+use super::{trouble, update};
 use crate::model::{
     ClusterSpec, Consent, Gate, Hint, JournaledOperation, Operation, OperationKind, OperationMark, Order,
     Preview, Problem, Refusal, TakeOver, Task, Timestamp, Verb,
@@ -75,6 +75,14 @@ pub fn confirmed(operation: &Operation, consent: &Consent) -> Result<(), Refusal
     Err(Refusal::new(Gate::NotConfirmed, trouble(what, "confirm the operation")))
 }
 
+/// An update has something to apply, and all of it can be applied while Ray runs.
+pub fn applicable(operation: &Operation, seen: &Preview) -> Result<(), Refusal> {
+    match operation.task {
+        Task::Update => update::applicable(&operation.cluster, &seen.changes),
+        _ => Ok(()),
+    }
+}
+
 /// Affected jobs: they are known, nothing runs on a worker that is removed at once, and none is another person's,
 /// unless that was allowed. `order` is what would be asked with more allowed.
 pub fn jobs(
@@ -90,6 +98,11 @@ pub fn jobs(
             why.hint.clone().and(Verb::AllowUnknown.to("or continue without knowing affected jobs")),
         ),
         (Gate::RunsThere, _) => {
+            if operation.task == Task::Update {
+                let what = "jobs are running on workers that would end";
+                let hint = Hint::from("wait until they have ended").and(Verb::EndWork.to("or end them now"));
+                return Err(Refusal { gate, problem: trouble(what, hint), allow: None });
+            }
             let what = format!("jobs are running on {}", operation.task.subject());
             let hint = [Verb::Drain.to("wait until they have ended"), Verb::EndWork.to("or end them now")];
             trouble(what, hint)

@@ -61,7 +61,8 @@ impl Host<'_> {
 
     async fn send(&self, line: &str, input: Input<'_>, limit: Duration) -> Result<(), Problem> {
         let name = &self.to.internal;
-        let login = supervisor::visit(self.spec, self.options, Some(&self.to), None, Some(line.to_owned()));
+        let login =
+            supervisor::visit(self.spec, self.options, Some(&self.to), None, Some(line.to_owned()), false);
         let mut command = Command::from(login.await?);
         let (text, stdin) = match input {
             Input::Text(text) => (text, Stdio::piped()),

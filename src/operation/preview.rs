@@ -40,7 +40,8 @@ pub async fn preview(
         Task::Start | Task::AddWorker(_) => return Ok(Preview { me, ..Preview::default() }),
         Task::InitWorker { worker } => (Some(worker), false),
         Task::RemoveWorker { worker, drain } => (Some(worker), drain.is_some()),
-        Task::Restart { .. } | Task::Stop => (None, false),
+        // What an update ends is seen by `update::seen`.
+        Task::Restart { .. } | Task::Stop | Task::Update => (None, false),
     };
     let looked_at = if detail == Detail::Whole { LOOKED_AT } else { 0 };
     let snapshot = Poller::new(client.clone()).refresh().await.map_err(asked)?;

@@ -4,8 +4,8 @@
 use super::call::Call;
 use super::performer::Performer;
 use super::{then_resume, trouble};
-use crate::model::{Problem, Progress};
-use crate::ssh::quote;
+use crate::model::{Problem, Progress, Timestamp};
+use crate::ssh::{Terminal, quote};
 use crate::supervisor;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -49,12 +49,42 @@ impl Performer {
         arguments: &[&OsStr],
         tell: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(i32, Vec<String>), Problem> {
+        self.run_ray(arguments, None, tell).await
+    }
+
+    /// As [`Self::ray_changes`], with an answer to each question that it asks in a terminal: what is typed once a line
+    /// has these words.
+    pub(super) async fn ray_answered(
+        &self,
+        arguments: &[&OsStr],
+        answers: Answers,
+        tell: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<(i32, Vec<String>), Problem> {
+        if self.executor.is_recording() {
+            return self.ray_changes(arguments, tell).await;
+        }
+        let terminal = Terminal::open().map_err(|e| e.problem(Timestamp::now()))?;
+        self.run_ray(arguments, Some((&terminal, answers)), tell).await
+    }
+
+    async fn run_ray(
+        &self,
+        arguments: &[&OsStr],
+        asked: Option<(&Terminal, Answers)>,
+        tell: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<(i32, Vec<String>), Problem> {
         let (sender, lines) = mpsc::channel(256);
-        let running = supervisor::run_ray(&self.options, arguments, self.autoscaler_setting(), sender);
+        let terminal = asked.map(|(terminal, _)| terminal);
+        let running =
+            supervisor::run_ray(&self.options, arguments, self.autoscaler_setting(), terminal, sender);
         let deaf = DEAF[usize::from(self.is_google())];
-        follow(running, lines, Words::new(tell), Limits { quiet: QUIET, silence: SILENCE, deaf }).await
+        let words = Words { asked, ..Words::new(tell) };
+        follow(running, lines, words, Limits { quiet: QUIET, silence: SILENCE, deaf }).await
     }
 }
+
+/// What is typed after a line that has these words.
+pub(super) type Answers = &'static [(&'static str, &'static str)];
 
 /// One word of a shell's line, in quotes where it needs them.
 fn as_word(word: &str) -> String {
@@ -111,6 +141,7 @@ async fn follow(
 /// The output of a program. Excess output is dropped, so that a slow receiver does not have to buffer it.
 struct Words<'a> {
     tell: &'a mpsc::UnboundedSender<Progress>,
+    asked: Option<(&'a Terminal, Answers)>,
     last: VecDeque<String>,
     since: Instant,
     told: usize,
@@ -119,7 +150,7 @@ struct Words<'a> {
 
 impl<'a> Words<'a> {
     fn new(tell: &'a mpsc::UnboundedSender<Progress>) -> Self {
-        Self { tell, last: VecDeque::new(), since: Instant::now(), told: 0, left_out: 0 }
+        Self { tell, asked: None, last: VecDeque::new(), since: Instant::now(), told: 0, left_out: 0 }
     }
 
     fn tell(&self, line: String) {
@@ -128,6 +159,12 @@ impl<'a> Words<'a> {
     }
 
     fn take(&mut self, line: String) {
+        if let Some((terminal, answers)) = self.asked
+            && let Some((_, answer)) = answers.iter().find(|(words, _)| line.contains(words))
+            && let Err(e) = terminal.answer(answer)
+        {
+            self.tell(format!("cannot answer the ray command: {e}"));
+        }
         if self.since.elapsed() >= Duration::from_secs(1) {
             self.count();
             (self.since, self.told) = (Instant::now(), 0);

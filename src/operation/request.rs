@@ -11,10 +11,11 @@ use super::mark::{others_mark, remove_mark};
 use super::news::News;
 use super::performer::Performer;
 use super::preview::{Detail, preview};
+use super::update;
 use super::worker::{offer, warnings};
 use crate::model::{
     ClusterSpec, Consent, Gate, JobStatus, Operation, OperationEnd, OperationKind, OperationNews, Order,
-    Preview, Problem, Progress, Refusal, StepName, Target, Task, Timestamp, Touched, runs_already,
+    Preview, Problem, Progress, Refusal, StepName, Target, Task, Timestamp, Touched, Verb, runs_already,
 };
 use crate::ray::Poller;
 use crate::supervisor::{Access, Connection};
@@ -109,7 +110,7 @@ impl Request {
         self.say(OperationNews::Marked(mark)).await;
         let mut seen = self.seen_or_refused(&task, Detail::Whole).await?;
         let (spec, asked) = (self.spec.clone(), task.clone());
-        seen.warnings = blocking(move || warnings(&spec, &asked)).await;
+        seen.warnings.extend(blocking(move || warnings(&spec, &asked)).await);
         self.say(OperationNews::Previewed(task, seen)).await;
         Ok(())
     }
@@ -131,6 +132,12 @@ impl Request {
             return Ok(Preview { me, ..Preview::default() });
         }
         match self.connection.channel().await {
+            Ok(channel) if *task == Task::Update => {
+                Box::pin(update::seen(self.access(), &channel.client, &me)).await
+            }
+            Err(trouble) if *task == Task::Update => {
+                Err(Problem { hint: trouble.hint.and(Verb::Start.to("if it is down, start it")), ..trouble })
+            }
             Ok(channel) => {
                 let cluster = (&self.spec, &self.environment.options);
                 Box::pin(preview(&channel.client, cluster, &me, task, detail)).await
@@ -143,7 +150,7 @@ impl Request {
     /// not, because it may be the reason for the restart.
     async fn seen_or_refused(&self, task: &Task, detail: Detail) -> Result<Preview, Refused> {
         match self.seen(task, detail).await {
-            Err(problem) if !task.kind().is_of_cluster() => {
+            Err(problem) if !task.kind().takes_down() => {
                 Err((task.kind(), Refusal::new(Gate::NotSeen, problem)))
             }
             seen => Ok(seen.unwrap_or_else(|trouble| self.unseen(trouble))),
@@ -168,6 +175,7 @@ impl Request {
         // Jobs may have been submitted since the preview.
         let seen = self.seen_or_refused(&task, Detail::Owners).await?;
         let order = |consent| Order::Begin(task.clone(), consent);
+        gates::applicable(&operation, &seen).map_err(refused)?;
         gates::jobs(&operation, &consent, &seen, order).map_err(refused)?;
         gates::confirmed(&operation, &consent).map_err(refused)?;
         // The last gate, for the mark is placed right after it. The performer finds a mark that another operator places in

@@ -126,6 +126,11 @@ impl Operations {
         gates::jobs(operation, consent, seen, order)
     }
 
+    /// Whether there is something for an operation to do that it can do, after what was previewed.
+    pub fn applicable(&self, operation: &Operation, seen: &Preview) -> Result<(), Refusal> {
+        gates::applicable(operation, seen)
+    }
+
     /// What an operation would change if it began now: its own steps, recorded and not executed.
     pub async fn dry_run(&self, cluster: &ClusterName, task: &Task) -> Result<Vec<Call>, Problem> {
         let Some(request) = request(&self.environment, cluster, mpsc::channel(1).0) else {

@@ -16,7 +16,7 @@ mod steps;
 
 pub(super) use disclosed::warnings;
 pub use facts::WorkerFacts;
-pub(super) use hit::hit;
+pub(super) use hit::{hit, running_on};
 pub use machine::Machine;
 pub use offer::offer;
 pub(super) use planned::check;

@@ -18,6 +18,8 @@ pub struct Visit {
     pub filed_as: Option<String>,
     /// A command line for the machine's shell; none opens one.
     pub command: Option<String>,
+    /// Whether the command gets a terminal, as a login always does.
+    pub terminal: bool,
 }
 
 impl Visit {
@@ -30,7 +32,7 @@ impl Visit {
             // command is inside.
             args.extend(["-o".into(), proxy(head, &known(head, None).await?)]);
         }
-        args.push(if self.command.is_some() { "-T" } else { "-t" }.into());
+        args.push(if self.command.is_some() && !self.terminal { "-T" } else { "-t" }.into());
         args.extend(["--".into(), self.to.host.as_str().into()]);
         args.extend(self.command.clone().map(OsString::from));
         let mut command = Command::new(&self.to.ssh);

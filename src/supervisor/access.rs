@@ -5,7 +5,7 @@ use super::connection::Connection;
 use super::discover::host_name;
 use super::login::{first_contact, tunnel_spec};
 use crate::model::{ClusterName, ClusterSpec, HeadAddress, Problem, Timestamp};
-use crate::ssh::{self, Output, SshError, Tunnel};
+use crate::ssh::{self, Output, SshError, Terminal, Tunnel};
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -51,15 +51,21 @@ pub async fn run_on(
 }
 
 /// Runs the ray command with these arguments and settings (`NAME=VALUE`) here; its lines go to `lines`, its exit code
-/// comes back. Dropping the future kills it.
+/// comes back. With a terminal it asks its questions there. Dropping the future kills it.
 pub async fn run_ray(
     options: &Options,
     arguments: &[&OsStr],
     settings: &[&str],
+    terminal: Option<&Terminal>,
     lines: mpsc::Sender<String>,
 ) -> Result<i32, Problem> {
+    let mut command: Vec<OsString> = Vec::new();
+    if let Some(terminal) = terminal {
+        command.extend(["sh", "-c", r#"exec "$@" <"$0""#].map(OsString::from));
+        command.push(terminal.path().into());
+    }
     // Python keeps back what it writes into a pipe.
-    let mut command: Vec<OsString> = vec!["env".into(), "PYTHONUNBUFFERED=1".into()];
+    command.extend(["env", "PYTHONUNBUFFERED=1"].map(OsString::from));
     command.extend(settings.iter().map(OsString::from));
     command.extend(options.ray.iter().map(OsString::from));
     command.extend(arguments.iter().map(OsString::from));

@@ -90,13 +90,14 @@ fn by_name(view: &CloudView, cluster: &str, wish: &str) -> Result<TpuHost, Probl
 }
 
 /// The command that logs in to a host of the cluster (none: its head) in the foreground terminal, or runs a command
-/// line there. `through` is the way over the head, when it is known already; it is looked for when it is needed.
+/// line there, with `terminal` in a terminal. `through` is the way over the head, when it is known already; it is looked for when it is needed.
 pub async fn visit(
     spec: &ClusterSpec,
     options: &Options,
     host: Option<&TpuHost>,
     through: Option<TunnelSpec>,
     command: Option<String>,
+    terminal: bool,
 ) -> Result<Command, Problem> {
     let head = async || match through {
         Some(head) => Ok(head),
@@ -109,7 +110,7 @@ pub async fn visit(
         },
     };
     let visit = match host {
-        None => Visit { to: head().await?, through: None, filed_as: None, command },
+        None => Visit { to: head().await?, through: None, filed_as: None, command, terminal },
         Some(host) => {
             let (address, needs_head) = way(spec, host);
             let mut to = tunnel_spec(spec, options, host_name(&address)?, Vec::new());
@@ -118,7 +119,7 @@ pub async fn visit(
                 // That one leads to the head.
                 to.auth.proxy_command = None;
             }
-            Visit { to, through, filed_as: filed_as(spec, host), command }
+            Visit { to, through, filed_as: filed_as(spec, host), command, terminal }
         }
     };
     visit.command().await.map_err(|e| e.problem(Timestamp::now()))

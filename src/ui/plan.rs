@@ -245,6 +245,7 @@ fn go(plan: &Plan) -> &'static str {
         OperationKind::Restart => "Restart cluster",
         OperationKind::Start => "Start cluster",
         OperationKind::Stop => "Stop cluster",
+        OperationKind::Update => "Update cluster",
         OperationKind::AddWorker => match &plan.operation.task {
             Task::AddWorker(NewWorker::Queued { names, .. }) if names.len() > 1 => "Add workers",
             _ => "Add worker",

@@ -10,6 +10,7 @@ import sys
 
 import yaml
 from ray.autoscaler._private.gcp import config as gcp
+from ray.autoscaler._private.gcp.node_provider import GCPNodeProvider
 from ray.autoscaler._private.util import prepare_config, validate_config
 
 
@@ -21,7 +22,10 @@ def look(file):
     on_gcp = config["provider"]["type"] == "gcp"
     if on_gcp:
         assert not gcp._is_head_node_a_tpu(config)
+    if on_gcp:
+        config = GCPNodeProvider.fillout_available_node_types_resources(config)
     return {
+        "prepared": config,
         "cluster_name": config["cluster_name"],
         "provider": config["provider"],
         "image": config["docker"].get("image"),

@@ -11,6 +11,7 @@ mod demo_google;
 mod demo_restart;
 mod demo_ssh;
 mod endurance;
+mod exec;
 #[path = "../support/google.rs"]
 mod google;
 mod host_key;
@@ -20,6 +21,7 @@ mod jobs;
 mod leaks;
 #[path = "../support/left.rs"]
 mod left;
+mod listing;
 mod man;
 mod old_script;
 mod operate;
@@ -53,6 +55,7 @@ mod trust;
 mod two_operators;
 #[path = "../support/until.rs"]
 mod until;
+mod update;
 mod visit;
 mod workers;
 #[path = "../support/world.rs"]

@@ -1,6 +1,8 @@
 //! Ray's own checks over every cluster file that ships, on the oldest and the newest Ray, and what Ray understood
 //! against what the fleet is meant to be.
 
+use marin_tui::config::{self, Env, Sources};
+use marin_tui::model::Timestamp;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -141,6 +143,15 @@ fn ray_accepts_and_understands(version: &str) {
         let setup = seen["setup"].to_string();
         let own = setup.contains("--secret=RAY_AUTH_TOKEN ");
         assert!(own != staging && setup.contains("auth_token"), "staging alone has another token: {setup}");
+    }
+    // What Ray writes to the head is what an update compares the file with: nothing differs.
+    for (file, seen) in all.as_object().unwrap() {
+        let env = Env::new(&[("HOME", "/nowhere")], "/nowhere");
+        let sources = Sources { infra: Some(file.into()), ..Sources::default() };
+        let config = config::load(&sources, &env, Timestamp::now()).unwrap();
+        let spec = config.entries.iter().find_map(config::Entry::cluster).unwrap();
+        let changes = config::drift(spec, seen["prepared"].to_string().as_bytes()).unwrap();
+        assert_eq!(changes, [], "{file} in Ray {version}");
     }
     let local = &all[format!("{INFRA}/examples/local.yaml")];
     assert_eq!(local["provider"]["type"], "local");

@@ -31,3 +31,4 @@ mod running;
 mod startup;
 #[path = "../support/until.rs"]
 mod until;
+mod update;

@@ -152,7 +152,7 @@ fn options_that_are_named_exist() {
         assert!(having > 1, "{option} is no option of many commands");
     }
     // Of other programs: cargo's and ray's.
-    let others = ["--path", "--address", "--release"];
+    let others = ["--path", "--address", "--release", "--no-restart"];
     let readme = include_str!("../../README.md");
     // `tests/program/old_script.rs` reads the old lines.
     let not_ours = ["contributing", "figures", "old-script"];

@@ -32,7 +32,8 @@ fn row(job: &Job, now: Timestamp) -> Vec<String> {
     vec![job.key.to_string(), job.status.word().into(), owner, age, command]
 }
 
-fn row_for_scripts(job: &Job) -> serde_json::Value {
+/// The fields of a job in JSON.
+pub fn row_for_scripts(job: &Job) -> serde_json::Value {
     let metadata: serde_json::Map<_, _> =
         job.metadata.iter().map(|(k, v)| (k.raw().to_owned(), v.raw().into())).collect();
     let submission = job.submission_id().map(|id| id.0.raw());

@@ -36,6 +36,8 @@ pub(in crate::demo) struct State {
     pub began: i64,
     /// Written log files by name; every node has them.
     pub files: HashMap<String, Log>,
+    /// What `ray up` has written to the head; empty before that.
+    pub bootstrap: Vec<u8>,
     /// Uploaded packages by URI.
     pub packages: HashMap<String, Bytes>,
     /// Nodes that take no new work, and when they go at the latest, in milliseconds since the epoch.
@@ -59,6 +61,7 @@ impl State {
             monitor: Monitor { alive: true, at: now, loops: 1, saw: 1 },
             began: now,
             files: HashMap::new(),
+            bootstrap: Vec::new(),
             packages: HashMap::new(),
             draining: Vec::new(),
             by_submission: HashMap::new(),

@@ -44,6 +44,11 @@ pub(super) fn cluster_file(name: &str) -> Option<(&'static str, &'static str)> {
     INFRA.into_iter().find(|(_, text)| named(text))
 }
 
+/// The text of the file of a cluster of the fleet.
+pub(super) fn text(name: &str) -> String {
+    cluster_file(name).map_or_else(|| unknown(name), |(_, text)| text.to_owned())
+}
+
 /// A folder below `/tmp`, for its owner alone. Dropping it removes it with all that is in it.
 #[derive(Debug)]
 pub struct Folder {

@@ -97,7 +97,17 @@ async fn run(words: &[String], heads: &[HeadMachine], said: &mut Said) -> io::Re
     // Ray checks the current state first; two concurrent commands would not see each other's changes.
     let _alone = head.work().await;
     match first.as_str() {
-        "up" => up(head, said).await,
+        "up" if words.iter().any(|word| word == "--no-restart") && head.has_begun() => {
+            let is_asked = words.iter().any(|word| word == "-y");
+            update((head, Path::new(last)), is_asked, said).await
+        }
+        "up" => {
+            let code = up(head, said).await?;
+            if code == 0 {
+                write_bootstrap(head, Path::new(last)).await;
+            }
+            Ok(code)
+        }
         "down" => down(head, said).await,
         _ if head.exists() => said.line(ADDRESS).await.map(|()| 0),
         _ => said.line(&format!("Head node of cluster ({}) not found!", head.cluster())).await.map(|()| 1),
@@ -110,6 +120,46 @@ async fn head_of<'a>(file: &Path, heads: &'a [HeadMachine]) -> Option<&'a HeadMa
     let file: Value = serde_yaml::from_str(&text).ok()?;
     let name = file["cluster_name"].as_str().filter(|_| file["provider"]["type"] == "gcp")?;
     heads.iter().find(|head| head.cluster() == name)
+}
+
+/// The configuration that `ray up` writes to the head, of the text of a cluster file.
+pub(super) fn bootstrap(text: &str) -> Option<Vec<u8>> {
+    let config: serde_json::Value = serde_yaml::from_str(text).ok()?;
+    serde_json::to_vec(&config).ok()
+}
+
+async fn write_bootstrap(head: &HeadMachine, file: &Path) {
+    let text = tokio::fs::read_to_string(file).await.unwrap_or_default();
+    if let Some(config) = bootstrap(&text) {
+        head.shared().write_bootstrap(&config);
+    }
+}
+
+/// `ray up --no-restart` on a running head. It asks first: the line with the question begins with `?`.
+async fn update((head, file): (&HeadMachine, &Path), is_confirmed: bool, said: &mut Said) -> io::Result<i32> {
+    said.lines(&[
+        &format!("Cluster: {}", head.cluster()),
+        "",
+        "Checking GCP environment settings",
+        "Cluster Ray runtime will not be restarted due to `--no-restart`.",
+    ])
+    .await?;
+    if !is_confirmed {
+        let question = "?Updating cluster configuration and running setup commands. Confirm [y/N]: ";
+        said.0.write_all(format!("{question}\n").as_bytes()).await?;
+        return Ok(1);
+    }
+    if !head.answers() {
+        return cannot_log_in(head, said).await;
+    }
+    for line in ["  New status: syncing-files", "  [6/7] Running setup commands", "  New status: up-to-date"]
+    {
+        said.line(line).await?;
+        tokio::time::sleep(STEP / 2).await;
+    }
+    write_bootstrap(head, file).await;
+    said.line("demo: this was simulated, no ray command was run").await?;
+    Ok(0)
 }
 
 async fn up(head: &HeadMachine, said: &mut Said) -> io::Result<i32> {

@@ -23,6 +23,9 @@ const NOT_FOUND: u32 = 127;
 /// The available programs.
 const PROGRAMS: &str = "cat, echo, exit, help, hostname, ls, pgrep, pwd, tail, true, wc, whoami";
 
+/// What `ray up` writes into the home folder.
+const BOOTSTRAP: &str = "~/ray_bootstrap_config.yaml";
+
 /// The log files of a head, and its name.
 #[derive(Clone)]
 pub(super) struct Files {
@@ -142,10 +145,18 @@ pub(super) async fn run(line: &str, files: &Files) -> Answer {
     }
     let Some((&program, arguments)) = words.split_first() else { return Answer::default() };
     match program {
-        // `sh -c SCRIPT NAME COMMAND` is a wrapper around the command, as the console's guard is.
+        // `sh -c SCRIPT NAME COMMAND` is a wrapper around the command, as the console's guard is; what enters a
+        // container is one, too, for here all is in one.
         "sh" => match arguments {
+            ["-c", _, _, "docker" | "podman", _, _, _, command @ ..] => {
+                Box::pin(run(&joined(command), files)).await
+            }
             ["-c", script] | ["-c", _, _, script] => Box::pin(run(script, files)).await,
             _ => Answer::fails(2, "sh: this head is simulated: only `sh -c` is supported"),
+        },
+        "bash" => match arguments {
+            [.., script] if arguments.contains(&"-c") => Box::pin(run(in_shell(script), files)).await,
+            _ => Answer::fails(2, "bash: this head is simulated: only `bash -c` is supported"),
         },
         "cat" => cat(arguments, files).await,
         "echo" => Answer::says(arguments.join(" ") + "\n"),
@@ -173,9 +184,29 @@ fn no_file(program: &str, path: &str) -> Answer {
     Answer::fails(1, format!("{program}: cannot open '{path}' for reading: No such file or directory"))
 }
 
+/// Words as a line that [`words::split`] takes apart again.
+fn joined(words: &[&str]) -> String {
+    let quoted = words.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''")));
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+/// The command in the parentheses that follow what a login shell sets up.
+fn in_shell(script: &str) -> &str {
+    let inside = script.split_once("\n(").map(|(_, rest)| rest);
+    inside.and_then(|rest| rest.strip_suffix("\n)")).unwrap_or(script)
+}
+
 async fn cat(arguments: &[&str], files: &Files) -> Answer {
     let mut out = Vec::new();
     for path in arguments.iter().filter(|a| **a != "--") {
+        if *path == BOOTSTRAP {
+            let config = files.shared.now(|c| c.bootstrap.clone());
+            if config.is_empty() {
+                return no_file("cat", path);
+            }
+            out.extend_from_slice(&config);
+            continue;
+        }
         match files.open(path, None, false) {
             Some(body) => out.extend_from_slice(&whole(body).await),
             None => return no_file("cat", path),

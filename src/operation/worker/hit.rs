@@ -3,8 +3,7 @@
 use super::planned::{find, unknown};
 use super::seen::alive;
 use crate::model::{
-    AffectedJob, ClusterSpec, Job, JobKey, JobStatus, Node, NodeId, Problem, Restoration, Snapshot, Text,
-    Timestamp,
+    AffectedJob, ClusterSpec, Job, JobKey, JobStatus, NodeId, Problem, Restoration, Snapshot, Text, Timestamp,
 };
 use crate::ray::{Client, RayError, Running};
 use crate::supervisor::Options;
@@ -48,15 +47,24 @@ pub(in super::super) async fn hit(
     drains: bool,
 ) -> Result<Vec<(Option<Job>, AffectedJob)>, Problem> {
     let machine = find(spec, options, worker, removes).await?.ok_or_else(|| unknown(spec, worker))?;
-    let nodes = alive(snapshot, &machine.hosts)?;
+    let nodes: Vec<NodeId> = alive(snapshot, &machine.hosts)?.iter().map(|node| node.id).collect();
+    running_on(client, snapshot, &nodes, drains).await
+}
+
+/// The same of these nodes.
+pub(in super::super) async fn running_on(
+    client: &Client,
+    snapshot: &Snapshot,
+    nodes: &[NodeId],
+    drains: bool,
+) -> Result<Vec<(Option<Job>, AffectedJob)>, Problem> {
     let mut running = Vec::new();
-    for Node { id, .. } in &nodes {
+    for id in nodes {
         let here = client.running_on(*id).await;
         running.extend(here.map_err(|e: RayError| e.problem(Timestamp::now()))?);
     }
     let jobs: Vec<&Job> = snapshot.jobs.iter().map(|j| &**j).collect();
-    let nodes: Vec<NodeId> = nodes.iter().map(|n| n.id).collect();
-    let shares = shares(&jobs, &nodes, &running);
+    let shares = shares(&jobs, nodes, &running);
     let mut rows: Vec<(Option<Job>, AffectedJob)> = Vec::new();
     for job in &jobs {
         if let Some(share) = shares.get(&job.key) {

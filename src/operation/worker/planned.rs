@@ -29,7 +29,7 @@ pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), P
             worker
         }
         Task::InitWorker { worker } | Task::RemoveWorker { worker, .. } => worker,
-        Task::Restart { .. } | Task::Start | Task::Stop => return Ok(()),
+        Task::Restart { .. } | Task::Start | Task::Stop | Task::Update => return Ok(()),
     };
     if matches!(&spec.head, HeadAddress::Ssh(head) if head == worker.as_str()) {
         let what = format!("{} is the head, not a worker", printable(worker));

@@ -1,0 +1,80 @@
+//! `marin-tui job-status`: one job as the console's page of it has it, after one reading.
+
+use super::super::reach::{Progress, Reach};
+use super::super::{output, seen};
+use super::table;
+use crate::app::{Cluster, describe};
+use crate::config::nearest;
+use crate::model::{Fix, Hint, Job, JobKey, Problem, ProblemKind, Target, Timestamp};
+use clap::Args;
+use serde_json::json;
+use std::io::Write;
+use std::process::ExitCode;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  marin-tui -c us-central2 job-status eval-7
+  marin-tui -c us-central2 job-status eval-7 --json | jq -r .status
+
+Exit codes: 0 the status was read, whatever it is (`wait-job` exits by it); 1 it could not be read, or there is no such \
+job.";
+
+/// Options of `job-status`.
+#[derive(Debug, Args)]
+pub struct StatusArguments {
+    /// Submission id of the job, or the job id of a driver that was started by hand
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints what is known of the job.
+pub(super) async fn run(
+    arguments: &StatusArguments,
+    reach: &Reach,
+    progress: &Progress,
+) -> anyhow::Result<ExitCode> {
+    let cluster = seen::read(reach, progress).await?;
+    let job = find(&cluster, &arguments.id).map_err(|problem| reach.error(&problem))?;
+    if arguments.json {
+        let mut value = table::row_for_scripts(job);
+        value["requested"] = job.requested.as_ref().map_or(json!(null), |all| {
+            all.iter().map(|(name, amount)| (name.raw().to_owned(), json!(amount))).collect()
+        });
+        value["node_id"] = job.driver_node.map(|id| id.to_string()).into();
+        value["node"] = job.driver_node.and_then(|id| cluster.node_words(&id)).into();
+        value["reason"] = cluster.pending.get(&job.key).map(|why| why.words.as_str()).into();
+        output::json(&value)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let words = |hint: &Hint| hint.in_commands(Target::of(&reach.spec.name));
+    let lines = describe::job(job, &cluster, words, Timestamp::now());
+    let width = lines.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
+    let mut out = output::stdout();
+    for (label, text) in &lines {
+        writeln!(out, "{label:<width$}  {text}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The job of that id. Without one the error names the id that is most like it, and how to list all.
+fn find<'c>(cluster: &'c Cluster, id: &str) -> Result<&'c Job, Problem> {
+    let jobs = || cluster.snapshot.jobs.iter();
+    let is_it = |job: &&std::sync::Arc<Job>| match &job.key {
+        JobKey::Submission(key) => key.0.raw() == id,
+        JobKey::Driver(key) => key.0.raw() == id,
+    };
+    let driver = || jobs().find(|job| job.driver.as_ref().is_some_and(|driver| driver.0.raw() == id));
+    if let Some(job) = jobs().find(is_it).or_else(driver) {
+        return Ok(job);
+    }
+    let ids: Vec<String> = jobs().map(|job| job.key.to_string()).collect();
+    let begins = || ids.iter().find(|known| known.starts_with(id)).map(String::as_str);
+    let like = nearest(id, ids.iter().map(String::as_str)).or_else(begins);
+    let list = Target::of(cluster.name()).line("list-jobs --all");
+    let list = Hint::from(Fix::command("list the jobs", list));
+    let hint = like.map_or(list.clone(), |like| Hint::from(format!("did you mean `{like}`?")).and(list));
+    Err(Problem::new(ProblemKind::Other, format!("no job `{id}`"), hint, Timestamp::now()))
+}

@@ -1,0 +1,72 @@
+//! `marin-tui list-nodes`: the console's table of nodes, after one reading.
+
+use super::reach::{Progress, Reach};
+use super::{columns, output, seen};
+use crate::app::pages::nodes::{NodeRow, Nodes};
+use crate::app::{Cluster, Fleet, Keymap, sheet};
+use crate::model::{Death, Node, Resource, Text, Timestamp};
+use clap::Args;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  marin-tui -c us-central2 list-nodes                    nodes that are alive
+  marin-tui -c us-central2 list-nodes --all              dead ones, too, with the cause
+  marin-tui -c us-central2 list-nodes --type tpu_worker
+  marin-tui -c us-central2 list-nodes --json | jq -r '.[] | select(.head | not) | .address'
+
+CPU, MEM GB and TPU are Ray's resources, used of all. What the machines themselves use is read by the console alone.
+
+Exit codes: 0 the nodes were listed, 1 they could not be read.";
+
+/// Options of `list-nodes`.
+#[derive(Debug, Args)]
+pub struct NodeArguments {
+    /// Include dead nodes
+    #[arg(long, short)]
+    all: bool,
+    /// Only nodes of this type of the cluster file
+    #[arg(long = "type", value_name = "TYPE")]
+    node_type: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the nodes.
+pub(super) fn run(arguments: &NodeArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
+    let cluster = Reach::block_on(async { seen::read(reach, &Progress::new()).await })?;
+    let wanted = |node: &Node| {
+        let of_type = |t: &String| node.node_type.raw() == t;
+        (arguments.all || node.state.is_alive()) && arguments.node_type.as_ref().is_none_or(of_type)
+    };
+    if arguments.json {
+        let nodes = cluster.snapshot.nodes.iter().filter(|node| wanted(node));
+        output::json(&nodes.map(|node| for_scripts(node, &cluster)).collect::<Vec<_>>())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (keymap, fleet) = (Keymap::with_changes(&BTreeMap::new())?, Fleet::of(cluster));
+    let table = sheet::<Nodes>((&fleet, &keymap), Timestamp::now(), |row: &NodeRow<'_>| wanted(row.node));
+    columns::print(&mut output::stdout(), &table.titles, &table.rows)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// As JSON: `node_id`, `name`, `address`, `host_name`, `type`, `instance`, `head`, `state`, `ghost`, `started_ms`,
+/// `ended_ms`, `cause`, `message`, `idle_ms`, `resources`, `labels`.
+fn for_scripts(node: &Node, cluster: &Cluster) -> Value {
+    let cause = node.death.as_ref().map(|Death { reason, .. }| crate::app::describe::death_word(*reason));
+    let resource =
+        |Resource { name, total, used }: &Resource| json!({"name": name.raw(), "total": total, "used": used});
+    let labels: Map<_, _> = node.labels.iter().map(|(k, v)| (k.raw().to_owned(), v.raw().into())).collect();
+    let or_null = |text: &Text| (!text.is_empty()).then(|| text.raw().to_owned());
+    json!({
+        "node_id": node.id.to_string(), "name": cluster.node_name(node).raw(), "address": node.address.raw(),
+        "host_name": or_null(&node.hostname), "type": or_null(&node.node_type), "instance": or_null(&node.instance_id),
+        "head": node.is_head, "state": node.state.word(), "ghost": cluster.tpus.is_ghost(node),
+        "started_ms": node.started.map(Timestamp::as_millis), "ended_ms": node.ended.map(Timestamp::as_millis),
+        "cause": cause, "message": node.death.as_ref().map(|death| death.message.raw()), "idle_ms": node.idle_ms,
+        "resources": node.resources.0.iter().map(resource).collect::<Vec<_>>(), "labels": labels,
+    })
+}

@@ -1,0 +1,112 @@
+//! Command lines in a cluster's container, as Ray's own launcher runs them (`DockerCommandRunner` and `_with_interactive`
+//! in `ray/autoscaler/_private/command_runner.py`): in an interactive login shell, which finds what `.bashrc` sets up.
+
+use super::trouble;
+use crate::config::Launch;
+use crate::model::fix::word;
+use crate::model::{ClusterSpec, Problem, Target};
+use crate::ssh::quote;
+
+/// Enters the container `$2` of `$1` (docker or podman) with the options `$3` and runs the words after them, or says why
+/// that is not possible. `$4` is how to log in to the machine itself.
+const ENTER: &str = r#"d=$1 n=$2 o=$3 login=$4
+shift 4
+fail() { printf '%s\n' "marin-tui: $*" >&2; exit 1; }
+command -v "$d" >/dev/null 2>&1 || fail "$d is not installed on $(hostname), where the cluster file names the container $n; install it, or run the command on the machine itself: \`$login\`"
+s=$("$d" inspect --type container -f '{{.State.Running}}' "$n" 2>&1)
+case $s in
+  true) exec "$d" exec $o "$n" "$@" ;;
+  false) fail "the container $n on $(hostname) is stopped; start it there with \`$d start $n\`, or restart the cluster" ;;
+  *[Pp]'ermission denied'*) fail "$(id -un) has no permission to use $d on $(hostname); add the user to its group there: \`sudo usermod -aG $d $(id -un)\`, then log in again" ;;
+  *[Nn]'o such'*) fail "no container $n on $(hostname); see those that run: \`$login -- $d ps\`" ;;
+  *) fail "$d on $(hostname): $s" ;;
+esac"#;
+
+/// What the shell in the container, or on the machine, runs first.
+const BEFORE: &str = "[ ! -f ~/.bashrc ] || . ~/.bashrc\nexport OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore\n";
+
+/// A command line that runs `line` on a machine of the cluster: in the container that the cluster's file names, else on
+/// the machine itself. Without a line it opens a shell. `terminal`: it has one. It exits with the line's own code, or
+/// with 1 and a reason when there is no such container.
+pub fn inside(
+    spec: &ClusterSpec,
+    host: Option<&str>,
+    line: Option<&str>,
+    terminal: bool,
+) -> Result<String, Problem> {
+    Ok(words(&[enter(spec, host, terminal)?, shell(line, terminal)].concat()))
+}
+
+/// A command line that prints a file in the home folder of the user whom Ray runs as on the head.
+pub(super) fn reading(spec: &ClusterSpec, name: &str) -> Result<String, Problem> {
+    let read = ["sh", "-c", &format!("cat ~/{name}")].map(str::to_owned);
+    Ok(words(&[enter(spec, None, false)?, read.to_vec()].concat()))
+}
+
+/// The words before those of a program that is to run in the container; none where the file names no container.
+fn enter(spec: &ClusterSpec, host: Option<&str>, terminal: bool) -> Result<Vec<String>, Problem> {
+    let launch = spec.file.is_some().then(|| Launch::of(spec)).transpose();
+    let launch = launch.map_err(|e| trouble(e.what(), &e.hint))?.filter(|launch| launch.in_container);
+    let Some(launch) = launch else { return Ok(Vec::new()) };
+    let name = &launch.container;
+    // The rule of docker itself; no such name is an option.
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
+    if !is_name {
+        let what = format!("`docker.container_name: {name}` is no name of a container");
+        return Err(trouble(what, "use letters, digits, `_`, `.` and `-` in the cluster file"));
+    }
+    let program = if launch.use_podman { "podman" } else { "docker" };
+    let login = host.map_or_else(|| "ssh".to_owned(), |host| format!("ssh {}", word(host)));
+    let login = Target::of(&spec.name).line(&login);
+    let options = if terminal { "-it" } else { "-i" };
+    Ok(["sh", "-c", ENTER, "sh", program, name, options, &login].map(str::to_owned).to_vec())
+}
+
+/// The shell that runs the line, in words.
+fn shell(line: Option<&str>, terminal: bool) -> Vec<String> {
+    let Some(line) = line else { return vec!["bash".to_owned()] };
+    let script = format!("{BEFORE}({line}\n)");
+    if terminal {
+        return ["bash", "--login", "-c", "-i", &script].map(str::to_owned).to_vec();
+    }
+    // Without a terminal an interactive bash complains that it has none, which is no output of the command.
+    let quiet = r#"exec bash --login -c -i "$0" 3>&2 2>/dev/null"#;
+    ["bash", "-c", quiet, &format!("exec 2>&3 3>&-\n{script}")].map(str::to_owned).to_vec()
+}
+
+fn words(words: &[String]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
+    format!("exec {}", quoted.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::process::Command;
+
+    /// What a shell makes of the line, at a home without a `.bashrc`.
+    fn heard(line: &str) -> Vec<u8> {
+        let home = tempfile::tempdir().unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).env_clear().env("HOME", home.path()).env("PATH", "/usr/bin:/bin");
+        let out = shell.output().unwrap();
+        assert!(out.status.success() && out.stderr.is_empty(), "{line}: {out:?}");
+        out.stdout
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+        #[test]
+        fn a_word_is_what_it_was_below_all_shells(word in "[^\\x00]{0,30}|['\"\\\\$`!#\n -]{0,12}") {
+            let line = words(&shell(Some(&format!("printf %s {}", quote(&word))), false));
+            prop_assert_eq!(heard(&line), word.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_comment_ends_with_its_line() {
+        assert_eq!(heard(&words(&shell(Some("echo a # b"), false))), b"a\n");
+    }
+}

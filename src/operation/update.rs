@@ -1,0 +1,218 @@
+//! Applies the changes of a cluster's file to the running cluster, without an end of its Ray.
+//!
+//! `ray up --no-restart` writes the file to the head, whose autoscaler reads it at once, and runs the head's setup
+//! commands. But it replaces a head machine that differs from the file, and starts a new Ray where it knows of no head:
+//! neither is prevented by `--no-restart`, and `--yes` agrees to both. So it is run without `--yes`, and its questions are
+//! answered one by one (`get_or_create_head_node` in `ray/autoscaler/_private/commands.py`). The autoscaler in turn
+//! ends workers whose type is gone or has another `node_config` (`launch_config_ok` in `autoscaler.py`,
+//! `_terminate_outdated_nodes` in `v2/scheduler.py`).
+
+use super::container::reading;
+use super::performer::Performer;
+use super::worker::running_on;
+use super::{then_resume, trouble};
+use crate::config;
+use crate::model::{
+    AffectedJob, Drift, Fix, Gate, Hint, Node, NodeId, Preview, Problem, Progress, Refusal, Target, Task,
+    Text, Timestamp, Verb,
+};
+use crate::ray::{Client, Poller, RayError};
+use crate::supervisor::{self, Access};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// What reading the head's configuration may take: a login shell in a container.
+const READING: Duration = Duration::from_secs(60);
+/// What `ray up --no-restart` says of a head that it knows, before it asks whether to go on.
+const KNOWN: &str = "will not be restarted due to";
+/// What it says in place of a question that it cannot ask.
+const ASKS: &str = "requires user confirmation";
+/// What it says before it asks whether to replace the head's machine.
+const OUTDATED: &str = "Currently running head node is out-of-date";
+/// The answers to its questions, by the line before each.
+const ANSWERS: &[(&str, &str)] = &[(KNOWN, "y"), (OUTDATED, "n")];
+
+/// Where the cluster's file differs from what its head runs with, read now.
+pub async fn changes(access: Access<'_>) -> Result<Vec<Drift>, Problem> {
+    let line = reading(access.spec, "ray_bootstrap_config.yaml")?;
+    let head = supervisor::head_address(access.spec, access.options, None).await?.host;
+    let read = supervisor::run_on(access, head.as_str(), &line, READING).await?;
+    if read.status != 0 || read.cut {
+        let why = if read.cut { "it is larger than 4 MB".to_owned() } else { read.stderr };
+        let what = format!("cannot read ~/ray_bootstrap_config.yaml on the head: {why}");
+        let hint = Hint::from("only a cluster that `ray up` has started has it")
+            .and(Verb::Ssh.to("check on the head"));
+        return Err(trouble(what, hint));
+    }
+    config::drift(access.spec, &read.stdout).map_err(|e| trouble(e.what(), &e.hint))
+}
+
+/// The changes, and the jobs of which something runs on workers that they end.
+pub async fn seen(access: Access<'_>, client: &Client, me: &str) -> Result<Preview, Problem> {
+    let changes = changes(access).await?;
+    let mut preview = Preview { me: me.to_owned(), ..Preview::default() };
+    let types = Drift::ended_types(&changes);
+    if !types.is_empty() {
+        let asked = |e: RayError| e.problem(Timestamp::now());
+        let snapshot = Poller::new(client.clone()).refresh().await.map_err(asked)?;
+        let is_ended = |n: &&Node| n.state.is_alive() && !n.is_head && types.contains(&n.node_type.raw());
+        let ended: Vec<&Node> = snapshot.nodes.iter().filter(is_ended).collect();
+        let ids: Vec<NodeId> = ended.iter().map(|node| node.id).collect();
+        let jobs = running_on(client, &snapshot, &ids, false).await?;
+        preview.jobs = jobs.into_iter().map(|(_, affected)| affected).collect::<Vec<AffectedJob>>();
+        if !ended.is_empty() {
+            let names: Vec<String> = ended.iter().map(|node| node.address.to_string()).collect();
+            let what = format!("the autoscaler ends {} workers: {}", names.len(), names.join(", "));
+            preview.warnings.push(what);
+        }
+    }
+    preview.changes = changes;
+    Ok(preview)
+}
+
+/// The update that these changes make is one: there are some, and none goes beyond an update.
+pub fn applicable(cluster: &crate::model::ClusterName, changes: &[Drift]) -> Result<(), Refusal> {
+    if changes.is_empty() {
+        let what = format!("{cluster} runs with what its file says");
+        return Err(Refusal::new(Gate::UpToDate, trouble(what, "nothing to update")));
+    }
+    let beyond = Drift::beyond_update(changes);
+    let Some(worst) = beyond.iter().max_by_key(|drift| drift.effect.clone()) else { return Ok(()) };
+    let keys = |effect| {
+        let keys = beyond.iter().filter(|drift| drift.effect == effect).map(|drift| drift.key.as_str());
+        Text::from(keys.collect::<Vec<_>>().join(", "))
+    };
+    if worst.effect == crate::model::Effect::OtherCluster {
+        let what =
+            format!("the file describes another cluster than {cluster}: {}", keys(worst.effect.clone()));
+        let hint = Hint::from("restore these keys")
+            .and(Fix::from("or stop the cluster with the old file and start it with the new one"));
+        return Err(Refusal::new(Gate::NotOffered, trouble(what, hint)));
+    }
+    let what = format!("cannot apply without a restart of Ray: {}", keys(worst.effect.clone()));
+    let again = Target::of(cluster).line("update-cluster --restart-ray");
+    let hint = Fix::command("restart it, which saves and restores its jobs", again);
+    Err(Refusal::new(Gate::NeedsRestart, trouble(what, Hint::from(hint))))
+}
+
+impl Performer {
+    /// The changes that are left; an error when they are no update any more.
+    pub(super) async fn changes_to_apply(&self) -> Result<Vec<Drift>, Problem> {
+        let changes = changes(self.access()).await?;
+        match applicable(&self.spec.name, &changes) {
+            Err(refusal) if refusal.gate != Gate::UpToDate => {
+                let hint = Verb::Abandon.to("abandon this operation");
+                Err(Problem { hint: Hint::from(hint).and(refusal.problem.hint), ..refusal.problem })
+            }
+            _ => Ok(changes),
+        }
+    }
+
+    pub(super) async fn apply(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
+        let changes = self.changes_to_apply().await?;
+        if changes.is_empty() {
+            return Ok("already applied".to_owned());
+        }
+        let file = self.file()?;
+        let up = ["up", "--no-restart", "--no-config-cache", "--log-style", "pretty", "--log-color", "false"]
+            .map(OsStr::new);
+        let up = [&up[..], &[file.as_os_str()]].concat();
+        if !self.executor.is_recording() {
+            // Without a terminal it cannot ask, and changes nothing: what it says first shows whether it knows the head.
+            let (nobody, _) = mpsc::unbounded_channel();
+            let (_, lines) = self.ray(&up, &nobody).await?;
+            if !lines.iter().any(|line| line.contains(KNOWN)) {
+                return Err(self.no_head_for_ray(&lines));
+            }
+        }
+        let (code, lines) = self.ray_answered(&up, ANSWERS, tell).await?;
+        if lines.iter().any(|line| line.contains(OUTDATED)) {
+            let what = "the ray command would replace the head's machine, which ends all jobs; it was not allowed to";
+            let hint = Hint::from(Verb::Abandon.to("abandon this operation"))
+                .and(Verb::Restart.to("then restart the cluster with its jobs"));
+            return Err(trouble(what, hint));
+        }
+        if code != 0 {
+            let said = lines.iter().rev().find(|l| !l.is_empty()).cloned().unwrap_or_default();
+            let hint = then_resume("fix the reported error; setup commands may have run on the head");
+            return Err(trouble(format!("`ray up` failed with exit code {code}: {said}"), hint));
+        }
+        Ok(format!("{} changes applied", changes.len()))
+    }
+
+    /// `ray up` would start another Ray, or has refused the file.
+    fn no_head_for_ray(&self, lines: &[String]) -> Problem {
+        if !lines.iter().any(|line| line.contains(ASKS)) {
+            let said = lines.iter().rev().find(|line| !line.is_empty()).cloned().unwrap_or_default();
+            let what = format!("`ray up` refused it, and nothing was changed: {said}");
+            return trouble(what, then_resume("fix the reported error"));
+        }
+        let what = format!(
+            "the ray command on this machine does not find the head of {}, and would start a new Ray there",
+            self.spec.name
+        );
+        let hint = if self.is_google() {
+            Hint::from("check its login and the cluster file")
+        } else {
+            let state = format!("/tmp/ray/cluster-{}.state", self.spec.name);
+            Hint::from(format!(
+                "update it from the machine that started it: Ray's launcher keeps it in {state}"
+            ))
+            .and(Verb::Restart.to("or restart it from here"))
+        };
+        trouble(what, then_resume(hint))
+    }
+
+    /// Compares what runs now with what ran before.
+    pub(super) async fn verify(&self) -> Result<String, Problem> {
+        if self.executor.is_recording() {
+            return Ok(super::executor::NOT_AWAITED.to_owned());
+        }
+        let asked = |e: RayError| e.problem(Timestamp::now());
+        let session = self.connect().await?;
+        let now = session.client.version().await.map_err(asked)?.session;
+        if now.raw() != self.facts.session {
+            let what = "Ray was restarted meanwhile: its session is another, and its jobs are gone";
+            let hint = Verb::Abandon.to("abandon this operation; submit lost jobs again");
+            return Err(trouble(what, hint));
+        }
+        let left = changes(self.access()).await?;
+        if !left.is_empty() {
+            let keys = left.iter().map(|drift| drift.key.as_str()).collect::<Vec<_>>().join(", ");
+            let what =
+                format!("`ray up` finished, but the head still differs from the file: {}", Text::from(keys));
+            return Err(trouble(what, Verb::Resume.to("apply it again")));
+        }
+        let snapshot = Poller::new(session.client.clone()).refresh().await.map_err(asked)?;
+        let jobs: BTreeMap<String, &str> =
+            snapshot.jobs.iter().map(|job| (job.key.to_string(), job.status.word())).collect();
+        let words = |(id, before): (&String, &String)| match jobs.get(id) {
+            Some(now) if now == before => None,
+            Some(now) => Some(format!("{id} {before} -> {now}")),
+            None => Some(format!("{id} {before} -> no longer listed")),
+        };
+        let changed: Vec<String> = self.facts.running.iter().filter_map(words).collect();
+        let same = self.facts.running.len() - changed.len();
+        let workers = super::cluster::living_workers(&snapshot);
+        let gone: Vec<String> = (self.facts.workers.iter())
+            .filter(|worker| !workers.contains(worker))
+            .map(|worker| Text::from(worker.as_str()).to_string())
+            .collect();
+        let there = self.facts.workers.len() - gone.len();
+        let but = |what: &str, all: &[String]| {
+            if all.is_empty() { String::new() } else { format!(", {what}: {}", all.join(", ")) }
+        };
+        Ok(format!(
+            "Ray was not restarted; {same} jobs as before{}; {there} workers as before{}",
+            but("changed", &changed),
+            but("gone", &gone)
+        ))
+    }
+
+    /// Whether this operation is an update.
+    pub(super) fn updates(&self) -> bool {
+        self.task == Task::Update
+    }
+}

@@ -1,0 +1,103 @@
+//! `marin-tui list-nodes` and `job-status` on a simulated cluster: the console's own rows and lines.
+
+use crate::program::Ran;
+use crate::world::World;
+use serde_json::Value;
+
+fn world() -> World {
+    let mut world = World::new();
+    world.head_of(|s| {
+        s.nodes = 4;
+        s.dead = 2;
+        s.jobs = 6;
+    });
+    world
+}
+
+fn run(world: &World, words: &str) -> Ran {
+    Ran::of(&world.command(words).output().unwrap())
+}
+
+#[test]
+fn nodes_are_listed_as_the_console_lists_them() {
+    let world = world();
+    let table = run(&world, "list-nodes").good();
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 5, "{table}");
+    let titles: Vec<&str> = lines[0].split_whitespace().collect();
+    assert_eq!(titles[0], "NODE");
+    for title in ["TYPE", "STATE", "CPU", "TPU", "UP"] {
+        assert!(titles.contains(&title), "{table}");
+    }
+    assert!(!titles.contains(&"CPU%"), "what the machines use is not read: {table}");
+    assert!(lines[1].contains(" head "), "the head is first: {table}");
+    let all = run(&world, "list-nodes --all").good();
+    assert!(all.lines().count() == 7 && all.contains(" dead ") && all.contains("NOTE"), "{all}");
+    assert!(
+        all.lines().nth(1).unwrap().contains("dead") && all.contains(" ago"),
+        "lost ones are first: {all}"
+    );
+
+    let nodes: Vec<Value> = serde_json::from_str(&run(&world, "list-nodes --all --json").good()).unwrap();
+    assert_eq!(nodes.iter().filter(|node| node["state"] == "dead").count(), 2);
+    let head = nodes.iter().find(|node| node["head"] == true).unwrap();
+    assert_eq!(head["node_id"].as_str().unwrap().len(), 56);
+    let worker = nodes.iter().find(|node| node["head"] == false && node["state"] != "dead").unwrap();
+    let kind = worker["type"].as_str().unwrap();
+    let of_type = run(&world, &format!("list-nodes --type {kind}")).good();
+    let count = nodes.iter().filter(|node| node["type"] == *kind && node["state"] != "dead").count();
+    assert_eq!(of_type.lines().count(), count + 1, "{of_type}");
+    assert_eq!(run(&world, "list-nodes --type none --json").good(), "[]\n");
+}
+
+#[test]
+fn a_job_is_shown_whatever_its_status_and_an_unknown_one_is_named() {
+    let world = world();
+    let jobs: Vec<Value> = serde_json::from_str(&run(&world, "list-jobs --all --json").good()).unwrap();
+    for job in &jobs {
+        let Some(id) = job["submission_id"].as_str() else { continue };
+        let text = run(&world, &format!("job-status {id}")).good();
+        let status = job["status"].as_str().unwrap();
+        assert!(text.lines().any(|line| line.starts_with("status ") && line.ends_with(status)), "{text}");
+        assert!(text.contains("entrypoint"), "{text}");
+        let one = run(&world, &format!("job-status {id} --json")).json();
+        for key in ["submission_id", "status", "owner", "entrypoint", "started_ms", "exit_code", "message"] {
+            assert_eq!(one[key], job[key], "{id}: {key}");
+        }
+    }
+    let with_driver = jobs.iter().find(|job| job["job_id"].is_string() && job["submission_id"].is_string());
+    let with_driver = with_driver.unwrap();
+    let (id, driver) =
+        (with_driver["submission_id"].as_str().unwrap(), with_driver["job_id"].as_str().unwrap());
+    assert_eq!(run(&world, &format!("job-status {driver} --json")).json()["submission_id"], id);
+
+    let said = run(&world, &format!("job-status {}x", &id[..id.len() - 1])).exits(1).bad();
+    assert!(said.contains(&format!("did you mean `{id}`?")), "{said}");
+    assert!(said.contains("`marin-tui -c marin-a list-jobs --all`"), "{said}");
+    let said = run(&world, "job-status zzzzzzzzzzzzzzzzzzzzzzzz").exits(1).bad();
+    assert!(said.contains("marin-a: no job `zzz") && !said.contains("did you mean"), "{said}");
+}
+
+#[test]
+fn a_cluster_that_is_down_is_said_to_be() {
+    let world = World::new();
+    for words in ["list-nodes", "list-nodes --json", "job-status x"] {
+        let said = run(&world, words).exits(1).bad();
+        assert!(said.contains("marin-a: ") && said.contains("head"), "{words}: {said}");
+    }
+}
+
+#[test]
+fn a_reader_that_is_gone_is_no_error() {
+    let world = world();
+    run(&world, "list-nodes").good();
+    let mut command = std::process::Command::new("bash");
+    let ours = world.command("list-nodes --all");
+    command
+        .args(["-c", "\"$@\" | true; exit ${PIPESTATUS:-0}", "sh"])
+        .arg(ours.get_program())
+        .args(ours.get_args());
+    command.env_clear().envs(ours.get_envs().filter_map(|(k, v)| Some((k, v?))));
+    let out = command.output().unwrap();
+    assert!(out.status.success() && out.stderr.is_empty(), "{}", String::from_utf8_lossy(&out.stderr));
+}

@@ -1,0 +1,296 @@
+//! `marin-tui update-cluster` on a simulated cluster: what differs, what is refused, what is asked and answered, and that
+//! jobs and workers are compared. The ray command is a script that asks as Ray does.
+
+use crate::program::Ran;
+use crate::until::until;
+use crate::world::World;
+use serde_json::{Value, json};
+use std::fs;
+
+/// Asks as `ray up --no-restart` does; `replaces`: its head machine differs. The test writes the head's file, then `is-up`.
+const RAY: &str = r#"cd "$(dirname "$0")"
+echo "$@" >>asked
+case "$*" in
+  *--version*) echo 'ray, version 2.60.0'; exit ;;
+  *--no-restart*) ;;
+  *) exit 9 ;;
+esac
+[ ! -e invalid ] || { echo 'Cluster config invalid'; exit 1; }
+[ ! -e knows-no-head ] || { [ -t 0 ] && touch launched; echo 'This command requires user confirmation.'; exit 1; }
+echo 'Cluster Ray runtime will not be restarted due to `--no-restart`.'
+[ -t 0 ] || { echo 'This command requires user confirmation.'; exit 1; }
+read -r answer
+echo "answered $answer" >>asked
+[ "$answer" = y ] || exit 1
+if [ -e replaces ]; then
+  echo 'Currently running head node is out-of-date with cluster configuration'
+  read -r answer
+  echo "answered $answer" >>asked
+  [ "$answer" = y ] && touch launched
+  echo Exiting...
+  exit 1
+fi
+[ ! -e fails ] || { echo 'Setup command failed.'; exit 1; }
+while [ ! -e is-up ]; do sleep 0.05; done
+echo 'New status: up-to-date'
+"#;
+
+struct Place(World);
+
+impl Place {
+    /// A cluster that runs with what its file says.
+    fn new() -> Self {
+        let mut world = World::new();
+        world.head_of(|s| s.jobs = 4);
+        world.program("ray", RAY);
+        let place = Self(world);
+        place.edit(
+            "head_node_type: head",
+            "head_node_type: head\nmax_workers: 4\nsetup_commands: [pip install a]",
+        );
+        place.runs();
+        place
+    }
+
+    fn file(&self) -> String {
+        fs::read_to_string(self.0.home.path().join("infra/a.yaml")).unwrap()
+    }
+
+    /// Changes the cluster file.
+    fn edit(&self, from: &str, to: &str) {
+        let text = self.file();
+        assert!(text.contains(from), "{text}");
+        self.0.file("infra/a.yaml", &text.replace(from, to));
+    }
+
+    /// The head has the file of now, as Ray prepares it.
+    fn runs(&self) {
+        let mut config: Value = serde_yaml::from_str(&self.file()).unwrap();
+        config["head_setup_commands"] = config["setup_commands"].clone();
+        config["worker_setup_commands"] = config["setup_commands"].clone();
+        config["idle_timeout_minutes"] = json!(5);
+        config["upscaling_speed"] = json!(1.0);
+        config["provider"]["_config_cache_path"] = json!("/tmp/ray-config-1");
+        config["head_start_ray_commands"] = json!(["ray stop", "ray start --head"]);
+        config["no_restart"] = json!(false);
+        for (_, kind) in config["available_node_types"].as_object_mut().unwrap() {
+            kind["node_config"]["networkInterfaces"] = json!([{"subnetwork": "default"}]);
+        }
+        config["available_node_types"]["tpu_worker"]["resources"]["TPU-v4-8-head"] = json!(1);
+        self.0.heads.last().unwrap().0.write_bootstrap(config.to_string().as_bytes());
+    }
+
+    fn run(&self, words: &str) -> Ran {
+        Ran::of(&self.0.command(words).output().unwrap())
+    }
+
+    fn asked(&self) -> String {
+        fs::read_to_string(self.0.home.path().join("asked")).unwrap_or_default()
+    }
+
+    fn launched(&self) -> bool {
+        self.0.home.path().join("launched").exists()
+    }
+
+    /// Applies the file, as the ray command would once it was answered.
+    fn applies(&self, words: &str) -> (Option<i32>, String, String) {
+        let running = self.0.spawn(words);
+        until("ray was answered", || self.asked().contains("answered y"));
+        self.runs();
+        self.0.file("is-up", "");
+        running.ends()
+    }
+}
+
+#[test]
+fn what_runs_as_its_file_says_needs_nothing() {
+    let place = Place::new();
+    for words in ["update-cluster", "update-cluster --dry-run"] {
+        let ran = place.run(words).exits(0);
+        assert!(
+            ran.err.contains("marin-a runs with what its file says") && ran.out.is_empty(),
+            "{}",
+            ran.err
+        );
+    }
+    assert_eq!(place.run("update-cluster --json").exits(0).json(), json!([]));
+    assert_eq!(place.asked(), "");
+}
+
+#[test]
+fn a_raised_limit_is_applied_and_the_jobs_stay() {
+    let place = Place::new();
+    place.edit("max_workers: 4", "max_workers: 6");
+    let dry = place.run("update-cluster --dry-run").exits(0);
+    assert!(dry.out.starts_with("max_workers (applies at once)\n  4 -> 6\n"), "{}", dry.out);
+    assert!(dry.out.contains("up --no-restart --no-config-cache") && !dry.out.contains("-y"), "{}", dry.out);
+    let refused = place.run("update-cluster").exits(1);
+    assert!(refused.err.contains("--yes"), "{}", refused.err);
+    assert_eq!(place.asked(), "--version\n", "a dry run looks, and no more");
+    let refused = place.run("--read-only update-cluster --yes").exits(1);
+    assert!(refused.err.contains("update-cluster refused: read-only"), "{}", refused.err);
+
+    let jobs = place.run("list-jobs --json").good();
+    let (code, out, err) = place.applies("update-cluster --yes --json");
+    assert_eq!(code, Some(0), "{err}");
+    let said: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&said[0]["name"], &said[0]["updated"]), (&json!("marin-a"), &json!(true)));
+    let changes = said[0]["changes"].as_array().unwrap();
+    let limit = json!({"key": "max_workers", "running": 4, "file": 6, "effect": "now", "node_type": null});
+    assert!(changes.contains(&limit), "{changes:?}");
+    assert!(changes.iter().all(|change| change["effect"] == "now"), "{changes:?}");
+    assert!(err.contains("[4/4] Ray was not restarted; ") && err.contains(" jobs as before; "), "{err}");
+    assert_eq!(place.run("list-jobs --json").good(), jobs);
+    let log = place.run("audit").good();
+    assert!(log.lines().last().unwrap().ends_with("done") && log.contains("update marin-a"), "{log}");
+    let ran = place.run("update-cluster").exits(0);
+    assert!(ran.err.contains("runs with what its file says"), "{}", ran.err);
+}
+
+#[test]
+fn what_needs_a_restart_is_refused_or_becomes_one() {
+    let place = Place::new();
+    place.edit("[pip install a]", "[pip install a, pip install b]");
+    let ran = place.run("update-cluster --yes").exits(1);
+    assert!(ran.out.contains("setup_commands (needs a restart of Ray)\n  + pip install b\n"), "{}", ran.out);
+    assert!(ran.err.contains("cannot apply without a restart of Ray: setup_commands"), "{}", ran.err);
+    assert!(ran.err.contains("`marin-tui -c marin-a update-cluster --restart-ray`"), "{}", ran.err);
+    let ran = place.run("update-cluster --yes --json").exits(1);
+    assert_eq!(ran.json(), json!([{"name": "marin-a", "refused": "needs-restart"}]));
+    assert_eq!(place.asked(), "");
+    let ran = place.run("update-cluster --restart-ray --dry-run").exits(0);
+    assert!(ran.err.contains("restart marin-a: ") && ran.err.contains("RESTORED"), "{}", ran.err);
+    let ran = place.run("update-cluster --restart-ray --yes").exits(1);
+    assert!(ran.err.contains("--others"), "the jobs of others are theirs: {}", ran.err);
+    place.edit("availability_zone: us-central2-b", "availability_zone: us-central2-c");
+    place.0.double.state().instances[0]["zone"] = json!("https://x/zones/us-central2-c");
+    let ran = place.run("update-cluster --yes --restart-ray").exits(1);
+    assert!(ran.err.contains("another cluster") || ran.err.contains("head"), "{}", ran.err);
+}
+
+/// Ray asks before it replaces a head machine, whatever this program has seen.
+#[test]
+fn a_head_is_neither_replaced_nor_started_beside_the_one_that_runs() {
+    let place = Place::new();
+    place.edit("max_workers: 4", "max_workers: 6");
+    place.0.file("replaces", "");
+    let ran = place.run("update-cluster --yes").exits(1);
+    assert!(ran.err.contains("would replace the head's machine"), "{}", ran.err);
+    assert!(place.asked().ends_with("answered y\nanswered n\n") && !place.launched(), "{}", place.asked());
+    place.run("update-cluster --abandon").good();
+    fs::remove_file(place.0.home.path().join("replaces")).unwrap();
+    place.0.file("knows-no-head", "");
+    let ran = place.run("update-cluster --yes").exits(1);
+    assert!(ran.err.contains("does not find the head of marin-a") && !place.launched(), "{}", ran.err);
+    // It is resumed once the reason is gone.
+    fs::remove_file(place.0.home.path().join("knows-no-head")).unwrap();
+    fs::write(place.0.home.path().join("asked"), "").unwrap();
+    let again = place.run("update-cluster --yes").exits(1);
+    assert!(again.err.contains("update marin-a was interrupted at step 3 of 4 (apply)"), "{}", again.err);
+    assert!(again.err.contains("`marin-tui -c marin-a update-cluster --resume`"), "{}", again.err);
+    let (code, _, err) = place.applies("update-cluster --resume");
+    assert_eq!(code, Some(0), "{err}");
+}
+
+#[test]
+fn a_setup_command_that_fails_is_named_and_can_be_resumed() {
+    let place = Place::new();
+    place.edit("max_workers: 4", "max_workers: 6");
+    place.0.file("fails", "");
+    let ran = place.run("update-cluster --yes").exits(1);
+    assert!(ran.err.contains("`ray up` failed with exit code 1: Setup command failed."), "{}", ran.err);
+    // Somebody has applied it meanwhile.
+    place.runs();
+    let ran = place.run("update-cluster --resume").exits(0);
+    assert!(ran.err.contains("[3/4] already applied"), "{}", ran.err);
+}
+
+#[test]
+fn workers_that_the_autoscaler_would_end_are_named_and_what_runs_there_is_kept() {
+    let place = Place::new();
+    let nodes: Vec<Value> = serde_json::from_str(&place.run("list-nodes --json").good()).unwrap();
+    let worker = nodes.iter().find(|node| node["head"] == false).unwrap();
+    let kind = worker["type"].as_str().unwrap();
+    // The type of its workers is in the file, and runs.
+    place.edit(
+        "  tpu_worker:",
+        &format!("  {kind}: {{resources: {{}}, node_config: {{acceleratorType: a}}}}\n  tpu_worker:"),
+    );
+    place.runs();
+    place.edit("acceleratorType: a", "acceleratorType: b");
+    let ran = place.run("update-cluster --dry-run").exits(0);
+    let key = format!("available_node_types.{kind}.node_config (ends the workers of type {kind})");
+    assert!(ran.out.contains(&key), "{}", ran.out);
+    assert!(
+        ran.err.contains("the autoscaler ends 2 workers: ")
+            && ran.err.contains(worker["address"].as_str().unwrap()),
+        "{}",
+        ran.err
+    );
+    assert!(ran.err.contains("RUNS ON WORKER") || ran.err.contains("JOB"), "what runs there: {}", ran.err);
+    let ran = place.run("update-cluster --yes").exits(1);
+    assert!(
+        ran.err.contains("jobs are running on workers that would end") && ran.err.contains("--now"),
+        "{}",
+        ran.err
+    );
+    let ran = place.run("update-cluster --yes --now").exits(1);
+    assert!(ran.err.contains("--others"), "{}", ran.err);
+    let (code, _, err) = place.applies("update-cluster --yes --now --others");
+    assert_eq!(code, Some(0), "{err}");
+}
+
+#[test]
+fn what_cannot_be_compared_is_not_updated() {
+    let place = Place::new();
+    place.edit("max_workers: 4", "max_workers: 6");
+    let head = &place.0.heads[0].0;
+    for (config, why) in [
+        (&b""[..], "No such file or directory"),
+        (b"{\"a\": ", "EOF while parsing"),
+        (b"[]", "is not a cluster configuration"),
+    ] {
+        head.write_bootstrap(config);
+        let ran = place.run("update-cluster --yes").exits(1);
+        assert!(ran.err.contains(why) && ran.err.contains("ray_bootstrap_config.yaml"), "{}", ran.err);
+    }
+    let gone = World::new();
+    let (code, _, err) = gone.run("update-cluster --yes");
+    assert!(code == Some(1) && err.contains("start-cluster"), "{err}");
+    assert_eq!(place.asked(), "");
+    // A file that Ray refuses, and one that is none.
+    place.edit("max_workers: 6", "max_workers: 4");
+    place.runs();
+    place.edit("max_workers: 4", "max_workers: 6");
+    place.0.file("invalid", "");
+    let ran = place.run("update-cluster --yes").exits(1);
+    assert!(
+        ran.err.contains("`ray up` refused it, and nothing was changed: Cluster config invalid"),
+        "{}",
+        ran.err
+    );
+    assert!(!place.asked().contains("answered"), "{}", place.asked());
+    place.0.file("infra/a.yaml", "cluster_name: [\n");
+    let ran = place.run("update-cluster --yes").exits(1);
+    assert!(ran.err.contains("infra/a.yaml") || ran.err.contains("several clusters"), "{}", ran.err);
+}
+
+#[test]
+fn another_operators_operation_refuses_it() {
+    let place = Place::new();
+    place.edit("max_workers: 4", "max_workers: 6");
+    let home = place.0.home.path().join("alice");
+    fs::create_dir(&home).unwrap();
+    let mut first = place.0.command("update-cluster --yes");
+    let mut first = first.env("HOME", &home).env("USER", "alice").env("HOSTNAME", "desk").spawn().unwrap();
+    until("ray was answered", || place.asked().contains("answered y"));
+    let ran = place.run("update-cluster --yes").exits(1);
+    assert!(
+        ran.err.contains("operation by alice@desk") && ran.err.contains("update by alice, step 3 of 4"),
+        "{}",
+        ran.err
+    );
+    place.runs();
+    place.0.file("is-up", "");
+    assert!(first.wait().unwrap().success());
+}

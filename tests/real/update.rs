@@ -1,0 +1,141 @@
+//! `marin-tui update-cluster` on a real Ray: what Ray has written to its head is what the file is compared with, a raised
+//! limit brings a worker while jobs run, and what needs a restart gets one only when that is allowed.
+
+use crate::bed::{Bed, Ray, YAML};
+use crate::until::until;
+use serde_json::Value;
+use std::process::Output;
+
+/// Cluster files of the test.
+const OURS: &str = "/home/ray/infra-update";
+
+/// The program on the client, with the test's own cluster file.
+fn run(bed: Bed, args: &[&str]) -> Output {
+    let mut command = bed.command("client", &[env!("CARGO_BIN_EXE_marin-tui"), "--infra", OURS]);
+    command.args(args).output().unwrap()
+}
+
+fn exits(bed: Bed, code: i32, args: &[&str]) -> (String, String) {
+    let out = run(bed, args);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (said, error) = (text(&out.stdout), text(&out.stderr));
+    assert_eq!(out.status.code(), Some(code), "{args:?}: {said}\n{error}");
+    (said, error)
+}
+
+fn session(bed: Bed) -> String {
+    bed.api("/api/version")["session_name"].as_str().unwrap().to_owned()
+}
+
+fn alive(bed: Bed) -> Vec<String> {
+    let (nodes, _) = exits(bed, 0, &["list-nodes", "--json"]);
+    let nodes: Vec<Value> = serde_json::from_str(&nodes).unwrap();
+    let workers = nodes.iter().filter(|node| node["head"] == false);
+    workers.map(|node| node["address"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The bed's own file is changed, and written where this test has its files.
+struct File(Bed, String);
+
+impl File {
+    fn new(bed: Bed) -> Self {
+        let _ = bed.program(&["restart-cluster", "--abandon"]).output().unwrap();
+        let file = Self(bed, bed.read(YAML));
+        file.write();
+        let _ = run(bed, &["update-cluster", "--abandon"]);
+        file
+    }
+
+    fn write(&self) {
+        self.0.write(&format!("{OURS}/marin-bed.yaml"), &self.1);
+    }
+
+    fn edit(&mut self, from: &str, to: &str) {
+        assert!(self.1.contains(from), "{}", self.1);
+        self.1 = self.1.replace(from, to);
+        self.write();
+    }
+
+    /// The launcher's own state on this machine is mounted on the head by the bed. A running head keeps its own.
+    fn without_state(&mut self) {
+        self.edit("  \"/tmp/ray/cluster-marin-bed.state\": \"/tmp/ray/cluster-marin-bed.state\"\n", "");
+    }
+}
+
+#[test]
+fn a_limit_of_the_newest_ray_is_applied_while_a_job_runs() {
+    let bed = Bed::restarted(Ray::Newest);
+    let mut file = File::new(bed);
+    // Whatever Ray has made of the file is what the file says.
+    let _ = exits(bed, 0, &["restart-cluster", "--yes", "--others"]);
+    let (_, said) = exits(bed, 0, &["update-cluster"]);
+    assert!(said.contains("runs with what its file says"), "{said}");
+    let (before, workers) = (session(bed), alive(bed));
+    let job = bed.submit("update", "sleep 3600");
+    bed.job_becomes(&job, "RUNNING");
+    file.without_state();
+    file.edit("idle_timeout_minutes: 5", "idle_timeout_minutes: 60");
+    let (said, _) = exits(bed, 0, &["update-cluster", "--dry-run"]);
+    assert!(said.contains("idle_timeout_minutes (applies at once)\n  5 -> 60"), "{said}");
+    let (_, said) = exits(bed, 0, &["update-cluster", "--yes"]);
+    assert!(said.contains("[4/4] Ray was not restarted; 1 jobs as before; 2 workers as before"), "{said}");
+    assert_eq!((session(bed), alive(bed)), (before, workers));
+    assert_eq!(bed.job(&job)["status"], "RUNNING");
+    let (_, said) = exits(bed, 0, &["update-cluster"]);
+    assert!(said.contains("runs with what its file says"), "{said}");
+    exits(bed, 0, &["stop-job", "--yes", &job]);
+}
+
+#[test]
+fn a_restart_has_to_be_allowed_and_a_raised_limit_brings_a_worker() {
+    let bed = Bed::restarted(Ray::Oldest);
+    let mut file = File::new(bed);
+    let job = bed.submit("update", "sleep 3600");
+    bed.job_becomes(&job, "RUNNING");
+    let before = session(bed);
+    // A third host, and a command that sets up the head.
+    file.without_state();
+    file.edit("[10.77.0.2, 10.77.0.3]", "[10.77.0.2, 10.77.0.3, 10.77.0.4]");
+    file.edit("setup_commands:\n", "setup_commands:\n  - touch ~/was-set-up\n");
+    let (said, error) = exits(bed, 1, &["update-cluster", "--yes", "--others"]);
+    assert!(said.contains("setup_commands (needs a restart of Ray)\n  + touch ~/was-set-up"), "{said}");
+    assert!(error.contains("provider.worker_ips") && error.contains("--restart-ray"), "{error}");
+    assert_eq!((session(bed), bed.job(&job)["status"].as_str()), (before.clone(), Some("RUNNING")));
+    let (_, said) = exits(bed, 0, &["update-cluster", "--restart-ray", "--yes", "--others"]);
+    assert!(said.contains("1 jobs restored"), "{said}");
+    assert_ne!(session(bed), before);
+    bed.job_becomes(&job, "RUNNING");
+    bed.on("head", &["test", "-e", "was-set-up"]);
+    until("two workers are back", || (alive(bed).len() == 2).then_some(()));
+
+    let before = session(bed);
+    file.edit("min_workers: 2", "min_workers: 3");
+    file.edit("max_workers: 2", "max_workers: 3");
+    let (said, _) = exits(bed, 0, &["update-cluster", "--dry-run"]);
+    assert!(said.contains("max_workers (applies at once)\n  2 -> 3"), "{said}");
+    let (_, said) = exits(bed, 0, &["update-cluster", "--yes"]);
+    assert!(said.contains("Ray was not restarted; 1 jobs as before; 2 workers as before"), "{said}");
+    until("the autoscaler starts the third", || alive(bed).contains(&"10.77.0.4".to_owned()).then_some(()));
+    assert_eq!((session(bed), bed.job(&job)["status"].as_str()), (before, Some("RUNNING")));
+
+    // Another machine's launcher knows no head: it would start a new Ray.
+    file.edit("idle_timeout_minutes: 5", "idle_timeout_minutes: 60");
+    bed.on("client", &["mv", "/tmp/ray/cluster-marin-bed.state", "/tmp/ray/kept"]);
+    let (_, said) = exits(bed, 1, &["update-cluster", "--yes"]);
+    assert!(said.contains("does not find the head of marin-bed"), "{said}");
+    assert_eq!(bed.job(&job)["status"], "RUNNING");
+    bed.on("client", &["mv", "/tmp/ray/kept", "/tmp/ray/cluster-marin-bed.state"]);
+    // A login that differs makes the launcher replace its head: it asks, and the answer is no.
+    exits(bed, 0, &["update-cluster", "--abandon"]);
+    let proxy = "bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & cat >&3; kill $!'";
+    file.edit("  ssh_user: ray\n", &format!("  ssh_user: ray\n  ssh_proxy_command: {proxy}\n"));
+    let (_, said) = exits(bed, 1, &["update-cluster", "--yes"]);
+    assert!(said.contains("would replace the head's machine"), "{said}");
+    assert_eq!(bed.job(&job)["status"], "RUNNING");
+    exits(bed, 0, &["update-cluster", "--abandon"]);
+    // As the bed was.
+    exits(bed, 0, &["stop-job", "--yes", &job]);
+    assert!(bed.program(&["restart-cluster", "--yes", "--others"]).output().unwrap().status.success());
+    // To a restart with the old file it is a worker that somebody has added.
+    bed.on("w3", &["sh", "-c", "ray stop --force || true"]);
+}
