@@ -300,8 +300,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     // These read the table of clusters, and not the clusters.
     let read_only = || -> anyhow::Result<bool> {
-        Ok(arguments.global.read_only
-            || config::Settings::read(sources.config.as_deref(), &env)?.read_only)
+        Ok(arguments.global.read_only || config::Settings::read(sources.config.as_deref(), &env)?.read_only)
     };
     if let Some(command @ Command::Image { action }) = &arguments.command {
         command.allowed(read_only()?)?;
@@ -315,7 +314,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return trust::run(arguments, &sources, env).map(|()| ExitCode::SUCCESS);
     }
     if let Some(Command::Setup(asked)) = &arguments.command {
-        return setup::run(asked, &arguments.global, &sources, env);
+        return setup::run(asked, &arguments.global, &sources, &env);
     }
     if arguments.command.is_none() {
         if arguments.global.sources.accept_host_key.is_some() {

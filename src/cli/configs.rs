@@ -286,7 +286,13 @@ fn validate(files: &[PathBuf], folders: &[PathBuf], json: bool) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn set_image(folder: &Path, table: &Table, tag: &str, clusters: &[String], mode: update::Mode) -> Result<()> {
+pub(super) fn set_image(
+    folder: &Path,
+    table: &Table,
+    tag: &str,
+    clusters: &[String],
+    mode: update::Mode,
+) -> Result<()> {
     if let Some(fault) = tag_fault(tag) {
         bail!(fault);
     }

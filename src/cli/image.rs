@@ -85,8 +85,8 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
         Action::Build(_) => "build the image of its Dockerfile, whose commands then run in a container",
         Action::Push(_) => "push an image to the registries that it names, with your Google login",
     };
-    let (Action::Build(BuildArguments { options, .. })
-    | Action::Push(push::PushArguments { options, .. })) = action;
+    let (Action::Build(BuildArguments { options, .. }) | Action::Push(push::PushArguments { options, .. })) =
+        action;
     if let Some(fault) = options.tag.as_deref().and_then(crate::model::tag_fault) {
         bail!(fault);
     }

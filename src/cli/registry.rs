@@ -74,7 +74,10 @@ pub struct PolicyArguments {
 /// A number of days, `30d` or `30`.
 fn days(text: &str) -> Result<u32, String> {
     let number = text.strip_suffix('d').unwrap_or(text).parse();
-    number.ok().filter(|n| (1..=36_500).contains(n)).ok_or_else(|| "write a number of days, e.g. 30d".to_owned())
+    number
+        .ok()
+        .filter(|n| (1..=36_500).contains(n))
+        .ok_or_else(|| "write a number of days, e.g. 30d".to_owned())
 }
 
 /// A repository, as it is and as it is to be.
@@ -174,7 +177,11 @@ async fn read(google: &Google, registry: Registry, cleanup: Cleanup) -> Planned 
             planned.after = cleanup.merged_into(&found.cleanup_policies);
             (planned.before, planned.is_trial) = (found.cleanup_policies, found.cleanup_policy_dry_run);
             if planned.after.len() > Cleanup::MOST {
-                let what = format!("it would have {} policies, of which Google allows {}", planned.after.len(), Cleanup::MOST);
+                let what = format!(
+                    "it would have {} policies, of which Google allows {}",
+                    planned.after.len(),
+                    Cleanup::MOST
+                );
                 planned.fail(what, "remove one in the Google Cloud console".into());
             }
         }
@@ -215,7 +222,9 @@ async fn warn(google: &Google, targets: &Targets, registry: &Registry, cleanup: 
         // Only a warning: who may set policies need not be allowed to list images.
         let Ok(builds) = google.images(image).await else { continue };
         let at = builds.iter().position(|build| build.tags.iter().any(|tag| tag.raw() == image.tag));
-        let Some(build) = at.filter(|at| *at >= cleanup.keep as usize).map(|at| &builds[at]) else { continue };
+        let Some(build) = at.filter(|at| *at >= cleanup.keep as usize).map(|at| &builds[at]) else {
+            continue;
+        };
         if build.uploaded.is_some_and(|at| at.age(Timestamp::now()) > limit) {
             eprintln!("warning: {image}, which {stem} uses, would be deleted; push it again, or keep more");
         }

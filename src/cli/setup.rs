@@ -97,17 +97,17 @@ pub(super) fn run(
     asked: &SetupArguments,
     global: &GlobalArguments,
     sources: &Sources,
-    env: Env,
+    env: &Env,
 ) -> anyhow::Result<ExitCode> {
     if let Some(name) = asked.key_secret.as_ref().filter(|name| !SecretName::is_name(name)) {
         bail!("`{name}` is not a secret name; use its short name: letters, digits, - and _");
     }
-    let mut checks = vec![here::settings(asked, sources, &env)];
+    let mut checks = vec![here::settings(asked, sources, env)];
     let (config, env, found) = clusters(asked, sources, env)?;
     let chosen = global.sources.cluster.as_deref();
     let clusters = match chosen {
-        Some(name) => vec![config::resolve(name, &config.entries)?.clone()],
-        None => config.entries.iter().filter_map(Entry::cluster).cloned().collect(),
+        Some(name) if !config.entries.is_empty() => vec![config::resolve(name, &config.entries)?.clone()],
+        _ => config.entries.iter().filter_map(Entry::cluster).cloned().collect(),
     };
     checks.extend(found);
     checks.extend(config.entries.iter().filter(|_| chosen.is_none()).filter_map(|entry| match entry {
@@ -152,35 +152,28 @@ pub(super) fn run(
 fn clusters(
     asked: &SetupArguments,
     sources: &Sources,
-    env: Env,
+    env: &Env,
 ) -> anyhow::Result<(Config, Env, Option<Check>)> {
     let none = |check| {
-        let settings = Settings::read(sources.config.as_deref(), &env).unwrap_or_default();
+        let settings = Settings::read(sources.config.as_deref(), env).unwrap_or_default();
         (Config { settings, entries: Vec::new(), skipped: Vec::new() }, env.clone(), Some(check))
     };
-    let failed = |e: &ConfigError| {
-        let hint = match e {
-            ConfigError::File(e) => e.hint.clone(),
-            _ => String::new(),
-        };
-        let what = match e {
-            ConfigError::File(e) => e.what(),
-            other => other.to_string(),
-        };
-        Check::needs("cluster-files", "", what, hint)
+    let failed = |e: &ConfigError| match e {
+        ConfigError::File(e) => Check::needs("cluster-files", "", e.what(), &e.hint),
+        other => Check::needs("cluster-files", "", other.to_string(), ""),
     };
-    let loaded = match config::read(sources, &env, Timestamp::now()) {
+    let loaded = match config::read(sources, env, Timestamp::now()) {
         Ok(loaded) => loaded,
         Err(e) => return Ok(none(failed(&e))),
     };
-    let records = config::Records::of(&env);
+    let records = config::Records::of(env);
     let is_trusted = loaded
         .review()
         .is_none_or(|review| loaded.is_named() || review.state(&records) == TrustState::Trusted);
     let admitted = if is_trusted {
         loaded.admit(&records)
     } else if !asked.check && io::stdin().is_terminal() {
-        Ok(trust::admit(loaded, &env)?)
+        Ok(trust::admit(loaded, env)?)
     } else {
         let folder = loaded.review().map(|review| review.folder.display().to_string()).unwrap_or_default();
         let what = format!("{folder} is not trusted");

@@ -53,8 +53,9 @@ impl Targets {
             None => {}
         }
         let values = self.table.rows.iter().flat_map(|row| &row.values);
-        let default =
-            |value: &&crate::infra::Sourced| value.key == "image" && matches!(value.source, Source::Defaults(_));
+        let default = |value: &&crate::infra::Sourced| {
+            value.key == "image" && matches!(value.source, Source::Defaults(_))
+        };
         let names: BTreeSet<&str> =
             values.filter(default).filter_map(|value| value.value.as_str()).filter(|n| is_there(n)).collect();
         match names.into_iter().collect::<Vec<_>>()[..] {

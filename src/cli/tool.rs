@@ -5,8 +5,11 @@ use crate::model::Target;
 use crate::supervisor;
 use anyhow::anyhow;
 use std::ffi::{OsStr, OsString};
+use std::fs::Permissions;
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 /// How a program ended.
@@ -23,7 +26,8 @@ impl Ran {
         if self.code == 0 {
             return Ok(self.lines);
         }
-        let last = self.lines.iter().rfind(|line| !line.trim().is_empty()).map_or("no output", String::as_str);
+        let last =
+            self.lines.iter().rfind(|line| !line.trim().is_empty()).map_or("no output", String::as_str);
         Err(anyhow!("{what} failed with exit code {}: {last}", self.code))
     }
 }
@@ -37,6 +41,11 @@ pub(super) fn find(program: &Path, env: &Env) -> Option<PathBuf> {
         return Some(env.expand(program)).filter(is_program);
     }
     std::env::split_paths(env.var("PATH")?).map(|folder| folder.join(program)).find(is_program)
+}
+
+/// A folder that nobody else can enter, and that goes with this value.
+pub(super) fn private_folder() -> io::Result<TempDir> {
+    tempfile::Builder::new().prefix("marin-tui-").permissions(Permissions::from_mode(0o700)).tempdir()
 }
 
 /// Runs a program until it ends, and passes on each line as it comes.
@@ -79,7 +88,11 @@ mod tests {
         }
         let path = format!("{}:{}", one.display(), two.display());
         let env = Env::new(&[("PATH", &path)], "/");
-        assert_eq!(find(Path::new("tool"), &env), Some(two.join("tool")), "what cannot be run is passed over");
+        assert_eq!(
+            find(Path::new("tool"), &env),
+            Some(two.join("tool")),
+            "what cannot be run is passed over"
+        );
         assert_eq!(find(&two.join("tool"), &env), Some(two.join("tool")));
         assert_eq!(find(&one.join("tool"), &env), None);
         assert_eq!(find(Path::new("folder"), &env), None);

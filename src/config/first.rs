@@ -48,7 +48,10 @@ mod tests {
         let infra = Path::new("/src/a \"b\"/infra");
         let text = first_settings(Some(infra), Some("KEY")).unwrap();
         let settings: Settings = yaml::parse(&text, Path::new("c")).unwrap();
-        assert_eq!((&settings.infra[..], settings.ssh_key_secret.as_deref()), (&[infra.to_owned()][..], Some("KEY")));
+        assert_eq!(
+            (&settings.infra[..], settings.ssh_key_secret.as_deref()),
+            (&[infra.to_owned()][..], Some("KEY"))
+        );
         let same = Settings { infra: Vec::new(), ssh_key_secret: None, ..settings };
         assert_eq!(format!("{same:?}"), format!("{:?}", Settings::default()));
         assert_eq!(first_settings(None, None).unwrap(), DEFAULTS);

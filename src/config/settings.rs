@@ -208,9 +208,11 @@ impl Settings {
     /// All names of secrets, each with its setting.
     fn secrets(&self) -> impl Iterator<Item = (&'static str, &String)> {
         let own = self.clusters.values();
-        let own = own.flat_map(|c| [("token_secret", &c.token_secret), ("ssh_key_secret", &c.ssh_key_secret)]);
+        let own =
+            own.flat_map(|c| [("token_secret", &c.token_secret), ("ssh_key_secret", &c.ssh_key_secret)]);
         let own = own.chain([("ssh_key_secret", &self.ssh_key_secret)]);
-        own.filter_map(|(key, name)| Some((key, name.as_ref()?))).chain([("token_secret", &self.token_secret)])
+        own.filter_map(|(key, name)| Some((key, name.as_ref()?)))
+            .chain([("token_secret", &self.token_secret)])
     }
 
     /// The secret that holds a cluster's private key, in the cluster's project; none when the settings name none.
@@ -290,7 +292,10 @@ mod tests {
         for key in ["token_secret", "ssh_key_secret"] {
             for text in [format!("{key}: projects/p/secrets/s"), format!("clusters: {{a: {{{key}: a b}}}}")] {
                 let e = read(&text).unwrap_err();
-                assert!(e.why.contains(&format!("`{key}: ")) && e.why.contains("is not a secret name"), "{e}");
+                assert!(
+                    e.why.contains(&format!("`{key}: ")) && e.why.contains("is not a secret name"),
+                    "{e}"
+                );
             }
         }
         assert_eq!(read("ssh_key_secret: KEY").unwrap().ssh_key_secret.as_deref(), Some("KEY"));

@@ -61,7 +61,10 @@ mod tests {
         assert_eq!(ids(&first), ["delete-older-than-30d", "keep-16"]);
         assert_eq!(first["delete-older-than-30d"]["condition"]["olderThan"], "2592000s");
         let mut theirs = first.clone();
-        theirs.insert("untagged".into(), json!({"id": "untagged", "action": "DELETE", "condition": {"tagState": "UNTAGGED"}}));
+        theirs.insert(
+            "untagged".into(),
+            json!({"id": "untagged", "action": "DELETE", "condition": {"tagState": "UNTAGGED"}}),
+        );
         // An id like ours, with something in it that ours do not have.
         let mut narrow = keeping(3);
         narrow["mostRecentVersions"]["packageNamePrefixes"] = json!(["vllm"]);

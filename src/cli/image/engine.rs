@@ -84,8 +84,7 @@ impl Engine {
 
     /// A configuration without the person's logins, in a folder that nobody else can enter. It talks to the same daemon.
     pub async fn private(&self) -> Result<Private<'_>> {
-        let folder = tempfile::Builder::new().prefix("marin-tui-").tempdir();
-        let folder = folder.context("cannot make a folder for the login")?;
+        let folder = tool::private_folder().context("cannot make a folder for the login")?;
         let place = folder.path().display();
         let mut settings = match self.kind {
             Kind::Docker => vec![format!("DOCKER_CONFIG={place}")],

@@ -104,7 +104,11 @@ async fn commit(options: &ImageOptions, folder: &Path) -> Result<Option<Commit>>
         let first = changed[0].trim();
         bail!(
             "{} in the repository of {folder} not committed, e.g. `{first}`; commit, or use --allow-dirty",
-            if changed.len() == 1 { "1 file is".to_owned() } else { format!("{} are", counted(changed.len(), "file")) }
+            if changed.len() == 1 {
+                "1 file is".to_owned()
+            } else {
+                format!("{} are", counted(changed.len(), "file"))
+            }
         );
     }
     let dirty = if changed.is_empty() { "" } else { DIRTY };

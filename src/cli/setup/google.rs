@@ -11,7 +11,8 @@ const PERMISSIONS: &str = "google-permissions";
 /// The login, then the permissions in each project.
 pub(super) async fn checks(setup: &Setup) -> Vec<Check> {
     if !setup.needs_google() {
-        let why = if setup.clusters.is_empty() { "no cluster is known" } else { "no cluster is on Google Cloud" };
+        let why =
+            if setup.clusters.is_empty() { "no cluster is known" } else { "no cluster is on Google Cloud" };
         return [LOGIN, PERMISSIONS].map(|name| Check::new(name, "", Status::NotNeeded, why)).into();
     }
     setup.progress.tell("logging in to Google");

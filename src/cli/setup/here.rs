@@ -113,9 +113,7 @@ pub(super) async fn ray(setup: &Setup, head: Option<&str>) -> Check {
             let what = format!("version {own} does not suit the clusters, which have Ray {head}");
             Check::needs(name, of, what, install())
         }
-        (_, Some(head), _) => {
-            Check::new(name, of, Status::Ok, format!("version {own}; the head has {head}"))
-        }
+        (_, Some(head), _) => Check::new(name, of, Status::Ok, format!("version {own}; the head has {head}")),
         _ => Check::new(name, of, Status::Ok, format!("version {own}; not compared with a head")),
     }
 }

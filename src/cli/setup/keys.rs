@@ -1,6 +1,7 @@
 //! The private keys of the clusters, as their files name them, and the secrets that hold them.
 
 use super::{Check, Setup, Status};
+use crate::cli::tool;
 use crate::config;
 use crate::gcp::SecretVersion;
 use crate::model::fix::word;
@@ -29,7 +30,7 @@ pub(super) async fn checks(setup: &Setup) -> Vec<Check> {
     let mut checks = Vec::new();
     for (key, secret) in keys {
         setup.progress.tell(format!("checking {}", key.display()));
-        checks.push(Key { setup, key, secret }.check().await);
+        checks.push(Key { setup, file: key, secret }.check().await);
     }
     checks
 }
@@ -37,26 +38,28 @@ pub(super) async fn checks(setup: &Setup) -> Vec<Check> {
 /// A key file, and the secret that holds the key.
 struct Key<'a> {
     setup: &'a Setup,
-    key: &'a Path,
+    file: &'a Path,
     secret: Option<SecretName>,
 }
 
 impl Key<'_> {
     async fn check(&self) -> Check {
-        match supervisor::inspect_key(self.key).await {
+        match supervisor::inspect_key(self.file).await {
             Ok(()) => self.compared(Status::Ok, "private, and a key").await,
-            Err((KeyFault::Missing, problem)) => match &self.secret {
-                Some(secret) => self.fetched(secret).await,
-                None => {
-                    let hint = "ask a colleague for it, or name the secret that holds it: `ssh_key_secret` in the \
-                                settings, or --key-secret";
-                    self.needs(&problem.what, hint)
+            Err((KeyFault::Missing, problem)) => {
+                if let Some(secret) = &self.secret {
+                    return self.fetched(secret).await;
                 }
-            },
+                let hint = "ask a colleague for it, or name the secret that holds it: `ssh_key_secret` in the \
+                            settings, or --key-secret";
+                self.needs(&problem.what, hint)
+            }
             Err((KeyFault::TooOpen(mode), problem)) if self.setup.fixes => {
-                match fs::set_permissions(self.key, Permissions::from_mode(0o600)) {
+                match fs::set_permissions(self.file, Permissions::from_mode(0o600)) {
                     Ok(()) => self.again(mode).await,
-                    Err(e) => self.needs(format!("{}; it cannot be changed: {e}", problem.what), problem.hint),
+                    Err(e) => {
+                        self.needs(format!("{}; it cannot be changed: {e}", problem.what), problem.hint)
+                    }
                 }
             }
             Err((KeyFault::Locked, _)) => {
@@ -68,7 +71,7 @@ impl Key<'_> {
 
     /// After it was made private.
     async fn again(&self, mode: u32) -> Check {
-        match supervisor::inspect_key(self.key).await {
+        match supervisor::inspect_key(self.file).await {
             Ok(()) | Err((KeyFault::Locked, _)) => {
                 self.compared(Status::Fixed, &format!("made private: it had mode {mode:04o}")).await
             }
@@ -80,9 +83,9 @@ impl Key<'_> {
     async fn compared(&self, status: Status, what: &str) -> Check {
         let Some(secret) = &self.secret else { return self.is(status, what) };
         match self.latest(secret).await {
-            Ok(SecretVersion { version, value }) if !is_same(self.key, &value) => {
+            Ok(SecretVersion { version, value }) if !is_same(self.file, &value) => {
                 let what = format!("differs from version {version} of secret {secret}; it was not changed");
-                let file = word(&self.key.to_string_lossy());
+                let file = word(&self.file.to_string_lossy());
                 let line = format!("mv {file} {file}.old && {}", self.setup.again);
                 self.needs(what, Fix::command("if that one is right, move yours away and fetch it", line))
             }
@@ -110,14 +113,16 @@ impl Key<'_> {
             Ok(true) => {}
             Ok(false) => {
                 let project = word(secret.project.as_deref().unwrap_or_default());
-                let line =
-                    format!("gcloud secrets versions add {} --project={project} --data-file=-", word(&secret.name));
+                let line = format!(
+                    "gcloud secrets versions add {} --project={project} --data-file=-",
+                    word(&secret.name)
+                );
                 let aim = "add a version with the private key, which is read from standard input";
                 return self.needs(format!("{which} is not a private key"), Fix::command(aim, line));
             }
             Err(e) => return self.needs(format!("cannot check {which}: {e}"), Hint::none()),
         }
-        match config::write_first(self.key, &value) {
+        match config::write_first(self.file, &value) {
             Ok(()) => self.is(Status::Fixed, format!("fetched {which}")),
             Err(e) => self.needs(format!("cannot be written: {e}"), "make its folder writable"),
         }
@@ -134,11 +139,11 @@ impl Key<'_> {
     }
 
     fn is(&self, status: Status, what: impl Into<String>) -> Check {
-        Check::new(NAME, self.key.display().to_string(), status, what)
+        Check::new(NAME, self.file.display().to_string(), status, what)
     }
 
     fn needs(&self, what: impl Into<String>, hint: impl Into<Hint>) -> Check {
-        Check::needs(NAME, self.key.display().to_string(), what, hint)
+        Check::needs(NAME, self.file.display().to_string(), what, hint)
     }
 }
 
@@ -149,7 +154,7 @@ fn is_same(file: &Path, key: &Secret) -> bool {
 
 /// Whether ssh could load it: it is written into a folder that nobody else can enter, for that moment.
 async fn is_key(key: &Secret) -> std::io::Result<bool> {
-    let folder = tempfile::tempdir()?;
+    let folder = tool::private_folder()?;
     let file = folder.path().join("key");
     config::write_first(&file, key)?;
     let inspected = supervisor::inspect_key(&file).await;

@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 /// Answers `/v3/projects/P:testIamPermissions`. A project that is another's looks like one that does not exist.
 pub(super) fn answer(asked: &Asked, state: &State, project: &str) -> Answer {
-    let Some(project) =
-        project.strip_suffix(":testIamPermissions").filter(|_| asked.method == Method::POST)
+    let Some(project) = project.strip_suffix(":testIamPermissions").filter(|_| asked.method == Method::POST)
     else {
         return not_found(&asked.path);
     };
@@ -21,7 +20,9 @@ pub(super) fn answer(asked: &Asked, state: &State, project: &str) -> Answer {
     let asked: Vec<&str> =
         asked.body["permissions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     // `service.resources.verb`: one that does not exist fails the whole question.
-    if let Some(wrong) = asked.iter().find(|name| name.split('.').filter(|part| !part.is_empty()).count() != 3) {
+    if let Some(wrong) =
+        asked.iter().find(|name| name.split('.').filter(|part| !part.is_empty()).count() != 3)
+    {
         let message = format!("Permission {wrong} is not valid for this resource.");
         return refusal(400, "INVALID_ARGUMENT", None, &message);
     }

@@ -145,7 +145,11 @@ fn patch(asked: &Asked, state: &mut State, name: &str) -> Answer {
         match repository.as_object_mut() {
             Some(fields) if mask.contains(&json) || mask.contains(&proto) => {
                 // Google leaves a field out that has its default.
-                if is_default { fields.remove(json) } else { fields.insert(json.into(), value) };
+                if is_default {
+                    fields.remove(json)
+                } else {
+                    fields.insert(json.into(), value)
+                };
             }
             _ => {}
         }
