@@ -26,6 +26,7 @@ mod feed;
 mod forward;
 mod guess;
 mod hints;
+mod image;
 mod jobs;
 mod list;
 mod looks;
@@ -33,17 +34,21 @@ mod man;
 pub mod manual;
 #[cfg(not(feature = "demo"))]
 mod no_demo;
-pub mod old;
 mod nodes;
+pub mod old;
 mod operate;
 mod places;
 mod reach;
+mod registry;
 mod run;
 mod seen;
+mod setup;
 mod signals;
 mod ssh;
 mod status;
+mod targets;
 mod token;
+mod tool;
 mod tpus;
 mod trust;
 mod update;
@@ -111,6 +116,20 @@ Examples:
         /// The subcommand to run.
         #[command(subcommand)]
         action: configs::Action,
+    },
+    /// Build the clusters' container image, and push it to their registries
+    #[command(after_help = image::EXAMPLES)]
+    Image {
+        /// The subcommand to run.
+        #[command(subcommand)]
+        action: image::Action,
+    },
+    /// Set how long images are kept in the clusters' registries
+    #[command(after_help = registry::EXAMPLES)]
+    Registry {
+        /// The subcommand to run.
+        #[command(subcommand)]
+        action: registry::Action,
     },
     /// Show, fetch and create tokens
     #[command(after_help = token::EXAMPLES)]
@@ -182,6 +201,9 @@ Examples:
   marin-tui backups                                        list backups
   marin-tui backups --delete-older-than 30 --dry-run       show which backups would be deleted")]
     Backups(backups::BackupArguments),
+    /// Check what this machine needs to reach the clusters, and set up what is missing
+    #[command(after_help = setup::EXAMPLES)]
+    Setup(setup::SetupArguments),
     /// Review what the working folder's files do, and trust the folder
     #[command(after_help = trust::EXAMPLES)]
     Trust(trust::TrustArguments),
@@ -218,6 +240,8 @@ impl Command {
             Self::Jobs(command) => command.changes(),
             Self::Operate(command) => command.changes(),
             Self::Token { action } => action.changes(),
+            Self::Image { action } => action.changes(),
+            Self::Registry { action } => action.changes(),
             Self::Tpus(command) => command.changes(),
             // The operations service has a gate of its own.
             Self::Workers(_)
@@ -234,6 +258,7 @@ impl Command {
             | Self::Demo(_)
             | Self::Audit { .. }
             | Self::Backups(_)
+            | Self::Setup(_)
             | Self::Trust(_)
             | Self::Help { .. }
             | Self::Completions(_)
@@ -241,6 +266,16 @@ impl Command {
             | Self::Config { .. } => None,
             #[cfg(feature = "demo")]
             Self::DemoRay(_) => None,
+        }
+    }
+
+    /// An error if it would change something in a read-only session.
+    fn allowed(&self, read_only: bool) -> anyhow::Result<()> {
+        match self.changes().filter(|_| read_only) {
+            Some(what) => {
+                anyhow::bail!("{what} refused: read-only (--read-only, or `read_only` in the settings)")
+            }
+            None => Ok(()),
         }
     }
 }
@@ -316,8 +351,23 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(Command::Configs { action }) = &arguments.command {
         return configs::run(action, &sources, &env).map(|()| ExitCode::SUCCESS);
     }
+    // These read the table of clusters, and not the clusters.
+    let read_only = || -> anyhow::Result<bool> {
+        Ok(arguments.global.read_only || config::Settings::read(sources.config.as_deref(), &env)?.read_only)
+    };
+    if let Some(command @ Command::Image { action }) = &arguments.command {
+        command.allowed(read_only()?)?;
+        return image::run(action, &sources, &env);
+    }
+    if let Some(command @ Command::Registry { action }) = &arguments.command {
+        command.allowed(read_only()?)?;
+        return registry::run(action, &sources, &env);
+    }
     if let Some(Command::Trust(arguments)) = &arguments.command {
         return trust::run(arguments, &sources, env).map(|()| ExitCode::SUCCESS);
+    }
+    if let Some(Command::Setup(asked)) = &arguments.command {
+        return setup::run(asked, &arguments.global, &sources, &env);
     }
     if arguments.command.is_none() {
         if arguments.global.sources.accept_host_key.is_some() {
@@ -336,10 +386,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let (mut config, env) = trust::admit(loaded, &env)?;
     config.settings.read_only |= arguments.global.read_only;
-    if config.settings.read_only
-        && let Some(what) = arguments.command.as_ref().and_then(Command::changes)
-    {
-        anyhow::bail!("{what} refused: read-only (--read-only, or `read_only` in the settings)");
+    if let Some(command) = &arguments.command {
+        command.allowed(config.settings.read_only)?;
     }
     if arguments.command.is_some()
         && let Some(words) = sources.unused_address(&env)

@@ -8,6 +8,7 @@ mod cluster;
 mod drift;
 mod entry;
 mod env;
+mod first;
 #[cfg(test)]
 mod fuzz;
 mod google;
@@ -30,6 +31,7 @@ pub mod yaml;
 pub use drift::drift;
 pub use entry::{Broken, Entry};
 pub use env::Env;
+pub use first::{first_settings, write_first};
 pub use launch::{Launch, NodeLaunch};
 pub use layout::{keep_layout, layout_file, read_layout};
 pub use locate::{is_block, line_of};

@@ -1,11 +1,12 @@
-//! Google Cloud as a client sees it: Secret Manager through Google's own crate, Compute Engine, Cloud TPU and
-//! Artifact Registry as REST calls. It knows nothing of Ray except the labels of its machines.
+//! Google Cloud as a client sees it: Secret Manager through Google's own crate, Compute Engine, Cloud TPU, Artifact
+//! Registry and Cloud Resource Manager as REST calls. It knows nothing of Ray except the labels of its machines.
 //!
 //! A call without an answer fails after [`CALL`] (no retry starts after that), with an error that has an exact hint.
 //! Base URLs are a plain value, so that private endpoints and tests can replace Google's.
 
 mod change;
 mod clean;
+mod cleanup;
 mod client;
 mod compute;
 mod compute_proof;
@@ -17,6 +18,7 @@ mod identity;
 mod limits;
 mod login;
 mod operation;
+mod permissions;
 mod place;
 mod proof;
 mod registry;
@@ -25,6 +27,7 @@ mod secrets;
 mod tpu;
 
 pub use change::Change;
+pub use cleanup::Cleanup;
 pub use client::{Endpoints, Google};
 pub use compute::{Head, Instance, Machines, Role};
 pub use error::GcpError;
@@ -32,8 +35,9 @@ pub use groups::InstanceGroup;
 pub use identity::Identity;
 pub use limits::CALL;
 pub use login::{Login, credentials};
+pub use permissions::{Lack, NEEDS, Need};
 pub use place::TpuPlace;
 pub use proof::{ChosenQueued, ChosenTpu};
-pub use registry::Image;
+pub use registry::{Image, Repository};
 pub use secrets::{SecretVersion, random_token};
 pub use tpu::{TpuApi, queued_resource};

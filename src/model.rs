@@ -51,7 +51,7 @@ pub use draft::{Draft, FormId, FormNews};
 pub use drift::{Drift, Effect};
 pub use fix::{Fix, Hint, Target, Verb};
 pub use host::{HostName, NotAHost, authority};
-pub use image::ImageName;
+pub use image::{ImageName, Registry, tag_fault};
 pub use job::{Job, JobId, JobIds, JobKey, JobStatus, OWNER_UNKNOWN, SubmissionId};
 pub use late::{Coming, Late};
 pub use layout::{Layout, PaneLayout, TableLayout};

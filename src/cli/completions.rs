@@ -103,8 +103,10 @@ fn matches() -> Option<ArgMatches> {
 
 fn names() -> Option<Vec<String>> {
     let asked = SourceArguments::from_arg_matches(&matches()?).ok()?;
+    // A cluster is about to be named, which wins over RAY_ADDRESS.
+    let cluster = Some(String::new());
     let sources =
-        Sources { infra: asked.infra, config: asked.config, address: asked.address, gcs: asked.gcs };
+        Sources { infra: asked.infra, config: asked.config, address: asked.address, gcs: asked.gcs, cluster };
     let loaded = config::read(&sources, &Env::current(), Timestamp::now()).ok()?;
     // Only names are used, so this needs no trust.
     let clusters = loaded.look().ok()?.entries;

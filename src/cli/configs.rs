@@ -4,11 +4,14 @@ mod images;
 mod print;
 mod update;
 
+pub(super) use images::all as images;
+pub(super) use update::{Mode, print_diff};
+
 use crate::cli::output;
 use crate::config::{self, Env, Settings, Sources};
 use crate::infra::{self, FILE, Finding, PlanError, Severity, Source, State, Table};
 use crate::model::amount::counted;
-use crate::model::{Timestamp, without_first_word};
+use crate::model::{Timestamp, tag_fault, without_first_word};
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use serde_json::json;
@@ -160,7 +163,7 @@ fn folders(sources: &Sources, env: &Env) -> Result<Vec<PathBuf>> {
     Ok(config::places(sources, &settings, env))
 }
 
-fn table_folder(folders: &[PathBuf]) -> Result<PathBuf> {
+pub(super) fn table_folder(folders: &[PathBuf]) -> Result<PathBuf> {
     let found = folders.iter().find(|f| f.join(FILE).is_file());
     found.cloned().with_context(|| {
         let looked: Vec<String> = folders.iter().map(|f| f.display().to_string()).collect();
@@ -283,10 +286,15 @@ fn validate(files: &[PathBuf], folders: &[PathBuf], json: bool) -> Result<()> {
     Ok(())
 }
 
-fn set_image(folder: &Path, table: &Table, tag: &str, clusters: &[String], mode: update::Mode) -> Result<()> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    if tag.is_empty() || tag.len() > 128 || !tag.chars().all(allowed) || tag.starts_with(['.', '-']) {
-        bail!("`{tag}` is not an image tag; use at most 128 letters, digits and . _ -");
+pub(super) fn set_image(
+    folder: &Path,
+    table: &Table,
+    tag: &str,
+    clusters: &[String],
+    mode: update::Mode,
+) -> Result<()> {
+    if let Some(fault) = tag_fault(tag) {
+        bail!(fault);
     }
     let stems = stems(table, clusters)?;
     let text = infra::with_tag(table, tag, &stems)?;

@@ -2,7 +2,7 @@
 
 use super::yaml::{self, FileError};
 use super::{Env, nearest::nearest};
-use crate::model::{HostName, SecretName, authority};
+use crate::model::{ClusterSpec, HostName, SecretName, authority};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,6 +34,8 @@ pub struct Settings {
     pub cloud_refresh_seconds: u64,
     /// Secret that holds the Ray token of `gcp` clusters whose file names none.
     pub token_secret: String,
+    /// Secret that holds the private key of clusters, which `setup` fetches when the key file is missing.
+    pub ssh_key_secret: Option<String>,
     /// How capacity is requested when a worker is added; missing entries are as in [`DEFAULTS`].
     pub tpu_capacity: BTreeMap<String, CapacityField>,
     /// Whether every change to a cluster is refused.
@@ -86,6 +88,8 @@ pub struct Override {
     pub key: Option<PathBuf>,
     /// Secret that holds its Ray token, when its file names none.
     pub token_secret: Option<String>,
+    /// Secret that holds its private key.
+    pub ssh_key_secret: Option<String>,
     /// Google Cloud project, when its file names none.
     pub project: Option<String>,
 }
@@ -102,6 +106,7 @@ impl Default for Settings {
             background_refresh_seconds: 15.0,
             cloud_refresh_seconds: 60,
             token_secret: "RAY_AUTH_TOKEN".into(),
+            ssh_key_secret: None,
             tpu_capacity: capacities(),
             read_only: false,
             google_endpoint: None,
@@ -140,6 +145,11 @@ impl Settings {
         all
     }
 
+    /// The settings file that is read when the command line names none.
+    pub fn file(env: &Env) -> PathBuf {
+        super::Folders::new(env).config.join("config.yaml")
+    }
+
     /// Reads `file`, or the platform's settings file if there is one.
     pub fn read(file: Option<&Path>, env: &Env) -> Result<Self, FileError> {
         let path = match file {
@@ -148,7 +158,7 @@ impl Settings {
             None if env.home().is_none() && env.var("XDG_CONFIG_HOME").is_none() => {
                 return Ok(Self::default());
             }
-            None => match super::Folders::new(env).config.join("config.yaml") {
+            None => match Self::file(env) {
                 default if default.is_file() => default,
                 _ => return Ok(Self::default()),
             },
@@ -164,10 +174,9 @@ impl Settings {
             let hint = "write a number of seconds between 10 and 86400, or 0 for never";
             return Err(FileError::new(&path, "`cloud_refresh_seconds` is out of range", hint));
         }
-        let mine = settings.clusters.values().filter_map(|c| c.token_secret.as_ref());
-        if let Some(name) = mine.chain([&settings.token_secret]).find(|n| !SecretName::is_name(n)) {
+        if let Some((key, name)) = settings.secrets().find(|(_, name)| !SecretName::is_name(name)) {
             let hint = "write its short name: letters, digits, - and _; set the project in `project`";
-            return Err(FileError::new(&path, format!("`token_secret: {name}` is not a secret name"), hint));
+            return Err(FileError::new(&path, format!("`{key}: {name}` is not a secret name"), hint));
         }
         if let Some(url) = &settings.google_endpoint {
             let host = ["https://", "http://"].iter().find_map(|s| url.strip_prefix(s));
@@ -194,6 +203,23 @@ impl Settings {
             ));
         }
         Ok(settings)
+    }
+
+    /// All names of secrets, each with its setting.
+    fn secrets(&self) -> impl Iterator<Item = (&'static str, &String)> {
+        let own = self.clusters.values();
+        let own =
+            own.flat_map(|c| [("token_secret", &c.token_secret), ("ssh_key_secret", &c.ssh_key_secret)]);
+        let own = own.chain([("ssh_key_secret", &self.ssh_key_secret)]);
+        own.filter_map(|(key, name)| Some((key, name.as_ref()?)))
+            .chain([("token_secret", &self.token_secret)])
+    }
+
+    /// The secret that holds a cluster's private key, in the cluster's project; none when the settings name none.
+    pub fn key_secret(&self, spec: &ClusterSpec) -> Option<SecretName> {
+        let own = self.clusters.get(spec.name.as_str()).and_then(|c| c.ssh_key_secret.as_ref());
+        let name = own.or(self.ssh_key_secret.as_ref())?.clone();
+        Some(SecretName { project: spec.google.project.clone(), name })
     }
 
     /// The age from which a backup of jobs is offered for deletion; `None` means never.
@@ -265,6 +291,20 @@ mod tests {
         assert!(read("cloud_refresh_seconds: 1").is_err());
         assert!(read("cloud_refresh_seconds: 0").unwrap().cloud_refresh().is_none());
         assert!(read("ray: []").is_err());
+    }
+
+    #[test]
+    fn a_secret_is_named_by_its_short_name() {
+        for key in ["token_secret", "ssh_key_secret"] {
+            for text in [format!("{key}: projects/p/secrets/s"), format!("clusters: {{a: {{{key}: a b}}}}")] {
+                let e = read(&text).unwrap_err();
+                assert!(
+                    e.why.contains(&format!("`{key}: ")) && e.why.contains("is not a secret name"),
+                    "{e}"
+                );
+            }
+        }
+        assert_eq!(read("ssh_key_secret: KEY").unwrap().ssh_key_secret.as_deref(), Some("KEY"));
     }
 
     #[test]

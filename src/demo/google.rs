@@ -1,5 +1,5 @@
-//! A simulated Google: Secret Manager, Compute Engine, Cloud TPU, Artifact Registry and the OAuth token endpoint on one
-//! loopback port, with the wire formats, paging, long-running operations and errors recorded from the real services.
+//! A simulated Google: Secret Manager, Compute Engine, Cloud TPU, Artifact Registry, the permissions of Cloud Resource
+//! Manager and the OAuth token endpoint on one loopback port, with the wire formats, paging, long-running operations and errors recorded from the real services.
 //!
 //! Requests without a token of `/token` are refused. `tests/real/google.rs` checks it with Google's own clients. Tests
 //! set its state directly; a simulated fleet shows its clusters there.
@@ -10,6 +10,7 @@ mod fault;
 mod groups;
 mod login;
 pub mod managed;
+mod permissions;
 pub mod registry;
 mod secrets;
 pub(super) mod state;
@@ -277,9 +278,10 @@ fn route(asked: &Asked, state: &mut State, cloud: Option<&Cloud>, fault: Option<
     let parts: Vec<&str> = asked.path.trim_start_matches('/').split('/').collect();
     match parts.as_slice() {
         ["v1", "projects", "-", "serviceAccounts", account] => login::impersonated(asked, account),
-        ["v1", "projects", project, "locations", location, "repositories", repository, rest @ ..] => {
-            registry::answer(asked, state, [project, location, repository], rest)
+        ["v1", "projects", project, "locations", location, rest @ ..] => {
+            registry::answer(asked, state, [project, location], rest)
         }
+        ["v3", "projects", project] => permissions::answer(asked, state, project),
         ["v1", "projects", project, rest @ ..] => secrets::answer(asked, state, project, rest, fault),
         ["compute", "v1", "projects", project, rest @ ..] => match cloud {
             Some(cloud) => cloud.around_machines(state, |state| compute::answer(asked, state, project, rest)),

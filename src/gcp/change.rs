@@ -4,8 +4,9 @@
 use super::compute::last_part;
 use super::rest::Call;
 use super::{GcpError, Google, TpuApi};
+use crate::model::Registry;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// One request that changes something: `method url` with a JSON body.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,8 +25,10 @@ pub struct Change {
 enum Operations {
     /// Of a zone or region of Compute Engine: this prefix and the last part of the operation's name.
     OfZone(String),
-    /// Of Cloud TPU: this prefix and the operation's whole name.
+    /// Of a service with google.longrunning: this prefix and the operation's whole name.
     OfService(String),
+    /// None: the answer is the changed resource.
+    None,
 }
 
 impl Google {
@@ -43,10 +46,12 @@ impl Google {
         };
         let body = (!change.body.is_null()).then_some(&change.body);
         let operation = self.inner.call(&Call { method, url: change.url.clone(), query: &[], body }).await?;
-        let state = |name: &str| match &change.operations {
-            Operations::OfZone(prefix) => format!("{prefix}/{}", last_part(name)),
-            Operations::OfService(prefix) => format!("{prefix}/{name}"),
+        let (prefix, is_of_zone) = match &change.operations {
+            Operations::OfZone(prefix) => (prefix, true),
+            Operations::OfService(prefix) => (prefix, false),
+            Operations::None => return Ok(()),
         };
+        let state = |name: &str| format!("{prefix}/{}", if is_of_zone { last_part(name) } else { name });
         self.inner.follow(operation, state).await.map(|_| ())
     }
 
@@ -118,6 +123,38 @@ impl Google {
         let what = format!("nodes/{name}?updateMask=metadata");
         let body = json!({ "metadata": metadata });
         Ok(Some(self.tpu_change(TpuApi::V2, "PATCH", place, &what, body)))
+    }
+
+    /// Creates a repository for container images.
+    pub fn repository_creation(&self, registry: &Registry, description: &str) -> Change {
+        let base = &self.inner.endpoints.artifact_registry;
+        let Registry { project, location, repository } = registry;
+        Change {
+            method: "POST",
+            url: format!(
+                "{base}/v1/projects/{project}/locations/{location}/repositories?repositoryId={repository}"
+            ),
+            body: json!({ "format": "DOCKER", "description": description }),
+            operations: Operations::OfService(format!("{base}/v1")),
+        }
+    }
+
+    /// Replaces the clean-up policies of a repository, which by the rules of field masks replaces the whole map
+    /// (AIP-134). With `enforce` the repository no longer only tries its policies out.
+    pub fn policies_change(
+        &self,
+        registry: &Registry,
+        policies: &Map<String, Value>,
+        enforce: bool,
+    ) -> Change {
+        let mut body = json!({ "cleanupPolicies": policies });
+        let mut mask = "cleanupPolicies".to_owned();
+        if enforce {
+            body["cleanupPolicyDryRun"] = false.into();
+            mask += ",cleanupPolicyDryRun";
+        }
+        let url = format!("{}?updateMask={mask}", self.repository_url(registry));
+        Change { method: "PATCH", url, body, operations: Operations::None }
     }
 
     fn tpu_change(

@@ -4,6 +4,7 @@ use super::GcpError;
 use super::identity::Identity;
 use super::limits::{CALL, CONNECT, PAUSE, TRIES};
 use super::login::{Authorized, Credentials, Login};
+use crate::model::Secret;
 use http::HeaderMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -19,6 +20,8 @@ pub struct Endpoints {
     pub tpu: String,
     /// Artifact Registry v1.
     pub artifact_registry: String,
+    /// Cloud Resource Manager v3.
+    pub resource_manager: String,
 }
 
 impl Default for Endpoints {
@@ -29,6 +32,7 @@ impl Default for Endpoints {
             compute: of("compute"),
             tpu: of("tpu"),
             artifact_registry: of("artifactregistry"),
+            resource_manager: of("cloudresourcemanager"),
         }
     }
 }
@@ -37,7 +41,13 @@ impl Endpoints {
     /// All services at one address.
     pub fn all_at(url: &str) -> Self {
         let url = url.trim_end_matches('/').to_owned();
-        Self { secret_manager: url.clone(), compute: url.clone(), tpu: url.clone(), artifact_registry: url }
+        Self {
+            secret_manager: url.clone(),
+            compute: url.clone(),
+            tpu: url.clone(),
+            artifact_registry: url.clone(),
+            resource_manager: url,
+        }
     }
 }
 
@@ -70,6 +80,22 @@ impl Google {
     /// Base URLs of the services.
     pub fn endpoints(&self) -> &Endpoints {
         &self.inner.endpoints
+    }
+
+    /// Gets an access token, and says which login gave it.
+    pub async fn log_in(&self) -> Result<Arc<Identity>, GcpError> {
+        let mut attempts = self.inner.attempts("", Effect::None);
+        attempts.authorized().await?;
+        Ok(attempts.identity)
+    }
+
+    /// An access token of the login, for a program that has to be given one; it is valid for an hour at most.
+    pub async fn access_token(&self) -> Result<Secret, GcpError> {
+        let headers = self.inner.attempts("", Effect::None).authorized().await?;
+        let bearer = headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let token = bearer.and_then(|value| value.strip_prefix("Bearer "));
+        let none = || GcpError::LoginRefused { why: "it gave no bearer token".into(), login: Box::default() };
+        token.map(Secret::new).ok_or_else(none)
     }
 }
 

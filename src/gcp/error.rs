@@ -1,6 +1,7 @@
 //! Errors of Google Cloud, one variant for each hint.
 
 use super::identity::Identity;
+use super::permissions::NEEDS;
 use crate::model::fix::word;
 use crate::model::{Fix, Hint, Verb};
 use std::time::Duration;
@@ -347,11 +348,10 @@ fn role(permission: &str) -> Option<&'static str> {
         "secretmanager.secrets.create" => "roles/secretmanager.admin",
         "iam.serviceAccounts.getAccessToken" => "roles/iam.serviceAccountTokenCreator",
         "serviceusage.services.use" => "roles/serviceusage.serviceUsageConsumer",
-        "compute.instances.list" | "compute.instanceGroups.get" => "roles/compute.viewer",
         "artifactregistry.tags.list" | "artifactregistry.repositories.downloadArtifacts" => {
             "roles/artifactregistry.reader"
         }
-        _ => return None,
+        in_project => NEEDS.iter().find(|need| need.permissions.contains(&in_project))?.role,
     })
 }
 

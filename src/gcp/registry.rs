@@ -1,9 +1,10 @@
-//! Artifact Registry: the images of a repository, by tag.
+//! Artifact Registry: repositories with their clean-up policies, and the images of a repository, by tag.
 
 use super::compute::time;
 use super::{GcpError, Google};
-use crate::model::{ImageName, Text, Timestamp};
+use crate::model::{ImageName, Registry, Text, Timestamp};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 /// One build of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,18 @@ pub struct Image {
     pub uploaded: Option<Timestamp>,
     /// Its size, compressed.
     pub bytes: Option<u64>,
+}
+
+/// What is read of a `Repository` of Artifact Registry v1.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Repository {
+    /// `DOCKER` for container images.
+    pub format: String,
+    /// By id; each is a `CleanupPolicy` as Google writes it.
+    pub cleanup_policies: Map<String, Value>,
+    /// Whether the policies are only tried out: what they would delete is logged and kept.
+    pub cleanup_policy_dry_run: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -35,13 +48,20 @@ struct Shown {
 }
 
 impl Google {
+    /// A repository; [`GcpError::NotFound`] when there is none of that name.
+    pub async fn repository(&self, registry: &Registry) -> Result<Repository, GcpError> {
+        let answer = self.inner.get(&self.repository_url(registry), &[]).await?;
+        serde_json::from_value(answer).map_err(|e| GcpError::not_json(200, &e.to_string()))
+    }
+
+    pub(super) fn repository_url(&self, Registry { project, location, repository }: &Registry) -> String {
+        let base = &self.inner.endpoints.artifact_registry;
+        format!("{base}/v1/projects/{project}/locations/{location}/repositories/{repository}")
+    }
+
     /// Every build of the image in its repository, newest first.
     pub async fn images(&self, image: &ImageName) -> Result<Vec<Image>, GcpError> {
-        let ImageName { location, project, repository, .. } = image;
-        let base = &self.inner.endpoints.artifact_registry;
-        let url = format!(
-            "{base}/v1/projects/{project}/locations/{location}/repositories/{repository}/dockerImages"
-        );
+        let url = format!("{}/dockerImages", self.repository_url(&image.registry()));
         // 1000 is the maximum page size; the default is 100 (API reference, `dockerImages.list`).
         let pages: Vec<Page> = self.inner.pages(&url, &[("pageSize", "1000")]).await?;
         let mut images: Vec<Image> = pages

@@ -31,6 +31,7 @@ impl Inner {
     async fn text(&self, call: &Call<'_>) -> Result<Vec<u8>, GcpError> {
         let project = call.url.split_once("/projects/").map_or("", |(_, rest)| rest);
         let project = project.split('/').next().unwrap_or_default();
+        let project = project.strip_suffix(":testIamPermissions").unwrap_or(project);
         let effect = if call.method == Method::GET { Effect::None } else { Effect::Change };
         let mut attempts = self.attempts(project, effect);
         loop {

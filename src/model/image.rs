@@ -17,7 +17,50 @@ pub struct ImageName {
     pub tag: String,
 }
 
+/// A repository of Google's Artifact Registry for container images.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Registry {
+    /// Google Cloud project.
+    pub project: String,
+    /// Region or multi-region.
+    pub location: String,
+    /// Name of the repository.
+    pub repository: String,
+}
+
+impl Registry {
+    /// The host that docker logs in to.
+    pub fn host(&self) -> String {
+        format!("{}-docker.pkg.dev", self.location)
+    }
+}
+
+impl fmt::Display for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.host(), self.project, self.repository)
+    }
+}
+
+/// Why a text is not an image tag (Docker's reference grammar: at most 128 letters, digits and `. _ -`, the first one no
+/// `.` or `-`); none for a tag.
+pub fn tag_fault(text: &str) -> Option<String> {
+    if text.contains('@') || text.starts_with("sha256:") {
+        let why = "is a digest, which names one build that exists already; give a tag, e.g. 20261120";
+        return Some(format!("`{text}` {why}"));
+    }
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let is_tag =
+        (1..=128).contains(&text.len()) && text.chars().all(allowed) && !text.starts_with(['.', '-']);
+    (!is_tag).then(|| format!("`{text}` is not an image tag; use at most 128 letters, digits and . _ -"))
+}
+
 impl ImageName {
+    /// The repository that holds it.
+    pub fn registry(&self) -> Registry {
+        let Self { location, project, repository, .. } = self.clone();
+        Registry { project, location, repository }
+    }
+
     /// Takes a name apart; `None` when it is of no Artifact Registry.
     pub fn parse(text: &str) -> Option<Self> {
         let plain = |s: &str| {
@@ -45,9 +88,8 @@ impl ImageName {
 
 impl fmt::Display for ImageName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { location, project, repository, name, tag } = self;
-        write!(f, "{location}-docker.pkg.dev/{project}/{repository}/{name}")?;
-        if tag.is_empty() { Ok(()) } else { write!(f, ":{tag}") }
+        write!(f, "{}/{}", self.registry(), self.name)?;
+        if self.tag.is_empty() { Ok(()) } else { write!(f, ":{}", self.tag) }
     }
 }
 
@@ -79,6 +121,22 @@ mod tests {
         ];
         for (text, wanted) in cases {
             assert_eq!(parts(text), wanted, "{text}");
+        }
+        let image = ImageName::parse("us-docker.pkg.dev/hai/marin/team/cluster:a").unwrap();
+        assert_eq!(image.to_string(), "us-docker.pkg.dev/hai/marin/team/cluster:a");
+        assert_eq!(image.registry().to_string(), "us-docker.pkg.dev/hai/marin");
+    }
+
+    #[test]
+    fn a_tag_is_told_from_a_digest_and_from_what_is_neither() {
+        for tag in ["latest", "20261120-0a1b2c3", "_x", "1e5"] {
+            assert_eq!(tag_fault(tag), None, "{tag}");
+        }
+        for digest in ["sha256:0a", "latest@sha256:0a", "@sha256:0a"] {
+            assert!(tag_fault(digest).unwrap().contains("is a digest"), "{digest}");
+        }
+        for wrong in ["", ".x", "-x", "a b", "a:b", "a/b", &"x".repeat(129)] {
+            assert!(tag_fault(wrong).unwrap().contains("is not an image tag"), "{wrong}");
         }
     }
 }

@@ -6,6 +6,7 @@
 use super::TunnelSpec;
 use super::error::{KeyFault, SshError};
 use crate::model::Fix;
+use rustix::process::getuid;
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -136,22 +137,19 @@ fn is_our_socket(path: &Path) -> bool {
 
 /// Whether ssh would use this private key. ssh itself only warns about a missing one and then tries the user's
 /// other keys; its permission rule holds for the owner's own files only (`sshkey_perm_ok`).
-pub(super) fn check_key(key: &Path, run_dir: &Path) -> Result<(), SshError> {
-    let fault = match File::open(key).and_then(|f| f.metadata()) {
+pub(super) fn check_key(key: &Path) -> Result<(), KeyFault> {
+    Err(match File::open(key).and_then(|f| f.metadata()) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => KeyFault::Missing,
         Err(e) => KeyFault::Unreadable(e.kind().to_string()),
         Ok(found) if !found.is_file() => KeyFault::Unreadable("not a regular file".into()),
         Ok(found) => {
             let mode = found.mode() & 0o7777;
-            // The run folder is ours, so its owner is us.
-            let ours = fs::metadata(run_dir).is_ok_and(|dir| dir.uid() == found.uid());
-            if !(ours && open_to_others(mode)) {
+            if !(getuid().as_raw() == found.uid() && open_to_others(mode)) {
                 return Ok(());
             }
             KeyFault::TooOpen(mode)
         }
-    };
-    Err(SshError::KeyFile { path: key.into(), fault })
+    })
 }
 
 fn open_to_others(mode: u32) -> bool {
@@ -225,10 +223,7 @@ mod tests {
     fn a_key_must_exist_be_a_file_and_be_private() {
         let dir = tempfile::tempdir().unwrap();
         let key = dir.path().join("key");
-        let fault = |key: &Path| match check_key(key, dir.path()) {
-            Err(SshError::KeyFile { fault, .. }) => Some(fault),
-            other => other.map(|()| None).unwrap(),
-        };
+        let fault = |key: &Path| check_key(key).err();
         assert_eq!(fault(&key), Some(KeyFault::Missing));
         assert!(matches!(fault(dir.path()), Some(KeyFault::Unreadable(_))));
         fs::write(&key, "").unwrap();

@@ -206,13 +206,6 @@ pub(super) async fn local(program: &Path, args: &[OsString]) -> Result<Output, S
     tokio::time::timeout(LOCAL_LIMIT, run).await.map_err(|_| failed("it timed out"))?
 }
 
-/// Whether a private key has a passphrase: it cannot be read with an empty one. Used only to explain a refused login.
-pub(super) async fn is_locked(key: &Path) -> bool {
-    let args = ["-y", "-P", "", "-f"].map(OsString::from).into_iter().chain([key.into()]);
-    let answer = local(Path::new("ssh-keygen"), &args.collect::<Vec<_>>()).await;
-    answer.is_ok_and(|output| String::from_utf8_lossy(&output.stderr).contains("incorrect passphrase"))
-}
-
 /// An interactive login on a head that a [`super::Tunnel`] has connected to, to be run in the foreground of a terminal.
 pub fn login(spec: &TunnelSpec) -> std::process::Command {
     let mut command = std::process::Command::new(&spec.ssh);

@@ -8,6 +8,7 @@ use super::files::{self, Sockets};
 use super::guard::{self, Lifeline};
 use super::lines::Lines;
 use super::login::{self, Login};
+use super::machine::inspect_key;
 use super::remote::Remote;
 use super::{Forward, Local, TunnelSpec, hostkey};
 use crate::model::text::printable;
@@ -76,7 +77,8 @@ impl Tunnel {
     pub async fn open(spec: TunnelSpec) -> Result<Self, SshError> {
         files::prepare(&spec)?;
         if let Some(key) = &spec.auth.private_key {
-            files::check_key(key, &spec.run_dir)?;
+            let unusable = |fault| SshError::KeyFile { path: key.clone(), fault };
+            files::check_key(key).map_err(unusable)?;
         }
         if hostkey::is_listed(&spec) {
             match Self::log_in(spec.clone(), "yes", None).await {
@@ -187,7 +189,9 @@ impl Tunnel {
             SshError::HostKeyChanged { elsewhere, .. } => {
                 hostkey::changed(&self.spec, &login, elsewhere).await
             }
-            SshError::KeyRefused { key: Some(path), .. } if login::is_locked(&path).await => {
+            SshError::KeyRefused { key: Some(path), .. }
+                if inspect_key(&path).await == Err(KeyFault::Locked) =>
+            {
                 SshError::KeyFile { path, fault: KeyFault::Locked }
             }
             error => error,

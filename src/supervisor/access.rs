@@ -3,9 +3,10 @@
 use super::Options;
 use super::connection::Connection;
 use super::discover::host_name;
+use super::here::run_program;
 use super::login::{first_contact, tunnel_spec};
 use crate::model::{ClusterName, ClusterSpec, HeadAddress, Problem, Timestamp};
-use crate::ssh::{self, Output, SshError, Terminal, Tunnel};
+use crate::ssh::{Output, SshError, Terminal, Tunnel};
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -69,5 +70,5 @@ pub async fn run_ray(
     command.extend(settings.iter().map(OsString::from));
     command.extend(options.ray.iter().map(OsString::from));
     command.extend(arguments.iter().map(OsString::from));
-    ssh::run_program(command, lines).await.map_err(|e| e.problem(Timestamp::now()))
+    run_program(command, lines).await
 }

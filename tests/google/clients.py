@@ -10,7 +10,7 @@ import sys
 from google.api_core import exceptions as wrong
 from google.auth.transport.requests import AuthorizedSession
 from google.oauth2.credentials import Credentials
-from google.cloud import artifactregistry_v1, compute_v1, secretmanager_v1, tpu_v2, tpu_v2alpha1
+from google.cloud import artifactregistry_v1, compute_v1, resourcemanager_v3, secretmanager_v1, tpu_v2, tpu_v2alpha1
 from google.protobuf import json_format
 
 URL, ADC, CHECK = sys.argv[1:4]
@@ -335,12 +335,69 @@ def registry():
     raises(wrong.Forbidden, lambda: list(ar.list_docker_images(parent=theirs)), "artifactregistry")
 
 
+def repositories():
+    """Repositories are made, listed, and given clean-up policies by a mask."""
+    ar = client(artifactregistry_v1.ArtifactRegistryClient)
+    parent = f"projects/{PROJECT}/locations/us-central2"
+    name = f"{parent}/repositories/marin"
+    get = lambda: ar.get_repository(name=name)
+    raises(wrong.NotFound, get)
+    docker = artifactregistry_v1.Repository(format_="DOCKER", description="images")
+    create = lambda which="marin": ar.create_repository(parent=parent, repository_id=which, repository=docker)
+    made = create().result(timeout=60)
+    assert made.name == name and made.format_.name == "DOCKER" and made.description == "images", made
+    raises(wrong.Conflict, create)
+    raises(wrong.BadRequest, lambda: create("Not_a_name"), "repository_id")
+    create("other").result(timeout=60)
+    # The double puts one on a page.
+    assert [r.name for r in ar.list_repositories(parent=parent)] == [name, f"{parent}/repositories/other"]
+    assert get() == made and not made.cleanup_policies
+
+    old = artifactregistry_v1.CleanupPolicy(
+        id="old", action="DELETE", condition={"tag_state": "ANY", "older_than": {"seconds": 2592000}})
+    keep = artifactregistry_v1.CleanupPolicy(id="keep", action="KEEP", most_recent_versions={"keep_count": 16})
+
+    def update(mask, **fields):
+        repository = artifactregistry_v1.Repository(name=name, **fields)
+        return ar.update_repository(repository=repository, update_mask={"paths": mask})
+
+    both = update(["cleanup_policies"], cleanup_policies={"old": old, "keep": keep})
+    assert both.cleanup_policies["old"] == old and both.cleanup_policies["keep"] == keep, both
+    assert both.description == "images" and get() == both
+    tried = update(["cleanup_policy_dry_run"], cleanup_policy_dry_run=True)
+    assert tried.cleanup_policy_dry_run and len(tried.cleanup_policies) == 2, tried
+    # The mask replaces the whole map, and a default goes with it.
+    one = update(["cleanup_policies", "cleanup_policy_dry_run"], cleanup_policies={"keep": keep})
+    assert list(one.cleanup_policies) == ["keep"] and not one.cleanup_policy_dry_run, one
+    assert get() == one
+    many = {f"p{n}": artifactregistry_v1.CleanupPolicy(id=f"p{n}", action="KEEP") for n in range(11)}
+    raises(wrong.BadRequest, lambda: update(["cleanup_policies"], cleanup_policies=many), "10")
+    # As the service writes it, read strictly.
+    answer = AuthorizedSession(CREDENTIALS).get(f"{URL}/v1/{name}")
+    json_format.Parse(answer.text, artifactregistry_v1.Repository.pb()())
+    assert answer.json()["cleanupPolicies"]["keep"]["action"] == "KEEP", answer.text
+    theirs = name.replace(PROJECT, "other")
+    raises(wrong.Forbidden, lambda: ar.get_repository(name=theirs), "artifactregistry")
+
+
+def permissions():
+    """The double's caller lacks `tpu.nodes.delete`."""
+    projects = client(resourcemanager_v3.ProjectsClient)
+    ask = lambda project, *names: list(projects.test_iam_permissions(
+        resource=f"projects/{project}", permissions=names).permissions)
+    assert ask(PROJECT, "tpu.nodes.list", "tpu.nodes.delete") == ["tpu.nodes.list"]
+    assert ask(PROJECT, "tpu.nodes.delete") == []
+    raises(wrong.BadRequest, lambda: ask(PROJECT, "tpu.nodes.list", "tpu"), "tpu is not valid")
+    raises(wrong.Forbidden, lambda: ask("other", "tpu.nodes.list"), "other")
+
+
 def refused():
     """The caller has made every service refuse with the status that is the last argument."""
     error = {403: wrong.Forbidden, 404: wrong.NotFound, 409: wrong.Conflict, 429: wrong.TooManyRequests}
     code = int(sys.argv[4])
     sm, tpu = client(secretmanager_v1.SecretManagerServiceClient), client(tpu_v2.TpuClient)
     compute, ar = client(compute_v1.InstancesClient), client(artifactregistry_v1.ArtifactRegistryClient)
+    projects = client(resourcemanager_v3.ProjectsClient)
     parent = f"projects/{PROJECT}/locations/{ZONE}"
     request = compute_v1.AggregatedListInstancesRequest(project=PROJECT)
     calls = [
@@ -350,6 +407,11 @@ def refused():
         lambda: tpu.delete_queued_resource(name=f"{parent}/queuedResources/q", retry=NO_RETRY),
         lambda: list(compute.aggregated_list(request=request, retry=NO_RETRY)),
         lambda: list(ar.list_docker_images(parent=f"{parent}/repositories/r", retry=NO_RETRY)),
+        lambda: ar.get_repository(name=f"{parent}/repositories/r", retry=NO_RETRY),
+        lambda: ar.create_repository(
+            parent=parent, repository_id="r", repository={"format_": "DOCKER"}, retry=NO_RETRY),
+        lambda: projects.test_iam_permissions(
+            resource=f"projects/{PROJECT}", permissions=["tpu.nodes.list"], retry=NO_RETRY),
     ]
     for call in calls:
         try:
@@ -361,5 +423,6 @@ def refused():
 
 
 {f.__name__: f for f in (
-    secrets, compute, groups, managed, operations_that_fail, tpus, tpus_alpha, registry, refused)}[CHECK]()
+    secrets, compute, groups, managed, operations_that_fail, tpus, tpus_alpha, registry, repositories, permissions,
+    refused)}[CHECK]()
 print("all well")

@@ -138,7 +138,7 @@ fn shells_complete_commands_clusters_and_jobs() {
         words
     };
     assert_eq!(answered(&["job-logs", ""], &place.address()), ["eval-ended", "eval-open"]);
-    assert_eq!(answered(&["--cluster", ""], ""), ["lab-north", "lab-south", "team-south-2"]);
+    assert_eq!(answered(&["--cluster", ""], &place.address()), ["lab-north", "lab-south", "team-south-2"]);
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod exec;
 mod google;
 mod host_key;
 mod hostile;
+mod images;
 mod infra;
 mod jobs;
 mod leaks;
@@ -36,11 +37,15 @@ mod proofs;
 mod pty;
 mod record;
 mod recovery;
+mod registry;
 mod restart_faults;
 #[path = "../support/running.rs"]
 mod running;
 mod scenarios;
 mod scripts;
+mod setup;
+#[path = "../support/shell.rs"]
+mod shell;
 #[path = "../support/soon.rs"]
 mod soon;
 mod ssh;

@@ -156,6 +156,21 @@ fn images_and_tags_are_listed() {
 }
 
 #[test]
+fn repositories_are_made_and_given_policies() {
+    let place = Place::new();
+    place.double.state().page = 1;
+    place.check(&["repositories"]);
+    assert_eq!(place.double.state().repositories.len(), 2);
+}
+
+#[test]
+fn permissions_are_asked_for_a_project() {
+    let place = Place::new();
+    place.double.state().denied.insert("tpu.nodes.delete".into());
+    place.check(&["permissions"]);
+}
+
+#[test]
 fn refusals_are_what_the_clients_make_exceptions_of() {
     let statuses = [
         (403, "PERMISSION_DENIED", "IAM_PERMISSION_DENIED"),

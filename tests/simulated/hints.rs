@@ -4,7 +4,7 @@ use crate::shell::{check, checked};
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT, write_login};
 use marin_tui::gcp::{Endpoints, GcpError, Google, Login, Role};
 use marin_tui::model::Verb;
-use marin_tui::model::{ClusterName, Hint, Target};
+use marin_tui::model::{ClusterName, Hint, ImageName, Target};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -161,6 +161,34 @@ const REFUSED_BY_COMPUTE: &[Case] = &[
     ),
 ];
 
+/// Those of Artifact Registry and Cloud Resource Manager.
+const REFUSED_BY_OTHERS: &[Case] = &[
+    (
+        "Artifact Registry: permission",
+        403,
+        r#"{"error": {"code": 403, "message": "Permission 'artifactregistry.repositories.update' denied on resource '//artifactregistry.googleapis.com/projects/hai-test/locations/us-central2/repositories/marin' (or it may not exist).", "status": "PERMISSION_DENIED", "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "IAM_PERMISSION_DENIED", "domain": "artifactregistry.googleapis.com", "metadata": {"permission": "artifactregistry.repositories.update", "resource": "projects/hai-test/locations/us-central2/repositories/marin"}}]}}"#,
+        &["a role with artifactregistry.repositories.update (roles/artifactregistry.admin)"],
+    ),
+    (
+        "Artifact Registry: no such repository",
+        404,
+        r#"{"error": {"code": 404, "message": "Requested entity was not found.", "status": "NOT_FOUND"}}"#,
+        &["check the name and the project"],
+    ),
+    (
+        "Cloud Resource Manager: API off",
+        403,
+        r#"{"error": {"code": 403, "message": "Cloud Resource Manager API has not been used in project 1234567890 before or it is disabled. Enable it by visiting https://console.developers.google.com/apis/api/cloudresourcemanager.googleapis.com/overview?project=1234567890 then retry.", "status": "PERMISSION_DENIED", "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "SERVICE_DISABLED", "domain": "googleapis.com", "metadata": {"service": "cloudresourcemanager.googleapis.com"}}]}}"#,
+        &["gcloud services enable cloudresourcemanager.googleapis.com --project=1234567890"],
+    ),
+    (
+        "Cloud Resource Manager: an unknown permission",
+        400,
+        r#"{"error": {"code": 400, "message": "Permission tpu.nodes.fly is not valid for this resource.", "status": "INVALID_ARGUMENT"}}"#,
+        &["Google refused (400): Permission tpu.nodes.fly is not valid"],
+    ),
+];
+
 /// A row of the table: prints it, checks its commands, and holds it to what it has to say.
 fn row(case: &str, error: &GcpError, says: &[&str]) {
     let (told, hint) = (error.to_string(), error.hint());
@@ -198,6 +226,15 @@ async fn every_refusal_of_an_api_has_a_hint_that_can_be_pasted() {
     for (case, code, body, says) in REFUSED_BY_COMPUTE {
         double.fail("aggregated", Fault::Recorded { code: *code, body });
         row(case, &google.machines(PROJECT, Role::Head, None).await.unwrap_err(), says);
+        double.hint();
+    }
+    for (case, code, body, says) in REFUSED_BY_OTHERS {
+        for path in [":testIamPermissions", "repositories"] {
+            double.fail(path, Fault::Recorded { code: *code, body });
+        }
+        row(case, &google.lacks(PROJECT).await.unwrap_err(), says);
+        let registry = ImageName::parse("us-central2-docker.pkg.dev/hai-test/marin/x").unwrap().registry();
+        row(case, &google.repository(&registry).await.unwrap_err(), says);
         double.hint();
     }
     // What is wrong on the way.

@@ -14,6 +14,7 @@ mod google;
 mod hints;
 mod keeps_contract;
 mod ray_bad_input;
+mod registry;
 #[path = "../support/shell.rs"]
 mod shell;
 #[path = "../support/soon.rs"]

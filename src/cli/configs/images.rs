@@ -3,7 +3,7 @@
 use crate::cli::output;
 use crate::cli::reach::Reach;
 use crate::config::{Settings, yaml};
-use crate::infra::{self, Table};
+use crate::infra::{self, State, Table};
 use crate::model::{ImageName, Text, Timestamp};
 use crate::supervisor;
 use anyhow::{Context, Result, anyhow, bail};
@@ -21,6 +21,18 @@ pub fn image(folder: &Path, table: &Table, stem: &str) -> Result<ImageName> {
     let said = docker_image(text, &folder.join(format!("{stem}.yaml")))?;
     ImageName::parse(&said)
         .with_context(|| format!("the image of {stem} (`{said}`) is not in Artifact Registry"))
+}
+
+/// The image of each cluster that has one in Artifact Registry, by the name of its file, as its file would have it.
+pub fn all(folder: &Path, table: &Table) -> Result<Vec<(String, ImageName)>> {
+    let plan = infra::plan(folder, table);
+    super::update::rendered(&plan)?;
+    let mut images = Vec::new();
+    for planned in plan.iter().filter(|planned| planned.state != State::Orphan) {
+        let said = docker_image(&planned.after, &planned.file)?;
+        images.extend(ImageName::parse(&said).map(|image| (planned.stem.clone(), image)));
+    }
+    Ok(images)
 }
 
 /// The image that a cluster's file names now.

@@ -1,4 +1,4 @@
-//! Artifact Registry v1: images and tags of a repository.
+//! Artifact Registry v1: repositories, and the images and tags of one.
 
 use super::{Answer, Asked, PROJECT, State, not_found, ok, refusal};
 use http::Method;
@@ -15,29 +15,152 @@ pub fn image(place: &str, name: &str, digest: &str, tags: &[&str], uploaded: &st
         "mediaType": "application/vnd.docker.distribution.manifest.v2+json"})
 }
 
-/// Answers below `/v1/projects/P/locations/L/repositories/R/`.
-pub(super) fn answer(asked: &Asked, state: &State, place: [&str; 3], rest: &[&str]) -> Answer {
-    let [project, location, repository] = place;
-    let name = format!("projects/{project}/locations/{location}/repositories/{repository}");
-    if project != state.project {
+/// A repository for container images as Artifact Registry shows it; `place` is `LOCATION/REPOSITORY`.
+pub fn repository(project: &str, place: &str) -> Value {
+    let (location, repository) = place.split_once('/').unwrap_or((place, ""));
+    json!({
+        "name": format!("projects/{project}/locations/{location}/repositories/{repository}"), "format": "DOCKER",
+        "mode": "STANDARD_REPOSITORY", "createTime": "2026-11-01T08:00:00.000000Z",
+        "updateTime": "2026-11-01T08:00:00.000000Z"})
+}
+
+/// Answers below `/v1/projects/P/locations/L/`.
+pub(super) fn answer(asked: &Asked, state: &mut State, place: [&str; 2], rest: &[&str]) -> Answer {
+    let parent = format!("projects/{}/locations/{}", place[0], place[1]);
+    let name = rest.get(1).map_or_else(String::new, |name| format!("{parent}/repositories/{name}"));
+    if place[0] != state.project {
         let message = format!(
             "Permission 'artifactregistry.repositories.list' denied on resource '//artifactregistry.googleapis.com/{name}'"
         );
         return refusal(403, "PERMISSION_DENIED", None, &message);
     }
+    let get = asked.method == Method::GET;
+    match rest {
+        ["operations", id] if get => {
+            let name = format!("{parent}/operations/{id}");
+            let pending = |finished: &Value| json!({"name": finished["name"], "metadata": finished["metadata"], "done": false});
+            state
+                .operation(&name, pending)
+                .map_or_else(|| not_found(&format!("Requested entity '{name}'")), ok)
+        }
+        ["repositories"] if get => {
+            let here = format!("{parent}/repositories/");
+            let is_here = |r: &&Value| r["name"].as_str().is_some_and(|name| name.starts_with(&here));
+            let all: Vec<Value> = state.repositories.iter().filter(is_here).cloned().collect();
+            listed(asked, state, "repositories", &all)
+        }
+        ["repositories"] if asked.method == Method::POST => create(asked, state, &parent),
+        ["repositories", _] if asked.method == Method::PATCH => patch(asked, state, &name),
+        ["repositories", _, rest @ ..] if get => read(asked, state, &name, rest),
+        _ => not_found(&asked.path),
+    }
+}
+
+/// Answers below a repository, and the repository itself.
+fn read(asked: &Asked, state: &State, name: &str, rest: &[&str]) -> Answer {
     let here = format!("{name}/dockerImages/");
     let within = |i: &&Value| i["name"].as_str().unwrap_or_default().starts_with(&here);
     let images: Vec<Value> = state.images.iter().filter(within).cloned().collect();
-    if asked.method != Method::GET || images.is_empty() {
+    let repository = state.repositories.iter().find(|r| r["name"] == *name);
+    if repository.is_none() && images.is_empty() {
         return not_found(&format!("Requested entity '{name}'"));
     }
     match rest {
+        [] => ok(repository.cloned().unwrap_or_else(|| json!({"name": name, "format": "DOCKER"}))),
         ["dockerImages"] => listed(asked, state, "dockerImages", &images),
         ["packages", package, "tags"] => {
-            let tags = images.iter().flat_map(|i| tags_of(i, &name, package)).collect::<Vec<_>>();
+            let tags = images.iter().flat_map(|i| tags_of(i, name, package)).collect::<Vec<_>>();
             listed(asked, state, "tags", &tags)
         }
         _ => not_found(&asked.path),
+    }
+}
+
+fn create(asked: &Asked, state: &mut State, parent: &str) -> Answer {
+    let invalid = |what: &str| refusal(400, "INVALID_ARGUMENT", None, what);
+    let Some(id) = asked.parameter("repositoryId") else { return invalid("repository_id is required") };
+    let is_id = id.starts_with(|c: char| c.is_ascii_lowercase())
+        && id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    if !is_id {
+        return invalid("repository_id must match [a-z]([a-z0-9-]*[a-z0-9])?");
+    }
+    // A client that asks for enums as numbers sends them so.
+    if asked.body["format"] != "DOCKER" && asked.body["format"] != 1 {
+        return invalid("repository format must be specified");
+    }
+    let name = format!("{parent}/repositories/{id}");
+    if state.repositories.iter().any(|r| r["name"] == *name) {
+        return refusal(409, "ALREADY_EXISTS", None, "the repository already exists");
+    }
+    let place = format!("{}/{id}", parent.rsplit('/').next().unwrap_or_default());
+    let mut made = repository(&state.project, &place);
+    if let Some(description) = asked.body["description"].as_str() {
+        made["description"] = json!(description);
+    }
+    state.repositories.push(made.clone());
+    made["@type"] = json!("type.googleapis.com/google.devtools.artifactregistry.v1.Repository");
+    let name = format!("{parent}/operations/operation-{}", state.next());
+    let metadata =
+        json!({"@type": "type.googleapis.com/google.devtools.artifactregistry.v1.OperationMetadata"});
+    let finished = match &state.failing_operations {
+        Some(message) => {
+            json!({"name": name, "metadata": metadata, "done": true, "error": {"code": 8, "message": message}})
+        }
+        None => json!({"name": name, "metadata": metadata, "done": true, "response": made}),
+    };
+    state.begin(name.clone(), finished);
+    ok(json!({"name": name, "metadata": metadata, "done": false}))
+}
+
+/// Replaces the fields of the mask; only those of the clean-up are understood here.
+fn patch(asked: &Asked, state: &mut State, name: &str) -> Answer {
+    let invalid = |what: &str| refusal(400, "INVALID_ARGUMENT", None, what);
+    let mask: Vec<&str> = asked.parameter("updateMask").unwrap_or_default().split(',').collect();
+    let fields = [("cleanupPolicies", "cleanup_policies"), ("cleanupPolicyDryRun", "cleanup_policy_dry_run")];
+    let known = |field: &&str| fields.iter().any(|(json, proto)| field == json || field == proto);
+    if !mask.iter().all(known) {
+        return invalid("updateMask must name cleanupPolicies and cleanupPolicyDryRun only.");
+    }
+    let mut body = asked.body.clone();
+    let mut policies = asked.body["cleanupPolicies"].as_object().cloned().unwrap_or_default();
+    for policy in policies.values_mut() {
+        worded(&mut policy["action"], &["ACTION_UNSPECIFIED", "DELETE", "KEEP"]);
+        if let Some(condition) = policy.get_mut("condition") {
+            worded(&mut condition["tagState"], &["TAG_STATE_UNSPECIFIED", "TAGGED", "UNTAGGED", "ANY"]);
+        }
+    }
+    body["cleanupPolicies"] = json!(policies);
+    if policies.len() > 10 {
+        return invalid("a repository has at most 10 cleanup policies");
+    }
+    if let Some((id, _)) = policies.iter().find(|(id, policy)| policy["id"] != **id) {
+        return invalid(&format!("cleanup policy {id} must have its key as id"));
+    }
+    let Some(repository) = state.repositories.iter_mut().find(|r| r["name"] == *name) else {
+        return not_found(&format!("Requested entity '{name}'"));
+    };
+    for (json, proto) in fields {
+        let value = body[json].clone();
+        let is_default = value.is_null() || value == false || value == json!({});
+        match repository.as_object_mut() {
+            Some(fields) if mask.contains(&json) || mask.contains(&proto) => {
+                // Google leaves a field out that has its default.
+                if is_default {
+                    fields.remove(json)
+                } else {
+                    fields.insert(json.into(), value)
+                };
+            }
+            _ => {}
+        }
+    }
+    ok(repository.clone())
+}
+
+/// The word of an enum that may be sent as its number.
+fn worded(value: &mut Value, words: &[&str]) {
+    if let Some(word) = value.as_u64().and_then(|n| words.get(n as usize)) {
+        *value = json!(word);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::witness::Witness;
 use super::fault::Fault;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The services' state. Tests change it while the server runs.
 #[derive(Debug, Default)]
@@ -30,6 +30,10 @@ pub struct State {
     pub queued: Vec<Value>,
     /// Images of Artifact Registry likewise.
     pub images: Vec<Value>,
+    /// Repositories of Artifact Registry likewise; one that only has images exists, too.
+    pub repositories: Vec<Value>,
+    /// Permissions that the caller does not have in the project.
+    pub denied: BTreeSet<String>,
     /// Operations under way: name to (times asked until done, the finished operation).
     pub(super) operations: BTreeMap<String, (u32, Value)>,
     /// Fails operations that begin from now on with this message.

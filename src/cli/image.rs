@@ -1,0 +1,140 @@
+//! `marin-tui image`: builds the container image of the clusters and pushes it to the registries of clusters.yaml.
+//!
+//! docker or podman does the work. A push logs in with an access token of the Google login, which is in no command line
+//! and not in the person's own configuration of docker.
+
+mod engine;
+mod push;
+mod tag;
+
+use super::reach::Reach;
+use super::signals::Signals;
+use super::targets::Targets;
+use crate::config::{Env, Sources};
+use crate::operation::Call;
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, Subcommand};
+use engine::{Engine, Kind};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  marin-tui --infra ~/src/infra image build --dry-run      show the command
+  marin-tui --infra ~/src/infra image build                build it, tagged by date and commit
+  marin-tui --infra ~/src/infra image push                 push it to every region of clusters.yaml
+  marin-tui --infra ~/src/infra image push --region us-central2 --region europe-west4
+  marin-tui --infra ~/src/infra image push --set-image     and write its tag into clusters.yaml
+
+The image is built from docker/Dockerfile in the folder of clusters.yaml. docker or podman is needed.";
+
+/// Subcommands of `image`.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Build the clusters' image, and tag it by date and commit
+    #[command(after_help = EXAMPLES)]
+    Build(BuildArguments),
+    /// Push an image that was built to the registries of clusters.yaml, also as `latest`
+    #[command(after_help = EXAMPLES)]
+    Push(push::PushArguments),
+}
+
+impl Action {
+    /// The command's name if it changes anything outside this machine.
+    pub(super) fn changes(&self) -> Option<&'static str> {
+        match self {
+            Self::Push(asked) if !asked.options.dry_run => Some("image push"),
+            _ => None,
+        }
+    }
+}
+
+/// Options of both.
+#[derive(Debug, Args)]
+pub struct ImageOptions {
+    /// Image name [default: the `image` of `defaults` in clusters.yaml]
+    #[arg(long, value_name = "NAME")]
+    image: Option<String>,
+    /// Image tag [default: date and commit, e.g. 20261120-0a1b2c3]
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+    /// Allow files that are not committed; the default tag then ends in -dirty, and is not `latest`
+    #[arg(long)]
+    allow_dirty: bool,
+    /// Program that builds and pushes
+    #[arg(long, value_enum, default_value = "docker")]
+    engine: Kind,
+    /// Show the commands and calls; change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Options of `image build`.
+#[derive(Debug, Args)]
+pub struct BuildArguments {
+    #[command(flatten)]
+    options: ImageOptions,
+    /// Version of Ray [default: the one in the Dockerfile]
+    #[arg(long, value_name = "VERSION")]
+    ray_version: Option<String>,
+}
+
+/// Runs the subcommand.
+pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
+    let deed = match action {
+        Action::Build(_) => "build the image of its Dockerfile, whose commands then run in a container",
+        Action::Push(_) => "push an image to the registries that it names, with your Google login",
+    };
+    let (Action::Build(BuildArguments { options, .. }) | Action::Push(push::PushArguments { options, .. })) =
+        action;
+    if let Some(fault) = options.tag.as_deref().and_then(crate::model::tag_fault) {
+        bail!(fault);
+    }
+    let engine = Engine::find(options.engine, env)?;
+    let targets = Targets::read(sources, env, deed)?;
+    Reach::block_on(async {
+        let mut signals = Signals::listen()?;
+        let work = async {
+            match action {
+                Action::Build(asked) => build(asked, &engine, &targets).await,
+                Action::Push(asked) => push::run(asked, &engine, &targets).await,
+            }
+        };
+        // What runs for it ends with it, and its files go.
+        tokio::select! {
+            done = work => done.map(|()| ExitCode::SUCCESS),
+            () = signals.any() => bail!("interrupted"),
+        }
+    })
+}
+
+async fn build(asked: &BuildArguments, engine: &Engine, targets: &Targets) -> Result<()> {
+    let BuildArguments { options, ray_version } = asked;
+    if let Some(version) = ray_version.as_deref().filter(|v| crate::model::tag_fault(v).is_some()) {
+        bail!("`{version}` is not a version of Ray; write it as 2.53.0");
+    }
+    let name = targets.image(options.image.as_deref())?;
+    let context: PathBuf = targets.folder.join("docker");
+    let file = context.join("Dockerfile");
+    file.metadata().with_context(|| format!("cannot read {}; the image is built from it", file.display()))?;
+    let tag = tag::for_build(options, &targets.folder).await?;
+    let mut words = vec!["build", "--platform", "linux/amd64", "--file"];
+    let (file, context) = (file.to_string_lossy(), context.to_string_lossy());
+    let tags = tag.names(name);
+    words.push(&file);
+    words.extend(tags.iter().flat_map(|tag| ["--tag", tag]));
+    let version = ray_version.as_ref().map(|version| format!("RAY_VERSION={version}"));
+    words.extend(version.iter().flat_map(|version| ["--build-arg", version]));
+    words.push(&context);
+    let command = engine.command(&words);
+    if options.dry_run {
+        println!("{}", Call::run(engine::line(&command)));
+        return Ok(());
+    }
+    eprintln!("building {}", tags.join(" and "));
+    engine.shown(&command).await?;
+    for tag in &tags {
+        println!("{tag}");
+    }
+    Ok(())
+}

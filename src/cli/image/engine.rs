@@ -1,0 +1,146 @@
+//! docker, or podman in its place.
+
+use crate::cli::tool::{self, Ran};
+use crate::config::{self, Env};
+use crate::model::Secret;
+use crate::model::fix::word;
+use anyhow::{Context as _, Result, bail};
+use clap::ValueEnum;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// The program that builds and pushes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Docker's command line.
+    Docker,
+    /// Podman, which takes the same arguments.
+    Podman,
+}
+
+impl Kind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Docker => "docker",
+            Self::Podman => "podman",
+        }
+    }
+
+    const fn other(self) -> Self {
+        match self {
+            Self::Docker => Self::Podman,
+            Self::Podman => Self::Docker,
+        }
+    }
+
+    /// Where its makers say how it is installed.
+    const fn manual(self) -> &'static str {
+        match self {
+            Self::Docker => "https://docs.docker.com/engine/install",
+            Self::Podman => "https://podman.io/docs/installation",
+        }
+    }
+}
+
+/// The program as it was found on this machine.
+pub(super) struct Engine {
+    kind: Kind,
+    program: PathBuf,
+    /// Whether the environment says which daemon docker talks to.
+    has_host: bool,
+}
+
+impl Engine {
+    /// Finds it before anything starts.
+    pub fn find(kind: Kind, env: &Env) -> Result<Self> {
+        let find = |kind: Kind| tool::find(Path::new(kind.name()), env);
+        if let Some(program) = find(kind) {
+            return Ok(Self { kind, program, has_host: env.var("DOCKER_HOST").is_some() });
+        }
+        let (name, other) = (kind.name(), kind.other());
+        match find(other) {
+            Some(_) => bail!("{name} is not on this machine; use --engine {}", other.name()),
+            None => bail!("{name} is not on this machine; install it: {}", kind.manual()),
+        }
+    }
+
+    /// A command line of it.
+    pub fn command(&self, words: &[&str]) -> Vec<String> {
+        let program = self.program.to_string_lossy().into_owned();
+        [program].into_iter().chain(words.iter().map(ToString::to_string)).collect()
+    }
+
+    /// Runs a command line, and shows what it says.
+    pub async fn shown(&self, command: &[String]) -> Result<()> {
+        let ran = tool::run(command, |line| eprintln!("{line}")).await?;
+        ran.good(&format!("`{}`", line(command))).map(drop)
+    }
+
+    /// Runs a command line without showing anything.
+    pub async fn quiet(&self, words: &[&str]) -> Result<Ran> {
+        tool::run(&self.command(words), |_| ()).await
+    }
+
+    /// A configuration without the person's logins, in a folder that nobody else can enter. It talks to the same daemon.
+    pub async fn private(&self) -> Result<Private<'_>> {
+        let folder = tool::private_folder().context("cannot make a folder for the login")?;
+        let place = folder.path().display();
+        let mut settings = match self.kind {
+            Kind::Docker => vec![format!("DOCKER_CONFIG={place}")],
+            Kind::Podman => vec![format!("REGISTRY_AUTH_FILE={place}/auth.json")],
+        };
+        // The context that is in use, e.g. of Docker Desktop, is in the configuration that is left out.
+        if self.kind == Kind::Docker && !self.has_host {
+            let asked = self.quiet(&["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"]).await?;
+            let host = asked.lines.last().filter(|line| asked.code == 0 && line.contains("://"));
+            settings.extend(host.map(|host| format!("DOCKER_HOST={}", host.trim())));
+        }
+        Ok(Private { engine: self, folder, settings })
+    }
+}
+
+/// The engine with a login of its own, which goes with this value.
+pub(super) struct Private<'a> {
+    engine: &'a Engine,
+    folder: TempDir,
+    settings: Vec<String>,
+}
+
+impl Private<'_> {
+    /// A command line with this configuration.
+    pub fn command(&self, words: &[&str]) -> Vec<String> {
+        let settings = ["env".to_owned()].into_iter().chain(self.settings.iter().cloned());
+        settings.chain(self.engine.command(words)).collect()
+    }
+
+    /// Logs in to a registry. The program reads the token on its standard input, from a file that is there for that
+    /// moment: it is in no command line and no environment.
+    pub async fn log_in(&self, host: &str, token: &Secret) -> Result<()> {
+        let file = self.folder.path().join("token");
+        config::write_first(&file, token).context("cannot write the token for the login")?;
+        let login = self.command(&login_words(host));
+        let shell = ["sh", "-c", "exec \"$@\" <\"$0\""].map(str::to_owned);
+        let command: Vec<String> =
+            shell.into_iter().chain([file.to_string_lossy().into_owned()]).chain(login).collect();
+        let ran = tool::run(&command, |_| ()).await;
+        fs::remove_file(&file).context("cannot remove the token of the login")?;
+        ran?.good(&format!("the login of {} to {host}", self.engine.kind.name())).map(drop)
+    }
+
+    /// Runs a command line, and shows what it says.
+    pub async fn shown(&self, words: &[&str]) -> Result<()> {
+        let ran = tool::run(&self.command(words), |line| eprintln!("{line}")).await?;
+        ran.good(&format!("`{}`", line(&self.engine.command(words)))).map(drop)
+    }
+}
+
+/// The words of a login to a registry.
+pub(super) fn login_words(host: &str) -> [&str; 5] {
+    ["login", "--username", "oauth2accesstoken", "--password-stdin", host]
+}
+
+/// A command line as a shell would have it.
+pub(super) fn line(command: &[String]) -> String {
+    command.iter().map(|one| word(one)).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,141 @@
+//! `image push`: to the registry of each region, which is made where it is missing.
+
+use super::engine::{self, Engine};
+use super::{ImageOptions, tag};
+use crate::cli::configs;
+use crate::cli::reach::{Progress, confirm};
+use crate::cli::targets::{Targets, repositories};
+use crate::gcp::{GcpError, Google};
+use crate::model::fix::word;
+use crate::model::{ImageName, Registry};
+use crate::operation::Call;
+use crate::supervisor;
+use anyhow::{Context as _, Result, anyhow, bail};
+use clap::Args;
+
+/// Options of `image push`.
+#[derive(Debug, Args)]
+pub struct PushArguments {
+    #[command(flatten)]
+    pub options: ImageOptions,
+    /// Region to push to; may be repeated [default: every region of the image in clusters.yaml]
+    #[arg(long = "region", value_name = "REGION")]
+    regions: Vec<String>,
+    /// Write the tag into clusters.yaml for the clusters with this image, and update their files
+    #[arg(long)]
+    set_image: bool,
+    /// Skip confirmation
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// Pushes the image to every registry. What cannot be pushed to one does not keep the others from it.
+pub(super) async fn run(asked: &PushArguments, engine: &Engine, targets: &Targets) -> Result<()> {
+    let PushArguments { options, regions, set_image, yes } = asked;
+    let name = targets.image(options.image.as_deref())?;
+    let registries = targets.registries(Some(name), regions)?;
+    let tag = tag::for_push(options, &targets.folder, engine, name).await?;
+    let google = supervisor::google(&targets.settings);
+    let progress = Progress::new();
+    let mut missing = Vec::new();
+    for registry in &registries {
+        progress.tell(format!("looking at {registry}"));
+        if is_missing(&google, registry).await? {
+            missing.push(registry);
+        }
+    }
+    progress.hush();
+    let local = format!("{name}:{}", tag.tag);
+    let tags = tag.tags();
+    let creation = |registry| google.repository_creation(registry, "Container images of Ray clusters");
+    if options.dry_run {
+        for registry in &missing {
+            println!("{}", Call::from(&creation(registry)));
+        }
+        for registry in &registries {
+            let login = engine::line(&engine.command(&engine::login_words(&registry.host())));
+            println!("{}", Call::run(login).noted("reads an access token of your Google login"));
+            for tag in &tags {
+                let remote = remote(registry, name, tag);
+                println!("{}", Call::run(engine::line(&engine.command(&["tag", &local, &remote]))));
+                println!("{}", Call::run(engine::line(&engine.command(&["push", &remote]))));
+            }
+        }
+        return Ok(());
+    }
+    let names: Vec<String> = registries.iter().map(ToString::to_string).collect();
+    let mut question = format!("Push {local} as {} to {}?", tags.join(" and "), names.join(", "));
+    if !missing.is_empty() {
+        let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        question = format!("Create {} in Artifact Registry? {question}", names.join(", "));
+    }
+    confirm(&question, *yes)?;
+    for registry in missing {
+        progress.tell(format!("creating {registry}"));
+        let made = google.execute(&creation(registry)).await;
+        made.map_err(|e| failed(&format!("cannot create {registry}"), &e))?;
+        eprintln!("created {registry}");
+    }
+    drop(progress);
+    let engine = engine.private().await?;
+    let mut failures = 0;
+    for registry in &registries {
+        let pushed = async {
+            let token = google.access_token().await.map_err(|e| failed("cannot log in to Google", &e))?;
+            engine.log_in(&registry.host(), &token).await?;
+            for tag in &tags {
+                let remote = remote(registry, name, tag);
+                engine.shown(&["tag", &local, &remote]).await?;
+                engine.shown(&["push", &remote]).await?;
+                println!("{remote}");
+            }
+            anyhow::Ok(())
+        };
+        if let Err(e) = pushed.await {
+            failures += 1;
+            eprintln!("marin-tui: {registry}: {e:#}");
+        }
+    }
+    if failures > 0 {
+        let all = repositories(registries.len());
+        bail!("{local} was not pushed to {failures} of {all}; push again: what is there is not sent twice");
+    }
+    used(targets, name, &tag.tag, regions, (*set_image).then_some(*yes))
+}
+
+/// Whether there is no such repository; an error when there is one for something else, or when it cannot be seen.
+async fn is_missing(google: &Google, registry: &Registry) -> Result<bool> {
+    match google.repository(registry).await {
+        Ok(found) if found.format == "DOCKER" => Ok(false),
+        Ok(found) => bail!("{registry} is a repository for {}, not for container images", found.format),
+        Err(GcpError::NotFound { .. }) => Ok(true),
+        Err(e) => Err(failed(&format!("cannot read {registry}"), &e)),
+    }
+}
+
+fn remote(registry: &Registry, name: &str, tag: &str) -> String {
+    let Registry { project, location, repository } = registry.clone();
+    ImageName { location, project, repository, name: name.into(), tag: tag.into() }.to_string()
+}
+
+fn failed(what: &str, e: &GcpError) -> anyhow::Error {
+    anyhow!("{what}: {e}; {}", e.hint())
+}
+
+/// Says how the clusters come to use the tag, or writes it into the table: of all clusters without their own tag when
+/// all have this image, otherwise of those that have it.
+fn used(targets: &Targets, image: &str, tag: &str, regions: &[String], writes: Option<bool>) -> Result<()> {
+    let chosen = targets.clusters(image, regions);
+    let all = chosen.len() == targets.table.rows.len();
+    let stems: Vec<String> = chosen.iter().filter(|_| !all).map(|(stem, _)| stem.clone()).collect();
+    if let Some(yes) = writes {
+        let mode = configs::Mode { check: false, diff: false, yes, json: false };
+        return configs::set_image(&targets.folder, &targets.table, tag, &stems, mode)
+            .context("the image was pushed, but its tag was not written");
+    }
+    let words: Vec<String> = stems.iter().map(|stem| word(stem)).collect();
+    let folder = word(&targets.folder.to_string_lossy());
+    let line = format!("marin-tui --infra {folder} configs set-image {} {}", word(tag), words.join(" "));
+    eprintln!("to use it: `{}`", line.trim_end());
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! The tag of an image: by date and commit, e.g. `20261120-0a1b2c3`.
+
+use super::ImageOptions;
+use super::engine::Engine;
+use crate::cli::tool;
+use crate::model::amount::counted;
+use anyhow::{Result, bail};
+use std::path::Path;
+
+/// The end of a tag whose image has more in it than its commit.
+const DIRTY: &str = "-dirty";
+/// The tag that moves with each push.
+const LATEST: &str = "latest";
+
+/// A tag, and whether the image is the newest of its kind.
+pub(super) struct Tag {
+    pub tag: String,
+    /// Whether it is also called `latest`.
+    pub is_latest: bool,
+}
+
+impl Tag {
+    fn new(tag: String) -> Self {
+        let is_latest = !tag.ends_with(DIRTY) && tag != LATEST;
+        Self { tag, is_latest }
+    }
+
+    /// The tags.
+    pub fn tags(&self) -> Vec<&str> {
+        [self.tag.as_str()].into_iter().chain(self.is_latest.then_some(LATEST)).collect()
+    }
+
+    /// The names of the image under its tags.
+    pub fn names(&self, image: &str) -> Vec<String> {
+        self.tags().iter().map(|tag| format!("{image}:{tag}")).collect()
+    }
+}
+
+/// The commit that a folder is at.
+struct Commit {
+    /// Its short hash, with the mark of files that are not committed.
+    mark: String,
+}
+
+/// The tag of an image that is built now.
+pub(super) async fn for_build(options: &ImageOptions, folder: &Path) -> Result<Tag> {
+    let commit = commit(options, folder).await?;
+    match (&options.tag, commit) {
+        (Some(tag), _) => Ok(Tag::new(tag.clone())),
+        (None, Some(Commit { mark })) => {
+            let today = jiff::Timestamp::now().strftime("%Y%m%d");
+            Ok(Tag::new(format!("{today}-{mark}")))
+        }
+        (None, None) => bail!("{} is in no git repository; give a tag with --tag", folder.display()),
+    }
+}
+
+/// The tag of an image that was built: the one that is named, or the newest of the commit.
+pub(super) async fn for_push(
+    options: &ImageOptions,
+    folder: &Path,
+    engine: &Engine,
+    image: &str,
+) -> Result<Tag> {
+    if let Some(tag) = &options.tag {
+        let name = format!("{image}:{tag}");
+        if engine.quiet(&["image", "inspect", "--format", "{{.Id}}", &name]).await?.code != 0 {
+            bail!("there is no image {name} on this machine; build it: `marin-tui image build --tag {tag}`");
+        }
+        return Ok(Tag::new(tag.clone()));
+    }
+    let Some(Commit { mark }) = commit(options, folder).await? else {
+        bail!("{} is in no git repository; give a tag with --tag", folder.display());
+    };
+    // The newest comes first.
+    let asked = engine.quiet(&["image", "ls", "--format", "{{.Tag}}", image]).await?;
+    let tags = asked.good("listing the images of this machine")?;
+    let is_of_commit = |tag: &&String| {
+        let date = tag.trim().strip_suffix(&mark).and_then(|date| date.strip_suffix('-'));
+        date.is_some_and(|date| date.len() == 8 && date.bytes().all(|b| b.is_ascii_digit()))
+    };
+    match tags.iter().find(is_of_commit) {
+        Some(tag) => Ok(Tag::new(tag.trim().to_owned())),
+        None => bail!(
+            "there is no image {image} of commit {mark} on this machine; build it: `marin-tui image build`, or name \
+             another with --tag"
+        ),
+    }
+}
+
+/// The commit of the folder's repository; none when it is in none. Files that are not committed are refused unless they
+/// are allowed: nobody could build the same image again.
+async fn commit(options: &ImageOptions, folder: &Path) -> Result<Option<Commit>> {
+    let folder = folder.to_string_lossy();
+    let git = |words: &[&'static str]| {
+        let words = ["git", "-C", &folder].into_iter().chain(words.iter().copied());
+        words.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let head = tool::run(&git(&["rev-parse", "--short", "HEAD"]), |_| ()).await?;
+    let is_hash = |line: &&String| line.len() >= 4 && line.bytes().all(|b| b.is_ascii_hexdigit());
+    let Some(hash) = head.lines.iter().rfind(is_hash).filter(|_| head.code == 0) else { return Ok(None) };
+    let changed = tool::run(&git(&["status", "--porcelain"]), |_| ()).await?.good("`git status`")?;
+    if !changed.is_empty() && !options.allow_dirty {
+        let first = changed[0].trim();
+        bail!(
+            "{} in the repository of {folder} not committed, e.g. `{first}`; commit, or use --allow-dirty",
+            if changed.len() == 1 {
+                "1 file is".to_owned()
+            } else {
+                format!("{} are", counted(changed.len(), "file"))
+            }
+        );
+    }
+    let dirty = if changed.is_empty() { "" } else { DIRTY };
+    Ok(Some(Commit { mark: format!("{hash}{dirty}") }))
+}

@@ -1,0 +1,268 @@
+//! `marin-tui registry`: the clean-up policies of the repositories that clusters.yaml names.
+
+use super::configs::print_diff;
+use super::reach::{Progress, Reach, confirm};
+use super::targets::{Targets, repositories};
+use super::{hints, output};
+use crate::config::{Env, Sources};
+use crate::gcp::{Change, Cleanup, GcpError, Google};
+use crate::model::amount::counted;
+use crate::model::{Hint, ImageName, Registry, Target, Timestamp};
+use crate::operation::Call;
+use crate::supervisor;
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  marin-tui --infra ~/src/infra registry cleanup-policy --all --dry-run
+  marin-tui --infra ~/src/infra registry cleanup-policy --all
+  marin-tui --infra ~/src/infra registry cleanup-policy --region us-central2 --older-than 60d --keep 8
+
+Google deletes what the policies say within a day or so; what one policy keeps, no other deletes.";
+
+/// Subcommands of `registry`.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Set how long images are kept in the registries of clusters.yaml; other policies stay
+    #[command(after_help = EXAMPLES)]
+    CleanupPolicy(PolicyArguments),
+}
+
+impl Action {
+    /// The command's name if it changes anything outside this machine.
+    pub(super) fn changes(&self) -> Option<&'static str> {
+        let Self::CleanupPolicy(asked) = self;
+        (!asked.dry_run).then_some("registry cleanup-policy")
+    }
+}
+
+/// Options of `registry cleanup-policy`.
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub struct PolicyArguments {
+    /// Region; may be repeated
+    #[arg(long = "region", value_name = "REGION")]
+    regions: Vec<String>,
+    /// All regions of clusters.yaml
+    #[arg(long, conflicts_with = "regions")]
+    all: bool,
+    /// Delete images older than this many days
+    #[arg(long, value_name = "DAYS", default_value = "30d", value_parser = days)]
+    older_than: u32,
+    /// Keep this many of the newest builds of each image, however old
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
+    keep: u32,
+    /// End the trial of a repository whose policies delete nothing (`cleanupPolicyDryRun`)
+    #[arg(long)]
+    enforce: bool,
+    /// Show the changes and calls; change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Skip confirmation
+    #[arg(long, short)]
+    yes: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A number of days, `30d` or `30`.
+fn days(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix('d').unwrap_or(text).parse();
+    number
+        .ok()
+        .filter(|n| (1..=36_500).contains(n))
+        .ok_or_else(|| "write a number of days, e.g. 30d".to_owned())
+}
+
+/// A repository, as it is and as it is to be.
+struct Planned {
+    registry: Registry,
+    before: Map<String, Value>,
+    after: Map<String, Value>,
+    /// Whether its policies are only tried out.
+    is_trial: bool,
+    outcome: &'static str,
+    problem: Option<(String, Hint)>,
+}
+
+impl Planned {
+    fn changes(&self, enforce: bool) -> bool {
+        self.problem.is_none() && (self.before != self.after || enforce && self.is_trial)
+    }
+
+    fn fail(&mut self, what: String, hint: Hint) {
+        self.outcome = "failed";
+        self.problem = Some((what, hint));
+    }
+
+    fn as_json(&self) -> Value {
+        let error = self.problem.as_ref().map(|(what, _)| what);
+        let mut value = json!({"registry": self.registry.to_string(), "outcome": self.outcome,
+            "before": self.before, "after": self.after, "trial": self.is_trial, "error": error});
+        hints::add(&mut value, self.problem.as_ref().map(|(_, hint)| hint), Target::default());
+        value
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
+    let Action::CleanupPolicy(asked) = action;
+    let deed = "change what the registries that it names delete, with your Google login";
+    let targets = Targets::read(sources, env, deed)?;
+    let registries = targets.registries(None, &asked.regions)?;
+    if registries.len() > 1 && asked.regions.is_empty() && !asked.all {
+        let regions: Vec<&str> = registries.iter().map(|r| r.location.as_str()).collect();
+        bail!("several registries; choose with --region, or use --all: {}", regions.join(", "));
+    }
+    let google = supervisor::google(&targets.settings);
+    Reach::block_on(async {
+        let progress = Progress::new();
+        let cleanup = Cleanup { older_than_days: asked.older_than, keep: asked.keep };
+        let mut plan = Vec::new();
+        for registry in registries {
+            progress.tell(format!("reading {registry}"));
+            plan.push(read(&google, registry, cleanup).await);
+        }
+        show(&plan, asked)?;
+        for planned in plan.iter().filter(|planned| planned.changes(asked.enforce)) {
+            progress.tell(format!("looking for images in use in {}", planned.registry));
+            warn(&google, &targets, &planned.registry, cleanup).await;
+        }
+        progress.hush();
+        let number = plan.iter().filter(|planned| planned.changes(asked.enforce)).count();
+        if number > 0 && !asked.dry_run {
+            let question = format!(
+                "Set the policies of {}: delete images older than {}, but keep the newest {} of each?",
+                repositories(number),
+                counted(asked.older_than as usize, "day"),
+                asked.keep
+            );
+            confirm(&question, asked.yes)?;
+        }
+        for planned in plan.iter_mut().filter(|planned| planned.changes(asked.enforce)) {
+            let enforces = asked.enforce && planned.is_trial;
+            let change = google.policies_change(&planned.registry, &planned.after, enforces);
+            if asked.dry_run {
+                planned.outcome = "would be set";
+                if !asked.json {
+                    println!("{}", Call::from(&change));
+                }
+                continue;
+            }
+            progress.tell(format!("setting the policies of {}", planned.registry));
+            set(&google, planned, &change).await;
+        }
+        report(&plan, asked)
+    })
+}
+
+/// Reads a repository, and merges ours into its policies.
+async fn read(google: &Google, registry: Registry, cleanup: Cleanup) -> Planned {
+    let mut planned = Planned {
+        registry,
+        before: Map::new(),
+        after: Map::new(),
+        is_trial: false,
+        outcome: "unchanged",
+        problem: None,
+    };
+    match google.repository(&planned.registry).await {
+        Ok(found) => {
+            planned.after = cleanup.merged_into(&found.cleanup_policies);
+            (planned.before, planned.is_trial) = (found.cleanup_policies, found.cleanup_policy_dry_run);
+            if planned.after.len() > Cleanup::MOST {
+                let what = format!(
+                    "it would have {} policies, of which Google allows {}",
+                    planned.after.len(),
+                    Cleanup::MOST
+                );
+                planned.fail(what, "remove one in the Google Cloud console".into());
+            }
+        }
+        Err(e @ GcpError::NotFound { .. }) => {
+            let hint = "check the name and the project in clusters.yaml; `marin-tui image push` creates it";
+            planned.fail(e.to_string(), hint.into());
+        }
+        Err(e) => planned.fail(e.to_string(), e.hint()),
+    }
+    planned
+}
+
+/// Shows what would change, and how it is called.
+fn show(plan: &[Planned], asked: &PolicyArguments) -> Result<()> {
+    for planned in plan.iter().filter(|planned| !asked.json && planned.changes(asked.enforce)) {
+        let text = |policies: &Map<String, Value>| format!("{:#}\n", Value::from(policies.clone()));
+        let name = planned.registry.to_string();
+        print_diff(&mut output::stdout(), Path::new(&name), &text(&planned.before), &text(&planned.after))?;
+    }
+    for planned in plan.iter().filter(|planned| planned.is_trial && !asked.enforce) {
+        eprintln!(
+            "{}: its policies are on trial (cleanupPolicyDryRun), so nothing is deleted; --enforce ends that",
+            planned.registry
+        );
+    }
+    Ok(())
+}
+
+/// Warns of the tags of clusters.yaml that would be deleted: Ray could start no machine with such an image.
+async fn warn(google: &Google, targets: &Targets, registry: &Registry, cleanup: Cleanup) {
+    let limit = Duration::from_secs(u64::from(cleanup.older_than_days) * 24 * 3600);
+    let mut seen: Vec<&ImageName> = Vec::new();
+    for (stem, image) in targets.images.iter().filter(|(_, image)| image.registry() == *registry) {
+        if seen.contains(&image) {
+            continue;
+        }
+        seen.push(image);
+        // Only a warning: who may set policies need not be allowed to list images.
+        let Ok(builds) = google.images(image).await else { continue };
+        let at = builds.iter().position(|build| build.tags.iter().any(|tag| tag.raw() == image.tag));
+        let Some(build) = at.filter(|at| *at >= cleanup.keep as usize).map(|at| &builds[at]) else {
+            continue;
+        };
+        if build.uploaded.is_some_and(|at| at.age(Timestamp::now()) > limit) {
+            eprintln!("warning: {image}, which {stem} uses, would be deleted; push it again, or keep more");
+        }
+    }
+}
+
+/// Sets the policies, and reads them again.
+async fn set(google: &Google, planned: &mut Planned, change: &Change) {
+    if let Err(e) = google.execute(change).await {
+        return planned.fail(e.to_string(), e.hint());
+    }
+    match google.repository(&planned.registry).await {
+        Ok(now) if now.cleanup_policies == planned.after => {
+            planned.is_trial = now.cleanup_policy_dry_run;
+            planned.outcome = "set";
+        }
+        Ok(_) => {
+            let what = "Google accepted the change, and has other policies now".to_owned();
+            planned.fail(what, "another person may have changed them: run the same command again".into());
+        }
+        Err(e) => planned.fail(format!("set, but cannot be read again: {e}"), e.hint()),
+    }
+}
+
+fn report(plan: &[Planned], asked: &PolicyArguments) -> Result<ExitCode> {
+    if asked.json {
+        output::json(&plan.iter().map(Planned::as_json).collect::<Vec<_>>())?;
+    } else {
+        for planned in plan {
+            match &planned.problem {
+                None => println!("{}: {}", planned.registry, planned.outcome),
+                Some((what, hint)) => eprintln!("marin-tui: {}: {what}; {hint}", planned.registry),
+            }
+        }
+    }
+    let failed = plan.iter().filter(|planned| planned.problem.is_some()).count();
+    if failed > 0 {
+        bail!("{failed} of {} failed", repositories(plan.len()));
+    }
+    Ok(ExitCode::SUCCESS)
+}

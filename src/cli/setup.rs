@@ -1,0 +1,195 @@
+//! `marin-tui setup`: checks what this machine needs to reach the clusters, and sets up what it may.
+//!
+//! Each check looks at one thing and says what is wrong with it; none stops the others. Everything may be run again:
+//! a file that exists is never replaced.
+
+mod google;
+mod here;
+mod keys;
+mod reached;
+mod report;
+
+use super::reach::{Progress, Reach};
+use super::{GlobalArguments, SourceArguments, trust};
+use crate::config::{self, Config, ConfigError, Entry, Env, Folders, Settings, Sources, TrustState};
+use crate::gcp::Google;
+use crate::model::amount::counted;
+use crate::model::fix::word;
+use crate::model::{ClusterSpec, Fix, Provider, SecretName, Timestamp};
+use crate::supervisor;
+use anyhow::bail;
+use clap::Args;
+use report::{Check, Status};
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  marin-tui --infra ~/src/infra setup                 check this machine, and set up what is missing
+  marin-tui --infra ~/src/infra setup --write-settings --key-secret RAY_CLUSTER_PRIVATE_KEY
+  marin-tui setup --check                             change nothing; exit code 1 if something needs you
+  marin-tui -c us-central2 setup --check --json       for one cluster, as JSON
+
+It fetches the token and, if a secret is named for it, the private key of the clusters; it makes a private key of yours \
+private, and the program's folders. A file that exists is never replaced.
+
+Exit codes: 0 all is well, 1 something needs you.";
+
+/// Options of `setup`.
+#[derive(Clone, Debug, Args)]
+pub struct SetupArguments {
+    /// Change nothing, only check
+    #[arg(long, conflicts_with = "write_settings")]
+    check: bool,
+    /// Write a first settings file, with the folder of --infra in it
+    #[arg(long)]
+    write_settings: bool,
+    /// Secret with the private key of the clusters [settings: `ssh_key_secret`]
+    #[arg(long, value_name = "NAME")]
+    key_secret: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the checks share.
+struct Setup {
+    config: Config,
+    env: Env,
+    folders: Folders,
+    google: Google,
+    /// The chosen cluster, or all of them.
+    clusters: Vec<ClusterSpec>,
+    /// Whether anything may be changed.
+    fixes: bool,
+    /// The command line that sets up what a check alone leaves as it is.
+    again: String,
+    progress: Progress,
+}
+
+impl Setup {
+    /// Whether Google is asked for anything: machines, or a token.
+    fn needs_google(&self) -> bool {
+        let is_asked =
+            |spec: &ClusterSpec| spec.provider == Provider::Gcp || spec.google.token_secret.is_some();
+        self.clusters.iter().any(is_asked)
+    }
+}
+
+/// This command line, without `--check`.
+fn again(asked: &SetupArguments, global: &SourceArguments) -> String {
+    let path = |path: &PathBuf| word(&path.to_string_lossy());
+    let options = [
+        ("--infra", global.infra.as_ref().map(path)),
+        ("--config", global.config.as_ref().map(path)),
+        ("-c", global.cluster.as_deref().map(word)),
+        ("setup", Some(String::new())),
+        ("--key-secret", asked.key_secret.as_deref().map(word)),
+    ];
+    let words = options.into_iter().filter_map(|(name, value)| Some(format!(" {name} {}", value?)));
+    let line: String = words.map(|words| words.trim_end().to_owned()).collect();
+    format!("marin-tui{line}")
+}
+
+/// Runs all checks, and prints them.
+pub(super) fn run(
+    asked: &SetupArguments,
+    global: &GlobalArguments,
+    sources: &Sources,
+    env: &Env,
+) -> anyhow::Result<ExitCode> {
+    if let Some(name) = asked.key_secret.as_ref().filter(|name| !SecretName::is_name(name)) {
+        bail!("`{name}` is not a secret name; use its short name: letters, digits, - and _");
+    }
+    let mut checks = vec![here::settings(asked, sources, env)];
+    let (config, env, found) = clusters(asked, sources, env)?;
+    let chosen = global.sources.cluster.as_deref();
+    let clusters = match chosen {
+        Some(name) if !config.entries.is_empty() => vec![config::resolve(name, &config.entries)?.clone()],
+        _ => config.entries.iter().filter_map(Entry::cluster).cloned().collect(),
+    };
+    checks.extend(found);
+    checks.extend(config.entries.iter().filter(|_| chosen.is_none()).filter_map(|entry| match entry {
+        Entry::Broken(broken) => Some(Check::problem("cluster-files", "", &broken.problem)),
+        Entry::Cluster(_) => None,
+    }));
+    let checks = Reach::block_on(async {
+        let setup = Setup {
+            google: supervisor::google(&config.settings),
+            folders: Folders::new(&env),
+            clusters,
+            fixes: !asked.check,
+            again: again(asked, &global.sources),
+            progress: Progress::new(),
+            config,
+            env,
+        };
+        checks.push(here::folders(&setup));
+        checks.push(here::ssh(&setup).await);
+        checks.extend(google::checks(&setup).await);
+        let keys = keys::checks(&setup).await;
+        let tokens = reached::tokens(&setup).await;
+        let ready = keys.iter().chain(&tokens).all(|check| check.status != Status::NeedsYou);
+        checks.extend(keys);
+        checks.extend(tokens);
+        let (head, version) = reached::head(&setup, global, ready).await;
+        checks.push(head);
+        checks.push(here::ray(&setup, version.as_deref()).await);
+        Ok(checks)
+    })?;
+    report::print(&checks, asked.json)?;
+    match checks.iter().filter(|check| check.status == Status::NeedsYou).count() {
+        0 => Ok(ExitCode::SUCCESS),
+        n => {
+            eprintln!("marin-tui: {n} of {} checks need you", checks.len());
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Settings and clusters, as far as they can be read, and what is to be said of the cluster files.
+fn clusters(
+    asked: &SetupArguments,
+    sources: &Sources,
+    env: &Env,
+) -> anyhow::Result<(Config, Env, Option<Check>)> {
+    let none = |check| {
+        let settings = Settings::read(sources.config.as_deref(), env).unwrap_or_default();
+        (Config { settings, entries: Vec::new(), skipped: Vec::new() }, env.clone(), Some(check))
+    };
+    let failed = |e: &ConfigError| match e {
+        ConfigError::File(e) => Check::needs("cluster-files", "", e.what(), &e.hint),
+        other => Check::needs("cluster-files", "", other.to_string(), ""),
+    };
+    let loaded = match config::read(sources, env, Timestamp::now()) {
+        Ok(loaded) => loaded,
+        Err(e) => return Ok(none(failed(&e))),
+    };
+    let records = config::Records::of(env);
+    let is_trusted = loaded
+        .review()
+        .is_none_or(|review| loaded.is_named() || review.state(&records) == TrustState::Trusted);
+    let admitted = if is_trusted {
+        loaded.admit(&records)
+    } else if !asked.check && io::stdin().is_terminal() {
+        Ok(trust::admit(loaded, env)?)
+    } else {
+        let folder = loaded.review().map(|review| review.folder.display().to_string()).unwrap_or_default();
+        let what = format!("{folder} is not trusted");
+        let hint = Fix::command("review what its files do, and trust it", "marin-tui trust");
+        return Ok(none(Check::needs("cluster-files", "", what, hint)));
+    };
+    Ok(match admitted {
+        Ok((mut config, env)) => {
+            if let Some(name) = &asked.key_secret {
+                config.settings.ssh_key_secret = Some(name.clone());
+            }
+            let read = config.entries.iter().filter_map(Entry::cluster).count();
+            let what = counted(read, "cluster");
+            let check = (read > 0).then(|| Check::new("cluster-files", "", Status::Ok, what));
+            (config, env, check)
+        }
+        Err(e) => none(failed(&e)),
+    })
+}

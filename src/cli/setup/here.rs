@@ -1,0 +1,138 @@
+//! What lies on this machine: settings, folders, ssh, the ray command.
+
+use super::{Check, Setup, SetupArguments, Status};
+use crate::cli::places::{make_folders, places};
+use crate::cli::tool;
+use crate::config::{self, Env, Settings, Sources};
+use crate::model::fix::word;
+use crate::model::{Fix, HeadAddress, Hint, Secret};
+use crate::supervisor;
+use std::path::Path;
+
+/// The settings file, which is written when that was asked for.
+pub(super) fn settings(asked: &SetupArguments, sources: &Sources, env: &Env) -> Check {
+    let name = "settings";
+    let file = sources.config.as_deref().map_or_else(|| Settings::file(env), |named| env.expand(named));
+    let of = file.display().to_string();
+    let is_there = file.exists();
+    if asked.write_settings && !is_there {
+        let folder = sources.infra.as_deref().unwrap_or(Path::new("infra"));
+        let infra = Some(env.expand(folder)).filter(|folder| folder.exists());
+        let text = config::first_settings(infra.as_deref(), asked.key_secret.as_deref());
+        return match text.map(|text| config::write_first(&file, &Secret::new(text))) {
+            Ok(Ok(())) => Check::new(name, of, Status::Fixed, "written, with every default in it"),
+            Ok(Err(e)) => {
+                let hint = format!("make {of} writable, or name another file with --config");
+                Check::needs(name, of, format!("cannot be written: {e}"), hint)
+            }
+            Err(e) => Check::needs(name, of, e.what(), e.hint),
+        };
+    }
+    match Settings::read(sources.config.as_deref(), env) {
+        Err(e) => Check::needs(name, of, e.what(), e.hint),
+        Ok(_) if asked.write_settings => {
+            Check::new(name, of, Status::Ok, "exists already; it was not changed")
+        }
+        Ok(_) if is_there => Check::new(name, of, Status::Ok, "read"),
+        Ok(_) => Check::new(name, of, Status::Ok, "no such file, so the defaults apply"),
+    }
+}
+
+/// The program's own folders. Every command makes those that it needs, so that a missing one is no fault.
+pub(super) fn folders(setup: &Setup) -> Check {
+    let name = "folders";
+    let Setup { folders, env, .. } = setup;
+    let missing =
+        [&folders.state, &folders.tokens, &folders.run].iter().filter(|folder| !folder.exists()).count();
+    let of = folders.state.display().to_string();
+    if missing > 0 && !setup.fixes {
+        return Check::new(name, of, Status::Ok, "made when they are needed");
+    }
+    match make_folders(folders, &places(env, folders)) {
+        Ok(()) if missing > 0 => Check::new(name, of, Status::Fixed, "made"),
+        Ok(()) => Check::new(name, of, Status::Ok, "private"),
+        Err(e) => Check::needs(name, of, format!("{e:#}"), Hint::none()),
+    }
+}
+
+/// Whether no cluster is reached by ssh.
+fn is_direct(setup: &Setup) -> bool {
+    let is_direct = |head: &HeadAddress| matches!(head, HeadAddress::Direct { .. });
+    !setup.clusters.is_empty() && setup.clusters.iter().all(|spec| is_direct(&spec.head))
+}
+
+/// The ssh program.
+pub(super) async fn ssh(setup: &Setup) -> Check {
+    let (name, settings) = ("ssh", &setup.config.settings);
+    let of = settings.ssh.display().to_string();
+    if is_direct(setup) {
+        return Check::new(name, of, Status::NotNeeded, "the dashboard is reached without it");
+    }
+    let configuration = settings.ssh_config.as_ref().map(|file| setup.env.expand(file));
+    if let Some(file) = configuration.filter(|file| !file.is_file()) {
+        let what = format!("its configuration {} does not exist", file.display());
+        return Check::needs(name, of, what, "correct or remove `ssh_config` in the settings");
+    }
+    match supervisor::ssh_version(&settings.ssh).await {
+        Ok(version) => Check::new(name, of, Status::Ok, version),
+        Err(problem) => Check::problem(name, of, &problem),
+    }
+}
+
+/// The ray command, and whether it suits the Ray of a head (its version, when one was reached): an older one may not
+/// know what the cluster's file says.
+pub(super) async fn ray(setup: &Setup, head: Option<&str>) -> Check {
+    let (name, command) = ("ray", &setup.config.settings.ray);
+    let of = command.join(" ");
+    if is_direct(setup) {
+        return Check::new(name, of, Status::NotNeeded, "a cluster without a file is not started from here");
+    }
+    let version = head.map_or_else(String::new, |version| format!("=={version}"));
+    let install = || {
+        let line = format!("python3 -m pip install {}", word(&format!("ray[default]{version}")));
+        Hint::from(Fix::command("install Ray", line)).and("or set the command as `ray` in the settings")
+    };
+    let needed = "needed to start, restart and stop clusters";
+    if tool::find(Path::new(&command[0]), &setup.env).is_none() {
+        return Check::needs(name, of, format!("cannot find {}, {needed}", command[0]), install());
+    }
+    setup.progress.tell(format!("asking `{of}` for its version"));
+    let words: Vec<&str> = command.iter().map(String::as_str).chain(["--version"]).collect();
+    let lines = match tool::run(&words, |_| ()).await.and_then(|ran| ran.good(&format!("`{of} --version`"))) {
+        Ok(lines) => lines,
+        Err(e) => return Check::needs(name, of, format!("{e:#}"), install()),
+    };
+    // `ray, version 2.60.0`.
+    let said = lines.iter().rev().find_map(|line| line.split("version ").nth(1)).map(str::trim);
+    let Some(own) = said else {
+        let said = lines.last().cloned().unwrap_or_default();
+        return Check::needs(name, of, format!("it tells no version: {said}"), install());
+    };
+    match (numbers(own), head, head.and_then(numbers)) {
+        (Some(mine), Some(head), Some(theirs)) if mine < theirs || mine.0 != theirs.0 => {
+            let what = format!("version {own} does not suit the clusters, which have Ray {head}");
+            Check::needs(name, of, what, install())
+        }
+        (_, Some(head), _) => Check::new(name, of, Status::Ok, format!("version {own}; the head has {head}")),
+        _ => Check::new(name, of, Status::Ok, format!("version {own}; not compared with a head")),
+    }
+}
+
+/// The first two numbers of a version.
+fn numbers(version: &str) -> Option<(u32, u32)> {
+    let mut parts = version.split('.').map(|part| part.parse().ok());
+    Some((parts.next()??, parts.next()??))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::numbers;
+
+    #[test]
+    fn versions_are_compared_by_their_first_two_numbers() {
+        assert_eq!(numbers("2.60.0"), Some((2, 60)));
+        assert_eq!(numbers("3.0.0.dev0"), Some((3, 0)));
+        assert!(numbers("2.9.3") < numbers("2.53.0"));
+        assert_eq!(numbers("nightly"), None);
+    }
+}

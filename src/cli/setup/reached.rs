@@ -1,0 +1,123 @@
+//! What a cluster asks for: its token, and whether a head answers.
+
+use super::{Check, Setup, Status};
+use crate::cli::GlobalArguments;
+use crate::cli::places::places;
+use crate::cli::reach::Reach;
+use crate::model::amount::counted;
+use crate::model::fix::word;
+use crate::model::{ClusterSpec, Fix, Problem};
+use crate::supervisor::TokenCare;
+use crate::token::Source;
+use futures_util::future::select_ok;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A check of each secret that holds a token, and of each cluster that has none.
+pub(super) async fn tokens(setup: &Setup) -> Vec<Check> {
+    let mut groups: BTreeMap<String, Vec<&ClusterSpec>> = BTreeMap::new();
+    for spec in &setup.clusters {
+        let secret = spec.google.token_secret.as_ref();
+        let of = secret.map_or_else(|| spec.name.to_string(), ToString::to_string);
+        groups.entry(of).or_default().push(spec);
+    }
+    let care = Arc::new(TokenCare::new(places(&setup.env, &setup.folders), setup.google.clone()));
+    let mut checks = Vec::new();
+    for (of, specs) in groups {
+        setup.progress.tell(format!("looking for the token of {of}"));
+        checks.push(token(setup, &care, of, &specs).await);
+    }
+    checks
+}
+
+/// The token of these clusters, which share a secret: of the first that has none, if there is one.
+async fn token(setup: &Setup, care: &Arc<TokenCare>, of: String, specs: &[&ClusterSpec]) -> Check {
+    let name = "token";
+    let found: Vec<_> = specs.iter().map(|spec| care.on_this_machine(spec)).collect();
+    let shared = match specs.len() {
+        1 => String::new(),
+        n => format!(", for {}", counted(n, "cluster")),
+    };
+    let Some(here) = found.iter().find_map(|found| found.as_ref().err()) else {
+        let exposed = found.iter().flatten().find(|found| found.exposed).map(|found| &found.source);
+        if let Some(Source::File(file)) = exposed {
+            let fix = Fix::command("", format!("chmod 600 {}", word(&file.to_string_lossy())));
+            return Check::needs(name, of, format!("others can read {}", file.display()), fix);
+        }
+        let from = found.first().and_then(|found| found.as_ref().ok()).map(|found| found.source.to_string());
+        return Check::new(name, of, Status::Ok, format!("from {}{shared}", from.unwrap_or_default()));
+    };
+    let named = ["RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"].iter().any(|var| setup.env.var(var).is_some());
+    let secret = match &specs[0].google.token_secret {
+        _ if named => return Check::problem(name, of, here),
+        Some(secret) => secret,
+        None => {
+            let what = "there is none; only a head with token authentication asks for one";
+            return Check::new(name, of, Status::NotNeeded, what);
+        }
+    };
+    let failed = |of, problem: &Problem| Check::problem(name, of, problem);
+    if !setup.fixes {
+        return match care.latest(secret).await {
+            Ok((version, _)) => {
+                let what = format!("not on this machine; version {version} can be fetched{shared}");
+                Check::needs(name, of, what, Fix::command("fetch it", &setup.again))
+            }
+            Err(problem) => failed(of, &problem),
+        };
+    }
+    match care.fetch(secret).await {
+        Ok(fetched) if fetched.kept => {
+            Check::new(name, of, Status::Fixed, format!("fetched version {}{shared}", fetched.version))
+        }
+        Ok(fetched) => Check::needs(name, of, fetched.troubles.join("; "), ""),
+        Err(problem) => failed(of, &problem),
+    }
+}
+
+/// Connects to the chosen cluster, or to all until one answers; also the version of its Ray. Unless the checks before
+/// went well nothing is tried: connecting would fetch what a check alone must not.
+pub(super) async fn head(setup: &Setup, global: &GlobalArguments, ready: bool) -> (Check, Option<String>) {
+    let name = "head";
+    let of = global.sources.cluster.clone().unwrap_or_default();
+    if setup.clusters.is_empty() {
+        return (Check::new(name, of, Status::NotNeeded, "no cluster is known"), None);
+    }
+    if !ready {
+        return (Check::needs(name, of, "not tried before key and token are there", ""), None);
+    }
+    let all = match Reach::all(global, &setup.config, &setup.env) {
+        Ok(all) => all,
+        Err(e) => return (Check::needs(name, of, format!("{e:#}"), ""), None),
+    };
+    setup.progress.tell(format!("connecting to {}", counted(all.len(), "cluster")));
+    let asked = all.iter().map(|reach| Box::pin(answer(setup, reach)));
+    match select_ok(asked).await {
+        Ok(((cluster, version), _)) => {
+            let what = format!("it answers, and takes the token; Ray {version}");
+            (Check::new(name, cluster, Status::Ok, what), Some(version))
+        }
+        Err((cluster, problem)) => {
+            let mut check = Check::problem(name, cluster, &problem);
+            if all.len() > 1 {
+                check = check.among(&format!("none of {} clusters answers", all.len()));
+            }
+            (check, None)
+        }
+    }
+}
+
+/// The cluster and its Ray's version, from a call that needs the token.
+async fn answer(setup: &Setup, reach: &Reach) -> Result<(String, String), (String, Problem)> {
+    let name = reach.spec.name.to_string();
+    let session = match reach.open(&setup.progress).await {
+        Ok(session) => session,
+        Err(problem) => return Err((name, problem)),
+    };
+    let version = session.client.version().await;
+    session.close().await;
+    match version {
+        Ok(identity) => Ok((name, identity.ray_version.shown().to_string())),
+        Err(e) => Err((name, e.problem(crate::model::Timestamp::now()))),
+    }
+}

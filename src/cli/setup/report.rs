@@ -1,0 +1,109 @@
+//! What `setup` found, check by check.
+
+use crate::cli::{columns, hints, output};
+use crate::model::{Hint, Problem, Target};
+use serde_json::{Value, json};
+use std::io::Write;
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    Ok,
+    /// It was not, and is now.
+    Fixed,
+    /// A person has to do something.
+    NeedsYou,
+    /// No cluster here needs it.
+    NotNeeded,
+}
+
+impl Status {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Fixed => "fixed",
+            Self::NeedsYou => "needs you",
+            Self::NotNeeded => "not needed",
+        }
+    }
+
+    /// In JSON.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::NeedsYou => "needs-you",
+            Self::NotNeeded => "not-needed",
+            other => other.word(),
+        }
+    }
+}
+
+/// One check.
+pub(super) struct Check {
+    /// Its name in JSON.
+    name: &'static str,
+    /// What it is about, where there are several: a project, a file, a secret, a cluster.
+    of: String,
+    pub status: Status,
+    what: String,
+    hint: Hint,
+}
+
+impl Check {
+    pub fn new(name: &'static str, of: impl Into<String>, status: Status, what: impl Into<String>) -> Self {
+        Self { name, of: of.into(), status, what: what.into(), hint: Hint::none() }
+    }
+
+    /// One that needs the person.
+    pub fn needs(
+        name: &'static str,
+        of: impl Into<String>,
+        what: impl Into<String>,
+        hint: impl Into<Hint>,
+    ) -> Self {
+        Self { hint: hint.into(), ..Self::new(name, of, Status::NeedsYou, what) }
+    }
+
+    /// The same, as the problem has it.
+    pub fn problem(name: &'static str, of: impl Into<String>, problem: &Problem) -> Self {
+        Self::needs(name, of, &problem.what, &problem.hint)
+    }
+
+    /// What was found.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// The same as one of several that came out so.
+    pub fn among(self, words: &str) -> Self {
+        Self { what: format!("{words}; {}", self.what), ..self }
+    }
+
+    fn row(&self) -> Vec<String> {
+        vec![self.status.word().into(), self.name.into(), self.of.clone(), self.what.clone()]
+    }
+
+    fn as_json(&self) -> Value {
+        let mut value =
+            json!({"check": self.name, "of": self.of, "status": self.status.name(), "what": self.what});
+        hints::add(&mut value, Some(&self.hint), Target::default());
+        value
+    }
+}
+
+/// Prints all checks, and what the person has to do below them.
+pub(super) fn print(checks: &[Check], as_json: bool) -> anyhow::Result<()> {
+    if as_json {
+        return output::json(&checks.iter().map(Check::as_json).collect::<Vec<_>>());
+    }
+    let mut out = output::stdout();
+    let rows: Vec<_> = checks.iter().map(Check::row).collect();
+    columns::print(&mut out, &["STATUS", "CHECK", "OF", "RESULT"], &rows)?;
+    for check in checks.iter().filter(|check| !check.hint.is_empty()) {
+        let of = if check.of.is_empty() { String::new() } else { format!(" ({})", check.of) };
+        writeln!(out, "\n{}{of}:", check.name)?;
+        for fix in check.hint.fixes() {
+            writeln!(out, "  {}", fix.in_commands(Target::default()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! The images and repositories that clusters.yaml names, for the commands that build, push and clean up images.
+
+use super::configs;
+use crate::config::{self, Env, Settings, Sources};
+use crate::infra::{Source, Table};
+use crate::model::{ImageName, Registry, Timestamp};
+use anyhow::{Result, bail};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// So many repositories.
+pub(super) fn repositories(n: usize) -> String {
+    if n == 1 { "1 repository".to_owned() } else { format!("{n} repositories") }
+}
+
+/// A folder of cluster files, and the images of its clusters.
+pub(super) struct Targets {
+    pub folder: PathBuf,
+    pub table: Table,
+    pub settings: Settings,
+    /// The image of each cluster that has one in Artifact Registry, by the name of its file.
+    pub images: Vec<(String, ImageName)>,
+}
+
+impl Targets {
+    /// Reads them. Of a folder that nothing but the working folder names, a person has to confirm what is done.
+    pub fn read(sources: &Sources, env: &Env, deed: &str) -> Result<Self> {
+        let settings = Settings::read(sources.config.as_deref(), env)?;
+        let folder = configs::table_folder(&config::places(sources, &settings, env))?;
+        let table = Table::read(&folder)?;
+        if config::is_unnamed(&folder, sources, &settings, env) {
+            let loaded = config::read(sources, env, Timestamp::now())?;
+            if loaded.review().is_some() {
+                super::trust::admit(loaded, env)?;
+            }
+            super::trust::allow(&table.file, deed)?;
+        }
+        let images = configs::images(&folder, &table)?;
+        Ok(Self { folder, table, settings, images })
+    }
+
+    /// The image that `name` stands for, or the one that `defaults` of the table give.
+    pub fn image<'a>(&'a self, name: Option<&'a str>) -> Result<&'a str> {
+        let is_there = |name: &str| self.images.iter().any(|(_, image)| image.name == name);
+        let all = || {
+            let names: BTreeSet<&str> = self.images.iter().map(|(_, image)| image.name.as_str()).collect();
+            names.into_iter().collect::<Vec<_>>().join(", ")
+        };
+        let table = self.table.file.display();
+        match name {
+            Some(name) if is_there(name) => return Ok(name),
+            Some(name) => bail!("no cluster of {table} has the image `{name}`; it has {}", all()),
+            None => {}
+        }
+        let values = self.table.rows.iter().flat_map(|row| &row.values);
+        let default = |value: &&crate::infra::Sourced| {
+            value.key == "image" && matches!(value.source, Source::Defaults(_))
+        };
+        let names: BTreeSet<&str> =
+            values.filter(default).filter_map(|value| value.value.as_str()).filter(|n| is_there(n)).collect();
+        match names.into_iter().collect::<Vec<_>>()[..] {
+            [one] => Ok(one),
+            _ => bail!("the `defaults` of {table} name no image; choose one with --image: {}", all()),
+        }
+    }
+
+    /// The clusters with this image, all of them or those whose registry is in one of these regions.
+    pub fn clusters<'a>(&'a self, image: &'a str, regions: &'a [String]) -> Vec<&'a (String, ImageName)> {
+        let is_meant = |(_, own): &&(String, ImageName)| {
+            own.name == image && (regions.is_empty() || regions.contains(&own.location))
+        };
+        self.images.iter().filter(is_meant).collect()
+    }
+
+    /// The repositories of the image, or of all images, in these regions or in all.
+    pub fn registries(&self, image: Option<&str>, regions: &[String]) -> Result<Vec<Registry>> {
+        let all: BTreeSet<Registry> = self
+            .images
+            .iter()
+            .filter(|(_, own)| image.is_none_or(|image| own.name == image))
+            .map(|(_, own)| own.registry())
+            .collect();
+        let known: BTreeSet<&str> = all.iter().map(|registry| registry.location.as_str()).collect();
+        let known: Vec<&str> = known.into_iter().collect();
+        if known.is_empty() {
+            bail!("no cluster of {} has an image in Artifact Registry", self.table.file.display());
+        }
+        if let Some(other) = regions.iter().find(|region| !known.contains(&region.as_str())) {
+            let near = config::nearest(other, known.iter().copied());
+            let near = near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
+            bail!("no image is in region `{other}`{near}; the regions are {}", known.join(", "));
+        }
+        let is_meant = |r: &Registry| regions.is_empty() || regions.contains(&r.location);
+        Ok(all.into_iter().filter(is_meant).collect())
+    }
+}

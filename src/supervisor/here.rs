@@ -1,0 +1,29 @@
+//! This machine, looked at before anything is connected: its ssh, its keys, and other programs on it.
+
+use crate::model::{Problem, Timestamp};
+use crate::ssh::{self, SshError};
+use std::ffi::OsString;
+use std::path::Path;
+use tokio::sync::mpsc;
+
+pub use crate::ssh::KeyFault;
+
+/// The version of the ssh program, when it is one that this program can use.
+pub async fn ssh_version(ssh: &Path) -> Result<String, Problem> {
+    ssh::client_version(ssh).await.map_err(|e| e.problem(Timestamp::now()))
+}
+
+/// Looks at a private key as ssh does.
+///
+/// # Errors
+///
+/// What is wrong with it, and the same as a problem with its hint.
+pub async fn inspect_key(key: &Path) -> Result<(), (KeyFault, Problem)> {
+    let problem = |fault| SshError::KeyFile { path: key.into(), fault }.problem(Timestamp::now());
+    ssh::inspect_key(key).await.map_err(|fault| (fault.clone(), problem(fault)))
+}
+
+/// Runs a program of this machine; its lines go to `lines`, its exit code comes back. Dropping the future kills it.
+pub async fn run_program(command: Vec<OsString>, lines: mpsc::Sender<String>) -> Result<i32, Problem> {
+    ssh::run_program(command, lines).await.map_err(|e| e.problem(Timestamp::now()))
+}

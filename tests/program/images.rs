@@ -1,0 +1,316 @@
+//! `marin-tui image` in front of a stand-in of docker, which refuses what docker would refuse, and a simulated Google.
+
+use crate::program::{Ran, kill, program};
+use crate::running::Running;
+use crate::shell;
+use crate::until::until;
+use marin_tui::demo::google::{Fault, Google as Double, PROJECT, registry};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+/// The regions of the default image in the table that ships.
+const REGIONS: [&str; 6] = ["europe-west4", "us-central1", "us-central2", "us-east1", "us-east5", "us-west4"];
+
+/// A repository with the folder that ships, docker's stand-in, and a Google.
+struct World {
+    _runtime: Runtime,
+    home: TempDir,
+    double: Double,
+}
+
+impl World {
+    fn new() -> Self {
+        let runtime = Runtime::new().unwrap();
+        let double = runtime.block_on(Double::start()).unwrap();
+        let home = tempfile::tempdir().unwrap();
+        double.write_adc(home.path()).unwrap();
+        let world = Self { _runtime: runtime, home, double };
+        for folder in ["src/infra/docker", "bin", "stub", "tmp"] {
+            fs::create_dir_all(world.file(folder)).unwrap();
+        }
+        for entry in fs::read_dir(format!("{ROOT}/infra")).unwrap().flatten().filter(|e| e.path().is_file()) {
+            let text = fs::read_to_string(entry.path()).unwrap().replace("hai-gcp-models", PROJECT);
+            fs::write(world.file("src/infra").join(entry.file_name()), text).unwrap();
+        }
+        fs::copy(format!("{ROOT}/infra/docker/Dockerfile"), world.file("src/infra/docker/Dockerfile"))
+            .unwrap();
+        fs::copy(format!("{ROOT}/tests/image/docker"), world.file("bin/docker")).unwrap();
+        // Wherever it lies on this machine.
+        let path = std::env::var_os("PATH").unwrap();
+        let mut places = std::env::split_paths(&path).map(|folder| folder.join("git"));
+        let git = places.find(|git| git.is_file()).expect("install git");
+        fs::write(world.file("bin/git"), format!("#!/bin/sh\nexec {} \"$@\"\n", git.display())).unwrap();
+        fs::set_permissions(world.file("bin/git"), fs::Permissions::from_mode(0o755)).unwrap();
+        world.git(&["init", "-q"]);
+        world.commit();
+        let settings = format!("google_endpoint: {}\n", world.double.url());
+        fs::write(world.file("config.yaml"), settings).unwrap();
+        world
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.file(name)).unwrap_or_default()
+    }
+
+    fn git(&self, words: &[&str]) -> String {
+        let mut git = Command::new(self.file("bin/git"));
+        git.arg("-C").arg(self.file("src")).args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(words);
+        let out = git.env("HOME", self.home.path()).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap().trim().to_owned()
+    }
+
+    /// The short hash of a new commit with all files.
+    fn commit(&self) -> String {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
+        self.git(&["rev-parse", "--short", "HEAD"])
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let mut command = program(self.home.path());
+        command.args(words.split_whitespace()).arg("--config").arg(self.file("config.yaml"));
+        command.arg("--infra").arg(self.file("src/infra"));
+        command.env("GOOGLE_APPLICATION_CREDENTIALS", self.file("adc.json"));
+        command.env("PATH", format!("{}:/usr/bin:/bin", self.file("bin").display()));
+        command.env("STUB", self.file("stub")).env("TMPDIR", self.file("tmp"));
+        command
+    }
+
+    fn run(&self, words: &str) -> Ran {
+        Ran::of(&self.command(words).output().unwrap())
+    }
+
+    /// Repositories of these regions.
+    fn repositories(&self, regions: &[&str]) {
+        let made = |region: &&str| registry::repository(PROJECT, &format!("{region}/marin"));
+        self.double.state().repositories = regions.iter().map(made).collect();
+    }
+
+    /// The lines that a file of the stand-in has got.
+    fn lines(&self, name: &str) -> Vec<String> {
+        self.text(&format!("stub/{name}")).lines().map(str::to_owned).collect()
+    }
+
+    fn left(&self) -> usize {
+        fs::read_dir(self.file("tmp")).unwrap().count()
+    }
+}
+
+fn today() -> String {
+    jiff::Timestamp::now().strftime("%Y%m%d").to_string()
+}
+
+#[test]
+fn an_image_is_built_under_its_date_and_commit() {
+    let world = World::new();
+    let hash = world.commit();
+    let dry = world.run("image build --dry-run --ray-version 2.60.0").good();
+    assert!(
+        dry.contains(" --build-arg RAY_VERSION=2.60.0 ") && dry.contains("docker build --platform"),
+        "{dry}"
+    );
+    assert!(world.lines("calls").is_empty());
+    let before = today();
+    let ran = world.run("image build").exits(0);
+    assert!(ran.err.contains("#5 building"), "{}", ran.err);
+    let tags: Vec<&str> = ran.out.lines().collect();
+    let expected = [before, today()].map(|day| format!("marin_cluster:{day}-{hash}"));
+    assert!(expected.iter().any(|name| name == tags[0]) && tags[1] == "marin_cluster:latest", "{tags:?}");
+    // Nobody could build it again.
+    fs::write(world.file("src/infra/docker/notes"), "x").unwrap();
+    let dirty = world.run("image build").bad();
+    assert!(
+        dirty.contains("1 file is") && dirty.contains("docker/notes") && dirty.contains("--allow-dirty"),
+        "{dirty}"
+    );
+    let allowed = world.run("image build --allow-dirty").good();
+    assert!(allowed.trim().ends_with(&format!("-{hash}-dirty")) && !allowed.contains("latest"), "{allowed}");
+    assert_eq!(
+        world.run("image build --allow-dirty --image marin_vllm --tag v1").good(),
+        "marin_vllm:v1\nmarin_vllm:latest\n"
+    );
+    fs::write(world.file("stub/broken"), "").unwrap();
+    let failed = world.run("image build --allow-dirty").bad();
+    assert!(failed.contains("failed with exit code 125: docker: failed to solve"), "{failed}");
+}
+
+#[test]
+fn what_cannot_be_a_tag_or_an_image_is_refused_before_anything_is_started() {
+    let world = World::new();
+    let digest = world.run("image build --tag latest@sha256:0a1b").bad();
+    assert!(
+        digest.contains("is a digest, which names one build") && digest.contains("give a tag"),
+        "{digest}"
+    );
+    assert!(world.run("configs set-image sha256:0a1b").bad().contains("is a digest"));
+    assert!(world.run("image push --tag -x").code != Some(0));
+    assert!(world.run("image build --tag a/b").bad().contains("is not an image tag"));
+    assert!(world.run("image build --ray-version a:b").bad().contains("is not a version of Ray"));
+    let image = world.run("image build --image other").bad();
+    assert!(
+        image.contains("no cluster of") && image.contains("marin_cluster, marin_cluster_test, marin_vllm"),
+        "{image}"
+    );
+    let region = world.run("image push --region us-centrl2").bad();
+    assert!(region.contains("did you mean `us-central2`?"), "{region}");
+    let refused = world.run("--read-only image push").bad();
+    assert!(refused.contains("image push refused: read-only"), "{refused}");
+    fs::remove_file(world.file("src/infra/docker/Dockerfile")).unwrap();
+    let missing = world.run("image build --allow-dirty").bad();
+    assert!(missing.contains("docker/Dockerfile; the image is built from it"), "{missing}");
+    fs::remove_dir_all(world.file("src/.git")).unwrap();
+    let bare = world.run("image push --region us-central2").bad();
+    assert!(bare.contains("is in no git repository; give a tag with --tag"), "{bare}");
+    assert!(world.lines("calls").is_empty());
+}
+
+#[test]
+fn without_docker_the_error_says_how_it_is_installed() {
+    let world = World::new();
+    let without = |words: &str, path: &str| {
+        Ran::of(&world.command(words).env("PATH", world.file(path)).output().unwrap()).bad()
+    };
+    let none = without("image build", "tmp");
+    assert!(none.contains("docker is not on this machine; install it: https://docs.docker.com"), "{none}");
+    let other = without("image push --engine podman", "bin");
+    assert!(other.contains("podman is not on this machine; use --engine docker"), "{other}");
+    // It is there, and may not be run.
+    fs::set_permissions(world.file("bin/docker"), fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(without("image build", "bin").contains("docker is not on this machine"));
+}
+
+#[test]
+fn an_image_is_pushed_to_every_region_and_the_token_is_seen_nowhere() {
+    let world = World::new();
+    world.repositories(&REGIONS[1..]);
+    let none = world.run("image push").bad();
+    assert!(none.contains("build it: `marin-tui image build`"), "{none}");
+    let built = world.run("image build").good();
+    let local = built.lines().next().unwrap();
+    let tag = local.split(':').nth(1).unwrap();
+    let dry = world.run("image push --dry-run").good();
+    assert!(dry.contains("repositories?repositoryId=marin\"") && dry.contains("\"DOCKER\""), "{dry}");
+    assert_eq!(dry.matches("docker push ").count(), 12, "{dry}");
+    let asked = world.run("image push").bad();
+    let question = format!(
+        "Create europe-west4-docker.pkg.dev/{PROJECT}/marin in Artifact Registry? Push {local} as {tag} and latest to "
+    );
+    assert!(asked.contains(&question) && asked.contains("use --yes"), "{asked}");
+    assert!(world.lines("pushed").is_empty() && world.double.state().repositories.len() == 5);
+
+    let ran = world.run("image push --yes").exits(0);
+    let remote =
+        |region: &str, tag: &str| format!("{region}-docker.pkg.dev/{PROJECT}/marin/marin_cluster:{tag}");
+    let all: Vec<String> =
+        REGIONS.iter().flat_map(|region| [remote(region, tag), remote(region, "latest")]).collect();
+    assert_eq!((world.lines("pushed"), ran.out.lines().map(str::to_owned).collect()), (all.clone(), all));
+    assert_eq!(world.double.state().repositories.len(), 6);
+    assert!(ran.err.contains("created europe-west4-docker.pkg.dev"), "{}", ran.err);
+    // Other images have the default tag, too: the clusters of this one are named.
+    let line = ran.err.lines().find_map(|line| line.strip_prefix("to use it: `")?.strip_suffix('`')).unwrap();
+    assert!(
+        line.contains(&format!(" configs set-image {tag} marin-us-central2 ")) && !line.contains("vllm"),
+        "{line}"
+    );
+    shell::check(line).unwrap();
+    // It went to docker by standard input, and its file is gone with the folder of the login.
+    let seen = [ran.err, world.text("stub/calls"), world.text("stub/environment")].concat();
+    assert!(!seen.contains("ya29."), "{seen}");
+    assert_eq!((world.lines("modes"), world.left()), (vec!["700".to_owned(); 6], 0));
+    assert!(!world.file(".docker").exists());
+}
+
+#[test]
+fn a_region_that_refuses_does_not_keep_the_others_from_the_image() {
+    let world = World::new();
+    world.repositories(&REGIONS);
+    world.run("image build --tag t1").good();
+    fs::write(world.file("stub/refused"), "us-central1-").unwrap();
+    let ran = world.run("image push --tag t1 --yes --region us-central1 --region us-central2").exits(1);
+    assert!(
+        ran.err.contains("uploadArtifacts") && ran.err.contains("not pushed to 1 of 2 repositories"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(world.lines("pushed").len(), 2);
+    // Nothing is pushed before each repository was seen.
+    world.double.fail_at(
+        "GET",
+        "us-east5/repositories",
+        Fault::Recorded { code: 403, body: r#"{"error": {"code": 403, "message": "Permission 'artifactregistry.repositories.get' denied on resource 'r' (or it may not exist).", "status": "PERMISSION_DENIED", "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "IAM_PERMISSION_DENIED", "domain": "artifactregistry.googleapis.com", "metadata": {"permission": "artifactregistry.repositories.get"}}]}}"# },
+    );
+    let denied = world.run("image push --tag t1 --yes").bad();
+    assert!(
+        denied.contains("cannot read us-east5-docker.pkg.dev")
+            && denied.contains("roles/artifactregistry.reader"),
+        "{denied}"
+    );
+    assert_eq!(world.lines("pushed").len(), 2);
+    world.double.hint();
+    let mut other = registry::repository(PROJECT, "us-east5/marin");
+    other["format"] = "MAVEN".into();
+    world.double.state().repositories = vec![other];
+    let maven = world.run("image push --tag t1 --yes --region us-east5").bad();
+    assert!(maven.contains("is a repository for MAVEN, not for container images"), "{maven}");
+    let unknown = world.run("image push --tag t2 --region us-east5").bad();
+    assert!(unknown.contains("no image marin_cluster:t2 on this machine; build it"), "{unknown}");
+}
+
+#[test]
+fn the_tag_is_written_into_the_table_for_the_clusters_with_the_image() {
+    let world = World::new();
+    world.repositories(&REGIONS);
+    world.run("image build --tag t1").good();
+    world.run("image push --tag t1 --yes --set-image --region us-east5").good();
+    let image = |cluster: &str| {
+        let text = world.text(&format!("src/infra/{cluster}.yaml"));
+        text.lines()
+            .find(|line| line.trim().starts_with("image:"))
+            .unwrap()
+            .rsplit('/')
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(image("marin-us-east5"), "marin_cluster:t1");
+    assert_eq!(image("marin-us-east5-a"), "marin_cluster:t1");
+    assert_eq!(
+        (image("marin-us-east5-b-vllm"), image("marin-us-west4")),
+        ("marin_vllm:latest".into(), "marin_cluster:latest".into())
+    );
+}
+
+#[test]
+fn an_interrupted_push_leaves_no_login_behind() {
+    let world = World::new();
+    world.repositories(&REGIONS);
+    world.run("image build --tag t1").good();
+    fs::write(world.file("stub/hold"), "").unwrap();
+    let mut running = Running::start(world.command("image push --tag t1 --yes --region us-west4"));
+    until("docker pushes", || world.lines("calls").iter().any(|call| call.starts_with("push ")));
+    assert_eq!(world.left(), 1);
+    kill("-INT", running.child.id());
+    assert_eq!(running.child.wait().unwrap().code(), Some(1));
+    assert_eq!((world.left(), world.lines("pushed").len()), (0, 0));
+}
+
+#[test]
+fn a_folder_that_only_lies_here_is_not_used_without_a_person() {
+    let world = World::new();
+    let mut command = program(&world.file("src"));
+    command.args(["image", "build"]).env("PATH", format!("{}:/usr/bin:/bin", world.file("bin").display()));
+    command.env("STUB", world.file("stub"));
+    let asked = Ran::of(&command.output().unwrap()).bad();
+    assert!(asked.contains("No terminal to confirm") && world.lines("calls").is_empty(), "{asked}");
+    assert!(Path::new(&world.file("src/infra")).is_dir());
+}

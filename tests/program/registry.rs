@@ -1,0 +1,187 @@
+//! `marin-tui registry cleanup-policy` in front of a simulated Artifact Registry.
+
+use crate::program::{Ran, program};
+use marin_tui::demo::google::{Fault, Google as Double, PROJECT, registry};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// The folder that ships, and a Google with its repositories in these regions.
+struct World {
+    _runtime: Runtime,
+    home: TempDir,
+    double: Double,
+}
+
+impl World {
+    fn new(regions: &[&str]) -> Self {
+        let runtime = Runtime::new().unwrap();
+        let double = runtime.block_on(Double::start()).unwrap();
+        let home = tempfile::tempdir().unwrap();
+        double.write_adc(home.path()).unwrap();
+        let world = Self { _runtime: runtime, home, double };
+        fs::create_dir(world.file("infra")).unwrap();
+        let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/infra");
+        for entry in fs::read_dir(ours).unwrap().flatten().filter(|e| e.path().is_file()) {
+            let text = fs::read_to_string(entry.path()).unwrap().replace("hai-gcp-models", PROJECT);
+            fs::write(world.file("infra").join(entry.file_name()), text).unwrap();
+        }
+        let settings = format!("google_endpoint: {}\n", world.double.url());
+        fs::write(world.file("config.yaml"), settings).unwrap();
+        let made = |region: &&str| registry::repository(PROJECT, &format!("{region}/marin"));
+        world.double.state().repositories = regions.iter().map(made).collect();
+        world
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn run(&self, words: &str) -> Ran {
+        let mut command = program(self.home.path());
+        command.args(["registry", "cleanup-policy"]).args(words.split_whitespace());
+        command.arg("--config").arg(self.file("config.yaml")).arg("--infra").arg(self.file("infra"));
+        command.env("GOOGLE_APPLICATION_CREDENTIALS", self.file("adc.json"));
+        Ran::of(&command.output().unwrap())
+    }
+
+    /// A repository as Google has it.
+    fn repository(&self, region: &str) -> Value {
+        let state = self.double.state();
+        let here = format!("/{region}/");
+        state.repositories.iter().find(|r| r["name"].as_str().unwrap().contains(&here)).unwrap().clone()
+    }
+
+    fn policies(&self, region: &str) -> Vec<String> {
+        let repository = self.repository(region);
+        repository["cleanupPolicies"].as_object().map(|all| all.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    fn change(&self, region: &str, change: impl FnOnce(&mut Value)) {
+        let mut state = self.double.state();
+        let here = format!("/{region}/");
+        change(state.repositories.iter_mut().find(|r| r["name"].as_str().unwrap().contains(&here)).unwrap());
+    }
+}
+
+#[test]
+fn policies_are_shown_confirmed_set_and_read_again() {
+    let world = World::new(&["us-central2"]);
+    let dry = world.run("--region us-central2 --dry-run").good();
+    assert!(dry.contains("+  \"keep-16\": {") && dry.contains("\"olderThan\": \"2592000s\""), "{dry}");
+    assert!(dry.contains("PATCH") && dry.contains("updateMask=cleanupPolicies\""), "{dry}");
+    assert!(dry.ends_with("marin: would be set\n"), "{dry}");
+    let asked = world.run("--region us-central2").exits(1).err;
+    let question =
+        "Set the policies of 1 repository: delete images older than 30 days, but keep the newest 16 of each?";
+    assert!(asked.contains(question) && asked.contains("use --yes"), "{asked}");
+    assert!(world.policies("us-central2").is_empty());
+    let set = world.run("--region us-central2 --yes").good();
+    assert!(set.ends_with(&format!("us-central2-docker.pkg.dev/{PROJECT}/marin: set\n")), "{set}");
+    assert_eq!(world.policies("us-central2"), ["delete-older-than-30d", "keep-16"]);
+    assert_eq!(
+        world.repository("us-central2")["cleanupPolicies"]["keep-16"]["mostRecentVersions"]["keepCount"],
+        16
+    );
+    // A second time there is nothing to do, and nobody is asked.
+    let before = world.double.asked("PATCH");
+    let again = world.run("--region us-central2").good();
+    assert!(again.ends_with(": unchanged\n") && again.lines().count() == 1, "{again}");
+    assert_eq!(world.double.asked("PATCH"), before);
+}
+
+#[test]
+fn policies_of_others_stay_and_ours_are_replaced() {
+    let world = World::new(&["us-central2"]);
+    let theirs = json!({"id": "untagged", "action": "DELETE", "condition": {"tagState": "UNTAGGED"}});
+    world.change("us-central2", |r| r["cleanupPolicies"] = json!({"untagged": theirs}));
+    world.run("--region us-central2 --yes").good();
+    world.run("--region us-central2 --yes --older-than 60 --keep 8").good();
+    assert_eq!(world.policies("us-central2"), ["delete-older-than-60d", "keep-8", "untagged"]);
+    assert_eq!(world.repository("us-central2")["cleanupPolicies"]["untagged"], theirs);
+    // Google allows ten.
+    let many: serde_json::Map<String, Value> =
+        (0..9).map(|n| (format!("p{n}"), json!({"id": format!("p{n}"), "action": "KEEP"}))).collect();
+    world.change("us-central2", |r| r["cleanupPolicies"] = many.into());
+    let full = world.run("--region us-central2 --yes").bad();
+    assert!(full.contains("it would have 11 policies, of which Google allows 10"), "{full}");
+    for wrong in ["--older-than 0", "--older-than soon", "--keep 0"] {
+        assert_eq!(world.run(&format!("--region us-central2 {wrong}")).code, Some(2), "{wrong}");
+    }
+}
+
+#[test]
+fn a_trial_is_told_and_ended_only_when_asked() {
+    let world = World::new(&["us-central2"]);
+    world.change("us-central2", |r| r["cleanupPolicyDryRun"] = true.into());
+    let trial = world.run("--region us-central2 --yes").exits(0);
+    assert!(
+        trial.err.contains("on trial (cleanupPolicyDryRun)") && trial.err.contains("--enforce"),
+        "{}",
+        trial.err
+    );
+    assert_eq!(world.repository("us-central2")["cleanupPolicyDryRun"], true);
+    let enforced = world.run("--region us-central2 --yes --enforce --json").exits(0).json();
+    assert_eq!((&enforced[0]["outcome"], &enforced[0]["trial"]), (&json!("set"), &json!(false)));
+    assert!(world.repository("us-central2")["cleanupPolicyDryRun"].is_null());
+    assert_eq!(world.run("--region us-central2 --enforce --json").json()[0]["outcome"], "unchanged");
+}
+
+#[test]
+fn each_registry_has_its_outcome_and_its_hint() {
+    let world = World::new(&["us-central2", "us-east5", "us-west4"]);
+    let several = world.run("").bad();
+    assert!(several.contains("use --all") && several.contains("europe-west4, us-central1"), "{several}");
+    let near = world.run("--region us-central").bad();
+    assert!(near.contains("no image is in region `us-central`, did you mean"), "{near}");
+    world.double.fail_at(
+        "PATCH",
+        "us-east5",
+        Fault::Recorded { code: 403, body: r#"{"error": {"code": 403, "message": "Permission 'artifactregistry.repositories.update' denied on resource 'r' (or it may not exist).", "status": "PERMISSION_DENIED", "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "IAM_PERMISSION_DENIED", "domain": "artifactregistry.googleapis.com", "metadata": {"permission": "artifactregistry.repositories.update"}}]}}"# },
+    );
+    let ran = world.run("--all --yes --json").exits(1);
+    assert!(ran.err.contains("4 of 6 repositories failed"), "{}", ran.err);
+    let rows = ran.json();
+    let of = |region: &str| {
+        let rows = rows.as_array().unwrap();
+        rows.iter().find(|row| row["registry"].as_str().unwrap().starts_with(region)).unwrap().clone()
+    };
+    assert_eq!(of("us-central2")["outcome"], "set");
+    assert_eq!(of("us-central2")["after"].as_object().unwrap().len(), 2);
+    let denied = of("us-east5");
+    assert_eq!(denied["outcome"], "failed");
+    assert!(denied["hint"].as_str().unwrap().contains("roles/artifactregistry.admin"), "{denied}");
+    let missing = of("us-east1");
+    assert!(
+        missing["error"].as_str().unwrap().contains("not found")
+            && missing["hint"].as_str().unwrap().contains("image push"),
+        "{missing}"
+    );
+    assert!(world.policies("us-east5").is_empty() && world.policies("us-west4").len() == 2);
+    let refused = world.run("--all --read-only").bad();
+    assert!(refused.contains("registry cleanup-policy refused: read-only"), "{refused}");
+    let looked = world.run("--region us-west4 --dry-run --read-only").good();
+    assert!(looked.contains("unchanged"), "{looked}");
+}
+
+#[test]
+fn an_image_in_use_that_would_be_deleted_is_named_first() {
+    let world = World::new(&["us-central2"]);
+    let image = |digest: &str, tags: &[&str], at: &str| {
+        registry::image("us-central2/marin", "marin_cluster", digest, tags, at)
+    };
+    world.double.state().images = vec![
+        image("0a", &["latest"], "2020-01-01T08:00:00Z"),
+        image("0b", &["20260101"], "2026-01-01T08:00:00Z"),
+    ];
+    let kept = world.run("--region us-central2 --dry-run").exits(0);
+    assert!(!kept.err.contains("warning"), "{}", kept.err);
+    let deleted = world.run("--region us-central2 --dry-run --keep 1").exits(0);
+    assert!(
+        deleted.err.contains("marin_cluster:latest, which marin-us-central2 uses, would be deleted"),
+        "{}",
+        deleted.err
+    );
+}

@@ -1,0 +1,416 @@
+//! `marin-tui setup` on machines that lack something: it names it, and sets up what it may.
+
+use crate::program::{Ran, program};
+use crate::shell;
+use crate::world::World;
+use marin_tui::demo::google::{Fault, PROJECT};
+use marin_tui::demo::{Head, Scenario};
+use marin_tui::model::Secret;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const TOKEN: &str = "tok-7be0c1d2a9-never-shown";
+
+/// What a check of that name found; the last one of several.
+fn of<'a>(rows: &'a Value, check: &str) -> &'a Value {
+    rows.as_array()
+        .unwrap()
+        .iter()
+        .rfind(|row| row["check"] == check)
+        .unwrap_or_else(|| panic!("{check}: {rows}"))
+}
+
+fn status<'a>(rows: &'a Value, check: &str) -> &'a str {
+    of(rows, check)["status"].as_str().unwrap()
+}
+
+/// A cluster whose head asks for a token, and a newcomer who has nothing but a Google login.
+struct Newcomer {
+    world: World,
+    home: tempfile::TempDir,
+    /// The key that opens the head.
+    key: String,
+}
+
+impl Newcomer {
+    fn new() -> Self {
+        let mut world = World::new();
+        world.head_of(|scenario| scenario.token = Some(Secret::new(TOKEN)));
+        let key = fs::read_to_string(world.home.path().join("key")).unwrap();
+        fs::remove_file(world.home.path().join("key")).unwrap();
+        world.double.put_secret("RAY_AUTH_TOKEN", TOKEN);
+        world.double.put_secret("RAY_KEY", &key);
+        let home = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
+        let newcomer = Self { world, home, key };
+        let file = newcomer.key_file().display().to_string();
+        newcomer.settings(|settings| settings["clusters"]["marin-a"]["key"] = file.into());
+        newcomer
+    }
+
+    fn key_file(&self) -> PathBuf {
+        self.home.path().join(".ssh/cluster.pem")
+    }
+
+    /// Changes the settings file.
+    fn settings(&self, change: impl FnOnce(&mut Value)) {
+        let file = self.world.home.path().join("config.yaml");
+        let mut settings = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        change(&mut settings);
+        fs::write(file, settings.to_string()).unwrap();
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let mut command = self.world.command(words);
+        command.env("HOME", self.home.path()).current_dir(self.home.path());
+        command
+    }
+
+    fn run(&self, words: &str) -> Ran {
+        seen(&mut self.command(words))
+    }
+
+    /// The rows of a run with this exit code; every command of a hint can be pasted.
+    fn rows(&self, words: &str, code: i32) -> Value {
+        let rows = self.run(words).exits(code).json();
+        let commands = rows.as_array().unwrap().iter().flat_map(|row| row["fixes"].as_array().unwrap());
+        for line in commands.filter_map(|fix| fix["command"].as_str()) {
+            shell::check(line).unwrap_or_else(|why| panic!("`{line}`: {why}"));
+        }
+        rows
+    }
+
+    fn write_key(&self, text: &str, mode: u32) {
+        fs::create_dir_all(self.key_file().parent().unwrap()).unwrap();
+        fs::write(self.key_file(), text).unwrap();
+        fs::set_permissions(self.key_file(), fs::Permissions::from_mode(mode)).unwrap();
+    }
+}
+
+/// What it printed: neither the token nor a line of a key.
+fn seen(command: &mut Command) -> Ran {
+    let ran = Ran::of(&command.output().unwrap());
+    let all = [ran.out.as_str(), &ran.err].concat();
+    assert!(!all.contains("7be0c1d2a9") && !all.contains("PRIVATE KEY"), "{all}");
+    ran
+}
+
+fn mode(file: &Path) -> u32 {
+    fs::metadata(file).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn an_empty_home_is_told_what_is_missing_and_then_has_it() {
+    let newcomer = Newcomer::new();
+    let checked = newcomer.rows("setup --check --json --key-secret RAY_KEY", 1);
+    let needs: Vec<&str> = checked
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["status"] == "needs-you")
+        .map(|row| row["check"].as_str().unwrap())
+        .collect();
+    assert_eq!(needs, ["ssh-key", "token", "head"], "{checked}");
+    assert!(
+        of(&checked, "ssh-key")["what"]
+            .as_str()
+            .unwrap()
+            .contains("version 1 of secret RAY_KEY of hai-test can be fetched")
+    );
+    assert!(of(&checked, "token")["what"].as_str().unwrap().contains("version 1 can be fetched"));
+    let line = of(&checked, "ssh-key")["fixes"][0]["command"].as_str().unwrap();
+    assert!(line.ends_with("setup --key-secret RAY_KEY") && line.contains("--config "), "{line}");
+    assert_eq!(fs::read_dir(newcomer.home.path()).unwrap().count(), 0, "a check changes nothing");
+
+    let done = newcomer.rows("setup --json --key-secret RAY_KEY", 0);
+    for check in ["folders", "ssh-key", "token"] {
+        assert_eq!(status(&done, check), "fixed", "{done}");
+    }
+    for check in ["settings", "cluster-files", "ssh", "google-login", "google-permissions", "head", "ray"] {
+        assert_eq!(status(&done, check), "ok", "{done}");
+    }
+    assert!(of(&done, "head")["what"].as_str().unwrap().contains("takes the token; Ray 2."), "{done}");
+    assert_eq!(fs::read_to_string(newcomer.key_file()).unwrap().trim(), newcomer.key.trim());
+    assert_eq!((mode(&newcomer.key_file()), mode(newcomer.key_file().parent().unwrap())), (0o600, 0o700));
+    // A second time there is nothing left to do.
+    let again = newcomer.rows("setup --json --key-secret RAY_KEY", 0);
+    assert!(again.as_array().unwrap().iter().all(|row| row["status"] == "ok"), "{again}");
+    let table = newcomer.run("setup --check").good();
+    assert!(table.starts_with("STATUS") && table.contains("google-permissions  hai-test  "), "{table}");
+    // And everything works.
+    newcomer.run("list-jobs").good();
+}
+
+#[test]
+fn a_machine_without_a_google_login_is_told_how_to_log_in() {
+    let newcomer = Newcomer::new();
+    let mut command = newcomer.command("setup --json --key-secret RAY_KEY");
+    command.env_remove("GOOGLE_APPLICATION_CREDENTIALS").env_remove("GCE_METADATA_HOST");
+    let rows = seen(&mut command).exits(1).json();
+    let login = "gcloud auth application-default login";
+    for check in ["google-login", "ssh-key", "token"] {
+        assert!(of(&rows, check)["hint"].as_str().unwrap().contains(login), "{rows}");
+    }
+    assert_eq!([status(&rows, "ssh-key"), status(&rows, "token"), status(&rows, "head")], ["needs-you"; 3]);
+    let text = newcomer.run("setup --key-secret RAY_KEY").good();
+    assert!(text.contains("fixed"), "{text}");
+}
+
+#[test]
+fn permissions_that_are_missing_are_named_with_their_role() {
+    let newcomer = Newcomer::new();
+    for permission in ["tpu.nodes.delete", "tpu.nodes.list", "compute.instances.list"] {
+        newcomer.world.double.state().denied.insert(permission.into());
+    }
+    let rows = newcomer.rows("setup --json --check", 1);
+    let missing: Vec<&Value> =
+        rows.as_array().unwrap().iter().filter(|row| row["check"] == "google-permissions").collect();
+    assert_eq!(missing.len(), 3, "{rows}");
+    for (row, role, permission) in [
+        (
+            missing[0],
+            "roles/compute.viewer",
+            "find heads and TPUs of Compute Engine, and missing: compute.instances.list",
+        ),
+        (missing[1], "roles/tpu.viewer", "tpu.nodes.list"),
+        (missing[2], "roles/tpu.admin", "missing: tpu.nodes.delete"),
+    ] {
+        assert_eq!((&row["of"], &row["status"]), (&json!(PROJECT), &json!("needs-you")));
+        assert!(row["hint"].as_str().unwrap().contains(role), "{row}");
+        assert!(row["what"].as_str().unwrap().contains(permission), "{row}");
+    }
+    let off = Fault::Recorded {
+        code: 403,
+        body: r#"{"error": {"code": 403, "message": "Cloud Resource Manager API has not been used in project 1234567890 before or it is disabled.", "status": "PERMISSION_DENIED", "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "SERVICE_DISABLED", "domain": "googleapis.com", "metadata": {"service": "cloudresourcemanager.googleapis.com", "consumer": "projects/1234567890"}}]}}"#,
+    };
+    newcomer.world.double.fail(":testIamPermissions", off);
+    let rows = newcomer.rows("setup --json --check", 1);
+    assert_eq!(status(&rows, "google-permissions"), "not-needed");
+    assert!(
+        of(&rows, "google-permissions")["what"]
+            .as_str()
+            .unwrap()
+            .starts_with("not checked: API cloudresourcemanager")
+    );
+    newcomer.world.double.hint();
+    // A project that is somebody else's.
+    let file = newcomer.world.home.path().join("infra/a.yaml");
+    fs::write(&file, fs::read_to_string(&file).unwrap().replace(PROJECT, "theirs")).unwrap();
+    let rows = newcomer.rows("setup --json --check", 1);
+    assert!(
+        of(&rows, "google-permissions")["what"].as_str().unwrap().contains("permission denied by Google"),
+        "{rows}"
+    );
+}
+
+#[test]
+fn a_key_is_made_private_and_never_replaced() {
+    let newcomer = Newcomer::new();
+    newcomer.settings(|settings| settings["ssh_key_secret"] = "RAY_KEY".into());
+    newcomer.write_key(&newcomer.key, 0o644);
+    let rows = newcomer.rows("setup --check --json", 1);
+    let chmod = format!("chmod 600 {}", newcomer.key_file().display());
+    assert_eq!(of(&rows, "ssh-key")["fixes"][0]["command"], chmod.as_str());
+    assert_eq!(mode(&newcomer.key_file()), 0o644);
+    let rows = newcomer.rows("setup --json", 0);
+    assert!(status(&rows, "ssh-key") == "fixed" && mode(&newcomer.key_file()) == 0o600);
+    assert!(
+        of(&rows, "ssh-key")["what"]
+            .as_str()
+            .unwrap()
+            .contains("it had mode 0644; version 1 of secret RAY_KEY"),
+        "{rows}"
+    );
+
+    // The secret has another one: which of them is right only a person knows.
+    let other = newcomer.home.path().join("other");
+    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&other).status();
+    assert!(made.unwrap().success());
+    newcomer.world.double.put_secret("RAY_KEY", &fs::read_to_string(&other).unwrap());
+    let rows = newcomer.rows("setup --json", 1);
+    let key = of(&rows, "ssh-key");
+    assert!(
+        key["what"]
+            .as_str()
+            .unwrap()
+            .contains("differs from version 2 of secret RAY_KEY of hai-test; it was not changed"),
+        "{key}"
+    );
+    assert!(key["fixes"][0]["command"].as_str().unwrap().starts_with("mv "), "{key}");
+    assert_eq!(fs::read_to_string(newcomer.key_file()).unwrap(), newcomer.key);
+    // A secret that cannot be read is no fault of a key that works.
+    newcomer.world.double.fail("RAY_KEY", Fault::Html(502));
+    let rows = newcomer.rows("setup --json", 0);
+    assert!(
+        of(&rows, "ssh-key")["what"].as_str().unwrap().contains("not compared: cannot fetch secret RAY_KEY"),
+        "{rows}"
+    );
+}
+
+#[test]
+fn a_secret_that_is_no_key_is_not_written() {
+    let newcomer = Newcomer::new();
+    newcomer.world.double.put_secret("RAY_KEY", "-----BEGIN NOTHING-----\n");
+    let rows = newcomer.rows("setup --json --key-secret RAY_KEY", 1);
+    let key = of(&rows, "ssh-key");
+    assert!(
+        key["what"]
+            .as_str()
+            .unwrap()
+            .contains("version 2 of secret RAY_KEY of hai-test is not a private key"),
+        "{key}"
+    );
+    assert!(
+        key["fixes"][0]["command"].as_str().unwrap().starts_with("gcloud secrets versions add RAY_KEY"),
+        "{key}"
+    );
+    assert!(!newcomer.key_file().exists());
+    let missing = newcomer.rows("setup --json --key-secret NONE", 1);
+    assert!(
+        of(&missing, "ssh-key")["what"].as_str().unwrap().contains("cannot fetch secret NONE"),
+        "{missing}"
+    );
+    let unnamed = newcomer.rows("setup --json", 1);
+    assert!(of(&unnamed, "ssh-key")["hint"].as_str().unwrap().contains("--key-secret"), "{unnamed}");
+    newcomer.write_key("not a key\n", 0o600);
+    let wrong = newcomer.rows("setup --json", 1);
+    assert!(of(&wrong, "ssh-key")["what"].as_str().unwrap().contains("cannot be used"), "{wrong}");
+    assert!(newcomer.run("setup --key-secret a/b").bad().contains("is not a secret name"));
+    let empty = Newcomer::new();
+    empty.world.double.put_secret("RAY_AUTH_TOKEN", "\n");
+    let rows = empty.rows("setup --json --key-secret RAY_KEY", 1);
+    assert!(of(&rows, "token")["what"].as_str().unwrap().contains("is empty"), "{rows}");
+    assert_eq!(status(&rows, "head"), "needs-you");
+}
+
+#[test]
+fn programs_that_are_missing_or_too_old_are_named() {
+    let newcomer = Newcomer::new();
+    newcomer.world.program("ray", "echo 'ray, version 2.9.0'\n");
+    let rows = newcomer.rows("setup --json --key-secret RAY_KEY", 1);
+    let ray = of(&rows, "ray");
+    assert!(ray["what"].as_str().unwrap().contains("2.9.0 does not suit the clusters"), "{ray}");
+    assert!(
+        ray["fixes"][0]["command"].as_str().unwrap().starts_with("python3 -m pip install 'ray[default]==2."),
+        "{ray}"
+    );
+    newcomer.world.program("ray", "echo 'ModuleNotFoundError: no ray' >&2; exit 1\n");
+    let rows = newcomer.rows("setup --json --check", 1);
+    assert!(
+        of(&rows, "ray")["what"].as_str().unwrap().contains("exit code 1: ModuleNotFoundError"),
+        "{rows}"
+    );
+    newcomer.world.program("ssh", "echo 'OpenSSH_7.4p1, OpenSSL 1.0.2k-fips' >&2\n");
+    let rows = newcomer.rows("setup --json --check", 1);
+    assert!(of(&rows, "ssh")["what"].as_str().unwrap().contains("OpenSSH_7.4p1, which is too old"), "{rows}");
+    newcomer.settings(|settings| {
+        settings["ssh"] = "/nowhere/ssh".into();
+        settings["ray"] = json!(["no-such-ray"]);
+    });
+    let rows = newcomer.rows("setup --json --check", 1);
+    assert!(of(&rows, "ssh")["hint"].as_str().unwrap().contains("apt install openssh-client"), "{rows}");
+    assert!(
+        of(&rows, "ray")["what"].as_str().unwrap().contains("cannot find no-such-ray, needed to start"),
+        "{rows}"
+    );
+}
+
+#[test]
+fn a_local_cluster_needs_no_google_and_a_dashboard_no_ssh() {
+    let newcomer = Newcomer::new();
+    let local = "cluster_name: lab\nprovider: {type: local, head_ip: 127.0.0.9, worker_ips: []}\n";
+    newcomer.world.file("lab/lab.yaml", local);
+    let infra = newcomer.world.home.path().join("lab").display().to_string();
+    let rows = newcomer.rows(&format!("--infra {infra} setup --json --check"), 1);
+    for check in ["google-login", "google-permissions", "ssh-key", "token"] {
+        assert_eq!(status(&rows, check), "not-needed", "{rows}");
+    }
+    assert_eq!(status(&rows, "head"), "needs-you", "nothing answers there");
+    let before = newcomer.world.double.requests().len();
+    let head = newcomer.world.runtime.block_on(Head::start(Scenario::default())).unwrap();
+    let rows = newcomer.rows(&format!("--address http://{} setup --json", head.dashboard), 0);
+    for check in ["google-login", "ssh", "ssh-key", "ray"] {
+        assert_eq!(status(&rows, check), "not-needed", "{rows}");
+    }
+    assert_eq!(status(&rows, "head"), "ok");
+    assert_eq!(newcomer.world.double.requests().len(), before);
+}
+
+#[test]
+fn a_first_settings_file_is_written_when_asked_and_once() {
+    let newcomer = Newcomer::new();
+    let home = newcomer.home.path();
+    let infra = newcomer.world.home.path().join("infra");
+    let run = |words: &str| {
+        let mut command = program(home);
+        command.args(["--infra", infra.to_str().unwrap(), "setup", "--json"]).args(words.split_whitespace());
+        // No login at all, which is known at once.
+        command.env("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json");
+        seen(&mut command).exits(1).json()
+    };
+    assert_eq!(of(&run(""), "settings")["what"], "no such file, so the defaults apply");
+    let file = home.join(".config/marin-tui/config.yaml");
+    assert!(!file.exists());
+    assert_eq!(status(&run("--write-settings --key-secret RAY_KEY"), "settings"), "fixed");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains(&format!("\ninfra: [\"{}\"]\n", infra.display())), "{text}");
+    assert!(text.contains("\nssh_key_secret: \"RAY_KEY\"\n"), "{text}");
+    assert_eq!(of(&run("--write-settings"), "settings")["what"], "exists already; it was not changed");
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    assert_eq!(newcomer.run("setup --check --write-settings").code, Some(2));
+    // From now on the clusters are known without an option.
+    let listed = Ran::of(&program(home).arg("clusters").output().unwrap()).good();
+    assert!(listed.contains("marin-a"), "{listed}");
+}
+
+#[test]
+fn what_cannot_be_read_is_a_check_of_its_own() {
+    let newcomer = Newcomer::new();
+    newcomer.world.file("infra/b.yaml", "cluster_name: [\n");
+    let rows = newcomer.rows("setup --json --key-secret RAY_KEY", 1);
+    let files: Vec<&Value> =
+        rows.as_array().unwrap().iter().filter(|row| row["check"] == "cluster-files").collect();
+    assert_eq!((&files[0]["what"], &files[1]["status"]), (&json!("1 cluster"), &json!("needs-you")));
+    assert!(files[1]["what"].as_str().unwrap().contains("b.yaml:"), "{rows}");
+    assert_eq!(status(&rows, "head"), "ok", "a broken file hides no other");
+    let none = newcomer.rows("--infra nowhere setup --json", 1);
+    assert!(
+        of(&none, "cluster-files")["what"].as_str().unwrap().contains("no cluster files found in"),
+        "{none}"
+    );
+    assert_eq!([status(&none, "head"), status(&none, "google-login")], ["not-needed"; 2]);
+    newcomer.world.file("config.yaml", "rayy: [ray]\n");
+    let broken = newcomer.rows("setup --json", 1);
+    assert!(of(&broken, "settings")["hint"].as_str().unwrap().contains("did you mean `ray`?"), "{broken}");
+
+    // The files of a working folder are used once a person has trusted it.
+    fs::create_dir(newcomer.home.path().join("infra")).unwrap();
+    fs::copy(newcomer.world.home.path().join("infra/a.yaml"), newcomer.home.path().join("infra/a.yaml"))
+        .unwrap();
+    let rows = seen(program(newcomer.home.path()).args(["setup", "--json"])).exits(1).json();
+    let files = of(&rows, "cluster-files");
+    assert_eq!(
+        (&files["status"], &files["fixes"][0]["command"]),
+        (&json!("needs-you"), &json!("marin-tui trust"))
+    );
+    assert_eq!(status(&rows, "head"), "not-needed");
+}
+
+#[test]
+fn a_head_that_refuses_or_has_changed_is_told_with_its_hint() {
+    let newcomer = Newcomer::new();
+    newcomer.rows("setup --json --key-secret RAY_KEY", 0);
+    // The wrong token, which a person put there.
+    let own = newcomer.home.path().join(".cache/marin-tui/tokens/clusters/marin-a");
+    fs::write(&own, "another").unwrap();
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o644)).unwrap();
+    let rows = newcomer.rows("setup --json", 1);
+    assert_eq!(of(&rows, "token")["fixes"][0]["command"], format!("chmod 600 {}", own.display()).as_str());
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o600)).unwrap();
+    let rows = newcomer.rows("setup --json --check", 1);
+    assert!(of(&rows, "head")["what"].as_str().unwrap().contains("refuses this token"), "{rows}");
+    fs::remove_file(&own).unwrap();
+    assert_eq!(status(&newcomer.rows("setup --json --check", 0), "head"), "ok");
+}
