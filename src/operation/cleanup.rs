@@ -8,7 +8,7 @@ use super::executor::Executor;
 use super::host::Host;
 use crate::config::Launch;
 use crate::model::cloud::{CloudView, TpuHost, TpuVm, VmState};
-use crate::model::{ClusterSpec, HeadAddress, JobId, Problem, Provider, Snapshot};
+use crate::model::{ClusterSpec, HeadAddress, Job, JobId, JobKey, Problem, Provider, Snapshot};
 use crate::supervisor::Options;
 use futures_util::stream::{self, StreamExt};
 pub use left::{FullDisk, HostLeft, LeftProcess};
@@ -151,11 +151,17 @@ fn hosts(spec: &ClusterSpec, ray: Option<&Snapshot>, cloud: Option<&CloudView>) 
     all.into_values().collect()
 }
 
-/// The jobs that Ray lists as ended, by their drivers' ids.
+/// The jobs that Ray lists as ended, by their drivers' ids, once they have had time to end all that belongs to them.
 fn ended(ray: Option<&Snapshot>) -> BTreeSet<JobId> {
-    let jobs = ray.into_iter().flat_map(|snapshot| snapshot.jobs.iter());
-    let drivers = |is_ended: bool| {
-        jobs.clone().filter(move |j| j.status.is_ended() == is_ended).filter_map(|j| j.driver.clone())
+    let Some(ray) = ray else { return BTreeSet::new() };
+    let is_over = |job: &Job| {
+        job.status.is_ended() && job.ended.is_none_or(|at| at.age(ray.taken) > Duration::from_secs(left::SETTLED))
+    };
+    let drivers = |over: bool| {
+        ray.jobs.iter().filter(move |job| is_over(job) == over).filter_map(|job| match &job.key {
+            JobKey::Driver(id) => Some(id.clone()),
+            JobKey::Submission(_) => job.driver.clone(),
+        })
     };
     let open: BTreeSet<JobId> = drivers(false).collect();
     drivers(true).filter(|id| !open.contains(id)).collect()
@@ -180,5 +186,64 @@ fn outcome(said: &str, subject: &Subject) -> Outcome {
         // Gone before the script came to it.
         (_, Subject::Lock(_)) if said.lines().last() == Some("end") => Outcome::GoneAlready,
         _ => Outcome::Failed("the host did not say what became of it".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command, Stdio};
+
+    fn start_of(pid: u32) -> String {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.rsplit_once(") ").unwrap().1.split(' ').nth(19).unwrap().to_owned()
+    }
+
+    fn shell(script: &str) -> Child {
+        Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// What the script says of these processes.
+    fn end(processes: &[String]) -> String {
+        let mut script = Command::new("sh");
+        script.args(["-c", END, "sh", "/proc", "^/dev/none$", ""]).args(processes);
+        String::from_utf8(script.output().unwrap().stdout).unwrap()
+    }
+
+    #[test]
+    fn a_process_is_ended_only_while_its_start_time_is_the_one_that_was_seen() {
+        let sleeping = shell("exec sleep 600");
+        let mut deaf = shell("trap '' TERM; echo; while :; do sleep 1; done");
+        let mut another = shell("exec sleep 600");
+        // It is deaf once it has said something.
+        std::io::Read::read_exact(deaf.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        let one = |child: &Child| format!("{}:{}", child.id(), start_of(child.id()));
+        let gone = u32::MAX;
+        let said = end(&[one(&sleeping), one(&deaf), format!("{}:1", another.id()), format!("{gone}:1")]);
+        let of = |pid: u32| outcome(&said, &Subject::Process(pid));
+        assert_eq!(of(sleeping.id()), Outcome::Done, "{said}");
+        assert_eq!(of(deaf.id()), Outcome::Done, "by SIGKILL: {said}");
+        assert_eq!(of(another.id()), Outcome::LeftAlone("another process has its number now".into()));
+        assert_eq!(of(gone), Outcome::GoneAlready);
+        assert_eq!(another.try_wait().unwrap(), None, "it runs on");
+        another.kill().unwrap();
+        for mut child in [sleeping, deaf, another] {
+            child.wait().unwrap();
+        }
+    }
+
+    #[test]
+    fn what_a_host_does_not_say_is_not_taken_as_done() {
+        let process = |said: &str| outcome(said, &Subject::Process(7));
+        let lock = |said: &str| outcome(said, &Subject::Lock("/l".into()));
+        assert_eq!(process("ended\t7\nend\n"), Outcome::Done);
+        for said in ["", "end\n", "ended\t77\nend\n", "nonsense\t7\n"] {
+            assert!(matches!(process(said), Outcome::Failed(_)), "{said}");
+        }
+        assert!(matches!(process("refused\t7\n"), Outcome::Failed(_)));
+        assert!(matches!(process("alive\t7\nend\n"), Outcome::Failed(_)));
+        assert_eq!(lock("kept\t/l\ta process holds a TPU\nend\n"), Outcome::LeftAlone("a process holds a TPU".into()));
+        assert_eq!((lock("removed\t/l\nend\n"), lock("end\n")), (Outcome::Done, Outcome::GoneAlready));
+        assert!(matches!(lock(""), Outcome::Failed(_)), "it may have been cut off");
     }
 }

@@ -123,7 +123,7 @@ mod tests {
         for (name, kind, tpu) in types {
             text += &format!("  {name}: {{resources: {{TPU: {tpu}}}, node_config: {{acceleratorType: {kind}}}}}\n");
         }
-        fs::write(&file, text).unwrap();
+        fs::write(&file, &text).unwrap();
         let spec = cluster_of(&text, &file, &Settings::default()).unwrap();
         (dir, spec)
     }

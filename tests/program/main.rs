@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod cleanup;
 mod console;
 mod demo_command;
 mod demo_fleet;
@@ -43,6 +44,7 @@ mod ssh;
 mod sshd;
 #[path = "../support/svg.rs"]
 mod svg;
+mod submit_checks;
 mod terminal;
 mod token_commands;
 mod tpus;

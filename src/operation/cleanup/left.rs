@@ -7,7 +7,7 @@
 //! 2. None of its ancestors is a raylet that lives, and all of them were seen. A raylet is the parent of its workers; who
 //!    has lost it as an ancestor belongs to none any more.
 //! 3. Either its raylet is gone: it is older than every raylet that lives on the host, or there is none. Or its job has
-//!    ended: Ray lists the job of its environment as ended. Job ids begin again with each Ray, so one that is not older
+//!    ended: Ray lists the job of its environment as ended, for more than a minute. Job ids begin again with each Ray, so one that is not older
 //!    than the raylet, and whose job is not listed, proves nothing.
 //! 4. It is older than a minute: what is being started is left alone.
 //!
@@ -16,8 +16,8 @@
 use crate::model::{JobId, Text};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Seconds that a process must have lived.
-const SETTLED: u64 = 60;
+/// Seconds that a process must have lived, and that a job must have been over.
+pub(super) const SETTLED: u64 = 60;
 /// Used space of a disk in percent from which it counts as low. Ray stops using a disk at 95 (`local_fs_capacity_threshold`).
 const FULL: u8 = 90;
 
@@ -246,7 +246,7 @@ mod tests {
     fn only_what_is_proved_to_be_left_over_is() {
         let living = "process\t60\t50\t60000\tS\tray::train\nprocess\t61\t60\t60000\tS\tpython\nholds\t61\t/dev/accel0\njob\t61\t01000000\n";
         let none = found(living, &["01000000"]);
-        assert_eq!((pids(&none), none.unproved.len()), (vec![], 0), "what a raylet has below it stays");
+        assert!(pids(&none).is_empty() && none.unproved.is_empty(), "what a raylet has below it stays");
         let older = found("process\t70\t1\t40000\tS\tray::train\nholds\t70\t/dev/accel0\n", &[]);
         assert_eq!(pids(&older), [70]);
         assert!(older.processes[0].proof.contains("its raylet is gone"), "{older:?}");
@@ -254,7 +254,7 @@ mod tests {
         let orphan = "process\t70\t1\t60000\tS\tpython\nholds\t70\t/dev/vfio/0\njob\t70\t02000000\n";
         assert_eq!(pids(&found(orphan, &["02000000"])), [70]);
         let living = found(orphan, &["01000000"]);
-        assert_eq!(pids(&living), []);
+        assert!(pids(&living).is_empty());
         assert!(living.unproved[0].contains("its job is not known to have ended"), "{living:?}");
         let theirs = found("process\t70\t1\t40000\tS\tpython\nholds\t70\t/dev/accel0\n", &[]);
         assert!(theirs.unproved[0].contains("not started by Ray") && pids(&theirs).is_empty());
@@ -263,7 +263,7 @@ mod tests {
         let hidden = found("process\t70\t69\t40000\tS\tray::train\nholds\t70\t/dev/accel0\n", &[]);
         assert!(hidden.unproved[0].contains("ancestors") && pids(&hidden).is_empty());
         let dead = found("process\t70\t1\t40000\tZ\tray::train\n", &[]);
-        assert_eq!(pids(&dead), []);
+        assert!(pids(&dead).is_empty());
         let alone = LINES.replace("raylet", "bash") + "process\t70\t1\t60000\tS\tray::IDLE\nend\n";
         assert_eq!(left(&alone, &BTreeSet::new()).unwrap().processes[0].proof, "no raylet runs on the host");
     }
