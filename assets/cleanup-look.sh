@@ -21,7 +21,8 @@ for dir in "$proc"/[0-9]*; do
   set +f
   printf 'process\t%s\t%s\t%s\t%s\t%s\n' "$pid" "$2" "${20}" "$1" "$name"
 done
-open=$(ls -l "$proc"/[0-9]*/fd/ 2>&1 | awk '
+# Of a single folder ls would not say the name, so a second one is asked for.
+open=$(ls -l "$proc"/[0-9]*/fd/ "$proc/none" 2>&1 | awk '
   /\/[0-9]+\/fd\/?:$/ { n = split($0, part, "/"); for (i = 1; i < n; i++) if (part[i + 1] ~ /^fd/) pid = part[i]; next }
   /ermission denied/ { sub(/\/fd.*/, ""); if (!denied[$0]++) unreadable++; next }
   (at = index($0, " -> ")) {

@@ -170,11 +170,15 @@ impl Round<'_> {
         match done {
             Ok((rows, gaps)) if self.arguments.json => {
                 let rows: Vec<_> = rows.iter().map(|row| row.for_scripts(self.reach)).collect();
-                output::json_line(&json!({"at": at.timestamp().to_string(), "rows": rows, "gaps": gaps, "error": null}))?;
+                output::json_line(
+                    &json!({"at": at.timestamp().to_string(), "rows": rows, "gaps": gaps, "error": null}),
+                )?;
             }
             Err(e) if self.arguments.json => {
                 let error = format!("{e:#}");
-                output::json_line(&json!({"at": at.timestamp().to_string(), "rows": [], "gaps": [], "error": error}))?;
+                output::json_line(
+                    &json!({"at": at.timestamp().to_string(), "rows": [], "gaps": [], "error": error}),
+                )?;
             }
             Ok((rows, gaps)) => {
                 let gaps = gaps.iter().map(|gap| format!("; {gap}")).collect::<String>();
@@ -226,7 +230,9 @@ impl Round<'_> {
         found.hosts = self.cleanup().look(ray, cloud).await;
         for host in &mut found.hosts {
             match &mut host.left {
-                Err(problem) => found.gaps.push(format!("{} was not looked at: {}", host.host.internal, problem.what)),
+                Err(problem) => {
+                    found.gaps.push(format!("{} was not looked at: {}", host.host.internal, problem.what))
+                }
                 Ok(left) => {
                     if !self.arguments.covers(Part::Processes) {
                         left.processes.clear();

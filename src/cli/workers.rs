@@ -170,7 +170,8 @@ impl RemoveArguments {
     async fn task(&self, reach: &Reach) -> anyhow::Result<Option<Task>> {
         let workers = if self.kind.is_some() || self.all_preempted {
             let selection = Selection { kind: self.kind.clone(), preempted: self.all_preempted };
-            let (workers, left) = select(&reach.spec, &reach.options, &selection).await.map_err(|p| reach.error(&p))?;
+            let (workers, left) =
+                select(&reach.spec, &reach.options, &selection).await.map_err(|p| reach.error(&p))?;
             for words in left {
                 eprintln!("left out: {words}");
             }

@@ -26,7 +26,8 @@ mod tests {
 
     #[test]
     fn buckets_are_found_in_whatever_stands_around_them() {
-        let found: Vec<&str> = named("--in=gs://a-1/x,gs://b_2 'gs://c.d/é' gs:// gs:/// s3://e gs://é").collect();
+        let found: Vec<&str> =
+            named("--in=gs://a-1/x,gs://b_2 'gs://c.d/é' gs:// gs:/// s3://e gs://é").collect();
         assert_eq!(found, ["a-1", "b_2", "c.d"]);
     }
 }

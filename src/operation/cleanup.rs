@@ -80,7 +80,9 @@ impl Cleanup<'_> {
             let said = self.run(&host, LOOK, &["/proc", self.devices, LOCKS], LOOKING).await;
             let left = said.and_then(|said| {
                 let left = left::left(&said, ended);
-                left.ok_or_else(|| super::trouble(format!("{}: its answer is cut off", host.internal), "try again"))
+                left.ok_or_else(|| {
+                    super::trouble(format!("{}: its answer is cut off", host.internal), "try again")
+                })
             });
             HostFound { host, left }
         });
@@ -102,13 +104,19 @@ impl Cleanup<'_> {
 
     async fn end_on(&self, host: &TpuHost, left: &HostLeft) -> Vec<(Subject, Outcome)> {
         let mut arguments = vec!["/proc", self.devices, if left.locks.is_empty() { "" } else { LOCKS }];
-        let processes: Vec<String> = left.processes.iter().map(|p| format!("{}:{}", p.pid, p.start)).collect();
+        let processes: Vec<String> =
+            left.processes.iter().map(|p| format!("{}:{}", p.pid, p.start)).collect();
         arguments.extend(processes.iter().map(String::as_str));
         let said = self.run(host, END, &arguments, ENDING).await;
         let locks = left.locks.iter().map(|lock| Subject::Lock(lock.raw().to_owned()));
         let all = left.processes.iter().map(|p| Subject::Process(p.pid)).chain(locks);
         match said {
-            Ok(said) => all.map(|subject| { let outcome = outcome(&said, &subject); (subject, outcome) }).collect(),
+            Ok(said) => all
+                .map(|subject| {
+                    let outcome = outcome(&said, &subject);
+                    (subject, outcome)
+                })
+                .collect(),
             Err(problem) => all.map(|subject| (subject, Outcome::Failed(problem.what.clone()))).collect(),
         }
     }
@@ -120,7 +128,8 @@ impl Cleanup<'_> {
         arguments: &[&str],
         limit: Duration,
     ) -> Result<String, Problem> {
-        let host = Host { spec: self.spec, options: self.options, executor: &Executor::Real, to: host.clone() };
+        let host =
+            Host { spec: self.spec, options: self.options, executor: &Executor::Real, to: host.clone() };
         let said = host.script(script, arguments, limit).await?;
         Ok(String::from_utf8_lossy(&said).into_owned())
     }
@@ -138,7 +147,8 @@ fn hosts(spec: &ClusterSpec, ray: Option<&Snapshot>, cloud: Option<&CloudView>) 
     let is_local = spec.provider == Provider::Local;
     let nodes = || ray.into_iter().flat_map(|snapshot| snapshot.nodes.iter());
     let workers = nodes().filter(|n| is_local || n.state.is_alive()).map(|n| n.address.raw().to_owned());
-    let listed = if is_local { Launch::of(spec).map(|l| l.worker_ips).unwrap_or_default() } else { Vec::new() };
+    let listed =
+        if is_local { Launch::of(spec).map(|l| l.worker_ips).unwrap_or_default() } else { Vec::new() };
     for address in workers.chain(listed) {
         all.entry(address.clone()).or_insert_with(|| TpuHost::at(&address));
     }
@@ -155,7 +165,8 @@ fn hosts(spec: &ClusterSpec, ray: Option<&Snapshot>, cloud: Option<&CloudView>) 
 fn ended(ray: Option<&Snapshot>) -> BTreeSet<JobId> {
     let Some(ray) = ray else { return BTreeSet::new() };
     let is_over = |job: &Job| {
-        job.status.is_ended() && job.ended.is_none_or(|at| at.age(ray.taken) > Duration::from_secs(left::SETTLED))
+        job.status.is_ended()
+            && job.ended.is_none_or(|at| at.age(ray.taken) > Duration::from_secs(left::SETTLED))
     };
     let drivers = |over: bool| {
         ray.jobs.iter().filter(move |job| is_over(job) == over).filter_map(|job| match &job.key {
@@ -242,7 +253,10 @@ mod tests {
         }
         assert!(matches!(process("refused\t7\n"), Outcome::Failed(_)));
         assert!(matches!(process("alive\t7\nend\n"), Outcome::Failed(_)));
-        assert_eq!(lock("kept\t/l\ta process holds a TPU\nend\n"), Outcome::LeftAlone("a process holds a TPU".into()));
+        assert_eq!(
+            lock("kept\t/l\ta process holds a TPU\nend\n"),
+            Outcome::LeftAlone("a process holds a TPU".into())
+        );
         assert_eq!((lock("removed\t/l\nend\n"), lock("end\n")), (Outcome::Done, Outcome::GoneAlready));
         assert!(matches!(lock(""), Outcome::Failed(_)), "it may have been cut off");
     }

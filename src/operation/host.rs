@@ -63,7 +63,12 @@ impl Host<'_> {
 
     /// Runs a shell script there, as root where `sudo` asks for no password, and returns its output, 4 MiB at most. Whether
     /// it changes anything is the script's matter.
-    pub async fn script(&self, script: &str, arguments: &[&str], limit: Duration) -> Result<Vec<u8>, Problem> {
+    pub async fn script(
+        &self,
+        script: &str,
+        arguments: &[&str],
+        limit: Duration,
+    ) -> Result<Vec<u8>, Problem> {
         let words: Vec<String> = arguments.iter().map(|word| quote(word)).collect();
         let run = "if sudo -n true </dev/null >/dev/null 2>&1; then exec sudo -n sh -s -- \"$@\"; fi; exec sh -s -- \"$@\"";
         let line = format!("exec sh -c {} sh {}", quote(run), words.join(" "));
@@ -93,16 +98,17 @@ impl Host<'_> {
             let ((), stdout, stderr) = tokio::join!(write, kept(stdout), kept(stderr));
             Ok::<_, std::io::Error>((child.wait().await?, stdout, stderr))
         };
-        let (status, stdout, stderr): (ExitStatus, Vec<u8>, Vec<u8>) = match tokio::time::timeout(limit, work).await {
-            Ok(Ok(output)) => output,
-            Ok(Err(e)) => {
-                return Err(trouble(format!("cannot run ssh: {e}"), "install OpenSSH on this machine"));
-            }
-            Err(_) => {
-                let what = format!("{name} timed out after {} s", limit.as_secs());
-                return Err(trouble(what, Verb::Ssh.on(name.raw(), "log in and check what hangs")));
-            }
-        };
+        let (status, stdout, stderr): (ExitStatus, Vec<u8>, Vec<u8>) =
+            match tokio::time::timeout(limit, work).await {
+                Ok(Ok(output)) => output,
+                Ok(Err(e)) => {
+                    return Err(trouble(format!("cannot run ssh: {e}"), "install OpenSSH on this machine"));
+                }
+                Err(_) => {
+                    let what = format!("{name} timed out after {} s", limit.as_secs());
+                    return Err(trouble(what, Verb::Ssh.on(name.raw(), "log in and check what hangs")));
+                }
+            };
         if status.success() {
             return Ok(stdout);
         }

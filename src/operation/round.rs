@@ -43,7 +43,8 @@ impl Performer {
         let Task::RemoveWorkers { at_once, .. } = self.task else { return Err(no_workers()) };
         let all: Vec<String> = self.facts.turns.iter().map(|turn| turn.worker.clone()).collect();
         let (facts, failed) = (Mutex::new(self.facts.clone()), AtomicBool::new(false));
-        let turns: Vec<_> = (0..all.len()).map(|at| self.take_turn(at, (&facts, &failed), journal, tell).boxed()).collect();
+        let turns: Vec<_> =
+            (0..all.len()).map(|at| self.take_turn(at, (&facts, &failed), journal, tell).boxed()).collect();
         let ended: Vec<Ended> = stream::iter(turns).buffered(at_once.max(1)).collect().await;
         self.facts = facts.into_inner();
         self.facts.worker.machines = self.facts.turns.iter().flat_map(|t| t.known.machines.clone()).collect();
@@ -75,7 +76,13 @@ impl Performer {
     }
 
     /// The turn of one worker, from where an earlier attempt left it.
-    async fn turn(&self, at: usize, facts: &Mutex<Facts>, journal: &Journal, tell: &Lines) -> Result<(), Problem> {
+    async fn turn(
+        &self,
+        at: usize,
+        facts: &Mutex<Facts>,
+        journal: &Journal,
+        tell: &Lines,
+    ) -> Result<(), Problem> {
         let mut turn = facts.lock().await.turns[at].clone();
         let drain = self.task.removal().and_then(|(_, drain)| drain);
         let task = Task::RemoveWorker { worker: turn.worker.clone(), drain };
@@ -178,7 +185,10 @@ fn still_confirmed(turn: &Turn, one: &Performer) -> Result<(), Problem> {
     let pair = (turn.known.machines.first(), one.facts.worker.machines.first());
     match pair {
         (Some(before), Some(now)) if !now.is_still_all_of(before) => {
-            let what = format!("{} is not the worker that was confirmed: it has changed since", printable(&turn.worker));
+            let what = format!(
+                "{} is not the worker that was confirmed: it has changed since",
+                printable(&turn.worker)
+            );
             Err(trouble(what, Hint::from("if it is to be removed too:").and(begin_again())))
         }
         _ => Ok(()),

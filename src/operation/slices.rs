@@ -89,7 +89,8 @@ pub fn doubts(spec: &ClusterSpec, resources: &BTreeMap<String, f64>) -> Vec<Stri
     if fitting.is_empty() {
         let most = known.iter().map(|slice| slice.per_host).fold(0.0, f64::max);
         let whole = known.iter().find(|slice| f64::from(slice.chips) >= wanted);
-        let way = whole.map_or_else(String::new, |s| format!("; for a slice: --tpu {}", printable(&s.accelerator)));
+        let way =
+            whole.map_or_else(String::new, |s| format!("; for a slice: --tpu {}", printable(&s.accelerator)));
         return vec![format!(
             "TPU {wanted} is requested of one host, and no host of {} has more than {most}: the job will stay pending{way}",
             spec.name
@@ -121,7 +122,9 @@ mod tests {
              available_node_types:\n  head: {}\n",
         );
         for (name, kind, tpu) in types {
-            text += &format!("  {name}: {{resources: {{TPU: {tpu}}}, node_config: {{acceleratorType: {kind}}}}}\n");
+            text += &format!(
+                "  {name}: {{resources: {{TPU: {tpu}}}, node_config: {{acceleratorType: {kind}}}}}\n"
+            );
         }
         fs::write(&file, &text).unwrap();
         let spec = cluster_of(&text, &file, &Settings::default()).unwrap();
@@ -136,7 +139,10 @@ mod tests {
         assert_eq!(of("v4-32").unwrap(), BTreeMap::from([("TPU-v4-32-head".to_owned(), 1.0)]));
         assert!(of("v5e-16").unwrap().contains_key("TPU-v5litepod-16-head"));
         let said = of("v4-64").unwrap_err();
-        assert!(said.contains("no node type of lab is a v4-64; the nearest are v4-32, v4-8, v4-512"), "{said}");
+        assert!(
+            said.contains("no node type of lab is a v4-64; the nearest are v4-32, v4-8, v4-512"),
+            "{said}"
+        );
         for wrong in ["", "v4", "tpu 8", "4", "v4-x"] {
             assert!(of(wrong).unwrap_err().contains("is not a TPU type"), "{wrong}");
         }

@@ -229,12 +229,7 @@ fn runtime_env(
     })
 }
 
-fn add_variables(
-    env: &mut Map<String, Value>,
-    said: &[String],
-    dir: &Path,
-    here: &Env,
-) -> Result<(), Unfit> {
+fn add_variables(env: &mut Map<String, Value>, said: &[String], dir: &Path, here: &Env) -> Result<(), Unfit> {
     if said.is_empty() {
         return Ok(());
     }

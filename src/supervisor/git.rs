@@ -22,6 +22,7 @@ fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
     // The repository's configuration names no program to run, and its index is not written.
     git.args(["--no-optional-locks", "-c", "core.fsmonitor=false", "-C"]).arg(folder).args(arguments);
     let output = git.stdin(Stdio::null()).output().map_err(|e| format!("cannot run git: {e}"))?;
-    let said = |bytes: &[u8]| crate::model::text::printable(String::from_utf8_lossy(bytes).trim()).into_owned();
+    let said =
+        |bytes: &[u8]| crate::model::text::printable(String::from_utf8_lossy(bytes).trim()).into_owned();
     if output.status.success() { Ok(said(&output.stdout)) } else { Err(said(&output.stderr)) }
 }

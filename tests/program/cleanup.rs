@@ -43,10 +43,13 @@ impl<'a> Worker<'a> {
         world.file("proc/uptime", &format!("{:.2} 1.00\n", up + 5000.0));
         world.file("accel0", "");
         symlink("/proc/self", home.join("proc/self")).unwrap();
-        for (name, program) in [("ray::train", "/bin/sleep"), ("raylet", "/bin/sh"), ("trainer", "/bin/sleep")] {
+        for (name, program) in
+            [("ray::train", "/bin/sleep"), ("raylet", "/bin/sh"), ("trainer", "/bin/sleep")]
+        {
             fs::copy(fs::canonicalize(program).unwrap(), home.join(name)).unwrap();
         }
-        let node = |name: &str, host: &str| tpu::node(ZONE, name, "v4-8", "READY", &labels("worker"), &[host]);
+        let node =
+            |name: &str, host: &str| tpu::node(ZONE, name, "v4-8", "READY", &labels("worker"), &[host]);
         world.double.state().nodes = vec![node("w-0", WORKER)];
         Self { world, pids: Vec::new() }
     }
@@ -82,14 +85,17 @@ impl<'a> Worker<'a> {
     fn raylet(&mut self) -> u32 {
         // The clock of processes has hundredths of a second.
         std::thread::sleep(std::time::Duration::from_millis(50));
-        let script = "exec 3<accel0; ./raylet -c './ray::train 600 & echo $! >worker; wait' >/dev/null 2>&1 & echo $!";
+        let script =
+            "exec 3<accel0; ./raylet -c './ray::train 600 & echo $! >worker; wait' >/dev/null 2>&1 & echo $!";
         self.starts(script, &[]);
         let at = self.world.home.path().join("worker");
         let pid = until("the raylet has a worker", || fs::read_to_string(&at).ok()?.trim().parse().ok());
         self.pids.push(pid);
         symlink(format!("/proc/{pid}"), self.world.home.path().join(format!("proc/{pid}"))).unwrap();
         until("the worker is itself", || {
-            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "ray::train").then_some(())
+            fs::read_to_string(format!("/proc/{pid}/comm"))
+                .is_ok_and(|name| name.trim() == "ray::train")
+                .then_some(())
         });
         pid
     }
@@ -147,23 +153,38 @@ fn only_processes_that_are_proved_to_be_left_over_are_ended() {
     let by_hand = worker.orphan("trainer", &[]);
     let (code, rows, said) = worker.rows("--only processes --dry-run");
     let wanted = |pid: u32, name: &str, outcome: &str| (format!("{pid} {name}"), outcome.to_owned());
-    let mut left = vec![wanted(older, "ray::train", "would be ended"), wanted(of_ended, "trainer", "would be ended")];
+    let mut left =
+        vec![wanted(older, "ray::train", "would be ended"), wanted(of_ended, "trainer", "would be ended")];
     left.sort_by_key(|(name, _)| name.split(' ').next().unwrap().parse::<u32>().unwrap());
     assert_eq!((code, outcomes(&rows)), (Some(0), left), "{said}");
     let proof = |pid: u32| {
-        let row = rows.iter().find(|row| row["name"].as_str().unwrap().starts_with(&pid.to_string())).unwrap();
+        let row =
+            rows.iter().find(|row| row["name"].as_str().unwrap().starts_with(&pid.to_string())).unwrap();
         assert_eq!(row["host"], WORKER);
         row["proof"].as_str().unwrap().to_owned()
     };
-    assert!(proof(older).contains("its raylet is gone") && proof(older).contains("accel0"), "{}", proof(older));
+    assert!(
+        proof(older).contains("its raylet is gone") && proof(older).contains("accel0"),
+        "{}",
+        proof(older)
+    );
     assert!(proof(of_ended).contains(&format!("its job {over} has ended")), "{}", proof(of_ended));
-    assert!(said.contains(&format!("process {of_living} (trainer) holds a TPU and is left alone: its job is not known")));
-    assert!(said.contains(&format!("process {by_hand} (trainer) holds a TPU and is left alone: it was not started by Ray")));
+    assert!(said.contains(&format!(
+        "process {of_living} (trainer) holds a TPU and is left alone: its job is not known"
+    )));
+    assert!(said.contains(&format!(
+        "process {by_hand} (trainer) holds a TPU and is left alone: it was not started by Ray"
+    )));
     assert!([older, of_ended].iter().all(|pid| runs(*pid)), "a dry run ends nothing");
 
-    let Ran { code, err: said, .. } = Ran::of(&worker.command("--only processes").stdin(Stdio::null()).output().unwrap());
-    assert!(code == Some(1) && said.contains("use --yes") && said.contains("PROOF"), "it is shown first: {said}");
-    let Ran { code, err: said, .. } = Ran::of(&worker.command("--only processes -y --read-only").output().unwrap());
+    let Ran { code, err: said, .. } =
+        Ran::of(&worker.command("--only processes").stdin(Stdio::null()).output().unwrap());
+    assert!(
+        code == Some(1) && said.contains("use --yes") && said.contains("PROOF"),
+        "it is shown first: {said}"
+    );
+    let Ran { code, err: said, .. } =
+        Ran::of(&worker.command("--only processes -y --read-only").output().unwrap());
     assert!(code == Some(1) && said.contains("run-cleanup refused: read-only"), "{said}");
     let (code, rows, said) = worker.rows("--only processes -y");
     assert_eq!((code, outcomes(&rows).len()), (Some(0), 2), "{said}");
@@ -179,7 +200,7 @@ fn only_processes_that_are_proved_to_be_left_over_are_ended() {
 #[test]
 fn a_lock_file_goes_once_nobody_can_hold_a_tpu() {
     let mut world = World::new();
-    world.head_of(|s| s.jobs = 0);
+    world.head_of(|s| (s.jobs, s.nodes) = (0, 2));
     let mut worker = Worker::new(&world);
     world.file("libtpu_lockfile", "");
     let lock = world.home.path().join("libtpu_lockfile");
@@ -189,7 +210,11 @@ fn a_lock_file_goes_once_nobody_can_hold_a_tpu() {
     assert!(Command::new("kill").arg(by_hand.to_string()).status().unwrap().success());
     until("it is gone", || (!runs(by_hand)).then_some(()));
     let (code, rows, said) = worker.rows("--only processes -y");
-    assert_eq!((code, rows[0]["kind"].as_str(), rows[0]["outcome"].as_str()), (Some(0), Some("lock file"), Some("removed")), "{said}");
+    assert_eq!(
+        (code, rows[0]["kind"].as_str(), rows[0]["outcome"].as_str()),
+        (Some(0), Some("lock file"), Some("removed")),
+        "{said}"
+    );
     assert!(!lock.exists());
 }
 
@@ -198,8 +223,14 @@ fn a_round_cleans_tpus_and_names_hosts_that_do_not_answer_and_low_disks() {
     let mut world = World::new();
     world.head_of(|s| s.jobs = 0);
     let worker = Worker::new(&world);
-    let node = |name: &str, state: &str, host: &str| tpu::node(ZONE, name, "v4-8", state, &labels("worker"), &[host]);
-    world.double.state().nodes.extend([node("w-1", "READY", "10.128.0.3"), node("w-2", "PREEMPTED", "10.9.9.9")]);
+    let node = |name: &str, state: &str, host: &str| {
+        tpu::node(ZONE, name, "v4-8", state, &labels("worker"), &[host])
+    };
+    world
+        .double
+        .state()
+        .nodes
+        .extend([node("w-1", "READY", "10.128.0.3"), node("w-2", "PREEMPTED", "10.9.9.9")]);
     // A df that finds little space.
     world.program("nosudo/df", "echo head; echo /dev/x 100 97 3072 97% /\n");
     let (code, rows, said) = worker.rows("--dry-run");
@@ -207,7 +238,11 @@ fn a_round_cleans_tpus_and_names_hosts_that_do_not_answer_and_low_disks() {
     assert!(said.contains("10.128.0.3 was not looked at"), "{said}");
     let kinds: Vec<&str> = rows.iter().map(|r| r["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["tpu vm", "disk"], "{rows:?}");
-    assert!(rows[1]["hint"].as_str().unwrap().contains(&format!("marin-tui -c marin-a ssh {WORKER} -- 'df -h")), "{}", rows[1]);
+    assert!(
+        rows[1]["hint"].as_str().unwrap().contains(&format!("marin-tui -c marin-a ssh {WORKER} -- 'df -h")),
+        "{}",
+        rows[1]
+    );
     assert_eq!(world.double.asked("DELETE"), 0);
     let (code, rows, said) = worker.rows("--only tpus -y");
     assert_eq!((code, rows[0]["outcome"].as_str()), (Some(0), Some("deleted")), "{said}");
@@ -223,10 +258,21 @@ fn a_round_cleans_tpus_and_names_hosts_that_do_not_answer_and_low_disks() {
         let says = line.contains("1 disk with little space; 10.128.0.3 was not looked at");
         assert!(line.starts_with("20") && says, "{line}");
     }
-    rustix::process::kill_process(rustix::process::Pid::from_child(&repeating.child), rustix::process::Signal::INT).unwrap();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&repeating.child),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
     let (code, _, said) = repeating.ends();
     assert!(code == Some(0) && said.contains("cleanup ended"), "{said}");
-    for wrong in ["--interval 0", "--interval ten", "--interval 10m --interval 5m", "--only disks", "--interval 5 --dry-run", "--yes --yes"] {
+    for wrong in [
+        "--interval 0",
+        "--interval ten",
+        "--interval 10m --interval 5m",
+        "--only disks",
+        "--interval 5 --dry-run",
+        "--yes --yes",
+    ] {
         assert_eq!(worker.command(wrong).output().unwrap().status.code(), Some(2), "{wrong}");
     }
 }
@@ -239,10 +285,19 @@ fn without_ray_no_job_has_ended_and_without_ssh_nothing_is_looked_at() {
     let mut worker = Worker::new(&world);
     worker.raylet();
     let of_ended = worker.orphan("trainer", &[("RAY_JOB_ID", &over)]);
-    world.program("ssh", &LOGINS.replace("exec /usr/bin/ssh", "case \" $* \" in *\" -G \"*) exec /usr/bin/ssh \"$@\";; esac; exit 255 #"));
+    world.program(
+        "ssh",
+        &LOGINS.replace(
+            "exec /usr/bin/ssh",
+            "case \" $* \" in *\" -G \"*) exec /usr/bin/ssh \"$@\";; esac; exit 255 #",
+        ),
+    );
     let (code, rows, said) = worker.rows("--only processes -y");
     assert!(code == Some(1) && rows.is_empty(), "{rows:?}");
-    assert!(said.contains("Ray did not answer, so no job is known to have ended") && runs(of_ended), "{said}");
+    assert!(
+        said.contains("Ray did not answer, so no job is known to have ended") && runs(of_ended),
+        "{said}"
+    );
     fs::remove_file(world.home.path().join("ssh")).unwrap();
     let (code, _, said) = worker.rows("--only processes -y");
     assert!(code == Some(1) && said.contains("was not looked at"), "{said}");

@@ -42,9 +42,9 @@ mod soon;
 mod ssh;
 #[path = "../support/sshd.rs"]
 mod sshd;
+mod submit_checks;
 #[path = "../support/svg.rs"]
 mod svg;
-mod submit_checks;
 mod terminal;
 mod token_commands;
 mod tpus;

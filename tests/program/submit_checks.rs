@@ -9,7 +9,7 @@ use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-const TABLE: &str = "defaults: {project: p, template: t.yaml, image: i, token_secret: s, zone: us-central2-b, tpu: v4}\n\
+const TABLE: &str = "defaults: {project: p, template: t.yaml, image: i, token_secret: s, zone: us-central2-b, tag: latest, tpu: v4}\n\
     generations: {v4: {accelerator: v4, runtime_version: r, cores_per_chip: 2, chips_per_host: 4, base: 8, zones: [us-central2-b]}}\n\
     buckets: {marin-us-central2: us-central2, marin-us-east1: us-east1, marin-eu-west4: europe-west4}\n\
     clusters:\n  a: {cluster_name: marin-a, bucket: marin-us-central2}\n";
@@ -38,7 +38,6 @@ impl World {
 #[test]
 fn variables_are_passed_on_by_their_names_and_never_shown() {
     let world = World::new();
-    world.file(".marin.yaml", "env: {WANDB_API_KEY: from-the-file}\n");
     let words = ["--pass-env", "HF_TOKEN", "--pass-env", "HF_TOKEN", "--", "true"];
     let (code, sent, said) = world.submission(&words, &[("HF_TOKEN", "hunter2")]);
     assert_eq!((code, &sent["runtime_env"]["env_vars"]), (Some(0), &json!({"HF_TOKEN": "***"})), "{said}");
@@ -70,7 +69,9 @@ fn the_commit_is_that_of_the_working_directory_and_says_when_files_differ() {
     world.file("repo/train.py", "print(1)\n");
     world.git("init -q");
     let submit = |id: &str| {
-        let words = format!("submit-job --no-wait --submission-id {id} --working-dir repo --pass-env GIT_COMMIT -- true");
+        let words = format!(
+            "submit-job --no-wait --submission-id {id} --working-dir repo --pass-env GIT_COMMIT -- true"
+        );
         let output = world.command(&words).current_dir(world.home.path()).output().unwrap();
         let Ran { code, err, .. } = Ran::of(&output);
         let (_, _, said) = world.run(&format!("backup-jobs {}/saved-{id}", world.home.path().display()));
@@ -94,7 +95,10 @@ fn a_slice_is_requested_by_its_head_where_the_cluster_offers_it() {
     let (code, sent, said) = world.submission(&["--tpu", "v4-8", "--", "true"], &[]);
     assert_eq!((code, &sent["entrypoint_resources"]), (Some(0), &json!({"TPU-v4-8-head": 1.0})), "{said}");
     let (code, _, said) = world.submission(&["--tpu", "v4-128", "--", "true"], &[]);
-    assert!(code == Some(1) && said.contains("no node type of marin-a is a v4-128; the nearest are v4-8"), "{said}");
+    assert!(
+        code == Some(1) && said.contains("no node type of marin-a is a v4-128; the nearest are v4-8"),
+        "{said}"
+    );
     let (code, _, said) = world.submission(&["--tpu", "a b", "--", "true"], &[]);
     assert!(code == Some(1) && said.contains("`a b` is not a TPU type like v4-128"), "{said}");
     let (code, _, said) = world.submission(&["--tpu", "v4-8", "--tpu", "v4-8", "--", "true"], &[]);
@@ -110,7 +114,16 @@ fn a_slice_is_requested_by_its_head_where_the_cluster_offers_it() {
 #[test]
 fn data_in_another_region_is_warned_of_where_regions_are_known() {
     let world = World::new();
-    let far = ["--env", "CACHE=gs://marin-us-east1/secret-path", "--", "python", "x.py", "--in=gs://marin-eu-west4/d", "gs://unknown/x", "gs://marin-us-central2/y"];
+    let far = [
+        "--env",
+        "CACHE=gs://marin-us-east1/secret-path",
+        "--",
+        "python",
+        "x.py",
+        "--in=gs://marin-eu-west4/d",
+        "gs://unknown/x",
+        "gs://marin-us-central2/y",
+    ];
     let (code, _, said) = world.submission(&far, &[]);
     assert!(code == Some(0) && !said.contains("warning"), "nothing is known: {said}");
     world.file("infra/clusters.yaml", TABLE);
@@ -133,7 +146,8 @@ fn data_in_another_region_is_warned_of_where_regions_are_known() {
 
 fn with_input(world: &World, words: &str, input: &str) -> Ran {
     let mut command = world.command(words);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     Ran::of(&child.wait_with_output().unwrap())
 }
@@ -160,7 +174,10 @@ fn thousands_of_jobs_come_from_stdin() {
     let Ran { code, err, .. } = with_input(&world, "stop-job -", "a\nb\n");
     assert!(code == Some(1) && err.contains("Stop a, b on marin-a? No terminal to confirm"), "{err}");
     let Ran { code, out, .. } = with_input(&world, "stop-job - --dry-run", &ids);
-    assert!(code == Some(0) && out.contains("would stop one, two, nobody-0 and 4999 more jobs on marin-a"), "{out}");
+    assert!(
+        code == Some(0) && out.contains("would stop one, two, nobody-0 and 4999 more jobs on marin-a"),
+        "{out}"
+    );
     let Ran { code, err, .. } = with_input(&world, "stop-job - --yes", "\n \n");
     assert!(code == Some(0) && err.contains("no job ids on stdin"), "{err}");
     world.heads.clear();

@@ -56,7 +56,8 @@ impl Row {
             let devices: Vec<_> = p.devices.iter().map(ToString::to_string).collect();
             let holds =
                 if devices.is_empty() { String::new() } else { format!("; holds {}", devices.join(" ")) };
-            let (name, proof) = (format!("{} {}", p.pid, p.name), format!("{}; runs for {age}{holds}", p.proof));
+            let (name, proof) =
+                (format!("{} {}", p.pid, p.name), format!("{}; runs for {age}{holds}", p.proof));
             let deed = deed(&Subject::Process(p.pid));
             Self { kind: "process", host: host.clone(), name, proof, deed }
         };
@@ -115,7 +116,9 @@ impl Row {
             Deed::Host(Ended::Done) if self.kind == "process" => ("ended", None),
             Deed::Host(Ended::Done) => ("removed", None),
             Deed::Tpu(Cleaned::GoneAlready) | Deed::Host(Ended::GoneAlready) => ("already gone", None),
-            Deed::Tpu(Cleaned::LeftAlone(why)) | Deed::Host(Ended::LeftAlone(why)) => ("skipped", Some(why.clone())),
+            Deed::Tpu(Cleaned::LeftAlone(why)) | Deed::Host(Ended::LeftAlone(why)) => {
+                ("skipped", Some(why.clone()))
+            }
             Deed::Tpu(Cleaned::Failed { what, .. }) | Deed::Host(Ended::Failed(what)) => {
                 ("failed", Some(what.clone()))
             }
@@ -127,7 +130,8 @@ impl Row {
         match (&self.deed, &self.host) {
             (Deed::Tpu(Cleaned::Failed { hint, .. }), _) => Some(hint.clone()),
             (Deed::Named, Some(host)) => {
-                let look = format!("ssh {} -- 'df -h; sudo du -xh -d 2 / | sort -h | tail -n 20'", host.raw());
+                let look =
+                    format!("ssh {} -- 'df -h; sudo du -xh -d 2 / | sort -h | tail -n 20'", host.raw());
                 let line = Target::of(&reach.spec.name).line(&look);
                 Some(Fix::command("see what fills it", line).into())
             }

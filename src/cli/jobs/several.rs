@@ -53,7 +53,11 @@ impl SeveralArguments {
             let mut text = String::new();
             let read = std::io::stdin().lock().take(INPUT_MAX).read_to_string(&mut text);
             let read = read.context("cannot read job ids from stdin")?;
-            anyhow::ensure!((read as u64) < INPUT_MAX, "more than {} MiB of job ids on stdin", INPUT_MAX >> 20);
+            anyhow::ensure!(
+                (read as u64) < INPUT_MAX,
+                "more than {} MiB of job ids on stdin",
+                INPUT_MAX >> 20
+            );
             all.extend(text.lines().map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned));
         }
         let mut seen = BTreeSet::new();
@@ -187,7 +191,12 @@ async fn confirmed(
 }
 
 /// Prints the result of a dry run: a sentence, or with `--json` the rows that the real run would print.
-fn would(arguments: &SeveralArguments, ids: &[String], what: &str, outcome: &str) -> anyhow::Result<ExitCode> {
+fn would(
+    arguments: &SeveralArguments,
+    ids: &[String],
+    what: &str,
+    outcome: &str,
+) -> anyhow::Result<ExitCode> {
     if arguments.json {
         let rows: Vec<_> = ids.iter().map(|id| (id, true, outcome.to_owned())).collect();
         return report(&rows, true);

@@ -4,9 +4,9 @@ use super::super::reach::{Progress, Reach};
 use super::follow::{Following, GiveUp};
 use super::{conclude, failed, logs};
 use crate::cli::output;
-use crate::model::text::printable;
 use crate::infra::{Table, named_buckets};
 use crate::model::ClusterSpec;
+use crate::model::text::printable;
 use crate::operation::{Upload, Wanted, doubts, prepared, slice_resources, upload};
 use crate::ray::Submission;
 use clap::Args;
@@ -89,7 +89,9 @@ pub(super) async fn run(
     progress: &Progress,
 ) -> anyhow::Result<ExitCode> {
     let (job, uploads) = prepared(&wanted(arguments, reach)?, &reach.env)?;
-    for warning in doubts(&reach.spec, &job.entrypoint_resources).into_iter().chain(far_data(&job, &reach.spec)) {
+    for warning in
+        doubts(&reach.spec, &job.entrypoint_resources).into_iter().chain(far_data(&job, &reach.spec))
+    {
         eprintln!("warning: {warning}");
     }
     if arguments.dry_run {
@@ -144,7 +146,9 @@ fn dry_run(mut job: Submission, uploads: &[Upload], reach: &Reach) -> anyhow::Re
 fn variable(name: &str) -> Result<String, String> {
     match name {
         "" => Err("name a variable".into()),
-        name if name.contains('=') => Err("name it without its value; use --env NAME=VALUE to set one".into()),
+        name if name.contains('=') => {
+            Err("name it without its value; use --env NAME=VALUE to set one".into())
+        }
         name => Ok(name.to_owned()),
     }
 }

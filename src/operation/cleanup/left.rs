@@ -215,7 +215,9 @@ pub fn left(text: &str, ended: &BTreeSet<JobId>) -> Option<HostLeft> {
             Err(why) => {
                 others |= holds;
                 if holds {
-                    found.unproved.push(format!("process {pid} ({name}) holds a TPU and is left alone: {why}"));
+                    found
+                        .unproved
+                        .push(format!("process {pid} ({name}) holds a TPU and is left alone: {why}"));
                 }
             }
         }
@@ -258,7 +260,10 @@ mod tests {
         assert!(living.unproved[0].contains("its job is not known to have ended"), "{living:?}");
         let theirs = found("process\t70\t1\t40000\tS\tpython\nholds\t70\t/dev/accel0\n", &[]);
         assert!(theirs.unproved[0].contains("not started by Ray") && pids(&theirs).is_empty());
-        let fresh = found("process\t70\t1\t95000\tS\tpython\nholds\t70\t/dev/accel0\njob\t70\t02000000\n", &["02000000"]);
+        let fresh = found(
+            "process\t70\t1\t95000\tS\tpython\nholds\t70\t/dev/accel0\njob\t70\t02000000\n",
+            &["02000000"],
+        );
         assert!(fresh.unproved[0].contains("just started") && pids(&fresh).is_empty());
         let hidden = found("process\t70\t69\t40000\tS\tray::train\nholds\t70\t/dev/accel0\n", &[]);
         assert!(hidden.unproved[0].contains("ancestors") && pids(&hidden).is_empty());
@@ -291,7 +296,8 @@ mod tests {
 
     #[test]
     fn fuzz_what_a_host_says() {
-        let text = format!("{LINES}holds\t50\t/dev/accel0\njob\t50\t01000000\nlock\t/x\ndisk\t99\t1\t/\nend\n");
+        let text =
+            format!("{LINES}holds\t50\t/dev/accel0\njob\t50\t01000000\nlock\t/x\ndisk\t99\t1\t/\nend\n");
         crate::model::fuzz::fuzz(&[text.into_bytes()], |bytes| {
             if let Some(found) = left(&String::from_utf8_lossy(bytes), &BTreeSet::new()) {
                 assert!(found.processes.iter().all(|p| !p.proof.is_empty()));

@@ -22,7 +22,8 @@ impl Selection {
     pub fn words(&self) -> String {
         let kind = self.kind.as_ref().map(|kind| format!("of type {}", Text::from(kind.as_str())));
         let preempted = self.preempted.then(|| "preempted".to_owned());
-        let words: Vec<String> = preempted.into_iter().chain(Some("workers outside the autoscaler".into())).chain(kind).collect();
+        let words: Vec<String> =
+            preempted.into_iter().chain(Some("workers outside the autoscaler".into())).chain(kind).collect();
         words.join(" ")
     }
 

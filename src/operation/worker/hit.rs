@@ -4,8 +4,8 @@ use super::machine::Machine;
 use super::planned::{find, find_all, unknown};
 use super::seen::alive;
 use crate::model::{
-    AffectedJob, ClusterSpec, Job, JobKey, JobStatus, Node, NodeId, Problem, Restoration, Snapshot, Task, Text,
-    Timestamp,
+    AffectedJob, ClusterSpec, Job, JobKey, JobStatus, Node, NodeId, Problem, Restoration, Snapshot, Task,
+    Text, Timestamp,
 };
 use crate::ray::{Client, RayError, Running};
 use crate::supervisor::Options;

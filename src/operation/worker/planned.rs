@@ -107,11 +107,8 @@ fn find_in(
     whole: bool,
 ) -> Result<Option<Machine>, Problem> {
     let place = supervisor::tpu_place(spec)?;
-    let found = if whole {
-        machine::find_whole(view, &place, worker)?
-    } else {
-        machine::find(view, &place, worker)
-    };
+    let found =
+        if whole { machine::find_whole(view, &place, worker)? } else { machine::find(view, &place, worker) };
     match found {
         // One that is not listed would go unseen with the others.
         Some(machine) if whole && machine.queued.is_some() && !view.complete => {

@@ -49,7 +49,8 @@ fn several_workers_are_removed_one_after_the_other() {
     let (code, out, said) = world.run("remove-worker a b c --dry-run --json");
     assert_eq!(code, Some(0), "{said}");
     let calls: Vec<Value> = serde_json::from_str(&out).unwrap();
-    let urls: Vec<&str> = calls.iter().map(|c| c["url"].as_str().unwrap().rsplit('/').next().unwrap()).collect();
+    let urls: Vec<&str> =
+        calls.iter().map(|c| c["url"].as_str().unwrap().rsplit('/').next().unwrap()).collect();
     assert_eq!(urls, ["a", "b", "c"], "{out}");
     assert!(HOSTS[..3].iter().all(|host| said.contains(host)) && said.contains("WORKER  HOSTS"), "{said}");
     assert_eq!(world.double.asked("DELETE"), 0);
@@ -163,7 +164,14 @@ fn workers_are_chosen_by_their_type_or_because_they_were_preempted() {
             node("gone-1", "v4-8", "PREEMPTED", "unmanaged", 1),
             node("gone-2", "v4-16", "TERMINATED", "unmanaged", 2),
             node("of-autoscaler", "v4-16", "PREEMPTED", "worker", 3),
-            tpu::node(ZONE, "others", "v4-16", "PREEMPTED", &json!({"ray-cluster-name": "b", "ray-node-type": "unmanaged"}), &[]),
+            tpu::node(
+                ZONE,
+                "others",
+                "v4-16",
+                "PREEMPTED",
+                &json!({"ray-cluster-name": "b", "ray-node-type": "unmanaged"}),
+                &[],
+            ),
         ];
     }
     let planned = |words: &str| -> Vec<String> {
@@ -195,7 +203,14 @@ fn what_is_wrong_in_a_list_of_workers_is_said_before_anything_is_done() {
     let spaced = world.command("remove-worker --now --yes").args(["a b", "c"]).output().unwrap();
     let Ran { code, err, .. } = Ran::of(&spaced);
     assert!(code == Some(1) && err.contains("is named a b"), "{err}");
-    for wrong in ["a --type v4-8", "--all-preempted a", "a --at-once 0", "a b --drain --drain", "", "--type v4-8 --resume"] {
+    for wrong in [
+        "a --type v4-8",
+        "--all-preempted a",
+        "a --at-once 0",
+        "a b --drain --drain",
+        "",
+        "--type v4-8 --resume",
+    ] {
         let (code, _, said) = world.run(&format!("remove-worker {wrong} --yes"));
         assert_eq!(code, Some(2), "{wrong}: {said}");
     }
