@@ -19,10 +19,10 @@ use std::time::Duration;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui -c us-central2 run-cleanup --dry-run            show what is left over, with the proof of each
+  marin-tui -c us-central2 run-cleanup --dry-run            show what is left over
   marin-tui -c us-central2 run-cleanup                      clean up after confirmation
-  marin-tui -c us-central2 run-cleanup --only processes     end left-over processes on workers, nothing else
-  marin-tui -c us-central2 run-cleanup --interval 10m -y    clean up every 10 minutes until ctrl-c
+  marin-tui -c us-central2 run-cleanup --only processes     only processes on workers
+  marin-tui -c us-central2 run-cleanup --interval 10m -y    every 10 minutes
 
 Left over are: preempted TPUs and queued resources, as in clean-preempted; processes of Ray on workers whose raylet is \
 gone, or whose job has ended while no raylet is their parent; lock files of libtpu while no process holds a TPU. A \

@@ -59,7 +59,7 @@ Examples:
 Examples:
   marin-tui -c us-central2 stop-job eval-7               name the owner, confirm, stop, wait
   marin-tui -c us-central2 stop-job eval-7 eval-8 --dry-run
-  marin-tui list-jobs --owner me --json | jq -r '.[].submission_id // empty' | marin-tui stop-job - --yes
+  marin-tui list-jobs --owner me --json | jq -r '.[].submission_id' | marin-tui stop-job - -y
 
 Exit codes: 0 all jobs have ended, 1 a job could not be stopped or is still running.")]
     StopJob(several::SeveralArguments),

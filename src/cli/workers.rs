@@ -24,9 +24,9 @@ Examples:
   marin-tui -c us-central2 remove-worker worker-7 --drain       wait until running work ends
   marin-tui -c us-central2 remove-worker 10.128.0.7 --now       remove the host's TPU VM at once
   marin-tui -c lab remove-worker 10.0.0.7 --dry-run             show affected jobs
-  marin-tui -c us-central2 remove-worker w-1 w-2 w-3 --drain    several in turn, after one confirmation
-  marin-tui -c us-central2 remove-worker --type v4-128 --drain  all of that type outside the autoscaler
-  marin-tui -c us-central2 remove-worker --all-preempted        all outside the autoscaler that were preempted
+  marin-tui -c us-central2 remove-worker w-1 w-2 w-3 --drain    several in turn
+  marin-tui -c us-central2 remove-worker --type v4-128 --drain  all of that type
+  marin-tui -c us-central2 remove-worker --all-preempted        all that were preempted
   marin-tui -c lab remove-worker --resume                       resume an interrupted removal
 
 Each of several workers is checked again right before its turn: it must be the one that was confirmed, and jobs that \
