@@ -112,10 +112,18 @@ struct Found {
     gaps: Vec<String>,
 }
 
+impl Found {
+    /// What was found, before anything is done.
+    fn rows(&self) -> Vec<Row> {
+        let tpus = self.tpus.iter().map(|leftover| Row::tpu(leftover, Deed::Planned));
+        tpus.chain(self.hosts.iter().flat_map(|host| Row::of_host(host, &[]))).collect()
+    }
+}
+
 impl Round<'_> {
     async fn once(&self) -> anyhow::Result<ExitCode> {
         let found = self.look().await?;
-        let rows = self.rows(&found);
+        let rows = found.rows();
         if self.arguments.dry_run {
             return self.report(&rows, &found);
         }
@@ -124,7 +132,7 @@ impl Round<'_> {
             return self.report(&rows, &found);
         }
         self.ask(&rows, "")?;
-        let done = self.clean(found.tpus.clone(), &found.hosts).await?;
+        let done = self.clean(&found).await?;
         self.report(&done, &found)
     }
 
@@ -134,17 +142,13 @@ impl Round<'_> {
         let every = brief(pause);
         let first = self.look().await?;
         if !self.arguments.yes {
-            self.ask(&self.rows(&first), &format!(" now, and what is left over every {every} until ctrl-c"))?;
+            self.ask(&first.rows(), &format!(" now, and what is left over every {every} until ctrl-c"))?;
         }
         let mut found = Ok(first);
         loop {
             let round = async {
-                let found = match found {
-                    Ok(found) => found,
-                    Err(e) => return Err(e),
-                };
-                let rows = self.clean(found.tpus.clone(), &found.hosts).await?;
-                Ok((rows, found.gaps))
+                let found = found?;
+                Ok((self.clean(&found).await?, found.gaps))
             };
             tokio::select! {
                 done = round => self.say(done)?,
@@ -181,8 +185,7 @@ impl Round<'_> {
                 )?;
             }
             Ok((rows, gaps)) => {
-                let gaps = gaps.iter().map(|gap| format!("; {gap}")).collect::<String>();
-                println!("{now} {}{gaps}", rows::summary(&rows));
+                println!("{now} {}", [vec![rows::summary(&rows)], gaps].concat().join("; "));
             }
             Err(e) => println!("{now} failed: {e:#}"),
         }
@@ -231,7 +234,7 @@ impl Round<'_> {
         for host in &mut found.hosts {
             match &mut host.left {
                 Err(problem) => {
-                    found.gaps.push(format!("{} was not looked at: {}", host.host.internal, problem.what))
+                    found.gaps.push(format!("{} was not looked at: {}", host.host.internal, problem.what));
                 }
                 Ok(left) => {
                     if !self.arguments.covers(Part::Processes) {
@@ -259,15 +262,9 @@ impl Round<'_> {
         Cleanup { spec: &self.reach.spec, options: &self.reach.options, devices: &self.arguments.devices }
     }
 
-    /// What was found, before anything is done.
-    fn rows(&self, found: &Found) -> Vec<Row> {
-        let tpus = found.tpus.iter().map(|leftover| Row::tpu(leftover, Deed::Planned));
-        tpus.chain(found.hosts.iter().flat_map(|host| Row::of_host(host, &[]))).collect()
-    }
-
     /// Shows what would be done and asks.
     fn ask(&self, rows: &[Row], when: &str) -> anyhow::Result<()> {
-        if !self.arguments.yes && !rows.is_empty() {
+        if !rows.is_empty() {
             rows::print(&mut output::stderr(), rows, self.reach)?;
         }
         let name = &self.reach.spec.name;
@@ -275,25 +272,24 @@ impl Round<'_> {
     }
 
     /// Ends what was found. Each is checked again where it is, right before.
-    async fn clean(&self, tpus: Vec<Leftover>, hosts: &[HostFound]) -> anyhow::Result<Vec<Row>> {
+    async fn clean(&self, found: &Found) -> anyhow::Result<Vec<Row>> {
         let reach = self.reach;
-        let planned: Vec<Row> = self.rows(&Found { tpus: tpus.clone(), hosts: Vec::new(), gaps: Vec::new() });
-        let planned: Vec<Row> =
-            planned.into_iter().chain(hosts.iter().flat_map(|host| Row::of_host(host, &[]))).collect();
+        let planned = found.rows();
         if planned.iter().any(Row::is_deed) {
             // Before the first is touched: whoever is interrupted has still done it.
             reach.note("run-cleanup", &format!("begun: {}", rows::summary(&planned)));
         }
         let mut done: Vec<Row> = Vec::new();
-        if !tpus.is_empty() {
+        if !found.tpus.is_empty() {
+            let tpus = found.tpus.clone();
             let cleaned = supervisor::clean(&reach.spec, &reach.options.google, tpus, |_, _| ()).await;
             for (leftover, cleaned) in cleaned.map_err(|p| reach.error(&p))? {
                 reach.note(&leftover.deed(), &cleaned.words(Hint::to_string));
                 done.push(Row::tpu(&leftover, Deed::Tpu(cleaned)));
             }
         }
-        let ended = self.cleanup().end(hosts).await;
-        for (host, ended) in hosts.iter().zip(&ended) {
+        let ended = self.cleanup().end(&found.hosts).await;
+        for (host, ended) in found.hosts.iter().zip(&ended) {
             let rows = Row::of_host(host, ended);
             for row in rows.iter().filter(|row| row.is_deed()) {
                 reach.note(&row.deed(), &row.words());

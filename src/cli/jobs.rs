@@ -44,6 +44,7 @@ Exit codes: 0 the job succeeded, 3 the job ended otherwise, 4 timed out (--timeo
 
 /// Commands on jobs.
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one of it, for as long as the program runs")]
 pub enum JobCommand {
     /// List jobs that have not ended, or all jobs
     #[command(after_help = "\

@@ -119,6 +119,7 @@ pub struct InitArguments {
 
 /// Options of `remove-worker`.
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a separate flag")]
 pub struct RemoveArguments {
     /// TPU VM or queued resource names, or host addresses
     #[arg(value_name = "NAME|ADDRESS", required_unless_present_any = ["kind", "all_preempted", "resume", "abandon"])]

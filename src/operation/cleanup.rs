@@ -185,8 +185,8 @@ fn outcome(said: &str, subject: &Subject) -> Outcome {
         Subject::Lock(path) => path.clone(),
     };
     let lines = said.lines().map(|line| line.splitn(3, '\t').collect::<Vec<_>>());
-    let about = lines.filter(|fields| fields.get(1) == Some(&name.as_str())).last();
-    let fields = about.unwrap_or_default();
+    let mut about = lines.rev().filter(|fields| fields.get(1) == Some(&name.as_str()));
+    let fields = about.next().unwrap_or_default();
     match (fields.first().copied(), subject) {
         (Some("ended" | "removed"), _) => Outcome::Done,
         (Some("gone"), _) => Outcome::GoneAlready,

@@ -122,9 +122,8 @@ mod tests {
              available_node_types:\n  head: {}\n",
         );
         for (name, kind, tpu) in types {
-            text += &format!(
-                "  {name}: {{resources: {{TPU: {tpu}}}, node_config: {{acceleratorType: {kind}}}}}\n"
-            );
+            let node = format!("{{resources: {{TPU: {tpu}}}, node_config: {{acceleratorType: {kind}}}}}");
+            text.extend(["  ", name, ": ", &node, "\n"]);
         }
         fs::write(&file, &text).unwrap();
         let spec = cluster_of(&text, &file, &Settings::default()).unwrap();

@@ -65,7 +65,7 @@ pub struct Wanted {
     pub memory: Option<u64>,
     /// Other resources of the entrypoint itself, as JSON.
     pub resources: Option<String>,
-    /// Further resources of the entrypoint itself, which that JSON must not contradict.
+    /// Further resources of the entrypoint itself, which that JSON must not name.
     pub more_resources: BTreeMap<String, f64>,
     /// Pairs of the submitter's own: `KEY=VALUE`, or several as JSON.
     pub metadata: Vec<String>,
@@ -163,8 +163,8 @@ pub fn prepared(wanted: &Wanted, here: &Env) -> Result<(Submission, Vec<Upload>)
         .map_err(|_| unfit!("the entrypoint resources are not JSON like {{\"TPU\": 4}}"))?
         .unwrap_or_default();
     for (name, n) in &wanted.more_resources {
-        if resources.insert(name.clone(), *n).is_some_and(|before| before != *n) {
-            return Err(unfit!("{} is requested twice, in different numbers", printable(name)));
+        if resources.insert(name.clone(), *n).is_some() {
+            return Err(unfit!("{} is requested twice", printable(name)));
         }
     }
     let id = wanted.id.clone();

@@ -30,8 +30,8 @@ pub struct SubmitArguments {
     /// Set an environment variable; without a value it is read from the local environment or .marin.yaml
     #[arg(long, short, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// Pass on a variable of the local environment or of .marin.yaml, e.g. HF_TOKEN, WANDB_API_KEY; GIT_COMMIT is the
-    /// working directory's commit unless it is set; repeatable
+    /// Pass on a variable of the local environment or of .marin.yaml; `GIT_COMMIT` is the working directory's commit
+    /// unless it is set; repeatable
     #[arg(long, value_name = "NAME", value_parser = variable)]
     pass_env: Vec<String>,
     /// Request a TPU slice of this type (v4-128) for the entrypoint

@@ -101,10 +101,9 @@ impl Machine {
     }
 
     /// Whether it is the very worker that was found before: the same TPU VMs of the same queued resource, none of them
-    /// made again since.
+    /// made again since. A preempted one has lost its addresses and is still the same.
     pub(in super::super) fn is_still_all_of(&self, before: &Self) -> bool {
-        (&self.queued, self.queued_created, &self.vms, &self.hosts)
-            == (&before.queued, before.queued_created, &before.vms, &before.hosts)
+        (&self.queued, self.queued_created, &self.vms) == (&before.queued, before.queued_created, &before.vms)
     }
 
     /// The name shown to people.
