@@ -13,6 +13,7 @@ mod audit;
 mod auth;
 mod backups;
 mod changes;
+mod cleanup;
 mod columns;
 mod completions;
 mod configs;
@@ -182,6 +183,9 @@ Examples:
     /// Forward local ports to a cluster's dashboard, GCS and Ray client until ctrl-c
     #[command(after_help = forward::EXAMPLES)]
     Forward(forward::ForwardArguments),
+    /// Find what is left over on a cluster and its workers, and clean it up
+    #[command(after_help = cleanup::EXAMPLES)]
+    RunCleanup(cleanup::CleanupArguments),
     /// Operations on workers outside the autoscaler.
     #[command(flatten)]
     Workers(workers::WorkerCommand),
@@ -243,6 +247,7 @@ impl Command {
             Self::Image { action } => action.changes(),
             Self::Registry { action } => action.changes(),
             Self::Tpus(command) => command.changes(),
+            Self::RunCleanup(arguments) => arguments.changes(),
             // The operations service has a gate of its own.
             Self::Workers(_)
             | Self::UpdateCluster(_)
@@ -422,6 +427,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Tpus(command)) => {
             return tpus::run(command, &reach::Reach::new(&arguments.global, &config, env)?);
+        }
+        Some(Command::RunCleanup(asked)) => {
+            return cleanup::run(asked, &reach::Reach::new(&arguments.global, &config, env)?);
         }
         Some(Command::Token { action }) => token::run(action, &config, &env, chosen)?,
         Some(Command::Auth(arguments)) => auth::run(arguments, &config, &env, chosen)?,

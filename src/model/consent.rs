@@ -163,7 +163,8 @@ impl Consent {
         if !operation.kind().may_end_jobs() {
             return None;
         }
-        let runs_there = matches!(operation.task, Task::RemoveWorker { drain: None, .. } | Task::Update);
+        let runs_there =
+            operation.task == Task::Update || matches!(operation.task.removal(), Some((_, None)));
         if seen.trouble.is_some() && !self.unknown {
             return Some(Gate::UnknownJobs);
         }
@@ -215,7 +216,7 @@ impl Operation {
 mod tests {
     use super::*;
     use crate::model::{
-        AffectedJob, JobKey, JobStatus, Problem, ProblemKind, Restoration, SubmissionId, Timestamp,
+        AffectedJob, JobKey, JobStatus, Problem, ProblemKind, Restoration, SubmissionId, Task, Timestamp,
     };
 
     fn seen(owners: &[&str]) -> Preview {

@@ -97,6 +97,15 @@ pub enum Task {
         /// Drain timeout in seconds; none removes the worker at once.
         drain: Option<u64>,
     },
+    /// Remove several workers in turn.
+    RemoveWorkers {
+        /// Names of TPU VMs or queued resources, or addresses of hosts, each another worker's.
+        workers: Vec<String>,
+        /// Drain timeout of each in seconds; none removes them at once.
+        drain: Option<u64>,
+        /// How many are removed at a time.
+        at_once: usize,
+    },
 }
 
 /// Workers that are to be added.
@@ -129,7 +138,7 @@ impl Task {
             Self::Update => OperationKind::Update,
             Self::AddWorker(_) => OperationKind::AddWorker,
             Self::InitWorker { .. } => OperationKind::InitWorker,
-            Self::RemoveWorker { .. } => OperationKind::RemoveWorker,
+            Self::RemoveWorker { .. } | Self::RemoveWorkers { .. } => OperationKind::RemoveWorker,
         }
     }
 
@@ -143,7 +152,16 @@ impl Task {
             Self::AddWorker(NewWorker::Host { address: worker })
             | Self::InitWorker { worker }
             | Self::RemoveWorker { worker, .. } => worker,
-            Self::Restart { .. } | Self::Start | Self::Stop | Self::Update => "",
+            Self::RemoveWorkers { .. } | Self::Restart { .. } | Self::Start | Self::Stop | Self::Update => "",
+        }
+    }
+
+    /// The workers that it removes, and the drain timeout of each in seconds (none: at once); none of another task.
+    pub fn removal(&self) -> Option<(&[String], Option<u64>)> {
+        match self {
+            Self::RemoveWorker { worker, drain } => Some((std::slice::from_ref(worker), *drain)),
+            Self::RemoveWorkers { workers, drain, .. } => Some((workers, *drain)),
+            _ => None,
         }
     }
 
@@ -157,6 +175,12 @@ impl Task {
             },
             Self::AddWorker(NewWorker::Host { address }) => address.clone(),
             Self::InitWorker { worker } | Self::RemoveWorker { worker, .. } => worker.clone(),
+            Self::RemoveWorkers { workers, .. } => match workers.as_slice() {
+                [first, second, _, rest @ ..] if !rest.is_empty() => {
+                    format!("{first}, {second} and {} more", rest.len() + 1)
+                }
+                few => few.join(", "),
+            },
         };
         super::text::printable(&name).into_owned()
     }
@@ -241,6 +265,8 @@ pub enum StepName {
     Apply,
     /// Compare jobs, workers and the head's configuration with what they were.
     Verify,
+    /// Several workers in turn: find, drain, remove and leave of each.
+    Turns,
 }
 
 impl StepName {
@@ -266,6 +292,7 @@ impl StepName {
             Self::Leave => "leave",
             Self::Apply => "apply",
             Self::Verify => "verify",
+            Self::Turns => "remove in turn",
         }
     }
 
@@ -291,6 +318,7 @@ impl StepName {
             Self::Leave => "wait until Ray has no live node there",
             Self::Apply => "run ray up --no-restart, which applies the cluster file",
             Self::Verify => "compare jobs and workers with what they were",
+            Self::Turns => "remove the workers in turn, each checked again right before",
         }
     }
 }
@@ -329,7 +357,7 @@ impl Operation {
     pub fn new(task: Task, cluster: ClusterName) -> Self {
         use StepName::{
             Answer, Apply, Ask, Backup, Capacity, Check, Clear, Drain, Find, Join, Launch, Leave, Look,
-            Remove, Restore, Start, Stop, Verify, Workers,
+            Remove, Restore, Start, Stop, Turns, Verify, Workers,
         };
         let (steps, consequence) = match &task {
             Task::Restart { preserve: true } => (
@@ -364,6 +392,14 @@ impl Operation {
             Task::RemoveWorker { drain: Some(_), .. } => (
                 vec![Find, Drain, Remove, Leave],
                 "the worker is drained and removed once idle; a TPU is deleted with all its hosts and disks",
+            ),
+            Task::RemoveWorkers { drain: None, .. } => (
+                vec![Find, Turns],
+                "running work there ends; TPUs are deleted with all their hosts and disks, in turn",
+            ),
+            Task::RemoveWorkers { drain: Some(_), .. } => (
+                vec![Find, Turns],
+                "the workers are drained and removed once idle, in turn; TPUs are deleted with all their hosts and disks",
             ),
         };
         let kind = task.kind();
@@ -404,9 +440,10 @@ impl Operation {
                 let how = format!("{node_type}, {capacity}");
                 format!("{command} {subject} ({})", super::text::printable(&how))
             }
-            Task::AddWorker(_) | Task::InitWorker { .. } | Task::RemoveWorker { .. } => {
-                format!("{command} {subject}")
-            }
+            Task::AddWorker(_)
+            | Task::InitWorker { .. }
+            | Task::RemoveWorker { .. }
+            | Task::RemoveWorkers { .. } => format!("{command} {subject}"),
         }
     }
 

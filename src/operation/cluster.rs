@@ -11,7 +11,7 @@ use super::preview::would_back_up;
 use super::{then_resume, trouble};
 use crate::model::{
     AutoscalerVersion, Fix, Hint, Job, NodeState, Operation, Problem, Progress, Remains, Snapshot, StepName,
-    Text, Timestamp, Verb,
+    Task, Text, Timestamp, Verb,
 };
 use crate::ray::{Poller, RayError};
 use std::ffi::OsStr;
@@ -175,6 +175,10 @@ impl Performer {
             StepName::Workers => self.workers(tell).await,
             StepName::Apply => self.apply(tell).await,
             StepName::Verify => self.verify().await,
+            StepName::Find if matches!(self.task, Task::RemoveWorkers { .. }) => {
+                self.find_all_turns(journal).await
+            }
+            StepName::Turns => self.take_turns(journal, tell).await,
             StepName::Find
             | StepName::Ask
             | StepName::Capacity

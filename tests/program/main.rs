@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod cleanup;
 mod completions;
 mod console;
 mod demo_command;
@@ -51,6 +52,7 @@ mod soon;
 mod ssh;
 #[path = "../support/sshd.rs"]
 mod sshd;
+mod submit_checks;
 #[path = "../support/svg.rs"]
 mod svg;
 mod terminal;
