@@ -101,7 +101,7 @@ fn variables(line: &mut Line, is_empty: bool) -> Result<bool, String> {
             }
             [name] => new.extend(["--env".to_owned(), format!("{name}=")]),
             [name, value] if !name.contains('=') => {
-                new.extend(["--env".to_owned(), format!("{name}={value}")])
+                new.extend(["--env".to_owned(), format!("{name}={value}")]);
             }
             [name, ..] => {
                 let name = name.split('=').next().unwrap_or_default();

@@ -125,8 +125,9 @@ impl Session {
             match self.input.half.wait().await {
                 Some(ChannelMsg::RequestPty { .. }) => self.output.terminal = true,
                 Some(ChannelMsg::Exec { command, .. }) => {
-                    let answer = run(&String::from_utf8_lossy(&command), &self.files).await;
-                    break self.show(answer, true).await?;
+                    let command = String::from_utf8_lossy(&command);
+                    let guarded = command.starts_with("exec sh -c ");
+                    break self.show(run(&command, &self.files).await, guarded).await?;
                 }
                 Some(ChannelMsg::RequestShell { .. }) => break self.shell().await?,
                 Some(ChannelMsg::Close) | None => return Ok(()),

@@ -41,7 +41,9 @@ impl Desk {
             "[ -z \"$WORDS\" ] || {{ for word; do printf '%s\\0' \"$word\"; done >\"$WORDS\"; exit; }}\nexec {} \"$@\"\n",
             env!("CARGO_BIN_EXE_marin-tui")
         );
-        OURS.iter().for_each(|name| desk.script(name, &ours));
+        for name in OURS {
+            desk.script(name, &ours);
+        }
         desk.script("uv", "shift\nscript=$(basename \"$1\")\nshift\nexec \"$script\" \"$@\"\n");
         desk.script("python", "script=$(basename \"$1\")\nshift\nexec \"$script\" \"$@\"\n");
         desk.settings("{}");
