@@ -48,7 +48,7 @@ pub fn sheet<K: Kind>(
                 }
                 let cell = (column.cell)(row, &look);
                 let Some(brief) = cell.brief.filter(|_| cell.spans) else { return cell.text.into_owned() };
-                note = cell.text.strip_prefix(&*brief).unwrap_or(&cell.text).trim().to_owned();
+                cell.text.strip_prefix(&*brief).unwrap_or(&cell.text).trim().clone_into(&mut note);
                 brief.into_owned()
             })
             .collect();
