@@ -29,7 +29,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui --infra ~/src/infra setup                 check this machine, and set up what is missing
   marin-tui --infra ~/src/infra setup --write-settings --key-secret RAY_CLUSTER_PRIVATE_KEY
-  marin-tui setup --check                             change nothing; exit code 1 if something needs you
+  marin-tui setup --check                             change nothing; exit code 1 if it needs you
   marin-tui -c us-central2 setup --check --json       for one cluster, as JSON
 
 It fetches the token and, if a secret is named for it, the private key of the clusters; it makes a private key of yours \
