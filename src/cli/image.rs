@@ -4,6 +4,7 @@
 //! and not in the person's own configuration of docker.
 
 mod engine;
+mod options;
 mod push;
 mod tag;
 
@@ -14,7 +15,8 @@ use crate::config::{Env, Sources};
 use crate::operation::Call;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
-use engine::{Engine, Kind};
+use engine::Engine;
+use options::ImageOptions;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -47,26 +49,6 @@ impl Action {
             _ => None,
         }
     }
-}
-
-/// Options of both.
-#[derive(Debug, Args)]
-pub struct ImageOptions {
-    /// Image name [default: the `image` of `defaults` in clusters.yaml]
-    #[arg(long, value_name = "NAME")]
-    image: Option<String>,
-    /// Image tag [default: date and commit, e.g. 20261120-0a1b2c3]
-    #[arg(long, value_name = "TAG")]
-    tag: Option<String>,
-    /// Allow files that are not committed; the default tag then ends in -dirty, and is not `latest`
-    #[arg(long)]
-    allow_dirty: bool,
-    /// Program that builds and pushes
-    #[arg(long, value_enum, default_value = "docker")]
-    engine: Kind,
-    /// Show the commands and calls; change nothing
-    #[arg(long)]
-    dry_run: bool,
 }
 
 /// Options of `image build`.

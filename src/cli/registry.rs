@@ -21,7 +21,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui --infra ~/src/infra registry cleanup-policy --all --dry-run
   marin-tui --infra ~/src/infra registry cleanup-policy --all
-  marin-tui --infra ~/src/infra registry cleanup-policy --region us-central2 --older-than 60d --keep 8
+  marin-tui registry cleanup-policy --region us-central2 --older-than 60d --keep 8
 
 Google deletes what the policies say within a day or so; what one policy keeps, no other deletes.";
 

@@ -3,6 +3,7 @@
 //! Each check looks at one thing and says what is wrong with it; none stops the others. Everything may be run again:
 //! a file that exists is never replaced.
 
+mod given;
 mod google;
 mod here;
 mod keys;
@@ -12,13 +13,13 @@ mod report;
 use super::reach::{Progress, Reach};
 use super::{GlobalArguments, SourceArguments, trust};
 use crate::config::{self, Config, ConfigError, Entry, Env, Folders, Settings, Sources, TrustState};
-use crate::gcp::Google;
 use crate::model::amount::counted;
 use crate::model::fix::word;
-use crate::model::{ClusterSpec, Fix, Provider, SecretName, Timestamp};
+use crate::model::{Fix, SecretName, Timestamp};
 use crate::supervisor;
 use anyhow::bail;
-use clap::Args;
+use given::Setup;
+pub use given::SetupArguments;
 use report::{Check, Status};
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -28,54 +29,13 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui --infra ~/src/infra setup                 check this machine, and set up what is missing
   marin-tui --infra ~/src/infra setup --write-settings --key-secret RAY_CLUSTER_PRIVATE_KEY
-  marin-tui setup --check                             change nothing; exit code 1 if something needs you
+  marin-tui setup --check                             change nothing; exit code 1 if it needs you
   marin-tui -c us-central2 setup --check --json       for one cluster, as JSON
 
 It fetches the token and, if a secret is named for it, the private key of the clusters; it makes a private key of yours \
 private, and the program's folders. A file that exists is never replaced.
 
 Exit codes: 0 all is well, 1 something needs you.";
-
-/// Options of `setup`.
-#[derive(Clone, Debug, Args)]
-pub struct SetupArguments {
-    /// Change nothing, only check
-    #[arg(long, conflicts_with = "write_settings")]
-    check: bool,
-    /// Write a first settings file, with the folder of --infra in it
-    #[arg(long)]
-    write_settings: bool,
-    /// Secret with the private key of the clusters [settings: `ssh_key_secret`]
-    #[arg(long, value_name = "NAME")]
-    key_secret: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-/// What the checks share.
-struct Setup {
-    config: Config,
-    env: Env,
-    folders: Folders,
-    google: Google,
-    /// The chosen cluster, or all of them.
-    clusters: Vec<ClusterSpec>,
-    /// Whether anything may be changed.
-    fixes: bool,
-    /// The command line that sets up what a check alone leaves as it is.
-    again: String,
-    progress: Progress,
-}
-
-impl Setup {
-    /// Whether Google is asked for anything: machines, or a token.
-    fn needs_google(&self) -> bool {
-        let is_asked =
-            |spec: &ClusterSpec| spec.provider == Provider::Gcp || spec.google.token_secret.is_some();
-        self.clusters.iter().any(is_asked)
-    }
-}
 
 /// This command line, without `--check`.
 fn again(asked: &SetupArguments, global: &SourceArguments) -> String {

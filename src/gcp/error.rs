@@ -1,7 +1,7 @@
 //! Errors of Google Cloud, one variant for each hint.
 
 use super::identity::Identity;
-use super::permissions::NEEDS;
+use super::needs::NEEDS;
 use crate::model::fix::word;
 use crate::model::{Fix, Hint, Verb};
 use std::time::Duration;

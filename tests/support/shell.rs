@@ -1,6 +1,8 @@
 //! Command lines that the program prints, held to the commands themselves: those of gcloud by a table of their required
 //! arguments (`gcloud help COMMAND`), those of this program by its own parser.
 
+#![allow(dead_code, reason = "each test crate uses its part")]
+
 use clap::Parser as _;
 use marin_tui::cli::Arguments;
 use marin_tui::model::{ClusterName, Hint, Target};

@@ -1,7 +1,8 @@
 //! `image push`: to the registry of each region, which is made where it is missing.
 
 use super::engine::{self, Engine};
-use super::{ImageOptions, tag};
+use super::options::ImageOptions;
+use super::tag;
 use crate::cli::configs;
 use crate::cli::reach::{Progress, confirm};
 use crate::cli::targets::{Targets, repositories};

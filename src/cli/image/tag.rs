@@ -1,7 +1,7 @@
 //! The tag of an image: by date and commit, e.g. `20261120-0a1b2c3`.
 
-use super::ImageOptions;
 use super::engine::Engine;
+use super::options::ImageOptions;
 use crate::cli::tool;
 use crate::model::amount::counted;
 use anyhow::{Result, bail};

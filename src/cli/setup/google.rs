@@ -1,6 +1,7 @@
 //! Google: the login, and what it may do in the clusters' projects.
 
-use super::{Check, Setup, Status};
+use super::given::Setup;
+use super::report::{Check, Status};
 use crate::gcp::{GcpError, Lack, NEEDS};
 use crate::model::{ClusterSpec, Provider};
 use std::collections::BTreeSet;

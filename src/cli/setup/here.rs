@@ -1,6 +1,7 @@
 //! What lies on this machine: settings, folders, ssh, the ray command.
 
-use super::{Check, Setup, SetupArguments, Status};
+use super::given::{Setup, SetupArguments};
+use super::report::{Check, Status};
 use crate::cli::places::{make_folders, places};
 use crate::cli::tool;
 use crate::config::{self, Env, Settings, Sources};

@@ -1,6 +1,7 @@
 //! The private keys of the clusters, as their files name them, and the secrets that hold them.
 
-use super::{Check, Setup, Status};
+use super::given::Setup;
+use super::report::{Check, Status};
 use crate::cli::tool;
 use crate::config;
 use crate::gcp::SecretVersion;

@@ -1,6 +1,7 @@
 //! What a cluster asks for: its token, and whether a head answers.
 
-use super::{Check, Setup, Status};
+use super::given::Setup;
+use super::report::{Check, Status};
 use crate::cli::GlobalArguments;
 use crate::cli::places::places;
 use crate::cli::reach::Reach;

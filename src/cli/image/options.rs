@@ -1,0 +1,24 @@
+//! Options of `image build` and `image push`.
+
+use super::engine::Kind;
+use clap::Args;
+
+/// Options of both commands.
+#[derive(Debug, Args)]
+pub struct ImageOptions {
+    /// Image name [default: the `image` of `defaults` in clusters.yaml]
+    #[arg(long, value_name = "NAME")]
+    pub(super) image: Option<String>,
+    /// Image tag [default: date and commit, e.g. 20261120-0a1b2c3]
+    #[arg(long, value_name = "TAG")]
+    pub(super) tag: Option<String>,
+    /// Allow files that are not committed; the default tag then ends in -dirty, and is not `latest`
+    #[arg(long)]
+    pub(super) allow_dirty: bool,
+    /// Program that builds and pushes
+    #[arg(long, value_enum, default_value = "docker")]
+    pub(super) engine: Kind,
+    /// Show the commands and calls; change nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+}

@@ -1,0 +1,69 @@
+//! The permissions that the calls of this room need in a project, by what they are needed for.
+//!
+//! From the reference pages of IAM (roles and permissions of Compute Engine, Cloud TPU and Artifact Registry) and of the
+//! methods. Queued resources are guarded by the permissions of TPU VMs. Google refuses a question about a permission
+//! that does not exist, so each of these has to be one.
+
+/// Permissions that are needed for one thing, and the smallest predefined role that has them all.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Need {
+    /// What they are needed for, as the end of "needed to".
+    pub aim: &'static str,
+    pub role: &'static str,
+    pub permissions: &'static [&'static str],
+}
+
+/// What is asked of a project, the most ordinary thing first. Secrets are left out: their permissions are mostly granted
+/// on the secret itself, which reading it shows.
+pub const NEEDS: &[Need] = &[
+    Need {
+        aim: "find heads and TPUs of Compute Engine",
+        role: "roles/compute.viewer",
+        permissions: &[
+            "compute.instances.get",
+            "compute.instances.list",
+            "compute.instanceGroups.get",
+            "compute.instanceGroupManagers.get",
+            "compute.instanceGroupManagers.list",
+            "compute.instanceTemplates.get",
+        ],
+    },
+    Need {
+        aim: "show TPUs",
+        role: "roles/tpu.viewer",
+        permissions: &["tpu.nodes.get", "tpu.nodes.list", "tpu.operations.get"],
+    },
+    Need {
+        aim: "show image tags",
+        role: "roles/artifactregistry.reader",
+        permissions: &["artifactregistry.dockerimages.list", "artifactregistry.repositories.get"],
+    },
+    Need {
+        aim: "restart clusters, and to mark operations for other operators",
+        role: "roles/compute.instanceAdmin.v1",
+        permissions: &[
+            "compute.instances.delete",
+            "compute.instanceGroups.create",
+            "compute.instanceGroups.delete",
+            "compute.instanceGroups.update",
+            "compute.instanceGroupManagers.delete",
+            "compute.instanceGroupManagers.update",
+            "compute.zoneOperations.get",
+            "compute.regionOperations.get",
+        ],
+    },
+    Need {
+        aim: "add and delete TPUs",
+        role: "roles/tpu.admin",
+        permissions: &["tpu.nodes.create", "tpu.nodes.delete", "tpu.nodes.update"],
+    },
+    Need {
+        aim: "push images, and to set clean-up policies",
+        role: "roles/artifactregistry.admin",
+        permissions: &[
+            "artifactregistry.repositories.create",
+            "artifactregistry.repositories.update",
+            "artifactregistry.repositories.uploadArtifacts",
+        ],
+    },
+];
