@@ -44,20 +44,24 @@ fn official(wish: &str) -> String {
     wish.strip_prefix("v5e-").map_or(wish.clone(), |size| format!("v5litepod-{size}"))
 }
 
-/// The resources by which a slice of that type is requested.
+/// The resources by which a slice of that type is requested: its head, and of a slice that is one host its chips, so that
+/// nothing else is scheduled on them.
 ///
 /// # Errors
 ///
 /// It is no TPU type, or the cluster file offers TPUs but none of that type; the nearest are named.
 pub fn slice_resources(spec: &ClusterSpec, wish: &str) -> Result<BTreeMap<String, f64>, Unfit> {
     let wanted = official(wish);
-    let resources = || BTreeMap::from([(format!("TPU-{wanted}-head"), 1.0)]);
     let Some(size) = chips(&wanted) else {
         return Err(unfit!("`{}` is not a TPU type like v4-128", printable(wish)));
     };
     let mut offered = offered(spec);
-    if offered.is_empty() || offered.iter().any(|slice| slice.accelerator == wanted) {
-        return Ok(resources());
+    let same = offered.iter().find(|slice| slice.accelerator == wanted);
+    if offered.is_empty() || same.is_some() {
+        let mut resources = BTreeMap::from([(format!("TPU-{wanted}-head"), 1.0)]);
+        let on_one_host = same.filter(|slice| !slice.is_of_several_hosts()).map(|slice| slice.per_host);
+        resources.extend(on_one_host.filter(|chips| *chips > 0.0).map(|chips| ("TPU".to_owned(), chips)));
+        return Ok(resources);
     }
     let family = |kind: &str| kind.rsplit_once('-').map(|(family, _)| family.to_owned());
     let of_wanted = family(&wanted);
@@ -136,6 +140,8 @@ mod tests {
             spec(&[("a", "v4-8", 4), ("b", "v4-32", 4), ("c", "v4-512", 4), ("d", "v5litepod-16", 4)]);
         let of = |wish: &str| slice_resources(&lab, wish).map_err(|e| e.to_string());
         assert_eq!(of("v4-32").unwrap(), BTreeMap::from([("TPU-v4-32-head".to_owned(), 1.0)]));
+        let one_host = [("TPU".to_owned(), 4.0), ("TPU-v4-8-head".to_owned(), 1.0)];
+        assert_eq!(of("v4-8").unwrap(), BTreeMap::from(one_host));
         assert!(of("v5e-16").unwrap().contains_key("TPU-v5litepod-16-head"));
         let said = of("v4-64").unwrap_err();
         assert!(

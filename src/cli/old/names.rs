@@ -18,14 +18,14 @@ const NAMES: [(&str, &str, Form); 31] = [
     ("list-workers", "list-nodes", same),
     ("ssh-head", "ssh", a_command),
     ("ssh-tpu", "ssh", tpu_host),
-    ("attach", "ssh", of_a_file),
+    ("attach", "exec", of_a_file),
     ("exec", "exec", exec),
     ("dashboard", "forward dashboard", dashboard),
     ("open-dashboard", "forward dashboard", dashboard),
     ("show-logs", "ssh", autoscaler_log),
     ("clean-preempted-tpus", "clean-preempted", same),
     ("start-cleanup", "run-cleanup", repeated),
-    ("clean-tpu-processes", "init-worker NAME", clean_processes),
+    ("clean-tpu-processes", "run-cleanup --only processes", clean_processes),
     ("get-secrets", "token fetch", same),
     ("add-worker", "add-worker", add_worker),
     ("init-worker", "init-worker", init_worker),
@@ -51,7 +51,7 @@ pub fn row(old: &str) -> Option<(&'static str, Form)> {
 /// Old names that are no commands any more, each with the command that there is now.
 pub fn renamed() -> impl Iterator<Item = (&'static str, &'static str)> {
     let rows = NAMES.iter().filter(|(old, new, _)| old != new);
-    rows.map(|(old, new, _)| (*old, new.split(" --").next().unwrap_or(new).trim_end_matches(" NAME")))
+    rows.map(|(old, new, _)| (*old, new.split(" --").next().unwrap_or(new)))
 }
 
 /// The rest of the line as it is.
@@ -152,10 +152,9 @@ fn repeated(line: &mut Line) -> Result<(), String> {
 }
 
 fn clean_processes(line: &mut Line) -> Result<(), String> {
-    line.value("--tpu-type")?;
-    line.answer(
-        "processes are not ended on all workers at once; start Ray again on the worker whose TPU is busy",
-    );
+    if line.value("--tpu-type")?.is_some() {
+        line.answer("what jobs left behind is looked for on all workers, whatever their type");
+    }
     Ok(())
 }
 

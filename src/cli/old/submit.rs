@@ -1,8 +1,6 @@
 //! `submit-job` as the retired scripts and `ray job submit` had it.
 
 use super::line::{Line, PAIRS, is_plain};
-use crate::model::cloud::chips;
-use serde_json::{Map, Value};
 
 /// Options of the retired `ray_run.py`, which had no commands.
 const OPTIONS: [&str; 8] = [
@@ -42,7 +40,6 @@ fn rewrite(line: &mut Line, is_empty: bool) -> Result<(), String> {
     }
     let is_last = variables(line, is_empty)?;
     let extra = line.value("--extra")?;
-    tpu(line)?;
     let bare = line.bare();
     match &mut line.tail {
         None if !bare.is_empty() => line.tail = Some(bare),
@@ -114,39 +111,6 @@ fn variables(line: &mut Line, is_empty: bool) -> Result<bool, String> {
     Ok(unclear)
 }
 
-/// `--tpu v4-8`: the TPU of one host for the job's own command.
-fn tpu(line: &mut Line) -> Result<(), String> {
-    let Some(at) = line.rest.iter().position(|w| w == "--tpu" || w.starts_with("--tpu=")) else {
-        return Ok(());
-    };
-    let given = line.rest.remove(at);
-    let kind = match given.split_once('=') {
-        Some((_, kind)) => kind.to_owned(),
-        None if line.rest.get(at).is_some_and(|w| is_plain(w)) => line.rest.remove(at),
-        None => return Err("--tpu needs the type of the TPU: `--tpu v4-8`".to_owned()),
-    };
-    // As the script had it: of v4 and v5p the smallest, of the others up to eight chips.
-    let size = kind.rsplit_once('-').and_then(|(_, size)| size.parse::<u32>().ok());
-    let Some(chips) = chips(&kind) else {
-        return Err(format!("`{kind}` is not a TPU type; write it as v4-8"));
-    };
-    if size.is_none_or(|size| size > 8) {
-        line.answer(format!(
-            "{kind} has several hosts, and a job's own command runs on one; its tasks request the TPU"
-        ));
-        return Ok(());
-    }
-    let mut resources = match line.value("--entrypoint-resources")? {
-        Some(json) => serde_json::from_str::<Map<String, Value>>(&json)
-            .map_err(|_| "--entrypoint-resources is not a JSON object like {\"CPU\": 1}".to_owned())?,
-        None => Map::new(),
-    };
-    resources.insert(format!("TPU-{kind}-head"), 1.into());
-    resources.insert("TPU".to_owned(), chips.into());
-    line.rest.extend(["--entrypoint-resources".to_owned(), Value::Object(resources).to_string()]);
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,19 +141,6 @@ mod tests {
         }
         assert!(submitted("-e A x").unwrap().why.unwrap().contains("may be"));
         for wrong in ["-e A 1 2 -- x", "-e A=1 2 -- x", "x -- y"] {
-            assert!(submitted(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_tpu_is_reserved_on_one_host() {
-        let line = submitted("--tpu v4-8 -- x").unwrap();
-        assert_eq!(line.rest, ["--entrypoint-resources", r#"{"TPU":4,"TPU-v4-8-head":1}"#]);
-        let line = submitted("--tpu v6e-8 --entrypoint-resources {\"CPU\":2} -- x").unwrap();
-        assert_eq!(line.rest[1], r#"{"CPU":2,"TPU":8,"TPU-v6e-8-head":1}"#);
-        let line = submitted("--tpu v4-128 -- x").unwrap();
-        assert!(line.rest.is_empty() && line.why.unwrap().contains("several hosts"));
-        for wrong in ["--tpu -- x", "--tpu v4 -- x", "--tpu v4-8 --entrypoint-resources 3 -- x"] {
             assert!(submitted(wrong).is_err(), "{wrong}");
         }
     }
