@@ -8,9 +8,9 @@ use std::process::ExitCode;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui -c us-central2 update-cluster --dry-run         show what differs, and what it takes to apply it
-  marin-tui -c us-central2 update-cluster                   apply it after confirmation; jobs keep running
-  marin-tui -c us-central2 update-cluster --restart-ray     with a restart, if a change needs one; jobs are restored
+  marin-tui -c us-central2 update-cluster --dry-run       what differs, and what applies it
+  marin-tui -c us-central2 update-cluster                 apply it; jobs keep running
+  marin-tui -c us-central2 update-cluster --restart-ray   with a restart, if one is needed
 
 Compares the cluster file with ~/ray_bootstrap_config.yaml on the head. Limits of node types, new node types and commands \
 of new workers are applied by `ray up --no-restart`. Setup commands, the container and the head need a restart of Ray, \
