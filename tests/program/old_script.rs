@@ -122,11 +122,12 @@ fn lines_of_ray_s_own_command_are_known() {
 }
 
 /// Commands that change something, with the option under which they do not.
-const CHANGES: [(&str, &str); 12] = [
+const CHANGES: [(&str, &str); 13] = [
     ("add-worker", "--dry-run"),
     ("init-worker", "--dry-run"),
     ("restart-cluster", "--dry-run"),
     ("restore-jobs", "--dry-run"),
+    ("run-cleanup", "--dry-run"),
     ("start-cluster", "--dry-run"),
     ("stop-cluster", "--dry-run"),
     ("stop-job", "--dry-run"),
