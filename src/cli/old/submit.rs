@@ -94,7 +94,9 @@ fn variables(line: &mut Line, is_empty: bool) -> Result<bool, String> {
         match &said[..] {
             [] => new.push(word),
             [name] if name.contains('=') || !(is_empty || word == "--env_vars") => {
-                new.extend(["--env".to_owned(), name.clone()]);
+                // This form is ours as well.
+                let option = if word == "-e" && !is_end { "-e" } else { "--env" };
+                new.extend([option.to_owned(), name.clone()]);
             }
             [name] => new.extend(["--env".to_owned(), format!("{name}=")]),
             [name, value] if !name.contains('=') => {
@@ -127,8 +129,8 @@ mod tests {
     fn variables_take_one_or_two_words() {
         for (old, new) in [
             ("-e A 1 -- x", "--env A=1 -- x"),
-            ("-e A=1 -- x", "--env A=1 -- x"),
-            ("-e A -- x", "--env A -- x"),
+            ("-e A=1 -- x", "-e A=1 -- x"),
+            ("-e A -- x", "-e A -- x"),
             ("--env_vars A -- x", "--env A= -- x"),
             ("-e A 1 -e B 2 --no_wait -- x", "--env A=1 --env B=2 --no-wait -- x"),
             ("-e A 1 x y", "--env A=1 -- x y"),
