@@ -31,6 +31,7 @@ mod problem;
 mod program;
 mod recorded;
 mod request;
+mod round;
 mod second_look;
 mod service;
 mod start;
@@ -54,6 +55,6 @@ pub use preview::would_back_up;
 pub use service::{Journals, Operations};
 pub use startup::{Services, startup_script};
 pub use submit::{Unfit, Upload, Wanted, prepared, upload};
-pub use worker::{Machine, WorkerFacts};
+pub use worker::{Machine, Selection, WorkerFacts, select};
 
 use problem::{begin_again, of_head, resume_or_abandon, then_resume, trouble};

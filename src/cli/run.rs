@@ -30,7 +30,7 @@ pub struct OperateArguments {
     yes: bool,
     /// Print JSON: a list of workers or the cluster; with --dry-run a list of calls and commands
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// Show the steps, and the calls and commands known in advance; change nothing
     #[arg(long)]
     pub(super) dry_run: bool,
@@ -181,6 +181,11 @@ impl Front<'_> {
         }
         if kind.is_of_cluster() && kind != OperationKind::Start {
             eprintln!("announcement for your team: {}", operation.announcement());
+        }
+        if matches!(task, Task::RemoveWorkers { .. }) && !seen.workers.is_empty() {
+            let row = |(name, hosts): &(String, Vec<String>)| vec![name.clone(), hosts.join(" ")];
+            let rows: Vec<_> = seen.workers.iter().map(row).collect();
+            super::columns::print(&mut super::output::stderr(), &["WORKER", "HOSTS"], &rows)?;
         }
         if kind.may_end_jobs() {
             print_affected(&operation, &seen)?;
@@ -393,7 +398,7 @@ fn print_done(operation: &Operation, touched: &Touched, options: &RunOptions<'_>
             names.iter().map(|n| json!({"name": n, "hosts": [], "joined": false})).collect()
         }
         Task::AddWorker(_) | Task::InitWorker { .. } => workers("joined"),
-        Task::RemoveWorker { .. } => workers("removed"),
+        Task::RemoveWorker { .. } | Task::RemoveWorkers { .. } => workers("removed"),
         Task::Restart { .. } => cluster("restarted"),
         Task::Start => cluster("started"),
         Task::Stop => cluster("stopped"),

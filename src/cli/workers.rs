@@ -3,7 +3,9 @@
 use super::reach::Reach;
 use super::run::{OperateArguments, RunOptions, operate};
 use crate::model::{DRAIN_SECS, NewWorker, OperationKind, Task, Timestamp, worker_names};
+use crate::operation::{Selection, select};
 use clap::{Args, Subcommand, ValueEnum};
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 const ADD_EXAMPLES: &str = "\
@@ -22,9 +24,15 @@ Examples:
   marin-tui -c us-central2 remove-worker worker-7 --drain       wait until running work ends
   marin-tui -c us-central2 remove-worker 10.128.0.7 --now       remove the host's TPU VM at once
   marin-tui -c lab remove-worker 10.0.0.7 --dry-run             show affected jobs
+  marin-tui -c us-central2 remove-worker w-1 w-2 w-3 --drain    several in turn
+  marin-tui -c us-central2 remove-worker --type v4-128 --drain  all of that type
+  marin-tui -c us-central2 remove-worker --all-preempted        all that were preempted
   marin-tui -c lab remove-worker --resume                       resume an interrupted removal
 
-Exit codes: 0 the worker is gone from Ray and Google, 1 failure.";
+Each of several workers is checked again right before its turn: it must be the one that was confirmed, and jobs that \
+came since must be allowed. After a failure no further worker is touched; --resume continues with those that are left.
+
+Exit codes: 0 the workers are gone from Ray and Google, 1 failure.";
 
 /// Operations on workers outside the autoscaler.
 #[derive(Debug, Subcommand)]
@@ -41,7 +49,7 @@ Examples:
 
 Exit codes: 0 all hosts have joined Ray again, 1 failure.")]
     InitWorker(InitArguments),
-    /// Remove a worker, drained or at once (shows affected jobs first)
+    /// Remove workers, drained or at once (shows affected jobs first)
     #[command(after_help = REMOVE_EXAMPLES)]
     RemoveWorker(RemoveArguments),
 }
@@ -111,10 +119,20 @@ pub struct InitArguments {
 
 /// Options of `remove-worker`.
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a separate flag")]
 pub struct RemoveArguments {
-    /// TPU VM or queued resource name, or host address
-    #[arg(value_name = "NAME|ADDRESS", required_unless_present_any = ["resume", "abandon"])]
-    worker: Option<String>,
+    /// TPU VM or queued resource names, or host addresses
+    #[arg(value_name = "NAME|ADDRESS", required_unless_present_any = ["kind", "all_preempted", "resume", "abandon"])]
+    workers: Vec<String>,
+    /// All workers outside the autoscaler of this TPU type or worker type
+    #[arg(long = "type", id = "kind", value_name = "TYPE", conflicts_with_all = ["workers", "resume", "abandon"])]
+    kind: Option<String>,
+    /// All workers outside the autoscaler that Google has preempted; with --type, those of that type
+    #[arg(long, conflicts_with_all = ["workers", "resume", "abandon"])]
+    all_preempted: bool,
+    /// Number of workers that are removed at a time
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=16))]
+    at_once: u8,
     /// Allow ending jobs of other people or of unknown owner there
     #[arg(long)]
     others: bool,
@@ -148,6 +166,51 @@ impl AddArguments {
     }
 }
 
+impl RemoveArguments {
+    /// The removal of what is named or selected; none when nothing is.
+    async fn task(&self, reach: &Reach) -> anyhow::Result<Option<Task>> {
+        let workers = if self.kind.is_some() || self.all_preempted {
+            let selection = Selection { kind: self.kind.clone(), preempted: self.all_preempted };
+            let (workers, left) =
+                select(&reach.spec, &reach.options, &selection).await.map_err(|p| reach.error(&p))?;
+            for words in left {
+                eprintln!("left out: {words}");
+            }
+            if workers.is_empty() {
+                eprintln!("{}: no {}", reach.spec.name, selection.words());
+            }
+            workers
+        } else {
+            let mut seen = BTreeSet::new();
+            self.workers.iter().filter(|worker| seen.insert(*worker)).cloned().collect()
+        };
+        let drain = self.drain.then_some(self.within);
+        Ok(match workers.as_slice() {
+            [] => None,
+            [one] => Some(Task::RemoveWorker { worker: one.clone(), drain }),
+            _ => Some(Task::RemoveWorkers { workers, drain, at_once: usize::from(self.at_once) }),
+        })
+    }
+
+    async fn run(&self, reach: &Reach) -> anyhow::Result<ExitCode> {
+        let task = self.task(reach).await?;
+        let selects = self.kind.is_some() || self.all_preempted;
+        if selects && task.is_none() {
+            if self.common.json {
+                super::output::json(&serde_json::json!([]))?;
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        let options = RunOptions {
+            task,
+            others: self.others,
+            now: self.now,
+            ..RunOptions::journaled(OperationKind::RemoveWorker, &self.common)
+        };
+        operate(&options, reach).await
+    }
+}
+
 /// Runs the subcommand.
 pub(super) fn run(command: &WorkerCommand, reach: &Reach) -> anyhow::Result<ExitCode> {
     let options = match command {
@@ -161,15 +224,7 @@ pub(super) fn run(command: &WorkerCommand, reach: &Reach) -> anyhow::Result<Exit
             others: a.others,
             ..RunOptions::journaled(OperationKind::InitWorker, &a.common)
         },
-        WorkerCommand::RemoveWorker(a) => {
-            let drain = a.drain.then_some(a.within);
-            RunOptions {
-                task: a.worker.clone().map(|worker| Task::RemoveWorker { worker, drain }),
-                others: a.others,
-                now: a.now,
-                ..RunOptions::journaled(OperationKind::RemoveWorker, &a.common)
-            }
-        }
+        WorkerCommand::RemoveWorker(a) => return Reach::block_on(a.run(reach)),
     };
     Reach::block_on(operate(&options, reach))
 }

@@ -3,7 +3,7 @@
 //! The rule about affected jobs is defined only here. The operations service enforces it; dialogs and commands query it
 //! first, to say what has to be allowed.
 
-use super::{ClusterName, Operation, OperationKind, Others, Preview, Task};
+use super::{ClusterName, Operation, OperationKind, Others, Preview};
 
 /// A rule by which an order about an operation is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +157,7 @@ impl Consent {
         if !operation.kind().may_end_jobs() {
             return None;
         }
-        let runs_there = matches!(operation.task, Task::RemoveWorker { drain: None, .. });
+        let runs_there = matches!(operation.task.removal(), Some((_, None)));
         if seen.trouble.is_some() && !self.unknown {
             return Some(Gate::UnknownJobs);
         }
@@ -208,7 +208,7 @@ impl Operation {
 mod tests {
     use super::*;
     use crate::model::{
-        AffectedJob, JobKey, JobStatus, Problem, ProblemKind, Restoration, SubmissionId, Timestamp,
+        AffectedJob, JobKey, JobStatus, Problem, ProblemKind, Restoration, SubmissionId, Task, Timestamp,
     };
 
     fn seen(owners: &[&str]) -> Preview {

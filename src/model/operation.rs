@@ -86,6 +86,15 @@ pub enum Task {
         /// Drain timeout in seconds; none removes the worker at once.
         drain: Option<u64>,
     },
+    /// Remove several workers in turn.
+    RemoveWorkers {
+        /// Names of TPU VMs or queued resources, or addresses of hosts, each another worker's.
+        workers: Vec<String>,
+        /// Drain timeout of each in seconds; none removes them at once.
+        drain: Option<u64>,
+        /// How many are removed at a time.
+        at_once: usize,
+    },
 }
 
 /// Workers that are to be added.
@@ -117,7 +126,7 @@ impl Task {
             Self::Stop => OperationKind::Stop,
             Self::AddWorker(_) => OperationKind::AddWorker,
             Self::InitWorker { .. } => OperationKind::InitWorker,
-            Self::RemoveWorker { .. } => OperationKind::RemoveWorker,
+            Self::RemoveWorker { .. } | Self::RemoveWorkers { .. } => OperationKind::RemoveWorker,
         }
     }
 
@@ -131,7 +140,16 @@ impl Task {
             Self::AddWorker(NewWorker::Host { address: worker })
             | Self::InitWorker { worker }
             | Self::RemoveWorker { worker, .. } => worker,
-            Self::Restart { .. } | Self::Start | Self::Stop => "",
+            Self::RemoveWorkers { .. } | Self::Restart { .. } | Self::Start | Self::Stop => "",
+        }
+    }
+
+    /// The workers that it removes, and the drain timeout of each in seconds (none: at once); none of another task.
+    pub fn removal(&self) -> Option<(&[String], Option<u64>)> {
+        match self {
+            Self::RemoveWorker { worker, drain } => Some((std::slice::from_ref(worker), *drain)),
+            Self::RemoveWorkers { workers, drain, .. } => Some((workers, *drain)),
+            _ => None,
         }
     }
 
@@ -145,6 +163,12 @@ impl Task {
             },
             Self::AddWorker(NewWorker::Host { address }) => address.clone(),
             Self::InitWorker { worker } | Self::RemoveWorker { worker, .. } => worker.clone(),
+            Self::RemoveWorkers { workers, .. } => match workers.as_slice() {
+                [first, second, _, rest @ ..] if !rest.is_empty() => {
+                    format!("{first}, {second} and {} more", rest.len() + 1)
+                }
+                few => few.join(", "),
+            },
         };
         super::text::printable(&name).into_owned()
     }
@@ -225,6 +249,8 @@ pub enum StepName {
     Remove,
     /// Wait until Ray has no live node on the worker's hosts.
     Leave,
+    /// Several workers in turn: find, drain, remove and leave of each.
+    Turns,
 }
 
 impl StepName {
@@ -248,6 +274,7 @@ impl StepName {
             Self::Drain => "drain",
             Self::Remove => "remove",
             Self::Leave => "leave",
+            Self::Turns => "remove in turn",
         }
     }
 
@@ -271,6 +298,7 @@ impl StepName {
             Self::Drain => "drain the worker and wait for running work to end",
             Self::Remove => "delete the worker at Google, or stop Ray on the host",
             Self::Leave => "wait until Ray has no live node there",
+            Self::Turns => "remove the workers in turn, each checked again right before",
         }
     }
 }
@@ -309,7 +337,7 @@ impl Operation {
     pub fn new(task: Task, cluster: ClusterName) -> Self {
         use StepName::{
             Answer, Ask, Backup, Capacity, Check, Clear, Drain, Find, Join, Launch, Leave, Look, Remove,
-            Restore, Start, Stop, Workers,
+            Restore, Start, Stop, Turns, Workers,
         };
         let (steps, consequence) = match &task {
             Task::Restart { preserve: true } => (
@@ -340,6 +368,14 @@ impl Operation {
             Task::RemoveWorker { drain: Some(_), .. } => (
                 vec![Find, Drain, Remove, Leave],
                 "the worker is drained and removed once idle; a TPU is deleted with all its hosts and disks",
+            ),
+            Task::RemoveWorkers { drain: None, .. } => (
+                vec![Find, Turns],
+                "running work there ends; TPUs are deleted with all their hosts and disks, in turn",
+            ),
+            Task::RemoveWorkers { drain: Some(_), .. } => (
+                vec![Find, Turns],
+                "the workers are drained and removed once idle, in turn; TPUs are deleted with all their hosts and disks",
             ),
         };
         let kind = task.kind();
@@ -379,9 +415,10 @@ impl Operation {
                 let how = format!("{node_type}, {capacity}");
                 format!("{command} {subject} ({})", super::text::printable(&how))
             }
-            Task::AddWorker(_) | Task::InitWorker { .. } | Task::RemoveWorker { .. } => {
-                format!("{command} {subject}")
-            }
+            Task::AddWorker(_)
+            | Task::InitWorker { .. }
+            | Task::RemoveWorker { .. }
+            | Task::RemoveWorkers { .. } => format!("{command} {subject}"),
         }
     }
 

@@ -81,6 +81,8 @@ pub struct Preview {
     pub me: String,
     /// Why the affected jobs could not be determined.
     pub trouble: Option<Problem>,
+    /// The workers that a removal is about, by name, each with the addresses of its hosts. Safe to print.
+    pub workers: Vec<(String, Vec<String>)>,
     /// What is known to be unwise in what is asked for; nothing is refused for it. Safe to print.
     pub warnings: Vec<String>,
 }

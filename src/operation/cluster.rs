@@ -10,8 +10,8 @@ use super::performer::Performer;
 use super::preview::would_back_up;
 use super::{then_resume, trouble};
 use crate::model::{
-    AutoscalerVersion, Fix, Hint, NodeState, Operation, Problem, Progress, Remains, Snapshot, StepName, Text,
-    Timestamp, Verb,
+    AutoscalerVersion, Fix, Hint, NodeState, Operation, Problem, Progress, Remains, Snapshot, StepName, Task,
+    Text, Timestamp, Verb,
 };
 use crate::ray::{Poller, RayError};
 use std::ffi::OsStr;
@@ -172,6 +172,10 @@ impl Performer {
             StepName::Answer => self.answer().await,
             StepName::Restore => self.restore(tell).await,
             StepName::Workers => self.workers(tell).await,
+            StepName::Find if matches!(self.task, Task::RemoveWorkers { .. }) => {
+                self.find_all_turns(journal).await
+            }
+            StepName::Turns => self.take_turns(journal, tell).await,
             StepName::Find
             | StepName::Ask
             | StepName::Capacity

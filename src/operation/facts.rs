@@ -1,8 +1,8 @@
 //! What an operation has learned, and how it came out.
 
-use super::worker::WorkerFacts;
+use super::worker::{Machine, WorkerFacts};
 use crate::gcp::Head;
-use crate::model::{Remains, Timestamp};
+use crate::model::{Remains, StepName, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -34,6 +34,32 @@ pub struct Facts {
     pub stopping: bool,
     /// Of an operation on workers.
     pub worker: WorkerFacts,
+    /// Of a removal of several workers: the turn of each, in their order.
+    pub turns: Vec<Turn>,
+}
+
+/// One worker of a removal of several.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Turn {
+    /// The word of the person for it.
+    pub worker: String,
+    /// Its steps that are done.
+    pub done: Vec<StepName>,
+    /// Whether something may have been done to it.
+    pub begun: bool,
+    /// What is known of it; at first the machine that was confirmed.
+    pub known: WorkerFacts,
+}
+
+impl Turn {
+    /// The turn of a worker to which nothing was done yet.
+    pub fn of(worker: &str, machine: Machine) -> Self {
+        // A host of a local cluster has nothing by which it could be told from another.
+        let machines = if machine.is_google() { vec![machine] } else { Vec::new() };
+        let known = WorkerFacts { machines, ..WorkerFacts::default() };
+        Self { worker: worker.to_owned(), known, ..Self::default() }
+    }
 }
 
 impl Facts {

@@ -7,7 +7,7 @@ use super::folder;
 use super::{then_resume, trouble};
 use crate::model::time::brief;
 use crate::model::{
-    ClusterName, ClusterSpec, Hint, Others, Preview, Problem, Remains, StepName, Task, Timestamp,
+    ClusterName, ClusterSpec, Consent, Hint, Others, Preview, Problem, Remains, StepName, Task, Timestamp,
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use serde::{Deserialize, Serialize};
@@ -96,6 +96,14 @@ impl Scope {
         // The same file by whatever way.
         let file = spec.file.as_ref().map(|f| f.canonicalize().unwrap_or_else(|_| f.clone()));
         Self { file, ..Self::default() }
+    }
+
+    /// What is allowed to whoever resumes it: what was allowed when it was begun, too.
+    pub(super) fn allowed(&self, consent: &Consent) -> Consent {
+        let mut allowed = consent.clone();
+        allowed.now |= self.now;
+        allowed.others.extend(self.others.clone());
+        allowed
     }
 
     /// Other people's jobs that would end and whose end was not allowed.

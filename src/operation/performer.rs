@@ -6,7 +6,7 @@ use super::facts::Facts;
 use super::journal::Journal;
 use super::trouble;
 use crate::config;
-use crate::model::{ClusterSpec, Problem, Task};
+use crate::model::{ClusterSpec, Consent, Problem, Task};
 use crate::supervisor::{Access, Channel, Connection, Options};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,6 +33,8 @@ pub struct Performer {
     pub facts: Facts,
     /// The id of another operator's mark that this operation is to take over.
     pub take_over: Option<String>,
+    /// What the person allowed, and who it is: a removal of several workers asks the gate of affected jobs for each.
+    pub allowed: (Consent, String),
     /// What its steps change something through.
     pub(super) executor: Executor,
     /// What the backup of a dry run would hold.
@@ -49,8 +51,8 @@ impl Performer {
         task: Task,
         facts: Facts,
     ) -> Self {
-        let (take_over, executor) = (None, Executor::Real);
-        Self { spec, connection, options, state, task, facts, take_over, executor, backed: None }
+        let (take_over, allowed, executor) = (None, (Consent::default(), String::new()), Executor::Real);
+        Self { spec, connection, options, state, task, facts, take_over, allowed, executor, backed: None }
     }
 
     /// Writes down what is known, before it is needed.

@@ -1,7 +1,8 @@
 //! The jobs that an operation would affect, determined before it begins: dialog and command show the same list.
 
 use super::backup::{Backed, Kept, left_out};
-use super::worker::hit;
+use super::worker::{affected, hit};
+use crate::model::text::printable;
 use crate::model::{
     AffectedJob, ClusterSpec, Job, JobKey, Preview, Problem, Restoration, Task, Text, Timestamp,
 };
@@ -36,18 +37,20 @@ pub async fn preview(
 ) -> Result<Preview, Problem> {
     let asked = |e: RayError| e.problem(Timestamp::now());
     let me = me.to_owned();
-    let (worker, drains) = match task {
-        Task::Start | Task::AddWorker(_) => return Ok(Preview { me, ..Preview::default() }),
-        Task::InitWorker { worker } => (Some(worker), false),
-        Task::RemoveWorker { worker, drain } => (Some(worker), drain.is_some()),
-        Task::Restart { .. } | Task::Stop => (None, false),
-    };
+    if !task.kind().may_end_jobs() {
+        return Ok(Preview { me, ..Preview::default() });
+    }
     let looked_at = if detail == Detail::Whole { LOOKED_AT } else { 0 };
     let snapshot = Poller::new(client.clone()).refresh().await.map_err(asked)?;
-    if let Some(worker) = worker {
-        let rows =
-            hit(client, &snapshot, cluster, (worker, matches!(task, Task::RemoveWorker { .. })), drains)
-                .await?;
+    if !task.kind().is_of_cluster() {
+        let machines = affected(cluster, task).await?;
+        let drains = task.removal().is_some_and(|(_, drain)| drain.is_some());
+        let rows = hit(client, &snapshot, &machines, drains).await?;
+        let named = |name: &String| printable(name).into_owned();
+        let workers = machines
+            .iter()
+            .map(|m| (printable(m.name()).into_owned(), m.hosts.iter().map(named).collect()))
+            .collect();
         let looks = rows.into_iter().enumerate().map(|(i, (job, affected))| async move {
             let holds = match &job {
                 Some(job) if i < looked_at => client.held(&job.ids()).await.ok(),
@@ -56,7 +59,7 @@ pub async fn preview(
             AffectedJob { holds, ..affected }
         });
         let jobs = stream::iter(looks).buffered(AT_ONCE).collect().await;
-        return Ok(Preview { jobs, me, trouble: None, ..Preview::default() });
+        return Ok(Preview { jobs, me, workers, ..Preview::default() });
     }
     let open = snapshot.jobs.iter().filter(|j| !j.status.is_ended());
     if detail == Detail::Owners {

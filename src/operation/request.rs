@@ -179,6 +179,8 @@ impl Request {
         // Who is named in the journal was there when it was begun, allowed one by one or all at once.
         let (spec, now) = (self.spec.clone(), consent.now);
         let (others, state) = (seen.others(), self.environment.state.clone());
+        let mut consent = consent;
+        consent.others.extend(others.clone());
         let journal = blocking(move || {
             let mut journal = Journal::open(&state, &spec.name)?;
             if journal.unfinished().is_some() {
@@ -255,9 +257,7 @@ impl Request {
             Err(_) if !unfinished.task.kind().is_of_cluster() => return Ok(()),
             Err(trouble) => self.unseen(trouble),
         };
-        let mut allowed = consent.clone();
-        allowed.now |= unfinished.scope.now;
-        allowed.others.extend(unfinished.scope.others.clone());
+        let allowed = unfinished.scope.allowed(consent);
         gates::jobs(&operation, &allowed, &seen, if skips { Order::Forward } else { Order::Resume })
     }
 
@@ -299,7 +299,7 @@ impl Request {
             operation.steps.retain(|s| *s == StepName::Ask);
         }
         self.say(OperationNews::Began(operation.clone())).await;
-        let (end, touched) = self.steps(&operation, &journal, before, stops).await;
+        let (end, touched) = self.steps(&operation, &journal, before, consent, stops).await;
         // A receiver of the end may begin the next operation at once.
         drop(journal);
         let outcome = match &end {
@@ -325,12 +325,15 @@ impl Request {
         operation: &Operation,
         journal: &Journal,
         (unfinished, theirs): (Option<Unfinished>, Option<String>),
+        consent: &Consent,
         stops: &mut mpsc::UnboundedReceiver<Stop>,
     ) -> (OperationEnd, Touched) {
+        let allowed = unfinished.as_ref().map_or_else(|| consent.clone(), |u| u.scope.allowed(consent));
         let done = unfinished.as_ref().map(|u| u.done.clone()).unwrap_or_default();
         let facts = unfinished.map(|u| u.facts).unwrap_or_default();
         let mut performer = self.performer(&operation.task, facts);
         performer.take_over = theirs;
+        performer.allowed = (allowed, self.environment.me.clone());
         let (cancel, mut cancels) = mpsc::unbounded_channel();
         // Both run in this task, so an order that is not received yet is not being processed either.
         let (tell, mut heard) = mpsc::unbounded_channel();

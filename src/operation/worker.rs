@@ -1,6 +1,7 @@
 //! Workers that a person adds, starts again and removes, outside the autoscaler: by a queued resource of Google's, or
 //! on a host that is reached by SSH.
 
+mod choose;
 mod disclosed;
 mod facts;
 mod follow;
@@ -14,9 +15,10 @@ mod request;
 mod seen;
 mod steps;
 
+pub use choose::{Selection, select};
 pub(super) use disclosed::warnings;
 pub use facts::WorkerFacts;
-pub(super) use hit::hit;
+pub(super) use hit::{affected, hit};
 pub use machine::Machine;
 pub use offer::offer;
 pub(super) use planned::check;

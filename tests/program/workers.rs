@@ -3,6 +3,7 @@
 
 mod console;
 mod dry;
+mod many;
 
 use crate::until::until;
 use crate::world::{HEAD, WORKER, World, ZONE, labels};

@@ -1,6 +1,7 @@
 //! What an operation on a worker knows.
 
 use super::machine::Machine;
+use crate::model::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// What an operation on a worker knows and will need later.
@@ -16,6 +17,12 @@ pub struct WorkerFacts {
 }
 
 impl WorkerFacts {
+    /// What runs there has these seconds from now, however often the operation is resumed.
+    pub(in super::super) fn give(&mut self, seconds: u64) -> i64 {
+        let millis = i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
+        *self.drained_by.get_or_insert(Timestamp::now().as_millis().saturating_add(millis))
+    }
+
     /// Addresses of all hosts of the workers.
     pub(super) fn hosts(&self) -> Vec<String> {
         self.machines.iter().flat_map(|m| &m.hosts).cloned().collect()

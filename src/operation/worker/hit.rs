@@ -1,10 +1,11 @@
 //! Finds the jobs whose tasks and actors run on a worker.
 
-use super::planned::{find, unknown};
+use super::machine::Machine;
+use super::planned::{find, find_all, unknown};
 use super::seen::alive;
 use crate::model::{
-    AffectedJob, ClusterSpec, Job, JobKey, JobStatus, Node, NodeId, Problem, Restoration, Snapshot, Text,
-    Timestamp,
+    AffectedJob, ClusterSpec, Job, JobKey, JobStatus, Node, NodeId, Problem, Restoration, Snapshot, Task,
+    Text, Timestamp,
 };
 use crate::ray::{Client, RayError, Running};
 use crate::supervisor::Options;
@@ -39,16 +40,30 @@ impl Share {
     }
 }
 
-/// The jobs of which something runs on that worker's nodes, each with what does. `drains`: it may finish.
+/// The workers that a task is about, as they are found.
+pub(in super::super) async fn affected(
+    (spec, options): (&ClusterSpec, &Options),
+    task: &Task,
+) -> Result<Vec<Machine>, Problem> {
+    match (task, task.removal()) {
+        (_, Some((workers, _))) => find_all(spec, options, workers, true).await,
+        (Task::InitWorker { worker }, None) => {
+            let found = find(spec, options, worker, false).await?;
+            Ok(vec![found.ok_or_else(|| unknown(spec, worker))?])
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// The jobs of which something runs on the nodes of these workers, each with what does. `drains`: it may finish.
 pub(in super::super) async fn hit(
     client: &Client,
     snapshot: &Snapshot,
-    (spec, options): (&ClusterSpec, &Options),
-    (worker, removes): (&str, bool),
+    machines: &[Machine],
     drains: bool,
 ) -> Result<Vec<(Option<Job>, AffectedJob)>, Problem> {
-    let machine = find(spec, options, worker, removes).await?.ok_or_else(|| unknown(spec, worker))?;
-    let nodes = alive(snapshot, &machine.hosts)?;
+    let hosts: Vec<String> = machines.iter().flat_map(|m| &m.hosts).cloned().collect();
+    let nodes = alive(snapshot, &hosts)?;
     let mut running = Vec::new();
     for Node { id, .. } in &nodes {
         let here = client.running_on(*id).await;

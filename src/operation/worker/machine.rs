@@ -88,8 +88,22 @@ impl Machine {
     }
 
     /// Whether the worker is a machine at Google.
-    pub(super) fn is_google(&self) -> bool {
+    pub(in super::super) fn is_google(&self) -> bool {
         self.queued.is_some() || self.vm.is_some()
+    }
+
+    /// Whether removing one of them would remove the other, or a part of it.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        let is_same = |a: &Option<String>, b: &Option<String>| a.is_some() && a == b;
+        is_same(&self.queued, &other.queued)
+            || is_same(&self.vm, &other.vm)
+            || self.hosts.iter().any(|host| other.hosts.contains(host))
+    }
+
+    /// Whether it is the very worker that was found before: the same TPU VMs of the same queued resource, none of them
+    /// made again since. A preempted one has lost its addresses and is still the same.
+    pub(in super::super) fn is_still_all_of(&self, before: &Self) -> bool {
+        (&self.queued, self.queued_created, &self.vms) == (&before.queued, before.queued_created, &before.vms)
     }
 
     /// The name shown to people.

@@ -4,6 +4,7 @@ use super::super::{of_head, trouble};
 use super::launch::{on_host, read};
 use super::machine::{self, Machine};
 use super::request::{QueuedRequest, plan};
+use crate::model::cloud::CloudView;
 use crate::model::text::printable;
 use crate::model::{ClusterSpec, HeadAddress, HostName, NewWorker, Problem, Provider, Task, Verb};
 use crate::supervisor::{self, Options};
@@ -11,7 +12,7 @@ use crate::supervisor::{self, Options};
 /// Checks the task against the cluster file and the settings.
 pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), Problem> {
     let is_local = spec.provider == Provider::Local;
-    let worker = match task {
+    let workers = match task {
         Task::AddWorker(NewWorker::Queued { .. }) if is_local => {
             let what = format!("{} is not on Google Cloud, so it has no TPUs to request", spec.name);
             return Err(trouble(what, "give an existing host: --host ADDRESS"));
@@ -26,13 +27,15 @@ pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), P
         Task::AddWorker(NewWorker::Host { address: worker }) => {
             let hint = "give the host's address as Ray should use it";
             HostName::parse(worker).map_err(|e| trouble(e.to_string(), hint))?;
-            worker
+            std::slice::from_ref(worker)
         }
-        Task::InitWorker { worker } | Task::RemoveWorker { worker, .. } => worker,
+        Task::InitWorker { worker } | Task::RemoveWorker { worker, .. } => std::slice::from_ref(worker),
+        Task::RemoveWorkers { workers, .. } => workers,
         Task::Restart { .. } | Task::Start | Task::Stop => return Ok(()),
     };
-    if matches!(&spec.head, HeadAddress::Ssh(head) if head == worker.as_str()) {
-        let what = format!("{} is the head, not a worker", printable(worker));
+    let is_head = |worker: &&String| matches!(&spec.head, HeadAddress::Ssh(head) if head == worker.as_str());
+    if let Some(head) = workers.iter().find(is_head) {
+        let what = format!("{} is the head, not a worker", printable(head));
         return Err(trouble(what, of_head()));
     }
     let launch = read(spec)?;
@@ -66,13 +69,46 @@ pub(super) async fn find(
         supervisor::find_host(spec, options, worker, |_| ()).await?;
         return Ok(Some(Machine::host(worker)));
     }
-    let place = supervisor::tpu_place(spec)?;
     let view = supervisor::ask_cloud(spec, &options.google).await?;
-    let found = if whole {
-        machine::find_whole(&view, &place, worker)?
-    } else {
-        machine::find(&view, &place, worker)
+    find_in(&view, spec, worker, whole)
+}
+
+/// What several words mean, each another worker; Google is asked once.
+pub(super) async fn find_all(
+    spec: &ClusterSpec,
+    options: &Options,
+    workers: &[String],
+    whole: bool,
+) -> Result<Vec<Machine>, Problem> {
+    let view = match spec.provider {
+        Provider::Gcp => Some(supervisor::ask_cloud(spec, &options.google).await?),
+        _ => None,
     };
+    let mut all: Vec<Machine> = Vec::new();
+    for worker in workers {
+        let found = match &view {
+            Some(view) => find_in(view, spec, worker, whole)?,
+            None => find(spec, options, worker, whole).await?,
+        };
+        let machine = found.ok_or_else(|| unknown(spec, worker))?;
+        if let Some(at) = all.iter().position(|other| other.overlaps(&machine)) {
+            let what = format!("{} and {} are the same worker", printable(&workers[at]), printable(worker));
+            return Err(trouble(what, "name it once"));
+        }
+        all.push(machine);
+    }
+    Ok(all)
+}
+
+fn find_in(
+    view: &CloudView,
+    spec: &ClusterSpec,
+    worker: &str,
+    whole: bool,
+) -> Result<Option<Machine>, Problem> {
+    let place = supervisor::tpu_place(spec)?;
+    let found =
+        if whole { machine::find_whole(view, &place, worker)? } else { machine::find(view, &place, worker) };
     match found {
         // One that is not listed would go unseen with the others.
         Some(machine) if whole && machine.queued.is_some() && !view.complete => {

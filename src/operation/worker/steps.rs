@@ -276,11 +276,7 @@ impl Performer {
         let hosts = self.machine()?.hosts.clone();
         // Resumed, it has no more time than it was given.
         let now = Timestamp::now().as_millis();
-        let until = match self.facts.worker.drained_by {
-            Some(until) => until,
-            None => now.saturating_add(i64::try_from(within.saturating_mul(1000)).unwrap_or(i64::MAX)),
-        };
-        self.facts.worker.drained_by = Some(until);
+        let until = self.facts.worker.give(within);
         self.keep_facts(journal).await?;
         let left = Duration::from_millis(u64::try_from(until.saturating_sub(now)).unwrap_or(0));
         let mut watch = Watch::open(self).await?;

@@ -1,0 +1,232 @@
+//! Removes several workers in turn. Each turn is the removal of one worker with all that it proves: the worker is found
+//! again and must be the one that was confirmed, what runs there is read again and must have been allowed, and every
+//! deletion reads its object right before. After a failure no further turn begins.
+
+use super::facts::{Facts, Turn};
+use super::gates;
+use super::journal::Journal;
+use super::performer::Performer;
+use super::preview::{Detail, preview};
+use super::worker::affected;
+use super::{begin_again, trouble};
+use crate::model::text::printable;
+use crate::model::{Hint, Operation, Order, Preview, Problem, Progress, StepName, Task, Verb};
+use futures_util::future::FutureExt;
+use futures_util::stream::{self, StreamExt};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::{Mutex, mpsc};
+
+type Lines = mpsc::UnboundedSender<Progress>;
+
+/// How a turn ended.
+enum Ended {
+    Removed,
+    NotBegun,
+    Failed(Problem),
+}
+
+impl Performer {
+    /// Finds all workers of the round before the first is touched.
+    pub(super) async fn find_all_turns(&mut self, journal: &Journal) -> Result<String, Problem> {
+        let Task::RemoveWorkers { workers, .. } = &self.task else { return Err(no_workers()) };
+        let machines = affected((&self.spec, &self.options), &self.task).await?;
+        let hosts: usize = machines.iter().map(|m| m.hosts.len()).sum();
+        let said = format!("{} workers with {hosts} hosts", machines.len());
+        self.facts.turns =
+            workers.iter().zip(machines).map(|(worker, machine)| Turn::of(worker, machine)).collect();
+        self.keep_facts(journal).await?;
+        Ok(said)
+    }
+
+    /// Takes the turns that are left, so many at a time as the task says.
+    pub(super) async fn take_turns(&mut self, journal: &Journal, tell: &Lines) -> Result<String, Problem> {
+        let Task::RemoveWorkers { at_once, .. } = self.task else { return Err(no_workers()) };
+        let all: Vec<String> = self.facts.turns.iter().map(|turn| turn.worker.clone()).collect();
+        let (facts, failed) = (Mutex::new(self.facts.clone()), AtomicBool::new(false));
+        let turns: Vec<_> =
+            (0..all.len()).map(|at| self.take_turn(at, (&facts, &failed), journal, tell).boxed()).collect();
+        let ended: Vec<Ended> = stream::iter(turns).buffered(at_once.max(1)).collect().await;
+        self.facts = facts.into_inner();
+        self.facts.worker.machines = self.facts.turns.iter().flat_map(|t| t.known.machines.clone()).collect();
+        outcome(&all, &ended)
+    }
+
+    /// The turn of one worker, unless another one's has failed.
+    async fn take_turn(
+        &self,
+        at: usize,
+        (facts, failed): (&Mutex<Facts>, &AtomicBool),
+        journal: &Journal,
+        tell: &Lines,
+    ) -> Ended {
+        if failed.load(Ordering::Relaxed) {
+            return Ended::NotBegun;
+        }
+        let turns = &self.facts.turns;
+        let worker = printable(&turns[at].worker);
+        say(tell, format!("{worker}: {} of {}", at + 1, turns.len()));
+        match self.turn(at, facts, journal, tell).await {
+            Ok(()) => Ended::Removed,
+            Err(problem) => {
+                failed.store(true, Ordering::Relaxed);
+                say(tell, format!("{worker}: failed: {}", problem.what));
+                Ended::Failed(problem)
+            }
+        }
+    }
+
+    /// The turn of one worker, from where an earlier attempt left it.
+    async fn turn(
+        &self,
+        at: usize,
+        facts: &Mutex<Facts>,
+        journal: &Journal,
+        tell: &Lines,
+    ) -> Result<(), Problem> {
+        let mut turn = facts.lock().await.turns[at].clone();
+        let drain = self.task.removal().and_then(|(_, drain)| drain);
+        let task = Task::RemoveWorker { worker: turn.worker.clone(), drain };
+        let operation = Operation::new(task.clone(), self.spec.name.clone());
+        let mut one = self.for_turn(task, &turn);
+        for &step in &operation.steps {
+            if turn.done.contains(&step) {
+                continue;
+            }
+            if !step.only_looks() && turn.done.iter().all(|s| s.only_looks()) {
+                self.gate(&operation, &turn).await?;
+                turn.begun = true;
+                keep(facts, at, &turn, journal).await?;
+            }
+            let said = one.named_step(step, tell).await?;
+            say(tell, format!("{}: {}", printable(&turn.worker), printable(&said)));
+            if step == StepName::Find {
+                still_confirmed(&turn, &one)?;
+                if let Some(within) = drain {
+                    one.facts.worker.give(within);
+                }
+            }
+            turn.done.push(step);
+            turn.known = one.facts.worker.clone();
+            keep(facts, at, &turn, journal).await?;
+        }
+        Ok(())
+    }
+
+    /// What removes that worker alone, with what is known of it.
+    fn for_turn(&self, task: Task, turn: &Turn) -> Self {
+        let cluster = (self.spec.clone(), self.connection.clone());
+        let facts = Facts { worker: turn.known.clone(), ..Facts::default() };
+        let mut one = Self::new(cluster, self.options.clone(), self.state.clone(), task, facts);
+        one.executor = self.executor.clone();
+        one
+    }
+
+    /// A step whose lines name the worker: several may take their turns at a time. The round itself keeps the facts.
+    async fn named_step(&mut self, step: StepName, tell: &Lines) -> Result<String, Problem> {
+        let Task::RemoveWorker { worker, .. } = self.task.clone() else { return Err(no_workers()) };
+        let (own, mut lines) = mpsc::unbounded_channel();
+        let work = async {
+            let ended = self.worker_step(step, &Journal::nowhere(), &own).await;
+            drop(own);
+            ended
+        };
+        let pass_on = async {
+            while let Some(line) = lines.recv().await {
+                if let Progress::Output(words) = line {
+                    say(tell, format!("{}: {words}", printable(&worker)));
+                }
+            }
+        };
+        tokio::join!(work, pass_on).0
+    }
+
+    /// The gate of affected jobs before anything is done to a worker: hours may have passed since all were allowed.
+    async fn gate(&self, operation: &Operation, turn: &Turn) -> Result<(), Problem> {
+        if self.executor.is_recording() {
+            return Ok(());
+        }
+        let (consent, me) = &self.allowed;
+        let cluster = (&self.spec, &self.options);
+        let seen = match self.connect().await {
+            Ok(channel) => {
+                Box::pin(preview(&channel.client, cluster, me, &operation.task, Detail::Owners)).await
+            }
+            Err(trouble) => Ok(Preview { me: me.clone(), trouble: Some(trouble), ..Preview::default() }),
+        };
+        let seen = match seen {
+            Ok(seen) => seen,
+            // An interrupted attempt may have deleted it, which its steps find out.
+            Err(_) if turn.begun => return Ok(()),
+            Err(problem) => return Err(problem),
+        };
+        gates::jobs(operation, consent, &seen, Order::Resume).map_err(|refusal| refusal.problem)
+    }
+}
+
+/// Writes down where a turn is.
+async fn keep(facts: &Mutex<Facts>, at: usize, turn: &Turn, journal: &Journal) -> Result<(), Problem> {
+    let mut facts = facts.lock().await;
+    facts.turns[at] = turn.clone();
+    let facts = facts.clone();
+    Ok(journal.beside(move |j| j.facts(&facts)).await?)
+}
+
+fn say(tell: &Lines, words: String) {
+    // The receiver may be gone.
+    drop(tell.send(Progress::Output(words)));
+}
+
+fn no_workers() -> Problem {
+    trouble("the journal names no workers", begin_again())
+}
+
+/// An error if another worker has that name now.
+fn still_confirmed(turn: &Turn, one: &Performer) -> Result<(), Problem> {
+    let pair = (turn.known.machines.first(), one.facts.worker.machines.first());
+    match pair {
+        (Some(before), Some(now)) if !now.is_still_all_of(before) => {
+            let what = format!(
+                "{} is not the worker that was confirmed: it has changed since",
+                printable(&turn.worker)
+            );
+            Err(trouble(what, Hint::from("if it is to be removed too:").and(begin_again())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What was done, or why it stopped and what is left.
+fn outcome(all: &[String], ended: &[Ended]) -> Result<String, Problem> {
+    let names = |wanted: fn(&Ended) -> bool| -> Vec<String> {
+        let chosen = all.iter().zip(ended).filter(|(_, ended)| wanted(ended));
+        chosen.map(|(worker, _)| printable(worker).into_owned()).collect()
+    };
+    let failures = all.iter().zip(ended).filter_map(|(worker, ended)| match ended {
+        Ended::Failed(problem) => Some((worker, problem)),
+        _ => None,
+    });
+    let failures: Vec<_> = failures.collect();
+    let Some((_, first)) = failures.first() else { return Ok(format!("{} workers are gone", all.len())) };
+    let why: Vec<_> = failures.iter().map(|(w, p)| format!("{}: {}", printable(w), p.what)).collect();
+    let left = names(|ended| !matches!(ended, Ended::Removed)).join(", ");
+    let removed = names(|ended| matches!(ended, Ended::Removed));
+    let removed = if removed.is_empty() { "none".to_owned() } else { removed.join(", ") };
+    let what = format!("{}; removed: {removed}; left: {left}", why.join("; "));
+    Err(trouble(what, first.hint.clone().and(Verb::Resume.to("resume with those that are left"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_that_stops_says_what_is_left() {
+        let all = ["a", "b", "c", "d"].map(str::to_owned);
+        let failed = || Ended::Failed(trouble("no route", "look"));
+        let said = outcome(&all, &[Ended::Removed, failed(), Ended::Removed, Ended::NotBegun]).unwrap_err();
+        assert_eq!(said.what, "b: no route; removed: a, c; left: b, d");
+        let said = outcome(&all[..2], &[failed(), Ended::NotBegun]).unwrap_err();
+        assert_eq!(said.what, "a: no route; removed: none; left: a, b");
+        assert_eq!(outcome(&all[..1], &[Ended::Removed]).unwrap(), "1 workers are gone");
+    }
+}

@@ -1,0 +1,151 @@
+//! Chooses workers by what they are instead of by their names: all of a type, all that were preempted. Only workers
+//! outside the autoscaler are chosen, by their label `ray-node-type: unmanaged`.
+
+use super::super::problem::problem;
+use super::super::trouble;
+use crate::model::cloud::{CloudView, QueuedResource, TpuVm, VmState};
+use crate::model::{ClusterSpec, Problem, Text};
+use crate::supervisor::{self, Options};
+use std::collections::BTreeSet;
+
+/// Which workers outside the autoscaler are meant.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Only of this type: an accelerator type (`v4-128`), or a worker type of the cluster file.
+    pub kind: Option<String>,
+    /// Only those that Google has preempted or terminated.
+    pub preempted: bool,
+}
+
+impl Selection {
+    /// What is selected, in words.
+    pub fn words(&self) -> String {
+        let kind = self.kind.as_ref().map(|kind| format!("of type {}", Text::from(kind.as_str())));
+        let preempted = self.preempted.then(|| "preempted".to_owned());
+        let words: Vec<String> =
+            preempted.into_iter().chain(Some("workers outside the autoscaler".into())).chain(kind).collect();
+        words.join(" ")
+    }
+
+    fn is_met_by(&self, vm: &TpuVm) -> bool {
+        let is_kind = |kind: &String| {
+            vm.accelerator_type.raw() == kind || vm.ray_type.as_ref().is_some_and(|t| t.raw() == kind)
+        };
+        vm.state != VmState::Deleting
+            && (!self.preempted || vm.state.is_gone())
+            && self.kind.as_ref().is_none_or(is_kind)
+    }
+}
+
+/// The names of the selected workers, as a removal takes them; and what is left out although it is selected in part, in
+/// words, safe to print.
+pub async fn select(
+    spec: &ClusterSpec,
+    options: &Options,
+    selection: &Selection,
+) -> Result<(Vec<String>, Vec<String>), Problem> {
+    let place = supervisor::tpu_place(spec)?;
+    let view = supervisor::ask_cloud(spec, &options.google).await?;
+    if !view.is_whole() {
+        let what = "Google could not list everything, so workers may be missing";
+        return Err(trouble(what, "try again in a minute, or name the workers"));
+    }
+    let by_hand = options.google.tpus_of_kind(&place, "unmanaged").await.map_err(|e| problem(&e))?;
+    Ok(chosen(&view, &by_hand, selection))
+}
+
+/// `by_hand`: the TPU VMs outside the autoscaler. A queued resource of several TPU VMs is deleted with all of them, so it
+/// is chosen only when all are selected.
+fn chosen(view: &CloudView, by_hand: &[TpuVm], selection: &Selection) -> (Vec<String>, Vec<String>) {
+    let met: BTreeSet<&str> =
+        by_hand.iter().filter(|vm| selection.is_met_by(vm)).map(|vm| vm.name.raw()).collect();
+    let (mut names, mut left) = (BTreeSet::new(), BTreeSet::new());
+    for name in &met {
+        let Some(queued) = view.queued.iter().find(|q| holds(q, name, view)) else {
+            names.insert((*name).to_owned());
+            continue;
+        };
+        let with: Vec<&TpuVm> = view.vms.iter().filter(|vm| holds(queued, vm.name.raw(), view)).collect();
+        let all = with.len().max(queued.nodes.len());
+        let others: Vec<String> =
+            with.iter().filter(|vm| !met.contains(vm.name.raw())).map(|vm| vm.name.to_string()).collect();
+        if !others.is_empty() {
+            left.insert(format!("{}: Google would delete {} with it", queued.name, others.join(", ")));
+        } else if all > 1 {
+            names.insert(queued.name.raw().to_owned());
+        } else {
+            names.insert((*name).to_owned());
+        }
+    }
+    (names.into_iter().collect(), left.into_iter().collect())
+}
+
+fn holds(queued: &QueuedResource, name: &str, view: &CloudView) -> bool {
+    let names_it = |vm: &&TpuVm| vm.name.raw() == name && vm.compute.is_none();
+    let vm = view.vms.iter().find(names_it);
+    vm.is_some_and(|vm| vm.queued_resource.as_ref() == Some(&queued.name) || queued.nodes.contains(&vm.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::cloud::{Capacity, QueuedState};
+
+    fn vm(name: &str, kind: &str, state: VmState, queued: Option<&str>) -> TpuVm {
+        TpuVm {
+            id: None,
+            name: name.into(),
+            accelerator_type: kind.into(),
+            state,
+            api_state: "".into(),
+            unhealthy: None,
+            hosts: vec![name.into()],
+            external: vec![None],
+            capacity: Capacity::Spot,
+            queued_resource: queued.map(Text::from),
+            created: None,
+            ray_cluster: Some("marin".into()),
+            ray_type: Some("tpu_slice".into()),
+            compute: None,
+        }
+    }
+
+    #[test]
+    fn all_of_a_type_or_all_preempted_are_chosen_and_none_with_what_was_not_selected() {
+        let queued = |name: &str, nodes: &[&str]| QueuedResource {
+            name: name.into(),
+            state: QueuedState::Active,
+            api_state: "".into(),
+            error: None,
+            accelerator_type: "v4-8".into(),
+            nodes: nodes.iter().map(|n| Text::from(*n)).collect(),
+            capacity: Capacity::Spot,
+            created: None,
+            ray_cluster: Some("marin".into()),
+        };
+        let by_hand = vec![
+            vm("a", "v4-8", VmState::Ready, None),
+            vm("b", "v4-8", VmState::Preempted, Some("qb")),
+            vm("big", "v4-128", VmState::Terminated, None),
+            vm("going", "v4-8", VmState::Deleting, None),
+            vm("m-0", "v4-8", VmState::Preempted, Some("m")),
+            vm("m-1", "v4-8", VmState::Ready, Some("m")),
+            vm("n-0", "v4-8", VmState::Preempted, Some("n")),
+            vm("n-1", "v4-8", VmState::Preempted, Some("n")),
+        ];
+        let queues = vec![queued("qb", &["b"]), queued("m", &["m-0", "m-1"]), queued("n", &["n-0", "n-1"])];
+        let mut vms = by_hand.clone();
+        vms.push(vm("of-autoscaler", "v4-8", VmState::Preempted, None));
+        let view = CloudView { vms, queued: queues, complete: true, ..CloudView::default() };
+        let of = |kind: Option<&str>, preempted| {
+            chosen(&view, &by_hand, &Selection { kind: kind.map(str::to_owned), preempted })
+        };
+        assert_eq!(of(Some("v4-8"), false).0, ["a", "b", "m", "n"]);
+        let (names, left) = of(None, true);
+        assert_eq!(names, ["b", "big", "n"]);
+        assert_eq!(left, ["m: Google would delete m-1 with it"]);
+        assert_eq!(of(Some("v4-128"), true).0, ["big"]);
+        assert_eq!(of(Some("tpu_slice"), true).0, names);
+        assert_eq!(of(Some("v5p-8"), false), (Vec::new(), Vec::new()));
+    }
+}

@@ -1,0 +1,218 @@
+//! The removal of several workers in turn, after one confirmation.
+
+use crate::program::Ran;
+use crate::until::until;
+use crate::world::{World, ZONE, labels};
+use marin_tui::demo::google::{Fault, tpu};
+use serde_json::{Value, json};
+
+/// Addresses of the simulated workers, as Ray has them.
+const HOSTS: [&str; 4] = ["10.128.0.2", "10.128.0.3", "10.128.0.4", "10.128.0.5"];
+
+impl World {
+    /// Workers outside the autoscaler, by these names, each on a host of its own.
+    fn by_hand(&self, names: &[&str]) {
+        let one = |(name, host): (&&str, &&str)| {
+            tpu::node(ZONE, name, "v4-8", "READY", &labels("unmanaged"), &[host])
+        };
+        self.double.state().nodes = names.iter().zip(&HOSTS).map(one).collect();
+    }
+
+    fn at_google(&self) -> Vec<String> {
+        let nodes = self.double.state().nodes.clone();
+        nodes.iter().map(|n| n["name"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()).collect()
+    }
+
+    /// Ray notices that the first of its living workers is gone.
+    fn first_dies(&self) {
+        let head = &self.heads[0].0;
+        assert!(head.kill_node(head.nodes()[1]));
+    }
+
+    /// Waits until Google has deleted the worker of that name, the first that lives in Ray, and lets Ray notice.
+    fn goes(&self, name: &str) {
+        until(name, || !self.at_google().contains(&name.to_owned()));
+        self.first_dies();
+    }
+}
+
+fn several() -> World {
+    let mut world = World::new();
+    world.head_of(|s| (s.jobs, s.nodes) = (0, 5));
+    world.by_hand(&["a", "b", "c"]);
+    world
+}
+
+#[test]
+fn several_workers_are_removed_one_after_the_other() {
+    let world = several();
+    let (code, out, said) = world.run("remove-worker a b c --dry-run --json");
+    assert_eq!(code, Some(0), "{said}");
+    let calls: Vec<Value> = serde_json::from_str(&out).unwrap();
+    let urls: Vec<&str> =
+        calls.iter().map(|c| c["url"].as_str().unwrap().rsplit('/').next().unwrap()).collect();
+    assert_eq!(urls, ["a", "b", "c"], "{out}");
+    assert!(HOSTS[..3].iter().all(|host| said.contains(host)) && said.contains("WORKER  HOSTS"), "{said}");
+    assert_eq!(world.double.asked("DELETE"), 0);
+
+    let mut removing = world.spawn("remove-worker a b c a --now --yes --json");
+    removing.says("a: waiting for Ray to report it dead");
+    assert_eq!(world.at_google(), ["b", "c"], "the next waits for its turn");
+    world.first_dies();
+    removing.says("b: waiting for Ray to report it dead");
+    assert_eq!(world.at_google(), ["c"]);
+    world.first_dies();
+    world.goes("c");
+    let (code, out, said) = removing.ends();
+    assert!(code == Some(0) && said.contains("3 workers are gone"), "{said}");
+    let row = |name: &str, i: usize| json!({"name": name, "hosts": [HOSTS[i]], "removed": true});
+    assert_eq!(serde_json::from_str::<Value>(&out).unwrap(), json!([row("a", 0), row("b", 1), row("c", 2)]));
+    assert_eq!(world.deletions().len(), 3);
+    let (_, log, _) = world.run("audit");
+    assert!(log.contains("remove-worker a, b, c") && log.contains("done"), "{log}");
+}
+
+#[test]
+fn a_round_stops_at_the_first_failure_and_is_resumed_with_what_is_left() {
+    let world = several();
+    let refuse = Fault::Refuse { code: 503, status: "UNAVAILABLE", reason: "", message: "try later" };
+    world.double.fail_at("DELETE", "/nodes/b", refuse);
+    let removing = world.spawn("remove-worker a b c --now --yes");
+    world.goes("a");
+    let (code, _, said) = removing.ends();
+    assert!(code == Some(1) && said.contains("removed: a; left: b, c"), "{said}");
+    assert!(said.contains("remove-worker --resume"), "{said}");
+    assert_eq!(world.at_google(), ["b", "c"]);
+    let (code, _, said) = world.run("remove-worker c --now --yes");
+    assert!(code == Some(1) && said.contains("remove worker a, b, c (marin-a) was interrupted"), "{said}");
+    world.double.hint();
+    let resuming = world.spawn("remove-worker --resume");
+    world.goes("b");
+    world.goes("c");
+    let (code, _, said) = resuming.ends();
+    assert!(code == Some(0) && said.contains("3 workers are gone"), "{said}");
+    let twice = world.deletions().iter().filter(|d| d.contains("/nodes/a")).count();
+    assert_eq!(twice, 1, "{:?}", world.deletions());
+}
+
+#[test]
+fn a_round_that_was_killed_is_resumed() {
+    let world = several();
+    let mut removing = world.spawn("remove-worker a b c --now --yes");
+    removing.says("a: waiting for Ray to report it dead");
+    removing.child.kill().unwrap();
+    removing.child.wait().unwrap();
+    assert_eq!(world.at_google(), ["b", "c"]);
+    let mut resuming = world.spawn("remove-worker --resume");
+    resuming.says("a: waiting for Ray to report it dead");
+    world.first_dies();
+    world.goes("b");
+    world.goes("c");
+    let (code, _, said) = resuming.ends();
+    assert!(code == Some(0) && said.contains("3 workers are gone"), "{said}");
+    assert_eq!(world.deletions().len(), 3);
+}
+
+#[test]
+fn a_worker_that_was_made_again_since_is_not_removed_in_its_turn() {
+    let world = several();
+    let mut removing = world.spawn("remove-worker a b --now --yes");
+    removing.says("a: waiting for Ray to report it dead");
+    {
+        let mut state = world.double.state();
+        let b = state.nodes.iter_mut().find(|n| n["name"].as_str().unwrap().ends_with("/b")).unwrap();
+        (b["id"], b["createTime"]) = ("987654321".into(), "2026-11-23T00:00:00Z".into());
+    }
+    world.first_dies();
+    let (code, _, said) = removing.ends();
+    assert!(code == Some(1) && said.contains("b is not the worker that was confirmed"), "{said}");
+    assert!(said.contains("removed: a; left: b"), "{said}");
+    assert_eq!(world.at_google(), ["b", "c"]);
+    assert_eq!(world.deletions().len(), 1);
+}
+
+#[test]
+fn jobs_of_all_workers_are_shown_and_must_be_allowed() {
+    let mut world = World::new();
+    world.head_of(|s| s.nodes = 5);
+    world.by_hand(&["a", "b", "c"]);
+    let (code, _, said) = world.run("remove-worker a b c --yes");
+    assert!(code == Some(1) && said.contains("wait until they have ended: `--drain`"), "{said}");
+    assert!(said.contains("RUNS ON WORKER"), "{said}");
+    let (code, _, said) = world.run("remove-worker a b c --now --yes");
+    assert!(code == Some(1) && said.contains("ask their owners; then allow it: `--others`"), "{said}");
+    assert_eq!(world.double.asked("DELETE"), 0);
+    let removing = world.spawn("remove-worker a b c --now --others --yes --at-once 3");
+    until("all are deleted side by side", || world.at_google().is_empty());
+    for _ in 0..3 {
+        world.first_dies();
+    }
+    let (code, _, said) = removing.ends();
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn workers_are_chosen_by_their_type_or_because_they_were_preempted() {
+    let world = several();
+    {
+        let mut state = world.double.state();
+        let node = |name: &str, kind: &str, now: &str, of: &str, host: usize| {
+            tpu::node(ZONE, name, kind, now, &labels(of), &[HOSTS[host]])
+        };
+        state.nodes = vec![
+            node("big", "v4-16", "READY", "unmanaged", 0),
+            node("gone-1", "v4-8", "PREEMPTED", "unmanaged", 1),
+            node("gone-2", "v4-16", "TERMINATED", "unmanaged", 2),
+            node("of-autoscaler", "v4-16", "PREEMPTED", "worker", 3),
+            tpu::node(
+                ZONE,
+                "others",
+                "v4-16",
+                "PREEMPTED",
+                &json!({"ray-cluster-name": "b", "ray-node-type": "unmanaged"}),
+                &[],
+            ),
+        ];
+    }
+    let planned = |words: &str| -> Vec<String> {
+        let (code, out, said) = world.run(&format!("remove-worker {words} --dry-run --json"));
+        assert_eq!(code, Some(0), "{words}: {said}");
+        let calls: Vec<Value> = serde_json::from_str(&out).unwrap();
+        calls.iter().map(|c| c["url"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(planned("--type v4-16"), ["big", "gone-2"]);
+    assert_eq!(planned("--all-preempted"), ["gone-1", "gone-2"]);
+    assert_eq!(planned("--all-preempted --type v4-8"), ["gone-1"]);
+    assert_eq!(planned("--type v5p-8"), [""; 0]);
+    let (code, out, said) = world.run("remove-worker --type v5p-8 --yes --json");
+    assert_eq!((code, out.trim()), (Some(0), "[]"), "{said}");
+    assert!(said.contains("no workers outside the autoscaler of type v5p-8"), "{said}");
+    let (code, _, said) = world.run("--read-only remove-worker --type v4-16 --yes");
+    assert!(code == Some(1) && said.contains("remove-worker refused: read-only"), "{said}");
+}
+
+#[test]
+fn what_is_wrong_in_a_list_of_workers_is_said_before_anything_is_done() {
+    let world = several();
+    let (code, _, said) = world.run(&format!("remove-worker a {} --now --yes", HOSTS[0]));
+    assert!(code == Some(1) && said.contains("a and 10.128.0.2 are the same worker"), "{said}");
+    let (code, _, said) = world.run("remove-worker a nobody c --now --yes");
+    assert!(code == Some(1) && said.contains("is named nobody"), "{said}");
+    let (code, _, said) = world.run("remove-worker a 127.0.0.11 --now --yes");
+    assert!(code == Some(1) && said.contains("is named 127.0.0.11"), "{said}");
+    let spaced = world.command("remove-worker --now --yes").args(["a b", "c"]).output().unwrap();
+    let Ran { code, err, .. } = Ran::of(&spaced);
+    assert!(code == Some(1) && err.contains("is named a b"), "{err}");
+    for wrong in [
+        "a --type v4-8",
+        "--all-preempted a",
+        "a --at-once 0",
+        "a b --drain --drain",
+        "",
+        "--type v4-8 --resume",
+    ] {
+        let (code, _, said) = world.run(&format!("remove-worker {wrong} --yes"));
+        assert_eq!(code, Some(2), "{wrong}: {said}");
+    }
+    assert_eq!(world.double.asked("DELETE"), 0);
+}
