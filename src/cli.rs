@@ -12,6 +12,7 @@ mod arguments;
 mod audit;
 mod auth;
 mod backups;
+mod cleanup;
 mod columns;
 mod configs;
 mod console;
@@ -143,6 +144,9 @@ Examples:
     /// Forward local ports to a cluster's dashboard, GCS and Ray client until ctrl-c
     #[command(after_help = forward::EXAMPLES)]
     Forward(forward::ForwardArguments),
+    /// Find what is left over on a cluster and its workers, and clean it up
+    #[command(after_help = cleanup::EXAMPLES)]
+    RunCleanup(cleanup::CleanupArguments),
     /// Operations on workers outside the autoscaler.
     #[command(flatten)]
     Workers(workers::WorkerCommand),
@@ -196,6 +200,7 @@ impl Command {
             Self::Operate(command) => command.changes(),
             Self::Token { action } => action.changes(),
             Self::Tpus(command) => command.changes(),
+            Self::RunCleanup(arguments) => arguments.changes(),
             // The operations service has a gate of its own.
             Self::Workers(_)
             | Self::Clusters { .. }
@@ -307,6 +312,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Tpus(command)) => {
             return tpus::run(command, &reach::Reach::new(&arguments.global, &config, env)?);
+        }
+        Some(Command::RunCleanup(asked)) => {
+            return cleanup::run(asked, &reach::Reach::new(&arguments.global, &config, env)?);
         }
         Some(Command::Token { action }) => token::run(action, &config, &env, chosen)?,
         Some(Command::Auth(arguments)) => auth::run(arguments, &config, &env, chosen)?,

@@ -45,6 +45,28 @@ impl Timestamp {
     }
 }
 
+/// A duration as a person writes it: seconds, or a number with its unit, `600`, `90s`, `10m`, `2h`, `1d`.
+///
+/// # Errors
+///
+/// It is none, or it is nothing; how to write one.
+pub fn span(text: &str) -> Result<Duration, String> {
+    let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    let unit = match unit {
+        "" | "s" => Some(1),
+        "m" => Some(60),
+        "h" => Some(3600),
+        "d" => Some(86_400),
+        _ => None,
+    };
+    let seconds = number.parse::<u64>().ok().zip(unit).and_then(|(n, unit)| n.checked_mul(unit));
+    let seconds = seconds.filter(|n| (1..=u64::from(u32::MAX)).contains(n));
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| "write seconds, or a number with s, m, h or d, as 10m".into())
+}
+
 /// A duration in two units at most: `42s`, `3m`, `6h 02m`, `3d 4h`, `12d`.
 pub fn brief(d: Duration) -> String {
     let s = d.as_secs();

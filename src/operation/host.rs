@@ -13,15 +13,17 @@ use crate::ssh::quote;
 use crate::supervisor::{self, Options};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
 /// Setup commands may install a lot.
 const STARTING: Duration = Duration::from_secs(900);
 /// `ray stop` gives its processes some seconds.
 const STOPPING: Duration = Duration::from_secs(60);
+/// Bytes of a command's output that are kept.
+const OUTPUT_MAX: usize = 4 << 20;
 /// Where the startup script lies on a host of Google's, and where it says what it does.
 const SCRIPT: &str = "/var/lib/marin-tui-worker/startup.sh";
 
@@ -56,10 +58,24 @@ impl Host<'_> {
         if self.executor.records(|| Call::ssh(self.name(), line).noted(note)) {
             return Ok(());
         }
-        self.send(line, Input::Text(input), limit).await
+        self.send(line, Input::Text(input), limit).await.map(drop)
     }
 
-    async fn send(&self, line: &str, input: Input<'_>, limit: Duration) -> Result<(), Problem> {
+    /// Runs a shell script there, as root where `sudo` asks for no password, and returns its output, 4 MiB at most. Whether
+    /// it changes anything is the script's matter.
+    pub async fn script(
+        &self,
+        script: &str,
+        arguments: &[&str],
+        limit: Duration,
+    ) -> Result<Vec<u8>, Problem> {
+        let words: Vec<String> = arguments.iter().map(|word| quote(word)).collect();
+        let run = "if sudo -n true </dev/null >/dev/null 2>&1; then exec sudo -n sh -s -- \"$@\"; fi; exec sh -s -- \"$@\"";
+        let line = format!("exec sh -c {} sh {}", quote(run), words.join(" "));
+        self.send(&line, Input::Text(script.as_bytes()), limit).await
+    }
+
+    async fn send(&self, line: &str, input: Input<'_>, limit: Duration) -> Result<Vec<u8>, Problem> {
         let name = &self.to.internal;
         let login = supervisor::visit(self.spec, self.options, Some(&self.to), None, Some(line.to_owned()));
         let mut command = Command::from(login.await?);
@@ -68,29 +84,35 @@ impl Host<'_> {
             Input::From(stdin) => (&b""[..], stdin),
         };
         // No operator can answer a prompt on this connection.
-        command.stdin(stdin).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let work = async {
             let mut child = command.spawn()?;
-            if let Some(mut pipe) = child.stdin.take() {
-                // A command that does not read its input reports the cause with its exit code.
-                let _ = pipe.write_all(text).await;
-            }
-            child.wait_with_output().await
+            let pipe = child.stdin.take();
+            let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+            let write = async {
+                if let Some(mut pipe) = pipe {
+                    // A command that does not read its input reports the cause with its exit code.
+                    let _ = pipe.write_all(text).await;
+                }
+            };
+            let ((), stdout, stderr) = tokio::join!(write, kept(stdout), kept(stderr));
+            Ok::<_, std::io::Error>((child.wait().await?, stdout, stderr))
         };
-        let output: Output = match tokio::time::timeout(limit, work).await {
-            Ok(Ok(output)) => output,
-            Ok(Err(e)) => {
-                return Err(trouble(format!("cannot run ssh: {e}"), "install OpenSSH on this machine"));
-            }
-            Err(_) => {
-                let what = format!("{name} timed out after {} s", limit.as_secs());
-                return Err(trouble(what, Verb::Ssh.on(name.raw(), "log in and check what hangs")));
-            }
-        };
-        if output.status.success() {
-            return Ok(());
+        let (status, stdout, stderr): (ExitStatus, Vec<u8>, Vec<u8>) =
+            match tokio::time::timeout(limit, work).await {
+                Ok(Ok(output)) => output,
+                Ok(Err(e)) => {
+                    return Err(trouble(format!("cannot run ssh: {e}"), "install OpenSSH on this machine"));
+                }
+                Err(_) => {
+                    let what = format!("{name} timed out after {} s", limit.as_secs());
+                    return Err(trouble(what, Verb::Ssh.on(name.raw(), "log in and check what hangs")));
+                }
+            };
+        if status.success() {
+            return Ok(stdout);
         }
-        let what = format!("{name}: {}", printable(&reason(&output.stderr)));
+        let what = format!("{name}: {}", printable(&reason(&stderr)));
         Err(trouble(what, Verb::Ssh.on(name.raw(), "log in to check")))
     }
 
@@ -133,7 +155,7 @@ impl Host<'_> {
                 found.permissions().mode() & 0o777
             );
             let file = std::fs::File::open(from).map_err(|e| lacks(&e))?;
-            return self.send(&line, Input::From(file.into()), STARTING).await;
+            return self.send(&line, Input::From(file.into()), STARTING).await.map(drop);
         }
         let mut tar = Command::from(supervisor::pack(from));
         tar.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
@@ -165,8 +187,20 @@ impl Host<'_> {
         if self.executor.records(|| Call::ssh_with(self.name(), &line, script).noted(note)) {
             return Ok(());
         }
-        self.send(&line, Input::Text(script.as_bytes()), STOPPING).await
+        self.send(&line, Input::Text(script.as_bytes()), STOPPING).await.map(drop)
     }
+}
+
+/// Reads to the end and keeps the first [`OUTPUT_MAX`] bytes.
+async fn kept(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let Some(mut from) = from else { return kept };
+    let mut chunk = vec![0; 16 << 10];
+    while let Ok(n @ 1..) = from.read(&mut chunk).await {
+        let room = n.min(OUTPUT_MAX - kept.len());
+        kept.extend_from_slice(&chunk[..room]);
+    }
+    kept
 }
 
 /// The last lines of what a command said on its standard error.

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod cleanup;
 mod console;
 mod demo_command;
 mod demo_fleet;

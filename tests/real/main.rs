@@ -7,6 +7,7 @@
 mod bed;
 mod browser;
 mod channels;
+mod cleanup;
 mod client;
 mod console;
 #[path = "../support/contract/mod.rs"]

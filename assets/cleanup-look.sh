@@ -1,0 +1,43 @@
+# Says what Ray's jobs left on this host; changes nothing, and needs no tool but a shell, ls, awk, sed, tr and df.
+# Arguments: the proc file system, the devices that count as TPUs (an extended regular expression), the lock files of
+# libtpu (a pattern). Fields of a line are separated by tabs; of an environment only Ray's job id is read.
+proc=$1 locks=$3
+DEVICES=$2
+LC_ALL=C
+PATH=$PATH:/usr/sbin:/usr/bin:/sbin:/bin
+export DEVICES LC_ALL PATH
+[ -r "$proc/self/stat" ] || [ -r "$proc/1/stat" ] || { echo "$proc cannot be read" >&2; exit 3; }
+ticks=$(getconf CLK_TCK 2>/dev/null || echo 100)
+{ read -r up _ <"$proc/uptime" && printf 'clock\t%s\t%s\n' "${up%%.*}" "$ticks"; } 2>/dev/null
+workers=
+for dir in "$proc"/[0-9]*; do
+  { read -r stat <"$dir/stat"; } 2>/dev/null || continue
+  pid=${stat%% *} name=${stat#*\(}
+  name=${name%\)*}
+  case $name in ray::*) workers="$workers $pid" ;; esac
+  set -f
+  # shellcheck disable=SC2086 # fields behind the name: state, parent, ..., start time as the twentieth
+  set -- ${stat##*) }
+  set +f
+  printf 'process\t%s\t%s\t%s\t%s\t%s\n' "$pid" "$2" "${20}" "$1" "$name"
+done
+# Of a single folder ls would not say the name, so a second one is asked for.
+open=$(ls -l "$proc"/[0-9]*/fd/ "$proc/none" 2>&1 | awk '
+  /\/[0-9]+\/fd\/?:$/ { n = split($0, part, "/"); for (i = 1; i < n; i++) if (part[i + 1] ~ /^fd/) pid = part[i]; next }
+  /ermission denied/ { sub(/\/fd.*/, ""); if (!denied[$0]++) unreadable++; next }
+  (at = index($0, " -> ")) {
+    to = substr($0, at + 4)
+    if (to ~ ENVIRON["DEVICES"]) print "holds\t" pid "\t" to
+    else if (to ~ /\/libtpu_lockfile[^\/]*$/) print "held\t" pid "\t" to
+  }
+  END { if (unreadable) print "unreadable\t" unreadable }')
+[ -z "$open" ] || printf '%s\n' "$open"
+for pid in $workers $(printf '%s\n' "$open" | sed -n 's/^holds.\([0-9]*\).*/\1/p' | sort -u); do
+  job=$(tr '\0' '\n' 2>/dev/null <"$proc/$pid/environ" | sed -n 's/^RAY_JOB_ID=\([0-9a-f]\{8\}\)$/\1/p' | sed 1q) 2>/dev/null
+  [ -z "$job" ] || printf 'job\t%s\t%s\n' "$pid" "$job"
+done
+for lock in $locks; do
+  [ ! -e "$lock" ] || printf 'lock\t%s\n' "$lock"
+done
+df -Pk / /tmp /var/lib/docker 2>/dev/null | awk 'NR > 1 && !seen[$6]++ { sub("%", "", $5); print "disk\t" $5 "\t" $4 "\t" $6 }'
+echo end

@@ -1,0 +1,326 @@
+//! `run-cleanup`: what is proved to be left over on a cluster, shown with its proof, then ended; once, or at intervals.
+
+mod rows;
+
+use super::output;
+use super::reach::{Progress, Reach, confirm};
+use super::signals::Signals;
+use crate::model::cloud::CloudView;
+use crate::model::time::{brief, span};
+use crate::model::{Hint, Leftover, Problem, Provider, Snapshot, Timestamp, leftovers};
+use crate::operation::{Cleanup, DEVICES, HostFound};
+use crate::ray::Poller;
+use crate::supervisor;
+use clap::{Args, ValueEnum};
+use rows::{Deed, Row};
+use serde_json::json;
+use std::process::ExitCode;
+use std::time::Duration;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  marin-tui -c us-central2 run-cleanup --dry-run            show what is left over
+  marin-tui -c us-central2 run-cleanup                      clean up after confirmation
+  marin-tui -c us-central2 run-cleanup --only processes     only processes on workers
+  marin-tui -c us-central2 run-cleanup --interval 10m -y    every 10 minutes
+
+Left over are: preempted TPUs and queued resources, as in clean-preempted; processes of Ray on workers whose raylet is \
+gone, or whose job has ended while no raylet is their parent; lock files of libtpu while no process holds a TPU. A \
+process that Ray did not start is never ended. A process gets SIGTERM, and SIGKILL after 5 seconds. Disks with less \
+than 10 % free are named, and nothing is deleted on them. Workers are looked at over ssh, at most 8 at a time.
+
+Exit codes: 0 all was looked at and cleaned up, 1 something could not be (the message says what).";
+
+/// A part of a cleanup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// Preempted TPUs and queued resources, which hold quota.
+    Tpus,
+    /// Processes on workers, and lock files of libtpu.
+    Processes,
+    /// Disks with little space, which are named only.
+    Disk,
+}
+
+/// Options of `run-cleanup`.
+#[derive(Debug, Args)]
+pub struct CleanupArguments {
+    /// Only this part; repeatable [default: all]
+    #[arg(long, value_enum, value_name = "PART")]
+    only: Vec<Part>,
+    /// Repeat until ctrl-c, so long after each round: seconds, or as 10m, 2h
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = span,
+        num_args = 0..=1,
+        default_missing_value = "10m",
+        conflicts_with = "dry_run"
+    )]
+    interval: Option<Duration>,
+    /// Device files that count as TPUs, as an extended regular expression
+    #[arg(long, value_name = "REGEX", default_value = DEVICES)]
+    devices: String,
+    /// Skip confirmation
+    #[arg(long, short)]
+    yes: bool,
+    /// Show what would be done; change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON; with --interval a line for each round
+    #[arg(long)]
+    json: bool,
+}
+
+impl CleanupArguments {
+    /// The command's name if it changes a cluster; a read-only session refuses it then.
+    pub(super) fn changes(&self) -> Option<&'static str> {
+        (!self.dry_run).then_some("run-cleanup")
+    }
+
+    fn covers(&self, part: Part) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+}
+
+/// Runs the command.
+pub(super) fn run(arguments: &CleanupArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
+    if arguments.only.contains(&Part::Tpus) {
+        supervisor::tpu_place(&reach.spec).map_err(|p| reach.error(&p))?;
+    }
+    let round = Round { arguments, reach };
+    Reach::block_on(async {
+        match arguments.interval {
+            None => round.once().await,
+            Some(pause) => round.repeat(pause).await,
+        }
+    })
+}
+
+/// One round of a cleanup.
+struct Round<'a> {
+    arguments: &'a CleanupArguments,
+    reach: &'a Reach,
+}
+
+/// What a round found.
+#[derive(Default)]
+struct Found {
+    tpus: Vec<Leftover>,
+    hosts: Vec<HostFound>,
+    /// What could not be looked at, so that more may be left.
+    gaps: Vec<String>,
+}
+
+impl Found {
+    /// What was found, before anything is done.
+    fn rows(&self) -> Vec<Row> {
+        let tpus = self.tpus.iter().map(|leftover| Row::tpu(leftover, Deed::Planned));
+        tpus.chain(self.hosts.iter().flat_map(|host| Row::of_host(host, &[]))).collect()
+    }
+}
+
+impl Round<'_> {
+    async fn once(&self) -> anyhow::Result<ExitCode> {
+        let found = self.look().await?;
+        let rows = found.rows();
+        if self.arguments.dry_run {
+            return self.report(&rows, &found);
+        }
+        if !rows.iter().any(Row::is_deed) {
+            eprintln!("{}: nothing to clean up", self.reach.spec.name);
+            return self.report(&rows, &found);
+        }
+        self.ask(&rows, "")?;
+        let done = self.clean(&found).await?;
+        self.report(&done, &found)
+    }
+
+    /// Rounds until a signal; each says in a line what it did.
+    async fn repeat(&self, pause: Duration) -> anyhow::Result<ExitCode> {
+        let mut signals = Signals::listen()?;
+        let every = brief(pause);
+        let first = self.look().await?;
+        if !self.arguments.yes {
+            self.ask(&first.rows(), &format!(" now, and what is left over every {every} until ctrl-c"))?;
+        }
+        let mut found = Ok(first);
+        loop {
+            let round = async {
+                let found = found?;
+                Ok((self.clean(&found).await?, found.gaps))
+            };
+            tokio::select! {
+                done = round => self.say(done)?,
+                () = signals.any() => break,
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = signals.any() => break,
+            }
+            found = tokio::select! {
+                found = self.look() => found,
+                () = signals.any() => break,
+            };
+        }
+        eprintln!("{}: cleanup ended", self.reach.spec.name);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The line of a round. A round that failed is not the last.
+    fn say(&self, done: anyhow::Result<(Vec<Row>, Vec<String>)>) -> anyhow::Result<()> {
+        let at = jiff::Zoned::now();
+        let now = at.strftime("%Y-%m-%d %H:%M:%S").to_string();
+        match done {
+            Ok((rows, gaps)) if self.arguments.json => {
+                let rows: Vec<_> = rows.iter().map(|row| row.for_scripts(self.reach)).collect();
+                output::json_line(
+                    &json!({"at": at.timestamp().to_string(), "rows": rows, "gaps": gaps, "error": null}),
+                )?;
+            }
+            Err(e) if self.arguments.json => {
+                let error = format!("{e:#}");
+                output::json_line(
+                    &json!({"at": at.timestamp().to_string(), "rows": [], "gaps": [], "error": error}),
+                )?;
+            }
+            Ok((rows, gaps)) => {
+                println!("{now} {}", [vec![rows::summary(&rows)], gaps].concat().join("; "));
+            }
+            Err(e) => println!("{now} failed: {e:#}"),
+        }
+        Ok(())
+    }
+
+    async fn look(&self) -> anyhow::Result<Found> {
+        let (reach, asked) = (self.reach, self.arguments);
+        let progress = Progress::new();
+        let mut found = Found::default();
+        let on_hosts = asked.covers(Part::Processes) || asked.covers(Part::Disk);
+        let cloud = if reach.spec.provider == Provider::Gcp {
+            progress.tell("querying Google");
+            match supervisor::ask_cloud(&reach.spec, &reach.options.google).await {
+                Ok(view) => Some(view),
+                // Ray knows its hosts; what Google has it does not.
+                Err(problem) if !asked.covers(Part::Tpus) => {
+                    found.gaps.push(format!("Google did not answer: {}", problem.what));
+                    None
+                }
+                Err(problem) => return Err(reach.error(&problem)),
+            }
+        } else {
+            None
+        };
+        if let Some(view) = cloud.as_ref().filter(|_| asked.covers(Part::Tpus)) {
+            found.tpus = leftovers(reach.spec.name.as_str(), view);
+            if !view.is_whole() {
+                found.gaps.push("Google could not list everything, so more TPUs may be left".to_owned());
+            }
+        }
+        if on_hosts {
+            let ray = self.ask_ray(&progress).await;
+            if let Err(problem) = &ray {
+                let what = format!("Ray did not answer, so no job is known to have ended: {}", problem.what);
+                found.gaps.push(what);
+            }
+            progress.tell("looking at the workers");
+            self.look_at_hosts(&mut found, ray.ok().as_ref(), cloud.as_ref()).await;
+        }
+        Ok(found)
+    }
+
+    async fn look_at_hosts(&self, found: &mut Found, ray: Option<&Snapshot>, cloud: Option<&CloudView>) {
+        found.hosts = self.cleanup().look(ray, cloud).await;
+        for host in &mut found.hosts {
+            match &mut host.left {
+                Err(problem) => {
+                    found.gaps.push(format!("{} was not looked at: {}", host.host.internal, problem.what));
+                }
+                Ok(left) => {
+                    if !self.arguments.covers(Part::Processes) {
+                        left.processes.clear();
+                        left.locks.clear();
+                        left.unproved.clear();
+                    }
+                    if !self.arguments.covers(Part::Disk) {
+                        left.disks.clear();
+                    }
+                }
+            }
+        }
+    }
+
+    async fn ask_ray(&self, progress: &Progress) -> Result<Snapshot, Problem> {
+        let session = self.reach.open(progress).await?;
+        progress.tell("reading Ray's nodes and jobs");
+        let snapshot = Poller::new(session.client.clone()).refresh().await;
+        session.close().await;
+        snapshot.map_err(|e| e.problem(Timestamp::now()))
+    }
+
+    fn cleanup(&self) -> Cleanup<'_> {
+        Cleanup { spec: &self.reach.spec, options: &self.reach.options, devices: &self.arguments.devices }
+    }
+
+    /// Shows what would be done and asks.
+    fn ask(&self, rows: &[Row], when: &str) -> anyhow::Result<()> {
+        if !rows.is_empty() {
+            rows::print(&mut output::stderr(), rows, self.reach)?;
+        }
+        let name = &self.reach.spec.name;
+        confirm(&format!("Clean up {name}{when}: {}?", rows::summary(rows)), self.arguments.yes)
+    }
+
+    /// Ends what was found. Each is checked again where it is, right before.
+    async fn clean(&self, found: &Found) -> anyhow::Result<Vec<Row>> {
+        let reach = self.reach;
+        let planned = found.rows();
+        if planned.iter().any(Row::is_deed) {
+            // Before the first is touched: whoever is interrupted has still done it.
+            reach.note("run-cleanup", &format!("begun: {}", rows::summary(&planned)));
+        }
+        let mut done: Vec<Row> = Vec::new();
+        if !found.tpus.is_empty() {
+            let tpus = found.tpus.clone();
+            let cleaned = supervisor::clean(&reach.spec, &reach.options.google, tpus, |_, _| ()).await;
+            for (leftover, cleaned) in cleaned.map_err(|p| reach.error(&p))? {
+                reach.note(&leftover.deed(), &cleaned.words(Hint::to_string));
+                done.push(Row::tpu(&leftover, Deed::Tpu(cleaned)));
+            }
+        }
+        let ended = self.cleanup().end(&found.hosts).await;
+        for (host, ended) in found.hosts.iter().zip(&ended) {
+            let rows = Row::of_host(host, ended);
+            for row in rows.iter().filter(|row| row.is_deed()) {
+                reach.note(&row.deed(), &row.words());
+            }
+            done.extend(rows);
+        }
+        Ok(done)
+    }
+
+    fn report(&self, rows: &[Row], found: &Found) -> anyhow::Result<ExitCode> {
+        if self.arguments.json {
+            output::json(&rows.iter().map(|row| row.for_scripts(self.reach)).collect::<Vec<_>>())?;
+        } else if !rows.is_empty() {
+            rows::print(&mut output::stdout(), rows, self.reach)?;
+        }
+        for host in &found.hosts {
+            for words in host.left.iter().flat_map(|left| &left.unproved) {
+                eprintln!("{}: {words}", host.host.internal);
+            }
+            let unreadable = host.left.as_ref().map_or(0, |left| left.unreadable);
+            if unreadable > 0 && self.arguments.covers(Part::Processes) {
+                eprintln!(
+                    "{}: {unreadable} processes of other users cannot be looked into without sudo, so lock files are kept",
+                    host.host.internal
+                );
+            }
+        }
+        for gap in &found.gaps {
+            eprintln!("{}: {gap}", self.reach.spec.name);
+        }
+        let is_well = found.gaps.is_empty() && rows.iter().all(Row::is_well);
+        Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}

@@ -1,0 +1,179 @@
+//! What a cleanup finds and does, as a table and for scripts.
+
+use super::super::reach::Reach;
+use super::super::{columns, hints};
+use crate::model::text::printable;
+use crate::model::time::brief;
+use crate::model::{Cleaned, Fix, Hint, Leftover, Target, Text};
+use crate::operation::{Ended, FullDisk, HostFound, LeftProcess, Subject};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::time::Duration;
+
+/// What becomes of something that was found.
+#[derive(Clone, Debug)]
+pub(super) enum Deed {
+    /// It would be ended.
+    Planned,
+    /// It is named only.
+    Named,
+    /// What became of a TPU or of a queued resource.
+    Tpu(Cleaned),
+    /// What became of something on a host.
+    Host(Ended),
+}
+
+/// Something that was found, why it is left over, and what became of it.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    /// What it is: the word of a leftover, `process`, `lock file` or `disk`.
+    kind: &'static str,
+    host: Option<Text>,
+    name: String,
+    proof: String,
+    deed: Deed,
+}
+
+impl Row {
+    pub(super) fn tpu(leftover: &Leftover, deed: Deed) -> Self {
+        let proof = match leftover.holds.as_slice() {
+            [] => format!("Google has taken it away ({} chips)", leftover.chips),
+            holds => format!("all its TPUs are taken away ({} TPU VMs)", holds.len()),
+        };
+        Self { kind: leftover.kind.word(), host: None, name: leftover.name.raw().to_owned(), proof, deed }
+    }
+
+    /// What is left over on a host, with the outcomes that are known.
+    pub(super) fn of_host(found: &HostFound, ended: &[(Subject, Ended)]) -> Vec<Self> {
+        let Ok(left) = &found.left else { return Vec::new() };
+        let host = Some(found.host.internal.clone());
+        let deed = |subject: &Subject| {
+            let outcome = ended.iter().find(|(of, _)| of == subject);
+            outcome.map_or(Deed::Planned, |(_, outcome)| Deed::Host(outcome.clone()))
+        };
+        let process = |p: &LeftProcess| {
+            let age = brief(Duration::from_secs(p.age));
+            let devices: Vec<_> = p.devices.iter().map(ToString::to_string).collect();
+            let holds =
+                if devices.is_empty() { String::new() } else { format!("; holds {}", devices.join(" ")) };
+            let (name, proof) =
+                (format!("{} {}", p.pid, p.name), format!("{}; runs for {age}{holds}", p.proof));
+            let deed = deed(&Subject::Process(p.pid));
+            Self { kind: "process", host: host.clone(), name, proof, deed }
+        };
+        let lock = |path: &Text| Self {
+            kind: "lock file",
+            host: host.clone(),
+            name: path.raw().to_owned(),
+            proof: "no other process holds it or a TPU".to_owned(),
+            deed: deed(&Subject::Lock(path.raw().to_owned())),
+        };
+        let disk = |disk: &FullDisk| Self {
+            kind: "disk",
+            host: host.clone(),
+            name: disk.mount.raw().to_owned(),
+            proof: format!("{} % used, {:.1} GB free", disk.used, disk.free as f64 / 1e9),
+            deed: Deed::Named,
+        };
+        let processes = left.processes.iter().map(process);
+        processes.chain(left.locks.iter().map(lock)).chain(left.disks.iter().map(disk)).collect()
+    }
+
+    /// Whether anything is done about it.
+    pub(super) const fn is_deed(&self) -> bool {
+        !matches!(self.deed, Deed::Named)
+    }
+
+    /// Whether nothing is left to be done.
+    pub(super) fn is_well(&self) -> bool {
+        match &self.deed {
+            Deed::Planned | Deed::Named => true,
+            Deed::Tpu(cleaned) => cleaned.is_well(),
+            Deed::Host(ended) => !matches!(ended, Ended::Failed(_)),
+        }
+    }
+
+    /// As the audit log names it.
+    pub(super) fn deed(&self) -> String {
+        let host = self.host.as_ref().map_or_else(String::new, |host| format!(" on {host}"));
+        format!("run-cleanup {} {}{host}", self.kind, printable(&self.name))
+    }
+
+    /// The outcome in words, of something that is named only what to do about it.
+    pub(super) fn words(&self) -> String {
+        let (outcome, why) = self.outcome();
+        why.map_or_else(|| outcome.to_owned(), |why| format!("{outcome}: {why}"))
+    }
+
+    fn outcome(&self) -> (&'static str, Option<String>) {
+        let is_tpu = self.host.is_none();
+        match &self.deed {
+            Deed::Planned if is_tpu => ("would be deleted", None),
+            Deed::Planned if self.kind == "process" => ("would be ended", None),
+            Deed::Planned => ("would be removed", None),
+            Deed::Named => ("named only", None),
+            Deed::Tpu(Cleaned::Deleted) => ("deleted", None),
+            Deed::Host(Ended::Done) if self.kind == "process" => ("ended", None),
+            Deed::Host(Ended::Done) => ("removed", None),
+            Deed::Tpu(Cleaned::GoneAlready) | Deed::Host(Ended::GoneAlready) => ("already gone", None),
+            Deed::Tpu(Cleaned::LeftAlone(why)) | Deed::Host(Ended::LeftAlone(why)) => {
+                ("skipped", Some(why.clone()))
+            }
+            Deed::Tpu(Cleaned::Failed { what, .. }) | Deed::Host(Ended::Failed(what)) => {
+                ("failed", Some(what.clone()))
+            }
+        }
+    }
+
+    /// What a person can do about it.
+    fn hint(&self, reach: &Reach) -> Option<Hint> {
+        match (&self.deed, &self.host) {
+            (Deed::Tpu(Cleaned::Failed { hint, .. }), _) => Some(hint.clone()),
+            (Deed::Named, Some(host)) => {
+                let look =
+                    format!("ssh {} -- 'df -h; sudo du -xh -d 2 / | sort -h | tail -n 20'", host.raw());
+                let line = Target::of(&reach.spec.name).line(&look);
+                Some(Fix::command("see what fills it", line).into())
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn for_scripts(&self, reach: &Reach) -> Value {
+        let (outcome, reason) = self.outcome();
+        let mut value = json!({
+            "kind": self.kind, "host": self.host.as_ref().map(Text::raw), "name": self.name, "proof": self.proof,
+            "outcome": outcome, "reason": reason,
+        });
+        hints::add(&mut value, self.hint(reach).as_ref(), Target::of(&reach.spec.name));
+        value
+    }
+}
+
+/// `delete 1 tpu vm, end 2 processes; 1 disk low`, or the same of what was done.
+pub(super) fn summary(rows: &[Row]) -> String {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for row in rows {
+        let word = match row.kind {
+            "disk" => "disk with little space".to_owned(),
+            kind => format!("{kind} {}", row.outcome().0),
+        };
+        match counts.iter_mut().find(|(known, _)| *known == word) {
+            Some((_, n)) => *n += 1,
+            None => counts.push((word, 1)),
+        }
+    }
+    let words: Vec<String> = counts.into_iter().map(|(word, n)| format!("{n} {word}")).collect();
+    if words.is_empty() { "nothing to clean up".to_owned() } else { words.join(", ") }
+}
+
+pub(super) fn print(out: &mut impl Write, rows: &[Row], reach: &Reach) -> io::Result<()> {
+    let cells = |row: &Row| {
+        let host = row.host.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+        let hint = row.hint(reach).map(|hint| hint.in_commands(Target::of(&reach.spec.name)));
+        let outcome = hint.map_or_else(|| row.words(), |hint| format!("{}; {hint}", row.words()));
+        vec![row.kind.to_owned(), host, row.name.clone(), row.proof.clone(), outcome]
+    };
+    let cells: Vec<_> = rows.iter().map(cells).collect();
+    columns::print(out, &["KIND", "HOST", "NAME", "PROOF", "OUTCOME"], &cells)
+}

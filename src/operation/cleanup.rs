@@ -1,0 +1,263 @@
+//! Finds what is left over on a cluster's workers and ends it: processes that outlived their job or their raylet, lock
+//! files of libtpu that nobody holds. Disks with little space are named only. What counts as left over, and by which
+//! proof, is in [`left`].
+
+mod left;
+
+use super::executor::Executor;
+use super::host::Host;
+use crate::config::Launch;
+use crate::model::cloud::{CloudView, TpuHost, TpuVm, VmState};
+use crate::model::{ClusterSpec, HeadAddress, Job, JobId, JobKey, Problem, Provider, Snapshot};
+use crate::supervisor::Options;
+use futures_util::stream::{self, StreamExt};
+pub use left::{FullDisk, HostLeft, LeftProcess};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+const LOOK: &str = include_str!("../../assets/cleanup-look.sh");
+const END: &str = include_str!("../../assets/cleanup-end.sh");
+/// Devices that count as TPUs, as an extended regular expression: v2 to v4 have `/dev/accel*`, later ones `/dev/vfio/*`
+/// (Ray, `_private/accelerators/tpu.py`).
+pub const DEVICES: &str = "^/dev/(accel[0-9]+|vfio/.+)$";
+/// The lock files of libtpu, as a shell pattern. Containers share `/tmp` with their host where Ray's file says so.
+const LOCKS: &str = "/tmp/libtpu_lockfile*";
+/// Logins at a time.
+const AT_ONCE: usize = 8;
+/// For a login and the look.
+const LOOKING: Duration = Duration::from_secs(30);
+/// For a login, six seconds until a process is killed, three until it is gone.
+const ENDING: Duration = Duration::from_secs(60);
+
+/// The cluster that is cleaned up.
+#[derive(Clone, Copy, Debug)]
+pub struct Cleanup<'a> {
+    /// The cluster.
+    pub spec: &'a ClusterSpec,
+    /// Login options.
+    pub options: &'a Options,
+    /// Devices that count as TPUs; see [`DEVICES`].
+    pub devices: &'a str,
+}
+
+/// A host, and what is left over there or why it could not be looked at.
+#[derive(Clone, Debug)]
+pub struct HostFound {
+    /// The host.
+    pub host: TpuHost,
+    /// What is left over there.
+    pub left: Result<HostLeft, Problem>,
+}
+
+/// Something on a host that was to be ended.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// The process of this number.
+    Process(u32),
+    /// The lock file of this path.
+    Lock(String),
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Ended or removed.
+    Done,
+    /// It was gone before it was touched.
+    GoneAlready,
+    /// It was left alone; why.
+    LeftAlone(String),
+    /// It is still there; why.
+    Failed(String),
+}
+
+impl Cleanup<'_> {
+    /// Looks at the hosts of all workers, eight at a time. What is not known of Ray or of Google proves nothing: without
+    /// Ray no job has ended.
+    pub async fn look(&self, ray: Option<&Snapshot>, cloud: Option<&CloudView>) -> Vec<HostFound> {
+        let ended = &ended(ray);
+        let looks = hosts(self.spec, ray, cloud).into_iter().map(|host| async move {
+            let said = self.run(&host, LOOK, &["/proc", self.devices, LOCKS], LOOKING).await;
+            let left = said.and_then(|said| {
+                let left = left::left(&said, ended);
+                left.ok_or_else(|| {
+                    super::trouble(format!("{}: its answer is cut off", host.internal), "try again")
+                })
+            });
+            HostFound { host, left }
+        });
+        stream::iter(looks).buffered(AT_ONCE).collect().await
+    }
+
+    /// Ends what is left over on these hosts, eight at a time; the outcome of each on its host.
+    pub async fn end(&self, found: &[HostFound]) -> Vec<Vec<(Subject, Outcome)>> {
+        let ends = found.iter().map(|found| async move {
+            match &found.left {
+                Ok(left) if !left.processes.is_empty() || !left.locks.is_empty() => {
+                    self.end_on(&found.host, left).await
+                }
+                _ => Vec::new(),
+            }
+        });
+        stream::iter(ends).buffered(AT_ONCE).collect().await
+    }
+
+    async fn end_on(&self, host: &TpuHost, left: &HostLeft) -> Vec<(Subject, Outcome)> {
+        let mut arguments = vec!["/proc", self.devices, if left.locks.is_empty() { "" } else { LOCKS }];
+        let processes: Vec<String> =
+            left.processes.iter().map(|p| format!("{}:{}", p.pid, p.start)).collect();
+        arguments.extend(processes.iter().map(String::as_str));
+        let said = self.run(host, END, &arguments, ENDING).await;
+        let locks = left.locks.iter().map(|lock| Subject::Lock(lock.raw().to_owned()));
+        let all = left.processes.iter().map(|p| Subject::Process(p.pid)).chain(locks);
+        match said {
+            Ok(said) => all
+                .map(|subject| {
+                    let outcome = outcome(&said, &subject);
+                    (subject, outcome)
+                })
+                .collect(),
+            Err(problem) => all.map(|subject| (subject, Outcome::Failed(problem.what.clone()))).collect(),
+        }
+    }
+
+    async fn run(
+        &self,
+        host: &TpuHost,
+        script: &str,
+        arguments: &[&str],
+        limit: Duration,
+    ) -> Result<String, Problem> {
+        let host =
+            Host { spec: self.spec, options: self.options, executor: &Executor::Real, to: host.clone() };
+        let said = host.script(script, arguments, limit).await?;
+        Ok(String::from_utf8_lossy(&said).into_owned())
+    }
+}
+
+/// The hosts of workers: those of Ray's nodes that live, of the cluster file, and of Google's TPU VMs that are up. Never
+/// the head. On a local cluster those of dead nodes too: a host does not end with its raylet.
+fn hosts(spec: &ClusterSpec, ray: Option<&Snapshot>, cloud: Option<&CloudView>) -> Vec<TpuHost> {
+    let mut all: BTreeMap<String, TpuHost> = BTreeMap::new();
+    let is_ours = |vm: &&TpuVm| {
+        vm.state == VmState::Ready && vm.ray_cluster.as_ref().is_some_and(|l| l.raw() == spec.name.as_str())
+    };
+    let vms = cloud.into_iter().flat_map(|view| view.vms.iter().filter(is_ours));
+    all.extend(vms.flat_map(TpuVm::logins).map(|host| (host.internal.raw().to_owned(), host)));
+    let is_local = spec.provider == Provider::Local;
+    let nodes = || ray.into_iter().flat_map(|snapshot| snapshot.nodes.iter());
+    let workers = nodes().filter(|n| is_local || n.state.is_alive()).map(|n| n.address.raw().to_owned());
+    let listed =
+        if is_local { Launch::of(spec).map(|l| l.worker_ips).unwrap_or_default() } else { Vec::new() };
+    for address in workers.chain(listed) {
+        all.entry(address.clone()).or_insert_with(|| TpuHost::at(&address));
+    }
+    for head in nodes().filter(|n| n.is_head) {
+        all.remove(head.address.raw());
+    }
+    if let HeadAddress::Ssh(head) = &spec.head {
+        all.remove(head.as_str());
+    }
+    all.into_values().collect()
+}
+
+/// The jobs that Ray lists as ended, by their drivers' ids, once they have had time to end all that belongs to them.
+fn ended(ray: Option<&Snapshot>) -> BTreeSet<JobId> {
+    let Some(ray) = ray else { return BTreeSet::new() };
+    let is_over = |job: &Job| {
+        job.status.is_ended()
+            && job.ended.is_none_or(|at| at.age(ray.taken) > Duration::from_secs(left::SETTLED))
+    };
+    let drivers = |over: bool| {
+        ray.jobs.iter().filter(move |job| is_over(job) == over).filter_map(|job| match &job.key {
+            JobKey::Driver(id) => Some(id.clone()),
+            JobKey::Submission(_) => job.driver.clone(),
+        })
+    };
+    let open: BTreeSet<JobId> = drivers(false).collect();
+    drivers(true).filter(|id| !open.contains(id)).collect()
+}
+
+/// What the script says of one subject; one of which it says nothing may still be there.
+fn outcome(said: &str, subject: &Subject) -> Outcome {
+    let name = match subject {
+        Subject::Process(pid) => pid.to_string(),
+        Subject::Lock(path) => path.clone(),
+    };
+    let lines = said.lines().map(|line| line.splitn(3, '\t').collect::<Vec<_>>());
+    let mut about = lines.rev().filter(|fields| fields.get(1) == Some(&name.as_str()));
+    let fields = about.next().unwrap_or_default();
+    match (fields.first().copied(), subject) {
+        (Some("ended" | "removed"), _) => Outcome::Done,
+        (Some("gone"), _) => Outcome::GoneAlready,
+        (Some("other"), _) => Outcome::LeftAlone("another process has its number now".into()),
+        (Some("kept"), _) => Outcome::LeftAlone(fields.get(2).copied().unwrap_or("in use").to_owned()),
+        (Some("refused"), _) => Outcome::Failed("the login may not end it; it is another user's".into()),
+        (Some("alive"), _) => Outcome::Failed("it runs on after SIGKILL: it waits for a device".into()),
+        // Gone before the script came to it.
+        (_, Subject::Lock(_)) if said.lines().last() == Some("end") => Outcome::GoneAlready,
+        _ => Outcome::Failed("the host did not say what became of it".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command, Stdio};
+
+    fn start_of(pid: u32) -> String {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.rsplit_once(") ").unwrap().1.split(' ').nth(19).unwrap().to_owned()
+    }
+
+    fn shell(script: &str) -> Child {
+        Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// What the script says of these processes.
+    fn end(processes: &[String]) -> String {
+        let mut script = Command::new("sh");
+        script.args(["-c", END, "sh", "/proc", "^/dev/none$", ""]).args(processes);
+        String::from_utf8(script.output().unwrap().stdout).unwrap()
+    }
+
+    #[test]
+    fn a_process_is_ended_only_while_its_start_time_is_the_one_that_was_seen() {
+        let sleeping = shell("exec sleep 600");
+        let mut deaf = shell("trap '' TERM; echo; while :; do sleep 1; done");
+        let mut another = shell("exec sleep 600");
+        // It is deaf once it has said something.
+        std::io::Read::read_exact(deaf.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        let one = |child: &Child| format!("{}:{}", child.id(), start_of(child.id()));
+        let gone = u32::MAX;
+        let said = end(&[one(&sleeping), one(&deaf), format!("{}:1", another.id()), format!("{gone}:1")]);
+        let of = |pid: u32| outcome(&said, &Subject::Process(pid));
+        assert_eq!(of(sleeping.id()), Outcome::Done, "{said}");
+        assert_eq!(of(deaf.id()), Outcome::Done, "by SIGKILL: {said}");
+        assert_eq!(of(another.id()), Outcome::LeftAlone("another process has its number now".into()));
+        assert_eq!(of(gone), Outcome::GoneAlready);
+        assert_eq!(another.try_wait().unwrap(), None, "it runs on");
+        another.kill().unwrap();
+        for mut child in [sleeping, deaf, another] {
+            child.wait().unwrap();
+        }
+    }
+
+    #[test]
+    fn what_a_host_does_not_say_is_not_taken_as_done() {
+        let process = |said: &str| outcome(said, &Subject::Process(7));
+        let lock = |said: &str| outcome(said, &Subject::Lock("/l".into()));
+        assert_eq!(process("ended\t7\nend\n"), Outcome::Done);
+        for said in ["", "end\n", "ended\t77\nend\n", "nonsense\t7\n"] {
+            assert!(matches!(process(said), Outcome::Failed(_)), "{said}");
+        }
+        assert!(matches!(process("refused\t7\n"), Outcome::Failed(_)));
+        assert!(matches!(process("alive\t7\nend\n"), Outcome::Failed(_)));
+        assert_eq!(
+            lock("kept\t/l\ta process holds a TPU\nend\n"),
+            Outcome::LeftAlone("a process holds a TPU".into())
+        );
+        assert_eq!((lock("removed\t/l\nend\n"), lock("end\n")), (Outcome::Done, Outcome::GoneAlready));
+        assert!(matches!(lock(""), Outcome::Failed(_)), "it may have been cut off");
+    }
+}

@@ -1,0 +1,307 @@
+//! What is proved to be left over on a host, from what `assets/cleanup-look.sh` says of it. Pure.
+//!
+//! A process counts as left over only when all of this holds:
+//!
+//! 1. It is Ray's: its name begins with `ray::`, which Ray gives its workers and their forks inherit, or its environment
+//!    has a job id of Ray's (`RAY_JOB_ID`). A program that a person started on a TPU host is named and never ended.
+//! 2. None of its ancestors is a raylet that lives, and all of them were seen. A raylet is the parent of its workers; who
+//!    has lost it as an ancestor belongs to none any more.
+//! 3. Either its raylet is gone: it is older than every raylet that lives on the host, or there is none. Or its job has
+//!    ended: Ray lists the job of its environment as ended, for more than a minute. Job ids begin again with each Ray, so one that is not older
+//!    than the raylet, and whose job is not listed, proves nothing.
+//! 4. It is older than a minute: what is being started is left alone.
+//!
+//! A process that holds a TPU is looked at by the same rule; that it holds one adds nothing to the proof.
+
+use crate::model::{JobId, Text};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Seconds that a process must have lived, and that a job must have been over.
+pub(super) const SETTLED: u64 = 60;
+/// Used space of a disk in percent from which it counts as low. Ray stops using a disk at 95 (`local_fs_capacity_threshold`).
+const FULL: u8 = 90;
+
+/// A process that is proved to be left over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftProcess {
+    /// Its number on the host.
+    pub pid: u32,
+    /// When it started, in clock ticks since the boot: with the number it names one process for ever.
+    pub start: u64,
+    /// Its name.
+    pub name: Text,
+    /// How long it runs, in seconds.
+    pub age: u64,
+    /// Devices that it holds.
+    pub devices: Vec<Text>,
+    /// Why it is left over.
+    pub proof: String,
+}
+
+/// A disk with little space left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FullDisk {
+    /// Where it is mounted.
+    pub mount: Text,
+    /// Used space in percent.
+    pub used: u8,
+    /// Free space in bytes.
+    pub free: u64,
+}
+
+/// What is left over on one host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostLeft {
+    /// Processes that may be ended.
+    pub processes: Vec<LeftProcess>,
+    /// Lock files of libtpu, if nothing but those processes holds a TPU or could hold one.
+    pub locks: Vec<Text>,
+    /// Processes that hold a TPU outside any raylet and are not proved to be left over; what is known of each.
+    pub unproved: Vec<String>,
+    /// Disks with little space.
+    pub disks: Vec<FullDisk>,
+    /// Processes of other users, of which the login cannot see what they hold.
+    pub unreadable: u32,
+}
+
+struct Process {
+    parent: u32,
+    start: u64,
+    state: String,
+    name: String,
+}
+
+#[derive(Default)]
+struct Said {
+    uptime: u64,
+    ticks: u64,
+    processes: BTreeMap<u32, Process>,
+    holds: BTreeMap<u32, BTreeSet<String>>,
+    lock_holders: BTreeSet<u32>,
+    jobs: BTreeMap<u32, String>,
+    locks: Vec<String>,
+    disks: Vec<FullDisk>,
+    unreadable: u32,
+    is_whole: bool,
+}
+
+fn parsed(text: &str) -> Said {
+    let mut said = Said { ticks: 100, ..Said::default() };
+    for line in text.lines() {
+        let fields: Vec<&str> = line.splitn(6, '\t').collect();
+        let number = |i: usize| fields.get(i).and_then(|f| f.parse::<u64>().ok());
+        let pid = || number(1).and_then(|n| u32::try_from(n).ok());
+        match (fields[0], fields.len()) {
+            ("clock", 3) => {
+                said.uptime = number(1).unwrap_or(0);
+                said.ticks = number(2).filter(|n| *n > 0).unwrap_or(100);
+            }
+            ("process", 6) => {
+                let parent = number(2).and_then(|n| u32::try_from(n).ok());
+                if let (Some(pid), Some(parent), Some(start)) = (pid(), parent, number(3)) {
+                    let (state, name) = (fields[4].to_owned(), fields[5].to_owned());
+                    said.processes.insert(pid, Process { parent, start, state, name });
+                }
+            }
+            ("holds", 3) => {
+                if let Some(pid) = pid() {
+                    said.holds.entry(pid).or_default().insert(fields[2].to_owned());
+                }
+            }
+            ("held", 3) => said.lock_holders.extend(pid()),
+            ("job", 3) => {
+                if let Some(pid) = pid() {
+                    said.jobs.insert(pid, fields[2].to_owned());
+                }
+            }
+            ("lock", 2) => said.locks.push(fields[1].to_owned()),
+            ("unreadable", 2) => said.unreadable = pid().unwrap_or(0),
+            ("disk", 4) => {
+                if let (Some(used), Some(kib)) = (number(1).and_then(|n| u8::try_from(n).ok()), number(2)) {
+                    let free = kib.saturating_mul(1024);
+                    said.disks.push(FullDisk { mount: Text::from(fields[3]), used, free });
+                }
+            }
+            ("end", 1) => said.is_whole = true,
+            _ => {}
+        }
+    }
+    said
+}
+
+/// Where a process stands to the raylets of its host.
+enum Kin {
+    /// A raylet that lives is among its ancestors.
+    OfRaylet,
+    /// An ancestor was not seen, so it may be.
+    Unknown,
+    /// It has none, and all ancestors were seen.
+    None,
+}
+
+impl Said {
+    fn kin(&self, pid: u32) -> Kin {
+        let mut at = pid;
+        // A circle cannot be; numbers are used again while they are read.
+        for _ in 0..self.processes.len() {
+            let Some(process) = self.processes.get(&at) else { return Kin::Unknown };
+            if process.name == "raylet" {
+                return Kin::OfRaylet;
+            }
+            if process.parent == 0 {
+                return Kin::None;
+            }
+            at = process.parent;
+        }
+        Kin::Unknown
+    }
+
+    fn proof(&self, pid: u32, process: &Process, ended: &BTreeSet<JobId>) -> Result<String, &'static str> {
+        let job = self.jobs.get(&pid).map(|id| JobId(Text::from(id.as_str())));
+        if !process.name.starts_with("ray::") && job.is_none() {
+            return Err("it was not started by Ray");
+        }
+        if self.age(process) < SETTLED {
+            return Err("it has just started");
+        }
+        let raylets = || self.processes.values().filter(|p| p.name == "raylet").map(|p| p.start);
+        match (raylets().min(), job) {
+            (None, _) => Ok("no raylet runs on the host".to_owned()),
+            (Some(first), _) if process.start < first => {
+                Ok("its raylet is gone: it is older than the one that runs".to_owned())
+            }
+            (Some(_), Some(job)) if ended.contains(&job) => {
+                Ok(format!("its job {} has ended, and no raylet is its parent", job.0))
+            }
+            _ => Err("its job is not known to have ended"),
+        }
+    }
+
+    fn age(&self, process: &Process) -> u64 {
+        self.uptime.saturating_sub(process.start / self.ticks)
+    }
+}
+
+/// Reads what the script said. `ended` are the jobs that Ray lists as ended. None when the script did not come to its
+/// end.
+pub fn left(text: &str, ended: &BTreeSet<JobId>) -> Option<HostLeft> {
+    let said = parsed(text);
+    if !said.is_whole {
+        return None;
+    }
+    let mut found = HostLeft { unreadable: said.unreadable, ..HostLeft::default() };
+    let mut others = false;
+    for (&pid, process) in said.processes.iter().filter(|(_, p)| !matches!(p.state.as_str(), "Z" | "X")) {
+        let devices: Vec<Text> =
+            said.holds.get(&pid).into_iter().flatten().map(|d| Text::from(d.as_str())).collect();
+        let holds = !devices.is_empty() || said.lock_holders.contains(&pid);
+        if !holds && !process.name.starts_with("ray::") {
+            continue;
+        }
+        let proof = match said.kin(pid) {
+            Kin::OfRaylet => {
+                others |= holds;
+                continue;
+            }
+            Kin::Unknown => Err("not all of its ancestors were seen"),
+            Kin::None => said.proof(pid, process, ended),
+        };
+        let name = Text::from(process.name.as_str());
+        match proof {
+            Ok(proof) => {
+                let (start, age) = (process.start, said.age(process));
+                found.processes.push(LeftProcess { pid, start, name, age, devices, proof });
+            }
+            Err(why) => {
+                others |= holds;
+                if holds {
+                    found
+                        .unproved
+                        .push(format!("process {pid} ({name}) holds a TPU and is left alone: {why}"));
+                }
+            }
+        }
+    }
+    if !others && said.unreadable == 0 {
+        found.locks = said.locks.iter().map(|lock| Text::from(lock.as_str())).collect();
+    }
+    found.disks = said.disks.into_iter().filter(|disk| disk.used >= FULL).collect();
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINES: &str = "clock\t1000\t100\nprocess\t1\t0\t1\tS\tsystemd\nprocess\t50\t1\t50000\tS\traylet\n";
+
+    fn found(more: &str, ended: &[&str]) -> HostLeft {
+        let ended = ended.iter().map(|id| JobId(Text::from(*id))).collect();
+        left(&format!("{LINES}{more}end\n"), &ended).unwrap()
+    }
+
+    fn pids(found: &HostLeft) -> Vec<u32> {
+        found.processes.iter().map(|p| p.pid).collect()
+    }
+
+    #[test]
+    fn only_what_is_proved_to_be_left_over_is() {
+        let living = "process\t60\t50\t60000\tS\tray::train\nprocess\t61\t60\t60000\tS\tpython\nholds\t61\t/dev/accel0\njob\t61\t01000000\n";
+        let none = found(living, &["01000000"]);
+        assert!(pids(&none).is_empty() && none.unproved.is_empty(), "what a raylet has below it stays");
+        let older = found("process\t70\t1\t40000\tS\tray::train\nholds\t70\t/dev/accel0\n", &[]);
+        assert_eq!(pids(&older), [70]);
+        assert!(older.processes[0].proof.contains("its raylet is gone"), "{older:?}");
+        assert_eq!((older.processes[0].start, older.processes[0].age), (40000, 600));
+        let orphan = "process\t70\t1\t60000\tS\tpython\nholds\t70\t/dev/vfio/0\njob\t70\t02000000\n";
+        assert_eq!(pids(&found(orphan, &["02000000"])), [70]);
+        let living = found(orphan, &["01000000"]);
+        assert!(pids(&living).is_empty());
+        assert!(living.unproved[0].contains("its job is not known to have ended"), "{living:?}");
+        let theirs = found("process\t70\t1\t40000\tS\tpython\nholds\t70\t/dev/accel0\n", &[]);
+        assert!(theirs.unproved[0].contains("not started by Ray") && pids(&theirs).is_empty());
+        let fresh = found(
+            "process\t70\t1\t95000\tS\tpython\nholds\t70\t/dev/accel0\njob\t70\t02000000\n",
+            &["02000000"],
+        );
+        assert!(fresh.unproved[0].contains("just started") && pids(&fresh).is_empty());
+        let hidden = found("process\t70\t69\t40000\tS\tray::train\nholds\t70\t/dev/accel0\n", &[]);
+        assert!(hidden.unproved[0].contains("ancestors") && pids(&hidden).is_empty());
+        let dead = found("process\t70\t1\t40000\tZ\tray::train\n", &[]);
+        assert!(pids(&dead).is_empty());
+        let alone = LINES.replace("raylet", "bash") + "process\t70\t1\t60000\tS\tray::IDLE\nend\n";
+        assert_eq!(left(&alone, &BTreeSet::new()).unwrap().processes[0].proof, "no raylet runs on the host");
+    }
+
+    #[test]
+    fn a_lock_file_goes_only_when_nobody_else_can_hold_a_tpu() {
+        let lock = "lock\t/tmp/libtpu_lockfile\n";
+        let gone = "process\t70\t1\t40000\tS\tray::train\nholds\t70\t/dev/accel0\n";
+        let living = "process\t60\t50\t60000\tS\tray::train\nholds\t60\t/dev/accel1\n";
+        assert_eq!(found(lock, &[]).locks.len(), 1);
+        assert_eq!(found(&format!("{gone}{lock}"), &[]).locks.len(), 1);
+        assert_eq!(found(&format!("{living}{lock}"), &[]).locks.len(), 0);
+        assert_eq!(found(&format!("unreadable\t3\n{lock}"), &[]).locks.len(), 0);
+        let held = "process\t60\t50\t60000\tS\tray::train\nheld\t60\t/tmp/libtpu_lockfile\n";
+        assert_eq!(found(&format!("{held}{lock}"), &[]).locks.len(), 0);
+    }
+
+    #[test]
+    fn a_full_disk_is_named_and_half_an_answer_is_none() {
+        let disks = found("disk\t89\t10\t/\ndisk\t97\t2048\t/tmp\ndisk\tx\t1\t/x\n", &[]).disks;
+        assert_eq!(disks, [FullDisk { mount: "/tmp".into(), used: 97, free: 2048 * 1024 }]);
+        assert_eq!(left(LINES, &BTreeSet::new()), None);
+        assert_eq!(left("", &BTreeSet::new()), None);
+    }
+
+    #[test]
+    fn fuzz_what_a_host_says() {
+        let text =
+            format!("{LINES}holds\t50\t/dev/accel0\njob\t50\t01000000\nlock\t/x\ndisk\t99\t1\t/\nend\n");
+        crate::model::fuzz::fuzz(&[text.into_bytes()], |bytes| {
+            if let Some(found) = left(&String::from_utf8_lossy(bytes), &BTreeSet::new()) {
+                assert!(found.processes.iter().all(|p| !p.proof.is_empty()));
+            }
+        });
+    }
+}

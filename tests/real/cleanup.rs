@@ -1,0 +1,74 @@
+//! The cleanup of real Ray's workers over real ssh: what a job left behind goes, what a living job runs stays.
+
+use crate::bed::{Bed, Ray};
+use crate::until::until;
+use serde_json::Value;
+use std::process::Output;
+
+/// A task that leaves a process of its own behind, which holds a stand-in for a TPU; the job ends.
+const LEAVES: &str = "python -c \"import ray, subprocess; ray.init(); \
+    leave = lambda: subprocess.run(['sh', '-c', 'touch /tmp/accel-left; (exec 3</tmp/accel-left; exec setsid sleep 7001) >/dev/null 2>&1 &']); \
+    ray.get(ray.remote(num_cpus=0, resources={'TPU': 1})(leave).remote())\"";
+/// A task that holds one, in a process of its own, as long as the job runs.
+const HOLDS: &str = "python -c \"import ray, subprocess; ray.init(); \
+    hold = lambda: subprocess.run(['sh', '-c', 'touch /tmp/accel-held; exec 3</tmp/accel-held; exec sleep 7002']); \
+    ray.get(ray.remote(num_cpus=0, resources={'TPU': 1})(hold).remote())\"";
+
+fn cleanup(bed: Bed, words: &[&str]) -> Output {
+    let common = ["run-cleanup", "--only", "processes", "--devices", "^/tmp/accel-", "--json"];
+    bed.program(&[&common[..], words].concat()).output().unwrap()
+}
+
+/// How many processes sleep for so long, on both workers.
+fn sleeping(bed: Bed, seconds: &str) -> usize {
+    let on = |host| {
+        let out = bed.command(host, &["pgrep", "-fx", &format!("sleep {seconds}")]).output().unwrap();
+        String::from_utf8_lossy(&out.stdout).lines().count()
+    };
+    on("w1") + on("w2")
+}
+
+#[test]
+fn what_a_job_left_on_a_worker_is_ended_and_what_runs_stays() {
+    let bed = Bed::shared(Ray::Newest);
+    let holds = bed.submit("holds", HOLDS);
+    until("the task of the living job runs", || sleeping(bed, "7002") == 1);
+    let leaves = bed.submit("leaves", LEAVES);
+    bed.job_becomes(&leaves, "SUCCEEDED");
+    assert_eq!(sleeping(bed, "7001"), 1, "it outlives its job");
+    // A minute after the job.
+    let found = until("it counts as left over", || {
+        let planned = cleanup(bed, &["--dry-run"]);
+        let rows: Value = serde_json::from_slice(&planned.stdout).unwrap();
+        rows.as_array()
+            .unwrap()
+            .first()
+            .cloned()
+            .map(|row| (row, String::from_utf8_lossy(&planned.stderr).into_owned()))
+    });
+    let (row, said) = found;
+    assert!(row["name"].as_str().unwrap().ends_with(" sleep"), "{row}: {said}");
+    let proof = row["proof"].as_str().unwrap();
+    assert!(proof.contains("has ended") && proof.contains("/tmp/accel-left"), "{proof}");
+    assert_eq!((sleeping(bed, "7001"), sleeping(bed, "7002")), (1, 1), "a dry run ends nothing");
+
+    let done = cleanup(bed, &["-y"]);
+    let rows: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let rows = rows.as_array().unwrap();
+    assert_eq!((rows.len(), &rows[0]["outcome"]), (1, &"ended".into()), "{rows:?}");
+    // The cluster's file lists a host that is not there.
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert_eq!(said.matches("was not looked at").count(), 1, "{said}");
+    assert!(said.contains("10.77.0.250 was not looked at"), "{said}");
+    assert_eq!((sleeping(bed, "7001"), sleeping(bed, "7002")), (0, 1));
+    assert_eq!(bed.job(&holds)["status"], "RUNNING");
+
+    // A worker out of reach is named; Ray does not know yet that it is gone.
+    bed.on_root("switch", &["ip", "link", "set", "v-w2", "down"]);
+    let cut = cleanup(bed, &["--dry-run"]);
+    bed.on_root("switch", &["ip", "link", "set", "v-w2", "up"]);
+    let said = String::from_utf8_lossy(&cut.stderr).into_owned();
+    assert!(cut.status.code() == Some(1) && said.contains("10.77.0.3 was not looked at"), "{said}");
+    assert!(bed.program(&["stop-job", "--yes", &holds]).status().unwrap().success());
+}
