@@ -2,6 +2,7 @@
 //!
 //! It contains no data of any cluster: names, zones and TPUs all come from the table.
 
+mod buckets;
 mod generated;
 mod generation;
 mod image;
@@ -9,6 +10,7 @@ mod render;
 mod table;
 mod validate;
 
+pub use buckets::named as named_buckets;
 pub use generated::{PlanError, Planned, State, is_generated, plan, replace, write};
 pub use generation::{Generation, WorkerType};
 pub use image::with_tag;

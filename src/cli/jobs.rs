@@ -2,21 +2,19 @@
 
 mod follow;
 mod logs;
+mod several;
 mod submit;
 mod table;
 mod verdict;
 
 pub(super) use submit::entrypoint;
 
-use super::reach::{Progress, Reach, confirm};
-use crate::model::{JobStatus, JobStopOutcome, SubmissionId};
-use crate::ray::{JobDetail, Poller};
-use crate::supervisor::{Session, delete_job, stop_job};
+use super::reach::{Progress, Reach};
+use crate::model::JobStatus;
+use crate::ray::Poller;
 use clap::{Args, Subcommand};
 use follow::{Following, GiveUp, Unseen, failed, id};
-use futures_util::future::join_all;
 use serde_json::json;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 use verdict::{TIMED_OUT, conclude, verdict};
@@ -27,6 +25,7 @@ Examples:
   marin-tui -c us-central2 submit-job --working-dir . --env WANDB_API_KEY=... -- python train.py
   marin-tui submit-job --no-wait --submission-id eval-7 -- python eval.py
   marin-tui submit-job --entrypoint-resources '{\"TPU\": 4}' -- python train.py
+  marin-tui submit-job --tpu v4-128 --pass-env HF_TOKEN --pass-env GIT_COMMIT -- python train.py
   marin-tui submit-job --dry-run --working-dir . -- true      show what would be uploaded and sent
 
 After a lost connection the command reconnects and continues the log.
@@ -45,6 +44,7 @@ Exit codes: 0 the job succeeded, 3 the job ended otherwise, 4 timed out (--timeo
 
 /// Commands on jobs.
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one of it, for as long as the program runs")]
 pub enum JobCommand {
     /// List jobs that have not ended, or all jobs
     #[command(after_help = "\
@@ -60,15 +60,17 @@ Examples:
 Examples:
   marin-tui -c us-central2 stop-job eval-7               name the owner, confirm, stop, wait
   marin-tui -c us-central2 stop-job eval-7 eval-8 --dry-run
+  marin-tui list-jobs --owner me --json | jq -r '.[].submission_id' | marin-tui stop-job - -y
 
 Exit codes: 0 all jobs have ended, 1 a job could not be stopped or is still running.")]
-    StopJob(SeveralArguments),
+    StopJob(several::SeveralArguments),
     /// Delete records of ended jobs
     #[command(after_help = "\
 Examples:
   marin-tui -c us-central2 delete-job eval-7             delete the record after confirmation
-  marin-tui -c us-central2 delete-job eval-7 eval-8 --yes")]
-    DeleteJob(SeveralArguments),
+  marin-tui -c us-central2 delete-job eval-7 eval-8 --yes
+  marin-tui -c us-central2 delete-job - --yes < ids      ids from stdin, one a line")]
+    DeleteJob(several::SeveralArguments),
     /// Print a job's log
     #[command(after_help = "\
 Examples:
@@ -100,23 +102,6 @@ pub struct ListArguments {
     json: bool,
 }
 
-/// Options of `stop-job` and `delete-job`.
-#[derive(Debug, Args)]
-pub struct SeveralArguments {
-    /// Submission ids of the jobs, as `list-jobs` prints them
-    #[arg(required = true, value_name = "SUBMISSION_ID")]
-    ids: Vec<String>,
-    /// Skip confirmation
-    #[arg(long, short)]
-    yes: bool,
-    /// Show what would be done; change nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
 /// Options of `wait-job`.
 #[derive(Debug, Args)]
 pub struct WaitArguments {
@@ -143,8 +128,8 @@ impl JobCommand {
         let name = |name, dry_run: bool| (!dry_run).then_some(name);
         match self {
             Self::SubmitJob(a) => name("submit-job", a.is_dry()),
-            Self::StopJob(a) => name("stop-job", a.dry_run),
-            Self::DeleteJob(a) => name("delete-job", a.dry_run),
+            Self::StopJob(a) => name("stop-job", a.is_dry()),
+            Self::DeleteJob(a) => name("delete-job", a.is_dry()),
             Self::ListJobs(_) | Self::JobLogs(_) | Self::WaitJob(_) => None,
         }
     }
@@ -164,8 +149,8 @@ pub(super) fn run(command: &JobCommand, reach: &Reach) -> anyhow::Result<ExitCod
         match command {
             JobCommand::ListJobs(arguments) => list(arguments, reach, &progress).await,
             JobCommand::SubmitJob(arguments) => submit::run(arguments, reach, &progress).await,
-            JobCommand::StopJob(arguments) => stop(arguments, reach, &progress).await,
-            JobCommand::DeleteJob(arguments) => delete(arguments, reach, &progress).await,
+            JobCommand::StopJob(arguments) => several::stop(arguments, reach, &progress).await,
+            JobCommand::DeleteJob(arguments) => several::delete(arguments, reach, &progress).await,
             JobCommand::JobLogs(arguments) => logs::run(arguments, reach, &progress).await,
             JobCommand::WaitJob(arguments) => wait(arguments, reach, &progress).await,
         }
@@ -188,137 +173,6 @@ async fn list(arguments: &ListArguments, reach: &Reach, progress: &Progress) -> 
         eprintln!("incomplete: {part}");
     }
     Ok(ExitCode::SUCCESS)
-}
-
-async fn stop(arguments: &SeveralArguments, reach: &Reach, progress: &Progress) -> anyhow::Result<ExitCode> {
-    let what = format!("{} on {}", arguments.ids.join(", "), reach.spec.name);
-    if arguments.dry_run {
-        return would(arguments, &format!("would stop {what}"), "would be stopped");
-    }
-    let session = confirmed(arguments, &format!("Stop {what}?"), reach, progress).await?;
-    progress.tell("waiting for the jobs to end");
-    let stops = arguments.ids.iter().map(async |name| stop_job(&session, &id(name)).await);
-    let outcomes = join_all(stops).await;
-    session.close().await;
-    for (id, outcome) in arguments.ids.iter().zip(&outcomes) {
-        reach.note(&format!("stop-job {id}"), &outcome.noted().unwrap_or_else(|| "asked".to_owned()));
-    }
-    let rows: Vec<_> = arguments
-        .ids
-        .iter()
-        .zip(outcomes)
-        .map(|(id, outcome)| match outcome {
-            JobStopOutcome::Ended(word) => (id, true, word),
-            JobStopOutcome::StillThere(status) => (id, false, still_there(status)),
-            JobStopOutcome::Unknown { why, .. } => (id, false, not_known(&why)),
-            JobStopOutcome::Failed(why) => (id, false, why),
-            JobStopOutcome::Asked => (id, false, "stop requested".into()),
-        })
-        .collect();
-    report(&rows, arguments.json)
-}
-
-fn not_known(why: &str) -> String {
-    format!("stop not confirmed: {why}; check with list-jobs once the head answers")
-}
-
-fn still_there(status: JobStatus) -> String {
-    let hint = match status {
-        // See ray-project/ray#58353.
-        JobStatus::Pending => "Ray ignores stop requests for pending jobs; stop it once it is running",
-        _ => "try again",
-    };
-    format!("stop requested, but the job is still {}; {hint}", status.word())
-}
-
-async fn delete(
-    arguments: &SeveralArguments,
-    reach: &Reach,
-    progress: &Progress,
-) -> anyhow::Result<ExitCode> {
-    let what = format!("{} on {}", arguments.ids.join(", "), reach.spec.name);
-    if arguments.dry_run {
-        let sentence = format!("would delete the records of {what}; log files are kept");
-        return would(arguments, &sentence, "would be deleted");
-    }
-    let session =
-        confirmed(arguments, &format!("Delete the records of {what}? Log files are kept."), reach, progress)
-            .await?;
-    progress.tell("deleting");
-    let mut rows = Vec::new();
-    for name in &arguments.ids {
-        rows.push(match delete_job(&session.client, &id(name)).await {
-            Ok(()) => (name, true, "deleted".to_owned()),
-            Err(why) => (name, false, why),
-        });
-    }
-    session.close().await;
-    for (id, _, outcome) in &rows {
-        reach.note(&format!("delete-job {id}"), outcome);
-    }
-    report(&rows, arguments.json)
-}
-
-/// Asks with a list of the jobs, their owners and their states; returns the cluster when the answer is yes.
-async fn confirmed(
-    arguments: &SeveralArguments,
-    question: &str,
-    reach: &Reach,
-    progress: &Progress,
-) -> anyhow::Result<Session> {
-    // Without a terminal there is no one to ask, and no login is needed to find that out.
-    if arguments.yes || !std::io::stdin().is_terminal() {
-        confirm(question, arguments.yes)?;
-        return reach.connect(progress).await;
-    }
-    let session = reach.connect(progress).await?;
-    progress.tell("reading the jobs");
-    let named: Vec<SubmissionId> = arguments.ids.iter().map(|name| id(name)).collect();
-    let details = join_all(named.iter().map(|id| session.client.job(id))).await;
-    let rows: Vec<_> = arguments
-        .ids
-        .iter()
-        .zip(details)
-        .map(|(id, detail)| match detail {
-            Ok(JobDetail { job, .. }) => vec![id.clone(), job.owner_words(), job.status.word().to_owned()],
-            Err(error) => vec![id.clone(), "?".to_owned(), error.to_string()],
-        })
-        .collect();
-    progress.hush();
-    super::columns::print(&mut super::output::stderr(), &["JOB", "OWNER", "STATUS"], &rows)?;
-    match confirm(question, false) {
-        Ok(()) => Ok(session),
-        Err(no) => {
-            session.close().await;
-            Err(no)
-        }
-    }
-}
-
-/// Prints the result of a dry run: a sentence, or with `--json` the rows that the real run would print.
-fn would(arguments: &SeveralArguments, what: &str, outcome: &str) -> anyhow::Result<ExitCode> {
-    if arguments.json {
-        let rows: Vec<_> = arguments.ids.iter().map(|id| (id, true, outcome.to_owned())).collect();
-        return report(&rows, true);
-    }
-    println!("{}", crate::model::text::printable(what));
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Prints the outcome of each job; the exit code is a failure when one failed.
-fn report(rows: &[(&String, bool, String)], as_json: bool) -> anyhow::Result<ExitCode> {
-    if as_json {
-        let rows: Vec<_> = rows
-            .iter()
-            .map(|(id, ok, what)| json!({"submission_id": id, "done": ok, "outcome": what}))
-            .collect();
-        super::output::json(&rows)?;
-    } else {
-        let lines: Vec<_> = rows.iter().map(|(id, _, what)| vec![(*id).clone(), what.clone()]).collect();
-        super::columns::print(&mut super::output::stdout(), &["JOB", "OUTCOME"], &lines)?;
-    }
-    let all = rows.iter().all(|(_, ok, _)| *ok);
-    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> anyhow::Result<ExitCode> {

@@ -3,6 +3,7 @@
 mod keys;
 mod tpu;
 
+use super::buckets;
 use super::generated::{self, PlanError, Planned, State};
 use super::table::Table;
 use crate::config::{Settings, cluster_of, line_of, yaml, yaml::FileError};
@@ -243,20 +244,14 @@ impl<'a> Rules<'a> {
             let what = format!("zone {zone} is not in region {region}");
             self.error("zone", &["provider", "availability_zone"], what, "correct one of the two");
         }
-        let known = self.table.map(|t| t.buckets.clone()).unwrap_or_default();
+        let table = self.table;
         let mut said = Vec::new();
         for (number, line) in self.text.clone().lines().enumerate() {
-            let at = |start: usize| {
-                let end = line[start..]
-                    .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')));
-                &line[start..end.map_or(line.len(), |e| start + e)]
-            };
             if line.trim_start().starts_with('#') {
                 continue;
             }
-            for (start, mark) in line.match_indices("gs://") {
-                let bucket = at(start + mark.len());
-                let Some(place) = known.get(bucket).filter(|place| **place != region) else { continue };
+            for bucket in buckets::named(line) {
+                let Some(place) = table.and_then(|table| table.elsewhere(bucket, &region)) else { continue };
                 if said.contains(&bucket.to_owned()) {
                     continue;
                 }

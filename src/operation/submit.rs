@@ -9,6 +9,7 @@ use crate::config::Env;
 use crate::model::text::printable;
 use crate::model::{Job, Problem, Timestamp};
 use crate::ray::{self, Client, DEFAULT_EXCLUDES, Folder, PackError, Submission};
+use crate::supervisor::git_commit;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -38,6 +39,9 @@ macro_rules! unfit {
 }
 pub(super) use unfit;
 
+/// The variable that is the commit of the working directory where nobody has set it.
+const COMMIT: &str = "GIT_COMMIT";
+
 /// A job as it is said.
 #[derive(Default)]
 pub struct Wanted {
@@ -47,7 +51,7 @@ pub struct Wanted {
     pub working_dir: Option<String>,
     /// Patterns of what is left out of that folder.
     pub exclude: Vec<String>,
-    /// `NAME=VALUE`, or `NAME` to take it from here.
+    /// `NAME=VALUE`, or `NAME` to take it from here; see [`COMMIT`].
     pub variables: Vec<String>,
     /// Packages, or files of requirements.
     pub pip: Vec<String>,
@@ -61,6 +65,8 @@ pub struct Wanted {
     pub memory: Option<u64>,
     /// Other resources of the entrypoint itself, as JSON.
     pub resources: Option<String>,
+    /// Further resources of the entrypoint itself, which that JSON must not name.
+    pub more_resources: BTreeMap<String, f64>,
     /// Pairs of the submitter's own: `KEY=VALUE`, or several as JSON.
     pub metadata: Vec<String>,
     /// Its id; one is made up without.
@@ -129,7 +135,10 @@ pub fn prepared(wanted: &Wanted, here: &Env) -> Result<(Submission, Vec<Upload>)
             printable(path)
         ));
     }
-    add_variables(&mut env, &wanted.variables, here)?;
+    // Of a package that is uploaded already nothing is known; then it is the folder that the command is run in.
+    let dir = env.get("working_dir").and_then(Value::as_str).filter(|dir| !recorded::is_uri(dir));
+    let dir = here.expand(Path::new(dir.unwrap_or(".")));
+    add_variables(&mut env, &wanted.variables, &dir, here)?;
     if !wanted.pip.is_empty() {
         let mut packages = Vec::new();
         for said in &wanted.pip {
@@ -150,6 +159,14 @@ pub fn prepared(wanted: &Wanted, here: &Env) -> Result<(Submission, Vec<Upload>)
         metadata.insert(Job::OWNER_KEYS[0].to_owned(), me.to_owned());
     }
     let resources = wanted.resources.as_deref().map(serde_json::from_str).transpose();
+    let mut resources: BTreeMap<String, f64> = resources
+        .map_err(|_| unfit!("the entrypoint resources are not JSON like {{\"TPU\": 4}}"))?
+        .unwrap_or_default();
+    for (name, n) in &wanted.more_resources {
+        if resources.insert(name.clone(), *n).is_some() {
+            return Err(unfit!("{} is requested twice", printable(name)));
+        }
+    }
     let id = wanted.id.clone();
     let job = Submission {
         entrypoint: wanted.entrypoint.clone(),
@@ -159,9 +176,7 @@ pub fn prepared(wanted: &Wanted, here: &Env) -> Result<(Submission, Vec<Upload>)
         entrypoint_num_cpus: wanted.cpus,
         entrypoint_num_gpus: wanted.gpus,
         entrypoint_memory: wanted.memory,
-        entrypoint_resources: resources
-            .map_err(|_| unfit!("the entrypoint resources are not JSON like {{\"TPU\": 4}}"))?
-            .unwrap_or_default(),
+        entrypoint_resources: resources,
     };
     if job.submission_id.is_empty() || job.entrypoint.trim().is_empty() {
         return Err(unfit!("the submission id or the command is empty"));
@@ -214,7 +229,7 @@ fn runtime_env(
     })
 }
 
-fn add_variables(env: &mut Map<String, Value>, said: &[String], here: &Env) -> Result<(), Unfit> {
+fn add_variables(env: &mut Map<String, Value>, said: &[String], dir: &Path, here: &Env) -> Result<(), Unfit> {
     if said.is_empty() {
         return Ok(());
     }
@@ -224,11 +239,7 @@ fn add_variables(env: &mut Map<String, Value>, said: &[String], here: &Env) -> R
         let (name, value) = if let Some((name, value)) = said.split_once('=') {
             (name, value.to_owned())
         } else {
-            let value = here.for_job(said).map(str::to_owned);
-            (
-                said.as_str(),
-                value.ok_or_else(|| unfit!("{} is not set in the local environment", printable(said)))?,
-            )
+            (said.as_str(), value_of(said, dir, here)?)
         };
         if name.is_empty() {
             return Err(unfit!("write a variable as NAME=VALUE or NAME"));
@@ -236,6 +247,17 @@ fn add_variables(env: &mut Map<String, Value>, said: &[String], here: &Env) -> R
         variables.insert(name.to_owned(), value.into());
     }
     Ok(())
+}
+
+/// The value of a variable here. No message has a value: it may be a secret.
+fn value_of(name: &str, dir: &Path, here: &Env) -> Result<String, Unfit> {
+    match here.for_job(name) {
+        Some(value) => Ok(value.to_owned()),
+        None if name == COMMIT => {
+            git_commit(dir).map_err(|why| unfit!("{COMMIT} is not set, and git does not know it: {why}"))
+        }
+        None => Err(unfit!("{} is not set in the local environment, nor in .marin.yaml", printable(name))),
+    }
 }
 
 /// A requirements file's lines, or the package itself.

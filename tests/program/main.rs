@@ -42,6 +42,7 @@ mod soon;
 mod ssh;
 #[path = "../support/sshd.rs"]
 mod sshd;
+mod submit_checks;
 #[path = "../support/svg.rs"]
 mod svg;
 mod terminal;

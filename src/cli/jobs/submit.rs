@@ -4,11 +4,15 @@ use super::super::reach::{Progress, Reach};
 use super::follow::{Following, GiveUp};
 use super::{conclude, failed, logs};
 use crate::cli::output;
+use crate::infra::{Table, named_buckets};
+use crate::model::ClusterSpec;
 use crate::model::text::printable;
-use crate::operation::{Upload, Wanted, prepared, upload};
+use crate::operation::{Upload, Wanted, doubts, prepared, slice_resources, upload};
 use crate::ray::Submission;
 use clap::Args;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Options of `submit-job`.
@@ -26,6 +30,13 @@ pub struct SubmitArguments {
     /// Set an environment variable; without a value it is read from the local environment or .marin.yaml
     #[arg(long, short, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
+    /// Pass on a variable of the local environment or of .marin.yaml; `GIT_COMMIT` is the working directory's commit
+    /// unless it is set; repeatable
+    #[arg(long, value_name = "NAME", value_parser = variable)]
+    pass_env: Vec<String>,
+    /// Request a TPU slice of this type (v4-128) for the entrypoint
+    #[arg(long, value_name = "TYPE")]
+    tpu: Option<String>,
     /// Install this package or this requirements file with pip; repeatable
     #[arg(long, value_name = "PACKAGE|FILE")]
     pip: Vec<String>,
@@ -77,7 +88,12 @@ pub(super) async fn run(
     reach: &Reach,
     progress: &Progress,
 ) -> anyhow::Result<ExitCode> {
-    let (job, uploads) = prepared(&wanted(arguments), &reach.env)?;
+    let (job, uploads) = prepared(&wanted(arguments, reach)?, &reach.env)?;
+    for warning in
+        doubts(&reach.spec, &job.entrypoint_resources).into_iter().chain(far_data(&job, &reach.spec))
+    {
+        eprintln!("warning: {warning}");
+    }
     if arguments.dry_run {
         return dry_run(job, &uploads, reach);
     }
@@ -126,23 +142,68 @@ fn dry_run(mut job: Submission, uploads: &[Upload], reach: &Reach) -> anyhow::Re
     Ok(ExitCode::SUCCESS)
 }
 
+/// The name of a variable.
+fn variable(name: &str) -> Result<String, String> {
+    match name {
+        "" => Err("name a variable".into()),
+        name if name.contains('=') => {
+            Err("name it without its value; use --env NAME=VALUE to set one".into())
+        }
+        name => Ok(name.to_owned()),
+    }
+}
+
+/// The buckets in another region than the cluster's that the job names, one sentence each. Regions are those of the
+/// table beside the cluster's file; without one nothing is known. Of a variable only its name is said.
+fn far_data(job: &Submission, spec: &ClusterSpec) -> Vec<String> {
+    let folder = spec.file.as_deref().and_then(Path::parent);
+    let Some(table) = folder.and_then(|folder| Table::read(folder).ok()) else { return Vec::new() };
+    let Some(zone) = spec.zone.as_deref() else { return Vec::new() };
+    let region = zone.rsplit_once('-').filter(|(_, last)| last.len() == 1).map_or(zone, |(region, _)| region);
+    let variables = job.runtime_env.get("env_vars").and_then(Value::as_object);
+    let variables = variables.into_iter().flatten();
+    let variables = variables.filter_map(|(name, value)| Some((format!(" (in {name})"), value.as_str()?)));
+    let own = table.find(spec.name.as_str()).and_then(|row| table.buckets.get_key_value(row.text("bucket")));
+    let own = own.filter(|(_, place)| **place == region);
+    let own = own.map_or_else(String::new, |(bucket, _)| format!("; its own bucket is gs://{bucket}"));
+    let mut said = BTreeSet::new();
+    let texts = [(String::new(), job.entrypoint.as_str())].into_iter().chain(variables);
+    let far = texts.flat_map(|(place, text)| {
+        named_buckets(text).map(move |bucket| (place.clone(), bucket)).collect::<Vec<_>>()
+    });
+    let far = far.filter_map(|(place, bucket)| {
+        let there = table.elsewhere(bucket, region)?;
+        said.insert(bucket).then(|| {
+            format!(
+                "gs://{bucket}{} is in {}, but {} is in {region}; transfer between regions costs money{own}",
+                printable(&place),
+                printable(there),
+                spec.name
+            )
+        })
+    });
+    far.collect()
+}
+
 /// The job that the options describe.
-fn wanted(arguments: &SubmitArguments) -> Wanted {
-    Wanted {
+fn wanted(arguments: &SubmitArguments, reach: &Reach) -> anyhow::Result<Wanted> {
+    let slice = arguments.tpu.as_deref().map(|tpu| slice_resources(&reach.spec, tpu)).transpose()?;
+    Ok(Wanted {
         entrypoint: entrypoint(&arguments.entrypoint),
         working_dir: arguments.working_dir.clone(),
         exclude: arguments.exclude.clone(),
-        variables: arguments.env.clone(),
+        variables: arguments.pass_env.iter().chain(&arguments.env).cloned().collect(),
         pip: arguments.pip.clone(),
         runtime_env: arguments.runtime_env.clone(),
         cpus: arguments.entrypoint_num_cpus,
         gpus: arguments.entrypoint_num_gpus,
         memory: arguments.entrypoint_memory,
         resources: arguments.entrypoint_resources.clone(),
+        more_resources: slice.unwrap_or_default(),
         metadata: arguments.metadata.clone(),
         id: arguments.submission_id.clone(),
         record: None,
-    }
+    })
 }
 
 /// A single argument is a shell command and stays as it is; several are quoted, as `ray job submit` does.

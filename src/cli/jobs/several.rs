@@ -1,0 +1,226 @@
+//! `stop-job` and `delete-job`: several jobs at once, named or read from stdin.
+
+use super::super::reach::{Progress, Reach, confirm};
+use super::follow::id;
+use crate::cli::{columns, output};
+use crate::model::{JobStatus, JobStopOutcome, SubmissionId};
+use crate::ray::JobDetail;
+use crate::supervisor::{Session, delete_job, stop_job};
+use anyhow::Context;
+use clap::Args;
+use futures_util::stream::{self, StreamExt};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::io::{IsTerminal, Read};
+use std::process::ExitCode;
+
+/// Requests to the head at a time, however many jobs there are.
+const AT_ONCE: usize = 32;
+/// Bytes of ids that are read from stdin.
+const INPUT_MAX: u64 = 16 << 20;
+
+/// Options of `stop-job` and `delete-job`.
+#[derive(Debug, Args)]
+pub struct SeveralArguments {
+    /// Submission ids of the jobs, as `list-jobs` prints them; `-` reads them from stdin, one a line
+    #[arg(required = true, value_name = "SUBMISSION_ID")]
+    ids: Vec<String>,
+    /// Skip confirmation
+    #[arg(long, short)]
+    yes: bool,
+    /// Show what would be done; change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl SeveralArguments {
+    /// Whether this is a dry run.
+    pub(super) fn is_dry(&self) -> bool {
+        self.dry_run
+    }
+
+    /// The jobs that are meant, each once, in the order in which they are named.
+    fn jobs(&self) -> anyhow::Result<Vec<String>> {
+        let mut all = Vec::new();
+        for id in &self.ids {
+            if id != "-" {
+                all.push(id.clone());
+                continue;
+            }
+            let mut text = String::new();
+            let read = std::io::stdin().lock().take(INPUT_MAX).read_to_string(&mut text);
+            let read = read.context("cannot read job ids from stdin")?;
+            anyhow::ensure!(
+                (read as u64) < INPUT_MAX,
+                "more than {} MiB of job ids on stdin",
+                INPUT_MAX >> 20
+            );
+            all.extend(text.lines().map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned));
+        }
+        let mut seen = BTreeSet::new();
+        all.retain(|id| seen.insert(id.clone()));
+        Ok(all)
+    }
+}
+
+/// The first of many.
+fn named(ids: &[String]) -> String {
+    match ids {
+        [a, b, c, rest @ ..] if rest.len() > 7 => format!("{a}, {b}, {c} and {} more jobs", rest.len()),
+        few => few.join(", "),
+    }
+}
+
+/// Stops jobs and waits until each has ended.
+pub(super) async fn stop(
+    arguments: &SeveralArguments,
+    reach: &Reach,
+    progress: &Progress,
+) -> anyhow::Result<ExitCode> {
+    let ids = arguments.jobs()?;
+    let what = format!("{} on {}", named(&ids), reach.spec.name);
+    if arguments.dry_run || ids.is_empty() {
+        return would(arguments, &ids, &format!("would stop {what}"), "would be stopped");
+    }
+    let session = confirmed(arguments, &ids, &format!("Stop {what}?"), reach, progress).await?;
+    progress.tell("waiting for the jobs to end");
+    let stops = ids.iter().map(|name| {
+        let session = &session;
+        async move { stop_job(session, &id(name)).await }
+    });
+    let outcomes: Vec<_> = stream::iter(stops).buffered(AT_ONCE).collect().await;
+    session.close().await;
+    for (id, outcome) in ids.iter().zip(&outcomes) {
+        reach.note(&format!("stop-job {id}"), &outcome.noted().unwrap_or_else(|| "asked".to_owned()));
+    }
+    let row = |(id, outcome)| match outcome {
+        JobStopOutcome::Ended(word) => (id, true, word),
+        JobStopOutcome::StillThere(status) => (id, false, still_there(status)),
+        JobStopOutcome::Unknown { why, .. } => (id, false, not_known(&why)),
+        JobStopOutcome::Failed(why) => (id, false, why),
+        JobStopOutcome::Asked => (id, false, "stop requested".into()),
+    };
+    let rows: Vec<_> = ids.iter().zip(outcomes).map(row).collect();
+    report(&rows, arguments.json)
+}
+
+fn not_known(why: &str) -> String {
+    format!("stop not confirmed: {why}; check with list-jobs once the head answers")
+}
+
+fn still_there(status: JobStatus) -> String {
+    let hint = match status {
+        // See ray-project/ray#58353.
+        JobStatus::Pending => "Ray ignores stop requests for pending jobs; stop it once it is running",
+        _ => "try again",
+    };
+    format!("stop requested, but the job is still {}; {hint}", status.word())
+}
+
+/// Deletes Ray's records of ended jobs.
+pub(super) async fn delete(
+    arguments: &SeveralArguments,
+    reach: &Reach,
+    progress: &Progress,
+) -> anyhow::Result<ExitCode> {
+    let ids = arguments.jobs()?;
+    let what = format!("{} on {}", named(&ids), reach.spec.name);
+    if arguments.dry_run || ids.is_empty() {
+        let sentence = format!("would delete the records of {what}; log files are kept");
+        return would(arguments, &ids, &sentence, "would be deleted");
+    }
+    let question = format!("Delete the records of {what}? Log files are kept.");
+    let session = confirmed(arguments, &ids, &question, reach, progress).await?;
+    progress.tell("deleting");
+    let deletions = ids.iter().map(|name| {
+        let client = &session.client;
+        async move {
+            match delete_job(client, &id(name)).await {
+                Ok(()) => (name, true, "deleted".to_owned()),
+                Err(why) => (name, false, why),
+            }
+        }
+    });
+    let rows: Vec<_> = stream::iter(deletions).buffered(AT_ONCE).collect().await;
+    session.close().await;
+    for (id, _, outcome) in &rows {
+        reach.note(&format!("delete-job {id}"), outcome);
+    }
+    report(&rows, arguments.json)
+}
+
+/// Asks with a list of the jobs, their owners and their states; returns the cluster when the answer is yes.
+async fn confirmed(
+    arguments: &SeveralArguments,
+    ids: &[String],
+    question: &str,
+    reach: &Reach,
+    progress: &Progress,
+) -> anyhow::Result<Session> {
+    // Without a terminal there is no one to ask, and no login is needed to find that out.
+    if arguments.yes || !std::io::stdin().is_terminal() {
+        confirm(question, arguments.yes)?;
+        return reach.connect(progress).await;
+    }
+    let session = reach.connect(progress).await?;
+    progress.tell("reading the jobs");
+    let named: Vec<SubmissionId> = ids.iter().map(|name| id(name)).collect();
+    let client = &session.client;
+    let details = named.iter().map(|id| async move { client.job(id).await });
+    let details: Vec<_> = stream::iter(details).buffered(AT_ONCE).collect().await;
+    let rows: Vec<_> = ids
+        .iter()
+        .zip(details)
+        .map(|(id, detail)| match detail {
+            Ok(JobDetail { job, .. }) => vec![id.clone(), job.owner_words(), job.status.word().to_owned()],
+            Err(error) => vec![id.clone(), "?".to_owned(), error.to_string()],
+        })
+        .collect();
+    progress.hush();
+    columns::print(&mut output::stderr(), &["JOB", "OWNER", "STATUS"], &rows)?;
+    match confirm(question, false) {
+        Ok(()) => Ok(session),
+        Err(no) => {
+            session.close().await;
+            Err(no)
+        }
+    }
+}
+
+/// Prints the result of a dry run: a sentence, or with `--json` the rows that the real run would print.
+fn would(
+    arguments: &SeveralArguments,
+    ids: &[String],
+    what: &str,
+    outcome: &str,
+) -> anyhow::Result<ExitCode> {
+    if arguments.json {
+        let rows: Vec<_> = ids.iter().map(|id| (id, true, outcome.to_owned())).collect();
+        return report(&rows, true);
+    }
+    if ids.is_empty() {
+        eprintln!("no job ids on stdin");
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("{}", crate::model::text::printable(what));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the outcome of each job; the exit code is a failure when one failed.
+fn report(rows: &[(&String, bool, String)], as_json: bool) -> anyhow::Result<ExitCode> {
+    if as_json {
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|(id, ok, what)| json!({"submission_id": id, "done": ok, "outcome": what}))
+            .collect();
+        output::json(&rows)?;
+    } else {
+        let lines: Vec<_> = rows.iter().map(|(id, _, what)| vec![(*id).clone(), what.clone()]).collect();
+        columns::print(&mut output::stdout(), &["JOB", "OUTCOME"], &lines)?;
+    }
+    let all = rows.iter().all(|(_, ok, _)| *ok);
+    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

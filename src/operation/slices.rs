@@ -1,0 +1,167 @@
+//! What a job asks of TPU slices, held to the worker types of the cluster file. A slice of several hosts is requested by
+//! the resource `TPU-<type>-head`, of which Ray gives 1 to its first host (`get_current_node_additional_resources` in
+//! Ray's `_private/accelerators/tpu.py`); `TPU` alone is a number of chips on one host.
+
+use super::submit::{Unfit, unfit};
+use crate::config::{Launch, NodeLaunch};
+use crate::model::ClusterSpec;
+use crate::model::cloud::chips;
+use crate::model::text::printable;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A kind of slice that the cluster file offers.
+#[derive(Clone, Debug, PartialEq)]
+struct Slice {
+    accelerator: String,
+    chips: u32,
+    /// What Ray calls `TPU` on one of its hosts.
+    per_host: f64,
+}
+
+impl Slice {
+    fn is_of_several_hosts(&self) -> bool {
+        self.per_host > 0.0 && f64::from(self.chips) > self.per_host
+    }
+}
+
+/// The slices of a cluster's file, by size; empty when it has no file, or no TPUs.
+fn offered(spec: &ClusterSpec) -> Vec<Slice> {
+    let types = Launch::of(spec).map(|launch| launch.types).unwrap_or_default();
+    let slice = |node: &NodeLaunch| {
+        let accelerator = node.config["acceleratorType"].as_str()?.to_owned();
+        let per_host = node.resources["TPU"].as_f64().unwrap_or(0.0);
+        Some(Slice { chips: chips(&accelerator)?, accelerator, per_host })
+    };
+    let mut all: Vec<Slice> = types.values().filter_map(slice).collect();
+    all.sort_by(|a, b| (a.chips, &a.accelerator).cmp(&(b.chips, &b.accelerator)));
+    all.dedup_by(|a, b| a.accelerator == b.accelerator);
+    all
+}
+
+/// As Google and Ray call the type: `v5litepod` is what people call v5e.
+fn official(wish: &str) -> String {
+    let wish = wish.to_lowercase();
+    wish.strip_prefix("v5e-").map_or(wish.clone(), |size| format!("v5litepod-{size}"))
+}
+
+/// The resources by which a slice of that type is requested.
+///
+/// # Errors
+///
+/// It is no TPU type, or the cluster file offers TPUs but none of that type; the nearest are named.
+pub fn slice_resources(spec: &ClusterSpec, wish: &str) -> Result<BTreeMap<String, f64>, Unfit> {
+    let wanted = official(wish);
+    let resources = || BTreeMap::from([(format!("TPU-{wanted}-head"), 1.0)]);
+    let Some(size) = chips(&wanted) else {
+        return Err(unfit!("`{}` is not a TPU type like v4-128", printable(wish)));
+    };
+    let mut offered = offered(spec);
+    if offered.is_empty() || offered.iter().any(|slice| slice.accelerator == wanted) {
+        return Ok(resources());
+    }
+    let family = |kind: &str| kind.rsplit_once('-').map(|(family, _)| family.to_owned());
+    let of_wanted = family(&wanted);
+    offered.sort_by_key(|slice| (family(&slice.accelerator) != of_wanted, slice.chips.abs_diff(size)));
+    let nearest: Vec<&str> = offered.iter().take(3).map(|slice| slice.accelerator.as_str()).collect();
+    let resource = format!("'{{\"TPU-{wanted}-head\": 1}}'");
+    Err(unfit!(
+        "no node type of {} is a {wanted}; the nearest are {}; if a worker of that type was added by hand, use \
+         --entrypoint-resources {resource}",
+        spec.name,
+        printable(&nearest.join(", "))
+    ))
+}
+
+/// What is unwise, or comes to nothing, in what an entrypoint requests of TPUs, one sentence each; safe to print.
+pub fn doubts(spec: &ClusterSpec, resources: &BTreeMap<String, f64>) -> Vec<String> {
+    let offered = offered(spec);
+    let has_head = resources.keys().any(|name| name.starts_with("TPU-") && name.ends_with("-head"));
+    let wanted = resources.get("TPU").copied().unwrap_or(0.0);
+    let known: Vec<&Slice> = offered.iter().filter(|slice| slice.per_host > 0.0).collect();
+    if wanted <= 0.0 || has_head || known.is_empty() {
+        return Vec::new();
+    }
+    let fitting: Vec<&&Slice> = known.iter().filter(|slice| slice.per_host >= wanted).collect();
+    let names = |slices: &[&Slice]| {
+        let names: BTreeSet<String> = slices.iter().map(|s| printable(&s.accelerator).into_owned()).collect();
+        names.into_iter().collect::<Vec<_>>().join(", ")
+    };
+    if fitting.is_empty() {
+        let most = known.iter().map(|slice| slice.per_host).fold(0.0, f64::max);
+        let whole = known.iter().find(|slice| f64::from(slice.chips) >= wanted);
+        let way =
+            whole.map_or_else(String::new, |s| format!("; for a slice: --tpu {}", printable(&s.accelerator)));
+        return vec![format!(
+            "TPU {wanted} is requested of one host, and no host of {} has more than {most}: the job will stay pending{way}",
+            spec.name
+        )];
+    }
+    if fitting.iter().all(|slice| slice.is_of_several_hosts()) {
+        let slices: Vec<&Slice> = fitting.iter().map(|s| **s).collect();
+        let first = printable(&slices[0].accelerator).into_owned();
+        return vec![format!(
+            "TPU {wanted} is one host of a slice of several ({}): the rest of the slice cannot be used as a whole \
+             meanwhile; for all of it: --tpu {first}",
+            names(&slices)
+        )];
+    }
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Settings, cluster_of};
+    use std::fs;
+
+    fn spec(types: &[(&str, &str, u32)]) -> (tempfile::TempDir, ClusterSpec) {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("c.yaml");
+        let mut text = String::from(
+            "cluster_name: lab\nhead_node_type: head\nprovider: {type: gcp, project_id: p, availability_zone: z-a}\n\
+             available_node_types:\n  head: {}\n",
+        );
+        for (name, kind, tpu) in types {
+            let node = format!("{{resources: {{TPU: {tpu}}}, node_config: {{acceleratorType: {kind}}}}}");
+            text.extend(["  ", name, ": ", &node, "\n"]);
+        }
+        fs::write(&file, &text).unwrap();
+        let spec = cluster_of(&text, &file, &Settings::default()).unwrap();
+        (dir, spec)
+    }
+
+    #[test]
+    fn a_slice_is_requested_by_its_head_and_only_where_it_is_offered() {
+        let (_dir, lab) =
+            spec(&[("a", "v4-8", 4), ("b", "v4-32", 4), ("c", "v4-512", 4), ("d", "v5litepod-16", 4)]);
+        let of = |wish: &str| slice_resources(&lab, wish).map_err(|e| e.to_string());
+        assert_eq!(of("v4-32").unwrap(), BTreeMap::from([("TPU-v4-32-head".to_owned(), 1.0)]));
+        assert!(of("v5e-16").unwrap().contains_key("TPU-v5litepod-16-head"));
+        let said = of("v4-64").unwrap_err();
+        assert!(
+            said.contains("no node type of lab is a v4-64; the nearest are v4-32, v4-8, v4-512"),
+            "{said}"
+        );
+        for wrong in ["", "v4", "tpu 8", "4", "v4-x"] {
+            assert!(of(wrong).unwrap_err().contains("is not a TPU type"), "{wrong}");
+        }
+        let (_dir, without) = spec(&[]);
+        assert!(slice_resources(&without, "v4-64").is_ok(), "what is unknown is not refused");
+    }
+
+    #[test]
+    fn a_part_of_a_slice_and_more_than_a_host_has_are_doubted() {
+        let tpu = |n: f64| BTreeMap::from([("TPU".to_owned(), n)]);
+        let (_dir, slices) = spec(&[("b", "v4-32", 4), ("c", "v4-512", 4)]);
+        assert!(doubts(&slices, &tpu(4.0))[0].contains("one host of a slice of several (v4-32, v4-512)"));
+        assert!(doubts(&slices, &tpu(4.0))[0].ends_with("--tpu v4-32"));
+        assert!(doubts(&slices, &tpu(8.0))[0].contains("stay pending; for a slice: --tpu v4-32"));
+        let (_dir, both) = spec(&[("a", "v4-8", 4), ("b", "v4-32", 4)]);
+        assert_eq!(doubts(&both, &tpu(4.0)), [""; 0], "a host of its own is offered");
+        let whole = BTreeMap::from([("TPU".to_owned(), 4.0), ("TPU-v4-32-head".to_owned(), 1.0)]);
+        assert_eq!(doubts(&slices, &whole), [""; 0]);
+        assert_eq!(doubts(&slices, &BTreeMap::new()), [""; 0]);
+        let (_dir, without) = spec(&[]);
+        assert_eq!(doubts(&without, &tpu(400.0)), [""; 0]);
+    }
+}

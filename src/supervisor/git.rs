@@ -1,0 +1,28 @@
+//! The commit of a working directory, by the `git` of this machine.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The commit that is checked out in a folder, with `-dirty` behind it when files differ from it.
+///
+/// # Errors
+///
+/// There is no git, or the folder is in no repository with a commit; what git says of it, safe to print.
+pub fn git_commit(folder: &Path) -> Result<String, String> {
+    let commit = git(folder, &["rev-parse", "--verify", "HEAD"])?;
+    let dirty = if git(folder, &["status", "--porcelain"])?.is_empty() { "" } else { "-dirty" };
+    Ok(format!("{commit}{dirty}"))
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
+    let mut git = Command::new("git");
+    // Tokens are no business of git's.
+    git.env_clear();
+    git.envs(["PATH", "HOME"].iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    // The repository's configuration names no program to run, and its index is not written.
+    git.args(["--no-optional-locks", "-c", "core.fsmonitor=false", "-C"]).arg(folder).args(arguments);
+    let output = git.stdin(Stdio::null()).output().map_err(|e| format!("cannot run git: {e}"))?;
+    let said =
+        |bytes: &[u8]| crate::model::text::printable(String::from_utf8_lossy(bytes).trim()).into_owned();
+    if output.status.success() { Ok(said(&output.stdout)) } else { Err(said(&output.stderr)) }
+}

@@ -1,0 +1,186 @@
+//! What `submit-job` checks before it sends anything, and the jobs of `stop-job` and `delete-job` from stdin.
+
+use crate::program::Ran;
+use crate::world::World;
+use marin_tui::demo::google::PROJECT;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+const TABLE: &str = "defaults: {project: p, template: t.yaml, image: i, token_secret: s, zone: us-central2-b, tag: latest, tpu: v4}\n\
+    generations: {v4: {accelerator: v4, runtime_version: r, cores_per_chip: 2, chips_per_host: 4, base: 8, zones: [us-central2-b]}}\n\
+    buckets: {marin-us-central2: us-central2, marin-us-east1: us-east1, marin-eu-west4: europe-west4}\n\
+    clusters:\n  a: {cluster_name: marin-a, bucket: marin-us-central2}\n";
+
+impl World {
+    /// What a dry run would send, what it says, and its code.
+    fn submission(&self, words: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, Value, String) {
+        let mut command = self.command("submit-job --dry-run");
+        command.args(words).envs(variables.iter().copied()).current_dir(self.home.path());
+        let Ran { code, out, err } = Ran::of(&command.output().unwrap());
+        (code, serde_json::from_str(&out).unwrap_or(Value::Null), err)
+    }
+
+    fn git(&self, words: &str) -> String {
+        let mut git = Command::new("git");
+        git.args(words.split(' ')).current_dir(self.home.path().join("repo")).env("HOME", self.home.path());
+        for role in ["AUTHOR", "COMMITTER"] {
+            git.env(format!("GIT_{role}_NAME"), "me").env(format!("GIT_{role}_EMAIL"), "me@here");
+        }
+        let output = git.output().unwrap();
+        assert!(output.status.success(), "{words}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+}
+
+#[test]
+fn variables_are_passed_on_by_their_names_and_never_shown() {
+    let world = World::new();
+    let words = ["--pass-env", "HF_TOKEN", "--pass-env", "HF_TOKEN", "--", "true"];
+    let (code, sent, said) = world.submission(&words, &[("HF_TOKEN", "hunter2")]);
+    assert_eq!((code, &sent["runtime_env"]["env_vars"]), (Some(0), &json!({"HF_TOKEN": "***"})), "{said}");
+    assert!(!said.contains("hunter2"), "{said}");
+    let (code, _, said) = world.submission(&["--pass-env", "HF_TOKEN", "--", "true"], &[]);
+    assert!(code == Some(1) && said.contains("HF_TOKEN is not set in the local environment"), "{said}");
+    for wrong in ["HF_TOKEN=hunter2", ""] {
+        let (code, _, said) = world.submission(&["--pass-env", wrong, "--", "true"], &[]);
+        assert_eq!(code, Some(2), "{wrong}: {said}");
+    }
+}
+
+/// The commit that a job was submitted with, wherever a backup has it.
+fn commit_of(saved: &Value, id: &str) -> Option<String> {
+    match saved {
+        Value::Object(job) if job.get("submission_id").is_some_and(|of| of == id) => {
+            saved["runtime_env"]["env_vars"]["GIT_COMMIT"].as_str().map(str::to_owned)
+        }
+        Value::Object(fields) => fields.values().find_map(|value| commit_of(value, id)),
+        Value::Array(items) => items.iter().find_map(|value| commit_of(value, id)),
+        _ => None,
+    }
+}
+
+#[test]
+fn the_commit_is_that_of_the_working_directory_and_says_when_files_differ() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    world.file("repo/train.py", "print(1)\n");
+    world.git("init -q");
+    let submit = |id: &str| {
+        let words = format!(
+            "submit-job --no-wait --submission-id {id} --working-dir repo --pass-env GIT_COMMIT -- true"
+        );
+        let output = world.command(&words).current_dir(world.home.path()).output().unwrap();
+        let Ran { code, err, .. } = Ran::of(&output);
+        let (_, _, said) = world.run(&format!("backup-jobs {}/saved-{id}", world.home.path().display()));
+        let saved = fs::read_to_string(world.home.path().join(format!("saved-{id}/jobs.json"))).expect(&said);
+        let saved: Value = serde_json::from_str(&saved).unwrap();
+        (code, commit_of(&saved, id), err)
+    };
+    let (code, _, said) = submit("unborn");
+    assert!(code == Some(1) && said.contains("GIT_COMMIT is not set, and git does not know it"), "{said}");
+    world.git("add train.py");
+    world.git("commit -q -m first");
+    let commit = world.git("rev-parse HEAD");
+    assert_eq!(submit("clean").1.as_deref(), Some(&*commit));
+    world.file("repo/train.py", "print(2)\n");
+    assert_eq!(submit("dirty").1, Some(format!("{commit}-dirty")));
+}
+
+#[test]
+fn a_slice_is_requested_by_its_head_where_the_cluster_offers_it() {
+    let world = World::new();
+    let (code, sent, said) = world.submission(&["--tpu", "v4-8", "--", "true"], &[]);
+    assert_eq!((code, &sent["entrypoint_resources"]), (Some(0), &json!({"TPU-v4-8-head": 1.0})), "{said}");
+    let (code, _, said) = world.submission(&["--tpu", "v4-128", "--", "true"], &[]);
+    assert!(
+        code == Some(1) && said.contains("no node type of marin-a is a v4-128; the nearest are v4-8"),
+        "{said}"
+    );
+    let (code, _, said) = world.submission(&["--tpu", "a b", "--", "true"], &[]);
+    assert!(code == Some(1) && said.contains("`a b` is not a TPU type like v4-128"), "{said}");
+    let (code, _, said) = world.submission(&["--tpu", "v4-8", "--tpu", "v4-8", "--", "true"], &[]);
+    assert_eq!(code, Some(2), "{said}");
+    let words = ["--tpu", "v4-8", "--entrypoint-resources", "{\"TPU-v4-8-head\": 2}", "--", "true"];
+    let (code, _, said) = world.submission(&words, &[]);
+    assert!(code == Some(1) && said.contains("TPU-v4-8-head is requested twice"), "{said}");
+    let words = ["--entrypoint-resources", "{\"TPU\": 8}", "--", "true"];
+    let (code, _, said) = world.submission(&words, &[]);
+    assert!(code == Some(0) && said.contains("warning: TPU 8 is requested of one host"), "{said}");
+}
+
+#[test]
+fn data_in_another_region_is_warned_of_where_regions_are_known() {
+    let world = World::new();
+    let far = [
+        "--env",
+        "CACHE=gs://marin-us-east1/secret-path",
+        "--",
+        "python",
+        "x.py",
+        "--in=gs://marin-eu-west4/d",
+        "gs://unknown/x",
+        "gs://marin-us-central2/y",
+    ];
+    let (code, _, said) = world.submission(&far, &[]);
+    assert!(code == Some(0) && !said.contains("warning"), "nothing is known: {said}");
+    world.file("infra/clusters.yaml", TABLE);
+    let (code, _, said) = world.submission(&far, &[]);
+    let warnings: Vec<&str> = said.lines().filter(|l| l.starts_with("warning")).collect();
+    let own = "us-central2; transfer between regions costs money; its own bucket is gs://marin-us-central2";
+    assert_eq!(
+        (code, warnings),
+        (
+            Some(0),
+            vec![
+                &*format!("warning: gs://marin-eu-west4 is in europe-west4, but marin-a is in {own}"),
+                &*format!("warning: gs://marin-us-east1 (in CACHE) is in us-east1, but marin-a is in {own}"),
+            ]
+        ),
+        "{said}"
+    );
+    assert!(!said.contains("secret-path") && PROJECT != "p", "{said}");
+}
+
+fn with_input(world: &World, words: &str, input: &str) -> Ran {
+    let mut command = world.command(words);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    Ran::of(&child.wait_with_output().unwrap())
+}
+
+#[test]
+fn thousands_of_jobs_come_from_stdin() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    for id in ["one", "two"] {
+        let (code, _, said) = world.run(&format!("submit-job --no-wait --submission-id {id} -- true"));
+        assert_eq!(code, Some(0), "{said}");
+    }
+    let mut ids = String::from("one\n\n  two  \none\n");
+    for i in 0..5000 {
+        writeln!(ids, "nobody-{i}").unwrap();
+    }
+    let Ran { code, out, err } = with_input(&world, "stop-job - --yes --json", &ids);
+    let rows: Vec<Value> = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {err}"));
+    assert_eq!((code, rows.len()), (Some(1), 5002), "{err}");
+    assert!(rows[..2].iter().all(|row| row["done"] == true), "{:?}", &rows[..2]);
+    assert_eq!((&rows[2]["submission_id"], &rows[2]["done"]), (&json!("nobody-0"), &json!(false)));
+    let Ran { code, out, err } = with_input(&world, "delete-job - --yes --json", "one\ntwo\n");
+    assert_eq!(code, Some(0), "{out}{err}");
+    let Ran { code, err, .. } = with_input(&world, "stop-job -", "a\nb\n");
+    assert!(code == Some(1) && err.contains("Stop a, b on marin-a? No terminal to confirm"), "{err}");
+    let Ran { code, out, .. } = with_input(&world, "stop-job - --dry-run", &ids);
+    assert!(
+        code == Some(0) && out.contains("would stop one, two, nobody-0 and 4999 more jobs on marin-a"),
+        "{out}"
+    );
+    let Ran { code, err, .. } = with_input(&world, "stop-job - --yes", "\n \n");
+    assert!(code == Some(0) && err.contains("no job ids on stdin"), "{err}");
+    world.heads.clear();
+    let Ran { code, err, .. } = with_input(&world, "stop-job - --yes", "one\n");
+    assert!(code == Some(1) && !err.is_empty(), "the cluster is down: {err}");
+}
