@@ -114,7 +114,6 @@ const CHANGES: [(&str, &str); 13] = [
     ("restart-cluster", "--dry-run"),
     ("run-cleanup", "--dry-run"),
     ("restore-jobs", "--dry-run"),
-    ("run-cleanup", "--dry-run"),
     ("start-cluster", "--dry-run"),
     ("stop-cluster", "--dry-run"),
     ("stop-job", "--dry-run"),
