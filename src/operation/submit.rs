@@ -51,7 +51,7 @@ pub struct Wanted {
     pub working_dir: Option<String>,
     /// Patterns of what is left out of that folder.
     pub exclude: Vec<String>,
-    /// `NAME=VALUE`, or `NAME` to take it from here; see [`COMMIT`].
+    /// `NAME=VALUE`, or `NAME` to take it from here; `GIT_COMMIT` is the working directory's where it is not set.
     pub variables: Vec<String>,
     /// Packages, or files of requirements.
     pub pip: Vec<String>,
