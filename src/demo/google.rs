@@ -9,6 +9,7 @@ pub mod compute;
 mod fault;
 mod groups;
 mod login;
+mod making;
 pub mod managed;
 pub mod registry;
 mod secrets;

@@ -1,13 +1,14 @@
 //! Workers that a person adds, starts again and removes, outside the autoscaler: by a queued resource of Google's, or
 //! on a host that is reached by SSH.
 
+mod compute;
 mod disclosed;
 mod facts;
 mod follow;
-mod gcloud;
 mod hit;
 mod launch;
 mod machine;
+mod making;
 mod offer;
 mod planned;
 mod request;

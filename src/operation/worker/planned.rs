@@ -3,7 +3,7 @@
 use super::super::{of_head, trouble};
 use super::launch::{on_host, read};
 use super::machine::{self, Machine};
-use super::request::{QueuedRequest, plan};
+use super::request::{Request, plan};
 use crate::model::text::printable;
 use crate::model::{ClusterSpec, HeadAddress, HostName, NewWorker, Problem, Provider, Task, Verb};
 use crate::supervisor::{self, Options};
@@ -45,7 +45,7 @@ pub(super) fn requests(
     spec: &ClusterSpec,
     options: &Options,
     wanted: &NewWorker,
-) -> Result<Vec<QueuedRequest>, Problem> {
+) -> Result<Vec<Request>, Problem> {
     match wanted {
         NewWorker::Queued { node_type, capacity, names } => {
             plan(spec, options, &read(spec)?, (node_type, capacity, names))
