@@ -176,6 +176,9 @@ impl Front<'_> {
             Answer::Abandoned => anyhow::bail!("nothing was done"),
         };
         print_steps(&operation);
+        if !seen.also.is_empty() {
+            eprintln!("also deletes {}", seen.also.join(", "));
+        }
         for warning in &seen.warnings {
             eprintln!("warning: {warning}");
         }

@@ -93,11 +93,7 @@ impl Google {
     }
 
     /// The request that deletes what was made; none when it is gone, or another one has its name.
-    pub async fn part_deletion(
-        &self,
-        place: &TpuPlace,
-        made: &MadePart,
-    ) -> Result<Option<Change>, GcpError> {
+    pub async fn part_deletion(&self, place: &TpuPlace, made: &MadePart) -> Result<Option<Change>, GcpError> {
         let now = self.part(place, made.kind, &made.name).await?;
         let is_it = now.is_some_and(|now| now["id"] == made.id.as_str() && !made.id.is_empty());
         Ok(is_it.then(|| self.deletion(place, made.kind, &made.name)))

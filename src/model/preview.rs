@@ -81,6 +81,8 @@ pub struct Preview {
     pub me: String,
     /// Why the affected jobs could not be determined.
     pub trouble: Option<Problem>,
+    /// What else is deleted at Google, besides what is named. Safe to print.
+    pub also: Vec<String>,
     /// What is known to be unwise in what is asked for; nothing is refused for it. Safe to print.
     pub warnings: Vec<String>,
 }

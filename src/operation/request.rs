@@ -11,7 +11,7 @@ use super::mark::{others_mark, remove_mark};
 use super::news::News;
 use super::performer::Performer;
 use super::preview::{Detail, preview};
-use super::worker::{offer, warnings};
+use super::worker::{also_removed, offer, warnings};
 use crate::model::{
     ClusterSpec, Consent, Gate, JobStatus, Operation, OperationEnd, OperationKind, OperationNews, Order,
     Preview, Problem, Progress, Refusal, StepName, Target, Task, Timestamp, Touched, runs_already,
@@ -110,6 +110,9 @@ impl Request {
         let mut seen = self.seen_or_refused(&task, Detail::Whole).await?;
         let (spec, asked) = (self.spec.clone(), task.clone());
         seen.warnings = blocking(move || warnings(&spec, &asked)).await;
+        if let Task::RemoveWorker { worker, .. } = &task {
+            seen.also = also_removed(&self.spec, &self.environment.options, worker).await;
+        }
         self.say(OperationNews::Previewed(task, seen)).await;
         Ok(())
     }

@@ -20,5 +20,5 @@ pub use facts::WorkerFacts;
 pub(super) use hit::hit;
 pub use machine::Machine;
 pub use offer::offer;
-pub(super) use planned::check;
+pub(super) use planned::{also_removed, check};
 pub(super) use seen::head_address;

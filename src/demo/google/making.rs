@@ -103,17 +103,14 @@ pub(super) fn insert(asked: &Asked, state: &mut State, scope: &str, kind: &str) 
         let machine = body["machineType"].as_str().unwrap_or_default().to_owned();
         body["machineType"] = json!(format!("{base}/projects/{project}/{machine}"));
     }
-    let answer =
-        begin(asked, state, "insert", (scope, kind, &name), |state| list(state, kind).push(body));
+    let answer = begin(asked, state, "insert", (scope, kind, &name), |state| list(state, kind).push(body));
     (answer.0, with_target(answer.1, id, state))
 }
 
 /// The operation names what it makes, before and after.
 fn with_target(mut operation: Value, id: u64, state: &mut State) -> Value {
     operation["targetId"] = json!(id.to_string());
-    if let Some((_, finished)) =
-        operation["name"].as_str().and_then(|name| state.operations.get_mut(name))
-    {
+    if let Some((_, finished)) = operation["name"].as_str().and_then(|name| state.operations.get_mut(name)) {
         finished["targetId"] = json!(id.to_string());
     }
     operation

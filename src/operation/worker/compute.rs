@@ -301,3 +301,95 @@ fn disks(place: &TpuPlace, config: &Value, machine: &str, template: bool) -> Res
     Ok(json!([{"boot": true, "autoDelete": true,
         "initializeParams": {"sourceImage": image, "diskSizeGb": DISK}}]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(field: Value) -> CapacityField {
+        serde_json::from_value(json!({"api": "v2", "field": field})).unwrap()
+    }
+
+    #[test]
+    fn a_slice_is_known_by_its_type_or_by_machine_and_topology() {
+        let tpu7x = |n: u32| json!({"acceleratorType": format!("tpu7x-{n}")});
+        let machine = |machine: &str, topology: &str| {
+            json!({"machineType": format!("zones/z/machineTypes/{machine}"),
+                "acceleratorConfig": {"topology": topology}})
+        };
+        for (config, accelerator, topology) in [
+            (tpu7x(8), "tpu7x-8", ""),
+            (tpu7x(16), "tpu7x-16", "2x2x2"),
+            (tpu7x(512), "tpu7x-512", "4x8x8"),
+            (
+                json!({"acceleratorType": "tpu7x-1024", "acceleratorConfig": {"topology": "8x8x8"}}),
+                "tpu7x-1024",
+                "8x8x8",
+            ),
+            (json!({"machineType": "ct6e-standard-8t"}), "v6e-8", ""),
+            (machine("ct6e-standard-4t", "4x4"), "v6e-16", "4x4"),
+            (machine("ct5p-hightpu-4t", "2x2x1"), "v5p-8", "2x2x1"),
+            (machine("ct5p-hightpu-4t", "2x2x4"), "v5p-32", "2x2x4"),
+        ] {
+            assert_eq!(super::accelerator(&config).as_deref(), Some(accelerator), "{config}");
+            assert_eq!(shape(&config).unwrap().unwrap().topology, topology, "{config}");
+        }
+        for cloud_tpu in [
+            json!({"acceleratorType": "v5p-16"}),
+            json!({"acceleratorType": "v6e-8", "machineType": "ct6e-standard-8t"}),
+            json!({"acceleratorConfig": {"type": "V4", "topology": "2x2x4"}}),
+            json!({"machineType": "n2-standard-8"}),
+            Value::Null,
+        ] {
+            assert_eq!(shape(&cloud_tpu).unwrap(), None, "{cloud_tpu}");
+        }
+        for odd in [
+            tpu7x(24),
+            tpu7x(4),
+            json!({"acceleratorType": "tpu7x-"}),
+            json!({"acceleratorType": "tpu7x-99999999999"}),
+            json!({"acceleratorType": "tpu7x-16", "acceleratorConfig": {"topology": "2x2x4"}}),
+            machine("ct6e-standard-4t", "3x3"),
+            machine("ct6e-standard-4t", "0x4"),
+            machine("ct6e-standard-4t", "65536x65536x65536"),
+            machine("ct6e-standard-4t", ""),
+        ] {
+            let problem = shape(&odd).unwrap_err();
+            assert!(problem.hint.to_string().contains("acceleratorConfig"), "{odd}: {problem:?}");
+            assert_eq!(super::accelerator(&odd), None);
+        }
+    }
+
+    #[test]
+    fn capacity_is_requested_as_the_setting_says() {
+        let asked = |config: Value, capacity: Value| {
+            let (capacity, all) = scheduling(&config, &field(capacity)).map_err(|p| p.what)?;
+            let affinity = all.get("reservationAffinity").cloned().unwrap_or_default();
+            Ok::<_, String>((capacity, all["scheduling"].clone(), affinity))
+        };
+        let (capacity, spot, affinity) = asked(Value::Null, json!({"spot": {}})).unwrap();
+        assert_eq!((capacity, &affinity), (Capacity::Spot, &Value::Null));
+        assert_eq!(
+            spot,
+            json!({"onHostMaintenance": "TERMINATE", "automaticRestart": false,
+            "provisioningModel": "SPOT", "instanceTerminationAction": "STOP"})
+        );
+        let named = json!({"reservationName": "projects/p/locations/z/reservations/mine"});
+        let (_, reserved, affinity) = asked(Value::Null, named).unwrap();
+        assert_eq!(reserved["provisioningModel"], "RESERVATION_BOUND");
+        assert_eq!(affinity["values"], json!(["projects/p/reservations/mine"]));
+        let any = json!({"reservationName": "projects/p/locations/z/reservations/-"});
+        assert!(asked(Value::Null, any.clone()).unwrap_err().contains("name of the reservation"));
+        let own = json!({"reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION",
+            "key": "compute.googleapis.com/reservation-name", "values": ["theirs"]}});
+        let (_, _, affinity) = asked(own.clone(), any).unwrap();
+        assert_eq!(affinity, own["reservationAffinity"]);
+        let flex = json!({"provisioningModel": "FLEX_START", "maxRunDuration": "3600s"});
+        let (capacity, flex, affinity) = asked(own, flex).unwrap();
+        assert_eq!((capacity, &flex["maxRunDuration"]), (Capacity::FlexStart, &json!({"seconds": "3600"})));
+        assert_eq!(affinity, json!({"consumeReservationType": "NO_RESERVATION"}));
+        let (capacity, usual, _) = asked(Value::Null, json!({"guaranteed": {}})).unwrap();
+        assert_eq!((capacity, &usual["provisioningModel"]), (Capacity::OnDemand, &json!("STANDARD")));
+        assert!(asked(Value::Null, json!({"bestEffort": {}})).unwrap_err().contains("no best-effort"));
+    }
+}

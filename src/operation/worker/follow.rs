@@ -106,7 +106,8 @@ fn status(view: &CloudView, place: &TpuPlace, name: &str) -> Result<Seen, Proble
     ]);
     let Some(queued) = view.queued.iter().find(|q| q.name.raw() == name) else {
         let ours = |vm: &&TpuVm| vm.ray_cluster.as_ref().is_some_and(|label| label.raw() == place.cluster);
-        let mut made = view.vms.iter().filter(|vm| vm.compute.is_some() && vm.name.raw() == name).filter(ours);
+        let mut made =
+            view.vms.iter().filter(|vm| vm.compute.is_some() && vm.name.raw() == name).filter(ours);
         if let Some(vm) = made.next() {
             return made_with_compute(vm, again);
         }

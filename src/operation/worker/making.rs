@@ -24,7 +24,9 @@ struct Unmade {
 
 impl From<GcpError> for Unmade {
     fn from(e: GcpError) -> Self {
-        Self { problem: problem(&e), may_pass: passes(&e) }
+        // No quota is left, unless Google says when to come again.
+        let is_over = matches!(e, GcpError::Quota { after: None, .. });
+        Self { problem: problem(&e), may_pass: passes(&e) && !is_over }
     }
 }
 
@@ -101,9 +103,7 @@ impl Performer {
         for part in made {
             let word = part.kind.word();
             let removed = match google.part_deletion(place, &part).await {
-                Ok(Some(deletion)) => {
-                    self.executor.google(google, &deletion, None).await.map(|()| true)
-                }
+                Ok(Some(deletion)) => self.executor.google(google, &deletion, None).await.map(|()| true),
                 Ok(None) => Ok(false),
                 Err(e) => Err(e),
             };
@@ -124,8 +124,7 @@ impl Performer {
 
 /// The cluster's TPU of Compute Engine of that name.
 async fn listed(google: &Google, place: &TpuPlace, name: &str) -> Result<Option<TpuVm>, Problem> {
-    let view =
-        google.tpus(&place.project, &place.zone, Timestamp::now()).await.map_err(|e| problem(&e))?;
+    let view = google.tpus(&place.project, &place.zone, Timestamp::now()).await.map_err(|e| problem(&e))?;
     if let Some(why) = view.unlisted {
         let what = format!("it is not known whether {name} exists already: {why}");
         return Err(trouble(what, Verb::Resume.to("resume once it can be listed")));
@@ -138,11 +137,7 @@ fn follows(there: &TpuVm, request: &ComputeRequest) -> Result<(), Problem> {
     let is_over = there.state.is_gone() || matches!(there.state, VmState::Stopped | VmState::Deleting);
     let over = is_over.then(|| format!("it is {}", there.state.word()));
     let wanted = Text::new(request.accelerator.as_str());
-    stands_for(
-        &request.name,
-        (&there.accelerator_type, there.capacity, over),
-        (&wanted, request.capacity),
-    )
+    stands_for(&request.name, (&there.accelerator_type, there.capacity, over), (&wanted, request.capacity))
 }
 
 /// An error unless what exists under that name is what would be made.

@@ -87,6 +87,23 @@ pub(super) async fn find(
     }
 }
 
+/// What this program made for a worker, and deletes with it, in words.
+pub(in super::super) async fn also_removed(
+    spec: &ClusterSpec,
+    options: &Options,
+    worker: &str,
+) -> Vec<String> {
+    // Where it cannot be told, the operation itself says why.
+    let Ok(place) = supervisor::tpu_place(spec) else { return Vec::new() };
+    let Ok(Some(machine)) = find(spec, options, worker, true).await else { return Vec::new() };
+    match machine::made_for(&options.google, &place, &machine).await {
+        Ok(made) => {
+            made.iter().map(|(kind, _)| format!("{} {}", kind.word(), printable(machine.name()))).collect()
+        }
+        Err(e) => vec![format!("its instance template and workload policy, if they can be read: {e}")],
+    }
+}
+
 /// The error for a worker that does not exist.
 pub(super) fn unknown(spec: &ClusterSpec, worker: &str) -> Problem {
     let what = format!("no TPU VM, host or queued resource of {} is named {}", spec.name, printable(worker));
