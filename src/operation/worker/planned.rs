@@ -93,7 +93,7 @@ pub(in super::super) async fn also_removed(
     options: &Options,
     worker: &str,
 ) -> Vec<String> {
-    // Where it cannot be told, the operation itself says why.
+    // Where that is unknown, the operation itself says why.
     let Ok(place) = supervisor::tpu_place(spec) else { return Vec::new() };
     let Ok(Some(machine)) = find(spec, options, worker, true).await else { return Vec::new() };
     match machine::made_for(&options.google, &place, &machine).await {
