@@ -97,7 +97,8 @@ impl Cloud {
             place.shared().now(|cluster| {
                 for (_, body) in cluster.by_hand.queued(cluster.now).filter(|(_, b)| !b[MACHINE].is_null()) {
                     let vm = cluster.by_hand.tpu_vms(cluster.now).find(|vm| vm.name == name(&body[RESOURCE]));
-                    self.show_made(body, vm.map_or_else(Vec::new, |vm| vm.hosts), state);
+                    let hosts = vm.map_or_else(Vec::new, |vm| vm.hosts);
+                    Self::show_made(body, &hosts, state);
                     made.push(name(&body[RESOURCE]).to_owned());
                 }
             });
@@ -142,7 +143,7 @@ impl Cloud {
     }
 
     /// An instance, or a group with an instance for each of its hosts; they have addresses once they are there.
-    fn show_made(&self, body: &Value, hosts: Vec<String>, state: &mut State) {
+    fn show_made(body: &Value, hosts: &[String], state: &mut State) {
         let mut resource = body[RESOURCE].clone();
         if resource["targetSize"].is_null() {
             if let Some(host) = hosts.first() {

@@ -116,16 +116,16 @@ fn with_target(mut operation: Value, id: u64, state: &mut State) -> Value {
     operation
 }
 
-fn invalid(field: &str, why: &str) -> Option<Answer> {
-    Some(refusal(400, "invalid", &format!("Invalid value for field 'resource.{field}': {why}")))
+fn invalid(field: &str, why: &str) -> Answer {
+    refusal(400, "invalid", &format!("Invalid value for field 'resource.{field}': {why}"))
 }
 
 fn policy(body: &Value) -> Option<Answer> {
     let policy = &body["workloadPolicy"];
     if policy["type"] != "HIGH_THROUGHPUT" {
-        return invalid("workloadPolicy.type", "only HIGH_THROUGHPUT has a topology.");
+        return Some(invalid("workloadPolicy.type", "only HIGH_THROUGHPUT has a topology."));
     }
-    chips_of(body).is_none().then(|| invalid("workloadPolicy.acceleratorTopology", "unknown.")).flatten()
+    chips_of(body).is_none().then(|| invalid("workloadPolicy.acceleratorTopology", "unknown."))
 }
 
 /// The chips of a policy's topology.
@@ -138,32 +138,32 @@ fn chips_of(policy: &Value) -> Option<u64> {
 fn machine(body: &Value, is_template: bool) -> Option<Answer> {
     let given = body["machineType"].as_str().unwrap_or_default();
     if given.contains('/') == is_template {
-        return invalid("machineType", "The URL is malformed.");
+        return Some(invalid("machineType", "The URL is malformed."));
     }
     let Some(disk) = body["disks"].as_array().and_then(|disks| disks.iter().find(|d| d["boot"] == true))
     else {
-        return invalid("disks", "A boot disk must be specified.");
+        return Some(invalid("disks", "A boot disk must be specified."));
     };
     let image = disk["initializeParams"]["sourceImage"].as_str().unwrap_or_default();
     if !IMAGES.iter().any(|known| image.ends_with(&format!("projects/{known}"))) {
         return Some(refusal(404, "notFound", &format!("The resource '{image}' was not found")));
     }
     if !body["networkInterfaces"].is_array() {
-        return invalid("networkInterfaces", "At least one network interface is required.");
+        return Some(invalid("networkInterfaces", "At least one network interface is required."));
     }
     let machine = given.rsplit('/').next().unwrap_or_default();
     let scheduling = &body["scheduling"];
     if TpuMachine::parse(machine).is_some() && scheduling["onHostMaintenance"] != "TERMINATE" {
-        return invalid("scheduling.onHostMaintenance", "TPUs require TERMINATE.");
+        return Some(invalid("scheduling.onHostMaintenance", "TPUs require TERMINATE."));
     }
     match scheduling["provisioningModel"].as_str() {
         Some("RESERVATION_BOUND")
             if body["reservationAffinity"]["consumeReservationType"] != "SPECIFIC_RESERVATION" =>
         {
-            invalid("reservationAffinity", "a reservation must be named.")
+            Some(invalid("reservationAffinity", "a reservation must be named."))
         }
         Some("FLEX_START") if scheduling["maxRunDuration"].is_null() => {
-            invalid("scheduling.maxRunDuration", "must be set for flex-start.")
+            Some(invalid("scheduling.maxRunDuration", "must be set for flex-start."))
         }
         _ => None,
     }
@@ -191,10 +191,10 @@ fn group(body: &mut Value, state: &State) -> Option<Answer> {
         let machine = template["properties"]["machineType"].as_str().unwrap_or_default();
         let chips = TpuMachine::parse(machine).map_or(0, |tpu| u64::from(tpu.chips));
         if body["targetSizePolicy"]["mode"] != "BULK" {
-            return invalid("targetSizePolicy.mode", "a topology requires BULK.");
+            return Some(invalid("targetSizePolicy.mode", "a topology requires BULK."));
         }
         if chips_of(&policy) != Some(size * chips) {
-            return invalid("targetSize", "it does not have the chips of the topology.");
+            return Some(invalid("targetSize", "it does not have the chips of the topology."));
         }
     }
     body["currentActions"] = json!({"none": 0, "creating": size, "deleting": 0});

@@ -306,7 +306,7 @@ fn disks(place: &TpuPlace, config: &Value, machine: &str, template: bool) -> Res
 mod tests {
     use super::*;
 
-    fn field(field: Value) -> CapacityField {
+    fn field(field: &Value) -> CapacityField {
         serde_json::from_value(json!({"api": "v2", "field": field})).unwrap()
     }
 
@@ -362,12 +362,12 @@ mod tests {
 
     #[test]
     fn capacity_is_requested_as_the_setting_says() {
-        let asked = |config: Value, capacity: Value| {
-            let (capacity, all) = scheduling(&config, &field(capacity)).map_err(|p| p.what)?;
+        let asked = |config: &Value, capacity: &Value| {
+            let (capacity, all) = scheduling(config, &field(capacity)).map_err(|p| p.what)?;
             let affinity = all.get("reservationAffinity").cloned().unwrap_or_default();
             Ok::<_, String>((capacity, all["scheduling"].clone(), affinity))
         };
-        let (capacity, spot, affinity) = asked(Value::Null, json!({"spot": {}})).unwrap();
+        let (capacity, spot, affinity) = asked(&Value::Null, &json!({"spot": {}})).unwrap();
         assert_eq!((capacity, &affinity), (Capacity::Spot, &Value::Null));
         assert_eq!(
             spot,
@@ -375,21 +375,21 @@ mod tests {
             "provisioningModel": "SPOT", "instanceTerminationAction": "STOP"})
         );
         let named = json!({"reservationName": "projects/p/locations/z/reservations/mine"});
-        let (_, reserved, affinity) = asked(Value::Null, named).unwrap();
+        let (_, reserved, affinity) = asked(&Value::Null, &named).unwrap();
         assert_eq!(reserved["provisioningModel"], "RESERVATION_BOUND");
         assert_eq!(affinity["values"], json!(["projects/p/reservations/mine"]));
         let any = json!({"reservationName": "projects/p/locations/z/reservations/-"});
-        assert!(asked(Value::Null, any.clone()).unwrap_err().contains("name of the reservation"));
+        assert!(asked(&Value::Null, &any).unwrap_err().contains("name of the reservation"));
         let own = json!({"reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION",
             "key": "compute.googleapis.com/reservation-name", "values": ["theirs"]}});
-        let (_, _, affinity) = asked(own.clone(), any).unwrap();
+        let (_, _, affinity) = asked(&own, &any).unwrap();
         assert_eq!(affinity, own["reservationAffinity"]);
         let flex = json!({"provisioningModel": "FLEX_START", "maxRunDuration": "3600s"});
-        let (capacity, flex, affinity) = asked(own, flex).unwrap();
+        let (capacity, flex, affinity) = asked(&own, &flex).unwrap();
         assert_eq!((capacity, &flex["maxRunDuration"]), (Capacity::FlexStart, &json!({"seconds": "3600"})));
         assert_eq!(affinity, json!({"consumeReservationType": "NO_RESERVATION"}));
-        let (capacity, usual, _) = asked(Value::Null, json!({"guaranteed": {}})).unwrap();
+        let (capacity, usual, _) = asked(&Value::Null, &json!({"guaranteed": {}})).unwrap();
         assert_eq!((capacity, &usual["provisioningModel"]), (Capacity::OnDemand, &json!("STANDARD")));
-        assert!(asked(Value::Null, json!({"bestEffort": {}})).unwrap_err().contains("no best-effort"));
+        assert!(asked(&Value::Null, &json!({"bestEffort": {}})).unwrap_err().contains("no best-effort"));
     }
 }

@@ -28,8 +28,7 @@ impl World {
             "odd: {node_config: {acceleratorType: tpu7x-24}}",
             "later: {node_config: {machineType: tpu9-standard-4t}}",
         ];
-        let more: String = types.iter().map(|line| format!("  {line}\n")).collect();
-        world.file("infra/a.yaml", &format!("{file}{more}"));
+        world.file("infra/a.yaml", &format!("{file}  {}\n", types.join("\n  ")));
         world
     }
 
