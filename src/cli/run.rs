@@ -202,6 +202,9 @@ impl Front<'_> {
             }
         }
         print_steps(&operation);
+        if !seen.also.is_empty() {
+            eprintln!("also deletes {}", seen.also.join(", "));
+        }
         for warning in &seen.warnings {
             eprintln!("warning: {warning}");
         }

@@ -108,6 +108,19 @@ struct Type {
     initialization_commands: Option<Vec<String>>,
 }
 
+impl NodeLaunch {
+    /// The metadata of the `node_config`: a map with Cloud TPU, `items` with Compute Engine.
+    pub fn metadata(&self) -> BTreeMap<String, String> {
+        let given = &self.config["metadata"];
+        let text = |v: &Value| v.as_str().map(str::to_owned);
+        if let Some(items) = given["items"].as_array() {
+            return items.iter().filter_map(|i| Some((text(&i["key"])?, text(&i["value"])?))).collect();
+        }
+        let map = given.as_object().into_iter().flatten();
+        map.filter_map(|(key, value)| Some((key.clone(), text(value)?))).collect()
+    }
+}
+
 impl Launch {
     /// Reads it from the file of a cluster; a file that was trusted must not have changed since.
     pub fn of(spec: &ClusterSpec) -> Result<Self, FileError> {

@@ -9,6 +9,7 @@ pub mod compute;
 mod fault;
 mod groups;
 mod login;
+mod making;
 pub mod managed;
 mod permissions;
 pub mod registry;

@@ -21,6 +21,21 @@ pub struct Change {
     operations: Operations,
 }
 
+/// A change that Google has begun with.
+#[derive(Clone, Debug)]
+pub struct Begun {
+    operation: Value,
+    operations: Operations,
+}
+
+impl Begun {
+    /// The number of the resource that is made or changed (Compute Engine, `Operation.targetId`); empty where Google
+    /// names none.
+    pub fn target(&self) -> &str {
+        self.operation["targetId"].as_str().unwrap_or_default()
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 enum Operations {
     /// Of a zone or region of Compute Engine: this prefix and the last part of the operation's name.
@@ -39,6 +54,11 @@ impl Google {
     /// Google's refusal, or the error of the long-running operation. The request is sent once: after a timeout only
     /// Google's lists show whether it arrived.
     pub async fn execute(&self, change: &Change) -> Result<(), GcpError> {
+        self.end(self.begin(change).await?).await
+    }
+
+    /// Sends a change; Google has begun with it then.
+    pub async fn begin(&self, change: &Change) -> Result<Begun, GcpError> {
         let method = match change.method {
             "DELETE" => Method::DELETE,
             "PATCH" => Method::PATCH,
@@ -46,13 +66,18 @@ impl Google {
         };
         let body = (!change.body.is_null()).then_some(&change.body);
         let operation = self.inner.call(&Call { method, url: change.url.clone(), query: &[], body }).await?;
-        let (prefix, is_of_zone) = match &change.operations {
+        Ok(Begun { operation, operations: change.operations.clone() })
+    }
+
+    /// Waits until it is done.
+    pub async fn end(&self, begun: Begun) -> Result<(), GcpError> {
+        let (prefix, is_of_zone) = match &begun.operations {
             Operations::OfZone(prefix) => (prefix, true),
             Operations::OfService(prefix) => (prefix, false),
             Operations::None => return Ok(()),
         };
         let state = |name: &str| format!("{prefix}/{}", if is_of_zone { last_part(name) } else { name });
-        self.inner.follow(operation, state).await.map(|_| ())
+        self.inner.follow(begun.operation, state).await.map(|_| ())
     }
 
     /// Deletes a machine of Compute Engine.
@@ -68,15 +93,22 @@ impl Google {
 
     /// Deletes a managed instance group with its instances; `base` is the project's address, `path` the group's below it.
     pub(super) fn group_deletion(base: &str, path: &str) -> Change {
-        Self::group_change("DELETE", base, path, "", Value::Null)
+        Self::part_change("DELETE", base, path, "", Value::Null)
     }
 
     /// Deletes one instance of a group, which becomes smaller by it.
     pub(super) fn member_deletion(base: &str, path: &str, instance: &str) -> Change {
-        Self::group_change("POST", base, path, "/deleteInstances", json!({ "instances": [instance] }))
+        Self::part_change("POST", base, path, "/deleteInstances", json!({ "instances": [instance] }))
     }
 
-    fn group_change(method: &'static str, base: &str, path: &str, what: &str, body: Value) -> Change {
+    /// A change below `path`, which begins with a zone or a region; the operation is of that.
+    pub(super) fn part_change(
+        method: &'static str,
+        base: &str,
+        path: &str,
+        what: &str,
+        body: Value,
+    ) -> Change {
         let place: Vec<&str> = path.split('/').take(2).collect();
         let operations = Operations::OfZone(format!("{base}/{}/operations", place.join("/")));
         Change { method, url: format!("{base}/{path}{what}"), body, operations }

@@ -108,10 +108,20 @@ impl Google {
             deletion => deletion?,
         };
         let Some(deletion) = deletion else { return Ok(Cleaned::GoneAlready) };
+        let group = vm.compute.as_ref().filter(|compute| compute.whole).and_then(|c| c.group.as_deref());
+        let made = match group {
+            Some(group) => self.made_for_group(place, group, vm.name.raw()).await.unwrap_or_default(),
+            None => Vec::new(),
+        };
         match self.execute(&deletion).await {
-            Err(GcpError::NotFound { .. }) => Ok(Cleaned::GoneAlready),
-            answer => answer.map(|()| Cleaned::Deleted),
+            Err(GcpError::NotFound { .. }) => return Ok(Cleaned::GoneAlready),
+            answer => answer?,
         }
+        // They cost nothing: what remains of them is used by the next worker of that name.
+        for (_, deletion) in made {
+            drop(self.execute(&deletion).await);
+        }
+        Ok(Cleaned::Deleted)
     }
 
     async fn clean_queued(&self, place: &TpuPlace, leftover: &Leftover) -> Result<Cleaned, GcpError> {

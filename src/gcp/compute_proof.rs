@@ -124,14 +124,14 @@ impl Google {
     }
 
     /// None when it is gone.
-    async fn read(&self, url: &str) -> Result<Option<Value>, GcpError> {
+    pub(super) async fn read(&self, url: &str) -> Result<Option<Value>, GcpError> {
         match self.inner.get(url, &[]).await {
             Err(GcpError::NotFound { .. }) => Ok(None),
             answer => answer.map(Some),
         }
     }
 
-    fn compute_base(&self, place: &TpuPlace) -> String {
+    pub(super) fn compute_base(&self, place: &TpuPlace) -> String {
         format!("{}/compute/v1/projects/{}", self.inner.endpoints.compute, place.project)
     }
 }

@@ -124,6 +124,22 @@ impl GcpError {
         .told()
     }
 
+    /// Converts the error of a long-running operation; `code` is Compute Engine's word for it, empty elsewhere.
+    pub(super) fn from_operation(code: &str, text: &str) -> Self {
+        let message = clean(text);
+        if let Some(constraint) = after(text, "constraints/") {
+            return Self::Policy { constraint: clean(constraint), project: String::new(), message };
+        }
+        match code {
+            "QUOTA_EXCEEDED" => Self::Quota { message, after: None },
+            "RESOURCE_NOT_FOUND" => Self::NotFound { message },
+            code if code.contains("RESOURCE_POOL_EXHAUSTED") || code.contains("STOCKOUT") => {
+                Self::NoCapacity { message }
+            }
+            _ => Self::Operation { message },
+        }
+    }
+
     /// Converts an error of Google's own client.
     pub(super) fn from_client(e: &google_cloud_gax::error::Error) -> Self {
         let Some(status) = e.status() else {

@@ -133,6 +133,12 @@ pub enum GcpError {
         /// When Google wants to be asked again (`Retry-After`, RFC 9110, section 10.2.3).
         after: Option<Duration>,
     },
+    /// The zone has no such machine to give at the moment.
+    #[error("no capacity at Google: {message}")]
+    NoCapacity {
+        /// Google's words.
+        message: String,
+    },
     /// 500 and above.
     #[error("Google is unavailable ({code})")]
     Unavailable {
@@ -242,6 +248,7 @@ impl GcpError {
             Self::NotFound { .. } => "check the name and the project",
             Self::Exists { .. } => "choose another name, or use the existing one",
             Self::Quota { .. } => "wait a minute; if it persists, request more quota",
+            Self::NoCapacity { .. } => "wait, or request another kind of capacity",
             Self::Unavailable { .. } => "wait, or check status.cloud.google.com",
             Self::NotJson { code: 500.., .. } => "wait; a Google load balancer returned this error",
             Self::NotJson { .. } => "sign in to this network, or check the proxy and the endpoint",

@@ -43,7 +43,8 @@ fn outcome(operation: &Value) -> Option<Result<Value, GcpError>> {
     if error.is_null() {
         return Some(Ok(operation["response"].clone()));
     }
-    let message = error["message"].as_str().or_else(|| error["errors"][0]["message"].as_str());
-    let message = message.unwrap_or("no reason given");
-    Some(Err(GcpError::Operation { message: crate::model::text::printable(message).into_owned() }))
+    let first = &error["errors"][0];
+    let message = error["message"].as_str().or_else(|| first["message"].as_str());
+    let code = first["code"].as_str().unwrap_or_default();
+    Some(Err(GcpError::from_operation(code, message.unwrap_or("no reason given"))))
 }

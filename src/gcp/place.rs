@@ -8,3 +8,10 @@ pub struct TpuPlace {
     /// Label `ray-cluster-name`.
     pub cluster: String,
 }
+
+impl TpuPlace {
+    /// The region of its zone.
+    pub fn region(&self) -> &str {
+        self.zone.rsplit_once('-').map_or(&self.zone, |(region, _)| region)
+    }
+}

@@ -193,6 +193,7 @@ pub fn queued_resource(queued: &Value) -> QueuedResource {
     let capacity = match () {
         () if !queued["bestEffort"].is_null() => Capacity::BestEffort,
         () if !queued["spot"].is_null() => Capacity::Spot,
+        () if queued["provisioningModel"] == "FLEX_START" => Capacity::FlexStart,
         () if queued["reservationName"].is_string() || queued["guaranteed"]["reserved"] == true => {
             Capacity::Reserved
         }

@@ -309,7 +309,7 @@ impl StepName {
             Self::Restore => "upload packages and submit the saved jobs again",
             Self::Workers => "wait for workers to rejoin",
             Self::Find => "find the worker and what runs there",
-            Self::Ask => "request queued resources from Google",
+            Self::Ask => "request TPUs from Google",
             Self::Capacity => "wait for capacity and for the TPU VMs to start",
             Self::Launch => "start Ray on all hosts of the worker",
             Self::Join => "wait until all hosts have joined Ray",

@@ -83,6 +83,8 @@ pub struct Preview {
     pub trouble: Option<Problem>,
     /// The workers that a removal is about, by name, each with the addresses of its hosts. Safe to print.
     pub workers: Vec<(String, Vec<String>)>,
+    /// What else is deleted at Google, besides what is named. Safe to print.
+    pub also: Vec<String>,
     /// What is known to be unwise in what is asked for; nothing is refused for it. Safe to print.
     pub warnings: Vec<String>,
     /// Of an update: where the cluster's file differs from what runs.

@@ -5,7 +5,7 @@
 //! A step that changes something past it would be missing in the dry run: `tests/program/record.rs` compares the two.
 
 use super::call::{Call, Deed};
-use crate::gcp::{Change, GcpError, Google};
+use crate::gcp::{Begun, Change, GcpError, Google};
 use crate::model::{Problem, Text};
 use crate::ray::{self, Client, Drain, RayError, Submission};
 use crate::ssh::Output;
@@ -81,6 +81,15 @@ impl Executor {
     ) -> Result<(), GcpError> {
         let call = || Call { note: note.map(str::to_owned), ..Call::from(change) };
         if self.records(call) { Ok(()) } else { google.execute(change).await }
+    }
+
+    /// A change at Google, until Google has begun with it; none in a dry run.
+    pub(super) async fn google_begins(
+        &self,
+        google: &Google,
+        change: &Change,
+    ) -> Result<Option<Begun>, GcpError> {
+        if self.records(|| Call::from(change)) { Ok(None) } else { google.begin(change).await.map(Some) }
     }
 
     /// A shell script on a machine that is reached directly; its output, which is empty in a dry run.

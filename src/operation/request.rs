@@ -12,7 +12,7 @@ use super::news::News;
 use super::performer::Performer;
 use super::preview::{Detail, preview};
 use super::update;
-use super::worker::{offer, warnings};
+use super::worker::{also_removed, offer, warnings};
 use crate::model::{
     ClusterSpec, Consent, Gate, JobStatus, Operation, OperationEnd, OperationKind, OperationNews, Order,
     Preview, Problem, Progress, Refusal, StepName, Target, Task, Timestamp, Touched, Verb, runs_already,
@@ -111,6 +111,9 @@ impl Request {
         let mut seen = self.seen_or_refused(&task, Detail::Whole).await?;
         let (spec, asked) = (self.spec.clone(), task.clone());
         seen.warnings.extend(blocking(move || warnings(&spec, &asked)).await);
+        for worker in task.removal().map_or(&[][..], |(workers, _)| workers) {
+            seen.also.extend(also_removed(&self.spec, &self.environment.options, worker).await);
+        }
         self.say(OperationNews::Previewed(task, seen)).await;
         Ok(())
     }

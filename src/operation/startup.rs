@@ -99,7 +99,7 @@ pub fn startup_script(
         secret_project => secret.and_then(|s| s.project.as_deref()).unwrap_or(project),
         registry => registry(image).unwrap_or_default(),
         resources => node.resources.to_string(),
-        own => node.config["metadata"]["startup-script"].as_str().unwrap_or_default(),
+        own => node.metadata().remove("startup-script").unwrap_or_default(),
         init => each(&node.init),
         join => in_container(node),
         look_seconds => services.look.as_secs_f64().to_string(),

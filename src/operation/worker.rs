@@ -2,13 +2,14 @@
 //! on a host that is reached by SSH.
 
 mod choose;
+mod compute;
 mod disclosed;
 mod facts;
 mod follow;
-mod gcloud;
 mod hit;
 mod launch;
 mod machine;
+mod making;
 mod offer;
 mod planned;
 mod request;
@@ -21,5 +22,5 @@ pub use facts::WorkerFacts;
 pub(super) use hit::{affected, hit, running_on};
 pub use machine::Machine;
 pub use offer::offer;
-pub(super) use planned::check;
+pub(super) use planned::{also_removed, check};
 pub(super) use seen::head_address;

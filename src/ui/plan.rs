@@ -266,6 +266,9 @@ fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
     if !plan.note.is_empty() {
         say(&plan.note, d.theme.warn);
     }
+    if !plan.preview.also.is_empty() {
+        say(&format!("Also deletes {}.", plan.preview.also.join(", ")), d.theme.text);
+    }
     for warning in &plan.preview.warnings {
         say(&format!("! {warning}"), d.theme.warn);
     }

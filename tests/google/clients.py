@@ -236,6 +236,99 @@ def managed():
     assert not [g for _, scope in groups.aggregated_list(project=PROJECT) for g in scope.instance_group_managers if g.name != "many"]
 
 
+def making():
+    """What a TPU is made of, made by name in the order in which one needs the other, and deleted in the reverse one."""
+    region = ZONE.rsplit("-", 1)[0]
+    at, within = {"project": PROJECT, "zone": ZONE}, {"project": PROJECT, "region": region}
+    policies, templates = client(compute_v1.ResourcePoliciesClient), client(compute_v1.RegionInstanceTemplatesClient)
+    groups, instances = client(compute_v1.InstanceGroupManagersClient), client(compute_v1.InstancesClient)
+
+    def finished_there(operation):
+        operations, target = client(compute_v1.RegionOperationsClient), operation.target_id
+        while operation.status.name != "DONE":
+            operation = operations.get(**within, operation=operation.name)
+        assert operation.target_id == target and not operation.error.errors, operation
+        return operation
+
+    policy = compute_v1.ResourcePolicy(name="w", description="d", workload_policy=compute_v1.ResourcePolicyWorkloadPolicy(
+        type_="HIGH_THROUGHPUT", accelerator_topology="2x2x2"))
+    make = lambda: policies.insert_unary(**within, resource_policy_resource=policy)
+    done = finished_there(make())
+    made = policies.get(**within, resource_policy="w")
+    assert made.id == done.target_id and made.description == "d" and made.region.endswith(f"/{region}"), made
+    assert made.workload_policy == policy.workload_policy, made
+    raises(wrong.Conflict, make, "already exists")
+
+    image = "projects/ubuntu-os-accelerator-images/global/images/family/ubuntu-accel-2404-amd64-tpu-tpu7x"
+    disk = compute_v1.AttachedDisk(boot=True, auto_delete=True,
+        initialize_params=compute_v1.AttachedDiskInitializeParams(source_image=image, disk_size_gb=100))
+    card = compute_v1.NetworkInterface(network="global/networks/default",
+        access_configs=[compute_v1.AccessConfig(type_="ONE_TO_ONE_NAT", name="External NAT")])
+    scheduling = compute_v1.Scheduling(provisioning_model="SPOT", instance_termination_action="STOP",
+        on_host_maintenance="TERMINATE", automatic_restart=False)
+    common = dict(disks=[disk], network_interfaces=[card], scheduling=scheduling, labels={"ray-cluster-name": "a"},
+        metadata=compute_v1.Metadata(items=[compute_v1.Items(key="startup-script", value="#!/bin/sh")]),
+        service_accounts=[compute_v1.ServiceAccount(email="default", scopes=["https://www.googleapis.com/auth/cloud-platform"])])
+    template = compute_v1.InstanceTemplate(name="w", description="d",
+        properties=compute_v1.InstanceProperties(machine_type="tpu7x-standard-4t", **common))
+    make = lambda body=template: templates.insert_unary(**within, instance_template_resource=body)
+    done = finished_there(make())
+    made = templates.get(**within, instance_template="w")
+    assert made.id == done.target_id and made.properties.labels == {"ray-cluster-name": "a"}, made
+    assert made.properties.scheduling == scheduling and made.properties.disks[0].initialize_params.disk_size_gb == 100, made
+    raises(wrong.Conflict, make, "already exists")
+    raises(wrong.NotFound, lambda: client(compute_v1.InstanceTemplatesClient).get(project=PROJECT, instance_template="w"))
+    no_image = compute_v1.InstanceTemplate(template)
+    no_image.name, no_image.properties.disks[0].initialize_params.source_image = "x", image + "-none"
+    raises(wrong.NotFound, lambda: make(no_image), "tpu7x-none")
+
+    group = compute_v1.InstanceGroupManager(name="w", base_instance_name="w", description="d", target_size=2,
+        instance_template=f"projects/{PROJECT}/regions/{region}/instanceTemplates/w",
+        target_size_policy=compute_v1.InstanceGroupManagerTargetSizePolicy(mode="BULK"),
+        instance_lifecycle_policy=compute_v1.InstanceGroupManagerInstanceLifecyclePolicy(default_action_on_failure="DO_NOTHING"),
+        resource_policies=compute_v1.InstanceGroupManagerResourcePolicies(
+            workload_policy=f"projects/{PROJECT}/regions/{region}/resourcePolicies/w"))
+    make = lambda body=group: groups.insert_unary(**at, instance_group_manager_resource=body)
+    too_many = compute_v1.InstanceGroupManager(group)
+    too_many.target_size = 3
+    raises(wrong.BadRequest, lambda: make(too_many), "chips")
+    done = finished(make())
+    made = groups.get(**at, instance_group_manager="w")
+    assert made.id == done.target_id and made.target_size == 2 and made.target_size_policy.mode == "BULK", made
+    assert made.instance_template.endswith("/instanceTemplates/w") and made.instance_template.startswith("https://"), made
+    assert made.status.is_stable is False and made.current_actions.creating == 2, made
+    raises(wrong.Conflict, make, "already exists")
+    without_policy = lambda: policies.delete_unary(**within, resource_policy="w")
+    without_template = lambda: templates.delete_unary(**within, instance_template="w")
+    raises(wrong.BadRequest, without_policy, "already being used")
+    raises(wrong.BadRequest, without_template, "already being used")
+    finished(groups.delete_unary(**at, instance_group_manager="w"))
+    finished_there(without_template())
+    finished_there(without_policy())
+    raises(wrong.NotFound, without_policy, "was not found")
+    raises(wrong.NotFound, without_template, "was not found")
+
+    single = compute_v1.Instance(name="one", description="d", machine_type=f"zones/{ZONE}/machineTypes/ct6e-standard-4t", **common)
+    make = lambda: instances.insert_unary(**at, instance_resource=single)
+    done = finished(make())
+    made = instances.get(**at, instance="one")
+    assert made.id == done.target_id and made.status == "PROVISIONING" and made.labels == {"ray-cluster-name": "a"}, made
+    assert made.machine_type.endswith("/machineTypes/ct6e-standard-4t") and made.zone.endswith(f"/zones/{ZONE}"), made
+    raises(wrong.Conflict, make, "already exists")
+
+
+def no_capacity():
+    """An instance for which there is none: the operation says so, and nothing is left of it."""
+    instances = client(compute_v1.InstancesClient)
+    image = "projects/debian-cloud/global/images/family/debian-12"
+    disk = compute_v1.AttachedDisk(boot=True, initialize_params=compute_v1.AttachedDiskInitializeParams(source_image=image))
+    single = compute_v1.Instance(name="one", machine_type=f"zones/{ZONE}/machineTypes/n2-standard-8", disks=[disk],
+        network_interfaces=[compute_v1.NetworkInterface(network="global/networks/default")])
+    failed = finished(instances.insert_unary(project=PROJECT, zone=ZONE, instance_resource=single))
+    assert failed.error.errors[0].code == "ZONE_RESOURCE_POOL_EXHAUSTED" and failed.target_id, failed
+    raises(wrong.NotFound, lambda: instances.get(project=PROJECT, zone=ZONE, instance="one"))
+
+
 def operations_that_fail():
     instances = client(compute_v1.InstancesClient)
     failed = finished(instances.delete_unary(project=PROJECT, zone=ZONE, instance="ray-a-head-1"))
@@ -423,6 +516,6 @@ def refused():
 
 
 {f.__name__: f for f in (
-    secrets, compute, groups, managed, operations_that_fail, tpus, tpus_alpha, registry, repositories, permissions,
-    refused)}[CHECK]()
+    secrets, compute, groups, managed, making, no_capacity, operations_that_fail, tpus, tpus_alpha, registry,
+    repositories, permissions, refused)}[CHECK]()
 print("all well")

@@ -261,6 +261,27 @@ fn a_slice_of_compute_engine_stands_beside_those_of_cloud_tpu_and_goes_as_a_whol
 }
 
 #[test]
+fn a_slice_and_a_host_of_compute_engine_are_added_and_removed() {
+    let world = World::of("clusters: [{name: marin-us-west4, nodes: 6, dead: 0}]");
+    let cluster = "marin-us-west4";
+    let file = world.fleet.folder().infra().join("marin-us-west4.yaml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let types = "available_node_types:\n  ironwood: {resources: {TPU: 4}, node_config: {acceleratorType: tpu7x-16}}\n  \
+                 trillium: {resources: {TPU: 4}, node_config: {machineType: ct6e-standard-4t}}\n";
+    std::fs::write(&file, text.replacen("available_node_types:\n", types, 1)).unwrap();
+    for (kind, name, hosts) in [("ironwood", "a-slice", 2), ("trillium", "a-host", 1)] {
+        let before = world.nodes(cluster);
+        let told = world.says(cluster, &format!("add-worker --type {kind} --name {name} --yes --json"));
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(told[0]["hosts"].as_array().unwrap().len(), hosts, "{told}");
+        assert_eq!(world.nodes(cluster), before + hosts);
+        assert!(world.tpus(cluster).contains(&("registered".into(), name.into())));
+        world.says(cluster, &format!("remove-worker {name} --now --others --yes"));
+        assert!(!world.tpus(cluster).iter().any(|(_, other)| other == name));
+    }
+}
+
+#[test]
 fn a_rotated_token_is_fetched_once_the_old_one_is_removed() {
     let world = World::new();
     let refused = world.run("marin-us-central2-staging", "list-jobs");

@@ -1,6 +1,7 @@
 //! Workers by hand and the restart of a cluster in Google Cloud, as a shell does them: against a Google, a head behind
 //! SSH, and a ray command that is a script.
 
+mod compute;
 mod console;
 mod dry;
 mod many;

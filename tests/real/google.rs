@@ -109,6 +109,19 @@ fn managed_instance_groups_of_tpus_are_listed_shrunk_and_deleted() {
     assert_eq!((state.managers.len(), state.instances.len()), (1, 3));
 }
 
+#[test]
+fn what_a_tpu_is_made_of_is_made_once_and_deleted_when_nothing_uses_it() {
+    let place = Place::new();
+    place.check(&["making"]);
+    let state = place.double.state();
+    assert_eq!((state.policies.len(), state.templates.len(), state.managers.len()), (0, 0, 0));
+    drop(state);
+    let place = Place::new();
+    place.double.state().failing_operations = Some("not enough resources".into());
+    place.double.state().failing_code = Some(("ZONE_RESOURCE_POOL_EXHAUSTED", "/instances/"));
+    place.check(&["no_capacity"]);
+}
+
 fn nodes() -> Vec<serde_json::Value> {
     let labels = json!({"ray-cluster-name": "a"});
     let mut queued = tpu::node(ZONE, "n3", "v4-8", "CREATING", &labels, &[]);

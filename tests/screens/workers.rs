@@ -92,7 +92,8 @@ fn whom_a_removal_hits_stands_beside_the_switches() {
         affected("exp1395_qwen3_32b", "alice", 4.0, there("its entrypoint, 2 tasks run there; may finish")),
         affected("eval-tulu", "bo", 0.0, there("1 actor runs there; may finish")),
     ];
-    let preview = Preview { jobs, me: "alice".into(), trouble: None, ..Preview::default() };
+    let also = vec!["instance template worker-02".into(), "workload policy worker-02".into()];
+    let preview = Preview { jobs, me: "alice".into(), also, ..Preview::default() };
     sees(&mut app, preview);
     snap("worker_plan_remove", &mut app);
 }

@@ -289,3 +289,59 @@ async fn what_has_changed_since_it_was_listed_is_left_alone() {
         "{done:?}"
     );
 }
+
+/// What was made for a group goes with it, unless it is somebody else's or used elsewhere.
+#[tokio::test]
+async fn a_preempted_slice_is_cleaned_with_what_was_made_for_it() {
+    let link = format!("https://www.googleapis.com/compute/v1/projects/{PROJECT}/regions/us-central1");
+    let made = "made by marin-tui for cluster a";
+    let template = |cluster: &str, description: &str| {
+        json!({"name": "s", "id": "1", "region": link, "selfLink": format!("{link}/instanceTemplates/s"),
+            "description": description, "properties": {"machineType": TPU7X, "labels": labels(cluster)}})
+    };
+    let policy = |description: &str| {
+        json!({"name": "s", "id": "2", "region": link, "selfLink": format!("{link}/resourcePolicies/s"),
+            "description": description})
+    };
+    let other = |name: &str, policy: Value| {
+        let mut other = manager(ZONE, name, "t", 1, false);
+        other["resourcePolicies"] = json!({ "workloadPolicy": policy });
+        other
+    };
+    let used = json!(format!("{link}/resourcePolicies/s"));
+    for (template, policy, other, left) in [
+        (template("a", made), policy(made), None, (0, 0)),
+        (template("a", "by hand"), policy(made), None, (1, 0)),
+        (template("b", made), policy("made by marin-tui for cluster b"), None, (1, 1)),
+        (template("a", made), policy(made), Some(other("o", used)), (0, 1)),
+        (template("a", made), policy(made), Some(other("o", json!("x/resourcePolicies/s2"))), (0, 0)),
+    ] {
+        let double = Double::start().await.unwrap();
+        let (group, hosts) = slice("s", |_, host| stopped(host));
+        {
+            let mut state = double.state();
+            state.instances = hosts;
+            state.managers = [group].into_iter().chain(other).collect();
+            (state.templates, state.policies) = (vec![template], vec![policy]);
+        }
+        let google = client(&double);
+        let found = leftovers("a", &view(&google).await);
+        let done = google.clean(&place(), found, |_, _| {}).await;
+        assert_eq!(done.iter().map(|(_, c)| c).collect::<Vec<_>>(), [&Cleaned::Deleted]);
+        let state = double.state();
+        assert_eq!((state.templates.len(), state.policies.len()), left);
+    }
+}
+
+#[tokio::test]
+async fn what_could_not_be_listed_is_not_taken_for_unused() {
+    let double = Double::start().await.unwrap();
+    let link = "https://www.googleapis.com/compute/v1/projects/hai-test/regions/us-central1";
+    double.state().policies = vec![json!({"name": "s", "id": "2", "region": link,
+        "description": "made by marin-tui for cluster a"})];
+    let google = client(&double);
+    let ask = async || google.made_for_group(&place(), "zones/z/instanceGroupManagers/s", "s").await;
+    assert_eq!(ask().await.unwrap().len(), 1);
+    double.state().unreachable = vec!["us-central1-z".into()];
+    assert!(ask().await.unwrap_err().to_string().contains("us-central1-z was unreachable"));
+}

@@ -8,6 +8,7 @@ use super::super::google::managed;
 use super::super::google::state::State;
 use super::super::google::tpu;
 use super::head_machine::HeadMachine;
+use crate::model::machine_type::TpuMachine;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ const MACHINES: [(&str, &str); 3] =
     [("tpu7x", "tpu7x-standard-4t"), ("v6e", "ct6e-standard-4t"), ("v5p", "ct5p-hightpu-4t")];
 /// The key under which a request has the machine type of its hosts when Compute Engine has made it.
 const MACHINE: &str = "machineType";
+/// And the key under which it has the instance or the group as Compute Engine shows it.
+const RESOURCE: &str = "resource";
 
 /// Age of an unfulfilled request for a TPU when the fleet starts, in milliseconds.
 const IN_VAIN: i64 = 47 * 60_000;
@@ -69,61 +72,101 @@ impl Cloud {
         let Some((_, machine)) = MACHINES.iter().find(|(known, _)| *known == generation) else { return };
         let node_type = format!("tpu_slice_{}", accelerator.replace('-', "_"));
         let name = format!("{cluster}-{accelerator}");
+        let labels = json!({"ray-cluster-name": cluster, "ray-node-type": "unmanaged",
+            "ray-user-node-type": node_type});
         place.shared().now(|c| {
             let kind = slice_kind(&node_type, accelerator, place.zone());
-            c.made_by_hand(&name, kind, json!({ MACHINE: machine }), c.now - MADE);
+            let mut group = managed::manager(place.zone(), &name, &name, kind.hosts, true);
+            let base = format!("https://www.googleapis.com/compute/v1/projects/{}", self.project);
+            group["zone"] = json!(format!("{base}/zones/{}", place.zone()));
+            group["creationTimestamp"] = json!(time(c.now - MADE));
+            let body = json!({ MACHINE: machine, RESOURCE: group, "labels": labels });
+            c.made_by_hand(&name, kind, body, c.now - MADE);
         });
     }
 
-    /// Answers a request about machines: shows the heads and the instance groups, and takes over which were deleted.
+    /// Answers a request about machines: shows the heads and what people have made with Compute Engine, and takes over
+    /// what was deleted or made.
     pub fn around_machines<R>(&self, state: &mut State, answer: impl FnOnce(&mut State) -> R) -> R {
         let shown: Vec<(&HeadMachine, Value)> =
             self.places.iter().filter_map(|p| Some((p, p.instance()?))).collect();
         state.instances = shown.iter().map(|(_, instance)| instance.clone()).collect();
         state.managers.clear();
+        let mut made: Vec<String> = Vec::new();
         for place in &*self.places {
             place.shared().now(|cluster| {
-                for vm in cluster.by_hand.tpu_vms(cluster.now) {
-                    if let Some(machine) = cluster.by_hand.body(&vm.name).and_then(|b| b[MACHINE].as_str()) {
-                        self.show_group(place, &vm, machine, state);
-                    }
+                for (_, body) in cluster.by_hand.queued(cluster.now).filter(|(_, b)| !b[MACHINE].is_null()) {
+                    let vm = cluster.by_hand.tpu_vms(cluster.now).find(|vm| vm.name == name(&body[RESOURCE]));
+                    let hosts = vm.map_or_else(Vec::new, |vm| vm.hosts);
+                    Self::show_made(body, &hosts, state);
+                    made.push(name(&body[RESOURCE]).to_owned());
                 }
             });
         }
-        let groups: Vec<String> = state.managers.iter().map(|group| name(group).to_owned()).collect();
+        let before: HashSet<String> = all_of(state).map(|r| name(r).to_owned()).collect();
         let answer = answer(state);
-        let left: HashSet<&str> = state.instances.iter().chain(&state.managers).map(name).collect();
+        let left: HashSet<&str> = all_of(state).map(name).collect();
         for (machine, instance) in &shown {
             if !left.contains(name(instance)) {
                 machine.delete();
             }
         }
-        for group in groups.iter().filter(|group| !left.contains(group.as_str())) {
+        for gone in made.iter().filter(|one| !left.contains(one.as_str())) {
             for place in &*self.places {
-                place.shared().now(|c| c.by_hand.delete(group, c.now));
+                place.shared().now(|c| c.by_hand.delete(gone, c.now));
             }
+        }
+        for new in all_of(state).filter(|r| !before.contains(name(r))) {
+            self.take_over(new, &state.templates);
         }
         answer
     }
 
-    /// A slice as Compute Engine has it: the group, and an instance for each host.
-    fn show_group(&self, place: &HeadMachine, vm: &TpuVm, machine: &str, state: &mut State) {
-        let at = |value: &mut Value| {
-            let base = format!("https://www.googleapis.com/compute/v1/projects/{}", self.project);
-            value["zone"] = json!(format!("{base}/zones/{}", place.zone()));
-            value["creationTimestamp"] = json!(time(vm.since));
-        };
-        let labels = json!({"ray-cluster-name": place.cluster(), "ray-node-type": "unmanaged",
-            "ray-user-node-type": vm.node_type});
-        let mut group = managed::manager(place.zone(), &vm.name, &vm.name, vm.hosts.len(), true);
-        at(&mut group);
-        for (number, host) in vm.hosts.iter().enumerate() {
-            let name = format!("{}-{number}", vm.name);
-            let mut instance = compute::tpu_instance(place.zone(), &name, machine, &labels, host);
-            at(&mut instance);
-            state.instances.push(managed::made_by(instance, &group));
+    /// Somebody has made an instance, or a group from one of these templates: it is one of the cluster that the labels
+    /// name.
+    fn take_over(&self, resource: &Value, templates: &[Value]) {
+        let template = templates.iter().find(|t| t["selfLink"] == resource["instanceTemplate"]);
+        let properties = template.map_or(resource, |t| &t["properties"]);
+        let machine = last(properties["machineType"].as_str().unwrap_or_default());
+        let Some(tpu) = TpuMachine::parse(machine) else { return };
+        let labels = &properties["labels"];
+        let zone = last(resource["zone"].as_str().unwrap_or_default());
+        let is_its = |p: &&HeadMachine| p.zone() == zone && labels["ray-cluster-name"] == p.cluster();
+        let Some(place) = self.places.iter().find(is_its) else { return };
+        let hosts = resource["targetSize"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
+        let accelerator = tpu.slice(hosts);
+        let kind = labels["ray-user-node-type"].as_str().unwrap_or(&accelerator);
+        let kind = slice_kind(kind, &accelerator, zone);
+        let body = json!({ MACHINE: machine, RESOURCE: resource, "labels": labels,
+            "scheduling": properties["scheduling"] });
+        place.shared().now(|c| c.by_hand.ask(name(resource), name(resource), kind, body, c.now, false));
+    }
+
+    /// An instance, or a group with an instance for each of its hosts; they have addresses once they are there.
+    fn show_made(body: &Value, hosts: &[String], state: &mut State) {
+        let mut resource = body[RESOURCE].clone();
+        if resource["targetSize"].is_null() {
+            if let Some(host) = hosts.first() {
+                resource["status"] = json!("RUNNING");
+                resource["networkInterfaces"][0]["networkIP"] = json!(host);
+            }
+            state.instances.push(resource);
+            return;
         }
-        state.managers.push(group);
+        let zone = last(resource["zone"].as_str().unwrap_or_default()).to_owned();
+        resource["status"] = json!({"isStable": !hosts.is_empty()});
+        let machine = body[MACHINE].as_str().unwrap_or_default();
+        for (number, host) in hosts.iter().enumerate() {
+            let called = format!("{}-{number}", name(&resource));
+            let mut instance = compute::tpu_instance(&zone, &called, machine, &body["labels"], host);
+            (instance["zone"], instance["creationTimestamp"]) =
+                (resource["zone"].clone(), resource["creationTimestamp"].clone());
+            if body["scheduling"].is_object() {
+                instance["scheduling"] = body["scheduling"].clone();
+            }
+            state.instances.push(managed::made_by(instance, &resource));
+        }
+        state.managers.push(resource);
     }
 
     /// Answers a request about TPUs of that zone: shows what is there of those kinds (`nodes`, `queuedResources`), and
@@ -241,6 +284,10 @@ impl Shown<'_> {
             }
         });
     }
+}
+
+fn all_of(state: &State) -> impl Iterator<Item = &Value> {
+    state.instances.iter().chain(&state.managers)
 }
 
 fn name(resource: &Value) -> &str {

@@ -1,7 +1,7 @@
 //! Compute Engine v1: aggregated instances and groups, one instance and its deletion by name or id, operations.
 
 use super::zonal::{begin, refusal, scope_of, without, zone_of};
-use super::{Answer, Asked, PROJECT, State, groups, managed, ok};
+use super::{Answer, Asked, PROJECT, State, groups, making, managed, ok};
 use crc32c::crc32c;
 use http::Method;
 use regex::Regex;
@@ -40,6 +40,12 @@ pub(super) fn answer(asked: &Asked, state: &mut State, project: &str, rest: &[&s
         ["aggregated", "instanceGroupManagers"] if asked.method == Method::GET => {
             let kind = ("instanceGroupManagers", "compute#instanceGroupManagerAggregatedList");
             aggregated(asked, state, &state.managers, kind)
+        }
+        ["zones", zone, kind @ ("instances" | "instanceGroupManagers")] if asked.method == Method::POST => {
+            making::insert(asked, state, &format!("zones/{zone}"), kind)
+        }
+        ["regions", region, kind @ ("resourcePolicies" | "instanceTemplates"), rest @ ..] => {
+            making::of_region(asked, state, (&format!("regions/{region}"), kind), rest)
         }
         [scope @ ("zones" | "regions"), place, "instanceGroupManagers", rest @ ..] => {
             managed::answer(asked, state, &format!("{scope}/{place}"), rest)

@@ -49,7 +49,7 @@ fn missing(state: &State, zone: &str, which: &str) -> Answer {
 }
 
 /// RFC 1035, as Compute wants names.
-fn is_name(name: &str) -> bool {
+pub(super) fn is_name(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     name.len() <= 63
         && name.starts_with(|c: char| c.is_ascii_lowercase())

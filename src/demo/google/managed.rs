@@ -99,7 +99,7 @@ pub(super) fn answer(asked: &Asked, state: &mut State, scope: &str, rest: &[&str
 
 /// Answers below `…/instanceTemplates/NAME`.
 pub(super) fn of_template(state: &State, which: &str) -> Answer {
-    match state.templates.iter().find(|t| t["name"] == which) {
+    match state.templates.iter().find(|t| t["name"] == which && t["region"].is_null()) {
         Some(template) => ok(template.clone()),
         None => refusal(404, "notFound", &format!("The resource 'instanceTemplates/{which}' was not found")),
     }

@@ -18,7 +18,9 @@ pub struct State {
     pub groups: Vec<Value>,
     /// Managed instance groups likewise.
     pub managers: Vec<Value>,
-    /// Instance templates likewise.
+    /// Workload policies likewise.
+    pub policies: Vec<Value>,
+    /// Instance templates likewise; those of a region name it.
     pub templates: Vec<Value>,
     /// Zones that Compute says it could not reach.
     pub unreachable: Vec<String>,
@@ -38,6 +40,9 @@ pub struct State {
     pub(super) operations: BTreeMap<String, (u32, Value)>,
     /// Fails operations that begin from now on with this message.
     pub failing_operations: Option<String>,
+    /// Compute Engine's code of such an operation, instead of `RESOURCE_IN_USE_BY_ANOTHER_RESOURCE`, and words that the
+    /// address of what it is about contains; others succeed.
+    pub failing_code: Option<(&'static str, &'static str)>,
     /// Deletions of TPU nodes report success without an effect.
     pub idle_deletions: bool,
     /// Faults: method (empty: any), words in the path, fault.

@@ -50,9 +50,9 @@ pub(super) fn begin(
         "operationType": verb, "targetLink": target});
     finished[scope.trim_end_matches('s')] =
         json!(format!("https://www.googleapis.com/compute/v1/projects/{project}/{scope}/{place}"));
-    if let Some(message) = state.failing_operations.clone() {
-        finished["error"] =
-            json!({"errors": [{"code": "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE", "message": message}]});
+    let (code, about) = state.failing_code.unwrap_or(("RESOURCE_IN_USE_BY_ANOTHER_RESOURCE", ""));
+    if let Some(message) = state.failing_operations.clone().filter(|_| target.contains(about)) {
+        finished["error"] = json!({"errors": [{"code": code, "message": message}]});
         finished["httpErrorStatusCode"] = json!(400);
         finished["httpErrorMessage"] = json!("BAD REQUEST");
     } else {

@@ -42,9 +42,8 @@ fn disclosed(node: &NodeLaunch) -> Vec<String> {
     let commands = node.init.iter().chain(&node.setup).chain(&node.start);
     let mut names: Vec<String> = commands.flat_map(|command| named_secrets(command)).collect();
     names.extend(named_secrets(&node.run_options.join(" ")));
-    for (key, value) in node.config["metadata"].as_object().into_iter().flatten() {
-        let value = value.as_str().unwrap_or_default();
-        names.extend(named_secrets(value));
+    for (key, value) in node.metadata() {
+        names.extend(named_secrets(&value));
         if !value.contains('\n') {
             names.extend(named_secrets(&format!("{key}: {value}")));
         }

@@ -1,6 +1,7 @@
 //! What an operation on a worker knows.
 
 use super::machine::Machine;
+use crate::gcp::MadePart;
 use crate::model::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,8 @@ pub struct WorkerFacts {
     pub machines: Vec<Machine>,
     /// Ids of the nodes that Ray had there before; none when Ray could not be asked.
     pub before: Option<Vec<String>>,
+    /// What this operation has made at Compute Engine, in that order.
+    pub made: Vec<MadePart>,
     /// When what runs there is over at the latest, in milliseconds since the epoch.
     pub drained_by: Option<i64>,
 }

@@ -1,10 +1,10 @@
-//! Queued resources on their way: their states until their TPU VMs are up.
+//! Requested workers on their way: the states of queued resources, instances and instance groups until they are up.
 
 use super::super::problem::problem;
 use super::super::trouble;
-use super::machine::LOOK;
+use super::machine::{LOOK, Machine, MachineVm};
 use crate::gcp::{GcpError, Google, TpuPlace};
-use crate::model::cloud::{CloudView, QueuedState, VmState};
+use crate::model::cloud::{CloudView, QueuedState, TpuVm, VmState};
 use crate::model::{Hint, Problem, Timestamp, Verb};
 use std::time::{Duration, Instant};
 
@@ -13,14 +13,13 @@ const DEAF: Duration = Duration::from_secs(600);
 /// Between two looks, once one has waited for a minute: capacity comes in minutes or hours.
 const PATIENT_LOOK: Duration = Duration::from_secs(10);
 
-/// Follows queued resources until all their TPU VMs are up, and returns the host addresses of each. `tell` receives
-/// each state. A failed one is reported at once, and fails the wait once the others are up.
+/// Follows the requested workers until all are up, and returns them. `tell` receives each state. A failed one is reported at once, and fails the wait once the others are up.
 pub(super) async fn follow(
     google: &Google,
     place: &TpuPlace,
     names: &[String],
     tell: impl Fn(String),
-) -> Result<Vec<Vec<String>>, Problem> {
+) -> Result<Vec<Machine>, Problem> {
     let begun = Instant::now();
     let mut heard = begun;
     let mut last: Vec<String> = vec![String::new(); names.len()];
@@ -30,7 +29,7 @@ pub(super) async fn follow(
             Ok(view) => {
                 heard = Instant::now();
                 trouble.clear();
-                let all: Vec<_> = names.iter().map(|name| status(&view, name)).collect();
+                let all: Vec<_> = names.iter().map(|name| status(&view, place, name)).collect();
                 for ((name, now), last) in names.iter().zip(&all).zip(&mut last) {
                     let word = match now {
                         Ok(seen) => format!("{name}: {}", seen.word),
@@ -41,7 +40,7 @@ pub(super) async fn follow(
                         *last = word;
                     }
                 }
-                if !all.iter().any(|now| matches!(now, Ok(Seen { hosts: None, .. }))) {
+                if !all.iter().any(|now| matches!(now, Ok(Seen { up: None, .. }))) {
                     return outcome(all);
                 }
             }
@@ -59,7 +58,7 @@ pub(super) async fn follow(
 }
 
 /// Whether the error is temporary, so that retrying without an operator is enough.
-fn passes(e: &GcpError) -> bool {
+pub(super) fn passes(e: &GcpError) -> bool {
     matches!(
         e,
         GcpError::Unavailable { .. }
@@ -70,38 +69,49 @@ fn passes(e: &GcpError) -> bool {
     )
 }
 
-/// The hosts of all, or why some have none.
-fn outcome(all: Vec<Result<Seen, Problem>>) -> Result<Vec<Vec<String>>, Problem> {
-    let (mut hosts, mut failed) = (Vec::new(), Vec::new());
+/// All of them, or why some never come.
+fn outcome(all: Vec<Result<Seen, Problem>>) -> Result<Vec<Machine>, Problem> {
+    let (mut up, mut failed) = (Vec::new(), Vec::new());
     for one in all {
         match one {
-            Ok(seen) => hosts.push(seen.hosts.unwrap_or_default()),
+            Ok(seen) => up.push(seen.up.unwrap_or_default()),
             Err(problem) => failed.push(problem),
         }
     }
-    let Some(first) = failed.first() else { return Ok(hosts) };
+    let Some(first) = failed.first() else { return Ok(up) };
     let what: Vec<&str> = failed.iter().map(|p| p.what.as_str()).collect();
     Err(Problem { what: what.join("; "), ..first.clone() })
 }
 
-/// The state of one queued resource.
+/// The state of one worker.
 struct Seen {
     /// Its state as shown to people.
     word: String,
-    /// Its hosts, once it is up.
-    hosts: Option<Vec<String>>,
+    /// The worker, once it is up.
+    up: Option<Machine>,
 }
 
 impl From<&str> for Seen {
     fn from(word: &str) -> Self {
-        Self { word: word.into(), hosts: None }
+        Self { word: word.into(), up: None }
     }
 }
 
-/// The state of a queued resource, or an error if its TPU VM will never be up.
-fn status(view: &CloudView, name: &str) -> Result<Seen, Problem> {
+/// The state of a worker, or an error if it will never be up.
+fn status(view: &CloudView, place: &TpuPlace, name: &str) -> Result<Seen, Problem> {
+    let again = Hint::from([
+        Verb::Abandon.to("abandon this operation"),
+        Verb::RemoveNow.on(name, "delete it"),
+        Verb::AddWorker.to("then add it again, or with another capacity"),
+    ]);
     let Some(queued) = view.queued.iter().find(|q| q.name.raw() == name) else {
-        if !view.complete {
+        let ours = |vm: &&TpuVm| vm.ray_cluster.as_ref().is_some_and(|label| label.raw() == place.cluster);
+        let mut made =
+            view.vms.iter().filter(|vm| vm.compute.is_some() && vm.name.raw() == name).filter(ours);
+        if let Some(vm) = made.next() {
+            return made_with_compute(vm, again);
+        }
+        if !view.is_whole() {
             return Ok("Google could not list everything".into());
         }
         return Err(trouble(
@@ -109,11 +119,6 @@ fn status(view: &CloudView, name: &str) -> Result<Seen, Problem> {
             Hint::from("ask who deleted it").and(Verb::Resume.to("or resume to request it again")),
         ));
     };
-    let again = Hint::from([
-        Verb::Abandon.to("abandon this operation"),
-        Verb::RemoveNow.on(name, "delete it"),
-        Verb::AddWorker.to("then add it again, or with another capacity"),
-    ]);
     match queued.state {
         QueuedState::Failed => {
             let why =
@@ -133,8 +138,30 @@ fn status(view: &CloudView, name: &str) -> Result<Seen, Problem> {
             let hosts: Vec<String> = vm.hosts.iter().map(|h| h.raw().to_owned()).collect();
             let is_up = vm.state == VmState::Ready && !hosts.is_empty();
             let word = format!("active, its TPU VM is {}", vm.state_words());
-            Ok(Seen { word, hosts: is_up.then_some(hosts) })
+            let name = Some(name.to_owned());
+            let up = || Machine { queued: name.clone(), vm: name, hosts, ..Machine::default() };
+            Ok(Seen { word, up: is_up.then(up) })
         }
         _ => Ok(queued.state_words().as_str().into()),
     }
+}
+
+/// The same of an instance or an instance group.
+fn made_with_compute(vm: &TpuVm, again: Hint) -> Result<Seen, Problem> {
+    let note = vm.unhealthy.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
+    if vm.state.is_gone() || matches!(vm.state, VmState::Stopped | VmState::Deleting) {
+        return Err(trouble(format!("{} is already {}{note}", vm.name, vm.state.word()), again));
+    }
+    let hosts: Vec<String> = vm.hosts.iter().map(|h| h.raw().to_owned()).collect();
+    let is_up = vm.state == VmState::Ready
+        && vm.unhealthy.is_none()
+        && !hosts.is_empty()
+        && hosts.iter().all(|host| !host.is_empty());
+    let up = || Machine {
+        vm: Some(vm.name.raw().to_owned()),
+        hosts,
+        vms: vec![MachineVm::from(vm)],
+        ..Machine::default()
+    };
+    Ok(Seen { word: format!("{}{note}", vm.state.word()), up: is_up.then(up) })
 }

@@ -11,6 +11,7 @@ use crate::model::cloud::{CloudView, TpuVm};
 use crate::model::text::printable;
 use crate::model::{ClusterSpec, Problem, Secret, Text};
 use crate::supervisor::{self, Options};
+use serde_json::{Map, Value};
 use std::path::Path;
 
 /// All that is needed to start Ray on hosts of a cluster.
@@ -58,6 +59,20 @@ pub(super) fn type_of<'a>(launch: &'a Launch, vm: &TpuVm) -> Result<(&'a str, &'
         let what = format!("the cluster file has no worker type for {} ({})", vm.name, vm.accelerator_type);
         trouble(what, "add the type to the file")
     })
+}
+
+/// The labels of the `node_config`, and those by which a cluster knows its workers.
+pub(super) fn labels(spec: &ClusterSpec, kind: &str, config: &Value) -> Map<String, Value> {
+    let mut labels = config["labels"].as_object().cloned().unwrap_or_default();
+    // `unmanaged` (Ray, autoscaler/tags.py): the autoscaler neither counts it nor takes it down.
+    for (key, value) in [
+        ("ray-cluster-name", spec.name.as_str()),
+        ("ray-node-type", "unmanaged"),
+        ("ray-user-node-type", kind),
+    ] {
+        labels.insert(key.into(), value.into());
+    }
+    labels
 }
 
 impl Performer {

@@ -3,7 +3,7 @@
 use super::super::executor::Executor;
 use super::super::problem::problem;
 use super::super::{begin_again, trouble};
-use crate::gcp::{Change, ChosenQueued, ChosenTpu, GcpError, Google, TpuPlace};
+use crate::gcp::{Change, ChosenQueued, ChosenTpu, GcpError, Google, PartKind, TpuPlace};
 use crate::model::cloud::{CloudView, ComputeTpu, QueuedResource, QueuedState, TpuVm, VmState};
 use crate::model::text::printable;
 use crate::model::{Problem, Text, Timestamp, Verb};
@@ -214,6 +214,19 @@ async fn deletions(google: &Google, place: &TpuPlace, machine: &Machine) -> Resu
         all.extend(deletion);
     }
     Ok(all)
+}
+
+/// The requests that delete the instance template and the workload policy that this program made for an instance group.
+pub(super) async fn made_for(
+    google: &Google,
+    place: &TpuPlace,
+    machine: &Machine,
+) -> Result<Vec<(PartKind, Change)>, GcpError> {
+    let compute = machine.vms.first().and_then(|vm| vm.compute.as_ref()).filter(|compute| compute.whole);
+    match (compute.and_then(|compute| compute.group.as_deref()), &machine.vm) {
+        (Some(group), Some(name)) => google.made_for_group(place, group, name).await,
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// Deletes it, and sees that Google no longer lists it.

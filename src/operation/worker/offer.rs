@@ -3,6 +3,7 @@
 use super::super::folder;
 use super::super::journal::file_of;
 use super::super::trouble;
+use super::compute;
 use super::launch::{on_host, read};
 use crate::config::NodeLaunch;
 use crate::model::{ClusterName, ClusterSpec, NewWorker, Problem, Provider, WorkerOffer, WorkerType};
@@ -68,7 +69,8 @@ pub fn offer(spec: &ClusterSpec, options: &Options, state: &Path) -> Result<Work
 fn accelerator(node: &NodeLaunch) -> Option<String> {
     let config = &node.config["acceleratorConfig"];
     let by_topology = || Some(format!("{} {}", config["type"].as_str()?, config["topology"].as_str()?));
-    node.config["acceleratorType"].as_str().map(str::to_owned).or_else(by_topology)
+    let named = node.config["acceleratorType"].as_str().map(str::to_owned);
+    named.or_else(|| compute::accelerator(&node.config)).or_else(by_topology)
 }
 
 #[cfg(test)]

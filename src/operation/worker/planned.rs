@@ -3,7 +3,7 @@
 use super::super::{of_head, trouble};
 use super::launch::{on_host, read};
 use super::machine::{self, Machine};
-use super::request::{QueuedRequest, plan};
+use super::request::{Request, plan};
 use crate::model::cloud::CloudView;
 use crate::model::text::printable;
 use crate::model::{ClusterSpec, HeadAddress, HostName, NewWorker, Problem, Provider, Task, Verb};
@@ -48,7 +48,7 @@ pub(super) fn requests(
     spec: &ClusterSpec,
     options: &Options,
     wanted: &NewWorker,
-) -> Result<Vec<QueuedRequest>, Problem> {
+) -> Result<Vec<Request>, Problem> {
     match wanted {
         NewWorker::Queued { node_type, capacity, names } => {
             plan(spec, options, &read(spec)?, (node_type, capacity, names))
@@ -120,6 +120,23 @@ fn find_in(
             Err(trouble(what, "try again in a minute"))
         }
         found => Ok(found),
+    }
+}
+
+/// What this program made for a worker, and deletes with it, in words.
+pub(in super::super) async fn also_removed(
+    spec: &ClusterSpec,
+    options: &Options,
+    worker: &str,
+) -> Vec<String> {
+    // Where that is unknown, the operation itself says why.
+    let Ok(place) = supervisor::tpu_place(spec) else { return Vec::new() };
+    let Ok(Some(machine)) = find(spec, options, worker, true).await else { return Vec::new() };
+    match machine::made_for(&options.google, &place, &machine).await {
+        Ok(made) => {
+            made.iter().map(|(kind, _)| format!("{} {}", kind.word(), printable(machine.name()))).collect()
+        }
+        Err(e) => vec![format!("its instance template and workload policy, if they can be read: {e}")],
     }
 }
 

@@ -4,10 +4,11 @@ use super::super::executor::Executor;
 use super::super::problem::problem;
 use super::super::startup::{Services, startup_script};
 use super::super::trouble;
-use super::gcloud;
-use crate::config::{Launch, TpuVersion};
+use super::compute::{self, ComputeRequest};
+use super::launch::labels;
+use crate::config::{CapacityField, Launch, TpuVersion};
 use crate::gcp::{GcpError, Google, TpuApi, TpuPlace, queued_resource};
-use crate::model::cloud::{QueuedResource, QueuedState};
+use crate::model::cloud::{Capacity, QueuedResource, QueuedState};
 use crate::model::text::printable;
 use crate::model::{ClusterSpec, Hint, Problem, Text, Timestamp, Verb, is_worker_name};
 use crate::supervisor::{self, Options};
@@ -24,13 +25,32 @@ pub(super) struct QueuedRequest {
     pub body: Value,
 }
 
+/// One request for a worker.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Request {
+    /// Cloud TPU makes it.
+    Queued(QueuedRequest),
+    /// Compute Engine makes it.
+    Compute(ComputeRequest),
+}
+
+impl Request {
+    /// Name of the worker.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Queued(request) => &request.name,
+            Self::Compute(request) => &request.name,
+        }
+    }
+}
+
 /// The requests for workers of that type, one for each name. Nothing is asked of anybody.
 pub(super) fn plan(
     spec: &ClusterSpec,
     options: &Options,
     launch: &Launch,
     (node_type, capacity, names): (&str, &str, &[String]),
-) -> Result<Vec<QueuedRequest>, Problem> {
+) -> Result<Vec<Request>, Problem> {
     let place = supervisor::tpu_place(spec)?;
     let Some((kind, node)) = launch.find(node_type) else {
         let types: Vec<&str> = launch.types.keys().map(String::as_str).collect();
@@ -42,31 +62,35 @@ pub(super) fn plan(
         let what = format!("unknown capacity `{}`", printable(capacity));
         return Err(trouble(what, format!("known: {}", words.join(", "))));
     };
-    if let Some(problem) = gcloud::refusal(&place, (kind, node), capacity, names) {
-        return Err(problem);
-    }
-    if node.config["acceleratorType"].is_null() && node.config["acceleratorConfig"].is_null() {
+    let is_compute = compute::accelerator(&node.config).is_some();
+    let is_tpu = !node.config["acceleratorType"].is_null() || !node.config["acceleratorConfig"].is_null();
+    if !is_compute && !is_tpu {
         let hint = "only TPUs can be added; for other machines set `min_workers`";
         return Err(trouble(format!("{kind} is not a TPU"), hint));
     }
     let script = startup_script(spec, launch, node, &Services::at(options.google.endpoints()))?;
     let fill = |text: &str| text.replace("{project}", &place.project).replace("{zone}", &place.zone);
+    let field = capacity.field.iter().map(|(key, value)| (key.clone(), filled(value, &fill))).collect();
+    let capacity = CapacityField { field, ..capacity.clone() };
     let one = |name: &String| {
         if !is_worker_name(name) {
             let hint = "use 1 to 63 lowercase letters, digits and hyphens, starting with a letter";
             return Err(trouble(format!("`{}` is not a valid TPU VM name", printable(name)), hint));
         }
+        if let Some(request) = compute::plan(&place, spec, (kind, node, &script), &capacity, name)? {
+            return Ok(Request::Compute(request));
+        }
         let parent = format!("projects/{}/locations/{}", place.project, place.zone);
         let node = tpu_node(spec, kind, &node.config, &script);
         let mut body = json!({"tpu": {"nodeSpec": [{"parent": parent, "nodeId": name, "node": node}]}});
         for (key, value) in &capacity.field {
-            body[key] = filled(value, &fill);
+            body[key] = value.clone();
         }
         let api = match capacity.api {
             TpuVersion::V2 => TpuApi::V2,
             TpuVersion::V2Alpha1 => TpuApi::V2Alpha1,
         };
-        Ok(QueuedRequest { name: name.clone(), api, body })
+        Ok(Request::Queued(QueuedRequest { name: name.clone(), api, body }))
     };
     names.iter().map(one).collect()
 }
@@ -80,16 +104,7 @@ fn tpu_node(spec: &ClusterSpec, kind: &str, config: &Value, script: &str) -> Val
     let scope = "https://www.googleapis.com/auth/cloud-platform";
     node.entry("serviceAccount").or_insert_with(|| json!({"scope": [scope]}));
     let map = |node: &Map<String, Value>, key: &str| node.get(key).and_then(Value::as_object).cloned();
-    let mut labels = map(&node, "labels").unwrap_or_default();
-    // `unmanaged` (Ray, autoscaler/tags.py): the autoscaler neither counts it nor takes it down.
-    for (key, value) in [
-        ("ray-cluster-name", spec.name.as_str()),
-        ("ray-node-type", "unmanaged"),
-        ("ray-user-node-type", kind),
-    ] {
-        labels.insert(key.into(), value.into());
-    }
-    node.insert("labels".into(), labels.into());
+    node.insert("labels".into(), labels(spec, kind, config).into());
     let mut metadata = map(&node, "metadata").unwrap_or_default();
     metadata.insert("startup-script".into(), script.into());
     node.insert("metadata".into(), metadata.into());
@@ -135,25 +150,37 @@ pub(super) async fn ask(
 /// something.
 fn follows(there: &QueuedResource, request: &QueuedRequest) -> Result<(), Problem> {
     let wanted = queued_resource(&request.body);
+    let is_over = matches!(there.state, QueuedState::Suspended | QueuedState::Failed | QueuedState::Deleting);
+    let why = || there.error.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+    let over = is_over.then(|| format!("it is {}{}", there.state.word(), why()));
+    stands_for(
+        &request.name,
+        (&there.accelerator_type, there.capacity, over),
+        (&wanted.accelerator_type, wanted.capacity),
+    )
+}
+
+/// An error unless what Google has under that name (its type, its capacity, and why it comes to nothing) is what is
+/// requested.
+pub(super) fn stands_for(
+    name: &str,
+    (kind, capacity, over): (&Text, Capacity, Option<String>),
+    (wanted, by): (&Text, Capacity),
+) -> Result<(), Problem> {
     let mut differs = Vec::new();
     // A type given as `acceleratorConfig` has no name to compare.
-    if !wanted.accelerator_type.raw().is_empty() && there.accelerator_type != wanted.accelerator_type {
-        differs.push(format!("type {}, not {}", there.accelerator_type, wanted.accelerator_type));
+    if !wanted.raw().is_empty() && kind != wanted {
+        differs.push(format!("type {kind}, not {wanted}"));
     }
-    if there.capacity != wanted.capacity {
-        differs.push(format!("capacity {}, not {}", there.capacity.word(), wanted.capacity.word()));
+    if capacity != by {
+        differs.push(format!("capacity {}, not {}", capacity.word(), by.word()));
     }
-    let is_over = matches!(there.state, QueuedState::Suspended | QueuedState::Failed | QueuedState::Deleting);
-    if is_over {
-        let why = there.error.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
-        differs.push(format!("it is {}{why}", there.state.word()));
-    }
+    differs.extend(over);
     if differs.is_empty() {
         return Ok(());
     }
-    let what = format!("{} was requested before and is another: {}", request.name, differs.join("; "));
-    let hint =
-        Hint::from("choose another name").and(Verb::RemoveWorker.on(&request.name, "or delete it first"));
+    let what = format!("{name} was requested before and is another: {}", differs.join("; "));
+    let hint = Hint::from("choose another name").and(Verb::RemoveWorker.on(name, "or delete it first"));
     Err(trouble(what, hint))
 }
 

@@ -6,8 +6,10 @@ use super::super::journal::Journal;
 use super::super::performer::Performer;
 use super::super::{begin_again, then_resume, trouble};
 use super::machine::{self, Machine};
+use super::request::Request;
 use super::seen::{Watch, alive, head_of, missing};
 use super::{WorkerFacts, follow, offer, planned, request};
+use crate::gcp::{Change, GcpError, PartKind};
 use crate::model::text::printable;
 use crate::model::{Fix, Hint, NewWorker, NodeId, Problem, Progress, StepName, Task, Timestamp, Verb};
 use crate::ray::Drain;
@@ -22,10 +24,10 @@ const LEAVING: Duration = Duration::from_secs(120);
 const NO_FILES: &str = "file_mounts of the cluster file are not copied to TPUs; only `ray up` copies them";
 
 /// Sends a line of progress.
-struct Tell<'a>(&'a mpsc::UnboundedSender<Progress>);
+pub(super) struct Tell<'a>(&'a mpsc::UnboundedSender<Progress>);
 
 impl Tell<'_> {
-    fn say(&self, words: impl Into<String>) {
+    pub(super) fn say(&self, words: impl Into<String>) {
         // The receiver may be gone.
         drop(self.0.send(Progress::Output(words.into())));
     }
@@ -42,7 +44,7 @@ impl Performer {
         let tell = Tell(tell);
         match step {
             StepName::Find => self.find(journal, &tell).await,
-            StepName::Ask => self.ask(&tell).await,
+            StepName::Ask => self.ask(journal, &tell).await,
             StepName::Capacity => self.capacity(journal, &tell).await,
             StepName::Launch => self.launch(&tell).await,
             StepName::Join => self.join(&tell).await,
@@ -137,7 +139,7 @@ impl Performer {
             }
             (None, None) => format!("{shown}: {living} in Ray"),
         };
-        self.facts.worker = WorkerFacts { machines: vec![machine], before, drained_by: None };
+        self.facts.worker = WorkerFacts { machines: vec![machine], before, ..WorkerFacts::default() };
         self.keep_facts(journal).await?;
         Ok(said)
     }
@@ -158,8 +160,8 @@ impl Performer {
         Ok(Some(nodes.iter().map(|n| n.id.to_string()).collect()))
     }
 
-    async fn ask(&self, tell: &Tell<'_>) -> Result<String, Problem> {
-        let Task::AddWorker(wanted) = &self.task else {
+    async fn ask(&mut self, journal: &Journal, tell: &Tell<'_>) -> Result<String, Problem> {
+        let Task::AddWorker(wanted) = &self.task.clone() else {
             return Err(trouble("nothing to request", "start the operation again"));
         };
         let requests = planned::requests(&self.spec, &self.options, wanted)?;
@@ -169,13 +171,18 @@ impl Performer {
         }
         let place = supervisor::tpu_place(&self.spec)?;
         for request in &requests {
-            let is_new = request::ask(&self.executor, &self.options.google, &place, request).await?;
+            let is_new = match request {
+                Request::Queued(queued) => {
+                    request::ask(&self.executor, &self.options.google, &place, queued).await?
+                }
+                Request::Compute(compute) => self.make(compute, &place, journal, tell).await?,
+            };
             let word = if is_new {
                 "Google accepted the request"
             } else {
                 "already requested from Google; following it"
             };
-            tell.say(format!("{}: {word}", request.name));
+            tell.say(format!("{}: {word}", request.name()));
         }
         Ok(match requests.len() {
             1 => "Google accepted the request".to_owned(),
@@ -193,14 +200,7 @@ impl Performer {
         }
         tell.say("this may take long; if cancelled, the request stays with Google");
         let google = &self.options.google;
-        let hosts = follow::follow(google, &place, names, |word| tell.say(word)).await?;
-        let named = |(name, hosts): (&String, _)| Machine {
-            queued: Some(name.clone()),
-            vm: Some(name.clone()),
-            hosts,
-            ..Machine::default()
-        };
-        let machines: Vec<Machine> = names.iter().zip(hosts).map(named).collect();
+        let machines = follow::follow(google, &place, names, |word| tell.say(word)).await?;
         let hosts: usize = machines.iter().map(|m| m.hosts.len()).sum();
         let said = format!("{} TPU VMs with {hosts} hosts up", machines.len());
         self.facts.worker.machines = machines;
@@ -288,7 +288,14 @@ impl Performer {
         if machine.is_google() {
             tell.say("deleting at Google; a large slice takes several minutes");
             let place = supervisor::tpu_place(&self.spec)?;
-            machine::delete(&self.executor, &self.options.google, &place, machine).await?;
+            let google = &self.options.google;
+            // What the group names is known as long as it is there.
+            let made = machine::made_for(google, &place, machine).await;
+            machine::delete(&self.executor, google, &place, machine).await?;
+            match made {
+                Ok(made) => self.remove_made(made, tell).await,
+                Err(e) => tell.say(format!("its instance template and workload policy may remain: {e}")),
+            }
             return Ok(format!("{} is gone from Google", self.name()));
         }
         self.still_the_same(machine).await?;
@@ -306,6 +313,18 @@ impl Performer {
             }
         }
         Ok(format!("Ray stopped on {}", self.name()))
+    }
+
+    /// Deletes what was made for an instance group that is gone. A failure is only told: it costs nothing, and is used
+    /// by the next worker of that name.
+    async fn remove_made(&self, made: Vec<(PartKind, Change)>, tell: &Tell<'_>) {
+        for (kind, deletion) in made {
+            match self.executor.google(&self.options.google, &deletion, None).await {
+                Ok(()) => tell.say(format!("{} {} removed", kind.word(), self.name())),
+                Err(GcpError::NotFound { .. }) => {}
+                Err(e) => tell.say(format!("{} {} remains: {e}", kind.word(), self.name())),
+            }
+        }
     }
 
     /// An error if a node other than those found lives on these hosts now: Ray was started there again since, for other

@@ -1,0 +1,163 @@
+//! What a TPU of Compute Engine is made of: one instance, or for a slice of several hosts a workload policy, an instance
+//! template and the managed instance group that uses both. Each is made once by its name, and deleted only when it is
+//! the one that was made. `contributing.md` says where the shapes are from.
+
+use super::change::Change;
+use super::compute::{Page, last_part};
+use super::proof::other_label;
+use super::{GcpError, Google, TpuPlace};
+use crate::model::text::printable;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A kind of resource that a worker consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartKind {
+    /// Names the topology of a slice (`resourcePolicies` of a region).
+    WorkloadPolicy,
+    /// What the hosts of a slice are made from (`instanceTemplates` of a region).
+    InstanceTemplate,
+    /// The hosts of a slice (`instanceGroupManagers` of a zone).
+    InstanceGroup,
+    /// A slice of one host (`instances` of a zone).
+    Instance,
+}
+
+impl PartKind {
+    /// In words.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::WorkloadPolicy => "workload policy",
+            Self::InstanceTemplate => "instance template",
+            Self::InstanceGroup => "instance group",
+            Self::Instance => "instance",
+        }
+    }
+
+    /// Where those of a cluster are, below the project.
+    fn path(self, place: &TpuPlace) -> String {
+        match self {
+            Self::WorkloadPolicy => format!("regions/{}/resourcePolicies", place.region()),
+            Self::InstanceTemplate => format!("regions/{}/instanceTemplates", place.region()),
+            Self::InstanceGroup => format!("zones/{}/instanceGroupManagers", place.zone),
+            Self::Instance => format!("zones/{}/instances", place.zone),
+        }
+    }
+
+    /// The address of one of that name, from `projects` on, as other resources name it.
+    pub fn address(self, place: &TpuPlace, name: &str) -> String {
+        format!("projects/{}/{}/{name}", place.project, self.path(place))
+    }
+}
+
+/// One resource as it is to be made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    pub kind: PartKind,
+    pub name: String,
+    /// Body of the request.
+    pub body: Value,
+}
+
+/// One that was made: Google gave it this number at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadePart {
+    pub kind: PartKind,
+    pub name: String,
+    /// Its unique number.
+    pub id: String,
+}
+
+/// The description of what this program makes for a cluster. A workload policy has no labels.
+pub fn made_for(cluster: &str) -> String {
+    format!("made by marin-tui for cluster {cluster}")
+}
+
+impl Google {
+    /// The request that makes it.
+    pub fn insertion(&self, place: &TpuPlace, part: &Part) -> Change {
+        let base = self.compute_base(place);
+        let Part { kind, body, .. } = part;
+        Self::part_change("POST", &base, &kind.path(place), "", body.clone())
+    }
+
+    /// The one of that name as it is; none when there is none.
+    pub async fn part(
+        &self,
+        place: &TpuPlace,
+        kind: PartKind,
+        name: &str,
+    ) -> Result<Option<Value>, GcpError> {
+        self.read(&format!("{}/{}/{name}", self.compute_base(place), kind.path(place))).await
+    }
+
+    /// The request that deletes what was made; none when it is gone, or another one has its name.
+    pub async fn part_deletion(&self, place: &TpuPlace, made: &MadePart) -> Result<Option<Change>, GcpError> {
+        let now = self.part(place, made.kind, &made.name).await?;
+        let is_it = now.is_some_and(|now| now["id"] == made.id.as_str() && !made.id.is_empty());
+        Ok(is_it.then(|| self.deletion(place, made.kind, &made.name)))
+    }
+
+    /// The requests that delete the instance template and the workload policy that this program made for the group of
+    /// that name, with their kinds: what names another cluster, or nobody, and what another group uses stays.
+    pub async fn made_for_group(
+        &self,
+        place: &TpuPlace,
+        group: &str,
+        name: &str,
+    ) -> Result<Vec<(PartKind, Change)>, GcpError> {
+        let mut found = Vec::new();
+        for kind in [PartKind::InstanceTemplate, PartKind::WorkloadPolicy] {
+            let Some(now) = self.part(place, kind, name).await? else { continue };
+            let label = now["properties"]["labels"]["ray-cluster-name"].as_str();
+            let is_labelled =
+                kind == PartKind::WorkloadPolicy || other_label(&place.cluster, label).is_none();
+            if now["description"] == made_for(&place.cluster).as_str() && is_labelled {
+                found.push(kind);
+            }
+        }
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+        let url = format!("{}/aggregated/instanceGroupManagers", self.compute_base(place));
+        let pages = self.inner.pages::<Page>(&url, &[("returnPartialSuccess", "true")]).await?;
+        if let Some(out) = pages.iter().flat_map(|p| &p.unreachables).next() {
+            let message = format!("the list of groups is incomplete: {} was unreachable", printable(out));
+            return Err(GcpError::Refused { code: 200, message });
+        }
+        let scopes = pages.iter().flat_map(|p| &p.items);
+        let others: Vec<&Value> = scopes
+            .flat_map(|(scope, s)| s.instance_group_managers.iter().map(move |g| (scope, g)))
+            .filter(|(scope, g)| format!("{scope}/instanceGroupManagers/{}", last_name(g)) != group)
+            .map(|(_, g)| g)
+            .collect();
+        let is_used = |kind: &PartKind| others.iter().any(|g| uses(g, &kind.address(place, name)));
+        found.retain(|kind| !is_used(kind));
+        Ok(found.into_iter().map(|kind| (kind, self.deletion(place, kind, name))).collect())
+    }
+
+    fn deletion(&self, place: &TpuPlace, kind: PartKind, name: &str) -> Change {
+        Self::part_change(
+            "DELETE",
+            &self.compute_base(place),
+            &kind.path(place),
+            &format!("/{name}"),
+            Value::Null,
+        )
+    }
+}
+
+fn last_name(group: &Value) -> &str {
+    group["name"].as_str().map_or("", last_part)
+}
+
+/// Whether a group names that resource anywhere: its template, that of a version, its policy.
+fn uses(group: &Value, address: &str) -> bool {
+    match group {
+        Value::String(text) => text == address || text.ends_with(&format!("/{address}")),
+        Value::Array(items) => items.iter().any(|v| uses(v, address)),
+        Value::Object(fields) => fields.values().any(|v| uses(v, address)),
+        _ => false,
+    }
+}

@@ -1,0 +1,199 @@
+//! Makes what a worker of Compute Engine consists of: each part once by its name. What a failed attempt has made is
+//! removed again, and nothing else.
+
+use super::super::journal::Journal;
+use super::super::performer::Performer;
+use super::super::problem::problem;
+use super::super::trouble;
+use super::compute::ComputeRequest;
+use super::follow::passes;
+use super::request::stands_for;
+use super::steps::Tell;
+use crate::gcp::{GcpError, Google, MadePart, Part, PartKind, TpuPlace};
+use crate::model::cloud::{TpuVm, VmState};
+use crate::model::text::printable;
+use crate::model::{Hint, Problem, Text, Timestamp, Verb};
+use serde_json::Value;
+
+/// Why a part was not made.
+struct Unmade {
+    problem: Problem,
+    /// Whether another attempt may succeed without anybody's doing; what was made is kept for it then.
+    may_pass: bool,
+}
+
+impl From<GcpError> for Unmade {
+    fn from(e: GcpError) -> Self {
+        // No quota is left, unless Google says when to come again.
+        let is_over = matches!(e, GcpError::Quota { after: None, .. });
+        Self { problem: problem(&e), may_pass: passes(&e) && !is_over }
+    }
+}
+
+impl Performer {
+    /// Makes a worker's parts. `false` when Google has one of that name already, of this cluster and for the same: then
+    /// that one is followed.
+    pub(super) async fn make(
+        &mut self,
+        request: &ComputeRequest,
+        place: &TpuPlace,
+        journal: &Journal,
+        tell: &Tell<'_>,
+    ) -> Result<bool, Problem> {
+        let google = self.options.google.clone();
+        if !self.executor.is_recording()
+            && let Some(there) = listed(&google, place, &request.name).await?
+        {
+            return follows(&there, request).map(|()| false);
+        }
+        for part in &request.parts {
+            match self.make_part(&google, place, part, journal, tell).await {
+                Ok(()) => {}
+                Err(Unmade { problem, may_pass: true }) => return Err(problem),
+                Err(Unmade { problem, may_pass: false }) => {
+                    self.unmake(&google, place, &request.name, journal, tell).await?;
+                    let again = Verb::Resume.to("resume to request it again");
+                    return Err(Problem { hint: problem.hint.clone().and(again), ..problem });
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    async fn make_part(
+        &mut self,
+        google: &Google,
+        place: &TpuPlace,
+        part: &Part,
+        journal: &Journal,
+        tell: &Tell<'_>,
+    ) -> Result<(), Unmade> {
+        let (kind, name) = (part.kind, part.name.as_str());
+        let begun = match self.executor.google_begins(google, &google.insertion(place, part)).await {
+            Ok(None) => return Ok(()),
+            Ok(Some(begun)) => begun,
+            Err(e @ GcpError::Exists { .. }) => {
+                let Some(there) = google.part(place, kind, name).await? else { return Err(e.into()) };
+                same(part, &there, place)?;
+                tell.say(format!("{name}: the {} exists already", kind.word()));
+                return Ok(());
+            }
+            Err(e) => return Err(e.into()),
+        };
+        // Before it is waited for: whoever resumes knows whose it is.
+        let made = MadePart { kind, name: name.to_owned(), id: begun.target().to_owned() };
+        self.facts.worker.made.push(made);
+        self.keep_facts(journal).await.map_err(|problem| Unmade { problem, may_pass: true })?;
+        google.end(begun).await?;
+        tell.say(format!("{name}: {} made", kind.word()));
+        Ok(())
+    }
+
+    /// Removes what this operation has made under that name, the last first.
+    async fn unmake(
+        &mut self,
+        google: &Google,
+        place: &TpuPlace,
+        name: &str,
+        journal: &Journal,
+        tell: &Tell<'_>,
+    ) -> Result<(), Problem> {
+        let made: Vec<MadePart> =
+            self.facts.worker.made.iter().rev().filter(|m| m.name == name).cloned().collect();
+        for part in made {
+            let word = part.kind.word();
+            let removed = match google.part_deletion(place, &part).await {
+                Ok(Some(deletion)) => self.executor.google(google, &deletion, None).await.map(|()| true),
+                Ok(None) => Ok(false),
+                Err(e) => Err(e),
+            };
+            match removed {
+                Ok(true) => tell.say(format!("{name}: {word} removed again")),
+                Ok(false) | Err(GcpError::NotFound { .. }) => {}
+                // What made this necessary counts; the next attempt finds it and uses it.
+                Err(e) => {
+                    tell.say(format!("{name}: {word} could not be removed again: {e}"));
+                    continue;
+                }
+            }
+            self.facts.worker.made.retain(|m| *m != part);
+        }
+        self.keep_facts(journal).await
+    }
+}
+
+/// The cluster's TPU of Compute Engine of that name.
+async fn listed(google: &Google, place: &TpuPlace, name: &str) -> Result<Option<TpuVm>, Problem> {
+    let view = google.tpus(&place.project, &place.zone, Timestamp::now()).await.map_err(|e| problem(&e))?;
+    if let Some(why) = view.unlisted {
+        let what = format!("it is not known whether {name} exists already: {why}");
+        return Err(trouble(what, Verb::Resume.to("resume once it can be listed")));
+    }
+    let ours = |vm: &TpuVm| vm.ray_cluster.as_ref().is_some_and(|label| label.raw() == place.cluster);
+    Ok(view.vms.into_iter().find(|vm| vm.compute.is_some() && vm.name.raw() == name && ours(vm)))
+}
+
+fn follows(there: &TpuVm, request: &ComputeRequest) -> Result<(), Problem> {
+    let is_over = there.state.is_gone() || matches!(there.state, VmState::Stopped | VmState::Deleting);
+    let over = is_over.then(|| format!("it is {}", there.state.word()));
+    let wanted = Text::new(request.accelerator.as_str());
+    stands_for(&request.name, (&there.accelerator_type, there.capacity, over), (&wanted, request.capacity))
+}
+
+/// An error unless what exists under that name is what would be made.
+fn same(part: &Part, there: &Value, place: &TpuPlace) -> Result<(), Unmade> {
+    let compared: &[&str] = match part.kind {
+        PartKind::WorkloadPolicy => &["/workloadPolicy/type", "/workloadPolicy/acceleratorTopology"],
+        PartKind::InstanceTemplate => &[
+            "/properties/machineType",
+            "/properties/labels/ray-cluster-name",
+            "/properties/labels/ray-user-node-type",
+            "/properties/scheduling/provisioningModel",
+        ],
+        PartKind::InstanceGroup => &["/targetSize", "/instanceTemplate", "/resourcePolicies/workloadPolicy"],
+        PartKind::Instance => &["/machineType", "/labels/ray-cluster-name", "/scheduling/provisioningModel"],
+    };
+    // An address is whole or begins with `projects` or `zones`; names are unique in their place.
+    let last = |value: Option<&Value>| match value {
+        Some(Value::String(text)) => text.rsplit('/').next().unwrap_or_default().to_owned(),
+        Some(value) => value.to_string(),
+        None => "none".to_owned(),
+    };
+    let mut differs: Vec<String> = compared
+        .iter()
+        .map(|at| (at, last(there.pointer(at)), last(part.body.pointer(at))))
+        .filter(|(_, there, wanted)| there != wanted)
+        .map(|(at, there, wanted)| {
+            let key = at.rsplit('/').next().unwrap_or_default();
+            format!("{key} {}, not {wanted}", printable(&there))
+        })
+        .collect();
+    if script(&part.body) != script(there) {
+        differs.push("another startup script".to_owned());
+    }
+    if differs.is_empty() {
+        return Ok(());
+    }
+    let (word, name) = (part.kind.word(), &part.name);
+    let what = format!("the {word} {name} exists and is another: {}", differs.join("; "));
+    let hint = Hint::from(format!("choose another name, or delete it: `{}`", deletion(part, place)));
+    Err(Unmade { problem: trouble(what, hint), may_pass: false })
+}
+
+/// The startup script of a template.
+fn script(body: &Value) -> Option<&str> {
+    let items = body["properties"]["metadata"]["items"].as_array()?;
+    items.iter().find(|item| item["key"] == "startup-script")?["value"].as_str()
+}
+
+/// How `gcloud` deletes it.
+fn deletion(part: &Part, place: &TpuPlace) -> String {
+    let (name, zone, region) = (&part.name, &place.zone, place.region());
+    let rest = match part.kind {
+        PartKind::WorkloadPolicy => format!("resource-policies delete {name} --region={region}"),
+        PartKind::InstanceTemplate => format!("instance-templates delete {name} --region={region}"),
+        PartKind::InstanceGroup => format!("instance-groups managed delete {name} --zone={zone}"),
+        PartKind::Instance => format!("instances delete {name} --zone={zone}"),
+    };
+    printable(&format!("gcloud compute {rest} --project={}", place.project)).into_owned()
+}
