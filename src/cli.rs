@@ -22,6 +22,7 @@ mod console;
 mod demo;
 #[cfg(feature = "demo")]
 mod demo_ray;
+mod dispatch;
 mod exec;
 mod feed;
 mod forward;
@@ -60,14 +61,13 @@ use no_demo as demo;
 
 pub use arguments::{Colors, GlobalArguments, LookArguments, SourceArguments};
 pub use completions::answer as answer_shell;
+pub use dispatch::run;
 pub use output::error_line;
 
-use crate::config::{self, Env, Sources};
-use crate::model::Timestamp;
+use crate::config::Env;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -313,130 +313,6 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, cla
     let line = renewed.map_or(typed, |renewed| renewed.words);
     let program = words.into_iter().take(1).chain(line.iter().map(OsString::from));
     Arguments::try_parse_from(program).map_err(|e| guess::instead(e, &line, &command))
-}
-
-/// Runs the command of the arguments, or the console when there is none.
-pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    #[cfg(feature = "demo")]
-    if let Some(Command::DemoRay(asked)) = &arguments.command {
-        return demo_ray::run(asked);
-    }
-    if let Some(Command::Help { words }) = &arguments.command {
-        return manual::run(words, Arguments::command()).map(|()| ExitCode::SUCCESS);
-    }
-    if let Some(Command::Man(arguments)) = &arguments.command {
-        return man::run(arguments, Arguments::command()).map(|()| ExitCode::SUCCESS);
-    }
-    if let Some(Command::Completions(arguments)) = arguments.command {
-        return completions::run(arguments).map(|()| ExitCode::SUCCESS);
-    }
-    let env = Env::current();
-    if let Some(Command::Config { action: ConfigAction::Print }) = arguments.command {
-        print!("{}", config::DEFAULTS);
-        return Ok(ExitCode::SUCCESS);
-    }
-    let sources = Sources {
-        infra: arguments.global.sources.infra.clone(),
-        config: arguments.global.sources.config.clone(),
-        address: arguments.global.sources.address.clone(),
-        gcs: arguments.global.sources.gcs.clone(),
-        cluster: arguments.global.sources.cluster.clone(),
-    };
-    if let Some(Command::Demo(options)) = &arguments.command {
-        return demo::run(options, &arguments.global, &env).map(|()| ExitCode::SUCCESS);
-    }
-    if let Some(Command::Audit { json }) = arguments.command {
-        audit::print(&audit::log(&env, &config::Folders::new(&env)), json)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if let Some(Command::Backups(arguments)) = &arguments.command {
-        let settings = config::Settings::read(sources.config.as_deref(), &env)?;
-        return backups::run(arguments, &config::Folders::new(&env), &settings, &env);
-    }
-    if let Some(Command::Configs { action }) = &arguments.command {
-        return configs::run(action, &sources, &env).map(|()| ExitCode::SUCCESS);
-    }
-    // These read the table of clusters, and not the clusters.
-    let read_only = || -> anyhow::Result<bool> {
-        Ok(arguments.global.read_only || config::Settings::read(sources.config.as_deref(), &env)?.read_only)
-    };
-    if let Some(command @ Command::Image { action }) = &arguments.command {
-        command.allowed(read_only()?)?;
-        return image::run(action, &sources, &env);
-    }
-    if let Some(command @ Command::Registry { action }) = &arguments.command {
-        command.allowed(read_only()?)?;
-        return registry::run(action, &sources, &env);
-    }
-    if let Some(Command::Trust(arguments)) = &arguments.command {
-        return trust::run(arguments, &sources, env).map(|()| ExitCode::SUCCESS);
-    }
-    if let Some(Command::Setup(asked)) = &arguments.command {
-        return setup::run(asked, &arguments.global, &sources, &env);
-    }
-    if arguments.command.is_none() {
-        if arguments.global.sources.accept_host_key.is_some() {
-            anyhow::bail!(
-                "--accept-host-key works with commands only; the console shows both fingerprints and asks"
-            );
-        }
-        console::check_terminal(&arguments.global.look)?;
-    }
-    let loaded = config::read(&sources, &env, Timestamp::now())?;
-    let chosen = arguments.global.sources.cluster.as_deref();
-    if let Some(Command::Clusters { json }) = &arguments.command {
-        // This command only prints, so it needs no trust.
-        list::print(&loaded.look()?, chosen, *json)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let (mut config, env) = trust::admit(loaded, &env)?;
-    config.settings.read_only |= arguments.global.read_only;
-    if let Some(command) = &arguments.command {
-        command.allowed(config.settings.read_only)?;
-    }
-    if arguments.command.is_some()
-        && let Some(words) = sources.unused_address(&env)
-    {
-        eprintln!("{words}");
-    }
-    match &arguments.command {
-        Some(Command::Status(asked)) => return status::run(asked, &arguments.global, &config, &env),
-        Some(Command::Workers(command)) => {
-            return workers::run(command, &reach::Reach::new(&arguments.global, &config, env)?);
-        }
-        Some(Command::Operate(command)) => {
-            return operate::run(command, &reach::Reach::new(&arguments.global, &config, env)?);
-        }
-        Some(Command::UpdateCluster(asked)) => {
-            return update::run(asked, &reach::Reach::new(&arguments.global, &config, env)?);
-        }
-        Some(Command::Jobs(command)) => {
-            return jobs::run(command, &reach::Reach::new(&arguments.global, &config, env)?);
-        }
-        Some(Command::Forward(which)) => {
-            return forward::run(which, &reach::Reach::new(&arguments.global, &config, env)?);
-        }
-        Some(Command::Ssh(host)) => {
-            return ssh::run(host, &reach::Reach::new(&arguments.global, &config, env)?);
-        }
-        Some(Command::Exec(asked)) => {
-            return exec::run(asked, &reach::Reach::new(&arguments.global, &config, env)?);
-        }
-        Some(Command::ListNodes(asked)) => {
-            return nodes::run(asked, &reach::Reach::new(&arguments.global, &config, env)?);
-        }
-        Some(Command::Tpus(command)) => {
-            return tpus::run(command, &reach::Reach::new(&arguments.global, &config, env)?);
-        }
-        Some(Command::RunCleanup(asked)) => {
-            return cleanup::run(asked, &reach::Reach::new(&arguments.global, &config, env)?);
-        }
-        Some(Command::Token { action }) => token::run(action, &config, &env, chosen)?,
-        Some(Command::Auth(arguments)) => auth::run(arguments, &config, &env, chosen)?,
-        Some(Command::AuthEnv { shell }) => token::auth_env(*shell, &config, &env, chosen)?,
-        _ => console::run(&arguments.global, config, &env)?,
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

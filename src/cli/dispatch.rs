@@ -1,0 +1,132 @@
+//! Runs a command with what it needs: nothing, files of this machine, or clusters.
+
+#[cfg(feature = "demo")]
+use super::demo_ray;
+use super::reach::Reach;
+use super::{Arguments, Command, ConfigAction, GlobalArguments};
+use super::{
+    audit, auth, backups, cleanup, completions, configs, console, demo, exec, forward, image, jobs, list,
+    man, manual, nodes, operate, registry, setup, ssh, status, token, tpus, trust, update, workers,
+};
+use crate::config::{self, Config, Env, Settings, Sources};
+use crate::model::Timestamp;
+use clap::CommandFactory;
+use std::process::ExitCode;
+
+/// Runs the command of the arguments, or the console when there is none.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let Arguments { global, command } = arguments;
+    let Some(command) = command else { return open_console(global) };
+    if let Some(done) = without_files(command) {
+        return done;
+    }
+    let (env, sources) = (Env::current(), sources(global));
+    if let Some(done) = without_clusters(command, global, &sources, &env) {
+        return done;
+    }
+    let loaded = config::read(&sources, &env, Timestamp::now())?;
+    let chosen = global.sources.cluster.as_deref();
+    if let Command::Clusters { json } = command {
+        // This command only prints, so it needs no trust.
+        return done(list::print(&loaded.look()?, chosen, *json));
+    }
+    let (mut config, env) = trust::admit(loaded, &env)?;
+    config.settings.read_only |= global.read_only;
+    command.allowed(config.settings.read_only)?;
+    if let Some(words) = sources.unused_address(&env) {
+        eprintln!("{words}");
+    }
+    match command {
+        Command::Status(asked) => status::run(asked, global, &config, &env),
+        Command::Token { action } => done(token::run(action, &config, &env, chosen)),
+        Command::Auth(asked) => done(auth::run(asked, &config, &env, chosen)),
+        Command::AuthEnv { shell } => done(token::auth_env(*shell, &config, &env, chosen)),
+        _ => on_cluster(command, &Reach::new(global, &config, env)?),
+    }
+}
+
+fn done(ran: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
+    ran.map(|()| ExitCode::SUCCESS)
+}
+
+fn sources(global: &GlobalArguments) -> Sources {
+    let asked = &global.sources;
+    Sources {
+        infra: asked.infra.clone(),
+        config: asked.config.clone(),
+        address: asked.address.clone(),
+        gcs: asked.gcs.clone(),
+        cluster: asked.cluster.clone(),
+    }
+}
+
+fn open_console(global: &GlobalArguments) -> anyhow::Result<ExitCode> {
+    if global.sources.accept_host_key.is_some() {
+        anyhow::bail!(
+            "--accept-host-key works with commands only; the console shows both fingerprints and asks"
+        );
+    }
+    console::check_terminal(&global.look)?;
+    let env = Env::current();
+    let loaded = config::read(&sources(global), &env, Timestamp::now())?;
+    let (mut config, env): (Config, Env) = trust::admit(loaded, &env)?;
+    config.settings.read_only |= global.read_only;
+    done(console::run(global, config, &env))
+}
+
+/// Runs a command that needs no file of the person's; nothing for others.
+fn without_files(command: &Command) -> Option<anyhow::Result<ExitCode>> {
+    Some(match command {
+        #[cfg(feature = "demo")]
+        Command::DemoRay(asked) => demo_ray::run(asked),
+        Command::Help { words } => done(manual::run(words, Arguments::command())),
+        Command::Man(asked) => done(man::run(asked, Arguments::command())),
+        Command::Completions(asked) => done(completions::run(*asked)),
+        Command::Config { action: ConfigAction::Print } => {
+            print!("{}", config::DEFAULTS);
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => return None,
+    })
+}
+
+/// Runs a command on settings, records or the table of clusters; nothing for one that needs the clusters.
+fn without_clusters(
+    command: &Command,
+    global: &GlobalArguments,
+    sources: &Sources,
+    env: &Env,
+) -> Option<anyhow::Result<ExitCode>> {
+    let settings = || Settings::read(sources.config.as_deref(), env);
+    let allowed = || command.allowed(global.read_only || settings()?.read_only);
+    Some(match command {
+        Command::Demo(options) => done(demo::run(options, global, env)),
+        Command::Audit { json } => done(audit::print(&audit::log(env, &config::Folders::new(env)), *json)),
+        Command::Backups(asked) => settings()
+            .map_err(Into::into)
+            .and_then(|settings| backups::run(asked, &config::Folders::new(env), &settings, env)),
+        Command::Configs { action } => done(configs::run(action, sources, env)),
+        Command::Image { action } => allowed().and_then(|()| image::run(action, sources, env)),
+        Command::Registry { action } => allowed().and_then(|()| registry::run(action, sources, env)),
+        Command::Trust(asked) => done(trust::run(asked, sources, env.clone())),
+        Command::Setup(asked) => setup::run(asked, global, sources, env),
+        _ => return None,
+    })
+}
+
+/// Runs a command on one cluster.
+fn on_cluster(command: &Command, reach: &Reach) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Workers(command) => workers::run(command, reach),
+        Command::Operate(command) => operate::run(command, reach),
+        Command::UpdateCluster(asked) => update::run(asked, reach),
+        Command::Jobs(command) => jobs::run(command, reach),
+        Command::Forward(which) => forward::run(which, reach),
+        Command::Ssh(host) => ssh::run(host, reach),
+        Command::Exec(asked) => exec::run(asked, reach),
+        Command::ListNodes(asked) => nodes::run(asked, reach),
+        Command::Tpus(command) => tpus::run(command, reach),
+        Command::RunCleanup(asked) => cleanup::run(asked, reach),
+        _ => unreachable!("a command without a cluster has run before"),
+    }
+}
