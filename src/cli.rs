@@ -12,6 +12,7 @@ mod arguments;
 mod audit;
 mod auth;
 mod backups;
+mod candidates;
 mod changes;
 mod cleanup;
 mod columns;
@@ -22,7 +23,7 @@ mod console;
 mod demo;
 #[cfg(feature = "demo")]
 mod demo_ray;
-mod dispatch;
+pub mod dispatch;
 mod exec;
 mod feed;
 mod forward;
@@ -60,8 +61,6 @@ mod workers;
 use no_demo as demo;
 
 pub use arguments::{Colors, GlobalArguments, LookArguments, SourceArguments};
-pub use completions::answer as answer_shell;
-pub use dispatch::run;
 pub use output::error_line;
 
 use crate::config::Env;
@@ -291,6 +290,11 @@ pub enum ConfigAction {
     /// Print all settings with their defaults, in the format of the settings file
     #[command(after_help = CONFIG_EXAMPLES)]
     Print,
+}
+
+/// Prints candidates if a shell asks to complete a line; nothing otherwise.
+pub fn answer_shell() -> Option<std::process::ExitCode> {
+    completions::answer(Arguments::command)
 }
 
 /// Reads the arguments of a command line, which begins with the program's name. One of the retired scripts or of Ray's own

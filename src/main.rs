@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         // `--help` and `--version`.
         Err(e) => e.exit(),
     };
-    match cli::run(&arguments) {
+    match cli::dispatch::run(&arguments) {
         Ok(code) => code,
         // The reader of our output has closed the pipe (`marin-tui configs update --diff | head`).
         Err(e) if e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) => {

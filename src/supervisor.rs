@@ -42,7 +42,7 @@ pub use cloud::{ask_cloud, clean, tpu_place};
 pub use connection::{Channel, Connection, ConnectionState};
 pub use discover::head_address;
 pub use git::git_commit;
-pub use here::{KeyFault, inspect_key, run_program, ssh_version};
+pub use here::{KeyFault, inspect_key, run_program, run_self, ssh_version};
 pub use login::trust;
 pub use mark::{Held, OwnMarks, keeps_marks, place_mark, read_mark, remove_mark, renew_mark};
 pub use options::{Note, Options, Reach, SECRET_VARIABLES, google};

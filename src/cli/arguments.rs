@@ -1,6 +1,6 @@
 //! Options that every command takes.
 
-use super::completions;
+use super::candidates;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub struct GlobalArguments {
 #[derive(Clone, Debug, Args)]
 pub struct SourceArguments {
     /// Open this cluster: its name, also without its first word, or an unambiguous prefix
-    #[arg(long, short, global = true, value_name = "NAME", add = completions::clusters())]
+    #[arg(long, short, global = true, value_name = "NAME", add = candidates::clusters())]
     pub cluster: Option<String>,
     /// For commands: accept the head's changed host key if its fingerprint is this one (SHA256:...)
     #[arg(long, global = true, value_name = "FINGERPRINT")]

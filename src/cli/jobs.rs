@@ -10,7 +10,7 @@ mod verdict;
 
 pub(super) use submit::entrypoint;
 
-use super::completions;
+use super::candidates;
 use super::reach::{Progress, Reach};
 use crate::model::JobStatus;
 use crate::ray::Poller;
@@ -111,7 +111,7 @@ pub struct ListArguments {
 #[derive(Debug, Args)]
 pub struct WaitArguments {
     /// Submission id of the job
-    #[arg(value_name = "SUBMISSION_ID", add = completions::jobs())]
+    #[arg(value_name = "SUBMISSION_ID", add = candidates::jobs())]
     id: String,
     /// Exit with code 4 if the job has not ended after this many seconds [default: no limit]
     #[arg(long, value_name = "SECONDS")]

@@ -3,7 +3,10 @@
 use crate::model::{Problem, Timestamp};
 use crate::ssh::{self, SshError};
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 pub use crate::ssh::KeyFault;
@@ -26,4 +29,24 @@ pub async fn inspect_key(key: &Path) -> Result<(), (KeyFault, Problem)> {
 /// Runs a program of this machine; its lines go to `lines`, its exit code comes back. Dropping the future kills it.
 pub async fn run_program(command: Vec<OsString>, lines: mpsc::Sender<String>) -> Result<i32, Problem> {
     ssh::run_program(command, lines).await.map_err(|e| e.problem(Timestamp::now()))
+}
+
+/// Runs this program again, without a terminal; its standard output, unless it takes longer than `limit`.
+pub fn run_self(words: &[String], limit: Duration) -> Option<Vec<u8>> {
+    let mut command = Command::new(std::env::current_exe().ok()?);
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut running = command.spawn().ok()?;
+    let mut output = running.stdout.take()?;
+    let (send, read) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut text = Vec::new();
+        if output.read_to_end(&mut text).is_ok() {
+            // An error means that it came too late: nobody reads it.
+            let _ = send.send(text);
+        }
+    });
+    let text = read.recv_timeout(limit);
+    let _ = running.kill();
+    let _ = running.wait();
+    text.ok()
 }

@@ -127,8 +127,8 @@ fn forward(
 /// The next event of the terminal, if there is one already.
 ///
 /// By crossterm's `use-dev-tty`: its other source asks an edge-triggered epoll, and where the window's size changed
-/// leaves a pending key unread until another one comes. This one spins until the time is over, which a frame on the
-/// other core waits for: so it is given little, and may find nothing when this thread is interrupted meanwhile.
+/// leaves a pending key unread until another one comes. This one spins for as long as it may wait, which a frame on
+/// the other core waits for: so it is given little, and may find nothing when this thread is interrupted meanwhile.
 fn next_event() -> io::Result<Option<Event>> {
     if event::poll(Duration::from_micros(50))? { event::read().map(Some) } else { Ok(None) }
 }

@@ -1,7 +1,7 @@
 //! `job-logs`: a job's log on stdout, cleaned for a terminal.
 
 use super::super::reach::{Progress, Reach};
-use super::super::{completions, output};
+use super::super::{candidates, output};
 use super::follow::{Following, GiveUp};
 use super::{conclude, failed, id};
 use crate::ray::{LineSplitter, WHOLE_LOG};
@@ -17,7 +17,7 @@ const PIECE: usize = 64 << 10;
 #[derive(Debug, Args)]
 pub struct LogArguments {
     /// Submission id
-    #[arg(value_name = "SUBMISSION_ID", add = completions::jobs())]
+    #[arg(value_name = "SUBMISSION_ID", add = candidates::jobs())]
     id: String,
     /// Follow the log until the job ends
     #[arg(long, short)]

@@ -2,7 +2,7 @@
 
 use super::super::reach::{Progress, Reach, confirm};
 use super::follow::id;
-use crate::cli::{columns, output};
+use crate::cli::{candidates, columns, output};
 use crate::model::{JobStatus, JobStopOutcome, SubmissionId};
 use crate::ray::JobDetail;
 use crate::supervisor::{Session, delete_job, stop_job};
@@ -23,7 +23,7 @@ const INPUT_MAX: u64 = 16 << 20;
 #[derive(Debug, Args)]
 pub struct SeveralArguments {
     /// Submission ids of the jobs, as `list-jobs` prints them; `-` reads them from stdin, one a line
-    #[arg(required = true, value_name = "SUBMISSION_ID")]
+    #[arg(required = true, value_name = "SUBMISSION_ID", add = candidates::jobs())]
     ids: Vec<String>,
     /// Skip confirmation
     #[arg(long, short)]

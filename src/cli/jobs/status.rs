@@ -1,7 +1,7 @@
 //! `marin-tui job-status`: one job as the console's page of it has it, after one reading.
 
 use super::super::reach::{Progress, Reach};
-use super::super::{completions, output, seen};
+use super::super::{candidates, output, seen};
 use super::table;
 use crate::app::{Cluster, describe};
 use crate::config::nearest;
@@ -23,7 +23,7 @@ job.";
 #[derive(Debug, Args)]
 pub struct StatusArguments {
     /// Submission id of the job, or the job id of a driver that was started by hand
-    #[arg(value_name = "ID", add = completions::jobs())]
+    #[arg(value_name = "ID", add = candidates::jobs())]
     id: String,
     /// Print JSON
     #[arg(long)]

@@ -1,0 +1,97 @@
+//! What a shell can put where the cursor is: names of clusters, ids of jobs.
+//!
+//! They are made while a shell waits, in a process that it has started for this line; the line's words follow a `--`.
+
+use crate::config::{self, Env, Sources};
+use crate::model::{Timestamp, without_first_word};
+use crate::supervisor;
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::time::Duration;
+
+/// How long a Tab waits for a cluster.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The options that say where the clusters are.
+const PLACES: [&str; 6] = ["--cluster", "--accept-host-key", "--infra", "--config", "--address", "--gcs"];
+
+/// Names of clusters; those without their first word for a word that begins no full name.
+pub(super) fn clusters() -> ArgValueCompleter {
+    ArgValueCompleter::new(|typed: &OsStr| {
+        let Some(typed) = typed.to_str() else { return Vec::new() };
+        let names = names().unwrap_or_default();
+        let beginning = |names: &mut dyn Iterator<Item = &str>| -> Vec<CompletionCandidate> {
+            names.filter(|name| name.starts_with(typed)).filter_map(|name| candidate(name, "")).collect()
+        };
+        let full = beginning(&mut names.iter().map(String::as_str));
+        if full.is_empty() { beginning(&mut names.iter().map(|name| without_first_word(name))) } else { full }
+    })
+}
+
+/// Ids of the jobs that the command can do something with.
+pub(super) fn jobs() -> ArgValueCompleter {
+    ArgValueCompleter::new(|typed: &OsStr| typed.to_str().map(ids).unwrap_or_default())
+}
+
+/// What the shell puts into the command line, if it needs no quotes there: names come from files and from clusters.
+fn candidate(word: &str, help: &str) -> Option<CompletionCandidate> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let is_safe = !word.is_empty() && !word.starts_with('-') && word.chars().all(is_plain);
+    is_safe.then(|| CompletionCandidate::new(word).help((!help.is_empty()).then(|| help.to_owned().into())))
+}
+
+/// The words of the line.
+fn words() -> impl Iterator<Item = String> {
+    std::env::args_os().skip_while(|word| word != "--").skip(1).filter_map(|word| word.into_string().ok())
+}
+
+/// The value of an option in the line.
+fn option(name: &str) -> Option<String> {
+    let short = (name == "--cluster").then_some("-c");
+    let mut words = words();
+    while let Some(word) = words.next() {
+        if word == name || Some(&*word) == short {
+            return words.next();
+        }
+        if let Some(value) = word.strip_prefix(name).and_then(|rest| rest.strip_prefix('=')) {
+            return Some(value.to_owned());
+        }
+    }
+    None
+}
+
+fn names() -> Option<Vec<String>> {
+    let sources = Sources {
+        infra: option("--infra").map(Into::into),
+        config: option("--config").map(Into::into),
+        address: option("--address"),
+        gcs: option("--gcs"),
+        // A cluster is about to be named, which wins over RAY_ADDRESS.
+        cluster: Some(String::new()),
+    };
+    let loaded = config::read(&sources, &Env::current(), Timestamp::now()).ok()?;
+    // Only names are used, so this needs no trust.
+    let clusters = loaded.look().ok()?.entries;
+    Some(clusters.iter().filter_map(|entry| Some(entry.cluster()?.name.to_string())).collect())
+}
+
+fn ids(typed: &str) -> Vec<CompletionCandidate> {
+    let is_for = |commands: &[&str]| words().any(|word| commands.contains(&&*word));
+    let (open, ended) = (is_for(&["stop-job", "wait-job"]), is_for(&["delete-job"]));
+    let rows = listed().unwrap_or_default();
+    let has_ended = |row: &&Value| !row["ended_ms"].is_null();
+    let wanted = rows.iter().filter(|row| if has_ended(row) { !open } else { !ended });
+    let text = |row: &Value, field: &str| row[field].as_str().unwrap_or_default().to_owned();
+    let named = wanted
+        .map(|row| (text(row, "submission_id"), format!("{} {}", text(row, "status"), text(row, "owner"))));
+    let begun = named.filter(|(id, _)| id.starts_with(typed));
+    begun.filter_map(|(id, about)| candidate(&id, about.trim_end())).collect()
+}
+
+/// Asks `list-jobs` in a process of its own, which has no terminal: it never asks anything, and its errors are dropped.
+fn listed() -> Option<Vec<Value>> {
+    let places = PLACES.iter().filter_map(|name| Some(format!("{name}={}", option(name)?)));
+    let words: Vec<String> = places.chain(["list-jobs", "--all", "--json"].map(str::to_owned)).collect();
+    serde_json::from_slice(&supervisor::run_self(&words, PATIENCE)?).ok()
+}
