@@ -93,7 +93,9 @@ fn the_commit_is_that_of_the_working_directory_and_says_when_files_differ() {
 fn a_slice_is_requested_by_its_head_where_the_cluster_offers_it() {
     let world = World::new();
     let (code, sent, said) = world.submission(&["--tpu", "v4-8", "--", "true"], &[]);
-    assert_eq!((code, &sent["entrypoint_resources"]), (Some(0), &json!({"TPU-v4-8-head": 1.0})), "{said}");
+    // All of it is on one host, whose chips nothing else may use.
+    let resources = json!({"TPU": 4.0, "TPU-v4-8-head": 1.0});
+    assert_eq!((code, &sent["entrypoint_resources"]), (Some(0), &resources), "{said}");
     let (code, _, said) = world.submission(&["--tpu", "v4-128", "--", "true"], &[]);
     assert!(
         code == Some(1) && said.contains("no node type of marin-a is a v4-128; the nearest are v4-8"),

@@ -118,7 +118,11 @@ fn of_a_file(line: &mut Line) -> Result<(), String> {
     Ok(())
 }
 
+/// Ray's `exec FILE "df -h"`. Without a file the line is ours: all that follows the name is the command's.
 fn exec(line: &mut Line) -> Result<(), String> {
+    if !line.rest.iter().find(|word| is_plain(word)).is_some_and(|word| is_file(word)) {
+        return Ok(());
+    }
     of_a_file(line)?;
     a_command(line)
 }
