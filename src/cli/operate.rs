@@ -2,6 +2,7 @@
 
 use super::reach::{Progress as Telling, Reach};
 use super::run::{OperateArguments, RunOptions, operate};
+use crate::model::amount::counted;
 use crate::model::text::printable;
 use crate::model::{SubmissionId, Target, Task};
 use crate::operation::{Backed, Executor, Kept, Restored, back_up, remember, restore, would_back_up};
@@ -161,7 +162,7 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
         if dry {
             backed.kept.iter().for_each(|k| println!("{}", printable(&k.submission.submission_id)));
         } else {
-            println!("{} jobs in {}", backed.kept.len(), dir.display());
+            println!("{} in {}", counted(backed.kept.len(), "job"), dir.display());
         }
         for kept in backed.kept.iter().filter(|k| !k.missing.is_empty()) {
             let id = printable(&kept.submission.submission_id);
@@ -174,7 +175,7 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
         if let Err(problem) = remember(&reach.folders.state, &dir) {
             eprintln!("{}", problem.in_commands(Target::of(&reach.spec.name)));
         }
-        reach.note("backup-jobs", &format!("{} jobs in {}", backed.kept.len(), dir.display()));
+        reach.note("backup-jobs", &format!("{} in {}", counted(backed.kept.len(), "job"), dir.display()));
     }
     let whole = backed.kept.iter().all(|k| k.missing.is_empty());
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })

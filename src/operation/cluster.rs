@@ -9,6 +9,7 @@ use super::mark::Marked;
 use super::performer::Performer;
 use super::preview::would_back_up;
 use super::{then_resume, trouble};
+use crate::model::amount::counted;
 use crate::model::{
     AutoscalerVersion, Fix, Hint, Job, NodeState, Operation, Problem, Progress, Remains, Snapshot, StepName,
     Task, Text, Timestamp, Verb,
@@ -246,11 +247,11 @@ impl Performer {
         }
         .await;
         let (name, workers, jobs, autoscaler) = found?;
-        let said = format!("{} workers, {} jobs not ended", workers.len(), jobs.len());
+        let said = format!("{}, {} not ended", counted(workers.len(), "worker"), counted(jobs.len(), "job"));
         let manual = self.manual(&workers).await?;
         let said = match manual.len() {
             0 => said,
-            n => format!("{said}; {n} workers added manually"),
+            n => format!("{said}; {} added manually", counted(n, "worker")),
         };
         self.facts = Facts { session: name, workers, manual, jobs, autoscaler, ..self.facts.clone() };
         Ok(said)
@@ -293,9 +294,9 @@ impl Performer {
         let n = backed.kept.len();
         let Some(folder) = folder else {
             self.backed = Some(backed);
-            return Ok(format!("{n} jobs{lost}; {left} skipped"));
+            return Ok(format!("{}{lost}; {left} skipped", counted(n, "job")));
         };
-        Ok(format!("{n} jobs in {}{lost}; {left} skipped", folder.display()))
+        Ok(format!("{} in {}{lost}; {left} skipped", counted(n, "job"), folder.display()))
     }
 
     async fn restore(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
@@ -329,15 +330,11 @@ impl Performer {
             ]);
             return Err(trouble(what, hint));
         }
-        let good = restored.len() - failed.len();
+        let good = counted(restored.len() - failed.len(), "job");
         Ok(match failed.as_slice() {
-            [] => format!("{good} jobs restored"),
+            [] => format!("{good} restored"),
             names => {
-                format!(
-                    "{good} jobs restored; not restored: {} (saved in {})",
-                    names.join(", "),
-                    folder.display()
-                )
+                format!("{good} restored; not restored: {} (saved in {})", names.join(", "), folder.display())
             }
         })
     }

@@ -9,6 +9,7 @@ use super::performer::Performer;
 use super::preview::{Detail, preview};
 use super::worker::affected;
 use super::{begin_again, trouble};
+use crate::model::amount::counted;
 use crate::model::text::printable;
 use crate::model::{Hint, Operation, Order, Preview, Problem, Progress, StepName, Task, Verb};
 use futures_util::future::FutureExt;
@@ -206,7 +207,9 @@ fn outcome(all: &[String], ended: &[Ended]) -> Result<String, Problem> {
         _ => None,
     });
     let failures: Vec<_> = failures.collect();
-    let Some((_, first)) = failures.first() else { return Ok(format!("{} workers are gone", all.len())) };
+    let Some((_, first)) = failures.first() else {
+        return Ok(format!("{} gone", counted(all.len(), "worker")));
+    };
     let why: Vec<_> = failures.iter().map(|(w, p)| format!("{}: {}", printable(w), p.what)).collect();
     let left = names(|ended| !matches!(ended, Ended::Removed)).join(", ");
     let removed = names(|ended| matches!(ended, Ended::Removed));
@@ -227,6 +230,6 @@ mod tests {
         assert_eq!(said.what, "b: no route; removed: a, c; left: b, d");
         let said = outcome(&all[..2], &[failed(), Ended::NotBegun]).unwrap_err();
         assert_eq!(said.what, "a: no route; removed: none; left: a, b");
-        assert_eq!(outcome(&all[..1], &[Ended::Removed]).unwrap(), "1 workers are gone");
+        assert_eq!(outcome(&all[..1], &[Ended::Removed]).unwrap(), "1 worker gone");
     }
 }

@@ -4,6 +4,7 @@ use super::executor::NOT_AWAITED;
 use super::performer::{LOOK, PATIENCE, Performer};
 use super::{then_resume, trouble};
 use crate::config::Launch;
+use crate::model::amount::counted;
 use crate::model::{ClusterSpec, HeadAddress, Hint, Problem, ProblemKind, Progress, Verb};
 use crate::ssh::quote;
 use std::ffi::OsStr;
@@ -98,7 +99,7 @@ impl Performer {
         }
         let hosts: Vec<&str> = machines(&self.spec, &self.facts.workers).collect();
         self.clear_hosts(&hosts, tell).await?;
-        Ok(format!("{} machines", hosts.len()))
+        Ok(counted(hosts.len(), "machine"))
     }
 
     /// Ends what is left of Ray and of its jobs on these machines.

@@ -12,6 +12,7 @@ use super::performer::Performer;
 use super::worker::running_on;
 use super::{then_resume, trouble};
 use crate::config;
+use crate::model::amount::counted;
 use crate::model::{
     AffectedJob, Drift, Fix, Gate, Hint, Node, NodeId, Preview, Problem, Progress, Refusal, Target, Task,
     Text, Timestamp, Verb,
@@ -205,8 +206,10 @@ impl Performer {
             if all.is_empty() { String::new() } else { format!(", {what}: {}", all.join(", ")) }
         };
         Ok(format!(
-            "Ray was not restarted; {same} jobs as before{}; {there} workers as before{}",
+            "Ray was not restarted; {} as before{}; {} as before{}",
+            counted(same, "job"),
             but("changed", &changed),
+            counted(there, "worker"),
             but("gone", &gone)
         ))
     }

@@ -216,7 +216,7 @@ fn a_disk_full_in_the_backup_stops_nothing() {
     renew(&mut world);
     world.file("is-up", "");
     let (code, _, said) = resuming.ends();
-    assert!(code == Some(0) && said.contains("1 jobs restored"), "{said}");
+    assert!(code == Some(0) && said.contains("1 job restored"), "{said}");
 }
 
 /// The journal is written before each step: one that cannot be written ends the operation before the next.
@@ -381,6 +381,6 @@ fn a_job_whose_package_is_gone_is_named_before_and_after_and_hinders_no_other() 
             && said.contains("was already gone when the job was saved"),
         "{said}"
     );
-    assert!(said.contains("1 jobs restored; not restored: orphan (saved in "), "{said}");
+    assert!(said.contains("1 job restored; not restored: orphan (saved in "), "{said}");
     assert_eq!(known(&world, 1), ["kept"]);
 }

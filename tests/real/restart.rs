@@ -306,10 +306,7 @@ fn a_worker_by_hand_survives_a_restart_and_is_removed() {
 
     // A restart of the head: its own workers come back by the autoscaler, this one by the operation.
     let said = ok(bed, &["restart-cluster", "--yes", "--others", "--preserve-jobs=0"]);
-    assert!(
-        said.contains("1 workers added manually") && said.contains("all workers have rejoined"),
-        "{said}"
-    );
+    assert!(said.contains("1 worker added manually") && said.contains("all workers have rejoined"), "{said}");
     let second = alive();
     assert!(second.len() == 1 && second != first, "{second:?} after {first:?}");
 

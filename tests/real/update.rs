@@ -3,6 +3,7 @@
 
 use crate::bed::{Bed, Ray, YAML};
 use crate::until::until;
+use marin_tui::model::amount::counted;
 use serde_json::Value;
 use std::process::Output;
 
@@ -25,6 +26,14 @@ fn exits(bed: Bed, code: i32, args: &[&str]) -> (String, String) {
 
 fn session(bed: Bed) -> String {
     bed.api("/api/version")["session_name"].as_str().unwrap().to_owned()
+}
+
+/// Jobs that have not ended, as a step of an operation counts them. Earlier tests may have left one that waits, for Ray
+/// ignores the stop of a job that has not begun (ray-project/ray#58353).
+fn jobs_not_ended(bed: Bed) -> String {
+    let jobs = bed.api("/api/jobs/");
+    let left = |job: &&Value| job["status"] == "RUNNING" || job["status"] == "PENDING";
+    counted(jobs.as_array().unwrap().iter().filter(left).count(), "job")
 }
 
 fn alive(bed: Bed) -> Vec<String> {
@@ -78,7 +87,8 @@ fn a_limit_of_the_newest_ray_is_applied_while_a_job_runs() {
     let (said, _) = exits(bed, 0, &["update-cluster", "--dry-run"]);
     assert!(said.contains("idle_timeout_minutes (applies at once)\n  5 -> 60"), "{said}");
     let (_, said) = exits(bed, 0, &["update-cluster", "--yes"]);
-    assert!(said.contains("[4/4] Ray was not restarted; 1 jobs as before; 2 workers as before"), "{said}");
+    let done = format!("[4/4] Ray was not restarted; {} as before; 2 workers as before", jobs_not_ended(bed));
+    assert!(said.contains(&done), "{said}");
     assert_eq!((session(bed), alive(bed)), (before, workers));
     assert_eq!(bed.job(&job)["status"], "RUNNING");
     let (_, said) = exits(bed, 0, &["update-cluster"]);
@@ -101,8 +111,9 @@ fn a_restart_has_to_be_allowed_and_a_raised_limit_brings_a_worker() {
     assert!(said.contains("setup_commands (needs a restart of Ray)\n  + touch ~/was-set-up"), "{said}");
     assert!(error.contains("provider.worker_ips") && error.contains("--restart-ray"), "{error}");
     assert_eq!((session(bed), bed.job(&job)["status"].as_str()), (before.clone(), Some("RUNNING")));
+    let restored = format!("{} restored", jobs_not_ended(bed));
     let (_, said) = exits(bed, 0, &["update-cluster", "--restart-ray", "--yes", "--others"]);
-    assert!(said.contains("1 jobs restored"), "{said}");
+    assert!(said.contains(&restored), "{said}");
     assert_ne!(session(bed), before);
     bed.job_becomes(&job, "RUNNING");
     bed.on("head", &["test", "-e", "was-set-up"]);
@@ -114,7 +125,8 @@ fn a_restart_has_to_be_allowed_and_a_raised_limit_brings_a_worker() {
     let (said, _) = exits(bed, 0, &["update-cluster", "--dry-run"]);
     assert!(said.contains("max_workers (applies at once)\n  2 -> 3"), "{said}");
     let (_, said) = exits(bed, 0, &["update-cluster", "--yes"]);
-    assert!(said.contains("Ray was not restarted; 1 jobs as before; 2 workers as before"), "{said}");
+    let done = format!("Ray was not restarted; {} as before; 2 workers as before", jobs_not_ended(bed));
+    assert!(said.contains(&done), "{said}");
     until("the autoscaler starts the third", || alive(bed).contains(&"10.77.0.4".to_owned()).then_some(()));
     assert_eq!((session(bed), bed.job(&job)["status"].as_str()), (before, Some("RUNNING")));
 

@@ -64,7 +64,7 @@ fn several_workers_are_removed_one_after_the_other() {
     world.first_dies();
     world.goes("c");
     let (code, out, said) = removing.ends();
-    assert!(code == Some(0) && said.contains("3 workers are gone"), "{said}");
+    assert!(code == Some(0) && said.contains("3 workers gone"), "{said}");
     let row = |name: &str, i: usize| json!({"name": name, "hosts": [HOSTS[i]], "removed": true});
     assert_eq!(serde_json::from_str::<Value>(&out).unwrap(), json!([row("a", 0), row("b", 1), row("c", 2)]));
     assert_eq!(world.deletions().len(), 3);
@@ -90,7 +90,7 @@ fn a_round_stops_at_the_first_failure_and_is_resumed_with_what_is_left() {
     world.goes("b");
     world.goes("c");
     let (code, _, said) = resuming.ends();
-    assert!(code == Some(0) && said.contains("3 workers are gone"), "{said}");
+    assert!(code == Some(0) && said.contains("3 workers gone"), "{said}");
     let twice = world.deletions().iter().filter(|d| d.contains("/nodes/a")).count();
     assert_eq!(twice, 1, "{:?}", world.deletions());
 }
@@ -109,7 +109,7 @@ fn a_round_that_was_killed_is_resumed() {
     world.goes("b");
     world.goes("c");
     let (code, _, said) = resuming.ends();
-    assert!(code == Some(0) && said.contains("3 workers are gone"), "{said}");
+    assert!(code == Some(0) && said.contains("3 workers gone"), "{said}");
     assert_eq!(world.deletions().len(), 3);
 }
 
