@@ -12,6 +12,7 @@ use crate::model::{Gang, JobId, JobWorker, NodeId, Text, WorkerFile, WorkerState
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Requests to one head at a time.
@@ -69,24 +70,39 @@ type Process = (NodeId, u32);
 /// What runs, or ran, in the processes of a job.
 type Known = BTreeMap<Process, (Text, WorkerState)>;
 
-/// Adds the rows of a list; the number of rows that Ray has left out.
-fn learn(text: &str, runs: bool, known: &mut Known) -> Result<u64, serde_json::Error> {
+/// The processes in a list, and the number of rows that Ray has left out.
+#[derive(Default)]
+struct Part {
+    rows: Vec<(Process, Text, WorkerState)>,
+    left_out: u64,
+}
+
+/// Reads a list of tasks or actors; `runs` if it was asked for those that run.
+fn part(text: &str, runs: bool) -> Result<Part, serde_json::Error> {
     let list = envelope::listed::<Row>(text)?;
-    for row in &list.result.0 {
-        let Some(process) = row.process() else { continue };
-        let state = match row.failure() {
-            _ if runs => WorkerState::Running,
-            Some(why) => WorkerState::Failed { why, at: row.end_time_ms.millis() },
-            None => WorkerState::Ended,
-        };
-        let entry = known.entry(process);
-        let (name, before) = entry.or_insert_with(|| (row.name(), WorkerState::Ended));
-        if is_news(&state, before) {
-            (*name, *before) = (row.name(), state);
+    let all = list.result.0.len() as u64;
+    let state = |row: &Row<'_>| match row.failure() {
+        _ if runs => WorkerState::Running,
+        Some(why) => WorkerState::Failed { why, at: row.end_time_ms.millis() },
+        None => WorkerState::Ended,
+    };
+    let rows = list.result.0.iter().filter_map(|row| Some((row.process()?, row.name(), state(row))));
+    Ok(Part { rows: rows.collect(), left_out: list.num_filtered.whole().unwrap_or(all).saturating_sub(all) })
+}
+
+/// Adds what a list says of processes.
+fn learn(known: &mut Known, part: Part) {
+    for (process, name, state) in part.rows {
+        match known.entry(process) {
+            Entry::Vacant(entry) => {
+                entry.insert((name, state));
+            }
+            Entry::Occupied(mut entry) if is_news(&state, &entry.get().1) => {
+                entry.insert((name, state));
+            }
+            Entry::Occupied(_) => {}
         }
     }
-    let rows = list.result.0.len() as u64;
-    Ok(list.num_filtered.whole().unwrap_or(rows).saturating_sub(rows))
 }
 
 /// Whether a state says more of a process than another: that it runs, and else its first failure.
@@ -140,11 +156,12 @@ impl Client {
             let filter = format!("&filter_keys=state&filter_predicates=%3D&filter_values={state}");
             let route = format!("{}{filter}&detail={detail}&limit={limit}", of_job(kind, job));
             let body = self.get(&route).await?;
-            let left_out = read_with("/api/v0", &body, |text| learn(text, detail == 0, &mut known))?;
-            if left_out > 0 {
-                let state = state.to_lowercase();
-                gang.cut.push(format!("Ray left out {left_out} {state} {kind} of more than {limit}"));
+            let part = read_with("/api/v0", &body, |text| part(text, detail == 0))?;
+            if part.left_out > 0 {
+                let (state, more) = (state.to_lowercase(), part.left_out);
+                gang.cut.push(format!("Ray lists {limit} {state} {kind}; {more} more are not looked at"));
             }
+            learn(&mut known, part);
         }
         let listings = nodes.iter().map(|node| async { (*node, self.worker_files(*node, job, &known).await) });
         let mut listings = stream::iter(listings.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
@@ -245,11 +262,11 @@ mod tests {
         for version in VERSIONS {
             let mut known = Known::new();
             for kind in ["busy_v0_tasks", "busy_v0_actors"] {
-                learn(&text(version, kind), false, &mut known).unwrap();
+                learn(&mut known, part(&text(version, kind), false).unwrap());
             }
             assert!(known.values().any(|(name, _)| name.raw() == "train_step"), "{version}: {known:?}");
             let mut dead = Known::new();
-            learn(&text(version, "dead_v0_actors"), false, &mut dead).unwrap();
+            learn(&mut dead, part(&text(version, "dead_v0_actors"), false).unwrap());
             assert!(dead.values().all(|(_, state)| *state != WorkerState::Running), "{version}: {dead:?}");
         }
     }
@@ -264,8 +281,10 @@ mod tests {
         };
         let rows = [row(7, "SECOND", 20), row(7, "FIRST", 10), row(8, "", 5), row(9, "LOST", 3)];
         let mut known = Known::new();
-        assert_eq!(learn(&listed(&rows), false, &mut known).unwrap(), 5, "rows that were left out");
-        learn(&listed(&[row(9, "", 0)]), true, &mut known).unwrap();
+        let failed = part(&listed(&rows), false).unwrap();
+        assert_eq!(failed.left_out, 5);
+        learn(&mut known, failed);
+        learn(&mut known, part(&listed(&[row(9, "", 0)]), true).unwrap());
         let states: Vec<_> = known.into_values().map(|(_, state)| state).collect();
         let first = WorkerState::Failed { why: "FIRST".into(), at: Some(Timestamp::from_millis(10)) };
         assert_eq!(states, [first, WorkerState::Ended, WorkerState::Running]);
