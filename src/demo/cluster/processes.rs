@@ -45,7 +45,8 @@ impl Cluster {
     /// Tasks of all jobs.
     pub fn tasks(&self) -> Vec<Task> {
         if let Some(life) = &self.life {
-            let ran = life.gangs.iter().flat_map(|gang| (0..gang.hosts.len()).map(|n| of_gang(gang, n, self.now)));
+            let ran =
+                life.gangs.iter().flat_map(|gang| (0..gang.hosts.len()).map(|n| of_gang(gang, n, self.now)));
             let waits = self.running().filter(|(place, ..)| self.hosts_of(*place).is_empty());
             let waits = waits.map(|(_, job, started)| waiting(job, started, 0));
             return ran.chain(waits).collect();
@@ -102,6 +103,46 @@ impl Cluster {
             Some(Log::Told(gang.log(worker)))
         })
     }
+}
+
+/// The stacks of a worker outside a life, which is in its step.
+const AT_WORK: &str = "    train_step (train.py:5)\n";
+
+impl Cluster {
+    /// What py-spy writes of a worker that runs; none when there is no such process on the node.
+    pub fn stacks(&self, node: NodeId, pid: u32) -> Option<String> {
+        let is_actor =
+            node == self.head() && (ACTOR_PID..ACTOR_PID + self.running().count() as u32).contains(&pid);
+        if is_actor {
+            return Some(written(pid, "ray::Holder", ""));
+        }
+        let is_it = |task: &Task| {
+            let process = task.process.as_ref();
+            task.state == "RUNNING" && process.is_some_and(|p| p.node == node && p.pid == pid)
+        };
+        let task = self.tasks().into_iter().find(is_it)?;
+        let gangs = self.life.iter().flat_map(|life| &life.gangs);
+        let of_gang = gangs.filter(|gang| gang.driver == task.job).find_map(|gang| {
+            let worker = (0..gang.hosts.len()).find(|n| gang.hosts[*n] == node && gang.pid(*n) == pid)?;
+            Some(gang.frames(worker, self.now))
+        });
+        let frames = of_gang.unwrap_or_else(|| AT_WORK.to_owned());
+        Some(written(pid, "ray::train_step", &frames))
+    }
+}
+
+/// The process id of the first driver's actor; the others' follow.
+pub(in crate::demo) const ACTOR_PID: u32 = 970;
+
+/// What py-spy writes of a worker that is in these frames.
+fn written(pid: u32, process: &str, frames: &str) -> String {
+    format!(
+        "Process {pid}: {process}\nPython v3.11.13 (/home/ray/anaconda3/bin/python3.11)\n\nThread {pid} (idle): \
+             \"MainThread\"\n{frames}    main_loop (ray/_private/worker.py:1031)\n    <module> \
+             (ray/_private/workers/default_worker.py:322)\nThread {} (idle): \"PythonGCThread\"\n    wait \
+             (threading.py:327)\n    run (ray/_private/gc_collect_manager.py:29)\n    _bootstrap_inner (threading.py:1045)\n",
+        pid + 38
+    )
 }
 
 fn of_worker(gang: &Gang, worker: usize) -> Process {
@@ -198,7 +239,8 @@ mod tests {
         assert_eq!(cluster.jobs[0].status, JobStatus::Failed);
         let logs = logs(&cluster, 0);
         assert_eq!(logs.len(), 16);
-        let failed = |text: &str| text.lines().find(|l| l.contains("Training failed")).unwrap()[..23].to_owned();
+        let failed =
+            |text: &str| text.lines().find(|l| l.contains("Training failed")).unwrap()[..23].to_owned();
         for (n, text) in logs.iter().enumerate() {
             let last = text.lines().last().unwrap();
             assert_eq!(last.contains("RESOURCE_EXHAUSTED"), n == 5, "{n}: {last}");
@@ -220,8 +262,13 @@ mod tests {
         assert!(lines(9) + 1000 < lines(0), "20 minutes of two lines a second: {} {}", lines(9), lines(0));
         assert!(lines(3) + 100 < lines(0) && lines(3) > lines(9));
         let driver = String::from_utf8(cluster.jobs[1].log.tail(Some(1), T0)).unwrap();
-        let step = |line: &str| line.split(" step ").nth(1).map(|rest| rest.split(' ').next().unwrap().to_owned());
-        assert_eq!(step(&driver), step(logs[0].lines().last().unwrap()), "the driver repeats its first worker");
+        let step =
+            |line: &str| line.split(" step ").nth(1).map(|rest| rest.split(' ').next().unwrap().to_owned());
+        assert_eq!(
+            step(&driver),
+            step(logs[0].lines().last().unwrap()),
+            "the driver repeats its first worker"
+        );
         assert_eq!(cluster.tasks().iter().filter(|task| task.state == "RUNNING").count(), 16);
     }
 

@@ -2,6 +2,7 @@
 //! step on each host of the driver's slice, or one that waits.
 
 use super::super::cluster::Cluster;
+use super::super::cluster::processes::ACTOR_PID;
 use super::rows::listing;
 use serde_json::{Map, Value, json};
 
@@ -39,7 +40,7 @@ pub(super) fn actors(cluster: &Cluster, detail: bool) -> Vec<Value> {
     let row = |(i, (job, _)): (usize, (&str, i64))| {
         let mut row = json!({
             "actor_id": format!("{i:024x}{job}"), "class_name": "Holder", "state": "ALIVE", "job_id": job,
-            "name": "holder", "node_id": head, "pid": 970 + i, "ray_namespace": "train",
+            "name": "holder", "node_id": head, "pid": ACTOR_PID + i as u32, "ray_namespace": "train",
         });
         if detail {
             extend(

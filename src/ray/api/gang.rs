@@ -163,7 +163,8 @@ impl Client {
             }
             learn(&mut known, part);
         }
-        let listings = nodes.iter().map(|node| async { (*node, self.worker_files(*node, job, &known).await) });
+        let listings =
+            nodes.iter().map(|node| async { (*node, self.worker_files(*node, job, &known).await) });
         let mut listings = stream::iter(listings.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
         let (mut files, mut answered) = (BTreeMap::<Process, BTreeSet<Text>>::new(), 0);
         while let Some((node, listed)) = listings.next().await {
@@ -196,8 +197,7 @@ impl Client {
         let listed = self.log_files(node, &format!("worker-*-{}-*", job.0.raw())).await?;
         let pid = |name: &Text| WorkerFile::parse(name.raw()).filter(|file| file.is_of(job)).map(|f| f.pid);
         let all = |listed: super::super::LogFiles| listed.0.into_iter().flat_map(|(_, names)| names);
-        let mut files: Vec<(u32, Text)> =
-            all(listed).filter_map(|name| Some((pid(&name)?, name))).collect();
+        let mut files: Vec<(u32, Text)> = all(listed).filter_map(|name| Some((pid(&name)?, name))).collect();
         // A process that was started before a job needed it has no job in the names of its files.
         let here = known.keys().filter(|(its, _)| *its == node).map(|(_, pid)| *pid);
         let unfound: Vec<u32> = here.filter(|pid| !files.iter().any(|(known, _)| known == pid)).collect();
