@@ -54,6 +54,7 @@ mod runs;
 mod sheet;
 mod shown;
 mod slices;
+mod standing;
 mod steps;
 mod sum;
 mod table;
@@ -263,6 +264,9 @@ impl App {
                 Vec::new()
             }
             Event::Update(update) => self.behind(|app| app.news(update, now)),
+            Event::Stacks(cluster, driver, result) => {
+                self.behind(|app| app.stacks_news(&cluster, &driver, result))
+            }
             Event::Form(cluster, form, news) => self.behind(|app| app.form_news(&cluster, form, news, now)),
             Event::Operation(cluster, news) => self.behind(|app| app.operation_news(&cluster, news, now)),
             Event::Done(outcome) => {
@@ -497,7 +501,7 @@ impl App {
 
     /// The job that an action acts on, and its cluster's place.
     pub fn meant_job(&self) -> Option<(usize, &Arc<Job>)> {
-        let Target::Job(place, key) = self.target()? else { return None };
+        let (Target::Job(place, key) | Target::Stacks(place, key)) = self.target()? else { return None };
         let cluster = self.fleet.clusters.get(place)?;
         let job = match self.listing() {
             Some(listing) => cluster.snapshot.jobs.get(listing.number(&self.fleet)?.1),

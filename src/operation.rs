@@ -61,7 +61,7 @@ pub use preflight::preflight;
 pub use preview::would_back_up;
 pub use service::{Journals, Operations};
 pub use slices::{doubts, slice_resources};
-pub use stacks::{Process, Stacks, Way as StacksWay};
+pub use stacks::Stacks;
 pub use startup::{Services, startup_script};
 pub use submit::{Unfit, Upload, Wanted, prepared, upload};
 pub use worker::{Machine, Selection, WorkerFacts, select};

@@ -4,9 +4,9 @@ use super::class::Class;
 use super::context::{Context, PAGES};
 use super::logview::LogView;
 use super::offers::{
-    always, has_cluster, has_fleet, has_log, has_new_host_key, has_operation, has_row, has_submission,
-    has_worker, is_at_the_root, is_down, is_interrupted, is_on_google, is_up, may_cancel, may_clean,
-    may_delete, may_log_in, may_operate, may_skip, may_stop, takes_workers,
+    always, has_cluster, has_driver, has_fleet, has_log, has_new_host_key, has_operation, has_row,
+    has_submission, has_worker, is_at_the_root, is_down, is_interrupted, is_on_google, is_up, may_cancel,
+    may_clean, may_delete, may_log_in, may_operate, may_skip, may_stop, takes_workers,
 };
 use super::pages::{self, TABLES as TABLE_PAGES};
 use super::table::By;
@@ -114,6 +114,8 @@ actions! {
         "Show the progress of the cluster's operation";
     Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler, Node, Job], has_log, App::open_log,
         "Follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: its next file)";
+    Looks Stacks "stacks" "stacks" OF_JOBS, has_driver, App::take_stacks,
+        "Show where each worker of the job stands: their Python stacks, equal ones together (again: looks again)";
     Changes CleanPreempted "clean-preempted" "delete preempted" &[Tpus], may_clean, App::ask_to_clean,
         "Delete the cluster's preempted TPUs, after confirmation";
     Ends RemoveWorker "remove-worker" "remove" WORKERS, has_worker, App::remove_worker,

@@ -2,6 +2,7 @@
 
 use super::describe::{self, Lines};
 use super::look::Look;
+use super::standing;
 use super::target::Target;
 use super::view::Details;
 use super::work;
@@ -26,6 +27,7 @@ pub fn lines(look: &Look<'_>, details: &Details) -> (&'static str, Lines) {
             lines.splice(after..after, work::lines(&details.work, cluster, job.status.is_ended(), now));
             ("Job", lines)
         }
+        (Target::Stacks(..), Some(_)) => ("Stacks", standing::lines(&details.stacks, words, now)),
         (Target::Tpu(_, name), Some(cluster)) => {
             let slice = cluster.tpus.rows().iter().find(|row| row.name == *name);
             let knows_ray = cluster.tpus.knows_ray();

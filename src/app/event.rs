@@ -4,7 +4,8 @@ use super::class::Class;
 use super::history::Entered;
 use crate::model::cloud::TpuHost;
 use crate::model::{
-    ClusterName, Draft, FormId, FormNews, Layout, OperationNews, Order, Request, SubmissionId,
+    ClusterName, Draft, FormId, FormNews, JobId, Layout, OperationNews, Order, Problem, Request, Standing,
+    SubmissionId,
 };
 use crate::state::Update;
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
@@ -26,6 +27,8 @@ pub enum Event {
     Tick,
     /// News of an operation on a cluster.
     Operation(ClusterName, OperationNews),
+    /// Where the workers of a driver stand, or why that is not known.
+    Stacks(ClusterName, JobId, Result<Box<Standing>, Problem>),
     /// News for the form of a job.
     Form(ClusterName, FormId, FormNews),
     /// The outcome of an effect.
@@ -77,6 +80,8 @@ pub enum Effect {
     Submit(ClusterName, FormId, Box<Draft>),
     /// Read a job's submission, for the form.
     Fill(ClusterName, FormId, SubmissionId),
+    /// Take the stacks of a driver's workers, twice.
+    Stacks(ClusterName, JobId),
     /// Write an action on a cluster and its outcome to the audit log.
     Note(ClusterName, String, String),
     /// Keep what was arranged for the next start.
@@ -101,6 +106,7 @@ impl Effect {
             | Self::SshHead(_)
             | Self::SshHost(..)
             | Self::Fill(..)
+            | Self::Stacks(..)
             | Self::Note(..)
             | Self::Remember(_)
             | Self::Save(..) => Class::Looks,

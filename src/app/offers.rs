@@ -82,6 +82,11 @@ pub(super) fn has_submission(app: &App) -> bool {
     app.meant_job().is_some_and(|(_, j)| j.submission_id().is_some())
 }
 
+/// A job that runs has workers, or may have.
+pub(super) fn has_driver(app: &App) -> bool {
+    app.meant_job().is_some_and(|(_, j)| j.driver.is_some() && !j.status.is_ended())
+}
+
 pub(super) fn is_interrupted(app: &App) -> bool {
     app.watched().is_some_and(Running::is_stopped)
 }

@@ -15,6 +15,8 @@ pub enum Target {
     Node(usize, NodeId),
     /// A job of a cluster.
     Job(usize, JobKey),
+    /// Where the workers of a job of a cluster stand.
+    Stacks(usize, JobKey),
     /// A TPU slice or request of a cluster, by its name.
     Tpu(usize, Text),
     /// The messages of the console.
@@ -25,9 +27,11 @@ impl Target {
     /// The place of its cluster in the fleet; none for what is not of a cluster.
     pub fn place(&self) -> Option<usize> {
         match self {
-            Self::Cluster(place) | Self::Node(place, _) | Self::Job(place, _) | Self::Tpu(place, _) => {
-                Some(*place)
-            }
+            Self::Cluster(place)
+            | Self::Node(place, _)
+            | Self::Job(place, _)
+            | Self::Stacks(place, _)
+            | Self::Tpu(place, _) => Some(*place),
             Self::Broken(_) | Self::Messages => None,
         }
     }
@@ -45,6 +49,7 @@ impl Target {
                 format!("node {}", named.unwrap_or_else(|| id.to_string()))
             }
             Self::Job(_, key) => format!("job {key}"),
+            Self::Stacks(_, key) => format!("stacks of {key}"),
             Self::Tpu(_, name) => format!("tpu {name}"),
             Self::Messages => "messages".to_owned(),
         }
@@ -57,7 +62,7 @@ impl Target {
             Self::Broken(among) => ("file name", printable(&fleet.broken.get(*among)?.0).into_owned()),
             Self::Node(_, id) => ("node id", id.to_string()),
             // As it is shown: a hostile id must not act in the shell that it is pasted into.
-            Self::Job(_, key) => ("job id", key.to_string()),
+            Self::Job(_, key) | Self::Stacks(_, key) => ("job id", key.to_string()),
             Self::Tpu(_, name) => ("tpu name", name.to_string()),
             Self::Messages => return None,
         })

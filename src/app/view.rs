@@ -4,7 +4,7 @@ use super::context::Context;
 use super::fleet::Fleet;
 use super::list::Listing;
 use super::target::Target;
-use crate::model::{JobIds, Work};
+use crate::model::{JobId, JobIds, Problem, Standing, Work};
 
 /// A page of the console.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,6 +124,8 @@ pub struct Details {
     pub target: Target,
     /// What a job's driver does in Ray, which is asked for when its page is opened.
     pub work: Asked,
+    /// Where the workers of a job stand, which is asked for when that page is opened.
+    pub stacks: Stacks,
     /// The text of the filter: only lines that match it are shown.
     pub filter: String,
     /// The first line that is shown.
@@ -143,17 +145,28 @@ pub enum Asked {
     Told(Result<Box<Work>, String>),
 }
 
+/// Where the workers of a job stand, as far as that is known.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stacks {
+    /// It is not asked for: the job has no driver.
+    No,
+    /// The workers of this driver are being looked at.
+    Waiting(JobId),
+    /// The last result, or why there is none; a look may follow.
+    Told(JobId, Result<Box<Standing>, Problem>),
+}
+
 impl Details {
     /// The page of a thing, from its beginning.
     pub fn of(target: Target) -> Self {
-        Self { target, work: Asked::No, filter: String::new(), top: 0, last: 0 }
+        Self { target, work: Asked::No, stacks: Stacks::No, filter: String::new(), top: 0, last: 0 }
     }
 
     /// Where its keys are looked up.
     pub fn context(&self) -> Context {
         match self.target {
             Target::Node(..) => Context::Node,
-            Target::Job(..) => Context::Job,
+            Target::Job(..) | Target::Stacks(..) => Context::Job,
             Target::Tpu(..) => Context::Tpu,
             Target::Cluster(_) | Target::Broken(_) | Target::Messages => Context::Info,
         }

@@ -1,6 +1,6 @@
 //! News of the service of operations.
 
-use crate::model::{ClusterName, FormId, FormNews, OperationNews};
+use crate::model::{ClusterName, FormId, FormNews, JobId, OperationNews, Problem, Standing};
 
 /// News of the service, for the front end.
 #[derive(Clone, Debug)]
@@ -9,4 +9,6 @@ pub enum News {
     Operation(ClusterName, Box<OperationNews>),
     /// For the form of a job.
     Form(ClusterName, FormId, FormNews),
+    /// Where the workers of a driver stand, or why that is not known.
+    Stacks(ClusterName, JobId, Result<Box<Standing>, Problem>),
 }

@@ -17,7 +17,7 @@ use super::journaled::journaled;
 use super::news::News;
 use super::request::{Request, Stop};
 use crate::model::{
-    ClusterName, Consent, Draft, FormId, JournaledOperation, Operation, OperationKind, OperationMark,
+    ClusterName, Consent, Draft, FormId, JobId, JournaledOperation, Operation, OperationKind, OperationMark,
     OperationNews, Order, Preview, Problem, Refusal, SubmissionId, Task,
 };
 use std::collections::{BTreeMap, HashMap};
@@ -48,6 +48,7 @@ enum Ask {
     Order(ClusterName, Order),
     Submit(ClusterName, FormId, Box<Draft>),
     Fill(ClusterName, FormId, SubmissionId),
+    Stacks(ClusterName, JobId),
     Note(ClusterName, String, String),
 }
 
@@ -101,6 +102,11 @@ impl Operations {
     /// Reads what a job was submitted with for a form, beside the caller.
     pub fn fill(&self, cluster: &ClusterName, form: FormId, id: SubmissionId) {
         self.ask(Ask::Fill(cluster.clone(), form, id));
+    }
+
+    /// Takes the stacks of a driver's workers twice, beside the caller.
+    pub fn stacks(&self, cluster: &ClusterName, driver: JobId) {
+        self.ask(Ask::Stacks(cluster.clone(), driver));
     }
 
     /// Writes the audit log, beside the caller: its disk may be slow.
@@ -254,6 +260,13 @@ impl Hub {
                 let drafts = Arc::clone(&self.drafts);
                 self.tasks.spawn(async move {
                     request.fill(form, &drafts, id).await;
+                    None
+                });
+            }
+            Ask::Stacks(cluster, driver) => {
+                let Some(request) = self.request(&cluster) else { return };
+                self.tasks.spawn(async move {
+                    request.stacks(driver).await;
                     None
                 });
             }

@@ -3,11 +3,16 @@
 
 use super::executor::Executor;
 use super::host::Host;
+use super::news::News;
+use super::request::Request;
 use crate::model::cloud::TpuHost;
 use crate::model::text::printable;
-use crate::model::{ClusterSpec, HeadAddress, NodeId, Text};
-use crate::ray::{Client, RayError};
-use crate::stacks::Dump;
+use crate::model::{
+    ClusterSpec, HeadAddress, Hint, JobId, JobWorker, NodeId, Problem, ProblemKind, Standing, StandingGroup,
+    StandingWorker, Timestamp, WorkerState,
+};
+use crate::ray::{Client, Poller, RayError};
+use crate::stacks::{Dump, Group, groups, moved};
 use crate::supervisor::Options;
 use futures_util::stream::{self, StreamExt};
 use std::collections::BTreeMap;
@@ -19,33 +24,11 @@ const AT_ONCE: usize = 8;
 /// For a login and the stacks of all processes of one host.
 const ON_A_HOST: Duration = Duration::from_secs(60);
 
-/// A worker's process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Process {
-    /// Its node.
-    pub node: NodeId,
-    /// The node's address.
-    pub address: Text,
-    /// Its process id there.
-    pub pid: u32,
-}
-
-/// How stacks were taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// By Ray's dashboard.
-    Ray,
-    /// By py-spy on the hosts, over ssh.
-    Ssh,
-}
-
-/// The stacks of some processes, in their order: read, or why not.
+/// The stacks of some workers, in their order: read, or why not.
 #[derive(Clone, Debug)]
 pub struct Taken {
-    /// One for each process.
-    pub dumps: Vec<Result<Dump, String>>,
-    /// How they were taken.
-    pub way: Way,
+    dumps: Vec<Result<Dump, String>>,
+    over_ssh: bool,
 }
 
 /// Whose stacks are taken.
@@ -60,31 +43,59 @@ pub struct Stacks<'a> {
 }
 
 impl Stacks<'_> {
+    /// The workers of a driver that run a task or an actor now.
+    pub async fn workers(&self, job: &JobId) -> Result<Vec<StandingWorker>, Problem> {
+        let failed = |error: RayError| error.problem(Timestamp::now());
+        let snapshot = Poller::new(self.client.clone()).refresh().await.map_err(failed)?;
+        let alive: BTreeMap<NodeId, _> =
+            snapshot.nodes.iter().filter(|n| n.state.is_alive()).map(|n| (n.id, &n.address)).collect();
+        let nodes: Vec<NodeId> = alive.keys().copied().collect();
+        let gang = self.client.gang(job, &nodes, |_| ()).await.map_err(failed)?;
+        let worker = |worker: JobWorker| {
+            let address =
+                (*alive.get(&worker.node).filter(|_| worker.state == WorkerState::Running)?).clone();
+            Some(StandingWorker {
+                node: worker.node,
+                address,
+                pid: worker.pid,
+                name: worker.name,
+                moved: None,
+            })
+        };
+        let workers: Vec<StandingWorker> = gang.workers.into_iter().filter_map(worker).collect();
+        if workers.is_empty() {
+            let what = format!("no worker of job {job} runs a task or an actor now");
+            return Err(Problem::new(ProblemKind::Other, what, Hint::default(), Timestamp::now()));
+        }
+        Ok(workers)
+    }
+
     /// Takes the stacks of these workers, eight at a time.
-    pub async fn take(&self, processes: &[Process]) -> Taken {
+    pub async fn take(&self, processes: &[StandingWorker]) -> Taken {
         let Some((first, others)) = processes.split_first() else {
-            return Taken { dumps: Vec::new(), way: Way::Ray };
+            return Taken { dumps: Vec::new(), over_ssh: false };
         };
         let first = match self.client.stacks(first.node, first.pid).await {
             Err(RayError::Forbidden(off)) => return self.over_ssh(processes, &off).await,
             answer => answer,
         };
-        let asked = others.iter().map(|process| self.client.stacks(process.node, process.pid));
-        let others: Vec<_> = stream::iter(asked.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
+        let others: Vec<_> = others.iter().map(|process| (process.node, process.pid)).collect();
+        let asked = others.into_iter().map(|(node, pid)| self.client.stacks(node, pid));
+        let others: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
         let said = |error: RayError| match error {
             RayError::Status { message, .. } => reason(&message),
             error => error.to_string(),
         };
         let dumps =
             std::iter::once(first).chain(others).map(|dump| dump.map_err(said).and_then(of_ray)).collect();
-        Taken { dumps, way: Way::Ray }
+        Taken { dumps, over_ssh: false }
     }
 
     /// Takes them on their hosts. `off` are Ray's words why it does not give them.
-    async fn over_ssh(&self, processes: &[Process], off: &str) -> Taken {
+    async fn over_ssh(&self, processes: &[StandingWorker], off: &str) -> Taken {
         let mut dumps: Vec<Result<Dump, String>> = processes.iter().map(|_| Err(off.to_owned())).collect();
         if matches!(self.spec.head, HeadAddress::Direct { .. }) {
-            return Taken { dumps, way: Way::Ray };
+            return Taken { dumps, over_ssh: false };
         }
         let mut hosts: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (number, process) in processes.iter().enumerate() {
@@ -109,7 +120,60 @@ impl Stacks<'_> {
                 };
             }
         }
-        Taken { dumps, way: Way::Ssh }
+        Taken { dumps, over_ssh: true }
+    }
+}
+
+impl Request {
+    /// Takes the stacks of a driver's workers over the cluster's own connection, twice, and says each result.
+    pub async fn stacks(&self, driver: JobId) {
+        /// Between the two looks.
+        const PAUSE: Duration = Duration::from_secs(5);
+        let looked = self.look_twice(&driver, PAUSE).await;
+        if let Err(problem) = looked {
+            self.say_stacks(&driver, Err(problem)).await;
+        }
+    }
+
+    async fn look_twice(&self, driver: &JobId, pause: Duration) -> Result<(), Problem> {
+        let channel = self.connection.channel().await?;
+        let stacks = Stacks { spec: &self.spec, options: &self.environment.options, client: &channel.client };
+        let workers = stacks.workers(driver).await?;
+        let first = stacks.take(&workers).await;
+        self.say_stacks(driver, Ok(Box::new(first.standing(&workers, None)))).await;
+        tokio::time::sleep(pause).await;
+        let second = stacks.take(&workers).await;
+        self.say_stacks(driver, Ok(Box::new(second.standing(&workers, Some(&first))))).await;
+        Ok(())
+    }
+
+    async fn say_stacks(&self, driver: &JobId, result: Result<Box<Standing>, Problem>) {
+        // The front end may be on its way out.
+        let _ = self.news.send(News::Stacks(self.spec.name.clone(), driver.clone(), result)).await;
+    }
+}
+
+impl Taken {
+    /// Puts workers together that stand at the same place; with an earlier look, it is said of each whether it has moved.
+    pub fn standing(&self, workers: &[StandingWorker], before: Option<&Self>) -> Standing {
+        let worker = |n: usize| {
+            let before = before.and_then(|before| before.dumps.get(n)?.as_ref().ok());
+            let after = self.dumps.get(n).and_then(|dump| dump.as_ref().ok());
+            StandingWorker { moved: before.zip(after).map(|(a, b)| moved(a, b)), ..workers[n].clone() }
+        };
+        let group = |group: Group| StandingGroup {
+            place: group.place.words(),
+            frames: group.place.frames.iter().map(ToString::to_string).collect(),
+            workers: group.members.iter().map(|n| worker(*n)).collect(),
+        };
+        let dumps = || self.dumps.iter().enumerate();
+        let read = dumps().filter_map(|(n, dump)| Some((n, dump.as_ref().ok()?)));
+        Standing {
+            at: Timestamp::now(),
+            over_ssh: self.over_ssh,
+            groups: groups(read).into_iter().map(group).collect(),
+            unread: dumps().filter_map(|(n, dump)| Some((worker(n), dump.as_ref().err()?.clone()))).collect(),
+        }
     }
 }
 
@@ -139,7 +203,7 @@ fn reason(words: &str) -> String {
     let words = printable(words.trim().trim_start_matches("Error: "));
     match () {
         () if lower.contains("permission denied") || lower.contains("operation not permitted") => format!(
-            "py-spy may not read the process ({words}); start its container with `--cap-add=SYS_PTRACE`, or allow the \
+            "py-spy may not read the process ({words}); give its container the capability SYS_PTRACE, or allow the \
              login `sudo` without a password"
         ),
         () if lower.contains("py-spy is not installed") || lower.contains("py-spy` not found") => {
@@ -177,7 +241,7 @@ mod tests {
     #[test]
     fn the_script_tells_a_process_that_ended_and_a_lack_of_py_spy() {
         let mut child =
-            std::process::Command::new("sleep").arg("60").env("PATH", "/nowhere").spawn().unwrap();
+            std::process::Command::new("/bin/sleep").arg("60").env("PATH", "/nowhere").spawn().unwrap();
         let said = |pid: &str| {
             let mut shell = std::process::Command::new("/bin/sh");
             let shell = shell.args(["-c", SCRIPT, "sh", pid]).env_clear().env("PATH", "/usr/bin:/bin");

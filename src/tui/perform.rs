@@ -193,6 +193,11 @@ impl Performer {
                     operations.fill(&cluster, form, id);
                 }
             }
+            Effect::Stacks(cluster, driver) => {
+                if let Some((operations, _)) = &self.operations {
+                    operations.stacks(&cluster, driver);
+                }
+            }
             Effect::Operate(cluster, order) => match &self.operations {
                 Some((operations, _)) => operations.order(&cluster, order),
                 None => self.report(Outcome::Failed("operations are not available here".into())),
@@ -346,6 +351,7 @@ async fn of(operations: &mut Option<(Operations, mpsc::Receiver<News>)>) -> Opti
     Some(match news.recv().await? {
         News::Operation(cluster, news) => Event::Operation(cluster, *news),
         News::Form(cluster, form, news) => Event::Form(cluster, form, news),
+        News::Stacks(cluster, driver, result) => Event::Stacks(cluster, driver, result),
     })
 }
 

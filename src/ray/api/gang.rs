@@ -163,8 +163,9 @@ impl Client {
             }
             learn(&mut known, part);
         }
-        let listings =
-            nodes.iter().map(|node| async { (*node, self.worker_files(*node, job, &known).await) });
+        let known_here = &known;
+        let asked = |node| async move { (node, self.worker_files(node, job, known_here).await) };
+        let listings = nodes.iter().copied().map(asked);
         let mut listings = stream::iter(listings.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
         let (mut files, mut answered) = (BTreeMap::<Process, BTreeSet<Text>>::new(), 0);
         while let Some((node, listed)) = listings.next().await {

@@ -1,0 +1,114 @@
+//! Where the workers of a job stand in their programs: their Python stacks, equal ones together.
+
+use super::{NodeId, Text, Timestamp};
+
+/// Where the workers of a job stand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    /// When the stacks were taken.
+    pub at: Timestamp,
+    /// Whether they were taken on the hosts over ssh, and not by Ray.
+    pub over_ssh: bool,
+    /// Workers that stand at the same place; the largest group first.
+    pub groups: Vec<StandingGroup>,
+    /// Workers whose stacks could not be read, and why not.
+    pub unread: Vec<(StandingWorker, String)>,
+}
+
+/// Workers that stand at the same place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StandingGroup {
+    /// The place in one line, safe for a terminal: `_read_batch (data.py:88) in wait`.
+    pub place: String,
+    /// The frames of the program, the innermost first, safe for a terminal.
+    pub frames: Vec<String>,
+    /// The workers.
+    pub workers: Vec<StandingWorker>,
+}
+
+/// A worker's process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StandingWorker {
+    /// Its node.
+    pub node: NodeId,
+    /// The node's address.
+    pub address: Text,
+    /// Its process id there.
+    pub pid: u32,
+    /// What it runs, as Ray names it; may be empty.
+    pub name: Text,
+    /// Whether it has moved since an earlier look; none without one.
+    pub moved: Option<bool>,
+}
+
+impl Standing {
+    /// How many workers were looked at.
+    pub fn workers(&self) -> usize {
+        self.groups.iter().map(|group| group.workers.len()).sum::<usize>() + self.unread.len()
+    }
+}
+
+impl StandingGroup {
+    /// Workers of a group that are named beside it.
+    const NAMED: usize = 8;
+
+    /// The workers that are to be named: none of a large group, nor of the only one, for it is where a run stands.
+    pub fn named(&self, of: &Standing) -> &[StandingWorker] {
+        if of.groups.len() > 1 && self.workers.len() <= Self::NAMED { &self.workers } else { &[] }
+    }
+
+    /// `has not moved`, once the workers were looked at twice.
+    pub fn pace(&self) -> Option<String> {
+        let stand = self.workers.iter().filter(|worker| worker.moved == Some(false)).count();
+        self.workers.iter().find(|worker| worker.moved.is_some())?;
+        Some(match stand {
+            0 => "has moved".to_owned(),
+            n if n == self.workers.len() => "has not moved".to_owned(),
+            n => format!("{n} of {} have not moved", self.workers.len()),
+        })
+    }
+}
+
+impl StandingWorker {
+    /// `10.0.0.7 pid 262 train_step`, safe for a terminal.
+    pub fn words(&self) -> String {
+        format!("{} pid {} {}", self.address, self.pid, self.name).trim_end().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(moved: &[Option<bool>]) -> StandingGroup {
+        let worker = |moved: &Option<bool>| StandingWorker {
+            node: NodeId::from_bytes(&[1; 28]).unwrap(),
+            address: "10.0.0.7".into(),
+            pid: 7,
+            name: "W".into(),
+            moved: *moved,
+        };
+        let workers = moved.iter().map(worker).collect();
+        StandingGroup { place: "f (a.py:1)".into(), frames: Vec::new(), workers }
+    }
+
+    #[test]
+    fn a_group_says_who_has_not_moved() {
+        let of = |moved: &[Option<bool>]| group(moved).pace();
+        assert_eq!(of(&[None, None]), None);
+        assert_eq!(of(&[Some(true), Some(true)]).as_deref(), Some("has moved"));
+        assert_eq!(of(&[Some(false)]).as_deref(), Some("has not moved"));
+        assert_eq!(of(&[Some(false), Some(true), None]).as_deref(), Some("1 of 3 have not moved"));
+    }
+
+    #[test]
+    fn only_the_few_are_named() {
+        let standing =
+            |groups| Standing { at: Timestamp::from_millis(0), over_ssh: false, groups, unread: Vec::new() };
+        let (many, few) = (group(&[None; 20]), group(&[None]));
+        let both = standing(vec![many.clone(), few.clone()]);
+        assert_eq!((many.named(&both).len(), few.named(&both).len(), both.workers()), (0, 1, 21));
+        assert!(few.named(&standing(vec![few.clone()])).is_empty(), "that is where the run stands");
+        assert_eq!(few.workers[0].words(), "10.0.0.7 pid 7 W");
+    }
+}

@@ -1,0 +1,63 @@
+//! The page of the stacks of a job's workers.
+
+use super::*;
+use marin_tui::model::{NodeId, Problem, Standing, StandingGroup, StandingWorker};
+
+fn worker(n: u8, moved: Option<bool>) -> StandingWorker {
+    let address = format!("10.0.0.{n}").as_str().into();
+    StandingWorker { node: NodeId::from_bytes(&[n; 28]).unwrap(), address, pid: 262, name: "W".into(), moved }
+}
+
+/// Of twenty workers one stands elsewhere.
+fn standing(moved: Option<bool>) -> Standing {
+    let group = |place: &str, workers| StandingGroup {
+        place: place.to_owned(),
+        frames: vec![place.to_owned(), "main (train.py:30)".to_owned()],
+        workers,
+    };
+    let most = (0..19).map(|n| worker(n, moved.map(|_| true))).collect();
+    let groups = vec![group("step (train.py:11)", most), group("load (data.py:88)", vec![worker(19, moved)])];
+    Standing { at: NOW, over_ssh: true, groups, unread: vec![(worker(20, None), "the process has ended".into())] }
+}
+
+fn rows(app: &App) -> Vec<String> {
+    details(app).iter().map(|(label, text)| format!("{label}: {text}")).collect()
+}
+
+#[test]
+fn the_worker_that_stands_elsewhere_is_named_by_one_key() {
+    let mut app = shown();
+    let driver = JobId("0a000000".into());
+    let cluster = ClusterName::new(CLUSTER);
+    let asked = press(&mut app, "W");
+    assert_eq!(asked, [Effect::Stacks(cluster.clone(), driver.clone())]);
+    assert!(rows(&app)[0].contains("looking at the workers"), "{:?}", rows(&app));
+
+    let told = |app: &mut App, driver: &JobId, result| {
+        app.handle(Event::Stacks(cluster.clone(), driver.clone(), result), NOW);
+    };
+    told(&mut app, &JobId("0b000000".into()), Ok(Box::new(standing(None))));
+    assert!(rows(&app)[0].contains("looking at the workers"), "another job's");
+    told(&mut app, &driver, Ok(Box::new(standing(None))));
+    let first = rows(&app);
+    assert!(first[0].starts_with("looked at: 21 workers by py-spy over ssh"), "{first:?}");
+    assert!(first.contains(&"19: step (train.py:11)".to_owned()), "{first:?}");
+    let at = first.iter().position(|row| row == "1: load (data.py:88)").unwrap();
+    assert_eq!(first[at + 3], "on: 10.0.0.19 pid 262 W", "{first:?}");
+    assert!(!first.contains(&"on: 10.0.0.3 pid 262 W".to_owned()), "{first:?}");
+    assert_eq!(first.last().unwrap(), "unread: 10.0.0.20 pid 262 W: the process has ended");
+
+    told(&mut app, &driver, Ok(Box::new(standing(Some(false)))));
+    assert!(rows(&app).contains(&"1: load (data.py:88)  has not moved".to_owned()), "{:?}", rows(&app));
+    assert_eq!(press(&mut app, "W"), [Effect::Stacks(cluster.clone(), driver.clone())], "it looks again");
+    let problem = Problem::new(ProblemKind::Other, "no worker \u{1b}[31mruns".into(), "wait", NOW);
+    told(&mut app, &driver, Err(problem));
+    assert_eq!(rows(&app), ["problem: no worker ·[31mruns", "hint: wait"]);
+}
+
+#[test]
+fn a_job_that_has_ended_has_no_stacks() {
+    let mut app = shown();
+    press(&mut app, "G");
+    assert!(!footer(&mut app).contains("W stacks"), "{}", footer(&mut app));
+}
