@@ -2,7 +2,7 @@
 
 use super::class::Class;
 use super::context::{Context, PAGES};
-use super::logview::LogView;
+use super::log::LogView;
 use super::offers::{
     always, has_cluster, has_fleet, has_log, has_new_host_key, has_operation, has_row, has_submission,
     has_worker, is_at_the_root, is_down, is_interrupted, is_on_google, is_up, may_cancel, may_clean,

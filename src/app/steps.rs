@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::dialog::{Dialog, Question};
 use super::list::Listing;
-use super::logview::Step;
+use super::log::Step;
 use super::prompt::{Prompt, PromptKind};
 use super::table::By;
 use super::{Action, App, Class, Effect, Pane, Tone, View, actions::actions, describe};

@@ -1,0 +1,12 @@
+//! The log pane: what is held of the log, where one is in it, and what is searched for.
+
+mod find;
+#[cfg(test)]
+mod sample;
+mod scroll;
+mod view;
+mod window;
+
+pub use find::Step;
+pub use view::LogView;
+pub use window::{Window, pieces};
