@@ -49,6 +49,7 @@ mod palette;
 pub mod plan;
 mod ports;
 mod prompt;
+mod reading;
 pub mod running;
 mod runs;
 mod sheet;
@@ -83,7 +84,7 @@ pub use history::Entered;
 pub use keymap::{Keymap, KeymapError};
 pub use lately::Change;
 pub use list::{List, Listing};
-pub use log::{LogView, Window, pieces};
+pub use log::{Landmark, LogView, Window, pieces};
 pub use look::Look;
 pub use marks::Marks;
 pub use offer::{Offer, OfferKind};
@@ -256,6 +257,10 @@ impl App {
                     self.typed();
                     self.dirty = true;
                 }
+                Vec::new()
+            }
+            Event::Tick if self.is_at_work() => {
+                self.dirty |= self.look_on();
                 Vec::new()
             }
             Event::Resize | Event::Tick => {

@@ -1,12 +1,14 @@
 //! The log pane: what is held of the log, where one is in it, and what is searched for.
 
 mod find;
+mod lens;
 #[cfg(test)]
 mod sample;
 mod scroll;
 mod view;
 mod window;
 
-pub use find::Step;
+pub use find::{Landmark, Step};
+pub use lens::Filter;
 pub use view::LogView;
 pub use window::{Window, pieces};

@@ -32,6 +32,8 @@ pub enum PromptKind {
     Filter,
     /// Searches the log, live.
     Search,
+    /// Shows only some lines of the log, live.
+    Lines,
     /// Runs an action by name.
     Command,
     /// Opens a page of the manual.
@@ -71,11 +73,16 @@ impl PromptKind {
         matches!(self, Self::Command | Self::Page | Self::Copy)
     }
 
+    /// Whether what is typed counts at once.
+    pub fn is_live(self) -> bool {
+        matches!(self, Self::Filter | Self::Search | Self::Lines)
+    }
+
     /// What is recalled in such a line.
     fn entered(self) -> Option<Entered> {
         match self {
             Self::Filter => Some(Entered::Filter),
-            Self::Search => Some(Entered::Search),
+            Self::Search | Self::Lines => Some(Entered::Search),
             Self::Command => Some(Entered::Command),
             Self::Page | Self::Copy => None,
         }

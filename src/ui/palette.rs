@@ -38,7 +38,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
         PromptKind::Command => "commands",
         PromptKind::Page => "manual",
         PromptKind::Copy => "copy",
-        PromptKind::Filter | PromptKind::Search => return,
+        PromptKind::Filter | PromptKind::Search | PromptKind::Lines => return,
     };
     let offers = d.app.offers();
     if offers.is_empty() {

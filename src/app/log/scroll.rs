@@ -12,35 +12,35 @@ impl LogView {
             return self.last_page(size);
         }
         // Any line can be at the top, however many rows it takes.
-        let last = if self.wrap { self.held.len().saturating_sub(1) } else { self.last_page(size) };
+        let last = if self.wrap { self.len().saturating_sub(1) } else { self.last_page(size) };
         self.eye().min(last)
     }
 
     /// The first visible line when the end of the last one is at the bottom.
     pub(super) fn last_page(&self, size: Window) -> usize {
         if !self.wrap {
-            return self.held.len().saturating_sub(size.height);
+            return self.len().saturating_sub(size.height);
         }
         let mut rows = 0;
         let fills = |i: &usize| {
             rows += self.rows(*i, size);
             rows >= size.height
         };
-        (0..self.held.len()).rev().find(fills).unwrap_or(0)
+        (0..self.len()).rev().find(fills).unwrap_or(0)
     }
 
     /// Rows that a line takes when it wraps.
     pub(super) fn rows(&self, index: usize, size: Window) -> usize {
-        self.held.get(index).map_or(1, |line| pieces(line.text(), size.width).count())
+        self.line(index).map_or(1, |line| pieces(line.text(), size.width).count())
     }
 
     pub(super) fn eye(&self) -> usize {
-        self.held.place(self.top)
+        self.place(self.top)
     }
 
     /// The first line that does not fit into a window of that size whole.
     pub(super) fn bottom(&self, size: Window) -> usize {
-        let (top, len) = (self.top(size), self.held.len());
+        let (top, len) = (self.top(size), self.len());
         if self.follow {
             return len;
         }
@@ -57,7 +57,7 @@ impl LogView {
 
     /// The number of lines below a window of that size, including one that is cut.
     pub fn below(&self, size: Window) -> usize {
-        self.held.len() - self.bottom(size)
+        self.len() - self.bottom(size)
     }
 
     /// Whether the end is followed.
@@ -114,6 +114,14 @@ impl LogView {
         }
     }
 
+    /// Which of so many equal parts of the log are in a window of that size; at least one.
+    pub fn extent(&self, size: Window, parts: usize) -> Range<usize> {
+        let len = self.len().max(1);
+        let from = (self.top(size) * parts / len).min(parts.saturating_sub(1));
+        let to = (self.bottom(size) * parts).div_ceil(len);
+        from..to.clamp(from + 1, parts.max(from + 1))
+    }
+
     /// Wraps long lines, or cuts them.
     pub fn toggle_wrap(&mut self) {
         self.wrap = !self.wrap;
@@ -121,19 +129,19 @@ impl LogView {
 
     pub(super) fn show(&mut self, index: usize) {
         self.follow = false;
-        self.top = self.held.first() + index as u64;
+        self.top = self.number(index);
     }
 
     /// The lines in the window, with those of which a part is.
     pub fn visible(&self) -> impl Iterator<Item = &str> {
-        self.held.range(self.seen()).map(Line::text)
+        self.seen().filter_map(|index| self.line(index)).map(Line::text)
     }
 
     pub(super) fn seen(&self) -> Range<usize> {
         let (top, bottom) = (self.top(self.size), self.bottom(self.size));
         let full = (top..bottom).map(|i| if self.wrap { self.rows(i, self.size) } else { 1 }).sum::<usize>();
         let cut = usize::from(full < self.size.height);
-        top..(bottom + cut).min(self.held.len())
+        top..(bottom + cut).min(self.len())
     }
 }
 

@@ -1,8 +1,10 @@
 //! The log that is open in a pane: what is held of it, and how it is looked at.
 
+use super::lens::Lens;
 use super::window::Window;
-use crate::logs::{Held, Search};
+use crate::logs::{Held, Level, Search, Sieve, level};
 use crate::model::{Line, LogBatch, LogEnd, LogSource, StreamId};
+use std::collections::VecDeque;
 
 /// Most lines kept.
 pub(super) const LINES: usize = 50_000;
@@ -20,9 +22,17 @@ pub struct LogView {
     pub(super) follow: bool,
     pub(super) wrap: bool,
     pub(super) end: LogEnd,
+    /// Which of the held lines are shown.
+    pub(super) lens: Lens,
     pub(super) search: Search,
-    /// Number of the line of the current match.
+    /// The lines that report an error.
+    pub(super) errors: Sieve,
+    /// Lines that a person has marked, ascending.
+    pub(super) marks: VecDeque<u64>,
+    /// Number of the current line: the match, error or mark that was gone to last.
     pub(super) at: Option<u64>,
+    /// A step to a match that waits until all lines were looked at; whether it is forward.
+    pub(super) sought: Option<bool>,
     pub(super) size: Window,
 }
 
@@ -36,8 +46,12 @@ impl Default for LogView {
             follow: true,
             wrap: false,
             end: LogEnd::Open,
+            lens: Lens::default(),
             search: Search::default(),
+            errors: Sieve::default(),
+            marks: VecDeque::new(),
             at: None,
+            sought: None,
             size: Window { width: 80, height: 1 },
         }
     }
@@ -56,13 +70,12 @@ impl LogView {
             return;
         }
         for line in batch.lines {
-            let number = self.held.end();
-            self.search.look_at(number, line.text());
             self.held.push(line);
         }
         self.held.trim();
-        self.search.forget_before(self.held.first());
+        self.marks.retain(|mark| *mark >= self.held.first());
         self.end = batch.end;
+        self.look_on();
     }
 
     /// An empty view of the same stream, for the lines that come from now on; none when no log is open.
@@ -93,19 +106,63 @@ impl LogView {
         &self.end
     }
 
-    /// The number of lines in memory.
-    pub fn len(&self) -> usize {
+    /// Looks at some of the lines that were not looked at yet: whether they are shown, match, report an error. A call
+    /// takes a few milliseconds at most. Whether more are left.
+    pub fn look_on(&mut self) -> bool {
+        let is_shown = self.lens.step(&self.held);
+        let is_searched = self.search.step(&self.held);
+        let is_judged = self.errors.step(&self.held, |_, line| level(line.text()) == Some(Level::Error));
+        if is_searched
+            && is_shown
+            && let Some(forward) = self.sought.take()
+        {
+            self.next_match(forward);
+        }
+        !(is_shown && is_searched && is_judged)
+    }
+
+    /// Whether there are lines that were not looked at yet.
+    pub fn is_looking(&self) -> bool {
+        !(self.lens.is_done(&self.held) && self.search.is_done(&self.held) && self.errors.is_done(&self.held))
+    }
+
+    /// The number of lines that are held, shown or not.
+    pub fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// Whether there is no line.
-    pub fn is_empty(&self) -> bool {
-        self.held.is_empty()
+    /// The number of lines that are shown.
+    pub fn len(&self) -> usize {
+        self.lens.shown().map_or(self.held.len(), VecDeque::len)
     }
 
-    /// A line by its place in memory.
+    /// Whether no line is shown.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A line by its place among those that are shown.
     pub fn line(&self, index: usize) -> Option<&Line> {
-        self.held.get(index)
+        match self.lens.shown() {
+            None => self.held.get(index),
+            Some(shown) => self.held.get(self.held.place(*shown.get(index)?)),
+        }
+    }
+
+    /// The number of the line at a place; behind the last place the one behind the last line.
+    pub(super) fn number(&self, index: usize) -> u64 {
+        match self.lens.shown() {
+            None => self.held.first() + index as u64,
+            Some(shown) => shown.get(index).copied().unwrap_or(self.held.end()),
+        }
+    }
+
+    /// The place of a line by its number, or of the next one that is shown.
+    pub(super) fn place(&self, number: u64) -> usize {
+        match self.lens.shown() {
+            None => self.held.place(number),
+            Some(shown) => shown.partition_point(|n| *n < number),
+        }
     }
 }
 

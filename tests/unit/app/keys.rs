@@ -250,7 +250,7 @@ fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
     };
     press(&mut app, "n");
     assert!(said(&app).contains("no search; / starts one"), "{}", said(&app));
-    press(&mut app, "<esc>/WAITING for<enter>");
+    press(&mut app, "<esc>/waiting for<enter>");
     assert_eq!((at(&app), app.toasts().shown().len()), (vec!["still waiting for a slice".to_owned()], 0));
     press(&mut app, "N");
     assert_eq!((at(&app), app.toasts().shown().len()), (vec!["waiting for a slice".to_owned()], 0));
@@ -261,8 +261,14 @@ fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
     assert_eq!(at(&app), ["waiting for a slice"]);
     assert!(said(&app).contains("`waiting for`: continued at the first match"), "{}", said(&app));
     assert!(!app.log().unwrap().follows(), "a match does not scroll away");
+    press(&mut app, "/WAITING for<enter>");
+    assert_eq!(at(&app), [""; 0], "a capital makes it exact");
+    press(&mut app, "/(nowhere<enter>");
+    let prompt = app.prompt().expect("it is to be put right");
+    assert_eq!(prompt.wrong, "no regular expression: unclosed group (column 1)");
+    press(&mut app, "<esc>");
     press(&mut app, "/<^u>nowhere<enter>");
-    assert!(said(&app).contains("no match for `nowhere`"));
+    assert!(said(&app).contains("`nowhere`: no match in the lines that are held"));
 }
 
 #[test]
