@@ -63,7 +63,7 @@ const TABLE: [(Fault, &str); 12] = [
     // XLA's compiler and allocator; CUDA's; `Ran out of memory in memory space hbm`.
     (
         Fault::DeviceMemory,
-        r"RESOURCE_EXHAUSTED.*(?:[Oo]ut of memory|memory|hbm|HBM|Oom)|CompileTimeHbmOom|Ran out of memory in memory space|CUDA out of memory|OutOfMemoryError: CUDA|CUDA_ERROR_OUT_OF_MEMORY|RESOURCE_EXHAUSTED: Attempting to",
+        r"RESOURCE_EXHAUSTED.*(?:[Mm]emory|[Hh]bm|HBM|Oom|[Aa]llocat)|CompileTimeHbmOom|Ran out of memory in memory space|CUDA out of memory|OutOfMemoryError: CUDA|CUDA_ERROR_OUT_OF_MEMORY|RESOURCE_EXHAUSTED: Attempting to",
     ),
     // The kernel's OOM killer, Ray's memory monitor (src/ray/raylet/worker_killing_policy.cc), Python.
     (

@@ -1,8 +1,8 @@
 //! What many sources say alike becomes one row: `248 of 256  step 1200 loss 2.31`.
 
 use super::level::Level;
-use super::normal::{Shape, shape, shape_of};
-use super::prefix::prefixed;
+use super::normal::{Shape, shape, shape_of_trace};
+use super::prefix::{beginning, prefixed};
 use super::progress::Patterns;
 use super::unit::{Unit, Units};
 use crate::model::Timestamp;
@@ -64,6 +64,9 @@ impl Row {
         size_of::<Self>() + 64 + self.text.len() + trace + self.members.len() * size_of::<Member>()
     }
 }
+
+/// Bytes that a row keeps of its text.
+const LONGEST: usize = 4096;
 
 /// Folds lines as they come. The rows are in the order in which their first lines came.
 #[derive(Debug)]
@@ -135,7 +138,7 @@ impl Fold {
 
     fn add(&mut self, source: u32, unit: Unit<'_>) {
         let step = if unit.is_traceback() { None } else { self.patterns.step(&unit.text) };
-        let shape = if unit.is_traceback() { shape_of(unit.all()) } else { shape(&unit.text) };
+        let shape = if unit.is_traceback() { shape_of_trace(unit.all()) } else { shape(&unit.text) };
         let key = (shape, step);
         let member = Member { source, line: unit.line, times: unit.times, time: unit.time };
         let open = self.newest.get(&key).and_then(|id| id.checked_sub(self.first));
@@ -149,7 +152,7 @@ impl Fold {
         let id = self.first + self.rows.len() as u64;
         self.newest.insert(key, id);
         let time = unit.time.map(|time| (time, time));
-        let text = unit.text.into_owned();
+        let text = beginning(&unit.text, LONGEST).to_owned();
         let row = Row { id, text, trace: unit.trace, level: unit.level, step, time, members: vec![member] };
         self.bytes += row.bytes();
         self.rows.push_back(row);

@@ -17,12 +17,17 @@ pub fn shape(line: &str) -> Shape {
     Shape(hash.0)
 }
 
-/// The shape of several lines together, in order.
-pub fn shape_of<'a>(lines: impl IntoIterator<Item = &'a str>) -> Shape {
+/// The shape of a traceback. Its frames count as they are: workers that fail in the same way fail at the same line of
+/// the same file.
+pub(super) fn shape_of_trace<'a>(lines: impl IntoIterator<Item = &'a str>) -> Shape {
     let mut hash = Fnv::default();
     for line in lines {
         hash.add(b"\n");
-        pieces(beginning(prefixed(line).text, LONGEST), |piece| hash.add(piece));
+        if line.starts_with([' ', '\t']) {
+            hash.add(line.as_bytes());
+        } else {
+            pieces(beginning(line, LONGEST), |piece| hash.add(piece));
+        }
     }
     Shape(hash.0)
 }

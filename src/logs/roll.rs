@@ -1,11 +1,14 @@
 //! Roll call: what each worker of a job wrote last, how long ago, and at which step; the silent and the lagging first.
 
-use super::prefix::prefixed;
+use super::level::{Level, level};
+use super::prefix::{beginning, prefixed};
 use super::progress::{Patterns, Phase};
 use super::time::{Clock, Times};
 use crate::model::Timestamp;
 use crate::model::time::brief;
+use regex::Regex;
 use std::cmp::Reverse;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// A worker that is called.
@@ -44,6 +47,19 @@ pub enum Remark {
     None,
 }
 
+/// Where the time of a worker's last line is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dated {
+    /// The line says it.
+    Line,
+    /// The reader knows when it came.
+    Reader,
+    /// A line before it said one: it was written then or later.
+    Before,
+    /// There is none.
+    Unknown,
+}
+
 /// The answer of a worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
@@ -51,10 +67,10 @@ pub struct Answer {
     pub worker: u32,
     /// Its last line, without Ray's prefix; empty if it has written none.
     pub line: String,
-    /// The time of that line by our clock: what it says itself, or when it was seen first.
+    /// The time of that line by our clock.
     pub time: Option<Timestamp>,
-    /// Whether the line, or one before it, says the time itself.
-    pub is_own_time: bool,
+    /// Where the time is from.
+    pub dated: Dated,
     /// How long ago.
     pub age: Option<Duration>,
     /// The last step that it reported.
@@ -80,7 +96,7 @@ struct Seen {
     times: Times,
     line: String,
     time: Option<Timestamp>,
-    is_own: bool,
+    dated: Dated,
     /// The last step and the one before it with their own times.
     step: Option<(u64, Option<Timestamp>)>,
     before: Option<(u64, Option<Timestamp>)>,
@@ -100,7 +116,7 @@ impl Roll {
             times: Times::new(clock),
             line: String::new(),
             time: None,
-            is_own: false,
+            dated: Dated::Unknown,
             step: None,
             before: None,
             phase: None,
@@ -122,19 +138,23 @@ impl Roll {
         }
     }
 
-    /// Takes in the next line of a worker. `seen` is when it was read if it came while we followed the file; none for
-    /// what was there before, whose age is not known unless it says its time.
-    pub fn push(&mut self, worker: u32, line: &str, seen: Option<Timestamp>) {
+    /// Takes in the next line of a worker. `came` is when it was written as far as its reader knows, by our clock: when
+    /// it came while the file was followed, or for the last line when the file was changed.
+    pub fn push(&mut self, worker: u32, line: &str, came: Option<Timestamp>) {
         let at = worker as usize;
-        let (Some(worker), Some(state)) = (self.workers.get(at), self.seen.get_mut(at)) else { return };
+        let (Some(worker), Some(state)) = (self.workers.get_mut(at), self.seen.get_mut(at)) else { return };
         let text = prefixed(line).text;
         if text.trim().is_empty() {
             return;
         }
-        super::prefix::beginning(text, LONGEST).clone_into(&mut state.line);
-        let own = state.times.next(line).map(|time| ahead(time, -worker.ahead_ms));
-        state.is_own = own.is_some();
-        state.time = own.or(seen);
+        beginning(text, LONGEST).clone_into(&mut state.line);
+        let ours = |time: Timestamp| Timestamp::from_millis(time.as_millis().saturating_sub(worker.ahead_ms));
+        let said = state.times.said(line).map(|time| (ours(time), Dated::Line));
+        // A program whose loggers say the time may print without one, much later.
+        let said = said.or(came.map(|time| (time, Dated::Reader)));
+        let said = said.or(state.times.last().map(|time| (ours(time), Dated::Before)));
+        (state.time, state.dated) = said.map_or((None, Dated::Unknown), |(time, dated)| (Some(time), dated));
+        worker.rank = worker.rank.or_else(|| rank(text));
         if let Some(step) = self.patterns.step(text) {
             let is_new = state.step.is_none_or(|(last, _)| last != step);
             if is_new {
@@ -143,7 +163,7 @@ impl Roll {
             state.step = Some((step, state.time));
         }
         state.phase = Phase::of(text).or(state.phase);
-        state.is_error = super::level::level(text) == Some(super::level::Level::Error);
+        state.is_error = level(text) == Some(Level::Error);
     }
 
     /// The answers, the remarkable ones first: ended, without a line, silent, lagging, then by age.
@@ -162,7 +182,7 @@ impl Roll {
             worker: at as u32,
             line: seen.line.clone(),
             time: seen.time,
-            is_own_time: seen.is_own,
+            dated: seen.dated,
             age,
             step: seen.step.map(|(step, _)| step),
             phase: seen.phase.filter(|_| seen.step.is_none()),
@@ -172,8 +192,17 @@ impl Roll {
     }
 }
 
-fn ahead(time: Timestamp, by_ms: i64) -> Timestamp {
-    Timestamp::from_millis(time.as_millis().saturating_add(by_ms))
+/// The rank that a line says its writer has: `[rank3]: ...` (PyTorch), `[Rank 3] ...`, `rank 15 in world size 16`
+/// (vLLM), `process_index=3` (JAX programs).
+fn rank(text: &str) -> Option<u32> {
+    static RANK: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let at_start = r"^\[[Rr]ank ?(\d{1,6})\]";
+        let in_text =
+            r"(?:[Rr]ank[ :=]+(\d{1,6}) (?:in world size|of|/) ?\d)|process_(?:index|id)[ :=]+(\d{1,6})";
+        Regex::new(&format!("{at_start}|{in_text}")).ok()
+    });
+    let found = RANK.as_ref()?.captures(text)?;
+    found.iter().skip(1).flatten().next()?.as_str().parse().ok()
 }
 
 /// What the workers that run have in common.

@@ -1,6 +1,7 @@
 //! Lines that belong together: a Python traceback is one unit, every other line is one of its own.
 
 use super::level::{Level, level};
+use super::prefix::beginning;
 use crate::model::Timestamp;
 use std::borrow::Cow;
 
@@ -15,7 +16,7 @@ pub struct Unit<'a> {
     pub times: u32,
     /// What it says: the line, or the last exception of a traceback.
     pub text: Cow<'a, str>,
-    /// All lines of a traceback, [`Unit::MOST`] at most; empty for a line of its own.
+    /// The lines of a traceback, [`Unit::MOST`] and its exceptions at most; empty for a line of its own.
     pub trace: Vec<String>,
     /// The level that it says; a traceback is an error.
     pub level: Option<Level>,
@@ -36,6 +37,10 @@ impl Unit<'_> {
         one.into_iter().chain(self.trace.iter().map(String::as_str))
     }
 }
+
+/// Bytes that are kept of an exception, and of a frame.
+const LINE: usize = 4096;
+const FRAME: usize = 512;
 
 /// The words with which Python begins a traceback (`traceback.TracebackException.format`).
 const HEAD: &str = "Traceback (most recent call last):";
@@ -72,11 +77,14 @@ impl Units {
         if let Some((unit, part)) = &mut self.open {
             if let Some(next) = follows(*part, text) {
                 *part = next;
-                if unit.trace.len() < Unit::MOST || next == Part::Said {
-                    unit.trace.push(text.to_owned());
+                // The exception is at the end, and is what counts: there is room for it.
+                let (most, longest) =
+                    if next == Part::Said { (Unit::MOST + 16, LINE) } else { (Unit::MOST, FRAME) };
+                if unit.trace.len() < most {
+                    unit.trace.push(beginning(text, longest).to_owned());
                 }
-                if next == Part::Said && !text.is_empty() {
-                    unit.text = Cow::Owned(text.to_owned());
+                if next == Part::Said && !text.trim().is_empty() {
+                    unit.text = Cow::Owned(beginning(text, LINE).to_owned());
                 }
                 unit.times = unit.times.max(times);
                 return;
@@ -87,7 +95,8 @@ impl Units {
             return;
         }
         if text.contains(HEAD) {
-            let (trace, said) = (vec![text.to_owned()], Cow::Owned(text.to_owned()));
+            let said = beginning(text, LINE).to_owned();
+            let (trace, said) = (vec![said.clone()], Cow::Owned(said));
             let unit = Unit { line, time, times, text: said, trace, level: Some(Level::Error) };
             self.open = Some((unit, Part::Frames));
         } else {
