@@ -6,6 +6,8 @@
 mod cause;
 mod fault;
 mod fold;
+#[cfg(test)]
+mod fuzz;
 mod held;
 mod level;
 mod lines;

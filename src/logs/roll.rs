@@ -248,7 +248,7 @@ impl Others {
         let times = running.iter().filter_map(|s| Some(s.step?.1?.as_millis() as f64)).collect();
         let rate = |seen: &&&Seen| {
             let ((before, since), (step, time)) = (seen.before?, seen.step?);
-            let seconds = time?.age(since?).as_secs_f64();
+            let seconds = since?.age(time?).as_secs_f64();
             (seconds > 0.0).then(|| (step - before) as f64 / seconds)
         };
         Self {
@@ -316,4 +316,166 @@ fn grouped(n: u64) -> String {
         out.push(digit);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// 2026-11-23 09:00 UTC.
+    const NOW: Timestamp = Timestamp::from_millis(1_795_424_400_000);
+
+    fn ago(seconds: u64) -> Timestamp {
+        Timestamp::from_millis(NOW.as_millis() - seconds as i64 * 1000)
+    }
+
+    fn stamp(time: Timestamp) -> String {
+        jiff::Timestamp::from_millisecond(time.as_millis()).unwrap().strftime("%F %T,%3f").to_string()
+    }
+
+    fn roll(workers: u32) -> Roll {
+        let worker = |n| Worker { host: format!("host-{n}"), pid: Some(1000 + n), ..Worker::default() };
+        Roll::new((0..workers).map(worker).collect(), Clock::utc(NOW), Patterns::default())
+    }
+
+    fn remarks(roll: &Roll) -> Vec<(u32, Remark, String)> {
+        let all = roll.call(NOW).into_iter().filter(|a| a.remark != Remark::None);
+        all.map(|a| (a.worker, a.remark, a.reason)).collect()
+    }
+
+    #[test]
+    fn the_silent_and_the_lagging_are_on_top_with_a_reason() {
+        let mut roll = roll(256);
+        for n in 0..256 {
+            let (seconds, step) = match n {
+                17 => (22 * 60, 1180),
+                40 => (3, 1180),
+                99 => continue,
+                _ => (3, 1240),
+            };
+            roll.push(n, &format!("{} INFO step {step} loss 2.1", stamp(ago(seconds))), None);
+        }
+        roll.set_ended(200, "node died");
+        assert_eq!(
+            remarks(&roll),
+            [
+                (200, Remark::Ended, "node died".into()),
+                (99, Remark::NoLine, "no line; 254 others have some".into()),
+                (17, Remark::Silent, "silent 22m; others 3s; step 1,180; others 1,240".into()),
+                (40, Remark::Lagging, "step 1,180; others 1,240".into()),
+            ]
+        );
+        let first = &roll.call(NOW)[2];
+        assert_eq!(
+            (first.age, first.dated, first.step),
+            (Some(Duration::from_secs(1320)), Dated::Line, Some(1180))
+        );
+    }
+
+    #[test]
+    fn nothing_is_remarkable_when_all_are_alike() {
+        for seconds in [0, 3, 7200] {
+            let mut roll = roll(24);
+            assert_eq!(remarks(&roll), []);
+            for n in 0..24 {
+                // Within a second, and a step apart where it was read between two.
+                let time = Timestamp::from_millis(ago(seconds).as_millis() - i64::from(n) * 40);
+                roll.push(n, &format!("{} step {} loss 2", stamp(time), 100 + n % 2), None);
+            }
+            assert_eq!(remarks(&roll), [], "{seconds} s ago");
+        }
+    }
+
+    #[test]
+    fn what_was_read_earlier_does_not_lag() {
+        let mut roll = roll(24);
+        for n in 0..24 {
+            // Ten steps a second, and three seconds to read them all.
+            let read = i64::from(n) * 125;
+            for step in 0..2u64 {
+                let time = Timestamp::from_millis(NOW.as_millis() - 4000 + read + step as i64 * 100);
+                roll.push(
+                    n,
+                    &format!("{} step {} loss 2", stamp(time), 1000 + read as u64 / 100 + step),
+                    None,
+                );
+            }
+        }
+        assert_eq!(remarks(&roll), []);
+    }
+
+    #[test]
+    fn a_clock_that_is_an_hour_off_is_put_right() {
+        let mut all = roll(3).workers;
+        all[1].ahead_ms = 3_600_000;
+        let mut roll = Roll::new(all, Clock::utc(NOW), Patterns::default());
+        for n in 0..3 {
+            let time = if n == 1 { NOW.plus(Duration::from_secs(3590)) } else { ago(10) };
+            roll.push(n, &format!("{} x", stamp(time)), None);
+        }
+        assert_eq!(remarks(&roll), []);
+        assert!(roll.call(NOW).iter().all(|a| a.age == Some(Duration::from_secs(10))));
+    }
+
+    #[test]
+    fn a_line_that_says_no_time_is_as_old_as_its_reader_knows() {
+        let mut roll = roll(2);
+        roll.push(0, "plain", None);
+        assert_eq!(roll.call(NOW)[0].dated, Dated::Unknown);
+        roll.push(0, &format!("{} started", stamp(ago(9000))), None);
+        roll.push(0, "plain", None);
+        roll.push(1, &format!("{} started", stamp(ago(9000))), None);
+        roll.push(1, "plain", Some(ago(5)));
+        let answers = roll.call(NOW);
+        let of = |n: u32| answers.iter().find(|a| a.worker == n).map(|a| (a.dated, a.time));
+        assert_eq!(of(0), Some((Dated::Before, Some(ago(9000)))));
+        assert_eq!(of(1), Some((Dated::Reader, Some(ago(5)))));
+    }
+
+    #[test]
+    fn ranks_errors_and_phases_are_noticed() {
+        let mut roll = roll(4);
+        let lines =
+            ["[rank3]: x", "rank 15 in world size 16 is assigned", "process_index=7", "rank 3 of the others"];
+        for (n, line) in (0..).zip(lines) {
+            roll.push(n, line, Some(NOW));
+        }
+        assert_eq!(
+            roll.workers().iter().map(|w| w.rank).collect::<Vec<_>>(),
+            [Some(3), Some(15), Some(7), None]
+        );
+        roll.push(0, "ValueError: bad", Some(NOW));
+        roll.push(1, "Tracing train_step for jaxpr...", Some(NOW));
+        assert_eq!(remarks(&roll), [(0, Remark::Error, "its last line is an error".into())]);
+        assert!(roll.call(NOW).iter().any(|a| a.worker == 1 && a.phase == Some(Phase::Tracing)));
+        roll.push(9, "no such worker", None);
+        roll.push(2, &"x".repeat(1 << 20), None);
+        assert!(roll.call(NOW).iter().all(|a| a.line.len() <= LONGEST));
+    }
+
+    proptest! {
+        #[test]
+        fn equal_workers_are_never_remarkable(
+            workers in 1u32..40, seconds in 0u64..100_000, step in 0u64..1_000_000
+        ) {
+            let mut roll = roll(workers);
+            for n in 0..workers {
+                roll.push(n, &format!("{} step {step} loss 2", stamp(ago(seconds))), None);
+            }
+            prop_assert_eq!(remarks(&roll), []);
+            prop_assert_eq!(roll.call(NOW).len(), workers as usize);
+        }
+
+        #[test]
+        fn one_that_stalled_is_on_top(workers in 3u32..40, stalled in 120u64..100_000, jitter in 0u64..20) {
+            let mut roll = roll(workers);
+            for n in 0..workers {
+                let seconds = if n == 1 { stalled } else { u64::from(n) * jitter / u64::from(workers) };
+                roll.push(n, &format!("{} x", stamp(ago(seconds))), None);
+            }
+            let top = &roll.call(NOW)[0];
+            prop_assert_eq!((top.worker, top.remark), (1, Remark::Silent));
+        }
+    }
 }

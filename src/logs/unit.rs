@@ -141,3 +141,71 @@ fn is_exception(text: &str) -> bool {
     let class = name.rsplit('.').next().unwrap_or(name);
     class.starts_with(|c: char| c.is_ascii_uppercase()) && (rest.is_empty() || rest.starts_with([':', '(']))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text and the number of lines of every unit.
+    fn units(log: &str) -> Vec<(String, usize)> {
+        let (mut units, mut all) = (Units::default(), Vec::new());
+        let mut out = |unit: Unit<'_>| all.push((unit.text.to_string(), unit.all().count()));
+        for (number, line) in log.lines().enumerate() {
+            units.push((number as u64, None, 1), line, &mut out);
+        }
+        units.flush(&mut out);
+        all
+    }
+
+    fn said(all: &[(String, usize)]) -> Vec<(&str, usize)> {
+        all.iter().map(|(text, lines)| (text.as_str(), *lines)).collect()
+    }
+
+    #[test]
+    fn a_traceback_is_one_unit_and_says_its_exception() {
+        let log = "before\n\
+            2026-11-21 ERROR x Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    g()\n\
+            jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: x\n\nafter: it\n";
+        let all = units(log);
+        let expected =
+            [("before", 1), ("jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: x", 4), ("after: it", 1)];
+        assert_eq!(said(&all), expected);
+    }
+
+    #[test]
+    fn a_chain_is_one_unit() {
+        let log = "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nKeyError: 'x'\n\n\
+            During handling of the above exception, another exception occurred:\n\n\
+            Traceback (most recent call last):\n  File \"a.py\", line 5, in f\nRuntimeError\n\n\
+            The above exception was the direct cause of the following exception:\n\n\
+            Traceback (most recent call last):\n  File \"a.py\", line 9, in f\n\
+            ray.exceptions.RayTaskError(ValueError): ray::f() (pid=3, ip=10.0.0.1)\n  File \"b.py\", line 1, in g\n\
+            ValueError: bad\nnext\n";
+        assert_eq!(said(&units(log)), [("ValueError: bad", 17), ("next", 1)]);
+    }
+
+    #[test]
+    fn tracebacks_that_break_off_end() {
+        assert_eq!(said(&units("Traceback (most recent call last):\nstep 3\n")).len(), 2);
+        let two =
+            "Traceback (most recent call last):\n  x\nA: 1\nTraceback (most recent call last):\n  x\nB: 2\n";
+        assert_eq!(said(&units(two)), [("A: 1", 3), ("B: 2", 3)]);
+        let group = "  + Exception Group Traceback (most recent call last):\n  |   File \"a\"\n  | ExceptionGroup: x\n\
+            \x20   +---- 1 ----\nlowercase: no exception\n";
+        assert_eq!(said(&units(group))[1], ("lowercase: no exception", 1));
+    }
+
+    #[test]
+    fn an_endless_traceback_is_bounded_and_keeps_its_exception() {
+        let frames = format!("  {}\n", "x".repeat(10_000)).repeat(5_000);
+        let log = format!("Traceback (most recent call last):\n{frames}RecursionError: too deep\n");
+        let mut open = Units::default();
+        let mut held = 0;
+        for line in log.lines() {
+            open.push((0, None, 1), line, |_| ());
+            held = held.max(open.open.as_ref().map_or(0, |(u, _)| u.trace.iter().map(String::len).sum()));
+        }
+        assert!(held < 200 * 600, "{held}");
+        assert_eq!(said(&units(&log)), [("RecursionError: too deep", Unit::MOST + 1)]);
+    }
+}
