@@ -6,6 +6,8 @@
 mod cause;
 mod fault;
 mod fold;
+#[cfg(test)]
+mod fuzz;
 mod grep;
 mod held;
 mod level;
@@ -36,7 +38,7 @@ pub use normal::{Shape, normal, shape};
 pub use pattern::{Pattern, PatternError};
 pub use prefix::{Known, Prefixed, Writer, Writers, prefixed};
 pub use progress::{Patterns, Phase, Progress};
-pub use roll::{Answer, Remark, Roll, Worker};
+pub use roll::{Answer, Dated, Remark, Roll, Worker};
 pub use search::Search;
 pub use series::{Point, Series};
 pub use sieve::{STEP, Sieve};
