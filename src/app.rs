@@ -233,7 +233,8 @@ impl App {
     /// Applies an event to the state and returns what the world outside has to do.
     pub fn update(&mut self, event: Event, now: Timestamp) -> Vec<Effect> {
         self.dirty |= self.toasts.expire(now);
-        let effects = self.take_event(event, now);
+        let mut effects = self.take_event(event, now);
+        effects.extend(self.older_lines());
         // Before the others: one of them may be the last.
         let typed = self.history.take_unsaved().into_iter().map(|(kind, text)| Effect::Save(kind, text));
         typed.chain(effects).collect()

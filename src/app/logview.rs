@@ -1,14 +1,12 @@
 //! The log pane: the lines that are held, the scroll position and the search.
 
 use crate::logs::{Held, Search};
-use crate::model::{Line, LogBatch, LogEnd, LogSource, StreamId};
+use crate::model::{Line, LogBatch, LogEnd, LogPart, LogSource, StreamId};
 use std::ops::Range;
 use unicode_width::UnicodeWidthChar;
 
-/// Most lines kept.
-const LINES: usize = 50_000;
-/// Most bytes kept.
-const BYTES: usize = 16 << 20;
+/// Bytes that a log takes in memory unless the settings say otherwise.
+pub const MEMORY: usize = 64 << 20;
 
 /// The log that is open in the pane.
 #[derive(Clone, Debug)]
@@ -16,6 +14,10 @@ pub struct LogView {
     source: Option<LogSource>,
     stream: StreamId,
     held: Held,
+    /// Most bytes held.
+    memory: usize,
+    /// What is known of the lines above those held.
+    older: Older,
     /// Number of the first line shown, unless following.
     top: u64,
     follow: bool,
@@ -25,6 +27,18 @@ pub struct LogView {
     /// Number of the line of the current match.
     at: Option<u64>,
     size: Window,
+}
+
+/// The lines above those that are held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Older {
+    /// They are asked for when they come into view.
+    #[default]
+    Unasked,
+    /// The part that ends at this position was asked for.
+    Asked(u64),
+    /// They cannot be read, and why. Scrolling up asks again.
+    Failed(String),
 }
 
 /// How a search went on to a match.
@@ -50,7 +64,9 @@ impl Default for LogView {
         Self {
             source: None,
             stream: StreamId(0),
-            held: Held::new(LINES, BYTES),
+            held: Held::new(usize::MAX, MEMORY),
+            memory: MEMORY,
+            older: Older::Unasked,
             top: 0,
             follow: true,
             wrap: false,
@@ -65,8 +81,15 @@ impl Default for LogView {
 impl LogView {
     /// Replaces the log by another, empty one.
     pub fn begin(&mut self, source: LogSource, stream: StreamId) {
-        let (wrap, size) = (self.wrap, self.size);
-        *self = Self { source: Some(source), stream, wrap, size, ..Self::default() };
+        let (wrap, size, memory) = (self.wrap, self.size, self.memory);
+        let held = Held::new(usize::MAX, memory);
+        *self = Self { source: Some(source), stream, wrap, size, memory, held, ..Self::default() };
+    }
+
+    /// Holds at most so many bytes from now on.
+    pub fn limit(&mut self, memory: usize) {
+        self.memory = memory;
+        self.held.limit(usize::MAX, memory);
     }
 
     /// Takes in lines. Lines of a stream that was closed meanwhile are dropped.
@@ -74,19 +97,66 @@ impl LogView {
         if batch.stream != self.stream {
             return;
         }
-        for line in batch.lines {
-            let number = self.held.end();
-            self.search.look_at(number, line.text());
-            self.held.push(line);
-        }
+        let new = self.held.append(batch.part);
         self.held.trim();
         self.search.forget_before(self.held.first());
+        for number in new.start.max(self.held.first())..new.end {
+            if let Some(line) = self.held.get(self.held.place(number)) {
+                self.search.look_at(number, line.text());
+            }
+        }
         self.end = batch.end;
+    }
+
+    /// Takes in lines above those that are held, or why they cannot be read.
+    pub fn take_older(&mut self, stream: StreamId, part: Result<LogPart, String>) {
+        if stream != self.stream {
+            return;
+        }
+        self.older = match part {
+            Ok(part) => {
+                let is_nothing = part.bytes.is_empty();
+                let new = self.held.prepend(part);
+                if new.is_some() {
+                    self.search = Search::new(self.search.text(), &self.held);
+                }
+                if is_nothing && self.above() != Some(0) {
+                    Older::Failed("nothing lies above".to_owned())
+                } else {
+                    Older::Unasked
+                }
+            }
+            Err(why) => Older::Failed(why),
+        };
+    }
+
+    /// Position where the part ends that should be read now: the first line that is held is in the window, and others
+    /// lie above it. One part is asked for at a time.
+    pub fn ask_older(&mut self) -> Option<u64> {
+        let is_wanted = self.older == Older::Unasked && self.top(self.size) == 0 && self.above() != Some(0);
+        let start = self.held.start().filter(|_| is_wanted)?;
+        self.older = Older::Asked(start);
+        Some(start)
+    }
+
+    /// What is known of the lines above.
+    pub fn older(&self) -> &Older {
+        &self.older
+    }
+
+    /// Bytes of the log above what is held; none when unknown.
+    pub fn above(&self) -> Option<u64> {
+        self.held.above()
+    }
+
+    /// Whether the newest lines were let go to make room for older ones: the end has to be opened again.
+    pub fn is_cut(&self) -> bool {
+        self.held.is_cut()
     }
 
     /// An empty view of the same stream, for the lines that come from now on; none when no log is open.
     pub fn after_this(&self) -> Option<Self> {
-        let mut after = Self::default();
+        let mut after = Self { memory: self.memory, ..Self::default() };
         after.begin(self.source.clone()?, self.stream);
         after.end = self.end.clone();
         Some(after)
@@ -94,7 +164,7 @@ impl LogView {
 
     /// All of its lines, to be taken in by another view of the same stream.
     pub fn into_batch(self) -> LogBatch {
-        LogBatch { stream: self.stream, lines: self.held.into_lines(), end: self.end }
+        LogBatch { stream: self.stream, part: self.held.into_part(), end: self.end }
     }
 
     /// The source of the log.
@@ -208,17 +278,28 @@ impl LogView {
 
     /// Scrolls. Upwards stops following; reaching the end resumes it.
     pub fn scroll(&mut self, by: isize) {
+        if by < 0 {
+            self.ask_again();
+        }
         let here = self.top(self.size);
         self.show(here.saturating_add_signed(by));
         let there = self.top(self.size);
         self.show(there);
         // A last line that is taller than the window never fits: pushed further, its end is followed.
-        self.follow = by > 0 && (self.below(self.size) == 0 || there == here);
+        self.follow = by > 0 && !self.is_cut() && (self.below(self.size) == 0 || there == here);
     }
 
-    /// To the first line.
+    /// To the first line that is held; those above it are asked for.
     pub fn go_to_top(&mut self) {
+        self.ask_again();
         self.show(0);
+    }
+
+    /// What could not be read is asked for once more.
+    fn ask_again(&mut self) {
+        if let Older::Failed(_) = self.older {
+            self.older = Older::Unasked;
+        }
     }
 
     /// To the end, following it.
@@ -332,8 +413,17 @@ mod tests {
     }
 
     fn push(view: &mut LogView, range: std::ops::Range<usize>) {
-        let lines = range.map(|i| format!("line {i}").into()).collect();
-        view.take(LogBatch { stream: StreamId(1), lines, end: LogEnd::Open });
+        let lines: Vec<Line> = range.map(|i| format!("line {i}").into()).collect();
+        view.take(LogBatch { stream: StreamId(1), part: lines.into(), end: LogEnd::Open });
+    }
+
+    #[test]
+    fn lines_that_were_let_go_match_no_more() {
+        let mut view = small();
+        take(&mut view, 0..40);
+        view.set_search("line");
+        take(&mut view, 40..100);
+        assert_eq!((view.search.len(), view.len()), (50, 50));
     }
 
     fn first(view: &LogView) -> &str {
@@ -361,8 +451,9 @@ mod tests {
         view.begin(LogSource::Monitor("monitor.log".into()), StreamId(1));
         view.toggle_wrap();
         view.drawn(Window { width: 10, height: 16 });
-        let lines = (0..100).map(|i| format!("line {i:02}{}", "-".repeat(33)).into()).collect();
-        view.take(LogBatch { stream: StreamId(1), lines, end: LogEnd::Open });
+        let lines =
+            (0..100).map(|i| Line::from(format!("line {i:02}{}", "-".repeat(33)))).collect::<Vec<_>>();
+        view.take(LogBatch { stream: StreamId(1), part: lines.into(), end: LogEnd::Open });
         view
     }
 
@@ -425,24 +516,95 @@ mod tests {
         assert_eq!(of("ab", 0), ["a", "b"]);
     }
 
+    /// A view that holds about fifty of these lines.
+    fn small() -> LogView {
+        let mut view = view(0);
+        view.limit(50 * Line::from("line 000").bytes());
+        view
+    }
+
+    /// Lines of ten bytes each, the first one being so and so.
+    fn part(lines: Range<u64>) -> LogPart {
+        let text = lines.clone().map(|n| format!("line {n:03}").into()).collect();
+        LogPart { lines: text, bytes: lines.start * 10..lines.end * 10, begin: Some(0) }
+    }
+
+    fn take(view: &mut LogView, lines: Range<u64>) {
+        view.take(LogBatch { stream: StreamId(1), part: part(lines), end: LogEnd::Open });
+    }
+
     #[test]
     fn memory_is_bounded_and_the_eye_stays_on_its_line() {
-        let mut view = view(LINES);
+        let mut view = small();
+        take(&mut view, 0..50);
         view.go_to_top();
-        view.scroll(1000);
-        push(&mut view, LINES..LINES + 500);
-        assert_eq!((view.len(), first(&view)), (LINES, "line 1000"));
-        push(&mut view, LINES + 500..LINES + 5000);
-        assert_eq!(first(&view), "line 5000", "dropped lines cannot be shown");
-        let big = "x".repeat(1 << 20);
-        view.take(LogBatch { stream: StreamId(1), lines: vec![big.into(); 40], end: LogEnd::Open });
-        assert_eq!(view.len(), 15, "what a line takes beside its text counts, too");
+        view.scroll(10);
+        take(&mut view, 50..55);
+        assert_eq!((view.len(), first(&view)), (50, "line 010"));
+        take(&mut view, 55..90);
+        assert_eq!(first(&view), "line 040", "dropped lines cannot be shown");
+        assert_eq!(
+            view.above(),
+            Some(350),
+            "and are known to be there: they came with the first of these parts"
+        );
+    }
+
+    #[test]
+    fn lines_above_come_when_they_are_looked_for_and_nothing_jumps() {
+        let mut view = view(0);
+        take(&mut view, 500..600);
+        assert_eq!(view.ask_older(), None, "the end is shown");
+        view.scroll(-50);
+        assert_eq!((view.ask_older(), first(&view)), (None, "line 540"));
+        view.go_to_top();
+        assert_eq!((view.ask_older(), view.ask_older()), (Some(5000), None), "one at a time");
+        view.set_search("line 4");
+        view.take_older(StreamId(1), Ok(part(400..500)));
+        assert_eq!((first(&view), view.above(), view.search.len()), ("line 500", Some(4000), 100));
+        view.scroll(-10);
+        assert_eq!((view.ask_older(), first(&view)), (None, "line 490"));
+        view.go_to_top();
+        assert_eq!(view.ask_older(), Some(4000));
+        view.take_older(StreamId(1), Err("the file is gone".into()));
+        assert_eq!((view.ask_older(), view.older()), (None, &Older::Failed("the file is gone".into())));
+        view.scroll(-1);
+        assert_eq!(view.ask_older(), Some(4000), "scrolling up asks again");
+        view.take_older(StreamId(1), Ok(part(0..400)));
+        view.go_to_top();
+        assert_eq!((view.ask_older(), view.above(), first(&view)), (None, Some(0), "line 000"));
+    }
+
+    #[test]
+    fn a_log_that_does_not_fill_the_window_asks_for_more() {
+        let mut view = view(0);
+        take(&mut view, 500..503);
+        assert_eq!((view.follows(), view.ask_older()), (true, Some(5000)));
+        view.take_older(StreamId(1), Ok(part(490..500)));
+        assert_eq!((view.ask_older(), first(&view)), (None, "line 493"), "the end stays at the bottom");
+    }
+
+    #[test]
+    fn older_lines_take_the_place_of_the_newest() {
+        let mut view = small();
+        take(&mut view, 500..550);
+        view.go_to_top();
+        assert_eq!(view.ask_older(), Some(5000));
+        view.take_older(StreamId(1), Ok(part(480..500)));
+        assert_eq!((view.len(), view.is_cut(), first(&view)), (50, true, "line 500"));
+        take(&mut view, 550..560);
+        view.scroll(100);
+        assert_eq!((view.visible().last(), view.follows()), (Some("line 529"), false), "the end is not held");
     }
 
     #[test]
     fn lines_of_a_closed_stream_are_dropped() {
         let mut view = view(3);
-        view.take(LogBatch { stream: StreamId(0), lines: vec!["old".into()], end: LogEnd::Complete });
+        view.take(LogBatch {
+            stream: StreamId(0),
+            part: vec![Line::from("old")].into(),
+            end: LogEnd::Complete,
+        });
         assert_eq!((view.len(), view.end()), (3, &LogEnd::Open));
     }
 
@@ -480,8 +642,5 @@ mod tests {
         view.go_to_end();
         assert!(view.next_match(false) == Some(Step::Next) && view.is_at(99));
         assert_eq!((first(&view), view.follows()), ("line 90", false));
-        // Lines that were let go match no more.
-        push(&mut view, 100..LINES + 50);
-        assert_eq!((view.search.len(), view.match_place()), (LINES, Some(50)));
     }
 }
