@@ -83,7 +83,7 @@ pub use history::Entered;
 pub use keymap::{Keymap, KeymapError};
 pub use lately::Change;
 pub use list::{List, Listing};
-pub use logview::{LogView, Window, pieces};
+pub use logview::{LogView, Older, Window, pieces};
 pub use look::Look;
 pub use marks::Marks;
 pub use offer::{Offer, OfferKind};
@@ -186,6 +186,13 @@ impl App {
     #[must_use]
     pub fn reading_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
+        self
+    }
+
+    /// The same console, whose logs take at most so many bytes of memory each.
+    #[must_use]
+    pub fn holding(mut self, memory: usize) -> Self {
+        self.pages.cluster.iter_mut().for_each(|page| page.log.limit(memory));
         self
     }
 
