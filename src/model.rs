@@ -58,7 +58,7 @@ pub use late::{Coming, Late};
 pub use layout::{Layout, PaneLayout, TableLayout};
 pub use leftover::{Cleaned, Leftover, LeftoverKind, leftovers};
 pub use link::{Cost, Link, Phase, Problem, ProblemKind};
-pub use log::{Line, LogBatch, LogEnd, LogSource, StreamId};
+pub use log::{Line, LogBatch, LogEnd, LogPart, LogSource, StreamId};
 pub use mark::{MARK_PULSE, MARK_STALE, OperationMark, Pulse};
 pub use named::{Named, named, without_first_word};
 pub use node::{Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip};

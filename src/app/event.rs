@@ -117,6 +117,7 @@ const fn class_of_request(request: &Request) -> Class {
         | Request::Visible(_)
         | Request::Work(_)
         | Request::Follow(..)
+        | Request::OlderLog(..)
         | Request::Unfollow(_)
         | Request::Cloud
         | Request::Ports(_)

@@ -10,5 +10,5 @@ mod window;
 
 pub use find::{Landmark, Step};
 pub use lens::Filter;
-pub use view::LogView;
+pub use view::{LogView, Older};
 pub use window::{Window, pieces};

@@ -103,6 +103,7 @@ impl App {
         const FAR: isize = isize::MAX / 2;
         let is_log = self.dialog.is_none() && self.context() == Context::Log;
         match self.log_mut().filter(|_| is_log) {
+            Some(log) if bottom && log.is_cut() => return self.open_again(),
             Some(log) if bottom => log.go_to_end(),
             Some(log) => log.go_to_top(),
             None => return self.step(if bottom { FAR } else { -FAR }),

@@ -8,6 +8,7 @@
 mod commands;
 mod distance;
 pub(super) mod door;
+mod log_file;
 mod session;
 mod words;
 

@@ -7,7 +7,8 @@ use super::frame::{Title, inside, pane};
 use super::grid::{cut, cut_middle};
 use super::part::{Draw, Shown};
 use super::text::wrap;
-use crate::app::{Area, Cluster, LogView, Pane, Window};
+use crate::app::{Area, Cluster, LogView, Older, Pane, Window};
+use crate::model::amount::bytes;
 use crate::model::text::printable;
 use crate::model::{LogEnd, LogSource};
 use ratatui::buffer::Buffer;
@@ -107,13 +108,28 @@ fn state(log: &LogView, size: Window, d: &Draw<'_>) -> (String, Style) {
         _ if log.source().is_none() => (String::new(), d.theme.dim),
         (LogEnd::Failed(_), _) => ("FAILED".into(), d.theme.bad),
         (LogEnd::Interrupted(_), _) => ("INTERRUPTED".into(), d.theme.warn),
-        (_, false) => (format!("{} below", log.below(size)), d.theme.dim),
+        (_, false) => {
+            let below = log.below(size);
+            let below = if log.is_cut() { format!("{below}+ below") } else { format!("{below} below") };
+            let words = [above(log).filter(|_| log.top(size) == 0), Some(below)];
+            (words.into_iter().flatten().collect::<Vec<_>>().join(", "), d.theme.dim)
+        }
         (LogEnd::Complete, true) => ("COMPLETE".into(), d.theme.dim),
         (LogEnd::Open, true) => ("FOLLOW".into(), d.theme.good),
     }
 }
 
-/// Why the log has ended or is interrupted.
+/// How much of the log lies above the lines that are held.
+fn above(log: &LogView) -> Option<String> {
+    match (log.older(), log.above()) {
+        (Older::Asked(_), _) => Some("reading older lines".to_owned()),
+        (_, Some(0)) => Some("from the beginning".to_owned()),
+        (_, Some(n)) => Some(format!("{} above", bytes(n as f64))),
+        (_, None) => log.is_placed().then(|| "more above".to_owned()),
+    }
+}
+
+/// Why the log has ended or is interrupted, or its older lines cannot be read.
 fn note(cluster: &Cluster, log: &LogView) -> Option<String> {
     match log.end() {
         LogEnd::Interrupted(_) | LogEnd::Failed(_)
@@ -123,7 +139,13 @@ fn note(cluster: &Cluster, log: &LogView) -> Option<String> {
             Some(why)
         }
         LogEnd::Interrupted(why) | LogEnd::Failed(why) => Some(printable(why).into_owned()),
-        LogEnd::Open | LogEnd::Complete => None,
+        LogEnd::Open | LogEnd::Complete => match log.older() {
+            Older::Failed(why) if log.top(log.size()) == 0 => {
+                let why = printable(why);
+                Some(format!("older lines cannot be read: {why}; scroll up to try again"))
+            }
+            Older::Failed(_) | Older::Asked(_) | Older::Unasked => None,
+        },
     }
 }
 

@@ -45,7 +45,7 @@ fn a_logs_state_stays_beside_a_long_name() {
     let mut app = with(state);
     let stream = app.log().unwrap().stream();
     let lines = (0..100).map(|i| format!("step {i} loss=2").into()).collect();
-    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, lines, end: LogEnd::Open }));
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));
     let title = |app: &mut App| {
         let text = seen(app, 120, 40);
         text.lines().find_map(|l| l.split_once("3 Log ")).unwrap().1.to_owned()

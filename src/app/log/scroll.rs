@@ -1,6 +1,6 @@
 //! Which lines of the log are in the window.
 
-use super::view::LogView;
+use super::view::{LogView, Older};
 use super::window::{Window, pieces};
 use crate::model::Line;
 use std::ops::Range;
@@ -87,17 +87,28 @@ impl LogView {
 
     /// Scrolls. Upwards stops following; reaching the end resumes it.
     pub fn scroll(&mut self, by: isize) {
+        if by < 0 {
+            self.ask_again();
+        }
         let here = self.top(self.size);
         self.show(here.saturating_add_signed(by));
         let there = self.top(self.size);
         self.show(there);
         // A last line that is taller than the window never fits: pushed further, its end is followed.
-        self.follow = by > 0 && (self.below(self.size) == 0 || there == here);
+        self.follow = by > 0 && !self.is_cut() && (self.below(self.size) == 0 || there == here);
     }
 
-    /// To the first line.
+    /// To the first line that is held; those above it are asked for.
     pub fn go_to_top(&mut self) {
+        self.ask_again();
         self.show(0);
+    }
+
+    /// What could not be read is asked for once more.
+    fn ask_again(&mut self) {
+        if let Older::Failed(_) = self.older {
+            self.older = Older::Unasked;
+        }
     }
 
     /// To the end, following it.

@@ -5,7 +5,7 @@ use super::super::connection::Body;
 use super::super::dashboard::logs;
 use super::super::dashboard::query::Query;
 use super::super::shared::Shared;
-use super::words;
+use super::{log_file, words};
 use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::BodyExt;
@@ -44,6 +44,11 @@ impl Files {
         self.shared.now(|c| c.nodes.iter().find(|n| n.is_head).map(|n| n.id.to_string())).unwrap_or_default()
     }
 
+    /// The running session of Ray.
+    pub fn session(&self) -> String {
+        self.shared.now(|c| c.session.clone())
+    }
+
     /// The names of all files, sorted.
     async fn names(&self) -> Vec<String> {
         let query = Query::new(&format!("node_id={}", self.head()));
@@ -57,7 +62,7 @@ impl Files {
     }
 
     /// A file from its first byte or its last `lines` on; to its end now, or as it grows.
-    fn open(&self, path: &str, lines: Option<u64>, follow: bool) -> Option<Body> {
+    pub fn open(&self, path: &str, lines: Option<u64>, follow: bool) -> Option<Body> {
         let name = path.strip_prefix(LOGS).or_else(|| path.strip_prefix("./")).unwrap_or(path);
         // Of the files that a pattern matches, a simulated head has the log alone.
         let name = name.strip_suffix('*').map_or_else(|| name.to_owned(), |stem| format!("{stem}.log"));
@@ -69,7 +74,7 @@ impl Files {
     }
 }
 
-async fn whole(body: Body) -> Bytes {
+pub(super) async fn whole(body: Body) -> Bytes {
     // The bodies of these routes are made here and never fail.
     body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default()
 }
@@ -106,15 +111,26 @@ pub(super) struct Rest {
     body: Option<Body>,
     /// Bytes to pass over.
     skip: u64,
+    /// Exit code when another file has the name; none to follow that one then, as `tail -F` does.
+    ends: Option<u32>,
 }
 
 impl Rest {
-    /// The next bytes; it never ends by itself.
-    pub async fn next(&mut self) -> Bytes {
+    /// The file that has the name now, from a byte on; it ends with this exit code when another file has the name.
+    pub fn of_one_file(files: &Files, path: &str, skip: u64, ends: u32) -> Self {
+        let body = files.open(path, None, true);
+        Self { files: files.clone(), path: path.to_owned(), body, skip, ends: Some(ends) }
+    }
+
+    /// The next bytes, or the exit code.
+    pub async fn next(&mut self) -> Result<Bytes, u32> {
         loop {
             let Some(body) = &mut self.body else {
                 tokio::time::sleep(LOOK_AGAIN).await;
                 self.body = self.files.open(&self.path, None, true);
+                if let (Some(_), Some(status)) = (&self.body, self.ends) {
+                    return Err(status);
+                }
                 continue;
             };
             let frame = body.frame().await.and_then(Result::ok).and_then(|f| f.into_data().ok());
@@ -127,7 +143,7 @@ impl Rest {
             self.skip -= over;
             let left = bytes.split_off(over as usize);
             if !left.is_empty() {
-                return left;
+                return Ok(left);
             }
         }
     }
@@ -150,6 +166,10 @@ pub(super) async fn run(line: &str, files: &Files) -> Answer {
         "sh" => match arguments {
             ["-c", _, _, "docker" | "podman", _, _, _, command @ ..] => {
                 Box::pin(run(&joined(command), files)).await
+            }
+            ["-c", _, script, path, arguments @ ..] if script.ends_with("-log") => {
+                let other = || Answer::fails(2, "sh: this head is simulated and does not know this script");
+                log_file::run(script, path, arguments, files).await.unwrap_or_else(other)
             }
             ["-c", script] | ["-c", _, _, script] => Box::pin(run(script, files)).await,
             _ => Answer::fails(2, "sh: this head is simulated: only `sh -c` is supported"),
@@ -321,7 +341,8 @@ async fn tail(arguments: &[&str], files: &Files) -> Answer {
         },
         From::Lines(_) | From::Byte(_) => 0,
     };
-    let rest = Rest { files: files.clone(), path: path.to_owned(), body, skip: skipped(from, size) };
+    let rest =
+        Rest { files: files.clone(), path: path.to_owned(), body, skip: skipped(from, size), ends: None };
     Answer { err, rest: Some(rest), ..Answer::default() }
 }
 
@@ -378,12 +399,12 @@ mod tests {
     async fn a_followed_file_goes_on_where_it_was_asked_to() {
         let (head, files) = files().await;
         let mut rest = run("tail -c +5 -F monitor.log", &files).await.rest.unwrap();
-        assert_eq!(rest.next().await, "two\nthree\n");
+        assert_eq!(rest.next().await.unwrap(), "two\nthree\n");
         head.write_file("monitor.log", b"four\n");
-        assert_eq!(rest.next().await, "four\n");
+        assert_eq!(rest.next().await.unwrap(), "four\n");
         let late = run("tail -F late.log", &files).await;
         assert!(late.err.contains("No such file"));
         head.write_file("late.log", b"here\n");
-        assert_eq!(late.rest.unwrap().next().await, "here\n");
+        assert_eq!(late.rest.unwrap().next().await.unwrap(), "here\n");
     }
 }

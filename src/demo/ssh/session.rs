@@ -112,7 +112,10 @@ impl Output {
         self.write(&answer.out).await?;
         if let Some(mut rest) = answer.rest {
             loop {
-                self.write(&rest.next().await).await?;
+                match rest.next().await {
+                    Ok(bytes) => self.write(&bytes).await?,
+                    Err(status) => return Ok(status),
+                }
             }
         }
         Ok(answer.status)

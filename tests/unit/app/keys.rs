@@ -240,7 +240,7 @@ fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
     let stream = app.log().unwrap().stream();
     let lines =
         ["waiting for a slice", "step 1", "still waiting for a slice", "step 2"].map(Into::into).to_vec();
-    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, lines, end: LogEnd::Open }));
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));
     press(&mut app, "3z");
     let text = footer(&mut app);
     assert!(text.contains("/ search") && !text.contains("/ filter"), "{text}");

@@ -1,10 +1,9 @@
 //! Command lines in a cluster's container, as Ray's own launcher runs them (`DockerCommandRunner` and `_with_interactive`
 //! in `ray/autoscaler/_private/command_runner.py`): in an interactive login shell, which finds what `.bashrc` sets up.
 
-use super::trouble;
 use crate::config::Launch;
 use crate::model::fix::word;
-use crate::model::{ClusterSpec, Problem, Target};
+use crate::model::{ClusterSpec, Hint, Problem, ProblemKind, Target, Timestamp};
 use crate::ssh::quote;
 
 /// Enters the container `$2` of `$1` (docker or podman) with the options `$3` and runs the words after them, or says why
@@ -38,9 +37,18 @@ pub fn inside(
 }
 
 /// A command line that prints a file in the home folder of the user whom Ray runs as on the head.
-pub(super) fn reading(spec: &ClusterSpec, name: &str) -> Result<String, Problem> {
+pub fn reading(spec: &ClusterSpec, name: &str) -> Result<String, Problem> {
     let read = ["sh", "-c", &format!("cat ~/{name}")].map(str::to_owned);
     Ok(words(&[enter(spec, None, false)?, read.to_vec()].concat()))
+}
+
+/// A command line that runs these words in the container of the head; none where the file names no container.
+pub(super) fn in_container(spec: &ClusterSpec, program: &[String]) -> Option<Result<String, Problem>> {
+    match enter(spec, None, false) {
+        Ok(enter) if enter.is_empty() => None,
+        Ok(enter) => Some(Ok(words(&[enter, program.to_vec()].concat()))),
+        Err(problem) => Some(Err(problem)),
+    }
 }
 
 /// The words before those of a program that is to run in the container; none where the file names no container.
@@ -75,7 +83,12 @@ fn shell(line: Option<&str>, terminal: bool) -> Vec<String> {
     ["bash", "-c", quiet, &format!("exec 2>&3 3>&-\n{script}")].map(str::to_owned).to_vec()
 }
 
-fn words(words: &[String]) -> String {
+fn trouble(what: impl AsRef<str>, hint: impl Into<Hint>) -> Problem {
+    Problem::new(ProblemKind::Other, what, hint, Timestamp::now())
+}
+
+/// The command line that runs these words.
+pub(super) fn words(words: &[String]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
     format!("exec {}", quoted.join(" "))
 }
