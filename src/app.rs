@@ -64,6 +64,7 @@ mod toast;
 mod trend;
 mod typing;
 mod view;
+mod whole;
 pub mod words;
 mod work;
 pub mod worker;

@@ -30,6 +30,7 @@ mod ports;
 mod position;
 mod read;
 mod recovery;
+mod search;
 mod serve;
 mod session;
 mod stop;

@@ -206,6 +206,8 @@ actions! {
         "Show one line more around each line that matches, 9 at most";
     View FewerAround "fewer-around" "" &[Log], always, |app, now| app.widen(false, now),
         "Show one line fewer around each line that matches";
+    Looks SearchWhole "search-whole" "" &[Log], always, App::search_whole,
+        "Search the whole log where its file lies for what is searched for, and list the lines that match";
     View NextError "next-error" "error" &[Log], always, |app, now| app.error_step(true, now),
         "Go to the next line that reports an error";
     View PreviousError "previous-error" "" &[Log], always, |app, now| app.error_step(false, now),

@@ -118,6 +118,7 @@ const fn class_of_request(request: &Request) -> Class {
         | Request::Work(_)
         | Request::Follow(..)
         | Request::OlderLog(..)
+        | Request::SearchLog(..)
         | Request::Unfollow(_)
         | Request::Cloud
         | Request::Ports(_)

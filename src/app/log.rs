@@ -6,9 +6,11 @@ mod lens;
 mod sample;
 mod scroll;
 mod view;
+mod whole;
 mod window;
 
 pub use find::{Landmark, Step};
 pub use lens::Filter;
 pub use view::{LogView, Older};
+pub use whole::Place;
 pub use window::{Window, pieces};

@@ -104,6 +104,7 @@ impl App {
                 self.pages.cluster[place].log.take_older(stream, part);
                 self.dirty |= on_screen && self.view().place().is_some();
             }
+            News::LogMatches { stream, pattern, found } => self.matches_news(stream, &pattern, found, now),
             News::JobStop { id, outcome } => return self.stop_news(&update.cluster, &id, &outcome, now),
             News::JobDelete { id, outcome } => return self.delete_news(update.cluster, &id, outcome, now),
             News::Cloud(_) => self.cloud_news(place, &before, now),

@@ -40,6 +40,8 @@ pub enum PromptKind {
     Page,
     /// Copies one of the values that are listed.
     Copy,
+    /// Goes to one of the lines that a search of the whole log has found.
+    Found,
 }
 
 /// The effect of a key on a prompt.
@@ -70,7 +72,7 @@ pub enum Typed {
 impl PromptKind {
     /// Whether a list is above the line, from which the arrows choose.
     pub fn has_list(self) -> bool {
-        matches!(self, Self::Command | Self::Page | Self::Copy)
+        matches!(self, Self::Command | Self::Page | Self::Copy | Self::Found)
     }
 
     /// Whether what is typed counts at once.
@@ -84,7 +86,7 @@ impl PromptKind {
             Self::Filter => Some(Entered::Filter),
             Self::Search | Self::Lines => Some(Entered::Search),
             Self::Command => Some(Entered::Command),
-            Self::Page | Self::Copy => None,
+            Self::Page | Self::Copy | Self::Found => None,
         }
     }
 }

@@ -128,6 +128,14 @@ impl Held {
         self.mark().map(|(_, at)| at)
     }
 
+    /// The numbers of the lines of the part that was taken in with this position; none when it is not held.
+    pub fn around(&self, position: u64) -> Option<Range<u64>> {
+        let behind = self.marks.partition_point(|(_, at)| *at <= position);
+        let (from, _) = *self.marks.get(behind.checked_sub(1)?)?;
+        let to = self.marks.get(behind).map_or(self.end(), |(number, _)| *number);
+        (self.until? > position).then_some(from..to)
+    }
+
     /// Bytes of the log above the first line, more or less; none when that is unknown.
     pub fn above(&self) -> Option<u64> {
         Some(self.start()?.saturating_sub(self.begin?))

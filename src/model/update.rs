@@ -2,8 +2,9 @@
 
 use super::cloud::CloudView;
 use super::{
-    Autoscaler, Cleaned, Cost, Job, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch, LogPart,
-    LogSource, Node, NodeId, OperationMark, Physical, Problem, StreamId, SubmissionId, Text, Timestamp, Work,
+    Autoscaler, Cleaned, Cost, Job, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch, LogMatches,
+    LogPart, LogSource, Node, NodeId, OperationMark, Physical, Problem, StreamId, SubmissionId, Text,
+    Timestamp, Work,
 };
 use std::sync::Arc;
 
@@ -44,6 +45,15 @@ pub enum News {
         stream: StreamId,
         /// The part that ends where it was asked to.
         part: Result<LogPart, String>,
+    },
+    /// What a search of a whole log found, or why it could not be searched.
+    LogMatches {
+        /// Stream of the log.
+        stream: StreamId,
+        /// What was searched for.
+        pattern: String,
+        /// The lines that match.
+        found: Result<LogMatches, String>,
     },
     /// How a stop-job request came out.
     JobStop {
@@ -138,6 +148,8 @@ pub enum Request {
     Follow(StreamId, LogSource),
     /// Read the part of a followed log that ends at this position.
     OlderLog(StreamId, u64),
+    /// Search the whole file of a followed log, where it lies, for this regular expression.
+    SearchLog(StreamId, String),
     /// Close a log stream.
     Unfollow(StreamId),
     /// Forget the known host key and accept the one with this fingerprint.

@@ -4,8 +4,9 @@
 //! found again under another name when it was rotated meanwhile.
 
 use super::container::{in_container, words};
+use crate::logs::Grep;
 use crate::model::{ClusterSpec, Problem, SubmissionId};
-use crate::ssh::{Remote, RemoteStream, SshError};
+use crate::ssh::{Output, Remote, RemoteStream, SshError};
 use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
@@ -14,6 +15,8 @@ use std::time::Duration;
 const LOGS: &str = "/tmp/ray/session_latest/logs";
 /// Limit of a remote command that answers at once.
 const QUICK: Duration = Duration::from_secs(20);
+/// Limit of a search through a whole file.
+const SEARCHED: Duration = Duration::from_secs(120);
 
 /// `FILE INODE`: opens the file of that name as 3; if it has another inode than the given one, the file beside it that
 /// has that, as `monitor.log.1` (Python's handlers) and `raylet.1.out` (spdlog) are beside theirs. `$1` and `$2` are then
@@ -69,6 +72,12 @@ done"#;
 /// `FILE INODE FROM COUNT`: prints so many bytes of the file from a position on.
 const PART: &str = r#"[ "$1" = "$i" ] || exit 81
 tail -c "+$((o + 1))" "$f" | head -c "$c""#;
+
+/// `FILE '' EXPRESSION LOCALE`: prints `NUMBER:POSITION:LINE` for the last lines that match an extended regular
+/// expression, each cut, and then the exit status of grep. The expression begins with `i:` where case does not matter,
+/// else with `x:`. Binary bytes are text (`-a`): a log may have some.
+const SEARCH: &str = r#"case $o in i:*) g=-i ;; *) g= ;; esac
+{ LC_ALL=$c grep -a -n -b $g -E -e "${o#?:}" <&3; echo "status $?"; } | LC_ALL=C cut -b 1-1000 | tail -n 2002"#;
 
 /// `FILE LINES`: prints the last lines of the file.
 const LAST: &str = r#"tail -n "$i" "$f""#;
@@ -228,6 +237,19 @@ impl LogFile {
         }
     }
 
+    /// The lines in it that match, as [`SEARCH`] prints them.
+    pub async fn search(
+        &self,
+        (remote, spec): (&Remote, &ClusterSpec),
+        words: &Grep,
+    ) -> Result<Output, Unread> {
+        let output = remote.run(&self.command(spec, ("search", SEARCH), &sought(words))?, SEARCHED).await?;
+        match Unread::of(output.status) {
+            Some(why) => Err(why),
+            None => Ok(output),
+        }
+    }
+
     /// Its last lines, as they come.
     pub fn last(&self, (remote, spec): (&Remote, &ClusterSpec), lines: u32) -> Result<RemoteStream, Unread> {
         Ok(remote.stream(&self.command(spec, ("last", LAST), &[lines.to_string()])?)?)
@@ -249,5 +271,54 @@ impl LogFile {
         } else {
             Ok(words(&program))
         }
+    }
+}
+
+/// The arguments of [`SEARCH`] after the file.
+fn sought(words: &Grep) -> [String; 3] {
+    let case = if words.any_case { 'i' } else { 'x' };
+    let locale = if words.is_ascii { "C" } else { "C.UTF-8" };
+    [String::new(), format!("{case}:{}", words.expression), locale.to_owned()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::Pattern;
+    use std::path::Path;
+    use std::process::Command;
+
+    /// What a shell makes of the script.
+    fn searched(file: &Path, pattern: &str) -> (Option<i32>, String) {
+        let words = Grep::of(&Pattern::parse(pattern).unwrap()).unwrap().unwrap();
+        let mut sh = Command::new("sh");
+        sh.args(["-c", &format!("{OPEN}{SEARCH}"), "search"]).arg(file).args(sought(&words));
+        let output = sh.output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    #[test]
+    fn a_whole_file_is_searched_by_the_systems_grep() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a 'log'.txt");
+        let long = format!("Error {}", "x".repeat(2000));
+        std::fs::write(&file, format!("-e one\n\0binary 'quoted' \u{e9}\n$(id) {long}\nerror two")).unwrap();
+        let found = |pattern: &str| searched(&file, pattern).1;
+        assert_eq!(found("-e one"), "1:0:-e one\nstatus 0\n");
+        assert_eq!(found("'quoted' "), "2:7:\0binary 'quoted' \u{e9}\nstatus 0\n");
+        assert_eq!(found("\u{c9}\u{e9}|\u{e9}$"), "2:7:\0binary 'quoted' \u{e9}\nstatus 0\n");
+        assert_eq!(found("nowhere"), "status 1\n");
+        assert_eq!(found("Error").len(), 1000 + "\nstatus 0\n".len(), "a long line is cut");
+        assert!(found("error").ends_with(":error two\nstatus 0\n"), "any case, and the line without an end");
+        std::fs::write(&file, "yes\n".repeat(5000)).unwrap();
+        let all = found("yes");
+        assert!(all.starts_with("3000:11996:yes\n") && all.lines().count() == 2002);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_searched_says_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let status = |name: &str| searched(&folder.path().join(name), "x").0;
+        assert_eq!((status("missing"), status("."), status("no/folder")), (Some(80), Some(84), Some(83)));
     }
 }

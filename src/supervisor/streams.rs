@@ -3,6 +3,7 @@
 use super::follow::{Way, follow};
 use super::log_file::Start;
 use super::out::Out;
+use super::search::search;
 use crate::logs::LineSplitter;
 use crate::model::{ClusterSpec, Line, LogBatch, LogEnd, LogPart, LogSource, News, NodeId, StreamId};
 use crate::ray::{Client, LogEvent, Tail};
@@ -22,6 +23,7 @@ pub struct Streams {
 }
 
 struct Open {
+    source: LogSource,
     task: AbortHandle,
     /// Older parts that are asked for, by the position where they end.
     older: mpsc::UnboundedSender<u64>,
@@ -62,10 +64,10 @@ impl Streams {
     /// Starts following a log.
     pub fn open(&mut self, stream: StreamId, source: LogSource, out: &Out) {
         let (ways, spec) = (self.way.subscribe(), Arc::clone(&self.spec));
-        let tail = follow(ways, spec, source, FIRST, LineSplitter::ON_A_SCREEN);
+        let tail = follow(ways, spec, source.clone(), FIRST, LineSplitter::ON_A_SCREEN);
         let (older, asked) = mpsc::unbounded_channel();
         let task = tokio::spawn(pass_on(tail, asked, stream, out.clone())).abort_handle();
-        if let Some(before) = self.open.insert(stream, Open { task, older }) {
+        if let Some(before) = self.open.insert(stream, Open { source, task, older }) {
             before.task.abort();
         }
     }
@@ -76,6 +78,17 @@ impl Streams {
             // A stream that failed does not answer.
             let _ = open.older.send(before);
         }
+    }
+
+    /// Searches the whole file of an open log, where it lies.
+    pub fn search(&self, stream: StreamId, pattern: String, out: &Out) {
+        let Some(open) = self.open.get(&stream) else { return };
+        let (way, source) = (self.way.borrow().clone(), open.source.clone());
+        let (spec, out) = (Arc::clone(&self.spec), out.clone());
+        tokio::spawn(async move {
+            let found = search(way, &spec, &source, &pattern).await.map_err(|why| why.to_string());
+            out.send(News::LogMatches { stream, pattern, found }).await;
+        });
     }
 
     /// Stops following a log.

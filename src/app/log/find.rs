@@ -194,10 +194,8 @@ impl LogView {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{first, push, seen, view, wrapped};
-    use super::super::view::LINES;
+    use super::super::sample::{first, lines, push, seen, view, wrapped};
     use super::*;
-    use crate::model::{LogBatch, LogEnd, StreamId};
 
     fn pattern(text: &str) -> Pattern {
         Pattern::parse(text).unwrap()

@@ -106,6 +106,7 @@ impl LogView {
 
     /// What could not be read is asked for once more.
     fn ask_again(&mut self) {
+        self.aim = None;
         if let Older::Failed(_) = self.older {
             self.older = Older::Unasked;
         }

@@ -16,7 +16,7 @@ pub struct LogView {
     pub(super) stream: StreamId,
     pub(super) held: Held,
     /// Most bytes held.
-    memory: usize,
+    pub(super) memory: usize,
     /// What is known of the lines above those held.
     pub(super) older: Older,
     /// Number of the first line shown, unless following.
@@ -33,6 +33,8 @@ pub struct LogView {
     pub(super) marks: VecDeque<u64>,
     /// Number of the current line: the match, error or mark that was gone to last.
     pub(super) at: Option<u64>,
+    /// A line above those that are held that is gone to once it is: its position and its text.
+    pub(super) aim: Option<(u64, String)>,
     /// A step to a match that waits until all lines were looked at; whether it is forward.
     pub(super) sought: Option<bool>,
     pub(super) size: Window,
@@ -67,6 +69,7 @@ impl Default for LogView {
             errors: Sieve::default(),
             marks: VecDeque::new(),
             at: None,
+            aim: None,
             sought: None,
             size: Window { width: 80, height: 1 },
         }
@@ -117,6 +120,10 @@ impl LogView {
             }
             Err(why) => Older::Failed(why),
         };
+        match self.aim.take() {
+            Some((at, text)) if matches!(self.older, Older::Unasked) => _ = self.go_to_match(at, &text),
+            _ => {}
+        }
         self.look_on();
     }
 
@@ -124,6 +131,7 @@ impl LogView {
     /// lie above it. One part is asked for at a time, and none for a filter, which might take the whole log.
     pub fn ask_older(&mut self) -> Option<u64> {
         let is_in_view = self.lens.shown().is_none() && self.top(self.size) == 0;
+        let is_in_view = is_in_view || self.aim.is_some();
         let is_wanted = self.older == Older::Unasked && is_in_view && self.above() != Some(0);
         let start = self.held.start().filter(|_| is_wanted)?;
         self.older = Older::Asked(start);

@@ -1,8 +1,9 @@
 //! The console's scripts that read a log file by position, as a simulated head answers them: `marin-tui-follow-log`,
-//! `marin-tui-part-log` and `marin-tui-last-log`.
+//! `marin-tui-part-log`, `marin-tui-search-log` and `marin-tui-last-log`.
 
 use super::commands::{Answer, Files, Rest, whole};
 use bytes::Bytes;
+use regex::bytes::RegexBuilder;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Exit codes of the scripts: no such file, and another file than that.
@@ -31,9 +32,27 @@ pub(super) async fn run(script: &str, path: &str, arguments: &[&str], files: &Fi
             let end = bytes.len().min(from.saturating_add(number(2)? as usize));
             Answer { out: bytes.slice(from..end), ..Answer::default() }
         }
+        "marin-tui-search-log" => Answer { out: search(arguments.get(1)?, &bytes)?, ..Answer::default() },
         "marin-tui-last-log" => Answer { out: last(path, number(0)?, files).await, ..Answer::default() },
         _ => return None,
     })
+}
+
+/// `NUMBER:POSITION:LINE` for each line that matches, and the exit status of grep.
+fn search(expression: &str, bytes: &[u8]) -> Option<Bytes> {
+    let (case, expression) = expression.split_once(':')?;
+    let regex = RegexBuilder::new(expression).case_insensitive(case == "i").build().ok()?;
+    let (mut out, mut at) = (Vec::new(), 0);
+    for (number, line) in (1..).zip(bytes.split(|b| *b == b'\n')) {
+        if regex.is_match(line) {
+            out.extend_from_slice(format!("{number}:{at}:").as_bytes());
+            out.extend_from_slice(line);
+            out.push(b'\n');
+        }
+        at += line.len() + 1;
+    }
+    out.extend_from_slice(if out.is_empty() { b"status 1\n" } else { b"status 0\n" });
+    Some(out.into())
 }
 
 /// The first byte that is printed.

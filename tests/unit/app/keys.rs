@@ -373,3 +373,39 @@ fn who_has_typed_nothing_yet_is_told_where_to_begin() {
     press(&mut app, ":help getting-started<enter>");
     assert!(matches!(app.dialog(), Some(Dialog::Tell { title, .. }) if title == "manual: getting-started"));
 }
+
+#[test]
+fn the_whole_log_is_searched_where_it_lies_and_a_line_of_it_gone_to() {
+    let mut app = shown();
+    let stream = app.log().unwrap().stream();
+    let text = |n: u64| Line::from(format!("step {n}"));
+    let part = |lines: std::ops::Range<u64>| LogPart {
+        lines: lines.clone().map(text).collect(),
+        bytes: lines.start * 10..lines.end * 10,
+        begin: Some(0),
+    };
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part: part(900..1000), end: LogEnd::Open }));
+    press(&mut app, "3z");
+    press(&mut app, "g/");
+    assert!(said(&app).contains("no search; / starts one"), "{}", said(&app));
+    press(&mut app, "/step 9.0<enter>");
+    let asked = press(&mut app, "g/");
+    assert_eq!(asked, [asks(Request::SearchLog(stream, "step 9.0".into()))]);
+    let found = |numbers: &[u64]| LogMatches {
+        last: numbers.iter().map(|n| LogMatch { number: n + 1, at: n * 10, line: text(*n) }).collect(),
+        has_more: false,
+    };
+    let answer = |found| News::LogMatches { stream, pattern: "step 9.0".into(), found };
+    tell(&mut app, CLUSTER, answer(Err("permission denied".into())));
+    assert!(said(&app).contains("the log was not searched: permission denied"), "{}", said(&app));
+    tell(&mut app, CLUSTER, answer(Ok(found(&[]))));
+    assert!(app.prompt().is_none() && said(&app).contains("no match in the whole log"));
+    tell(&mut app, CLUSTER, answer(Ok(found(&[90, 910, 990]))));
+    let offers: Vec<String> = app.offers().into_iter().map(|offer| offer.words).collect();
+    assert_eq!(offers, ["91 step 90", "911 step 910", "991 step 990"]);
+    press(&mut app, "<up><enter>");
+    assert_eq!(app.log().unwrap().current(), Some("step 910"));
+    tell(&mut app, CLUSTER, answer(Ok(found(&[90, 910]))));
+    press(&mut app, "<up><enter>");
+    assert!(said(&app).contains("above the lines that are held"), "{}", said(&app));
+}
