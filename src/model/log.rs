@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn colours_stay_where_they_were() {
         let line = Line::cleaned("\x1b[36m(train pid=7)\x1b[0m a\tb \x1b[1;31mERROR\x1b[m\n");
-        assert_eq!(line.text(), "(train pid=7) a        b ERROR");
+        assert_eq!(line.text(), "(train pid=7) a b ERROR");
         let looks: Vec<_> = line.looks().map(|(range, look)| (&line.text()[range], look)).collect();
         let cyan = Look { colour: Some(Colour::Indexed(6)), ..Look::default() };
         let red = Look { colour: Some(Colour::Indexed(1)), bold: true, ..Look::default() };
