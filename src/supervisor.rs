@@ -44,7 +44,7 @@ pub use access::{Access, run_on, run_ray};
 pub use backoff::Backoff;
 pub use cloud::{ask_cloud, clean, tpu_place};
 pub use connection::{Channel, Connection, ConnectionState};
-pub use container::{inside, reading};
+pub use container::{in_container, inside, reading};
 pub use discover::head_address;
 pub use follow::{Way, Ways, follow};
 pub use git::git_commit;

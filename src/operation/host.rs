@@ -10,7 +10,7 @@ use crate::model::cloud::TpuHost;
 use crate::model::text::printable;
 use crate::model::{ClusterSpec, Problem, Secret, Verb};
 use crate::ssh::quote;
-use crate::supervisor::{self, Options};
+use crate::supervisor::{self, Options, in_container};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -73,6 +73,20 @@ impl Host<'_> {
         let run = "if sudo -n true </dev/null >/dev/null 2>&1; then exec sudo -n sh -s -- \"$@\"; fi; exec sh -s -- \"$@\"";
         let line = format!("exec sh -c {} sh {}", quote(run), words.join(" "));
         self.send(&line, Input::Text(script.as_bytes()), limit).await
+    }
+
+    /// Runs a shell script where Ray runs there: in the container that the cluster's file names, else on the host itself
+    /// as [`Host::script`] does.
+    pub async fn script_where_ray_runs(
+        &self,
+        script: &str,
+        arguments: &[&str],
+        limit: Duration,
+    ) -> Result<Vec<u8>, Problem> {
+        match in_container(self.spec, Some(self.name()), &[&["sh", "-s", "--"], arguments].concat())? {
+            Some(line) => self.send(&line, Input::Text(script.as_bytes()), limit).await,
+            None => self.script(script, arguments, limit).await,
+        }
     }
 
     async fn send(&self, line: &str, input: Input<'_>, limit: Duration) -> Result<Vec<u8>, Problem> {

@@ -42,13 +42,16 @@ pub fn reading(spec: &ClusterSpec, name: &str) -> Result<String, Problem> {
     Ok(words(&[enter(spec, None, false)?, read.to_vec()].concat()))
 }
 
-/// A command line that runs these words in the container of the head; none where the file names no container.
-pub(super) fn in_container(spec: &ClusterSpec, program: &[String]) -> Option<Result<String, Problem>> {
-    match enter(spec, None, false) {
-        Ok(enter) if enter.is_empty() => None,
-        Ok(enter) => Some(Ok(words(&[enter, program.to_vec()].concat()))),
-        Err(problem) => Some(Err(problem)),
-    }
+/// A command line that runs a program, in words, in the container on a machine of the cluster (none: the head); none
+/// where the cluster's file names no container.
+pub fn in_container(
+    spec: &ClusterSpec,
+    host: Option<&str>,
+    program: &[&str],
+) -> Result<Option<String>, Problem> {
+    let enter = enter(spec, host, false)?;
+    let program = program.iter().map(|word| (*word).to_owned());
+    Ok((!enter.is_empty()).then(|| words(&enter.into_iter().chain(program).collect::<Vec<_>>())))
 }
 
 /// The words before those of a program that is to run in the container; none where the file names no container.

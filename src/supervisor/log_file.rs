@@ -201,7 +201,8 @@ impl LogFile {
 
     /// Looks for it in the container from now on, if the cluster's file names one. Whether that makes a difference.
     pub fn enter(&mut self, spec: &ClusterSpec) -> bool {
-        let has_one = in_container(spec, &[]).is_some();
+        // What is wrong with its name is said when it is entered.
+        let has_one = !matches!(in_container(spec, None, &[]), Ok(None));
         has_one && !std::mem::replace(&mut self.in_container, true)
     }
 
@@ -266,11 +267,12 @@ impl LogFile {
         // The name is what the machine lists; a script is its own program.
         let program = ["sh".to_owned(), "-c".to_owned(), script, format!("marin-tui-{name}-log"), path];
         let program = [&program[..], arguments].concat();
-        if self.in_container {
-            in_container(spec, &program).unwrap_or_else(|| Ok(words(&program)))
+        let inside = if self.in_container {
+            in_container(spec, None, &program.iter().map(String::as_str).collect::<Vec<_>>())?
         } else {
-            Ok(words(&program))
-        }
+            None
+        };
+        Ok(inside.unwrap_or_else(|| words(&program)))
     }
 }
 
