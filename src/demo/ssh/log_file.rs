@@ -1,7 +1,7 @@
 //! The console's scripts that read a log file by position, as a simulated head answers them: `marin-tui-follow-log`,
 //! `marin-tui-part-log`, `marin-tui-search-log` and `marin-tui-last-log`.
 
-use super::commands::{Answer, Files, Rest, whole};
+use super::answer::{Answer, Files, Rest, whole};
 use bytes::Bytes;
 use regex::bytes::RegexBuilder;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,6 +1,7 @@
 //! One session on a simulated head: a command that a client sent, or a small shell for a person.
 
-use super::commands::{Answer, Files, run};
+use super::answer::{Answer, Files};
+use super::commands::run;
 use russh::server::Msg;
 use russh::{Channel, ChannelMsg, ChannelReadHalf, ChannelWriteHalf, Error};
 use std::collections::VecDeque;
