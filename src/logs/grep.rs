@@ -9,6 +9,7 @@ use regex_syntax::ast::{
     Assertion, AssertionKind, Ast, ClassAsciiKind, ClassBracketed, ClassPerl, ClassPerlKind, ClassSet,
     ClassSetItem, FlagsItemKind, GroupKind, RepetitionKind, RepetitionRange,
 };
+use std::fmt::{self, Write as _};
 
 /// The options and the expression for `grep -E`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,11 @@ impl Grep {
         Ok(Some(written))
     }
 
+    fn put(&mut self, words: fmt::Arguments<'_>) {
+        // Nothing fails that is written to a string.
+        let _ = self.expression.write_fmt(words);
+    }
+
     fn any(&mut self, node: &Ast) -> Result<(), NotForGrep> {
         match node {
             Ast::Empty(_) => {}
@@ -53,7 +59,7 @@ impl Grep {
             Ast::ClassUnicode(_) => return Err(NotForGrep("a class of Unicode (\\p)")),
             Ast::ClassPerl(class) => {
                 let negated = if class.negated { "^" } else { "" };
-                self.expression.push_str(&format!("[{negated}{}]", perl(class)));
+                self.put(format_args!("[{negated}{}]", perl(class)));
             }
             Ast::ClassBracketed(class) => self.bracketed(class)?,
             Ast::Repetition(repetition) => {
@@ -63,11 +69,11 @@ impl Grep {
                     RepetitionKind::ZeroOrOne => self.expression.push('?'),
                     RepetitionKind::ZeroOrMore => self.expression.push('*'),
                     RepetitionKind::OneOrMore => self.expression.push('+'),
-                    RepetitionKind::Range(range) => self.expression.push_str(&match range {
-                        RepetitionRange::Exactly(n) => format!("{{{n}}}"),
-                        RepetitionRange::AtLeast(n) => format!("{{{n},}}"),
-                        RepetitionRange::Bounded(n, m) => format!("{{{n},{m}}}"),
-                    }),
+                    RepetitionKind::Range(range) => match range {
+                        RepetitionRange::Exactly(n) => self.put(format_args!("{{{n}}}")),
+                        RepetitionRange::AtLeast(n) => self.put(format_args!("{{{n},}}")),
+                        RepetitionRange::Bounded(n, m) => self.put(format_args!("{{{n},{m}}}")),
+                    },
                 }
             }
             Ast::Group(group) => {
@@ -159,7 +165,7 @@ impl Grep {
         let open = if class.negated { "[^" } else { "[" };
         let caret = if caret { "^" } else { "" };
         let dash = if dash { "-" } else { "" };
-        self.expression.push_str(&format!("{open}{close}{items}{caret}{dash}]"));
+        self.put(format_args!("{open}{close}{items}{caret}{dash}]"));
         Ok(())
     }
 }
@@ -190,10 +196,10 @@ impl Inside {
                 if [from, to].iter().any(|c| !c.is_ascii_alphanumeric()) {
                     return Err(NotForGrep("a range of other characters than letters or digits"));
                 }
-                self.items.push_str(&format!("{from}-{to}"));
+                self.items.extend([from, '-', to]);
             }
             ClassSetItem::Ascii(class) if !class.negated && class.kind != ClassAsciiKind::Word => {
-                self.items.push_str(&format!("[:{}:]", ascii(&class.kind)?));
+                self.items.extend(["[:", ascii(&class.kind)?, ":]"]);
             }
             ClassSetItem::Perl(class) if !class.negated => self.items.push_str(perl(class)),
             ClassSetItem::Union(union) => {

@@ -81,8 +81,12 @@ impl Sieve {
 
     /// Forgets lines that are no longer held.
     fn forget_outside(&mut self, first: u64, end: u64) {
-        while self.through.pop_front_if(|number| *number < first).is_some() {}
-        while self.through.pop_back_if(|number| *number >= end).is_some() {}
+        while self.through.front().is_some_and(|number| *number < first) {
+            self.through.pop_front();
+        }
+        while self.through.back().is_some_and(|number| *number >= end) {
+            self.through.pop_back();
+        }
         if let Some(seen) = &mut self.seen {
             (seen.start, seen.end) = (seen.start.clamp(first, end), seen.end.clamp(first, end));
         }

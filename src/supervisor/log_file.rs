@@ -238,7 +238,7 @@ impl LogFile {
         }
     }
 
-    /// The lines in it that match, as [`SEARCH`] prints them.
+    /// The last lines in it that match, as `NUMBER:POSITION:LINE`, and then `status` and that of grep.
     pub async fn search(
         &self,
         (remote, spec): (&Remote, &ClusterSpec),

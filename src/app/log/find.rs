@@ -93,7 +93,8 @@ impl LogView {
         // The newest lines are looked at first: only above the window a nearer match may be found later.
         let is_near = !forward || self.number(self.seen().start) >= self.search.looked_from(&self.held);
         let is_certain = is_near && matches!(next, Some((_, Step::Next)));
-        if !is_certain && !(self.search.is_done(&self.held) && self.lens.is_done(&self.held)) {
+        let is_done = self.search.is_done(&self.held) && self.lens.is_done(&self.held);
+        if !(is_certain || is_done) {
             self.sought = Some(forward);
             return Some(Step::Looking);
         }
