@@ -45,6 +45,9 @@ fn lines(has_prefix: bool) -> Vec<(u32, String)> {
     (0..LINES).flat_map(of).collect()
 }
 
+/// A rule that is asked about each line alone.
+type Part<'a> = &'a dyn Fn(&str) -> bool;
+
 fn bench(c: &mut Criterion) {
     let all = lines(false);
     let clock = Clock::utc(NOW);
@@ -95,7 +98,7 @@ fn bench(c: &mut Criterion) {
         });
     });
     let patterns = Patterns::default();
-    let parts: [(&str, &dyn Fn(&str) -> bool); 7] = [
+    let parts: [(&str, Part<'_>); 7] = [
         ("prefix", &|line| prefixed(line).writer.is_some()),
         ("time", &|line| clock.time(line).is_some()),
         ("level", &|line| level(line).is_some()),

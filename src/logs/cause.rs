@@ -155,7 +155,7 @@ impl Causes {
         let said = prefixed(text);
         let mut units = std::mem::take(&mut state.units);
         units.push((line, time, said.times), said.text, |unit| {
-            state.add(unit, (source, known), &self.patterns)
+            state.add(unit, (source, known), &self.patterns);
         });
         state.units = units;
     }
@@ -316,9 +316,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn at(seconds: f64) -> Option<Timestamp> {
+    fn at(seconds: f64) -> Timestamp {
         // Not a whole second, which counts as less exact.
-        Some(Timestamp::from_secs_f64(1_795_424_400.007 + seconds))
+        Timestamp::from_secs_f64(1_795_424_400.007 + seconds)
     }
 
     fn causes(workers: u32) -> Causes {
@@ -336,7 +336,7 @@ mod tests {
 
     fn push(causes: &mut Causes, source: u32, seconds: f64, lines: &[&str]) {
         for line in lines {
-            causes.push(source, 0, at(seconds), line);
+            causes.push(source, 0, Some(at(seconds)), line);
         }
     }
 
@@ -384,7 +384,7 @@ mod tests {
     #[test]
     fn a_node_that_died_before_it_is_the_cause() {
         let mut causes = story();
-        causes.node_died("host-2", at(59.0), "preempted");
+        causes.node_died("host-2", Some(at(59.0)), "preempted");
         let found = causes.explain().unwrap();
         assert_eq!((found.first.fault, found.first.host.as_str()), (Fault::NodeDied, "host-2"));
     }
@@ -415,7 +415,7 @@ mod tests {
         let found = causes.explain().unwrap();
         assert_eq!(
             (found.first.source, found.first.time, found.certainty),
-            (Some(0), at(0.0), Certainty::Earliest)
+            (Some(0), Some(at(0.0)), Certainty::Earliest)
         );
     }
 

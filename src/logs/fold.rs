@@ -211,8 +211,8 @@ mod tests {
         Fold::new(Duration::from_secs(10), 16 << 20, Patterns::default())
     }
 
-    fn at(seconds: f64) -> Option<Timestamp> {
-        Some(Timestamp::from_secs_f64(1_795_424_400.0 + seconds))
+    fn at(seconds: f64) -> Timestamp {
+        Timestamp::from_secs_f64(1_795_424_400.0 + seconds)
     }
 
     fn shown(fold: &Fold, sources: u32) -> Vec<String> {
@@ -226,7 +226,12 @@ mod tests {
         for step in [1180u32, 1200] {
             for worker in (0..256).filter(|w| step == 1180 || !(40..48).contains(w)) {
                 let line = format!("(train pid={worker}, ip=10.0.0.{worker}) step {step} loss 2.{worker}");
-                fold.push(worker, u64::from(step), at(f64::from(step) + f64::from(worker) / 10.0), &line);
+                fold.push(
+                    worker,
+                    u64::from(step),
+                    Some(at(f64::from(step) + f64::from(worker) / 10.0)),
+                    &line,
+                );
             }
         }
         assert_eq!(shown(&fold, 256), ["256 of 256  step 1180 loss 2.0", "248 of 256  step 1200 loss 2.0"]);
@@ -241,10 +246,13 @@ mod tests {
     fn the_same_words_at_another_time_are_another_event() {
         let mut fold = fold();
         for (source, seconds) in [(0, 0.0), (1, 4.0), (0, 8.0), (2, 9.0), (1, 30.0), (0, 31.0)] {
-            fold.push(source, 0, at(seconds), &format!("saved checkpoint {source}"));
+            fold.push(source, 0, Some(at(seconds)), &format!("saved checkpoint {source}"));
         }
         let rows: Vec<_> = fold.rows().map(|r| (r.members().len(), r.times(), r.time)).collect();
-        assert_eq!(rows, [(3, 4, at(0.0).zip(at(9.0))), (2, 2, at(30.0).zip(at(31.0)))]);
+        assert_eq!(
+            rows,
+            [(3, 4, Some(at(0.0)).zip(Some(at(9.0)))), (2, 2, Some(at(30.0)).zip(Some(at(31.0))))]
+        );
     }
 
     #[test]
@@ -267,7 +275,7 @@ mod tests {
         for line in lines {
             for source in 0..4 {
                 let line = if source == 3 { line.replace("line 3", "line 9") } else { line.to_owned() };
-                fold.push(source, 0, at(0.0), &line.replace("rank 3", &format!("rank {source}")));
+                fold.push(source, 0, Some(at(0.0)), &line.replace("rank 3", &format!("rank {source}")));
             }
         }
         fold.flush();
@@ -284,7 +292,7 @@ mod tests {
         for (run, seconds) in [(0, 0.0), (1, 7200.0)] {
             for source in 0..3 {
                 for step in 1..=2u32 {
-                    let time = at(seconds + f64::from(step) * 60.0);
+                    let time = Some(at(seconds + f64::from(step) * 60.0));
                     fold.push(source, run * 10 + u64::from(step), time, &format!("step={step} loss=1.0"));
                 }
             }
@@ -314,7 +322,7 @@ mod tests {
             let mut fold = fold();
             for (n, (source, text, seconds)) in lines.iter().enumerate() {
                 let text = ["a 1", "b", "step 3 loss 2", "c nan"][usize::from(*text)];
-                fold.push(*source, n as u64, at(f64::from(*seconds)), text);
+                fold.push(*source, n as u64, Some(at(f64::from(*seconds))), text);
             }
             fold.flush();
             prop_assert_eq!(fold.rows().map(Row::times).sum::<u64>(), lines.len() as u64);

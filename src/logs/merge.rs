@@ -142,8 +142,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn at(ms: i64) -> Option<Timestamp> {
-        Some(Timestamp::from_millis(ms))
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_millis(ms)
     }
 
     fn rest<T>(merge: &mut Merge<T>) -> Vec<Merged<T>> {
@@ -153,18 +153,18 @@ mod tests {
     #[test]
     fn a_line_waits_for_others_as_long_as_the_window() {
         let mut merge = Merge::new(Duration::from_millis(100));
-        merge.push(0, at(1000), "a");
-        merge.push(1, at(950), "b");
+        merge.push(0, Some(at(1000)), "a");
+        merge.push(1, Some(at(950)), "b");
         assert!(merge.next_ready().is_none());
-        merge.push(0, at(1060), "c");
+        merge.push(0, Some(at(1060)), "c");
         assert_eq!(merge.next_ready().map(|m| (m.item, m.source, m.is_late)), Some(("b", 1, false)));
         assert!(merge.next_ready().is_none());
-        merge.push(1, at(1200), "d");
+        merge.push(1, Some(at(1200)), "d");
         assert_eq!(
             [merge.next_ready(), merge.next_ready()].map(|m| m.map(|m| m.item)),
             [Some("a"), Some("c")]
         );
-        merge.push(1, at(1010), "too late");
+        merge.push(1, Some(at(1010)), "too late");
         assert_eq!(merge.next_ready().map(|m| (m.item, m.is_late)), Some(("too late", true)));
         assert_eq!((merge.len(), rest(&mut merge)[0].item), (1, "d"));
         assert!(merge.is_empty());
@@ -175,11 +175,11 @@ mod tests {
         let mut merge = Merge::new(Duration::ZERO);
         for (source, time, line) in [
             (1, None, "no time yet"),
-            (0, at(5), "Traceback"),
-            (1, at(5), "other"),
+            (0, Some(at(5)), "Traceback"),
+            (1, Some(at(5)), "other"),
             (0, None, "  frame"),
             (0, None, "Error"),
-            (1, at(4), "back"),
+            (1, Some(at(4)), "back"),
         ] {
             merge.push(source, time, line);
         }
@@ -191,10 +191,10 @@ mod tests {
     fn a_clock_that_is_an_hour_off_is_put_right() {
         let mut merge = Merge::new(Duration::ZERO);
         merge.set_skew(7, 3_600_000);
-        merge.push(7, at(3_600_500), "fast");
-        merge.push(0, at(1000), "right");
+        merge.push(7, Some(at(3_600_500)), "fast");
+        merge.push(0, Some(at(1000)), "right");
         let lines: Vec<_> = rest(&mut merge).into_iter().map(|m| (m.item, m.time)).collect();
-        assert_eq!(lines, [("fast", at(500)), ("right", at(1000))]);
+        assert_eq!(lines, [("fast", Some(at(500))), ("right", Some(at(1000)))]);
     }
 
     proptest! {

@@ -160,8 +160,8 @@ fn tqdm(text: &str) -> Option<Progress<'_>> {
     })
 }
 
-/// `step=12 loss=2.1` in any of the forms that trainers use: MaxText's `completed step: 8, seconds: 1.5, ...,
-/// loss: 2.1`, Hugging Face's `{'loss': 1.2, ..., 'epoch': 0.3}`, `Step 12/100 ... loss 2.1`.
+/// `step=12 loss=2.1` in any of the forms that trainers use: `completed step: 8, seconds: 1.5, ...,
+/// loss: 2.1` of `MaxText`, Hugging Face's `{'loss': 1.2, ..., 'epoch': 0.3}`, `Step 12/100 ... loss 2.1`.
 fn pairs(text: &str) -> Option<Progress<'_>> {
     let loss = value(text, "loss").or_else(|| value(text, "Loss"));
     let step = raw(text, "step").or_else(|| raw(text, "Step")).or_else(|| raw(text, "global_step"));

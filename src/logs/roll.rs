@@ -5,6 +5,7 @@ use super::prefix::{beginning, prefixed};
 use super::progress::{Patterns, Phase};
 use super::time::{Clock, Times};
 use crate::model::Timestamp;
+use crate::model::amount::grouped;
 use crate::model::time::brief;
 use regex::Regex;
 use std::cmp::Reverse;
@@ -192,7 +193,7 @@ impl Roll {
     }
 }
 
-/// The rank that a line says its writer has: `[rank3]: ...` (PyTorch), `[Rank 3] ...`, `rank 15 in world size 16`
+/// The rank that a line says its writer has: `[rank3]: ...` (`PyTorch`), `[Rank 3] ...`, `rank 15 in world size 16`
 /// (vLLM), `process_index=3` (JAX programs).
 fn rank(text: &str) -> Option<u32> {
     static RANK: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -277,14 +278,15 @@ impl Others {
             && age.as_secs_f64() > others.middle * 3.0 + others.usual * 5.0
         {
             let usual = brief(Duration::try_from_secs_f64(others.middle).unwrap_or_default());
-            let mut reason = format!("silent {}; others {usual}", brief(age));
-            if let Some((step, others)) = lag {
-                reason += &format!("; step {}; others {}", grouped(step), grouped(others));
-            }
+            let silent = format!("silent {}; others {usual}", brief(age));
+            let reason = match lag {
+                Some(lag) => format!("{silent}; {}", steps(lag)),
+                None => silent,
+            };
             return (Remark::Silent, reason);
         }
-        if let Some((step, others)) = lag {
-            return (Remark::Lagging, format!("step {}; others {}", grouped(step), grouped(others)));
+        if let Some(lag) = lag {
+            return (Remark::Lagging, steps(lag));
         }
         if seen.is_error && !most(self.with_errors) {
             return (Remark::Error, "its last line is an error".into());
@@ -305,17 +307,8 @@ impl Others {
     }
 }
 
-/// `1,240`.
-fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+fn steps((step, others): (u64, u64)) -> String {
+    format!("step {}; others {}", grouped(step as usize), grouped(others as usize))
 }
 
 #[cfg(test)]
@@ -327,7 +320,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_795_424_400_000);
 
     fn ago(seconds: u64) -> Timestamp {
-        Timestamp::from_millis(NOW.as_millis() - seconds as i64 * 1000)
+        Timestamp::from_millis(NOW.as_millis() - seconds.cast_signed() * 1000)
     }
 
     fn stamp(time: Timestamp) -> String {
@@ -394,7 +387,7 @@ mod tests {
             // Ten steps a second, and three seconds to read them all.
             let read = i64::from(n) * 125;
             for step in 0..2u64 {
-                let time = Timestamp::from_millis(NOW.as_millis() - 4000 + read + step as i64 * 100);
+                let time = Timestamp::from_millis(NOW.as_millis() - 4000 + read + step.cast_signed() * 100);
                 roll.push(
                     n,
                     &format!("{} step {} loss 2", stamp(time), 1000 + read as u64 / 100 + step),

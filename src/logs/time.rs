@@ -91,8 +91,8 @@ impl Clock {
             // Nov 21 13:58:14, Nov  1 13:58:14
             (1 | 2, Some(b' ')) if before.len() >= 4 && before.last() == Some(&b' ') => {
                 let name = before.trim_ascii_end();
-                let month = MONTHS.iter().position(|m| name.ends_with(m.as_bytes()))?;
-                self.at((None, month as i16 + 1, number(0, digits)?), &text[digits + 1..])
+                let (month, _) = (1..).zip(MONTHS).find(|(_, m)| name.ends_with(m.as_bytes()))?;
+                self.at((None, month, number(0, digits)?), &text[digits + 1..])
             }
             // 13:58:14 alone
             (2, Some(b':')) if matches!(before, [] | [b'[']) => {
@@ -125,7 +125,7 @@ impl Clock {
     }
 }
 
-/// The level of glog and absl at the beginning, or in the brackets of PyTorch.
+/// The level of glog and absl at the beginning, or in the brackets of `PyTorch`.
 fn is_letter(before: &[u8]) -> bool {
     matches!(before, [b'I' | b'W' | b'E' | b'F' | b'D'] | [.., b'[', b'I' | b'W' | b'E' | b'F' | b'D'])
 }

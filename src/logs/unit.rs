@@ -121,10 +121,9 @@ fn follows(part: Part, text: &str) -> Option<Part> {
     let is_indented = text.starts_with([' ', '\t']);
     let is_chain = || CHAIN.iter().any(|words| text.trim_start_matches([' ', '|']).starts_with(words));
     match part {
-        Part::Frames if is_chain() => Some(Part::Chain),
+        Part::Frames | Part::Said if is_chain() => Some(Part::Chain),
         Part::Frames if is_indented || is_blank || text.contains(HEAD) => Some(Part::Frames),
         Part::Frames if is_exception(text) => Some(Part::Said),
-        Part::Said if is_chain() => Some(Part::Chain),
         Part::Said if is_blank => Some(Part::Said),
         // Ray's own errors have the frames of the worker behind them (`RayTaskError` in `ray/exceptions.py`).
         Part::Said if text.starts_with("  File \"") => Some(Part::Frames),
