@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn what_matches_in_a_line_is_found() {
         assert_eq!(pattern("loss").matches_in("loss 2, LOSS 3"), [0..4, 8..12]);
-        assert_eq!(pattern("[0-9]*").matches_in("a 12"), [2..4]);
+        assert_eq!(pattern("[0-9]*").matches_in("a 12 3"), [2..4, 5..6]);
         assert!(pattern("").matches_in("loss").is_empty() && !pattern("").is_match("loss"));
     }
 

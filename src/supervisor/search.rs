@@ -107,8 +107,8 @@ mod tests {
         let texts: Vec<_> = found.last.iter().map(|m| (m.number, m.at, m.line.text())).collect();
         assert_eq!((texts, found.has_more), (vec![(7, 100, "ERROR: a:b")], false));
         assert_eq!(read(b"status 1\n", "", &pattern("x")).unwrap(), LogMatches::default());
-        let many = (0..=MOST).map(|n| format!("{n}:{n}:x\n")).collect::<String>() + "status 0\n";
-        let found = read(many.as_bytes(), "", &pattern("x")).unwrap();
+        let many: Vec<String> = (0..=MOST).map(|n| format!("{n}:{n}:x")).chain(["status 0".into()]).collect();
+        let found = read(many.join("\n").as_bytes(), "", &pattern("x")).unwrap();
         assert_eq!((found.last.len(), found.last[0].number, found.has_more), (MOST, 1, true));
     }
 

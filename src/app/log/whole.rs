@@ -1,5 +1,6 @@
 //! The way to a line that a search of the whole log has found.
 
+use super::lens::Filter;
 use super::view::LogView;
 use crate::model::Line;
 
@@ -17,7 +18,7 @@ pub enum Place {
 }
 
 impl LogView {
-    /// Goes to the line at that position of the log that has, or begins with, this text.
+    /// Goes to the line at that position of the log that has, or begins with, this text. A filter that hides it ends.
     pub fn go_to_match(&mut self, at: u64, text: &str) -> Place {
         self.aim = None;
         if let Some(start) = self.held.start().filter(|start| at < *start) {
@@ -33,6 +34,9 @@ impl LogView {
         let is_it = |line: &Line| line.text().starts_with(text);
         let found = numbers.into_iter().find(|n| self.held.get(self.held.place(*n)).is_some_and(is_it));
         let Some(number) = found else { return Place::Gone };
+        if self.lens.shown().is_some_and(|shown| shown.binary_search(&number).is_err()) {
+            self.set_filter(Filter::default());
+        }
         self.go_to(number);
         Place::Here
     }
@@ -51,6 +55,9 @@ mod tests {
         assert_eq!(view.go_to_match(5200, "line 520"), Place::Here);
         assert_eq!((first(&view), view.is_at(20)), ("line 520", true));
         assert_eq!(view.go_to_match(5200, "another"), Place::Gone);
+        view.set_filter(Filter::parse("5$").unwrap());
+        assert_eq!((view.go_to_match(5250, "line 525"), view.len()), (Place::Here, 10));
+        assert_eq!((view.go_to_match(5200, "line 520"), view.len()), (Place::Here, 100), "it is not hidden");
         assert_eq!(view.go_to_match(4050, "line 405"), Place::Above(950));
         assert_eq!(view.ask_older(), Some(5000));
         view.take_older(StreamId(1), Ok(part(450..500)));

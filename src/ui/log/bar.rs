@@ -4,6 +4,7 @@ use crate::app::{Landmark, LogView, Window};
 use crate::ui::part::Draw;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Modifier;
 
 /// Draws it over the right border of the pane, beside the lines; nothing where all lines are in the window.
 pub fn draw(buf: &mut Buffer, pane: Rect, lines: Rect, d: &Draw<'_>, log: &LogView) {
@@ -22,6 +23,8 @@ pub fn draw(buf: &mut Buffer, pane: Rect, lines: Rect, d: &Draw<'_>, log: &LogVi
             None if window.contains(&part) => ("█", d.theme.border),
             None => continue,
         };
+        let is_in_window = landmark.is_some() && window.contains(&part);
+        let style = if is_in_window { style.add_modifier(Modifier::REVERSED) } else { style };
         buf.set_string(x, lines.y + part as u16, glyph, style);
     }
 }
