@@ -33,7 +33,7 @@ pub mod kinds;
 mod lately;
 pub mod line;
 mod list;
-mod logview;
+mod log;
 mod look;
 mod marks;
 mod mouse;
@@ -49,6 +49,7 @@ mod palette;
 pub mod plan;
 mod ports;
 mod prompt;
+mod reading;
 pub mod running;
 mod runs;
 mod sheet;
@@ -64,6 +65,7 @@ mod toast;
 mod trend;
 mod typing;
 mod view;
+mod whole;
 pub mod words;
 mod work;
 pub mod worker;
@@ -84,7 +86,7 @@ pub use history::Entered;
 pub use keymap::{Keymap, KeymapError};
 pub use lately::Change;
 pub use list::{List, Listing};
-pub use logview::{LogView, Window, pieces};
+pub use log::{Landmark, LogView, Older, Window, pieces};
 pub use look::Look;
 pub use marks::Marks;
 pub use offer::{Offer, OfferKind};
@@ -190,6 +192,13 @@ impl App {
         self
     }
 
+    /// The same console, whose logs take at most so many bytes of memory each.
+    #[must_use]
+    pub fn holding(mut self, memory: usize) -> Self {
+        self.pages.cluster.iter_mut().for_each(|page| page.log.limit(memory));
+        self
+    }
+
     /// The same console, with the lines that were entered before; those that are entered from now on are to be saved.
     #[must_use]
     pub fn recalling(mut self, lines: &[(String, String)]) -> Self {
@@ -234,7 +243,8 @@ impl App {
     /// Applies an event to the state and returns what the world outside has to do.
     pub fn update(&mut self, event: Event, now: Timestamp) -> Vec<Effect> {
         self.dirty |= self.toasts.expire(now);
-        let effects = self.take_event(event, now);
+        let mut effects = self.take_event(event, now);
+        effects.extend(self.older_lines());
         // Before the others: one of them may be the last.
         let typed = self.history.take_unsaved().into_iter().map(|(kind, text)| Effect::Save(kind, text));
         typed.chain(effects).collect()
@@ -257,6 +267,10 @@ impl App {
                     self.typed();
                     self.dirty = true;
                 }
+                Vec::new()
+            }
+            Event::Tick if self.is_at_work() => {
+                self.dirty |= self.look_on();
                 Vec::new()
             }
             Event::Resize | Event::Tick => {

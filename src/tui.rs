@@ -123,7 +123,9 @@ where
             last_frame = Some(Instant::now());
             urgent = false;
         }
-        let wait = if app.is_dirty() {
+        let wait = if app.is_at_work() {
+            Some(Duration::ZERO)
+        } else if app.is_dirty() {
             Some(FRAME.saturating_sub(last_frame.map_or(FRAME, |t| t.elapsed())))
         } else {
             app.next_change(Timestamp::now())

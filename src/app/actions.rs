@@ -2,7 +2,7 @@
 
 use super::class::Class;
 use super::context::{Context, PAGES};
-use super::logview::LogView;
+use super::log::LogView;
 use super::offers::{
     always, has_cluster, has_driver, has_fleet, has_log, has_new_host_key, has_operation, has_row,
     has_submission, has_worker, is_at_the_root, is_down, is_interrupted, is_on_google, is_up, may_cancel,
@@ -202,6 +202,24 @@ actions! {
         "Go to the next match of the search";
     View PreviousMatch "previous-match" "" &[Log], always, |app, now| app.match_step(false, now),
         "Go to the previous match of the search";
+    View ShowLines "show-lines" "lines" &[Log], always, |app, _| app.begin_lines(),
+        "Show only the log's lines that match a pattern (! those that do not; empty: all)";
+    View MoreAround "more-around" "" &[Log], always, |app, now| app.widen(true, now),
+        "Show one line more around each line that matches, 9 at most";
+    View FewerAround "fewer-around" "" &[Log], always, |app, now| app.widen(false, now),
+        "Show one line fewer around each line that matches";
+    Looks SearchWhole "search-whole" "" &[Log], always, App::search_whole,
+        "Search the whole log where its file lies for what is searched for, and list the lines that match";
+    View NextError "next-error" "error" &[Log], always, |app, now| app.error_step(true, now),
+        "Go to the next line that reports an error";
+    View PreviousError "previous-error" "" &[Log], always, |app, now| app.error_step(false, now),
+        "Go to the previous line that reports an error";
+    View MarkLine "mark-line" "" &[Log], always, |app, _| app.in_log(LogView::toggle_mark),
+        "Mark or unmark the current line, or the first one in the window; the list of copies offers the lines from a mark to here";
+    View NextMark "next-mark" "" &[Log], always, |app, now| app.mark_step(true, now),
+        "Go to the next marked line";
+    View PreviousMark "previous-mark" "" &[Log], always, |app, now| app.mark_step(false, now),
+        "Go to the previous marked line";
     View Wide "wide" "" TABLES, always, |app, _| app.toggle_wide(),
         "Show all columns, or fewer again";
     View Columns "columns" "" TABLES, always, |app, _| app.choose_columns(),

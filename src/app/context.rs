@@ -97,3 +97,21 @@ pub const PAGES: &[Context] = &[
     Context::Info,
     Context::Progress,
 ];
+
+/// The same without the log pane, where some keys mean what they mean in `lnav` and `k9s`.
+pub const PAGES_BUT_LOGS: &[Context] = &[
+    Context::Clusters,
+    Context::AllNodes,
+    Context::AllJobs,
+    Context::AllTpus,
+    Context::Table,
+    Context::Nodes,
+    Context::Jobs,
+    Context::Autoscaler,
+    Context::Tpus,
+    Context::Node,
+    Context::Job,
+    Context::Tpu,
+    Context::Info,
+    Context::Progress,
+];

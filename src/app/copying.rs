@@ -71,16 +71,18 @@ impl App {
         Some((what.to_owned(), text))
     }
 
-    /// What can be copied of the log on the screen: what is seen of it, the current match.
+    /// What can be copied of the log on the screen: what is seen of it, the current line, and from a mark to there.
     fn copied_of_log(&self) -> Vec<Value> {
         let Some(log) = self.log() else { return Vec::new() };
         let seen: Vec<&str> = log.visible().collect();
-        let matched = (0..log.len()).find(|i| log.is_at(*i)).and_then(|i| log.line(i));
         let mut values = Vec::new();
         if !seen.is_empty() {
             values.push((format!("{} lines", seen.len()), seen.join("\n")));
         }
-        values.extend(matched.map(|line| ("line of the match".to_owned(), line.to_string())));
+        values.extend(log.current().map(|line| ("current line".to_owned(), line.to_owned())));
+        if let Some(lines) = log.marked_range() {
+            values.push((format!("{} lines from the mark to here", lines.len()), lines.join("\n")));
+        }
         values
     }
 

@@ -1,7 +1,7 @@
 //! Takes in where everything was drawn: tables learn their height from it.
 
 use super::areas::{Areas, Headed};
-use super::logview::Window;
+use super::log::Window;
 use super::target::Target;
 use super::view::View;
 use super::{App, Effect, Listing};

@@ -123,6 +123,8 @@ const fn class_of_request(request: &Request) -> Class {
         | Request::Visible(_)
         | Request::Work(_)
         | Request::Follow(..)
+        | Request::OlderLog(..)
+        | Request::SearchLog(..)
         | Request::Unfollow(_)
         | Request::Cloud
         | Request::Ports(_)

@@ -4,7 +4,7 @@
 //! screen takes no more memory the longer it stands.
 
 use super::fleet::Fleet;
-use super::logview::LogView;
+use super::log::LogView;
 use crate::model::{LogBatch, Timestamp};
 use std::collections::BTreeMap;
 

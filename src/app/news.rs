@@ -100,6 +100,11 @@ impl App {
                     self.dirty |= on_screen && self.view().place().is_some();
                 }
             }
+            News::OlderLog { stream, part } => {
+                self.pages.cluster[place].log.take_older(stream, part);
+                self.dirty |= on_screen && self.view().place().is_some();
+            }
+            News::LogMatches { stream, pattern, found } => self.matches_news(stream, &pattern, found, now),
             News::JobStop { id, outcome } => return self.stop_news(&update.cluster, &id, &outcome, now),
             News::JobDelete { id, outcome } => return self.delete_news(update.cluster, &id, outcome, now),
             News::Cloud(_) => self.cloud_news(place, &before, now),
@@ -217,6 +222,25 @@ impl App {
         let jobs = &self.fleet.clusters[place].snapshot.jobs;
         let newest = newest_running(jobs).and_then(|j| j.submission_id().cloned());
         newest.map(|id| self.follow(place, LogSource::Job(id))).unwrap_or_default()
+    }
+
+    /// Opens the log on the screen once more, at its end: what was held of that was let go for older lines.
+    pub(super) fn open_again(&mut self) -> Vec<Effect> {
+        let Some(place) = self.view().place() else { return Vec::new() };
+        let source = self.pages.cluster[place].log.source().cloned();
+        source.map(|source| self.follow(place, source)).unwrap_or_default()
+    }
+
+    /// Asks for the lines above those that are held of the log on the screen, once they come into view.
+    pub(super) fn older_lines(&mut self) -> Option<Effect> {
+        let place = match self.view() {
+            View::Cluster(place) | View::Log(place) => *place,
+            _ => return None,
+        };
+        let log = &mut self.pages.cluster[place].log;
+        let before = log.ask_older()?;
+        let request = Request::OlderLog(log.stream(), before);
+        Some(Effect::Ask(self.fleet.clusters[place].name().clone(), request))
     }
 
     /// Follows a log instead of the one that is open.

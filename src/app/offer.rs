@@ -28,6 +28,13 @@ pub enum OfferKind {
     On(Target),
     /// The text to copy.
     Text(String),
+    /// A line of the log, by its position and its text.
+    Line {
+        /// Position of its first byte.
+        at: u64,
+        /// Its text, or the beginning.
+        text: String,
+    },
 }
 
 impl Offer {

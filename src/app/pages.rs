@@ -13,7 +13,7 @@ pub mod slices;
 use super::context::{Context, FLEET};
 use super::fleet::Fleet;
 use super::list::{List, Listing};
-use super::logview::LogView;
+use super::log::LogView;
 use super::view::{Pane, TablePage, View};
 use crate::model::{JobStatus, LogBatch, LogEnd, LogSource, SubmissionId};
 use clusters::Clusters;

@@ -32,12 +32,16 @@ pub enum PromptKind {
     Filter,
     /// Searches the log, live.
     Search,
+    /// Shows only some lines of the log, live.
+    Lines,
     /// Runs an action by name.
     Command,
     /// Opens a page of the manual.
     Page,
     /// Copies one of the values that are listed.
     Copy,
+    /// Goes to one of the lines that a search of the whole log has found.
+    Found,
 }
 
 /// The effect of a key on a prompt.
@@ -68,16 +72,21 @@ pub enum Typed {
 impl PromptKind {
     /// Whether a list is above the line, from which the arrows choose.
     pub fn has_list(self) -> bool {
-        matches!(self, Self::Command | Self::Page | Self::Copy)
+        matches!(self, Self::Command | Self::Page | Self::Copy | Self::Found)
+    }
+
+    /// Whether what is typed counts at once.
+    pub fn is_live(self) -> bool {
+        matches!(self, Self::Filter | Self::Search | Self::Lines)
     }
 
     /// What is recalled in such a line.
     fn entered(self) -> Option<Entered> {
         match self {
             Self::Filter => Some(Entered::Filter),
-            Self::Search => Some(Entered::Search),
+            Self::Search | Self::Lines => Some(Entered::Search),
             Self::Command => Some(Entered::Command),
-            Self::Page | Self::Copy => None,
+            Self::Page | Self::Copy | Self::Found => None,
         }
     }
 }

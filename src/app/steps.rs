@@ -3,7 +3,6 @@
 use super::context::Context;
 use super::dialog::{Dialog, Question};
 use super::list::Listing;
-use super::logview::Step;
 use super::prompt::{Prompt, PromptKind};
 use super::table::By;
 use super::{Action, App, Class, Effect, Pane, Tone, View, actions::actions, describe};
@@ -104,6 +103,7 @@ impl App {
         const FAR: isize = isize::MAX / 2;
         let is_log = self.dialog.is_none() && self.context() == Context::Log;
         match self.log_mut().filter(|_| is_log) {
+            Some(log) if bottom && log.is_cut() => return self.open_again(),
             Some(log) if bottom => log.go_to_end(),
             Some(log) => log.go_to_top(),
             None => return self.step(if bottom { FAR } else { -FAR }),
@@ -257,37 +257,11 @@ impl App {
         Vec::new()
     }
 
-    /// Changes the log on the screen.
-    pub(super) fn in_log(&mut self, change: impl Fn(&mut super::LogView)) -> Vec<Effect> {
-        if let Some(log) = self.log_mut() {
-            change(log);
-        }
-        Vec::new()
-    }
-
     /// Sorts the table that has the focus.
     pub(super) fn sort(&mut self, by: By) -> Vec<Effect> {
         if let Some((listing, fleet)) = self.listing_mut() {
             listing.sort_by(fleet, by);
         }
-        Vec::new()
-    }
-
-    pub(super) fn match_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
-        let search = self.key_of(Action::Filter);
-        let Some(log) = self.log_mut() else { return Vec::new() };
-        let searched = log.search().text().to_owned();
-        let said = if searched.is_empty() {
-            format!("no search; {search} starts one")
-        } else {
-            match log.next_match(forward) {
-                Some(Step::Next) => return Vec::new(),
-                Some(Step::Wrapped) if forward => format!("`{searched}`: continued at the first match"),
-                Some(Step::Wrapped) => format!("`{searched}`: continued at the last match"),
-                None => format!("no match for `{searched}`"),
-            }
-        };
-        self.toasts.say(Tone::Info, said, now);
         Vec::new()
     }
 

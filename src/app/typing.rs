@@ -8,9 +8,11 @@ use super::filter::Filter;
 use super::form::Field;
 use super::history::Entered;
 use super::line::Line;
+use super::log::{self, LogView};
 use super::prompt::{Prompt, PromptKind, Typed, arrow};
 use super::view::{Details, View};
 use super::{App, Effect, Tone};
+use crate::logs::Pattern;
 use crate::model::Timestamp;
 use crossterm::event::{KeyCode, KeyEvent};
 
@@ -20,11 +22,8 @@ impl App {
         self.prompt = match (self.listing(), self.context()) {
             (Some(listing), _) => Some(Prompt::new(PromptKind::Filter, listing.filter().text())),
             (None, Context::Log) => {
-                let before = self.log_mut().map(|log| log.search().text().to_owned()).unwrap_or_default();
-                let mut prompt = Prompt::new(PromptKind::Search, &before);
-                // Another search is typed, as in `less`; a filter is made narrower.
-                prompt.line = Line::default();
-                Some(prompt)
+                let before = self.log().map(|log| log.search().pattern().text().to_owned());
+                Some(empty(Prompt::new(PromptKind::Search, &before.unwrap_or_default())))
             }
             (None, _) => self.text().map(|page| Prompt::new(PromptKind::Filter, &page.filter)),
         };
@@ -43,39 +42,50 @@ impl App {
         let is_set = match self.listing() {
             Some(listing) => !listing.filter().text().is_empty(),
             None if self.text().is_some_and(|page| !page.filter.is_empty()) => true,
-            None => is_log && self.log_mut().is_some_and(|log| !log.search().is_empty()),
+            None => is_log && self.log().is_some_and(LogView::is_narrowed),
         };
+        let is_searched = is_log && self.log().is_some_and(|log| !log.search().pattern().is_empty());
         if is_set {
-            self.set_filter("");
+            // Of a log the search goes first, then the filter.
+            let kind = if is_log && !is_searched { PromptKind::Lines } else { PromptKind::Filter };
+            self.set_text(kind, "");
         }
         is_set
     }
 
-    /// Searches the log, or filters the table or the text. A text that is no filter leaves the table as it is; the line says why.
-    fn set_filter(&mut self, text: &str) {
-        let Some((listing, fleet)) = self.listing_mut() else {
-            if let Some(View::Details(page)) = self.stack.last_mut() {
-                (page.filter, page.top) = (text.to_owned(), 0);
-            } else if let Some(log) = self.log_mut() {
-                log.set_search(text);
+    /// Searches the log, filters its lines, or filters the table or the text. A text that is neither pattern nor filter
+    /// changes nothing; the line says why.
+    fn set_text(&mut self, kind: PromptKind, text: &str) {
+        let wrong = match self.listing_mut() {
+            Some((listing, fleet)) => {
+                let parsed = Filter::parse(text, listing.fields()).map_err(|e| e.to_string());
+                parsed.map(|filter| listing.set_filter(fleet, filter)).err()
             }
-            return;
+            None if kind == PromptKind::Lines => {
+                let parsed = log::Filter::parse(text).map_err(|e| e.to_string());
+                parsed.map(|filter| self.log_mut().map(|log| log.set_filter(filter))).err()
+            }
+            None => {
+                if let Some(View::Details(page)) = self.stack.last_mut() {
+                    (page.filter, page.top) = (text.to_owned(), 0);
+                    return;
+                }
+                let parsed = Pattern::parse(text).map_err(|e| e.to_string());
+                parsed.map(|pattern| self.log_mut().map(|log| log.set_search(pattern))).err()
+            }
         };
-        let parsed = Filter::parse(text, listing.fields());
-        let wrong = parsed.as_ref().err().map(ToString::to_string).unwrap_or_default();
-        if let Ok(filter) = parsed {
-            listing.set_filter(fleet, filter);
-        }
         if let Some(prompt) = &mut self.prompt {
-            prompt.wrong = wrong;
+            prompt.wrong = wrong.unwrap_or_default();
         }
     }
 
     /// The prompt's text changed: filters and searches are live.
     pub(super) fn typed(&mut self) {
-        if let Some(Prompt { kind: PromptKind::Filter | PromptKind::Search, line, .. }) = &self.prompt {
-            let text = line.text().to_owned();
-            self.set_filter(&text);
+        if let Some(Prompt { kind, line, .. }) = &self.prompt
+            && kind.is_live()
+        {
+            let (kind, text) = (*kind, line.text().to_owned());
+            self.set_text(kind, &text);
         }
     }
 
@@ -92,10 +102,10 @@ impl App {
             Typed::Choose { is_down } => prompt.choose(is_down, offers),
             Typed::Complete if prompt.kind.has_list() => self.complete_command(),
             Typed::Escape => {
-                let before = (!prompt.kind.has_list()).then(|| String::clone(&prompt.before));
+                let (kind, before) = (prompt.kind, String::clone(&prompt.before));
                 self.prompt = None;
-                if let Some(before) = before {
-                    self.set_filter(&before);
+                if kind.is_live() {
+                    self.set_text(kind, &before);
                 }
             }
             Typed::Enter if prompt.kind.has_list() => return self.enter_command(now),
@@ -207,4 +217,10 @@ impl App {
             format!("{shown} is not available in this dialog; it is {}", means.join("; "))
         };
     }
+}
+
+/// The same line with nothing in it: another pattern is typed, as in `less`, while a filter is made narrower.
+pub(super) fn empty(mut prompt: Prompt) -> Prompt {
+    prompt.line = Line::default();
+    prompt
 }

@@ -66,6 +66,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
     let layout = config::read_layout(&config::layout_file(&folders.state));
     let mut app = App::new(config.entries.into_iter().map(listed).collect(), keymap)
         .reading_only(config.settings.read_only || arguments.read_only)
+        .holding(config.settings.log_memory())
         .reading_every(paces)
         .arranged(&usual, layout.as_ref().unwrap_or(&Layout::default()));
     if let Err(e) = &layout {

@@ -3,7 +3,7 @@
 use super::jobs::entrypoint;
 use super::reach::Reach;
 use super::ssh;
-use crate::operation::inside;
+use crate::supervisor::inside;
 use clap::Args;
 use std::io::{IsTerminal, stdin};
 use std::process::ExitCode;

@@ -201,7 +201,9 @@ async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> 
     following.seen = Some(first.job.status);
     let ended = async {
         if arguments.show_logs {
-            following.log_and_end(&id, crate::ray::WHOLE_LOG, |lines| logs::print(lines, None)).await
+            following
+                .log_and_end(&id, crate::supervisor::Start::Beginning, |lines| logs::print(lines, None))
+                .await
         } else {
             following.end(&id).await
         }

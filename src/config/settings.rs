@@ -46,6 +46,8 @@ pub struct Settings {
     pub google_credentials: Option<PathBuf>,
     /// Days after which a backup of jobs is offered for deletion; 0: none is.
     pub backup_days: u64,
+    /// Megabytes of memory that the lines of one open log take.
+    pub log_memory_mb: u32,
     /// Keys by action, in place of the default ones.
     pub keys: BTreeMap<String, Vec<String>>,
     /// Columns of the console's tables, by table, in place of the default ones.
@@ -112,6 +114,7 @@ impl Default for Settings {
             google_endpoint: None,
             google_credentials: None,
             backup_days: 30,
+            log_memory_mb: 64,
             keys: BTreeMap::new(),
             columns: BTreeMap::new(),
             theme: AUTO_THEME.into(),
@@ -170,6 +173,10 @@ impl Settings {
             let hint = "write a number of seconds between 0.2 and 3600";
             return Err(FileError::new(&path, "a refresh interval is out of range", hint));
         }
+        if !(1..=65_536).contains(&settings.log_memory_mb) {
+            let hint = "write a number of megabytes between 1 and 65536";
+            return Err(FileError::new(&path, "`log_memory_mb` is out of range", hint));
+        }
         if !matches!(settings.cloud_refresh_seconds, 0 | 10..=86_400) {
             let hint = "write a number of seconds between 10 and 86400, or 0 for never";
             return Err(FileError::new(&path, "`cloud_refresh_seconds` is out of range", hint));
@@ -220,6 +227,11 @@ impl Settings {
         let own = self.clusters.get(spec.name.as_str()).and_then(|c| c.ssh_key_secret.as_ref());
         let name = own.or(self.ssh_key_secret.as_ref())?.clone();
         Some(SecretName { project: spec.google.project.clone(), name })
+    }
+
+    /// Bytes that the lines of one open log take at most.
+    pub fn log_memory(&self) -> usize {
+        self.log_memory_mb as usize * 1_000_000
     }
 
     /// The age from which a backup of jobs is offered for deletion; `None` means never.
@@ -291,6 +303,8 @@ mod tests {
         assert!(read("cloud_refresh_seconds: 1").is_err());
         assert!(read("cloud_refresh_seconds: 0").unwrap().cloud_refresh().is_none());
         assert!(read("ray: []").is_err());
+        assert!(read("log_memory_mb: 0").is_err());
+        assert_eq!(read("log_memory_mb: 2").unwrap().log_memory(), 2_000_000);
     }
 
     #[test]

@@ -5,14 +5,16 @@
 //!
 //! `door` is its port, `distance` the way to it, `session` one login: `words` of a line, run by `commands`.
 
+mod answer;
 mod commands;
 mod distance;
 pub(super) mod door;
+mod log_file;
 mod session;
 mod words;
 
 use super::{Head, entropy};
-use commands::Files;
+use answer::Files;
 use distance::apart;
 use door::{Door, Doorway};
 use russh::keys::ssh_key::LineEnding;

@@ -1,11 +1,14 @@
 //! The lines of a log that are held in memory: as many as a limit allows, each with a number that never changes.
 
-use crate::model::Line;
+use crate::model::{Line, LogPart};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// The newest lines of a log. Line numbers count from the first line that was ever taken in, so that they stay the same
-/// while older lines are let go.
+/// Number of the first line that is taken in: below it there is room for the lines above, which may come later.
+const FIRST: u64 = 1 << 40;
+
+/// A stretch of a log. Lines are numbered, so that a line keeps its number while others come or go at either end, and
+/// has it again when it is read once more.
 #[derive(Clone, Debug)]
 pub struct Held {
     lines: VecDeque<Line>,
@@ -14,12 +17,34 @@ pub struct Held {
     first: u64,
     /// Most lines, and most bytes.
     limit: (usize, usize),
+    /// Where parts of the log begin: number of a line, and its position. Ascending, and never behind the last line.
+    marks: VecDeque<(u64, u64)>,
+    /// Position behind the last line, once one was placed.
+    until: Option<u64>,
+    /// Position of the log's first byte, once known.
+    begin: Option<u64>,
+    /// Whether lines were let go at the end, so that those which come now do not follow.
+    is_cut: bool,
 }
 
 impl Held {
     /// Nothing yet, and never more than so many lines and bytes.
     pub const fn new(lines: usize, bytes: usize) -> Self {
-        Self { lines: VecDeque::new(), bytes: 0, first: 0, limit: (lines, bytes) }
+        Self {
+            lines: VecDeque::new(),
+            bytes: 0,
+            first: FIRST,
+            limit: (lines, bytes),
+            marks: VecDeque::new(),
+            until: None,
+            begin: None,
+            is_cut: false,
+        }
+    }
+
+    /// Holds at most so many lines and bytes from now on.
+    pub fn limit(&mut self, lines: usize, bytes: usize) {
+        self.limit = (lines, bytes);
     }
 
     /// Takes in a line at the end; its number.
@@ -29,13 +54,96 @@ impl Held {
         self.end() - 1
     }
 
+    /// Takes in what was written last. What does not follow the lines held replaces them: all of them are above it
+    /// then. Returns the numbers of the new lines. Nothing is taken in after lines were let go at the end.
+    pub fn append(&mut self, part: LogPart) -> Range<u64> {
+        if self.is_cut {
+            return self.end()..self.end();
+        }
+        if self.until.is_some_and(|until| until != part.bytes.start) && !part.bytes.is_empty() {
+            let next = self.end();
+            *self = Self { first: next, ..Self::new(self.limit.0, self.limit.1) };
+        }
+        let from = self.end();
+        if !part.bytes.is_empty() {
+            self.marks.push_back((from, part.bytes.start));
+            self.until = Some(part.bytes.end);
+        }
+        self.begin = part.begin.or(self.begin);
+        for line in part.lines {
+            self.push(line);
+        }
+        from..self.end()
+    }
+
+    /// Takes in what lies above: the part that ends at [`Self::start`]. Beyond the limits the newest lines are let go.
+    /// Returns the numbers of the new lines; none if the part ends elsewhere.
+    pub fn prepend(&mut self, part: LogPart) -> Option<Range<u64>> {
+        let (number, _) = self.mark().filter(|(_, at)| *at == part.bytes.end)?;
+        // Lines above the mark are the last ones of this part.
+        while self.first < number && self.drop_first() {}
+        for line in part.lines.into_iter().rev() {
+            self.bytes += line.bytes();
+            self.lines.push_front(line);
+            self.first -= 1;
+        }
+        if !part.bytes.is_empty() {
+            self.marks.push_front((self.first, part.bytes.start));
+        }
+        self.begin = part.begin.or(self.begin);
+        while self.is_over() {
+            let Some(line) = self.lines.pop_back() else { break };
+            self.bytes -= line.bytes();
+            self.is_cut = true;
+        }
+        let end = self.end();
+        while self.marks.pop_back_if(|(line, _)| *line >= end).is_some() {}
+        Some(self.first..number)
+    }
+
     /// Lets the oldest lines go that are beyond the limits.
     pub fn trim(&mut self) {
-        while self.lines.len() > self.limit.0 || self.bytes > self.limit.1 {
-            let Some(line) = self.lines.pop_front() else { break };
-            self.bytes -= line.bytes();
-            self.first += 1;
-        }
+        while self.is_over() && self.drop_first() {}
+    }
+
+    fn is_over(&self) -> bool {
+        self.lines.len() > self.limit.0 || self.bytes > self.limit.1
+    }
+
+    fn drop_first(&mut self) -> bool {
+        let Some(line) = self.lines.pop_front() else { return false };
+        self.bytes -= line.bytes();
+        self.first += 1;
+        while self.marks.pop_front_if(|(line, _)| *line < self.first).is_some() {}
+        true
+    }
+
+    /// The first line whose position is known, or the end.
+    fn mark(&self) -> Option<(u64, u64)> {
+        self.marks.front().copied().or_else(|| Some((self.end(), self.until?)))
+    }
+
+    /// Position from which the log is read backwards for what lies above; none before anything was placed.
+    pub fn start(&self) -> Option<u64> {
+        self.mark().map(|(_, at)| at)
+    }
+
+    /// The numbers of the lines of the part that was taken in with this position; none when it is not held.
+    pub fn around(&self, position: u64) -> Option<Range<u64>> {
+        let behind = self.marks.partition_point(|(_, at)| *at <= position);
+        let (from, _) = *self.marks.get(behind.checked_sub(1)?)?;
+        let to = self.marks.get(behind).map_or(self.end(), |(number, _)| *number);
+        (self.until? > position).then_some(from..to)
+    }
+
+    /// Bytes of the log above the first line, more or less; none when that is unknown.
+    pub fn above(&self) -> Option<u64> {
+        Some(self.start()?.saturating_sub(self.begin?))
+    }
+
+    /// Whether lines were let go at the end to make room for older ones.
+    pub const fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// The number of lines.
@@ -78,26 +186,39 @@ impl Held {
         usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX)
     }
 
-    /// The lines alone.
-    pub fn into_lines(self) -> Vec<Line> {
-        self.lines.into()
+    /// The lines as a part of the log, without those at its beginning whose position is no longer known.
+    pub fn into_part(mut self) -> LogPart {
+        let (number, start) = self.mark().unwrap_or((self.first, 0));
+        while self.first < number && self.drop_first() {}
+        LogPart { lines: self.lines.into(), bytes: start..self.until.unwrap_or(start), begin: self.begin }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    /// Lines of ten bytes each, the first one being so and so.
+    fn part(lines: Range<u64>) -> LogPart {
+        let text = lines.clone().map(|n| format!("line {n:04}").into()).collect();
+        LogPart { lines: text, bytes: lines.start * 10..lines.end * 10, begin: Some(0) }
+    }
+
+    fn texts(held: &Held) -> Vec<u64> {
+        held.lines.iter().map(|l| l.text()[5..].parse().unwrap()).collect()
+    }
 
     #[test]
     fn numbers_stay_while_old_lines_go() {
         let mut held = Held::new(3, usize::MAX);
         for n in 0..5 {
-            assert_eq!(held.push(format!("line {n}").into()), n);
+            assert_eq!(held.push(format!("line {n}").into()), FIRST + n);
             held.trim();
         }
-        assert_eq!((held.first(), held.end(), held.len()), (2, 5, 3));
-        assert_eq!(held.get(held.place(3)).map(Line::text), Some("line 3"));
-        assert_eq!(held.place(0), 0, "it was let go");
+        assert_eq!((held.first(), held.end(), held.len()), (FIRST + 2, FIRST + 5, 3));
+        assert_eq!(held.get(held.place(FIRST + 3)).map(Line::text), Some("line 3"));
+        assert_eq!(held.place(FIRST), 0, "it was let go");
     }
 
     #[test]
@@ -109,5 +230,67 @@ mod tests {
             held.trim();
         }
         assert_eq!((held.len(), held.bytes), (10, 10 * line.bytes()));
+    }
+
+    #[test]
+    fn older_parts_go_in_front_and_no_number_changes() {
+        let mut held = Held::new(usize::MAX, usize::MAX);
+        let shown = held.append(part(50..60)).start;
+        assert_eq!((held.start(), held.above()), (Some(500), Some(500)));
+        assert!(held.prepend(part(10..20)).is_none(), "it does not touch what is held");
+        assert_eq!(held.prepend(part(20..50)), Some(shown - 30..shown));
+        held.append(part(60..70));
+        assert_eq!(texts(&held), (20..70).collect::<Vec<_>>());
+        assert_eq!(held.get(held.place(shown)).unwrap().text(), "line 0050");
+        held.prepend(part(0..20)).unwrap();
+        assert_eq!(held.above(), Some(0), "from the beginning");
+    }
+
+    #[test]
+    fn what_was_let_go_has_its_number_again() {
+        let mut held = Held::new(30, usize::MAX);
+        let first = held.append(part(0..20)).start;
+        held.append(part(20..40));
+        held.trim();
+        assert_eq!((texts(&held)[0], held.start()), (10, Some(200)));
+        assert_eq!(held.prepend(part(0..20)), Some(first..first + 20));
+        assert_eq!(texts(&held), (0..30).collect::<Vec<_>>(), "the newest ones are let go for them");
+        assert!(held.is_cut() && held.append(part(40..41)).is_empty());
+    }
+
+    #[test]
+    fn what_does_not_follow_replaces_what_is_held() {
+        let mut held = Held::new(usize::MAX, usize::MAX);
+        let before = held.append(part(0..10));
+        let after = held.append(part(900..910));
+        assert!(after.start >= before.end, "a number is never given twice");
+        assert_eq!((texts(&held), held.above()), ((900..910).collect(), Some(9000)));
+        let note = LogPart { lines: vec!["truncated".into()], ..LogPart::default() };
+        held.append(note);
+        assert_eq!((held.len(), held.start()), (11, Some(9000)), "a word of ours has no place in the file");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_held_is_one_stretch_of_the_log(
+            limit in 1usize..60, steps in prop::collection::vec((any::<bool>(), 1u64..30), 1..40)
+        ) {
+            let (mut held, mut next) = (Held::new(limit, usize::MAX), 500);
+            for (is_older, lines) in steps {
+                match held.start() {
+                    Some(start) if is_older => {
+                        let end = start / 10;
+                        prop_assert!(held.prepend(part(end.saturating_sub(lines)..end)).is_some());
+                    }
+                    _ => {
+                        held.append(part(next..next + lines));
+                        next += lines;
+                        held.trim();
+                    }
+                }
+                let all = texts(&held);
+                prop_assert!(all.len() <= limit && all.windows(2).all(|w| w[0] + 1 == w[1]), "{:?}", all);
+            }
+        }
     }
 }

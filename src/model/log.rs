@@ -114,13 +114,35 @@ pub enum LogEnd {
     Failed(String),
 }
 
-/// Lines, in order.
+/// A part of a log: lines, and where they stand in it.
+///
+/// A position is a number of bytes. It counts on when the file is replaced by another one, and is the same whenever
+/// the same part is read again. Where only lines can be asked for (Ray's state API) it counts from an arbitrary start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogPart {
+    /// Complete lines, in order.
+    pub lines: Vec<Line>,
+    /// The bytes that the lines were made of. A part whose `start` is the `end` of another one follows it.
+    pub bytes: Range<u64>,
+    /// Position of the log's first byte; none as long as it is unknown how much lies above.
+    pub begin: Option<u64>,
+}
+
+/// Lines that have no place in the file, such as words of this program.
+impl From<Vec<Line>> for LogPart {
+    fn from(lines: Vec<Line>) -> Self {
+        Self { lines, ..Self::default() }
+    }
+}
+
+/// New lines of a stream, or its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogBatch {
     /// Stream that the lines belong to.
     pub stream: StreamId,
-    /// Complete lines.
-    pub lines: Vec<Line>,
+    /// The lines. They follow those of the batch before unless their position says otherwise: then something between
+    /// them was left out.
+    pub part: LogPart,
     /// State of the stream.
     pub end: LogEnd,
 }

@@ -2,8 +2,9 @@
 
 use super::cloud::CloudView;
 use super::{
-    Autoscaler, Cleaned, Cost, Job, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch, LogSource, Node,
-    NodeId, OperationMark, Physical, Problem, StreamId, SubmissionId, Text, Timestamp, Work,
+    Autoscaler, Cleaned, Cost, Job, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch, LogMatches,
+    LogPart, LogSource, Node, NodeId, OperationMark, Physical, Problem, StreamId, SubmissionId, Text,
+    Timestamp, Work,
 };
 use std::sync::Arc;
 
@@ -38,6 +39,22 @@ pub enum News {
     Physical(Vec<(NodeId, Physical)>),
     /// New log lines.
     Log(LogBatch),
+    /// An older part of a log that was asked for, or why it cannot be read.
+    OlderLog {
+        /// Stream that it belongs to.
+        stream: StreamId,
+        /// The part that ends where it was asked to.
+        part: Result<LogPart, String>,
+    },
+    /// What a search of a whole log found, or why it could not be searched.
+    LogMatches {
+        /// Stream of the log.
+        stream: StreamId,
+        /// What was searched for.
+        pattern: String,
+        /// The lines that match.
+        found: Result<LogMatches, String>,
+    },
     /// How a stop-job request came out.
     JobStop {
         /// Submission id of the job.
@@ -129,6 +146,10 @@ pub enum Request {
     Work(JobIds),
     /// Follow a log as that stream.
     Follow(StreamId, LogSource),
+    /// Read the part of a followed log that ends at this position.
+    OlderLog(StreamId, u64),
+    /// Search the whole file of a followed log, where it lies, for this regular expression.
+    SearchLog(StreamId, String),
     /// Close a log stream.
     Unfollow(StreamId),
     /// Forget the known host key and accept the one with this fingerprint.

@@ -2,7 +2,6 @@
 //! by the commands of the cluster's file. A secret goes over standard input, never as an argument.
 
 use super::call::Call;
-use super::container;
 use super::executor::Executor;
 use super::startup::{commands, each};
 use super::{then_resume, trouble};
@@ -11,7 +10,7 @@ use crate::model::cloud::TpuHost;
 use crate::model::text::printable;
 use crate::model::{ClusterSpec, Problem, Secret, Verb};
 use crate::ssh::quote;
-use crate::supervisor::{self, Options};
+use crate::supervisor::{self, Options, in_container};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -84,7 +83,7 @@ impl Host<'_> {
         arguments: &[&str],
         limit: Duration,
     ) -> Result<Vec<u8>, Problem> {
-        match container::running(self.spec, self.name(), &[&["sh", "-s", "--"], arguments].concat())? {
+        match in_container(self.spec, Some(self.name()), &[&["sh", "-s", "--"], arguments].concat())? {
             Some(line) => self.send(&line, Input::Text(script.as_bytes()), limit).await,
             None => self.script(script, arguments, limit).await,
         }

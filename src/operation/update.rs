@@ -7,7 +7,6 @@
 //! ends workers whose type is gone or has another `node_config` (`launch_config_ok` in `autoscaler.py`,
 //! `_terminate_outdated_nodes` in `v2/scheduler.py`).
 
-use super::container::reading;
 use super::performer::Performer;
 use super::worker::running_on;
 use super::{then_resume, trouble};
@@ -18,6 +17,7 @@ use crate::model::{
     Text, Timestamp, Verb,
 };
 use crate::ray::{Client, Poller, RayError};
+use crate::supervisor::reading;
 use crate::supervisor::{self, Access};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

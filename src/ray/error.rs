@@ -48,6 +48,16 @@ pub enum RayError {
 }
 
 impl RayError {
+    /// Whether the error is permanent, so that retrying is pointless.
+    pub fn is_final(&self) -> bool {
+        let refused = |code: u16| (400..500).contains(&code) && code != 408 && code != 429;
+        match self {
+            Self::NotFound(_) | Self::Forbidden(_) => true,
+            Self::Status { code, .. } => refused(*code),
+            other => other.is_token(),
+        }
+    }
+
     /// Whether the token is missing or rejected: retrying with the same token is pointless.
     pub fn is_token(&self) -> bool {
         matches!(self, Self::TokenMissing | Self::TokenRefused)

@@ -5,9 +5,12 @@
 
 mod files;
 mod job;
+mod poll;
+mod seen;
 mod socket;
 mod tail;
 
-pub use files::{LogFiles, cleaned, follow_log};
-pub use job::follow_job;
-pub use tail::{Clients, LogEvent, Tail, WHOLE_LOG};
+pub use files::{LogFiles, cleaned};
+pub use job::follow_whole;
+pub use poll::{Polled, poll};
+pub use tail::{Clients, Closed, LogEvent, Outlet, Tail};

@@ -2,6 +2,7 @@
 
 use super::connect;
 use super::connection::{ConnectionRequest, ConnectionState};
+use super::follow::Way;
 use super::limits::with_limits;
 use super::machines::Machines;
 use super::mark;
@@ -9,7 +10,6 @@ use super::opened::{self, Session};
 use super::out::Pace;
 use super::polling::{Polling, spread};
 use super::recovery::{self, Recovery};
-use super::streams::Way;
 use super::task::{ClusterTask, End};
 use super::{cost::CostMeter, stop};
 use crate::model::{

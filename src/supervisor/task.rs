@@ -92,8 +92,10 @@ impl ClusterTask {
         (requests, held): (mpsc::UnboundedReceiver<Request>, Held),
         reach: watch::Sender<Reach>,
     ) -> Self {
+        let spec = Arc::new(spec);
         Self {
-            spec: Arc::new(spec),
+            streams: Streams::new(Arc::clone(&spec)),
+            spec,
             place,
             options: Arc::clone(&shared.options),
             ports: Arc::clone(&shared.ports),
@@ -109,7 +111,6 @@ impl ClusterTask {
             focused: false,
             visible: Vec::new(),
             forwarded: BTreeSet::new(),
-            streams: Streams::new(),
             client: None,
             backoff: Backoff::default(),
             trouble: None,
@@ -281,6 +282,8 @@ impl ClusterTask {
             Request::Focus(focused) => self.focused = focused,
             Request::Visible(nodes) => self.visible = nodes,
             Request::Follow(stream, source) => self.streams.open(stream, source, &self.out),
+            Request::OlderLog(stream, before) => self.streams.ask_older(stream, before),
+            Request::SearchLog(stream, pattern) => self.streams.search(stream, pattern, &self.out),
             Request::Unfollow(stream) => self.streams.close(stream),
             Request::Ports(true) => self.forwarded.extend(Service::ALL),
             Request::Ports(false) => self.forwarded.clear(),

@@ -1,11 +1,16 @@
-//! The log pane: the visible lines of the ring, and a title with the log's source and state.
+//! The log pane: the lines in the window, a scroll bar, and a title with the log's source and state.
+
+mod bar;
+mod lines;
 
 use super::frame::{Title, inside, pane};
 use super::grid::{cut, cut_middle};
 use super::part::{Draw, Shown};
 use super::text::wrap;
-use crate::app::{Area, Cluster, LogView, Pane, Window, pieces};
-use crate::model::{Line, LogEnd, LogSource};
+use crate::app::{Area, Cluster, LogView, Older, Pane, Window};
+use crate::model::amount::bytes;
+use crate::model::text::printable;
+use crate::model::{LogEnd, LogSource};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -29,7 +34,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
     let focused = is_alone || d.is_focused(Pane::Log);
     pane(buf, area, d.theme, &Title { left: title.trim_end(), right: &state, tone: Some(tone), focused });
     if log.is_empty() {
-        let hint = if log.source().is_some() {
+        let hint = if log.held() > 0 {
+            "no line matches the filter"
+        } else if log.source().is_some() {
             "no line yet"
         } else {
             "no log open: select a job, a node or the autoscaler and open its log"
@@ -37,25 +44,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
         for (y, line) in (body.y..body.bottom()).zip(wrap(hint, body.width.into())) {
             buf.set_stringn(body.x, y, line, body.width.into(), d.theme.dim);
         }
-    } else if log.wraps() {
-        wrapped(buf, body, d, log, size);
     } else {
-        let top = log.top(size);
-        for (y, i) in (body.y..body.bottom()).zip(top..log.len()) {
-            let line = log.line(i).map_or("", Line::text);
-            let style = style(i, log, d);
-            let above = i.checked_sub(1).filter(|_| y > body.y).and_then(|i| log.line(i)).map(Line::text);
-            let (left, shown) = match told_again(line, above) {
-                Some(rest) => {
-                    buf.set_stringn(body.x, y, SAME, body.width.into(), d.theme.dim);
-                    (SAME.width() as u16, rest)
-                }
-                None => (0, line),
-            };
-            let (x, width) = (body.x + left, body.width.saturating_sub(left));
-            write(buf, x, y, width, shown, style);
-            mark(buf, (x, y), width, shown, (i, log), d);
-        }
+        lines::draw(buf, body, d, log);
+        bar::draw(buf, area, body, d, log);
     }
     for (y, line) in (body.bottom()..inner.bottom()).zip(note) {
         buf.set_stringn(inner.x, y, line, inner.width.into(), d.theme.warn);
@@ -63,103 +54,48 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
     Area { x: body.x, y: body.y, width: body.width, height: body.height }
 }
 
-/// The log's name and the search, in that many cells: the name is cut first, in its middle.
+/// The log's name, the search and the filter, in that many cells: the name is cut first, in its middle.
 fn title(log: &LogView, width: usize) -> String {
-    let found = match log.search().text() {
-        "" => String::new(),
-        sought => {
-            let sought = cut(sought, SOUGHT);
-            match log.match_place() {
-                Some(place) => format!("  /{sought} {place} of {}", log.search().len()),
-                None => format!("  /{sought} {} found", log.search().len()),
-            }
-        }
-    };
+    let narrowed = format!("{}{}", search(log), filter(log));
     let name = source(log.source());
-    let room = width.saturating_sub("3 Log ".len() + found.width()).max(SHORTEST);
-    format!("3 Log {}{found}", cut_middle(&name, room))
+    let room = width.saturating_sub("3 Log ".len() + narrowed.width()).max(SHORTEST);
+    format!("3 Log {}{narrowed}", cut_middle(&name, room))
 }
 
-/// Long lines over several rows; when following, the end of the last one is at the bottom.
-fn wrapped(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView, size: Window) {
-    let mut rows: Vec<(&str, usize, Style)> = Vec::with_capacity(size.height * 2);
-    for i in log.top(size)..log.len() {
-        let line = log.line(i).map_or("", Line::text);
-        let style = style(i, log, d);
-        rows.extend(pieces(line, size.width).map(|p| (p, i, style)));
-        if !log.follows() && rows.len() >= size.height {
-            break;
-        }
+/// `/loss 3 of 35`: what is searched for, and how many lines match.
+fn search(log: &LogView) -> String {
+    let sought = log.search().pattern().text();
+    if sought.is_empty() {
+        return String::new();
     }
-    let from = if log.follows() { rows.len().saturating_sub(size.height) } else { 0 };
-    for (y, (text, i, style)) in (area.y..area.bottom()).zip(rows.into_iter().skip(from)) {
-        buf.set_stringn(area.x, y, text, area.width.into(), style);
-        mark(buf, (area.x, y), area.width, text, (i, log), d);
+    let (sought, count) = (printable(sought), log.search().found().len());
+    let sought = cut(&sought, SOUGHT);
+    match log.match_place() {
+        Some(place) => format!("  /{sought} {place} of {count}"),
+        None if log.is_looking() => format!("  /{sought} {count} so far"),
+        None => format!("  /{sought} {count} found"),
     }
 }
 
-/// Colours what the search matches in a line that was written at a place; the current match in a colour of its own.
-fn mark(
-    buf: &mut Buffer,
-    (x, y): (u16, u16),
-    width: u16,
-    text: &str,
-    (index, log): (usize, &LogView),
-    d: &Draw<'_>,
-) {
-    let style = if log.is_at(index) { d.theme.found_here } else { d.theme.found };
-    for found in log.search().matches_in(text) {
-        let left = text[..found.start].width();
-        let right = (left + text[found].width()).min(width.into());
-        for column in left..right {
-            buf[(x + column as u16, y)].set_style(style);
-        }
+/// `&loss ±2, 35 of 5000 lines`: which lines are shown, with so many around each.
+fn filter(log: &LogView) -> String {
+    let (text, around) = (log.lens().text(), log.lens().around());
+    if text.is_empty() {
+        return String::new();
     }
-}
-
-fn write(buf: &mut Buffer, x: u16, y: u16, width: u16, line: &str, style: Style) {
-    let text = cut(line, width.into());
-    buf.set_stringn(x, y, &text, width.into(), style);
+    let text = printable(text);
+    let around = if around == 0 { String::new() } else { format!(" ±{around}") };
+    format!("  &{}{around}, {} of {} lines", cut(&text, SOUGHT), log.len(), log.held())
 }
 
 /// Rows that a note has at most.
 const NOTE: usize = 3;
 
-/// Replaces a worker's name that the line above shows already.
-const SAME: &str = "┆ ";
-
-/// The line without the worker that wrote it, if the line above is the same worker's: Ray puts some forty cells
-/// before every line of a task, `(train_lm_task pid=4021, ip=10.128.3.55) ` (`print_worker_logs` in
-/// `ray/_private/worker.py`).
-fn told_again<'a>(line: &'a str, above: Option<&str>) -> Option<&'a str> {
-    let worker = &line[..worker(line)?];
-    above?.starts_with(worker).then(|| &line[worker.len()..])
-}
-
-/// Where the worker's name ends, with the blank after it.
-fn worker(line: &str) -> Option<usize> {
-    let end = line.starts_with('(').then(|| line.find(") "))?? + 2;
-    line[..end].contains(" pid=").then_some(end)
-}
-
-/// The style of a line: a log level by its usual words.
-fn style(index: usize, log: &LogView, d: &Draw<'_>) -> Style {
-    let line = log.line(index).map_or("", Line::text);
-    // Long lines are judged by their beginning, where loggers put the level.
-    let head = line.char_indices().nth(120).map_or(line, |(i, _)| &line[..i]);
-    let says = |words: [&str; 3]| words.iter().any(|w| head.contains(w));
-    match () {
-        () if says(["ERROR", "Traceback", "CRITICAL"]) => d.theme.bad,
-        () if says(["WARN", "Warning", "warning:"]) => d.theme.warn,
-        () => d.theme.text,
-    }
-}
-
 fn source(source: Option<&LogSource>) -> String {
     match source {
         None => String::new(),
         Some(LogSource::Job(id)) => id.to_string(),
-        Some(LogSource::Monitor(name)) => crate::model::text::printable(name).into_owned(),
+        Some(LogSource::Monitor(name)) => printable(name).into_owned(),
         Some(LogSource::File { node, name }) => {
             let id = node.to_string();
             format!("{name} {}", &id[..8])
@@ -172,13 +108,28 @@ fn state(log: &LogView, size: Window, d: &Draw<'_>) -> (String, Style) {
         _ if log.source().is_none() => (String::new(), d.theme.dim),
         (LogEnd::Failed(_), _) => ("FAILED".into(), d.theme.bad),
         (LogEnd::Interrupted(_), _) => ("INTERRUPTED".into(), d.theme.warn),
-        (_, false) => (format!("{} below", log.below(size)), d.theme.dim),
+        (_, false) => {
+            let below = log.below(size);
+            let below = if log.is_cut() { format!("{below}+ below") } else { format!("{below} below") };
+            let words = [above(log).filter(|_| log.top(size) == 0), Some(below)];
+            (words.into_iter().flatten().collect::<Vec<_>>().join(", "), d.theme.dim)
+        }
         (LogEnd::Complete, true) => ("COMPLETE".into(), d.theme.dim),
         (LogEnd::Open, true) => ("FOLLOW".into(), d.theme.good),
     }
 }
 
-/// Why the log has ended or is interrupted.
+/// How much of the log lies above the lines that are held.
+fn above(log: &LogView) -> Option<String> {
+    match (log.older(), log.above()) {
+        (Older::Asked(_), _) => Some("reading older lines".to_owned()),
+        (_, Some(0)) => Some("from the beginning".to_owned()),
+        (_, Some(n)) => Some(format!("{} above", bytes(n as f64))),
+        (_, None) => log.is_placed().then(|| "more above".to_owned()),
+    }
+}
+
+/// Why the log has ended or is interrupted, or its older lines cannot be read.
 fn note(cluster: &Cluster, log: &LogView) -> Option<String> {
     match log.end() {
         LogEnd::Interrupted(_) | LogEnd::Failed(_)
@@ -187,10 +138,14 @@ fn note(cluster: &Cluster, log: &LogView) -> Option<String> {
         {
             Some(why)
         }
-        LogEnd::Interrupted(why) | LogEnd::Failed(why) => {
-            Some(crate::model::text::printable(why).into_owned())
-        }
-        LogEnd::Open | LogEnd::Complete => None,
+        LogEnd::Interrupted(why) | LogEnd::Failed(why) => Some(printable(why).into_owned()),
+        LogEnd::Open | LogEnd::Complete => match log.older() {
+            Older::Failed(why) if log.top(log.size()) == 0 => {
+                let why = printable(why);
+                Some(format!("older lines cannot be read: {why}; scroll up to try again"))
+            }
+            Older::Failed(_) | Older::Asked(_) | Older::Unasked => None,
+        },
     }
 }
 
@@ -200,19 +155,4 @@ pub fn summary(log: &LogView, d: &Draw<'_>) -> String {
     let name = cut_middle(&name, 18).into_owned();
     let (state, _) = state(log, log.size(), d);
     [name, state.to_lowercase()].into_iter().filter(|s| s.width() > 0).collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_worker_is_named_once_for_its_lines() {
-        let line = "(train pid=7, ip=10.0.0.1) step 2 (of 9) done";
-        assert_eq!(told_again(line, Some("(train pid=7, ip=10.0.0.1) step 1")), Some("step 2 (of 9) done"));
-        assert_eq!(told_again(line, Some("(train pid=8, ip=10.0.0.1) step 1")), None);
-        assert_eq!(told_again(line, None), None);
-        assert_eq!(told_again("(sum) of 3", Some("(sum) of 2")), None);
-        assert_eq!(told_again("(pid=", Some("(pid=")), None);
-    }
 }

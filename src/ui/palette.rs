@@ -38,15 +38,23 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
         PromptKind::Command => "commands",
         PromptKind::Page => "manual",
         PromptKind::Copy => "copy",
-        PromptKind::Filter | PromptKind::Search => return,
+        PromptKind::Found => "lines of the whole log",
+        PromptKind::Filter | PromptKind::Search | PromptKind::Lines => return,
     };
+    // Lines are long, and nothing stands beside them.
+    let is_text = prompt.kind == PromptKind::Found;
     let offers = d.app.offers();
     if offers.is_empty() {
         return;
     }
     let visible = visible(area, offers.len());
     let height = u16::try_from(visible + 2).unwrap_or(area.height).min(area.height);
-    let frame = Rect { y: area.bottom() - height, height, width: area.width.min(WIDEST), ..area };
+    let frame = Rect {
+        y: area.bottom() - height,
+        height,
+        width: if is_text { area.width } else { area.width.min(WIDEST) },
+        ..area
+    };
     clear(buf, frame);
     let inner = pane(buf, frame, d.theme, &Title { left: title, right: "", tone: None, focused: true });
     let top = (prompt.chosen + 1).saturating_sub(visible).min(offers.len() - visible);
@@ -57,7 +65,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
     let chosen = d.app.chosen_offer(&offers);
     // The widths are those of all, so that columns stay while the list is scrolled.
     let name = offers.iter().map(|o| o.words.width()).max().unwrap_or(0);
-    let name = name.min(NAME.max(usize::from(inner.width) / 2)).min(inner.width.into());
+    let most = if is_text { usize::MAX } else { NAME.max(usize::from(inner.width) / 2) };
+    let name = name.min(most).min(inner.width.into());
     let key = offers.iter().map(|o| o.key.width()).max().unwrap_or(0);
     for (i, (y, offer)) in (inner.y..inner.bottom()).zip(shown).enumerate() {
         row(buf, Rect { y, height: 1, ..inner }, d, offer, (chosen == Some(top + i), name, key));

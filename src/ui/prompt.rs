@@ -13,6 +13,11 @@ use unicode_width::UnicodeWidthStr;
 /// What can be typed into an empty filter.
 const SYNTAX: &str = "words, !word, column:word, ~regex, \"two words\"";
 
+/// The same of a search.
+const PATTERN: &str = "regex; lower case matches any case";
+/// The same of the lines that are shown.
+const LINES: &str = "regex, !regex; empty shows all";
+
 /// Draws the line that is typed; returns the cursor's column, none when no line is open.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
     let Some(prompt) = d.app.prompt() else {
@@ -22,12 +27,20 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
     let sign = match prompt.kind {
         PromptKind::Filter => "filter: ",
         PromptKind::Search => "search: ",
+        PromptKind::Lines => "lines that match: ",
         PromptKind::Command => ":",
         PromptKind::Page => "page of the manual: ",
         PromptKind::Copy => "copy: ",
+        PromptKind::Found => "go to the line: ",
     };
-    let is_new = prompt.kind == PromptKind::Filter && prompt.line.is_empty();
-    let (beside, style) = if is_new { (SYNTAX, d.theme.dim) } else { (prompt.wrong.as_str(), d.theme.bad) };
+    let syntax = match prompt.kind {
+        PromptKind::Filter => SYNTAX,
+        PromptKind::Search => PATTERN,
+        PromptKind::Lines => LINES,
+        PromptKind::Command | PromptKind::Page | PromptKind::Copy | PromptKind::Found => "",
+    };
+    let is_new = !syntax.is_empty() && prompt.line.is_empty();
+    let (beside, style) = if is_new { (syntax, d.theme.dim) } else { (prompt.wrong.as_str(), d.theme.bad) };
     // What is wrong has half of the line where it needs it.
     let room = u16::try_from(beside.width() + 3).unwrap_or(u16::MAX).min(area.width / 2);
     let room = if prompt.line.is_empty() || beside.is_empty() { 0 } else { room };

@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod contrast;
 pub mod file;
+mod look;
 mod role;
 
 use super::glyphs::Glyphs;
@@ -15,9 +16,10 @@ use ratatui::style::{Color, Style};
 use role::Role;
 
 /// How many colours the terminal has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colors {
     /// None (`NO_COLOR`): bold, dim and reverse only.
+    #[default]
     None,
     /// The terminal's own sixteen.
     Sixteen,
@@ -58,6 +60,8 @@ pub struct Theme {
     canvas: Option<(Color, Color)>,
     /// The glyphs in use.
     pub glyphs: Glyphs,
+    /// How many colours the terminal has.
+    pub colors: Colors,
 }
 
 impl Theme {
@@ -73,7 +77,7 @@ impl Theme {
         Self { glyphs, ..self }
     }
 
-    fn of(style: impl Fn(Role) -> Style, background: Option<Color>) -> Self {
+    fn of(colors: Colors, style: impl Fn(Role) -> Style, background: Option<Color>) -> Self {
         let text = style(Role::Text);
         Self {
             // Its colour is that of the canvas: text lies on selected rows, too.
@@ -92,6 +96,7 @@ impl Theme {
             found_here: style(Role::FoundHere),
             canvas: text.fg.zip(background),
             glyphs: Glyphs::default(),
+            colors,
         }
     }
 

@@ -1,13 +1,15 @@
 //! The contract with a real Ray of both versions: what the client promises, Ray keeps.
 
 use crate::head::{Head, TOKEN};
+use marin_tui::logs::LineSplitter;
 use marin_tui::model::{
     AutoscalerVersion, Demand, DemandKind, Job, JobKey, JobStatus, Line, Node, NodeState, Secret, Snapshot,
     SubmissionId, Work,
 };
-use marin_tui::ray::{Client, LogEvent, Poller, RayError, Tail, cleaned};
+use marin_tui::ray::{Client, LogEvent, Polled, Poller, RayError, Tail, cleaned, follow_whole, poll};
 use serde_json::json;
 use std::io::Write as _;
+use tokio::sync::watch;
 
 fn id(s: &str) -> SubmissionId {
     SubmissionId(s.into())
@@ -17,12 +19,28 @@ fn find<'a>(snapshot: &'a Snapshot, key: &str) -> Option<&'a Job> {
     snapshot.jobs.iter().map(AsRef::as_ref).find(|j| j.key.to_string() == key)
 }
 
+/// The whole log of a job.
+fn whole(client: &Client, job: &str) -> Tail {
+    let (clients, id) = (watch::channel(Some(client.clone())).1, id(job));
+    Tail::spawn(LineSplitter::ON_A_SCREEN, move |out| follow_whole(clients, id, out))
+}
+
+/// A file from its last lines on.
+fn end(client: &Client, file: Polled, lines: u32) -> Tail {
+    let clients = watch::channel(Some(client.clone())).1;
+    Tail::spawn(LineSplitter::ON_A_SCREEN, move |out| poll(clients, file, lines, out))
+}
+
+fn end_of(client: &Client, job: &str, lines: u32) -> Tail {
+    end(client, Polled::Job(id(job)), lines)
+}
+
 /// Lines until the stream ends, and how it ended.
 async fn drain(tail: &mut Tail) -> (Vec<String>, LogEvent) {
     let mut lines = Vec::new();
     loop {
         match tail.next().await.unwrap() {
-            LogEvent::Lines(more) => lines.extend(more.iter().map(Line::to_string)),
+            LogEvent::Lines(more) => lines.extend(more.lines.iter().map(Line::to_string)),
             LogEvent::Interrupted(_) => {}
             end => return (lines, end),
         }
@@ -34,7 +52,7 @@ async fn read_until(tail: &mut Tail, text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     while !lines.iter().any(|l: &String| l.contains(text)) {
         match tail.next().await.unwrap() {
-            LogEvent::Lines(more) => lines.extend(more.iter().map(Line::to_string)),
+            LogEvent::Lines(more) => lines.extend(more.lines.iter().map(Line::to_string)),
             LogEvent::Interrupted(_) => {}
             end => panic!("{end:?} before {text:?} in {lines:#?}"),
         }
@@ -51,7 +69,7 @@ async fn a_wrong_token_is_told_from_a_missing_one(head: &Head) {
         assert_eq!(over_http.version().await, Err(refusal.clone()));
         assert_eq!(Poller::new(over_http).refresh().await, Err(refusal.clone()));
         let both = Client::new(head.endpoint(), token).unwrap();
-        let mut tail = both.follow_job(&id("any"), 10);
+        let mut tail = whole(&both, "any");
         assert_eq!(tail.next().await, Some(LogEvent::Failed(refusal.clone())));
         assert_eq!(Poller::new(both).refresh().await, Err(refusal));
     }
@@ -171,34 +189,38 @@ async fn a_job_tells_its_details(head: &Head) {
 
 async fn a_log_is_followed_to_its_end(head: &Head) {
     let client = head.client();
-    let (lines, end) = drain(&mut client.follow_job(&id("ends"), usize::MAX)).await;
+    let (lines, end) = drain(&mut whole(&client, "ends")).await;
     assert_eq!(end, LogEvent::Complete);
     let numbers: Vec<u32> = lines.iter().filter_map(|l| l.parse().ok()).collect();
     assert_eq!(numbers, (1..=3000).collect::<Vec<_>>());
     assert_eq!(lines.last().unwrap(), "no line break");
-    let (lines, end) = drain(&mut client.follow_job(&id("ends"), 5)).await;
-    // Ray holds the last ten lines back for a second: they come after the replay.
-    assert!(lines.len() < 20 && end == LogEvent::Complete, "{end:?} {lines:#?}");
-    assert_eq!(lines[lines.len() - 2..], ["3000", "no line break"]);
+    let (lines, end) = drain(&mut end_of(&client, "ends", 5)).await;
+    assert_eq!(
+        (lines, end),
+        (
+            ["2996", "2997", "2998", "2999", "3000", "no line break"].map(str::to_owned).to_vec(),
+            LogEvent::Complete
+        )
+    );
 
-    let (lines, end) = drain(&mut client.follow_job(&id("not utf-8"), usize::MAX)).await;
+    let (lines, end) = drain(&mut whole(&client, "not utf-8")).await;
     assert_eq!(end, LogEvent::Complete);
     let numbers: Vec<u32> = lines.iter().filter_map(|l| l.parse().ok()).collect();
     assert_eq!(numbers, (1..=3000).collect::<Vec<_>>(), "neither lost nor repeated");
     assert_eq!(lines[lines.len() - 2..], ["caf\u{fffd}".to_owned(), "end".to_owned()]);
 
     // Here Ray closes without a word of it.
-    let (lines, end) = drain(&mut client.follow_job(&id("short, not utf-8"), 5)).await;
+    let (lines, end) = drain(&mut whole(&client, "short, not utf-8")).await;
     assert_eq!((lines.last().map(String::as_str), end), (Some("caf\u{fffd}"), LogEvent::Complete));
 
-    let (_, end) = drain(&mut client.follow_job(&id("nobody"), 5)).await;
+    let (_, end) = drain(&mut end_of(&client, "nobody", 5)).await;
     assert!(matches!(end, LogEvent::Failed(RayError::NotFound(_))), "{end:?}");
     assert!(client.job_log(&id("ends")).await.unwrap().contains("2999"));
 }
 
 async fn a_job_is_followed_and_stopped(head: &Head) {
     let client = head.client();
-    let mut tail = client.follow_job(&id("runs"), 1000);
+    let mut tail = whole(&client, "runs");
     read_until(&mut tail, "driver is up").await;
     assert_eq!(client.stop_job(&id("runs")).await, Ok(true));
     let (_, end) = drain(&mut tail).await;
@@ -234,11 +256,15 @@ async fn log_files_are_listed_read_and_followed(head: &Head) {
 
     let path = head.logs().join("followed.log");
     std::fs::write(&path, "one\ntwo\nhalf").unwrap();
-    let mut tail = client.follow_log(node, &"followed.log".into(), 1);
-    assert_eq!(tail.next().await, Some(LogEvent::Lines(vec!["two".into()])));
+    let mut tail = end(&client, Polled::File(node, "followed.log".into()), 1);
+    let lines = |event| match event {
+        Some(LogEvent::Lines(part)) => part.lines,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(lines(tail.next().await), ["two".into()]);
     let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
     file.write_all(b" a line\nthree\n").unwrap();
-    assert_eq!(tail.next().await, Some(LogEvent::Lines(vec!["half a line".into(), "three".into()])));
+    assert_eq!(lines(tail.next().await), ["half a line".into(), "three".into()]);
 }
 
 async fn a_package_comes_back_byte_for_byte(head: &Head) {

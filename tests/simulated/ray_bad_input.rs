@@ -1,13 +1,15 @@
 //! What a head may answer when it is not well, and what the client makes of it: a clear error each, no crash,
 //! nothing lost.
 
-use marin_tui::model::{JobStatus, Line, ProblemKind, Secret, SubmissionId, Timestamp};
-use marin_tui::ray::{Client, Endpoint, Limits, LogEvent, Poller, RayError};
+use marin_tui::logs::LineSplitter;
+use marin_tui::model::{JobStatus, Line, LogPart, ProblemKind, Secret, SubmissionId, Timestamp};
+use marin_tui::ray::{Client, Endpoint, Limits, LogEvent, Poller, RayError, Tail, follow_whole};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 /// Stands where the server's answer to the client's key belongs (RFC 6455, section 4.2.2).
@@ -200,6 +202,13 @@ async fn a_dead_gcs_falls_back_to_the_dashboard() {
     assert_eq!(poller.client().meter().gcs.requests(), asked, "it is left alone for a while");
 }
 
+/// The whole log of a job.
+fn whole(client: &Client) -> Tail {
+    let clients = watch::channel(Some(client.clone())).1;
+    let follow = |out| follow_whole(clients, SubmissionId("a".into()), out);
+    Tail::spawn(LineSplitter::ON_A_SCREEN, follow)
+}
+
 /// A text frame of a server (RFC 6455, section 5.2).
 fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0x80 | opcode];
@@ -230,7 +239,7 @@ async fn who_does_not_answer_our_key_speaks_no_websocket() {
             let answer = String::from_utf8(switched(&[])).unwrap().replace(accept, theirs);
             [answer.into_bytes(), frame(1, b"from a cache\n")].concat()
         });
-        let mut tail = client.await.follow_job(&SubmissionId("a".into()), 10);
+        let mut tail = whole(&client.await);
         let Some(LogEvent::Interrupted(why)) = tail.next().await else { panic!("it is believed") };
         assert!(why.contains("does not support WebSocket"), "{why}");
     }
@@ -253,11 +262,11 @@ async fn a_log_that_breaks_off_goes_on_where_it_was() {
         }
     })
     .await;
-    let mut tail = client.follow_job(&SubmissionId("a".into()), 1000);
+    let mut tail = whole(&client);
     let (mut lines, mut interruptions) = (Vec::new(), 0);
     let end = loop {
         match tail.next().await.unwrap() {
-            LogEvent::Lines(more) => lines.extend(more.iter().map(Line::to_string)),
+            LogEvent::Lines(more) => lines.extend(more.lines.iter().map(Line::to_string)),
             LogEvent::Interrupted(_) => interruptions += 1,
             end => break end,
         }
@@ -277,8 +286,8 @@ async fn a_line_of_a_megabyte_is_cut_and_the_rest_goes_on() {
         switched(&[frame(1, &long), frame(8, &1000u16.to_be_bytes())])
     })
     .await;
-    let mut tail = client.follow_job(&SubmissionId("a".into()), 10);
-    let Some(LogEvent::Lines(lines)) = tail.next().await else { panic!("no lines") };
+    let mut tail = whole(&client);
+    let Some(LogEvent::Lines(LogPart { lines, .. })) = tail.next().await else { panic!("no lines") };
     assert!(lines[0].text().len() < 20_000 && lines[0].text().ends_with("bytes more)"));
     assert_eq!(lines[1], Line::cleaned("\x1b[31mred\x1b[0m"), "with its colour");
     assert_eq!(tail.next().await, Some(LogEvent::Complete));

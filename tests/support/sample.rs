@@ -236,7 +236,11 @@ pub fn shown() -> App {
     tell(
         &mut app,
         "marin-us-central2",
-        News::Log(LogBatch { stream, lines: lines.map(Into::into).collect(), end: LogEnd::Open }),
+        News::Log(LogBatch {
+            stream,
+            part: lines.map(Into::into).collect::<Vec<Line>>().into(),
+            end: LogEnd::Open,
+        }),
     );
     app
 }

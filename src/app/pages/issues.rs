@@ -3,7 +3,7 @@
 use crate::app::cell::{Cell, Role};
 use crate::app::cluster::Cluster;
 use crate::app::column::{Column, Kind, When, Width};
-use crate::app::context::{Context, PAGES};
+use crate::app::context::{Context, PAGES_BUT_LOGS};
 use crate::app::fleet::Fleet;
 use crate::app::list::List;
 use crate::app::look::Look;
@@ -23,7 +23,7 @@ pub static PAGE: TablePage = TablePage {
     help: "Show the issues and warnings of all clusters in one table",
     crumb: "issues",
     context: Context::Table,
-    from: PAGES,
+    from: PAGES_BUT_LOGS,
     list: || Box::new(List::<Issues>::new(None)),
 };
 

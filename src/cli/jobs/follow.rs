@@ -5,13 +5,14 @@
 use super::super::reach::Reach;
 use crate::logs::LineSplitter;
 use crate::model::{
-    JobStatus, Line, OperationKind, OperationMark, Problem, Pulse, SubmissionId, Text, Timestamp,
+    JobStatus, Line, LogSource, OperationKind, OperationMark, Problem, Pulse, SubmissionId, Text, Timestamp,
 };
-use crate::ray::{self, Client, LogEvent, RayError};
-use crate::supervisor::{self, Access, Backoff, Connection, ConnectionState, Session};
+use crate::ray::{Client, LogEvent, RayError};
+use crate::supervisor::{self, Access, Backoff, Connection, ConnectionState, Session, Start, Way};
 use clap::Args;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -77,15 +78,14 @@ impl<'a> Following<'a> {
         Self { reach, connection, state, limit, lost: None, told: None, ray_session, seen: None }
     }
 
-    /// Passes the lines of a job's log to `print` until the job has ended, starting with the newest `keep` lines, and
-    /// returns how it ended.
+    /// Passes the lines of a job's log to `print` until the job has ended, and returns how it ended.
     pub async fn log_and_end(
         &mut self,
         id: &SubmissionId,
-        keep: usize,
+        start: Start,
         print: impl FnMut(Vec<Line>) -> io::Result<()>,
     ) -> anyhow::Result<Result<JobStatus, Unseen>> {
-        match self.log(id, keep, print).await? {
+        match self.log(id, start, print).await? {
             Ok(()) => self.end(id).await,
             Err(unseen) => Ok(Err(unseen)),
         }
@@ -96,31 +96,37 @@ impl<'a> Following<'a> {
     async fn log(
         &mut self,
         id: &SubmissionId,
-        keep: usize,
+        start: Start,
         mut print: impl FnMut(Vec<Line>) -> io::Result<()>,
     ) -> anyhow::Result<Result<(), Unseen>> {
-        let (clients, heard) = watch::channel(self.client()?);
-        let mut tail = ray::follow_job(heard.clone(), id, keep, LineSplitter::WHOLE);
+        let (ways, heard) = watch::channel(self.way()?);
+        let spec = Arc::new(self.reach.spec.clone());
+        let follow = |start| {
+            let source = LogSource::Job(id.clone());
+            supervisor::follow(heard.clone(), Arc::clone(&spec), source, start, LineSplitter::WHOLE)
+        };
+        let mut tail = follow(start);
         let mut proof: Option<Proof> = None;
         loop {
             tokio::select! {
                 event = tail.next() => match event {
-                    Some(LogEvent::Lines(lines)) => {
+                    Some(LogEvent::Lines(part)) => {
                         self.back();
-                        print(lines)?;
+                        print(part.lines)?;
                     }
                     Some(LogEvent::Resumed) => self.back(),
-                    Some(LogEvent::LeftOut(why)) => eprintln!("{id}: {why}"),
+                    Some(LogEvent::Note(what)) => eprintln!("{id}: {what}"),
+                    Some(LogEvent::Older(_)) => {}
                     Some(LogEvent::Interrupted(why)) => {
                         self.lose(&why);
-                        if clients.borrow().is_some() && proof.is_none() {
+                        if ways.borrow().is_some() && proof.is_none() {
                             proof = Some(self.proof());
                         }
                     }
                     Some(LogEvent::Failed(error)) => match self.gone(id, &error).await? {
                         Gone::Back => {
-                            clients.send_replace(self.client()?);
-                            tail = ray::follow_job(heard.clone(), id, ray::WHOLE_LOG, LineSplitter::WHOLE);
+                            ways.send_replace(self.way()?);
+                            tail = follow(Start::Beginning);
                         }
                         Gone::Unseen(unseen) => return Ok(Err(unseen)),
                         Gone::Unexplained => anyhow::bail!("cannot read the log of {id}: {error}"),
@@ -128,13 +134,15 @@ impl<'a> Following<'a> {
                     Some(LogEvent::Complete) | None => return Ok(Ok(())),
                 },
                 _ = self.state.changed() => {
-                    clients.send_replace(self.client()?);
+                    ways.send_replace(self.way()?);
                 }
                 proved = outcome(&mut proof) => {
                     proof = None;
                     match proved {
                         // The log tries again at once.
-                        Ok(()) => clients.send_modify(|_| ()),
+                        Ok(()) => {
+                            ways.send_if_modified(|way| way.as_mut().map(|way| way.nudges += 1).is_some());
+                        }
                         Err(problem) => self.tell(&problem.what),
                     }
                 }
@@ -248,9 +256,17 @@ impl<'a> Following<'a> {
     /// The client of the current connection, if there is one. An error when reconnecting cannot succeed without an
     /// operator's fix.
     fn client(&mut self) -> anyhow::Result<Option<Client>> {
+        Ok(self.way()?.map(|way| way.client))
+    }
+
+    /// The same for logs.
+    fn way(&mut self) -> anyhow::Result<Option<Way>> {
         let now = self.state.borrow_and_update().clone();
         match now {
-            ConnectionState::Up(channel) => Ok(Some(channel.client)),
+            ConnectionState::Up(channel) => {
+                let (client, remote) = (channel.client, channel.remote);
+                Ok(Some(Way { client, remote, head: None, nudges: 0 }))
+            }
             ConnectionState::Connecting(_) => Ok(None),
             ConnectionState::Down { problem, retry_at: None, .. } => Err(self.reach.error(&problem)),
             ConnectionState::Down { problem, .. } => {

@@ -6,7 +6,7 @@ use super::follow::{Following, GiveUp};
 use super::{conclude, failed, id};
 use crate::logs::LineSplitter;
 use crate::model::Line;
-use crate::ray::WHOLE_LOG;
+use crate::supervisor::{LogFile, Session, Start, Unread};
 use clap::Args;
 use regex::Regex;
 use std::io::{self, Write};
@@ -45,17 +45,21 @@ pub(super) async fn run(
     let (client, id) = (&session.client, id(&arguments.id));
     progress.tell("reading the log");
     if arguments.follow {
-        let keep = arguments.lines.map_or(WHOLE_LOG, |n| n as usize);
+        let start = arguments.lines.map_or(Start::Beginning, Start::Lines);
         let mut following = Following::new(reach, &session, arguments.give_up);
-        let ended = following.log_and_end(&id, keep, |lines| print(lines, arguments.grep.as_ref())).await?;
+        let ended = following.log_and_end(&id, start, |lines| print(lines, arguments.grep.as_ref())).await?;
         session.close().await;
         return Ok(conclude(&following, &id, ended));
+    }
+    let lines = arguments.lines.unwrap_or(1000);
+    if over_ssh(arguments, reach, &session, lines).await? {
+        session.close().await;
+        return Ok(ExitCode::SUCCESS);
     }
     let job = client.job(&id).await.map_err(failed(reach))?.job;
     match job.driver_node {
         None => eprintln!("{id} is {}: no log yet", job.status.word()),
         Some(node) => {
-            let lines = arguments.lines.unwrap_or(1000);
             let log = client.read_job_log(&id, node, lines).await.map_err(failed(reach))?;
             let mut splitter = LineSplitter::new(LineSplitter::WHOLE);
             for piece in log.chunks(PIECE) {
@@ -66,6 +70,42 @@ pub(super) async fn run(
     }
     session.close().await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the last lines from the head's file; false when the log is not there: its driver runs on another node, there
+/// is no ssh, or no such job.
+async fn over_ssh(
+    arguments: &LogArguments,
+    reach: &Reach,
+    session: &Session,
+    lines: u32,
+) -> anyhow::Result<bool> {
+    let Some(remote) = session.connection().remote() else { return Ok(false) };
+    let (over, mut file) = ((&remote, &reach.spec), LogFile::of_job(&id(&arguments.id)));
+    let mut splitter = LineSplitter::new(LineSplitter::WHOLE);
+    let mut stream = file.last(over, lines);
+    let mut is_read = false;
+    loop {
+        let why = match &mut stream {
+            Ok(open) => match open.chunk().await {
+                Ok(Some(bytes)) => {
+                    is_read = true;
+                    print(splitter.push(&bytes), arguments.grep.as_ref())?;
+                    continue;
+                }
+                Ok(None) => break,
+                Err(error) => error.into(),
+            },
+            Err(why) => why.clone(),
+        };
+        match why {
+            Unread::NoFolder if file.enter(&reach.spec) => stream = file.last(over, lines),
+            why if is_read => anyhow::bail!("the log was cut off: {why}"),
+            _ => return Ok(false),
+        }
+    }
+    print(splitter.finish().into_iter().collect(), arguments.grep.as_ref())?;
+    Ok(true)
 }
 
 /// Prints the lines that match, or all without a pattern.

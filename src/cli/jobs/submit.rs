@@ -119,7 +119,9 @@ pub(super) async fn run(
     let ended = if arguments.json {
         following.end(&id).await?
     } else {
-        following.log_and_end(&id, crate::ray::WHOLE_LOG, |lines| logs::print(lines, None)).await?
+        following
+            .log_and_end(&id, crate::supervisor::Start::Beginning, |lines| logs::print(lines, None))
+            .await?
     };
     session.close().await;
     Ok(conclude(&following, &id, ended))

@@ -1,23 +1,9 @@
 //! The programs of a simulated head: those that the console runs, and a few that a person tries first. They see the
 //! head's log files, as its dashboard serves them, and no file of this machine.
 
-use super::super::connection::Body;
-use super::super::dashboard::logs;
-use super::super::dashboard::query::Query;
-use super::super::shared::Shared;
-use super::words;
-use bytes::Bytes;
-use http::StatusCode;
-use http_body_util::BodyExt;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::Value;
-use std::sync::Arc;
-use std::time::Duration;
+use super::answer::{Answer, Files, LOGS, Rest, whole};
+use super::{log_file, words};
 
-/// Where a head keeps the logs of the running session.
-const LOGS: &str = "/tmp/ray/session_latest/logs/";
-/// Interval at which `tail -F` checks for a file that does not exist.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// A shell's message for an unknown command.
 const NOT_FOUND: u32 = 127;
 /// The available programs.
@@ -25,113 +11,6 @@ const PROGRAMS: &str = "cat, echo, exit, help, hostname, ls, pgrep, pwd, tail, t
 
 /// What `ray up` writes into the home folder.
 const BOOTSTRAP: &str = "~/ray_bootstrap_config.yaml";
-
-/// The log files of a head, and its name.
-#[derive(Clone)]
-pub(super) struct Files {
-    shared: Arc<Shared>,
-    /// The output of `hostname`.
-    pub hostname: String,
-}
-
-impl Files {
-    /// The files of the head of the cluster with that name.
-    pub fn new(shared: Arc<Shared>, cluster: &str) -> Self {
-        Self { shared, hostname: format!("ray-{cluster}-head") }
-    }
-
-    fn head(&self) -> String {
-        self.shared.now(|c| c.nodes.iter().find(|n| n.is_head).map(|n| n.id.to_string())).unwrap_or_default()
-    }
-
-    /// The names of all files, sorted.
-    async fn names(&self) -> Vec<String> {
-        let query = Query::new(&format!("node_id={}", self.head()));
-        let body = whole(logs::list(&query, &self.shared).into_body()).await;
-        let found: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let categories = found["data"]["result"].as_object();
-        let files = categories.into_iter().flat_map(|c| c.values()).filter_map(Value::as_array).flatten();
-        let mut names: Vec<String> = files.filter_map(Value::as_str).map(str::to_owned).collect();
-        names.sort();
-        names
-    }
-
-    /// A file from its first byte or its last `lines` on; to its end now, or as it grows.
-    fn open(&self, path: &str, lines: Option<u64>, follow: bool) -> Option<Body> {
-        let name = path.strip_prefix(LOGS).or_else(|| path.strip_prefix("./")).unwrap_or(path);
-        // Of the files that a pattern matches, a simulated head has the log alone.
-        let name = name.strip_suffix('*').map_or_else(|| name.to_owned(), |stem| format!("{stem}.log"));
-        let name = utf8_percent_encode(&name, NON_ALPHANUMERIC);
-        let lines = lines.map_or("-1".to_owned(), |n| n.to_string());
-        let query = Query::new(&format!("node_id={}&filename={name}&lines={lines}", self.head()));
-        let response = logs::read(&query, follow, &self.shared);
-        (response.status() == StatusCode::OK).then(|| response.into_body())
-    }
-}
-
-async fn whole(body: Body) -> Bytes {
-    // The bodies of these routes are made here and never fail.
-    body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default()
-}
-
-/// The result of a command line.
-#[derive(Default)]
-pub(super) struct Answer {
-    /// Standard output.
-    pub out: Bytes,
-    /// Standard error.
-    pub err: String,
-    /// Exit code.
-    pub status: u32,
-    /// Output that continues after that.
-    pub rest: Option<Rest>,
-    /// `exit`: the shell ends with the status.
-    pub leaves: bool,
-}
-
-impl Answer {
-    fn says(text: impl Into<Bytes>) -> Self {
-        Self { out: text.into(), ..Self::default() }
-    }
-
-    fn fails(status: u32, err: impl Into<String>) -> Self {
-        Self { err: err.into() + "\n", status, ..Self::default() }
-    }
-}
-
-/// The growing end of a file, first byte to last.
-pub(super) struct Rest {
-    files: Files,
-    path: String,
-    body: Option<Body>,
-    /// Bytes to pass over.
-    skip: u64,
-}
-
-impl Rest {
-    /// The next bytes; it never ends by itself.
-    pub async fn next(&mut self) -> Bytes {
-        loop {
-            let Some(body) = &mut self.body else {
-                tokio::time::sleep(LOOK_AGAIN).await;
-                self.body = self.files.open(&self.path, None, true);
-                continue;
-            };
-            let frame = body.frame().await.and_then(Result::ok).and_then(|f| f.into_data().ok());
-            let Some(mut bytes) = frame else {
-                // The file was removed: `-F` waits for a new one of that name.
-                (self.body, self.skip) = (None, 0);
-                continue;
-            };
-            let over = self.skip.min(bytes.len() as u64);
-            self.skip -= over;
-            let left = bytes.split_off(over as usize);
-            if !left.is_empty() {
-                return left;
-            }
-        }
-    }
-}
 
 /// Runs a command line as the head's `sh` would.
 pub(super) async fn run(line: &str, files: &Files) -> Answer {
@@ -150,6 +29,10 @@ pub(super) async fn run(line: &str, files: &Files) -> Answer {
         "sh" => match arguments {
             ["-c", _, _, "docker" | "podman", _, _, _, command @ ..] => {
                 Box::pin(run(&joined(command), files)).await
+            }
+            ["-c", _, script, path, arguments @ ..] if script.ends_with("-log") => {
+                let other = || Answer::fails(2, "sh: this head is simulated and does not know this script");
+                log_file::run(script, path, arguments, files).await.unwrap_or_else(other)
             }
             ["-c", script] | ["-c", _, _, script] => Box::pin(run(script, files)).await,
             _ => Answer::fails(2, "sh: this head is simulated: only `sh -c` is supported"),
@@ -321,7 +204,7 @@ async fn tail(arguments: &[&str], files: &Files) -> Answer {
         },
         From::Lines(_) | From::Byte(_) => 0,
     };
-    let rest = Rest { files: files.clone(), path: path.to_owned(), body, skip: skipped(from, size) };
+    let rest = Rest::of_name(files, path, body, skipped(from, size));
     Answer { err, rest: Some(rest), ..Answer::default() }
 }
 
@@ -378,12 +261,12 @@ mod tests {
     async fn a_followed_file_goes_on_where_it_was_asked_to() {
         let (head, files) = files().await;
         let mut rest = run("tail -c +5 -F monitor.log", &files).await.rest.unwrap();
-        assert_eq!(rest.next().await, "two\nthree\n");
+        assert_eq!(rest.next().await.unwrap(), "two\nthree\n");
         head.write_file("monitor.log", b"four\n");
-        assert_eq!(rest.next().await, "four\n");
+        assert_eq!(rest.next().await.unwrap(), "four\n");
         let late = run("tail -F late.log", &files).await;
         assert!(late.err.contains("No such file"));
         head.write_file("late.log", b"here\n");
-        assert_eq!(late.rest.unwrap().next().await, "here\n");
+        assert_eq!(late.rest.unwrap().next().await.unwrap(), "here\n");
     }
 }

@@ -1,6 +1,7 @@
 //! One session on a simulated head: a command that a client sent, or a small shell for a person.
 
-use super::commands::{Answer, Files, run};
+use super::answer::{Answer, Files};
+use super::commands::run;
 use russh::server::Msg;
 use russh::{Channel, ChannelMsg, ChannelReadHalf, ChannelWriteHalf, Error};
 use std::collections::VecDeque;
@@ -112,7 +113,10 @@ impl Output {
         self.write(&answer.out).await?;
         if let Some(mut rest) = answer.rest {
             loop {
-                self.write(&rest.next().await).await?;
+                match rest.next().await {
+                    Ok(bytes) => self.write(&bytes).await?,
+                    Err(status) => return Ok(status),
+                }
             }
         }
         Ok(answer.status)

@@ -6,37 +6,16 @@
 use super::super::client::{Client, encoded};
 use super::super::{JobDetail, RayError};
 use super::socket::{Frame, Socket};
-use super::tail::{Backoff, Clients, Closed, InForce, Outlet, Tail};
-use crate::logs::LineSplitter;
+use super::tail::{Backoff, Clients, Closed, InForce, Outlet};
 use crate::model::{JobStatus, NodeId, SubmissionId};
 use bytes::Bytes;
 use reqwest::{Method, Response};
 use std::time::Duration;
 
-impl Client {
-    /// Follows a job's driver log to its end: passes on the newest `keep` existing lines ([`super::WHOLE_LOG`]: all), and
-    /// all later lines.
-    pub fn follow_job(&self, id: &SubmissionId, keep: usize) -> Tail {
-        begin(InForce::only(self.clone()), id, keep, LineSplitter::ON_A_SCREEN)
-    }
-}
-
-/// [`Client::follow_job`] with the current client: when the client changes, no line is lost or repeated. Lines are cut
-/// after `longest` bytes.
-pub fn follow_job(clients: Clients, id: &SubmissionId, keep: usize, longest: usize) -> Tail {
-    begin(InForce(clients), id, keep, longest)
-}
-
-fn begin(clients: InForce, id: &SubmissionId, keep: usize, longest: usize) -> Tail {
-    let id = id.clone();
-    Tail::spawn(
-        |out| async move {
-            let mut follower = Follower { clients, id, out, position: Position::default() };
-            follower.run().await
-        },
-        keep,
-        longest,
-    )
+/// Follows a job's whole driver log to its end, from its first line on. When the client changes, no line is lost or
+/// repeated.
+pub async fn follow_whole(clients: Clients, id: SubmissionId, out: Outlet) -> Result<(), Closed> {
+    Follower { clients: InForce(clients), id, out, position: Position::default() }.run().await
 }
 
 /// A position in a log, and the last bytes before it, to recognize it.
@@ -155,7 +134,7 @@ impl Follower {
                     }
                     Ok(_) => "the log was closed while the job is running".to_owned(),
                     Err(error) if self.clients.outlives(&error, &mut self.out).await? => continue,
-                    Err(error) if is_final(&error) => return self.out.failed(error).await,
+                    Err(error) if error.is_final() => return self.out.failed(error).await,
                     Err(error) => error.to_string(),
                 },
             };
@@ -191,7 +170,7 @@ impl Follower {
                 sent = self.clients.sent() => match sent {
                     Some(now) if now.endpoint() == client.endpoint() => {
                         (client, in_doubt) = (now, true);
-                        self.out.flush_live().await?;
+                        self.out.flush().await?;
                         continue;
                     }
                     Some(_) => return Ok(Ended::Broken("switched to a new connection".to_owned())),
@@ -241,7 +220,7 @@ impl Follower {
         loop {
             let why = match self.detail().await? {
                 Err(error) if self.clients.outlives(&error, &mut self.out).await? => continue,
-                Err(error) if is_final(&error) => return self.out.failed(error).await,
+                Err(error) if error.is_final() => return self.out.failed(error).await,
                 Err(error) => error.to_string(),
                 Ok(detail) => {
                     let ended = detail.job.status.is_ended();
@@ -320,17 +299,7 @@ async fn chunk(response: &mut Response) -> Result<Option<Bytes>, RayError> {
 }
 
 fn broken(error: RayError) -> Ended {
-    if is_final(&error) { Ended::Refused(error) } else { Ended::Broken(error.to_string()) }
-}
-
-/// Whether the error is permanent, so that retrying is pointless.
-fn is_final(error: &RayError) -> bool {
-    let refused = |code: u16| (400..500).contains(&code) && code != 408 && code != 429;
-    match error {
-        RayError::NotFound(_) | RayError::Forbidden(_) => true,
-        RayError::Status { code, .. } => refused(*code),
-        other => other.is_token(),
-    }
+    if error.is_final() { Ended::Refused(error) } else { Ended::Broken(error.to_string()) }
 }
 
 #[cfg(test)]

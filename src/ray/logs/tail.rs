@@ -2,29 +2,27 @@
 
 use super::super::{Client, RayError};
 use crate::logs::LineSplitter;
-use crate::model::Line;
-use std::collections::VecDeque;
+use crate::model::LogPart;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
-/// Requests the whole existing log, from its first line on; lines are passed on as they arrive.
-pub const WHOLE_LOG: usize = usize::MAX;
-
 /// An event of a log stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogEvent {
-    /// Whole lines in order, cleaned for a terminal.
-    Lines(Vec<Line>),
+    /// Whole lines in order, cleaned for a terminal, and their position where it is known.
+    Lines(LogPart),
+    /// An older part that was asked for by [`Tail::ask_older`], or why it cannot be read.
+    Older(Result<LogPart, String>),
     /// Interrupted, with the reason; the stream reconnects by itself.
     Interrupted(String),
     /// Reconnected after an interruption; there may be no new lines.
     Resumed,
-    /// Some of the requested older lines are left out, with the reason.
-    LeftOut(String),
-    /// The job has ended and its log was read completely. This is the last event.
+    /// What happened to the file, e.g. that it was replaced by another one, whose lines follow.
+    Note(String),
+    /// The job has ended and its log was read completely. Nothing but older parts follows.
     Complete,
-    /// The log cannot be read. This is the last event.
+    /// The log cannot be read. Nothing follows.
     Failed(RayError),
 }
 
@@ -32,26 +30,36 @@ pub enum LogEvent {
 #[derive(Debug)]
 pub struct Tail {
     events: mpsc::Receiver<LogEvent>,
+    older: mpsc::UnboundedSender<u64>,
     task: AbortHandle,
 }
 
 impl Tail {
-    /// The next event; `None` after [`LogEvent::Complete`] or [`LogEvent::Failed`].
+    /// The next event; `None` after [`LogEvent::Failed`], and after [`LogEvent::Complete`] of a stream that has no
+    /// older parts.
     pub async fn next(&mut self) -> Option<LogEvent> {
         self.events.recv().await
     }
 
-    /// Runs `follow` until it ends or the stream is closed.
-    pub(super) fn spawn<F>(follow: impl FnOnce(Outlet) -> F, keep: usize, longest: usize) -> Self
+    /// Asks for the part that ends at this position, which is the start of one that came. A stream that reads a log
+    /// from its beginning does not answer.
+    pub fn ask_older(&self, before: u64) {
+        // A stream that has ended does not answer.
+        let _ = self.older.send(before);
+    }
+
+    /// Runs `follow` until it ends or the stream is closed. Lines are cut after `longest` bytes.
+    pub fn spawn<F>(longest: usize, follow: impl FnOnce(Outlet) -> F) -> Self
     where
         F: Future<Output = Result<(), Closed>> + Send + 'static,
     {
         const BATCHES: usize = 8;
         let (sender, events) = mpsc::channel(BATCHES);
-        let following = follow(Outlet::new(sender, keep, longest));
+        let (older, asked) = mpsc::unbounded_channel();
+        let following = follow(Outlet::new(sender, asked, longest));
         // An error means that the stream was closed: there is no receiver.
         let task = tokio::spawn(async move { following.await.unwrap_or(()) });
-        Self { events, task: task.abort_handle() }
+        Self { events, older, task: task.abort_handle() }
     }
 }
 
@@ -63,7 +71,7 @@ impl Drop for Tail {
 
 /// The stream was closed.
 #[derive(Debug)]
-pub(super) struct Closed;
+pub struct Closed;
 
 /// The client that a stream uses. A new client comes with a new token or connection, and the stream continues where it
 /// was. `None` while the cluster is not connected: no request and no token is sent then. Sending the same client again
@@ -76,11 +84,6 @@ pub(super) struct InForce(pub(super) Clients);
 impl InForce {
     /// How long a stream waits for a new token before it retries with the same one.
     pub(super) const PATIENCE: Duration = Duration::from_secs(15);
-
-    /// A client that never changes.
-    pub(super) fn only(client: Client) -> Self {
-        Self(watch::channel(Some(client)).1)
-    }
 
     /// The latest client, waiting until there is one; the wait is reported as an interruption.
     pub(super) async fn client(&mut self, out: &mut Outlet) -> Result<Client, Closed> {
@@ -116,20 +119,20 @@ impl InForce {
     }
 }
 
-/// Collects lines into batches, so that ten thousand lines a second are a hundred events.
-pub(super) struct Outlet {
+/// Collects lines into batches, so that ten thousand lines a second are a hundred events, and knows where they stand
+/// in the log.
+#[derive(Debug)]
+pub struct Outlet {
     sender: mpsc::Sender<LogEvent>,
+    /// Older parts that were asked for, by the position where they end.
+    asked: mpsc::UnboundedReceiver<u64>,
     splitter: LineSplitter,
-    batch: VecDeque<Line>,
+    batch: LogPart,
+    /// Position of the next byte.
+    at: u64,
     since: Instant,
     /// Whether any line was passed on.
     told: bool,
-    /// How many of the newest lines to pass on while old lines are replayed; `None` once the stream is live.
-    replay: Option<usize>,
-    /// Bytes in `batch` while old lines are replayed.
-    held: usize,
-    /// Number of requested lines that were left out because newer ones fill the replay's memory limit.
-    left_out: usize,
     /// Whether the last event was an interruption.
     is_interrupted: bool,
 }
@@ -141,123 +144,124 @@ impl Outlet {
     pub(super) const OLD: Duration = Duration::from_millis(100);
     /// Idle time after which a batch is sent.
     pub(super) const QUIET: Duration = Duration::from_millis(25);
-    /// Idle time after which a replay is complete.
-    pub(super) const CAUGHT_UP: Duration = Duration::from_millis(300);
+    /// Idle time after which a connection that was interrupted counts as restored.
+    pub(super) const RESTORED: Duration = Duration::from_millis(300);
     /// Bytes that are split into lines at once: a frame of line feeds only has many lines.
     pub(super) const PIECE: usize = 64 << 10;
-    /// Maximum bytes of lines that are kept while old lines are replayed.
-    pub(super) const HELD: usize = 64 << 20;
 
-    pub(super) fn new(sender: mpsc::Sender<LogEvent>, keep: usize, longest: usize) -> Self {
+    fn new(sender: mpsc::Sender<LogEvent>, asked: mpsc::UnboundedReceiver<u64>, longest: usize) -> Self {
         let splitter = LineSplitter::new(longest);
         let since = Instant::now();
-        let replay = (keep != WHOLE_LOG).then_some(keep);
-        let (batch, told, is_interrupted) = (VecDeque::new(), false, false);
-        Self { sender, splitter, batch, since, told, replay, held: 0, left_out: 0, is_interrupted }
+        let batch = LogPart::default();
+        Self { sender, asked, splitter, batch, at: 0, since, told: false, is_interrupted: false }
+    }
+
+    /// Sets where the next byte stands: at the beginning of a line. What came before is passed on, also a line that
+    /// has not ended. `begin`: the position of the log's first byte, if known.
+    pub async fn place(&mut self, at: u64, begin: Option<u64>) -> Result<(), Closed> {
+        self.finish_line();
+        self.flush().await?;
+        self.at = at;
+        self.batch = LogPart { bytes: at..at, begin, ..LogPart::default() };
+        Ok(())
+    }
+
+    /// Nothing more belongs to the last line.
+    fn finish_line(&mut self) {
+        self.batch.lines.extend(self.splitter.finish());
+        self.batch.bytes.end = self.at;
+    }
+
+    /// Position of the next byte.
+    pub const fn at(&self) -> u64 {
+        self.at
     }
 
     /// Adds bytes of the log; sends a batch when it is due, and waits while the receiver's queue is full.
-    pub(super) async fn feed(&mut self, bytes: &[u8]) -> Result<(), Closed> {
-        if self.batch.is_empty() {
+    pub async fn feed(&mut self, bytes: &[u8]) -> Result<(), Closed> {
+        if self.batch.lines.is_empty() {
             self.since = Instant::now();
         }
         for piece in bytes.chunks(Self::PIECE) {
-            let lines = self.splitter.push(piece);
-            match self.replay {
-                Some(keep) => self.hold(lines, keep),
-                None => self.batch.extend(lines),
+            self.batch.lines.extend(self.splitter.push(piece));
+            if let Some(last) = piece.iter().rposition(|b| *b == b'\n') {
+                self.batch.bytes.end = self.at + last as u64 + 1;
             }
-            let is_live = self.replay.is_none();
-            if is_live && (self.batch.len() >= Self::FULL || self.since.elapsed() >= Self::OLD) {
+            self.at += piece.len() as u64;
+            if self.batch.lines.len() >= Self::FULL || self.since.elapsed() >= Self::OLD {
                 self.flush().await?;
             }
         }
         Ok(())
     }
 
-    /// Adds replayed lines, of which the newest `keep` are wanted.
-    pub(super) fn hold(&mut self, lines: Vec<Line>, keep: usize) {
-        let size = Line::bytes;
-        self.held += lines.iter().map(size).sum::<usize>();
-        self.batch.extend(lines);
-        while self.batch.len() > keep || self.held > Self::HELD {
-            self.left_out += usize::from(self.batch.len() <= keep);
-            let Some(line) = self.batch.pop_front() else { break };
-            self.held -= size(&line);
-        }
+    /// Whether an interruption was reported that is not over.
+    pub const fn is_interrupted(&self) -> bool {
+        self.is_interrupted
     }
 
-    /// How long to wait for more before [`Outlet::pause`]; `None` when there is nothing to send.
-    pub(super) fn patience(&self) -> Option<Duration> {
-        match self.replay {
-            _ if self.batch.is_empty() => self.is_interrupted.then_some(Self::CAUGHT_UP),
-            Some(_) => Some(Self::CAUGHT_UP),
-            None => Some(Self::QUIET.min(Self::OLD.saturating_sub(self.since.elapsed()))),
+    /// How long to wait for more before [`Outlet::quiet`]; `None` when there is nothing to send.
+    pub fn patience(&self) -> Option<Duration> {
+        if self.batch.lines.is_empty() {
+            return self.is_interrupted.then_some(Self::RESTORED);
         }
+        Some(Self::QUIET.min(Self::OLD.saturating_sub(self.since.elapsed())))
     }
 
-    /// Ends a replay after idle time: sends the lines so far; later lines are live.
-    pub(super) async fn pause(&mut self) -> Result<(), Closed> {
-        self.replay = None;
-        self.held = 0;
-        match std::mem::take(&mut self.left_out) {
-            0 => {}
-            n => self.send(LogEvent::LeftOut(too_much(n))).await?,
-        }
-        self.flush().await
-    }
-
-    /// Like [`Outlet::pause`] on a connected stream; also ends an interruption.
-    pub(super) async fn quiet(&mut self) -> Result<(), Closed> {
-        self.pause().await?;
+    /// Sends the lines so far, of a stream that is connected: that ends an interruption.
+    pub async fn quiet(&mut self) -> Result<(), Closed> {
+        self.flush().await?;
         if std::mem::take(&mut self.is_interrupted) {
             self.send(LogEvent::Resumed).await?;
         }
         Ok(())
     }
 
-    /// Sends the lines so far, unless old lines are still being replayed.
-    pub(super) async fn flush_live(&mut self) -> Result<(), Closed> {
-        if self.replay.is_none() { self.flush().await } else { Ok(()) }
-    }
-
-    pub(super) async fn flush(&mut self) -> Result<(), Closed> {
-        while !self.batch.is_empty() {
-            let some = self.batch.len().min(Self::FULL);
-            let lines = self.batch.drain(..some).collect();
-            self.told = true;
-            self.is_interrupted = false;
-            self.send(LogEvent::Lines(lines)).await?;
+    /// Sends the lines so far.
+    pub async fn flush(&mut self) -> Result<(), Closed> {
+        if self.batch.lines.is_empty() && self.batch.bytes.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let end = self.batch.bytes.end;
+        let next = LogPart { bytes: end..end, begin: self.batch.begin, ..LogPart::default() };
+        self.told = true;
+        self.is_interrupted = false;
+        let part = std::mem::replace(&mut self.batch, next);
+        self.send(LogEvent::Lines(part)).await
     }
 
-    pub(super) async fn interrupted(&mut self, why: impl ToString) -> Result<(), Closed> {
-        self.pause().await?;
+    /// Reports an interruption; the lines so far go first.
+    pub async fn interrupted(&mut self, why: impl ToString) -> Result<(), Closed> {
+        self.flush().await?;
         self.is_interrupted = true;
         self.send(LogEvent::Interrupted(why.to_string())).await
     }
 
     /// Ends the stream: sends all lines, including an unfinished last one.
-    pub(super) async fn complete(&mut self) -> Result<(), Closed> {
-        self.batch.extend(self.splitter.finish());
-        self.pause().await?;
+    pub async fn complete(&mut self) -> Result<(), Closed> {
+        self.finish_line();
+        self.flush().await?;
         self.send(LogEvent::Complete).await
     }
 
-    pub(super) async fn failed(&mut self, error: RayError) -> Result<(), Closed> {
-        self.pause().await?;
+    /// Ends the stream because the log cannot be read.
+    pub async fn failed(&mut self, error: RayError) -> Result<(), Closed> {
+        self.flush().await?;
         self.send(LogEvent::Failed(error)).await
     }
 
-    pub(super) async fn send(&self, event: LogEvent) -> Result<(), Closed> {
+    /// Sends an event.
+    pub async fn send(&self, event: LogEvent) -> Result<(), Closed> {
         self.sender.send(event).await.map_err(|_| Closed)
     }
-}
 
-fn too_much(lines: usize) -> String {
-    let mib = Outlet::HELD >> 20;
-    format!("{lines} older lines left out: the newer ones fill {mib} MiB; request fewer lines, or all")
+    /// The position before which an older part is asked for. Never resolves when no one can ask any more.
+    pub async fn asked(&mut self) -> u64 {
+        match self.asked.recv().await {
+            Some(before) => before,
+            None => std::future::pending().await,
+        }
+    }
 }
 
 /// Backoff that grows with each failure.
@@ -286,53 +290,46 @@ mod tests {
     use super::*;
     use futures_util::FutureExt;
 
-    fn outlet(keep: usize) -> (Outlet, mpsc::Receiver<LogEvent>) {
+    fn outlet() -> (Outlet, mpsc::Receiver<LogEvent>) {
         let (sender, events) = mpsc::channel(2);
-        (Outlet::new(sender, keep, LineSplitter::ON_A_SCREEN), events)
+        let (_, asked) = mpsc::unbounded_channel();
+        (Outlet::new(sender, asked, LineSplitter::ON_A_SCREEN), events)
     }
 
     #[test]
-    fn a_whole_log_waits_for_its_reader_and_is_not_held() {
-        let (mut out, mut events) = outlet(WHOLE_LOG);
+    fn a_log_waits_for_its_reader_and_is_not_held() {
+        let (mut out, mut events) = outlet();
         let log = b"line\n".repeat(100_000);
         assert!(out.feed(&log).now_or_never().is_none(), "it was taken in though nobody reads");
-        assert!(out.batch.len() <= Outlet::PIECE, "{} lines are held", out.batch.len());
-        assert!(matches!(events.try_recv(), Ok(LogEvent::Lines(lines)) if lines.len() == Outlet::FULL));
+        let held = out.batch.lines.len();
+        assert!(held <= Outlet::FULL + Outlet::PIECE, "{held} lines are held");
+        let first = events.try_recv();
+        assert!(matches!(&first, Ok(LogEvent::Lines(part)) if part.lines.len() >= Outlet::FULL), "{first:?}");
     }
 
     #[tokio::test]
-    async fn a_whole_log_is_whole() {
-        let (mut out, mut events) = outlet(WHOLE_LOG);
+    async fn a_log_is_whole_and_each_line_in_its_place() {
+        let (mut out, mut events) = outlet();
+        let log: String = (0..50_000).map(|n| format!("line {n}\n")).collect();
+        let bytes = log.clone().into_bytes();
         let feeding = tokio::spawn(async move {
-            out.feed(&b"line\n".repeat(100_000)).await.unwrap();
+            for chunk in bytes.chunks(7001) {
+                out.feed(chunk).await.unwrap();
+            }
+            out.feed(b"unfinished").await.unwrap();
             out.complete().await.unwrap();
         });
-        let mut lines = 0;
-        while let Some(event) = events.recv().await {
-            lines += if let LogEvent::Lines(some) = event { some.len() } else { 0 };
+        let (mut until, mut last) = (0, String::new());
+        while let Some(LogEvent::Lines(part)) = events.recv().await {
+            assert_eq!(part.bytes.start, until, "parts follow each other");
+            let text = &log[part.bytes.start as usize..(part.bytes.end as usize).min(log.len())];
+            for (line, raw) in part.lines.iter().zip(text.lines()) {
+                assert_eq!(line.text(), raw);
+            }
+            until = part.bytes.end;
+            last = part.lines.last().unwrap().to_string();
         }
         feeding.await.unwrap();
-        assert_eq!(lines, 100_000);
-    }
-
-    #[tokio::test]
-    async fn lines_that_are_replayed_are_bounded_in_number_and_size() {
-        let (mut out, _events) = outlet(3);
-        out.feed(&b"line\n".repeat(1000)).await.unwrap();
-        assert_eq!((out.batch.len(), out.left_out), (3, 0));
-        let (mut out, mut events) = outlet(1_000_000);
-        let line = [&[b'x'; 16_000][..], b"\n"].concat();
-        for _ in 0..5000 {
-            out.feed(&line).await.unwrap();
-        }
-        assert!(out.held <= Outlet::HELD && out.batch.len() > 4000, "{} bytes", out.held);
-        let left_out = 5000 - out.batch.len();
-        assert_eq!(out.left_out, left_out);
-        assert!(out.pause().now_or_never().is_none(), "there is more than the channel takes");
-        let told = events.try_recv();
-        assert!(
-            matches!(&told, Ok(LogEvent::LeftOut(why)) if why.contains(&format!("{left_out} older lines"))),
-            "{told:?}"
-        );
+        assert_eq!((until as usize, last.as_str()), (log.len() + 10, "unfinished"));
     }
 }

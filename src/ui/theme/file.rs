@@ -93,12 +93,16 @@ impl ThemeFile {
         match colors {
             Colors::None => {
                 let mono = Self::built_in(MONO).unwrap_or_default();
-                Theme::of(|role| mono.sixteen.get(&role).map(|words| words.0).unwrap_or_default(), None)
+                Theme::of(
+                    colors,
+                    |role| mono.sixteen.get(&role).map(|words| words.0).unwrap_or_default(),
+                    None,
+                )
             }
-            Colors::Sixteen => Theme::of(|role| sixteen(role).unwrap_or_default(), None),
+            Colors::Sixteen => Theme::of(colors, |role| sixteen(role).unwrap_or_default(), None),
             Colors::Full => {
                 let background = self.background.and_then(|words| words.0.fg);
-                Theme::of(|role| full(role).or(sixteen(role)).unwrap_or_default(), background)
+                Theme::of(colors, |role| full(role).or(sixteen(role)).unwrap_or_default(), background)
             }
         }
     }

@@ -49,9 +49,9 @@ fn the_log_gives_its_lines_and_the_message_of_an_error_is_there() {
     app.update(Event::Done(Outcome::Failed("it broke".into())), NOW);
     press(&mut app, "Y");
     let all = listed(&app);
-    assert!(all[0].ends_with(" lines") && all[1] == "line of the match", "{all:?}");
+    assert!(all[0].ends_with(" lines") && all[1] == "current line", "{all:?}");
     press(&mut app, "<esc>");
-    let line = copied(&press(&mut app, "Ymatch<enter>")).1;
+    let line = copied(&press(&mut app, "Ycurrent<enter>")).1;
     assert!(line.starts_with("W1121") && !line.contains('\n'), "{line}");
     assert_eq!(copied(&press(&mut app, "Ylatest<enter>")), ("latest message".into(), "it broke".into()));
 }

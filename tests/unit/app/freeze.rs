@@ -80,7 +80,7 @@ fn lines_of_an_open_log_are_held_and_those_of_another_one_are_not() {
     let stream = page(&app).log.stream();
     let lines = |app: &mut App, stream, text: &str| {
         let lines = vec![text.into()];
-        tell(app, CLUSTER, News::Log(LogBatch { stream, lines, end: LogEnd::Open }));
+        tell(app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));
     };
     let before = page(&app).log.len();
     press(&mut app, "Z");

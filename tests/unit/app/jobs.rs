@@ -151,8 +151,9 @@ fn l_follows_the_selected_job_and_lines_of_the_closed_log_are_dropped() {
     let source = LogSource::Job(id(JOBS[1]));
     assert_eq!(effects, [asks(Request::Unfollow(old)), asks(Request::Follow(new, source))]);
     assert!(app.log().unwrap().is_empty());
-    let batch =
-        |stream, line: &str| News::Log(LogBatch { stream, lines: vec![line.into()], end: LogEnd::Open });
+    let batch = |stream, line: &str| {
+        News::Log(LogBatch { stream, part: vec![Line::from(line)].into(), end: LogEnd::Open })
+    };
     tell(&mut app, CLUSTER, batch(old, "late"));
     tell(&mut app, CLUSTER, batch(new, "mine"));
     let log = &app.log().unwrap();
@@ -322,13 +323,13 @@ fn a_log_that_failed_is_read_again_once_its_job_is_back_and_not_before() {
     );
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(without.clone())));
     let failed = LogEnd::Failed("Job does not exist".into());
-    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, lines: Vec::new(), end: failed.clone() }));
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part: LogPart::default(), end: failed.clone() }));
     assert_eq!(tell(&mut app, CLUSTER, News::Snapshot(Arc::new(without))), []);
     let effects = tell(&mut app, CLUSTER, News::Snapshot(Arc::new(with.clone())));
     let again = app.log().unwrap().stream();
     let source = LogSource::Job(followed);
     assert_eq!(effects, [asks(Request::Unfollow(stream)), asks(Request::Follow(again, source))]);
     // It fails once more, and nothing has changed since.
-    tell(&mut app, CLUSTER, News::Log(LogBatch { stream: again, lines: Vec::new(), end: failed }));
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream: again, part: LogPart::default(), end: failed }));
     assert_eq!(tell(&mut app, CLUSTER, News::Snapshot(Arc::new(with))), []);
 }

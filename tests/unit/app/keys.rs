@@ -240,7 +240,7 @@ fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
     let stream = app.log().unwrap().stream();
     let lines =
         ["waiting for a slice", "step 1", "still waiting for a slice", "step 2"].map(Into::into).to_vec();
-    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, lines, end: LogEnd::Open }));
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));
     press(&mut app, "3z");
     let text = footer(&mut app);
     assert!(text.contains("/ search") && !text.contains("/ filter"), "{text}");
@@ -250,7 +250,7 @@ fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
     };
     press(&mut app, "n");
     assert!(said(&app).contains("no search; / starts one"), "{}", said(&app));
-    press(&mut app, "<esc>/WAITING for<enter>");
+    press(&mut app, "<esc>/waiting for<enter>");
     assert_eq!((at(&app), app.toasts().shown().len()), (vec!["still waiting for a slice".to_owned()], 0));
     press(&mut app, "N");
     assert_eq!((at(&app), app.toasts().shown().len()), (vec!["waiting for a slice".to_owned()], 0));
@@ -261,8 +261,14 @@ fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
     assert_eq!(at(&app), ["waiting for a slice"]);
     assert!(said(&app).contains("`waiting for`: continued at the first match"), "{}", said(&app));
     assert!(!app.log().unwrap().follows(), "a match does not scroll away");
+    press(&mut app, "/WAITING for<enter>");
+    assert_eq!(at(&app), [""; 0], "a capital makes it exact");
+    press(&mut app, "/(nowhere<enter>");
+    let prompt = app.prompt().expect("it is to be put right");
+    assert_eq!(prompt.wrong, "no regular expression: unclosed group (column 1)");
+    press(&mut app, "<esc>");
     press(&mut app, "/<^u>nowhere<enter>");
-    assert!(said(&app).contains("no match for `nowhere`"));
+    assert!(said(&app).contains("`nowhere`: no match in the lines that are held"));
 }
 
 #[test]
@@ -366,4 +372,40 @@ fn who_has_typed_nothing_yet_is_told_where_to_begin() {
     assert!(text.contains("? lists the keys") && text.contains(":help getting-started"), "{text}");
     press(&mut app, ":help getting-started<enter>");
     assert!(matches!(app.dialog(), Some(Dialog::Tell { title, .. }) if title == "manual: getting-started"));
+}
+
+#[test]
+fn the_whole_log_is_searched_where_it_lies_and_a_line_of_it_gone_to() {
+    let mut app = shown();
+    let stream = app.log().unwrap().stream();
+    let text = |n: u64| Line::from(format!("step {n}"));
+    let part = |lines: std::ops::Range<u64>| LogPart {
+        lines: lines.clone().map(text).collect(),
+        bytes: lines.start * 10..lines.end * 10,
+        begin: Some(0),
+    };
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part: part(900..1000), end: LogEnd::Open }));
+    press(&mut app, "3z");
+    press(&mut app, "g/");
+    assert!(said(&app).contains("no search; / starts one"), "{}", said(&app));
+    press(&mut app, "/step 9.0<enter>");
+    let asked = press(&mut app, "g/");
+    assert_eq!(asked, [asks(Request::SearchLog(stream, "step 9.0".into()))]);
+    let found = |numbers: &[u64]| LogMatches {
+        last: numbers.iter().map(|n| LogMatch { number: n + 1, at: n * 10, line: text(*n) }).collect(),
+        has_more: false,
+    };
+    let answer = |found| News::LogMatches { stream, pattern: "step 9.0".into(), found };
+    tell(&mut app, CLUSTER, answer(Err("permission denied".into())));
+    assert!(said(&app).contains("the log was not searched: permission denied"), "{}", said(&app));
+    tell(&mut app, CLUSTER, answer(Ok(found(&[]))));
+    assert!(app.prompt().is_none() && said(&app).contains("no match in the whole log"));
+    tell(&mut app, CLUSTER, answer(Ok(found(&[90, 910, 990]))));
+    let offers: Vec<String> = app.offers().into_iter().map(|offer| offer.words).collect();
+    assert_eq!(offers, ["91 step 90", "911 step 910", "991 step 990"]);
+    press(&mut app, "<up><enter>");
+    assert_eq!(app.log().unwrap().current(), Some("step 910"));
+    tell(&mut app, CLUSTER, answer(Ok(found(&[90, 910]))));
+    press(&mut app, "<up><enter>");
+    assert!(said(&app).contains("above the lines that are held"), "{}", said(&app));
 }

@@ -1,10 +1,9 @@
 //! Command lines in a cluster's container, as Ray's own launcher runs them (`DockerCommandRunner` and `_with_interactive`
 //! in `ray/autoscaler/_private/command_runner.py`): in an interactive login shell, which finds what `.bashrc` sets up.
 
-use super::trouble;
 use crate::config::Launch;
 use crate::model::fix::word;
-use crate::model::{ClusterSpec, Problem, Target};
+use crate::model::{ClusterSpec, Hint, Problem, ProblemKind, Target, Timestamp};
 use crate::ssh::quote;
 
 /// Enters the container `$2` of `$1` (docker or podman) with the options `$3` and runs the words after them, or says why
@@ -38,15 +37,19 @@ pub fn inside(
 }
 
 /// A command line that prints a file in the home folder of the user whom Ray runs as on the head.
-pub(super) fn reading(spec: &ClusterSpec, name: &str) -> Result<String, Problem> {
+pub fn reading(spec: &ClusterSpec, name: &str) -> Result<String, Problem> {
     let read = ["sh", "-c", &format!("cat ~/{name}")].map(str::to_owned);
     Ok(words(&[enter(spec, None, false)?, read.to_vec()].concat()))
 }
 
-/// A command line that runs a program, in words, in the container on a machine of the cluster; none where the cluster's
-/// file names no container.
-pub(super) fn running(spec: &ClusterSpec, host: &str, program: &[&str]) -> Result<Option<String>, Problem> {
-    let enter = enter(spec, Some(host), false)?;
+/// A command line that runs a program, in words, in the container on a machine of the cluster (none: the head); none
+/// where the cluster's file names no container.
+pub fn in_container(
+    spec: &ClusterSpec,
+    host: Option<&str>,
+    program: &[&str],
+) -> Result<Option<String>, Problem> {
+    let enter = enter(spec, host, false)?;
     let program = program.iter().map(|word| (*word).to_owned());
     Ok((!enter.is_empty()).then(|| words(&enter.into_iter().chain(program).collect::<Vec<_>>())))
 }
@@ -83,7 +86,12 @@ fn shell(line: Option<&str>, terminal: bool) -> Vec<String> {
     ["bash", "-c", quiet, &format!("exec 2>&3 3>&-\n{script}")].map(str::to_owned).to_vec()
 }
 
-fn words(words: &[String]) -> String {
+fn trouble(what: impl AsRef<str>, hint: impl Into<Hint>) -> Problem {
+    Problem::new(ProblemKind::Other, what, hint, Timestamp::now())
+}
+
+/// The command line that runs these words.
+pub(super) fn words(words: &[String]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
     format!("exec {}", quoted.join(" "))
 }

@@ -1,0 +1,16 @@
+//! The log pane: what is held of the log, where one is in it, and what is searched for.
+
+mod find;
+mod lens;
+#[cfg(test)]
+mod sample;
+mod scroll;
+mod view;
+mod whole;
+mod window;
+
+pub use find::{Landmark, Step};
+pub use lens::Filter;
+pub use view::{LogView, Older};
+pub use whole::Place;
+pub use window::{Window, pieces};

@@ -1,0 +1,327 @@
+//! What is looked for in the log: matches of the search, errors, marks, and the way from one to the next.
+
+use super::lens::{Filter, Lens};
+use super::view::LogView;
+use crate::logs::{Pattern, Search};
+use crate::model::Line;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// How a search went on to a match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// To the next one in that direction.
+    Next,
+    /// Past the last one, to the other end of the log.
+    Wrapped,
+    /// It goes on as soon as all lines were looked at.
+    Looking,
+}
+
+/// A line of interest in a part of the log: the first of these kinds that it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Landmark {
+    /// A line that a person has marked.
+    Mark,
+    /// A match of the search.
+    Match,
+    /// A line that reports an error.
+    Error,
+}
+
+impl LogView {
+    /// The search.
+    pub fn search(&self) -> &Search {
+        &self.search
+    }
+
+    /// Searches for a pattern; the empty one ends the search.
+    pub fn set_search(&mut self, pattern: Pattern) {
+        (self.search, self.at, self.sought) = (Search::new(pattern), None, None);
+        self.look_on();
+    }
+
+    /// Which lines are shown.
+    pub fn lens(&self) -> &Lens {
+        &self.lens
+    }
+
+    /// Shows only lines that the filter lets through; the empty one shows all. The first line in the window stays,
+    /// or the next one that is shown.
+    pub fn set_filter(&mut self, filter: Filter) {
+        self.lens.set_filter(filter);
+        self.look_on();
+    }
+
+    /// Shows one line more, or one fewer, around each that the filter lets through.
+    pub fn widen(&mut self, more: bool) {
+        self.lens.widen(more);
+        self.look_on();
+    }
+
+    /// Whether a search or a filter is set.
+    pub fn is_narrowed(&self) -> bool {
+        !self.search.pattern().is_empty() || !self.lens.text().is_empty()
+    }
+
+    /// The number of lines that report an error.
+    pub fn errors(&self) -> usize {
+        self.errors.lines().len()
+    }
+
+    /// The place of the current match among all of them, from 1.
+    pub fn match_place(&self) -> Option<usize> {
+        self.search.found().binary_search(&self.at?).ok().map(|place| place + 1)
+    }
+
+    /// Whether that line is the current one: a match, an error or a mark that was gone to.
+    pub fn is_at(&self, index: usize) -> bool {
+        self.at == Some(self.number(index))
+    }
+
+    /// The text of the current line, if it is held.
+    pub fn current(&self) -> Option<&str> {
+        let number = self.at.filter(|at| (self.held.first()..self.held.end()).contains(at))?;
+        self.held.get(self.held.place(number)).map(Line::text)
+    }
+
+    /// Goes to the next match below (or above) the current line, or to the first (last) one that is visible or beyond;
+    /// past the last match to the first, as `less` does. Stops following. The window moves only when the match is not
+    /// in it. None when nothing matches.
+    pub fn next_match(&mut self, forward: bool) -> Option<Step> {
+        let next = self.next_of(self.search.found(), forward);
+        // The newest lines are looked at first: only above the window a nearer match may be found later.
+        let is_near = !forward || self.number(self.seen().start) >= self.search.looked_from(&self.held);
+        let is_certain = is_near && matches!(next, Some((_, Step::Next)));
+        let is_done = self.search.is_done(&self.held) && self.lens.is_done(&self.held);
+        if !(is_certain || is_done) {
+            self.sought = Some(forward);
+            return Some(Step::Looking);
+        }
+        self.go_on_to(next)
+    }
+
+    /// The same for lines that report an error.
+    pub fn next_error(&mut self, forward: bool) -> Option<Step> {
+        self.go_on_to(self.next_of(self.errors.lines(), forward))
+    }
+
+    /// The same for marks.
+    pub fn next_mark(&mut self, forward: bool) -> Option<Step> {
+        self.go_on_to(self.next_of(&self.marks, forward))
+    }
+
+    fn go_on_to(&mut self, next: Option<(u64, Step)>) -> Option<Step> {
+        let (number, step) = next?;
+        self.go_to(number);
+        Some(step)
+    }
+
+    /// Makes a line, or the next one that is shown, the current one and brings it into the window.
+    pub(super) fn go_to(&mut self, number: u64) {
+        let seen = self.seen();
+        let index = self.place(number).min(self.len().saturating_sub(1));
+        self.at = Some(self.number(index));
+        self.show(if seen.contains(&index) { seen.start } else { index });
+    }
+
+    /// The next of these lines that is shown.
+    fn next_of(&self, lines: &VecDeque<u64>, forward: bool) -> Option<(u64, Step)> {
+        let seen = self.seen();
+        let (start, end) = (self.number(seen.start), self.number(seen.end));
+        let here = self.at.filter(|at| (start..end).contains(at));
+        let before = |number: u64| lines.partition_point(|n| *n < number);
+        let shown = |places: Range<usize>, forward: bool| {
+            let mut places = lines.range(places).copied();
+            let is_shown = |n: &u64| self.lens.shown().is_none_or(|shown| shown.binary_search(n).is_ok());
+            if forward { places.find(is_shown) } else { places.rfind(is_shown) }
+        };
+        let beyond = if forward {
+            before(here.map_or(start, |at| at + 1))..lines.len()
+        } else {
+            0..before(here.unwrap_or(end))
+        };
+        let next = shown(beyond, forward).map(|number| (number, Step::Next));
+        next.or_else(|| Some((shown(0..lines.len(), forward)?, Step::Wrapped)))
+    }
+
+    /// Marks the current line, or the first one in the window, or takes its mark away.
+    pub fn toggle_mark(&mut self) {
+        let seen = self.seen();
+        let here = self.at.filter(|at| (self.number(seen.start)..self.number(seen.end)).contains(at));
+        let number = here.unwrap_or_else(|| self.number(seen.start));
+        if self.is_empty() {
+            return;
+        }
+        match self.marks.binary_search(&number) {
+            Ok(place) => _ = self.marks.remove(place),
+            Err(place) => self.marks.insert(place, number),
+        }
+    }
+
+    /// Whether that line is marked.
+    pub fn is_marked(&self, index: usize) -> bool {
+        self.marks.binary_search(&self.number(index)).is_ok()
+    }
+
+    /// The lines from the last mark above the current line (or else the first one below it) to that line, both
+    /// included, as far as they are shown.
+    pub fn marked_range(&self) -> Option<Vec<&str>> {
+        let seen = self.seen();
+        let here = self.place(self.at.unwrap_or(self.number(seen.start)));
+        let number = self.number(here);
+        let above = self.marks.iter().rev().find(|mark| **mark < number);
+        let mark = self.place(*above.or_else(|| self.marks.iter().find(|mark| **mark > number))?);
+        let range = mark.min(here)..=mark.max(here);
+        Some(range.filter_map(|index| self.line(index)).map(Line::text).collect())
+    }
+
+    /// What is in each part of the log, in so many equal parts.
+    pub fn landmarks(&self, parts: usize) -> Vec<Option<Landmark>> {
+        let at = |part: usize| self.number(part * self.len() / parts.max(1));
+        let has = |lines: &VecDeque<u64>, part: usize| {
+            let before = |number: u64| lines.partition_point(|n| *n < number);
+            before(at(part)) < before(at(part + 1))
+        };
+        let landmark = |part: usize| match () {
+            () if has(&self.marks, part) => Some(Landmark::Mark),
+            () if has(self.search.found(), part) => Some(Landmark::Match),
+            () if has(self.errors.lines(), part) => Some(Landmark::Error),
+            () => None,
+        };
+        (0..parts).map(landmark).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{first, lines, push, seen, view, wrapped};
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        Pattern::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_match_on_the_last_page_of_lines_that_wrap_is_shown() {
+        let mut view = wrapped();
+        view.set_search(pattern("line 90"));
+        assert!(view.next_match(false).is_some());
+        assert_eq!((seen(&view)[0], view.below(view.size)), ("90", 6));
+        view.set_search(pattern("line 98"));
+        assert!(view.next_match(true).is_some() && view.is_at(98));
+        assert_eq!((seen(&view), view.below(view.size), view.follows()), (vec!["98", "99"], 0, false));
+    }
+
+    #[test]
+    fn a_search_goes_from_match_to_match() {
+        let mut view = view(100);
+        view.set_search(pattern("line 7"));
+        assert_eq!((view.search.found().len(), view.match_place()), (11, None));
+        view.go_to_top();
+        assert!(view.next_match(true) == Some(Step::Next) && view.is_at(7));
+        assert_eq!((first(&view), view.match_place()), ("line 0", Some(1)), "it is seen where it is");
+        assert!(view.next_match(true) == Some(Step::Next) && view.is_at(70));
+        assert_eq!(first(&view), "line 70");
+        assert!(view.next_match(true) == Some(Step::Next) && view.is_at(71));
+        assert!(view.next_match(false).is_some() && view.next_match(false).is_some() && view.is_at(7));
+        assert_eq!(first(&view), "line 7");
+        assert!(view.next_match(false) == Some(Step::Wrapped) && view.is_at(79), "as less does");
+        assert!(view.next_match(true) == Some(Step::Wrapped) && view.is_at(7));
+        view.set_search(pattern("nothing of the kind"));
+        assert_eq!((view.next_match(true), view.search.found().len()), (None, 0));
+    }
+
+    #[test]
+    fn a_match_that_is_seen_moves_nothing_and_stays() {
+        let mut view = view(8);
+        view.set_search(pattern("line"));
+        for line in (0..8).rev() {
+            assert!(view.next_match(false) == Some(Step::Next) && view.is_at(line));
+        }
+        assert!(view.next_match(false) == Some(Step::Wrapped) && view.is_at(7));
+        // What comes meanwhile does not take it away, and counts.
+        push(&mut view, 8..100);
+        assert_eq!((first(&view), view.follows(), view.search.found().len()), ("line 0", false, 100));
+        assert!(view.next_match(true) == Some(Step::Next) && view.is_at(8));
+        view.go_to_end();
+        assert!(view.next_match(false) == Some(Step::Next) && view.is_at(99));
+        assert_eq!((first(&view), view.follows()), ("line 90", false));
+    }
+
+    #[test]
+    fn a_filter_shows_what_matches_and_keeps_the_place() {
+        let mut view = view(200);
+        view.go_to_top();
+        view.scroll(103);
+        let filter = |text: &str| Filter::parse(text).unwrap();
+        view.set_filter(filter("[05]$"));
+        assert_eq!((view.len(), first(&view), view.follows()), (40, "line 105", false));
+        push(&mut view, 200..206);
+        assert_eq!((view.len(), view.held()), (42, 206), "what comes is filtered, too");
+        view.widen(true);
+        assert_eq!(
+            view.visible().take(4).collect::<Vec<_>>(),
+            ["line 104", "line 105", "line 106", "line 109"]
+        );
+        view.set_filter(filter(""));
+        assert_eq!((view.len(), first(&view)), (206, "line 103"), "where it was");
+        view.set_filter(filter("!line 1"));
+        assert!(view.visible().all(|line| !line.starts_with("line 1")) && view.lens().text() == "!line 1");
+        assert_eq!(Filter::parse("!(").unwrap_err().at, Some(2));
+        assert_eq!(first(&view), "line 96", "the end is at the bottom");
+    }
+
+    #[test]
+    fn matches_that_are_not_shown_are_passed_over() {
+        let mut view = view(100);
+        view.set_search(pattern("line 2"));
+        view.set_filter(Filter::parse("[02]$").unwrap());
+        view.go_to_top();
+        let mut met = Vec::new();
+        while view.next_match(true) == Some(Step::Next) {
+            met.push(view.visible().zip(view.seen()).find(|(_, i)| view.is_at(*i)).unwrap().0.to_owned());
+        }
+        assert_eq!(met, ["line 2", "line 20", "line 22"]);
+    }
+
+    #[test]
+    fn a_step_waits_until_all_lines_were_looked_at() {
+        let mut view = view(0);
+        let line = |n: usize| format!("line {n} {}", "x".repeat(1000)).into();
+        lines(&mut view, (0..10_000).map(line).collect());
+        while view.look_on() {}
+        view.set_search(pattern("line 7 "));
+        assert!(view.is_looking());
+        assert_eq!(view.next_match(false), Some(Step::Looking));
+        while view.look_on() {}
+        assert!(first(&view).starts_with("line 7 ") && view.match_place() == Some(1));
+    }
+
+    #[test]
+    fn errors_and_marks_are_gone_to_and_marked_lines_are_taken() {
+        let mut view = view(100);
+        lines(
+            &mut view,
+            ["ERROR one", "fine", "Traceback (most recent call last):"].map(Line::from).to_vec(),
+        );
+        push(&mut view, 103..200);
+        assert_eq!(view.errors(), 2);
+        assert!(view.next_error(false) == Some(Step::Next) && view.is_at(102));
+        assert!(view.next_error(false) == Some(Step::Next) && view.is_at(100));
+        view.toggle_mark();
+        assert!(view.is_marked(100) && view.marked_range().is_none());
+        assert!(view.next_error(true) == Some(Step::Next));
+        assert_eq!(view.marked_range().unwrap(), ["ERROR one", "fine", "Traceback (most recent call last):"]);
+        view.go_to_end();
+        assert!(view.next_mark(false) == Some(Step::Next) && view.is_at(100));
+        let parts = view.landmarks(10);
+        assert_eq!(
+            parts.iter().flatten().collect::<Vec<_>>(),
+            [&Landmark::Mark],
+            "a mark goes before an error"
+        );
+        view.toggle_mark();
+        assert_eq!((view.landmarks(10)[5], view.next_mark(true)), (Some(Landmark::Error), None));
+    }
+}

@@ -1,0 +1,213 @@
+//! Which lines of the log are in the window.
+
+use super::view::{LogView, Older};
+use super::window::{Window, pieces};
+use crate::model::Line;
+use std::ops::Range;
+
+impl LogView {
+    /// First line to show in a window of that size. When following a line that wraps may begin above it.
+    pub fn top(&self, size: Window) -> usize {
+        if self.follow {
+            return self.last_page(size);
+        }
+        // Any line can be at the top, however many rows it takes.
+        let last = if self.wrap { self.len().saturating_sub(1) } else { self.last_page(size) };
+        self.eye().min(last)
+    }
+
+    /// The first visible line when the end of the last one is at the bottom.
+    pub(super) fn last_page(&self, size: Window) -> usize {
+        if !self.wrap {
+            return self.len().saturating_sub(size.height);
+        }
+        let mut rows = 0;
+        let fills = |i: &usize| {
+            rows += self.rows(*i, size);
+            rows >= size.height
+        };
+        (0..self.len()).rev().find(fills).unwrap_or(0)
+    }
+
+    /// Rows that a line takes when it wraps.
+    pub(super) fn rows(&self, index: usize, size: Window) -> usize {
+        self.line(index).map_or(1, |line| pieces(line.text(), size.width).count())
+    }
+
+    pub(super) fn eye(&self) -> usize {
+        self.place(self.top)
+    }
+
+    /// The first line that does not fit into a window of that size whole.
+    pub(super) fn bottom(&self, size: Window) -> usize {
+        let (top, len) = (self.top(size), self.len());
+        if self.follow {
+            return len;
+        }
+        if !self.wrap {
+            return len.min(top + size.height);
+        }
+        let mut rows = 0;
+        let overflows = |i: &usize| {
+            rows += self.rows(*i, size);
+            rows > size.height
+        };
+        (top..len).find(overflows).unwrap_or(len)
+    }
+
+    /// The number of lines below a window of that size, including one that is cut.
+    pub fn below(&self, size: Window) -> usize {
+        self.len() - self.bottom(size)
+    }
+
+    /// Whether the end is followed.
+    pub fn follows(&self) -> bool {
+        self.follow
+    }
+
+    /// Whether long lines wrap.
+    pub fn wraps(&self) -> bool {
+        self.wrap
+    }
+
+    /// Takes in the size in which the log was drawn.
+    pub fn drawn(&mut self, size: Window) {
+        self.size = Window { width: size.width, height: size.height.max(1) };
+    }
+
+    /// The size it was drawn in last.
+    pub fn size(&self) -> Window {
+        self.size
+    }
+
+    /// Lines that are whole in the window, at least one.
+    pub fn page(&self) -> usize {
+        self.bottom(self.size).saturating_sub(self.top(self.size)).max(1)
+    }
+
+    /// Scrolls. Upwards stops following; reaching the end resumes it.
+    pub fn scroll(&mut self, by: isize) {
+        if by < 0 {
+            self.ask_again();
+        }
+        let here = self.top(self.size);
+        self.show(here.saturating_add_signed(by));
+        let there = self.top(self.size);
+        self.show(there);
+        // A last line that is taller than the window never fits: pushed further, its end is followed.
+        self.follow = by > 0 && !self.is_cut() && (self.below(self.size) == 0 || there == here);
+    }
+
+    /// To the first line that is held; those above it are asked for.
+    pub fn go_to_top(&mut self) {
+        self.ask_again();
+        self.show(0);
+    }
+
+    /// What could not be read is asked for once more.
+    fn ask_again(&mut self) {
+        self.aim = None;
+        if let Older::Failed(_) = self.older {
+            self.older = Older::Unasked;
+        }
+    }
+
+    /// To the end, following it.
+    pub fn go_to_end(&mut self) {
+        self.follow = true;
+    }
+
+    /// Toggles follow; stopping keeps the visible lines.
+    pub fn toggle_follow(&mut self) {
+        if self.follow {
+            self.show(self.top(self.size));
+        } else {
+            self.follow = true;
+        }
+    }
+
+    /// Which of so many equal parts of the log are in a window of that size; at least one.
+    pub fn extent(&self, size: Window, parts: usize) -> Range<usize> {
+        let len = self.len().max(1);
+        let from = (self.top(size) * parts / len).min(parts.saturating_sub(1));
+        let to = (self.bottom(size) * parts).div_ceil(len);
+        from..to.clamp(from + 1, parts.max(from + 1))
+    }
+
+    /// Wraps long lines, or cuts them.
+    pub fn toggle_wrap(&mut self) {
+        self.wrap = !self.wrap;
+    }
+
+    pub(super) fn show(&mut self, index: usize) {
+        self.follow = false;
+        self.top = self.number(index);
+    }
+
+    /// The lines in the window, with those of which a part is.
+    pub fn visible(&self) -> impl Iterator<Item = &str> {
+        self.seen().filter_map(|index| self.line(index)).map(Line::text)
+    }
+
+    pub(super) fn seen(&self) -> Range<usize> {
+        let (top, bottom) = (self.top(self.size), self.bottom(self.size));
+        let full = (top..bottom).map(|i| if self.wrap { self.rows(i, self.size) } else { 1 }).sum::<usize>();
+        let cut = usize::from(full < self.size.height);
+        top..(bottom + cut).min(self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{first, push, seen, view, wrapped};
+    use super::*;
+
+    #[test]
+    fn following_stops_on_scroll_and_resumes_at_the_end() {
+        let mut view = view(100);
+        assert_eq!(first(&view), "line 90");
+        view.scroll(-5);
+        push(&mut view, 100..120);
+        assert_eq!((first(&view), view.follows(), view.below(view.size)), ("line 85", false, 25));
+        view.scroll(100);
+        assert!(view.follows());
+        push(&mut view, 120..130);
+        assert_eq!(first(&view), "line 120");
+        view.go_to_top();
+        assert_eq!(first(&view), "line 0");
+    }
+
+    #[test]
+    fn every_line_that_wraps_can_be_reached() {
+        let mut view = wrapped();
+        assert_eq!(seen(&view), ["96", "97", "98", "99"], "what is copied is what is drawn");
+        view.scroll(-1);
+        assert_eq!((seen(&view), view.follows()), (vec!["95", "96", "97", "98"], false));
+        assert_eq!((view.below(view.size), view.page()), (1, 4));
+        view.go_to_top();
+        let mut met = Vec::new();
+        while !view.follows() {
+            met.extend(seen(&view).iter().map(ToString::to_string));
+            view.scroll(isize::try_from(view.page()).unwrap());
+        }
+        met.extend(seen(&view).iter().map(ToString::to_string));
+        assert_eq!(met, (0..100).map(|i| format!("{i:02}")).collect::<Vec<_>>(), "page by page");
+    }
+
+    #[test]
+    fn a_line_that_is_taller_than_the_window_is_cut_and_its_end_followed() {
+        let mut view = wrapped();
+        view.drawn(Window { width: 10, height: 3 });
+        view.go_to_top();
+        assert_eq!((seen(&view), view.below(view.size), view.page()), (vec!["00"], 100, 1));
+        view.scroll(99);
+        assert_eq!((seen(&view), view.below(view.size), view.follows()), (vec!["99"], 1, false));
+        view.scroll(1);
+        assert_eq!((seen(&view), view.below(view.size), view.follows()), (vec!["99"], 0, true));
+        // Five rows: one line, and a part of the next.
+        view.drawn(Window { width: 10, height: 5 });
+        assert_eq!(seen(&view), ["98", "99"]);
+        view.go_to_top();
+        assert_eq!((seen(&view), view.below(view.size)), (vec!["00", "01"], 99));
+    }
+}

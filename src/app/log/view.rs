@@ -1,0 +1,346 @@
+//! The log that is open in a pane: what is held of it, and how it is looked at.
+
+use super::lens::Lens;
+use super::window::Window;
+use crate::logs::{Held, Level, Search, Sieve, level};
+use crate::model::{Line, LogBatch, LogEnd, LogPart, LogSource, StreamId};
+use std::collections::VecDeque;
+
+/// Bytes that a log takes in memory unless the settings say otherwise.
+const MEMORY: usize = 64_000_000;
+
+/// The log that is open in the pane.
+#[derive(Clone, Debug)]
+pub struct LogView {
+    pub(super) source: Option<LogSource>,
+    pub(super) stream: StreamId,
+    pub(super) held: Held,
+    /// Most bytes held.
+    pub(super) memory: usize,
+    /// What is known of the lines above those held.
+    pub(super) older: Older,
+    /// Number of the first line shown, unless following.
+    pub(super) top: u64,
+    pub(super) follow: bool,
+    pub(super) wrap: bool,
+    pub(super) end: LogEnd,
+    /// Which of the held lines are shown.
+    pub(super) lens: Lens,
+    pub(super) search: Search,
+    /// The lines that report an error.
+    pub(super) errors: Sieve,
+    /// Lines that a person has marked, ascending.
+    pub(super) marks: VecDeque<u64>,
+    /// Number of the current line: the match, error or mark that was gone to last.
+    pub(super) at: Option<u64>,
+    /// A line above those that are held that is gone to once it is: its position and its text.
+    pub(super) aim: Option<(u64, String)>,
+    /// A step to a match that waits until all lines were looked at; whether it is forward.
+    pub(super) sought: Option<bool>,
+    pub(super) size: Window,
+}
+
+/// The lines above those that are held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Older {
+    /// They are asked for when they come into view.
+    #[default]
+    Unasked,
+    /// The part that ends at this position was asked for.
+    Asked(u64),
+    /// They cannot be read, and why. Scrolling up asks again.
+    Failed(String),
+}
+
+impl Default for LogView {
+    fn default() -> Self {
+        Self {
+            source: None,
+            stream: StreamId(0),
+            held: Held::new(usize::MAX, MEMORY),
+            memory: MEMORY,
+            older: Older::Unasked,
+            top: 0,
+            follow: true,
+            wrap: false,
+            end: LogEnd::Open,
+            lens: Lens::default(),
+            search: Search::default(),
+            errors: Sieve::default(),
+            marks: VecDeque::new(),
+            at: None,
+            aim: None,
+            sought: None,
+            size: Window { width: 80, height: 1 },
+        }
+    }
+}
+
+impl LogView {
+    /// Replaces the log by another, empty one.
+    pub fn begin(&mut self, source: LogSource, stream: StreamId) {
+        let (wrap, size, memory) = (self.wrap, self.size, self.memory);
+        let held = Held::new(usize::MAX, memory);
+        *self = Self { source: Some(source), stream, wrap, size, memory, held, ..Self::default() };
+    }
+
+    /// Holds at most so many bytes from now on.
+    pub fn limit(&mut self, memory: usize) {
+        self.memory = memory;
+        self.held.limit(usize::MAX, memory);
+    }
+
+    /// Takes in lines. Lines of a stream that was closed meanwhile are dropped.
+    pub fn take(&mut self, batch: LogBatch) {
+        if batch.stream != self.stream {
+            return;
+        }
+        self.held.append(batch.part);
+        self.held.trim();
+        self.marks.retain(|mark| *mark >= self.held.first());
+        self.end = batch.end;
+        self.look_on();
+    }
+
+    /// Takes in lines above those that are held, or why they cannot be read.
+    pub fn take_older(&mut self, stream: StreamId, part: Result<LogPart, String>) {
+        if stream != self.stream {
+            return;
+        }
+        self.older = match part {
+            Ok(part) => {
+                let is_nothing = part.bytes.is_empty();
+                self.held.prepend(part);
+                self.marks.retain(|mark| *mark < self.held.end());
+                if is_nothing && self.above() != Some(0) {
+                    Older::Failed("nothing lies above".to_owned())
+                } else {
+                    Older::Unasked
+                }
+            }
+            Err(why) => Older::Failed(why),
+        };
+        match self.aim.take() {
+            Some((at, text)) if matches!(self.older, Older::Unasked) => _ = self.go_to_match(at, &text),
+            _ => {}
+        }
+        self.look_on();
+    }
+
+    /// Position where the part ends that should be read now: the first line that is held is in the window, and others
+    /// lie above it. One part is asked for at a time, and none for a filter, which might take the whole log.
+    pub fn ask_older(&mut self) -> Option<u64> {
+        let is_in_view = self.lens.shown().is_none() && self.top(self.size) == 0;
+        let is_in_view = is_in_view || self.aim.is_some();
+        let is_wanted = self.older == Older::Unasked && is_in_view && self.above() != Some(0);
+        let start = self.held.start().filter(|_| is_wanted)?;
+        self.older = Older::Asked(start);
+        Some(start)
+    }
+
+    /// What is known of the lines above.
+    pub fn older(&self) -> &Older {
+        &self.older
+    }
+
+    /// Bytes of the log above what is held; none when unknown.
+    pub fn above(&self) -> Option<u64> {
+        self.held.above()
+    }
+
+    /// Whether it is known where the lines stand in the log.
+    pub fn is_placed(&self) -> bool {
+        self.held.start().is_some()
+    }
+
+    /// Whether the newest lines were let go to make room for older ones: the end has to be opened again.
+    pub fn is_cut(&self) -> bool {
+        self.held.is_cut()
+    }
+
+    /// An empty view of the same stream, for the lines that come from now on; none when no log is open.
+    pub fn after_this(&self) -> Option<Self> {
+        let mut after = Self { memory: self.memory, ..Self::default() };
+        after.begin(self.source.clone()?, self.stream);
+        after.end = self.end.clone();
+        Some(after)
+    }
+
+    /// All of its lines, to be taken in by another view of the same stream.
+    pub fn into_batch(self) -> LogBatch {
+        LogBatch { stream: self.stream, part: self.held.into_part(), end: self.end }
+    }
+
+    /// The source of the log.
+    pub fn source(&self) -> Option<&LogSource> {
+        self.source.as_ref()
+    }
+
+    /// The id of the open stream.
+    pub fn stream(&self) -> StreamId {
+        self.stream
+    }
+
+    /// The state of the stream.
+    pub fn end(&self) -> &LogEnd {
+        &self.end
+    }
+
+    /// Looks at some of the lines that were not looked at yet: whether they are shown, match, report an error. A call
+    /// takes a few milliseconds at most. Whether more are left.
+    pub fn look_on(&mut self) -> bool {
+        let is_shown = self.lens.step(&self.held);
+        let is_searched = self.search.step(&self.held);
+        let is_judged = self.errors.step(&self.held, |_, line| level(line.text()) == Some(Level::Error));
+        if is_searched
+            && is_shown
+            && let Some(forward) = self.sought.take()
+        {
+            self.next_match(forward);
+        }
+        !(is_shown && is_searched && is_judged)
+    }
+
+    /// Whether there are lines that were not looked at yet.
+    pub fn is_looking(&self) -> bool {
+        !(self.lens.is_done(&self.held) && self.search.is_done(&self.held) && self.errors.is_done(&self.held))
+    }
+
+    /// The number of lines that are held, shown or not.
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// The number of lines that are shown.
+    pub fn len(&self) -> usize {
+        self.lens.shown().map_or(self.held.len(), VecDeque::len)
+    }
+
+    /// Whether no line is shown.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A line by its place among those that are shown.
+    pub fn line(&self, index: usize) -> Option<&Line> {
+        match self.lens.shown() {
+            None => self.held.get(index),
+            Some(shown) => self.held.get(self.held.place(*shown.get(index)?)),
+        }
+    }
+
+    /// The number of the line at a place; behind the last place the one behind the last line.
+    pub(super) fn number(&self, index: usize) -> u64 {
+        match self.lens.shown() {
+            None => self.held.first() + index as u64,
+            Some(shown) => shown.get(index).copied().unwrap_or(self.held.end()),
+        }
+    }
+
+    /// The place of a line by its number, or of the next one that is shown.
+    pub(super) fn place(&self, number: u64) -> usize {
+        match self.lens.shown() {
+            None => self.held.place(number),
+            Some(shown) => shown.partition_point(|n| *n < number),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lens::Filter;
+    use super::super::sample::{first, part, small, take, view};
+    use super::*;
+    use crate::logs::Pattern;
+
+    #[test]
+    fn lines_that_were_let_go_match_no_more() {
+        let mut view = small();
+        take(&mut view, 0..40);
+        view.set_search(Pattern::parse("line").unwrap());
+        take(&mut view, 40..100);
+        assert_eq!((view.search.found().len(), view.len()), (50, 50));
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_eye_stays_on_its_line() {
+        let mut view = small();
+        take(&mut view, 0..50);
+        view.go_to_top();
+        view.scroll(10);
+        take(&mut view, 50..55);
+        assert_eq!((view.len(), first(&view)), (50, "line 010"));
+        take(&mut view, 55..90);
+        assert_eq!(first(&view), "line 040", "dropped lines cannot be shown");
+        assert_eq!(view.above(), Some(500), "to the first part that is held whole");
+    }
+
+    #[test]
+    fn lines_above_come_when_they_are_looked_for_and_nothing_jumps() {
+        let mut view = view(0);
+        take(&mut view, 500..600);
+        assert_eq!(view.ask_older(), None, "the end is shown");
+        view.scroll(-50);
+        assert_eq!((view.ask_older(), first(&view)), (None, "line 540"));
+        view.go_to_top();
+        assert_eq!((view.ask_older(), view.ask_older()), (Some(5000), None), "one at a time");
+        view.set_search(Pattern::parse("line 4").unwrap());
+        view.take_older(StreamId(1), Ok(part(400..500)));
+        assert_eq!((first(&view), view.above(), view.search.found().len()), ("line 500", Some(4000), 100));
+        view.scroll(-10);
+        assert_eq!((view.ask_older(), first(&view)), (None, "line 490"));
+        view.go_to_top();
+        assert_eq!(view.ask_older(), Some(4000));
+        view.take_older(StreamId(1), Err("the file is gone".into()));
+        assert_eq!((view.ask_older(), view.older()), (None, &Older::Failed("the file is gone".into())));
+        view.scroll(-1);
+        assert_eq!(view.ask_older(), Some(4000), "scrolling up asks again");
+        view.take_older(StreamId(1), Ok(part(0..400)));
+        view.go_to_top();
+        assert_eq!((view.ask_older(), view.above(), first(&view)), (None, Some(0), "line 000"));
+    }
+
+    #[test]
+    fn a_log_that_does_not_fill_the_window_asks_for_more() {
+        let mut view = view(0);
+        take(&mut view, 500..503);
+        assert_eq!((view.follows(), view.ask_older()), (true, Some(5000)));
+        view.take_older(StreamId(1), Ok(part(490..500)));
+        assert_eq!((view.ask_older(), first(&view)), (None, "line 493"), "the end stays at the bottom");
+    }
+
+    #[test]
+    fn older_lines_take_the_place_of_the_newest() {
+        let mut view = small();
+        take(&mut view, 500..550);
+        view.go_to_top();
+        assert_eq!(view.ask_older(), Some(5000));
+        view.take_older(StreamId(1), Ok(part(480..500)));
+        assert_eq!((view.len(), view.is_cut(), first(&view)), (50, true, "line 500"));
+        take(&mut view, 550..560);
+        view.scroll(100);
+        assert_eq!((view.visible().last(), view.follows()), (Some("line 529"), false), "the end is not held");
+    }
+
+    #[test]
+    fn lines_of_a_closed_stream_are_dropped() {
+        let mut view = view(3);
+        view.take(LogBatch {
+            stream: StreamId(0),
+            part: vec![Line::from("old")].into(),
+            end: LogEnd::Complete,
+        });
+        assert_eq!((view.len(), view.end()), (3, &LogEnd::Open));
+    }
+
+    #[test]
+    fn a_filter_asks_for_nothing_above() {
+        let mut view = view(0);
+        take(&mut view, 500..600);
+        view.set_filter(Filter::parse("nowhere").unwrap());
+        assert_eq!((view.ask_older(), view.len()), (None, 0));
+        view.set_filter(Filter::parse("").unwrap());
+        view.go_to_top();
+        assert_eq!(view.ask_older(), Some(5000));
+    }
+}

@@ -1,0 +1,46 @@
+//! The window that lines are drawn in, and what of a line fits into it.
+
+use unicode_width::UnicodeWidthChar;
+
+/// Columns and rows that lines are drawn in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// Width in columns.
+    pub width: usize,
+    /// Height in rows.
+    pub height: usize,
+}
+
+/// A line in pieces that fit so many columns; at least one.
+pub fn pieces(line: &str, width: usize) -> impl Iterator<Item = &str> {
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        let line = rest?;
+        let mut room = width;
+        let over = line.char_indices().find(|(i, c)| {
+            let wide = c.width().unwrap_or(0);
+            // One that is wider than the window would be left for ever.
+            let is_over = wide > room && *i > 0;
+            room = room.saturating_sub(wide);
+            is_over
+        });
+        let (piece, left) = line.split_at(over.map_or(line.len(), |(i, _)| i));
+        rest = over.map(|_| left);
+        Some(piece)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_whole_characters_and_always_end() {
+        let of = |line: &'static str, width| pieces(line, width).collect::<Vec<_>>();
+        assert_eq!(of("abcdef", 4), ["abcd", "ef"]);
+        assert_eq!(of("", 4), [""]);
+        assert_eq!(of("日本語", 5), ["日本", "語"]);
+        assert_eq!(of("日本", 1), ["日", "本"]);
+        assert_eq!(of("ab", 0), ["a", "b"]);
+    }
+}

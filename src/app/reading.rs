@@ -1,0 +1,101 @@
+//! What keys do in a log: from match to match, from error to error, marks, and which lines are shown.
+
+use super::log::{LogView, Step};
+use super::prompt::{Prompt, PromptKind};
+use super::typing::empty;
+use super::{Action, App, Effect, Tone};
+use crate::model::Timestamp;
+
+/// Something that a log has many of, in words for messages.
+struct Kind {
+    next: fn(&mut LogView, bool) -> Option<Step>,
+    /// One of them: `error`.
+    one: &'static str,
+}
+
+const ERRORS: Kind = Kind { next: LogView::next_error, one: "error" };
+const MARKS: Kind = Kind { next: LogView::next_mark, one: "mark" };
+
+impl App {
+    /// Changes the log on the screen.
+    pub(super) fn in_log(&mut self, change: impl Fn(&mut LogView)) -> Vec<Effect> {
+        if let Some(log) = self.log_mut() {
+            change(log);
+        }
+        Vec::new()
+    }
+
+    /// Goes to the next match of the search, or to the one before.
+    pub(super) fn match_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
+        let search = self.key_of(Action::Filter);
+        let Some(log) = self.log_mut() else { return Vec::new() };
+        let sought = log.search().pattern().text().to_owned();
+        if sought.is_empty() {
+            self.toasts.say(Tone::Info, format!("no search; {search} starts one"), now);
+            return Vec::new();
+        }
+        let step = log.next_match(forward);
+        self.say_step(step, forward, (&format!("`{sought}`: "), "match"), now);
+        Vec::new()
+    }
+
+    /// Goes to the next line that reports an error, or to the one before.
+    pub(super) fn error_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
+        self.step_of(&ERRORS, forward, now)
+    }
+
+    /// Goes to the next line that was marked, or to the one before.
+    pub(super) fn mark_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
+        self.step_of(&MARKS, forward, now)
+    }
+
+    fn step_of(&mut self, kind: &Kind, forward: bool, now: Timestamp) -> Vec<Effect> {
+        let Some(log) = self.log_mut() else { return Vec::new() };
+        let step = (kind.next)(log, forward);
+        self.say_step(step, forward, ("", kind.one), now);
+        Vec::new()
+    }
+
+    /// Says when a step has gone on at the other end of the log, or nowhere.
+    fn say_step(&mut self, step: Option<Step>, forward: bool, (of, one): (&str, &str), now: Timestamp) {
+        let text = match step {
+            Some(Step::Next | Step::Looking) => return,
+            Some(Step::Wrapped) => {
+                let end = if forward { "first" } else { "last" };
+                format!("{of}continued at the {end} {one}")
+            }
+            None => format!("{of}no {one} in the lines that are held"),
+        };
+        self.toasts.say(Tone::Info, text, now);
+    }
+
+    /// Opens the line for the lines that are shown.
+    pub(super) fn begin_lines(&mut self) -> Vec<Effect> {
+        let before = self.log().map(|log| log.lens().text().to_owned()).unwrap_or_default();
+        self.prompt = Some(empty(Prompt::new(PromptKind::Lines, &before)));
+        Vec::new()
+    }
+
+    /// Shows one line more around each that the filter lets through, or one fewer.
+    pub(super) fn widen(&mut self, more: bool, now: Timestamp) -> Vec<Effect> {
+        let key = self.key_of(Action::ShowLines);
+        let Some(log) = self.log_mut() else { return Vec::new() };
+        if log.lens().text().is_empty() {
+            self.toasts.say(Tone::Info, format!("all lines are shown; {key} shows those that match"), now);
+        } else {
+            log.widen(more);
+        }
+        Vec::new()
+    }
+
+    /// Looks at more lines of the log on the screen, where some were not looked at yet. Whether this was the last of
+    /// them.
+    pub(super) fn look_on(&mut self) -> bool {
+        self.log_mut().is_some_and(|log| log.is_looking() && !log.look_on())
+    }
+
+    /// Whether lines of the log on the screen are left to be searched or filtered: the loop should come back at once.
+    pub fn is_at_work(&self) -> bool {
+        self.log().is_some_and(LogView::is_looking)
+    }
+}

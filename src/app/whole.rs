@@ -1,0 +1,83 @@
+//! The search of a whole log where its file lies, and the list of what it found.
+
+use super::log::Place;
+use super::offer::{Offer, OfferKind};
+use super::prompt::{Prompt, PromptKind};
+use super::{Action, App, Effect, Tone};
+use crate::model::amount::{bytes, counted};
+use crate::model::{LogMatch, LogMatches, Request, StreamId, Timestamp};
+
+impl App {
+    /// Searches the whole log on the screen for what is searched for in what is held.
+    pub(super) fn search_whole(&mut self, now: Timestamp) -> Vec<Effect> {
+        let search = self.key_of(Action::Filter);
+        let Some((log, name)) = self.log().zip(self.current().map(|c| c.name().clone())) else {
+            return Vec::new();
+        };
+        let pattern = log.search().pattern().text().to_owned();
+        let (said, effects) = match (pattern.is_empty(), log.source()) {
+            (true, _) => (format!("no search; {search} starts one"), Vec::new()),
+            (_, None) => ("no log is open".to_owned(), Vec::new()),
+            (false, Some(_)) => {
+                let said = format!("`{pattern}`: searching the whole log where it lies");
+                (said, vec![Effect::Ask(name, Request::SearchLog(log.stream(), pattern))])
+            }
+        };
+        self.toasts.say(Tone::Info, said, now);
+        effects
+    }
+
+    /// Takes in what was found in a whole log: lists it, unless something else is on the screen by now.
+    pub(super) fn matches_news(
+        &mut self,
+        stream: StreamId,
+        pattern: &str,
+        found: Result<LogMatches, String>,
+        now: Timestamp,
+    ) {
+        self.dirty = true;
+        let is_shown = self.log().is_some_and(|log| log.stream() == stream);
+        let is_free = is_shown && self.dialog.is_none() && self.prompt.is_none();
+        let (tone, said) = match found {
+            Err(why) => (Tone::Bad, format!("`{pattern}`: the log was not searched: {why}")),
+            Ok(found) if found.last.is_empty() => {
+                (Tone::Info, format!("`{pattern}`: no match in the whole log"))
+            }
+            Ok(found) => {
+                let lines = counted(found.last.len(), "line");
+                let lines = if found.has_more { format!("the last {lines}") } else { lines };
+                if is_free {
+                    let mut prompt = Prompt::of(PromptKind::Found, found.last.iter().map(offer).collect());
+                    // The newest is the nearest.
+                    prompt.chosen = found.last.len() - 1;
+                    self.prompt = Some(prompt);
+                }
+                (Tone::Good, format!("`{pattern}`: {lines} of the whole log"))
+            }
+        };
+        self.toasts.say(tone, said, now);
+    }
+
+    /// Goes to a line of the list.
+    pub(super) fn go_to_found(&mut self, at: u64, text: &str, now: Timestamp) -> Vec<Effect> {
+        let Some(log) = self.log_mut() else { return Vec::new() };
+        let said = match log.go_to_match(at, text) {
+            Place::Here => return Vec::new(),
+            Place::Above(above) => format!("reading {} above the lines that are held", bytes(above as f64)),
+            Place::TooFar(above) => format!(
+                "the line lies {} above the lines that are held, which is more than a log may take in memory (`log_memory_mb` in the settings)",
+                bytes(above as f64)
+            ),
+            Place::Gone => "the line is no longer where it was; search once more".to_owned(),
+        };
+        self.toasts.say(Tone::Info, said, now);
+        Vec::new()
+    }
+}
+
+/// A line of the list.
+fn offer(found: &LogMatch) -> Offer {
+    let text = found.line.text();
+    let kind = OfferKind::Line { at: found.at, text: text.to_owned() };
+    Offer { kind, ..Offer::new(format!("{} {text}", found.number), "") }
+}

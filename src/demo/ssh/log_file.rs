@@ -1,0 +1,82 @@
+//! The console's scripts that read a log file by position, as a simulated head answers them: `marin-tui-follow-log`,
+//! `marin-tui-part-log`, `marin-tui-search-log` and `marin-tui-last-log`.
+
+use super::answer::{Answer, Files, Rest, whole};
+use bytes::Bytes;
+use regex::bytes::RegexBuilder;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Exit codes of the scripts: no such file, and another file than that.
+const MISSING: u32 = 80;
+const REPLACED: u32 = 81;
+
+/// What a script answers: its name, the file, and its other arguments.
+pub(super) async fn run(script: &str, path: &str, arguments: &[&str], files: &Files) -> Option<Answer> {
+    let number = |at: usize| arguments.get(at).and_then(|n| n.parse::<u64>().ok());
+    let Some(body) = files.open(path, None, false) else {
+        return Some(Answer { status: MISSING, ..Answer::default() });
+    };
+    let bytes = whole(body).await;
+    let inode = inode(path, files);
+    Some(match script {
+        "marin-tui-follow-log" => {
+            let is_other = number(0).is_some_and(|known| known != inode);
+            let from = if is_other { 0 } else { start(arguments.get(1)?, &bytes, path, files).await? };
+            let rest = Rest::of_one_file(files, path, from, REPLACED);
+            let out = format!("{inode} {} {from}\n", bytes.len()).into();
+            Answer { out, rest: Some(rest), ..Answer::default() }
+        }
+        "marin-tui-part-log" if number(0)? != inode => Answer { status: REPLACED, ..Answer::default() },
+        "marin-tui-part-log" => {
+            let from = bytes.len().min(number(1)? as usize);
+            let end = bytes.len().min(from.saturating_add(number(2)? as usize));
+            Answer { out: bytes.slice(from..end), ..Answer::default() }
+        }
+        "marin-tui-search-log" => Answer { out: search(arguments.get(1)?, &bytes)?, ..Answer::default() },
+        "marin-tui-last-log" => Answer { out: last(path, number(0)?, files).await, ..Answer::default() },
+        _ => return None,
+    })
+}
+
+/// `NUMBER:POSITION:LINE` for each line that matches, and the exit status of grep.
+fn search(expression: &str, bytes: &[u8]) -> Option<Bytes> {
+    let (case, expression) = expression.split_once(':')?;
+    let regex = RegexBuilder::new(expression).case_insensitive(case == "i").build().ok()?;
+    let (mut out, mut at) = (Vec::new(), 0);
+    for (number, line) in (1..).zip(bytes.split(|b| *b == b'\n')) {
+        if regex.is_match(line) {
+            out.extend_from_slice(format!("{number}:{at}:").as_bytes());
+            out.extend_from_slice(line);
+            out.push(b'\n');
+        }
+        at += line.len() + 1;
+    }
+    out.extend_from_slice(if out.is_empty() { b"status 1\n" } else { b"status 0\n" });
+    Some(out.into())
+}
+
+/// The first byte that is printed.
+async fn start(from: &str, bytes: &Bytes, path: &str, files: &Files) -> Option<u64> {
+    let size = bytes.len() as u64;
+    let before = |bytes: u64| size.saturating_sub(bytes.saturating_add(1));
+    Some(match (from.strip_prefix('c'), from.strip_prefix('n')) {
+        (Some(bytes), _) => before(bytes.parse().ok()?),
+        (_, Some(lines)) => before(last(path, lines.parse().ok()?, files).await.len() as u64),
+        (None, None) => from.parse().ok().filter(|from| *from <= size).unwrap_or(0),
+    })
+}
+
+async fn last(path: &str, lines: u64, files: &Files) -> Bytes {
+    match files.open(path, Some(lines), false) {
+        // The dashboard takes 0 for its default.
+        Some(body) if lines > 0 => whole(body).await,
+        Some(_) | None => Bytes::new(),
+    }
+}
+
+/// A number for a file: another one in each session of the head.
+fn inode(path: &str, files: &Files) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (files.session(), path).hash(&mut hasher);
+    hasher.finish() >> 1
+}

@@ -1,0 +1,171 @@
+//! What is searched for: a regular expression with smart case, as in ripgrep.
+
+use regex::{Regex, RegexBuilder};
+use regex_syntax::ast::{self, Ast, Visitor, parse::Parser};
+use std::convert::Infallible;
+use std::ops::Range;
+
+/// Memory that a regular expression may take once compiled, in bytes.
+const COMPILED: usize = 4 << 20;
+
+/// A regular expression, compiled. All in lower case it matches in any case; an upper-case letter makes it exact
+/// (ripgrep's `--smart-case`). The empty one matches nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Pattern {
+    text: String,
+    compiled: Option<Compiled>,
+}
+
+#[derive(Clone, Debug)]
+struct Compiled {
+    regex: Regex,
+    syntax: Ast,
+    any_case: bool,
+}
+
+/// Why a text is no regular expression, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no regular expression: {why}{}", at.map_or_else(String::new, |at| format!(" (column {at})")))]
+pub struct PatternError {
+    /// The reason, in the words of the parser.
+    pub why: String,
+    /// The character of the text, from 1.
+    pub at: Option<usize>,
+}
+
+impl Pattern {
+    /// Compiles a text.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        let syntax = Parser::new().parse(text).map_err(|e| PatternError {
+            why: e.kind().to_string(),
+            at: Some(text[..e.span().start.offset].chars().count() + 1),
+        })?;
+        let any_case = is_any_case(&syntax);
+        let regex = RegexBuilder::new(text).case_insensitive(any_case).size_limit(COMPILED).build();
+        let regex = regex.map_err(|e| {
+            // A syntax error is shown over several lines, the reason on the last.
+            let why = e.to_string();
+            let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            PatternError { why, at: None }
+        })?;
+        Ok(Self { text: text.to_owned(), compiled: Some(Compiled { regex, syntax, any_case }) })
+    }
+
+    /// The text as typed.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether nothing is searched for.
+    pub fn is_empty(&self) -> bool {
+        self.compiled.is_none()
+    }
+
+    /// Whether it matches in any case.
+    pub fn is_any_case(&self) -> bool {
+        self.compiled.as_ref().is_some_and(|c| c.any_case)
+    }
+
+    /// Its syntax tree; none of the empty one.
+    pub(super) fn syntax(&self) -> Option<&Ast> {
+        self.compiled.as_ref().map(|c| &c.syntax)
+    }
+
+    /// Whether a line matches.
+    pub fn is_match(&self, line: &str) -> bool {
+        self.compiled.as_ref().is_some_and(|c| c.regex.is_match(line))
+    }
+
+    /// Where it matches in a text, as ranges of bytes. Matches of no character (`x*`) are left out.
+    pub fn matches_in(&self, text: &str) -> Vec<Range<usize>> {
+        let Some(compiled) = &self.compiled else { return Vec::new() };
+        compiled.regex.find_iter(text).map(|found| found.range()).filter(|range| !range.is_empty()).collect()
+    }
+}
+
+/// Whether no letter of the expression is in upper case. Escapes such as `\S` and names of groups are no letters of it.
+fn is_any_case(syntax: &Ast) -> bool {
+    let Ok(has_upper) = ast::visit(syntax, Upper(false));
+    !has_upper
+}
+
+/// Looks for a letter in upper case.
+struct Upper(bool);
+
+impl Visitor for Upper {
+    type Output = bool;
+    type Err = Infallible;
+
+    fn finish(self) -> Result<bool, Infallible> {
+        Ok(self.0)
+    }
+
+    fn visit_pre(&mut self, node: &Ast) -> Result<(), Infallible> {
+        if let Ast::Literal(literal) = node {
+            self.0 |= literal.c.is_uppercase();
+        }
+        Ok(())
+    }
+
+    fn visit_class_set_item_pre(&mut self, item: &ast::ClassSetItem) -> Result<(), Infallible> {
+        self.0 |= match item {
+            ast::ClassSetItem::Literal(literal) => literal.c.is_uppercase(),
+            ast::ClassSetItem::Range(range) => range.start.c.is_uppercase() || range.end.c.is_uppercase(),
+            _ => false,
+        };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        Pattern::parse(text).unwrap()
+    }
+
+    #[test]
+    fn lower_case_means_any_case_and_a_capital_is_exact() {
+        for (text, line, expected) in [
+            ("loss", "LOSS 2", true),
+            ("Loss", "loss 2", false),
+            ("Loss", "Loss 2", true),
+            (r"\Soss", "LOSS", true),
+            (r"(?P<Name>oss)", "LOSS", true),
+            ("[a-c]1", "B1", true),
+            ("[A-C]1", "b1", false),
+            ("straße", "STRAßE", true),
+            ("step [0-9]+ ", "step 12 loss", true),
+        ] {
+            assert_eq!(pattern(text).is_match(line), expected, "{text} in {line}");
+        }
+    }
+
+    #[test]
+    fn what_matches_in_a_line_is_found() {
+        assert_eq!(pattern("loss").matches_in("loss 2, LOSS 3"), [0..4, 8..12]);
+        assert_eq!(pattern("[0-9]*").matches_in("a 12 3"), [2..4, 5..6]);
+        assert!(pattern("").matches_in("loss").is_empty() && !pattern("").is_match("loss"));
+    }
+
+    #[test]
+    fn a_text_that_is_no_expression_says_why_and_where() {
+        for (text, said) in [
+            ("(loss", "no regular expression: unclosed group (column 1)"),
+            ("é[a-", "no regular expression: unclosed character class (column 2)"),
+            ("*", "no regular expression: repetition operator missing expression (column 1)"),
+            (
+                "(?=x)",
+                "no regular expression: look-around, including look-ahead and look-behind, is not supported (column 1)",
+            ),
+        ] {
+            assert_eq!(Pattern::parse(text).unwrap_err().to_string(), said);
+        }
+        let large = Pattern::parse("(x{1000}){1000}").unwrap_err();
+        assert!(large.at.is_none() && large.why.contains("exceeds size limit"), "{large}");
+    }
+}

@@ -1,0 +1,158 @@
+//! Which of the held lines are wanted, kept up to date as lines come and go at both ends.
+
+use super::Held;
+use crate::model::Line;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Bytes of text that one step looks at. A step takes a few milliseconds, so that a key never waits for more.
+pub const STEP: usize = 1 << 20;
+/// Work of a line beside its text, in bytes of text.
+const PER_LINE: usize = 64;
+
+/// The held lines that some rule lets through, and so many lines around each. It looks at the newest lines first.
+#[derive(Clone, Debug, Default)]
+pub struct Sieve {
+    around: u64,
+    /// Numbers of the lines that were let through, ascending.
+    through: VecDeque<u64>,
+    /// Numbers of the lines that were looked at; none before the first step.
+    seen: Option<Range<u64>>,
+    /// Lines from here on, before those that were seen, are around one that was let through.
+    before: Option<u64>,
+    /// The same of lines up to here, after those that were seen.
+    after: Option<u64>,
+}
+
+impl Sieve {
+    /// Lets through what the rule does, with so many lines before and after it.
+    pub fn with(around: u64) -> Self {
+        Self { around, ..Self::default() }
+    }
+
+    /// Looks at lines that were not looked at yet, [`STEP`] bytes of them at most. Whether all have been.
+    pub fn step(&mut self, held: &Held, mut wanted: impl FnMut(u64, &Line) -> bool) -> bool {
+        let (first, end) = (held.first(), held.end());
+        self.forget_outside(first, end);
+        let mut seen = self.seen.clone().unwrap_or(end..end);
+        let mut left = STEP;
+        while seen.end < end && left > 0 {
+            let number = seen.end;
+            let Some(line) = held.get(held.place(number)) else { break };
+            left = left.saturating_sub(line.text().len() + PER_LINE);
+            if wanted(number, line) {
+                let from = self.through.back().map_or(seen.start, |last| last + 1);
+                self.through.extend(from.max(number.saturating_sub(self.around))..=number);
+                self.after = Some(number + self.around);
+                self.before.get_or_insert(number.saturating_sub(self.around));
+            } else if self.after.is_some_and(|after| number <= after) {
+                self.through.push_back(number);
+            }
+            seen.end += 1;
+        }
+        while seen.start > first && left > 0 {
+            let number = seen.start - 1;
+            let Some(line) = held.get(held.place(number)) else { break };
+            left = left.saturating_sub(line.text().len() + PER_LINE);
+            if wanted(number, line) {
+                let to = self.through.front().copied().unwrap_or(seen.end).min(number + self.around + 1);
+                (number..to).rev().for_each(|n| self.through.push_front(n));
+                self.before = Some(number.saturating_sub(self.around));
+                self.after.get_or_insert(number + self.around);
+            } else if self.before.is_some_and(|before| number >= before) {
+                self.through.push_front(number);
+            }
+            seen.start -= 1;
+        }
+        let is_done = seen == (first..end);
+        self.seen = Some(seen);
+        is_done
+    }
+
+    /// Whether every held line was looked at.
+    pub fn is_done(&self, held: &Held) -> bool {
+        held.is_empty() || self.seen.as_ref().is_some_and(|seen| *seen == (held.first()..held.end()))
+    }
+
+    /// The number of the first line that was looked at; none before the first step.
+    pub fn looked_from(&self) -> Option<u64> {
+        self.seen.as_ref().map(|seen| seen.start)
+    }
+
+    /// Forgets lines that are no longer held.
+    fn forget_outside(&mut self, first: u64, end: u64) {
+        while self.through.front().is_some_and(|number| *number < first) {
+            self.through.pop_front();
+        }
+        while self.through.back().is_some_and(|number| *number >= end) {
+            self.through.pop_back();
+        }
+        if let Some(seen) = &mut self.seen {
+            (seen.start, seen.end) = (seen.start.clamp(first, end), seen.end.clamp(first, end));
+        }
+    }
+
+    /// The numbers of the lines that were let through, ascending.
+    pub fn lines(&self) -> &VecDeque<u64> {
+        &self.through
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn all(sieve: &mut Sieve, held: &Held, wanted: fn(&str) -> bool) -> Vec<u64> {
+        while !sieve.step(held, |_, line| wanted(line.text())) {}
+        assert!(sieve.is_done(held));
+        sieve.lines().iter().copied().collect()
+    }
+
+    #[test]
+    fn a_step_is_bounded_and_begins_with_the_newest_lines() {
+        let mut held = Held::new(usize::MAX, usize::MAX);
+        let line = "x".repeat(STEP / 4);
+        for _ in 0..10 {
+            held.push(line.as_str().into());
+        }
+        let mut sieve = Sieve::default();
+        assert!(!sieve.step(&held, |_, _| true) && !sieve.is_done(&held));
+        let first = held.first();
+        let seen = |sieve: &Sieve| sieve.lines().iter().map(|n| n - first).collect::<Vec<_>>();
+        assert_eq!(seen(&sieve), [6, 7, 8, 9]);
+        held.push(line.as_str().into());
+        assert!(!sieve.step(&held, |_, _| true), "what comes meanwhile goes first");
+        assert_eq!(seen(&sieve), [3, 4, 5, 6, 7, 8, 9, 10]);
+        assert_eq!(all(&mut sieve, &held, |_| true), (first..first + 11).collect::<Vec<_>>());
+    }
+
+    proptest! {
+        /// However lines come and go, the lines that are let through are those that a look at all of them finds.
+        #[test]
+        fn the_same_lines_are_let_through_in_any_order(
+            parts in prop::collection::vec(prop::collection::vec(prop::bool::weighted(0.2), 0..8), 1..6),
+            around in 0u64..4,
+            limit in 5usize..40,
+        ) {
+            let mut held = Held::new(limit, usize::MAX);
+            let mut sieve = Sieve::with(around);
+            let mut wanted = Vec::new();
+            let begin = held.first();
+            for part in parts {
+                for is_wanted in part {
+                    held.push(if is_wanted { "yes" } else { "no" }.into());
+                    wanted.push(is_wanted);
+                }
+                let seen = all(&mut sieve, &held, |text| text == "yes");
+                let is_near = |n: u64| {
+                    let near = n.saturating_sub(around)..=(n + around).min(held.end().saturating_sub(1));
+                    near.into_iter().any(|n| n >= begin && wanted[(n - begin) as usize])
+                };
+                let expected: Vec<u64> = (held.first()..held.end()).filter(|n| is_near(*n)).collect();
+                prop_assert_eq!(seen, expected);
+                held.trim();
+            }
+        }
+    }
+}

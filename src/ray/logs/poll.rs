@@ -1,0 +1,297 @@
+//! Follows a file of any node by reading its end again and again (`GET /api/v0/logs/file?lines=`): the way without ssh,
+//! and to nodes that are not the head. The file is polled rather than streamed: an idle stream occupies one of the
+//! dashboard's hundred slots for five minutes.
+
+use super::super::client::Client;
+use super::super::{JobDetail, RayError};
+use super::files::cleaned;
+use super::seen::{Found, Seen};
+use super::tail::{Backoff, Clients, Closed, InForce, LogEvent, Outlet};
+use crate::model::{LogPart, NodeId, SubmissionId, Text};
+use bytes::Bytes;
+use std::time::{Duration, Instant};
+
+/// The file that is polled.
+#[derive(Clone, Debug)]
+pub enum Polled {
+    /// The driver log of a job, on the node that its record names. It ends with the job.
+    Job(SubmissionId),
+    /// A file in a node's log folder, by its name there. It never ends.
+    File(NodeId, Text),
+}
+
+/// Poll interval.
+const EVERY: Duration = Duration::from_secs(2);
+/// A read is followed by a pause of so many times its duration.
+const POLITE: u32 = 10;
+/// Lines of an ordinary read, of the largest one that looks for where the file was left, and of the largest one that
+/// looks for older lines.
+const LOOK: u32 = 200;
+const FURTHEST: u32 = 100_000;
+const OLDEST: u32 = 1_000_000;
+/// Bytes of an older part, at most.
+const PART: usize = 1 << 20;
+/// Where positions start: there is room for what lies above.
+const START: u64 = 1 << 62;
+/// What is put between the positions of two stretches when nobody knows how much lies between them.
+const GAP: u64 = 1 << 40;
+
+/// Follows the file from its last `keep` lines on. Lines that are written faster than the reads reach back are missed,
+/// and that is said.
+pub async fn poll(clients: Clients, file: Polled, keep: u32, out: Outlet) -> Result<(), Closed> {
+    let seen = Seen::nothing(START);
+    Poll { clients: InForce(clients), file, out, seen, node: None, reach: keep }.run(keep).await
+}
+
+struct Poll {
+    clients: InForce,
+    file: Polled,
+    out: Outlet,
+    seen: Seen,
+    /// The node that has the file, once known.
+    node: Option<NodeId>,
+    /// Lines of the largest read so far.
+    reach: u32,
+}
+
+/// What a read of the file's end came to.
+enum Read {
+    /// New lines, or none.
+    News(bool),
+    /// It did not reach back far enough.
+    Further,
+}
+
+impl Poll {
+    async fn run(&mut self, keep: u32) -> Result<(), Closed> {
+        let mut backoff = Backoff(Backoff::FIRST);
+        // One more, for a last line that is still being written.
+        let mut lines = keep.saturating_add(1);
+        let (mut is_first, mut is_quiet) = (true, true);
+        loop {
+            let client = self.clients.client(&mut self.out).await?;
+            // Asked before the file is read: what is read then was written before the job ended.
+            let has_ended = match &self.file {
+                Polled::Job(id) if is_quiet || self.node.is_none() => match client.job(id).await {
+                    Ok(JobDetail { job, .. }) => {
+                        self.node = job.driver_node;
+                        job.status.is_ended()
+                    }
+                    Err(error) if error.is_final() && !error.is_token() => {
+                        return self.out.failed(error).await;
+                    }
+                    Err(error) if self.is_lost(error.clone(), &mut backoff).await? => continue,
+                    Err(error) => return self.out.failed(error).await,
+                },
+                Polled::Job(_) | Polled::File(..) => false,
+            };
+            let asked = Instant::now();
+            let Some(read) = self.read(&client, lines).await else {
+                // A job that failed before it started has neither node nor log.
+                if has_ended {
+                    return self.out.complete().await;
+                }
+                self.out.quiet().await?;
+                self.rest(EVERY).await?;
+                continue;
+            };
+            let now = match read {
+                Ok(now) => now,
+                Err(RayError::TooLarge(_)) if lines > 1 => {
+                    lines = lines.div_ceil(8).min(lines - 1);
+                    continue;
+                }
+                Err(error @ RayError::Status { .. }) if has_ended => return self.out.failed(error).await,
+                Err(error) if self.is_lost(error.clone(), &mut backoff).await? => continue,
+                Err(error) => return self.out.failed(error).await,
+            };
+            backoff.reset();
+            let took = asked.elapsed();
+            match self.take(&now, lines, is_first.then_some(keep)).await? {
+                Read::News(has_news) => is_quiet = !has_news,
+                Read::Further => {
+                    lines = lines.saturating_mul(8).min(FURTHEST);
+                    continue;
+                }
+            }
+            is_first = false;
+            lines = LOOK;
+            if has_ended {
+                self.out.feed(&now[whole(&now).len()..]).await?;
+                self.out.complete().await?;
+                return self.give_older().await;
+            }
+            self.out.quiet().await?;
+            self.rest(EVERY.max(took * POLITE)).await?;
+        }
+    }
+
+    /// Whether the error may pass; then it was waited for a while.
+    async fn is_lost(&mut self, error: RayError, backoff: &mut Backoff) -> Result<bool, Closed> {
+        if self.clients.outlives(&error, &mut self.out).await? {
+            return Ok(true);
+        }
+        if error.is_token() {
+            return Ok(false);
+        }
+        self.out.interrupted(error).await?;
+        backoff.wait(&mut self.clients).await;
+        Ok(true)
+    }
+
+    /// The file's last lines; none when no node has it yet.
+    async fn read(&self, client: &Client, lines: u32) -> Option<Result<Bytes, RayError>> {
+        Some(match &self.file {
+            Polled::Job(id) => client.read_job_log(id, self.node?, lines).await,
+            Polled::File(node, name) => client.read_log(*node, name, lines).await,
+        })
+    }
+
+    /// Passes on what is new in a read of so many lines; of the first one the last `keep` lines.
+    async fn take(&mut self, now: &[u8], lines: u32, keep: Option<u32>) -> Result<Read, Closed> {
+        self.reach = self.reach.max(lines);
+        // A line that is still being written is passed on when it is complete.
+        let is_all = is_all(now, lines);
+        let now = whole(now);
+        if let Some(keep) = keep {
+            let from = last_lines(now, keep);
+            self.out.place(START, (is_all && from == 0).then_some(START)).await?;
+            self.out.feed(&now[from..]).await?;
+            self.seen.advance(&now[from..]);
+            return Ok(Read::News(from < now.len()));
+        }
+        let may_grow = !is_all && lines < FURTHEST;
+        let news = match self.seen.find(now) {
+            Found::At(end) => &now[end..],
+            Found::Somewhere(_) | Found::Nowhere if may_grow => return Ok(Read::Further),
+            Found::Somewhere(last) => &now[last..],
+            Found::Nowhere if is_all => {
+                self.note("the file was replaced by another one or truncated; its lines follow").await?;
+                self.seen = Seen::nothing(self.out.at());
+                self.out.place(self.seen.at(), None).await?;
+                now
+            }
+            Found::Nowhere => {
+                self.note(&format!("lines are missing here: more than {FURTHEST} were written at once"))
+                    .await?;
+                self.seen = Seen::nothing(self.out.at() + GAP);
+                self.out.place(self.seen.at(), None).await?;
+                now
+            }
+        };
+        self.out.feed(news).await?;
+        self.seen.advance(news);
+        Ok(Read::News(!news.is_empty()))
+    }
+
+    async fn note(&mut self, what: &str) -> Result<(), Closed> {
+        self.out.flush().await?;
+        self.out.send(LogEvent::Note(what.to_owned())).await
+    }
+
+    /// Waits; older parts that are asked for meanwhile are read.
+    async fn rest(&mut self, pause: Duration) -> Result<(), Closed> {
+        let over = tokio::time::sleep(pause);
+        tokio::pin!(over);
+        loop {
+            tokio::select! {
+                () = &mut over => return Ok(()),
+                _ = self.clients.sent() => return Ok(()),
+                before = self.out.asked() => self.answer(before).await?,
+            }
+        }
+    }
+
+    /// Reads older parts as long as somebody asks for them.
+    async fn give_older(&mut self) -> Result<(), Closed> {
+        loop {
+            let before = self.out.asked().await;
+            self.answer(before).await?;
+        }
+    }
+
+    async fn answer(&mut self, before: u64) -> Result<(), Closed> {
+        let client = self.clients.0.borrow().clone();
+        let part = match client {
+            Some(client) => self.older(&client, before).await,
+            None => Err("the cluster is not connected".to_owned()),
+        };
+        self.out.send(LogEvent::Older(part)).await
+    }
+
+    /// The part that ends at a position: the end of the file is read with more and more lines until it is in it.
+    async fn older(&mut self, client: &Client, before: u64) -> Result<LogPart, String> {
+        let mut lines = self.reach;
+        loop {
+            if lines >= OLDEST {
+                return Err(format!(
+                    "the dashboard gives only the last {OLDEST} lines; log in to the node to read those above"
+                ));
+            }
+            lines = lines.saturating_mul(4).clamp(LOOK, OLDEST);
+            let read = self.read(client, lines).await.ok_or("the job has no driver yet")?;
+            let now = read.map_err(|e| e.to_string())?;
+            let is_all = is_all(&now, lines);
+            let now = whole(&now);
+            let end = match self.seen.find(now) {
+                Found::At(end) => end,
+                Found::Somewhere(end) if is_all || lines == OLDEST => end,
+                Found::Nowhere if is_all => return Err("the file was replaced by another one".to_owned()),
+                Found::Somewhere(_) | Found::Nowhere => continue,
+            };
+            let positions = self.seen.positions(end, now);
+            let above = before.saturating_sub(positions.start) as usize;
+            if above == 0 && !is_all {
+                continue;
+            }
+            self.reach = lines;
+            let above = &now[..above.min(now.len())];
+            let from = above.len().saturating_sub(PART);
+            let from = if from == 0 { 0 } else { from + line_start(&above[from..]) };
+            let start = positions.start + from as u64;
+            let begin = is_all.then_some(positions.start);
+            return Ok(LogPart { lines: cleaned(&above[from..]), bytes: start..before, begin });
+        }
+    }
+}
+
+/// The complete lines of a read.
+fn whole(now: &[u8]) -> &[u8] {
+    &now[..now.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1)]
+}
+
+/// Whether a read of so many lines is the whole file; what follows the last line break counts as a line.
+fn is_all(now: &[u8], lines: u32) -> bool {
+    now.split_inclusive(|b| *b == b'\n').count() < lines as usize
+}
+
+/// Where the last `keep` of these complete lines begin.
+fn last_lines(now: &[u8], keep: u32) -> usize {
+    let ends = now.iter().enumerate().rev().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1);
+    let before = keep.checked_sub(1).map(|keep| ends.skip(1).nth(keep as usize));
+    before.map_or(now.len(), Option::unwrap_or_default)
+}
+
+/// Behind the first line break; 0 without one.
+fn line_start(bytes: &[u8]) -> usize {
+    bytes.iter().position(|b| *b == b'\n').map_or(0, |at| at + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_counted_by_their_ends() {
+        let now = b"one\ntwo\nthree\n";
+        let of = |keep| &now[last_lines(now, keep)..];
+        assert_eq!((of(1), of(2)), (&b"three\n"[..], &b"two\nthree\n"[..]));
+        assert_eq!((of(3), of(9), of(0)), (&now[..], &now[..], &b""[..]));
+        assert_eq!((last_lines(b"", 3), whole(b"a\nb"), whole(b"b")), (0, &b"a\n"[..], &b""[..]));
+    }
+
+    #[test]
+    fn a_read_with_fewer_lines_than_asked_for_is_the_whole_file() {
+        assert!(is_all(b"a\nb\n", 3) && !is_all(b"a\nb\n", 2) && !is_all(b"a\nb", 2) && is_all(b"", 1));
+    }
+}

@@ -1,0 +1,218 @@
+//! Where a log was left: which file, which byte of it, and what the last bytes were. Positions of lines count on from
+//! one file to the next, so that a rotated log is one log.
+
+use super::log_file::{LogFile, Opened, Start, Unread};
+use crate::model::{ClusterSpec, LogPart};
+use crate::ray::{Closed, Outlet, cleaned};
+use crate::ssh::Remote;
+
+/// Last bytes that are read once more by a new connection, to see whether it is the same file.
+const REMEMBERED: usize = 512;
+/// Bytes of an older part, and the most when a line is longer than that.
+const PART: u64 = 256 << 10;
+const LONGEST_PART: u64 = 4 << 20;
+
+/// A file of the log, and the position of its first byte.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    inode: u64,
+    base: u64,
+}
+
+/// The first bytes of a stream, before those that are new.
+#[derive(Debug)]
+enum First {
+    /// Nothing is before them.
+    New,
+    /// These have come before; how many of them were seen again.
+    Known(usize),
+    /// They may be the end of a line whose beginning was not read, up to so many bytes: what came of them.
+    Partial(Vec<u8>, usize),
+}
+
+/// Whether bytes are of the file that was followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrived {
+    Same,
+    Other,
+}
+
+/// Why another file follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Another {
+    Replaced,
+    Truncated,
+}
+
+impl Another {
+    /// What a reader of the log is told.
+    pub fn said(self, name: &str) -> String {
+        match self {
+            Self::Replaced => format!("{name} was replaced; what was added to the old file since is lost"),
+            Self::Truncated => format!("{name} was truncated; what was not read before is lost"),
+        }
+    }
+}
+
+/// Where a log was left.
+#[derive(Debug)]
+pub struct Position {
+    /// How to begin in a file of which nothing was read.
+    start: Start,
+    /// All files so far, the newest last.
+    pieces: Vec<Piece>,
+    /// Whether the newest piece is read on; otherwise `start` applies.
+    is_open: bool,
+    /// Byte of the newest file behind the last one that was read.
+    at: u64,
+    /// The last bytes before it.
+    last: Vec<u8>,
+    first: First,
+}
+
+impl Position {
+    /// Before anything was read.
+    pub const fn new(start: Start) -> Self {
+        Self { start, pieces: Vec::new(), is_open: false, at: 0, last: Vec::new(), first: First::New }
+    }
+
+    /// Whether nothing was read so far.
+    pub fn is_new(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// Begins in the file that has the name now.
+    pub fn begin_again(&mut self, start: Start) {
+        (self.start, self.is_open) = (start, false);
+        self.last.clear();
+    }
+
+    /// The file and the byte behind the last one read.
+    pub fn known(&self) -> Option<(u64, u64)> {
+        self.pieces.last().filter(|_| self.is_open).map(|piece| (piece.inode, self.at))
+    }
+
+    /// Where to read on.
+    pub fn next(&self) -> Result<(u64, u64), Start> {
+        self.known().map(|(inode, at)| (inode, at - self.last.len() as u64)).ok_or(self.start)
+    }
+
+    /// Whether a file has so many bytes that were not read.
+    pub fn is_behind(&self, opened: &Opened, bytes: u64) -> bool {
+        self.known()
+            .is_some_and(|(inode, at)| inode == opened.inode && opened.size.saturating_sub(at) > bytes)
+    }
+
+    /// A stream is open.
+    pub async fn opened(&mut self, opened: &Opened, out: &mut Outlet) -> Result<Option<Another>, Closed> {
+        if let Ok((inode, from)) = self.next() {
+            if (opened.inode, opened.from) == (inode, from) {
+                self.first = First::Known(0);
+                return Ok(None);
+            }
+            let another = if opened.inode == inode { Another::Truncated } else { Another::Replaced };
+            self.begin(opened.inode, out.at(), out).await?;
+            return Ok(Some(another));
+        }
+        let same = self.pieces.last().copied().filter(|p| p.inode == opened.inode && opened.from > 0);
+        let base = match same {
+            Some(piece) => piece.base,
+            None if self.pieces.is_empty() => 0,
+            None => out.at(),
+        };
+        if same.is_some() {
+            self.pieces.pop();
+        }
+        self.begin(opened.inode, base, out).await?;
+        self.at = opened.from;
+        if opened.from > 0 {
+            let there = opened.size.saturating_sub(opened.from);
+            self.first = First::Partial(Vec::new(), usize::try_from(there).unwrap_or(usize::MAX));
+        }
+        Ok(None)
+    }
+
+    async fn begin(&mut self, inode: u64, base: u64, out: &mut Outlet) -> Result<(), Closed> {
+        self.pieces.push(Piece { inode, base });
+        (self.is_open, self.at, self.first) = (true, 0, First::New);
+        self.last.clear();
+        out.place(base, Some(0)).await
+    }
+
+    /// Takes in bytes of the stream and passes on those that are new.
+    pub async fn take(&mut self, bytes: &[u8], out: &mut Outlet) -> Result<Arrived, Closed> {
+        match &mut self.first {
+            First::New => self.pass(bytes, out).await?,
+            First::Known(seen) => {
+                let again = bytes.len().min(self.last.len() - *seen);
+                if bytes[..again] != self.last[*seen..*seen + again] {
+                    return Ok(Arrived::Other);
+                }
+                *seen += again;
+                if *seen == self.last.len() {
+                    self.first = First::New;
+                }
+                self.pass(&bytes[again..], out).await?;
+            }
+            First::Partial(held, there) => {
+                held.extend_from_slice(bytes);
+                let line = held.iter().position(|b| *b == b'\n').map(|end| end + 1);
+                // Without a line break in all that was there a line begins before it: it is shown from there on.
+                let Some(from) = line.or_else(|| (held.len() >= *there).then_some(1.min(held.len()))) else {
+                    return Ok(Arrived::Same);
+                };
+                let held = std::mem::take(held);
+                self.first = First::New;
+                self.at += from as u64;
+                let base = self.pieces.last().map_or(0, |piece| piece.base);
+                out.place(base + self.at, Some(0)).await?;
+                self.pass(&held[from..], out).await?;
+            }
+        }
+        Ok(Arrived::Same)
+    }
+
+    async fn pass(&mut self, bytes: &[u8], out: &mut Outlet) -> Result<(), Closed> {
+        self.at += bytes.len() as u64;
+        self.last.extend_from_slice(&bytes[bytes.len().saturating_sub(REMEMBERED)..]);
+        let surplus = self.last.len().saturating_sub(REMEMBERED);
+        self.last.drain(..surplus);
+        out.feed(bytes).await
+    }
+
+    /// The part of the log that ends at a position, in whole lines. Of a line that is longer than a part can be, a
+    /// piece.
+    pub async fn older(
+        &self,
+        before: u64,
+        file: &LogFile,
+        over: (&Remote, &ClusterSpec),
+    ) -> Result<LogPart, String> {
+        let Some(piece) = self.pieces.iter().rev().find(|piece| piece.base < before) else {
+            return Ok(LogPart { bytes: before..before, begin: Some(before), ..LogPart::default() });
+        };
+        let end = before - piece.base;
+        let mut size = PART;
+        loop {
+            let from = end.saturating_sub(size);
+            let bytes = file.part(over, piece.inode, from..end).await.map_err(|why| match why {
+                Unread::Failed(why) | Unread::Lost(why) => why,
+                Unread::Refused(why) => why.to_owned(),
+                Unread::Missing | Unread::NoFolder | Unread::Replaced | Unread::Truncated => {
+                    format!("the file of {} that had them is gone", file.name())
+                }
+            })?;
+            if bytes.len() as u64 != end - from {
+                return Err(format!("{} has fewer bytes than it had", file.name()));
+            }
+            let line = bytes.iter().position(|b| *b == b'\n').map_or(bytes.len(), |at| at + 1);
+            if from > 0 && line == bytes.len() && size < LONGEST_PART {
+                size *= 4;
+                continue;
+            }
+            let cut = if from == 0 || line == bytes.len() { 0 } else { line };
+            let start = piece.base + from + cut as u64;
+            return Ok(LogPart { lines: cleaned(&bytes[cut..]), bytes: start..before, begin: Some(0) });
+        }
+    }
+}

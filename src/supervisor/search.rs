@@ -1,0 +1,125 @@
+//! A search of a whole log where its file lies, on the head: only the lines that match are sent.
+
+use super::follow::Way;
+use super::log_file::{LogFile, Unread};
+use crate::logs::{Grep, LineSplitter, NotForGrep, Pattern, PatternError};
+use crate::model::{ClusterSpec, LogMatch, LogMatches, LogSource};
+
+/// Most lines that are shown, the last ones that match; the script sends one more and its status.
+const MOST: usize = 2000;
+/// Bytes that the script sends of a line, its number and its position included.
+const LONGEST: usize = 1000;
+
+/// Why a log cannot be searched where it lies.
+#[derive(Debug, thiserror::Error)]
+pub enum Unsearched {
+    /// The cluster is not connected.
+    #[error("the cluster is not connected; search again once it is")]
+    NotConnected,
+    /// There is no shell on the machine that has the file.
+    #[error("{0} the whole log would have to be downloaded; `marin-tui job-logs -g PATTERN ID` does that")]
+    NoShell(&'static str),
+    /// It is no regular expression.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// It is none that grep knows.
+    #[error(transparent)]
+    NotForGrep(#[from] NotForGrep),
+    /// The file cannot be read.
+    #[error("{0}")]
+    Unread(Unread),
+    /// The program failed, in its own words.
+    #[error("grep on the head: {0}")]
+    Grep(String),
+}
+
+impl From<Unread> for Unsearched {
+    fn from(why: Unread) -> Self {
+        Self::Unread(why)
+    }
+}
+
+/// Searches the file of a log on the head, on its machine or in the container that the cluster's file names.
+pub async fn search(
+    way: Option<Way>,
+    spec: &ClusterSpec,
+    source: &LogSource,
+    text: &str,
+) -> Result<LogMatches, Unsearched> {
+    let way = way.ok_or(Unsearched::NotConnected)?;
+    let remote = way.remote.ok_or(Unsearched::NoShell("without ssh"))?;
+    let mut file = match source {
+        LogSource::Job(id) => LogFile::of_job(id),
+        LogSource::Monitor(name) => LogFile::new(name),
+        LogSource::File { node, name } if Some(*node) == way.head => LogFile::new(name.raw()),
+        LogSource::File { .. } => {
+            return Err(Unsearched::NoShell("its file is on another machine than the head;"));
+        }
+    };
+    let pattern = Pattern::parse(text)?;
+    let Some(words) = Grep::of(&pattern)? else { return Ok(LogMatches::default()) };
+    let over = (&remote, spec);
+    let output = match file.search(over, &words).await {
+        Err(Unread::NoFolder | Unread::Missing) if file.enter(spec) => file.search(over, &words).await?,
+        output => output?,
+    };
+    read(&output.stdout, &output.stderr, &pattern)
+}
+
+/// Reads what the script printed: `NUMBER:POSITION:LINE` for each line, and at last grep's exit status.
+fn read(printed: &[u8], said: &str, pattern: &Pattern) -> Result<LogMatches, Unsearched> {
+    let mut lines: Vec<&[u8]> = printed.split(|b| *b == b'\n').filter(|line| !line.is_empty()).collect();
+    let status =
+        lines.pop().and_then(|last| str::from_utf8(last).ok()?.strip_prefix("status ")?.parse().ok());
+    match status {
+        // 1: no line matches.
+        Some(0 | 1) => {}
+        Some(127) => return Err(Unsearched::Grep("no such program".to_owned())),
+        Some(status) if said.is_empty() => return Err(Unsearched::Grep(format!("exit status {status}"))),
+        _ => return Err(Unsearched::Grep(said.lines().next().unwrap_or("no answer").to_owned())),
+    }
+    let has_more = lines.len() > MOST;
+    let last = lines[lines.len().saturating_sub(MOST)..].iter().filter_map(|line| {
+        let mut fields = line.splitn(3, |b| *b == b':');
+        let mut number = || str::from_utf8(fields.next()?).ok()?.parse().ok();
+        let (number, at) = (number()?, number()?);
+        let text = fields.next()?;
+        let is_cut = line.len() >= LONGEST;
+        let line = LineSplitter::default().push(&[text, b"\n"].concat()).pop()?;
+        // Grep sees the sequences that colour a line, and in the rest of a long one what is not sent.
+        (is_cut || pattern.is_match(line.text())).then_some(LogMatch { number, at, line })
+    });
+    Ok(LogMatches { last: last.collect(), has_more })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        Pattern::parse(text).unwrap()
+    }
+
+    #[test]
+    fn lines_that_match_are_read_and_looked_at_again() {
+        let printed = b"7:100:\x1b[31mERROR: a:b\x1b[0m\n12:2000:\x1b[31mfine\nstatus 0\n";
+        let found = read(printed, "", &pattern("(?i)error|31m")).unwrap();
+        let texts: Vec<_> = found.last.iter().map(|m| (m.number, m.at, m.line.text())).collect();
+        assert_eq!((texts, found.has_more), (vec![(7, 100, "ERROR: a:b")], false));
+        assert_eq!(read(b"status 1\n", "", &pattern("x")).unwrap(), LogMatches::default());
+        let many: Vec<String> = (0..=MOST).map(|n| format!("{n}:{n}:x")).chain(["status 0".into()]).collect();
+        let found = read(many.join("\n").as_bytes(), "", &pattern("x")).unwrap();
+        assert_eq!((found.last.len(), found.last[0].number, found.has_more), (MOST, 1, true));
+    }
+
+    #[test]
+    fn a_grep_that_fails_is_said_in_its_words() {
+        let why = |printed: &[u8], said: &str| read(printed, said, &pattern("x")).unwrap_err().to_string();
+        assert_eq!(
+            why(b"status 2\n", "grep: unrecognized option: b\nBusyBox"),
+            "grep on the head: grep: unrecognized option: b"
+        );
+        assert_eq!(why(b"status 127\n", "sh: grep: not found"), "grep on the head: no such program");
+        assert_eq!(why(b"", ""), "grep on the head: no answer");
+    }
+}

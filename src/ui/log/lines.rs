@@ -1,0 +1,136 @@
+//! The lines in the window: their colours, what the search matches, and what stands beside them.
+
+use crate::app::{LogView, Window, pieces};
+use crate::logs::{Level, level};
+use crate::model::Line;
+use crate::ui::grid::cut;
+use crate::ui::part::Draw;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use std::ops::Range;
+use unicode_width::UnicodeWidthStr;
+
+/// Replaces a worker's name that the line above shows already.
+const SAME: &str = "┆ ";
+
+/// A row of the window.
+struct Row<'a> {
+    /// Place of the line among those that are shown.
+    index: usize,
+    line: &'a Line,
+    /// The part of it that is in the row, in bytes.
+    part: Range<usize>,
+    /// What stands before it.
+    lead: &'static str,
+}
+
+/// Draws the lines in the window.
+pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView) {
+    let size = Window { width: area.width.into(), height: area.height.into() };
+    let rows = if log.wraps() { wrapped(log, size) } else { cut_off(log, size) };
+    for (y, row) in (area.y..area.bottom()).zip(rows) {
+        let (glyph, style) = match () {
+            () if row.part.start > 0 && row.lead.is_empty() => ("", d.theme.dim),
+            () if log.is_marked(row.index) => ("◆", d.theme.accent),
+            () if log.is_at(row.index) => ("▸", d.theme.accent),
+            () => ("", d.theme.dim),
+        };
+        if !glyph.is_empty() && area.x > 0 {
+            buf.set_string(area.x - 1, y, glyph, style);
+        }
+        draw_row(buf, Rect { y, height: 1, ..area }, d, log, &row);
+    }
+}
+
+/// One row for each line, cut where it is longer. A worker is named once for its lines.
+fn cut_off(log: &LogView, size: Window) -> Vec<Row<'_>> {
+    let top = log.top(size);
+    let mut above: Option<&str> = None;
+    let row = |index: usize| {
+        let line = log.line(index)?;
+        let text = line.text();
+        let named = above.and_then(|above| named_again(text, above));
+        above = Some(text);
+        let lead = if named.is_some() { SAME } else { "" };
+        Some(Row { index, line, part: named.unwrap_or(0)..text.len(), lead })
+    };
+    (top..log.len().min(top + size.height)).map_while(row).collect()
+}
+
+/// Long lines over several rows; when following, the end of the last one is at the bottom.
+fn wrapped(log: &LogView, size: Window) -> Vec<Row<'_>> {
+    let mut rows = Vec::with_capacity(size.height * 2);
+    for index in log.top(size)..log.len() {
+        let Some(line) = log.line(index) else { break };
+        let mut at = 0;
+        for piece in pieces(line.text(), size.width) {
+            rows.push(Row { index, line, part: at..at + piece.len(), lead: "" });
+            at += piece.len();
+        }
+        if !log.follows() && rows.len() >= size.height {
+            break;
+        }
+    }
+    let above = if log.follows() { rows.len().saturating_sub(size.height) } else { 0 };
+    rows.split_off(above)
+}
+
+fn draw_row(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView, row: &Row<'_>) {
+    let text = row.line.text();
+    let style = match level(text) {
+        Some(Level::Error) => d.theme.bad,
+        Some(Level::Warning) => d.theme.warn,
+        Some(Level::Debug) => d.theme.dim,
+        Some(Level::Info) | None => d.theme.text,
+    };
+    let lead = u16::try_from(row.lead.width()).unwrap_or(0).min(area.width);
+    buf.set_stringn(area.x, area.y, row.lead, area.width.into(), d.theme.dim);
+    let rest = Rect { x: area.x + lead, width: area.width - lead, ..area };
+    let shown = cut(&text[row.part.clone()], rest.width.into());
+    buf.set_stringn(rest.x, rest.y, &shown, rest.width.into(), style);
+    for (range, look) in row.line.looks() {
+        paint(buf, rest, row, range, d.theme.look(look));
+    }
+    let found = if log.is_at(row.index) { d.theme.found_here } else { d.theme.found };
+    for range in log.search().pattern().matches_in(text) {
+        paint(buf, rest, row, range, found);
+    }
+}
+
+/// Gives a part of the line that is in the row another style.
+fn paint(buf: &mut Buffer, area: Rect, row: &Row<'_>, range: Range<usize>, style: Style) {
+    let (from, to) = (range.start.max(row.part.start), range.end.min(row.part.end));
+    if from >= to {
+        return;
+    }
+    let text = row.line.text();
+    let left = text[row.part.start..from].width();
+    let right = (left + text[from..to].width()).min(area.width.into());
+    for column in left..right {
+        buf[(area.x + column as u16, area.y)].set_style(style);
+    }
+}
+
+/// Where a line goes on behind the worker that wrote it, if the line above is the same worker's: Ray puts some forty
+/// cells before every line of a task, `(train_lm_task pid=4021, ip=10.128.3.55) ` (`print_worker_logs` in
+/// `ray/_private/worker.py`).
+fn named_again(line: &str, above: &str) -> Option<usize> {
+    let end = line.starts_with('(').then(|| line.find(") "))?? + 2;
+    (line[..end].contains("pid=") && above.starts_with(&line[..end])).then_some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_is_named_once_for_its_lines() {
+        let line = "(train pid=7, ip=10.0.0.1) step 2 (of 9) done";
+        let rest = named_again(line, "(train pid=7, ip=10.0.0.1) step 1").map(|at| &line[at..]);
+        assert_eq!(rest, Some("step 2 (of 9) done"));
+        assert_eq!(named_again(line, "(train pid=8, ip=10.0.0.1) step 1"), None);
+        assert_eq!(named_again("(sum) of 3", "(sum) of 2"), None);
+        assert_eq!(named_again("(pid=", "(pid="), None);
+    }
+}

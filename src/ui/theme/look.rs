@@ -1,0 +1,111 @@
+//! The colours that a program gave its lines, as far as the terminal may show them.
+
+use super::{Colors, Theme};
+use crate::model::{Colour, Look};
+use ratatui::style::{Color, Modifier, Style};
+
+/// The terminal's sixteen colours in their order (ECMA-48, and `aixterm` for the bright ones).
+const NAMED: [Color; 16] = [
+    Color::Black,
+    Color::Red,
+    Color::Green,
+    Color::Yellow,
+    Color::Blue,
+    Color::Magenta,
+    Color::Cyan,
+    Color::Gray,
+    Color::DarkGray,
+    Color::LightRed,
+    Color::LightGreen,
+    Color::LightYellow,
+    Color::LightBlue,
+    Color::LightMagenta,
+    Color::LightCyan,
+    Color::White,
+];
+
+impl Theme {
+    /// The style of a look. Text in the colour of what is behind it is shown without either.
+    pub fn look(&self, look: Look) -> Style {
+        let colour = |colour: Option<Colour>| colour.and_then(|colour| color(colour, self.colors));
+        let (mut front, mut behind) = (colour(look.colour), colour(look.behind));
+        if front == behind {
+            (front, behind) = (None, None);
+        }
+        let modifiers = [
+            (look.bold, Modifier::BOLD),
+            (look.dim, Modifier::DIM),
+            (look.italic, Modifier::ITALIC),
+            (look.underline, Modifier::UNDERLINED),
+            (look.reverse, Modifier::REVERSED),
+        ];
+        let modifiers = modifiers.into_iter().filter(|(is_set, _)| *is_set).map(|(_, modifier)| modifier);
+        Style { fg: front, bg: behind, add_modifier: modifiers.collect(), ..Style::default() }
+    }
+}
+
+/// The nearest colour that there is; none without colours.
+fn color(colour: Colour, colors: Colors) -> Option<Color> {
+    match (colour, colors) {
+        (_, Colors::None) => None,
+        (Colour::Indexed(n @ 0..16), _) => Some(NAMED[usize::from(n)]),
+        (Colour::Indexed(n), Colors::Full) => Some(Color::Indexed(n)),
+        (Colour::Direct(r, g, b), Colors::Full) => Some(Color::Rgb(r, g, b)),
+        (Colour::Indexed(n), Colors::Sixteen) => Some(nearest(of_256(n))),
+        (Colour::Direct(r, g, b), Colors::Sixteen) => Some(nearest([r, g, b])),
+    }
+}
+
+/// Red, green and blue of xterm's colours from 16 on: a cube of six steps each way, then 24 greys.
+fn of_256(n: u8) -> [u8; 3] {
+    let Some(grey) = n.checked_sub(232) else {
+        let n = n - 16;
+        return [n / 36, n / 6 % 6, n % 6].map(|step| if step == 0 { 0 } else { 55 + 40 * step });
+    };
+    [8 + 10 * grey; 3]
+}
+
+/// One of the eight colours, by which parts of the light it has; bright when the light is strong. Greys stay greys.
+fn nearest(light: [u8; 3]) -> Color {
+    let most = light.into_iter().max().unwrap_or(0);
+    let least = light.into_iter().min().unwrap_or(0);
+    if most - least < 32 {
+        return match most {
+            0..64 => Color::Black,
+            64..144 => Color::DarkGray,
+            144..224 => Color::Gray,
+            224.. => Color::White,
+        };
+    }
+    let middle = least / 2 + most / 2;
+    let bits = light.map(|part| usize::from(part > middle));
+    NAMED[bits[0] + 2 * bits[1] + 4 * bits[2] + if most > 215 { 8 } else { 0 }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fg(colour: Colour, colors: Colors) -> Option<Color> {
+        Theme::new(colors).look(Look { colour: Some(colour), ..Look::default() }).fg
+    }
+
+    #[test]
+    fn colours_are_those_that_the_terminal_has() {
+        assert_eq!(fg(Colour::Indexed(1), Colors::Sixteen), Some(Color::Red));
+        assert_eq!(fg(Colour::Indexed(214), Colors::Full), Some(Color::Indexed(214)));
+        assert_eq!(fg(Colour::Indexed(196), Colors::Sixteen), Some(Color::LightRed));
+        assert_eq!(fg(Colour::Indexed(28), Colors::Sixteen), Some(Color::Green));
+        assert_eq!(fg(Colour::Indexed(244), Colors::Sixteen), Some(Color::DarkGray));
+        assert_eq!(fg(Colour::Direct(20, 40, 230), Colors::Sixteen), Some(Color::LightBlue));
+        let bold = Look { colour: Some(Colour::Indexed(1)), bold: true, ..Look::default() };
+        assert_eq!(Theme::new(Colors::None).look(bold), Style::new().add_modifier(Modifier::BOLD));
+    }
+
+    #[test]
+    fn nothing_is_hidden_by_its_colour() {
+        let black = Some(Colour::Indexed(0));
+        let hidden = Look { colour: black, behind: black, ..Look::default() };
+        assert_eq!(Theme::new(Colors::Full).look(hidden), Style::new());
+    }
+}
