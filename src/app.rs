@@ -99,6 +99,7 @@ pub use table::{By, Sort, Table};
 pub use target::Target;
 pub use toast::{Toast, Toasts, Tone};
 pub use trend::{FULL, Trend};
+pub use work::waiting;
 pub use view::{Asked, Details, Pane, TablePage, View};
 
 use crate::model::{ClusterName, Hint, Job, Link, Node, NodeId, PaneLayout, StreamId, Timestamp};

@@ -79,7 +79,8 @@ fn requested(resources: &[(Text, f64)]) -> String {
     if resources.is_empty() { "any node".to_owned() } else { shape(resources) }
 }
 
-fn waiting(wait: &Wait, now: Timestamp) -> String {
+/// What one or more tasks or actors of a job wait for: `3 times TPU 4, for 2m`.
+pub fn waiting(wait: &Wait, now: Timestamp) -> String {
     let times = if wait.count == 1 { String::new() } else { format!("{} times ", number(wait.count as f64)) };
     let since = wait.since.map(|at| format!(", for {}", brief(at.age(now)))).unwrap_or_default();
     format!("{times}{}{since}", requested(&wait.shape))

@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(cluster.jobs[0].status, JobStatus::Failed);
         let logs = logs(&cluster, 0);
         assert_eq!(logs.len(), 16);
-        let failed = |text: &str| text.lines().find(|l| l.contains("Training failed")).unwrap()[..23].to_owned();
+        let failed = |text: &str| text.lines().find(|l| l.contains(" ERROR ")).unwrap()[..23].to_owned();
         for (n, text) in logs.iter().enumerate() {
             let last = text.lines().last().unwrap();
             assert_eq!(last.contains("RESOURCE_EXHAUSTED"), n == 5, "{n}: {last}");

@@ -148,7 +148,7 @@ impl Gang {
         let error = if worker == first { error.to_owned() } else { peer_is_lost(worker, first) };
         let file = train::working_dir(&self.run);
         vec![
-            format!("{} ERROR levanter.main.train_lm Training failed", stamp(at)),
+            format!("{} ERROR levanter.main.train_lm {}", stamp(at), without_class(&error)),
             "Traceback (most recent call last):".into(),
             format!("  File \"{file}/src/levanter/main/train_lm.py\", line 214, in main"),
             "    trainer.train(state, train_loader)".into(),
@@ -157,6 +157,11 @@ impl Gang {
             error,
         ]
     }
+}
+
+/// What an exception says, without its class.
+fn without_class(error: &str) -> &str {
+    error.split_once(": ").map_or(error, |(_, words)| words)
 }
 
 /// What a worker says whose peer is gone, in the words of JAX's runtime.
