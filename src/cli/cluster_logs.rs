@@ -112,10 +112,11 @@ async fn with(
     } else {
         nodes.iter().map(|node| (node.id, Text::from(file))).collect()
     };
-    let printed = search(arguments, &session.client, &cluster, &places, progress).await.map_err(|e| match e {
-        Unread::Ray(e) => failed(e),
-        Unread::Output(e) => e,
-    })?;
+    let printed =
+        search(arguments, &session.client, &cluster, &places, progress).await.map_err(|e| match e {
+            Unread::Ray(e) => failed(e),
+            Unread::Output(e) => e,
+        })?;
     let nothing = arguments.grep.is_some() && printed == 0;
     Ok(if nothing { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -129,7 +130,8 @@ fn chosen<'c>(cluster: &'c Cluster, word: &str) -> Result<Vec<&'c Node>, Problem
             || (word.len() >= 8 && node.id.to_string().starts_with(word))
             || (word == "head" && node.is_head)
     };
-    let found: Vec<&Node> = if word == ALL { alive().collect() } else { alive().filter(is_it).take(1).collect() };
+    let found: Vec<&Node> =
+        if word == ALL { alive().collect() } else { alive().filter(is_it).take(1).collect() };
     if !found.is_empty() {
         return Ok(found);
     }
@@ -172,10 +174,9 @@ async fn matching(
 ) -> Result<Vec<Place>, RayError> {
     let lists = nodes.iter().map(|node| async move { (node.id, client.log_files(node.id, pattern).await) });
     let mut lists = stream::iter(lists.collect::<Vec<_>>()).buffered(AT_ONCE);
-    let (mut places, mut listed) = (Vec::new(), 0);
+    progress.tell(format!("listing the files of {}", many(nodes.len(), "node")));
+    let mut places = Vec::new();
     while let Some((node, files)) = lists.next().await {
-        listed += 1;
-        progress.tell(format!("listing files: {listed} of {} nodes", nodes.len()));
         match files {
             Ok(files) => {
                 let names = files.0.into_iter().flat_map(|(_, names)| names);
@@ -194,7 +195,8 @@ fn incomplete(error: &RayError, deed: &str, what: &str) {
 
 /// A node's name, and a file of it: `10.0.0.7 raylet.out`.
 fn place_words(cluster: &Cluster, node: NodeId, file: Option<&Text>) -> String {
-    let node = cluster.node(&node).map_or_else(|| node.to_string(), |node| cluster.node_name(node).to_string());
+    let node =
+        cluster.node(&node).map_or_else(|| node.to_string(), |node| cluster.node_name(node).to_string());
     file.map_or_else(|| node.clone(), |file| format!("{node} {file}"))
 }
 
@@ -216,12 +218,11 @@ async fn search(
         (*node, file, client.worker_log(*node, file, arguments.lines).await)
     });
     let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffered(AT_ONCE);
-    let (mut read, mut full, mut printed) = (0, 0, 0);
+    progress.tell(format!("reading the ends of {}", many(places.len(), "file")));
+    let (mut full, mut printed) = (0, 0);
     let mut hosts = std::collections::BTreeSet::new();
     let is_one = places.len() == 1;
     while let Some((node, file, bytes)) = reads.next().await {
-        read += 1;
-        progress.tell(format!("reading logs: {read} of {} files", places.len()));
         let bytes = match bytes {
             Ok(bytes) => bytes,
             Err(e) if e.is_token() || is_one => return Err(Unread::Ray(e)),
@@ -264,7 +265,12 @@ fn lines(bytes: &[u8], arguments: &ClusterLogArguments) -> (Vec<Line>, bool) {
 }
 
 /// Prints lines under the name of their file, if there are several. As JSON: `node_id`, `file`, `text`.
-fn print(lines: &[Line], head: Option<&str>, (node, file): (NodeId, &Text), json: bool) -> anyhow::Result<()> {
+fn print(
+    lines: &[Line],
+    head: Option<&str>,
+    (node, file): (NodeId, &Text),
+    json: bool,
+) -> anyhow::Result<()> {
     if json {
         let node = node.to_string();
         let row = |line: &Line| json!({"node_id": node, "file": file.raw(), "text": line.text()});

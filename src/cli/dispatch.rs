@@ -5,8 +5,9 @@ use super::demo_ray;
 use super::reach::Reach;
 use super::{Arguments, Command, ConfigAction, GlobalArguments};
 use super::{
-    audit, auth, backups, cleanup, cluster_logs, completions, configs, console, demo, exec, forward, image, jobs, list,
-    man, manual, nodes, operate, registry, setup, ssh, status, token, tpus, trust, update, workers,
+    audit, auth, backups, cleanup, cluster_logs, completions, configs, console, demo, exec, forward, image,
+    jobs, list, man, manual, nodes, operate, registry, setup, ssh, status, token, tpus, trust, update,
+    workers,
 };
 use crate::config::{self, Config, Env, Settings, Sources};
 use crate::model::Timestamp;

@@ -6,6 +6,7 @@ mod gang;
 mod logs;
 mod merged;
 mod several;
+mod stacks;
 mod status;
 mod submit;
 mod table;
@@ -100,6 +101,9 @@ Exit codes: 0 the log was printed (with --follow: the job succeeded), 3 the job 
     /// Explain why a job failed, hangs or waits: the first error of all its workers, and what followed
     #[command(after_help = explain::EXAMPLES)]
     ExplainJob(explain::ExplainArguments),
+    /// Show where each worker of a job stands: their Python stacks, equal ones together
+    #[command(after_help = stacks::EXAMPLES)]
+    Stacks(stacks::StacksArguments),
     /// Wait until a job ends
     #[command(after_help = WAIT_EXAMPLES)]
     WaitJob(WaitArguments),
@@ -155,6 +159,7 @@ impl JobCommand {
             | Self::JobLogs(_)
             | Self::JobWorkers(_)
             | Self::ExplainJob(_)
+            | Self::Stacks(_)
             | Self::WaitJob(_) => None,
         }
     }
@@ -180,6 +185,7 @@ pub(super) fn run(command: &JobCommand, reach: &Reach) -> anyhow::Result<ExitCod
             JobCommand::JobLogs(arguments) => logs::run(arguments, reach, &progress).await,
             JobCommand::JobWorkers(arguments) => workers::run(arguments, reach, &progress).await,
             JobCommand::ExplainJob(arguments) => explain::run(arguments, reach, &progress).await,
+            JobCommand::Stacks(arguments) => stacks::run(arguments, reach, &progress).await,
             JobCommand::WaitJob(arguments) => wait(arguments, reach, &progress).await,
         }
     })

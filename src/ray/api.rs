@@ -153,9 +153,13 @@ mod tests {
 
     #[test]
     fn a_zone_is_a_number_of_seconds() {
-        for (offset, seconds) in
-            [("+00:00", Some(0)), ("-08:00", Some(-28_800)), ("+05:30", Some(19_800)), ("Z", None), ("", None)]
-        {
+        for (offset, seconds) in [
+            ("+00:00", Some(0)),
+            ("-08:00", Some(-28_800)),
+            ("+05:30", Some(19_800)),
+            ("Z", None),
+            ("", None),
+        ] {
             assert_eq!(east(offset), seconds, "{offset}");
         }
     }

@@ -5,7 +5,9 @@ use super::super::{candidates, hints, output};
 use super::gang::{Crew, Seat, age_words, clock_time, died, first_few, many, tails, tell_lost};
 use super::{failed, workers};
 use crate::app::waiting;
-use crate::logs::{Answer, Causes, Certainty, Evidence, Explanation, LineSplitter, Patterns, Remark, Source, Times};
+use crate::logs::{
+    Answer, Causes, Certainty, Evidence, Explanation, LineSplitter, Patterns, Remark, Source, Times,
+};
 use crate::model::time::brief;
 use crate::model::{DeathReason, Hint, Job, JobStatus, Node, Target, Timestamp, WorkerState};
 use crate::ray::RayError;
@@ -194,7 +196,7 @@ async fn running(
     at_work.leave_out_idle();
     let crew = &at_work;
     let waits = session.client.work(&crew.job.ids()).await?.waits;
-    let answers = workers::call(crew, &session.client, progress).await?.call(Timestamp::now());
+    let answers = workers::call(crew, &session.client, progress).await?;
     let runs = crew.seats.iter().filter(|s| s.worker.state == WorkerState::Running && !s.is_lost).count();
     let of = |remark: Remark| answers.iter().filter(move |a| a.remark == remark);
     let unwell = |remark| of(remark).map(|a| in_a_line(a, crew)).collect::<Vec<_>>();
@@ -216,7 +218,9 @@ async fn running(
             let words = format!("{id} runs, and {} of {} silent: {}", silent.len(), answers.len(), silent[0]);
             (Verdict::Silent, words)
         }
-        () if runs == 0 && !waits.is_empty() => (Verdict::Waiting, format!("{id} runs, and waits for {}", waits[0])),
+        () if runs == 0 && !waits.is_empty() => {
+            (Verdict::Waiting, format!("{id} runs, and waits for {}", waits[0]))
+        }
         () if !behind.is_empty() => (Verdict::Lagging, format!("{id} runs, but {}", behind[0])),
         () => {
             let step = answers.iter().filter_map(|a| a.step).max();
@@ -225,8 +229,13 @@ async fn running(
             (Verdict::Healthy, format!("{id} runs: {}{step}{age}", many(runs, "worker")))
         }
     };
-    let explanation = if verdict == Verdict::Healthy { None } else { causes(crew, session, lines, progress).await? };
-    let evidence = silent.into_iter().chain(behind).chain(waits.iter().map(|what| format!("waits for {what}"))).collect();
+    let explanation =
+        if verdict == Verdict::Healthy { None } else { causes(crew, session, lines, progress).await? };
+    let evidence = silent
+        .into_iter()
+        .chain(behind)
+        .chain(waits.iter().map(|what| format!("waits for {what}")))
+        .collect();
     Ok(Findings { verdict, summary, evidence, explanation, hint: Hint::none() })
 }
 
@@ -245,9 +254,11 @@ async fn causes(
     progress: &Progress,
 ) -> Result<Option<Explanation>, RayError> {
     let (job, client) = (&crew.job, &session.client);
-    let source = |host: &str, name: String| Source { host: host.to_owned(), name, ahead_ms: 0, unsure_ms: CLOCKS };
+    let source =
+        |host: &str, name: String| Source { host: host.to_owned(), name, ahead_ms: 0, unsure_ms: CLOCKS };
     let driver_node = job.driver_node.and_then(|id| crew.cluster.node(&id));
-    let driver_host = driver_node.map_or_else(|| "the driver's node".into(), |n| crew.cluster.node_name(n).to_string());
+    let driver_host =
+        driver_node.map_or_else(|| "the driver's node".into(), |n| crew.cluster.node_name(n).to_string());
     // The driver, then two files and Ray's own words of each worker.
     let mut sources = vec![source(&driver_host, "driver".into())];
     for seat in &crew.seats {
@@ -274,7 +285,12 @@ async fn causes(
     tails(client, &crew.seats, lines, progress, |at, file, lines| {
         let mut times = Times::new(crew.clock);
         for (number, line) in (0..).zip(lines) {
-            causes.push(1 + at as u32 * 3 + u32::from(file.is_err), number, times.next(line.text()), line.text());
+            causes.push(
+                1 + at as u32 * 3 + u32::from(file.is_err),
+                number,
+                times.next(line.text()),
+                line.text(),
+            );
         }
     })
     .await?;
@@ -306,7 +322,9 @@ fn killed(node: &Node, crew: &Crew) -> bool {
     let is_after = job.ended.is_some_and(|ended| at > ended.plus(NOTICED));
     // A slice that the autoscaler takes away has no work any more.
     let in_order = node.death.as_ref().is_some_and(|death| death.reason == DeathReason::Expected);
-    job.started.is_none_or(|started| at >= started) && !is_after && !(in_order && job.ended.is_some_and(|e| at > e))
+    job.started.is_none_or(|started| at >= started)
+        && !is_after
+        && !(in_order && job.ended.is_some_and(|e| at > e))
 }
 
 impl Findings {
@@ -402,9 +420,9 @@ fn print_cause(out: &mut impl Write, found: &Explanation, crew: &Crew, verdict: 
             let hosts: Vec<&str> = found.candidates.iter().map(|e| e.host.as_str()).collect();
             Some(format!("as early, as far as clocks can tell, on: {}", first_few(&hosts)))
         }
-        Certainty::OnlyConsequences => Some(
-            "it follows from another worker's failure, which no log that can be read has".to_owned(),
-        ),
+        Certainty::OnlyConsequences => {
+            Some("it follows from another worker's failure, which no log that can be read has".to_owned())
+        }
         Certainty::NoTime => Some("not all errors say a time: which came first is not certain".to_owned()),
     };
     if let Some(sure) = sure {

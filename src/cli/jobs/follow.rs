@@ -4,7 +4,9 @@
 
 use super::super::reach::Reach;
 use crate::logs::LineSplitter;
-use crate::model::{JobStatus, Line, NodeId, OperationKind, OperationMark, Problem, Pulse, SubmissionId, Text, Timestamp};
+use crate::model::{
+    JobStatus, Line, NodeId, OperationKind, OperationMark, Problem, Pulse, SubmissionId, Text, Timestamp,
+};
 use crate::ray::{self, Client, LogEvent, RayError};
 use crate::supervisor::{self, Access, Backoff, Connection, ConnectionState, Session};
 use clap::Args;

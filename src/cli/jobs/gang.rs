@@ -69,8 +69,8 @@ impl Crew {
         let Some(driver) = &job.driver else { return Ok(Self { cluster, job, seats: Vec::new(), clock }) };
         let alive = cluster.snapshot.nodes.iter().filter(|node| node.state.is_alive());
         let alive: Vec<_> = alive.map(|node| node.id).collect();
-        let listed = |n: usize| progress.tell(format!("listing workers: {n} of {} nodes", alive.len()));
-        let gang = session.client.gang(driver, &alive, listed).await.map_err(super::failed(reach))?;
+        progress.tell(format!("listing the workers of {}", many(alive.len(), "node")));
+        let gang = session.client.gang(driver, &alive).await.map_err(super::failed(reach))?;
         for (node, why) in &gang.unread {
             let node = cluster.node_words(node).unwrap_or_else(|| node.to_string());
             eprintln!("incomplete: cannot list the files of {node}: {why}");
@@ -145,17 +145,18 @@ pub(super) async fn tails(
     mut each: impl FnMut(usize, &WorkerFile<'_>, Vec<Line>),
 ) -> Result<(), RayError> {
     let files = seats.iter().enumerate().flat_map(|(at, seat)| {
-        seat.worker.files.iter().filter_map(move |name| Some((at, seat, name, WorkerFile::parse(name.raw())?)))
+        seat.worker
+            .files
+            .iter()
+            .filter_map(move |name| Some((at, seat, name, WorkerFile::parse(name.raw())?)))
     });
     let files: Vec<_> = files.collect();
-    let (all, mut read) = (files.len(), 0);
+    progress.tell(format!("reading the ends of {}", many(files.len(), "file")));
     let reads = files.into_iter().map(|(at, seat, name, file)| async move {
         (at, seat, file, client.worker_log(seat.worker.node, name, lines).await)
     });
     let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
     while let Some((at, seat, file, bytes)) = reads.next().await {
-        read += 1;
-        progress.tell(format!("reading logs of workers: {read} of {all} files"));
         match bytes {
             Ok(bytes) => {
                 let mut splitter = LineSplitter::default();

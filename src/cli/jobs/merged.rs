@@ -2,8 +2,8 @@
 
 use super::super::output;
 use super::super::reach::{Progress, Reach};
-use super::gang::{Crew, Seat, clock_time, first_few, tails, tell_lost};
 use super::failed;
+use super::gang::{Crew, Seat, clock_time, first_few, tails, tell_lost};
 use crate::logs::{Fold, Merge, Merged, Patterns, Row, Times};
 use crate::model::{Line, Timestamp, WorkerFile};
 use clap::Args;
@@ -78,7 +78,8 @@ pub(super) async fn run(
         eprintln!("{}", crew.why_empty());
         return Ok(ExitCode::SUCCESS);
     }
-    let since = wanted.since.map(|d| Timestamp::from_millis(Timestamp::now().as_millis() - d.as_millis() as i64));
+    let since =
+        wanted.since.map(|d| Timestamp::from_millis(Timestamp::now().as_millis() - d.as_millis() as i64));
     let mut timeless = 0;
     let lines = std::iter::from_fn(|| merge.next_anyway()).filter(|merged| {
         timeless += usize::from(since.is_some() && merged.time.is_none());
@@ -145,7 +146,11 @@ fn print_folded(lines: impl Iterator<Item = Merged<Said>>, seats: &[Seat], json:
             continue;
         }
         let time = row.time.map_or_else(|| "-".repeat(18), |(first, _)| clock_time(first));
-        let who = if said.len() <= FEW && seats.len() > FEW { format!("[{}] ", said.join(", ")) } else { String::new() };
+        let who = if said.len() <= FEW && seats.len() > FEW {
+            format!("[{}] ", said.join(", "))
+        } else {
+            String::new()
+        };
         writeln!(out, "{time}  {:>digits$} of {}  {who}{}", said.len(), seats.len(), row.text)?;
         let pad = " ".repeat(20 + 2 * digits + 6);
         for line in row.trace.iter().filter(|line| **line != row.text) {

@@ -1,15 +1,17 @@
 //! `marin-tui job-workers`: the roll call of a job's workers, the silent and the lagging first.
 
+use super::super::candidates;
 use super::super::columns;
 use super::super::output;
 use super::super::reach::{Progress, Reach};
-use super::super::candidates;
 use super::gang::{Crew, Seat, age_words, many, tails, tell_lost};
 use crate::logs::{Answer, Merge, Patterns, Remark, Roll, Times};
 use crate::model::{Line, Timestamp};
 use crate::ray::{Client, RayError};
 use clap::Args;
 use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -52,10 +54,9 @@ pub(super) async fn run(
     let session = reach.connect(progress).await?;
     let mut crew = Crew::read(&arguments.id, reach, &session, progress).await?;
     let idle = if arguments.all { 0 } else { crew.leave_out_idle() };
-    let roll = call(&crew, &session.client, progress).await.map_err(super::failed(reach))?;
+    let answers = call(&crew, &session.client, progress).await.map_err(super::failed(reach))?;
     session.close().await;
     tell_lost(&crew.seats);
-    let answers = roll.call(Timestamp::now());
     if arguments.json {
         let rows = answers.iter().map(|a| for_scripts(a, &crew.seats[a.worker as usize]));
         output::json(&rows.collect::<Vec<_>>())?;
@@ -72,10 +73,9 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Calls the workers by the last lines of their files.
-pub(super) async fn call(crew: &Crew, client: &Client, progress: &Progress) -> Result<Roll, RayError> {
-    let workers = crew.seats.iter().map(Seat::called).collect();
-    let mut roll = Roll::new(workers, crew.clock, Patterns::default());
+/// Calls the workers by the last lines of their files, each kind by itself: what one actor does says nothing about
+/// others. The remarkable ones first.
+pub(super) async fn call(crew: &Crew, client: &Client, progress: &Progress) -> Result<Vec<Answer>, RayError> {
     let mut said: Vec<Merge<Line>> = crew.seats.iter().map(|_| Merge::new(Duration::ZERO)).collect();
     tails(client, &crew.seats, LINES, progress, |at, file, lines| {
         let mut times = Times::new(crew.clock);
@@ -84,12 +84,25 @@ pub(super) async fn call(crew: &Crew, client: &Client, progress: &Progress) -> R
         }
     })
     .await?;
-    for (at, mut lines) in (0..).zip(said) {
-        while let Some(merged) = lines.next_anyway() {
-            roll.push(at, merged.item.text(), None);
-        }
+    let mut kinds: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, seat) in crew.seats.iter().enumerate() {
+        kinds.entry(seat.worker.kind.raw()).or_default().push(at);
     }
-    Ok(roll)
+    let now = Timestamp::now();
+    let mut answers = Vec::new();
+    for seats in kinds.into_values() {
+        let workers = seats.iter().map(|at| crew.seats[*at].called()).collect();
+        let mut roll = Roll::new(workers, crew.clock, Patterns::default());
+        for (number, at) in (0..).zip(&seats) {
+            while let Some(merged) = said[*at].next_anyway() {
+                roll.push(number, merged.item.text(), None);
+            }
+        }
+        let of_all = |answer: Answer| Answer { worker: seats[answer.worker as usize] as u32, ..answer };
+        answers.extend(roll.call(now).into_iter().map(of_all));
+    }
+    answers.sort_by_key(|a| (a.remark, Reverse(a.age), a.step, a.worker));
+    Ok(answers)
 }
 
 /// The word of a remark for scripts; none if there is none.

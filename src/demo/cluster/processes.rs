@@ -45,7 +45,8 @@ impl Cluster {
     /// Tasks of all jobs.
     pub fn tasks(&self) -> Vec<Task> {
         if let Some(life) = &self.life {
-            let ran = life.gangs.iter().flat_map(|gang| (0..gang.hosts.len()).map(|n| of_gang(gang, n, self.now)));
+            let ran =
+                life.gangs.iter().flat_map(|gang| (0..gang.hosts.len()).map(|n| of_gang(gang, n, self.now)));
             let waits = self.running().filter(|(place, ..)| self.hosts_of(*place).is_empty());
             let waits = waits.map(|(_, job, started)| waiting(job, started, 0));
             return ran.chain(waits).collect();
@@ -66,20 +67,33 @@ impl Cluster {
         running.filter_map(|(place, j)| Some((place, j.driver.as_deref()?, j.started)))
     }
 
+    /// An actor of each driver that runs, on the head, with the driver's job id.
+    pub fn actors(&self) -> impl Iterator<Item = (&str, Process)> {
+        self.running().enumerate().map(|(i, (_, job, started))| {
+            let worker = format!("{:08x}{started:048x}", 0xac70_0000 + i);
+            (job, Process { node: self.head(), worker, pid: ACTOR_PID + i as u32 })
+        })
+    }
+
     /// The names of the files that worker processes have written on a node.
     pub fn worker_files(&self, node: NodeId) -> [Vec<String>; 2] {
         let names = |suffix: &str| -> Vec<String> {
+            let of_actors =
+                self.actors().filter(|_| node == self.head()).map(|(job, actor)| actor.file(job, suffix));
             let Some(life) = &self.life else {
                 let tasks = self.tasks();
                 let here = tasks.iter().filter_map(|t| Some((t, t.process.as_ref()?)));
                 let here = here.filter(|(_, process)| process.node == node);
-                return here.map(|(task, process)| process.file(&task.job, suffix)).collect();
+                return here
+                    .map(|(task, process)| process.file(&task.job, suffix))
+                    .chain(of_actors)
+                    .collect();
             };
             let here = life.gangs.iter().filter_map(|gang| {
                 let worker = gang.hosts.iter().position(|host| *host == node)?;
                 Some(of_worker(gang, worker).file(&gang.driver, suffix))
             });
-            here.collect()
+            here.chain(of_actors).collect()
         };
         ["out", "err"].map(names)
     }
@@ -94,6 +108,9 @@ impl Cluster {
             let marks = format!(":job_id:{}\n:task_name:train_step\n", file.job);
             return Some(Log::Written(marks.into_bytes()));
         }
+        if self.actors().any(|(_, actor)| node == actor.node && actor.pid == file.pid) {
+            return Some(Log::none());
+        }
         let Some(life) = &self.life else { return Some(Log::growing(self.began, 100, 1)) };
         let is_it = |gang: &&Gang, worker: usize| gang.hosts[worker] == node && gang.pid(worker) == file.pid;
         let mut gangs = life.gangs.iter().filter(|gang| gang.driver == file.job);
@@ -102,6 +119,46 @@ impl Cluster {
             Some(Log::Told(gang.log(worker)))
         })
     }
+}
+
+/// The stacks of a worker outside a life, which is in its step.
+const AT_WORK: &str = "    train_step (train.py:5)\n";
+
+impl Cluster {
+    /// What py-spy writes of a worker that runs; none when there is no such process on the node.
+    pub fn stacks(&self, node: NodeId, pid: u32) -> Option<String> {
+        let is_actor =
+            node == self.head() && (ACTOR_PID..ACTOR_PID + self.running().count() as u32).contains(&pid);
+        if is_actor {
+            return Some(written(pid, "ray::Holder", ""));
+        }
+        let is_it = |task: &Task| {
+            let process = task.process.as_ref();
+            task.state == "RUNNING" && process.is_some_and(|p| p.node == node && p.pid == pid)
+        };
+        let task = self.tasks().into_iter().find(is_it)?;
+        let gangs = self.life.iter().flat_map(|life| &life.gangs);
+        let of_gang = gangs.filter(|gang| gang.driver == task.job).find_map(|gang| {
+            let worker = (0..gang.hosts.len()).find(|n| gang.hosts[*n] == node && gang.pid(*n) == pid)?;
+            Some(gang.frames(worker, self.now))
+        });
+        let frames = of_gang.unwrap_or_else(|| AT_WORK.to_owned());
+        Some(written(pid, "ray::train_step", &frames))
+    }
+}
+
+/// The process id of the first driver's actor; the others' follow.
+const ACTOR_PID: u32 = 970;
+
+/// What py-spy writes of a worker that is in these frames.
+fn written(pid: u32, process: &str, frames: &str) -> String {
+    format!(
+        "Process {pid}: {process}\nPython v3.11.13 (/home/ray/anaconda3/bin/python3.11)\n\nThread {pid} (idle): \
+             \"MainThread\"\n{frames}    main_loop (ray/_private/worker.py:1031)\n    <module> \
+             (ray/_private/workers/default_worker.py:322)\nThread {} (idle): \"PythonGCThread\"\n    wait \
+             (threading.py:327)\n    run (ray/_private/gc_collect_manager.py:29)\n    _bootstrap_inner (threading.py:1045)\n",
+        pid + 38
+    )
 }
 
 fn of_worker(gang: &Gang, worker: usize) -> Process {
@@ -220,8 +277,13 @@ mod tests {
         assert!(lines(9) + 1000 < lines(0), "20 minutes of two lines a second: {} {}", lines(9), lines(0));
         assert!(lines(3) + 100 < lines(0) && lines(3) > lines(9));
         let driver = String::from_utf8(cluster.jobs[1].log.tail(Some(1), T0)).unwrap();
-        let step = |line: &str| line.split(" step ").nth(1).map(|rest| rest.split(' ').next().unwrap().to_owned());
-        assert_eq!(step(&driver), step(logs[0].lines().last().unwrap()), "the driver repeats its first worker");
+        let step =
+            |line: &str| line.split(" step ").nth(1).map(|rest| rest.split(' ').next().unwrap().to_owned());
+        assert_eq!(
+            step(&driver),
+            step(logs[0].lines().last().unwrap()),
+            "the driver repeats its first worker"
+        );
         assert_eq!(cluster.tasks().iter().filter(|task| task.state == "RUNNING").count(), 16);
     }
 

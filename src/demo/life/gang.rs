@@ -143,6 +143,22 @@ impl Gang {
         tale
     }
 
+    /// Where a worker that runs stands at `now`, as py-spy writes frames: in its step, or, if it is silent, in the reading of
+    /// a batch that does not come, while the others wait for it in a collective.
+    pub fn frames(&self, worker: usize, now: i64) -> String {
+        let silent = self.silent.filter(|(_, at)| *at <= now).map(|(silent, _)| silent);
+        let step = "    train_step (levanter/trainer.py:412)\n    training_steps (levanter/trainer.py:391)\n    train \
+                    (levanter/trainer.py:478)\n    main (levanter/main/train_lm.py:214)\n";
+        let batch = "    wait (threading.py:331)\n    wait (threading.py:629)\n    _read_batch (levanter/data/loader.py:88)\n    \
+                     __next__ (levanter/data/loader.py:61)\n    training_steps (levanter/trainer.py:388)\n    train \
+                     (levanter/trainer.py:478)\n    main (levanter/main/train_lm.py:214)\n";
+        match silent {
+            None => step.to_owned(),
+            Some(silent) if silent == worker => batch.to_owned(),
+            Some(_) => format!("    block_until_ready (jax/_src/array.py:621)\n{step}"),
+        }
+    }
+
     /// The last lines of a worker that fails at `at`.
     fn traceback(&self, worker: usize, first: usize, error: &str, at: i64) -> Vec<String> {
         let error = if worker == first { error.to_owned() } else { peer_is_lost(worker, first) };
