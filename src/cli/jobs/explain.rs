@@ -391,6 +391,14 @@ const fn certainty(certainty: Certainty) -> &'static str {
     }
 }
 
+/// How long before the next error of another host the first one was.
+fn ahead(found: &Explanation) -> Option<Duration> {
+    let others = found.followed.iter().map(|followed| &followed.first).filter(|e| e.host != found.first.host);
+    let next = others.filter_map(|e| e.time).min()?;
+    let behind = found.first.time?.age(next);
+    Some(found.ahead_of_next.map_or(behind, |ahead| ahead.min(behind)))
+}
+
 /// As JSON: `kind`, `host`, `process`, `time_ms`, `text`, `trace`.
 fn one(evidence: &Evidence, crew: &Crew) -> Value {
     json!({
@@ -413,8 +421,7 @@ fn print_cause(out: &mut impl Write, found: &Explanation, crew: &Crew, verdict: 
     }
     writeln!(out, "    {}", first.text)?;
     let sure = match found.certainty {
-        Certainty::Earliest => found
-            .ahead_of_next
+        Certainty::Earliest => ahead(found)
             .map(|ahead| format!("{:.1} s before the first error of another host", ahead.as_secs_f64())),
         Certainty::Close => {
             let hosts: Vec<&str> = found.candidates.iter().map(|e| e.host.as_str()).collect();
