@@ -6,6 +6,8 @@
 mod cause;
 mod fault;
 mod fold;
+#[cfg(test)]
+mod fuzz;
 mod held;
 mod level;
 mod lines;
@@ -31,7 +33,7 @@ pub use noise::{KNOWN as KNOWN_NOISE, Noise, noise};
 pub use normal::{Shape, normal, shape};
 pub use prefix::{Known, Prefixed, Writer, Writers, prefixed};
 pub use progress::{Patterns, Phase, Progress};
-pub use roll::{Answer, Remark, Roll, Worker};
+pub use roll::{Answer, Dated, Remark, Roll, Worker};
 pub use search::Search;
 pub use series::{Point, Series};
 pub use time::{Clock, Times};

@@ -1,11 +1,11 @@
 //! The first cause of a failure: of all errors of all workers, and of the nodes that died, the one before all others.
 
-use super::fault::{Fault, fault};
-use super::level::Level;
-use super::prefix::prefixed;
+use super::fault::{Fault, of_unit};
+use super::prefix::{beginning, prefixed};
 use super::progress::Patterns;
 use super::unit::{Unit, Units};
 use crate::model::Timestamp;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -35,13 +35,13 @@ pub struct Evidence {
     pub line: u64,
     /// When, by our clock; none if the log says no time.
     pub time: Option<Timestamp>,
-    /// What it says.
+    /// What it says: the line, or the last exception of a traceback.
     pub text: String,
     /// The lines of a traceback; empty for a line of its own.
     pub trace: Vec<String>,
 }
 
-/// Errors of one kind that follow from the first one.
+/// Errors of one kind that came with or after the first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed {
     /// What kind.
@@ -57,11 +57,13 @@ pub struct Followed {
 /// How sure it is that the first one is the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {
-    /// It is earlier than every other error of another host by more than the clocks may differ.
+    /// It is earlier than the errors of all other hosts by more than the clocks may differ.
     Earliest,
-    /// Errors of other hosts are so close that the clocks cannot tell which was first.
+    /// Errors of other hosts are so close that the clocks cannot tell which was first; they are the candidates.
     Close,
-    /// The logs have only errors that follow from another one: the cause is not in them.
+    /// Other hosts had lost a worker before it: what they lost said nothing, or is not among the sources.
+    AfterLosses,
+    /// All errors follow from another one, which is not in these logs.
     OnlyConsequences,
     /// It says no time, or others say none: the order is not known.
     NoTime,
@@ -74,15 +76,17 @@ pub struct Explanation {
     pub first: Evidence,
     /// How sure that is.
     pub certainty: Certainty,
-    /// Errors of other hosts that may have been first as well, in the order of their times.
+    /// Errors of other hosts that may have been first as well, in the order of their times, one of each host.
     pub candidates: Vec<Evidence>,
-    /// What came later: what follows from another worker's failure, and other errors, most frequent first.
+    /// What other hosts had lost before it, one of each host; see [`Certainty::AfterLosses`].
+    pub before: Vec<Evidence>,
+    /// All other errors: what follows from another worker's failure, and what came later, most frequent first.
     pub followed: Vec<Followed>,
-    /// How long after the first one the next error of another host came.
+    /// How long after the first one the next error of another host came, of those that it does not explain.
     pub ahead_of_next: Option<Duration>,
-    /// Errors after which their worker still made progress: none of them ended the run.
+    /// Errors after which their worker went on: none of them ended the run.
     pub survived: u64,
-    /// Sources without any error.
+    /// Sources without an error.
     pub silent: Vec<u32>,
 }
 
@@ -98,26 +102,47 @@ pub struct Causes {
 #[derive(Debug, Default)]
 struct State {
     units: Units,
-    errors: Vec<Evidence>,
+    /// The first errors since it last went on, each with the lines that had gone before.
+    errors: Vec<(u64, Evidence)>,
     /// Errors beyond those that are kept, by kind.
     more: BTreeMap<Fault, u64>,
     survived: u64,
     step: Option<u64>,
+    /// Lines that are no error.
+    ordinary: u64,
 }
 
-/// Errors that are kept of a source: the first ones since it last made progress.
+/// Errors that are kept of a source.
 const KEPT: usize = 32;
+/// A source that writes so many more lines that are no error has survived an error: what ends a process leaves it to
+/// say a few words.
+const WENT_ON: u64 = 200;
+/// Bytes that are kept of an error's text.
+const LONGEST: usize = 4096;
 
 impl Causes {
-    /// The sources, in the order of their numbers.
+    /// The sources, in the order of their numbers. The log of a driver is as many sources as it has writers
+    /// ([`super::Writers`]): their lines alternate.
     pub fn new(sources: Vec<Source>, patterns: Patterns) -> Self {
         let states = sources.iter().map(|_| State::default()).collect();
         Self { sources, states, deaths: Vec::new(), patterns }
     }
 
+    /// Adds a source; its number.
+    pub fn add(&mut self, source: Source) -> u32 {
+        self.sources.push(source);
+        self.states.push(State::default());
+        (self.sources.len() - 1) as u32
+    }
+
+    /// The sources by number.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
     /// States that a node died, when (by our clock) and why, as the cluster reports it.
     pub fn node_died(&mut self, host: &str, time: Option<Timestamp>, reason: &str) {
-        let (host, text) = (host.to_owned(), reason.to_owned());
+        let (host, text) = (host.to_owned(), beginning(reason, LONGEST).to_owned());
         let (source, line, trace) = (None, 0, Vec::new());
         self.deaths.push(Evidence { fault: Fault::NodeDied, source, host, line, time, text, trace });
     }
@@ -128,10 +153,10 @@ impl Causes {
         let at = source as usize;
         let (Some(known), Some(state)) = (self.sources.get(at), self.states.get_mut(at)) else { return };
         let said = prefixed(text);
-        let State { units, .. } = state;
-        let mut units = std::mem::take(units);
-        let patterns = &self.patterns;
-        units.push((line, time, said.times), said.text, |unit| state.add(unit, (source, known), patterns));
+        let mut units = std::mem::take(&mut state.units);
+        units.push((line, time, said.times), said.text, |unit| {
+            state.add(unit, (source, known), &self.patterns);
+        });
         state.units = units;
     }
 
@@ -142,40 +167,46 @@ impl Causes {
             units.flush(|unit| state.add(unit, (at as u32, known), &self.patterns));
         }
         let mut errors: Vec<&Evidence> =
-            self.deaths.iter().chain(self.states.iter().flat_map(|s| &s.errors)).collect();
+            self.deaths.iter().chain(self.states.iter().flat_map(State::ending)).collect();
         // What says no time goes last: it cannot be shown to be early.
-        errors.sort_by_key(|e| (e.fault.is_consequence(), e.time.is_none(), e.time, e.source, e.line));
-        let first = *errors.first()?;
-        let rest: Vec<&Evidence> = errors[1..].to_vec();
-        let others = || rest.iter().copied().filter(|e| e.host != first.host);
-        let comparable = |e: &&Evidence| e.fault.is_consequence() == first.fault.is_consequence();
+        errors.sort_by_key(|e| (e.time.is_none(), e.time, e.source, e.line));
+        let first = first_of(&errors)?;
+        errors.retain(|e| !std::ptr::eq(*e, first));
+        let others = || errors.iter().copied().filter(|e| e.host != first.host);
+        // Errors that explain as much as the first one does.
+        let rivals = || {
+            let is_alike = |e: &&Evidence| e.fault.is_consequence() == first.fault.is_consequence();
+            others().filter(is_alike).filter(|e| !is_copy_of(e, first))
+        };
         let is_close = |e: &&Evidence| match (first.time, e.time) {
             (Some(first_time), Some(time)) => first_time.age(time) <= self.unsure(first, e),
             _ => true,
         };
-        let mut seen = BTreeSet::new();
-        let candidates: Vec<Evidence> = others()
-            .filter(comparable)
-            .filter(is_close)
-            .filter(|e| seen.insert(e.host.clone()))
-            .cloned()
-            .collect();
+        let is_before = |e: &&Evidence| match (e.time, first.time) {
+            (Some(time), Some(first_time)) => time.age(first_time) > self.unsure(first, e),
+            _ => false,
+        };
+        let candidates = one_of_each_host(rivals().filter(is_close));
+        let losses = others().filter(|e| e.fault.is_consequence() && !first.fault.is_consequence());
+        let before = one_of_each_host(losses.filter(is_before));
         let certainty = match () {
             () if first.fault.is_consequence() => Certainty::OnlyConsequences,
-            () if first.time.is_none() => Certainty::NoTime,
-            () if candidates.iter().any(|e| e.time.is_none()) => Certainty::NoTime,
+            () if first.time.is_none() || candidates.iter().any(|e| e.time.is_none()) => Certainty::NoTime,
+            () if !before.is_empty() => Certainty::AfterLosses,
             () if !candidates.is_empty() => Certainty::Close,
             () => Certainty::Earliest,
         };
-        let next = others().filter(comparable).filter_map(|e| e.time).min();
+        let next = rivals().filter_map(|e| e.time).min();
+        let none = self.states.iter().enumerate().filter(|(_, s)| s.ending().next().is_none());
         Some(Explanation {
             first: first.clone(),
             certainty,
-            followed: self.followed(&rest, &candidates),
+            followed: self.followed(&errors),
             candidates,
+            before,
             ahead_of_next: first.time.zip(next).map(|(first, next)| first.age(next)),
-            survived: self.states.iter().map(|s| s.survived).sum(),
-            silent: self.without_error(),
+            survived: self.states.iter().map(State::survived).sum(),
+            silent: none.map(|(at, _)| at as u32).collect(),
         })
     }
 
@@ -184,42 +215,63 @@ impl Causes {
         let unsure = |e: &Evidence| {
             let clock = e.source.and_then(|s| self.sources.get(s as usize)).map_or(0, |s| s.unsure_ms);
             // A time in whole seconds is up to a second early.
-            let whole = e.time.is_some_and(|time| time.as_millis() % 1000 == 0);
-            clock + if whole { 1000 } else { 1 }
+            let is_whole = e.time.is_some_and(|time| time.as_millis() % 1000 == 0);
+            clock.saturating_add(if is_whole { 1000 } else { 1 })
         };
-        Duration::from_millis(unsure(a) + unsure(b))
+        Duration::from_millis(unsure(a).saturating_add(unsure(b)))
     }
 
-    fn followed(&self, rest: &[&Evidence], candidates: &[Evidence]) -> Vec<Followed> {
-        let mut kinds: BTreeMap<Fault, (u64, BTreeSet<&str>, &Evidence)> = BTreeMap::new();
-        for e in rest.iter().filter(|e| !candidates.contains(e)) {
-            let kind = kinds.entry(e.fault).or_insert_with(|| (0, BTreeSet::new(), e));
-            kind.0 += 1;
-            kind.1.insert(&e.host);
+    fn followed(&self, rest: &[&Evidence]) -> Vec<Followed> {
+        let mut kinds: BTreeMap<Fault, Vec<&Evidence>> = BTreeMap::new();
+        for e in rest {
+            kinds.entry(e.fault).or_default().push(e);
         }
-        let mut all: Vec<Followed> = kinds
-            .into_iter()
-            .map(|(fault, (errors, hosts, first))| {
-                let more: u64 = self.states.iter().filter_map(|s| s.more.get(&fault)).sum();
-                Followed { fault, errors: errors + more, hosts: hosts.len(), first: first.clone() }
-            })
-            .collect();
-        all.sort_by_key(|f| (std::cmp::Reverse(f.errors), f.fault));
+        let kind = |(fault, all): (Fault, Vec<&Evidence>)| {
+            let hosts = all.iter().map(|e| &e.host).collect::<BTreeSet<_>>().len();
+            let more: u64 = self.states.iter().filter_map(|s| s.more.get(&fault)).sum();
+            Followed { fault, errors: all.len() as u64 + more, hosts, first: all[0].clone() }
+        };
+        let mut all: Vec<Followed> = kinds.into_iter().map(kind).collect();
+        all.sort_by_key(|f| (Reverse(f.errors), f.fault));
         all
     }
+}
 
-    fn without_error(&self) -> Vec<u32> {
-        let none = self.states.iter().enumerate().filter(|(_, s)| s.errors.is_empty());
-        none.map(|(at, _)| at as u32).collect()
+/// The first of the errors, which are in the order of their times, that no other one explains.
+fn first_of<'a>(errors: &[&'a Evidence]) -> Option<&'a Evidence> {
+    let own = || errors.iter().copied().filter(|e| !e.fault.is_consequence());
+    // Ray tells the driver what its worker raised: the worker's own log is the place, whatever the clocks say.
+    let is_copy = |e: &Evidence| own().any(|other| is_copy_of(e, other));
+    let first = own().find(|e| !is_copy(e)).or_else(|| own().next()).or_else(|| errors.first().copied())?;
+    if first.fault != Fault::Error {
+        return Some(first);
     }
+    // A logger's line before the traceback, or before the kernel's words, says less.
+    let is_same = |e: &&Evidence| e.source == first.source && e.fault != Fault::Error;
+    let soon =
+        |e: &&Evidence| first.time.zip(e.time).is_none_or(|(a, b)| a.age(b) <= Duration::from_secs(10));
+    own().filter(is_same).find(soon).or(Some(first))
+}
+
+/// Whether it is what Ray reports of the other one to the driver, or to a task that waited for it: `RayTaskError` in
+/// `ray/exceptions.py` repeats the worker's traceback.
+fn is_copy_of(e: &Evidence, other: &Evidence) -> bool {
+    let repeats = |e: &Evidence| e.trace.iter().any(|line| line.contains("RayTaskError("));
+    repeats(e) && !repeats(other) && e.text == other.text
+}
+
+fn one_of_each_host<'a>(all: impl Iterator<Item = &'a Evidence>) -> Vec<Evidence> {
+    let mut seen = BTreeSet::new();
+    all.filter(|e| seen.insert(&*e.host)).cloned().collect()
 }
 
 impl State {
     fn add(&mut self, unit: Unit<'_>, (source, known): (u32, &Source), patterns: &Patterns) {
         let Some(fault) = of_unit(&unit) else {
+            self.ordinary += 1;
             if let Some(step) = patterns.step(&unit.text) {
-                // It went on, or was started again: what went before did not end the run.
-                if self.step.is_some_and(|last| last != step) || self.step.is_none() {
+                // It went on, or was started again: what went before did not end this run.
+                if self.step != Some(step) {
                     self.survived += self.errors.len() as u64 + self.more.values().sum::<u64>();
                     self.errors.clear();
                     self.more.clear();
@@ -229,47 +281,221 @@ impl State {
             return;
         };
         if self.errors.len() >= KEPT {
+            let gone = self.gone() as usize;
+            self.survived += gone as u64;
+            self.errors.drain(..gone);
+        }
+        if self.errors.len() >= KEPT {
             *self.more.entry(fault).or_default() += 1;
             return;
         }
         let time = unit.time.map(|t| Timestamp::from_millis(t.as_millis().saturating_sub(known.ahead_ms)));
-        self.errors.push(Evidence {
-            fault,
-            source: Some(source),
-            host: known.host.clone(),
-            line: unit.line,
-            time,
-            text: unit.text.into_owned(),
-            trace: unit.trace,
-        });
+        let text = beginning(&unit.text, LONGEST).to_owned();
+        let (source, host) = (Some(source), known.host.clone());
+        let evidence = Evidence { fault, source, host, line: unit.line, time, text, trace: unit.trace };
+        self.errors.push((self.ordinary, evidence));
+    }
+
+    /// How many of the first errors that are kept it has survived by the lines that it wrote since.
+    fn gone(&self) -> u64 {
+        self.errors.iter().take_while(|(at, _)| self.ordinary - at > WENT_ON).count() as u64
+    }
+
+    /// The errors that it has not survived.
+    fn ending(&self) -> impl Iterator<Item = &Evidence> {
+        self.errors.iter().skip(self.gone() as usize).map(|(_, e)| e)
+    }
+
+    fn survived(&self) -> u64 {
+        self.survived + self.gone()
     }
 }
 
-/// The kind of error that a unit is; none if it is none. A traceback is what its exceptions are: a frame may name
-/// anything.
-fn of_unit(unit: &Unit<'_>) -> Option<Fault> {
-    if unit.is_traceback() {
-        let said = unit
-            .trace
-            .iter()
-            .filter(|line| !line.starts_with([' ', '\t']) && !line.contains("Traceback (most"));
-        let all =
-            said.filter_map(|line| fault(line)).filter(|f| !matches!(f, Fault::Exception | Fault::Error));
-        // One that says what happened explains the others of the chain.
-        return Some(all.min().unwrap_or(Fault::Exception));
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(seconds: f64) -> Timestamp {
+        // Not a whole second, which counts as less exact.
+        Timestamp::from_secs_f64(1_795_424_400.007 + seconds)
     }
-    if super::noise::noise(&unit.text).is_some() {
-        return None;
+
+    fn causes(workers: u32) -> Causes {
+        let source = |n: u32| Source {
+            host: format!("host-{}", n / 8),
+            name: format!("rank {n}"),
+            unsure_ms: 5,
+            ..Source::default()
+        };
+        Causes::new((0..workers).map(source).collect(), Patterns::default())
     }
-    match (fault(&unit.text), unit.level) {
-        // A warning or an information that names another worker's end is no error of this one.
-        (Some(found), Some(Level::Debug | Level::Info | Level::Warning)) => {
-            let is_certain =
-                matches!(found, Fault::Preempted | Fault::HostMemory | Fault::Signal | Fault::Hardware);
-            is_certain.then_some(found)
+
+    const TRACE: [&str; 3] =
+        ["Traceback (most recent call last):", "  File \"a.py\", line 3, in f", "ValueError: bad"];
+
+    fn push(causes: &mut Causes, source: u32, seconds: f64, lines: &[&str]) {
+        for line in lines {
+            causes.push(source, 0, Some(at(seconds)), line);
         }
-        (Some(found), _) => Some(found),
-        (None, Some(Level::Error)) => Some(Fault::Error),
-        (None, _) => None,
+    }
+
+    /// 24 workers on three hosts train; one raises, the others lose it.
+    fn story() -> Causes {
+        let mut causes = causes(24);
+        for n in 0..24 {
+            push(
+                &mut causes,
+                n,
+                1.0,
+                &["E1123 connecting: Connection refused", "step 1 loss 2", "step 2 loss 2"],
+            );
+            if n == 13 {
+                push(&mut causes, n, 60.0, &["2026-11-23 ERROR x step failed"]);
+                push(&mut causes, n, 60.001, &TRACE);
+            } else {
+                push(
+                    &mut causes,
+                    n,
+                    61.0 + f64::from(n) / 100.0,
+                    &["XlaRuntimeError: UNAVAILABLE: Socket closed"],
+                );
+                push(&mut causes, n, 62.0, &["Fatal Python error: Aborted"]);
+            }
+        }
+        causes
+    }
+
+    #[test]
+    fn the_worker_that_failed_first_is_named_with_what_followed() {
+        let found = story().explain().unwrap();
+        assert_eq!(
+            (found.first.source, found.first.host.as_str(), found.first.fault),
+            (Some(13), "host-1", Fault::Exception)
+        );
+        assert_eq!((found.first.text.as_str(), found.first.trace.len()), ("ValueError: bad", 3));
+        assert_eq!(found.certainty, Certainty::Earliest);
+        assert_eq!(found.ahead_of_next, Some(Duration::from_millis(1999)), "the signals");
+        let followed: Vec<_> = found.followed.iter().map(|f| (f.fault, f.errors, f.hosts)).collect();
+        assert_eq!(followed, [(Fault::Signal, 23, 3), (Fault::PeerLost, 23, 3), (Fault::Error, 1, 1)]);
+        assert_eq!((found.survived, found.silent.len()), (24, 0), "the connections before the first step");
+    }
+
+    #[test]
+    fn a_node_that_died_before_it_is_the_cause() {
+        let mut causes = story();
+        causes.node_died("host-2", Some(at(59.0)), "preempted");
+        let found = causes.explain().unwrap();
+        assert_eq!((found.first.fault, found.first.host.as_str()), (Fault::NodeDied, "host-2"));
+    }
+
+    #[test]
+    fn what_the_clocks_cannot_order_is_named_as_candidates() {
+        let mut causes = causes(24);
+        for n in [3, 4, 13, 21] {
+            let seconds = if n == 21 { 70.0 } else { 60.0 + f64::from(n) / 1000.0 };
+            push(&mut causes, n, seconds, &TRACE);
+        }
+        let found = causes.explain().unwrap();
+        assert_eq!((found.first.source, found.certainty), (Some(3), Certainty::Close));
+        assert_eq!(
+            found.candidates.iter().map(|e| e.source).collect::<Vec<_>>(),
+            [Some(13)],
+            "not of its own host"
+        );
+        assert_eq!(found.silent.len(), 20);
+    }
+
+    #[test]
+    fn a_clock_that_is_an_hour_off_is_put_right() {
+        let mut causes = causes(16);
+        causes.sources[0].ahead_ms = 3_600_000;
+        push(&mut causes, 0, 3_600.0, &TRACE);
+        push(&mut causes, 9, 5.0, &TRACE);
+        let found = causes.explain().unwrap();
+        assert_eq!(
+            (found.first.source, found.first.time, found.certainty),
+            (Some(0), Some(at(0.0)), Certainty::Earliest)
+        );
+    }
+
+    #[test]
+    fn consequences_alone_are_no_cause() {
+        let mut causes = causes(16);
+        push(&mut causes, 3, 1.0, &["XlaRuntimeError: UNAVAILABLE: Socket closed"]);
+        push(&mut causes, 9, 2.0, &["ray.exceptions.ActorDiedError: The actor died unexpectedly"]);
+        let found = causes.explain().unwrap();
+        assert_eq!((found.first.source, found.certainty), (Some(3), Certainty::OnlyConsequences));
+        // One that fails after others lost a worker did not cause that.
+        push(&mut causes, 10, 5.0, &TRACE);
+        let found = causes.explain().unwrap();
+        assert_eq!((found.first.source, found.certainty), (Some(10), Certainty::AfterLosses));
+        assert_eq!(
+            found.before.iter().map(|e| e.source).collect::<Vec<_>>(),
+            [Some(3)],
+            "the other one is its host"
+        );
+    }
+
+    #[test]
+    fn the_drivers_copy_of_a_workers_error_is_no_rival() {
+        let mut causes = causes(16);
+        let copy = [
+            TRACE[0],
+            "  File \"d.py\", line 1, in g",
+            "ray.exceptions.RayTaskError(ValueError): ray::f() (pid=3)",
+            TRACE[1],
+            TRACE[2],
+        ];
+        // The driver's clock is a little behind.
+        push(&mut causes, 15, 0.0, &copy);
+        push(&mut causes, 0, 0.004, &TRACE);
+        let found = causes.explain().unwrap();
+        assert_eq!((found.first.source, found.certainty), (Some(0), Certainty::Earliest));
+        assert!(found.candidates.is_empty());
+    }
+
+    #[test]
+    fn an_error_that_its_worker_survived_is_no_cause() {
+        let mut causes = causes(2);
+        push(&mut causes, 0, 0.0, &["ERROR cannot upload metrics"]);
+        push(&mut causes, 0, 1.0, &vec!["ordinary"; WENT_ON as usize + 1]);
+        assert_eq!(causes.explain(), None);
+        for n in 0..100 {
+            push(&mut causes, 0, f64::from(n), &["ERROR again", "CUDA out of memory"]);
+        }
+        let found = causes.explain().unwrap();
+        assert_eq!((found.first.text.as_str(), found.survived), ("CUDA out of memory", 1), "it says more");
+        assert_eq!(found.followed.iter().map(|f| f.errors).sum::<u64>(), 199);
+    }
+
+    #[test]
+    fn without_times_the_order_is_not_known() {
+        let mut causes = causes(16);
+        for n in [3, 12] {
+            for line in TRACE {
+                causes.push(n, 0, None, line);
+            }
+        }
+        let found = causes.explain().unwrap();
+        assert_eq!((found.certainty, found.candidates.len()), (Certainty::NoTime, 1));
+        assert_eq!(Causes::new(Vec::new(), Patterns::default()).explain(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_earliest_of_its_kind_is_found(times in prop::collection::vec(0u32..100_000, 1..24)) {
+            let mut causes = causes(24);
+            for (n, ms) in times.iter().enumerate() {
+                push(&mut causes, n as u32, f64::from(*ms) / 1000.0, &TRACE);
+            }
+            let found = causes.explain().unwrap();
+            let first = found.first.source.unwrap() as usize;
+            prop_assert_eq!(times[first], *times.iter().min().unwrap());
+            let errors: u64 = found.followed.iter().map(|f| f.errors).sum();
+            prop_assert_eq!(errors as usize, times.len() - 1);
+            let is_sure = found.certainty == Certainty::Earliest;
+            prop_assert_eq!(is_sure, found.candidates.is_empty());
+        }
     }
 }

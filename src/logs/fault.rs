@@ -1,5 +1,8 @@
 //! What an error says about who is at fault: the worker itself, or another one that it lost.
 
+use super::level::Level;
+use super::noise::noise;
+use super::unit::Unit;
 use regex::RegexSet;
 use std::sync::LazyLock;
 
@@ -63,7 +66,7 @@ const TABLE: [(Fault, &str); 12] = [
     // XLA's compiler and allocator; CUDA's; `Ran out of memory in memory space hbm`.
     (
         Fault::DeviceMemory,
-        r"RESOURCE_EXHAUSTED.*(?:[Oo]ut of memory|memory|hbm|HBM|Oom)|CompileTimeHbmOom|Ran out of memory in memory space|CUDA out of memory|OutOfMemoryError: CUDA|CUDA_ERROR_OUT_OF_MEMORY|RESOURCE_EXHAUSTED: Attempting to",
+        r"RESOURCE_EXHAUSTED.*(?:[Mm]emory|[Hh]bm|HBM|Oom|[Aa]llocat)|CompileTimeHbmOom|Ran out of memory in memory space|CUDA out of memory|OutOfMemoryError: CUDA|CUDA_ERROR_OUT_OF_MEMORY|RESOURCE_EXHAUSTED: Attempting to",
     ),
     // The kernel's OOM killer, Ray's memory monitor (src/ray/raylet/worker_killing_policy.cc), Python.
     (
@@ -73,7 +76,7 @@ const TABLE: [(Fault, &str); 12] = [
     // Compute Engine's metadata (`TERMINATE_ON_HOST_MAINTENANCE`), JAX's and Ray's notices.
     (
         Fault::Preempted,
-        r"(?i)\bpreempt(?:ed|ion (?:notice|event|signal|sync point|detected|warning))|TERMINATE_ON_HOST_MAINTENANCE|RECEIVED_PREEMPTION|will be (?:terminated|preempted) in \d+ ?s|The node expected termination|drained due to|(?:received|got|caught) SIGTERM|SIGTERM (?:received|signal)",
+        r"(?i:\b(?:vm|node|instance|host|machine|tpu|slice)\b[^.]{0,60}\bpreempted|\bpreemption (?:notice|event|signal|sync point|detected|warning))|TERMINATE_ON_HOST_MAINTENANCE|RECEIVED_PREEMPTION|will be (?:terminated|preempted) in \d+ ?s|The node expected termination|drained due to|(?:received|got|caught) SIGTERM|SIGTERM (?:received|signal)",
     ),
     (Fault::Disk, r"No space left on device|ENOSPC|OutOfDiskError"),
     // NVRM's Xid, ECC, libtpu's chips and links.
@@ -112,4 +115,111 @@ pub fn fault(text: &str) -> Option<Fault> {
         LazyLock::new(|| RegexSet::new(TABLE.iter().map(|(_, pattern)| *pattern)).unwrap_or_default());
     let first = PATTERNS.matches(text).iter().next()?;
     TABLE.get(first).map(|(fault, _)| *fault)
+}
+
+/// The kind of error that a unit is; none if it is none. A traceback is what its exceptions say: a frame may name
+/// anything.
+pub(super) fn of_unit(unit: &Unit<'_>) -> Option<Fault> {
+    if unit.is_traceback() {
+        let said = unit.trace.iter().filter(|line| !line.starts_with([' ', '\t']));
+        let all =
+            said.filter_map(|line| fault(line)).filter(|f| !matches!(f, Fault::Exception | Fault::Error));
+        // One that says what happened explains the others of the chain.
+        return Some(all.min().unwrap_or(Fault::Exception));
+    }
+    let found = match (fault(&unit.text), unit.level) {
+        // What is no error to its logger is one only if it tells of this process or this host.
+        (Some(found), Some(Level::Debug | Level::Info | Level::Warning)) => {
+            let is_own =
+                matches!(found, Fault::Preempted | Fault::HostMemory | Fault::Signal | Fault::Hardware);
+            is_own.then_some(found)
+        }
+        (None, Some(Level::Error)) => Some(Fault::Error),
+        (found, _) => found,
+    };
+    found.filter(|_| noise(&unit.text).is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_known_by_their_words() {
+        for (line, expected) in [
+            // What happened here.
+            (
+                "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: E1000: CompileTimeHbmOom:",
+                Some(Fault::DeviceMemory),
+            ),
+            (
+                "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 49.34G",
+                Some(Fault::DeviceMemory),
+            ),
+            (
+                "RESOURCE_EXHAUSTED: TPU TensorCore Hbm usage: 34.82G, SparseCore Hbm usage 174.10G, exceeding",
+                Some(Fault::DeviceMemory),
+            ),
+            (
+                "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB",
+                Some(Fault::DeviceMemory),
+            ),
+            ("grpc: RESOURCE_EXHAUSTED: quota of requests", Some(Fault::Error)),
+            (
+                "Nov 21 13:58:14 h kernel: Out of memory: Killed process 1073 (python)",
+                Some(Fault::HostMemory),
+            ),
+            (
+                "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.",
+                Some(Fault::HostMemory),
+            ),
+            ("The VM of this worker was preempted", Some(Fault::Preempted)),
+            ("Sequence group 0 is preempted by PreemptionMode.RECOMPUTE", None),
+            ("OSError: [Errno 28] No space left on device", Some(Fault::Disk)),
+            ("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus", Some(Fault::Hardware)),
+            (
+                "*** SIGABRT received by PID 15450 (TID 15450) on cpu 95 from PID 15450; stack trace: ***",
+                Some(Fault::Signal),
+            ),
+            ("Fatal Python error: Segmentation fault", Some(Fault::Signal)),
+            ("ValueError: bad shape", Some(Fault::Exception)),
+            ("KeyboardInterrupt", Some(Fault::Exception)),
+            // What followed from another worker's failure.
+            (
+                "E0926 17:26:32.075402  157988 coordination_service_agent.cc:332] Polled an error from coordination \
+                 service (this can be an error from this or another task).",
+                Some(Fault::PeerLost),
+            ),
+            (
+                "F0926 17:26:32.075587  157988 client.h:77] Terminating process because the JAX distributed service \
+                 detected fatal errors.",
+                Some(Fault::PeerLost),
+            ),
+            ("jaxlib.xla_extension.XlaRuntimeError: UNAVAILABLE: Socket closed", Some(Fault::PeerLost)),
+            ("ConnectionResetError: [Errno 104] Connection reset by peer", Some(Fault::PeerLost)),
+            (
+                "NCCL error: remote process exited or there was a network error, NCCL version 2.14.3",
+                Some(Fault::PeerLost),
+            ),
+            (
+                "[rank3]:[E1206 18:44:13.2 ProcessGroupNCCL.cpp:607] [Rank 3] Watchdog caught collective operation timeout",
+                Some(Fault::Timeout),
+            ),
+            (
+                "Barrier result: DEADLINE_EXCEEDED; # of tasks that reached the barrier: 1/8",
+                Some(Fault::Timeout),
+            ),
+            (
+                "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
+                Some(Fault::ActorDied),
+            ),
+            // Ordinary.
+            ("step 3 loss 2.1", None),
+            ("Connected to peer 10.0.0.1", None),
+            ("", None),
+        ] {
+            assert_eq!(fault(line), expected, "{line}");
+        }
+        assert_eq!(RegexSet::new(TABLE.iter().map(|(_, p)| *p)).unwrap().len(), TABLE.len());
+    }
 }

@@ -1,8 +1,8 @@
 //! What many sources say alike becomes one row: `248 of 256  step 1200 loss 2.31`.
 
 use super::level::Level;
-use super::normal::{Shape, shape, shape_of};
-use super::prefix::prefixed;
+use super::normal::{Shape, shape, shape_of_trace};
+use super::prefix::{beginning, prefixed};
 use super::progress::Patterns;
 use super::unit::{Unit, Units};
 use crate::model::Timestamp;
@@ -64,6 +64,9 @@ impl Row {
         size_of::<Self>() + 64 + self.text.len() + trace + self.members.len() * size_of::<Member>()
     }
 }
+
+/// Bytes that a row keeps of its text.
+const LONGEST: usize = 4096;
 
 /// Folds lines as they come. The rows are in the order in which their first lines came.
 #[derive(Debug)]
@@ -135,7 +138,7 @@ impl Fold {
 
     fn add(&mut self, source: u32, unit: Unit<'_>) {
         let step = if unit.is_traceback() { None } else { self.patterns.step(&unit.text) };
-        let shape = if unit.is_traceback() { shape_of(unit.all()) } else { shape(&unit.text) };
+        let shape = if unit.is_traceback() { shape_of_trace(unit.all()) } else { shape(&unit.text) };
         let key = (shape, step);
         let member = Member { source, line: unit.line, times: unit.times, time: unit.time };
         let open = self.newest.get(&key).and_then(|id| id.checked_sub(self.first));
@@ -149,7 +152,7 @@ impl Fold {
         let id = self.first + self.rows.len() as u64;
         self.newest.insert(key, id);
         let time = unit.time.map(|time| (time, time));
-        let text = unit.text.into_owned();
+        let text = beginning(&unit.text, LONGEST).to_owned();
         let row = Row { id, text, trace: unit.trace, level: unit.level, step, time, members: vec![member] };
         self.bytes += row.bytes();
         self.rows.push_back(row);
@@ -197,4 +200,137 @@ fn join(row: &mut Row, member: Member, window: Duration) -> bool {
         (known, time) => known.or(time.map(|time| (time, time))),
     };
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn fold() -> Fold {
+        Fold::new(Duration::from_secs(10), 16 << 20, Patterns::default())
+    }
+
+    fn at(seconds: f64) -> Timestamp {
+        Timestamp::from_secs_f64(1_795_424_400.0 + seconds)
+    }
+
+    fn shown(fold: &Fold, sources: u32) -> Vec<String> {
+        let row = |row: &Row| format!("{} of {sources}  {}", row.members().len(), row.text);
+        fold.rows().map(row).collect()
+    }
+
+    #[test]
+    fn a_step_of_many_workers_is_one_row_that_names_the_missing() {
+        let mut fold = fold();
+        for step in [1180u32, 1200] {
+            for worker in (0..256).filter(|w| step == 1180 || !(40..48).contains(w)) {
+                let line = format!("(train pid={worker}, ip=10.0.0.{worker}) step {step} loss 2.{worker}");
+                fold.push(
+                    worker,
+                    u64::from(step),
+                    Some(at(f64::from(step) + f64::from(worker) / 10.0)),
+                    &line,
+                );
+            }
+        }
+        assert_eq!(shown(&fold, 256), ["256 of 256  step 1180 loss 2.0", "248 of 256  step 1200 loss 2.0"]);
+        let row = fold.rows().nth(1).unwrap();
+        assert_eq!(row.missing(256), (40..48).collect::<Vec<_>>());
+        assert_eq!(fold.row(row.id), Some(row));
+        let late = row.members().last().unwrap();
+        assert_eq!((late.source, late.line), (255, 1200), "a step is the same however late");
+    }
+
+    #[test]
+    fn the_same_words_at_another_time_are_another_event() {
+        let mut fold = fold();
+        for (source, seconds) in [(0, 0.0), (1, 4.0), (0, 8.0), (2, 9.0), (1, 30.0), (0, 31.0)] {
+            fold.push(source, 0, Some(at(seconds)), &format!("saved checkpoint {source}"));
+        }
+        let rows: Vec<_> = fold.rows().map(|r| (r.members().len(), r.times(), r.time)).collect();
+        assert_eq!(
+            rows,
+            [(3, 4, Some(at(0.0)).zip(Some(at(9.0)))), (2, 2, Some(at(30.0)).zip(Some(at(31.0))))]
+        );
+    }
+
+    #[test]
+    fn what_ray_left_out_is_counted() {
+        let mut fold = fold();
+        fold.push(0, 0, None, "(train pid=7) loading shard 3");
+        fold.push(1, 0, None, "(train pid=8) loading shard 4 [repeated 12x across cluster]");
+        assert_eq!(fold.rows().map(|r| (r.members().len(), r.times())).collect::<Vec<_>>(), [(2, 13)]);
+    }
+
+    #[test]
+    fn equal_tracebacks_are_one_row() {
+        let mut fold = fold();
+        let lines = [
+            "Traceback (most recent call last):",
+            "  File \"a.py\", line 3, in f",
+            "ValueError: rank 3 is bad",
+        ];
+        // Their lines alternate, and one fails at another line.
+        for line in lines {
+            for source in 0..4 {
+                let line = if source == 3 { line.replace("line 3", "line 9") } else { line.to_owned() };
+                fold.push(source, 0, Some(at(0.0)), &line.replace("rank 3", &format!("rank {source}")));
+            }
+        }
+        fold.flush();
+        assert_eq!(
+            shown(&fold, 4),
+            ["3 of 4  ValueError: rank 0 is bad", "1 of 4  ValueError: rank 3 is bad"]
+        );
+        assert_eq!(fold.rows().next().map(|r| (r.trace.len(), r.level)), Some((3, Some(Level::Error))));
+    }
+
+    #[test]
+    fn two_runs_in_one_log_are_apart() {
+        let mut fold = fold();
+        for (run, seconds) in [(0, 0.0), (1, 7200.0)] {
+            for source in 0..3 {
+                for step in 1..=2u32 {
+                    let time = Some(at(seconds + f64::from(step) * 60.0));
+                    fold.push(source, run * 10 + u64::from(step), time, &format!("step={step} loss=1.0"));
+                }
+            }
+        }
+        assert_eq!(fold.rows().map(|r| r.members().len()).collect::<Vec<_>>(), [3, 3, 3, 3]);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_numbers_stay() {
+        let mut fold = Fold::new(Duration::from_secs(10), 100_000, Patterns::default());
+        for n in 0..50_000u32 {
+            let words: String = n.to_string().bytes().map(|b| char::from(b - b'0' + b'a')).collect();
+            fold.push(n % 256, n.into(), None, &format!("{words} {}", "x".repeat(5_000)));
+        }
+        let held: usize = fold.rows().map(Row::bytes).sum();
+        assert!(held <= 100_000, "{held}");
+        let (first, rows) = (fold.first(), fold.rows().len() as u64);
+        assert_eq!(first + rows, 50_000);
+        assert!(fold.row(first - 1).is_none() && fold.row(first + rows).is_none());
+        assert!(fold.rows().all(|row| fold.row(row.id) == Some(row)));
+        assert_eq!(fold.newest.len() as u64, rows);
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_is_lost(lines in prop::collection::vec((0u32..5, 0u8..4, 0u16..100), 0..200)) {
+            let mut fold = fold();
+            for (n, (source, text, seconds)) in lines.iter().enumerate() {
+                let text = ["a 1", "b", "step 3 loss 2", "c nan"][usize::from(*text)];
+                fold.push(*source, n as u64, Some(at(f64::from(*seconds))), text);
+            }
+            fold.flush();
+            prop_assert_eq!(fold.rows().map(Row::times).sum::<u64>(), lines.len() as u64);
+            for row in fold.rows() {
+                let missing = row.missing(5);
+                prop_assert_eq!(missing.len() + row.members().len(), 5);
+                prop_assert!(row.members().windows(2).all(|w| w[0].source < w[1].source));
+            }
+        }
+    }
 }

@@ -57,7 +57,7 @@ impl LineSplitter {
         if cut == 0 && is_magic(&line) {
             return None;
         }
-        let line = Line::cleaned(&String::from_utf8_lossy(&line));
+        let line = Line::cleaned(&String::from_utf8_lossy(&narrowed(line)));
         Some(if cut > 0 { line.and(&format!(" ... ({cut} bytes more)")) } else { line })
     }
 
@@ -79,6 +79,19 @@ impl LineSplitter {
             self.overwrites = true;
         }
     }
+}
+
+/// A line in UTF-16 as one in ASCII: every other byte is a NUL, which is the half of a line break, too. Other letters
+/// than those of ASCII are lost.
+fn narrowed(mut line: Vec<u8>) -> Vec<u8> {
+    let mark = if line.starts_with(&[0xff, 0xfe]) || line.starts_with(&[0xfe, 0xff]) { 2 } else { 0 };
+    let nuls = line.split(|b| *b == 0).count() - 1;
+    let half = (line.len() - mark) / 2;
+    if nuls > 0 && (half..=half + 1).contains(&nuls) {
+        line.drain(..mark);
+        line.retain(|b| *b != 0);
+    }
+    line
 }
 
 /// Whether it is a marker for Ray's log monitor: `:job_id:01000000`, `:actor_name:Holder`.
@@ -105,6 +118,16 @@ mod tests {
         assert_eq!(all(&[b"a", b"b\nc", b"\n", b"\nd"]), ["ab", "c", "", "d"]);
         assert_eq!(all(&["é\n".as_bytes().split_at(1).0, "é\n".as_bytes().split_at(1).1]), ["é"]);
         assert_eq!(all(&[b"x\xffy\n"]), ["x\u{fffd}y"]);
+    }
+
+    #[test]
+    fn a_log_in_utf_16_can_be_read() {
+        for bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+            let log: Vec<u8> = "\u{feff}step 1\nERROR: no\n\n".encode_utf16().flat_map(bytes).collect();
+            let lines = all(&[&log]);
+            assert_eq!(lines[..3], ["step 1", "ERROR: no", ""]);
+        }
+        assert_eq!(all(&[b"a\0\0b, a hole\n"]), ["a··b, a hole"]);
     }
 
     #[test]

@@ -41,7 +41,9 @@ struct Source {
 
 #[derive(Debug)]
 struct Waiting<T> {
+    /// The time of its place, its source, and its number among all that arrived.
     key: (Option<i64>, u32, u64),
+    time: Option<i64>,
     item: T,
 }
 
@@ -87,14 +89,20 @@ impl<T> Merge<T> {
 
     /// Takes in a line, with the time that it says by its own clock.
     pub fn push(&mut self, source: u32, time: Option<Timestamp>, item: T) {
+        let given = self.given;
         let known = self.source(source);
-        if let Some(time) = time {
-            known.last = Some(time.as_millis().saturating_sub(known.ahead));
-        }
+        let place = match time {
+            Some(time) => {
+                known.last = Some(time.as_millis().saturating_sub(known.ahead));
+                known.last
+            }
+            // It was written then or later, so it is not late where others have gone on meanwhile.
+            None => known.last.map(|last| given.map_or(last, |given| given.max(last))),
+        };
         let time = known.last;
         self.newest = self.newest.max(time);
         self.arrived += 1;
-        self.waiting.push(Reverse(Waiting { key: (time, source, self.arrived), item }));
+        self.waiting.push(Reverse(Waiting { key: (place, source, self.arrived), time, item }));
     }
 
     /// The next line whose window has passed. Lines without any time come first.
@@ -108,9 +116,9 @@ impl<T> Merge<T> {
     /// The next line, whether others may still come before it or not: for the end of the logs, or when nothing has
     /// arrived for as long as the window.
     pub fn next_anyway(&mut self) -> Option<Merged<T>> {
-        let Reverse(Waiting { key: (time, source, _), item }) = self.waiting.pop()?;
-        let is_late = time.is_some() && time < self.given;
-        self.given = self.given.max(time);
+        let Reverse(Waiting { key: (place, source, _), time, item }) = self.waiting.pop()?;
+        let is_late = place.is_some() && place < self.given;
+        self.given = self.given.max(place);
         Some(Merged { source, time: time.map(Timestamp::from_millis), is_late, item })
     }
 
@@ -127,4 +135,98 @@ impl<T> Merge<T> {
 
 fn millis(d: Duration) -> i64 {
     i64::try_from(d.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_millis(ms)
+    }
+
+    fn rest<T>(merge: &mut Merge<T>) -> Vec<Merged<T>> {
+        std::iter::from_fn(|| merge.next_anyway()).collect()
+    }
+
+    #[test]
+    fn a_line_waits_for_others_as_long_as_the_window() {
+        let mut merge = Merge::new(Duration::from_millis(100));
+        merge.push(0, Some(at(1000)), "a");
+        merge.push(1, Some(at(950)), "b");
+        assert!(merge.next_ready().is_none());
+        merge.push(0, Some(at(1060)), "c");
+        assert_eq!(merge.next_ready().map(|m| (m.item, m.source, m.is_late)), Some(("b", 1, false)));
+        assert!(merge.next_ready().is_none());
+        merge.push(1, Some(at(1200)), "d");
+        assert_eq!(
+            [merge.next_ready(), merge.next_ready()].map(|m| m.map(|m| m.item)),
+            [Some("a"), Some("c")]
+        );
+        merge.push(1, Some(at(1010)), "too late");
+        assert_eq!(merge.next_ready().map(|m| (m.item, m.is_late)), Some(("too late", true)));
+        assert_eq!((merge.len(), rest(&mut merge)[0].item), (1, "d"));
+        assert!(merge.is_empty());
+    }
+
+    #[test]
+    fn lines_without_a_time_follow_the_line_before() {
+        let mut merge = Merge::new(Duration::ZERO);
+        for (source, time, line) in [
+            (1, None, "no time yet"),
+            (0, Some(at(5)), "Traceback"),
+            (1, Some(at(5)), "other"),
+            (0, None, "  frame"),
+            (0, None, "Error"),
+            (1, Some(at(4)), "back"),
+        ] {
+            merge.push(source, time, line);
+        }
+        let lines: Vec<_> = rest(&mut merge).into_iter().map(|m| m.item).collect();
+        assert_eq!(lines, ["no time yet", "back", "Traceback", "  frame", "Error", "other"]);
+    }
+
+    #[test]
+    fn a_clock_that_is_an_hour_off_is_put_right() {
+        let mut merge = Merge::new(Duration::ZERO);
+        merge.set_skew(7, 3_600_000);
+        merge.push(7, Some(at(3_600_500)), "fast");
+        merge.push(0, Some(at(1000)), "right");
+        let lines: Vec<_> = rest(&mut merge).into_iter().map(|m| (m.item, m.time)).collect();
+        assert_eq!(lines, [("fast", Some(at(500))), ("right", Some(at(1000)))]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_within_the_window_is_put_in_order(
+            lines in prop::collection::vec((0u32..4, 0i64..50, prop::bool::ANY), 0..100), window in 0u64..100
+        ) {
+            let mut merge = Merge::new(Duration::from_millis(window));
+            let mut out = Vec::new();
+            let mut slowly = 0;
+            for (n, (source, jitter, says)) in lines.iter().enumerate() {
+                slowly += 3;
+                merge.push(*source, says.then_some(Timestamp::from_millis(slowly + jitter)), n);
+                out.extend(std::iter::from_fn(|| merge.next_ready()));
+            }
+            out.extend(rest(&mut merge));
+            prop_assert_eq!(out.len(), lines.len());
+            let mut all: Vec<_> = out.iter().map(|m| m.item).collect();
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..lines.len()).collect::<Vec<_>>());
+            // Those that say a time are in order but for those that are marked; none is marked if the window is as
+            // long as they are late.
+            let mut last = None;
+            for m in &out {
+                if lines[m.item].2 {
+                    prop_assert_eq!(m.is_late, m.time < last);
+                    last = last.max(m.time);
+                } else {
+                    prop_assert!(!m.is_late);
+                }
+            }
+            prop_assert!(window < 50 || out.iter().all(|m| !m.is_late));
+        }
+    }
 }

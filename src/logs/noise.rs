@@ -115,3 +115,43 @@ pub fn noise(line: &str) -> Option<&'static Noise> {
     let first = PATTERNS.matches(line).iter().next()?;
     KNOWN.get(first)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fault::fault;
+    use super::*;
+
+    #[test]
+    fn known_noise_is_found_and_nothing_else() {
+        for line in [
+            "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
+            "I0000 00:00:1731576742.280168 13509 fork_posix.cc:77] Other threads are currently calling into gRPC, \
+             skipping fork() handlers",
+            "E0000 00:00:1731.1 7 cuda_dnn.cc:8310] Unable to register cuDNN factory: Attempting to register factory for",
+            "/usr/lib/python3.11/subprocess.py:1885: RuntimeWarning: os.fork() was called. os.fork() is incompatible \
+             with multithreaded code, and JAX is multithreaded, so this will likely lead to a deadlock.",
+            "xla_bridge.py:841] Unable to initialize backend 'tpu': INTERNAL: Failed to open libtpu.so: libtpu.so: \
+             cannot open shared object file: No such file or directory",
+            "I1114 09:32:22.280168 13509 tpu_hal.cc:448] Registered plugin from module: sdc_checker_callback",
+            "libtpu.so already in used by another process. Not attempting to load libtpu.so in this process.",
+            "tcmalloc: large alloc 13261799424 bytes == 0x53d90000 @  0x7efe22acb680",
+        ] {
+            assert!(noise(line).is_some(), "{line}");
+            assert_eq!(fault(line), None, "noise is never a cause: {line}");
+        }
+        for line in [
+            "RuntimeError: Unable to initialize backend 'tpu': ABORTED: The TPU is already in use by process with pid 7",
+            "E0926 17:26:32.075402  157988 coordination_service_agent.cc:332] Polled an error",
+            "step 3 loss 2.1",
+            "",
+        ] {
+            assert_eq!(noise(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_pattern_compiles_and_says_why() {
+        assert_eq!(RegexSet::new(KNOWN.iter().map(|noise| noise.pattern)).unwrap().len(), KNOWN.len());
+        assert!(KNOWN.iter().all(|noise| !noise.from.is_empty() && !noise.why.is_empty()));
+    }
+}

@@ -17,12 +17,17 @@ pub fn shape(line: &str) -> Shape {
     Shape(hash.0)
 }
 
-/// The shape of several lines together, in order.
-pub fn shape_of<'a>(lines: impl IntoIterator<Item = &'a str>) -> Shape {
+/// The shape of a traceback. Its frames count as they are: workers that fail in the same way fail at the same line of
+/// the same file.
+pub(super) fn shape_of_trace<'a>(lines: impl IntoIterator<Item = &'a str>) -> Shape {
     let mut hash = Fnv::default();
     for line in lines {
         hash.add(b"\n");
-        pieces(beginning(prefixed(line).text, LONGEST), |piece| hash.add(piece));
+        if line.starts_with([' ', '\t']) {
+            hash.add(line.as_bytes());
+        } else {
+            pieces(beginning(line, LONGEST), |piece| hash.add(piece));
+        }
     }
     Shape(hash.0)
 }
@@ -92,7 +97,7 @@ fn pieces(text: &str, mut out: impl FnMut(&[u8])) {
                 let is_word = |b: &u8| matches!(class(*b), Class::Digit | Class::Letter);
                 let len = rest.iter().take_while(|b| is_word(b)).count();
                 let word = &rest[..len];
-                if is_id(word) {
+                if is_id(word) || is_after_number && is_group(word) {
                     if !is_after_number {
                         out(b"#");
                     }
@@ -129,8 +134,12 @@ fn pieces(text: &str, mut out: impl FnMut(&[u8])) {
 /// Whether a part of a number, an address or a UUID begins here.
 fn begins_id(rest: &[u8]) -> bool {
     let len = rest.iter().take_while(|b| matches!(class(**b), Class::Digit | Class::Letter)).count();
-    rest.first().is_some_and(u8::is_ascii_digit)
-        || (len == 4 || len == 12) && rest[..len].iter().all(u8::is_ascii_hexdigit)
+    rest.first().is_some_and(u8::is_ascii_digit) || is_group(&rest[..len])
+}
+
+/// A group of a UUID behind its first one.
+fn is_group(word: &[u8]) -> bool {
+    matches!(word.len(), 4 | 12) && word.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// A hexadecimal number or id: `0x7f6a2b72718b`, `3f2a9c01`, also numbers alone.
@@ -164,4 +173,69 @@ fn parts(word: &[u8], mut is_after_number: bool, out: &mut impl FnMut(&[u8])) ->
         is_after_number = is_number;
     }
     is_after_number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn numbers_addresses_and_ids_are_left_out() {
+        for (line, expected) in [
+            ("step 1,200 loss 2.31 lr 3e-05 left 12%", "step # loss # lr # left #%"),
+            ("(train pid=7, ip=10.0.0.7) step 3", "step #"),
+            ("I1121 08:11:00.582 123 train.py:88] rank=3 (-1.5)", "I# # # train.py:#] rank=# (#)"),
+            ("2026-11-21 13:58:14,123 - INFO - 0x7f6a2b72718b", "# # - INFO - #"),
+            ("10.0.0.7:8476 and fd00::7", "# and fd#::#"),
+            ("at t1v-n-3f2a9c01-w-7 of worker-12", "at t#v-n-#-w-# of worker-#"),
+            ("id 123e4567-e89b-12d3-a456-426614174000", "id #"),
+            ("node 4d1f6c0e9a7b8c5d2e3f4a5b6c7d8e9f0a1b2c3d", "node #"),
+            (" 45%|####5     | 45/100 [00:10<00:12,  4.5it/s]", " #%|# | #/# [#<#, #it/s]"),
+            ("loss nan, loss -inf", "loss nan, loss -inf"),
+            ("a   b  ", "a b"),
+            ("no numbers, e.g. none", "no numbers, e.g. none"),
+            ("well-known: a-b, c:d", "well-known: a-b, c:d"),
+            ("", ""),
+        ] {
+            assert_eq!(normal(line), expected, "{line}");
+        }
+        assert!(matches!(normal("plain words"), Cow::Borrowed("plain words")));
+    }
+
+    #[test]
+    fn a_shape_is_that_of_the_normal_line() {
+        let alike = [
+            "(a pid=1) step 9 loss 2.31",
+            "step 10 loss 12.5",
+            "(b pid=2, ip=10.0.0.1) step 1,000 loss 3e-05",
+        ];
+        assert!(alike.iter().all(|line| shape(line) == shape(alike[0])));
+        assert_ne!(shape("step 9 loss nan"), shape(alike[0]));
+        assert_ne!(shape("step 9 los 2.31"), shape(alike[0]));
+    }
+
+    #[test]
+    fn frames_count_as_they_are() {
+        let of = |line: u32, index: u32| {
+            let frame = format!("  File \"a.py\", line {line}, in f");
+            let said = format!("IndexError: {index} is too much");
+            shape_of_trace(["Traceback (most recent call last):", &frame, &said])
+        };
+        assert_eq!(of(3, 7), of(3, 256));
+        assert_ne!(of(3, 7), of(4, 7));
+    }
+
+    proptest! {
+        #[test]
+        fn equal_normal_lines_have_equal_shapes(text in "[a-c0-9 .,:#e+-]{0,40}", other in "[a-c0-9 .,:#e+-]{0,40}") {
+            prop_assert_eq!(normal(&text) == normal(&other), shape(&text) == shape(&other));
+        }
+
+        #[test]
+        fn any_number_gives_the_same_shape(a in 0u64..10_000_000, b in 0u64..10_000_000, x in -1e3f64..1e3) {
+            let line = |n: u64, x: f64| format!("worker-{n} at step {n}/{n}: loss={x:.4} ({n}ms)");
+            prop_assert_eq!(shape(&line(a, x)), shape(&line(b, -x)));
+        }
+    }
 }

@@ -160,10 +160,10 @@ fn tqdm(text: &str) -> Option<Progress<'_>> {
     })
 }
 
-/// `step=12 loss=2.1` in any of the forms that trainers use: MaxText's `completed step: 8, seconds: 1.5, ...,
-/// loss: 2.1`, Hugging Face's `{'loss': 1.2, ..., 'epoch': 0.3}`, `Step 12/100 ... loss 2.1`.
+/// `step=12 loss=2.1` in any of the forms that trainers use: `completed step: 8, seconds: 1.5, ...,
+/// loss: 2.1` of `MaxText`, Hugging Face's `{'loss': 1.2, ..., 'epoch': 0.3}`, `Step 12/100 ... loss 2.1`.
 fn pairs(text: &str) -> Option<Progress<'_>> {
-    let loss = value(text, "loss");
+    let loss = value(text, "loss").or_else(|| value(text, "Loss"));
     let step = raw(text, "step").or_else(|| raw(text, "Step")).or_else(|| raw(text, "global_step"));
     let mut progress = Progress { loss, ..Progress::default() };
     if let Some(said) = step {
@@ -289,5 +289,136 @@ impl Phase {
             ("First train step completed", Phase::Running),
         ];
         MARKS.iter().find_map(|(mark, phase)| line.contains(mark).then_some(*phase))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq)]
+    struct Said<'a>(&'a str, Option<u64>, Option<u64>, Option<f64>, Option<f64>, Option<u64>);
+
+    fn said<'a>(read: &'a Progress<'_>) -> Said<'a> {
+        let rate = read.rate.map(|r| (r * 1e4).round() / 1e4);
+        Said(&read.task, read.step, read.total, read.loss, rate, read.remaining.map(|d| d.as_secs()))
+    }
+
+    #[test]
+    fn the_lines_of_common_trainers_are_read() {
+        for (line, expected) in [
+            // Levanter, from public reports of its users.
+            (
+                "Progress on:train 19.0it/70.0it rate:76.8s/it remaining:1:05:16 elapsed:31:40 postfix:loss=2.34",
+                Said("train", Some(19), Some(70), Some(2.34), Some(0.013), Some(3916)),
+            ),
+            ("Progress on:train 1.00it/850it", Said("train", Some(1), Some(850), None, None, None)),
+            ("Progress on:train -/30", Said("train", None, Some(30), None, None, None)),
+            (
+                "(train pid=7, ip=10.0.0.1) 2026-11-21 13:58:14,123 - levanter.tracker - INFO - Progress on:eval \
+                 1.20kit/5.00kit rate:12.5it/s remaining:05:04 elapsed:01:36 postfix:-",
+                Said("eval", Some(1200), Some(5000), None, Some(12.5), Some(304)),
+            ),
+            // MaxText, from its page on logs and metrics.
+            (
+                "completed step: 9, seconds: 5.667, TFLOP/s/device: 134.924, Tokens/s/device: 8672.758, \
+                 total_weights: 196608, loss: 10.374",
+                Said("", Some(9), None, Some(10.374), Some(0.1765), None),
+            ),
+            // tqdm, and what Hugging Face's Trainer writes with it.
+            (
+                "train:  45%|####5     | 45/100 [00:10<00:12,  4.5it/s, loss=2.3]",
+                Said("train", Some(45), Some(100), Some(2.3), Some(4.5), Some(12)),
+            ),
+            (
+                "Loading safetensors checkpoint shards: 100% Completed | 157/157 [34:25<00:00, 18.68s/it]",
+                Said("", None, None, None, None, None),
+            ),
+            (
+                "  1%|▏         | 1.2k/100k [00:10<?, ?it/s]",
+                Said("", Some(1200), Some(100_000), None, None, None),
+            ),
+            ("tokenize: 120it [00:10, 11.9it/s]", Said("tokenize", Some(120), None, None, Some(11.9), None)),
+            (
+                "{'loss': 1.2345, 'grad_norm': 0.5, 'learning_rate': 3e-05, 'epoch': 0.31}",
+                Said("", None, None, Some(1.2345), None, None),
+            ),
+            // Ray's own bars.
+            (
+                r#"{"__magic_token__": "__ray_tqdm_magic_token__", "x": 3, "pos": 0, "desc": "map", "total": 10,
+                    "ip": "10.0.0.1", "pid": 7, "uuid": "ab", "closed": false}"#,
+                Said("map", Some(3), Some(10), None, None, None),
+            ),
+            // Home-made.
+            ("step=12 loss=2.1", Said("", Some(12), None, Some(2.1), None, None)),
+            (
+                "INFO levanter.callbacks step 1,200 loss 2.3100 lr 3e-4",
+                Said("", Some(1200), None, Some(2.31), None, None),
+            ),
+            (
+                "Step 20, Loss: 2.5865, Elapsed Time: 0.10 seconds",
+                Said("", Some(20), None, Some(2.5865), None, None),
+            ),
+            ("epoch 3 step 12/100 done", Said("", Some(12), Some(100), None, None, None)),
+            ("\"step\": 4, \"loss\": -1.5e-3", Said("", Some(4), None, Some(-0.0015), None, None)),
+        ] {
+            let read = Patterns::default().read(line);
+            assert_eq!(said(&read.unwrap_or_default()), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn other_lines_are_no_progress() {
+        for line in [
+            "",
+            "saved checkpoint at step 1200",
+            "the next step is to find the loss",
+            "stepping 3, glossy 4",
+            "train_step took 3 s, lossless 2",
+            "step: none, loss: none",
+            "Progress on:",
+            "Progress on:train",
+            "{'loss': 'high'}",
+            "__ray_tqdm_magic_token__ }{",
+            "__ray_tqdm_magic_token__ {\"x\": []}",
+            "100%|",
+            "it [",
+            "step 99999999999999999999999999 loss",
+        ] {
+            assert_eq!(Patterns::default().read(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_loss_that_is_no_number_is_one_that_is_said() {
+        let loss = |line: &str| Patterns::default().read(line).unwrap().loss.unwrap();
+        assert!(loss("step 3 loss nan").is_nan() && loss("step=3 loss=NaN").is_nan());
+        assert_eq!(loss("step 3, loss: -inf").to_string(), "-inf");
+        assert_eq!(loss("{'loss': inf, 'epoch': 1.0}").to_string(), "inf");
+    }
+
+    #[test]
+    fn patterns_of_the_settings_are_tried_first() {
+        let own =
+            Patterns::new([r"it(?<step>\d+)/(?<total>\d+) L(?<loss>\S+) (?<rate>[\d.]+)/s (?<task>\w+)"])
+                .unwrap();
+        let read = own.read("it5/10 Lnan 2.5/s dpo").unwrap();
+        assert!(read.loss.is_some_and(f64::is_nan));
+        assert_eq!((read.step, read.total, read.rate, &*read.task), (Some(5), Some(10), Some(2.5), "dpo"));
+        assert_eq!(own.step("step 3 loss 2"), Some(3));
+        let wrong = Patterns::new(["step (?<step>"]).unwrap_err();
+        assert!(wrong.starts_with("Cannot read the progress pattern 'step (?<step>': "), "{wrong}");
+        assert!(Patterns::new([r"\d+"]).unwrap_err().contains("names no step and no loss"));
+    }
+
+    #[test]
+    fn what_comes_before_the_first_step_is_a_phase() {
+        assert_eq!(
+            Phase::of("First batch loaded in 12.3s, starting first train step (includes JIT compilation)..."),
+            Some(Phase::FirstStep)
+        );
+        assert_eq!(Phase::of("Tracing train_step for jaxpr..."), Some(Phase::Tracing));
+        assert_eq!(Phase::of("Lowered train_step in 3.1s"), Some(Phase::Compiling));
+        assert_eq!(Phase::of("train_step"), None);
     }
 }

@@ -1,11 +1,15 @@
 //! Roll call: what each worker of a job wrote last, how long ago, and at which step; the silent and the lagging first.
 
-use super::prefix::prefixed;
+use super::level::{Level, level};
+use super::prefix::{beginning, prefixed};
 use super::progress::{Patterns, Phase};
 use super::time::{Clock, Times};
 use crate::model::Timestamp;
+use crate::model::amount::grouped;
 use crate::model::time::brief;
+use regex::Regex;
 use std::cmp::Reverse;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// A worker that is called.
@@ -44,6 +48,19 @@ pub enum Remark {
     None,
 }
 
+/// Where the time of a worker's last line is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dated {
+    /// The line says it.
+    Line,
+    /// The reader knows when it came.
+    Reader,
+    /// A line before it said one: it was written then or later.
+    Before,
+    /// There is none.
+    Unknown,
+}
+
 /// The answer of a worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
@@ -51,10 +68,10 @@ pub struct Answer {
     pub worker: u32,
     /// Its last line, without Ray's prefix; empty if it has written none.
     pub line: String,
-    /// The time of that line by our clock: what it says itself, or when it was seen first.
+    /// The time of that line by our clock.
     pub time: Option<Timestamp>,
-    /// Whether the line, or one before it, says the time itself.
-    pub is_own_time: bool,
+    /// Where the time is from.
+    pub dated: Dated,
     /// How long ago.
     pub age: Option<Duration>,
     /// The last step that it reported.
@@ -80,7 +97,7 @@ struct Seen {
     times: Times,
     line: String,
     time: Option<Timestamp>,
-    is_own: bool,
+    dated: Dated,
     /// The last step and the one before it with their own times.
     step: Option<(u64, Option<Timestamp>)>,
     before: Option<(u64, Option<Timestamp>)>,
@@ -100,7 +117,7 @@ impl Roll {
             times: Times::new(clock),
             line: String::new(),
             time: None,
-            is_own: false,
+            dated: Dated::Unknown,
             step: None,
             before: None,
             phase: None,
@@ -122,19 +139,23 @@ impl Roll {
         }
     }
 
-    /// Takes in the next line of a worker. `seen` is when it was read if it came while we followed the file; none for
-    /// what was there before, whose age is not known unless it says its time.
-    pub fn push(&mut self, worker: u32, line: &str, seen: Option<Timestamp>) {
+    /// Takes in the next line of a worker. `came` is when it was written as far as its reader knows, by our clock: when
+    /// it came while the file was followed, or for the last line when the file was changed.
+    pub fn push(&mut self, worker: u32, line: &str, came: Option<Timestamp>) {
         let at = worker as usize;
-        let (Some(worker), Some(state)) = (self.workers.get(at), self.seen.get_mut(at)) else { return };
+        let (Some(worker), Some(state)) = (self.workers.get_mut(at), self.seen.get_mut(at)) else { return };
         let text = prefixed(line).text;
         if text.trim().is_empty() {
             return;
         }
-        super::prefix::beginning(text, LONGEST).clone_into(&mut state.line);
-        let own = state.times.next(line).map(|time| ahead(time, -worker.ahead_ms));
-        state.is_own = own.is_some();
-        state.time = own.or(seen);
+        beginning(text, LONGEST).clone_into(&mut state.line);
+        let ours = |time: Timestamp| Timestamp::from_millis(time.as_millis().saturating_sub(worker.ahead_ms));
+        let said = state.times.said(line).map(|time| (ours(time), Dated::Line));
+        // A program whose loggers say the time may print without one, much later.
+        let said = said.or(came.map(|time| (time, Dated::Reader)));
+        let said = said.or(state.times.last().map(|time| (ours(time), Dated::Before)));
+        (state.time, state.dated) = said.map_or((None, Dated::Unknown), |(time, dated)| (Some(time), dated));
+        worker.rank = worker.rank.or_else(|| rank(text));
         if let Some(step) = self.patterns.step(text) {
             let is_new = state.step.is_none_or(|(last, _)| last != step);
             if is_new {
@@ -143,7 +164,7 @@ impl Roll {
             state.step = Some((step, state.time));
         }
         state.phase = Phase::of(text).or(state.phase);
-        state.is_error = super::level::level(text) == Some(super::level::Level::Error);
+        state.is_error = level(text) == Some(Level::Error);
     }
 
     /// The answers, the remarkable ones first: ended, without a line, silent, lagging, then by age.
@@ -162,7 +183,7 @@ impl Roll {
             worker: at as u32,
             line: seen.line.clone(),
             time: seen.time,
-            is_own_time: seen.is_own,
+            dated: seen.dated,
             age,
             step: seen.step.map(|(step, _)| step),
             phase: seen.phase.filter(|_| seen.step.is_none()),
@@ -172,8 +193,17 @@ impl Roll {
     }
 }
 
-fn ahead(time: Timestamp, by_ms: i64) -> Timestamp {
-    Timestamp::from_millis(time.as_millis().saturating_add(by_ms))
+/// The rank that a line says its writer has: `[rank3]: ...` (`PyTorch`), `[Rank 3] ...`, `rank 15 in world size 16`
+/// (vLLM), `process_index=3` (JAX programs).
+fn rank(text: &str) -> Option<u32> {
+    static RANK: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let at_start = r"^\[[Rr]ank ?(\d{1,6})\]";
+        let in_text =
+            r"(?:[Rr]ank[ :=]+(\d{1,6}) (?:in world size|of|/) ?\d)|process_(?:index|id)[ :=]+(\d{1,6})";
+        Regex::new(&format!("{at_start}|{in_text}")).ok()
+    });
+    let found = RANK.as_ref()?.captures(text)?;
+    found.iter().skip(1).flatten().next()?.as_str().parse().ok()
 }
 
 /// What the workers that run have in common.
@@ -219,7 +249,7 @@ impl Others {
         let times = running.iter().filter_map(|s| Some(s.step?.1?.as_millis() as f64)).collect();
         let rate = |seen: &&&Seen| {
             let ((before, since), (step, time)) = (seen.before?, seen.step?);
-            let seconds = time?.age(since?).as_secs_f64();
+            let seconds = since?.age(time?).as_secs_f64();
             (seconds > 0.0).then(|| (step - before) as f64 / seconds)
         };
         Self {
@@ -248,14 +278,15 @@ impl Others {
             && age.as_secs_f64() > others.middle * 3.0 + others.usual * 5.0
         {
             let usual = brief(Duration::try_from_secs_f64(others.middle).unwrap_or_default());
-            let mut reason = format!("silent {}; others {usual}", brief(age));
-            if let Some((step, others)) = lag {
-                reason += &format!("; step {}; others {}", grouped(step), grouped(others));
-            }
+            let silent = format!("silent {}; others {usual}", brief(age));
+            let reason = match lag {
+                Some(lag) => format!("{silent}; {}", steps(lag)),
+                None => silent,
+            };
             return (Remark::Silent, reason);
         }
-        if let Some((step, others)) = lag {
-            return (Remark::Lagging, format!("step {}; others {}", grouped(step), grouped(others)));
+        if let Some(lag) = lag {
+            return (Remark::Lagging, steps(lag));
         }
         if seen.is_error && !most(self.with_errors) {
             return (Remark::Error, "its last line is an error".into());
@@ -276,15 +307,168 @@ impl Others {
     }
 }
 
-/// `1,240`.
-fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
-            out.push(',');
-        }
-        out.push(digit);
+fn steps((step, others): (u64, u64)) -> String {
+    format!("step {}; others {}", grouped(step as usize), grouped(others as usize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// 2026-11-23 09:00 UTC.
+    const NOW: Timestamp = Timestamp::from_millis(1_795_424_400_000);
+
+    fn ago(seconds: u64) -> Timestamp {
+        Timestamp::from_millis(NOW.as_millis() - seconds.cast_signed() * 1000)
     }
-    out
+
+    fn stamp(time: Timestamp) -> String {
+        jiff::Timestamp::from_millisecond(time.as_millis()).unwrap().strftime("%F %T,%3f").to_string()
+    }
+
+    fn roll(workers: u32) -> Roll {
+        let worker = |n| Worker { host: format!("host-{n}"), pid: Some(1000 + n), ..Worker::default() };
+        Roll::new((0..workers).map(worker).collect(), Clock::utc(NOW), Patterns::default())
+    }
+
+    fn remarks(roll: &Roll) -> Vec<(u32, Remark, String)> {
+        let all = roll.call(NOW).into_iter().filter(|a| a.remark != Remark::None);
+        all.map(|a| (a.worker, a.remark, a.reason)).collect()
+    }
+
+    #[test]
+    fn the_silent_and_the_lagging_are_on_top_with_a_reason() {
+        let mut roll = roll(256);
+        for n in 0..256 {
+            let (seconds, step) = match n {
+                17 => (22 * 60, 1180),
+                40 => (3, 1180),
+                99 => continue,
+                _ => (3, 1240),
+            };
+            roll.push(n, &format!("{} INFO step {step} loss 2.1", stamp(ago(seconds))), None);
+        }
+        roll.set_ended(200, "node died");
+        assert_eq!(
+            remarks(&roll),
+            [
+                (200, Remark::Ended, "node died".into()),
+                (99, Remark::NoLine, "no line; 254 others have some".into()),
+                (17, Remark::Silent, "silent 22m; others 3s; step 1,180; others 1,240".into()),
+                (40, Remark::Lagging, "step 1,180; others 1,240".into()),
+            ]
+        );
+        let first = &roll.call(NOW)[2];
+        assert_eq!(
+            (first.age, first.dated, first.step),
+            (Some(Duration::from_secs(1320)), Dated::Line, Some(1180))
+        );
+    }
+
+    #[test]
+    fn nothing_is_remarkable_when_all_are_alike() {
+        for seconds in [0, 3, 7200] {
+            let mut roll = roll(24);
+            assert_eq!(remarks(&roll), []);
+            for n in 0..24 {
+                // Within a second, and a step apart where it was read between two.
+                let time = Timestamp::from_millis(ago(seconds).as_millis() - i64::from(n) * 40);
+                roll.push(n, &format!("{} step {} loss 2", stamp(time), 100 + n % 2), None);
+            }
+            assert_eq!(remarks(&roll), [], "{seconds} s ago");
+        }
+    }
+
+    #[test]
+    fn what_was_read_earlier_does_not_lag() {
+        let mut roll = roll(24);
+        for n in 0..24 {
+            // Ten steps a second, and three seconds to read them all.
+            let read = i64::from(n) * 125;
+            for step in 0..2u64 {
+                let time = Timestamp::from_millis(NOW.as_millis() - 4000 + read + step.cast_signed() * 100);
+                roll.push(
+                    n,
+                    &format!("{} step {} loss 2", stamp(time), 1000 + read as u64 / 100 + step),
+                    None,
+                );
+            }
+        }
+        assert_eq!(remarks(&roll), []);
+    }
+
+    #[test]
+    fn a_clock_that_is_an_hour_off_is_put_right() {
+        let mut all = roll(3).workers;
+        all[1].ahead_ms = 3_600_000;
+        let mut roll = Roll::new(all, Clock::utc(NOW), Patterns::default());
+        for n in 0..3 {
+            let time = if n == 1 { NOW.plus(Duration::from_secs(3590)) } else { ago(10) };
+            roll.push(n, &format!("{} x", stamp(time)), None);
+        }
+        assert_eq!(remarks(&roll), []);
+        assert!(roll.call(NOW).iter().all(|a| a.age == Some(Duration::from_secs(10))));
+    }
+
+    #[test]
+    fn a_line_that_says_no_time_is_as_old_as_its_reader_knows() {
+        let mut roll = roll(2);
+        roll.push(0, "plain", None);
+        assert_eq!(roll.call(NOW)[0].dated, Dated::Unknown);
+        roll.push(0, &format!("{} started", stamp(ago(9000))), None);
+        roll.push(0, "plain", None);
+        roll.push(1, &format!("{} started", stamp(ago(9000))), None);
+        roll.push(1, "plain", Some(ago(5)));
+        let answers = roll.call(NOW);
+        let of = |n: u32| answers.iter().find(|a| a.worker == n).map(|a| (a.dated, a.time));
+        assert_eq!(of(0), Some((Dated::Before, Some(ago(9000)))));
+        assert_eq!(of(1), Some((Dated::Reader, Some(ago(5)))));
+    }
+
+    #[test]
+    fn ranks_errors_and_phases_are_noticed() {
+        let mut roll = roll(4);
+        let lines =
+            ["[rank3]: x", "rank 15 in world size 16 is assigned", "process_index=7", "rank 3 of the others"];
+        for (n, line) in (0..).zip(lines) {
+            roll.push(n, line, Some(NOW));
+        }
+        assert_eq!(
+            roll.workers().iter().map(|w| w.rank).collect::<Vec<_>>(),
+            [Some(3), Some(15), Some(7), None]
+        );
+        roll.push(0, "ValueError: bad", Some(NOW));
+        roll.push(1, "Tracing train_step for jaxpr...", Some(NOW));
+        assert_eq!(remarks(&roll), [(0, Remark::Error, "its last line is an error".into())]);
+        assert!(roll.call(NOW).iter().any(|a| a.worker == 1 && a.phase == Some(Phase::Tracing)));
+        roll.push(9, "no such worker", None);
+        roll.push(2, &"x".repeat(1 << 20), None);
+        assert!(roll.call(NOW).iter().all(|a| a.line.len() <= LONGEST));
+    }
+
+    proptest! {
+        #[test]
+        fn equal_workers_are_never_remarkable(
+            workers in 1u32..40, seconds in 0u64..100_000, step in 0u64..1_000_000
+        ) {
+            let mut roll = roll(workers);
+            for n in 0..workers {
+                roll.push(n, &format!("{} step {step} loss 2", stamp(ago(seconds))), None);
+            }
+            prop_assert_eq!(remarks(&roll), []);
+            prop_assert_eq!(roll.call(NOW).len(), workers as usize);
+        }
+
+        #[test]
+        fn one_that_stalled_is_on_top(workers in 3u32..40, stalled in 120u64..100_000, jitter in 0u64..20) {
+            let mut roll = roll(workers);
+            for n in 0..workers {
+                let seconds = if n == 1 { stalled } else { u64::from(n) * jitter / u64::from(workers) };
+                roll.push(n, &format!("{} x", stamp(ago(seconds))), None);
+            }
+            let top = &roll.call(NOW)[0];
+            prop_assert_eq!((top.worker, top.remark), (1, Remark::Silent));
+        }
+    }
 }

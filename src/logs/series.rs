@@ -105,7 +105,7 @@ impl Series {
             // Over the last points, not over the whole run: it began with a compilation.
             let mut recent = self.points.iter().rev().take(16).filter_map(|p| Some((p.step?, p.time?)));
             let (first, since) = recent.rfind(|(step, since)| *step < last && *since < time)?;
-            Some((last - first) as f64 / time.age(since).as_secs_f64())
+            Some((last - first) as f64 / since.age(time).as_secs_f64())
         })
     }
 
@@ -132,5 +132,88 @@ impl Series {
     /// The points that are held, from the oldest to the newest.
     pub fn points(&self) -> &[Point] {
         &self.points
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::progress::Patterns;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(seconds: f64) -> Timestamp {
+        Timestamp::from_secs_f64(1_795_424_400.0 + seconds)
+    }
+
+    fn series(lines: &[(&str, f64)]) -> Series {
+        let (mut series, patterns) = (Series::default(), Patterns::default());
+        for (line, seconds) in lines {
+            series.push(&patterns.read(line).unwrap(), Some(at(*seconds)));
+        }
+        series
+    }
+
+    #[test]
+    fn rate_and_time_left_are_as_the_program_says() {
+        let line =
+            "Progress on:train 19.0it/70.0it rate:2.0s/it remaining:1:40 elapsed:31:40 postfix:loss=2.34";
+        let s = series(&[(line, 0.0)]);
+        assert_eq!(
+            (s.total(), s.rate(), s.remaining(at(40.0))),
+            (Some(70), Some(0.5), Some(Duration::from_secs(60)))
+        );
+    }
+
+    #[test]
+    fn else_they_follow_from_the_times_of_the_lines() {
+        let s = series(&[
+            ("step 0/100 loss 9", 0.0),
+            ("step 10/100 loss 8", 600.0),
+            ("step 30/100 loss 7", 610.0),
+        ]);
+        assert_eq!(s.rate().map(|r| (r * 1000.0) as u64), Some(49), "30 steps in 610 s");
+        assert_eq!(s.remaining(at(610.0)).map(|d| d.as_secs()), Some(1423));
+        assert_eq!(series(&[("step 3 loss 2", 0.0)]).rate(), None);
+        assert_eq!(series(&[("step 3 loss 2", 0.0)]).remaining(at(0.0)), None);
+    }
+
+    #[test]
+    fn a_step_back_begins_a_run_and_a_loss_that_is_no_number_is_kept() {
+        let s = series(&[
+            ("step 1 loss 3", 0.0),
+            ("step 2 loss nan", 1.0),
+            ("step 1 loss 3", 2.0),
+            ("step 2 loss inf", 3.0),
+            ("step 3 loss nan", 4.0),
+        ]);
+        assert_eq!((s.runs(), s.points().len(), s.losses(8)), (2, 3, vec![3.0]));
+        let (times, first) = s.not_finite();
+        assert_eq!((times, first.and_then(|p| p.step)), (2, Some(2)));
+    }
+
+    #[test]
+    fn a_long_run_is_held_in_few_points() {
+        let mut s = Series::default();
+        for step in 0..1_000_000u64 {
+            let progress = Progress { step: Some(step), loss: Some(step as f64), ..Progress::default() };
+            s.push(&progress, Some(at(step as f64)));
+        }
+        assert!(s.points().len() <= Series::MOST && s.points().len() >= Series::MOST / 2);
+        assert_eq!((s.points()[0].step, s.last().and_then(|p| p.step)), (Some(0), Some(999_999)));
+        let losses = s.losses(10);
+        assert!(losses.len() == 10 && losses.windows(2).all(|w| w[0] < w[1]));
+    }
+
+    proptest! {
+        #[test]
+        fn a_sparkline_is_as_wide_as_asked(losses in prop::collection::vec(any::<f64>(), 0..50), width in 0usize..60) {
+            let mut s = Series::default();
+            for loss in &losses {
+                s.push(&Progress { loss: Some(*loss), ..Progress::default() }, None);
+            }
+            let finite = losses.iter().filter(|l| l.is_finite()).count();
+            prop_assert_eq!(s.losses(width).len(), width.min(finite));
+            prop_assert_eq!(s.not_finite().0 as usize, losses.len() - finite);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The time that a line says, whatever its logger's form.
 
+use super::prefix::prefixed;
 use crate::model::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -32,10 +33,12 @@ impl Clock {
     /// Hugging Face), vLLM (`INFO 11-21 13:58:14`), syslog (`Nov 21 13:58:14`) and a clock alone at the beginning
     /// (`13:58:14.123`).
     pub fn time(&self, line: &str) -> Option<Timestamp> {
-        self.read(super::prefix::prefixed(line).text)
+        self.after(None, line)
     }
 
-    fn read(&self, text: &str) -> Option<Timestamp> {
+    /// The same behind a line of a time that is known: a clock alone goes past midnight with its log.
+    fn after(&self, last: Option<Timestamp>, line: &str) -> Option<Timestamp> {
+        let text = prefixed(line).text;
         let bytes = text.as_bytes();
         let head = bytes.len().min(HEAD);
         let mut at = 0;
@@ -45,8 +48,7 @@ impl Clock {
                 continue;
             }
             let digits = bytes[at..].iter().take_while(|b| b.is_ascii_digit()).count();
-            let before = &bytes[..at];
-            if let Some(time) = self.begins(before, digits, &text[at..]) {
+            if let Some(time) = self.begins(&bytes[..at], digits, &text[at..], last) {
                 return Some(time);
             }
             at += digits;
@@ -55,7 +57,7 @@ impl Clock {
     }
 
     /// The time that begins with this run of digits.
-    fn begins(&self, before: &[u8], digits: usize, text: &str) -> Option<Timestamp> {
+    fn begins(&self, before: &[u8], digits: usize, text: &str, last: Option<Timestamp>) -> Option<Timestamp> {
         let bytes = text.as_bytes();
         let number = |from: usize, len: usize| text.get(from..from + len)?.parse::<i16>().ok();
         let after = bytes.get(digits).copied();
@@ -89,13 +91,12 @@ impl Clock {
             // Nov 21 13:58:14, Nov  1 13:58:14
             (1 | 2, Some(b' ')) if before.len() >= 4 && before.last() == Some(&b' ') => {
                 let name = before.trim_ascii_end();
-                let month = MONTHS.iter().position(|m| name.ends_with(m.as_bytes()))?;
-                self.at((None, month as i16 + 1, number(0, digits)?), &text[digits + 1..])
+                let (month, _) = (1..).zip(MONTHS).find(|(_, m)| name.ends_with(m.as_bytes()))?;
+                self.at((None, month, number(0, digits)?), &text[digits + 1..])
             }
             // 13:58:14 alone
             (2, Some(b':')) if matches!(before, [] | [b'[']) => {
-                let clock = seconds(text)?;
-                self.today(&clock)
+                Some(self.nearest(&seconds(text)?, last.unwrap_or(self.near)))
             }
             _ => None,
         }
@@ -114,19 +115,17 @@ impl Clock {
         [this + 1, this, this - 1].into_iter().find_map(|year| on(year).filter(|time| *time <= latest))
     }
 
-    /// On the day that makes it nearest.
-    fn today(&self, clock: &Seconds) -> Option<Timestamp> {
+    /// A time of day, on the day that brings it nearest.
+    fn nearest(&self, clock: &Seconds, near: Timestamp) -> Timestamp {
         const DAY: i64 = 86_400_000;
-        let near = self.near.as_millis();
-        let midnight =
-            (near + i64::from(self.east) * 1000).div_euclid(DAY) * DAY - i64::from(self.east) * 1000;
-        let today = midnight + clock.millis;
-        let nearest = [today - DAY, today, today + DAY].into_iter().min_by_key(|t| (t - near).abs());
-        nearest.map(Timestamp::from_millis)
+        let utc = clock.millis - i64::from(clock.east.unwrap_or(self.east)) * 1000;
+        let away = near.as_millis().saturating_sub(utc).rem_euclid(DAY);
+        let before = near.as_millis().saturating_sub(away);
+        Timestamp::from_millis(if away > DAY / 2 { before.saturating_add(DAY) } else { before })
     }
 }
 
-/// The level of glog and absl at the beginning, or in the brackets of PyTorch.
+/// The level of glog and absl at the beginning, or in the brackets of `PyTorch`.
 fn is_letter(before: &[u8]) -> bool {
     matches!(before, [b'I' | b'W' | b'E' | b'F' | b'D'] | [.., b'[', b'I' | b'W' | b'E' | b'F' | b'D'])
 }
@@ -204,10 +203,7 @@ impl Times {
 
     /// The time that the next line says itself.
     pub fn said(&mut self, line: &str) -> Option<Timestamp> {
-        let said = self.clock.time(line)?;
-        // What the log says is nearer to its next line than the time at which it was read: a clock without a day
-        // goes past midnight.
-        self.clock.near = said;
+        let said = self.clock.after(self.last, line)?;
         self.last = Some(said);
         Some(said)
     }
@@ -281,7 +277,7 @@ mod tests {
     fn a_line_without_a_time_has_that_of_the_line_before() {
         let mut times = Times::new(Clock::utc(NOW));
         assert_eq!(times.next("  File \"a.py\", line 3"), None);
-        let said = times.next("22:59:59 Traceback (most recent call last):").unwrap();
+        let said = times.next("23:59:59 Traceback (most recent call last):").unwrap();
         assert_eq!(times.next("  File \"a.py\", line 3"), Some(said));
         let next = times.next("00:00:01 next").unwrap();
         assert_eq!(next.age(said), Duration::ZERO);

@@ -1,6 +1,7 @@
 //! Lines that belong together: a Python traceback is one unit, every other line is one of its own.
 
 use super::level::{Level, level};
+use super::prefix::beginning;
 use crate::model::Timestamp;
 use std::borrow::Cow;
 
@@ -15,7 +16,7 @@ pub struct Unit<'a> {
     pub times: u32,
     /// What it says: the line, or the last exception of a traceback.
     pub text: Cow<'a, str>,
-    /// All lines of a traceback, [`Unit::MOST`] at most; empty for a line of its own.
+    /// The lines of a traceback, [`Unit::MOST`] and its exceptions at most; empty for a line of its own.
     pub trace: Vec<String>,
     /// The level that it says; a traceback is an error.
     pub level: Option<Level>,
@@ -36,6 +37,10 @@ impl Unit<'_> {
         one.into_iter().chain(self.trace.iter().map(String::as_str))
     }
 }
+
+/// Bytes that are kept of an exception, and of a frame.
+const LINE: usize = 4096;
+const FRAME: usize = 512;
 
 /// The words with which Python begins a traceback (`traceback.TracebackException.format`).
 const HEAD: &str = "Traceback (most recent call last):";
@@ -72,11 +77,14 @@ impl Units {
         if let Some((unit, part)) = &mut self.open {
             if let Some(next) = follows(*part, text) {
                 *part = next;
-                if unit.trace.len() < Unit::MOST || next == Part::Said {
-                    unit.trace.push(text.to_owned());
+                // The exception is at the end, and is what counts: there is room for it.
+                let (most, longest) =
+                    if next == Part::Said { (Unit::MOST + 16, LINE) } else { (Unit::MOST, FRAME) };
+                if unit.trace.len() < most {
+                    unit.trace.push(beginning(text, longest).to_owned());
                 }
-                if next == Part::Said && !text.is_empty() {
-                    unit.text = Cow::Owned(text.to_owned());
+                if next == Part::Said && !text.trim().is_empty() {
+                    unit.text = Cow::Owned(beginning(text, LINE).to_owned());
                 }
                 unit.times = unit.times.max(times);
                 return;
@@ -87,7 +95,8 @@ impl Units {
             return;
         }
         if text.contains(HEAD) {
-            let (trace, said) = (vec![text.to_owned()], Cow::Owned(text.to_owned()));
+            let said = beginning(text, LINE).to_owned();
+            let (trace, said) = (vec![said.clone()], Cow::Owned(said));
             let unit = Unit { line, time, times, text: said, trace, level: Some(Level::Error) };
             self.open = Some((unit, Part::Frames));
         } else {
@@ -112,10 +121,9 @@ fn follows(part: Part, text: &str) -> Option<Part> {
     let is_indented = text.starts_with([' ', '\t']);
     let is_chain = || CHAIN.iter().any(|words| text.trim_start_matches([' ', '|']).starts_with(words));
     match part {
-        Part::Frames if is_chain() => Some(Part::Chain),
+        Part::Frames | Part::Said if is_chain() => Some(Part::Chain),
         Part::Frames if is_indented || is_blank || text.contains(HEAD) => Some(Part::Frames),
         Part::Frames if is_exception(text) => Some(Part::Said),
-        Part::Said if is_chain() => Some(Part::Chain),
         Part::Said if is_blank => Some(Part::Said),
         // Ray's own errors have the frames of the worker behind them (`RayTaskError` in `ray/exceptions.py`).
         Part::Said if text.starts_with("  File \"") => Some(Part::Frames),
@@ -131,4 +139,72 @@ fn is_exception(text: &str) -> bool {
     let (name, rest) = text.split_at(end);
     let class = name.rsplit('.').next().unwrap_or(name);
     class.starts_with(|c: char| c.is_ascii_uppercase()) && (rest.is_empty() || rest.starts_with([':', '(']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text and the number of lines of every unit.
+    fn units(log: &str) -> Vec<(String, usize)> {
+        let (mut units, mut all) = (Units::default(), Vec::new());
+        let mut out = |unit: Unit<'_>| all.push((unit.text.to_string(), unit.all().count()));
+        for (number, line) in log.lines().enumerate() {
+            units.push((number as u64, None, 1), line, &mut out);
+        }
+        units.flush(&mut out);
+        all
+    }
+
+    fn said(all: &[(String, usize)]) -> Vec<(&str, usize)> {
+        all.iter().map(|(text, lines)| (text.as_str(), *lines)).collect()
+    }
+
+    #[test]
+    fn a_traceback_is_one_unit_and_says_its_exception() {
+        let log = "before\n\
+            2026-11-21 ERROR x Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    g()\n\
+            jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: x\n\nafter: it\n";
+        let all = units(log);
+        let expected =
+            [("before", 1), ("jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: x", 4), ("after: it", 1)];
+        assert_eq!(said(&all), expected);
+    }
+
+    #[test]
+    fn a_chain_is_one_unit() {
+        let log = "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nKeyError: 'x'\n\n\
+            During handling of the above exception, another exception occurred:\n\n\
+            Traceback (most recent call last):\n  File \"a.py\", line 5, in f\nRuntimeError\n\n\
+            The above exception was the direct cause of the following exception:\n\n\
+            Traceback (most recent call last):\n  File \"a.py\", line 9, in f\n\
+            ray.exceptions.RayTaskError(ValueError): ray::f() (pid=3, ip=10.0.0.1)\n  File \"b.py\", line 1, in g\n\
+            ValueError: bad\nnext\n";
+        assert_eq!(said(&units(log)), [("ValueError: bad", 17), ("next", 1)]);
+    }
+
+    #[test]
+    fn tracebacks_that_break_off_end() {
+        assert_eq!(said(&units("Traceback (most recent call last):\nstep 3\n")).len(), 2);
+        let two =
+            "Traceback (most recent call last):\n  x\nA: 1\nTraceback (most recent call last):\n  x\nB: 2\n";
+        assert_eq!(said(&units(two)), [("A: 1", 3), ("B: 2", 3)]);
+        let group = "  + Exception Group Traceback (most recent call last):\n  |   File \"a\"\n  | ExceptionGroup: x\n\
+            \x20   +---- 1 ----\nlowercase: no exception\n";
+        assert_eq!(said(&units(group))[1], ("lowercase: no exception", 1));
+    }
+
+    #[test]
+    fn an_endless_traceback_is_bounded_and_keeps_its_exception() {
+        let frames = format!("  {}\n", "x".repeat(10_000)).repeat(5_000);
+        let log = format!("Traceback (most recent call last):\n{frames}RecursionError: too deep\n");
+        let mut open = Units::default();
+        let mut held = 0;
+        for line in log.lines() {
+            open.push((0, None, 1), line, |_| ());
+            held = held.max(open.open.as_ref().map_or(0, |(u, _)| u.trace.iter().map(String::len).sum()));
+        }
+        assert!(held < 200 * 600, "{held}");
+        assert_eq!(said(&units(&log)), [("RecursionError: too deep", Unit::MOST + 1)]);
+    }
 }

@@ -51,6 +51,19 @@ pub fn counted(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
+/// `2904` as `2,904`.
+pub fn grouped(n: usize) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 /// `TPU 16, CPU 4, memory 2.0 GB`: in the order of [`rank`]. Empty when there are none.
 pub fn shape(resources: &[(Text, f64)]) -> String {
     let mut sorted: Vec<&(Text, f64)> = resources.iter().collect();
@@ -75,5 +88,13 @@ mod tests {
         let all = [("memory", 2e9), ("CPU", 4.0), ("TPU-v4-8-head", 1.0), ("TPU", 16.0)];
         let all = all.map(|(name, n)| (Text::from(name), n));
         assert_eq!(shape(&all), "TPU 16, TPU-v4-8-head 1, CPU 4, memory 2.0 GB");
+    }
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        assert_eq!(
+            [0, 999, 1000, 2_904, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "2,904", "1,234,567"]
+        );
     }
 }

@@ -10,6 +10,7 @@ use crate::app::column::{Head, Width};
 use crate::app::kinds::Kind;
 use crate::app::{Action, Cluster, Headed, Listing, Run, Sum, Target, Totals, words};
 use crate::diagnose::{Finding, Severity};
+use crate::model::amount::grouped;
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -330,19 +331,6 @@ fn of(sum: Sum, brief: bool) -> String {
     format!("{used}{over}{}", grouped(sum.all.round() as usize))
 }
 
-/// `2904` as `2,904`.
-fn grouped(n: usize) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -393,13 +381,5 @@ mod tests {
         assert!(brief.width() <= 74);
         let unknown = Totals { clusters: 20, ..Totals::default() };
         assert_eq!(sums(&unknown, 74), "20 clusters · 0 up · ? nodes · ? jobs");
-    }
-
-    #[test]
-    fn numbers_are_grouped_by_thousands() {
-        assert_eq!(
-            [0, 999, 1000, 2_904, 1_234_567].map(grouped),
-            ["0", "999", "1,000", "2,904", "1,234,567"]
-        );
     }
 }

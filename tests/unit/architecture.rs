@@ -274,6 +274,7 @@ fn parsers_of_hostile_input_are_fuzzed() {
     const ENTRIES: &[(&str, &str)] = &[
         ("config/fuzz.rs", "cluster_yaml"),
         ("config/fuzz.rs", "marin_yaml"),
+        ("logs/fuzz.rs", "log_lines"),
         ("operation/journal.rs", "journal_lines"),
         ("ray/fuzz.rs", "autoscaler_report"),
         ("ray/fuzz.rs", "dashboard_jobs"),
