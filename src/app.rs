@@ -100,7 +100,6 @@ pub use target::Target;
 pub use toast::{Toast, Toasts, Tone};
 pub use trend::{FULL, Trend};
 pub use view::{Asked, Details, Pane, TablePage, View};
-pub use work::waiting;
 
 use crate::model::{ClusterName, Hint, Job, Link, Node, NodeId, PaneLayout, StreamId, Timestamp};
 use crate::reconcile::Row as Slice;

@@ -18,12 +18,12 @@ use std::process::ExitCode;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui -c us-central2 cluster-logs                              the end of the autoscaler's monitor.log
-  marin-tui -c us-central2 cluster-logs -f -n 200                    follow it
-  marin-tui -c us-central2 cluster-logs --node 10.130.0.7            list the log files of a node
-  marin-tui -c us-central2 cluster-logs --node 10.130.0.7 --file raylet.out
-  marin-tui -c us-central2 cluster-logs --node all -g RESOURCE_EXHAUSTED      which hosts say so
-  marin-tui -c us-central2 cluster-logs --node all --file 'raylet*' -g 'low on memory' -n 5000
+  marin-tui cluster-logs                                    the end of the autoscaler's monitor.log
+  marin-tui -c us-central2 cluster-logs -f -n 200           follow it
+  marin-tui cluster-logs --node 10.130.0.7                  list the log files of a node
+  marin-tui cluster-logs --node 10.130.0.7 --file raylet.out
+  marin-tui cluster-logs --node all -g RESOURCE_EXHAUSTED   which hosts say so
+  marin-tui cluster-logs --node all --file 'raylet*' -g 'low on memory' -n 5000
 
 Files are read through the head's dashboard, the last N lines of each, at most 8 files at a time. What is before those lines is \
 not searched.
@@ -258,8 +258,7 @@ fn lines(bytes: &[u8], arguments: &ClusterLogArguments) -> (Vec<Line>, bool) {
     let mut splitter = LineSplitter::new(LineSplitter::WHOLE);
     let mut all = splitter.push(bytes);
     all.extend(splitter.finish());
-    let breaks = bytes.iter().filter(|b| **b == b'\n').count();
-    let is_full = breaks >= arguments.lines.max(1) as usize;
+    let is_full = bytes.split(|b| *b == b'\n').count() > arguments.lines.max(1) as usize;
     all.retain(|line| arguments.grep.as_ref().is_none_or(|grep| grep.is_match(line.text())));
     (all, is_full)
 }

@@ -89,8 +89,8 @@ Examples:
 Examples:
   marin-tui -c us-central2 job-logs eval-7               the last 1000 lines
   marin-tui -c us-central2 job-logs eval-7 -f -g 'loss|Error'
-  marin-tui -c us-central2 job-logs eval-7 --workers --since 10m     all workers' lines in the order of time
-  marin-tui -c us-central2 job-logs eval-7 --workers --fold          what many of them say, once
+  marin-tui job-logs eval-7 --workers --since 10m        all workers' lines in the order of time
+  marin-tui job-logs eval-7 --workers --fold             what many of them say, once
 
 Exit codes: 0 the log was printed (with --follow: the job succeeded), 3 the job did not succeed \
 (with --follow), 4 no answer from the cluster for --give-up-after, 1 the log could not be read.")]

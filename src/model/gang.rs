@@ -24,7 +24,7 @@ pub struct JobWorker {
 pub enum WorkerState {
     /// It runs a task, or an actor that is alive.
     Running,
-    /// Its task failed, or its actor died without being asked to.
+    /// Its task failed, or its actor died, and nobody had ended it.
     Failed {
         /// Ray's words; often a traceback.
         why: Text,

@@ -38,12 +38,12 @@ pub async fn read_state(
             Err(problem) => vec![News::Link(Link::Stopped { problem })],
         }
     };
-    learned(spec, options, ray).await
+    Box::pin(learned(spec, options, ray)).await
 }
 
 /// The same over a session that is open already.
 pub async fn read_open(spec: &ClusterSpec, options: &Options, session: &Session) -> ClusterState {
-    learned(spec, options, read_ray(spec, options, session)).await
+    Box::pin(learned(spec, options, read_ray(spec, options, session))).await
 }
 
 /// The state that follows from what Ray and Google say, which are asked at the same time.

@@ -4,9 +4,10 @@ use super::super::reach::{Progress, Reach};
 use super::super::{candidates, hints, output};
 use super::gang::{Crew, Seat, age_words, clock_time, died, first_few, many, tails, tell_lost};
 use super::{failed, workers};
-use crate::app::waiting;
+use crate::app::words::waiting;
 use crate::logs::{
-    Answer, Causes, Certainty, Evidence, Explanation, LineSplitter, Patterns, Remark, Source, Times,
+    Answer, Causes, Certainty, Evidence, Explanation, LineSplitter, Patterns, Remark, Source, Times, Writer,
+    Writers, prefixed,
 };
 use crate::model::time::brief;
 use crate::model::{DeathReason, Hint, Job, JobStatus, Node, Target, Timestamp, WorkerState};
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui -c us-central2 explain-job eval-7            the first error of all workers, and what followed
+  marin-tui -c us-central2 explain-job eval-7        the first error of all workers, what followed
   marin-tui -c us-central2 explain-job eval-7 --json | jq -r '.first.host'
 
 The end of the driver's log, the ends of all workers' files and the deaths of nodes are compared by time. An error after which \
@@ -267,6 +268,7 @@ async fn causes(
         }
     }
     let mut causes = Causes::new(sources, Patterns::default());
+    let mut own = Vec::new();
     let head = crew.cluster.snapshot.nodes.iter().find(|node| node.is_head && node.state.is_alive());
     if let (Some(id), Some(head)) = (job.submission_id(), head) {
         match client.read_job_log(id, head.id, lines).await {
@@ -274,8 +276,27 @@ async fn causes(
                 let (mut splitter, mut times) = (LineSplitter::default(), Times::new(crew.clock));
                 let mut said = splitter.push(&bytes);
                 said.extend(splitter.finish());
+                let mut writers = Writers::default();
+                let mut numbers = Vec::new();
                 for (number, line) in (0..).zip(said) {
-                    causes.push(0, number, times.next(line.text()), line.text());
+                    let time = times.next(line.text());
+                    let source = match prefixed(line.text()).writer {
+                        None => {
+                            own.push((number, time, line));
+                            continue;
+                        }
+                        // Its own file has all that it wrote.
+                        Some(writer) if has_file(crew, &writer) => continue,
+                        Some(writer) => {
+                            let at = writers.number(&writer) as usize;
+                            if at >= numbers.len() {
+                                let host = writer.ip.unwrap_or(&driver_host);
+                                numbers.push(causes.add(source(host, writer.name.to_owned())));
+                            }
+                            numbers[at]
+                        }
+                    };
+                    causes.push(source, number, time, line.text());
                 }
             }
             Err(e) if e.is_token() => return Err(e),
@@ -311,7 +332,25 @@ async fn causes(
             }
         }
     }
+    let found = causes.explain();
+    let is_told = found.as_ref().is_some_and(|found| found.certainty != Certainty::OnlyConsequences);
+    if is_told || own.is_empty() {
+        return Ok(found);
+    }
+    // The driver repeats what a worker failed with, at a time that it seldom says: it is asked if no worker tells.
+    for (number, time, line) in own {
+        causes.push(0, number, time, line.text());
+    }
     Ok(causes.explain())
+}
+
+/// Whether a writer of lines in the driver's log is a worker whose files can be read.
+fn has_file(crew: &Crew, writer: &Writer<'_>) -> bool {
+    let address = |seat: &Seat| crew.cluster.node(&seat.worker.node).map(|node| node.address.raw());
+    let is_there = |seat: &&Seat| {
+        Some(seat.worker.pid) == writer.pid && writer.ip.is_none_or(|ip| address(seat) == Some(ip))
+    };
+    crew.seats.iter().find(is_there).is_some_and(|seat| !seat.worker.files.is_empty())
 }
 
 /// Whether the death of this node, which a worker or the driver ran on, may have ended the job.
@@ -386,6 +425,7 @@ const fn certainty(certainty: Certainty) -> &'static str {
     match certainty {
         Certainty::Earliest => "earliest",
         Certainty::Close => "close",
+        Certainty::AfterLosses => "after-losses",
         Certainty::OnlyConsequences => "only-consequences",
         Certainty::NoTime => "no-time",
     }
@@ -426,6 +466,13 @@ fn print_cause(out: &mut impl Write, found: &Explanation, crew: &Crew, verdict: 
         Certainty::Close => {
             let hosts: Vec<&str> = found.candidates.iter().map(|e| e.host.as_str()).collect();
             Some(format!("as early, as far as clocks can tell, on: {}", first_few(&hosts)))
+        }
+        Certainty::AfterLosses => {
+            let hosts: Vec<&str> = found.before.iter().map(|e| e.host.as_str()).collect();
+            let hosts = first_few(&hosts);
+            Some(format!(
+                "not certain: other hosts had lost a worker before, whose logs say nothing: {hosts}"
+            ))
         }
         Certainty::OnlyConsequences => {
             Some("it follows from another worker's failure, which no log that can be read has".to_owned())

@@ -142,6 +142,6 @@ fn for_scripts(answer: &Answer, seat: &Seat) -> Value {
         "state": if seat.is_lost { "lost" } else { seat.worker.state.word() }, "step": answer.step,
         "time_ms": answer.time.map(Timestamp::as_millis), "remark": word(answer.remark),
         "reason": or_null(&answer.reason), "line": or_null(&answer.line),
-        "files": seat.worker.files.iter().map(|name| name.raw()).collect::<Vec<_>>(),
+        "files": seat.worker.files.iter().map(crate::model::Text::raw).collect::<Vec<_>>(),
     })
 }

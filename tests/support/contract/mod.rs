@@ -5,7 +5,9 @@ mod raw;
 
 use futures_util::StreamExt;
 use marin_tui::demo::{Head, Scenario};
-use marin_tui::model::{AutoscalerVersion, Counted, JobId, JobIds, JobStatus, JobWorker, NodeId, Secret, Work, WorkerState};
+use marin_tui::model::{
+    AutoscalerVersion, Counted, JobId, JobIds, JobStatus, JobWorker, NodeId, Secret, Work, WorkerState,
+};
 use marin_tui::ray::Endpoint;
 use marin_tui::stacks::{Dump, place};
 pub use raw::{call, fields};
@@ -406,7 +408,8 @@ async fn a_drivers_workers(t: &Target) {
     let at_work: Vec<&JobWorker> = gang.workers.iter().filter(at_work).collect();
     assert!(at_work.iter().any(|worker| worker.kind.raw() == "Holder"), "{gang:?}");
     for worker in at_work {
-        let ends: Vec<&str> = worker.files.iter().map(|file| file.raw().rsplit_once('.').unwrap().1).collect();
+        let ends: Vec<&str> =
+            worker.files.iter().map(|file| file.raw().rsplit_once('.').unwrap().1).collect();
         assert_eq!(ends, ["out", "err"], "{worker:?}");
         for file in &worker.files {
             client.worker_log(worker.node, file, 5).await.unwrap();
