@@ -15,6 +15,7 @@ mod backups;
 mod candidates;
 mod changes;
 mod cleanup;
+mod cluster_logs;
 mod columns;
 mod completions;
 mod configs;
@@ -173,6 +174,9 @@ Examples:
     /// List the nodes of a cluster that are alive, or all that Ray remembers
     #[command(after_help = nodes::EXAMPLES)]
     ListNodes(nodes::NodeArguments),
+    /// Print a log file of a node, the autoscaler's by default, or search the files of all nodes
+    #[command(after_help = cluster_logs::EXAMPLES)]
+    ClusterLogs(cluster_logs::ClusterLogArguments),
     /// Open a shell on a cluster's head, a node or a TPU host, or run a command there
     #[command(after_help = ssh::EXAMPLES)]
     Ssh(ssh::SshArguments),
@@ -258,6 +262,7 @@ impl Command {
             | Self::Ssh(_)
             | Self::Exec(_)
             | Self::ListNodes(_)
+            | Self::ClusterLogs(_)
             | Self::Forward(_)
             | Self::Demo(_)
             | Self::Audit { .. }

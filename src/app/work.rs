@@ -2,11 +2,11 @@
 
 use super::describe::{Lines, list};
 use super::view::{Asked, View};
+use super::words::waiting;
 use super::{App, Cluster};
-use crate::model::amount::{number, shape};
+use crate::model::amount::shape;
 use crate::model::text::printable;
-use crate::model::time::brief;
-use crate::model::{Counted, DeadActor, JobIds, Text, Timestamp, Wait, Work};
+use crate::model::{Counted, DeadActor, JobIds, Text, Timestamp, Work};
 use std::cmp::Reverse;
 
 /// Functions and classes that are listed; a driver may have thousands.
@@ -74,17 +74,6 @@ fn cut(mut texts: Vec<String>) -> Vec<String> {
     texts
 }
 
-/// What a task or an actor requests.
-fn requested(resources: &[(Text, f64)]) -> String {
-    if resources.is_empty() { "any node".to_owned() } else { shape(resources) }
-}
-
-fn waiting(wait: &Wait, now: Timestamp) -> String {
-    let times = if wait.count == 1 { String::new() } else { format!("{} times ", number(wait.count as f64)) };
-    let since = wait.since.map(|at| format!(", for {}", brief(at.age(now)))).unwrap_or_default();
-    format!("{times}{}{since}", requested(&wait.shape))
-}
-
 /// `train_step: 2 running, 3 waiting for a node`; what has not ended first.
 fn counts(all: &[Counted]) -> Vec<String> {
     let is_over = |state: &str| matches!(state, "FINISHED" | "FAILED" | "DEAD");
@@ -111,6 +100,7 @@ fn word(state: &Text) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Wait;
 
     #[test]
     fn what_a_driver_does_is_told_in_words_the_unfinished_first() {

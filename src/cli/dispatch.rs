@@ -5,8 +5,9 @@ use super::demo_ray;
 use super::reach::Reach;
 use super::{Arguments, Command, ConfigAction, GlobalArguments};
 use super::{
-    audit, auth, backups, cleanup, completions, configs, console, demo, exec, forward, image, jobs, list,
-    man, manual, nodes, operate, registry, setup, ssh, status, token, tpus, trust, update, workers,
+    audit, auth, backups, cleanup, cluster_logs, completions, configs, console, demo, exec, forward, image,
+    jobs, list, man, manual, nodes, operate, registry, setup, ssh, status, token, tpus, trust, update,
+    workers,
 };
 use crate::config::{self, Config, Env, Settings, Sources};
 use crate::model::Timestamp;
@@ -125,6 +126,7 @@ fn on_cluster(command: &Command, reach: &Reach) -> anyhow::Result<ExitCode> {
         Command::Ssh(host) => ssh::run(host, reach),
         Command::Exec(asked) => exec::run(asked, reach),
         Command::ListNodes(asked) => nodes::run(asked, reach),
+        Command::ClusterLogs(asked) => cluster_logs::run(asked, reach),
         Command::Tpus(command) => tpus::run(command, reach),
         Command::RunCleanup(asked) => cleanup::run(asked, reach),
         _ => unreachable!("a command without a cluster has run before"),

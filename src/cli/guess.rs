@@ -8,10 +8,11 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use strsim::osa_distance;
 
 /// Commands that only look. One that is missing here counts as one that changes something.
-const LOOKS: [&str; 24] = [
+const LOOKS: [&str; 27] = [
     "audit",
     "auth",
     "auth-env",
+    "cluster-logs",
     "clusters",
     "completions",
     "config",
@@ -22,10 +23,12 @@ const LOOKS: [&str; 24] = [
     "configs show",
     "configs validate",
     "demo",
+    "explain-job",
     "forward",
     "help",
     "job-logs",
     "job-status",
+    "job-workers",
     "list-jobs",
     "list-nodes",
     "ssh",

@@ -1,26 +1,33 @@
 //! Job commands: list, submit, stop, delete, logs, wait. Named as in Marin's old script and Ray's own command line.
 
+mod explain;
 mod follow;
+mod gang;
 mod logs;
+mod merged;
 mod several;
 mod stacks;
 mod status;
 mod submit;
 mod table;
 mod verdict;
+mod workers;
 
+pub(super) use follow::{Following, GiveUp};
+pub(super) use gang::{died, many};
 pub(super) use submit::entrypoint;
+pub(super) use verdict::TIMED_OUT;
 
 use super::candidates;
 use super::reach::{Progress, Reach};
 use crate::model::JobStatus;
 use crate::ray::Poller;
 use clap::{Args, Subcommand};
-use follow::{Following, GiveUp, Unseen, failed, id};
+use follow::{Unseen, failed, id};
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
-use verdict::{TIMED_OUT, conclude, verdict};
+use verdict::{conclude, verdict};
 
 const SUBMIT_EXAMPLES: &str = "\
 Examples:
@@ -82,10 +89,18 @@ Examples:
 Examples:
   marin-tui -c us-central2 job-logs eval-7               the last 1000 lines
   marin-tui -c us-central2 job-logs eval-7 -f -g 'loss|Error'
+  marin-tui job-logs eval-7 --workers --since 10m        all workers' lines in the order of time
+  marin-tui job-logs eval-7 --workers --fold             what many of them say, once
 
 Exit codes: 0 the log was printed (with --follow: the job succeeded), 3 the job did not succeed \
 (with --follow), 4 no answer from the cluster for --give-up-after, 1 the log could not be read.")]
     JobLogs(logs::LogArguments),
+    /// Call the roll of a job's workers: last line, its age, step; the silent and the lagging first
+    #[command(after_help = workers::EXAMPLES)]
+    JobWorkers(workers::WorkersArguments),
+    /// Explain why a job failed, hangs or waits: the first error of all its workers, and what followed
+    #[command(after_help = explain::EXAMPLES)]
+    ExplainJob(explain::ExplainArguments),
     /// Show where each worker of a job stands: their Python stacks, equal ones together
     #[command(after_help = stacks::EXAMPLES)]
     Stacks(stacks::StacksArguments),
@@ -142,6 +157,8 @@ impl JobCommand {
             Self::ListJobs(_)
             | Self::JobStatus(_)
             | Self::JobLogs(_)
+            | Self::JobWorkers(_)
+            | Self::ExplainJob(_)
             | Self::Stacks(_)
             | Self::WaitJob(_) => None,
         }
@@ -166,6 +183,8 @@ pub(super) fn run(command: &JobCommand, reach: &Reach) -> anyhow::Result<ExitCod
             JobCommand::StopJob(arguments) => several::stop(arguments, reach, &progress).await,
             JobCommand::DeleteJob(arguments) => several::delete(arguments, reach, &progress).await,
             JobCommand::JobLogs(arguments) => logs::run(arguments, reach, &progress).await,
+            JobCommand::JobWorkers(arguments) => workers::run(arguments, reach, &progress).await,
+            JobCommand::ExplainJob(arguments) => explain::run(arguments, reach, &progress).await,
             JobCommand::Stacks(arguments) => stacks::run(arguments, reach, &progress).await,
             JobCommand::WaitJob(arguments) => wait(arguments, reach, &progress).await,
         }

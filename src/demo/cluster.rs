@@ -192,11 +192,6 @@ impl Cluster {
         self.life.as_ref().map_or(&[], |l| l.hosts_of(job))
     }
 
-    /// Whether jobs have hosts to themselves.
-    pub fn lives(&self) -> bool {
-        self.life.is_some()
-    }
-
     /// Advances the simulation to `now`, second by second.
     pub fn advance(&mut self, now: i64) {
         let due = (now - self.now) / SECOND;

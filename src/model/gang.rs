@@ -11,6 +11,8 @@ pub struct JobWorker {
     pub pid: u32,
     /// What it runs: an actor's name or class, or a task; empty when Ray does not tell.
     pub name: Text,
+    /// Class of the actor or function of the task: workers of one kind do the same. Empty when Ray does not tell.
+    pub kind: Text,
     /// Its state as far as Ray tells.
     pub state: WorkerState,
     /// The files of its standard output and its standard error; none for a node that is dead, whose files are gone.
@@ -22,7 +24,7 @@ pub struct JobWorker {
 pub enum WorkerState {
     /// It runs a task, or an actor that is alive.
     Running,
-    /// Its task failed, or its actor died without being asked to.
+    /// Its task failed, or its actor died, and nobody had ended it.
     Failed {
         /// Ray's words; often a traceback.
         why: Text,

@@ -50,7 +50,7 @@ impl Stacks<'_> {
         let alive: BTreeMap<NodeId, _> =
             snapshot.nodes.iter().filter(|n| n.state.is_alive()).map(|n| (n.id, &n.address)).collect();
         let nodes: Vec<NodeId> = alive.keys().copied().collect();
-        let gang = self.client.gang(job, &nodes, |_| ()).await.map_err(failed)?;
+        let gang = self.client.gang(job, &nodes).await.map_err(failed)?;
         let worker = |worker: JobWorker| {
             let address =
                 (*alive.get(&worker.node).filter(|_| worker.state == WorkerState::Running)?).clone();

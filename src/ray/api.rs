@@ -3,6 +3,8 @@
 mod gang;
 mod work;
 
+pub use gang::AT_ONCE;
+
 use super::RayError;
 use super::client::{Client, encoded};
 use super::convert::interner::Interner;
@@ -32,6 +34,20 @@ impl Client {
         let route = "/api/authentication_mode";
         let mode: Mode = json::read(route, &self.get(route).await?)?;
         Ok(mode.authentication_mode != "disabled")
+    }
+
+    /// Seconds that the head's time zone is east of UTC (`GET /timezone`), which the times in its logs are in.
+    pub async fn zone(&self) -> Result<i32, RayError> {
+        #[derive(Deserialize)]
+        struct Zone {
+            offset: String,
+        }
+        let route = "/timezone";
+        let zone: Zone = json::read(route, &self.get(route).await?)?;
+        east(&zone.offset).ok_or_else(|| RayError::Malformed {
+            route: route.to_owned(),
+            why: format!("{:?} is no offset", zone.offset),
+        })
     }
 
     /// Whether the GCS answers, and whether it requires a token. Used when the dashboard does not respond.
@@ -100,6 +116,18 @@ impl Client {
     }
 }
 
+/// The seconds of an offset: `+05:30`.
+fn east(offset: &str) -> Option<i32> {
+    let (sign, rest) = match offset.split_at_checked(1)? {
+        ("-", rest) => (-1, rest),
+        ("+", rest) => (1, rest),
+        _ => return None,
+    };
+    let (hours, minutes) = rest.split_once(':')?;
+    let number = |text: &str| text.parse::<u8>().ok().map(i32::from);
+    Some(sign * (number(hours)? * 3600 + number(minutes)? * 60))
+}
+
 /// Masks every value under `env_vars`, at any depth.
 fn mask(value: &mut Value) {
     match value {
@@ -122,6 +150,19 @@ fn mask(value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_zone_is_a_number_of_seconds() {
+        for (offset, seconds) in [
+            ("+00:00", Some(0)),
+            ("-08:00", Some(-28_800)),
+            ("+05:30", Some(19_800)),
+            ("Z", None),
+            ("", None),
+        ] {
+            assert_eq!(east(offset), seconds, "{offset}");
+        }
+    }
 
     #[test]
     fn variables_of_a_runtime_environment_are_masked() {

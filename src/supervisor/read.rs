@@ -28,12 +28,6 @@ pub async fn read_state(
     options: &Options,
     tell: impl FnMut(Phase),
 ) -> ClusterState {
-    let google = async {
-        // An answer for another cluster in the zone is as good.
-        let since = Instant::now().checked_sub(SHARED).unwrap_or_else(Instant::now);
-        let is_asked = tpu_place(spec).is_ok() && options.cloud_refresh.is_some();
-        if is_asked { Some(options.zones.view(spec, &options.google, since).await) } else { None }
-    };
     let ray = async {
         match connect(spec.clone(), place, options.clone(), tell).await {
             Ok(session) => {
@@ -43,6 +37,26 @@ pub async fn read_state(
             }
             Err(problem) => vec![News::Link(Link::Stopped { problem })],
         }
+    };
+    Box::pin(learned(spec, options, ray)).await
+}
+
+/// The same over a session that is open already.
+pub async fn read_open(spec: &ClusterSpec, options: &Options, session: &Session) -> ClusterState {
+    Box::pin(learned(spec, options, read_ray(spec, options, session))).await
+}
+
+/// The state that follows from what Ray and Google say, which are asked at the same time.
+async fn learned(
+    spec: &ClusterSpec,
+    options: &Options,
+    ray: impl Future<Output = Vec<News>>,
+) -> ClusterState {
+    let google = async {
+        // An answer for another cluster in the zone is as good.
+        let since = Instant::now().checked_sub(SHARED).unwrap_or_else(Instant::now);
+        let is_asked = tpu_place(spec).is_ok() && options.cloud_refresh.is_some();
+        if is_asked { Some(options.zones.view(spec, &options.google, since).await) } else { None }
     };
     let (cloud, ray) = tokio::join!(google, ray);
     let mut state = ClusterState::new(Arc::new(spec.clone()));

@@ -13,6 +13,7 @@ mod demo_restart;
 mod demo_ssh;
 mod endurance;
 mod exec;
+mod gang;
 #[path = "../support/google.rs"]
 mod google;
 mod host_key;

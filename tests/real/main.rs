@@ -13,6 +13,7 @@ mod console;
 #[path = "../support/contract/mod.rs"]
 mod contract;
 mod faults;
+mod gang;
 mod google;
 mod head;
 mod infra;

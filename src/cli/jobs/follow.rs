@@ -5,7 +5,7 @@
 use super::super::reach::Reach;
 use crate::logs::LineSplitter;
 use crate::model::{
-    JobStatus, Line, LogSource, OperationKind, OperationMark, Problem, Pulse, SubmissionId, Text, Timestamp,
+    JobStatus, Line, LogSource, NodeId, OperationKind, OperationMark, Problem, Pulse, SubmissionId, Text, Timestamp,
 };
 use crate::ray::{Client, LogEvent, RayError};
 use crate::supervisor::{self, Access, Backoff, Connection, ConnectionState, Session, Start, Way};
@@ -147,6 +147,38 @@ impl<'a> Following<'a> {
                     }
                 }
                 () = too_long(self.lost, self.limit) => return Ok(Err(Unseen::GaveUp)),
+            }
+        }
+    }
+
+    /// Passes the lines of a node's file to `print`, beginning with the newest `keep`, until `--give-up-after` has passed
+    /// without an answer.
+    pub async fn file(
+        &mut self,
+        node: NodeId,
+        name: &Text,
+        keep: usize,
+        mut print: impl FnMut(&[Line]) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
+        let (clients, heard) = watch::channel(self.client()?);
+        let mut tail = ray::follow_log(heard, node, name, keep);
+        loop {
+            tokio::select! {
+                event = tail.next() => match event {
+                    Some(LogEvent::Lines(lines)) => {
+                        self.back();
+                        print(&lines)?;
+                    }
+                    Some(LogEvent::Resumed) => self.back(),
+                    Some(LogEvent::LeftOut(why)) => eprintln!("{name}: {why}"),
+                    Some(LogEvent::Interrupted(why)) => self.lose(&why),
+                    Some(LogEvent::Failed(error)) => anyhow::bail!("cannot read {name}: {error}"),
+                    Some(LogEvent::Complete) | None => anyhow::bail!("{name} ended"),
+                },
+                _ = self.state.changed() => {
+                    clients.send_replace(self.client()?);
+                }
+                () = too_long(self.lost, self.limit) => return Ok(()),
             }
         }
     }

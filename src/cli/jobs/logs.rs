@@ -3,14 +3,17 @@
 use super::super::reach::{Progress, Reach};
 use super::super::{candidates, output};
 use super::follow::{Following, GiveUp};
+use super::merged::{self, Wanted, WorkersOptions};
 use super::{conclude, failed, id};
 use crate::logs::LineSplitter;
 use crate::model::Line;
+use crate::model::time::span;
 use crate::supervisor::{LogFile, Session, Start, Unread};
 use clap::Args;
 use regex::Regex;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Bytes of a log that are split into lines at once.
 const PIECE: usize = 64 << 10;
@@ -30,6 +33,12 @@ pub struct LogArguments {
     /// Only lines that match this regular expression
     #[arg(long, short, value_name = "PATTERN")]
     grep: Option<Regex>,
+    /// With --workers: only lines of that time, as 10m or 2h
+    #[arg(long, value_name = "TIME", value_parser = span, requires = "workers")]
+    since: Option<Duration>,
+    /// The job's workers instead of its driver.
+    #[command(flatten)]
+    of_workers: WorkersOptions,
     /// Reconnection with `--follow`.
     #[command(flatten)]
     give_up: GiveUp,
@@ -41,6 +50,11 @@ pub(super) async fn run(
     reach: &Reach,
     progress: &Progress,
 ) -> anyhow::Result<ExitCode> {
+    if arguments.of_workers.workers {
+        let options = arguments.of_workers;
+        let (lines, grep, since) = (arguments.lines, arguments.grep.as_ref(), arguments.since);
+        return merged::run(&arguments.id, &Wanted { options, lines, grep, since }, reach, progress).await;
+    }
     let session = reach.connect(progress).await?;
     let (client, id) = (&session.client, id(&arguments.id));
     progress.tell("reading the log");

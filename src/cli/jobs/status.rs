@@ -10,6 +10,7 @@ use clap::Args;
 use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -60,9 +61,9 @@ pub(super) async fn run(
 }
 
 /// The job of that id. Without one the error names the id that is most like it, and how to list all.
-fn find<'c>(cluster: &'c Cluster, id: &str) -> Result<&'c Job, Problem> {
+pub(super) fn find<'c>(cluster: &'c Cluster, id: &str) -> Result<&'c Arc<Job>, Problem> {
     let jobs = || cluster.snapshot.jobs.iter();
-    let is_it = |job: &&std::sync::Arc<Job>| match &job.key {
+    let is_it = |job: &&Arc<Job>| match &job.key {
         JobKey::Submission(key) => key.0.raw() == id,
         JobKey::Driver(key) => key.0.raw() == id,
     };

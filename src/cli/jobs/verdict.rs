@@ -8,7 +8,7 @@ use std::process::ExitCode;
 pub(super) const DID_NOT_SUCCEED: u8 = 3;
 
 /// Exit code when the job has not ended within the time limit.
-pub(super) const TIMED_OUT: u8 = 4;
+pub(in crate::cli) const TIMED_OUT: u8 = 4;
 
 /// Prints how the job ended and returns the exit code for it.
 pub(super) fn conclude(

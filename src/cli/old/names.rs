@@ -22,7 +22,7 @@ const NAMES: [(&str, &str, Form); 31] = [
     ("exec", "exec", exec),
     ("dashboard", "forward dashboard", dashboard),
     ("open-dashboard", "forward dashboard", dashboard),
-    ("show-logs", "ssh", autoscaler_log),
+    ("show-logs", "cluster-logs", autoscaler_log),
     ("clean-preempted-tpus", "clean-preempted", same),
     ("start-cleanup", "run-cleanup", repeated),
     ("clean-tpu-processes", "run-cleanup --only processes", clean_processes),
@@ -138,7 +138,7 @@ fn dashboard(line: &mut Line) -> Result<(), String> {
 fn autoscaler_log(line: &mut Line) -> Result<(), String> {
     let lines = line.value("--tail")?.unwrap_or_else(|| "100".to_owned());
     lines.parse::<u32>().map_err(|_| format!("`--tail {lines}` is not a number of lines"))?;
-    line.tail = Some(vec![format!("tail -n {lines} -f /tmp/ray/session_latest/logs/monitor*")]);
+    line.rest.extend(["-f", "-n", &lines].map(str::to_owned));
     Ok(())
 }
 

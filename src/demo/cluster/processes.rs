@@ -67,20 +67,33 @@ impl Cluster {
         running.filter_map(|(place, j)| Some((place, j.driver.as_deref()?, j.started)))
     }
 
+    /// An actor of each driver that runs, on the head, with the driver's job id.
+    pub fn actors(&self) -> impl Iterator<Item = (&str, Process)> {
+        self.running().enumerate().map(|(i, (_, job, started))| {
+            let worker = format!("{:08x}{started:048x}", 0xac70_0000 + i);
+            (job, Process { node: self.head(), worker, pid: ACTOR_PID + i as u32 })
+        })
+    }
+
     /// The names of the files that worker processes have written on a node.
     pub fn worker_files(&self, node: NodeId) -> [Vec<String>; 2] {
         let names = |suffix: &str| -> Vec<String> {
+            let of_actors =
+                self.actors().filter(|_| node == self.head()).map(|(job, actor)| actor.file(job, suffix));
             let Some(life) = &self.life else {
                 let tasks = self.tasks();
                 let here = tasks.iter().filter_map(|t| Some((t, t.process.as_ref()?)));
                 let here = here.filter(|(_, process)| process.node == node);
-                return here.map(|(task, process)| process.file(&task.job, suffix)).collect();
+                return here
+                    .map(|(task, process)| process.file(&task.job, suffix))
+                    .chain(of_actors)
+                    .collect();
             };
             let here = life.gangs.iter().filter_map(|gang| {
                 let worker = gang.hosts.iter().position(|host| *host == node)?;
                 Some(of_worker(gang, worker).file(&gang.driver, suffix))
             });
-            here.collect()
+            here.chain(of_actors).collect()
         };
         ["out", "err"].map(names)
     }
@@ -94,6 +107,9 @@ impl Cluster {
         if !file.is_err {
             let marks = format!(":job_id:{}\n:task_name:train_step\n", file.job);
             return Some(Log::Written(marks.into_bytes()));
+        }
+        if self.actors().any(|(_, actor)| node == actor.node && actor.pid == file.pid) {
+            return Some(Log::none());
         }
         let Some(life) = &self.life else { return Some(Log::growing(self.began, 100, 1)) };
         let is_it = |gang: &&Gang, worker: usize| gang.hosts[worker] == node && gang.pid(worker) == file.pid;
@@ -132,7 +148,7 @@ impl Cluster {
 }
 
 /// The process id of the first driver's actor; the others' follow.
-pub(in crate::demo) const ACTOR_PID: u32 = 970;
+const ACTOR_PID: u32 = 970;
 
 /// What py-spy writes of a worker that is in these frames.
 fn written(pid: u32, process: &str, frames: &str) -> String {
@@ -239,8 +255,7 @@ mod tests {
         assert_eq!(cluster.jobs[0].status, JobStatus::Failed);
         let logs = logs(&cluster, 0);
         assert_eq!(logs.len(), 16);
-        let failed =
-            |text: &str| text.lines().find(|l| l.contains("Training failed")).unwrap()[..23].to_owned();
+        let failed = |text: &str| text.lines().find(|l| l.contains(" ERROR ")).unwrap()[..23].to_owned();
         for (n, text) in logs.iter().enumerate() {
             let last = text.lines().last().unwrap();
             assert_eq!(last.contains("RESOURCE_EXHAUSTED"), n == 5, "{n}: {last}");
@@ -280,6 +295,7 @@ mod tests {
         assert!(cluster.worker_log(host, &name).is_some());
         assert!(cluster.worker_log(head, &name).is_none(), "it lies on another node");
         assert!(cluster.worker_log(host, "raylet.out").is_none());
-        assert!(cluster.worker_files(head).iter().all(Vec::is_empty));
+        let [_, on_head] = cluster.worker_files(head);
+        assert_eq!(on_head.len(), 1, "of the actor of the run that is at work: {on_head:?}");
     }
 }

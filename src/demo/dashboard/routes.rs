@@ -49,6 +49,7 @@ fn read(route: &[&str], query: &Query, shared: &Arc<Shared>) -> Response<Body> {
             json(format!("{{\"authentication_mode\": \"{mode}\"}}"))
         }
         ["api", "gcs_healthz"] => text(StatusCode::OK, "success"),
+        ["timezone"] => json(dumps(&json!({"offset": "+00:00", "value": "Europe/London"}))),
         ["api", "version"] => json(version(shared)),
         ["api", "prometheus", "sd"] => {
             let nodes = shared.now(|c| c.nodes.iter().filter(|n| n.is_alive()).count());

@@ -2,13 +2,13 @@
 //! step on each host of the driver's slice, or one that waits.
 
 use super::super::cluster::Cluster;
-use super::super::cluster::processes::ACTOR_PID;
+use super::super::cluster::processes::{Process, Task};
 use super::rows::listing;
 use serde_json::{Map, Value, json};
 
 /// Rows of `/api/v0/tasks`.
 pub(super) fn tasks(cluster: &Cluster, detail: bool) -> Vec<Value> {
-    let row = |task: super::super::cluster::processes::Task| {
+    let row = |task: Task| {
         let (process, error) = (task.process.as_ref(), task.error.as_deref());
         let mut row = json!({
             "task_id": task.id, "attempt_number": 0, "name": "train_step", "state": task.state, "job_id": task.job,
@@ -36,11 +36,10 @@ pub(super) fn tasks(cluster: &Cluster, detail: bool) -> Vec<Value> {
 
 /// Rows of `/api/v0/actors`.
 pub(super) fn actors(cluster: &Cluster, detail: bool) -> Vec<Value> {
-    let head = cluster.head().to_string();
-    let row = |(i, (job, _)): (usize, (&str, i64))| {
+    let row = |(i, (job, process)): (usize, (&str, Process))| {
         let mut row = json!({
             "actor_id": format!("{i:024x}{job}"), "class_name": "Holder", "state": "ALIVE", "job_id": job,
-            "name": "holder", "node_id": head, "pid": ACTOR_PID + i as u32, "ray_namespace": "train",
+            "name": "holder", "node_id": process.node.to_string(), "pid": process.pid, "ray_namespace": "train",
         });
         if detail {
             extend(
@@ -55,7 +54,7 @@ pub(super) fn actors(cluster: &Cluster, detail: bool) -> Vec<Value> {
         }
         row
     };
-    cluster.running().map(|(_, job, started)| (job, started)).enumerate().map(row).collect()
+    cluster.actors().enumerate().map(row).collect()
 }
 
 fn extend(row: &mut Value, more: &Value) {

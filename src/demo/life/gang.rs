@@ -12,8 +12,6 @@ use std::sync::Arc;
 pub(super) const FOLLOW: i64 = 8000;
 /// The first of the others notices after this, in milliseconds.
 const NOTICE: i64 = 1500;
-/// Of a hundred steps, those that a slow worker makes.
-pub(super) const SLOW: u64 = 88;
 
 /// What befalls the workers of a run that is there when the simulation begins.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -99,7 +97,7 @@ impl Gang {
             Some((at, End::Done)) => ("FINISHED", Some(*at), None),
             Some((at, End::Gone)) => ("FAILED", Some(*at), Some("The task was cancelled.".into())),
             Some((at, End::Failed { first, error })) => {
-                let at = at + self.delay(worker, *first);
+                let at = at + Self::delay(worker, *first);
                 if at > now {
                     return ("RUNNING", None, None);
                 }
@@ -109,7 +107,7 @@ impl Gang {
     }
 
     /// How much later than the first worker another one fails.
-    fn delay(&self, worker: usize, first: usize) -> i64 {
+    fn delay(worker: usize, first: usize) -> i64 {
         if worker == first {
             return 0;
         }
@@ -129,7 +127,7 @@ impl Gang {
         match &self.end {
             None => {}
             Some((at, End::Failed { first, error })) => {
-                let at = at + self.delay(worker, *first);
+                let at = at + Self::delay(worker, *first);
                 tale.turn(at, What::Says(self.traceback(worker, *first, error, at).into()));
                 tale.close(at);
             }
@@ -164,7 +162,7 @@ impl Gang {
         let error = if worker == first { error.to_owned() } else { peer_is_lost(worker, first) };
         let file = train::working_dir(&self.run);
         vec![
-            format!("{} ERROR levanter.main.train_lm Training failed", stamp(at)),
+            format!("{} ERROR levanter.main.train_lm {}", stamp(at), without_class(&error)),
             "Traceback (most recent call last):".into(),
             format!("  File \"{file}/src/levanter/main/train_lm.py\", line 214, in main"),
             "    trainer.train(state, train_loader)".into(),
@@ -173,6 +171,11 @@ impl Gang {
             error,
         ]
     }
+}
+
+/// What an exception says, without its class.
+fn without_class(error: &str) -> &str {
+    error.split_once(": ").map_or(error, |(_, words)| words)
 }
 
 /// What a worker says whose peer is gone, in the words of JAX's runtime.
@@ -185,31 +188,4 @@ pub(super) fn peer_is_lost(worker: usize, first: usize) -> String {
         1 => format!("{name}: UNAVAILABLE: Connection reset by peer: recvmsg from task {first}"),
         _ => format!("{name}: UNAVAILABLE: Socket closed by task {first}"),
     }
-}
-
-/// Lines of a worker's opening.
-pub(super) const OPENING: u64 = 4;
-/// Milliseconds between them.
-pub(super) const PACE: u64 = 1400;
-
-/// Line `i` of a worker's opening.
-pub(super) fn load(out: &mut String, run: &Run, worker: usize, i: u64, ms: i64) {
-    use std::fmt::Write;
-    let at = stamp(ms);
-    // Writing to a String cannot fail.
-    let _ = match i {
-        0 => writeln!(
-            out,
-            "{at} INFO jax._src.distributed Connecting to JAX distributed service, process_id={worker}"
-        ),
-        1 => writeln!(
-            out,
-            "{at} INFO jax._src.xla_bridge Unable to initialize backend 'cuda': module 'jaxlib' has no attribute 'cuda'"
-        ),
-        2 => writeln!(out, "{at} INFO levanter.main.train_lm {} chips of a {}", run.chips, run.pod_type),
-        _ => writeln!(
-            out,
-            "{at} INFO levanter.trainer First batch loaded in 2.1s, starting first train step (includes JIT compilation)..."
-        ),
-    };
 }

@@ -1,7 +1,6 @@
 //! The log of something that lives: parts, one after the other, each a pure function of the time. Line `n` is found
 //! and written without any state, so that a tail, a refresh and a second reader see the same bytes.
 
-use super::gang;
 use super::monitor::{self, Machine};
 use super::train::{self, Run};
 use std::sync::Arc;
@@ -95,7 +94,7 @@ impl Tale {
             What::Begins => train::opening(&self.run).min(1 + lasted / train::PACE),
             What::Waits => 1 + lasted / MINUTE.unsigned_abs(),
             What::Trains { .. } => lasted * self.run.rate / 1000,
-            What::Loads { .. } => gang::OPENING.min(1 + lasted / gang::PACE),
+            What::Loads { .. } => train::LOADING.min(1 + lasted / train::LOAD_PACE),
             What::Works { slow, .. } => lasted * self.rate(*slow) / 100_000,
             What::Says(lines) => lines.len() as u64,
             What::Loops => 1 + lasted / monitor::LOOP,
@@ -105,7 +104,7 @@ impl Tale {
 
     /// Lines in a hundred seconds of a worker that trains.
     fn rate(&self, slow: bool) -> u64 {
-        self.run.rate * if slow { gang::SLOW } else { 100 }
+        self.run.rate * if slow { train::SLOW } else { 100 }
     }
 
     /// Writes line `n`, with its end. Nothing for a line of a part that does not exist.
@@ -121,7 +120,7 @@ impl Tale {
                 let ms = after((i + 1) * 1000 / self.run.rate.max(1));
                 train::step(out, &self.run, step + i, ip, ms);
             }
-            What::Loads { worker } => gang::load(out, &self.run, *worker, i, after(i * gang::PACE)),
+            What::Loads { worker } => train::load(out, &self.run, *worker, i, after(i * train::LOAD_PACE)),
             What::Works { step, worker, slow } => {
                 let period = 100_000 / self.rate(*slow).max(1);
                 // Clocks and hosts differ a little.

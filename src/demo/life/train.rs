@@ -164,6 +164,35 @@ fn scientific(x: f64) -> String {
     format!("{digits}e{sign}{power:0>2}")
 }
 
+/// Of a hundred steps, those that a slow worker makes.
+pub(super) const SLOW: u64 = 88;
+
+/// Lines of a worker's opening.
+pub(super) const LOADING: u64 = 4;
+/// Milliseconds between them.
+pub(super) const LOAD_PACE: u64 = 1400;
+
+/// Line `i` of a worker's opening.
+pub(super) fn load(out: &mut String, run: &Run, worker: usize, i: u64, ms: i64) {
+    let at = stamp(ms);
+    // Writing to a String cannot fail.
+    let _ = match i {
+        0 => writeln!(
+            out,
+            "{at} INFO jax._src.distributed Connecting to JAX distributed service, process_id={worker}"
+        ),
+        1 => writeln!(
+            out,
+            "{at} INFO jax._src.xla_bridge Unable to initialize backend 'cuda': module 'jaxlib' has no attribute 'cuda'"
+        ),
+        2 => writeln!(out, "{at} INFO levanter.main.train_lm {} chips of a {}", run.chips, run.pod_type),
+        _ => writeln!(
+            out,
+            "{at} INFO levanter.trainer First batch loaded in 2.1s, starting first train step (includes JIT compilation)..."
+        ),
+    };
+}
+
 /// Where the files of a run are unpacked.
 pub(super) fn working_dir(run: &Run) -> String {
     format!("/tmp/ray/session_latest/runtime_resources/working_dir_files/_ray_pkg_{:016x}", run.seed)

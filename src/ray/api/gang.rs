@@ -29,6 +29,8 @@ struct Row<'a> {
     #[serde(borrow)]
     class_name: Str<'a>,
     #[serde(borrow)]
+    func_or_class_name: Str<'a>,
+    #[serde(borrow)]
     node_id: Str<'a>,
     /// A task's process.
     worker_pid: Num,
@@ -50,8 +52,11 @@ impl Row<'_> {
         Some((NodeId::from_hex(&self.node_id.0)?, u32::try_from(pid).ok()?))
     }
 
-    fn name(&self) -> Text {
-        if self.name.is_empty() { self.class_name.text() } else { self.name.text() }
+    /// Its name, and its kind.
+    fn names(&self) -> (Text, Text) {
+        let kinds = [&self.class_name, &self.func_or_class_name].into_iter();
+        let kind = kinds.filter(|kind| !kind.is_empty()).map(Str::text).next().unwrap_or_default();
+        (if self.name.is_empty() { kind.clone() } else { self.name.text() }, kind)
     }
 
     /// Why it failed, in Ray's words; none for an actor that was ended in order.
@@ -68,12 +73,15 @@ impl Row<'_> {
 type Process = (NodeId, u32);
 
 /// What runs, or ran, in the processes of a job.
-type Known = BTreeMap<Process, (Text, WorkerState)>;
+type Known = BTreeMap<Process, (Names, WorkerState)>;
+
+/// A name and a kind.
+type Names = (Text, Text);
 
 /// The processes in a list, and the number of rows that Ray has left out.
 #[derive(Default)]
 struct Part {
-    rows: Vec<(Process, Text, WorkerState)>,
+    rows: Vec<(Process, Names, WorkerState)>,
     left_out: u64,
 }
 
@@ -86,7 +94,7 @@ fn part(text: &str, runs: bool) -> Result<Part, serde_json::Error> {
         Some(why) => WorkerState::Failed { why, at: row.end_time_ms.millis() },
         None => WorkerState::Ended,
     };
-    let rows = list.result.0.iter().filter_map(|row| Some((row.process()?, row.name(), state(row))));
+    let rows = list.result.0.iter().filter_map(|row| Some((row.process()?, row.names(), state(row))));
     Ok(Part { rows: rows.collect(), left_out: list.num_filtered.whole().unwrap_or(all).saturating_sub(all) })
 }
 
@@ -119,13 +127,14 @@ fn is_news(state: &WorkerState, before: &WorkerState) -> bool {
 /// The workers of a job's processes and of the files that its nodes have.
 fn workers(known: Known, files: &BTreeMap<Process, BTreeSet<Text>>) -> Vec<JobWorker> {
     let mut all: BTreeMap<Process, JobWorker> = BTreeMap::new();
-    let new = |(node, pid), name, state| JobWorker { node, pid, name, state, files: Vec::new() };
+    let new =
+        |(node, pid), (name, kind), state| JobWorker { node, pid, name, kind, state, files: Vec::new() };
     for (process, (name, state)) in known {
         all.insert(process, new(process, name, state));
     }
     for (process, names) in files {
         let worker = all.entry(*process);
-        let worker = worker.or_insert_with(|| new(*process, Text::default(), WorkerState::Ended));
+        let worker = worker.or_insert_with(|| new(*process, Names::default(), WorkerState::Ended));
         worker.files = names.iter().rev().cloned().collect();
     }
     all.into_values().collect()
@@ -133,18 +142,12 @@ fn workers(known: Known, files: &BTreeMap<Process, BTreeSet<Text>>) -> Vec<JobWo
 
 impl Client {
     /// The workers of a driver: of each of these living nodes those with files of the job, and those that run, or have
-    /// failed, according to Ray. Takes four requests and one per node, at most [`AT_ONCE`] at a time; `tell` gets the
-    /// number of nodes that have answered.
+    /// failed, according to Ray. Takes four requests and one per node, at most [`AT_ONCE`] at a time.
     ///
     /// # Errors
     ///
     /// Ray does not list tasks or actors. A node that does not list its files is in [`Gang::unread`].
-    pub async fn gang(
-        &self,
-        job: &JobId,
-        nodes: &[NodeId],
-        mut tell: impl FnMut(usize),
-    ) -> Result<Gang, RayError> {
+    pub async fn gang(&self, job: &JobId, nodes: &[NodeId]) -> Result<Gang, RayError> {
         let mut gang = Gang::default();
         let mut known = Known::new();
         for (kind, state, detail, limit) in [
@@ -167,10 +170,8 @@ impl Client {
         let asked = |node| async move { (node, self.worker_files(node, job, known_here).await) };
         let listings = nodes.iter().copied().map(asked);
         let mut listings = stream::iter(listings.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
-        let (mut files, mut answered) = (BTreeMap::<Process, BTreeSet<Text>>::new(), 0);
+        let mut files = BTreeMap::<Process, BTreeSet<Text>>::new();
         while let Some((node, listed)) = listings.next().await {
-            answered += 1;
-            tell(answered);
             match listed {
                 Ok(listed) => {
                     for (pid, name) in listed {
@@ -265,7 +266,10 @@ mod tests {
             for kind in ["busy_v0_tasks", "busy_v0_actors"] {
                 learn(&mut known, part(&text(version, kind), false).unwrap());
             }
-            assert!(known.values().any(|(name, _)| name.raw() == "train_step"), "{version}: {known:?}");
+            assert!(
+                known.values().any(|((name, kind), _)| name.raw() == "train_step" && kind == name),
+                "{version}: {known:?}"
+            );
             let mut dead = Known::new();
             learn(&mut dead, part(&text(version, "dead_v0_actors"), false).unwrap());
             assert!(dead.values().all(|(_, state)| *state != WorkerState::Running), "{version}: {dead:?}");
@@ -300,7 +304,7 @@ mod tests {
                 files.insert((node(n), pid), BTreeSet::from([name(pid)]));
             }
         }
-        let known = Known::from([((node(2), 8), ("step".into(), WorkerState::Running))]);
+        let known = Known::from([((node(2), 8), (("step".into(), "step".into()), WorkerState::Running))]);
         keep_one_node_each(&mut files, &known);
         assert_eq!(files.keys().copied().collect::<Vec<_>>(), [(node(1), 7), (node(2), 8)]);
         let workers = workers(known, &files);
@@ -310,7 +314,7 @@ mod tests {
     #[test]
     fn a_worker_whose_node_is_gone_has_no_files() {
         let why = WorkerState::Failed { why: "its node died".into(), at: None };
-        let known = Known::from([((node(3), 4), ("step".into(), why.clone()))]);
+        let known = Known::from([((node(3), 4), (("step".into(), "step".into()), why.clone()))]);
         let all = workers(known, &BTreeMap::new());
         assert_eq!((all.len(), &all[0].state, all[0].files.len()), (1, &why, 0));
     }

@@ -5,7 +5,9 @@ mod raw;
 
 use futures_util::StreamExt;
 use marin_tui::demo::{Head, Scenario};
-use marin_tui::model::{AutoscalerVersion, Counted, JobId, JobIds, JobStatus, Secret, Work};
+use marin_tui::model::{
+    AutoscalerVersion, Counted, JobId, JobIds, JobStatus, JobWorker, NodeId, Secret, Work, WorkerState,
+};
 use marin_tui::ray::Endpoint;
 use marin_tui::stacks::{Dump, place};
 pub use raw::{call, fields};
@@ -388,6 +390,33 @@ async fn stacks(t: &Target) {
     assert_eq!(t.get(&format!("/worker/traceback?node_id={node}")).await.0, 500);
 }
 
+/// The files of a driver's workers carry its id, and can be read, empty or not.
+async fn a_drivers_workers(t: &Target) {
+    let endpoint = Endpoint::Direct { dashboard: format!("http://{}", t.dashboard), gcs: None };
+    let client = marin_tui::ray::Client::new(endpoint, Some(Secret::new(TOKEN))).unwrap();
+    let jobs = t.value("/api/jobs/").await;
+    let mut running = jobs.as_array().unwrap().iter().filter(|job| job["status"] == "RUNNING");
+    let driver = JobId(running.find_map(|job| job["job_id"].as_str()).unwrap().into());
+    let nodes = t.value("/api/v0/nodes").await;
+    let rows = nodes["data"]["result"]["result"].as_array().unwrap();
+    let nodes = rows.iter().filter(|node| node["state"] == "ALIVE");
+    let nodes: Vec<NodeId> =
+        nodes.map(|node| NodeId::from_hex(node["node_id"].as_str().unwrap()).unwrap()).collect();
+    let gang = client.gang(&driver, &nodes).await.unwrap();
+    assert!(gang.unread.is_empty() && gang.cut.is_empty(), "{gang:?}");
+    let at_work = |worker: &&JobWorker| worker.state == WorkerState::Running && !worker.kind.is_empty();
+    let at_work: Vec<&JobWorker> = gang.workers.iter().filter(at_work).collect();
+    assert!(at_work.iter().any(|worker| worker.kind.raw() == "Holder"), "{gang:?}");
+    for worker in at_work {
+        let ends: Vec<&str> =
+            worker.files.iter().map(|file| file.raw().rsplit_once('.').unwrap().1).collect();
+        assert_eq!(ends, ["out", "err"], "{worker:?}");
+        for file in &worker.files {
+            client.worker_log(worker.node, file, 5).await.unwrap();
+        }
+    }
+}
+
 pub async fn every_check(t: &Target) {
     tokens(t).await;
     refusals(t).await;
@@ -397,5 +426,6 @@ pub async fn every_check(t: &Target) {
     packages(t).await;
     deletion(t).await;
     a_drivers_work(t).await;
+    a_drivers_workers(t).await;
     stacks(t).await;
 }

@@ -1,0 +1,311 @@
+//! `marin-tui cluster-logs`: any log file of a node, or a pattern in the files of all nodes.
+
+use super::jobs::{Following, GiveUp, TIMED_OUT, many};
+use super::reach::{Progress, Reach};
+use super::{columns, output};
+use crate::app::Cluster;
+use crate::config::nearest;
+use crate::logs::LineSplitter;
+use crate::model::{Fix, Hint, Line, Node, NodeId, Problem, ProblemKind, Target, Text, Timestamp};
+use crate::ray::{AT_ONCE, Client, LogFiles, RayError};
+use crate::supervisor::Session;
+use clap::Args;
+use futures_util::{StreamExt, stream};
+use regex::Regex;
+use serde_json::json;
+use std::io::Write;
+use std::process::ExitCode;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  marin-tui cluster-logs                                    the end of the autoscaler's monitor.log
+  marin-tui -c us-central2 cluster-logs -f -n 200           follow it
+  marin-tui cluster-logs --node 10.130.0.7                  list the log files of a node
+  marin-tui cluster-logs --node 10.130.0.7 --file raylet.out
+  marin-tui cluster-logs --node all -g RESOURCE_EXHAUSTED   which hosts say so
+  marin-tui cluster-logs --node all --file 'raylet*' -g 'low on memory' -n 5000
+
+Files are read through the head's dashboard, the last N lines of each, at most 8 files at a time. What is before those lines is \
+not searched.
+
+Exit codes: 0 the log was printed, 1 it could not be read, or with --grep: no line matches, 4 with --follow: no answer from the \
+cluster for --give-up-after.";
+
+/// Options of `cluster-logs`.
+#[derive(Debug, Args)]
+pub struct ClusterLogArguments {
+    /// Name, address or id of a node, `head`, or `all` for all nodes that are alive [default: head]
+    #[arg(long, value_name = "NODE")]
+    node: Option<String>,
+    /// Name of a file in the node's log folder, or a pattern with * [default: monitor.log; of a --node: list its files;
+    /// with --node all: worker-*]
+    #[arg(long, value_name = "FILE")]
+    file: Option<String>,
+    /// Read the last N lines of each file
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 1000)]
+    lines: u32,
+    /// Follow the file until ctrl-c
+    #[arg(long, short)]
+    follow: bool,
+    /// Only lines that match this regular expression
+    #[arg(long, short, value_name = "PATTERN")]
+    grep: Option<Regex>,
+    /// Print JSON: an object per line, or a list of files
+    #[arg(long, conflicts_with = "follow")]
+    json: bool,
+    /// Reconnection with `--follow`.
+    #[command(flatten)]
+    give_up: GiveUp,
+}
+
+/// The word for all nodes.
+const ALL: &str = "all";
+/// The log that tells why no workers start.
+const MONITOR: &str = "monitor.log";
+/// What is searched on all nodes.
+const WORKERS: &str = "worker-*";
+
+/// A node, and a file of it.
+type Place = (NodeId, Text);
+
+/// Prints the log, or lists the files.
+pub(super) fn run(arguments: &ClusterLogArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
+    Reach::block_on(async {
+        let progress = Progress::new();
+        let session = reach.connect(&progress).await?;
+        let done = with(arguments, reach, &session, &progress).await;
+        session.close().await;
+        done
+    })
+}
+
+async fn with(
+    arguments: &ClusterLogArguments,
+    reach: &Reach,
+    session: &Session,
+    progress: &Progress,
+) -> anyhow::Result<ExitCode> {
+    let failed = |e: RayError| reach.error(&e.problem(Timestamp::now()));
+    progress.tell("reading the nodes");
+    let cluster = super::seen::read_open(reach, session).await?;
+    let asked = arguments.node.as_deref();
+    let nodes = chosen(&cluster, asked.unwrap_or("head")).map_err(|problem| reach.error(&problem))?;
+    let is_all = asked == Some(ALL);
+    let default = if is_all { Some(WORKERS) } else { asked.is_none().then_some(MONITOR) };
+    let Some(file) = arguments.file.as_deref().or(default) else {
+        let files = session.client.log_files(nodes[0].id, "*").await.map_err(failed)?;
+        return list(&files, nodes[0], arguments.json);
+    };
+    let is_pattern = file.contains('*');
+    if arguments.follow {
+        if is_all || is_pattern {
+            anyhow::bail!("--follow is for one file: name it with --node and --file");
+        }
+        let source = (nodes[0].id, Text::from(file));
+        return follow(arguments, reach, session, &source).await;
+    }
+    if is_all && arguments.grep.is_none() {
+        anyhow::bail!("--node all needs a pattern to search for: --grep PATTERN");
+    }
+    let places = if is_pattern {
+        matching(&session.client, &nodes, file, &cluster, progress).await.map_err(failed)?
+    } else {
+        nodes.iter().map(|node| (node.id, Text::from(file))).collect()
+    };
+    let printed =
+        search(arguments, &session.client, &cluster, &places, progress).await.map_err(|e| match e {
+            Unread::Ray(e) => failed(e),
+            Unread::Output(e) => e,
+        })?;
+    let nothing = arguments.grep.is_some() && printed == 0;
+    Ok(if nothing { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The living nodes that the word means.
+fn chosen<'c>(cluster: &'c Cluster, word: &str) -> Result<Vec<&'c Node>, Problem> {
+    let alive = || cluster.snapshot.nodes.iter().filter(|node| node.state.is_alive());
+    let is_it = |node: &&Node| {
+        word == cluster.node_name(node).raw()
+            || word == node.address.raw()
+            || (word.len() >= 8 && node.id.to_string().starts_with(word))
+            || (word == "head" && node.is_head)
+    };
+    let found: Vec<&Node> =
+        if word == ALL { alive().collect() } else { alive().filter(is_it).take(1).collect() };
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let dead = cluster.snapshot.nodes.iter().find(|node| is_it(node));
+    let list = Target::of(cluster.name()).line("list-nodes");
+    let list = Hint::from(Fix::command("list the nodes that are alive", list));
+    let now = Timestamp::now();
+    let Some(dead) = dead else {
+        let names: Vec<String> = alive().map(|node| cluster.node_name(node).to_string()).collect();
+        let like = nearest(word, names.iter().map(String::as_str));
+        let hint = like.map_or(list.clone(), |like| Hint::from(format!("did you mean `{like}`?")).and(list));
+        return Err(Problem::new(ProblemKind::Other, format!("no node `{word}`"), hint, now));
+    };
+    let words = format!("{word}: its logs are gone with it: {}", super::jobs::died(dead, now));
+    Err(Problem::new(ProblemKind::Other, words, list, now))
+}
+
+/// Lists the files of a node.
+fn list(files: &LogFiles, node: &Node, json: bool) -> anyhow::Result<ExitCode> {
+    let all = || files.0.iter().flat_map(|(category, names)| names.iter().map(move |name| (category, name)));
+    if json {
+        let rows = all().map(|(category, name)| {
+            json!({"node_id": node.id.to_string(), "category": category.raw(), "file": name.raw()})
+        });
+        output::json(&rows.collect::<Vec<_>>())?;
+    } else {
+        let rows: Vec<Vec<String>> = all().map(|(c, name)| vec![c.to_string(), name.to_string()]).collect();
+        columns::print(&mut output::stdout(), &["CATEGORY", "FILE"], &rows)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The files on these nodes that match the pattern.
+async fn matching(
+    client: &Client,
+    nodes: &[&Node],
+    pattern: &str,
+    cluster: &Cluster,
+    progress: &Progress,
+) -> Result<Vec<Place>, RayError> {
+    let lists = nodes.iter().map(|node| async move { (node.id, client.log_files(node.id, pattern).await) });
+    let mut lists = stream::iter(lists.collect::<Vec<_>>()).buffered(AT_ONCE);
+    progress.tell(format!("listing the files of {}", many(nodes.len(), "node")));
+    let mut places = Vec::new();
+    while let Some((node, files)) = lists.next().await {
+        match files {
+            Ok(files) => {
+                let names = files.0.into_iter().flat_map(|(_, names)| names);
+                places.extend(names.filter(|name| !name.raw().ends_with('/')).map(|name| (node, name)));
+            }
+            Err(e) if e.is_token() => return Err(e),
+            Err(e) => incomplete(&e, "list the files of", &place_words(cluster, node, None)),
+        }
+    }
+    Ok(places)
+}
+
+fn incomplete(error: &RayError, deed: &str, what: &str) {
+    eprintln!("incomplete: cannot {deed} {what}: {error}");
+}
+
+/// A node's name, and a file of it: `10.0.0.7 raylet.out`.
+fn place_words(cluster: &Cluster, node: NodeId, file: Option<&Text>) -> String {
+    let node =
+        cluster.node(&node).map_or_else(|| node.to_string(), |node| cluster.node_name(node).to_string());
+    file.map_or_else(|| node.clone(), |file| format!("{node} {file}"))
+}
+
+/// Why a search ended early.
+enum Unread {
+    Ray(RayError),
+    Output(anyhow::Error),
+}
+
+/// Prints the lines of these files that match, file by file; the number of lines.
+async fn search(
+    arguments: &ClusterLogArguments,
+    client: &Client,
+    cluster: &Cluster,
+    places: &[Place],
+    progress: &Progress,
+) -> Result<usize, Unread> {
+    let reads = places.iter().map(|(node, file)| async move {
+        (*node, file, client.worker_log(*node, file, arguments.lines).await)
+    });
+    let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffered(AT_ONCE);
+    progress.tell(format!("reading the ends of {}", many(places.len(), "file")));
+    let (mut full, mut printed) = (0, 0);
+    let mut hosts = std::collections::BTreeSet::new();
+    let is_one = places.len() == 1;
+    while let Some((node, file, bytes)) = reads.next().await {
+        let bytes = match bytes {
+            Ok(bytes) => bytes,
+            Err(e) if e.is_token() || is_one => return Err(Unread::Ray(e)),
+            Err(e) => {
+                incomplete(&e, "read", &place_words(cluster, node, Some(file)));
+                continue;
+            }
+        };
+        let (matches, is_full) = lines(&bytes, arguments);
+        full += usize::from(is_full);
+        if !matches.is_empty() {
+            hosts.insert(node);
+        }
+        printed += matches.len();
+        let head = (!is_one).then(|| place_words(cluster, node, Some(file)));
+        print(&matches, head.as_deref(), (node, file), arguments.json).map_err(Unread::Output)?;
+    }
+    if arguments.grep.is_some() {
+        if !is_one {
+            let (nodes, files) = (many(hosts.len(), "node"), many(places.len(), "file"));
+            eprintln!("{} on {nodes}; searched: {files}", many(printed, "matching line"));
+        }
+        if full > 0 {
+            let n = arguments.lines;
+            eprintln!("only the last {n} lines were searched of {}; -n reads more", many(full, "file"));
+        }
+    }
+    Ok(printed)
+}
+
+/// The lines that match, and whether the file may have more than were read.
+fn lines(bytes: &[u8], arguments: &ClusterLogArguments) -> (Vec<Line>, bool) {
+    let mut splitter = LineSplitter::new(LineSplitter::WHOLE);
+    let mut all = splitter.push(bytes);
+    all.extend(splitter.finish());
+    let is_full = bytes.split(|b| *b == b'\n').count() > arguments.lines.max(1) as usize;
+    all.retain(|line| arguments.grep.as_ref().is_none_or(|grep| grep.is_match(line.text())));
+    (all, is_full)
+}
+
+/// Prints lines under the name of their file, if there are several. As JSON: `node_id`, `file`, `text`.
+fn print(
+    lines: &[Line],
+    head: Option<&str>,
+    (node, file): (NodeId, &Text),
+    json: bool,
+) -> anyhow::Result<()> {
+    if json {
+        let node = node.to_string();
+        let row = |line: &Line| json!({"node_id": node, "file": file.raw(), "text": line.text()});
+        return lines.iter().try_for_each(|line| output::json_line(&row(line)));
+    }
+    let mut out = output::stdout();
+    if let Some(head) = head.filter(|_| !lines.is_empty()) {
+        writeln!(out, "==> {head} <==")?;
+    }
+    for line in lines {
+        writeln!(out, "{}", line.text())?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Prints a file from its last lines on, until ctrl-c, across lost connections.
+async fn follow(
+    arguments: &ClusterLogArguments,
+    reach: &Reach,
+    session: &Session,
+    (node, file): &Place,
+) -> anyhow::Result<ExitCode> {
+    // What cannot be read at all is an error now, not an interruption.
+    let first = session.client.worker_log(*node, file, 1).await;
+    first.map_err(|e| reach.error(&e.problem(Timestamp::now())))?;
+    let mut following = Following::new(reach, session, arguments.give_up);
+    let grep = arguments.grep.as_ref();
+    following
+        .file(*node, file, arguments.lines as usize, |lines| {
+            let mut out = output::stdout();
+            for line in lines.iter().filter(|line| grep.is_none_or(|grep| grep.is_match(line.text()))) {
+                writeln!(out, "{}", line.text())?;
+            }
+            out.flush()
+        })
+        .await?;
+    eprintln!("{}: no answer; gave up", reach.spec.name);
+    Ok(ExitCode::from(TIMED_OUT))
+}

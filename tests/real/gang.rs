@@ -1,0 +1,109 @@
+//! The workers of a job on a real Ray of three hosts: who is silent, who failed first, and what their files say.
+
+use crate::bed::{Bed, Ray};
+use crate::until::until;
+use serde_json::{Value, json};
+
+/// Twenty-four actors on all hosts. In the mode `stall` number 7 stops at step 5; in `raise` number 5 raises at step 10, and
+/// the others two seconds later, as they lose their connection to it.
+const GANG: &str = r#"
+import logging, sys, time
+import ray
+
+@ray.remote(num_cpus=0)
+class Member:
+    def __init__(self, rank):
+        self.rank = rank
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", force=True)
+
+    def ready(self):
+        return self.rank
+
+    def train(self, mode):
+        for step in range(100_000):
+            logging.info(f"step {step} loss {1 / (step + 1):.3f}")
+            print("rank", self.rank, "has done", step, flush=True)
+            if mode == "stall" and self.rank == 7 and step == 5:
+                time.sleep(100_000)
+            if mode == "raise" and step == 10:
+                if self.rank == 5:
+                    logging.error("RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm")
+                    raise RuntimeError("RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm")
+                time.sleep(4)
+                logging.error("UNAVAILABLE: Connection reset by peer: task 5")
+                raise ConnectionError("UNAVAILABLE: Connection reset by peer: task 5")
+            time.sleep(0.5)
+
+ray.init(log_to_driver=False)
+members = [Member.options(scheduling_strategy="SPREAD").remote(rank) for rank in range(24)]
+ray.get([member.ready.remote() for member in members])
+ray.get([member.train.remote(sys.argv[1]) for member in members])
+"#;
+
+/// Submits the gang; its submission id.
+fn submit(bed: Bed, mode: &str) -> String {
+    let script = GANG.replace('\n', "\\n").replace('\'', "\\x27").replace('"', "\\\"");
+    let entrypoint = format!("python -c \"exec('{script}')\" {mode}");
+    bed.submit(mode, &entrypoint)
+}
+
+fn json_of(bed: Bed, args: &[&str]) -> Value {
+    let out = bed.program(args).output().unwrap();
+    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+/// Rows of the roll call that run the gang's class.
+fn rows(bed: Bed, id: &str) -> Vec<Value> {
+    let all = json_of(bed, &["job-workers", id, "--json"]);
+    all.as_array().unwrap().iter().filter(|row| row["name"] == "Member").cloned().collect()
+}
+
+fn a_stalled_and_a_failed_worker_are_found(bed: Bed) {
+    let stalled = submit(bed, "stall");
+    let rows = until("the stalled worker is silent", || {
+        let job = bed.job(&stalled);
+        assert_ne!(job["status"], "FAILED", "{job}");
+        let rows = rows(bed, &stalled);
+        (rows.len() == 24 && rows[0]["remark"] == "silent").then_some(rows)
+    });
+    assert_eq!(rows[0]["step"], 5, "{}", rows[0]);
+    assert!(rows[1..].iter().all(|row| row["remark"] != "silent" && row["state"] == "running"), "{rows:?}");
+    let hosts: std::collections::BTreeSet<&str> =
+        rows.iter().map(|row| row["node_id"].as_str().unwrap()).collect();
+    assert!(hosts.len() >= 2, "{hosts:?}");
+    let explained = json_of(bed, &["explain-job", &stalled, "--json"]);
+    assert_eq!(explained["verdict"], "silent", "{explained}");
+    let who = format!("{}/{}", rows[0]["host"].as_str().unwrap(), rows[0]["pid"]);
+    assert!(explained["summary"].as_str().unwrap().contains(&who), "{explained}");
+    let folded = bed.program(&["job-logs", &stalled, "--workers", "--fold", "-n", "20"]).output().unwrap();
+    let folded = String::from_utf8_lossy(&folded.stdout).into_owned();
+    assert!(folded.contains("missing: "), "{folded}");
+    let found = bed.program(&["cluster-logs", "--node", "all", "-g", "rank 7 has done 5"]).output().unwrap();
+    let found = String::from_utf8_lossy(&found.stdout).into_owned();
+    assert_eq!(found.lines().filter(|line| line.starts_with("==> ")).count(), 1, "{found}");
+    bed.post(&format!("/api/jobs/{stalled}/stop"), &json!({}));
+    bed.job_becomes(&stalled, "STOPPED");
+
+    let failed = submit(bed, "raise");
+    bed.job_becomes(&failed, "FAILED");
+    let explained = json_of(bed, &["explain-job", &failed, "--json"]);
+    let first = &explained["first"];
+    assert!(explained["verdict"] == "failed" && first["kind"] == "out of device memory", "{explained}");
+    let file =
+        bed.program(&["job-logs", &failed, "--workers", "-g", "RESOURCE_EXHAUSTED", "--json"]).output();
+    let file = String::from_utf8(file.unwrap().stdout).unwrap();
+    let said: Value = serde_json::from_str(file.lines().next().expect("a worker said it")).unwrap();
+    let process = format!("{}/{}", said["host"].as_str().unwrap(), said["pid"]);
+    assert_eq!(first["process"], process, "{explained}");
+}
+
+#[test]
+fn the_newest_ray_tells_who_stalls_and_who_failed_first() {
+    a_stalled_and_a_failed_worker_are_found(Bed::restarted(Ray::Newest));
+}
+
+#[test]
+fn the_oldest_ray_tells_who_stalls_and_who_failed_first() {
+    a_stalled_and_a_failed_worker_are_found(Bed::restarted(Ray::Oldest));
+}
