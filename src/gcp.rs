@@ -27,6 +27,7 @@ mod registry;
 mod rest;
 mod secrets;
 mod tpu;
+mod waits;
 
 pub use change::{Begun, Change};
 pub use cleanup::Cleanup;
@@ -35,7 +36,7 @@ pub use compute::{Head, Instance, Machines, Role};
 pub use error::GcpError;
 pub use groups::InstanceGroup;
 pub use identity::Identity;
-pub use limits::CALL;
+pub use limits::{CALL, PATIENCE};
 pub use login::{Login, credentials};
 pub use needs::{NEEDS, Need};
 pub use parts::{MadePart, Part, PartKind, made_for};

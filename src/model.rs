@@ -14,6 +14,7 @@ pub mod drift;
 pub mod fix;
 #[cfg(test)]
 pub(crate) mod fuzz;
+pub mod google_wait;
 pub mod host;
 pub mod image;
 pub mod job;
@@ -50,6 +51,7 @@ pub use digest::Digest;
 pub use draft::{Draft, FormId, FormNews};
 pub use drift::{Drift, Effect};
 pub use fix::{Fix, Hint, Target, Verb};
+pub use google_wait::GoogleWait;
 pub use host::{HostName, NotAHost, authority};
 pub use image::{ImageName, Registry, tag_fault};
 pub use job::{Job, JobId, JobIds, JobKey, JobStatus, OWNER_UNKNOWN, SubmissionId};
