@@ -8,6 +8,7 @@
 //! - [`regular`]: opens regular files, and refuses pipes and devices.
 //! - [`replace`]: writes files that only their owner can read, in one piece.
 //! - `proto`: the messages of Ray's GCS, generated from `assets/ray/*.proto`.
+//! - [`logs`]: log lines: what is held of them, searches, and what many workers' lines say together. Pure.
 //! - [`config`], [`token`], [`ssh`], [`ray`], [`gcp`]: one external system each; they use the model and not each other.
 //! - [`reconcile`]: compares the TPUs that Ray and Google Cloud report for a cluster. Pure.
 //! - [`diagnose`]: derives findings from a cluster's last state and a little history. Pure.
@@ -35,6 +36,8 @@ pub mod demo;
 pub mod diagnose;
 pub mod gcp;
 pub mod infra;
+#[warn(missing_docs)]
+pub mod logs;
 pub mod manual;
 #[warn(missing_docs)]
 pub mod model;

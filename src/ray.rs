@@ -24,7 +24,7 @@ pub use api::JobDetail;
 pub use client::{Client, Counter, Endpoint, Limits, Meter};
 pub use drain::{Drain, Running};
 pub use error::RayError;
-pub use logs::{Clients, LineSplitter, LogEvent, LogFiles, Tail, WHOLE_LOG, cleaned, follow_job, follow_log};
+pub use logs::{Clients, LogEvent, LogFiles, Tail, WHOLE_LOG, cleaned, follow_job, follow_log};
 pub use packages::{DEFAULT_EXCLUDES, Folder, PackError, UPLOAD_LIMIT, archive};
 pub use poller::{Identity, Poller};
 pub use submit::{JOBS_ROUTE, Recorded, Submission, package_route};

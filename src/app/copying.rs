@@ -80,7 +80,7 @@ impl App {
         if !seen.is_empty() {
             values.push((format!("{} lines", seen.len()), seen.join("\n")));
         }
-        values.extend(matched.map(|line| ("line of the match".to_owned(), line.to_owned())));
+        values.extend(matched.map(|line| ("line of the match".to_owned(), line.to_string())));
         values
     }
 

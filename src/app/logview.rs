@@ -1,7 +1,7 @@
-//! The log pane's memory: a ring of lines, the scroll position and the search.
+//! The log pane: the lines that are held, the scroll position and the search.
 
-use crate::model::{LogBatch, LogEnd, LogSource, StreamId};
-use std::collections::VecDeque;
+use crate::logs::{Held, Search};
+use crate::model::{Line, LogBatch, LogEnd, LogSource, StreamId};
 use std::ops::Range;
 use unicode_width::UnicodeWidthChar;
 
@@ -15,18 +15,13 @@ const BYTES: usize = 16 << 20;
 pub struct LogView {
     source: Option<LogSource>,
     stream: StreamId,
-    lines: VecDeque<String>,
-    bytes: usize,
-    /// Lines dropped at the front so far: line numbers stay the same while the ring moves.
-    dropped: u64,
+    held: Held,
     /// Number of the first line shown, unless following.
     top: u64,
     follow: bool,
     wrap: bool,
     end: LogEnd,
-    search: String,
-    /// Numbers of the lines that match, in ascending order; kept up to date so that drawing never scans the log.
-    found: VecDeque<u64>,
+    search: Search,
     /// Number of the line of the current match.
     at: Option<u64>,
     size: Window,
@@ -55,15 +50,12 @@ impl Default for LogView {
         Self {
             source: None,
             stream: StreamId(0),
-            lines: VecDeque::new(),
-            bytes: 0,
-            dropped: 0,
+            held: Held::new(LINES, BYTES),
             top: 0,
             follow: true,
             wrap: false,
             end: LogEnd::Open,
-            search: String::new(),
-            found: VecDeque::new(),
+            search: Search::default(),
             at: None,
             size: Window { width: 80, height: 1 },
         }
@@ -83,20 +75,12 @@ impl LogView {
             return;
         }
         for line in batch.lines {
-            self.bytes += line.len();
-            if self.matches(&line) {
-                self.found.push_back(self.dropped + self.lines.len() as u64);
-            }
-            self.lines.push_back(line);
+            let number = self.held.end();
+            self.search.look_at(number, line.text());
+            self.held.push(line);
         }
-        while self.lines.len() > LINES || self.bytes > BYTES {
-            let Some(line) = self.lines.pop_front() else { break };
-            self.bytes -= line.len();
-            self.dropped += 1;
-        }
-        while self.found.front().is_some_and(|number| *number < self.dropped) {
-            self.found.pop_front();
-        }
+        self.held.trim();
+        self.search.forget_before(self.held.first());
         self.end = batch.end;
     }
 
@@ -110,7 +94,7 @@ impl LogView {
 
     /// All of its lines, to be taken in by another view of the same stream.
     pub fn into_batch(self) -> LogBatch {
-        LogBatch { stream: self.stream, lines: self.lines.into(), end: self.end }
+        LogBatch { stream: self.stream, lines: self.held.into_lines(), end: self.end }
     }
 
     /// The source of the log.
@@ -130,17 +114,17 @@ impl LogView {
 
     /// The number of lines in memory.
     pub fn len(&self) -> usize {
-        self.lines.len()
+        self.held.len()
     }
 
     /// Whether there is no line.
     pub fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+        self.held.is_empty()
     }
 
     /// A line by its place in memory.
-    pub fn line(&self, index: usize) -> Option<&str> {
-        self.lines.get(index).map(String::as_str)
+    pub fn line(&self, index: usize) -> Option<&Line> {
+        self.held.get(index)
     }
 
     /// First line to show in a window of that size. When following a line that wraps may begin above it.
@@ -149,35 +133,35 @@ impl LogView {
             return self.last_page(size);
         }
         // Any line can be at the top, however many rows it takes.
-        let last = if self.wrap { self.lines.len().saturating_sub(1) } else { self.last_page(size) };
+        let last = if self.wrap { self.held.len().saturating_sub(1) } else { self.last_page(size) };
         self.eye().min(last)
     }
 
     /// The first visible line when the end of the last one is at the bottom.
     fn last_page(&self, size: Window) -> usize {
         if !self.wrap {
-            return self.lines.len().saturating_sub(size.height);
+            return self.held.len().saturating_sub(size.height);
         }
         let mut rows = 0;
         let fills = |i: &usize| {
             rows += self.rows(*i, size);
             rows >= size.height
         };
-        (0..self.lines.len()).rev().find(fills).unwrap_or(0)
+        (0..self.held.len()).rev().find(fills).unwrap_or(0)
     }
 
     /// Rows that a line takes when it wraps.
     fn rows(&self, index: usize, size: Window) -> usize {
-        pieces(&self.lines[index], size.width).count()
+        self.held.get(index).map_or(1, |line| pieces(line.text(), size.width).count())
     }
 
     fn eye(&self) -> usize {
-        usize::try_from(self.top.saturating_sub(self.dropped)).unwrap_or(usize::MAX)
+        self.held.place(self.top)
     }
 
     /// The first line that does not fit into a window of that size whole.
     fn bottom(&self, size: Window) -> usize {
-        let (top, len) = (self.top(size), self.lines.len());
+        let (top, len) = (self.top(size), self.held.len());
         if self.follow {
             return len;
         }
@@ -194,7 +178,7 @@ impl LogView {
 
     /// The number of lines below a window of that size, including one that is cut.
     pub fn below(&self, size: Window) -> usize {
-        self.lines.len() - self.bottom(size)
+        self.held.len() - self.bottom(size)
     }
 
     /// Whether the end is followed.
@@ -258,52 +242,27 @@ impl LogView {
 
     fn show(&mut self, index: usize) {
         self.follow = false;
-        self.top = self.dropped + index as u64;
+        self.top = self.held.first() + index as u64;
     }
 
-    /// The text of the search; empty if there is none.
-    pub fn search(&self) -> &str {
+    /// The search.
+    pub fn search(&self) -> &Search {
         &self.search
     }
 
     /// Searches for a text, in any case.
     pub fn set_search(&mut self, text: &str) {
-        (self.search, self.at) = (text.to_lowercase(), None);
-        let numbers = (self.dropped..).zip(&self.lines);
-        self.found = numbers.filter(|(_, line)| self.matches(line)).map(|(number, _)| number).collect();
-    }
-
-    /// Whether a line matches the search.
-    fn matches(&self, line: &str) -> bool {
-        !self.search.is_empty() && contains(line, &self.search)
-    }
-
-    /// The number of lines that match.
-    pub fn match_count(&self) -> usize {
-        self.found.len()
+        (self.search, self.at) = (Search::new(text, &self.held), None);
     }
 
     /// The place of the current match among all of them, from 1.
     pub fn match_place(&self) -> Option<usize> {
-        self.found.binary_search(&self.at?).ok().map(|place| place + 1)
-    }
-
-    /// Where the search matches in a text, as ranges of bytes.
-    pub fn matches_in(&self, text: &str) -> Vec<Range<usize>> {
-        let lower = text.to_lowercase();
-        if self.search.is_empty() {
-            return Vec::new();
-        }
-        let found = lower.match_indices(&self.search).map(|(at, found)| at..at + found.len());
-        // Letters whose lower case has another length move what follows them: the whole text stands for its match.
-        let is_same_length = lower.len() == text.len();
-        let found = found.map(|range| if is_same_length { range } else { 0..text.len() });
-        found.filter(|r| text.is_char_boundary(r.start) && text.is_char_boundary(r.end)).collect()
+        self.search.place(self.at?).map(|place| place + 1)
     }
 
     /// Whether that line is the current match.
     pub fn is_at(&self, index: usize) -> bool {
-        self.at == Some(self.dropped + index as u64)
+        self.at == Some(self.held.first() + index as u64)
     }
 
     /// Goes to the next match below (or above) the current one, or to the first (last) one that is visible or beyond;
@@ -311,33 +270,33 @@ impl LogView {
     /// in it. None when nothing matches.
     pub fn next_match(&mut self, forward: bool) -> Option<Step> {
         let seen = self.seen();
-        let number = |index: usize| self.dropped + index as u64;
+        let number = |index: usize| self.held.first() + index as u64;
         let (start, end) = (number(seen.start), number(seen.end));
         let here = self.at.filter(|at| (start..end).contains(at));
         let place = if forward {
             let from = here.map_or(start, |at| at + 1);
-            Some(self.found.partition_point(|n| *n < from)).filter(|place| *place < self.found.len())
+            Some(self.search.before(from)).filter(|place| *place < self.search.len())
         } else {
-            self.found.partition_point(|n| *n < here.unwrap_or(end)).checked_sub(1)
+            self.search.before(here.unwrap_or(end)).checked_sub(1)
         };
-        let last = self.found.len().checked_sub(1)?;
-        let found = self.found[place.unwrap_or(if forward { 0 } else { last })];
+        let last = self.search.len().checked_sub(1)?;
+        let found = self.search.line(place.unwrap_or(if forward { 0 } else { last }))?;
         self.at = Some(found);
-        let index = usize::try_from(found - self.dropped).unwrap_or(usize::MAX);
+        let index = self.held.place(found);
         self.show(if seen.contains(&index) { seen.start } else { index });
         Some(if place.is_some() { Step::Next } else { Step::Wrapped })
     }
 
     /// The lines in the window, with those of which a part is.
     pub fn visible(&self) -> impl Iterator<Item = &str> {
-        self.lines.range(self.seen()).map(String::as_str)
+        self.held.range(self.seen()).map(Line::text)
     }
 
     fn seen(&self) -> Range<usize> {
         let (top, bottom) = (self.top(self.size), self.bottom(self.size));
         let full = (top..bottom).map(|i| if self.wrap { self.rows(i, self.size) } else { 1 }).sum::<usize>();
         let cut = usize::from(full < self.size.height);
-        top..(bottom + cut).min(self.lines.len())
+        top..(bottom + cut).min(self.held.len())
     }
 }
 
@@ -360,14 +319,6 @@ pub fn pieces(line: &str, width: usize) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Substring in any case; ASCII without a copy, which is what logs are.
-fn contains(line: &str, needle: &str) -> bool {
-    if !line.is_ascii() {
-        return line.to_lowercase().contains(needle);
-    }
-    line.as_bytes().windows(needle.len()).any(|w| w.eq_ignore_ascii_case(needle.as_bytes()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -381,7 +332,7 @@ mod tests {
     }
 
     fn push(view: &mut LogView, range: std::ops::Range<usize>) {
-        let lines = range.map(|i| format!("line {i}")).collect();
+        let lines = range.map(|i| format!("line {i}").into()).collect();
         view.take(LogBatch { stream: StreamId(1), lines, end: LogEnd::Open });
     }
 
@@ -410,7 +361,7 @@ mod tests {
         view.begin(LogSource::Monitor("monitor.log".into()), StreamId(1));
         view.toggle_wrap();
         view.drawn(Window { width: 10, height: 16 });
-        let lines = (0..100).map(|i| format!("line {i:02}{}", "-".repeat(33))).collect();
+        let lines = (0..100).map(|i| format!("line {i:02}{}", "-".repeat(33)).into()).collect();
         view.take(LogBatch { stream: StreamId(1), lines, end: LogEnd::Open });
         view
     }
@@ -484,8 +435,8 @@ mod tests {
         push(&mut view, LINES + 500..LINES + 5000);
         assert_eq!(first(&view), "line 5000", "dropped lines cannot be shown");
         let big = "x".repeat(1 << 20);
-        view.take(LogBatch { stream: StreamId(1), lines: vec![big; 40], end: LogEnd::Open });
-        assert!(view.bytes <= BYTES && view.len() == 16);
+        view.take(LogBatch { stream: StreamId(1), lines: vec![big.into(); 40], end: LogEnd::Open });
+        assert_eq!(view.len(), 15, "what a line takes beside its text counts, too");
     }
 
     #[test]
@@ -499,7 +450,7 @@ mod tests {
     fn a_search_goes_from_match_to_match() {
         let mut view = view(100);
         view.set_search("LINE 7");
-        assert_eq!((view.match_count(), view.match_place()), (11, None));
+        assert_eq!((view.search.len(), view.match_place()), (11, None));
         view.go_to_top();
         assert!(view.next_match(true) == Some(Step::Next) && view.is_at(7));
         assert_eq!((first(&view), view.match_place()), ("line 0", Some(1)), "it is seen where it is");
@@ -511,7 +462,7 @@ mod tests {
         assert!(view.next_match(false) == Some(Step::Wrapped) && view.is_at(79), "as less does");
         assert!(view.next_match(true) == Some(Step::Wrapped) && view.is_at(7));
         view.set_search("nothing of the kind");
-        assert_eq!((view.next_match(true), view.match_count()), (None, 0));
+        assert_eq!((view.next_match(true), view.search.len()), (None, 0));
     }
 
     #[test]
@@ -524,25 +475,13 @@ mod tests {
         assert!(view.next_match(false) == Some(Step::Wrapped) && view.is_at(7));
         // What comes meanwhile does not take it away, and counts.
         push(&mut view, 8..100);
-        assert_eq!((first(&view), view.follows(), view.match_count()), ("line 0", false, 100));
+        assert_eq!((first(&view), view.follows(), view.search.len()), ("line 0", false, 100));
         assert!(view.next_match(true) == Some(Step::Next) && view.is_at(8));
         view.go_to_end();
         assert!(view.next_match(false) == Some(Step::Next) && view.is_at(99));
         assert_eq!((first(&view), view.follows()), ("line 90", false));
         // Lines that were let go match no more.
         push(&mut view, 100..LINES + 50);
-        assert_eq!((view.match_count(), view.match_place()), (LINES, Some(50)));
-    }
-
-    #[test]
-    fn what_matches_in_a_line_is_found_in_any_case() {
-        let mut view = view(1);
-        view.set_search("Loss");
-        assert_eq!(view.matches_in("loss 2, LOSS 3"), [0..4, 8..12]);
-        let whole = std::iter::once(0..7).collect::<Vec<_>>();
-        assert_eq!(view.matches_in("\u{130} loss"), whole, "the lower case of this letter is longer");
-        assert!(view.matches_in("").is_empty());
-        view.set_search("");
-        assert!(view.matches_in("loss").is_empty());
+        assert_eq!((view.search.len(), view.match_place()), (LINES, Some(50)));
     }
 }

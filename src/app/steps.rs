@@ -276,7 +276,7 @@ impl App {
     pub(super) fn match_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
         let search = self.key_of(Action::Filter);
         let Some(log) = self.log_mut() else { return Vec::new() };
-        let searched = log.search().to_owned();
+        let searched = log.search().text().to_owned();
         let said = if searched.is_empty() {
             format!("no search; {search} starts one")
         } else {

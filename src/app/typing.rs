@@ -20,7 +20,7 @@ impl App {
         self.prompt = match (self.listing(), self.context()) {
             (Some(listing), _) => Some(Prompt::new(PromptKind::Filter, listing.filter().text())),
             (None, Context::Log) => {
-                let before = self.log_mut().map(|log| log.search().to_owned()).unwrap_or_default();
+                let before = self.log_mut().map(|log| log.search().text().to_owned()).unwrap_or_default();
                 let mut prompt = Prompt::new(PromptKind::Search, &before);
                 // Another search is typed, as in `less`; a filter is made narrower.
                 prompt.line = Line::default();

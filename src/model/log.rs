@@ -1,6 +1,85 @@
 //! Log streams: where lines come from and how they arrive.
 
-use super::{NodeId, SubmissionId, Text};
+use super::text::coloured_line;
+use super::{Look, NodeId, SubmissionId, Text};
+use std::fmt;
+use std::ops::Range;
+
+/// A line of a log: safe for a terminal, with the colours that its writer gave it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    text: String,
+    /// From which byte on the text looks so.
+    looks: Box<[(u32, Look)]>,
+}
+
+impl Line {
+    /// The line that a program wrote, cleaned as by [`super::text::log_line`]; its colours stay.
+    pub fn cleaned(raw: &str) -> Self {
+        let mut look = Look::default();
+        let mut looks: Vec<(u32, Look)> = Vec::new();
+        let text = coloured_line(raw, |at, parameters| {
+            look.apply(parameters);
+            let at = u32::try_from(at).unwrap_or(u32::MAX);
+            looks.pop_if(|(before, _)| *before == at);
+            looks.push((at, look));
+        });
+        // Most lines have no colours, and many end with the sequence that takes them back.
+        if looks.iter().all(|(at, look)| look.is_plain() || *at as usize >= text.len()) {
+            looks.clear();
+        }
+        Self { text, looks: looks.into() }
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The parts of the text that have a look of their own, in order.
+    pub fn looks(&self) -> impl Iterator<Item = (Range<usize>, Look)> + '_ {
+        let ends = self.looks.iter().skip(1).map(|(at, _)| *at as usize).chain([self.text.len()]);
+        let parts = self.looks.iter().zip(ends).map(|((from, look), to)| (*from as usize..to, *look));
+        parts.filter(|(range, look)| !range.is_empty() && !look.is_plain())
+    }
+
+    /// Bytes that it takes in memory.
+    pub fn bytes(&self) -> usize {
+        self.text.len() + size_of_val(&*self.looks) + size_of::<Self>()
+    }
+
+    /// The same with a text behind it.
+    #[must_use]
+    pub fn and(mut self, more: &str) -> Self {
+        if let Some((_, last)) = self.looks.last()
+            && !last.is_plain()
+        {
+            let end = (u32::try_from(self.text.len()).unwrap_or(u32::MAX), Look::default());
+            self.looks = self.looks.iter().copied().chain([end]).collect();
+        }
+        self.text.push_str(more);
+        self
+    }
+}
+
+/// A text that is safe already, without colours.
+impl From<String> for Line {
+    fn from(text: String) -> Self {
+        Self { text, looks: Box::default() }
+    }
+}
+
+impl From<&str> for Line {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
 
 /// The log to follow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -35,13 +114,45 @@ pub enum LogEnd {
     Failed(String),
 }
 
-/// Lines, in order, each already cleaned by [`super::text::log_line`].
+/// Lines, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogBatch {
     /// Stream that the lines belong to.
     pub stream: StreamId,
     /// Complete lines.
-    pub lines: Vec<String>,
+    pub lines: Vec<Line>,
     /// State of the stream.
     pub end: LogEnd,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Colour;
+    use super::*;
+
+    #[test]
+    fn colours_stay_where_they_were() {
+        let line = Line::cleaned("\x1b[36m(train pid=7)\x1b[0m a\tb \x1b[1;31mERROR\x1b[m\n");
+        assert_eq!(line.text(), "(train pid=7) a b ERROR");
+        let looks: Vec<_> = line.looks().map(|(range, look)| (&line.text()[range], look)).collect();
+        let cyan = Look { colour: Some(Colour::Indexed(6)), ..Look::default() };
+        let red = Look { colour: Some(Colour::Indexed(1)), bold: true, ..Look::default() };
+        assert_eq!(looks, [("(train pid=7)", cyan), ("ERROR", red)]);
+        let more = Line::cleaned("\x1b[31mlong").and(" more");
+        assert_eq!(more.looks().map(|(range, _)| &more.text()[range]).collect::<Vec<_>>(), ["long"]);
+    }
+
+    #[test]
+    fn a_line_without_colours_holds_none() {
+        for raw in ["plain", "\x1b[0mplain\x1b[0m", "plain\x1b[31m", "\x1b[2Kplain"] {
+            assert_eq!(Line::cleaned(raw), Line::from("plain"), "{raw}");
+        }
+    }
+
+    #[test]
+    fn what_was_overwritten_has_no_colours() {
+        let line = Line::cleaned("\x1b[31m10%\r\x1b[32m20%");
+        let looks: Vec<_> = line.looks().collect();
+        assert_eq!((line.text(), looks.len(), looks[0].1.colour), ("20%", 1, Some(Colour::Indexed(2))));
+    }
 }

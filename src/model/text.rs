@@ -150,15 +150,32 @@ fn acts_in_lines(c: char) -> bool {
 /// string sequences), made [`printable`]. Text before a lone `\r` was overwritten on the writer's own terminal
 /// (progress bars), so only what follows the last one is kept. Tabs advance to the next multiple of eight.
 pub fn log_line(s: &str) -> String {
+    coloured_line(s, |_, _| ())
+}
+
+/// As [`log_line`]; `look` gets the parameters of each sequence that sets colours (SGR), with the place in the cleaned
+/// line from which it holds.
+pub(super) fn coloured_line(s: &str, mut look: impl FnMut(usize, &str)) -> String {
     let s = s.trim_end_matches(['\r', '\n']);
     let s = s.rsplit('\r').next().unwrap_or(s);
     let mut out = String::with_capacity(s.len());
-    let mut chars = s.chars().peekable();
+    let mut chars = s.chars();
     let mut column = 0usize;
     while let Some(c) = chars.next() {
         match c {
-            '\x1b' => skip_escape(&mut chars),
-            '\u{9b}' => skip_csi(&mut chars),
+            '\x1b' | '\u{9b}' => {
+                let sequence = chars.as_str();
+                if c == '\x1b' {
+                    skip_escape(&mut chars);
+                } else {
+                    skip_csi(&mut chars);
+                }
+                let sequence = &sequence[..sequence.len() - chars.as_str().len()];
+                let csi = if c == '\x1b' { sequence.strip_prefix('[') } else { Some(sequence) };
+                if let Some(parameters) = csi.and_then(|csi| csi.strip_suffix('m')) {
+                    look(out.len(), parameters);
+                }
+            }
             '\t' => {
                 let fill = 8 - column % 8;
                 out.extend(std::iter::repeat_n(' ', fill));
@@ -173,7 +190,21 @@ pub fn log_line(s: &str) -> String {
     out
 }
 
-type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+type Chars<'a> = std::str::Chars<'a>;
+
+/// Passes over the characters that are so.
+fn skip_while(chars: &mut Chars<'_>, is_so: impl Fn(char) -> bool) {
+    *chars = chars.as_str().trim_start_matches(is_so).chars();
+}
+
+/// Passes over one character if it is so; whether it was.
+fn skip_if(chars: &mut Chars<'_>, is_so: impl Fn(char) -> bool) -> bool {
+    let is_next = chars.clone().next().is_some_and(is_so);
+    if is_next {
+        chars.next();
+    }
+    is_next
+}
 
 fn skip_escape(chars: &mut Chars<'_>) {
     match chars.next() {
@@ -181,14 +212,14 @@ fn skip_escape(chars: &mut Chars<'_>) {
         // OSC, DCS, SOS, PM, APC: a string up to BEL or ST (`ESC \`).
         Some(']' | 'P' | 'X' | '^' | '_') => {
             while let Some(c) = chars.next() {
-                if c == '\x07' || c == '\u{9c}' || (c == '\x1b' && chars.next_if_eq(&'\\').is_some()) {
+                if c == '\x07' || c == '\u{9c}' || (c == '\x1b' && skip_if(chars, |c| c == '\\')) {
                     break;
                 }
             }
         }
         // Charset selection and the like: intermediates, then one final byte.
         Some('\x20'..='\x2f') => {
-            while chars.next_if(|c| ('\x20'..='\x2f').contains(c)).is_some() {}
+            skip_while(chars, |c| ('\x20'..='\x2f').contains(&c));
             chars.next();
         }
         _ => {}
@@ -197,8 +228,8 @@ fn skip_escape(chars: &mut Chars<'_>) {
 
 /// Parameters and intermediates, then one final byte in `@..=~`.
 fn skip_csi(chars: &mut Chars<'_>) {
-    while chars.next_if(|c| ('\x20'..='\x3f').contains(c)).is_some() {}
-    chars.next_if(|c| ('@'..='~').contains(c));
+    skip_while(chars, |c| ('\x20'..='\x3f').contains(&c));
+    skip_if(chars, |c| ('@'..='~').contains(&c));
 }
 
 #[cfg(test)]

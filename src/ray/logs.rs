@@ -5,11 +5,9 @@
 
 mod files;
 mod job;
-mod lines;
 mod socket;
 mod tail;
 
 pub use files::{LogFiles, cleaned, follow_log};
 pub use job::follow_job;
-pub use lines::LineSplitter;
 pub use tail::{Clients, LogEvent, Tail, WHOLE_LOG};

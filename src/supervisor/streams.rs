@@ -3,8 +3,9 @@
 
 use super::out::Out;
 use super::tail::Tail;
-use crate::model::{LogBatch, LogEnd, LogSource, News, NodeId, StreamId, SubmissionId, Text};
-use crate::ray::{self, Client, Clients, LineSplitter, LogEvent, RayError};
+use crate::logs::LineSplitter;
+use crate::model::{Line, LogBatch, LogEnd, LogSource, News, NodeId, StreamId, SubmissionId, Text};
+use crate::ray::{self, Client, Clients, LogEvent, RayError};
 use crate::ssh::{Remote, RemoteStream, SshError};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -105,7 +106,7 @@ impl Follower {
         }
     }
 
-    async fn send(&self, lines: Vec<String>, end: LogEnd) {
+    async fn send(&self, lines: Vec<Line>, end: LogEnd) {
         self.out.send(News::Log(LogBatch { stream: self.stream, lines, end })).await;
     }
 

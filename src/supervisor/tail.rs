@@ -1,7 +1,8 @@
 //! Follows a file on the head through its shell: the way that works when Ray's own log API does not
 //! (ray-project/ray#59614), and the lightest one for the autoscaler's logs.
 
-use crate::ray::LineSplitter;
+use crate::logs::LineSplitter;
+use crate::model::Line;
 use crate::ssh::{Remote, RemoteStream, SshError, quote};
 use std::time::Duration;
 
@@ -60,7 +61,7 @@ impl Tail {
     }
 
     /// Lines that are complete with this chunk of the stream.
-    pub fn take(&mut self, chunk: &[u8]) -> Vec<String> {
+    pub fn take(&mut self, chunk: &[u8]) -> Vec<Line> {
         self.offset = self.offset.map(|o| o + chunk.len() as u64);
         let mut lines = self.lines.push(chunk);
         if self.drop_first && !lines.is_empty() {

@@ -5,7 +5,7 @@ use super::grid::{cut, cut_middle};
 use super::part::{Draw, Shown};
 use super::text::wrap;
 use crate::app::{Area, Cluster, LogView, Pane, Window, pieces};
-use crate::model::{LogEnd, LogSource};
+use crate::model::{Line, LogEnd, LogSource};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -42,9 +42,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
     } else {
         let top = log.top(size);
         for (y, i) in (body.y..body.bottom()).zip(top..log.len()) {
-            let line = log.line(i).unwrap_or_default();
+            let line = log.line(i).map_or("", Line::text);
             let style = style(i, log, d);
-            let above = i.checked_sub(1).filter(|_| y > body.y).and_then(|i| log.line(i));
+            let above = i.checked_sub(1).filter(|_| y > body.y).and_then(|i| log.line(i)).map(Line::text);
             let (left, shown) = match told_again(line, above) {
                 Some(rest) => {
                     buf.set_stringn(body.x, y, SAME, body.width.into(), d.theme.dim);
@@ -65,13 +65,13 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
 
 /// The log's name and the search, in that many cells: the name is cut first, in its middle.
 fn title(log: &LogView, width: usize) -> String {
-    let found = match log.search() {
+    let found = match log.search().text() {
         "" => String::new(),
         sought => {
             let sought = cut(sought, SOUGHT);
             match log.match_place() {
-                Some(place) => format!("  /{sought} {place} of {}", log.match_count()),
-                None => format!("  /{sought} {} found", log.match_count()),
+                Some(place) => format!("  /{sought} {place} of {}", log.search().len()),
+                None => format!("  /{sought} {} found", log.search().len()),
             }
         }
     };
@@ -84,7 +84,7 @@ fn title(log: &LogView, width: usize) -> String {
 fn wrapped(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView, size: Window) {
     let mut rows: Vec<(&str, usize, Style)> = Vec::with_capacity(size.height * 2);
     for i in log.top(size)..log.len() {
-        let line = log.line(i).unwrap_or_default();
+        let line = log.line(i).map_or("", Line::text);
         let style = style(i, log, d);
         rows.extend(pieces(line, size.width).map(|p| (p, i, style)));
         if !log.follows() && rows.len() >= size.height {
@@ -108,7 +108,7 @@ fn mark(
     d: &Draw<'_>,
 ) {
     let style = if log.is_at(index) { d.theme.found_here } else { d.theme.found };
-    for found in log.matches_in(text) {
+    for found in log.search().matches_in(text) {
         let left = text[..found.start].width();
         let right = (left + text[found].width()).min(width.into());
         for column in left..right {
@@ -144,7 +144,7 @@ fn worker(line: &str) -> Option<usize> {
 
 /// The style of a line: a log level by its usual words.
 fn style(index: usize, log: &LogView, d: &Draw<'_>) -> Style {
-    let line = log.line(index).unwrap_or_default();
+    let line = log.line(index).map_or("", Line::text);
     // Long lines are judged by their beginning, where loggers put the level.
     let head = line.char_indices().nth(120).map_or(line, |(i, _)| &line[..i]);
     let says = |words: [&str; 3]| words.iter().any(|w| head.contains(w));

@@ -164,8 +164,8 @@ async fn a_job_is_stopped_and_a_log_followed() {
         .until("both logs", |_, news| {
             if let News::Log(batch) = news {
                 assert!(!matches!(batch.end, LogEnd::Failed(_)), "{batch:?}");
-                both[0] |= batch.lines.iter().any(|l| l.contains("the first line"));
-                both[1] |= batch.lines.iter().any(|l| l.contains("the autoscaler's first"));
+                both[0] |= batch.lines.iter().any(|l| l.text().contains("the first line"));
+                both[1] |= batch.lines.iter().any(|l| l.text().contains("the autoscaler's first"));
             }
             both == [true; 2]
         })
@@ -173,7 +173,7 @@ async fn a_job_is_stopped_and_a_log_followed() {
     console.fleet.member("a").unwrap().head.write_job_log(&running, b"the second line\n");
     console
         .until("the log's growth", |_, news| {
-            matches!(news, News::Log(batch) if batch.lines.iter().any(|l| l.contains("the second line")))
+            matches!(news, News::Log(batch) if batch.lines.iter().any(|l| l.text().contains("the second line")))
         })
         .await;
     console.ask("a", Request::StopJob(id.clone()));
@@ -312,7 +312,7 @@ async fn a_log_that_ray_refuses_says_why_and_is_not_followed() {
     );
     // What is waited for is followed once it is there.
     console.fleet.member("a").unwrap().head.write_file("not-yet.log", b"at last\n");
-    let there = |news: &News| matches!(news, News::Log(b) if b.stream == StreamId(3) && b.end == LogEnd::Open && b.lines == ["at last"]);
+    let there = |news: &News| matches!(news, News::Log(b) if b.stream == StreamId(3) && b.end == LogEnd::Open && b.lines == ["at last".into()]);
     console.until("the late file", |_, news| there(news)).await;
     console.end().await;
 }
@@ -331,7 +331,7 @@ async fn a_followed_log_goes_on_where_it_was_with_another_token() {
     let mut ours: Vec<String> = Vec::new();
     let mut note = |news: &News| {
         let News::Log(batch) = news else { return 0 };
-        ours.extend(batch.lines.iter().filter(|l| l.starts_with("line-")).cloned());
+        ours.extend(batch.lines.iter().map(ToString::to_string).filter(|l| l.starts_with("line-")));
         ours.len()
     };
     console.until("the first line", |_, news| note(news) == 1).await;
@@ -378,7 +378,7 @@ async fn a_log_in_which_nothing_is_written_is_back_with_its_cluster() {
     let mut ours: Vec<String> = Vec::new();
     let mut note = |news: &News| {
         let News::Log(batch) = news else { return 0 };
-        ours.extend(batch.lines.iter().filter(|l| l.starts_with("line-")).cloned());
+        ours.extend(batch.lines.iter().map(ToString::to_string).filter(|l| l.starts_with("line-")));
         ours.len()
     };
     console.until("the first line", |_, news| note(news) == 1).await;

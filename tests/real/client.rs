@@ -2,7 +2,7 @@
 
 use crate::head::{Head, TOKEN};
 use marin_tui::model::{
-    AutoscalerVersion, Demand, DemandKind, Job, JobKey, JobStatus, Node, NodeState, Secret, Snapshot,
+    AutoscalerVersion, Demand, DemandKind, Job, JobKey, JobStatus, Line, Node, NodeState, Secret, Snapshot,
     SubmissionId, Work,
 };
 use marin_tui::ray::{Client, LogEvent, Poller, RayError, Tail, cleaned};
@@ -22,7 +22,7 @@ async fn drain(tail: &mut Tail) -> (Vec<String>, LogEvent) {
     let mut lines = Vec::new();
     loop {
         match tail.next().await.unwrap() {
-            LogEvent::Lines(more) => lines.extend(more),
+            LogEvent::Lines(more) => lines.extend(more.iter().map(Line::to_string)),
             LogEvent::Interrupted(_) => {}
             end => return (lines, end),
         }
@@ -34,7 +34,7 @@ async fn read_until(tail: &mut Tail, text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     while !lines.iter().any(|l: &String| l.contains(text)) {
         match tail.next().await.unwrap() {
-            LogEvent::Lines(more) => lines.extend(more),
+            LogEvent::Lines(more) => lines.extend(more.iter().map(Line::to_string)),
             LogEvent::Interrupted(_) => {}
             end => panic!("{end:?} before {text:?} in {lines:#?}"),
         }
@@ -228,17 +228,17 @@ async fn log_files_are_listed_read_and_followed(head: &Head) {
     );
     let name = "job-driver-ends.log".into();
     let end = client.read_log(node, &name, 2).await.unwrap();
-    assert_eq!(cleaned(&end), ["3000", "no line break"]);
+    assert_eq!(cleaned(&end), ["3000", "no line break"].map(Line::from));
     let raw = client.read_job_log(&id("not utf-8"), node, 2).await.unwrap();
     assert_eq!(raw.as_ref(), b"caf\xe9\nend\n");
 
     let path = head.logs().join("followed.log");
     std::fs::write(&path, "one\ntwo\nhalf").unwrap();
     let mut tail = client.follow_log(node, &"followed.log".into(), 1);
-    assert_eq!(tail.next().await, Some(LogEvent::Lines(vec!["two".to_owned()])));
+    assert_eq!(tail.next().await, Some(LogEvent::Lines(vec!["two".into()])));
     let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
     file.write_all(b" a line\nthree\n").unwrap();
-    assert_eq!(tail.next().await, Some(LogEvent::Lines(vec!["half a line".to_owned(), "three".to_owned()])));
+    assert_eq!(tail.next().await, Some(LogEvent::Lines(vec!["half a line".into(), "three".into()])));
 }
 
 async fn a_package_comes_back_byte_for_byte(head: &Head) {

@@ -1,7 +1,7 @@
 //! What a head may answer when it is not well, and what the client makes of it: a clear error each, no crash,
 //! nothing lost.
 
-use marin_tui::model::{JobStatus, ProblemKind, Secret, SubmissionId, Timestamp};
+use marin_tui::model::{JobStatus, Line, ProblemKind, Secret, SubmissionId, Timestamp};
 use marin_tui::ray::{Client, Endpoint, Limits, LogEvent, Poller, RayError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -257,7 +257,7 @@ async fn a_log_that_breaks_off_goes_on_where_it_was() {
     let (mut lines, mut interruptions) = (Vec::new(), 0);
     let end = loop {
         match tail.next().await.unwrap() {
-            LogEvent::Lines(more) => lines.extend(more),
+            LogEvent::Lines(more) => lines.extend(more.iter().map(Line::to_string)),
             LogEvent::Interrupted(_) => interruptions += 1,
             end => break end,
         }
@@ -279,8 +279,8 @@ async fn a_line_of_a_megabyte_is_cut_and_the_rest_goes_on() {
     .await;
     let mut tail = client.follow_job(&SubmissionId("a".into()), 10);
     let Some(LogEvent::Lines(lines)) = tail.next().await else { panic!("no lines") };
-    assert!(lines[0].len() < 20_000 && lines[0].ends_with("bytes more)"));
-    assert_eq!(lines[1], "red");
+    assert!(lines[0].text().len() < 20_000 && lines[0].text().ends_with("bytes more)"));
+    assert_eq!(lines[1], Line::cleaned("\x1b[31mred\x1b[0m"), "with its colour");
     assert_eq!(tail.next().await, Some(LogEvent::Complete));
 }
 

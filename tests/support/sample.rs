@@ -236,7 +236,7 @@ pub fn shown() -> App {
     tell(
         &mut app,
         "marin-us-central2",
-        News::Log(LogBatch { stream, lines: lines.collect(), end: LogEnd::Open }),
+        News::Log(LogBatch { stream, lines: lines.map(Into::into).collect(), end: LogEnd::Open }),
     );
     app
 }

@@ -132,7 +132,7 @@ impl Console {
     }
 
     async fn line(&self, line: String) {
-        let batch = LogBatch { stream: self.stream, lines: vec![line], end: LogEnd::Open };
+        let batch = LogBatch { stream: self.stream, lines: vec![line.into()], end: LogEnd::Open };
         self.send(News::Log(batch)).await;
     }
 
@@ -230,7 +230,7 @@ async fn news_are_taken_in_while_another_program_has_the_terminal() {
     let state = Arc::clone(app.clusters()[0].state());
     let all_are_told = async {
         for number in 0..100 {
-            let batch = LogBatch { stream, lines: vec![format!("line {number}")], end: LogEnd::Open };
+            let batch = LogBatch { stream, lines: vec![format!("line {number}").into()], end: LogEnd::Open };
             let state = Arc::clone(&state);
             let update = Update { cluster: ClusterName::new(CLUSTER), news: News::Log(batch), state };
             updates.send(update).await.unwrap();

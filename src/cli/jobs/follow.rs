@@ -3,8 +3,11 @@
 //! The cluster's task reconnects. The code here waits for it, and gives up after `--give-up-after` if that is set.
 
 use super::super::reach::Reach;
-use crate::model::{JobStatus, OperationKind, OperationMark, Problem, Pulse, SubmissionId, Text, Timestamp};
-use crate::ray::{self, Client, LineSplitter, LogEvent, RayError};
+use crate::logs::LineSplitter;
+use crate::model::{
+    JobStatus, Line, OperationKind, OperationMark, Problem, Pulse, SubmissionId, Text, Timestamp,
+};
+use crate::ray::{self, Client, LogEvent, RayError};
 use crate::supervisor::{self, Access, Backoff, Connection, ConnectionState, Session};
 use clap::Args;
 use std::io;
@@ -80,7 +83,7 @@ impl<'a> Following<'a> {
         &mut self,
         id: &SubmissionId,
         keep: usize,
-        print: impl FnMut(Vec<String>) -> io::Result<()>,
+        print: impl FnMut(Vec<Line>) -> io::Result<()>,
     ) -> anyhow::Result<Result<JobStatus, Unseen>> {
         match self.log(id, keep, print).await? {
             Ok(()) => self.end(id).await,
@@ -94,7 +97,7 @@ impl<'a> Following<'a> {
         &mut self,
         id: &SubmissionId,
         keep: usize,
-        mut print: impl FnMut(Vec<String>) -> io::Result<()>,
+        mut print: impl FnMut(Vec<Line>) -> io::Result<()>,
     ) -> anyhow::Result<Result<(), Unseen>> {
         let (clients, heard) = watch::channel(self.client()?);
         let mut tail = ray::follow_job(heard.clone(), id, keep, LineSplitter::WHOLE);

@@ -4,7 +4,9 @@ use super::super::reach::{Progress, Reach};
 use super::super::{candidates, output};
 use super::follow::{Following, GiveUp};
 use super::{conclude, failed, id};
-use crate::ray::{LineSplitter, WHOLE_LOG};
+use crate::logs::LineSplitter;
+use crate::model::Line;
+use crate::ray::WHOLE_LOG;
 use clap::Args;
 use regex::Regex;
 use std::io::{self, Write};
@@ -67,9 +69,9 @@ pub(super) async fn run(
 }
 
 /// Prints the lines that match, or all without a pattern.
-pub(super) fn print(lines: Vec<String>, grep: Option<&Regex>) -> io::Result<()> {
+pub(super) fn print(lines: Vec<Line>, grep: Option<&Regex>) -> io::Result<()> {
     let mut out = output::stdout();
-    for line in lines.into_iter().filter(|l| grep.is_none_or(|g| g.is_match(l))) {
+    for line in lines.into_iter().filter(|l| grep.is_none_or(|g| g.is_match(l.text()))) {
         writeln!(out, "{line}")?;
     }
     out.flush()

@@ -4,9 +4,9 @@ use super::super::RayError;
 use super::super::client::{Client, encoded};
 use super::super::convert::envelope;
 use super::super::json::{Table, read_with};
-use super::LineSplitter;
 use super::tail::{Backoff, Clients, Closed, InForce, Outlet, Tail};
-use crate::model::{NodeId, SubmissionId, Text};
+use crate::logs::LineSplitter;
+use crate::model::{Line, NodeId, SubmissionId, Text};
 use bytes::Bytes;
 use serde_json::Value;
 use std::time::Duration;
@@ -67,7 +67,7 @@ fn list(body: &[u8]) -> Result<LogFiles, RayError> {
 }
 
 /// The lines of a complete file, cleaned for a terminal.
-pub fn cleaned(bytes: &[u8]) -> Vec<String> {
+pub fn cleaned(bytes: &[u8]) -> Vec<Line> {
     let mut splitter = LineSplitter::default();
     let mut lines = splitter.push(bytes);
     lines.extend(splitter.finish());
@@ -186,8 +186,8 @@ mod tests {
 
     #[test]
     fn a_file_may_end_without_a_line_break() {
-        assert_eq!(cleaned(b"a\nb"), ["a", "b"]);
-        assert_eq!(cleaned(b"a\n"), ["a"]);
+        assert_eq!(cleaned(b"a\nb"), ["a", "b"].map(Line::from));
+        assert_eq!(cleaned(b"a\n"), [Line::from("a")]);
         assert!(cleaned(b"").is_empty());
     }
 }

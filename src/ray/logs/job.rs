@@ -5,9 +5,9 @@
 
 use super::super::client::{Client, encoded};
 use super::super::{JobDetail, RayError};
-use super::LineSplitter;
 use super::socket::{Frame, Socket};
 use super::tail::{Backoff, Clients, Closed, InForce, Outlet, Tail};
+use crate::logs::LineSplitter;
 use crate::model::{JobStatus, NodeId, SubmissionId};
 use bytes::Bytes;
 use reqwest::{Method, Response};

@@ -1,7 +1,8 @@
 //! An open stream: what it passes on, the client that it uses, and when it retries.
 
 use super::super::{Client, RayError};
-use super::lines::LineSplitter;
+use crate::logs::LineSplitter;
+use crate::model::Line;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
@@ -14,7 +15,7 @@ pub const WHOLE_LOG: usize = usize::MAX;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogEvent {
     /// Whole lines in order, cleaned for a terminal.
-    Lines(Vec<String>),
+    Lines(Vec<Line>),
     /// Interrupted, with the reason; the stream reconnects by itself.
     Interrupted(String),
     /// Reconnected after an interruption; there may be no new lines.
@@ -119,7 +120,7 @@ impl InForce {
 pub(super) struct Outlet {
     sender: mpsc::Sender<LogEvent>,
     splitter: LineSplitter,
-    batch: VecDeque<String>,
+    batch: VecDeque<Line>,
     since: Instant,
     /// Whether any line was passed on.
     told: bool,
@@ -175,8 +176,8 @@ impl Outlet {
     }
 
     /// Adds replayed lines, of which the newest `keep` are wanted.
-    pub(super) fn hold(&mut self, lines: Vec<String>, keep: usize) {
-        let size = |line: &String| line.len() + size_of::<String>();
+    pub(super) fn hold(&mut self, lines: Vec<Line>, keep: usize) {
+        let size = Line::bytes;
         self.held += lines.iter().map(size).sum::<usize>();
         self.batch.extend(lines);
         while self.batch.len() > keep || self.held > Self::HELD {

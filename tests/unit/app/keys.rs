@@ -239,14 +239,14 @@ fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
     let mut app = shown();
     let stream = app.log().unwrap().stream();
     let lines =
-        ["waiting for a slice", "step 1", "still waiting for a slice", "step 2"].map(String::from).to_vec();
+        ["waiting for a slice", "step 1", "still waiting for a slice", "step 2"].map(Into::into).to_vec();
     tell(&mut app, CLUSTER, News::Log(LogBatch { stream, lines, end: LogEnd::Open }));
     press(&mut app, "3z");
     let text = footer(&mut app);
     assert!(text.contains("/ search") && !text.contains("/ filter"), "{text}");
     let at = |app: &App| {
         let log = &app.log().unwrap();
-        (0..log.len()).filter(|i| log.is_at(*i)).map(|i| log.line(i).unwrap().to_owned()).collect::<Vec<_>>()
+        (0..log.len()).filter(|i| log.is_at(*i)).map(|i| log.line(i).unwrap().to_string()).collect::<Vec<_>>()
     };
     press(&mut app, "n");
     assert!(said(&app).contains("no search; / starts one"), "{}", said(&app));

@@ -1,6 +1,6 @@
 //! Splits a byte stream into lines.
 
-use crate::model::text::log_line;
+use crate::model::Line;
 
 /// Splits a byte stream into lines that are safe for a terminal. Bytes that are not UTF-8 become `U+FFFD`, a line
 /// beyond the limit is cut with a mark that shows how much is missing, and the marker lines of Ray's workers
@@ -32,7 +32,7 @@ impl LineSplitter {
     }
 
     /// Adds bytes and returns the lines that they complete.
-    pub fn push(&mut self, bytes: &[u8]) -> Vec<String> {
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut pieces = bytes.split(|b| *b == b'\n').peekable();
         while let Some(piece) = pieces.next() {
@@ -45,24 +45,20 @@ impl LineSplitter {
     }
 
     /// The unfinished last line at the end of the log; `None` when the last byte ended a line.
-    pub fn finish(&mut self) -> Option<String> {
+    pub fn finish(&mut self) -> Option<Line> {
         if self.line.is_empty() { None } else { self.take() }
     }
 
     /// The line so far, if it is worth showing.
-    fn take(&mut self) -> Option<String> {
+    fn take(&mut self) -> Option<Line> {
         self.overwrites = false;
         let cut = std::mem::take(&mut self.cut);
         let line = std::mem::take(&mut self.line);
         if cut == 0 && is_magic(&line) {
             return None;
         }
-        let mut text = log_line(&String::from_utf8_lossy(&line));
-        if cut > 0 {
-            let mark = format!(" ... ({cut} bytes more)");
-            text.push_str(&mark);
-        }
-        Some(text)
+        let line = Line::cleaned(&String::from_utf8_lossy(&line));
+        Some(if cut > 0 { line.and(&format!(" ... ({cut} bytes more)")) } else { line })
     }
 
     /// Overwrites the line after a carriage return, so that the output of a progress bar does not accumulate.
@@ -101,7 +97,7 @@ mod tests {
         let mut splitter = LineSplitter::default();
         let mut lines: Vec<_> = chunks.iter().flat_map(|c| splitter.push(c)).collect();
         lines.extend(splitter.finish());
-        lines
+        lines.iter().map(Line::to_string).collect()
     }
 
     #[test]
@@ -136,7 +132,7 @@ mod tests {
             assert!(splitter.push(format!("\r{percent} steps").as_bytes()).is_empty());
             assert!(splitter.line.len() <= LineSplitter::ON_A_SCREEN);
         }
-        assert_eq!(splitter.push(b"\n"), ["19999 steps"]);
+        assert_eq!(splitter.push(b"\n"), [Line::from("19999 steps")]);
     }
 
     #[test]
