@@ -4,7 +4,7 @@ use super::class::Class;
 use super::history::Entered;
 use crate::model::cloud::TpuHost;
 use crate::model::{
-    ClusterName, Draft, FormId, FormNews, Layout, OperationNews, Order, Request, SubmissionId,
+    ClusterName, Draft, FormId, FormNews, GoogleWait, Layout, OperationNews, Order, Request, SubmissionId,
 };
 use crate::state::Update;
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
@@ -26,6 +26,8 @@ pub enum Event {
     Tick,
     /// News of an operation on a cluster.
     Operation(ClusterName, OperationNews),
+    /// Calls to Google wait because Google asks them to.
+    GoogleWait(GoogleWait),
     /// News for the form of a job.
     Form(ClusterName, FormId, FormNews),
     /// The outcome of an effect.

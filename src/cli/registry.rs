@@ -1,6 +1,7 @@
 //! `marin-tui registry`: the clean-up policies of the repositories that clusters.yaml names.
 
 use super::configs::print_diff;
+use super::google::google;
 use super::reach::{Progress, Reach, confirm};
 use super::targets::{Targets, repositories};
 use super::{hints, output};
@@ -9,7 +10,6 @@ use crate::gcp::{Change, Cleanup, GcpError, Google};
 use crate::model::amount::counted;
 use crate::model::{Hint, ImageName, Registry, Target, Timestamp};
 use crate::operation::Call;
-use crate::supervisor;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
@@ -120,7 +120,7 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
         let regions: Vec<&str> = registries.iter().map(|r| r.location.as_str()).collect();
         bail!("several registries; choose with --region, or use --all: {}", regions.join(", "));
     }
-    let google = supervisor::google(&targets.settings);
+    let google = google(&targets.settings);
     Reach::block_on(async {
         let progress = Progress::new();
         let cleanup = Cleanup { older_than_days: asked.older_than, keep: asked.keep };

@@ -44,7 +44,9 @@ impl GcpError {
     pub(super) fn from_login(e: &CredentialsError, identity: &Identity) -> Self {
         let refused = |why: String| Self::LoginRefused { why, login: Box::default() };
         let error = match answered(e) {
-            Some((code @ 500.., _, headers)) => Self::Unavailable { code, after: None }.with_headers(&headers),
+            Some((code @ 500.., _, headers)) => {
+                Self::Unavailable { code, after: None }.with_headers(&headers)
+            }
             Some((429, page, headers)) => {
                 Self::Quota { message: clean(&page), after: None }.with_headers(&headers)
             }

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 /// The service that gives access tokens, for the calls of all others.
 pub(super) const LOGIN: &str = "login";
 
-/// Waits that pass before anybody could read of them.
+/// Shorter waits are not announced: they pass before a person could read of them.
 const UNTOLD: Duration = Duration::from_secs(1);
 
 type Tell = dyn Fn(GoogleWait) + Send + Sync;
 
-/// The waits that are not over, by service; and who is told of those that a call waits for.
+/// The waits that are not over, by service, and the listener for those that a call waits for.
 #[derive(Clone, Default)]
 pub(super) struct Waits {
     open: Arc<Mutex<HashMap<String, Wait>>>,
@@ -70,8 +70,12 @@ impl Waits {
         wait.is_told = true;
         let left = wait.until.saturating_duration_since(Instant::now());
         let project = if service == LOGIN { "" } else { project };
-        let said =
-            GoogleWait { project: project.to_owned(), reason: wait.error.to_string(), asked: wait.asked, left };
+        let said = GoogleWait {
+            project: project.to_owned(),
+            reason: wait.error.to_string(),
+            asked: wait.asked,
+            left,
+        };
         drop(open);
         tell(said);
     }

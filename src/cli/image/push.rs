@@ -4,13 +4,13 @@ use super::engine::{self, Engine};
 use super::options::ImageOptions;
 use super::tag;
 use crate::cli::configs;
+use crate::cli::google::google;
 use crate::cli::reach::{Progress, confirm};
 use crate::cli::targets::{Targets, repositories};
 use crate::gcp::{GcpError, Google};
 use crate::model::fix::word;
 use crate::model::{ImageName, Registry};
 use crate::operation::Call;
-use crate::supervisor;
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 
@@ -36,7 +36,7 @@ pub(super) async fn run(asked: &PushArguments, engine: &Engine, targets: &Target
     let name = targets.image(options.image.as_deref())?;
     let registries = targets.registries(Some(name), regions)?;
     let tag = tag::for_push(options, &targets.folder, engine, name).await?;
-    let google = supervisor::google(&targets.settings);
+    let google = google(&targets.settings);
     let progress = Progress::new();
     let mut missing = Vec::new();
     for registry in &registries {
