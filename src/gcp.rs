@@ -24,6 +24,7 @@ mod permissions;
 mod place;
 mod proof;
 mod registry;
+mod resizes;
 mod rest;
 mod secrets;
 mod tpu;

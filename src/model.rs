@@ -32,6 +32,8 @@ pub mod order;
 pub mod others;
 pub mod preview;
 pub mod provider;
+pub mod resize;
+pub mod running_head;
 pub mod secret;
 pub mod service;
 pub mod sgr;
@@ -69,6 +71,8 @@ pub use order::{JournaledOperation, OperationEnd, OperationNews, Order, Refusal,
 pub use others::Others;
 pub use preview::{AffectedJob, Preview, Restoration, WorkerOffer, WorkerType};
 pub use provider::Provider;
+pub use resize::ResizeRequest;
+pub use running_head::{RunningHead, several_heads};
 pub use secret::{Secret, is_secret_in, marked_secret, named_secrets};
 pub use service::{LocalPorts, Service};
 pub use sgr::{Colour, Look};

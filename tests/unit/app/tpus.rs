@@ -39,6 +39,8 @@ fn cloud() -> News {
         complete: true,
         unlisted: None,
         asked: before(20),
+        heads: Vec::new(),
+        resizes: Vec::new(),
     })))
 }
 
