@@ -3,10 +3,36 @@
 //! No terminal and no network: [`crate::ray`], [`crate::supervisor`] and the commands bring the bytes, the console and
 //! the commands show the lines.
 
+mod cause;
+mod fault;
+mod fold;
 mod held;
+mod level;
 mod lines;
+mod merge;
+mod noise;
+mod normal;
+mod prefix;
+mod progress;
+mod roll;
 mod search;
+mod series;
+mod time;
+mod unit;
 
+pub use cause::{Causes, Certainty, Evidence, Explanation, Followed, Source};
+pub use fault::{Fault, fault};
+pub use fold::{Fold, Member, Row};
 pub use held::Held;
+pub use level::{Level, level};
 pub use lines::LineSplitter;
+pub use merge::{Merge, Merged};
+pub use noise::{KNOWN as KNOWN_NOISE, Noise, noise};
+pub use normal::{Shape, normal, shape};
+pub use prefix::{Known, Prefixed, Writer, Writers, prefixed};
+pub use progress::{Patterns, Phase, Progress};
+pub use roll::{Answer, Remark, Roll, Worker};
 pub use search::Search;
+pub use series::{Point, Series};
+pub use time::{Clock, Times};
+pub use unit::{Unit, Units};

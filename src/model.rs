@@ -14,6 +14,7 @@ pub mod drift;
 pub mod fix;
 #[cfg(test)]
 pub(crate) mod fuzz;
+pub mod gang;
 pub mod google_wait;
 pub mod host;
 pub mod image;
@@ -54,6 +55,7 @@ pub use digest::Digest;
 pub use draft::{Draft, FormId, FormNews};
 pub use drift::{Drift, Effect};
 pub use fix::{Fix, Hint, Target, Verb};
+pub use gang::{Gang, JobWorker, WorkerFile, WorkerState};
 pub use google_wait::GoogleWait;
 pub use host::{HostName, NotAHost, authority};
 pub use image::{ImageName, Registry, tag_fault};

@@ -17,6 +17,7 @@ mod large;
 mod logs;
 mod packages;
 mod poller;
+mod profile;
 mod submit;
 mod weigh;
 

@@ -3,6 +3,7 @@
 mod follow;
 mod logs;
 mod several;
+mod stacks;
 mod status;
 mod submit;
 mod table;
@@ -85,6 +86,9 @@ Examples:
 Exit codes: 0 the log was printed (with --follow: the job succeeded), 3 the job did not succeed \
 (with --follow), 4 no answer from the cluster for --give-up-after, 1 the log could not be read.")]
     JobLogs(logs::LogArguments),
+    /// Show where each worker of a job stands: their Python stacks, equal ones together
+    #[command(after_help = stacks::EXAMPLES)]
+    Stacks(stacks::StacksArguments),
     /// Wait until a job ends
     #[command(after_help = WAIT_EXAMPLES)]
     WaitJob(WaitArguments),
@@ -135,7 +139,11 @@ impl JobCommand {
             Self::SubmitJob(a) => name("submit-job", a.is_dry()),
             Self::StopJob(a) => name("stop-job", a.is_dry()),
             Self::DeleteJob(a) => name("delete-job", a.is_dry()),
-            Self::ListJobs(_) | Self::JobStatus(_) | Self::JobLogs(_) | Self::WaitJob(_) => None,
+            Self::ListJobs(_)
+            | Self::JobStatus(_)
+            | Self::JobLogs(_)
+            | Self::Stacks(_)
+            | Self::WaitJob(_) => None,
         }
     }
 }
@@ -158,6 +166,7 @@ pub(super) fn run(command: &JobCommand, reach: &Reach) -> anyhow::Result<ExitCod
             JobCommand::StopJob(arguments) => several::stop(arguments, reach, &progress).await,
             JobCommand::DeleteJob(arguments) => several::delete(arguments, reach, &progress).await,
             JobCommand::JobLogs(arguments) => logs::run(arguments, reach, &progress).await,
+            JobCommand::Stacks(arguments) => stacks::run(arguments, reach, &progress).await,
             JobCommand::WaitJob(arguments) => wait(arguments, reach, &progress).await,
         }
     })

@@ -1,7 +1,7 @@
 //! The simulated cluster: its nodes and jobs, and how they change second by second.
 //!
 //! `node`, `job` and its `log`, the demand and its `autoscaling`, the `machines` that Google has of it,
-//! workers that are added `by_hand`, what `drivers` hold, the `draining` of nodes, and its `rebirth` under another Ray.
+//! workers that are added `by_hand`, the `processes` of jobs, what `drivers` hold, the `draining` of nodes, and its `rebirth` under another Ray.
 
 pub(super) mod autoscaling;
 mod by_hand;
@@ -11,6 +11,7 @@ pub(super) mod job;
 pub(super) mod log;
 pub(super) mod machines;
 pub(super) mod node;
+pub(super) mod processes;
 mod rebirth;
 pub(super) mod state;
 pub(super) mod tpu_vm;

@@ -1,7 +1,7 @@
 //! The simulated dashboard's HTTP server: HTTP/1.1 on a loopback socket, Ray's token check, and the faults.
 //!
 //! `routes` says who answers what: `jobs` (`tail`: a live log), `packages`, `logs`, `nodes`, `tasks`,
-//! `status`; `query` is what was asked, `rows` the state API's lists. `metrics` stands apart, on a socket of
+//! `status`, `stacks`; `query` is what was asked, `rows` the state API's lists. `metrics` stands apart, on a socket of
 //! its own.
 
 mod failure;
@@ -13,6 +13,7 @@ mod packages;
 pub(super) mod query;
 mod routes;
 mod rows;
+mod stacks;
 pub(super) mod status;
 mod tail;
 mod tasks;

@@ -2,11 +2,12 @@
 //! autoscaler that launches, fails or is stuck. Plain values, which a scenario file can set.
 //!
 //! `engine` plays them out, with `slices`, `jobs` (`again`: submitted once more) and the `machines` that
-//! Google sees; `tale` is the text of a log, in the words of the autoscaler's `monitor` or of a job that is
+//! Google sees; `gang`: the workers of a run; `tale` is the text of a log, in the words of the autoscaler's `monitor` or of a job that is
 //! in `train`.
 
 mod again;
 pub(super) mod engine;
+pub(super) mod gang;
 mod jobs;
 mod machines;
 mod monitor;
@@ -17,6 +18,7 @@ pub(super) mod tale;
 mod train;
 mod work;
 
+use gang::Told;
 use serde::Deserialize;
 
 /// A node type of the cluster's YAML: `tpu_slice_v4_32` and what stands behind it.
@@ -92,6 +94,9 @@ pub struct Life {
     pub refused: f64,
     /// Accelerator types that jobs wait for though no node type offers them: one job each.
     pub infeasible: Vec<String>,
+    /// Runs that are there when the simulation begins, with what befalls their workers; those of one node type have its
+    /// first slice one after the other.
+    pub runs: Vec<Told>,
     /// Whether the cluster is unused: no job runs and none arrives.
     pub idle: bool,
     /// The autoscaler has failed to notice that all spot TPUs died: only the head is left, and it asks Google again
@@ -121,6 +126,7 @@ impl Default for Life {
             refusal: None,
             refused: 0.5,
             infeasible: Vec::new(),
+            runs: Vec::new(),
             idle: false,
             stuck: false,
         }

@@ -43,6 +43,14 @@ pub(super) fn reading(spec: &ClusterSpec, name: &str) -> Result<String, Problem>
     Ok(words(&[enter(spec, None, false)?, read.to_vec()].concat()))
 }
 
+/// A command line that runs a program, in words, in the container on a machine of the cluster; none where the cluster's
+/// file names no container.
+pub(super) fn running(spec: &ClusterSpec, host: &str, program: &[&str]) -> Result<Option<String>, Problem> {
+    let enter = enter(spec, Some(host), false)?;
+    let program = program.iter().map(|word| (*word).to_owned());
+    Ok((!enter.is_empty()).then(|| words(&enter.into_iter().chain(program).collect::<Vec<_>>())))
+}
+
 /// The words before those of a program that is to run in the container; none where the file names no container.
 fn enter(spec: &ClusterSpec, host: Option<&str>, terminal: bool) -> Result<Vec<String>, Problem> {
     let launch = spec.file.is_some().then(|| Launch::of(spec)).transpose();

@@ -2,6 +2,7 @@
 //! by the commands of the cluster's file. A secret goes over standard input, never as an argument.
 
 use super::call::Call;
+use super::container;
 use super::executor::Executor;
 use super::startup::{commands, each};
 use super::{then_resume, trouble};
@@ -73,6 +74,20 @@ impl Host<'_> {
         let run = "if sudo -n true </dev/null >/dev/null 2>&1; then exec sudo -n sh -s -- \"$@\"; fi; exec sh -s -- \"$@\"";
         let line = format!("exec sh -c {} sh {}", quote(run), words.join(" "));
         self.send(&line, Input::Text(script.as_bytes()), limit).await
+    }
+
+    /// Runs a shell script where Ray runs there: in the container that the cluster's file names, else on the host itself
+    /// as [`Host::script`] does.
+    pub async fn script_where_ray_runs(
+        &self,
+        script: &str,
+        arguments: &[&str],
+        limit: Duration,
+    ) -> Result<Vec<u8>, Problem> {
+        match container::running(self.spec, self.name(), &[&["sh", "-s", "--"], arguments].concat())? {
+            Some(line) => self.send(&line, Input::Text(script.as_bytes()), limit).await,
+            None => self.script(script, arguments, limit).await,
+        }
     }
 
     async fn send(&self, line: &str, input: Input<'_>, limit: Duration) -> Result<Vec<u8>, Problem> {

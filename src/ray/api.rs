@@ -1,5 +1,6 @@
-//! The dashboard's routes, one method each: jobs, machines, tasks and actors, log files.
+//! The dashboard's routes, one method each: jobs, machines, tasks and actors, workers and log files.
 
+mod gang;
 mod work;
 
 use super::RayError;

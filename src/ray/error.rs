@@ -103,6 +103,12 @@ pub(super) fn message_of(body: &[u8]) -> String {
         Err(_) => String::from_utf8_lossy(body).into_owned(),
     };
     let says_something = |line: &&str| line.contains(char::is_alphanumeric);
+    // A program that Ray has run and that failed: its own first line says why, and a backtrace follows it.
+    if let Some((_, stderr)) = text.split_once("\n=== stderr ===\n")
+        && let Some(why) = stderr.lines().find(says_something)
+    {
+        return why.trim().chars().take(WORDS).collect();
+    }
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(says_something).collect();
     let after_frames = lines.iter().rposition(|l| l.starts_with("  ")).map_or(0, |frame| frame + 1);
     let line = match &lines[after_frames..] {
@@ -143,6 +149,16 @@ mod tests {
         let of_two_lines =
             b"Traceback (most recent call last):\n  File \"x.py\", line 1\nValueError: first\nsecond\n";
         assert_eq!(message_of(of_two_lines), "ValueError: first second");
+    }
+
+    #[test]
+    fn of_a_program_that_ray_has_run_its_first_words_are_told() {
+        // Recorded from Ray 2.53: py-spy with a process that has ended.
+        let body = "Failed to execute `['/opt/ray/bin/py-spy', 'dump', '-p', '999999']`.\n\n=== stderr ===\nError: Failed to get \
+             process executable name. Check that the process is running.\n\nCaused by:\n    0: No such file or directory \
+             (os error 2)\n\n\n=== stdout ===\n\n";
+        let wanted = "Error: Failed to get process executable name. Check that the process is running.";
+        assert_eq!(message_of(body.as_bytes()), wanted);
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod restart;
 mod rotation;
 #[path = "../support/running.rs"]
 mod running;
+mod stacks;
 mod startup;
 #[path = "../support/until.rs"]
 mod until;

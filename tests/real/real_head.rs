@@ -42,6 +42,8 @@ impl RealHead {
         let process = Command::new("unshare")
             .args(["--map-root-user", "--pid", "--fork", "--mount-proc", "sh", "-c", &script])
             .env("RAY_AUTH_MODE", "token")
+            // py-spy lies beside ray.
+            .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
             .env("RAY_AUTH_TOKEN", token)
             .stdin(Stdio::piped())
             .spawn()

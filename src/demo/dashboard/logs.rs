@@ -9,6 +9,7 @@ use super::failure::in_trouble;
 use super::json;
 use super::query::Query;
 use super::rows::{refuse, refuse_with};
+use crate::model::NodeId;
 use bytes::Bytes;
 use futures_util::stream;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
@@ -31,17 +32,17 @@ const FILES: [(&str, &[&str]); 5] = [
     ("agent", &["dashboard_agent.log"]),
 ];
 
-/// The node that a query names, by id or address: whether it is the head.
-fn place(query: &Query, cluster: &Cluster) -> Result<bool, Response<Body>> {
+/// The node that a query names, by id or address.
+fn place(query: &Query, cluster: &Cluster) -> Result<NodeId, Response<Body>> {
     match (query.get("node_id"), query.get("node_ip")) {
         (Some(id), _) => {
             let node = cluster.nodes.iter().find(|n| n.is_alive() && n.id.to_string() == id);
-            node.map(|n| n.is_head).ok_or_else(in_trouble)
+            node.map(|n| n.id).ok_or_else(in_trouble)
         }
         (None, Some(ip)) => {
             let node = cluster.nodes.iter().find(|n| n.is_alive() && n.ip == ip);
             let words = format!("Cannot find matching node_id for a given node ip {ip}");
-            node.map(|n| n.is_head).ok_or_else(|| refuse_with(StatusCode::NOT_FOUND, &words))
+            node.map(|n| n.id).ok_or_else(|| refuse_with(StatusCode::NOT_FOUND, &words))
         }
         (None, None) => {
             Err(refuse("Both node id and node ip are not provided. Please provide at least one of them."))
@@ -56,10 +57,11 @@ pub(in crate::demo) fn list(query: &Query, shared: &Shared) -> Response<Body> {
         return in_trouble();
     }
     shared.now(|c| {
-        let is_head = match place(query, c) {
-            Ok(is_head) => is_head,
+        let node = match place(query, c) {
+            Ok(node) => node,
             Err(refusal) => return refusal,
         };
+        let is_head = node == c.head();
         let wanted = |name: &&str| matches(&glob, name);
         let mut found = Map::new();
         for (category, files) in
@@ -75,6 +77,12 @@ pub(in crate::demo) fn list(query: &Query, shared: &Shared) -> Response<Body> {
             ids.map(|id| format!("job-driver-{id}.log")).filter(|f| wanted(&f.as_str())).collect();
         if !drivers.is_empty() {
             found.insert("internal".into(), json!(drivers));
+        }
+        for (category, files) in ["worker_out", "worker_err"].iter().zip(c.worker_files(node)) {
+            let files: Vec<String> = files.into_iter().filter(|f| wanted(&f.as_str())).collect();
+            if !files.is_empty() {
+                found.insert((*category).into(), json!(files));
+            }
         }
         json(dumps(&json!({"result": true, "msg": "", "data": {"result": Value::Object(found)}})))
     })
@@ -99,19 +107,22 @@ enum Source {
     /// A job's driver log, by submission id.
     Job(String),
     /// A file of a node.
-    File(String),
+    File(NodeId, String),
 }
 
 impl Source {
     fn find(&self, cluster: &mut Cluster) -> Option<Log> {
         match self {
             Self::Job(id) => cluster.job(id).map(|j| j.log.clone()),
-            Self::File(name) => {
+            Self::File(node, name) => {
                 if let Some(id) = name.strip_prefix("job-driver-").and_then(|n| n.strip_suffix(".log")) {
                     return cluster.job(id).map(|j| j.log.clone());
                 }
                 if let Some(written) = cluster.files.get(name) {
                     return Some(written.clone());
+                }
+                if let Some(log) = cluster.worker_log(*node, name) {
+                    return Some(log);
                 }
                 let known = FILES.iter().any(|(_, files)| files.contains(&name.as_str()));
                 let quiet = name.strip_suffix(".err").is_some();
@@ -129,18 +140,23 @@ pub(in crate::demo) fn read(query: &Query, follow: bool, shared: &Arc<Shared>) -
         Some(Ok(n)) if n > 0 => Some(n.unsigned_abs()),
         Some(_) => return in_trouble(),
     };
-    let source = match (query.get("submission_id"), query.get("filename")) {
-        (Some(id), _) => Source::Job(id.to_owned()),
-        (None, Some(name)) => Source::File(name.to_owned()),
-        (None, None) => return in_trouble(),
-    };
     let found = shared.now(|c| {
         // Every error but a missing file is an exception in Ray's handler.
-        place(query, c).map_err(|_| in_trouble())?;
+        let node = place(query, c).map_err(|_| in_trouble())?;
+        let source = match (query.get("submission_id"), query.get("filename")) {
+            (Some(id), _) => Source::Job(id.to_owned()),
+            (None, Some(name)) => Source::File(node, name.to_owned()),
+            (None, None) => return Err(in_trouble()),
+        };
         let log = source.find(c).ok_or_else(|| missing(&source, &c.session))?;
-        Ok((log.tail(lines, c.now), log.place(c.now)))
+        let first = log.tail(lines, c.now);
+        // Ray 2.53 ends an answer that it has not begun.
+        if first.is_empty() && !follow && shared.scenario.ray_version.starts_with("2.53") {
+            return Err(in_trouble());
+        }
+        Ok((first, log.place(c.now), source))
     });
-    let (first, place) = match found {
+    let (first, place, source) = match found {
         Ok(found) => found,
         Err(refusal) => return refusal,
     };
@@ -160,7 +176,7 @@ pub(in crate::demo) fn read(query: &Query, follow: bool, shared: &Arc<Shared>) -
 
 fn missing(source: &Source, session: &str) -> Response<Body> {
     let words = match source {
-        Source::File(name) => format!("A file is not found at: /tmp/ray/{session}/logs/{name}"),
+        Source::File(_, name) => format!("A file is not found at: /tmp/ray/{session}/logs/{name}"),
         Source::Job(id) => format!(
             "Could not find a log file. Please make sure the given option exists in the cluster.\n\tnode_id: None\n\tfilename: None\n\tactor_id: None\n\ttask_id: None\n\tpid: None\n\tsuffix: out\n\tsubmission_id: {id}\n\tattempt_number: 0\n"
         ),

@@ -5,7 +5,7 @@ use super::super::json::{array, dumps, envelope};
 use super::super::shared::Shared;
 use super::json;
 use super::query::{Query, unescape};
-use super::{jobs, logs, packages, rows, status, tail, tasks};
+use super::{jobs, logs, packages, rows, stacks, status, tail, tasks};
 use crate::model::NodeId;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -55,6 +55,7 @@ fn read(route: &[&str], query: &Query, shared: &Arc<Shared>) -> Response<Body> {
             let targets = vec![shared.metrics.to_string(); nodes];
             json(dumps(&json!([{"labels": {"job": "ray"}, "targets": targets}])))
         }
+        ["worker", "traceback"] => stacks::answer(query, shared),
         ["nodes"] => nodes(query, shared),
         ["nodes", id] => json(node(id, shared)),
         ["api", "cluster_status"] => json(if query.get("format") == Some("1") {

@@ -2,66 +2,36 @@
 //! step on each host of the driver's slice, or one that waits.
 
 use super::super::cluster::Cluster;
+use super::super::cluster::processes::ACTOR_PID;
 use super::rows::listing;
-use crate::model::JobStatus;
 use serde_json::{Map, Value, json};
-
-/// Tasks of each running driver.
-const TASKS: usize = 4;
-
-fn drivers(cluster: &Cluster) -> impl Iterator<Item = (&str, i64)> {
-    placed(cluster).map(|(_, job, started)| (job, started))
-}
-
-/// Drivers that run, with their jobs' places in the job table.
-fn placed(cluster: &Cluster) -> impl Iterator<Item = (usize, &str, i64)> {
-    let running = cluster.jobs.iter().enumerate().filter(|(_, j)| j.status == JobStatus::Running);
-    running.filter_map(|(place, j)| Some((place, j.driver.as_deref()?, j.started)))
-}
-
-/// Where the tasks of driver `number` run; `None` for one that waits for a node.
-fn hosts(cluster: &Cluster, alive: &[String], number: usize, place: usize) -> Vec<Option<String>> {
-    if cluster.lives() {
-        let own = cluster.hosts_of(place);
-        return if own.is_empty() { vec![None] } else { own.iter().map(|id| Some(id.to_string())).collect() };
-    }
-    (0..TASKS).map(|i| (i + 1 < TASKS).then(|| alive[(number + i) % alive.len()].clone())).collect()
-}
 
 /// Rows of `/api/v0/tasks`.
 pub(super) fn tasks(cluster: &Cluster, detail: bool) -> Vec<Value> {
-    let nodes: Vec<String> =
-        cluster.nodes.iter().filter(|n| n.is_alive()).map(|n| n.id.to_string()).collect();
-    let mut rows = Vec::new();
-    for (number, (place, job, started)) in placed(cluster).enumerate() {
-        for (i, host) in hosts(cluster, &nodes, number, place).into_iter().enumerate() {
-            let waits = host.is_none();
-            let mut row = json!({
-                "task_id": format!("{:032x}ffffffff{job}", started + i as i64), "attempt_number": 0,
-                "name": "train_step", "state": if waits { "PENDING_NODE_ASSIGNMENT" } else { "RUNNING" },
-                "job_id": job, "actor_id": null, "type": "NORMAL_TASK", "func_or_class_name": "train_step",
-                "parent_task_id": format!("{}{job}", "f".repeat(40)),
-                "node_id": host,
-                "worker_id": (!waits).then(|| format!("{:056x}", started + i as i64)),
-                "worker_pid": (!waits).then_some(1073 + i), "error_type": null,
-            });
-            if detail {
-                let began = (!waits).then_some(started as f64 + 900.0);
-                extend(
-                    &mut row,
-                    &json!({
-                        "language": "PYTHON", "required_resources": {"CPU": 1.0, "TPU": 4.0}, "runtime_env_info": null,
-                        "placement_group_id": null, "profiling_data": {}, "creation_time_ms": started as f64,
-                        "start_time_ms": began, "end_time_ms": null, "task_log_info": null, "error_message": null,
-                        "is_debugger_paused": null, "call_site": null, "label_selector": {},
-                        "events": [{"state": "PENDING_ARGS_AVAIL", "created_ms": started as f64}],
-                    }),
-                );
-            }
-            rows.push(row);
+    let row = |task: super::super::cluster::processes::Task| {
+        let (process, error) = (task.process.as_ref(), task.error.as_deref());
+        let mut row = json!({
+            "task_id": task.id, "attempt_number": 0, "name": "train_step", "state": task.state, "job_id": task.job,
+            "actor_id": null, "type": "NORMAL_TASK", "func_or_class_name": "train_step",
+            "parent_task_id": format!("{}{}", "f".repeat(40), task.job),
+            "node_id": process.map(|p| p.node.to_string()), "worker_id": process.map(|p| p.worker.as_str()),
+            "worker_pid": process.map(|p| p.pid), "error_type": error.map(|_| "TASK_EXECUTION_EXCEPTION"),
+        });
+        if detail {
+            extend(
+                &mut row,
+                &json!({
+                    "language": "PYTHON", "required_resources": {"CPU": 1.0, "TPU": 4.0}, "runtime_env_info": null,
+                    "placement_group_id": null, "profiling_data": {}, "creation_time_ms": task.created as f64,
+                    "start_time_ms": task.began.map(|ms| ms as f64), "end_time_ms": task.ended.map(|ms| ms as f64),
+                    "task_log_info": null, "error_message": error, "is_debugger_paused": null, "call_site": null,
+                    "label_selector": {}, "events": [{"state": "PENDING_ARGS_AVAIL", "created_ms": task.created as f64}],
+                }),
+            );
         }
-    }
-    rows
+        row
+    };
+    cluster.tasks().into_iter().map(row).collect()
 }
 
 /// Rows of `/api/v0/actors`.
@@ -70,7 +40,7 @@ pub(super) fn actors(cluster: &Cluster, detail: bool) -> Vec<Value> {
     let row = |(i, (job, _)): (usize, (&str, i64))| {
         let mut row = json!({
             "actor_id": format!("{i:024x}{job}"), "class_name": "Holder", "state": "ALIVE", "job_id": job,
-            "name": "holder", "node_id": head, "pid": 970 + i, "ray_namespace": "train",
+            "name": "holder", "node_id": head, "pid": ACTOR_PID + i as u32, "ray_namespace": "train",
         });
         if detail {
             extend(
@@ -85,7 +55,7 @@ pub(super) fn actors(cluster: &Cluster, detail: bool) -> Vec<Value> {
         }
         row
     };
-    drivers(cluster).enumerate().map(row).collect()
+    cluster.running().map(|(_, job, started)| (job, started)).enumerate().map(row).collect()
 }
 
 fn extend(row: &mut Value, more: &Value) {

@@ -7,6 +7,7 @@ use super::super::cluster::state::State;
 use super::super::random::Random;
 use super::super::scenario::Scenario;
 use super::Life;
+use super::gang::Gang;
 use super::slice::{Kind, Slice};
 use super::tale::Tale;
 use super::work::Work;
@@ -30,6 +31,8 @@ pub(super) enum Event {
     SetUp(usize),
     /// A job's work is done, if nothing came between: the number counts its turns on a slice.
     End(usize, u32),
+    /// The first of a job's workers fails, if nothing came between.
+    Break(usize, u32),
     /// Google takes a slice back.
     Preempt,
     /// The GCS misses the heartbeats of a slice's hosts.
@@ -62,6 +65,8 @@ pub(in crate::demo) struct Engine {
     pub(super) left: BTreeMap<u64, Slice>,
     /// Jobs that have not ended, by their place in the job table.
     pub(super) work: HashMap<usize, Work>,
+    /// The workers of the latest runs, oldest first.
+    pub(in crate::demo) gangs: Vec<Gang>,
     /// Accelerator types that nobody offers, and how many jobs wait for each.
     pub(super) infeasible: BTreeMap<String, i64>,
     /// `monitor.log`.
@@ -89,6 +94,7 @@ impl Engine {
             slices: BTreeMap::new(),
             left: BTreeMap::new(),
             work: HashMap::new(),
+            gangs: Vec::new(),
             infeasible: BTreeMap::new(),
             monitor_log: Tale::new(super::train::Run::default()),
             hosts: first_host(scenario.network) + scenario.dead,
@@ -104,6 +110,7 @@ impl Engine {
     pub fn begin(&mut self, cluster: &mut State, until: i64) {
         self.monitor_log.turn(self.now, super::tale::What::Loops);
         self.found(cluster);
+        self.tell_stories(cluster, until);
         self.ask_for_the_impossible(cluster);
         if !self.life.idle && self.life.jobs_per_hour > 0.0 {
             self.crowd(cluster);
@@ -148,6 +155,7 @@ impl Engine {
             }
             Event::SetUp(job) => self.set_up(cluster, job),
             Event::End(job, turn) => self.end(cluster, job, turn),
+            Event::Break(job, turn) => self.break_down(cluster, job, turn),
             Event::Preempt => {
                 self.preempt();
                 self.plan_rate(self.life.preemptions_per_hour, Event::Preempt);

@@ -7,8 +7,9 @@ use super::super::cluster::node::address;
 use super::super::cluster::state::State;
 use super::super::random::Random;
 use super::engine::{Engine, Event};
+use super::gang::{End, FOLLOW, Gang, peer_is_lost};
 use super::tale::{Tale, What};
-use super::train::{CHECKPOINT, Run, entrypoint, lost, traceback};
+use super::train::{self, CHECKPOINT, Run, entrypoint, lost, traceback};
 use super::work::Work;
 use crate::model::{JobStatus, NodeId};
 use serde_json::{Value, json};
@@ -33,6 +34,10 @@ pub(super) const EXPERIMENTS: [&str; 12] = [
 ];
 /// How long a runtime environment takes, in milliseconds.
 const SET_UP: f64 = 35_000.0;
+/// A run that does not end lasts so much longer than the simulation, in milliseconds.
+const FOREVER: i64 = 30 * 24 * 3_600_000;
+/// Slices' worth of workers whose files are remembered.
+const REMEMBERED: usize = 64;
 /// Share of the jobs that give up when their slice is preempted.
 const GIVES_UP: f64 = 0.25;
 
@@ -50,6 +55,27 @@ impl Engine {
     pub(super) fn ask_for_the_impossible(&mut self, cluster: &mut State) {
         for pod_type in self.life.infeasible.clone() {
             self.submit(cluster, None, Some(pod_type));
+        }
+    }
+
+    /// The runs that have a story, in its order; the simulation begins at `until`.
+    pub(super) fn tell_stories(&mut self, cluster: &mut State, until: i64) {
+        let mut free_at = self.now;
+        for told in self.life.runs.clone() {
+            let kind = self.kinds.iter().position(|kind| *kind.name == *told.node_type);
+            let run = self.conceive(kind, None);
+            let mut work = self.work_of(run, kind, Some(false));
+            work.fails = told.fails.is_some();
+            let ends = told.fails.map_or(until + FOREVER, |m| until - i64::from(m.minutes_ago) * 60_000);
+            work.ends = Some(ends);
+            work.told = Some(told);
+            let index = cluster.jobs.len();
+            // It finds the slice free: while it waits, the autoscaler would ask for another.
+            if cluster.add_packed(table_row(&mut self.random, index, free_at, &work)) {
+                self.work.insert(index, work);
+                self.plan(free_at + 1000 - self.now, Event::SetUp(index));
+            }
+            free_at = ends;
         }
     }
 
@@ -93,7 +119,7 @@ impl Engine {
         tale.turn(row.started, What::Begins);
         tale.turn(row.started + 6000, What::Trains { step: 0, ip: ip.as_str().into() });
         if row.status == JobStatus::Failed {
-            let last = traceback(tale.run(), &mut self.random, &ip);
+            let last = traceback(tale.run(), train::error(&mut self.random), &ip);
             row.message = Some(failure(&last));
             tale.turn(ended, What::Says(last.into()));
         }
@@ -131,6 +157,8 @@ impl Engine {
             pends: pends.unwrap_or_else(|| kind.is_none() || self.random.below(4) == 0),
             step: 0,
             turn: 0,
+            ends: None,
+            told: None,
             ip: "".into(),
             tale: Tale::new(run.clone()),
             run,
@@ -201,8 +229,57 @@ impl Engine {
         (work.slice, work.since, work.ip) = (Some(id), from, ip);
         work.turn += 1;
         tell(cluster, job, work);
+        if let Some(ends) = work.ends {
+            work.left = (ends - from).max(5000);
+        }
         let (takes, turn) = (6000 + work.left, work.turn);
+        let (told, first_step, fails) = (work.told.clone(), work.step, work.fails);
+        let run = Arc::new(work.run.clone());
+        let (hosts, driver) = (self.hosts(id).to_vec(), cluster.jobs[job].driver.clone().unwrap_or_default());
+        let before = |minutes: u32| cluster.began - i64::from(minutes) * 60_000;
+        self.gangs.push(Gang {
+            job,
+            driver,
+            hosts,
+            run,
+            turn,
+            since: from,
+            step: first_step,
+            silent: told.as_ref().and_then(|t| t.silent).map(|m| (m.worker, before(m.minutes_ago))),
+            slow: told.as_ref().and_then(|t| t.slow),
+            end: None,
+        });
+        let surplus = self.gangs.len().saturating_sub(REMEMBERED);
+        self.gangs.drain(..surplus);
+        if fails {
+            self.plan(takes - FOLLOW, Event::Break(job, turn));
+        }
         self.plan(takes, Event::End(job, turn));
+    }
+
+    /// The workers of a run that will fail: the first of them fails, and the others follow.
+    pub(super) fn break_down(&mut self, cluster: &State, job: usize, turn: u32) {
+        let Some(work) = self.work.get_mut(&job).filter(|w| w.turn == turn) else { return };
+        if cluster.jobs[job].status.is_ended() {
+            return;
+        }
+        let mut chance = Random::new(work.run.seed);
+        let first = work.told.as_ref().and_then(|t| t.fails).map(|m| m.worker);
+        let error: Arc<str> = match first {
+            Some(_) => train::OUT_OF_MEMORY,
+            None => train::error(&mut chance),
+        }
+        .into();
+        let last = work.slice.map_or(0, |slice| self.hosts(slice).len().saturating_sub(1));
+        self.end_gang(job, End::Failed { first: first.unwrap_or(0).min(last), error });
+    }
+
+    /// The workers of a job have ended, if they have not before.
+    fn end_gang(&mut self, job: usize, end: End) {
+        let now = self.now;
+        if let Some(gang) = self.gangs.iter_mut().rev().find(|gang| gang.job == job) {
+            gang.end.get_or_insert((now, end));
+        }
     }
 
     /// A job's work is done, or it fails.
@@ -210,10 +287,17 @@ impl Engine {
         let Some(work) = self.work.get_mut(&job).filter(|w| w.turn == turn) else { return };
         if !cluster.jobs[job].status.is_ended() {
             if work.fails {
-                let last = traceback(&work.run, &mut self.random, &work.ip);
-                fail(cluster, job, work, last, self.now);
+                let gang = self.gangs.iter().rev().find(|gang| gang.job == job);
+                // The driver asks its workers in turn, and is told what the first of them says.
+                let error = match gang.and_then(|gang| gang.end.as_ref()) {
+                    Some((_, End::Failed { first: 0, error })) => error.to_string(),
+                    Some((_, End::Failed { first, .. })) => peer_is_lost(0, *first),
+                    _ => train::OUT_OF_MEMORY.to_owned(),
+                };
+                fail(cluster, job, work, traceback(&work.run, &error, &work.ip), self.now);
             } else {
                 cluster.jobs[job].turn(JobStatus::Succeeded, self.now);
+                self.end_gang(job, End::Done);
             }
         }
         self.stopped(cluster, job);
@@ -224,6 +308,7 @@ impl Engine {
         if !cluster.jobs[job].status.is_ended() {
             return;
         }
+        self.end_gang(job, End::Gone);
         let Some(work) = self.work.remove(&job) else { return };
         self.changed = true;
         match work.kind {
@@ -237,6 +322,7 @@ impl Engine {
 
     /// A job's slice is gone: it waits for another and goes on from its checkpoint, or gives up.
     pub(super) fn bereave(&mut self, cluster: &mut State, job: usize) {
+        self.end_gang(job, End::Gone);
         let (now, gives_up) = (self.now, self.random.unit() < GIVES_UP && !self.life.stuck);
         let Some(work) = self.work.get_mut(&job) else { return };
         work.slice = None;

@@ -1,6 +1,7 @@
 //! The log of something that lives: parts, one after the other, each a pure function of the time. Line `n` is found
 //! and written without any state, so that a tail, a refresh and a second reader see the same bytes.
 
+use super::gang;
 use super::monitor::{self, Machine};
 use super::train::{self, Run};
 use std::sync::Arc;
@@ -21,6 +22,10 @@ pub(super) enum What {
         /// The address of the slice's first host.
         ip: Arc<str>,
     },
+    /// A worker joins the others.
+    Loads { worker: usize },
+    /// A worker trains, from that step on.
+    Works { step: u64, worker: usize, slow: bool },
     /// Lines as they are, all at once.
     Says(Arc<[String]>),
     /// The autoscaler's loop runs: a line each five seconds.
@@ -49,7 +54,12 @@ pub(in crate::demo) struct Tale {
 impl Tale {
     /// An empty log of `run`.
     pub(super) fn new(run: Run) -> Self {
-        Self { run: Arc::new(run), parts: Arc::default(), closed: None }
+        Self::of(Arc::new(run))
+    }
+
+    /// An empty log of a run that others share.
+    pub(super) fn of(run: Arc<Run>) -> Self {
+        Self { run, parts: Arc::default(), closed: None }
     }
 
     /// Whose log it is.
@@ -85,10 +95,17 @@ impl Tale {
             What::Begins => train::opening(&self.run).min(1 + lasted / train::PACE),
             What::Waits => 1 + lasted / MINUTE.unsigned_abs(),
             What::Trains { .. } => lasted * self.run.rate / 1000,
+            What::Loads { .. } => gang::OPENING.min(1 + lasted / gang::PACE),
+            What::Works { slow, .. } => lasted * self.rate(*slow) / 100_000,
             What::Says(lines) => lines.len() as u64,
             What::Loops => 1 + lasted / monitor::LOOP,
             What::Throws(_) => monitor::BLOCK * (1 + lasted / monitor::LOOP),
         }
+    }
+
+    /// Lines in a hundred seconds of a worker that trains.
+    fn rate(&self, slow: bool) -> u64 {
+        self.run.rate * if slow { gang::SLOW } else { 100 }
     }
 
     /// Writes line `n`, with its end. Nothing for a line of a part that does not exist.
@@ -103,6 +120,14 @@ impl Tale {
             What::Trains { step, ip } => {
                 let ms = after((i + 1) * 1000 / self.run.rate.max(1));
                 train::step(out, &self.run, step + i, ip, ms);
+            }
+            What::Loads { worker } => gang::load(out, &self.run, *worker, i, after(i * gang::PACE)),
+            What::Works { step, worker, slow } => {
+                let period = 100_000 / self.rate(*slow).max(1);
+                // Clocks and hosts differ a little.
+                let late = *worker as u64 * 37 % (period / 2).max(1);
+                let ms = after((i + 1) * 100_000 / self.rate(*slow).max(1) + late);
+                train::written(out, &self.run, step + i, ms);
             }
             What::Says(lines) => {
                 if let Some(line) = usize::try_from(i).ok().and_then(|i| lines.get(i)) {

@@ -40,6 +40,11 @@ impl Run {
         Self { seed: 7, rate, id, experiment, owner: "alice", pod_type, chips: 16, bucket }
     }
 
+    /// Process id of its first worker.
+    pub fn pid(&self) -> u32 {
+        4000 + (self.seed % 900) as u32
+    }
+
     fn output(&self) -> String {
         format!("gs://{}/checkpoints/{}-{:06x}", self.bucket, self.experiment, self.seed & 0xff_ffff)
     }
@@ -113,12 +118,16 @@ pub(super) fn wait(out: &mut String, run: &Run, i: u64) {
     };
 }
 
-/// The line of one step, on the host at `ip`.
+/// The line of one step in the driver's log: what the first worker writes, on the host at `ip`.
 pub(super) fn step(out: &mut String, run: &Run, step: u64, ip: &str, ms: i64) {
+    let _ = write!(out, "\u{1b}[36m(train_lm_task pid={}, ip={ip})\u{1b}[0m ", run.pid());
+    written(out, run, step, ms);
+}
+
+/// The line of one step as a worker writes it.
+pub(super) fn written(out: &mut String, run: &Run, step: u64, ms: i64) {
     let mut chance = Random::new(run.seed ^ step.wrapping_mul(0x9e37_79b9));
-    let at = stamp(ms);
-    let pid = 4000 + run.seed % 900;
-    let _ = write!(out, "\u{1b}[36m(train_lm_task pid={pid}, ip={ip})\u{1b}[0m {at} ");
+    let _ = write!(out, "{} ", stamp(ms));
     let _ = if step > 0 && step.is_multiple_of(CHECKPOINT) {
         writeln!(
             out,
@@ -155,16 +164,26 @@ fn scientific(x: f64) -> String {
     format!("{digits}e{sign}{power:0>2}")
 }
 
-/// How a run dies: what it writes last.
-pub(super) fn traceback(run: &Run, chance: &mut Random, ip: &str) -> Vec<String> {
-    let file =
-        format!("/tmp/ray/session_latest/runtime_resources/working_dir_files/_ray_pkg_{:016x}", run.seed);
-    let ends = [
-        "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 33.12G of 30.75G hbm. Exceeded hbm capacity by 2.37G.",
+/// Where the files of a run are unpacked.
+pub(super) fn working_dir(run: &Run) -> String {
+    format!("/tmp/ray/session_latest/runtime_resources/working_dir_files/_ray_pkg_{:016x}", run.seed)
+}
+
+/// The memory of a chip was too small.
+pub(super) const OUT_OF_MEMORY: &str = "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 33.12G of 30.75G hbm. Exceeded hbm capacity by 2.37G.";
+
+/// The error that ends a run.
+pub(super) fn error(chance: &mut Random) -> &'static str {
+    chance.pick(&[
+        OUT_OF_MEMORY,
         "ValueError: Loss is nan at step boundary; the last good checkpoint was kept",
         "google.api_core.exceptions.ServiceUnavailable: 503 GET https://storage.googleapis.com/storage/v1/b: Backend Error",
-    ];
-    let last = chance.pick(&ends);
+    ])
+}
+
+/// How a run dies: what its driver writes last, when its first worker fails with this error.
+pub(super) fn traceback(run: &Run, error: &str, ip: &str) -> Vec<String> {
+    let file = working_dir(run);
     vec![
         "Traceback (most recent call last):".into(),
         format!("  File \"{file}/experiments/{}.py\", line 61, in <module>", run.experiment),
@@ -173,11 +192,11 @@ pub(super) fn traceback(run: &Run, chance: &mut Random, ip: &str) -> Vec<String>
         "    ray.get(step_futures)".into(),
         format!(
             "ray.exceptions.RayTaskError: \u{1b}[36mray::train_lm_task()\u{1b}[39m (pid={}, ip={ip})",
-            4000 + run.seed % 900
+            run.pid()
         ),
         format!("  File \"{file}/src/levanter/main/train_lm.py\", line 214, in main"),
         "    trainer.train(state, train_loader)".into(),
-        last.into(),
+        error.into(),
     ]
 }
 

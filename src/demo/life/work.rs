@@ -1,5 +1,6 @@
 //! The remaining work of a simulated job.
 
+use super::gang::Told;
 use super::tale::Tale;
 use super::train::Run;
 use std::sync::Arc;
@@ -21,6 +22,10 @@ pub(super) struct Work {
     /// The step that it goes on from.
     pub step: u64,
     pub turn: u32,
+    /// It ends then, in milliseconds since the epoch; otherwise chance decides.
+    pub ends: Option<i64>,
+    /// What befalls its workers.
+    pub told: Option<Told>,
     pub ip: Arc<str>,
     pub run: Run,
     pub tale: Tale,

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// Rows of each list that are read; Ray's own limit is 10,000.
-const ROWS: u32 = 10_000;
+pub(super) const ROWS: u32 = 10_000;
 /// Dead actors that are read; each is more than a kilobyte.
 const DEAD_ROWS: u32 = 200;
 
@@ -66,7 +66,7 @@ struct Dead<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Cause<'a> {
+pub(super) struct Cause<'a> {
     #[serde(borrow)]
     reason: Str<'a>,
     #[serde(borrow)]
@@ -83,6 +83,13 @@ impl Cause<'_> {
         matches!(&*self.reason.0, "RAY_KILL" | "OUT_OF_SCOPE" | "REF_DELETED")
             || self.error_message.0.contains("INTENDED_")
     }
+
+    /// Ray's words about a death that was not intended.
+    pub(super) fn unexpected(&self) -> Option<Text> {
+        let words = [&self.error_message, &self.formatted_exception_string];
+        let words = words.into_iter().find(|words| !words.is_empty())?;
+        (!self.is_in_order()).then(|| words.text())
+    }
 }
 
 /// The actors that died unexpectedly.
@@ -90,15 +97,13 @@ fn died(text: &str) -> Result<Vec<DeadActor>, serde_json::Error> {
     let list = envelope::listed::<Dead>(text)?;
     let of = |row: &Dead<'_>| {
         let cause = &row.death_cause.0.values().next()?.0;
-        let why = [&cause.error_message, &cause.formatted_exception_string]
-            .into_iter()
-            .find(|w| !w.0.is_empty())?;
-        (!cause.is_in_order()).then(|| DeadActor {
+        let why = cause.unexpected()?;
+        Some(DeadActor {
             class: row.class_name.text(),
             name: row.name.text(),
             node: NodeId::from_hex(&row.node_id.0),
             address: cause.node_ip_address.text(),
-            why: why.text(),
+            why,
         })
     };
     Ok(list.result.0.iter().filter_map(of).collect())
@@ -153,7 +158,7 @@ fn counted(text: &str) -> Result<Vec<Counted>, serde_json::Error> {
     Ok(named.map(|(name, c)| Counted { name: Text::from(name.as_str()), states: states(&c.0) }).collect())
 }
 
-fn of_job(kind: &str, job: &JobId) -> String {
+pub(super) fn of_job(kind: &str, job: &JobId) -> String {
     let job = encoded(job.0.raw());
     format!("/api/v0/{kind}?filter_keys=job_id&filter_predicates=%3D&filter_values={job}")
 }

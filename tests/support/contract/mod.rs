@@ -7,6 +7,7 @@ use futures_util::StreamExt;
 use marin_tui::demo::{Head, Scenario};
 use marin_tui::model::{AutoscalerVersion, Counted, JobId, JobIds, JobStatus, Secret, Work};
 use marin_tui::ray::Endpoint;
+use marin_tui::stacks::{Dump, place};
 pub use raw::{call, fields};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
@@ -364,6 +365,29 @@ async fn a_drivers_work(t: &Target) {
     assert_eq!(nobody["data"]["result"]["result"]["node_id_to_summary"]["cluster"]["summary"], json!({}));
 }
 
+/// The stacks of a worker are what py-spy writes, or a refusal that names the switch.
+async fn stacks(t: &Target) {
+    let tasks = t.value("/api/v0/tasks?detail=1").await;
+    let rows = tasks["data"]["result"]["result"].as_array().unwrap();
+    let running = rows.iter().find(|row| row["state"] == "RUNNING" && row["worker_pid"].as_u64() > Some(0));
+    let task = running.expect("a task runs");
+    let (node, pid) = (task["node_id"].as_str().unwrap(), task["worker_pid"].as_u64().unwrap());
+    let (status, body) = t.get(&format!("/worker/traceback?pid={pid}&node_id={node}")).await;
+    if status == 403 {
+        assert!(body.contains("RAY_DASHBOARD_ENABLE_PROFILING=1"), "{body}");
+        return;
+    }
+    let dump = Dump::read(&body).unwrap_or_else(|| panic!("{status} {body}"));
+    assert_eq!((status, dump.pid.map(u64::from)), (200, Some(pid)));
+    assert!(dump.process.raw().starts_with("ray::") && !place(&dump).is_idle(), "{body}");
+    let (status, body) = t.get(&format!("/worker/traceback?pid=4194303&node_id={node}")).await;
+    let no_process = "\n=== stderr ===\nError: Failed to get process executable name.";
+    assert!(status == 500 && body.contains(no_process), "{status} {body}");
+    let (status, body) = t.get(&format!("/worker/traceback?pid={pid}&node_id={}", "ab".repeat(28))).await;
+    assert!(status == 500 && body.starts_with("Failed to get agent address"), "{status} {body}");
+    assert_eq!(t.get(&format!("/worker/traceback?node_id={node}")).await.0, 500);
+}
+
 pub async fn every_check(t: &Target) {
     tokens(t).await;
     refusals(t).await;
@@ -373,4 +397,5 @@ pub async fn every_check(t: &Target) {
     packages(t).await;
     deletion(t).await;
     a_drivers_work(t).await;
+    stacks(t).await;
 }

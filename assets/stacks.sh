@@ -1,0 +1,25 @@
+# Writes the Python stacks of these processes (process ids), one after the other. Changes nothing, and pauses none of them:
+# that is what --nonblocking is for. py-spy comes with ray[default] and lies beside it, where the process finds its
+# programs.
+LC_ALL=C
+export LC_ALL
+for pid; do
+  printf 'stacks\t%s\n' "$pid"
+  if [ ! -e "/proc/$pid/stat" ]; then
+    echo 'failed	the process has ended'
+    continue
+  fi
+  path=$(tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | sed -n 's/^PATH=//p' | sed 1q) 2>/dev/null
+  exe=$(readlink "/proc/$pid/exe" 2>/dev/null)
+  if ! spy=$(PATH="$path:${exe%/*}:$PATH" command -v py-spy); then
+    echo 'failed	py-spy is not installed'
+    continue
+  fi
+  said=$("$spy" dump --nonblocking --pid "$pid" 2>&1)
+  if [ $? = 0 ]; then
+    printf '%s\n' "$said"
+  else
+    printf 'failed\t%s\n' "$(printf '%s\n' "$said" | sed 1q)"
+  fi
+done
+echo 'end'

@@ -1,0 +1,285 @@
+//! The worker processes of the simulated jobs: in a life one on each host of a job's slice, otherwise a few for each driver
+//! that runs. What the lists of tasks say of them, and the files that they write.
+
+use super::super::life::gang::Gang;
+use super::Cluster;
+use super::log::Log;
+use crate::model::{JobStatus, NodeId, WorkerFile};
+
+/// Tasks of each running driver outside a life; the last of them waits for a node.
+const TASKS: usize = 4;
+
+/// A task, and the process that runs it.
+pub(in crate::demo) struct Task {
+    /// Its driver's job id.
+    pub job: String,
+    pub id: String,
+    /// Where it runs; none while it waits for a node.
+    pub process: Option<Process>,
+    /// Ray's word.
+    pub state: &'static str,
+    /// Milliseconds since the epoch.
+    pub created: i64,
+    pub began: Option<i64>,
+    pub ended: Option<i64>,
+    /// What it failed with.
+    pub error: Option<String>,
+}
+
+/// A worker process.
+pub(in crate::demo) struct Process {
+    pub node: NodeId,
+    /// Ray's id of the worker.
+    pub worker: String,
+    pub pid: u32,
+}
+
+impl Process {
+    /// The name of the file that it writes.
+    pub fn file(&self, job: &str, suffix: &str) -> String {
+        format!("worker-{}-{job}-{}.{suffix}", self.worker, self.pid)
+    }
+}
+
+impl Cluster {
+    /// Tasks of all jobs.
+    pub fn tasks(&self) -> Vec<Task> {
+        if let Some(life) = &self.life {
+            let ran =
+                life.gangs.iter().flat_map(|gang| (0..gang.hosts.len()).map(|n| of_gang(gang, n, self.now)));
+            let waits = self.running().filter(|(place, ..)| self.hosts_of(*place).is_empty());
+            let waits = waits.map(|(_, job, started)| waiting(job, started, 0));
+            return ran.chain(waits).collect();
+        }
+        let alive: Vec<NodeId> = self.nodes.iter().filter(|n| n.is_alive()).map(|n| n.id).collect();
+        let of_driver = |(number, (_, job, started)): (usize, (usize, &str, i64))| {
+            let placed = (0..TASKS - 1)
+                .map(|i| simple(job, started, i, alive[(number + i) % alive.len()]))
+                .collect::<Vec<_>>();
+            placed.into_iter().chain([waiting(job, started, TASKS - 1)])
+        };
+        self.running().enumerate().flat_map(of_driver).collect()
+    }
+
+    /// Drivers that run: their jobs' places in the job table, their job ids, and when they were submitted.
+    pub fn running(&self) -> impl Iterator<Item = (usize, &str, i64)> {
+        let running = self.jobs.iter().enumerate().filter(|(_, j)| j.status == JobStatus::Running);
+        running.filter_map(|(place, j)| Some((place, j.driver.as_deref()?, j.started)))
+    }
+
+    /// The names of the files that worker processes have written on a node.
+    pub fn worker_files(&self, node: NodeId) -> [Vec<String>; 2] {
+        let names = |suffix: &str| -> Vec<String> {
+            let Some(life) = &self.life else {
+                let tasks = self.tasks();
+                let here = tasks.iter().filter_map(|t| Some((t, t.process.as_ref()?)));
+                let here = here.filter(|(_, process)| process.node == node);
+                return here.map(|(task, process)| process.file(&task.job, suffix)).collect();
+            };
+            let here = life.gangs.iter().filter_map(|gang| {
+                let worker = gang.hosts.iter().position(|host| *host == node)?;
+                Some(of_worker(gang, worker).file(&gang.driver, suffix))
+            });
+            here.collect()
+        };
+        ["out", "err"].map(names)
+    }
+
+    /// What a worker process has written into that file of a node; none if it has no such file.
+    pub fn worker_log(&self, node: NodeId, name: &str) -> Option<Log> {
+        let file = WorkerFile::parse(name)?;
+        if !self.worker_files(node)[usize::from(file.is_err)].iter().any(|known| known == name) {
+            return None;
+        }
+        if !file.is_err {
+            let marks = format!(":job_id:{}\n:task_name:train_step\n", file.job);
+            return Some(Log::Written(marks.into_bytes()));
+        }
+        let Some(life) = &self.life else { return Some(Log::growing(self.began, 100, 1)) };
+        let is_it = |gang: &&Gang, worker: usize| gang.hosts[worker] == node && gang.pid(worker) == file.pid;
+        let mut gangs = life.gangs.iter().filter(|gang| gang.driver == file.job);
+        gangs.find_map(|gang| {
+            let worker = (0..gang.hosts.len()).find(|worker| is_it(&gang, *worker))?;
+            Some(Log::Told(gang.log(worker)))
+        })
+    }
+}
+
+/// The stacks of a worker outside a life, which is in its step.
+const AT_WORK: &str = "    train_step (train.py:5)\n";
+
+impl Cluster {
+    /// What py-spy writes of a worker that runs; none when there is no such process on the node.
+    pub fn stacks(&self, node: NodeId, pid: u32) -> Option<String> {
+        let is_actor =
+            node == self.head() && (ACTOR_PID..ACTOR_PID + self.running().count() as u32).contains(&pid);
+        if is_actor {
+            return Some(written(pid, "ray::Holder", ""));
+        }
+        let is_it = |task: &Task| {
+            let process = task.process.as_ref();
+            task.state == "RUNNING" && process.is_some_and(|p| p.node == node && p.pid == pid)
+        };
+        let task = self.tasks().into_iter().find(is_it)?;
+        let gangs = self.life.iter().flat_map(|life| &life.gangs);
+        let of_gang = gangs.filter(|gang| gang.driver == task.job).find_map(|gang| {
+            let worker = (0..gang.hosts.len()).find(|n| gang.hosts[*n] == node && gang.pid(*n) == pid)?;
+            Some(gang.frames(worker, self.now))
+        });
+        let frames = of_gang.unwrap_or_else(|| AT_WORK.to_owned());
+        Some(written(pid, "ray::train_step", &frames))
+    }
+}
+
+/// The process id of the first driver's actor; the others' follow.
+pub(in crate::demo) const ACTOR_PID: u32 = 970;
+
+/// What py-spy writes of a worker that is in these frames.
+fn written(pid: u32, process: &str, frames: &str) -> String {
+    format!(
+        "Process {pid}: {process}\nPython v3.11.13 (/home/ray/anaconda3/bin/python3.11)\n\nThread {pid} (idle): \
+             \"MainThread\"\n{frames}    main_loop (ray/_private/worker.py:1031)\n    <module> \
+             (ray/_private/workers/default_worker.py:322)\nThread {} (idle): \"PythonGCThread\"\n    wait \
+             (threading.py:327)\n    run (ray/_private/gc_collect_manager.py:29)\n    _bootstrap_inner (threading.py:1045)\n",
+        pid + 38
+    )
+}
+
+fn of_worker(gang: &Gang, worker: usize) -> Process {
+    Process { node: gang.hosts[worker], worker: gang.worker_id(worker), pid: gang.pid(worker) }
+}
+
+fn of_gang(gang: &Gang, worker: usize, now: i64) -> Task {
+    let (state, ended, error) = gang.state(worker, now);
+    Task {
+        job: gang.driver.clone(),
+        id: task_id(gang.began(), worker, &gang.driver),
+        process: Some(of_worker(gang, worker)),
+        state,
+        created: gang.began() - 900,
+        began: Some(gang.began()),
+        ended,
+        error,
+    }
+}
+
+fn simple(job: &str, started: i64, i: usize, node: NodeId) -> Task {
+    let worker = format!("{:056x}", started + i as i64);
+    Task {
+        process: Some(Process { node, worker, pid: 1073 + i as u32 }),
+        state: "RUNNING",
+        began: Some(started + 900),
+        ..waiting(job, started, i)
+    }
+}
+
+fn waiting(job: &str, started: i64, i: usize) -> Task {
+    Task {
+        job: job.to_owned(),
+        id: task_id(started, i, job),
+        process: None,
+        state: "PENDING_NODE_ASSIGNMENT",
+        created: started,
+        began: None,
+        ended: None,
+        error: None,
+    }
+}
+
+fn task_id(at: i64, i: usize, job: &str) -> String {
+    format!("{:032x}ffffffff{job}", at + i as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::life::gang::{Moment, Told};
+    use super::*;
+    use crate::demo::{Clock, Life, Scenario, TpuType};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicI64;
+
+    const T0: i64 = 1_795_000_000_000;
+
+    /// A slice of 16 hosts on which one run has failed, and another is running.
+    fn cluster() -> Cluster {
+        let told = |fails, silent, slow| Told { node_type: "tpu_slice_v4_128".into(), fails, silent, slow };
+        let life = Life {
+            types: vec![TpuType::new("tpu_slice_v4_128", "v4-128", 1, 1)],
+            past_minutes: 60,
+            jobs_per_hour: 0.0,
+            preemptions_per_hour: 0.0,
+            runs: vec![
+                told(Some(Moment { worker: 5, minutes_ago: 30 }), None, None),
+                told(None, Some(Moment { worker: 9, minutes_ago: 20 }), Some(3)),
+            ],
+            ..Life::default()
+        };
+        let clock = Clock::Manual(Arc::new(AtomicI64::new(T0)));
+        Cluster::new(&Scenario { dead: 0, jobs: 0, life: Some(life), clock, ..Scenario::default() })
+    }
+
+    /// The standard errors of a job's workers, in the order of the hosts.
+    fn logs(cluster: &Cluster, job: usize) -> Vec<String> {
+        let driver = cluster.jobs[job].driver.clone().unwrap();
+        let nodes = cluster.nodes.iter().filter(|node| !node.is_head);
+        let files = nodes.map(|node| {
+            let [out, err] = cluster.worker_files(node.id);
+            assert_eq!((out.len(), err.len()), (2, 2), "of both runs");
+            let name = err.into_iter().find(|name| name.contains(&format!("-{driver}-"))).unwrap();
+            let out = cluster.worker_log(node.id, &name.replace(".err", ".out")).unwrap().tail(None, T0);
+            assert!(out.starts_with(format!(":job_id:{driver}").as_bytes()));
+            String::from_utf8(cluster.worker_log(node.id, &name).unwrap().tail(None, T0)).unwrap()
+        });
+        files.collect()
+    }
+
+    #[test]
+    fn one_worker_fails_first_and_the_others_say_that_it_is_gone() {
+        let cluster = cluster();
+        assert_eq!(cluster.jobs[0].status, JobStatus::Failed);
+        let logs = logs(&cluster, 0);
+        assert_eq!(logs.len(), 16);
+        let failed =
+            |text: &str| text.lines().find(|l| l.contains("Training failed")).unwrap()[..23].to_owned();
+        for (n, text) in logs.iter().enumerate() {
+            let last = text.lines().last().unwrap();
+            assert_eq!(last.contains("RESOURCE_EXHAUSTED"), n == 5, "{n}: {last}");
+            assert!(n == 5 || last.contains("UNAVAILABLE") && failed(text) > failed(&logs[5]), "{n}: {last}");
+        }
+        let driver = String::from_utf8(cluster.jobs[0].log.tail(None, T0)).unwrap();
+        assert!(driver.lines().last().unwrap().contains("UNAVAILABLE"), "{driver}");
+        let tasks = cluster.tasks();
+        let errors = tasks.iter().filter(|task| task.state == "FAILED" && task.error.is_some());
+        assert_eq!(errors.count(), 16);
+    }
+
+    #[test]
+    fn one_worker_is_silent_and_one_is_slow() {
+        let cluster = cluster();
+        assert_eq!(cluster.jobs[1].status, JobStatus::Running);
+        let logs = logs(&cluster, 1);
+        let lines = |n: usize| logs[n].lines().count();
+        assert!(lines(9) + 1000 < lines(0), "20 minutes of two lines a second: {} {}", lines(9), lines(0));
+        assert!(lines(3) + 100 < lines(0) && lines(3) > lines(9));
+        let driver = String::from_utf8(cluster.jobs[1].log.tail(Some(1), T0)).unwrap();
+        let step =
+            |line: &str| line.split(" step ").nth(1).map(|rest| rest.split(' ').next().unwrap().to_owned());
+        assert_eq!(
+            step(&driver),
+            step(logs[0].lines().last().unwrap()),
+            "the driver repeats its first worker"
+        );
+        assert_eq!(cluster.tasks().iter().filter(|task| task.state == "RUNNING").count(), 16);
+    }
+
+    #[test]
+    fn what_is_no_file_of_a_worker_is_not_there() {
+        let cluster = cluster();
+        let (head, host) = (cluster.nodes[0].id, cluster.nodes[1].id);
+        let name = cluster.worker_files(host)[1][0].clone();
+        assert!(cluster.worker_log(host, &name).is_some());
+        assert!(cluster.worker_log(head, &name).is_none(), "it lies on another node");
+        assert!(cluster.worker_log(host, "raylet.out").is_none());
+        assert!(cluster.worker_files(head).iter().all(Vec::is_empty));
+    }
+}

@@ -1,0 +1,215 @@
+//! The workers of a run: one process on each host of its slice, and what each of them writes. A line is a function of the
+//! run, the worker and its number, so that a file costs no memory.
+
+use super::stamp::stamp;
+use super::tale::{Tale, What};
+use super::train::{self, Run};
+use crate::model::NodeId;
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// From the first worker's error until the last of the others has failed because of it, in milliseconds.
+pub(super) const FOLLOW: i64 = 8000;
+/// The first of the others notices after this, in milliseconds.
+const NOTICE: i64 = 1500;
+/// Of a hundred steps, those that a slow worker makes.
+pub(super) const SLOW: u64 = 88;
+
+/// What befalls the workers of a run that is there when the simulation begins.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Told {
+    /// The node type that it trains on.
+    pub node_type: String,
+    /// The worker whose error ends the run, which the others report as a lost connection.
+    #[serde(default)]
+    pub fails: Option<Moment>,
+    /// The worker that writes nothing more.
+    #[serde(default)]
+    pub silent: Option<Moment>,
+    /// The worker that falls behind the others.
+    #[serde(default)]
+    pub slow: Option<usize>,
+}
+
+/// Something that happens to a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Moment {
+    /// Number of the worker, from 0.
+    pub worker: usize,
+    /// Minutes before the simulation begins.
+    pub minutes_ago: u32,
+}
+
+/// How the workers of a run ended.
+#[derive(Clone, Debug)]
+pub(super) enum End {
+    /// The work is done.
+    Done,
+    /// One of them failed with this error, and the others because of it.
+    Failed { first: usize, error: Arc<str> },
+    /// The job was stopped, or lost its slice.
+    Gone,
+}
+
+/// The workers of a run on one slice.
+#[derive(Clone, Debug)]
+pub(in crate::demo) struct Gang {
+    /// The place of its job in the job table.
+    pub job: usize,
+    /// Its driver's job id.
+    pub driver: String,
+    /// The host of each worker.
+    pub hosts: Vec<NodeId>,
+    pub(super) run: Arc<Run>,
+    /// Counts the slices that the run has had.
+    pub(super) turn: u32,
+    /// It trains from then on, milliseconds since the epoch.
+    pub(super) since: i64,
+    /// The step that it goes on from.
+    pub(super) step: u64,
+    /// Which worker writes nothing from when on.
+    pub(super) silent: Option<(usize, i64)>,
+    pub(super) slow: Option<usize>,
+    /// When it ended, and how.
+    pub(super) end: Option<(i64, End)>,
+}
+
+impl Gang {
+    /// The id of a worker's process. The first is the one that the driver's log names.
+    pub fn pid(&self, worker: usize) -> u32 {
+        self.run.pid() + (worker % 37) as u32 + self.turn * 1000
+    }
+
+    /// Ray's id of a worker.
+    pub fn worker_id(&self, worker: usize) -> String {
+        format!("{:016x}{:08x}{worker:032x}", self.run.seed, self.turn)
+    }
+
+    /// When a worker's task began.
+    pub const fn began(&self) -> i64 {
+        self.since
+    }
+
+    /// Ray's word for the state of a worker's task at `now`, when that ended, and its error.
+    pub fn state(&self, worker: usize, now: i64) -> (&'static str, Option<i64>, Option<String>) {
+        match &self.end {
+            None => ("RUNNING", None, None),
+            Some((at, End::Done)) => ("FINISHED", Some(*at), None),
+            Some((at, End::Gone)) => ("FAILED", Some(*at), Some("The task was cancelled.".into())),
+            Some((at, End::Failed { first, error })) => {
+                let at = at + self.delay(worker, *first);
+                if at > now {
+                    return ("RUNNING", None, None);
+                }
+                ("FAILED", Some(at), Some(self.traceback(worker, *first, error, at).join("\n")))
+            }
+        }
+    }
+
+    /// How much later than the first worker another one fails.
+    fn delay(&self, worker: usize, first: usize) -> i64 {
+        if worker == first {
+            return 0;
+        }
+        let share = (worker as i64).wrapping_mul(7919) % (FOLLOW - NOTICE - 1000);
+        NOTICE + share
+    }
+
+    /// What a worker writes to its standard error.
+    pub fn log(&self, worker: usize) -> Tale {
+        let slow = self.slow == Some(worker);
+        let mut tale = Tale::of(self.run.clone());
+        tale.turn(self.since - 6000, What::Loads { worker });
+        tale.turn(self.since, What::Works { step: self.step, worker, slow });
+        if let Some((_, at)) = self.silent.filter(|(silent, _)| *silent == worker) {
+            tale.close(at);
+        }
+        match &self.end {
+            None => {}
+            Some((at, End::Failed { first, error })) => {
+                let at = at + self.delay(worker, *first);
+                tale.turn(at, What::Says(self.traceback(worker, *first, error, at).into()));
+                tale.close(at);
+            }
+            Some((at, End::Done)) => {
+                let done = format!("{} INFO levanter.main.train_lm Finished training", stamp(*at));
+                tale.turn(*at, What::Says([done].into()));
+                tale.close(*at);
+            }
+            Some((at, End::Gone)) => tale.close(*at),
+        }
+        tale
+    }
+
+    /// Where a worker that runs stands at `now`, as py-spy writes frames: in its step, or, if it is silent, in the reading of
+    /// a batch that does not come, while the others wait for it in a collective.
+    pub fn frames(&self, worker: usize, now: i64) -> String {
+        let silent = self.silent.filter(|(_, at)| *at <= now).map(|(silent, _)| silent);
+        let step = "    train_step (levanter/trainer.py:412)\n    training_steps (levanter/trainer.py:391)\n    train \
+                    (levanter/trainer.py:478)\n    main (levanter/main/train_lm.py:214)\n";
+        let batch = "    wait (threading.py:331)\n    wait (threading.py:629)\n    _read_batch (levanter/data/loader.py:88)\n    \
+                     __next__ (levanter/data/loader.py:61)\n    training_steps (levanter/trainer.py:388)\n    train \
+                     (levanter/trainer.py:478)\n    main (levanter/main/train_lm.py:214)\n";
+        match silent {
+            None => step.to_owned(),
+            Some(silent) if silent == worker => batch.to_owned(),
+            Some(_) => format!("    block_until_ready (jax/_src/array.py:621)\n{step}"),
+        }
+    }
+
+    /// The last lines of a worker that fails at `at`.
+    fn traceback(&self, worker: usize, first: usize, error: &str, at: i64) -> Vec<String> {
+        let error = if worker == first { error.to_owned() } else { peer_is_lost(worker, first) };
+        let file = train::working_dir(&self.run);
+        vec![
+            format!("{} ERROR levanter.main.train_lm Training failed", stamp(at)),
+            "Traceback (most recent call last):".into(),
+            format!("  File \"{file}/src/levanter/main/train_lm.py\", line 214, in main"),
+            "    trainer.train(state, train_loader)".into(),
+            format!("  File \"{file}/src/levanter/trainer.py\", line 478, in train"),
+            "    for info in self.training_steps(state, train_loader):".into(),
+            error,
+        ]
+    }
+}
+
+/// What a worker says whose peer is gone, in the words of JAX's runtime.
+pub(super) fn peer_is_lost(worker: usize, first: usize) -> String {
+    let name = "jax.errors.JaxRuntimeError";
+    match worker % 3 {
+        0 => format!(
+            "{name}: UNAVAILABLE: The following tasks are unhealthy (stopped sending heartbeats): /job:jax_worker/replica:0/task:{first}"
+        ),
+        1 => format!("{name}: UNAVAILABLE: Connection reset by peer: recvmsg from task {first}"),
+        _ => format!("{name}: UNAVAILABLE: Socket closed by task {first}"),
+    }
+}
+
+/// Lines of a worker's opening.
+pub(super) const OPENING: u64 = 4;
+/// Milliseconds between them.
+pub(super) const PACE: u64 = 1400;
+
+/// Line `i` of a worker's opening.
+pub(super) fn load(out: &mut String, run: &Run, worker: usize, i: u64, ms: i64) {
+    use std::fmt::Write;
+    let at = stamp(ms);
+    // Writing to a String cannot fail.
+    let _ = match i {
+        0 => writeln!(
+            out,
+            "{at} INFO jax._src.distributed Connecting to JAX distributed service, process_id={worker}"
+        ),
+        1 => writeln!(
+            out,
+            "{at} INFO jax._src.xla_bridge Unable to initialize backend 'cuda': module 'jaxlib' has no attribute 'cuda'"
+        ),
+        2 => writeln!(out, "{at} INFO levanter.main.train_lm {} chips of a {}", run.chips, run.pod_type),
+        _ => writeln!(
+            out,
+            "{at} INFO levanter.trainer First batch loaded in 2.1s, starting first train step (includes JIT compilation)..."
+        ),
+    };
+}

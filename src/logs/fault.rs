@@ -1,0 +1,115 @@
+//! What an error says about who is at fault: the worker itself, or another one that it lost.
+
+use regex::RegexSet;
+use std::sync::LazyLock;
+
+/// A kind of error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fault {
+    /// A node died, as the cluster reports it.
+    NodeDied,
+    /// Its host was preempted, or is about to be.
+    Preempted,
+    /// The accelerator's memory was exhausted.
+    DeviceMemory,
+    /// The host's memory was exhausted, and the kernel or Ray killed a process.
+    HostMemory,
+    /// A full disk.
+    Disk,
+    /// The hardware or its driver reports a fault.
+    Hardware,
+    /// A signal ended the process.
+    Signal,
+    /// An exception of Python.
+    Exception,
+    /// A line at the level of an error.
+    Error,
+    /// It waited for the others too long.
+    Timeout,
+    /// It lost another worker, or the coordinator.
+    PeerLost,
+    /// Ray says that another worker, actor or node is dead.
+    ActorDied,
+}
+
+impl Fault {
+    /// Whether another worker's failure explains it.
+    pub const fn is_consequence(self) -> bool {
+        matches!(self, Self::Timeout | Self::PeerLost | Self::ActorDied)
+    }
+
+    /// The kind in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::NodeDied => "node died",
+            Self::Preempted => "preempted",
+            Self::DeviceMemory => "out of device memory",
+            Self::HostMemory => "out of host memory",
+            Self::Disk => "disk full",
+            Self::Hardware => "hardware fault",
+            Self::Signal => "ended by a signal",
+            Self::Exception => "exception",
+            Self::Error => "error",
+            Self::Timeout => "timeout",
+            Self::PeerLost => "lost a peer",
+            Self::ActorDied => "lost an actor",
+        }
+    }
+}
+
+/// Regular expressions, the first that matches decides. What follows from another worker's failure stands before the
+/// general kinds: `XlaRuntimeError: UNAVAILABLE: Socket closed` is an exception, and not the first cause.
+const TABLE: [(Fault, &str); 12] = [
+    // XLA's compiler and allocator; CUDA's; `Ran out of memory in memory space hbm`.
+    (
+        Fault::DeviceMemory,
+        r"RESOURCE_EXHAUSTED.*(?:[Oo]ut of memory|memory|hbm|HBM|Oom)|CompileTimeHbmOom|Ran out of memory in memory space|CUDA out of memory|OutOfMemoryError: CUDA|CUDA_ERROR_OUT_OF_MEMORY|RESOURCE_EXHAUSTED: Attempting to",
+    ),
+    // The kernel's OOM killer, Ray's memory monitor (src/ray/raylet/worker_killing_policy.cc), Python.
+    (
+        Fault::HostMemory,
+        r"Out of memory: Killed process|oom-kill|oom_reaper|OutOfMemoryError: Task was killed|killed on this node due to.*low on memory|Workers? \(tasks / actors\) killed due to memory pressure|\bMemoryError\b|std::bad_alloc|Cannot allocate memory",
+    ),
+    // Compute Engine's metadata (`TERMINATE_ON_HOST_MAINTENANCE`), JAX's and Ray's notices.
+    (
+        Fault::Preempted,
+        r"(?i)\bpreempt(?:ed|ion (?:notice|event|signal|sync point|detected|warning))|TERMINATE_ON_HOST_MAINTENANCE|RECEIVED_PREEMPTION|will be (?:terminated|preempted) in \d+ ?s|The node expected termination|drained due to|(?:received|got|caught) SIGTERM|SIGTERM (?:received|signal)",
+    ),
+    (Fault::Disk, r"No space left on device|ENOSPC|OutOfDiskError"),
+    // NVRM's Xid, ECC, libtpu's chips and links.
+    (
+        Fault::Hardware,
+        r"NVRM: Xid|\bXid \(PCI|uncorrectable (?:ECC )?error|(?i:unhealthy (?:tpu|chip|accelerator))|INTERNAL: Core halted|TPU driver (?:error|fault)|CUDA error: (?:an illegal memory access|unspecified launch failure|uncorrectable|device-side assert)|ICI link|Failed to (?:connect to|open) .*/dev/(?:accel|vfio)",
+    ),
+    // Ray's own words for workers and nodes that are gone (`ray/exceptions.py`, `src/ray/core_worker`).
+    (
+        Fault::ActorDied,
+        r"The actor (?:died|is dead)|ActorDiedError|RayActorError|ActorUnavailableError|The actor is (?:temporarily )?unavailable|WorkerCrashedError|The worker died unexpectedly|NodeDiedError|OwnerDiedError|ObjectLostError|owner of the object.* died|actor died because its (?:node|owner)",
+    ),
+    // NCCL's watchdog (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp), XLA's rendezvous, JAX's barriers.
+    (
+        Fault::Timeout,
+        r"[Ww]atchdog caught collective operation timeout|collective operation timeout|Some NCCL operations have failed or timed out|Barrier timed out|Barrier result: DEADLINE_EXCEEDED|(?:tasks?|workers?) .*(?:did not|failed to) (?:reach|join).*[Bb]arrier|DEADLINE_EXCEEDED|[Rr]endezvous.*(?:timed out|timeout)|Gloo.*[Tt]imed out|GetKeyValue\(\) timed out|heartbeat timeout",
+    ),
+    // JAX's coordination service (xla/tsl/distributed_runtime/coordination), gRPC, NCCL, Gloo, sockets.
+    (
+        Fault::PeerLost,
+        r"JAX distributed service detected fatal errors|[Pp]olled an error from coordination service|stopped sending heartbeats|heartbeat(?:s)? (?:from|of|missed|failed)|coordination service.*(?:heartbeat|UNAVAILABLE|unhealthy|error)|CoordinationService|[Pp]eer (?:died|is dead|has left|closed)|[Cc]onnection reset|[Ss]ocket closed|[Cc]onnection refused|[Cc]onnection closed by|[Bb]roken pipe|remote process exited|ncclRemoteError|NCCL.*(?:peer|remote|network error|[Uu]nhandled system error)|failed to connect to all addresses|UNAVAILABLE:|ConnectionResetError|ConnectionRefusedError|BrokenPipeError|another task died|The tasks have crashed|TCPStore.*(?:closed|recvValue)|ABORTED:.*(?:peer|task)|Lost connection",
+    ),
+    // Python's faulthandler, glog's and absl's failure handlers, shells, Ray's worker exits.
+    (
+        Fault::Signal,
+        r"\*{3} SIG[A-Z]+ (?:received|\(@)|Fatal Python error|[Ss]egmentation fault|SIGSEGV|SIGBUS|SIGABRT|SIGILL|SIGFPE|SIGKILL|Aborted \(core dumped\)|(?:exit(?:ed)?(?: code| status)?|code|status)[ =:]*(?:-9|-11|-6|137|139|134)\b|terminated by signal|core dumped|terminate called",
+    ),
+    (Fault::Exception, r"Traceback \(most recent call last\):"),
+    (Fault::Exception, r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?::|\(|$)"),
+    (Fault::Error, r"RESOURCE_EXHAUSTED"),
+];
+
+/// Whether a line names a fault, whatever its level: cheap to refuse.
+pub fn fault(text: &str) -> Option<Fault> {
+    static PATTERNS: LazyLock<RegexSet> =
+        LazyLock::new(|| RegexSet::new(TABLE.iter().map(|(_, pattern)| *pattern)).unwrap_or_default());
+    let first = PATTERNS.matches(text).iter().next()?;
+    TABLE.get(first).map(|(fault, _)| *fault)
+}

@@ -1,0 +1,117 @@
+//! Lines that every run writes and that say nothing about this one.
+
+use regex::RegexSet;
+use std::sync::LazyLock;
+
+/// A kind of line that a viewer may hide behind a count.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Noise {
+    /// A regular expression that matches it, anywhere in the line.
+    pub pattern: &'static str,
+    /// Who writes it.
+    pub from: &'static str,
+    /// Why it says nothing.
+    pub why: &'static str,
+}
+
+/// Known noise. A line that is here is never the cause of a failure: what only looks harmless is left out.
+pub const KNOWN: [Noise; 18] = [
+    Noise {
+        pattern: r"All log messages before absl::InitializeLog\(\) is called are written to STDERR",
+        from: "absl",
+        why: "a program that does not set up absl's logging; grpc/grpc#38703",
+    },
+    Noise {
+        pattern: r"fork_posix\.cc:\d+\] Other threads are currently calling into gRPC, skipping fork\(\) handlers",
+        from: "gRPC",
+        why: "a subprocess was started; grpc/grpc#38490",
+    },
+    Noise {
+        pattern: r"os\.fork\(\) was called\. os\.fork\(\) is incompatible with multithreaded code, and JAX is multithreaded",
+        from: "JAX",
+        why: "a subprocess was started, which is safe if it executes a program; jax/_src/xla_bridge.py",
+    },
+    Noise {
+        pattern: r"Unable to initialize backend '(cuda|rocm|tpu|interpreter|plugin|METAL)': (?:NOT_FOUND|INTERNAL: Failed to open libtpu\.so|module '.*' has no attribute|UNIMPLEMENTED|Unable to find platform)",
+        from: "JAX",
+        why: "this machine has no such device; jax/_src/xla_bridge.py",
+    },
+    Noise {
+        pattern: r"TPU backend initialization is taking more than \d",
+        from: "JAX",
+        why: "other hosts of the slice have not begun yet; the next lines say whether they do",
+    },
+    Noise {
+        pattern: r"(?:cuda_dnn|cuda_fft|cuda_blas)\.cc:\d+\] Unable to register cu\w+ factory",
+        from: "TensorFlow",
+        why: "TensorFlow is imported beside JAX or PyTorch; tensorflow/tensorflow#62075",
+    },
+    Noise {
+        pattern: r"computation_placer\.cc:\d+\] computation placer already registered",
+        from: "XLA",
+        why: "TensorFlow is imported beside JAX; as above",
+    },
+    Noise {
+        pattern: r"cpu_feature_guard\.cc:\d+\] This TensorFlow binary is optimized",
+        from: "TensorFlow",
+        why: "a hint for who builds TensorFlow",
+    },
+    Noise {
+        pattern: r"TF-TRT Warning: Could not find TensorRT",
+        from: "TensorFlow",
+        why: "TensorRT is for inference on GPUs",
+    },
+    Noise {
+        pattern: r"(?:cudart_stub|cuda_executor|cuda_diagnostics)\.cc:\d+\].*(?:Could not find cuda drivers|failed call to cuInit|Ignore above cudart dlerror)",
+        from: "TensorFlow",
+        why: "this machine has no GPU",
+    },
+    Noise {
+        pattern: r"libtpu\.so already in used? by (?:another )?process.*Not attempting to load libtpu\.so",
+        from: "TensorFlow",
+        why: "a library looks for a TPU that the training process has; pytorch/xla#3214",
+    },
+    Noise {
+        pattern: r"Transparent hugepages are not enabled",
+        from: "JAX",
+        why: "a hint on the speed of start-up; jax/_src/cloud_tpu_init.py",
+    },
+    Noise {
+        pattern: r"tpu_hal\.cc:\d+\] Registered plugin from module",
+        from: "libtpu",
+        why: "start-up, at the level of information",
+    },
+    Noise {
+        pattern: r"tcmalloc: large alloc \d+ bytes",
+        from: "tcmalloc",
+        why: "a large allocation that succeeded",
+    },
+    Noise {
+        pattern: r"Ray deduplicates logs by default\. Set RAY_DEDUP_LOGS=0",
+        from: "Ray",
+        why: "explains its own mark; the lines themselves are in the workers' files",
+    },
+    Noise {
+        pattern: r"Tip: In future versions of Ray, Ray will no longer override accelerator visible devices",
+        from: "Ray",
+        why: "news of a later version; ray/_private/worker.py",
+    },
+    Noise {
+        pattern: r"file_cache is only supported with oauth2client<4\.0\.0",
+        from: "google-api-python-client",
+        why: "a cache that is not used; googleapiclient/discovery_cache",
+    },
+    Noise {
+        pattern: r"huggingface/tokenizers: The current process just got forked, after parallelism has already been used",
+        from: "Hugging Face",
+        why: "tokenizers stop using threads in the subprocess",
+    },
+];
+
+/// The kind of noise that a line is; none if it may mean something.
+pub fn noise(line: &str) -> Option<&'static Noise> {
+    static PATTERNS: LazyLock<RegexSet> =
+        LazyLock::new(|| RegexSet::new(KNOWN.iter().map(|noise| noise.pattern)).unwrap_or_default());
+    let first = PATTERNS.matches(line).iter().next()?;
+    KNOWN.get(first)
+}

@@ -1,0 +1,167 @@
+//! Lines that say the same but for numbers, addresses and names of hosts have the same shape.
+
+use super::prefix::{beginning, prefixed};
+use std::borrow::Cow;
+
+/// The shape of a line as a hash: equal for lines that differ only in what [`normal`] leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Shape(pub u64);
+
+/// Bytes of a line that count; what follows does not change its shape.
+const LONGEST: usize = 2048;
+
+/// The shape of a line without Ray's prefix.
+pub fn shape(line: &str) -> Shape {
+    let mut hash = Fnv::default();
+    pieces(beginning(prefixed(line).text, LONGEST), |piece| hash.add(piece));
+    Shape(hash.0)
+}
+
+/// The shape of several lines together, in order.
+pub fn shape_of<'a>(lines: impl IntoIterator<Item = &'a str>) -> Shape {
+    let mut hash = Fnv::default();
+    for line in lines {
+        hash.add(b"\n");
+        pieces(beginning(prefixed(line).text, LONGEST), |piece| hash.add(piece));
+    }
+    Shape(hash.0)
+}
+
+/// The line with `#` for numbers, hexadecimal ids, UUIDs and addresses, one blank for several, and without Ray's
+/// prefix. `nan` and `inf` stay: a worker whose loss is no number does not say the same as the others.
+pub fn normal(line: &str) -> Cow<'_, str> {
+    let text = beginning(prefixed(line).text, LONGEST);
+    let mut out = Vec::with_capacity(text.len());
+    pieces(text, |piece| out.extend_from_slice(piece));
+    if out == text.as_bytes() {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
+}
+
+/// FNV-1a (draft-eastlake-fnv): short inputs, no attacker who gains from a collision, and the same on every machine.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+/// What a byte means for the shape.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Digit,
+    Letter,
+    Blank,
+    Other,
+}
+
+const fn class(byte: u8) -> Class {
+    match byte {
+        b'0'..=b'9' => Class::Digit,
+        b'a'..=b'z' | b'A'..=b'Z' | b'_' | 0x80.. => Class::Letter,
+        b' ' | b'\t' => Class::Blank,
+        _ => Class::Other,
+    }
+}
+
+/// Gives the parts of the normalised text to `out`, which puts them behind each other.
+fn pieces(text: &str, mut out: impl FnMut(&[u8])) {
+    let bytes = text.trim_end().as_bytes();
+    let mut at = 0;
+    // Whether the last part was a placeholder: `10.0.0.7` and `1,200` are one.
+    let mut is_after_number = false;
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        match class(rest[0]) {
+            Class::Blank => {
+                out(b" ");
+                at += rest.iter().take_while(|b| class(**b) == Class::Blank).count();
+                is_after_number = false;
+            }
+            Class::Digit | Class::Letter => {
+                let is_word = |b: &u8| matches!(class(*b), Class::Digit | Class::Letter);
+                let len = rest.iter().take_while(|b| is_word(b)).count();
+                let word = &rest[..len];
+                if is_id(word) {
+                    if !is_after_number {
+                        out(b"#");
+                    }
+                    is_after_number = true;
+                } else {
+                    is_after_number = parts(word, is_after_number, &mut out);
+                }
+                at += len;
+            }
+            Class::Other => {
+                let next = rest.get(1).copied().map_or(Class::Other, class);
+                let joins = match rest[0] {
+                    // A sign, and what is within a number, an address or a UUID.
+                    b'.' | b',' | b':' | b'-' => is_after_number && begins_id(&rest[1..]),
+                    _ => false,
+                };
+                let is_sign = matches!(rest[0], b'-' | b'+')
+                    && next == Class::Digit
+                    && at.checked_sub(1).is_none_or(|before| !matches!(class(bytes[before]), Class::Letter));
+                // Bars of tqdm are as long as they are full.
+                let is_bar = rest[0] == b'#';
+                if is_bar && !is_after_number {
+                    out(b"#");
+                } else if !(joins || is_sign || is_bar) {
+                    out(&rest[..1]);
+                }
+                is_after_number = (is_after_number && joins) || is_bar;
+                at += 1;
+            }
+        }
+    }
+}
+
+/// Whether a part of a number, an address or a UUID begins here.
+fn begins_id(rest: &[u8]) -> bool {
+    let len = rest.iter().take_while(|b| matches!(class(**b), Class::Digit | Class::Letter)).count();
+    rest.first().is_some_and(u8::is_ascii_digit)
+        || (len == 4 || len == 12) && rest[..len].iter().all(u8::is_ascii_hexdigit)
+}
+
+/// A hexadecimal number or id: `0x7f6a2b72718b`, `3f2a9c01`, also numbers alone.
+fn is_id(word: &[u8]) -> bool {
+    let (digits, least) = match word {
+        [b'0', b'x' | b'X', digits @ ..] => (digits, 1),
+        all => (all, 6),
+    };
+    digits.len() >= least
+        && digits.iter().all(u8::is_ascii_hexdigit)
+        && (least == 1 || digits.iter().any(u8::is_ascii_digit))
+}
+
+/// A word with digits in it: `worker7` is `worker#`; `2.31e-05` is a number. Whether it ends in one.
+fn parts(word: &[u8], mut is_after_number: bool, out: &mut impl FnMut(&[u8])) -> bool {
+    // The exponent of a number that began before the point.
+    if is_after_number
+        && let [b'e' | b'E', rest @ ..] = word
+        && rest.iter().all(u8::is_ascii_digit)
+    {
+        return true;
+    }
+    for part in word.chunk_by(|a, b| class(*a) == class(*b)) {
+        let is_number = class(part[0]) == Class::Digit;
+        match (is_number, is_after_number) {
+            (true, true) => {}
+            (true, false) => out(b"#"),
+            (false, _) if is_after_number && matches!(part, b"e" | b"E") => continue,
+            (false, _) => out(part),
+        }
+        is_after_number = is_number;
+    }
+    is_after_number
+}

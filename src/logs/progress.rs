@@ -1,0 +1,293 @@
+//! Progress lines: what step a training run is at, of how many, its loss and its rate.
+
+use regex::Regex;
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+/// What a progress line says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress<'a> {
+    /// What makes progress: `train`, `eval`, a bar's description; empty if the line does not say.
+    pub task: Cow<'a, str>,
+    /// Steps that are done. Some trackers round it (`1.20kit`).
+    pub step: Option<u64>,
+    /// Steps in all.
+    pub total: Option<u64>,
+    /// The loss; may be infinite or no number.
+    pub loss: Option<f64>,
+    /// Steps a second.
+    pub rate: Option<f64>,
+    /// Time that is left, as the program estimates it.
+    pub remaining: Option<Duration>,
+}
+
+/// The patterns by which progress lines are known: those of common trainers, and regular expressions of the settings.
+#[derive(Clone, Debug, Default)]
+pub struct Patterns {
+    own: Vec<Regex>,
+}
+
+impl Patterns {
+    /// With regular expressions in addition, which are tried first. Each names what it finds: `(?<step>\d+)`,
+    /// `total`, `loss`, `rate` (steps a second) and `task`; `step` or `loss` must be among them.
+    ///
+    /// # Errors
+    ///
+    /// One is no regular expression, or names none of them; which, and why.
+    pub fn new<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        let read = |pattern: &str| {
+            let regex = Regex::new(pattern)
+                .map_err(|e| format!("Cannot read the progress pattern '{pattern}': {e}"))?;
+            let is_named = regex.capture_names().flatten().any(|name| matches!(name, "step" | "loss"));
+            is_named.then_some(regex).ok_or_else(|| {
+                format!("The progress pattern '{pattern}' names no step and no loss: write (?<step>\\d+)")
+            })
+        };
+        Ok(Self { own: patterns.into_iter().map(read).collect::<Result<_, _>>()? })
+    }
+
+    /// The progress that a line reports; Ray's prefix may stand before it.
+    pub fn read<'a>(&self, line: &'a str) -> Option<Progress<'a>> {
+        let text = super::prefix::prefixed(line).text;
+        let own = self.own.iter().find_map(|regex| named(regex, text));
+        own.or_else(|| bar_of_ray(text))
+            .or_else(|| levanter(text))
+            .or_else(|| tqdm(text))
+            .or_else(|| pairs(text))
+    }
+
+    /// The step that a line reports.
+    pub fn step(&self, line: &str) -> Option<u64> {
+        self.read(line).and_then(|progress| progress.step)
+    }
+}
+
+/// What a regular expression of the settings finds.
+fn named<'a>(regex: &Regex, text: &'a str) -> Option<Progress<'a>> {
+    let found = regex.captures(text)?;
+    let group = |name| found.name(name).map(|m| m.as_str());
+    Some(Progress {
+        task: group("task").unwrap_or_default().into(),
+        step: group("step").and_then(count),
+        total: group("total").and_then(count),
+        loss: group("loss").and_then(number),
+        rate: group("rate").and_then(number),
+        remaining: None,
+    })
+}
+
+/// A bar of `ray.experimental.tqdm_ray`: JSON with Ray's mark (`_get_state` there).
+fn bar_of_ray(text: &str) -> Option<Progress<'_>> {
+    #[derive(Deserialize)]
+    struct Bar {
+        x: f64,
+        desc: Option<String>,
+        total: Option<f64>,
+    }
+    if !text.contains("__ray_tqdm_magic_token__") {
+        return None;
+    }
+    let json = text.get(text.find('{')?..=text.rfind('}')?)?;
+    let bar: Bar = serde_json::from_str(json).ok()?;
+    Some(Progress {
+        task: bar.desc.unwrap_or_default().into(),
+        step: Some(bar.x as u64),
+        total: bar.total.map(|n| n as u64),
+        ..Progress::default()
+    })
+}
+
+/// `Progress on:train 19.0it/70.0it rate:76.8s/it remaining:1:05:16 elapsed:31:40 postfix:loss=2.34`, which Levanter
+/// writes through `tqdm_loggable` (`tqdm_loggable/tqdm_logging.py`). What is not known yet is `-` or `?`.
+fn levanter(text: &str) -> Option<Progress<'_>> {
+    let (_, rest) = text.split_once("Progress on:")?;
+    let mut words = rest.split_whitespace();
+    let mut task = words.next()?;
+    let mut progress = Progress::default();
+    let mut is_found = false;
+    for word in words {
+        if !is_found && let Some((step, total)) = word.split_once('/') {
+            progress.step = step.strip_suffix("it").and_then(count);
+            progress.total = count(total.strip_suffix("it").unwrap_or(total));
+            is_found = true;
+        } else if !is_found {
+            // A description of several words.
+            let end = word.as_ptr() as usize + word.len() - task.as_ptr() as usize;
+            task = rest.get(rest.find(task)?..)?.get(..end)?;
+        } else if let Some(rate) = word.strip_prefix("rate:") {
+            progress.rate = per_second(rate);
+        } else if let Some(left) = word.strip_prefix("remaining:") {
+            progress.remaining = clock(left);
+        }
+    }
+    progress.loss = value(rest, "loss");
+    progress.task = task.into();
+    is_found.then_some(progress)
+}
+
+/// ` 45%|####5     | 45/100 [00:10<00:12,  4.5it/s, loss=2.3]`, or without a total `45it [00:10,  4.5it/s]`
+/// (`format_meter` in `tqdm/std.py`).
+fn tqdm(text: &str) -> Option<Progress<'_>> {
+    static BAR: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"^(?<task>.*?)(?:: )?\s*\d+%\|[^|]*\|\s*(?<step>[\d.]+[kMGT]?)/(?<total>[\d.]+[kMGT]?)\s*\[[\d:]+<(?<left>[\d:?]+)(?:,\s*(?<rate>[\d.?]+\s?\w*/\w+))?",
+        )
+        .ok()
+    });
+    static OPEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"^(?<task>.*?)(?:: )?(?<step>[\d.]+[kMGT]?)it \[[\d:]+(?:,\s*(?<rate>[\d.?]+\s?\w*/\w+))?",
+        )
+        .ok()
+    });
+    let regex = match () {
+        () if text.contains("%|") => &BAR,
+        () if text.contains("it [") => &OPEN,
+        () => return None,
+    };
+    let found = regex.as_ref()?.captures(text)?;
+    let group = |name| found.name(name).map(|m| m.as_str());
+    let (_, behind) = text.rsplit_once('[')?;
+    Some(Progress {
+        task: group("task").unwrap_or_default().trim_end_matches([':', ' ']).into(),
+        step: group("step").and_then(count),
+        total: group("total").and_then(count),
+        loss: value(behind, "loss"),
+        rate: group("rate").and_then(per_second),
+        remaining: group("left").and_then(clock),
+    })
+}
+
+/// `step=12 loss=2.1` in any of the forms that trainers use: MaxText's `completed step: 8, seconds: 1.5, ...,
+/// loss: 2.1`, Hugging Face's `{'loss': 1.2, ..., 'epoch': 0.3}`, `Step 12/100 ... loss 2.1`.
+fn pairs(text: &str) -> Option<Progress<'_>> {
+    let loss = value(text, "loss");
+    let step = raw(text, "step").or_else(|| raw(text, "Step")).or_else(|| raw(text, "global_step"));
+    let mut progress = Progress { loss, ..Progress::default() };
+    if let Some(said) = step {
+        let rest = &text[said.as_ptr() as usize - text.as_ptr() as usize + said.len()..];
+        progress.step = count(said);
+        let of = rest.strip_prefix('/').or_else(|| rest.strip_prefix(" of ")).unwrap_or_default();
+        progress.total = count(&of[..digits(of)]);
+        let seconds = text.contains("completed step:").then(|| value(text, "seconds")).flatten();
+        progress.rate = seconds.filter(|s| *s > 0.0).map(f64::recip);
+    }
+    let is_hugging_face = text.starts_with('{') && text.contains("'epoch':");
+    let is_progress = match step {
+        Some(_) => loss.is_some() || progress.total.is_some(),
+        None => loss.is_some() && is_hugging_face,
+    };
+    is_progress.then_some(progress)
+}
+
+/// The number behind a name and `=`, `:` or a blank, with quotes or without.
+fn value(text: &str, name: &str) -> Option<f64> {
+    raw(text, name).and_then(number)
+}
+
+/// The same as it stands there.
+fn raw<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.match_indices(name).find_map(|(at, _)| {
+        let before = text[..at].bytes().last();
+        if before.is_some_and(|b| b.is_ascii_alphanumeric() || b"-".contains(&b) || b == b'_') {
+            return None;
+        }
+        let rest = text[at + name.len()..].trim_start_matches(['\'', '"']);
+        let behind = rest.trim_start_matches([' ', '=', ':']);
+        if behind.len() == rest.len() {
+            return None;
+        }
+        let len = digits(behind);
+        let said = &behind[..len];
+        number(said).map(|_| said)
+    })
+}
+
+/// Bytes of the number that a text begins with, also `nan`, `-inf` and `1,200`.
+fn digits(text: &str) -> usize {
+    let unsigned = text.trim_start_matches(['-', '+']);
+    let sign = text.len() - unsigned.len();
+    for word in ["nan", "NaN", "infinity", "inf", "Inf"] {
+        if unsigned.starts_with(word) {
+            return sign + word.len();
+        }
+    }
+    let is_part = |(at, b): (usize, u8)| {
+        let bytes = unsigned.as_bytes();
+        b.is_ascii_digit()
+            || matches!(b, b'.' | b',') && bytes.get(at + 1).is_some_and(u8::is_ascii_digit)
+            || matches!(b, b'e' | b'E')
+                && at > 0
+                && matches!(bytes.get(at + 1..at + 3), Some([b'0'..=b'9', ..] | [b'-' | b'+', b'0'..=b'9']))
+            || matches!(b, b'-' | b'+') && at > 0 && matches!(bytes[at - 1], b'e' | b'E')
+    };
+    sign + unsigned.bytes().enumerate().take_while(|part| is_part(*part)).count()
+}
+
+fn number(text: &str) -> Option<f64> {
+    if text.contains(',') { text.replace(',', "").parse().ok() } else { text.parse().ok() }
+}
+
+/// A count, also rounded as tqdm does it: `1.20k`.
+fn count(text: &str) -> Option<u64> {
+    let (text, factor) = match text.as_bytes().last()? {
+        b'k' => (&text[..text.len() - 1], 1e3),
+        b'M' => (&text[..text.len() - 1], 1e6),
+        b'G' => (&text[..text.len() - 1], 1e9),
+        b'T' => (&text[..text.len() - 1], 1e12),
+        _ => (text, 1.0),
+    };
+    let n = number(text)? * factor;
+    (n.is_finite() && n >= 0.0).then_some(n.round() as u64)
+}
+
+/// `4.5it/s` or `76.8s/it` as steps a second.
+fn per_second(text: &str) -> Option<f64> {
+    let rate = number(&text[..digits(text)])?;
+    let unit = text[digits(text)..].trim_start();
+    let rate = match unit.split_once('/')? {
+        ("s", _) if rate > 0.0 => rate.recip(),
+        (of, "s") => rate * if of.starts_with('k') { 1e3 } else { 1.0 },
+        _ => return None,
+    };
+    rate.is_finite().then_some(rate)
+}
+
+/// `31:40`, `1:05:16`, `2 days`-less: hours are not limited.
+fn clock(text: &str) -> Option<Duration> {
+    let parts: Option<Vec<u64>> = text.split(':').map(|part| part.parse().ok()).collect();
+    let parts = parts.filter(|parts| (2..=3).contains(&parts.len()))?;
+    let seconds = parts.iter().try_fold(0u64, |all, part| all.checked_mul(60)?.checked_add(*part))?;
+    Some(Duration::from_secs(seconds))
+}
+
+/// What a run does before its first step, which can take many minutes in silence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// The first batch was loaded; the first step begins with the compilation.
+    FirstStep,
+    /// JAX traces the step.
+    Tracing,
+    /// The step is lowered to HLO.
+    Lowering,
+    /// XLA compiles it.
+    Compiling,
+    /// The first step is done.
+    Running,
+}
+
+impl Phase {
+    /// The phase that a line of Levanter begins (`Trainer.train` and `_maybe_save_jaxpr` in `levanter/trainer.py`).
+    pub fn of(line: &str) -> Option<Self> {
+        const MARKS: [(&str, Phase); 5] = [
+            ("starting first train step (includes JIT compilation)", Phase::FirstStep),
+            ("Tracing train_step", Phase::Tracing),
+            ("Lowering train_step", Phase::Lowering),
+            ("Lowered train_step", Phase::Compiling),
+            ("First train step completed", Phase::Running),
+        ];
+        MARKS.iter().find_map(|(mark, phase)| line.contains(mark).then_some(*phase))
+    }
+}

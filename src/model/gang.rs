@@ -1,0 +1,115 @@
+//! The worker processes of a job, and where their output lies.
+
+use super::{JobId, NodeId, Text, Timestamp};
+
+/// A worker process of a job. It writes `worker-WORKERID-JOBID-PID.out` and `.err` into the log folder of its node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobWorker {
+    /// The node that it runs on, or ran on.
+    pub node: NodeId,
+    /// Process id on that node.
+    pub pid: u32,
+    /// What it runs: an actor's name or class, or a task; empty when Ray does not tell.
+    pub name: Text,
+    /// Its state as far as Ray tells.
+    pub state: WorkerState,
+    /// The files of its standard output and its standard error; none for a node that is dead, whose files are gone.
+    pub files: Vec<Text>,
+}
+
+/// State of a worker process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkerState {
+    /// It runs a task, or an actor that is alive.
+    Running,
+    /// Its task failed, or its actor died without being asked to.
+    Failed {
+        /// Ray's words; often a traceback.
+        why: Text,
+        /// When its task ended; none when Ray does not tell.
+        at: Option<Timestamp>,
+    },
+    /// It runs nothing: its tasks are done, or Ray has forgotten them.
+    Ended,
+}
+
+impl WorkerState {
+    /// The word for people and scripts.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Failed { .. } => "failed",
+            Self::Ended => "ended",
+        }
+    }
+}
+
+/// The workers of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gang {
+    /// By node and process id.
+    pub workers: Vec<JobWorker>,
+    /// Nodes whose files could not be listed, and why.
+    pub unread: Vec<(NodeId, String)>,
+    /// What Ray left out of its lists, in a sentence each.
+    pub cut: Vec<String>,
+}
+
+/// The parts of the name of a worker's file (`WORKER_LOG_PATTERN` in Ray's `log_manager.py`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerFile<'a> {
+    /// Ray's id of the worker, hex digits.
+    pub worker: &'a str,
+    /// The job that it was started for; all `f` when it was started before a job needed it.
+    pub job: &'a str,
+    /// Process id.
+    pub pid: u32,
+    /// Whether it is standard error.
+    pub is_err: bool,
+}
+
+impl<'a> WorkerFile<'a> {
+    /// The parts of a file's name; `None` for a file that is no worker's.
+    pub fn parse(name: &'a str) -> Option<Self> {
+        let (stem, suffix) = name.strip_prefix("worker-")?.rsplit_once('.')?;
+        let is_err = match suffix {
+            "out" => false,
+            "err" => true,
+            _ => return None,
+        };
+        let mut parts = stem.splitn(3, '-');
+        let (worker, job, pid) = (parts.next()?, parts.next()?, parts.next()?);
+        let is_hex = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
+        (is_hex(worker) && is_hex(job)).then_some(())?;
+        Some(Self { worker, job, pid: pid.parse().ok()?, is_err })
+    }
+
+    /// Whether it was started for that job.
+    pub fn is_of(&self, job: &JobId) -> bool {
+        self.job == job.0.raw()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_workers_file_says_whose_it_is() {
+        let id = "a06f00752eb0fabd6b4b37ad9e989c8424d704e38093b73016b48f8e";
+        let name = format!("worker-{id}-04000000-1072.err");
+        let file = WorkerFile::parse(&name).unwrap();
+        assert_eq!(file, WorkerFile { worker: id, job: "04000000", pid: 1072, is_err: true });
+        assert!(file.is_of(&JobId("04000000".into())) && !file.is_of(&JobId("05000000".into())));
+        for other in [
+            "worker-a0-04000000-1072.log",
+            "worker-a0-04000000.out",
+            "worker-xy-04000000-1.out",
+            "worker-a0-04000000-x.out",
+            "worker-a0-04000000-1-2.out",
+            "raylet.out",
+        ] {
+            assert_eq!(WorkerFile::parse(other), None, "{other}");
+        }
+    }
+}

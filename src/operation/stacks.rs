@@ -1,0 +1,192 @@
+//! Takes the Python stacks of workers: through Ray's own route where the head gives them, else by py-spy over ssh on their
+//! hosts, in the cluster's container where its file names one. Nothing is changed, and no process is paused.
+
+use super::executor::Executor;
+use super::host::Host;
+use crate::model::cloud::TpuHost;
+use crate::model::text::printable;
+use crate::model::{ClusterSpec, HeadAddress, NodeId, Text};
+use crate::ray::{Client, RayError};
+use crate::stacks::Dump;
+use crate::supervisor::Options;
+use futures_util::stream::{self, StreamExt};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const SCRIPT: &str = include_str!("../../assets/stacks.sh");
+/// Requests to the head, or logins, at a time.
+const AT_ONCE: usize = 8;
+/// For a login and the stacks of all processes of one host.
+const ON_A_HOST: Duration = Duration::from_secs(60);
+
+/// A worker's process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its node.
+    pub node: NodeId,
+    /// The node's address.
+    pub address: Text,
+    /// Its process id there.
+    pub pid: u32,
+}
+
+/// How stacks were taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By Ray's dashboard.
+    Ray,
+    /// By py-spy on the hosts, over ssh.
+    Ssh,
+}
+
+/// The stacks of some processes, in their order: read, or why not.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    /// One for each process.
+    pub dumps: Vec<Result<Dump, String>>,
+    /// How they were taken.
+    pub way: Way,
+}
+
+/// Whose stacks are taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Stacks<'a> {
+    /// The cluster.
+    pub spec: &'a ClusterSpec,
+    /// Login options.
+    pub options: &'a Options,
+    /// Client of the head.
+    pub client: &'a Client,
+}
+
+impl Stacks<'_> {
+    /// Takes the stacks of these workers, eight at a time.
+    pub async fn take(&self, processes: &[Process]) -> Taken {
+        let Some((first, others)) = processes.split_first() else {
+            return Taken { dumps: Vec::new(), way: Way::Ray };
+        };
+        let first = match self.client.stacks(first.node, first.pid).await {
+            Err(RayError::Forbidden(off)) => return self.over_ssh(processes, &off).await,
+            answer => answer,
+        };
+        let asked = others.iter().map(|process| self.client.stacks(process.node, process.pid));
+        let others: Vec<_> = stream::iter(asked.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
+        let said = |error: RayError| match error {
+            RayError::Status { message, .. } => reason(&message),
+            error => error.to_string(),
+        };
+        let dumps =
+            std::iter::once(first).chain(others).map(|dump| dump.map_err(said).and_then(of_ray)).collect();
+        Taken { dumps, way: Way::Ray }
+    }
+
+    /// Takes them on their hosts. `off` are Ray's words why it does not give them.
+    async fn over_ssh(&self, processes: &[Process], off: &str) -> Taken {
+        let mut dumps: Vec<Result<Dump, String>> = processes.iter().map(|_| Err(off.to_owned())).collect();
+        if matches!(self.spec.head, HeadAddress::Direct { .. }) {
+            return Taken { dumps, way: Way::Ray };
+        }
+        let mut hosts: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (number, process) in processes.iter().enumerate() {
+            hosts.entry(process.address.raw()).or_default().push(number);
+        }
+        let looks = hosts.into_iter().map(|(address, numbers)| async move {
+            let pids: Vec<String> = numbers.iter().map(|n| processes[*n].pid.to_string()).collect();
+            let pids: Vec<&str> = pids.iter().map(String::as_str).collect();
+            let executor = Executor::Real;
+            let to = TpuHost::at(address);
+            let host = Host { spec: self.spec, options: self.options, executor: &executor, to };
+            let said = host.script_where_ray_runs(SCRIPT, &pids, ON_A_HOST).await;
+            (numbers, said)
+        });
+        let mut looks = stream::iter(looks.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
+        while let Some((numbers, said)) = looks.next().await {
+            let said = said.map(|said| String::from_utf8_lossy(&said).into_owned());
+            for number in numbers {
+                dumps[number] = match &said {
+                    Ok(said) => answer(said, processes[number].pid),
+                    Err(problem) => Err(problem.what.clone()),
+                };
+            }
+        }
+        Taken { dumps, way: Way::Ssh }
+    }
+}
+
+/// What the script says of one process.
+fn answer(said: &str, pid: u32) -> Result<Dump, String> {
+    let mark = format!("stacks\t{pid}\n");
+    let part = said.split_once(&mark).map(|(_, rest)| rest).ok_or("the host did not answer for it")?;
+    let part = part.split("\nstacks\t").next().unwrap_or(part);
+    if let Some(why) = part.strip_prefix("failed\t") {
+        return Err(reason(why.lines().next().unwrap_or_default()));
+    }
+    Dump::read(part).ok_or_else(|| "py-spy wrote no stack".to_owned()).and_then(of_ray)
+}
+
+/// The dump, if it is that of a process of Ray: numbers of processes are given again.
+fn of_ray(dump: Dump) -> Result<Dump, String> {
+    if dump.process.raw().starts_with("ray::") {
+        return Ok(dump);
+    }
+    let process = &dump.process;
+    Err(format!("the worker has ended; another process has its number now: {process}"))
+}
+
+/// Why py-spy fails, and what would make it work.
+fn reason(words: &str) -> String {
+    let lower = words.to_lowercase();
+    let words = printable(words.trim().trim_start_matches("Error: "));
+    match () {
+        () if lower.contains("permission denied") || lower.contains("operation not permitted") => format!(
+            "py-spy may not read the process ({words}); start its container with `--cap-add=SYS_PTRACE`, or allow the \
+             login `sudo` without a password"
+        ),
+        () if lower.contains("py-spy is not installed") || lower.contains("py-spy` not found") => {
+            "py-spy is not installed beside Ray; it comes with `pip install 'ray[default]'`".to_owned()
+        }
+        () if lower.contains("failed to get process executable name") => "the process has ended".to_owned(),
+        () => words.into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "stacks\t7\nProcess 7: ray::W.train\nPython v3.11\n\nThread 7 (idle): \"MainThread\"\n    train (gang.py:11)\nstacks\t8\nfailed\tthe process has ended\nstacks\t77\nProcess 77: sleep 9\n\nThread 77 (idle): \"MainThread\"\n    x (y.py:1)\nend\n";
+
+    #[test]
+    fn each_process_has_its_part_of_what_the_host_says() {
+        let dump = answer(SAID, 7).unwrap();
+        assert_eq!((dump.pid, dump.threads.len()), (Some(7), 1));
+        assert_eq!(answer(SAID, 8).unwrap_err(), "the process has ended");
+        assert!(answer(SAID, 77).unwrap_err().contains("another process has its number now: sleep 9"));
+        assert_eq!(answer(SAID, 9).unwrap_err(), "the host did not answer for it");
+    }
+
+    #[test]
+    fn what_py_spy_lacks_is_said_with_what_would_help() {
+        let denied =
+            reason("Permission Denied: Try running again with elevated permissions by going 'sudo env ...'");
+        assert!(denied.contains("SYS_PTRACE"), "{denied}");
+        assert!(reason("py-spy is not installed").contains("ray[default]"));
+        assert_eq!(reason("Error: something \u{1b}[31melse"), "something ·[31melse");
+    }
+
+    #[test]
+    fn the_script_tells_a_process_that_ended_and_a_lack_of_py_spy() {
+        let mut child =
+            std::process::Command::new("sleep").arg("60").env("PATH", "/nowhere").spawn().unwrap();
+        let said = |pid: &str| {
+            let mut shell = std::process::Command::new("/bin/sh");
+            let shell = shell.args(["-c", SCRIPT, "sh", pid]).env_clear().env("PATH", "/usr/bin:/bin");
+            String::from_utf8(shell.output().unwrap().stdout).unwrap()
+        };
+        let alive = said(&child.id().to_string());
+        let _ = (child.kill(), child.wait());
+        let gone = said(&child.id().to_string());
+        assert_eq!(answer(&alive, child.id()).unwrap_err(), reason("py-spy is not installed"), "{alive}");
+        assert_eq!(answer(&gone, child.id()).unwrap_err(), "the process has ended", "{gone}");
+    }
+}

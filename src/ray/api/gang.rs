@@ -1,0 +1,316 @@
+//! The worker processes of a job: which there are, where their files lie, and the ends of those files.
+//!
+//! Each node lists its own files (`GET /api/v0/logs`), and a worker's file has the job in its name. What a worker runs,
+//! and which ones are lost with their nodes, is in the lists of tasks and actors (`GET /api/v0/tasks`, `/api/v0/actors`).
+
+use super::super::client::Client;
+use super::super::convert::envelope;
+use super::super::json::{Loose, Num, Str, Table, read_with};
+use super::RayError;
+use super::work::{Cause, ROWS, of_job};
+use crate::model::{Gang, JobId, JobWorker, NodeId, Text, WorkerFile, WorkerState};
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use serde::Deserialize;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Requests to one head at a time.
+pub const AT_ONCE: usize = 8;
+/// Failed tasks and dead actors that are read with their errors, which may be tracebacks.
+const FAILED_ROWS: u32 = 1000;
+
+/// A task or an actor: what a process runs or ran.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Row<'a> {
+    #[serde(borrow)]
+    name: Str<'a>,
+    #[serde(borrow)]
+    class_name: Str<'a>,
+    #[serde(borrow)]
+    node_id: Str<'a>,
+    /// A task's process.
+    worker_pid: Num,
+    /// An actor's process.
+    pid: Num,
+    #[serde(borrow)]
+    error_type: Str<'a>,
+    #[serde(borrow)]
+    error_message: Str<'a>,
+    end_time_ms: Num,
+    #[serde(borrow)]
+    death_cause: Table<Loose<Cause<'a>>>,
+}
+
+impl Row<'_> {
+    /// Its process, if it has had one.
+    fn process(&self) -> Option<Process> {
+        let pid = [self.worker_pid, self.pid].into_iter().find_map(Num::whole).filter(|pid| *pid > 0)?;
+        Some((NodeId::from_hex(&self.node_id.0)?, u32::try_from(pid).ok()?))
+    }
+
+    fn name(&self) -> Text {
+        if self.name.is_empty() { self.class_name.text() } else { self.name.text() }
+    }
+
+    /// Why it failed, in Ray's words; none for an actor that was ended in order.
+    fn failure(&self) -> Option<Text> {
+        if let Some(cause) = self.death_cause.0.values().next().map(|cause| &cause.0) {
+            return cause.unexpected();
+        }
+        let words = [&self.error_message, &self.error_type].into_iter().find(|words| !words.is_empty())?;
+        Some(words.text())
+    }
+}
+
+/// A process: its node, and its id there.
+type Process = (NodeId, u32);
+
+/// What runs, or ran, in the processes of a job.
+type Known = BTreeMap<Process, (Text, WorkerState)>;
+
+/// The processes in a list, and the number of rows that Ray has left out.
+#[derive(Default)]
+struct Part {
+    rows: Vec<(Process, Text, WorkerState)>,
+    left_out: u64,
+}
+
+/// Reads a list of tasks or actors; `runs` if it was asked for those that run.
+fn part(text: &str, runs: bool) -> Result<Part, serde_json::Error> {
+    let list = envelope::listed::<Row>(text)?;
+    let all = list.result.0.len() as u64;
+    let state = |row: &Row<'_>| match row.failure() {
+        _ if runs => WorkerState::Running,
+        Some(why) => WorkerState::Failed { why, at: row.end_time_ms.millis() },
+        None => WorkerState::Ended,
+    };
+    let rows = list.result.0.iter().filter_map(|row| Some((row.process()?, row.name(), state(row))));
+    Ok(Part { rows: rows.collect(), left_out: list.num_filtered.whole().unwrap_or(all).saturating_sub(all) })
+}
+
+/// Adds what a list says of processes.
+fn learn(known: &mut Known, part: Part) {
+    for (process, name, state) in part.rows {
+        match known.entry(process) {
+            Entry::Vacant(entry) => {
+                entry.insert((name, state));
+            }
+            Entry::Occupied(mut entry) if is_news(&state, &entry.get().1) => {
+                entry.insert((name, state));
+            }
+            Entry::Occupied(_) => {}
+        }
+    }
+}
+
+/// Whether a state says more of a process than another: that it runs, and else its first failure.
+fn is_news(state: &WorkerState, before: &WorkerState) -> bool {
+    match (state, before) {
+        (WorkerState::Running, _) | (WorkerState::Failed { .. }, WorkerState::Ended) => true,
+        (WorkerState::Failed { at: Some(at), .. }, WorkerState::Failed { at: earlier, .. }) => {
+            earlier.is_none_or(|earlier| *at < earlier)
+        }
+        _ => false,
+    }
+}
+
+/// The workers of a job's processes and of the files that its nodes have.
+fn workers(known: Known, files: &BTreeMap<Process, BTreeSet<Text>>) -> Vec<JobWorker> {
+    let mut all: BTreeMap<Process, JobWorker> = BTreeMap::new();
+    let new = |(node, pid), name, state| JobWorker { node, pid, name, state, files: Vec::new() };
+    for (process, (name, state)) in known {
+        all.insert(process, new(process, name, state));
+    }
+    for (process, names) in files {
+        let worker = all.entry(*process);
+        let worker = worker.or_insert_with(|| new(*process, Text::default(), WorkerState::Ended));
+        worker.files = names.iter().rev().cloned().collect();
+    }
+    all.into_values().collect()
+}
+
+impl Client {
+    /// The workers of a driver: of each of these living nodes those with files of the job, and those that run, or have
+    /// failed, according to Ray. Takes four requests and one per node, at most [`AT_ONCE`] at a time; `tell` gets the
+    /// number of nodes that have answered.
+    ///
+    /// # Errors
+    ///
+    /// Ray does not list tasks or actors. A node that does not list its files is in [`Gang::unread`].
+    pub async fn gang(
+        &self,
+        job: &JobId,
+        nodes: &[NodeId],
+        mut tell: impl FnMut(usize),
+    ) -> Result<Gang, RayError> {
+        let mut gang = Gang::default();
+        let mut known = Known::new();
+        for (kind, state, detail, limit) in [
+            ("tasks", "RUNNING", 0, ROWS),
+            ("actors", "ALIVE", 0, ROWS),
+            ("tasks", "FAILED", 1, FAILED_ROWS),
+            ("actors", "DEAD", 1, FAILED_ROWS),
+        ] {
+            let filter = format!("&filter_keys=state&filter_predicates=%3D&filter_values={state}");
+            let route = format!("{}{filter}&detail={detail}&limit={limit}", of_job(kind, job));
+            let body = self.get(&route).await?;
+            let part = read_with("/api/v0", &body, |text| part(text, detail == 0))?;
+            if part.left_out > 0 {
+                let (state, more) = (state.to_lowercase(), part.left_out);
+                gang.cut.push(format!("Ray lists {limit} {state} {kind}; {more} more are not looked at"));
+            }
+            learn(&mut known, part);
+        }
+        let listings =
+            nodes.iter().map(|node| async { (*node, self.worker_files(*node, job, &known).await) });
+        let mut listings = stream::iter(listings.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
+        let (mut files, mut answered) = (BTreeMap::<Process, BTreeSet<Text>>::new(), 0);
+        while let Some((node, listed)) = listings.next().await {
+            answered += 1;
+            tell(answered);
+            match listed {
+                Ok(listed) => {
+                    for (pid, name) in listed {
+                        files.entry((node, pid)).or_default().insert(name);
+                    }
+                }
+                Err(e) if e.is_token() => return Err(e),
+                Err(e) => gang.unread.push((node, e.to_string())),
+            }
+        }
+        drop(listings);
+        keep_one_node_each(&mut files, &known);
+        gang.workers = workers(known, &files);
+        gang.unread.sort();
+        Ok(gang)
+    }
+
+    /// The files of a job's workers on a node, with their processes.
+    async fn worker_files(
+        &self,
+        node: NodeId,
+        job: &JobId,
+        known: &Known,
+    ) -> Result<Vec<(u32, Text)>, RayError> {
+        let listed = self.log_files(node, &format!("worker-*-{}-*", job.0.raw())).await?;
+        let pid = |name: &Text| WorkerFile::parse(name.raw()).filter(|file| file.is_of(job)).map(|f| f.pid);
+        let all = |listed: super::super::LogFiles| listed.0.into_iter().flat_map(|(_, names)| names);
+        let mut files: Vec<(u32, Text)> = all(listed).filter_map(|name| Some((pid(&name)?, name))).collect();
+        // A process that was started before a job needed it has no job in the names of its files.
+        let here = known.keys().filter(|(its, _)| *its == node).map(|(_, pid)| *pid);
+        let unfound: Vec<u32> = here.filter(|pid| !files.iter().any(|(known, _)| known == pid)).collect();
+        for missing in unfound {
+            let listed = self.log_files(node, &format!("worker-*-{missing}.*")).await?;
+            let is_it = |name: &Text| WorkerFile::parse(name.raw()).is_some_and(|f| f.pid == missing);
+            files.extend(all(listed).filter(is_it).map(|name| (missing, name)));
+        }
+        Ok(files)
+    }
+
+    /// The last lines of a worker's file, as bytes. Ray 2.53 fails with an error that says nothing when the file is
+    /// empty (`get_logs` in its `state_head.py` ends an answer that it has not begun).
+    pub async fn worker_log(&self, node: NodeId, name: &Text, lines: u32) -> Result<Bytes, RayError> {
+        match self.read_log(node, name, lines).await {
+            Err(RayError::Status { code: 500, message }) if message.contains(IN_TROUBLE) => Ok(Bytes::new()),
+            read => read,
+        }
+    }
+}
+
+/// The last line of aiohttp's answer to an exception that nobody caught.
+const IN_TROUBLE: &str = "Server got itself in trouble";
+
+/// Nodes on one machine have one log folder, so that each lists the files of all: a file is taken for its process's
+/// node, and otherwise for the first one.
+fn keep_one_node_each(files: &mut BTreeMap<Process, BTreeSet<Text>>, known: &Known) {
+    let mut owners: BTreeMap<Text, Process> = BTreeMap::new();
+    for (process, names) in &*files {
+        for name in names {
+            let owner = owners.entry(name.clone()).or_insert(*process);
+            if known.contains_key(process) {
+                *owner = *process;
+            }
+        }
+    }
+    for (process, names) in &mut *files {
+        names.retain(|name| owners.get(name) == Some(process));
+    }
+    files.retain(|_, names| !names.is_empty());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::convert::fixtures::{VERSIONS, text};
+    use super::*;
+    use crate::model::Timestamp;
+
+    fn node(n: u8) -> NodeId {
+        NodeId::from_bytes(&[n; 28]).unwrap()
+    }
+
+    fn listed(rows: &[String]) -> String {
+        format!(
+            "{{\"result\": true, \"data\": {{\"result\": {{\"result\": [{}], \"num_filtered\": 9}}}}}}",
+            rows.join(", ")
+        )
+    }
+
+    #[test]
+    fn recorded_rows_name_their_processes() {
+        for version in VERSIONS {
+            let mut known = Known::new();
+            for kind in ["busy_v0_tasks", "busy_v0_actors"] {
+                learn(&mut known, part(&text(version, kind), false).unwrap());
+            }
+            assert!(known.values().any(|(name, _)| name.raw() == "train_step"), "{version}: {known:?}");
+            let mut dead = Known::new();
+            learn(&mut dead, part(&text(version, "dead_v0_actors"), false).unwrap());
+            assert!(dead.values().all(|(_, state)| *state != WorkerState::Running), "{version}: {dead:?}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_failed_keeps_its_first_error_unless_it_runs() {
+        let row = |pid: u32, error: &str, at: u64| {
+            let node = node(1);
+            format!(
+                "{{\"name\": \"step\", \"node_id\": \"{node}\", \"worker_pid\": {pid}, \"error_type\": \"{error}\", \"end_time_ms\": {at}.0}}"
+            )
+        };
+        let rows = [row(7, "SECOND", 20), row(7, "FIRST", 10), row(8, "", 5), row(9, "LOST", 3)];
+        let mut known = Known::new();
+        let failed = part(&listed(&rows), false).unwrap();
+        assert_eq!(failed.left_out, 5);
+        learn(&mut known, failed);
+        learn(&mut known, part(&listed(&[row(9, "", 0)]), true).unwrap());
+        let states: Vec<_> = known.into_values().map(|(_, state)| state).collect();
+        let first = WorkerState::Failed { why: "FIRST".into(), at: Some(Timestamp::from_millis(10)) };
+        assert_eq!(states, [first, WorkerState::Ended, WorkerState::Running]);
+    }
+
+    #[test]
+    fn a_folder_that_several_nodes_share_is_listed_once() {
+        let name = |pid: u32| Text::from(format!("worker-a0-01000000-{pid}.out"));
+        let mut files = BTreeMap::new();
+        for n in 1..3 {
+            for pid in [7, 8] {
+                files.insert((node(n), pid), BTreeSet::from([name(pid)]));
+            }
+        }
+        let known = Known::from([((node(2), 8), ("step".into(), WorkerState::Running))]);
+        keep_one_node_each(&mut files, &known);
+        assert_eq!(files.keys().copied().collect::<Vec<_>>(), [(node(1), 7), (node(2), 8)]);
+        let workers = workers(known, &files);
+        assert_eq!(workers.iter().map(|w| w.name.raw()).collect::<Vec<_>>(), ["", "step"]);
+    }
+
+    #[test]
+    fn a_worker_whose_node_is_gone_has_no_files() {
+        let why = WorkerState::Failed { why: "its node died".into(), at: None };
+        let known = Known::from([((node(3), 4), ("step".into(), why.clone()))]);
+        let all = workers(known, &BTreeMap::new());
+        assert_eq!((all.len(), &all[0].state, all[0].files.len()), (1, &why, 0));
+    }
+}

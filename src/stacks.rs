@@ -1,0 +1,11 @@
+//! Python stacks of many processes: read from what `py-spy dump` writes, Ray's own frames folded away, and equal ones
+//! put together. The largest group is where a healthy run stands; a worker outside of it is the one to look at
+//! (`ByteRobust`, arXiv 2509.16293).
+
+mod dump;
+mod fold;
+mod group;
+
+pub use dump::{Dump, Frame, Thread};
+pub use fold::{Place, place};
+pub use group::{Group, groups, moved};

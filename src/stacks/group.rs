@@ -1,0 +1,58 @@
+//! Equal stacks put together.
+
+use super::{Dump, Place, place};
+use std::collections::BTreeMap;
+
+/// Processes that stand at the same place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Where they stand.
+    pub place: Place,
+    /// Which they are: numbers of the caller's, in ascending order.
+    pub members: Vec<usize>,
+}
+
+/// Puts processes together that stand at the same place, line by line; the largest group first.
+pub fn groups<'a>(dumps: impl IntoIterator<Item = (usize, &'a Dump)>) -> Vec<Group> {
+    let mut places: BTreeMap<Place, Vec<usize>> = BTreeMap::new();
+    for (number, dump) in dumps {
+        places.entry(place(dump)).or_default().push(number);
+    }
+    let mut groups: Vec<Group> =
+        places.into_iter().map(|(place, members)| Group { place, members }).collect();
+    groups.iter_mut().for_each(|group| group.members.sort_unstable());
+    groups.sort_by_key(|group| (std::cmp::Reverse(group.members.len()), group.members.first().copied()));
+    groups
+}
+
+/// Whether a process has moved between two samples: one that stands where it stood is stuck or waits; one that has moved
+/// is at work, however slowly.
+pub fn moved(before: &Dump, after: &Dump) -> bool {
+    place(before) != place(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dump(line: u32) -> Dump {
+        let text = format!(
+            "Process 1: ray::W.train\n\nThread 1 (idle): \"MainThread\"\n    step (train.py:{line})\n    main_loop (ray/_private/worker.py:1031)\n"
+        );
+        Dump::read(&text).unwrap()
+    }
+
+    #[test]
+    fn the_one_that_stands_elsewhere_is_a_group_of_its_own() {
+        let dumps: Vec<Dump> = (0..24).map(|n| dump(if n == 17 { 13 } else { 11 })).collect();
+        let groups = groups(dumps.iter().enumerate());
+        let told: Vec<_> = groups.iter().map(|g| (g.members.len(), g.place.words())).collect();
+        assert_eq!(told, [(23, "step (train.py:11)".to_owned()), (1, "step (train.py:13)".to_owned())]);
+        assert_eq!(groups[1].members, [17]);
+    }
+
+    #[test]
+    fn two_samples_tell_slow_from_stuck() {
+        assert!(moved(&dump(11), &dump(12)) && !moved(&dump(11), &dump(11)));
+    }
+}
