@@ -281,6 +281,12 @@ impl App {
             Event::Stacks(cluster, driver, result) => {
                 self.behind(|app| app.stacks_news(&cluster, &driver, result))
             }
+            Event::GoogleWait(wait) => self.behind(|app| {
+                for cluster in &mut app.fleet.clusters {
+                    app.dirty |= cluster.wait_for_google(&wait, now);
+                }
+                Vec::new()
+            }),
             Event::Form(cluster, form, news) => self.behind(|app| app.form_news(&cluster, form, news, now)),
             Event::Operation(cluster, news) => self.behind(|app| app.operation_news(&cluster, news, now)),
             Event::Done(outcome) => {
@@ -381,7 +387,8 @@ impl App {
         // On a frozen screen only its own age goes on.
         for cluster in shown.filter(|_| !self.is_frozen()) {
             next = cluster.next_old_figures(now).map_or(next, |old| next.min(old));
-            let counting = matches!(cluster.link, Some(Link::Retrying { .. }));
+            let counting =
+                matches!(cluster.link, Some(Link::Retrying { .. })) || cluster.google_wait(now).is_some();
             match cluster.age(now) {
                 _ if counting => next = next.min(SECOND),
                 Some(age) if age >= cluster::AGED => {}

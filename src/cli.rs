@@ -28,6 +28,7 @@ pub mod dispatch;
 mod exec;
 mod feed;
 mod forward;
+mod google;
 mod guess;
 mod hints;
 mod image;

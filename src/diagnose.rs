@@ -6,6 +6,7 @@
 mod autoscaler;
 mod demand;
 mod finding;
+mod heads;
 mod history;
 mod late;
 mod nodes;
@@ -23,16 +24,26 @@ pub use pending::{Pending, pending};
 pub use restart::{Restart, RestartedBy};
 pub use slices::{ASSEMBLY, Slice, slices};
 
-use crate::model::{Late, Leftover, Link, Snapshot};
+use crate::model::{Late, Leftover, Link, Problem, Snapshot};
+
+/// What Google's last answer has that needs a look.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AtGoogle<'a> {
+    /// Preempted TPUs that are not deleted.
+    pub left: &'a [Leftover],
+    /// TPUs that do not get ready.
+    pub late: &'a [Late],
+    /// That several heads of the cluster are running.
+    pub several_heads: Option<&'a Problem>,
+}
 
 /// All findings, worst first. `snapshot` is the last state that was read, if any; `history` has learnt it and `link`
-/// already; `left` are preempted TPUs, `late` those that do not get ready. A broken connection comes first; findings of the last state are kept, as old as
-/// that state is.
+/// already. A broken connection comes first; findings of the last state are kept, as old as that state is.
 pub fn findings(
     link: Option<&Link>,
     snapshot: Option<&Snapshot>,
     history: &History,
-    (left, late): (&[Leftover], &[Late]),
+    google: AtGoogle<'_>,
 ) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     match link {
@@ -58,8 +69,10 @@ pub fn findings(
             found.push(Finding::new(FindingKind::PartlyRead, Severity::Warn, None, &what, &what, hint));
         }
     }
-    found.extend(quota::finding(left));
-    found.extend(late::finding(late));
+    let is_said = found.iter().any(|f| f.kind == FindingKind::SeveralHeads);
+    found.extend(google.several_heads.filter(|_| !is_said).map(heads::finding));
+    found.extend(quota::finding(google.left));
+    found.extend(late::finding(google.late));
     found[broken..].sort_by_key(|f| f.severity);
     if found.is_empty() {
         found.extend(snapshot.and_then(nodes::idle));
@@ -128,7 +141,7 @@ mod tests {
         for secs in (0..=until).step_by(15) {
             history.learn(&make(secs));
         }
-        findings(None, Some(&make(until)), &history, (&[], &[]))
+        findings(None, Some(&make(until)), &history, AtGoogle::default())
     }
 
     fn kinds(found: &[Finding]) -> Vec<FindingKind> {
@@ -219,7 +232,8 @@ mod tests {
         for secs in [0, 15, 3600, 3615] {
             history.learn(&wanting(AutoscalerVersion::V2)(secs));
         }
-        let found = findings(None, Some(&wanting(AutoscalerVersion::V2)(3615)), &history, (&[], &[]));
+        let found =
+            findings(None, Some(&wanting(AutoscalerVersion::V2)(3615)), &history, AtGoogle::default());
         assert_eq!((found[0].kind, found[0].since), (FindingKind::Unmet, Some(at(3600))));
     }
 
@@ -255,7 +269,7 @@ mod tests {
             let mut history = History::default();
             let look = state(secs, report(AutoscalerVersion::V1, 0));
             history.learn(&look);
-            findings(None, Some(&look), &history, (&[], &[])).remove(0)
+            findings(None, Some(&look), &history, AtGoogle::default()).remove(0)
         };
         assert_eq!((stands(1500).kind, stands(1500).since), (FindingKind::Silent, Some(at(0))));
         assert_eq!(stands(200).kind, FindingKind::Idle);
@@ -384,13 +398,14 @@ mod tests {
         let trying = Link::Connecting { phase: Phase::Tunnel, since: at(9) };
         history.learn_link(&trying);
         for link in [&broken, &trying] {
-            let found = findings(Some(link), Some(&wanting(AutoscalerVersion::V2)(9)), &history, (&[], &[]));
+            let found =
+                findings(Some(link), Some(&wanting(AutoscalerVersion::V2)(9)), &history, AtGoogle::default());
             assert_eq!((found[0].kind, found[0].since), (FindingKind::Unreachable, Some(at(7))));
             assert_eq!(found[0].hint.to_string(), "write another");
         }
         let up = Link::Up { since: at(10), latency: None, gcs: true, token_auth: true, dashboard: None };
         history.learn_link(&up);
-        assert_eq!(findings(Some(&up), None, &history, (&[], &[])), []);
+        assert_eq!(findings(Some(&up), None, &history, AtGoogle::default()), []);
     }
 
     #[test]

@@ -6,11 +6,12 @@
 mod row;
 mod totals;
 
+use row::RESIZE_REQUEST;
 pub use row::{JOIN_TIME, Keeper, Row, TpuStatus};
 pub use totals::{Chips, TypeCount, chips_by_generation, types};
 
 use crate::model::cloud::{CloudView, QueuedResource, QueuedState, TpuHost, TpuVm, VmState, chips};
-use crate::model::{LeftoverKind, Node, Text, Timestamp};
+use crate::model::{LeftoverKind, Node, ResizeRequest, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The TPUs of a cluster in Google Cloud and Ray, joined, those with issues first. Without nodes Ray gave no answer, and
@@ -35,6 +36,8 @@ pub fn reconcile(cluster: &str, cloud: &CloudView, nodes: Option<&[Node]>, now: 
     let there: BTreeSet<&str> = of_cloud_tpu.map(|vm| vm.name.raw()).collect();
     let requests = cloud.queued.iter().filter(|q| belongs(q.ray_cluster.as_ref(), cluster));
     rows.extend(requests.filter_map(|q| request_row(q, cluster, &there)));
+    let resizes = cloud.resizes.iter().filter(|r| belongs(r.ray_cluster.as_ref(), cluster));
+    rows.extend(resizes.map(resize_row));
     // Where Google left something out, an address that it did not name proves nothing.
     if cloud.is_whole() {
         let known: BTreeSet<&str> = cloud.vms.iter().flat_map(|vm| vm.hosts.iter().map(Text::raw)).collect();
@@ -171,6 +174,31 @@ fn request_row(request: &QueuedResource, cluster: &str, there: &BTreeSet<&str>) 
     })
 }
 
+/// The row of a resize request for more instances of a group.
+fn resize_row(request: &ResizeRequest) -> Row {
+    Row {
+        // No machine has such a name: nothing that is removed by its name is meant.
+        name: Text::new(format!("{}/{}", request.group.raw(), request.name.raw())),
+        accelerator_type: request.accelerator_type.clone(),
+        chips: request.chips,
+        status: match request.state {
+            QueuedState::Failed => TpuStatus::Refused,
+            QueuedState::Unknown => TpuStatus::Unknown,
+            _ => TpuStatus::Waiting,
+        },
+        resource: Some(RESIZE_REQUEST),
+        state: Some(said(&request.api_state, request.state.word())),
+        ray_type: request.ray_type.clone(),
+        hosts: (0, 0),
+        logins: Vec::new(),
+        missing: Vec::new(),
+        capacity: Some(request.capacity),
+        keeper: Keeper::Manual,
+        created: request.created,
+        note: Some(Text::new(request.words())),
+    }
+}
+
 /// Nodes with TPUs that are alive in Ray and belong to no machine. Hosts of one slice share a resource named after it. A
 /// node that registered after Google was asked is left out.
 fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>, asked: Timestamp) -> Vec<Row> {
@@ -279,7 +307,15 @@ mod tests {
         queued: Vec<QueuedResource>,
         nodes: &[Node],
     ) -> Vec<(String, TpuStatus, (usize, usize))> {
-        let cloud = CloudView { vms, queued, complete: true, unlisted: None, asked: NOW };
+        let cloud = CloudView {
+            vms,
+            queued,
+            complete: true,
+            unlisted: None,
+            asked: NOW,
+            heads: Vec::new(),
+            resizes: Vec::new(),
+        };
         let rows = reconcile("c", &cloud, Some(nodes), NOW);
         rows.into_iter().map(|r| (r.name.raw().to_owned(), r.status, r.hosts)).collect()
     }

@@ -167,7 +167,7 @@ impl ClusterState {
 
     fn diagnose(&mut self) {
         let known = self.known.then_some(&*self.snapshot);
-        self.findings = diagnose::findings(self.link.as_ref(), known, &self.history, self.tpus.unready());
+        self.findings = diagnose::findings(self.link.as_ref(), known, &self.history, self.tpus.at_google());
         self.pending = diagnose::pending(&self.snapshot, &self.findings);
     }
 
@@ -222,8 +222,12 @@ impl ClusterState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::diagnose::Severity;
     use crate::model::cloud::{Capacity, CloudView, TpuVm, VmState};
-    use crate::model::{GoogleNames, HeadAddress, Job, JobStatus, Phase, ProblemKind, Provider, SshAuth};
+    use crate::model::{
+        GoogleNames, HeadAddress, Job, JobStatus, Phase, ProblemKind, Provider, RunningHead, SshAuth,
+        several_heads,
+    };
 
     fn at(secs: u64) -> Timestamp {
         Timestamp::from_millis(1_795_000_000_000).plus(Duration::from_secs(secs))
@@ -285,6 +289,43 @@ mod tests {
 
     fn kinds(state: &ClusterState) -> Vec<FindingKind> {
         state.findings.iter().map(|f| f.kind).collect()
+    }
+
+    #[test]
+    fn several_running_heads_are_one_finding_whether_the_cluster_answers_or_not() {
+        let mut state = state();
+        let head = |name: &str, cluster: &str| RunningHead {
+            cluster: cluster.into(),
+            name: name.into(),
+            zone: "us-central2-b".into(),
+            address: Some("34.0.0.1".into()),
+        };
+        let seen = |heads: &[RunningHead], secs| {
+            News::Cloud(Ok(Arc::new(CloudView {
+                heads: heads.to_vec(),
+                asked: at(secs),
+                ..CloudView::default()
+            })))
+        };
+        let both = [head("h1", "lab"), head("h2", "lab"), head("h3", "other")];
+        for news in [up(), session("one", 1, &["a"]), seen(&both, 5), seen(&both, 65)] {
+            state.learn(&news);
+        }
+        let found = state.finding(FindingKind::SeveralHeads).unwrap().clone();
+        assert_eq!((found.severity, found.since), (Severity::Warn, Some(at(5))), "it keeps its beginning");
+        assert!(
+            found.long.contains("2 heads of lab are running: h1 in us-central2-b (34.0.0.1), h2"),
+            "{found:?}"
+        );
+        let hint = found.hint.to_string();
+        assert!(hint.contains("clusters.lab.address") && hint.contains("instances delete h2"), "{hint}");
+        // The connection says the same: once, and first.
+        let several = several_heads(&state.spec.name, "p", &both[..2], at(70)).unwrap();
+        state.learn(&News::Link(Link::Retrying { problem: several, at: at(80) }));
+        assert_eq!((kinds(&state), state.issues()), (vec![FindingKind::SeveralHeads], 1));
+        state.learn(&up());
+        state.learn(&seen(&both[1..], 90));
+        assert!(state.finding(FindingKind::SeveralHeads).is_none(), "{:?}", state.findings);
     }
 
     #[test]

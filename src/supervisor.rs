@@ -62,7 +62,8 @@ pub use zones::Zones;
 
 use crate::model::cloud::TpuHost;
 use crate::model::{
-    ClusterName, ClusterSpec, HeadAddress, Problem, ProblemKind, Request, Secret, Service, Target, Timestamp,
+    ClusterName, ClusterSpec, GoogleWait, HeadAddress, Problem, ProblemKind, Request, Secret, Service,
+    Target, Timestamp,
 };
 use crate::ssh::{self, PortPlan};
 use crate::state::Update;
@@ -140,6 +141,11 @@ impl Supervisor {
             supervisor.tasks.spawn(task.run());
         }
         supervisor
+    }
+
+    /// From now on this function is called when calls to Google begin to wait because Google asks them to.
+    pub fn tell_waits(&self, tell: impl Fn(GoogleWait) + Send + Sync + 'static) {
+        self.options.google.tell_waits(tell);
     }
 
     /// Asks something of a cluster's task; the answer comes as news.

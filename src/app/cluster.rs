@@ -6,8 +6,8 @@ use super::runs::{Run, runs};
 use super::trend::Trend;
 use crate::diagnose::Finding;
 use crate::model::{
-    ClusterName, ClusterSpec, Cost, Job, JobKey, JobStatus, Link, LocalPorts, Node, NodeId, OperationMark,
-    Physical, Problem, SubmissionId, Text, Timestamp,
+    ClusterName, ClusterSpec, Cost, GoogleWait, Job, JobKey, JobStatus, Link, LocalPorts, Node, NodeId,
+    OperationMark, Physical, Problem, Provider, SubmissionId, Text, Timestamp,
 };
 use crate::state::ClusterState;
 use std::collections::{HashMap, HashSet};
@@ -75,6 +75,8 @@ pub struct Cluster {
     /// The mark of another operator's operation on it. An operation that is refused because of one may have seen it
     /// before the cluster's task, so this may be newer than the state's.
     pub mark: Option<OperationMark>,
+    /// That Google asked to wait before the next call in its project, and until when.
+    google_wait: Option<(GoogleWait, Timestamp)>,
 }
 
 impl Deref for Cluster {
@@ -104,6 +106,7 @@ impl Cluster {
             paces: (Duration::ZERO, Duration::ZERO),
             running: None,
             mark: None,
+            google_wait: None,
         }
     }
 
@@ -112,6 +115,21 @@ impl Cluster {
         let mut cluster = Self::new(spec);
         cluster.take(Arc::new(state));
         cluster
+    }
+
+    /// Takes in that calls in a project wait for Google; whether it is the cluster's.
+    pub(super) fn wait_for_google(&mut self, wait: &GoogleWait, now: Timestamp) -> bool {
+        let is_ours = self.spec.provider == Provider::Gcp && wait.is_of(self.spec.google.project.as_deref());
+        if is_ours {
+            self.google_wait = Some((wait.clone(), now.plus(wait.left)));
+        }
+        is_ours
+    }
+
+    /// What Google's calls wait for, with a countdown, while they do.
+    pub fn google_wait(&self, now: Timestamp) -> Option<String> {
+        let (wait, until) = self.google_wait.as_ref().filter(|(_, until)| *until > now)?;
+        Some(wait.words(until.until(now)))
     }
 
     /// The cluster's full name.

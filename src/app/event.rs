@@ -4,7 +4,7 @@ use super::class::Class;
 use super::history::Entered;
 use crate::model::cloud::TpuHost;
 use crate::model::{
-    ClusterName, Draft, FormId, FormNews, JobId, Layout, OperationNews, Order, Problem, Request, Standing,
+    ClusterName, Draft, FormId, FormNews, GoogleWait, JobId, Layout, OperationNews, Order, Problem, Request, Standing,
     SubmissionId,
 };
 use crate::state::Update;
@@ -29,6 +29,8 @@ pub enum Event {
     Operation(ClusterName, OperationNews),
     /// Where the workers of a driver stand, or why that is not known.
     Stacks(ClusterName, JobId, Result<Box<Standing>, Problem>),
+    /// Calls to Google wait because Google asks them to.
+    GoogleWait(GoogleWait),
     /// News for the form of a job.
     Form(ClusterName, FormId, FormNews),
     /// The outcome of an effect.

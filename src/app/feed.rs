@@ -97,7 +97,7 @@ impl Said {
 
     fn issues(&mut self, findings: &[Finding], target: Target<'_>, lines: &mut Vec<String>) {
         // A broken connection is said by itself.
-        let told = |f: &&Finding| f.kind != FindingKind::Unreachable && f.severity != Severity::Info;
+        let told = |f: &&Finding| f.problem.is_none() && f.severity != Severity::Info;
         let mut now: Vec<(FindingKind, Severity)> = Vec::new();
         for finding in findings.iter().filter(told) {
             // Of several of a kind the worst is first.

@@ -122,6 +122,7 @@ pub fn kind(kind: &ProblemKind) -> &'static str {
     match kind {
         ProblemKind::Config => "broken file",
         ProblemKind::Address => "no address",
+        ProblemKind::SeveralHeads => "several heads",
         ProblemKind::Quota { .. } => "quota",
         ProblemKind::Unreachable => "unreachable",
         ProblemKind::KeyRefused => "key refused",

@@ -174,7 +174,7 @@ fn hostless(row: &Row, remove: &str) -> String {
         TpuStatus::HoldsQuota | TpuStatus::Preempted => {
             format!("{} was preempted: there is no host to start Ray on; {remove} removes it", row.name)
         }
-        TpuStatus::Refused => {
+        TpuStatus::Refused if !row.is_resize_request() => {
             format!("{} was refused: there is no host to start Ray on; {remove} removes it", row.name)
         }
         _ if row.logins.is_empty() => {

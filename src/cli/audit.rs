@@ -2,7 +2,7 @@
 
 use super::{columns, output};
 use crate::config::{Env, Folders};
-use crate::model::ClusterName;
+use crate::model::{ClusterName, Registry};
 use crate::operation::{Audit, Entry};
 
 /// The operator of this machine as `user@host`.
@@ -23,6 +23,17 @@ pub(super) fn write(audit: &Audit, cluster: &ClusterName, what: &str, outcome: &
     if let Err(e) = audit.note(cluster, what, outcome) {
         eprintln!("cannot write the audit log: {e}");
     }
+}
+
+/// Appends what was done to a registry, in the place of a cluster.
+pub(super) fn of_registry(
+    audit: &Audit,
+    registry: &Registry,
+    what: &str,
+    outcome: Result<&str, impl std::fmt::Display>,
+) {
+    let outcome = outcome.map_or_else(|e| format!("failed: {e}"), str::to_owned);
+    write(audit, &ClusterName::new(registry.to_string()), what, &outcome);
 }
 
 /// Prints the audit log, oldest entry first.

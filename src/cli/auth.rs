@@ -1,9 +1,9 @@
 //! `marin-tui auth`: tunnel up, token on the clipboard, browser on the cluster's own host name.
 
-use super::audit;
 use super::places::make_folders;
 use super::reach::runtime;
 use super::token::{TokenContext, failed};
+use super::{audit, google};
 use crate::config::{Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Link, News, Phase, Problem, ProblemKind, Secret, SecretName};
 use crate::state::Update;
@@ -57,6 +57,7 @@ pub fn run(
     let folders = Folders::new(env);
     make_folders(&folders, &context.places)?;
     let mut options = Options::new(&config.settings, &folders, context.places.clone());
+    options.google = google::waiting(&options.google);
     // It is said by the news.
     options.note = Note::by({
         let audit = audit::log(env, &folders);

@@ -50,7 +50,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
         clusters: specs.clone(),
         // Those of the tasks that are started below.
         connections: BTreeMap::new(),
-        options: options.clone(),
+        options: Options { google: options.google.patient(), ..options.clone() },
         state: folders.state.clone(),
         env: env.clone(),
         me: env.user().unwrap_or_default().to_owned(),

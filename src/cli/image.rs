@@ -11,12 +11,14 @@ mod tag;
 use super::reach::Reach;
 use super::signals::Signals;
 use super::targets::Targets;
-use crate::config::{Env, Sources};
+use super::{audit, output};
+use crate::config::{Env, Folders, Sources};
 use crate::operation::Call;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use engine::Engine;
 use options::ImageOptions;
+use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -74,12 +76,13 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
     }
     let engine = Engine::find(options.engine, env)?;
     let targets = Targets::read(sources, env, deed)?;
+    let audit = audit::log(env, &Folders::new(env));
     Reach::block_on(async {
         let mut signals = Signals::listen()?;
         let work = async {
             match action {
                 Action::Build(asked) => build(asked, &engine, &targets).await,
-                Action::Push(asked) => push::run(asked, &engine, &targets).await,
+                Action::Push(asked) => push::run(asked, &engine, &targets, &audit).await,
             }
         };
         // What runs for it ends with it, and its files go.
@@ -88,6 +91,15 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
             () = signals.any() => bail!("interrupted"),
         }
     })
+}
+
+/// Prints what a dry run would do.
+fn planned(calls: &[Call], as_json: bool) -> Result<()> {
+    if as_json {
+        return output::json(calls);
+    }
+    calls.iter().for_each(|call| println!("{call}"));
+    Ok(())
 }
 
 async fn build(asked: &BuildArguments, engine: &Engine, targets: &Targets) -> Result<()> {
@@ -110,11 +122,13 @@ async fn build(asked: &BuildArguments, engine: &Engine, targets: &Targets) -> Re
     words.push(&context);
     let command = engine.command(&words);
     if options.dry_run {
-        println!("{}", Call::run(engine::line(&command)));
-        return Ok(());
+        return planned(&[Call::run(engine::line(&command))], options.json);
     }
     eprintln!("building {}", tags.join(" and "));
     engine.shown(&command).await?;
+    if options.json {
+        return output::json(&json!({"images": tags}));
+    }
     for tag in &tags {
         println!("{tag}");
     }

@@ -1,7 +1,7 @@
 //! From a command's arguments to a cluster that answers, with progress on stderr for what takes longer than a second.
 
-use super::GlobalArguments;
 use super::places::{make_folders, places};
+use super::{GlobalArguments, google};
 use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Phase, Problem, Target};
 use crate::operation::Environment;
@@ -83,6 +83,7 @@ impl Reach {
         let places = places(&env, &folders);
         make_folders(&folders, &places)?;
         let mut options = Options::new(&config.settings, &folders, places);
+        options.google = google::waiting(&options.google);
         options.who = super::audit::who(&env);
         // What a connection does by itself is said as well: a host key that it accepted.
         options.note = Note::by({

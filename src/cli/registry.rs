@@ -1,15 +1,15 @@
 //! `marin-tui registry`: the clean-up policies of the repositories that clusters.yaml names.
 
 use super::configs::print_diff;
+use super::google::google;
 use super::reach::{Progress, Reach, confirm};
 use super::targets::{Targets, repositories};
-use super::{hints, output};
-use crate::config::{Env, Sources};
+use super::{audit, hints, output};
+use crate::config::{Env, Folders, Sources};
 use crate::gcp::{Change, Cleanup, GcpError, Google};
 use crate::model::amount::counted;
 use crate::model::{Hint, ImageName, Registry, Target, Timestamp};
 use crate::operation::Call;
-use crate::supervisor;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
@@ -120,7 +120,8 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
         let regions: Vec<&str> = registries.iter().map(|r| r.location.as_str()).collect();
         bail!("several registries; choose with --region, or use --all: {}", regions.join(", "));
     }
-    let google = supervisor::google(&targets.settings);
+    let google = google(&targets.settings);
+    let audit = audit::log(env, &Folders::new(env));
     Reach::block_on(async {
         let progress = Progress::new();
         let cleanup = Cleanup { older_than_days: asked.older_than, keep: asked.keep };
@@ -157,6 +158,13 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
             }
             progress.tell(format!("setting the policies of {}", planned.registry));
             set(&google, planned, &change).await;
+            let what = format!(
+                "registry cleanup-policy: delete images older than {}, keep {}",
+                counted(asked.older_than as usize, "day"),
+                asked.keep
+            );
+            let outcome = planned.problem.as_ref().map_or(Ok(planned.outcome), |(why, _)| Err(why));
+            audit::of_registry(&audit, &planned.registry, &what, outcome);
         }
         report(&plan, asked)
     })

@@ -10,13 +10,13 @@ mod keys;
 mod reached;
 mod report;
 
+use super::google::google;
 use super::reach::{Progress, Reach};
 use super::{GlobalArguments, SourceArguments, trust};
 use crate::config::{self, Config, ConfigError, Entry, Env, Folders, Settings, Sources, TrustState};
 use crate::model::amount::counted;
 use crate::model::fix::word;
 use crate::model::{Fix, SecretName, Timestamp};
-use crate::supervisor;
 use anyhow::bail;
 use given::Setup;
 pub use given::SetupArguments;
@@ -76,7 +76,7 @@ pub(super) fn run(
     }));
     let checks = Reach::block_on(async {
         let setup = Setup {
-            google: supervisor::google(&config.settings),
+            google: google(&config.settings),
             folders: Folders::new(&env),
             clusters,
             fixes: !asked.check,

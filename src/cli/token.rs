@@ -1,11 +1,12 @@
 //! `marin-tui token` and `auth-env`: where tokens are, without ever showing one.
 
+use super::google::google;
 use super::reach::{confirm, runtime};
 use super::{audit, columns};
 use crate::cli::output;
 use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Fix, Hint, Problem, Secret, SecretName, Target};
-use crate::supervisor::{self, Fetched, TokenCare};
+use crate::supervisor::{Fetched, TokenCare};
 use crate::token::{self, Places, Source};
 use anyhow::{Context, anyhow, bail};
 use clap::{Subcommand, ValueEnum};
@@ -102,7 +103,7 @@ impl<'a> TokenContext<'a> {
     pub fn new(config: &'a Config, env: &Env, chosen: Option<&'a str>) -> Self {
         let folders = Folders::new(env);
         let places = super::places::places(env, &folders);
-        let care = TokenCare::new(places.clone(), supervisor::google(&config.settings));
+        let care = TokenCare::new(places.clone(), google(&config.settings));
         Self { config, places, care: Arc::new(care), chosen }
     }
 

@@ -308,6 +308,21 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_that_is_there_twice_is_an_error_at_the_second_place() {
+        for (text, at) in [
+            ("plain: true\ninfra: []\nplain: false\n", (3, 1)),
+            ("clusters:\n  a: {user: x}\n  b: {user: y}\n  a: {port: 1}\n", (4, 3)),
+            ("clusters:\n  a:\n    user: x\n    port: 1\n    user: y\n", (5, 5)),
+            ("keys:\n  quit: [q]\n  quit: [x]\n", (3, 3)),
+            ("columns: {jobs: [status], jobs: [owner]}\n", (1, 27)),
+            ("x: &x {user: a}\nclusters:\n  a: {<<: *x}\n  a: {}\n", (4, 3)),
+        ] {
+            let e = read(text).unwrap_err();
+            assert_eq!((e.at, e.hint.as_str()), (Some(at), "remove one of the two"), "{text}: {e}");
+        }
+    }
+
+    #[test]
     fn a_secret_is_named_by_its_short_name() {
         for key in ["token_secret", "ssh_key_secret"] {
             for text in [format!("{key}: projects/p/secrets/s"), format!("clusters: {{a: {{{key}: a b}}}}")] {

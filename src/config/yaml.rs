@@ -75,16 +75,18 @@ pub(super) fn read_open(open: fs::File, file: &Path) -> Result<String, FileError
     })
 }
 
-/// Parses the text into `T`, with merge keys (`<<`) applied as `PyYAML` and Ray do.
+/// Parses the text into `T`, with merge keys (`<<`) applied as `PyYAML` and Ray do. A key that is there twice is an error
+/// wherever it is (YAML 1.2, section 3.2.1.3: keys are unique).
 pub fn parse<T: serde::de::DeserializeOwned>(text: &str, file: &Path) -> Result<T, FileError> {
     if text.lines().all(|l| l.trim().is_empty() || l.trim_start().starts_with('#')) {
         return Err(FileError::new(file, "is empty", "fill it in or delete it"));
     }
     let fail = |e: &serde_yaml::Error| error(text, file, e);
+    // A map of `T` would take the last of two.
+    let value: Value = serde_yaml::from_str(text).map_err(|e| fail(&e))?;
     if !may_merge(text) {
         return serde_yaml::from_str(text).map_err(|e| fail(&e));
     }
-    let value: Value = serde_yaml::from_str(text).map_err(|e| fail(&e))?;
     let value = merged(value).map_err(|why| FileError::new(file, why, "correct the `<<` key"))?;
     serde_yaml::from_value(value).map_err(|e| {
         // A value has no line numbers. Parse the text again to get the line, if that gives the same error.

@@ -90,7 +90,7 @@ impl Fleet {
         let mut members = Vec::new();
         for (planned, (_, head)) in plan.clusters.iter().zip(started) {
             let round_trip = Duration::from_millis(planned.latency_ms);
-            let server = SshServer::start(&head, &planned.name, &keys, round_trip).await?;
+            let server = SshServer::start_with_workers(&head, &planned.name, &keys, round_trip).await?;
             if planned.trouble == FaultKind::Unreachable {
                 server.door().shut();
             }

@@ -3,6 +3,8 @@
 //! It listens on a free loopback port, knows one host key and one client key, both made when it starts, and offers
 //! what the console needs of a head: connections to Ray's ports, commands, a small shell.
 //!
+//! Of a fleet it leads to the workers' hosts, too, as a head does (`worker`).
+//!
 //! `door` is its port, `distance` the way to it, `session` one login: `words` of a line, run by `commands`.
 
 mod answer;
@@ -12,6 +14,7 @@ pub(super) mod door;
 mod log_file;
 mod session;
 mod words;
+mod worker;
 
 use super::{Head, entropy};
 use answer::Files;
@@ -36,6 +39,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use worker::{Login, Workers};
 
 /// Ray's ports on a head: the dashboard's and the GCS's.
 const DASHBOARD: u32 = 8265;
@@ -84,6 +88,26 @@ impl SshServer {
     /// Listens in front of a head that calls itself `name` and is a round trip away. Must be called inside a tokio
     /// runtime.
     pub async fn start(head: &Head, name: &str, keys: &Keys, round_trip: Duration) -> io::Result<Self> {
+        Self::listen(head, name, keys, (round_trip, None)).await
+    }
+
+    /// The same, with hosts of workers behind the head.
+    pub(super) async fn start_with_workers(
+        head: &Head,
+        name: &str,
+        keys: &Keys,
+        round_trip: Duration,
+    ) -> io::Result<Self> {
+        let workers = Workers::new(head.shared.clone(), keys.client.public_key().clone());
+        Self::listen(head, name, keys, (round_trip, Some(Arc::new(workers)))).await
+    }
+
+    async fn listen(
+        head: &Head,
+        name: &str,
+        keys: &Keys,
+        (round_trip, workers): (Duration, Option<Arc<Workers>>),
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let address = listener.local_addr()?;
         let logins = Arc::new(AtomicU64::new(0));
@@ -94,9 +118,11 @@ impl SshServer {
             files: Files::new(head.shared.clone(), name),
             client: keys.client.public_key().clone(),
             round_trip,
+            workers,
+            config: Arc::new(config(&keys.host)),
         });
         let door = Arc::new(Door::open());
-        tokio::spawn(accept(listener, address, host, Arc::new(config(&keys.host)), door.watch()));
+        tokio::spawn(accept(listener, address, host, door.watch()));
         Ok(Self { address, door, logins })
     }
 
@@ -143,7 +169,6 @@ async fn accept(
     listener: TcpListener,
     address: SocketAddr,
     host: Arc<Host>,
-    config: Arc<Config>,
     mut door: watch::Receiver<Doorway>,
 ) {
     let mut listener = Some(listener);
@@ -153,17 +178,17 @@ async fn accept(
             _ = door.changed() => continue,
         };
         let Ok((stream, _)) = stream else { continue };
-        tokio::spawn(serve(stream, host.clone(), config.clone(), door.clone()));
+        tokio::spawn(serve(stream, host.clone(), door.clone()));
     }
 }
 
 /// Serves one connection until the client disconnects or all connections are closed.
-async fn serve(stream: TcpStream, host: Arc<Host>, config: Arc<Config>, mut door: watch::Receiver<Doorway>) {
+async fn serve(stream: TcpStream, host: Arc<Host>, mut door: watch::Receiver<Doorway>) {
     // Small answers must not wait for an acknowledgement; an error only costs speed.
     let _ = stream.set_nodelay(true);
     // The session lives in a task of its own, which ends with its socket: we keep another handle of that.
     let Ok((stream, socket)) = twice(stream) else { return };
-    let round_trip = host.round_trip;
+    let (round_trip, config) = (host.round_trip, host.config.clone());
     let session = async {
         if round_trip.is_zero() {
             return talk(config, stream, Connection(host)).await;
@@ -180,8 +205,9 @@ async fn serve(stream: TcpStream, host: Arc<Host>, config: Arc<Config>, mut door
     let _ = socket.shutdown(Shutdown::Both);
 }
 
-async fn talk<S>(config: Arc<Config>, stream: S, connection: Connection)
+async fn talk<S, H>(config: Arc<Config>, stream: S, connection: H)
 where
+    H: server::Handler + Send + 'static,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     if let Ok(session) = server::run_stream(config, stream, connection).await {
@@ -204,6 +230,9 @@ struct Host {
     client: PublicKey,
     round_trip: Duration,
     logins: Arc<AtomicU64>,
+    /// The hosts behind it.
+    workers: Option<Arc<Workers>>,
+    config: Arc<Config>,
 }
 
 struct Connection(Arc<Host>);
@@ -288,6 +317,12 @@ impl server::Handler for Connection {
         reply: ChannelOpenHandle,
         _session: &mut Session,
     ) -> Result<(), Self::Error> {
+        if let Some(workers) = self.0.workers.as_ref().filter(|workers| workers.has(host)) {
+            reply.accept().await;
+            let login = Login { workers: workers.clone(), address: host.to_owned() };
+            tokio::spawn(talk(self.0.config.clone(), channel.into_stream(), login));
+            return Ok(());
+        }
         let here = matches!(host, "localhost" | "127.0.0.1" | "::1");
         let to = match port {
             DASHBOARD if here => Some(self.0.dashboard),

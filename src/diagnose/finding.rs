@@ -33,6 +33,8 @@ impl Severity {
 pub enum FindingKind {
     /// The connection to the cluster is broken, or its file is.
     Unreachable,
+    /// Several heads of the cluster are running.
+    SeveralHeads,
     /// There is unmet demand, and the autoscaler launches nothing.
     Stuck,
     /// The autoscaler sends no new report.
@@ -74,6 +76,7 @@ impl FindingKind {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Unreachable => "down",
+            Self::SeveralHeads => "several heads",
             Self::Stuck => "autoscaler stuck",
             Self::Silent => "autoscaler silent",
             Self::DashboardSilent => "dashboard silent",
@@ -167,9 +170,12 @@ impl Finding {
 
 impl From<&Problem> for Finding {
     fn from(problem: &Problem) -> Self {
-        let (kind, severity) = (FindingKind::Unreachable, Severity::Bad);
+        let kind = match problem.kind {
+            ProblemKind::SeveralHeads => FindingKind::SeveralHeads,
+            _ => FindingKind::Unreachable,
+        };
         let found =
-            Self::new(kind, severity, Some(problem.since), &problem.what, &problem.what, &problem.hint);
+            Self::new(kind, Severity::Bad, Some(problem.since), &problem.what, &problem.what, &problem.hint);
         Self { problem: Some(problem.kind.clone()), ..found }
     }
 }

@@ -2,9 +2,10 @@
 
 use super::GcpError;
 use super::identity::Identity;
-use super::limits::{CALL, CONNECT, PAUSE, TRIES};
+use super::limits::{CALL, CONNECT, PATIENCE, PAUSE, TRIES};
 use super::login::{Authorized, Credentials, Login};
-use crate::model::Secret;
+use super::waits::{LOGIN, Waits};
+use crate::model::{GoogleWait, Secret};
 use http::HeaderMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -58,11 +59,14 @@ pub struct Google {
 }
 
 /// What all clones share.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Inner {
     pub(super) endpoints: Endpoints,
-    pub(super) credentials: Credentials,
-    pub(super) http: OnceLock<reqwest::Client>,
+    pub(super) credentials: Arc<Credentials>,
+    http: Arc<OnceLock<reqwest::Client>>,
+    waits: Waits,
+    /// How long a call waits in all where Google asks it to.
+    patience: Duration,
     /// Poll interval of an operation.
     pub(super) look: Duration,
 }
@@ -72,9 +76,29 @@ impl Google {
     pub fn new(endpoints: Endpoints, login: Login) -> Self {
         // Without a default both reqwest and google-cloud-auth panic; an error means that there is one already.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let credentials = Credentials::new(login);
-        let look = Duration::from_secs(1);
-        Self { inner: Arc::new(Inner { endpoints, credentials, http: OnceLock::new(), look }) }
+        Self {
+            inner: Arc::new(Inner {
+                endpoints,
+                credentials: Arc::new(Credentials::new(login)),
+                http: Arc::default(),
+                waits: Waits::default(),
+                patience: CALL,
+                look: Duration::from_secs(1),
+            }),
+        }
+    }
+
+    /// The same client for calls that nothing else waits for: where Google asks to wait longer than [`CALL`], they do, up
+    /// to [`PATIENCE`]. Those of others fail at once, and say how long.
+    #[must_use]
+    pub fn patient(&self) -> Self {
+        Self { inner: Arc::new(Inner { patience: PATIENCE, ..(*self.inner).clone() }) }
+    }
+
+    /// From now on this function is called when calls of this client, of its clones and of their patient ones begin to
+    /// wait because Google asks them to.
+    pub fn tell_waits(&self, tell: impl Fn(GoogleWait) + Send + Sync + 'static) {
+        self.inner.waits.tell(tell);
     }
 
     /// Base URLs of the services.
@@ -84,14 +108,14 @@ impl Google {
 
     /// Gets an access token, and says which login gave it.
     pub async fn log_in(&self) -> Result<Arc<Identity>, GcpError> {
-        let mut attempts = self.inner.attempts("", Effect::None);
+        let mut attempts = self.inner.attempts(LOGIN, "", Effect::None);
         attempts.authorized().await?;
         Ok(attempts.identity)
     }
 
     /// An access token of the login, for a program that has to be given one; it is valid for an hour at most.
     pub async fn access_token(&self) -> Result<Secret, GcpError> {
-        let headers = self.inner.attempts("", Effect::None).authorized().await?;
+        let headers = self.inner.attempts(LOGIN, "", Effect::None).authorized().await?;
         let bearer = headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = bearer.and_then(|value| value.strip_prefix("Bearer "));
         let none = || GcpError::LoginRefused { why: "it gave no bearer token".into(), login: Box::default() };
@@ -122,16 +146,17 @@ impl Inner {
         self.credentials.authorize().await
     }
 
-    /// The attempts of a call in this project.
-    pub(super) fn attempts(&self, project: &str, effect: Effect) -> Attempts<'_> {
-        let identity = Arc::default();
+    /// The attempts of a call of this service, which is one in each project: quotas are counted so.
+    pub(super) fn attempts(&self, service: &str, project: &str, effect: Effect) -> Attempts<'_> {
         Attempts {
             inner: self,
+            service: format!("{service} {project}"),
             project: project.to_owned(),
             effect,
-            identity,
+            identity: Arc::default(),
             made: 1,
             since: Instant::now(),
+            waited: Duration::ZERO,
         }
     }
 }
@@ -143,50 +168,81 @@ pub(super) enum Effect {
     Change,
 }
 
-/// The attempts of a call: at most [`TRIES`], within [`CALL`], each with a login.
+/// The attempts of a call: at most [`TRIES`], each with a login, within [`CALL`] and what Google asks to wait.
 pub(super) struct Attempts<'a> {
     inner: &'a Inner,
+    service: String,
     project: String,
     effect: Effect,
     /// The login of the last attempt.
     identity: Arc<Identity>,
     made: u32,
+    /// When the call began; later by what was waited because Google asked for it.
     since: Instant,
+    /// What was waited because Google asked for it.
+    waited: Duration,
 }
 
 impl Attempts<'_> {
-    /// Authorizes the next attempt. Whatever the call changes, a login that fails for a moment is asked for again.
+    /// Authorizes the next attempt, once Google wants one. Whatever the call changes, a login that fails for a moment is
+    /// asked for again.
     pub(super) async fn authorized(&mut self) -> Result<HeaderMap, GcpError> {
+        let service = self.service.clone();
+        self.wanted(&service).await?;
         loop {
+            self.wanted(LOGIN).await?;
             match self.inner.authorize().await {
                 Ok(Authorized { headers, identity }) => {
                     self.identity = identity;
                     return Ok(headers);
                 }
-                Err(e) if self.wait(&e).await => {}
-                Err(e) => return Err(e.in_project(&self.project)),
+                Err(e) => {
+                    self.inner.waits.learn(LOGIN, &e);
+                    if !self.pause(&e).await {
+                        return Err(e.in_project(&self.project));
+                    }
+                }
             }
         }
     }
 
-    /// After this error: waits, or fails for good. A call that changes something is repeated only when Google has not
+    /// After this error: pauses, or fails for good. A call that changes something is repeated only when Google has not
     /// begun with it and says when to come again.
     pub(super) async fn again(&mut self, error: GcpError) -> Result<(), GcpError> {
+        self.inner.waits.learn(&self.service, &error);
         let repeatable = self.effect == Effect::None || matches!(error, GcpError::Quota { .. });
-        if repeatable && self.wait(&error).await {
+        if repeatable && self.pause(&error).await {
             return Ok(());
         }
         Err(error.read_from(&self.identity).in_project(&self.project))
     }
 
-    /// Waits for a short pause, or as long as Google asks, and returns whether to retry after this error.
-    async fn wait(&mut self, error: &GcpError) -> bool {
-        let pause = (PAUSE * 2_u32.pow(self.made - 1)).max(error.retry_after().unwrap_or_default());
-        if self.made == TRIES || !error.may_pass() || self.since.elapsed() + pause > CALL {
+    /// Whether to try again after this error; pauses shortly. What Google asks to wait is waited before the next attempt.
+    async fn pause(&mut self, error: &GcpError) -> bool {
+        let pause = PAUSE * 2_u32.pow(self.made - 1);
+        let in_time = match error.retry_after() {
+            Some(after) => self.waited + after <= self.inner.patience,
+            None => self.since.elapsed() + pause <= CALL,
+        };
+        if self.made == TRIES || !error.may_pass() || !in_time {
             return false;
         }
         tokio::time::sleep(pause).await;
         self.made += 1;
         true
+    }
+
+    /// Waits until the service may be asked again; where that is too long, fails as the call did to which Google said so.
+    async fn wanted(&mut self, service: &str) -> Result<(), GcpError> {
+        while let Some((left, error)) = self.inner.waits.left(service) {
+            if self.waited + left > self.inner.patience {
+                return Err(error);
+            }
+            self.inner.waits.begins(service, &self.project);
+            tokio::time::sleep(left).await;
+            self.waited += left;
+            self.since += left;
+        }
+        Ok(())
     }
 }

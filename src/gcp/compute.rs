@@ -1,7 +1,7 @@
 //! Compute Engine: machines by label, in every zone.
 
 use super::{GcpError, Google};
-use crate::model::{Text, Timestamp};
+use crate::model::{RunningHead, Text, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -67,6 +67,17 @@ impl Machines {
     /// Those that are running, the newest first.
     pub fn running(&self) -> Vec<&Instance> {
         self.found.iter().filter(|m| m.status == "RUNNING").collect()
+    }
+
+    /// The same as heads.
+    pub fn running_heads(&self) -> Vec<RunningHead> {
+        let head = |m: &&Instance| RunningHead {
+            cluster: Text::new(m.cluster.as_deref().unwrap_or_default()),
+            name: Text::new(m.name.as_str()),
+            zone: Text::new(m.zone.as_str()),
+            address: m.external.as_deref().or(m.internal.as_deref()).map(Text::new),
+        };
+        self.running().iter().map(head).collect()
     }
 }
 

@@ -3,6 +3,7 @@
 //! `contributing.md` says where that stands.
 
 use super::compute::{Page, is_address, last_part, time};
+use super::resizes::may_have;
 use super::{GcpError, Google};
 use crate::model::cloud::{Capacity, ComputeTpu, TpuVm, VmState};
 use crate::model::machine_type::TpuMachine;
@@ -17,6 +18,9 @@ const TPU_MACHINES: &str = "machineType eq .*/machineTypes/(ct|tpu)[0-9].*";
 pub(super) struct Found {
     pub vm: TpuVm,
     pub role: Option<String>,
+    /// The group that may have resize requests for more of it, below the project, and its machine type; with the first
+    /// TPU of a group alone.
+    pub queue: Option<(String, String)>,
 }
 
 /// An instance, or what a group makes its instances from.
@@ -78,9 +82,12 @@ impl Google {
                     found.extend(self.waiting(group, path).await?);
                 }
             } else if is_slice(group) {
-                found.push(slice(group, path, &machines));
+                let queue = queue(group, &path, &machines[0]);
+                found.push(Found { queue, ..slice(group, path, &machines) });
             } else {
+                let at = found.len();
                 found.extend(machines.iter().map(|machine| single(machine, Some(path.clone()))));
+                found[at].queue = queue(group, &path, &machines[0]);
             }
         }
         // Of a group that was not listed: somebody has just deleted it.
@@ -103,6 +110,7 @@ impl Google {
         let hosts = if is_slice(group) { size } else { 1 };
         let Some(tpu) = TpuMachine::parse(&machine.kind) else { return Ok(None) };
         let kind = tpu.slice(hosts);
+        let queue = queue(group, &path, &machine);
         let compute =
             ComputeTpu { group: Some(path), whole: true, instances: Vec::new(), chips: tpu.chips_of(size) };
         let name = word(&group["name"]).to_owned();
@@ -112,6 +120,7 @@ impl Google {
         let mut found = tpu_vm(&machine, kind, compute);
         (found.vm.hosts, found.vm.external) = (Vec::new(), Vec::new());
         found.vm.unhealthy = trouble(group).map(Text::new);
+        found.queue = queue;
         Ok(Some(found))
     }
 
@@ -129,7 +138,12 @@ impl Google {
     }
 }
 
-fn word(value: &Value) -> &str {
+/// Where the resize requests of a group with such machines are, if it may have any.
+fn queue(group: &Value, path: &str, machine: &Machine) -> Option<(String, String)> {
+    may_have(group).then(|| (path.to_owned(), machine.kind.clone()))
+}
+
+pub(super) fn word(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
@@ -262,7 +276,7 @@ fn tpu_vm(machine: &Machine, accelerator_type: String, compute: ComputeTpu) -> F
         ray_type: text(&machine.ray_type),
         compute: Some(compute),
     };
-    Found { vm, role: machine.role.clone() }
+    Found { vm, role: machine.role.clone(), queue: None }
 }
 
 /// An instance that is a slice by itself.

@@ -8,9 +8,11 @@ use crate::model::text::printable;
 use google_cloud_auth::build_errors::Error as BuildError;
 use google_cloud_auth::errors::CredentialsError;
 use google_cloud_gax::error::rpc::StatusDetails;
+use http::HeaderMap;
 use serde_json::Value;
 use std::error::Error;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 impl GcpError {
     pub(super) fn not_json(code: u16, text: &str) -> Self {
@@ -42,9 +44,13 @@ impl GcpError {
     pub(super) fn from_login(e: &CredentialsError, identity: &Identity) -> Self {
         let refused = |why: String| Self::LoginRefused { why, login: Box::default() };
         let error = match answered(e) {
-            Some((code @ 500.., _)) => Self::Unavailable { code, after: None },
-            Some((429, page)) => Self::Quota { message: clean(&page), after: None },
-            Some((code, page)) => match serde_json::from_str::<Value>(&page) {
+            Some((code @ 500.., _, headers)) => {
+                Self::Unavailable { code, after: None }.with_headers(&headers)
+            }
+            Some((429, page, headers)) => {
+                Self::Quota { message: clean(&page), after: None }.with_headers(&headers)
+            }
+            Some((code, page, _)) => match serde_json::from_str::<Value>(&page) {
                 Ok(body) if body["error"].is_object() => Self::from_body(code, &body),
                 _ => refused(format!("HTTP status {code}: {}", clean(&page))),
             },
@@ -121,7 +127,7 @@ impl GcpError {
             service: metadata("service"),
             consumer: metadata("consumer"),
         }
-        .told()
+        .told(retry_delay(&error["details"]))
     }
 
     /// Converts the error of a long-running operation; `code` is Compute Engine's word for it, empty elsewhere.
@@ -158,6 +164,11 @@ impl GcpError {
             _ => None,
         });
         let metadata = |key: &str| info.and_then(|i| i.metadata.get(key)).map_or("", String::as_str);
+        let after = status.details.iter().find_map(|d| match d {
+            StatusDetails::RetryInfo(info) => info.retry_delay,
+            _ => None,
+        });
+        let after = after.and_then(|delay| Duration::try_from(delay).ok());
         Refusal {
             code: e.http_status_code().unwrap_or_default(),
             status: status.code.name(),
@@ -167,8 +178,8 @@ impl GcpError {
             service: metadata("service"),
             consumer: metadata("consumer"),
         }
-        .told()
-        .with_headers(e.http_headers().unwrap_or(&http::HeaderMap::new()))
+        .told(after)
+        .with_headers(e.http_headers().unwrap_or(&HeaderMap::new()))
     }
 }
 
@@ -184,7 +195,15 @@ struct Refusal<'a> {
 }
 
 impl Refusal<'_> {
-    fn told(&self) -> GcpError {
+    /// The error, which says when to come again if Google does.
+    fn told(&self, after: Option<Duration>) -> GcpError {
+        match after {
+            Some(after) => self.kind().asking_for(after),
+            None => self.kind(),
+        }
+    }
+
+    fn kind(&self) -> GcpError {
         let message = clean(self.message);
         let consumer = clean(self.consumer.trim_start_matches("projects/"));
         let login = Box::default();
@@ -259,14 +278,22 @@ fn after<'a>(message: &'a str, letters: &str) -> Option<&'a str> {
     (!word.is_empty()).then_some(word)
 }
 
-/// Status and body of the answer that an error of the login comes from, where Google's crate keeps both.
-fn answered(e: &(dyn Error + 'static)) -> Option<(u16, String)> {
+/// Status, body and headers of the answer that an error of the login comes from, where Google's crate keeps them: it
+/// does for the metadata server and for impersonation, and for no person's token endpoint.
+fn answered(e: &(dyn Error + 'static)) -> Option<(u16, String, HeaderMap)> {
     if let Some(e) = e.downcast_ref::<google_cloud_gax::error::Error>()
         && let (Some(code), Some(page)) = (e.http_status_code(), e.http_payload())
     {
-        return Some((code, String::from_utf8_lossy(page).into_owned()));
+        let headers = e.http_headers().cloned().unwrap_or_default();
+        return Some((code, String::from_utf8_lossy(page).into_owned(), headers));
     }
     answered(e.source()?)
+}
+
+/// When to come again, in the details of an error's body: `google.rpc.RetryInfo`, a duration as JSON has it, `1.5s`.
+fn retry_delay(details: &Value) -> Option<Duration> {
+    let delay = details.as_array()?.iter().find_map(|d| d["retryDelay"].as_str())?;
+    Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
 }
 
 /// The body of a token endpoint's refusal (RFC 6749, section 5.2), which Google's crate quotes.

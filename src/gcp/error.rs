@@ -6,6 +6,9 @@ use crate::model::fix::word;
 use crate::model::{Fix, Hint, Verb};
 use std::time::Duration;
 
+/// The longest wait that is read from an answer.
+const DAY: Duration = Duration::from_secs(86_400);
+
 /// Why a call to Google Cloud failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GcpError {
@@ -278,12 +281,22 @@ impl GcpError {
         }
     }
 
-    /// The same error with the `Retry-After` of its answer. Only seconds are read: Google sends no dates there.
-    pub(super) fn with_headers(mut self, headers: &http::HeaderMap) -> Self {
+    /// The same error with the `Retry-After` of its answer, else the `retryDelay` of its body (`google.rpc.RetryInfo`).
+    /// Only seconds are read: Google sends no dates there.
+    pub(super) fn with_headers(self, headers: &http::HeaderMap) -> Self {
         let seconds =
             headers.get(http::header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        match seconds.map(Duration::from_secs) {
+            Some(after) => self.asking_for(after),
+            None => self,
+        }
+    }
+
+    /// The same error, which says when to come again, tomorrow at the latest. Others do not.
+    pub(super) fn asking_for(mut self, wait: Duration) -> Self {
+        let wait = wait.min(DAY);
         if let Self::Quota { after, .. } | Self::Unavailable { after, .. } = &mut self {
-            *after = seconds.map(Duration::from_secs);
+            *after = Some(wait);
         }
         self
     }

@@ -33,7 +33,8 @@ impl Inner {
         let project = project.split('/').next().unwrap_or_default();
         let project = project.strip_suffix(":testIamPermissions").unwrap_or(project);
         let effect = if call.method == Method::GET { Effect::None } else { Effect::Change };
-        let mut attempts = self.attempts(project, effect);
+        let service = call.url.split_once("/projects/").map_or(&*call.url, |(service, _)| service);
+        let mut attempts = self.attempts(service, project, effect);
         loop {
             let headers = attempts.authorized().await?;
             match self.once(call, headers).await {

@@ -9,6 +9,9 @@ use google_cloud_gax::retry_policy::NeverRetry;
 use google_cloud_secretmanager_v1::client::SecretManagerService;
 use google_cloud_secretmanager_v1::model;
 
+/// What Secret Manager's waits are kept under.
+const SERVICE: &str = "secret manager";
+
 /// A version of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretVersion {
@@ -21,7 +24,7 @@ impl Google {
     /// Reads the latest version and checks its checksum, which Google's client leaves to us.
     pub async fn latest_version(&self, project: &str, secret: &str) -> Result<SecretVersion, GcpError> {
         let name = format!("projects/{project}/secrets/{secret}/versions/latest");
-        let mut attempts = self.inner.attempts(project, Effect::None);
+        let mut attempts = self.inner.attempts(SERVICE, project, Effect::None);
         let answer = loop {
             attempts.authorized().await?;
             let client = self.secret_manager().await?;
@@ -47,7 +50,7 @@ impl Google {
 
     /// Creates the secret with automatic replication. [`GcpError::Exists`] when there is one of that name.
     pub async fn create_secret(&self, project: &str, secret: &str) -> Result<(), GcpError> {
-        let mut attempts = self.inner.attempts(project, Effect::Change);
+        let mut attempts = self.inner.attempts(SERVICE, project, Effect::Change);
         loop {
             attempts.authorized().await?;
             let client = self.secret_manager().await?;
@@ -68,7 +71,7 @@ impl Google {
 
     /// Adds a version with a checksum, which Google verifies; returns its number.
     pub async fn add_version(&self, project: &str, secret: &str, value: &Secret) -> Result<String, GcpError> {
-        let mut attempts = self.inner.attempts(project, Effect::Change);
+        let mut attempts = self.inner.attempts(SERVICE, project, Effect::Change);
         let made = loop {
             attempts.authorized().await?;
             let client = self.secret_manager().await?;

@@ -1,6 +1,6 @@
 //! Cloud TPU: TPU VMs and queued resources of a zone.
 
-use super::compute::{is_address, last_part, time};
+use super::compute::{Role, is_address, last_part, time};
 use super::{GcpError, Google, TpuPlace};
 use crate::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuVm, VmState};
 use crate::model::{Text, Timestamp};
@@ -73,8 +73,8 @@ impl<'de, T> Visitor<'de> for Each<T> {
 }
 
 impl Google {
-    /// All TPU VMs and queued resources of one zone (`-` for all), and the TPUs that were made with Compute Engine. Cloud
-    /// TPU has no filter, so the caller selects its cluster's by label.
+    /// All TPU VMs and queued resources of one zone (`-` for all), the TPUs that were made with Compute Engine, and the
+    /// running heads. Cloud TPU has no filter, so the caller selects its cluster's by label.
     pub async fn tpus(&self, project: &str, zone: &str, now: Timestamp) -> Result<CloudView, GcpError> {
         // v2alpha1 returns what v2 returns, and also the best-effort field.
         let base = self.tpu_base(TpuApi::V2Alpha1, project, zone);
@@ -83,20 +83,31 @@ impl Google {
             let nodes: Vec<Page> = self.inner.pages(&nodes, &[]).await?;
             Ok((nodes, self.inner.pages::<Page>(&queued, &[]).await?))
         };
-        let (of_cloud_tpu, compute) = tokio::join!(of_cloud_tpu, self.compute_tpus(project, zone));
+        let heads = self.machines(project, Role::Head, None);
+        let (of_cloud_tpu, compute, heads) =
+            tokio::join!(of_cloud_tpu, self.compute_tpus(project, zone), heads);
         let (nodes, queued) = of_cloud_tpu?;
         let complete = nodes.iter().chain(&queued).all(|p| p.unreachable.is_empty());
         let queued = queued.into_iter().flat_map(|p| p.queued_resources).collect();
         let mut vms: Vec<TpuVm> = nodes.into_iter().flat_map(|p| p.nodes).collect();
         // Whoever may only see Cloud TPU sees that.
-        let unlisted = match compute {
-            Ok(found) => {
-                vms.extend(found.into_iter().map(|found| found.vm));
-                None
-            }
-            Err(e) => Some(Text::new(format!("{e}; {}", e.hint()))),
+        let compute = match compute {
+            Ok(found) => self.with_resizes(project, found).await,
+            Err(e) => Err(e),
         };
-        Ok(CloudView { vms, queued, complete, unlisted, asked: now })
+        let (resizes, unlisted) = match compute {
+            Ok((found, resizes)) => {
+                vms.extend(found);
+                (resizes, None)
+            }
+            Err(e) => (Vec::new(), Some(Text::new(format!("{e}; {}", e.hint())))),
+        };
+        // Where they cannot be listed, TPUs of Compute Engine cannot be either, and that is said.
+        let mut heads = heads.unwrap_or_default();
+        if zone != "-" {
+            heads.keep_within(zone);
+        }
+        Ok(CloudView { vms, queued, resizes, heads: heads.running_heads(), complete, unlisted, asked: now })
     }
 
     /// TPU VMs of this cluster with this label `ray-node-type`: `worker` is managed by the autoscaler, `unmanaged` was

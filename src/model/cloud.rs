@@ -1,7 +1,7 @@
 //! What Google Cloud says of a cluster's TPUs. Terms and states: Cloud TPU API v2, `nodes` and `queuedResources`; Compute
 //! Engine v1, `instances` and `instanceGroupManagers`, for TPUs that are made with it.
 
-use super::{Text, Timestamp};
+use super::{ResizeRequest, RunningHead, Text, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -309,6 +309,11 @@ pub struct CloudView {
     pub vms: Vec<TpuVm>,
     /// All queued resources of the zone.
     pub queued: Vec<QueuedResource>,
+    /// Resize requests of the zone's managed instance groups with TPUs that are open or failed; those of a group without an
+    /// instance are told with the group.
+    pub resizes: Vec<ResizeRequest>,
+    /// Running machines of the zone that are labelled as heads, of all clusters; none where they cannot be listed.
+    pub heads: Vec<RunningHead>,
     /// Whether Google listed all; it names places that it could not reach.
     pub complete: bool,
     /// Why the TPUs that were made with Compute Engine are missing here, if they are.

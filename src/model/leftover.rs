@@ -195,7 +195,15 @@ mod tests {
     }
 
     fn names(cluster: &str, vms: Vec<TpuVm>, queued: Vec<QueuedResource>) -> Vec<String> {
-        let view = CloudView { vms, queued, complete: true, unlisted: None, asked: Timestamp::default() };
+        let view = CloudView {
+            vms,
+            queued,
+            complete: true,
+            unlisted: None,
+            asked: Timestamp::default(),
+            heads: Vec::new(),
+            resizes: Vec::new(),
+        };
         leftovers(cluster, &view)
             .iter()
             .map(|l| format!("{} {} {}", l.kind.word(), l.name, l.chips))

@@ -59,6 +59,8 @@ pub enum ProblemKind {
     Config,
     /// No head address could be found.
     Address,
+    /// Several heads of the cluster are running, and none is chosen.
+    SeveralHeads,
     /// The service that knows the head's address answers no more questions for now.
     Quota {
         /// For how long it wants none.

@@ -8,6 +8,9 @@ use std::time::Duration;
 /// and start Ray within about ten minutes.
 pub const JOIN_TIME: Duration = Duration::from_secs(15 * 60);
 
+/// What a request for more instances of a group is at Google.
+pub(super) const RESIZE_REQUEST: &str = "resize request";
+
 /// The status of a machine. Ordered by severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TpuStatus {
@@ -117,7 +120,7 @@ pub struct Row {
     pub chips: u32,
     /// The status of the machine.
     pub status: TpuStatus,
-    /// What it is at Google (`tpu vm`, `queued resource`, `instance`, `instance group`); none of a ghost.
+    /// What it is at Google (`tpu vm`, `queued resource`, `instance`, `instance group`, `resize request`); none of a ghost.
     pub resource: Option<&'static str>,
     /// Google's own word for its state, e.g. `REPAIRING`; none of a ghost that Google does not know.
     pub state: Option<Text>,
@@ -140,8 +143,16 @@ pub struct Row {
 }
 
 impl Row {
+    /// Whether it is a request for more instances of a group, which is no machine and not removed as one.
+    pub fn is_resize_request(&self) -> bool {
+        self.resource == Some(RESIZE_REQUEST)
+    }
+
     /// What to do about it; empty when nothing needs to be done.
     pub fn hint(&self) -> Hint {
+        if self.is_resize_request() && self.status == TpuStatus::Refused {
+            return "read the reason; the request is deleted in its group, at Google".into();
+        }
         self.status.hint(self.name.raw())
     }
 }

@@ -1,8 +1,9 @@
 //! What is known of a cluster's TPUs: Google's last answer, joined with Ray's nodes.
 
+use crate::diagnose::AtGoogle;
 use crate::model::cloud::CloudView;
 use crate::model::{
-    ClusterSpec, Coming, Late, Leftover, Node, Problem, Snapshot, Text, Timestamp, leftovers,
+    ClusterSpec, Coming, Late, Leftover, Node, Problem, Snapshot, Text, Timestamp, leftovers, several_heads,
 };
 use crate::reconcile::{Chips, Row, TpuStatus, TypeCount, chips_by_generation, reconcile, types};
 use std::collections::{BTreeMap, HashSet};
@@ -17,6 +18,7 @@ const STALE: Duration = Duration::from_secs(180);
 pub struct Tpus {
     view: Option<Arc<CloudView>>,
     problem: Option<Problem>,
+    several_heads: Option<Problem>,
     rows: Vec<Row>,
     left: Vec<Leftover>,
     coming: Coming,
@@ -78,9 +80,9 @@ impl Tpus {
         &self.left
     }
 
-    /// The same, and those that Google creates or repairs for too long.
-    pub(super) fn unready(&self) -> (&[Leftover], &[Late]) {
-        (&self.left, &self.late)
+    /// What of Google's answer needs a look.
+    pub(super) fn at_google(&self) -> AtGoogle<'_> {
+        AtGoogle { left: &self.left, late: &self.late, several_heads: self.several_heads.as_ref() }
     }
 
     /// Whether a node is alive in Ray but gone in Google Cloud.
@@ -94,13 +96,14 @@ impl Tpus {
             Ok(view) => {
                 self.left = leftovers(spec.name.as_str(), &view);
                 self.late = self.coming.learn(spec.name.as_str(), &view);
+                let ours = view.heads.iter().filter(|head| head.cluster.raw() == spec.name.as_str());
+                let ours: Vec<_> = ours.cloned().collect();
+                let project = spec.google.project.as_deref().unwrap_or_default();
+                let several = several_heads(&spec.name, project, &ours, view.asked);
+                self.several_heads = several.map(|several| dated(several, self.several_heads.as_ref()));
                 (self.view, self.problem) = (Some(view), None);
             }
-            Err(mut problem) => {
-                let same = self.problem.as_ref().filter(|p| p.what == problem.what);
-                problem.since = same.map_or(problem.since, |p| p.since);
-                self.problem = Some(problem);
-            }
+            Err(problem) => self.problem = Some(dated(problem, self.problem.as_ref())),
         }
     }
 
@@ -122,4 +125,10 @@ impl Tpus {
         let ghosts = self.rows.iter().filter(|r| r.status == TpuStatus::Ghost);
         self.ghosts = ghosts.flat_map(|r| &r.logins).map(|h| h.internal.clone()).collect();
     }
+}
+
+/// A problem that was there before keeps its beginning.
+fn dated(problem: Problem, before: Option<&Problem>) -> Problem {
+    let since = before.filter(|b| b.what == problem.what).map_or(problem.since, |b| b.since);
+    Problem { since, ..problem }
 }

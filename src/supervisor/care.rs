@@ -1,6 +1,7 @@
 //! Tokens that take care of themselves: found on this machine, else fetched from the cluster's secret, and fetched
 //! again once when the cluster refuses what is there.
 
+use super::cloud::kind;
 use crate::gcp::{self, GcpError, Google};
 use crate::model::fix::word;
 use crate::model::{ClusterSpec, Fix, Hint, Problem, ProblemKind, Secret, SecretName, Timestamp, Verb};
@@ -75,7 +76,7 @@ impl TokenCare {
             Err(problem) => {
                 let what = format!("no token for {} on this machine, and {}", spec.name, problem.what);
                 let hint = problem.hint.and(here.hint);
-                Err(Problem::new(ProblemKind::TokenMissing, what, hint, problem.since))
+                Err(Problem::new(problem.kind, what, hint, problem.since))
             }
         }
     }
@@ -130,7 +131,10 @@ impl TokenCare {
             return Err(failed("its project is unknown".into(), hint.into()));
         };
         let latest = self.google.latest_version(project, &secret.name).await;
-        let latest = latest.map_err(|e| failed(e.to_string(), e.hint()))?;
+        let latest = latest.map_err(|e| {
+            let problem = failed(e.to_string(), e.hint());
+            Problem { kind: kind(&e, ProblemKind::TokenMissing), ..problem }
+        })?;
         let place = format!("version {} of secret {secret}", latest.version);
         let token = token::parse_payload(latest.value.expose(), &place).map_err(|e| {
             let (name, project) = (word(&secret.name), word(project));

@@ -47,7 +47,12 @@ pub async fn clean(
     Ok(google.clean(&tpu_place(spec)?, all, told).await)
 }
 
+/// The kind of a problem with Google's answer: that it asks to wait, or the given one.
+pub(super) fn kind(e: &GcpError, otherwise: ProblemKind) -> ProblemKind {
+    e.retry_after().map_or(otherwise, |after| ProblemKind::Quota { after })
+}
+
 fn problem(e: &GcpError) -> Problem {
-    let kind = if e.is_login() { ProblemKind::Login } else { ProblemKind::Other };
+    let kind = if e.is_login() { ProblemKind::Login } else { kind(e, ProblemKind::Other) };
     Problem::new(kind, e.to_string(), e.hint(), Timestamp::now())
 }

@@ -89,7 +89,11 @@ impl CloudWatch {
                         asking = false;
                         asked = Some(Instant::now());
                         since = asked;
-                        due = Instant::now() + if std::mem::take(&mut again) { Duration::ZERO } else { pace };
+                        let wait = match &done {
+                            Ok(Done::Asked(Err(Problem { kind: ProblemKind::Quota { after }, .. }))) => pace.max(*after),
+                            _ => pace,
+                        };
+                        due = Instant::now() + if std::mem::take(&mut again) { Duration::ZERO } else { wait };
                         // Reported last, so that a new request finds this query finished.
                         if let Ok(Done::Asked(view)) = done {
                             self.out.send(News::Cloud(view)).await;
@@ -174,7 +178,8 @@ async fn look_for_mark(spec: ClusterSpec, options: Arc<Options>) -> Done {
 }
 
 async fn ask(spec: ClusterSpec, options: Arc<Options>, since: Instant) -> Done {
-    let view = options.zones.view(&spec, &options.google, since).await;
+    // Nothing else waits for the answer, and the screen shows until when Google wants no question.
+    let view = options.zones.view(&spec, &options.google.patient(), since).await;
     if let Err(problem) = &view {
         tracing::warn!(cluster = %spec.name, "Google: {}", problem.in_commands(Target::of(&spec.name)));
     }
@@ -184,7 +189,7 @@ async fn ask(spec: ClusterSpec, options: Arc<Options>, since: Instant) -> Done {
 async fn clean_up(spec: ClusterSpec, options: Arc<Options>, out: Out, all: Vec<Leftover>) -> Done {
     // Logged before the first deletion, in case the console quits in the meantime.
     options.note.deed(&spec.name, "clean-preempted", &format!("begun: {} in all", all.len()));
-    let done = clean(&spec, &options.google, all, |_, _| {}).await;
+    let done = clean(&spec, &options.google.patient(), all, |_, _| {}).await;
     for (leftover, cleaned) in done.iter().flatten() {
         options.note.deed(&spec.name, &leftover.deed(), &cleaned.words(Hint::to_string));
     }

@@ -4,10 +4,9 @@ use super::out::Out;
 use super::{Options, SECRET_VARIABLES};
 use crate::config;
 use crate::gcp::{GcpError, Head, Role};
-use crate::model::fix::word;
 use crate::model::{
-    ClusterName, ClusterSpec, Fix, HeadAddress, Hint, HostName, Link, News, Problem, ProblemKind, Provider,
-    Timestamp, Verb,
+    ClusterSpec, HeadAddress, Hint, HostName, Link, News, Problem, ProblemKind, Provider, Timestamp, Verb,
+    several_heads,
 };
 use std::process::Stdio;
 use std::time::Duration;
@@ -82,8 +81,11 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
     if let Some(zone) = &spec.zone {
         heads.keep_within(zone);
     }
+    if let Some(several) = several_heads(&spec.name, project, &heads.running_heads(), Timestamp::now()) {
+        return Err(several);
+    }
     match heads.running().as_slice() {
-        [head] => address(head, spec.google.internal_ips)
+        [head, ..] => address(head, spec.google.internal_ips)
             .and_then(|address| HostName::parse(&address).ok())
             .map(Found::from)
             .ok_or_else(|| {
@@ -91,7 +93,6 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
                     "set `provider.use_internal_ips` in its file, or give the machine an external address";
                 problem(format!("the head {} has no external address", head.name), hint)
             }),
-        several_heads @ [_, _, ..] => Err(several(&spec.name, project, several_heads)),
         [] if !heads.unreachable.is_empty() => {
             let zones: Vec<_> = heads.unreachable.iter().map(ToString::to_string).collect();
             let what = format!("no head found, but Google could not list {}", zones.join(", "));
@@ -111,28 +112,6 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
             Err(Problem::new(ProblemKind::Address, what, hint, Timestamp::now()))
         }
     }
-}
-
-/// Nobody can tell which of them has the cluster's jobs, so none is taken.
-fn several(name: &ClusterName, project: &str, heads: &[&Head]) -> Problem {
-    let one = |head: &&Head| {
-        let place = [&head.external, &head.internal].into_iter().flatten().next();
-        format!("{} in {} ({})", head.name, head.zone, place.map_or("no address", String::as_str))
-    };
-    let all: Vec<String> = heads.iter().map(one).collect();
-    let what = format!("{} heads of {name} are running: {}", heads.len(), all.join(", "));
-    let choose = format!("set `clusters.{name}.address` in the settings to the address of the right one");
-    let delete = |head: &&Head| {
-        let line = format!(
-            "gcloud compute instances delete {} --zone={} --project={}",
-            word(&head.name),
-            word(&head.zone),
-            word(project)
-        );
-        Fix::command(format!("or, if {} is the wrong one, delete it", head.name), line)
-    };
-    let hint = heads.iter().fold(Hint::from(choose), |hint, head| hint.and(delete(head)));
-    Problem::new(ProblemKind::Address, what, hint, Timestamp::now())
 }
 
 /// The address to connect to: inside the network when the file says so.

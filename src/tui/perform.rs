@@ -74,6 +74,10 @@ pub struct Performer {
 impl Performer {
     /// A performer for the clusters of `supervisor`, which copies from `place`.
     pub fn new(supervisor: Supervisor, place: Place) -> Self {
+        let events = mpsc::unbounded_channel();
+        let told: mpsc::UnboundedSender<Event> = events.0.clone();
+        // The receiver goes with the console.
+        supervisor.tell_waits(move |wait| drop(told.send(Event::GoogleWait(wait))));
         Self {
             supervisor,
             copier: Copier::new(place),
@@ -88,7 +92,7 @@ impl Performer {
             layout: LayoutWriter::default(),
             login: None,
             turns: VecDeque::new(),
-            events: mpsc::unbounded_channel(),
+            events,
         }
     }
 

@@ -56,7 +56,10 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
     let at = running.step().map_or(steps.len(), |s| running.operation.number(s));
     let at: usize = steps.iter().take(at).map(Vec::len).sum();
     let steps: Vec<(String, Style)> = steps.into_iter().flatten().collect();
-    let verdict = verdict(running, d, width, area.height >= LOW);
+    let mut verdict = verdict(running, d, width, area.height >= LOW);
+    if let Some(wait) = cluster.google_wait(d.now).filter(|_| running.is_at_work()) {
+        verdict.extend(wrap(&format!("◌ {wait}"), width).into_iter().map(|line| (line, d.theme.warn)));
+    }
     let output: Vec<&str> = running.output().collect();
     let room = visible.saturating_sub(steps.len() + verdict.len() + 1);
     let shown = output.len().min(room.max(OUTPUT));

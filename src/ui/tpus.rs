@@ -67,6 +67,7 @@ fn said(row: &Row, d: &Draw<'_>) -> String {
 fn troubles(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Rect {
     let tpus = &cluster.tpus;
     let mut lines: Vec<(String, Style)> = Vec::new();
+    lines.extend(cluster.google_wait(d.now).map(|wait| (format!("◌ {wait}"), d.theme.warn)));
     if let Some(problem) = tpus.problem() {
         let since = words::minutes(problem.since.age(d.now));
         lines.push((format!("✕ {} ({since})", problem.what), d.theme.bad));

@@ -202,6 +202,16 @@ def managed():
     answer = session.get(f"{base}/aggregated/instanceGroupManagers", params={"returnPartialSuccess": "true"})
     compute_v1.InstanceGroupManagerAggregatedList.from_json(answer.text, ignore_unknown_fields=False)
 
+    requests = client(compute_v1.InstanceGroupManagerResizeRequestsClient)
+    asked = {r.name: r for r in requests.list(**at, instance_group_manager="many")}
+    assert [(r.name, r.state, r.resize_by) for r in asked.values()] == [("waits", "ACCEPTED", 2), ("failed", "FAILED", 1)], asked
+    assert asked["waits"].status.last_attempt.error.errors[0].message == "no capacity yet", asked
+    assert asked["failed"].status.error.errors[0].message == "no quota" and asked["failed"].creation_timestamp, asked
+    assert not list(requests.list(**at, instance_group_manager="slice"))
+    raises(wrong.NotFound, lambda: list(requests.list(**at, instance_group_manager="none")), "was not found")
+    answer = session.get(f"{base}/zones/{ZONE}/instanceGroupManagers/many/resizeRequests")
+    compute_v1.InstanceGroupManagerResizeRequestsListResponse.from_json(answer.text, ignore_unknown_fields=False)
+
     managed = list(groups.list_managed_instances(**at, instance_group_manager="slice"))
     assert [m.current_action for m in managed] == ["NONE", "CREATING"], managed
     assert managed[0].id == tpus["slice-0"].id and not managed[1].id and not managed[1].instance_status, managed

@@ -222,3 +222,37 @@ fn without_a_terminal_demo_says_so_and_makes_nothing() {
     assert!(Ran::of(&demo).exits(1).err.contains("needs a terminal"));
     room.assert_empty();
 }
+
+#[test]
+fn a_cleanup_of_the_demo_finds_what_one_worker_has_left_over_and_ends_it() {
+    let room = Room::new();
+    let (mut child, place) = room.serve(&["--scenario", "calm", "--clusters", "1", "--nodes", "5"]);
+    let cluster = place["clusters"][0]["name"].as_str().unwrap();
+    let run = |words: &str| {
+        let mut command = program(&room.dir.path().join("home"));
+        for (key, value) in place["env"].as_object().unwrap() {
+            match value.as_str().unwrap() {
+                "" => command.env_remove(key),
+                value => command.env(key, value),
+            };
+        }
+        command.arg("--config").arg(place["settings"].as_str().unwrap());
+        command.arg("--infra").arg(place["infra"].as_str().unwrap());
+        command.args(["-c", cluster, "run-cleanup", "--only", "processes", "--json"]);
+        Ran::of(&command.args(words.split_whitespace()).output().unwrap()).exits(0)
+    };
+    let told = |ran: Ran| {
+        let rows = ran.json();
+        let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+        rows.as_array()
+            .unwrap()
+            .iter()
+            .map(|row| text(row, "kind") + ": " + &text(row, "outcome"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(told(run("--dry-run")), ["process: would be ended", "lock file: would be removed"]);
+    assert_eq!(told(run("--yes")), ["process: ended", "lock file: removed"]);
+    assert!(told(run("--dry-run")).is_empty(), "nothing is left");
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}

@@ -5,6 +5,7 @@ use crate::running::Running;
 use crate::shell;
 use crate::until::until;
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT, registry};
+use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -228,6 +229,84 @@ fn an_image_is_pushed_to_every_region_and_the_token_is_seen_nowhere() {
     assert!(!seen.contains("ya29."), "{seen}");
     assert_eq!((world.lines("modes"), world.left()), (vec!["700".to_owned(); 6], 0));
     assert!(!world.file(".docker").exists());
+}
+
+#[test]
+fn podman_does_the_same_with_a_login_of_its_own() {
+    let world = World::new();
+    world.repositories(&REGIONS);
+    fs::rename(world.file("bin/docker"), world.file("bin/podman")).unwrap();
+    let docker = world.run("image build").bad();
+    assert!(docker.contains("docker is not on this machine; use --engine podman"), "{docker}");
+    let built = world.run("image build --engine podman --tag t1").good();
+    assert_eq!(built, "marin_cluster:t1\nmarin_cluster:latest\n");
+    let pushed = world.run("image push --engine podman --tag t1 --yes --region us-east5").exits(0);
+    assert_eq!(pushed.out.lines().count(), 2, "{}", pushed.out);
+    assert_eq!(world.lines("pushed").len(), 2);
+    let seen = [pushed.err, world.text("stub/calls"), world.text("stub/environment")].concat();
+    assert!(!seen.contains("ya29.") && !seen.contains("context inspect"), "{seen}");
+    assert_eq!((world.lines("modes"), world.left()), (vec!["700".to_owned()], 0));
+}
+
+#[test]
+fn what_was_built_and_pushed_is_json_and_what_was_changed_is_written_down() {
+    let world = World::new();
+    world.repositories(&["us-central1", "us-central2"]);
+    let planned = world.run("image build --tag t1 --dry-run --json").exits(0).json();
+    assert_eq!(planned[0]["kind"], "run");
+    let built = world.run("image build --tag t1 --json").exits(0).json();
+    assert_eq!(built, json!({"images": ["marin_cluster:t1", "marin_cluster:latest"]}));
+    let regions = "--region us-central1 --region us-central2 --region us-east5";
+    let planned = world.run(&format!("image push --tag t1 --dry-run --json {regions}")).exits(0).json();
+    let kinds: Vec<_> =
+        planned.as_array().unwrap().iter().map(|call| call["kind"].as_str().unwrap()).collect();
+    // One repository is made; then for each a login, and two tags, each given and pushed.
+    assert_eq!((kinds[0], kinds.iter().filter(|kind| **kind == "run").count()), ("http", 15));
+    assert!(world.run("audit --json").exits(0).json().as_array().unwrap().is_empty(), "nothing was done");
+    fs::write(world.file("stub/refused"), "us-central1-").unwrap();
+    let ran = world.run(&format!("image push --tag t1 --yes --json {regions}")).exits(1);
+    let rows = ran.json();
+    let told = |row: &Value| {
+        let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+        (
+            text("registry")[..8].to_owned(),
+            text("outcome"),
+            row["created"] == true,
+            row["images"].as_array().unwrap().len(),
+        )
+    };
+    let expected =
+        [("us-centr", "failed", false, 0), ("us-centr", "pushed", false, 2), ("us-east5", "pushed", true, 2)];
+    let expected = expected.map(|(at, outcome, created, n)| (at.to_owned(), outcome.to_owned(), created, n));
+    assert_eq!(rows.as_array().unwrap().iter().map(told).collect::<Vec<_>>(), expected);
+    assert!(
+        rows[0]["error"].as_str().unwrap().contains("uploadArtifacts") && rows[1]["error"].is_null(),
+        "{rows}"
+    );
+    let audit = world.run("audit --json").exits(0).json();
+    let lines: Vec<String> = audit
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| {
+            format!(
+                "{} {}: {}",
+                &line["cluster"].as_str().unwrap()[..11],
+                line["what"].as_str().unwrap(),
+                &line["outcome"].as_str().unwrap()[..6]
+            )
+        })
+        .collect();
+    let push = "image push marin_cluster:t1";
+    let expected = [
+        "us-east5-do create repository: create".to_owned(),
+        format!("us-central1 {push}: failed"),
+        format!("us-central2 {push}: pushed"),
+        format!("us-east5-do {push}: pushed"),
+    ];
+    assert_eq!(lines, expected);
+    let both = world.run("image push --tag t1 --yes --json --set-image").bad();
+    assert!(both.contains("cannot be used with"), "{both}");
 }
 
 #[test]

@@ -47,6 +47,12 @@ impl World {
         Ran::of(&command.output().unwrap())
     }
 
+    /// The lines of the audit log.
+    fn audit(&self) -> Vec<Value> {
+        let ran = Ran::of(&program(self.home.path()).args(["audit", "--json"]).output().unwrap()).exits(0);
+        ran.json().as_array().unwrap().clone()
+    }
+
     /// A repository as Google has it.
     fn repository(&self, region: &str) -> Value {
         let state = self.double.state();
@@ -127,6 +133,15 @@ fn a_trial_is_told_and_ended_only_when_asked() {
     assert_eq!((&enforced[0]["outcome"], &enforced[0]["trial"]), (&json!("set"), &json!(false)));
     assert!(world.repository("us-central2")["cleanupPolicyDryRun"].is_null());
     assert_eq!(world.run("--region us-central2 --enforce --json").json()[0]["outcome"], "unchanged");
+    let audit = world.audit();
+    assert!(
+        audit.iter().all(|line| line["cluster"].as_str().unwrap().starts_with("us-central2-docker.pkg.dev/"))
+    );
+    assert_eq!(
+        audit.last().unwrap()["what"],
+        "registry cleanup-policy: delete images older than 30 days, keep 16"
+    );
+    assert_eq!(audit.last().unwrap()["outcome"], "set");
 }
 
 #[test]

@@ -262,6 +262,20 @@ fn when_google_fails_the_mend_is_said_and_ray_is_not_waited_for() {
 }
 
 #[test]
+fn a_command_waits_as_long_as_google_asks_and_says_so() {
+    let world = World::new();
+    world.nodes(&[node("works", "v4-8", "READY", &["10.9.1.3"])]);
+    world.double.fail("/nodes", Fault::Busy(3));
+    let mut command = world.command("tpus --cluster a");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("Google has refused", || world.double.asked("/nodes") > 0);
+    world.double.hint();
+    let ran = Ran::of(&child.wait_with_output().unwrap()).exits(0);
+    assert!(ran.err.contains("Google asks to wait 3 s (quota exceeded: "), "{}", ran.err);
+    assert!(ran.err.contains("next try in 3 s") && ran.out.contains("works"), "{}{}", ran.err, ran.out);
+}
+
+#[test]
 fn other_providers_have_none() {
     let world = World::new();
     for words in ["tpus -c lab", "clean-preempted -c lab --yes", "tpus --address http://127.0.0.1:9"] {

@@ -2,7 +2,7 @@
 //! it them. `tests/bed/setup` installs them under `target/`.
 
 use marin_tui::demo::google::compute::{instance, tpu_instance};
-use marin_tui::demo::google::managed::{made_by, manager, template};
+use marin_tui::demo::google::managed::{made_by, manager, resize, template};
 use marin_tui::demo::google::{Fault, Google, PROJECT, Stored, registry, tpu};
 use serde_json::json;
 use std::path::PathBuf;
@@ -103,6 +103,10 @@ fn managed_instance_groups_of_tpus_are_listed_shrunk_and_deleted() {
         state.instances.push(made_by(host("many-0", "10.7.0.2"), &many));
         state.managers = vec![slice, many, of_region];
         state.templates = vec![template("t", "tpu7x-standard-4t", &labels)];
+        state.resizes = vec![
+            resize(ZONE, "many", "waits", 2, ("ACCEPTED", Some("no capacity yet"))),
+            resize(ZONE, "many", "failed", 1, ("FAILED", Some("no quota"))),
+        ];
     }
     place.check(&["managed"]);
     let state = place.double.state();

@@ -347,7 +347,15 @@ fn cloud() -> cloud::CloudView {
         created: Some(before(600)),
         ray_cluster: Some(CLUSTER.into()),
     };
-    cloud::CloudView { vms, queued: vec![refused], complete: true, unlisted: None, asked: before(70) }
+    cloud::CloudView {
+        vms,
+        queued: vec![refused],
+        complete: true,
+        unlisted: None,
+        asked: before(70),
+        heads: Vec::new(),
+        resizes: Vec::new(),
+    }
 }
 
 /// The sample cluster with limits in its file, its TPUs on the screen.

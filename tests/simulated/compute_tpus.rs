@@ -1,12 +1,13 @@
 //! TPUs that were made with Compute Engine, against the double: what is read of them, and that nothing of them is deleted
 //! but what was chosen.
 
-use marin_tui::demo::google::compute::tpu_instance;
-use marin_tui::demo::google::managed::{made_by, manager, template};
+use marin_tui::demo::google::compute::{instance, tpu_instance};
+use marin_tui::demo::google::managed::{made_by, manager, resize, template};
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT, tpu};
 use marin_tui::gcp::{ChosenTpu, Endpoints, GcpError, Google, Login, TpuPlace, credentials};
 use marin_tui::model::cloud::{Capacity, CloudView, TpuVm, VmState};
-use marin_tui::model::{Cleaned, Timestamp, leftovers};
+use marin_tui::model::{Cleaned, Text, Timestamp, leftovers};
+use marin_tui::reconcile::{TpuStatus, reconcile};
 use serde_json::{Value, json};
 
 const ZONE: &str = "us-central1-c";
@@ -51,6 +52,73 @@ async fn view(google: &Google) -> CloudView {
 
 fn named<'a>(view: &'a CloudView, name: &str) -> &'a TpuVm {
     view.vms.iter().find(|vm| vm.name.raw() == name).unwrap_or_else(|| panic!("no {name}: {:?}", view.vms))
+}
+
+#[tokio::test]
+async fn resize_requests_are_shown_beside_the_instances_that_a_group_has() {
+    let double = Double::start().await.unwrap();
+    let member = |group: &Value| made_by(tpu_instance(ZONE, "m-0", TPU7X, &labels("a"), "10.7.1.1"), group);
+    let (many, mut empty) =
+        (manager(ZONE, "many", "template", 3, false), manager(ZONE, "empty", "template", 4, false));
+    empty["status"]["isStable"] = json!(false);
+    let (whole, hosts) = slice("whole", |_, host| host);
+    {
+        let mut state = double.state();
+        state.instances = vec![member(&many)];
+        state.instances.extend(hosts);
+        state.templates = vec![template("template", TPU7X, &labels("a"))];
+        state.managers = vec![many, empty, whole];
+        state.resizes = vec![
+            resize(ZONE, "many", "old", 1, ("SUCCEEDED", None)),
+            resize(ZONE, "many", "taken-back", 1, ("CANCELLED", None)),
+            resize(ZONE, "many", "queued", 2, ("ACCEPTED", Some("no capacity in the zone"))),
+            resize(ZONE, "many", "refused", 1, ("FAILED", Some("no quota"))),
+            resize(ZONE, "many", "new", 1, ("STRANGE", None)),
+            resize(ZONE, "empty", "first", 4, ("ACCEPTED", None)),
+        ];
+        state.page = 1;
+    }
+    let google = client(&double);
+    let seen = view(&google).await;
+    assert!(seen.is_whole(), "{:?}", seen.unlisted);
+    // A group without an instance is its request, and goes as the group.
+    let waiting = named(&seen, "empty");
+    assert_eq!((waiting.state, waiting.api_state.raw(), waiting.chips()), (VmState::Waiting, "ACCEPTED", 16));
+    let words = "resize request first for 4 instances is ACCEPTED";
+    assert_eq!(waiting.unhealthy.as_ref().map(Text::raw), Some(words));
+    let rows = reconcile("a", &seen, None, Timestamp::from_millis(1));
+    let row = |name: &str| rows.iter().find(|row| row.name.raw() == name);
+    let told = |name: &str| row(name).map(|r| (r.status, r.chips, r.note.as_ref().unwrap().raw()));
+    let expected = "resize request queued for 2 instances is ACCEPTED: no capacity in the zone";
+    assert_eq!(told("many/queued"), Some((TpuStatus::Waiting, 8, expected)));
+    assert!(row("many/queued").unwrap().created.is_some());
+    let expected = "resize request refused for 1 instance is FAILED: no quota";
+    assert_eq!(told("many/refused"), Some((TpuStatus::Refused, 4, expected)));
+    assert_eq!(told("many/new").map(|t| t.0), Some(TpuStatus::Unknown));
+    assert!(row("many/old").is_none() && row("many/taken-back").is_none() && row("empty/first").is_none());
+    // Nothing of them is a leftover, or found by a name.
+    assert!(leftovers("a", &seen).is_empty());
+    // A group that makes its instances all at once has none, and one that was refused them has none either.
+    assert_eq!(double.asked("whole/resizeRequests"), 0);
+    let refuse = Fault::Refuse { code: 400, status: "", reason: "invalid", message: "not for TPUs" };
+    double.fail("resizeRequests", refuse);
+    let seen = view(&google).await;
+    assert!(seen.is_whole() && seen.resizes.is_empty(), "{seen:?}");
+}
+
+#[tokio::test]
+async fn running_heads_of_the_zone_are_seen() {
+    let double = Double::start().await.unwrap();
+    let head = |zone: &str, name: &str| {
+        let labels = json!({"ray-node-type": "head", "ray-cluster-name": "a"});
+        instance(zone, name, &labels, "10.0.0.1", None)
+    };
+    let ended = stopped(head(ZONE, "h2"));
+    double.state().instances = vec![head(ZONE, "h1"), ended, head("us-east5-a", "h3")];
+    let heads = view(&client(&double)).await.heads;
+    let seen: Vec<_> = heads.iter().map(|h| (h.name.raw(), h.cluster.raw(), h.zone.raw())).collect();
+    assert_eq!(seen, [("h1", "a", ZONE)]);
+    assert_eq!(heads[0].address.as_ref().map(marin_tui::model::Text::raw), Some("10.0.0.1"));
 }
 
 #[tokio::test]

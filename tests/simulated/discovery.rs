@@ -7,7 +7,7 @@ use crate::spec::spec;
 use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::demo::google::compute::instance;
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT};
-use marin_tui::model::{ClusterSpec, GoogleNames, Link, News, Problem, Request, Timestamp};
+use marin_tui::model::{ClusterSpec, GoogleNames, Link, News, Problem, ProblemKind, Request, Timestamp};
 use marin_tui::state::Update;
 use marin_tui::supervisor::{Options, Supervisor};
 use marin_tui::token::Places;
@@ -157,6 +157,7 @@ async fn of_two_running_heads_none_is_taken() {
     let both =
         ["2 heads of c1 are running", "h1 in us-central2-b (34.0.0.1)", "h2 in us-central2-b (10.0.0.2)"];
     assert!(both.iter().all(|words| problem.what.contains(words)), "{problem:?}");
+    assert_eq!(problem.kind, ProblemKind::SeveralHeads);
     assert!(problem.hint.to_string().contains("clusters.c1.address"), "{problem:?}");
     let lines = checked(&problem.hint);
     let delete = format!("gcloud compute instances delete h2 --zone=us-central2-b --project={PROJECT}");

@@ -176,7 +176,15 @@ async fn google_says_when_it_wants_to_be_asked_again() {
         assert_eq!(double.asked(path), before + 1, "{path}");
         double.hint();
     }
+    // Nothing more is sent to these services before, whatever the call and the service of another project is.
+    let before = double.requests().len();
+    let error = google.machines(PROJECT, Role::Worker, None).await.unwrap_err();
+    assert!(error.retry_after().is_some_and(|left| left > Duration::from_secs(30)), "{error:?}");
+    assert!(google.add_version(PROJECT, NAME, &Secret::new("next")).await.is_err());
+    assert_eq!(double.requests().len(), before, "{:?}", double.requests());
+    assert!(matches!(google.latest_version("other-project", NAME).await, Err(GcpError::Forbidden { .. })));
     // A short time is waited, and then it works.
+    let google = client(&double);
     double.fail("aggregated", Fault::Busy(1));
     let before = double.asked("aggregated");
     let asking = tokio::spawn({
@@ -191,6 +199,48 @@ async fn google_says_when_it_wants_to_be_asked_again() {
     soon("it was refused once", refused).await;
     double.hint();
     assert!(asking.await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn google_may_say_when_in_the_body_too() {
+    let body = r#"{"error": {"code": 429, "message": "Quota exceeded.", "status": "RESOURCE_EXHAUSTED", "details": [
+        {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "90.500s"}]}}"#;
+    let double = Double::start().await.unwrap();
+    double.put_secret(NAME, VALUE);
+    let google = client(&double);
+    for path in ["aggregated", ":access"] {
+        double.fail(path, Fault::Recorded { code: 429, body });
+        let error = match path {
+            ":access" => google.latest_version(PROJECT, NAME).await.map(drop),
+            _ => google.machines(PROJECT, Role::Head, None).await.map(drop),
+        };
+        assert_eq!(error.unwrap_err().retry_after(), Some(Duration::from_millis(90_500)), "{path}");
+        double.hint();
+    }
+}
+
+#[tokio::test]
+async fn a_patient_call_waits_as_long_as_google_asks_and_says_so_once() {
+    let double = Double::start().await.unwrap();
+    let google = client(&double);
+    let (told, mut waits) = tokio::sync::mpsc::unbounded_channel();
+    google.tell_waits(move |wait| drop(told.send(wait)));
+    double.fail("aggregated", Fault::Busy(2));
+    // Two calls side by side, of which both are refused.
+    let asking = [Role::Head, Role::Worker].map(|role| {
+        let google = google.patient();
+        tokio::spawn(async move { google.machines(PROJECT, role, None).await })
+    });
+    let wait = soon("the wait is told", waits.recv()).await.unwrap();
+    assert_eq!((wait.project.as_str(), wait.asked), (PROJECT, Duration::from_secs(2)));
+    assert!(wait.words(wait.left).starts_with("Google asks to wait 2 s (quota exceeded: "), "{wait:?}");
+    double.hint();
+    for asking in asking {
+        assert!(asking.await.unwrap().is_ok());
+    }
+    // Only a wait that begins later, for a call that was refused later, is another one.
+    let others: Vec<_> = std::iter::from_fn(|| waits.try_recv().ok()).collect();
+    assert!(others.len() <= 1, "{others:?}");
 }
 
 #[tokio::test]
@@ -213,6 +263,11 @@ async fn a_change_is_repeated_when_google_has_not_begun_with_it() {
     assert_eq!(add().await.unwrap_err().retry_after(), Some(Duration::from_secs(90)));
     assert_eq!(double.asked(":addVersion"), 1);
     double.hint();
+    let google = client(&double);
+    let add = || {
+        let google = google.clone();
+        async move { google.add_version(PROJECT, NAME, &Secret::new("next")).await }
+    };
     double.fail(":addVersion", Fault::Busy(1));
     let adding = tokio::spawn(add());
     let refused = async {

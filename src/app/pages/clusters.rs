@@ -305,7 +305,7 @@ fn mark(cluster: &Cluster, look: &Look<'_>) -> Cell<'static> {
         (Some(running), ..) if running.is_stopped() => ("▲", Role::Bad),
         (Some(_), ..) => ("◐", Role::Accent),
         _ if cluster.mark.is_some() => ("◐", Role::Accent),
-        (_, Some(Finding { kind: FindingKind::Unreachable, .. }), _) => ("✕", Role::Bad),
+        (_, Some(Finding { problem: Some(_), .. }), _) => ("✕", Role::Bad),
         (_, Some(Finding { severity: Severity::Bad, .. }), _) => ("▲", Role::Bad),
         (_, _, None | Some(Link::Connecting { .. })) => ("◌", Role::Dim),
         (_, Some(Finding { severity: Severity::Warn, .. }), _) => ("!", Role::Warn),

@@ -1,11 +1,11 @@
 //! `configs images`: what Artifact Registry holds of a cluster's image.
 
+use crate::cli::google::google;
 use crate::cli::output;
 use crate::cli::reach::Reach;
 use crate::config::{Settings, yaml};
 use crate::infra::{self, State, Table};
 use crate::model::{ImageName, Text, Timestamp};
-use crate::supervisor;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 use std::path::Path;
@@ -48,7 +48,7 @@ fn docker_image(text: &str, file: &Path) -> Result<String> {
 
 /// Lists the image builds with their tags, newest first.
 pub fn run(image: &ImageName, stem: &str, settings: &Settings, as_json: bool) -> Result<()> {
-    let google = supervisor::google(settings);
+    let google = google(settings);
     let asked = async {
         let images = google.images(image).await;
         images.map_err(|e| anyhow!("cannot list the images of {stem}: {e}; {}", e.hint()))

@@ -21,4 +21,7 @@ pub struct ImageOptions {
     /// Show the commands and calls; change nothing
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
 }

@@ -3,16 +3,17 @@
 use super::engine::{self, Engine};
 use super::options::ImageOptions;
 use super::tag;
-use crate::cli::configs;
+use crate::cli::google::google;
 use crate::cli::reach::{Progress, confirm};
 use crate::cli::targets::{Targets, repositories};
+use crate::cli::{audit, configs, output};
 use crate::gcp::{GcpError, Google};
 use crate::model::fix::word;
 use crate::model::{ImageName, Registry};
-use crate::operation::Call;
-use crate::supervisor;
+use crate::operation::{Audit, Call};
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
+use serde_json::json;
 
 /// Options of `image push`.
 #[derive(Debug, Args)]
@@ -23,7 +24,7 @@ pub struct PushArguments {
     #[arg(long = "region", value_name = "REGION")]
     regions: Vec<String>,
     /// Write the tag into clusters.yaml for the clusters with this image, and update their files
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     set_image: bool,
     /// Skip confirmation
     #[arg(long, short)]
@@ -31,12 +32,17 @@ pub struct PushArguments {
 }
 
 /// Pushes the image to every registry. What cannot be pushed to one does not keep the others from it.
-pub(super) async fn run(asked: &PushArguments, engine: &Engine, targets: &Targets) -> Result<()> {
+pub(super) async fn run(
+    asked: &PushArguments,
+    engine: &Engine,
+    targets: &Targets,
+    audit: &Audit,
+) -> Result<()> {
     let PushArguments { options, regions, set_image, yes } = asked;
     let name = targets.image(options.image.as_deref())?;
     let registries = targets.registries(Some(name), regions)?;
     let tag = tag::for_push(options, &targets.folder, engine, name).await?;
-    let google = supervisor::google(&targets.settings);
+    let google = google(&targets.settings);
     let progress = Progress::new();
     let mut missing = Vec::new();
     for registry in &registries {
@@ -50,19 +56,17 @@ pub(super) async fn run(asked: &PushArguments, engine: &Engine, targets: &Target
     let tags = tag.tags();
     let creation = |registry| google.repository_creation(registry, "Container images of Ray clusters");
     if options.dry_run {
-        for registry in &missing {
-            println!("{}", Call::from(&creation(registry)));
-        }
+        let mut calls: Vec<Call> = missing.iter().map(|registry| Call::from(&creation(registry))).collect();
         for registry in &registries {
             let login = engine::line(&engine.command(&engine::login_words(&registry.host())));
-            println!("{}", Call::run(login).noted("reads an access token of your Google login"));
+            calls.push(Call::run(login).noted("reads an access token of your Google login"));
             for tag in &tags {
                 let remote = remote(registry, name, tag);
-                println!("{}", Call::run(engine::line(&engine.command(&["tag", &local, &remote]))));
-                println!("{}", Call::run(engine::line(&engine.command(&["push", &remote]))));
+                calls.push(Call::run(engine::line(&engine.command(&["tag", &local, &remote]))));
+                calls.push(Call::run(engine::line(&engine.command(&["push", &remote]))));
             }
         }
-        return Ok(());
+        return super::planned(&calls, options.json);
     }
     let names: Vec<String> = registries.iter().map(ToString::to_string).collect();
     let mut question = format!("Push {local} as {} to {}?", tags.join(" and "), names.join(", "));
@@ -71,16 +75,18 @@ pub(super) async fn run(asked: &PushArguments, engine: &Engine, targets: &Target
         question = format!("Create {} in Artifact Registry? {question}", names.join(", "));
     }
     confirm(&question, *yes)?;
-    for registry in missing {
+    for registry in &missing {
         progress.tell(format!("creating {registry}"));
         let made = google.execute(&creation(registry)).await;
+        audit::of_registry(audit, registry, "create repository", made.as_ref().map(|()| "created"));
         made.map_err(|e| failed(&format!("cannot create {registry}"), &e))?;
         eprintln!("created {registry}");
     }
     drop(progress);
     let engine = engine.private().await?;
-    let mut failures = 0;
+    let (mut failures, mut rows) = (0, Vec::new());
     for registry in &registries {
+        let mut images = Vec::new();
         let pushed = async {
             let token = google.access_token().await.map_err(|e| failed("cannot log in to Google", &e))?;
             engine.log_in(&registry.host(), &token).await?;
@@ -88,14 +94,29 @@ pub(super) async fn run(asked: &PushArguments, engine: &Engine, targets: &Target
                 let remote = remote(registry, name, tag);
                 engine.shown(&["tag", &local, &remote]).await?;
                 engine.shown(&["push", &remote]).await?;
-                println!("{remote}");
+                if !options.json {
+                    println!("{remote}");
+                }
+                images.push(remote);
             }
             anyhow::Ok(())
         };
-        if let Err(e) = pushed.await {
+        let pushed = pushed.await.map_err(|e| format!("{e:#}"));
+        audit::of_registry(
+            audit,
+            registry,
+            &format!("image push {local}"),
+            pushed.as_ref().map(|()| "pushed"),
+        );
+        rows.push(json!({"registry": registry.to_string(), "outcome": if pushed.is_ok() { "pushed" } else { "failed" },
+            "created": missing.contains(&registry), "images": images, "error": pushed.as_ref().err()}));
+        if let Err(why) = pushed {
             failures += 1;
-            eprintln!("marin-tui: {registry}: {e:#}");
+            eprintln!("marin-tui: {registry}: {why}");
         }
+    }
+    if options.json {
+        output::json(&rows)?;
     }
     if failures > 0 {
         let all = repositories(registries.len());

@@ -1,7 +1,7 @@
 //! Compute Engine v1: managed instance groups of a zone or a region, and instance templates. A group that may repair its
 //! instances makes one again that somebody else deletes; one with a topology does not.
 
-use super::zonal::{begin, refusal, scope_of};
+use super::zonal::{begin, refusal, scope_of, without};
 use super::{Answer, Asked, State, ok};
 use crc32c::crc32c;
 use http::Method;
@@ -24,6 +24,26 @@ pub fn manager(zone: &str, name: &str, template: &str, size: usize, whole: bool)
         group["instanceLifecyclePolicy"] = json!({"defaultActionOnFailure": "DO_NOTHING"});
     }
     group
+}
+
+/// A resize request of a group of a zone for so many instances; `why` is what Google says of its last attempt, or of its
+/// failure.
+pub fn resize(zone: &str, group: &str, name: &str, size: usize, (state, why): (&str, Option<&str>)) -> Value {
+    let base = format!("https://www.googleapis.com/compute/v1/projects/{}/zones/{zone}", super::PROJECT);
+    let id = 2_000_000_000_000_000_000_u64 + u64::from(crc32c(format!("{zone}/{group}/{name}").as_bytes()));
+    let mut request = json!({"kind": "compute#instanceGroupManagerResizeRequest", "id": id.to_string(), "name": name,
+        "creationTimestamp": "2026-11-20T09:00:00.000-08:00", "zone": base, "group": group, "resizeBy": size,
+        "requestedRunDuration": {"seconds": "86400"}, "state": state,
+        "selfLink": format!("{base}/instanceGroupManagers/{group}/resizeRequests/{name}")});
+    if let Some(message) = why {
+        let error = json!({"errors": [{"code": "ZONE_RESOURCE_POOL_EXHAUSTED", "message": message}]});
+        request["status"] = if state == "FAILED" {
+            json!({ "error": error })
+        } else {
+            json!({"lastAttempt": {"error": error}})
+        };
+    }
+    request
 }
 
 /// A template of that name for machines of that type.
@@ -61,6 +81,18 @@ pub(super) fn answer(asked: &Asked, state: &mut State, scope: &str, rest: &[&str
                 state.managers.remove(at);
                 state.instances.retain(|i| !is_of(i, &group));
             })
+        }
+        // A group that makes all its instances at once has none, and takes none.
+        ["resizeRequests"] if asked.method == Method::GET && scope.starts_with("zones/") => {
+            let whose = |r: &&Value| scope_of(r) == scope && r["group"] == *which;
+            let requests = state.resizes.iter().filter(whose).map(|r| without(r.clone(), &["group"]));
+            let requests: Vec<Value> = requests.collect();
+            let (page, next) = asked.page(&requests, state.page);
+            let mut body = json!({"kind": "compute#instanceGroupManagerResizeRequestList", "items": page});
+            if let Some(next) = next {
+                body["nextPageToken"] = json!(next);
+            }
+            ok(body)
         }
         ["listManagedInstances"] if asked.method == Method::POST => listed(state, &group),
         ["deleteInstances"] if asked.method == Method::POST => {

@@ -18,6 +18,8 @@ pub struct State {
     pub groups: Vec<Value>,
     /// Managed instance groups likewise.
     pub managers: Vec<Value>,
+    /// Resize requests of groups of a zone likewise, each with the name of its `group`.
+    pub resizes: Vec<Value>,
     /// Workload policies likewise.
     pub policies: Vec<Value>,
     /// Instance templates likewise; those of a region name it.

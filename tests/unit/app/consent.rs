@@ -51,6 +51,8 @@ fn preempted() -> News {
         complete: true,
         unlisted: None,
         asked: before(20),
+        heads: Vec::new(),
+        resizes: Vec::new(),
     })))
 }
 

@@ -1,6 +1,7 @@
 //! The view of a cluster's TPUs: how it opens, what its keys do, and what news make of it.
 
 use super::*;
+use marin_tui::model::GoogleWait;
 use marin_tui::model::cloud::{Capacity, CloudView, TpuVm, VmState};
 use marin_tui::reconcile::TpuStatus;
 
@@ -38,6 +39,8 @@ fn cloud() -> News {
         complete: true,
         unlisted: None,
         asked: before(20),
+        heads: Vec::new(),
+        resizes: Vec::new(),
     })))
 }
 
@@ -207,6 +210,35 @@ fn ghosts_are_marked_among_the_nodes_and_the_fleet_tells_of_quota() {
     press(&mut app, "/worker-02<enter>d");
     let lines = details(&app);
     assert!(lines[0].0 == "ghost" && lines[0].1.contains("gone in Google Cloud"), "{lines:?}");
+}
+
+#[test]
+fn what_google_asks_to_wait_is_counted_down_and_gone_after_it() {
+    let mut app = opened();
+    let project = app.tpus().unwrap().spec.google.project.clone().unwrap_or_default();
+    let wait = |project: &str| GoogleWait {
+        project: project.to_owned(),
+        reason: "quota exceeded: no more reads".into(),
+        asked: Duration::from_secs(42),
+        left: Duration::from_millis(41_500),
+    };
+    let seen = |app: &mut App, now: Timestamp| {
+        let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
+        terminal.draw(|f| _ = draw(f, app, &Theme::new(Colors::None), now)).unwrap();
+        terminal.backend().to_string()
+    };
+    let at = |seconds| NOW.plus(Duration::from_secs(seconds));
+    app.update(Event::GoogleWait(wait("of-others")), NOW);
+    assert!(!seen(&mut app, NOW).contains("Google asks"), "another project's quota");
+    // No project: nobody is given an access token.
+    for project in [project.as_str(), ""] {
+        app.update(Event::GoogleWait(wait(project)), NOW);
+        let words = "Google asks to wait 42 s (quota exceeded: no more reads); next try in ";
+        assert!(seen(&mut app, NOW).contains(&format!("{words}42 s")), "{}", seen(&mut app, NOW));
+        assert!(seen(&mut app, at(30)).contains(&format!("{words}12 s")), "{}", seen(&mut app, at(30)));
+        assert!(app.next_change(NOW).is_some_and(|next| next <= Duration::from_secs(1)));
+        assert!(!seen(&mut app, at(42)).contains("Google asks"));
+    }
 }
 
 #[test]

@@ -314,8 +314,15 @@ fn a_slice_is_named_and_an_address_that_was_given_away_is_not_taken() {
         ray_type: None,
         compute: None,
     };
-    let view =
-        CloudView { vms: vec![vm], queued: Vec::new(), complete: true, unlisted: None, asked: before(20) };
+    let view = CloudView {
+        vms: vec![vm],
+        queued: Vec::new(),
+        complete: true,
+        unlisted: None,
+        asked: before(20),
+        heads: Vec::new(),
+        resizes: Vec::new(),
+    };
     tell(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(view))));
     press(&mut app, "1/worker-02<enter>D");
     assert_eq!(plan(&app).note, "it is one of the 2 hosts of ray-slice; all of them are affected");
@@ -379,7 +386,15 @@ fn on_the_tpus_a_worker_goes_by_its_name() {
         created: None,
         ray_cluster: Some(CLUSTER.into()),
     };
-    let view = CloudView { vms, queued: vec![refused], complete: true, unlisted: None, asked: before(20) };
+    let view = CloudView {
+        vms,
+        queued: vec![refused],
+        complete: true,
+        unlisted: None,
+        asked: before(20),
+        heads: Vec::new(),
+        resizes: Vec::new(),
+    };
     let at = |filter: &str| {
         let mut app = shown();
         press(&mut app, "T");

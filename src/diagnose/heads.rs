@@ -1,0 +1,11 @@
+//! Several running heads of one cluster.
+
+use super::{Finding, FindingKind, Severity};
+use crate::model::Problem;
+
+/// That Google has several running heads of a cluster that answers: the others cost money, and whoever connects without
+/// an address in the settings is asked which one is right.
+pub(super) fn finding(several: &Problem) -> Finding {
+    let (kind, since) = (FindingKind::SeveralHeads, Some(several.since));
+    Finding::new(kind, Severity::Warn, since, &several.what, &several.what, several.hint.clone())
+}

@@ -1,0 +1,93 @@
+//! Resize requests of the managed instance groups that make TPUs.
+
+use super::compute::time;
+use super::compute_tpus::{Found, word};
+use super::{GcpError, Google};
+use crate::model::cloud::TpuVm;
+use crate::model::machine_type::TpuMachine;
+use crate::model::{ResizeRequest, Text};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A page of `instanceGroupManagers.resizeRequests.list`.
+#[derive(Deserialize)]
+struct Page {
+    #[serde(default)]
+    items: Vec<Value>,
+}
+
+/// Whether a group may have resize requests: one of a zone (v1 has none of regions) that does not create its instances all
+/// at once by itself.
+pub(super) fn may_have(group: &Value) -> bool {
+    !word(&group["zone"]).is_empty() && group["targetSizePolicy"]["mode"] != "BULK"
+}
+
+impl Google {
+    /// These TPUs, and the resize requests of their groups. A group without an instance is what its first request is, so
+    /// it tells of that itself.
+    pub(super) async fn with_resizes(
+        &self,
+        project: &str,
+        found: Vec<Found>,
+    ) -> Result<(Vec<TpuVm>, Vec<ResizeRequest>), GcpError> {
+        let (mut vms, mut resizes) = (Vec::new(), Vec::new());
+        for Found { mut vm, queue, .. } in found {
+            if let Some((path, machine_type)) = queue {
+                let mut asked = self.resize_requests(project, &path, (&vm, &machine_type)).await?;
+                if vm.hosts.is_empty() && !asked.is_empty() {
+                    let first = asked.remove(0);
+                    (vm.unhealthy, vm.created) = (Some(Text::new(first.words())), first.created);
+                    vm.api_state = first.api_state;
+                }
+                resizes.extend(asked);
+            }
+            vms.push(vm);
+        }
+        Ok((vms, resizes))
+    }
+
+    /// The open and the failed resize requests of a group whose instances are like this TPU, of that machine type.
+    async fn resize_requests(
+        &self,
+        project: &str,
+        path: &str,
+        (like, machine_type): (&TpuVm, &str),
+    ) -> Result<Vec<ResizeRequest>, GcpError> {
+        let url =
+            format!("{}/compute/v1/projects/{project}/{path}/resizeRequests", self.inner.endpoints.compute);
+        let pages: Vec<Page> = match self.inner.pages(&url, &[]).await {
+            // Google refuses them for some groups, and somebody may have deleted the group just now.
+            Err(GcpError::Refused { code: 400, .. } | GcpError::NotFound { .. }) => return Ok(Vec::new()),
+            pages => pages?,
+        };
+        let [_, zone, _, group] = path.split('/').collect::<Vec<_>>()[..] else { return Ok(Vec::new()) };
+        let tpu = TpuMachine::parse(machine_type);
+        let read = |value: &Value| {
+            let api_state = word(&value["state"]);
+            let size = value["resizeBy"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+            let status = &value["status"];
+            Some(ResizeRequest {
+                name: Text::new(word(&value["name"])),
+                group: Text::new(group),
+                zone: Text::new(zone),
+                state: ResizeRequest::state_of(api_state)?,
+                api_state: Text::new(api_state),
+                error: first(&status["error"]).or_else(|| first(&status["lastAttempt"]["error"])),
+                size,
+                accelerator_type: Text::new(tpu.as_ref().map(|tpu| tpu.slice(1)).unwrap_or_default()),
+                chips: tpu.as_ref().map_or(0, |tpu| tpu.chips_of(size)),
+                capacity: like.capacity,
+                created: time(word(&value["creationTimestamp"])),
+                ray_cluster: like.ray_cluster.clone(),
+                ray_type: like.ray_type.clone(),
+            })
+        };
+        Ok(pages.iter().flat_map(|page| &page.items).filter_map(read).collect())
+    }
+}
+
+/// The first message of an error of Compute Engine's.
+fn first(error: &Value) -> Option<Text> {
+    let message = word(&error["errors"][0]["message"]);
+    (!message.is_empty()).then(|| Text::new(message))
+}

@@ -1,0 +1,47 @@
+//! Heads of one cluster that run side by side at Google.
+
+use super::fix::word;
+use super::{ClusterName, Fix, Hint, Problem, ProblemKind, Text, Timestamp};
+
+/// A running machine that Ray's launcher labelled as a head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningHead {
+    /// Label `ray-cluster-name`.
+    pub cluster: Text,
+    /// Name of the machine.
+    pub name: Text,
+    /// Its zone.
+    pub zone: Text,
+    /// Its external address, else its internal one.
+    pub address: Option<Text>,
+}
+
+/// That several heads of the cluster are running, if they are. Nobody can tell which of them has the cluster's jobs.
+pub fn several_heads(
+    cluster: &ClusterName,
+    project: &str,
+    heads: &[RunningHead],
+    now: Timestamp,
+) -> Option<Problem> {
+    if heads.len() < 2 {
+        return None;
+    }
+    let one = |head: &RunningHead| {
+        let address = head.address.as_ref().map_or_else(|| "no address".to_owned(), ToString::to_string);
+        format!("{} in {} ({address})", head.name, head.zone)
+    };
+    let all: Vec<String> = heads.iter().map(one).collect();
+    let what = format!("{} heads of {cluster} are running: {}", heads.len(), all.join(", "));
+    let choose = format!("set `clusters.{cluster}.address` in the settings to the address of the right one");
+    let delete = |head: &RunningHead| {
+        let line = format!(
+            "gcloud compute instances delete {} --zone={} --project={}",
+            word(head.name.raw()),
+            word(head.zone.raw()),
+            word(project)
+        );
+        Fix::command(format!("or, if {} is the wrong one, delete it", head.name), line)
+    };
+    let hint = heads.iter().fold(Hint::from(choose), |hint, head| hint.and(delete(head)));
+    Some(Problem::new(ProblemKind::SeveralHeads, what, hint, now))
+}
