@@ -81,6 +81,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   marin-tui -c us-central2 job-logs eval-7               the last 1000 lines
+  marin-tui -c us-central2 job-logs eval-7 -f -n 100     the last 100 lines, then what is added
   marin-tui -c us-central2 job-logs eval-7 -f -g 'loss|Error'
 
 Exit codes: 0 the log was printed (with --follow: the job succeeded), 3 the job did not succeed \
