@@ -151,7 +151,7 @@ fn a_driver_on_a_worker_is_read_through_ray() {
         let entry = "seq -f 'li%gne' 5000; for i in $(seq 1 60); do printf 'ti%s=%d\\n' ck $i; sleep 0.5; done";
         let job = Job::new(bed, entry, &on_worker);
         let mut log = command(bed, &["job-logs", "-f", "-n", "1", &job.id]);
-        let mut all = command(bed, &["job-logs", "-f", &job.id]);
+        let all = command(bed, &["job-logs", "-f", &job.id]);
         log.out.until("tick=9");
         let mut console = console(&job);
         console.send("l");

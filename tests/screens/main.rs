@@ -205,7 +205,7 @@ fn lines_that_wrap_are_all_drawn_page_by_page() {
     let mut app = shown();
     press(&mut app, "3zw");
     let stream = app.log().unwrap().stream();
-    let lines = (0..100).map(|i| format!("line {i:03} {}", "-".repeat(240)).into()).collect();
+    let lines = (0..100).map(|i| format!("line {i:03} {}", "-".repeat(240)).into()).collect::<Vec<Line>>();
     tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));
     let see = |app: &mut App| text(&paint(app, Colors::Full, 80, 24));
     assert!(see(&mut app).contains("line 099"));

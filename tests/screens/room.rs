@@ -44,7 +44,7 @@ fn a_logs_state_stays_beside_a_long_name() {
     state.jobs = Arc::new(vec![Arc::new(job(LONG, JobStatus::Running, "dara", 60))]);
     let mut app = with(state);
     let stream = app.log().unwrap().stream();
-    let lines = (0..100).map(|i| format!("step {i} loss=2").into()).collect();
+    let lines = (0..100).map(|i| format!("step {i} loss=2").into()).collect::<Vec<Line>>();
     tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));
     let title = |app: &mut App| {
         let text = seen(app, 120, 40);
