@@ -88,6 +88,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   marin-tui -c us-central2 job-logs eval-7               the last 1000 lines
+  marin-tui -c us-central2 job-logs eval-7 -f -n 100     the last 100 lines, then what is added
   marin-tui -c us-central2 job-logs eval-7 -f -g 'loss|Error'
   marin-tui job-logs eval-7 --workers --since 10m        all workers' lines in the order of time
   marin-tui job-logs eval-7 --workers --fold             what many of them say, once

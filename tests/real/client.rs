@@ -26,13 +26,13 @@ fn whole(client: &Client, job: &str) -> Tail {
 }
 
 /// A file from its last lines on.
-fn end(client: &Client, file: Polled, lines: u32) -> Tail {
+fn ending(client: &Client, file: Polled, lines: u32) -> Tail {
     let clients = watch::channel(Some(client.clone())).1;
     Tail::spawn(LineSplitter::ON_A_SCREEN, move |out| poll(clients, file, lines, out))
 }
 
 fn end_of(client: &Client, job: &str, lines: u32) -> Tail {
-    end(client, Polled::Job(id(job)), lines)
+    ending(client, Polled::Job(id(job)), lines)
 }
 
 /// Lines until the stream ends, and how it ended.
@@ -256,7 +256,7 @@ async fn log_files_are_listed_read_and_followed(head: &Head) {
 
     let path = head.logs().join("followed.log");
     std::fs::write(&path, "one\ntwo\nhalf").unwrap();
-    let mut tail = end(&client, Polled::File(node, "followed.log".into()), 1);
+    let mut tail = ending(&client, Polled::File(node, "followed.log".into()), 1);
     let lines = |event| match event {
         Some(LogEvent::Lines(part)) => part.lines,
         other => panic!("{other:?}"),

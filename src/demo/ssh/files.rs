@@ -1,0 +1,143 @@
+//! The log files of a simulated head as its programs see them: those that its dashboard serves, and no file of this
+//! machine.
+
+use super::super::connection::Body;
+use super::super::dashboard::logs;
+use super::super::dashboard::query::Query;
+use super::super::shared::Shared;
+use bytes::Bytes;
+use http::StatusCode;
+use http_body_util::BodyExt;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where a head keeps the logs of the running session.
+pub(super) const LOGS: &str = "/tmp/ray/session_latest/logs/";
+/// Interval at which `tail -F` checks for a file that does not exist.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// The log files of a head, and its name.
+#[derive(Clone)]
+pub(super) struct Files {
+    shared: Arc<Shared>,
+    /// The output of `hostname`.
+    pub hostname: String,
+}
+
+impl Files {
+    /// The files of the head of the cluster with that name.
+    pub fn new(shared: Arc<Shared>, cluster: &str) -> Self {
+        Self { shared, hostname: format!("ray-{cluster}-head") }
+    }
+
+    fn head(&self) -> String {
+        self.shared.now(|c| c.nodes.iter().find(|n| n.is_head).map(|n| n.id.to_string())).unwrap_or_default()
+    }
+
+    /// The running session of Ray.
+    pub fn session(&self) -> String {
+        self.shared.now(|c| c.session.clone())
+    }
+
+    /// The names of all files, sorted.
+    async fn names(&self) -> Vec<String> {
+        let query = Query::new(&format!("node_id={}", self.head()));
+        let body = whole(logs::list(&query, &self.shared).into_body()).await;
+        let found: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let categories = found["data"]["result"].as_object();
+        let files = categories.into_iter().flat_map(|c| c.values()).filter_map(Value::as_array).flatten();
+        let mut names: Vec<String> = files.filter_map(Value::as_str).map(str::to_owned).collect();
+        names.sort();
+        names
+    }
+
+    /// A file from its first byte or its last `lines` on; to its end now, or as it grows.
+    pub fn open(&self, path: &str, lines: Option<u64>, follow: bool) -> Option<Body> {
+        let name = path.strip_prefix(LOGS).or_else(|| path.strip_prefix("./")).unwrap_or(path);
+        // Of the files that a pattern matches, a simulated head has the log alone.
+        let name = name.strip_suffix('*').map_or_else(|| name.to_owned(), |stem| format!("{stem}.log"));
+        let name = utf8_percent_encode(&name, NON_ALPHANUMERIC);
+        let lines = lines.map_or("-1".to_owned(), |n| n.to_string());
+        let query = Query::new(&format!("node_id={}&filename={name}&lines={lines}", self.head()));
+        let response = logs::read(&query, follow, &self.shared);
+        (response.status() == StatusCode::OK).then(|| response.into_body())
+    }
+}
+
+pub(super) async fn whole(body: Body) -> Bytes {
+    // The bodies of these routes are made here and never fail.
+    body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default()
+}
+
+/// The result of a command line.
+#[derive(Default)]
+pub(super) struct Answer {
+    /// Standard output.
+    pub out: Bytes,
+    /// Standard error.
+    pub err: String,
+    /// Exit code.
+    pub status: u32,
+    /// Output that continues after that.
+    pub rest: Option<Rest>,
+    /// `exit`: the shell ends with the status.
+    pub leaves: bool,
+}
+
+impl Answer {
+    fn says(text: impl Into<Bytes>) -> Self {
+        Self { out: text.into(), ..Self::default() }
+    }
+
+    fn fails(status: u32, err: impl Into<String>) -> Self {
+        Self { err: err.into() + "\n", status, ..Self::default() }
+    }
+}
+
+/// The growing end of a file, first byte to last.
+pub(super) struct Rest {
+    files: Files,
+    path: String,
+    body: Option<Body>,
+    /// Bytes to pass over.
+    skip: u64,
+    /// Exit code when another file has the name; none to follow that one then, as `tail -F` does.
+    ends: Option<u32>,
+}
+
+impl Rest {
+    /// The file that has the name now, from a byte on; it ends with this exit code when another file has the name.
+    pub fn of_one_file(files: &Files, path: &str, skip: u64, ends: u32) -> Self {
+        let body = files.open(path, None, true);
+        Self { files: files.clone(), path: path.to_owned(), body, skip, ends: Some(ends) }
+    }
+
+    /// The next bytes, or the exit code.
+    pub async fn next(&mut self) -> Result<Bytes, u32> {
+        loop {
+            let Some(body) = &mut self.body else {
+                tokio::time::sleep(LOOK_AGAIN).await;
+                self.body = self.files.open(&self.path, None, true);
+                if let (Some(_), Some(status)) = (&self.body, self.ends) {
+                    return Err(status);
+                }
+                continue;
+            };
+            let frame = body.frame().await.and_then(Result::ok).and_then(|f| f.into_data().ok());
+            let Some(mut bytes) = frame else {
+                // The file was removed: `-F` waits for a new one of that name.
+                (self.body, self.skip) = (None, 0);
+                continue;
+            };
+            let over = self.skip.min(bytes.len() as u64);
+            self.skip -= over;
+            let left = bytes.split_off(over as usize);
+            if !left.is_empty() {
+                return Ok(left);
+            }
+        }
+    }
+}
+

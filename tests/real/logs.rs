@@ -1,0 +1,205 @@
+//! Logs of a real Ray behind a real sshd: read from their end, followed by position through everything that happens to
+//! a file and to a connection, and through Ray's API where ssh does not lead to them.
+
+use crate::bed::{Bed, Ray};
+use crate::pty::Pty;
+use crate::running::Running;
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// A reconnection, or a file of a gigabyte, on two busy cores.
+const LONG: Duration = Duration::from_secs(120);
+const LOGS: &str = "/tmp/ray/session_latest/logs";
+/// Address of a worker node.
+const WORKER: &str = "10.77.0.2";
+
+/// A job that runs until the end of the test.
+struct Job {
+    bed: Bed,
+    id: String,
+}
+
+impl Job {
+    fn new(bed: Bed, entrypoint: &str, fields: &serde_json::Value) -> Self {
+        let job = Self { bed, id: bed.submit_with("log", entrypoint, fields) };
+        bed.job_becomes(&job.id, "RUNNING");
+        job
+    }
+
+    fn file(&self) -> String {
+        format!("{LOGS}/job-driver-{}.log", self.id)
+    }
+
+    /// Runs a script on the head with the log as `$f`.
+    fn on_head(&self, script: &str) {
+        self.bed.on("head", &["sh", "-c", &format!("f={}; {script}", self.file())]);
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let script = format!(
+            "ray job stop --no-wait --address http://127.0.0.1:8265 {}; rm -f {}*",
+            self.id,
+            self.file()
+        );
+        let _ = self.bed.command("head", &["sh", "-c", &script]).output();
+    }
+}
+
+fn command(bed: Bed, words: &[&str]) -> Running {
+    Running::start(bed.program(words))
+}
+
+/// The console with the log of a job in the whole window.
+fn console(job: &Job) -> Pty {
+    job.bed.on("client", &["rm", "-rf", ".local/state/marin-tui", ".cache/marin-tui"]);
+    let mut console = job.bed.console(160, 40);
+    console.wait_for("connection", LONG, |text| text.contains("● up") && text.contains(" alive"));
+    console.send(&format!("2/{}\r", job.id));
+    console.wait_text(&format!("/{}", job.id));
+    console
+}
+
+/// Bytes that came to the client over the network so far.
+fn received(bed: Bed) -> u64 {
+    let sum = "awk 'NR > 2 && $1 != \"lo:\" { sum += $2 } END { printf \"%d\", sum }' /proc/net/dev";
+    bed.on("client", &["sh", "-c", sum]).trim().parse().unwrap()
+}
+
+#[test]
+fn a_log_of_a_gigabyte_opens_at_its_end_and_is_read_backwards() {
+    let bed = Bed::shared(Ray::Newest);
+    let entry = "seq -f 'step %010.0f of a run that logs some sixty bytes a line' 17000000; \
+                 printf 'new%s\\n' est-line; sleep 3600";
+    let job = Job::new(bed, entry, &json!({}));
+    let is_written = || bed.on("head", &["tail", "-n", "1", &job.file()]).contains("newest-line");
+    let began = Instant::now();
+    while !is_written() {
+        assert!(began.elapsed() < LONG, "the log is not written");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    let mut console = console(&job);
+    let (before, began) = (received(bed), Instant::now());
+    console.send("l");
+    console.wait_text("newest-line");
+    let (bytes, took) = (received(bed) - before, began.elapsed());
+    eprintln!("newest line after {took:?}, {bytes} bytes");
+    assert!(bytes < 1_000_000, "{bytes} bytes came for one screen");
+    // Page after page upwards: the number of the first line is one less each time.
+    console.send("g");
+    let text = console.wait("how much lies above", |text| text.contains("GB above"));
+    assert!(text.contains("below"), "{text}");
+    let first = |text: &str| {
+        let line = text.lines().find_map(|l| l.split_once("step 00")?.1.split(' ').next())?;
+        line.parse::<u64>().ok()
+    };
+    let top = first(&text).unwrap();
+    console.send("\x1b[5~");
+    console.wait("the lines above", |text| first(text).is_some_and(|n| n < top && n + 45 > top));
+    // To the end again.
+    console.send("G");
+    console.wait("the end", |text| text.contains("newest-line") && text.contains("FOLLOW"));
+    let began = Instant::now();
+    let (code, out, said) = command(bed, &["job-logs", "-n", "2", &job.id]).ends();
+    eprintln!("job-logs -n 2 took {:?}", began.elapsed());
+    assert_eq!((code, out.lines().count(), out.lines().last()), (Some(0), 2, Some("newest-line")), "{said}");
+}
+
+#[test]
+fn no_line_is_lost_whatever_happens_to_the_file_and_the_connection() {
+    let bed = Bed::shared(Ray::Newest);
+    let job = Job::new(bed, "printf 'li%s\\n' ne-0; sleep 3600", &json!({}));
+    let mut log = command(bed, &["job-logs", "-f", &job.id]);
+    log.out.until("line-0");
+    job.on_head("echo line-1 >>$f");
+    log.out.until("line-1");
+    // Rotated while it is followed: what is added to the old file comes before the new one.
+    job.on_head("echo line-2 >>$f; mv $f $f.1; echo line-3 >>$f.1; echo line-4 >>$f; echo padding >>$f");
+    log.out.until("padding");
+    log.says("was rotated");
+    // Truncated.
+    job.on_head("echo line-5 >$f");
+    log.out.until("line-5");
+    log.says("was truncated");
+    // Written to, rotated and written to while nobody is connected.
+    bed.sshd_stop("head");
+    log.says("connection lost");
+    job.on_head("echo line-6 >>$f; mv $f $f.1; echo line-7 >>$f.1; echo line-8 >>$f");
+    bed.sshd_start("head");
+    log.says("reconnected after");
+    log.out.until("line-8");
+    // Replaced by a longer file while nobody is connected: the old one is gone, and that is said.
+    bed.sshd_stop("head");
+    log.says("connection lost");
+    job.on_head("rm $f.1; { echo line-9; seq -f 'line-%g' 10 100; } >$f.new; mv $f.new $f");
+    bed.sshd_start("head");
+    log.says("was replaced");
+    log.out.until("line-100");
+    bed.post(&format!("/api/jobs/{}/stop", job.id), &json!({}));
+    let (code, out, said) = log.ends();
+    assert_eq!(code, Some(3), "{said}");
+    let numbers: Vec<u32> = out.lines().filter_map(|l| l.strip_prefix("line-")?.parse().ok()).collect();
+    assert_eq!(numbers, (0..=100).collect::<Vec<_>>(), "{said}");
+}
+
+#[test]
+fn a_driver_on_a_worker_is_read_through_ray() {
+    for ray in [Ray::Newest, Ray::Oldest] {
+        let bed = Bed::shared(ray);
+        let on_worker = json!({"entrypoint_resources": {format!("node:{WORKER}"): 0.001}});
+        let entry = "seq -f 'li%gne' 5000; for i in $(seq 1 60); do printf 'ti%s=%d\\n' ck $i; sleep 0.5; done";
+        let job = Job::new(bed, entry, &on_worker);
+        let mut log = command(bed, &["job-logs", "-f", "-n", "1", &job.id]);
+        let all = command(bed, &["job-logs", "-f", &job.id]);
+        log.out.until("tick=9");
+        let mut console = console(&job);
+        console.send("l");
+        console.wait_text("tick=");
+        console.send("g");
+        console.wait("what lies above", |text| text.contains("above") || text.contains("from the beginning"));
+        for _ in 0..6 {
+            console.send("g");
+        }
+        console.wait_for("the first line", LONG, |text| {
+            let at = text.contains("from the beginning") && text.contains("li1ne");
+            at || !text.contains("li1ne ") && text.contains("li1ne")
+        });
+        drop(console);
+        let (code, out, said) = log.ends();
+        assert_eq!(code, Some(0), "{said}");
+        let ticks = |out: &str| -> Vec<u32> {
+            out.lines().filter_map(|l| l.strip_prefix("tick=")?.parse().ok()).collect()
+        };
+        let seen = ticks(&out);
+        let first = seen[0];
+        assert_eq!(seen, (first..=60).collect::<Vec<_>>(), "{said}");
+        let (_, out, _) = all.ends();
+        assert_eq!(ticks(&out), (1..=60).collect::<Vec<_>>());
+        let (code, out, _) = command(bed, &["job-logs", "-n", "2", &job.id]).ends();
+        assert_eq!((code, out.as_str()), (Some(0), "tick=59\ntick=60\n"));
+    }
+}
+
+#[test]
+fn an_address_alone_gives_the_same_lines() {
+    let bed = Bed::shared(Ray::Newest);
+    let entry = "for i in $(seq 1 30); do printf 'ti%s=%d\\n' ck $i; sleep 0.3; done";
+    let job = Job::new(bed, entry, &json!({}));
+    let address = ["--address", "http://127.0.0.1:8265", "job-logs"];
+    let start = |words: &[&str]| {
+        let words = [&[env!("CARGO_BIN_EXE_marin-tui")][..], &address, words, &[&job.id]].concat();
+        Running::start(bed.command("head", &words))
+    };
+    let (all, end) = (start(&["-f"]), start(&["-f", "-n", "1"]));
+    let ticks = |running: Running| {
+        let (code, out, said) = running.ends();
+        assert_eq!(code, Some(0), "{said}");
+        let ticks = out.lines().filter_map(|l| l.strip_prefix("tick=")?.parse().ok());
+        ticks.collect::<Vec<u32>>()
+    };
+    assert_eq!(ticks(all), (1..=30).collect::<Vec<_>>());
+    let seen = ticks(end);
+    assert_eq!(seen, (seen[0]..=30).collect::<Vec<_>>());
+    assert_eq!(ticks(start(&["-n", "3"])), [28, 29, 30]);
+}
