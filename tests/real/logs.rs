@@ -148,7 +148,8 @@ fn a_driver_on_a_worker_is_read_through_ray() {
     for ray in [Ray::Newest, Ray::Oldest] {
         let bed = Bed::shared(ray);
         let on_worker = json!({"entrypoint_resources": {format!("node:{WORKER}"): 0.001}});
-        let entry = "seq -f 'li%gne' 5000; for i in $(seq 1 60); do printf 'ti%s=%d\\n' ck $i; sleep 0.5; done";
+        let entry =
+            "seq -f 'li%gne' 5000; for i in $(seq 1 60); do printf 'ti%s=%d\\n' ck $i; sleep 0.5; done";
         let job = Job::new(bed, entry, &on_worker);
         let mut log = command(bed, &["job-logs", "-f", "-n", "1", &job.id]);
         let all = command(bed, &["job-logs", "-f", &job.id]);

@@ -155,19 +155,24 @@ impl Poll {
         let now = whole(now);
         if let Some(keep) = keep {
             let from = last_lines(now, keep);
-            self.out.place(START, (is_all && from == 0).then_some(START)).await?;
+            let is_whole = is_all && from == 0;
+            self.out.place(START, is_whole.then_some(START)).await?;
+            if is_whole {
+                self.seen.begins(START);
+            }
             self.out.feed(&now[from..]).await?;
             self.seen.advance(&now[from..]);
             return Ok(Read::News(from < now.len()));
         }
         let may_grow = !is_all && lines < FURTHEST;
-        let news = match self.seen.find(now) {
+        let news = match self.seen.find(now, is_all) {
             Found::At(end) => &now[end..],
             Found::Somewhere(_) | Found::Nowhere if may_grow => return Ok(Read::Further),
             Found::Somewhere(last) => &now[last..],
             Found::Nowhere if is_all => {
                 self.note("the file was replaced by another one or truncated; its lines follow").await?;
                 self.seen = Seen::nothing(self.out.at());
+                self.seen.begins(self.out.at());
                 self.out.place(self.seen.at(), None).await?;
                 now
             }
@@ -233,7 +238,7 @@ impl Poll {
             let now = read.map_err(|e| e.to_string())?;
             let is_all = is_all(&now, lines);
             let now = whole(&now);
-            let end = match self.seen.find(now) {
+            let end = match self.seen.find(now, is_all) {
                 Found::At(end) => end,
                 Found::Somewhere(end) if is_all || lines == OLDEST => end,
                 Found::Nowhere if is_all => return Err("the file was replaced by another one".to_owned()),

@@ -8,6 +8,8 @@ use std::ops::Range;
 pub struct Seen {
     end: Vec<u8>,
     at: u64,
+    /// Position of the file's first byte, once known.
+    begin: Option<u64>,
 }
 
 /// Where the known end of a file is in a new read of the file's end.
@@ -28,7 +30,12 @@ impl Seen {
 
     /// Nothing of a file, whose lines shall begin at that position.
     pub const fn nothing(at: u64) -> Self {
-        Self { end: Vec::new(), at }
+        Self { end: Vec::new(), at, begin: None }
+    }
+
+    /// The file begins at that position.
+    pub fn begins(&mut self, at: u64) {
+        self.begin = Some(at);
     }
 
     /// Position behind what is known.
@@ -45,19 +52,26 @@ impl Seen {
     }
 
     /// Looks for the known end in whole lines that were read from the file's end: each line break that has the known
-    /// bytes before it, as far as the read goes back.
-    pub fn find(&self, now: &[u8]) -> Found {
+    /// bytes before it, as far as the read goes back. In a read of the whole file it is where it was.
+    pub fn find(&self, now: &[u8], is_all: bool) -> Found {
         let needed = self.end.len().min(Self::ENOUGH);
         let is_end = |end: usize| {
             let common = end.min(self.end.len());
             common >= needed && now[end - common..end] == self.end[self.end.len() - common..]
         };
+        if self.end.is_empty() {
+            return Found::At(0);
+        }
+        let known = self.begin.and_then(|begin| usize::try_from(self.at - begin).ok());
+        if let Some(end) = known.filter(|end| is_all && *end <= now.len() && is_end(*end)) {
+            return Found::At(end);
+        }
         let breaks = now.iter().enumerate().rev().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1);
-        let mut found = breaks.chain(self.end.is_empty().then_some(0)).filter(|end| is_end(*end));
+        let mut found = breaks.filter(|end| is_end(*end));
         match (found.next(), found.next()) {
-            _ if self.end.is_empty() => Found::At(0),
-            (Some(last), None) => Found::At(last),
-            (Some(last), Some(_)) => Found::Somewhere(last),
+            // Few bytes may be there twice.
+            (Some(last), None) if is_all || needed == Self::ENOUGH => Found::At(last),
+            (Some(last), _) => Found::Somewhere(last),
             (None, _) => Found::Nowhere,
         }
     }
@@ -84,20 +98,26 @@ mod tests {
     #[test]
     fn what_is_known_is_found_by_its_end() {
         let known = seen(b"a\nb\n");
-        assert_eq!((known.at(), known.find(b"a\nb\n")), (1004, Found::At(4)));
-        assert_eq!(known.find(b"x\na\nb\nc\n"), Found::At(6));
-        assert_eq!(known.find(b"b\nc\n"), Found::Nowhere, "the read does not reach back far enough");
-        assert_eq!(known.find(b"xa\nb\n"), Found::At(5));
+        assert_eq!((known.at(), known.find(b"a\nb\n", true)), (1004, Found::At(4)));
+        assert_eq!(known.find(b"x\na\nb\nc\n", true), Found::At(6));
+        assert_eq!(known.find(b"x\na\nb\nc\n", false), Found::Somewhere(6), "it may be there twice");
+        assert_eq!(known.find(b"b\nc\n", false), Found::Nowhere, "the read does not reach back far enough");
         assert_eq!(known.positions(6, b"x\na\nb\nc\n"), 998..1006);
-        assert_eq!(Seen::nothing(0).find(b"a\n"), Found::At(0), "all of it is new");
+        assert_eq!(Seen::nothing(0).find(b"a\n", false), Found::At(0), "all of it is new");
+        let lines: Vec<u8> = (0..1000).flat_map(|n| format!("line {n}\n").into_bytes()).collect();
+        let known = seen(&lines);
+        assert_eq!(known.find(&lines[4000..], false), Found::At(lines.len() - 4000), "enough to be sure");
     }
 
     #[test]
     fn a_log_that_repeats_itself_is_told_by_what_stands_before() {
         let dots = b".\n".repeat(4000);
-        let known = seen(&[b"begin\n", &dots[..6000]].concat());
-        assert!(matches!(known.find(&dots), Found::Somewhere(_)), "any of them may be the last one");
-        assert_eq!(known.find(&[b"begin\n", &dots[..]].concat()), Found::At(6006));
+        let mut known = seen(&[b"begin\n", &dots[..6000]].concat());
+        assert!(matches!(known.find(&dots, false), Found::Somewhere(_)), "any of them may be the last one");
+        assert_eq!(known.find(&[b"begin\n", &dots[..]].concat(), true), Found::At(6006));
+        known = seen(&dots[..6000]);
+        known.begins(1000);
+        assert_eq!(known.find(&dots, true), Found::At(6000), "where it was in the whole file");
     }
 
     proptest! {
@@ -108,10 +128,11 @@ mod tests {
             let mut all = known.clone().into_bytes();
             all.extend(more.bytes());
             let from = known.len().saturating_sub(back);
-            match seen(known.as_bytes()).find(&all[from..]) {
+            let mut seen = seen(known.as_bytes());
+            seen.begins(1000);
+            match seen.find(&all[from..], from == 0) {
                 Found::At(found) => prop_assert_eq!(found, known.len() - from),
-                Found::Somewhere(last) => prop_assert!(last >= known.len() - from),
-                Found::Nowhere => prop_assert!(from > 0),
+                Found::Somewhere(_) | Found::Nowhere => prop_assert!(from > 0),
             }
         }
     }
