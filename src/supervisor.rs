@@ -54,7 +54,7 @@ pub use login::trust;
 pub use mark::{Held, OwnMarks, keeps_marks, place_mark, read_mark, remove_mark, renew_mark};
 pub use options::{Note, Options, Reach, SECRET_VARIABLES, google};
 pub use ports::usual_port;
-pub use read::{read_open, read_state, unreachable};
+pub use read::{read_open, read_state, state_of, unreachable};
 pub use session::{Attached, Session, attach, connect};
 pub use stop::{delete_job, stop_job};
 pub use visit::{find_host, pack, visit};

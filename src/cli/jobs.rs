@@ -22,6 +22,7 @@ use super::candidates;
 use super::reach::{Progress, Reach};
 use crate::model::JobStatus;
 use crate::ray::Poller;
+use crate::supervisor;
 use clap::{Args, Subcommand};
 use follow::{Unseen, failed, id};
 use serde_json::json;
@@ -202,9 +203,10 @@ async fn list(arguments: &ListArguments, reach: &Reach, progress: &Progress) -> 
         let status = arguments.status.is_none_or(|s| s == job.status);
         open && status && arguments.owner.as_deref().is_none_or(|o| job.owner() == Some(o))
     };
-    let jobs: Vec<_> = snapshot.jobs.iter().filter(|job| wanted(job)).cloned().collect();
-    table::print(&jobs, arguments.json)?;
-    for part in &snapshot.missing {
+    let state = supervisor::state_of(&reach.spec, snapshot);
+    let jobs: Vec<_> = state.snapshot.jobs.iter().filter(|job| wanted(job)).cloned().collect();
+    table::print(&jobs, &state, arguments.json)?;
+    for part in &state.snapshot.missing {
         eprintln!("incomplete: {part}");
     }
     Ok(ExitCode::SUCCESS)

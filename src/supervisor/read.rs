@@ -5,7 +5,7 @@ use super::limits::with_limits;
 use super::mark::{keeps_marks, read_mark};
 use super::session::connect;
 use super::{Options, Session, tpu_place};
-use crate::model::{ClusterSpec, Link, News, Phase, Problem, Timestamp};
+use crate::model::{ClusterSpec, Link, News, Phase, Problem, Snapshot, Timestamp};
 use crate::ray::{Poller, RayError};
 use crate::state::ClusterState;
 use std::sync::Arc;
@@ -73,6 +73,19 @@ pub fn unreachable(spec: &ClusterSpec, problem: Problem) -> ClusterState {
     state
 }
 
+/// The state of a cluster of which Ray alone was read: why a job is pending is known from it.
+pub fn state_of(spec: &ClusterSpec, snapshot: Snapshot) -> ClusterState {
+    let mut state = ClusterState::new(Arc::new(spec.clone()));
+    state.learn(&News::Snapshot(Arc::new(limited(spec, snapshot))));
+    state
+}
+
+/// The snapshot with the limits of the cluster's file, which not every autoscaler reports.
+fn limited(spec: &ClusterSpec, snapshot: Snapshot) -> Snapshot {
+    let report = with_limits(Arc::unwrap_or_clone(snapshot.autoscaler), &spec.node_types);
+    Snapshot { autoscaler: Arc::new(report), ..snapshot }
+}
+
 /// What an open session says of the cluster, in the order in which a screen would learn it.
 async fn read_ray(spec: &ClusterSpec, options: &Options, session: &Session) -> Vec<News> {
     let mut poller = Poller::new(session.client.clone());
@@ -84,12 +97,10 @@ async fn read_ray(spec: &ClusterSpec, options: &Options, session: &Session) -> V
     let dashboard = tokio::time::timeout(SILENT, super::connect::ping(&session.client));
     let (snapshot, mark, dashboard) = tokio::join!(poller.refresh(), mark, dashboard);
     let now = Timestamp::now();
-    let mut snapshot = match snapshot {
-        Ok(snapshot) => snapshot,
+    let snapshot = match snapshot {
+        Ok(snapshot) => limited(spec, snapshot),
         Err(e) => return vec![News::Link(Link::Stopped { problem: e.problem(now) })],
     };
-    let report = Arc::unwrap_or_clone(snapshot.autoscaler);
-    snapshot.autoscaler = Arc::new(with_limits(report, &spec.node_types));
     let gcs = poller.over_gcs();
     let (latency, silent) = match dashboard {
         Ok(Ok(latency)) => (Some(latency), None),

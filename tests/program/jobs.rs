@@ -238,6 +238,14 @@ fn jobs_are_listed_stopped_and_deleted() {
     place.job_becomes("one", "RUNNING");
     let listed = place.json(&["list-jobs", "--json"]);
     assert_eq!(listed.as_array().unwrap().len(), 3);
+    for row in listed.as_array().unwrap() {
+        let is_pending = row["status"] == "pending";
+        assert_eq!(
+            is_pending,
+            row["reason"].as_str().is_some_and(|why| why.starts_with("waits for ")),
+            "{row}"
+        );
+    }
     let early = place.run(&["delete-job", "--yes", "one"]);
     assert_eq!(early.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&early.stdout).contains("stop-job"), "{early:?}");

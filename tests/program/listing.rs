@@ -61,7 +61,16 @@ fn a_job_is_shown_whatever_its_status_and_an_unknown_one_is_named() {
         assert!(text.lines().any(|line| line.starts_with("status ") && line.ends_with(status)), "{text}");
         assert!(text.contains("entrypoint"), "{text}");
         let one = run(&world, &format!("job-status {id} --json")).json();
-        for key in ["submission_id", "status", "owner", "entrypoint", "started_ms", "exit_code", "message"] {
+        for key in [
+            "submission_id",
+            "status",
+            "owner",
+            "entrypoint",
+            "started_ms",
+            "exit_code",
+            "message",
+            "requested",
+        ] {
             assert_eq!(one[key], job[key], "{id}: {key}");
         }
     }

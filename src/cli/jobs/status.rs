@@ -7,7 +7,6 @@ use crate::app::{Cluster, describe};
 use crate::config::nearest;
 use crate::model::{Fix, Hint, Job, JobKey, Problem, ProblemKind, Target, Timestamp};
 use clap::Args;
-use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -40,13 +39,9 @@ pub(super) async fn run(
     let cluster = seen::read(reach, progress).await?;
     let job = find(&cluster, &arguments.id).map_err(|problem| reach.error(&problem))?;
     if arguments.json {
-        let mut value = table::row_for_scripts(job);
-        value["requested"] = job.requested.as_ref().map_or(json!(null), |all| {
-            all.iter().map(|(name, amount)| (name.raw().to_owned(), json!(amount))).collect()
-        });
+        let mut value = table::row_for_scripts(job, cluster.state());
         value["node_id"] = job.driver_node.map(|id| id.to_string()).into();
         value["node"] = job.driver_node.and_then(|id| cluster.node_words(&id)).into();
-        value["reason"] = cluster.pending.get(&job.key).map(|why| why.words.as_str()).into();
         output::json(&value)?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -3,14 +3,14 @@
 use super::super::{columns, output};
 use crate::model::time::brief;
 use crate::model::{Job, JobKey, Timestamp};
+use crate::state::ClusterState;
 use serde_json::json;
 use std::sync::Arc;
 
-/// Prints jobs, newest first. As JSON: `submission_id`, `job_id`, `status`, `owner`, `entrypoint`, `message`,
-/// `error_type`, `started_ms`, `ended_ms`, `metadata`, `exit_code`.
-pub fn print(jobs: &[Arc<Job>], as_json: bool) -> anyhow::Result<()> {
+/// Prints jobs of a cluster in this state, newest first.
+pub fn print(jobs: &[Arc<Job>], state: &ClusterState, as_json: bool) -> anyhow::Result<()> {
     if as_json {
-        let rows: Vec<_> = jobs.iter().map(|job| row_for_scripts(job)).collect();
+        let rows: Vec<_> = jobs.iter().map(|job| row_for_scripts(job, state)).collect();
         return output::json(&rows);
     }
     let now = Timestamp::now();
@@ -32,8 +32,8 @@ fn row(job: &Job, now: Timestamp) -> Vec<String> {
     vec![job.key.to_string(), job.status.word().into(), owner, age, command]
 }
 
-/// The fields of a job in JSON.
-pub fn row_for_scripts(job: &Job) -> serde_json::Value {
+/// The fields of a job in JSON, of a cluster in this state.
+pub fn row_for_scripts(job: &Job, state: &ClusterState) -> serde_json::Value {
     let metadata: serde_json::Map<_, _> =
         job.metadata.iter().map(|(k, v)| (k.raw().to_owned(), v.raw().into())).collect();
     let submission = job.submission_id().map(|id| id.0.raw());
@@ -41,10 +41,15 @@ pub fn row_for_scripts(job: &Job) -> serde_json::Value {
         JobKey::Driver(id) => Some(id),
         JobKey::Submission(_) => job.driver.as_ref(),
     };
+    let requested: Option<serde_json::Map<_, _>> = job
+        .requested
+        .as_ref()
+        .map(|all| all.iter().map(|(name, amount)| (name.raw().to_owned(), json!(amount))).collect());
     json!({
         "submission_id": submission, "job_id": driver.map(|id| id.0.raw()), "status": job.status.word(),
         "owner": job.owner(), "entrypoint": job.entrypoint.raw(), "message": job.message.raw(),
         "error_type": job.error_type.raw(), "started_ms": job.started.map(Timestamp::as_millis),
         "ended_ms": job.ended.map(Timestamp::as_millis), "metadata": metadata, "exit_code": job.exit_code,
+        "requested": requested, "reason": state.pending.get(&job.key).map(|why| why.words.as_str()),
     })
 }

@@ -4,6 +4,7 @@ use crate::program::Ran;
 use crate::until::until;
 use crate::world::{World, ZONE, labels};
 use marin_tui::demo::google::{Fault, tpu};
+use marin_tui::model::JobStatus;
 use serde_json::{Value, json};
 
 /// Addresses of the simulated workers, as Ray has them.
@@ -129,6 +130,47 @@ fn a_worker_that_was_made_again_since_is_not_removed_in_its_turn() {
     assert!(said.contains("removed: a; left: b"), "{said}");
     assert_eq!(world.at_google(), ["b", "c"]);
     assert_eq!(world.deletions().len(), 1);
+}
+
+#[test]
+fn a_job_that_begins_between_two_turns_keeps_its_worker() {
+    let world = several();
+    let mut removing = world.spawn("remove-worker a b c --now --yes");
+    removing.says("a: waiting for Ray to report it dead");
+    // Another person's, which nobody has allowed to end.
+    let mut submit = world.command("submit-job --no-wait --submission-id new -- python x.py");
+    let submitted = Ran::of(&submit.env("USER", "bob").output().unwrap());
+    assert_eq!(submitted.code, Some(0), "{}", submitted.err);
+    assert!(world.heads[0].0.turn_job("new", JobStatus::Running));
+    world.first_dies();
+    let (code, _, said) = removing.ends();
+    assert!(code == Some(1) && said.contains("removed: a; left: b, c"), "{said}");
+    assert!(said.contains("--others"), "{said}");
+    assert_eq!(world.at_google(), ["b", "c"]);
+    assert_eq!(world.deletions().len(), 1);
+    // The same gate holds when it is resumed, until the job has ended.
+    let (code, _, said) = world.run("remove-worker --resume");
+    assert!(code == Some(1) && said.contains("--others"), "{said}");
+    assert_eq!(world.at_google(), ["b", "c"]);
+    assert!(world.heads[0].0.turn_job("new", JobStatus::Succeeded));
+    let resuming = world.spawn("remove-worker --resume");
+    world.goes("b");
+    world.goes("c");
+    let (code, _, said) = resuming.ends();
+    assert!(code == Some(0) && said.contains("3 workers gone"), "{said}");
+}
+
+#[test]
+fn workers_of_a_round_are_drained_each_in_its_turn() {
+    let world = several();
+    let draining = world.spawn("remove-worker a b --drain --yes");
+    let (code, _, said) = draining.ends();
+    assert!(code == Some(0) && said.contains("2 workers gone"), "{said}");
+    let at = |words: &str| said.find(words).unwrap_or_else(|| panic!("no `{words}` in {said}"));
+    let first = at(&format!("a: {}: draining", HOSTS[0]));
+    let gone = at("a: waiting for Ray to report it dead").max(at("b: 2 of 2"));
+    assert!(first < gone && gone < at(&format!("b: {}: draining", HOSTS[1])), "{said}");
+    assert_eq!(world.at_google(), ["c"]);
 }
 
 #[test]
