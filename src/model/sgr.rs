@@ -12,6 +12,7 @@ pub enum Colour {
 
 /// How text is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is set and taken back by a parameter of its own")]
 pub struct Look {
     /// Colour of the letters; none for the terminal's own.
     pub colour: Option<Colour>,
