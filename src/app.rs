@@ -279,7 +279,7 @@ impl App {
             }
             Event::Update(update) => self.behind(|app| app.news(update, now)),
             Event::Stacks(cluster, driver, result) => {
-                self.behind(|app| app.stacks_news(&cluster, &driver, result))
+                self.behind(|app| app.stacks_news(&cluster, &driver, &result))
             }
             Event::GoogleWait(wait) => self.behind(|app| {
                 for cluster in &mut app.fleet.clusters {

@@ -4,11 +4,12 @@ use super::class::Class;
 use super::history::Entered;
 use crate::model::cloud::TpuHost;
 use crate::model::{
-    ClusterName, Draft, FormId, FormNews, GoogleWait, JobId, Layout, OperationNews, Order, Problem, Request, Standing,
-    SubmissionId,
+    ClusterName, Draft, FormId, FormNews, GoogleWait, JobId, Layout, OperationNews, Order, Problem, Request,
+    Standing, SubmissionId,
 };
 use crate::state::Update;
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
+use std::sync::Arc;
 
 /// An event for the console.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ pub enum Event {
     /// News of an operation on a cluster.
     Operation(ClusterName, OperationNews),
     /// Where the workers of a driver stand, or why that is not known.
-    Stacks(ClusterName, JobId, Result<Box<Standing>, Problem>),
+    Stacks(ClusterName, JobId, Arc<Result<Standing, Problem>>),
     /// Calls to Google wait because Google asks them to.
     GoogleWait(GoogleWait),
     /// News for the form of a job.

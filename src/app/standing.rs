@@ -7,6 +7,7 @@ use super::{App, Effect};
 use crate::model::amount::counted;
 use crate::model::text::printable;
 use crate::model::{ClusterName, Hint, JobId, Problem, Standing, Timestamp};
+use std::sync::Arc;
 
 impl App {
     /// Opens the page of the stacks of the selected job's workers, and has them looked at; once it is open, looks again.
@@ -30,14 +31,14 @@ impl App {
         &mut self,
         cluster: &ClusterName,
         driver: &JobId,
-        result: Result<Box<Standing>, Problem>,
+        result: &Arc<Result<Standing, Problem>>,
     ) -> Vec<Effect> {
         let place = self.fleet.clusters.iter().position(|c| c.name() == cluster);
         for view in &mut self.stack {
             let View::Details(details) = view else { continue };
             let is_of = matches!(&details.stacks, Stacks::Waiting(of) | Stacks::Told(of, _) if of == driver);
             if is_of && details.target.place() == place {
-                details.stacks = Stacks::Told(driver.clone(), result.clone());
+                details.stacks = Stacks::Told(driver.clone(), Arc::clone(result));
                 self.dirty = true;
             }
         }
@@ -47,12 +48,15 @@ impl App {
 
 /// The page's lines, with `words` for a hint.
 pub fn lines(stacks: &Stacks, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
-    let standing = match stacks {
+    let told = match stacks {
         Stacks::No => {
             return vec![(String::new(), "the job has no driver yet, and so no workers".to_owned())];
         }
         Stacks::Waiting(_) => return vec![(String::new(), "looking at the workers...".to_owned())],
-        Stacks::Told(_, Err(problem)) => {
+        Stacks::Told(_, told) => told,
+    };
+    let standing = match &**told {
+        Err(problem) => {
             let mut lines = vec![("problem".to_owned(), printable(&problem.what).into_owned())];
             let hint = words(&problem.hint);
             if !hint.is_empty() {
@@ -60,7 +64,7 @@ pub fn lines(stacks: &Stacks, words: impl Fn(&Hint) -> String, now: Timestamp) -
             }
             return lines;
         }
-        Stacks::Told(_, Ok(standing)) => standing,
+        Ok(standing) => standing,
     };
     let way = if standing.over_ssh { "py-spy over ssh" } else { "Ray" };
     let looked = format!("{} by {way}, {}", counted(standing.workers(), "worker"), ago(standing.at, now));

@@ -5,6 +5,7 @@ use super::fleet::Fleet;
 use super::list::Listing;
 use super::target::Target;
 use crate::model::{JobId, JobIds, Problem, Standing, Work};
+use std::sync::Arc;
 
 /// A page of the console.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,7 +154,7 @@ pub enum Stacks {
     /// The workers of this driver are being looked at.
     Waiting(JobId),
     /// The last result, or why there is none; a look may follow.
-    Told(JobId, Result<Box<Standing>, Problem>),
+    Told(JobId, Arc<Result<Standing, Problem>>),
 }
 
 impl Details {

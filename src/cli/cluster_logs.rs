@@ -101,8 +101,7 @@ async fn with(
         if is_all || is_pattern {
             anyhow::bail!("--follow is for one file: name it with --node and --file");
         }
-        let source = (nodes[0].id, Text::from(file));
-        return follow(arguments, reach, session, &source).await;
+        return follow(arguments, reach, session, (nodes[0], &Text::from(file))).await;
     }
     if is_all && arguments.grep.is_none() {
         anyhow::bail!("--node all needs a pattern to search for: --grep PATTERN");
@@ -290,15 +289,15 @@ async fn follow(
     arguments: &ClusterLogArguments,
     reach: &Reach,
     session: &Session,
-    (node, file): &Place,
+    (node, file): (&Node, &Text),
 ) -> anyhow::Result<ExitCode> {
     // What cannot be read at all is an error now, not an interruption.
-    let first = session.client.worker_log(*node, file, 1).await;
+    let first = session.client.worker_log(node.id, file, 1).await;
     first.map_err(|e| reach.error(&e.problem(Timestamp::now())))?;
     let mut following = Following::new(reach, session, arguments.give_up);
     let grep = arguments.grep.as_ref();
     following
-        .file(*node, file, arguments.lines as usize, |lines| {
+        .file(node, file, arguments.lines, |lines| {
             let mut out = output::stdout();
             for line in lines.iter().filter(|line| grep.is_none_or(|grep| grep.is_match(line.text()))) {
                 writeln!(out, "{}", line.text())?;

@@ -98,7 +98,9 @@ fn planned(calls: &[Call], as_json: bool) -> Result<()> {
     if as_json {
         return output::json(calls);
     }
-    calls.iter().for_each(|call| println!("{call}"));
+    for call in calls {
+        println!("{call}");
+    }
     Ok(())
 }
 

@@ -97,7 +97,9 @@ impl Held {
             self.is_cut = true;
         }
         let end = self.end();
-        while self.marks.pop_back_if(|(line, _)| *line >= end).is_some() {}
+        while self.marks.back().is_some_and(|(line, _)| *line >= end) {
+            self.marks.pop_back();
+        }
         Some(self.first..number)
     }
 
@@ -114,7 +116,9 @@ impl Held {
         let Some(line) = self.lines.pop_front() else { return false };
         self.bytes -= line.bytes();
         self.first += 1;
-        while self.marks.pop_front_if(|(line, _)| *line < self.first).is_some() {}
+        while self.marks.front().is_some_and(|(line, _)| *line < self.first) {
+            self.marks.pop_front();
+        }
         true
     }
 

@@ -1,6 +1,7 @@
 //! News of the service of operations.
 
 use crate::model::{ClusterName, FormId, FormNews, JobId, OperationNews, Problem, Standing};
+use std::sync::Arc;
 
 /// News of the service, for the front end.
 #[derive(Clone, Debug)]
@@ -10,5 +11,5 @@ pub enum News {
     /// For the form of a job.
     Form(ClusterName, FormId, FormNews),
     /// Where the workers of a driver stand, or why that is not known.
-    Stacks(ClusterName, JobId, Result<Box<Standing>, Problem>),
+    Stacks(ClusterName, JobId, Arc<Result<Standing, Problem>>),
 }

@@ -16,6 +16,7 @@ use crate::stacks::{Dump, Group, groups, moved};
 use crate::supervisor::Options;
 use futures_util::stream::{self, StreamExt};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 const SCRIPT: &str = include_str!("../../assets/stacks.sh");
@@ -140,16 +141,16 @@ impl Request {
         let stacks = Stacks { spec: &self.spec, options: &self.environment.options, client: &channel.client };
         let workers = stacks.workers(driver).await?;
         let first = stacks.take(&workers).await;
-        self.say_stacks(driver, Ok(Box::new(first.standing(&workers, None)))).await;
+        self.say_stacks(driver, Ok(first.standing(&workers, None))).await;
         tokio::time::sleep(pause).await;
         let second = stacks.take(&workers).await;
-        self.say_stacks(driver, Ok(Box::new(second.standing(&workers, Some(&first))))).await;
+        self.say_stacks(driver, Ok(second.standing(&workers, Some(&first)))).await;
         Ok(())
     }
 
-    async fn say_stacks(&self, driver: &JobId, result: Result<Box<Standing>, Problem>) {
+    async fn say_stacks(&self, driver: &JobId, result: Result<Standing, Problem>) {
         // The front end may be on its way out.
-        let _ = self.news.send(News::Stacks(self.spec.name.clone(), driver.clone(), result)).await;
+        let _ = self.news.send(News::Stacks(self.spec.name.clone(), driver.clone(), Arc::new(result))).await;
     }
 }
 

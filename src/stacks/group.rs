@@ -20,7 +20,9 @@ pub fn groups<'a>(dumps: impl IntoIterator<Item = (usize, &'a Dump)>) -> Vec<Gro
     }
     let mut groups: Vec<Group> =
         places.into_iter().map(|(place, members)| Group { place, members }).collect();
-    groups.iter_mut().for_each(|group| group.members.sort_unstable());
+    for group in &mut groups {
+        group.members.sort_unstable();
+    }
     groups.sort_by_key(|group| (std::cmp::Reverse(group.members.len()), group.members.first().copied()));
     groups
 }

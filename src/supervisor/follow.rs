@@ -258,7 +258,6 @@ impl Follower {
         let name = self.file.name().to_owned();
         let is_new = self.position.is_new();
         match why {
-            Unread::Lost(why) => Ok(Ended::Broken(why)),
             Unread::Replaced => {
                 self.note(&format!("{name} was rotated; the new file follows")).await?;
                 self.position.begin_again(Start::Beginning);
@@ -277,7 +276,7 @@ impl Follower {
             }
             Unread::Missing | Unread::NoFolder => self.missing(&name).await,
             Unread::Refused(why) => Ok(Ended::Broken(format!("{name}: {why}"))),
-            Unread::Failed(why) => Ok(Ended::Broken(why)),
+            Unread::Lost(why) | Unread::Failed(why) => Ok(Ended::Broken(why)),
         }
     }
 
@@ -294,7 +293,7 @@ impl Follower {
                 Some(_) if job.status.is_ended() => Ended::Elsewhere,
                 None | Some(_) => Ended::Waiting,
             },
-            Err(error) => self.refused(error),
+            Err(error) => refused(error),
         })
     }
 
@@ -333,7 +332,7 @@ impl Follower {
                 self.out.quiet().await?;
                 Ok(None)
             }
-            Err(error) => match self.refused(error) {
+            Err(error) => match refused(error) {
                 // Lines still come.
                 Ended::Broken(why) => {
                     self.out.interrupted(why).await?;
@@ -341,14 +340,6 @@ impl Follower {
                 }
                 ended => Ok(Some(ended)),
             },
-        }
-    }
-
-    fn refused(&self, error: RayError) -> Ended {
-        match error {
-            error if error.is_token() => Ended::Broken(format!("{error}; waiting for another token")),
-            error if error.is_final() => Ended::Failed(error),
-            error => Ended::Broken(error.to_string()),
         }
     }
 
@@ -423,4 +414,13 @@ fn clients(mut ways: Ways) -> Clients {
         }
     });
     heard
+}
+
+/// What it means that Ray's API refuses to give a log.
+fn refused(error: RayError) -> Ended {
+    match error {
+        error if error.is_token() => Ended::Broken(format!("{error}; waiting for another token")),
+        error if error.is_final() => Ended::Failed(error),
+        error => Ended::Broken(error.to_string()),
+    }
 }

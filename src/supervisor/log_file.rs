@@ -1,6 +1,6 @@
 //! A file in the head's log folder, read over ssh by position: followed from a byte on, or a part of it.
 //!
-//! Both scripts are for a POSIX `sh` with the programs of GNU or BusyBox. A file is known by its inode, so that it is
+//! Both scripts are for a POSIX `sh` with the programs of GNU or `BusyBox`. A file is known by its inode, so that it is
 //! found again under another name when it was rotated meanwhile.
 
 use super::container::{in_container, words};

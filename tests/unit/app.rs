@@ -14,6 +14,7 @@ mod mouse;
 mod operate;
 mod palette;
 mod screen;
+mod stacks;
 mod tpus;
 mod typing;
 mod workers;
@@ -81,7 +82,7 @@ fn keys(app: &App, listing: &dyn Listing) -> Vec<String> {
         Target::Node(place, id) => app.clusters()[place].node(&id).unwrap().name.to_string(),
         Target::Job(_, key) => key.to_string(),
         Target::Tpu(_, name) => name.to_string(),
-        Target::Messages => unreachable!("no table has it"),
+        Target::Stacks(..) | Target::Messages => unreachable!("no table has it"),
     };
     (0..listing.len()).map(|p| word(listing.target_at(app.fleet(), p).unwrap())).collect()
 }

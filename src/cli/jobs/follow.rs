@@ -5,7 +5,8 @@
 use super::super::reach::Reach;
 use crate::logs::LineSplitter;
 use crate::model::{
-    JobStatus, Line, LogSource, NodeId, OperationKind, OperationMark, Problem, Pulse, SubmissionId, Text, Timestamp,
+    JobStatus, Line, LogSource, Node, NodeId, OperationKind, OperationMark, Problem, Pulse, SubmissionId,
+    Text, Timestamp,
 };
 use crate::ray::{Client, LogEvent, RayError};
 use crate::supervisor::{self, Access, Backoff, Connection, ConnectionState, Session, Start, Way};
@@ -56,6 +57,8 @@ pub struct Following<'a> {
     connection: Connection,
     state: watch::Receiver<ConnectionState>,
     limit: Option<Duration>,
+    /// The head's node id, where a file of it is followed.
+    head: Option<NodeId>,
     /// When the cluster stopped answering.
     lost: Option<Instant>,
     /// The last problem that was printed.
@@ -75,7 +78,7 @@ impl<'a> Following<'a> {
         let state = connection.watch();
         let limit = give_up.give_up_after.map(Duration::from_secs);
         let ray_session = session.ray_session.clone();
-        Self { reach, connection, state, limit, lost: None, told: None, ray_session, seen: None }
+        Self { reach, connection, state, limit, head: None, lost: None, told: None, ray_session, seen: None }
     }
 
     /// Passes the lines of a job's log to `print` until the job has ended, and returns how it ended.
@@ -155,28 +158,32 @@ impl<'a> Following<'a> {
     /// without an answer.
     pub async fn file(
         &mut self,
-        node: NodeId,
+        node: &Node,
         name: &Text,
-        keep: usize,
+        keep: u32,
         mut print: impl FnMut(&[Line]) -> io::Result<()>,
     ) -> anyhow::Result<()> {
-        let (clients, heard) = watch::channel(self.client()?);
-        let mut tail = ray::follow_log(heard, node, name, keep);
+        self.head = node.is_head.then_some(node.id);
+        let (ways, heard) = watch::channel(self.way()?);
+        let spec = Arc::new(self.reach.spec.clone());
+        let source = LogSource::File { node: node.id, name: name.clone() };
+        let mut tail = supervisor::follow(heard, spec, source, Start::Lines(keep), LineSplitter::WHOLE);
         loop {
             tokio::select! {
                 event = tail.next() => match event {
-                    Some(LogEvent::Lines(lines)) => {
+                    Some(LogEvent::Lines(part)) => {
                         self.back();
-                        print(&lines)?;
+                        print(&part.lines)?;
                     }
                     Some(LogEvent::Resumed) => self.back(),
-                    Some(LogEvent::LeftOut(why)) => eprintln!("{name}: {why}"),
+                    Some(LogEvent::Note(what)) => eprintln!("{name}: {what}"),
+                    Some(LogEvent::Older(_)) => {}
                     Some(LogEvent::Interrupted(why)) => self.lose(&why),
                     Some(LogEvent::Failed(error)) => anyhow::bail!("cannot read {name}: {error}"),
                     Some(LogEvent::Complete) | None => anyhow::bail!("{name} ended"),
                 },
                 _ = self.state.changed() => {
-                    clients.send_replace(self.client()?);
+                    ways.send_replace(self.way()?);
                 }
                 () = too_long(self.lost, self.limit) => return Ok(()),
             }
@@ -297,7 +304,7 @@ impl<'a> Following<'a> {
         match now {
             ConnectionState::Up(channel) => {
                 let (client, remote) = (channel.client, channel.remote);
-                Ok(Some(Way { client, remote, head: None, nudges: 0 }))
+                Ok(Some(Way { client, remote, head: self.head, nudges: 0 }))
             }
             ConnectionState::Connecting(_) => Ok(None),
             ConnectionState::Down { problem, retry_at: None, .. } => Err(self.reach.error(&problem)),

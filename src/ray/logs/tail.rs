@@ -310,7 +310,7 @@ mod tests {
     #[tokio::test]
     async fn a_log_is_whole_and_each_line_in_its_place() {
         let (mut out, mut events) = outlet();
-        let log: String = (0..50_000).map(|n| format!("line {n}\n")).collect();
+        let log: String = (0..50_000).fold(String::new(), |log, n| log + "line " + &n.to_string() + "\n");
         let bytes = log.clone().into_bytes();
         let feeding = tokio::spawn(async move {
             for chunk in bytes.chunks(7001) {

@@ -17,7 +17,12 @@ fn standing(moved: Option<bool>) -> Standing {
     };
     let most = (0..19).map(|n| worker(n, moved.map(|_| true))).collect();
     let groups = vec![group("step (train.py:11)", most), group("load (data.py:88)", vec![worker(19, moved)])];
-    Standing { at: NOW, over_ssh: true, groups, unread: vec![(worker(20, None), "the process has ended".into())] }
+    Standing {
+        at: NOW,
+        over_ssh: true,
+        groups,
+        unread: vec![(worker(20, None), "the process has ended".into())],
+    }
 }
 
 fn rows(app: &App) -> Vec<String> {
@@ -34,11 +39,11 @@ fn the_worker_that_stands_elsewhere_is_named_by_one_key() {
     assert!(rows(&app)[0].contains("looking at the workers"), "{:?}", rows(&app));
 
     let told = |app: &mut App, driver: &JobId, result| {
-        app.handle(Event::Stacks(cluster.clone(), driver.clone(), result), NOW);
+        app.update(Event::Stacks(cluster.clone(), driver.clone(), Arc::new(result)), NOW);
     };
-    told(&mut app, &JobId("0b000000".into()), Ok(Box::new(standing(None))));
+    told(&mut app, &JobId("0b000000".into()), Ok(standing(None)));
     assert!(rows(&app)[0].contains("looking at the workers"), "another job's");
-    told(&mut app, &driver, Ok(Box::new(standing(None))));
+    told(&mut app, &driver, Ok(standing(None)));
     let first = rows(&app);
     assert!(first[0].starts_with("looked at: 21 workers by py-spy over ssh"), "{first:?}");
     assert!(first.contains(&"19: step (train.py:11)".to_owned()), "{first:?}");
@@ -47,10 +52,10 @@ fn the_worker_that_stands_elsewhere_is_named_by_one_key() {
     assert!(!first.contains(&"on: 10.0.0.3 pid 262 W".to_owned()), "{first:?}");
     assert_eq!(first.last().unwrap(), "unread: 10.0.0.20 pid 262 W: the process has ended");
 
-    told(&mut app, &driver, Ok(Box::new(standing(Some(false)))));
+    told(&mut app, &driver, Ok(standing(Some(false))));
     assert!(rows(&app).contains(&"1: load (data.py:88)  has not moved".to_owned()), "{:?}", rows(&app));
     assert_eq!(press(&mut app, "W"), [Effect::Stacks(cluster.clone(), driver.clone())], "it looks again");
-    let problem = Problem::new(ProblemKind::Other, "no worker \u{1b}[31mruns".into(), "wait", NOW);
+    let problem = Problem::new(ProblemKind::Other, "no worker \u{1b}[31mruns", "wait", NOW);
     told(&mut app, &driver, Err(problem));
     assert_eq!(rows(&app), ["problem: no worker ·[31mruns", "hint: wait"]);
 }
