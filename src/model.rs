@@ -5,6 +5,7 @@
 
 pub mod amount;
 pub mod autoscaler;
+pub mod capacity;
 pub mod cloud;
 pub mod cluster;
 pub mod consent;
@@ -51,6 +52,7 @@ pub mod worker;
 pub use autoscaler::{
     Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, NodeTypeCount, PendingNode,
 };
+pub use capacity::{Capacity, QueuedState};
 pub use cluster::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, NodeTypeLimits, SecretName, SshAuth};
 pub use consent::{Confirmation, Confirmed, Consent, Gate, TakeOver};
 pub use digest::Digest;

@@ -17,7 +17,7 @@ use crate::operation::Call;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use engine::Engine;
-use options::ImageOptions;
+use options::{ImageOptions, planned};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -91,17 +91,6 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
             () = signals.any() => bail!("interrupted"),
         }
     })
-}
-
-/// Prints what a dry run would do.
-fn planned(calls: &[Call], as_json: bool) -> Result<()> {
-    if as_json {
-        return output::json(calls);
-    }
-    for call in calls {
-        println!("{call}");
-    }
-    Ok(())
 }
 
 async fn build(asked: &BuildArguments, engine: &Engine, targets: &Targets) -> Result<()> {

@@ -3,7 +3,6 @@
 //! `contributing.md` says where that stands.
 
 use super::compute::{Page, is_address, last_part, time};
-use super::resizes::may_have;
 use super::{GcpError, Google};
 use crate::model::cloud::{Capacity, ComputeTpu, TpuVm, VmState};
 use crate::model::machine_type::TpuMachine;
@@ -136,6 +135,12 @@ impl Google {
         let url = format!("{}/compute/v1/projects/{path}", self.inner.endpoints.compute);
         self.inner.get(&url, &[]).await.map(|template| Some(template["properties"].clone()))
     }
+}
+
+/// Whether a group may have resize requests: one of a zone (v1 has none of regions) that does not create its instances all
+/// at once by itself.
+fn may_have(group: &Value) -> bool {
+    !word(&group["zone"]).is_empty() && group["targetSizePolicy"]["mode"] != "BULK"
 }
 
 /// Where the resize requests of a group with such machines are, if it may have any.

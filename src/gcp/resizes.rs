@@ -16,12 +16,6 @@ struct Page {
     items: Vec<Value>,
 }
 
-/// Whether a group may have resize requests: one of a zone (v1 has none of regions) that does not create its instances all
-/// at once by itself.
-pub(super) fn may_have(group: &Value) -> bool {
-    !word(&group["zone"]).is_empty() && group["targetSizePolicy"]["mode"] != "BULK"
-}
-
 impl Google {
     /// These TPUs, and the resize requests of their groups. A group without an instance is what its first request is, so
     /// it tells of that itself.

@@ -1,7 +1,6 @@
 //! Resize requests of managed instance groups: Compute Engine's queue, as queued resources are Cloud TPU's.
 
-use super::cloud::{Capacity, QueuedState};
-use super::{Text, Timestamp};
+use super::{Capacity, QueuedState, Text, Timestamp};
 
 /// A request of a managed instance group for more TPU instances, which Google keeps until there is capacity (Compute
 /// Engine v1, `InstanceGroupManagerResizeRequest`).

@@ -151,8 +151,8 @@ fn options_that_are_named_exist() {
         let having = commands.values().filter(|command| options(command).contains(option)).count();
         assert!(having > 1, "{option} is no option of many commands");
     }
-    // Of other programs: cargo's and ray's.
-    let others = ["--path", "--address", "--release", "--no-restart"];
+    // Of other programs: cargo's, ray's and py-spy's.
+    let others = ["--path", "--address", "--release", "--no-restart", "--nonblocking"];
     let readme = include_str!("../../README.md");
     // `tests/program/old_script.rs` reads the old lines.
     let not_ours = ["contributing", "figures", "old-script"];

@@ -1,6 +1,9 @@
 //! Options of `image build` and `image push`.
 
 use super::engine::Kind;
+use crate::cli::output;
+use crate::operation::Call;
+use anyhow::Result;
 use clap::Args;
 
 /// Options of both commands.
@@ -24,4 +27,15 @@ pub struct ImageOptions {
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// Prints what a dry run would do.
+pub fn planned(calls: &[Call], as_json: bool) -> Result<()> {
+    if as_json {
+        return output::json(calls);
+    }
+    for call in calls {
+        println!("{call}");
+    }
+    Ok(())
 }

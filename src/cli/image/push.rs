@@ -1,7 +1,7 @@
 //! `image push`: to the registry of each region, which is made where it is missing.
 
 use super::engine::{self, Engine};
-use super::options::ImageOptions;
+use super::options::{ImageOptions, planned};
 use super::tag;
 use crate::cli::google::google;
 use crate::cli::reach::{Progress, confirm};
@@ -66,7 +66,7 @@ pub(super) async fn run(
                 calls.push(Call::run(engine::line(&engine.command(&["push", &remote]))));
             }
         }
-        return super::planned(&calls, options.json);
+        return planned(&calls, options.json);
     }
     let names: Vec<String> = registries.iter().map(ToString::to_string).collect();
     let mut question = format!("Push {local} as {} to {}?", tags.join(" and "), names.join(", "));

@@ -19,7 +19,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui -c us-central2 job-workers eval-7            who is silent, who lags behind
   marin-tui -c us-central2 job-workers eval-7 --all      also workers that run nothing any more
-  marin-tui -c us-central2 job-workers eval-7 --json | jq -r '.[] | select(.remark == \"silent\") | .host'
+  marin-tui -c us-central2 job-workers eval-7 --json | jq '.[] | select(.remark == \"silent\")'
 
 The age of a line is known where the line says its time. Each worker's last lines are read through the head, at most 8 files \
 at a time.
