@@ -206,7 +206,7 @@ impl LogFile {
         has_one && !std::mem::replace(&mut self.in_container, true)
     }
 
-    /// Follows it from a position of the file with that inode, or from its start. [`Opened`] comes first.
+    /// Follows it from a position of the file with that inode, or from its start. What was opened comes first.
     pub fn follow(
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
