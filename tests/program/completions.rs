@@ -107,7 +107,7 @@ fn shells_complete_commands_clusters_and_jobs() {
     for (name, argv, begin) in SHELLS {
         let mut shell = place.shell(name, argv, begin);
         for (typed, expected) in [
-            ("marin-tui clus", "marin-tui clusters"),
+            ("marin-tui list-n", "marin-tui list-nodes"),
             ("marin-tui list-jobs --ow", "marin-tui list-jobs --owner"),
             ("marin-tui -c lab-n", "marin-tui -c lab-north"),
             // By its name without the first word, which begins no full name.
