@@ -3,6 +3,7 @@
 mod explain;
 mod follow;
 mod gang;
+mod log_source;
 mod logs;
 mod merged;
 mod several;
@@ -91,11 +92,13 @@ Examples:
   marin-tui -c us-central2 job-logs eval-7               the last 1000 lines
   marin-tui -c us-central2 job-logs eval-7 -f -n 100     the last 100 lines, then what is added
   marin-tui -c us-central2 job-logs eval-7 -f -g 'loss|Error'
+  marin-tui -c us-central2 job-logs eval-7 -g RESOURCE_EXHAUSTED   searched on the head, all of it
+  marin-tui -c us-central2 job-logs eval-7 --since 10m   by the times that the lines say
   marin-tui job-logs eval-7 --workers --since 10m        all workers' lines in the order of time
   marin-tui job-logs eval-7 --workers --fold             what many of them say, once
 
 Exit codes: 0 the log was printed (with --follow: the job succeeded), 3 the job did not succeed \
-(with --follow), 4 no answer from the cluster for --give-up-after, 1 the log could not be read.")]
+(with --follow), 4 no answer from the cluster for --give-up-after, 1 no line matches (--grep), or the log could not be read.")]
     JobLogs(logs::LogArguments),
     /// Call the roll of a job's workers: last line, its age, step; the silent and the lagging first
     #[command(after_help = workers::EXAMPLES)]
@@ -223,9 +226,7 @@ async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> 
     following.seen = Some(first.job.status);
     let ended = async {
         if arguments.show_logs {
-            following
-                .log_and_end(&id, crate::supervisor::Start::Beginning, |lines| logs::print(lines, None))
-                .await
+            following.log_and_end(&id, crate::supervisor::Start::Beginning, logs::print).await
         } else {
             following.end(&id).await
         }

@@ -74,11 +74,15 @@ pub fn json(value: &(impl Serialize + ?Sized)) -> anyhow::Result<()> {
 
 /// [`json`] on one line, for programs that read line by line.
 pub fn json_line(value: &(impl Serialize + ?Sized)) -> anyhow::Result<()> {
-    let text = serde_json::to_string(value)?;
-    let text = if is_terminal() { printable_json(&text) } else { Cow::Borrowed(&*text) };
     let mut out = io::stdout().lock();
-    writeln!(out, "{text}")?;
+    writeln!(out, "{}", on_one_line(value)?)?;
     Ok(out.flush()?)
+}
+
+/// What [`json_line`] prints, without the end of the line: for who prints many at once.
+pub fn on_one_line(value: &(impl Serialize + ?Sized)) -> serde_json::Result<String> {
+    let text = serde_json::to_string(value)?;
+    Ok(if is_terminal() { printable_json(&text).into_owned() } else { text })
 }
 
 /// Prints a line; see [`text`].

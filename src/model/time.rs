@@ -43,6 +43,12 @@ impl Timestamp {
     pub fn plus(self, d: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(d.as_millis()).unwrap_or(i64::MAX)))
     }
+
+    /// So much earlier.
+    #[must_use]
+    pub fn minus(self, d: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(d.as_millis()).unwrap_or(i64::MAX)))
+    }
 }
 
 /// A duration as a person writes it: seconds, or a number with its unit, `600`, `90s`, `10m`, `2h`, `1d`.

@@ -79,6 +79,15 @@ tail -c "+$((o + 1))" "$f" | head -c "$c""#;
 const SEARCH: &str = r#"case $o in i:*) g=-i ;; *) g= ;; esac
 { LC_ALL=$c grep -a -n -b $g -E -e "${o#?:}" <&3; echo "status $?"; } | LC_ALL=C cut -b 1-1000 | tail -n 2002"#;
 
+/// `FILE '' EXPRESSION LOCALE`: prints the lines that match; the expression is that of [`SEARCH`].
+const MATCHING: &str = r#"case $o in i:*) g=-i ;; *) g= ;; esac
+LC_ALL=$c grep -a $g -E -e "${o#?:}" <&3
+s=$?
+[ $s -le 1 ] || exit $s"#;
+
+/// `FILE`: prints all of the file.
+const WHOLE: &str = "cat <&3";
+
 /// `FILE LINES`: prints the last lines of the file.
 const LAST: &str = r#"tail -n "$i" "$f""#;
 
@@ -249,6 +258,20 @@ impl LogFile {
             Some(why) => Err(why),
             None => Ok(output),
         }
+    }
+
+    /// All lines in it that match, as they come.
+    pub fn matching(
+        &self,
+        (remote, spec): (&Remote, &ClusterSpec),
+        words: &Grep,
+    ) -> Result<RemoteStream, Unread> {
+        Ok(remote.stream(&self.command(spec, ("matching", MATCHING), &sought(words))?)?)
+    }
+
+    /// All of it, as it comes.
+    pub fn whole(&self, (remote, spec): (&Remote, &ClusterSpec)) -> Result<RemoteStream, Unread> {
+        Ok(remote.stream(&self.command(spec, ("whole", WHOLE), &[])?)?)
     }
 
     /// Its last lines, as they come.

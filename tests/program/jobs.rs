@@ -374,6 +374,13 @@ fn logs_are_printed_whole_filtered_and_followed() {
     let steps = place.ok(&["job-logs", "talks", "-g", "^step [13]"]);
     assert_eq!(steps.lines().filter(|l| l.starts_with("step ")).count(), steps.lines().count());
     assert_eq!(place.run(&["job-logs", "talks", "-g", "("]).status.code(), Some(2));
+    // All in lower case it matches in any case.
+    assert!(place.ok(&["job-logs", "talks", "-g", "WARN|loss 3"]).contains("loss 3"));
+    assert!(place.ok(&["job-logs", "talks", "-g", "warning", "--json"]).contains(r#""time_ms":null"#));
+    let nothing = place.run(&["job-logs", "talks", "-g", "never said"]);
+    assert_eq!((nothing.status.code(), &*nothing.stdout), (Some(1), &b""[..]));
+    let timeless = place.run(&["job-logs", "talks", "--since", "5m", "-g", "step 2"]);
+    assert!(String::from_utf8(timeless.stderr).unwrap().contains("no line says its time"));
     let following = place.command(&["job-logs", "-f", "talks"]).stdout(Stdio::piped()).spawn().unwrap();
     place.head.turn_job("talks", JobStatus::Succeeded);
     let out = following.wait_with_output().unwrap();

@@ -4,6 +4,7 @@
 use crate::bed::{Bed, Ray};
 use crate::pty::Pty;
 use crate::running::Running;
+use crate::until::until;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -87,7 +88,7 @@ fn a_log_of_a_gigabyte_opens_at_its_end_and_is_read_backwards() {
     eprintln!("newest line after {took:?}, {bytes} bytes");
     assert!(bytes < 1_000_000, "{bytes} bytes came for one screen");
     // Page after page upwards: the number of the first line is one less each time.
-    console.send("g");
+    console.send("gg");
     let text = console.wait("how much lies above", |text| text.contains("GB above"));
     assert!(text.contains("below"), "{text}");
     let first = |text: &str| {
@@ -100,10 +101,46 @@ fn a_log_of_a_gigabyte_opens_at_its_end_and_is_read_backwards() {
     // To the end again.
     console.send("G");
     console.wait("the end", |text| text.contains("newest-line") && text.contains("FOLLOW"));
+    // The whole of it is searched where it lies, and what matches is sent.
+    let (before, began) = (received(bed), Instant::now());
+    let (code, out, said) =
+        command(bed, &["job-logs", &job.id, "-g", "STEP 00123456[78] OF|est-line"]).ends();
+    eprintln!("job-logs -g took {:?}", began.elapsed());
+    assert_eq!((code, out.lines().count()), (Some(0), 1), "a capital letter makes it exact: {out} {said}");
+    let (code, out, said) =
+        command(bed, &["job-logs", &job.id, "-g", "step 00123456[78] of|est-line"]).ends();
+    assert_eq!((code, out.lines().count(), out.lines().last()), (Some(0), 3, Some("newest-line")), "{said}");
+    let (code, out, said) = command(bed, &["job-logs", &job.id, "-g", "-e never 'said' (here)"]).ends();
+    assert_eq!((code, &*out), (Some(1), ""), "{said}");
+    assert!(received(bed) - before < 1_000_000, "more than the lines came");
     let began = Instant::now();
     let (code, out, said) = command(bed, &["job-logs", "-n", "2", &job.id]).ends();
     eprintln!("job-logs -n 2 took {:?}", began.elapsed());
     assert_eq!((code, out.lines().count(), out.lines().last()), (Some(0), 2, Some("newest-line")), "{said}");
+}
+
+#[test]
+fn lines_of_the_last_minutes_are_found_by_their_own_times() {
+    let bed = Bed::shared(Ray::Newest);
+    // Two hours, a line a second.
+    let entry = r#"bash -c 'now=$(date +%s); for i in $(seq 7200 -1 0); do at=$((now - i));
+        printf "%(%F %T)T,000 INFO step %s\n  of\n" $at $at; done; printf "al%s\n" l-said; sleep 3600'"#;
+    let job = Job::new(bed, entry, &json!({}));
+    until("the log", || bed.on("head", &["tail", "-n", "1", &job.file()]).contains("all-said"));
+    let lines = |words: &[&str]| {
+        let (code, out, said) = command(bed, &[&["job-logs", &job.id][..], words].concat()).ends();
+        assert_eq!(code, Some(0), "{said}");
+        out.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let recent = lines(&["--since", "10m"]);
+    // What happened since the job was started is less than five minutes ago.
+    assert!((600..=1202).contains(&recent.len()), "{}", recent.len());
+    assert_eq!(recent.last().unwrap(), "all-said");
+    assert!(recent[0].contains(" INFO step "), "{}", recent[0]);
+    assert!(lines(&["--since", "1h", "-g", "INFO"]).len() > 3000);
+    let json = lines(&["--since", "10m", "--json"]);
+    let of = |line: &String| serde_json::from_str::<serde_json::Value>(line).unwrap()["time_ms"].as_i64();
+    assert!(json.iter().all(|line| of(line).is_some()), "a line has the time of the one before");
 }
 
 #[test]
@@ -157,10 +194,10 @@ fn a_driver_on_a_worker_is_read_through_ray() {
         let mut console = console(&job);
         console.send("l");
         console.wait_text("tick=");
-        console.send("g");
+        console.send("gg");
         console.wait("what lies above", |text| text.contains("above") || text.contains("from the beginning"));
         for _ in 0..6 {
-            console.send("g");
+            console.send("gg");
         }
         console.wait_for("the first line", LONG, |text| {
             let at = text.contains("from the beginning") && text.contains("li1ne");

@@ -3,20 +3,21 @@
 use super::super::reach::{Progress, Reach};
 use super::super::{candidates, output};
 use super::follow::{Following, GiveUp};
+use super::log_source::{LogSource, Part};
 use super::merged::{self, Wanted, WorkersOptions};
-use super::{conclude, failed, id};
-use crate::logs::LineSplitter;
-use crate::model::Line;
+use super::{conclude, id};
+use crate::logs::{Clock, Grep, LineSplitter, Pattern, PatternError, Times};
 use crate::model::time::span;
-use crate::supervisor::{LogFile, Session, Start, Unread};
+use crate::model::{Line, Timestamp};
+use crate::supervisor::Start;
 use clap::Args;
-use regex::Regex;
+use serde_json::json;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Bytes of a log that are split into lines at once.
-const PIECE: usize = 64 << 10;
+/// Lines that are printed unless the command says otherwise.
+const LINES: u32 = 1000;
 
 /// Options of `job-logs`.
 #[derive(Debug, Args)]
@@ -27,15 +28,18 @@ pub struct LogArguments {
     /// Follow the log until the job ends
     #[arg(long, short)]
     follow: bool,
-    /// Print the last N lines [default: 1000; with --follow: all]
+    /// Print the last N lines [default: 1000; with --follow or --grep: all]
     #[arg(long, short = 'n', value_name = "N")]
     lines: Option<u32>,
-    /// Only lines that match this regular expression
-    #[arg(long, short, value_name = "PATTERN")]
-    grep: Option<Regex>,
-    /// With --workers: only lines of that time, as 10m or 2h
-    #[arg(long, value_name = "TIME", value_parser = span, requires = "workers")]
+    /// Only lines that match this regular expression; all in lower case it matches in any case
+    #[arg(long, short, value_name = "PATTERN", value_parser = pattern)]
+    grep: Option<Pattern>,
+    /// Only lines of that time, as 10m or 2h, by the times that they say
+    #[arg(long, value_name = "TIME", value_parser = span)]
     since: Option<Duration>,
+    /// Print JSON, an object per line
+    #[arg(long)]
+    json: bool,
     /// The job's workers instead of its driver.
     #[command(flatten)]
     of_workers: WorkersOptions,
@@ -44,89 +48,118 @@ pub struct LogArguments {
     give_up: GiveUp,
 }
 
+/// Prints lines.
+pub(super) fn print(lines: Vec<Line>) -> io::Result<()> {
+    let mut out = output::stdout();
+    for line in lines {
+        writeln!(out, "{line}")?;
+    }
+    out.flush()
+}
+
+/// Reads a pattern of the command line.
+pub fn pattern(text: &str) -> Result<Pattern, PatternError> {
+    Pattern::parse(text)
+}
+
+/// Which lines are printed, and how.
+struct Printer<'a> {
+    grep: Option<&'a Pattern>,
+    since: Option<Timestamp>,
+    times: Times,
+    json: bool,
+    printed: u64,
+}
+
+impl Printer<'_> {
+    fn print(&mut self, lines: Vec<Line>) -> io::Result<()> {
+        let mut out = output::stdout();
+        for line in lines {
+            // Only who asks for times pays for reading them.
+            let time = if self.json || self.since.is_some() { self.times.next(line.text()) } else { None };
+            let is_then = self.since.is_none_or(|since| time.is_some_and(|time| time >= since));
+            if !is_then || self.grep.is_some_and(|grep| !grep.is_match(line.text())) {
+                continue;
+            }
+            self.printed += 1;
+            if self.json {
+                let object = json!({ "time_ms": time.map(Timestamp::as_millis), "text": line.text() });
+                writeln!(out, "{}", output::on_one_line(&object)?)?;
+            } else {
+                writeln!(out, "{line}")?;
+            }
+        }
+        out.flush()
+    }
+
+    /// What a search or a time leaves to say.
+    fn told(&self) {
+        if self.since.is_some() && self.times.last().is_none() {
+            eprintln!("no line says its time, so that --since finds none");
+        }
+    }
+}
+
 /// Prints the log. With `--follow` the exit code tells how the job ended.
 pub(super) async fn run(
     arguments: &LogArguments,
     reach: &Reach,
     progress: &Progress,
 ) -> anyhow::Result<ExitCode> {
+    let grep = arguments.grep.as_ref();
     if arguments.of_workers.workers {
-        let options = arguments.of_workers;
-        let (lines, grep, since) = (arguments.lines, arguments.grep.as_ref(), arguments.since);
-        return merged::run(&arguments.id, &Wanted { options, lines, grep, since }, reach, progress).await;
+        let (lines, since, json) = (arguments.lines, arguments.since, arguments.json);
+        let wanted = Wanted { options: arguments.of_workers, lines, grep, since, json };
+        return merged::run(&arguments.id, &wanted, reach, progress).await;
     }
     let session = reach.connect(progress).await?;
-    let (client, id) = (&session.client, id(&arguments.id));
+    let id = id(&arguments.id);
     progress.tell("reading the log");
+    let now = Timestamp::now();
+    let reads_times = arguments.json || arguments.since.is_some();
+    // A head that does not say its zone has that of Google's images.
+    let east = if reads_times { session.client.zone().await.unwrap_or_default() } else { 0 };
+    let clock = Clock { near: now, east };
+    let since = arguments.since.map(|span| now.minus(span));
+    let mut printer = Printer { grep, since, times: Times::new(clock), json: arguments.json, printed: 0 };
+    let mut source = LogSource::new(reach, &session, &id);
+    let part = match (since, arguments.lines, grep) {
+        (_, Some(lines), _) => Part::Last(lines),
+        (Some(since), None, _) => source.since(since, clock).await?,
+        (None, None, Some(pattern)) if !arguments.follow => whole(pattern),
+        (None, None, _) if arguments.follow => Part::Whole,
+        (None, None, _) => Part::Last(LINES),
+    };
     if arguments.follow {
-        let start = arguments.lines.map_or(Start::Beginning, Start::Lines);
+        let start = if let Part::Last(lines) = part { Start::Lines(lines) } else { Start::Beginning };
         let mut following = Following::new(reach, &session, arguments.give_up);
-        let ended = following.log_and_end(&id, start, |lines| print(lines, arguments.grep.as_ref())).await?;
+        let ended = following.log_and_end(&id, start, |lines| printer.print(lines)).await?;
         session.close().await;
         return Ok(conclude(&following, &id, ended));
     }
-    let lines = arguments.lines.unwrap_or(1000);
-    if over_ssh(arguments, reach, &session, lines).await? {
-        session.close().await;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let job = client.job(&id).await.map_err(failed(reach))?.job;
-    match job.driver_node {
-        None => eprintln!("{id} is {}: no log yet", job.status.word()),
-        Some(node) => {
-            let log = client.read_job_log(&id, node, lines).await.map_err(failed(reach))?;
-            let mut splitter = LineSplitter::new(LineSplitter::WHOLE);
-            for piece in log.chunks(PIECE) {
-                print(splitter.push(piece), arguments.grep.as_ref())?;
-            }
-            print(splitter.finish().into_iter().collect(), arguments.grep.as_ref())?;
+    if let Some(mut log) = source.open(&part).await? {
+        let mut splitter = LineSplitter::new(LineSplitter::WHOLE);
+        while let Some(bytes) = log.chunk().await? {
+            printer.print(splitter.push(&bytes))?;
         }
+        printer.print(splitter.finish().into_iter().collect())?;
+        printer.told();
     }
     session.close().await;
-    Ok(ExitCode::SUCCESS)
+    let nothing = grep.is_some() && printer.printed == 0;
+    Ok(if nothing { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Prints the last lines from the head's file; false when the log is not there: its driver runs on another node, there
-/// is no ssh, or no such job.
-async fn over_ssh(
-    arguments: &LogArguments,
-    reach: &Reach,
-    session: &Session,
-    lines: u32,
-) -> anyhow::Result<bool> {
-    let Some(remote) = session.connection().remote() else { return Ok(false) };
-    let (over, mut file) = ((&remote, &reach.spec), LogFile::of_job(&id(&arguments.id)));
-    let mut splitter = LineSplitter::new(LineSplitter::WHOLE);
-    let mut stream = file.last(over, lines);
-    let mut is_read = false;
-    loop {
-        let why = match &mut stream {
-            Ok(open) => match open.chunk().await {
-                Ok(Some(bytes)) => {
-                    is_read = true;
-                    print(splitter.push(&bytes), arguments.grep.as_ref())?;
-                    continue;
-                }
-                Ok(None) => break,
-                Err(error) => error.into(),
-            },
-            Err(why) => why.clone(),
-        };
-        match why {
-            Unread::NoFolder if file.enter(&reach.spec) => stream = file.last(over, lines),
-            why if is_read => anyhow::bail!("the log was cut off: {why}"),
-            _ => return Ok(false),
+/// The part in which a pattern is looked for: the lines that the head's grep finds, or all where it has no words for the
+/// pattern.
+fn whole(pattern: &Pattern) -> Part {
+    match Grep::of(pattern) {
+        Ok(Some(words)) => Part::Matching(words),
+        // The empty pattern matches nothing, as in the console.
+        Ok(None) => Part::Last(0),
+        Err(why) => {
+            eprintln!("{why}; the whole log is read instead");
+            Part::Whole
         }
     }
-    print(splitter.finish().into_iter().collect(), arguments.grep.as_ref())?;
-    Ok(true)
-}
-
-/// Prints the lines that match, or all without a pattern.
-pub(super) fn print(lines: Vec<Line>, grep: Option<&Regex>) -> io::Result<()> {
-    let mut out = output::stdout();
-    for line in lines.into_iter().filter(|l| grep.is_none_or(|g| g.is_match(l.text()))) {
-        writeln!(out, "{line}")?;
-    }
-    out.flush()
 }

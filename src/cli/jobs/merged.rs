@@ -4,10 +4,9 @@ use super::super::output;
 use super::super::reach::{Progress, Reach};
 use super::failed;
 use super::gang::{Crew, Seat, clock_time, first_few, tails, tell_lost};
-use crate::logs::{Fold, Merge, Merged, Patterns, Row, Times};
+use crate::logs::{Fold, Merge, Merged, Pattern, Patterns, Row, Times};
 use crate::model::{Line, Timestamp, WorkerFile};
 use clap::Args;
-use regex::Regex;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
@@ -31,17 +30,15 @@ pub struct WorkersOptions {
     /// With --workers: print what many of them say once, with their number and the hosts that do not say it
     #[arg(long, requires = "workers")]
     fold: bool,
-    /// With --workers: print JSON, an object per line
-    #[arg(long, requires = "workers")]
-    json: bool,
 }
 
 /// What is printed of the lines.
 pub(super) struct Wanted<'a> {
     pub options: WorkersOptions,
     pub lines: Option<u32>,
-    pub grep: Option<&'a Regex>,
+    pub grep: Option<&'a Pattern>,
     pub since: Option<Duration>,
+    pub json: bool,
 }
 
 /// A line of a worker.
@@ -78,8 +75,7 @@ pub(super) async fn run(
         eprintln!("{}", crew.why_empty());
         return Ok(ExitCode::SUCCESS);
     }
-    let since =
-        wanted.since.map(|d| Timestamp::from_millis(Timestamp::now().as_millis() - d.as_millis() as i64));
+    let since = wanted.since.map(|span| Timestamp::now().minus(span));
     let mut timeless = 0;
     let lines = std::iter::from_fn(|| merge.next_anyway()).filter(|merged| {
         timeless += usize::from(since.is_some() && merged.time.is_none());
@@ -87,9 +83,9 @@ pub(super) async fn run(
             && wanted.grep.is_none_or(|grep| grep.is_match(merged.item.line.text()))
     });
     if wanted.options.fold {
-        print_folded(lines, &crew.seats, wanted.options.json)?;
+        print_folded(lines, &crew.seats, wanted.json)?;
     } else {
-        print_merged(lines, &crew.seats, wanted.options.json)?;
+        print_merged(lines, &crew.seats, wanted.json)?;
     }
     if timeless > 0 {
         eprintln!("{timeless} lines without a time are left out by --since");

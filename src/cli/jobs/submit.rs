@@ -119,9 +119,7 @@ pub(super) async fn run(
     let ended = if arguments.json {
         following.end(&id).await?
     } else {
-        following
-            .log_and_end(&id, crate::supervisor::Start::Beginning, |lines| logs::print(lines, None))
-            .await?
+        following.log_and_end(&id, crate::supervisor::Start::Beginning, logs::print).await?
     };
     session.close().await;
     Ok(conclude(&following, &id, ended))

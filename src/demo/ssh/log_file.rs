@@ -1,5 +1,5 @@
 //! The console's scripts that read a log file by position, as a simulated head answers them: `marin-tui-follow-log`,
-//! `marin-tui-part-log`, `marin-tui-search-log` and `marin-tui-last-log`.
+//! `marin-tui-part-log`, `marin-tui-search-log`, `marin-tui-matching-log`, `marin-tui-whole-log` and `marin-tui-last-log`.
 
 use super::answer::{Answer, Files, Rest, whole};
 use bytes::Bytes;
@@ -32,27 +32,37 @@ pub(super) async fn run(script: &str, path: &str, arguments: &[&str], files: &Fi
             let end = bytes.len().min(from.saturating_add(number(2)? as usize));
             Answer { out: bytes.slice(from..end), ..Answer::default() }
         }
-        "marin-tui-search-log" => Answer { out: search(arguments.get(1)?, &bytes)?, ..Answer::default() },
+        "marin-tui-search-log" => {
+            let mut out = matches(arguments.get(1)?, &bytes, true)?;
+            out.extend_from_slice(if out.is_empty() { b"status 1\n" } else { b"status 0\n" });
+            Answer { out: out.into(), ..Answer::default() }
+        }
+        "marin-tui-matching-log" => {
+            Answer { out: matches(arguments.get(1)?, &bytes, false)?.into(), ..Answer::default() }
+        }
+        "marin-tui-whole-log" => Answer { out: bytes, ..Answer::default() },
         "marin-tui-last-log" => Answer { out: last(path, number(0)?, files).await, ..Answer::default() },
         _ => return None,
     })
 }
 
-/// `NUMBER:POSITION:LINE` for each line that matches, and the exit status of grep.
-fn search(expression: &str, bytes: &[u8]) -> Option<Bytes> {
+/// Each line that matches, with `NUMBER:POSITION:` before it when it is to be found again.
+fn matches(expression: &str, bytes: &[u8], with_places: bool) -> Option<Vec<u8>> {
     let (case, expression) = expression.split_once(':')?;
     let regex = RegexBuilder::new(expression).case_insensitive(case == "i").build().ok()?;
     let (mut out, mut at) = (Vec::new(), 0);
     for (number, line) in (1..).zip(bytes.split(|b| *b == b'\n')) {
-        if regex.is_match(line) {
-            out.extend_from_slice(format!("{number}:{at}:").as_bytes());
+        // Behind the last line break there is no line.
+        if regex.is_match(line) && (at < bytes.len()) {
+            if with_places {
+                out.extend_from_slice(format!("{number}:{at}:").as_bytes());
+            }
             out.extend_from_slice(line);
             out.push(b'\n');
         }
         at += line.len() + 1;
     }
-    out.extend_from_slice(if out.is_empty() { b"status 1\n" } else { b"status 0\n" });
-    Some(out.into())
+    Some(out)
 }
 
 /// The first byte that is printed.

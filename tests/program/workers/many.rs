@@ -134,14 +134,17 @@ fn a_worker_that_was_made_again_since_is_not_removed_in_its_turn() {
 
 #[test]
 fn a_job_that_begins_between_two_turns_keeps_its_worker() {
-    let world = several();
+    let mut world = World::new();
+    world.head_of(|s| (s.jobs, s.nodes) = (7, 5));
+    world.by_hand(&["a", "b", "c"]);
+    let head = &world.heads[0].0;
+    let jobs = head.submissions(JobStatus::Running);
+    let turn = |status| jobs.iter().for_each(|job| assert!(head.turn_job(job, status)));
+    turn(JobStatus::Pending);
     let mut removing = world.spawn("remove-worker a b c --now --yes");
     removing.says("a: waiting for Ray to report it dead");
-    // Another person's, which nobody has allowed to end.
-    let mut submit = world.command("submit-job --no-wait --submission-id new -- python x.py");
-    let submitted = Ran::of(&submit.env("USER", "bob").output().unwrap());
-    assert_eq!(submitted.code, Some(0), "{}", submitted.err);
-    assert!(world.heads[0].0.turn_job("new", JobStatus::Running));
+    // Other people's, which nobody has allowed to end.
+    turn(JobStatus::Running);
     world.first_dies();
     let (code, _, said) = removing.ends();
     assert!(code == Some(1) && said.contains("removed: a; left: b, c"), "{said}");
@@ -152,7 +155,7 @@ fn a_job_that_begins_between_two_turns_keeps_its_worker() {
     let (code, _, said) = world.run("remove-worker --resume");
     assert!(code == Some(1) && said.contains("--others"), "{said}");
     assert_eq!(world.at_google(), ["b", "c"]);
-    assert!(world.heads[0].0.turn_job("new", JobStatus::Succeeded));
+    turn(JobStatus::Succeeded);
     let resuming = world.spawn("remove-worker --resume");
     world.goes("b");
     world.goes("c");
