@@ -8,9 +8,9 @@ pub use gang::AT_ONCE;
 use super::RayError;
 use super::client::{Client, encoded};
 use super::convert::interner::Interner;
-use super::convert::{jobs, physical};
+use super::convert::{envelope, jobs, physical};
 use super::gcs::Gcs;
-use super::json::{self, Flag};
+use super::json::{self, Flag, Str};
 use crate::model::{Job, NodeId, Physical, SubmissionId, Text};
 use reqwest::Method;
 use serde::Deserialize;
@@ -74,6 +74,44 @@ impl Client {
             env => Text::from(env.to_string()),
         };
         Ok(JobDetail { job: jobs::one(&route, &body, Some(&id.0), &Interner::default())?, runtime_env })
+    }
+
+    /// The head's node id (`GET /api/v0/nodes`, the rows with `is_head_node`).
+    pub async fn head_node(&self) -> Result<NodeId, RayError> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Row<'a> {
+            #[serde(borrow)]
+            node_id: Str<'a>,
+            #[serde(borrow)]
+            state: Str<'a>,
+        }
+        let route = "/api/v0/nodes?filter_keys=is_head_node&filter_predicates=%3D&filter_values=true";
+        let body = self.get(route).await?;
+        let found = json::read_with(route, &body, |text| {
+            let rows = envelope::listed::<Row<'_>>(text)?.result.0;
+            Ok(rows
+                .iter()
+                .find(|row| &*row.state.0 != "DEAD")
+                .and_then(|row| NodeId::from_hex(&row.node_id.0)))
+        })?;
+        found.ok_or_else(|| RayError::Malformed {
+            route: route.to_owned(),
+            why: "no node is the head".to_owned(),
+        })
+    }
+
+    /// Whether a job's driver runs on another node than the head, whose id may be known. A file with the name of its log
+    /// is not its log there: Ray 2.60 writes into one on the head that the runtime environment is set up.
+    pub async fn is_elsewhere(&self, id: &SubmissionId, head: Option<NodeId>) -> Result<bool, RayError> {
+        let known = async {
+            match head {
+                Some(head) => Ok(head),
+                None => self.head_node().await,
+            }
+        };
+        let (job, head) = tokio::try_join!(self.job(id), known)?;
+        Ok(job.job.driver_node.is_some_and(|node| node != head))
     }
 
     /// Requests Ray to stop a job (`POST /api/jobs/{id}/stop`). True means that the stop was requested, not that the job

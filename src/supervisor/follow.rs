@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// Pause before a broken stream is tried again, and between two looks for a file that is not there.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -36,6 +36,15 @@ pub struct Way {
 
 /// The way that there is now; none while the cluster is not connected.
 pub type Ways = watch::Receiver<Option<Way>>;
+
+/// How long a log that could be shown waits for the head to say where the job's driver runs.
+const TOLD: Duration = Duration::from_secs(2);
+
+/// Whether a job's driver runs on another node than the head, so that its log is not there. A head that does not tell in
+/// time may have the log.
+pub async fn is_elsewhere(client: &Client, id: &SubmissionId, head: Option<NodeId>) -> bool {
+    timeout(TOLD, client.is_elsewhere(id, head)).await.is_ok_and(|told| told.unwrap_or(false))
+}
 
 /// Follows a log. Lines are cut after `longest` bytes. A job's log ends with its job, other files never end.
 pub fn follow(ways: Ways, spec: Arc<ClusterSpec>, source: LogSource, start: Start, longest: usize) -> Tail {
@@ -151,7 +160,12 @@ impl Follower {
             Ok(stream) => stream,
             Err(why) => return self.unread(why).await,
         };
-        let (opened, rest) = match self.opened(&mut stream).await? {
+        let elsewhere = self.is_elsewhere();
+        let (opened, elsewhere) = tokio::join!(self.opened(&mut stream), elsewhere);
+        if elsewhere {
+            return Ok(Ended::Elsewhere);
+        }
+        let (opened, rest) = match opened? {
             Ok(opened) => opened,
             Err(why) => return self.unread(why).await,
         };
@@ -299,6 +313,16 @@ impl Follower {
 
     fn head(&self) -> Option<NodeId> {
         self.ways.borrow().as_ref()?.head
+    }
+
+    /// Whether the job's driver runs on another node, if that is not known by what was read before.
+    fn is_elsewhere(&self) -> impl Future<Output = bool> + use<> {
+        let way = self.ways.borrow().clone();
+        let job = self.job.clone().filter(|_| self.position.is_new());
+        async move {
+            let (Some(way), Some(job)) = (way, job) else { return false };
+            is_elsewhere(&way.client, &job, way.head).await
+        }
     }
 
     /// Asks for the job's status; none when there is no job or no way.

@@ -1,6 +1,6 @@
 //! A search of a whole log where its file lies, on the head: only the lines that match are sent.
 
-use super::follow::Way;
+use super::follow::{Way, is_elsewhere};
 use super::log_file::{LogFile, Unread};
 use crate::logs::{Grep, LineSplitter, NotForGrep, Pattern, PatternError};
 use crate::model::{ClusterSpec, LogMatch, LogMatches, LogSource};
@@ -56,6 +56,11 @@ pub async fn search(
             return Err(Unsearched::NoShell("its file is on another machine than the head;"));
         }
     };
+    if let LogSource::Job(id) = source
+        && is_elsewhere(&way.client, id, way.head).await
+    {
+        return Err(Unsearched::NoShell("the driver runs on another machine than the head;"));
+    }
     let pattern = Pattern::parse(text)?;
     let Some(words) = Grep::of(&pattern)? else { return Ok(LogMatches::default()) };
     let over = (&remote, spec);

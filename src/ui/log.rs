@@ -111,7 +111,8 @@ fn state(log: &LogView, size: Window, d: &Draw<'_>) -> (String, Style) {
         (_, false) => {
             let below = log.below(size);
             let below = if log.is_cut() { format!("{below}+ below") } else { format!("{below} below") };
-            let words = [above(log).filter(|_| log.top(size) == 0), Some(below)];
+            let is_far = log.above().is_some_and(|bytes| bytes > 0);
+            let words = [above(log).filter(|_| is_far || log.top(size) == 0), Some(below)];
             (words.into_iter().flatten().collect::<Vec<_>>().join(", "), d.theme.dim)
         }
         (LogEnd::Complete, true) => ("COMPLETE".into(), d.theme.dim),

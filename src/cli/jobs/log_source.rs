@@ -6,7 +6,7 @@ use super::failed;
 use crate::logs::{Clock, Grep, LineSplitter};
 use crate::model::{NodeId, SubmissionId, Timestamp};
 use crate::ssh::{Remote, RemoteStream};
-use crate::supervisor::{LogFile, Session, Unread};
+use crate::supervisor::{LogFile, Session, Unread, is_elsewhere};
 use anyhow::{Result, bail};
 use bytes::Bytes;
 
@@ -34,6 +34,8 @@ pub struct LogSource<'a> {
     file: LogFile,
     /// The head's shell, as long as the file may be there.
     remote: Option<Remote>,
+    /// Whether the head was asked where the driver runs.
+    is_placed: bool,
     /// The driver's node, once it was asked for.
     node: Option<NodeId>,
 }
@@ -67,7 +69,7 @@ impl<'a> LogSource<'a> {
     /// The log of this job, over the connection of this command.
     pub fn new(reach: &'a Reach, session: &'a Session, id: &'a SubmissionId) -> Self {
         let remote = session.connection().remote();
-        Self { reach, session, id, file: LogFile::of_job(id), remote, node: None }
+        Self { reach, session, id, file: LogFile::of_job(id), remote, is_placed: false, node: None }
     }
 
     /// Begins to read a part; none while the job has no driver.
@@ -103,6 +105,12 @@ impl<'a> LogSource<'a> {
 
     /// Reads the file on the head, if it is there.
     async fn over_ssh(&mut self, part: &Part) -> Option<LogBytes> {
+        // A head that does not tell may have the file all the same.
+        let elsewhere = !std::mem::replace(&mut self.is_placed, true)
+            && is_elsewhere(&self.session.client, self.id, None).await;
+        if elsewhere {
+            return None;
+        }
         let over = (self.remote.as_ref()?, &self.reach.spec);
         loop {
             let stream = match part {

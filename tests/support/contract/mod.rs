@@ -180,7 +180,11 @@ pub async fn head_id(t: &Target) -> String {
     let nodes = t.value("/api/v0/nodes").await;
     let rows = nodes["data"]["result"]["result"].as_array().unwrap();
     let head = rows.iter().find(|n| n["is_head_node"] == true).unwrap();
-    head["node_id"].as_str().unwrap().to_owned()
+    let head = head["node_id"].as_str().unwrap();
+    let only = "/api/v0/nodes?filter_keys=is_head_node&filter_predicates=%3D&filter_values=true";
+    let only = &t.value(only).await["data"]["result"]["result"];
+    assert_eq!((only.as_array().unwrap().len(), &only[0]["node_id"]), (1, &json!(head)));
+    head.to_owned()
 }
 
 /// Log files of a node, and the live log of a job.
