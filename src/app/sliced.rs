@@ -179,7 +179,10 @@ pub fn worst<'p>(hosts: impl Iterator<Item = (NodeId, &'p Physical)>) -> Option<
         let far = |(cpu, _): &(f64, NodeId)| (cpu - median).abs();
         far(a).total_cmp(&far(b))
     })?;
-    if cpus.len() >= SEVERAL && (furthest.0 - median).abs() >= APART {
+    // Where the hosts do different things, none of them stands out.
+    let alike = cpus.iter().filter(|(cpu, _)| (cpu - median).abs() <= APART / 2.0).count();
+    let is_alone = cpus.len() - alike <= (cpus.len() / 8).max(1);
+    if cpus.len() >= SEVERAL && is_alone && (furthest.0 - median).abs() >= APART {
         return Some(of(furthest, Some(Why::Apart(median))));
     }
     let busiest = of(busiest, None);
@@ -221,6 +224,8 @@ mod tests {
         idle[2].0 = 2.0;
         assert_eq!(of(&idle), Some((2, "cpu", 2.0, Some(Why::Apart(70.0)))));
         assert_eq!(of(&idle[1..]), Some((0, "cpu", 72.0, None)), "three hosts have no outlier");
+        let halves = [(70.0, 40, 30), (72.0, 41, 30), (1.0, 42, 30), (2.0, 40, 30)];
+        assert_eq!(of(&halves), Some((1, "cpu", 72.0, None)), "half of them are idle: none stands out");
         idle[3].2 = 97;
         assert_eq!(of(&idle), Some((3, "disk", 97.0, Some(Why::Full))));
     }
