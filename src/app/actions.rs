@@ -116,8 +116,8 @@ actions! {
         "Show the progress of the cluster's operation";
     Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler, Slice, Node, Job], has_log, App::open_log,
         "Follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: its next file)";
-    Looks Stacks "stacks" "stacks" OF_JOBS, has_driver, App::take_stacks,
-        "Show where each worker of the job stands: their Python stacks, equal ones together (again: looks again)";
+    Looks Stacks "stacks" "stacks" &[Jobs, AllJobs, Job, Nodes, AllNodes, Slice], has_driver, App::take_stacks,
+        "Show where each worker of the job, or of the slice's job, stands: their Python stacks, equal ones together (again: looks again)";
     Changes CleanPreempted "clean-preempted" "delete preempted" &[Tpus], may_clean, App::ask_to_clean,
         "Delete the cluster's preempted TPUs, after confirmation";
     Ends RemoveWorker "remove-worker" "remove" WORKERS, has_worker, App::remove_worker,
@@ -138,6 +138,8 @@ actions! {
         "Toggle follow: keep the end of the log in view";
     View Wrap "wrap" "wrap" &[Log], always, |app, _| app.in_log(LogView::toggle_wrap),
         "Toggle wrapping of long lines";
+    View BySlice "by-slice" "slices" &[Nodes, AllNodes], always, |app, _| app.toggle_slices(),
+        "Show nodes by slice, or one by one";
     Looks Describe "describe" "describe" TABLES, has_row, App::describe,
         "Describe the selection in full";
     Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, Node, Job, Tpu, Info, Progress, Tell, Plan], has_row, App::copy,
@@ -222,8 +224,6 @@ actions! {
         "Go to the next marked line";
     View PreviousMark "previous-mark" "" &[Log], always, |app, now| app.mark_step(false, now),
         "Go to the previous marked line";
-    View BySlice "by-slice" "slices" &[Nodes, AllNodes], always, |app, _| app.toggle_slices(),
-        "Show nodes by slice, or one by one";
     View Wide "wide" "" TABLES, always, |app, _| app.toggle_wide(),
         "Show all columns, or fewer again";
     View Columns "columns" "" TABLES, always, |app, _| app.choose_columns(),

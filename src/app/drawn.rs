@@ -7,6 +7,7 @@ use super::view::{Pane, View};
 use super::{App, Cluster, Effect, Listing};
 use crate::model::{NodeId, Request};
 use crate::reconcile::HostsKey;
+use std::collections::HashSet;
 
 impl App {
     /// Takes in where everything was drawn. Returns requests for the nodes that are on the screen now.
@@ -81,11 +82,6 @@ impl App {
                 Some(listing) => (listing, &self.areas.nodes),
                 None => return Vec::new(),
             },
-            // Its grid shows all of them.
-            View::Slice(place, hosts) => {
-                let cluster = self.fleet.clusters.get(*place);
-                return cluster.map(|c| (*place, alive(c, hosts))).into_iter().collect();
-            }
             View::Details(details) => {
                 let Target::Node(place, id) = details.target else { return Vec::new() };
                 return vec![(place, vec![id])];
@@ -116,6 +112,15 @@ impl App {
                 None if seen.is_empty() => {}
                 None => visible.push((place, seen)),
             }
+        }
+        // The grid of a slice shows all of its hosts; those in the table come first.
+        if let View::Slice(place, hosts) = self.view() {
+            let cluster = self.fleet.clusters.get(*place);
+            let all = cluster.map(|cluster| alive(cluster, hosts)).unwrap_or_default();
+            let seen = visible.pop().map(|(_, ids)| ids).unwrap_or_default();
+            let first: HashSet<NodeId> = seen.iter().copied().collect();
+            let rest = all.into_iter().filter(|id| !first.contains(id));
+            return vec![(*place, seen.into_iter().chain(rest).collect())];
         }
         visible
     }

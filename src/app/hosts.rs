@@ -39,11 +39,16 @@ pub fn told(row: &HostsRow<'_>, now: Timestamp) -> Vec<(&'static str, String, Ro
         ("lost", loss.strip_prefix("lost ").unwrap_or(&loss).to_owned(), Role::Bad.unless(!is_news))
     }));
     if let (Some((text, role)), Some(worst)) = (row.worst_words(now), row.worst(now)) {
-        let why = match worst.why {
-            Some(Why::Apart(median)) => format!(" (the others: {median:.0}%)"),
-            Some(Why::Full) | None => String::new(),
-        };
-        lines.push(("worst", format!("{text}{why}"), role));
+        let mut about = Vec::new();
+        if let Some(Why::Apart(median)) = worst.why {
+            about.push(format!("the others {median:.0}%"));
+        }
+        // One machine after the other is read: the worst of all may be among the rest.
+        if worst.known < hosts.alive as usize {
+            about.push(format!("{} of {} hosts read so far", worst.known, hosts.alive));
+        }
+        let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };
+        lines.push(("worst", format!("{text}{about}"), role));
     }
     lines
 }

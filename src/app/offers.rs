@@ -84,7 +84,7 @@ pub(super) fn has_submission(app: &App) -> bool {
 
 /// A job that runs has workers, or may have.
 pub(super) fn has_driver(app: &App) -> bool {
-    app.meant_job().is_some_and(|(_, j)| j.driver.is_some() && !j.status.is_ended())
+    app.meant_run().is_some_and(|(_, j)| j.driver.is_some() && !j.status.is_ended())
 }
 
 pub(super) fn is_interrupted(app: &App) -> bool {

@@ -25,6 +25,8 @@ pub struct Worst {
     pub percent: f64,
     /// Why it stands out; none where it is only the busiest.
     pub why: Option<Why>,
+    /// The hosts whose figures are known.
+    pub known: usize,
 }
 
 /// Why a host stands out.
@@ -157,23 +159,26 @@ fn worst_of<'p>(
 pub fn worst<'p>(hosts: impl Iterator<Item = (NodeId, &'p Physical)>) -> Option<Worst> {
     let mut fullest: Option<Worst> = None;
     let mut cpus: Vec<(f64, NodeId)> = Vec::new();
+    let mut known = 0;
     for (node, figures) in hosts {
+        known += 1;
         let cpu = figures.cpu_percent.filter(|cpu| cpu.is_finite());
         cpus.extend(cpu.map(|cpu| (cpu, node)));
         for (what, share) in [("mem", share(figures.memory)), ("disk", share(figures.disk))] {
             let Some(percent) = share else { continue };
             if fullest.is_none_or(|full| percent > full.percent) {
                 let why = (percent >= NEARLY_FULL).then_some(Why::Full);
-                fullest = Some(Worst { node, what, percent, why });
+                fullest = Some(Worst { node, what, percent, why, known: 0 });
             }
         }
     }
+    let fullest = fullest.map(|full| Worst { known, ..full });
     if let Some(full) = fullest.filter(|full| full.why.is_some()) {
         return Some(full);
     }
     cpus.sort_by(|a, b| a.0.total_cmp(&b.0));
     let Some(busiest) = cpus.last().copied() else { return fullest };
-    let of = |(percent, node): (f64, NodeId), why| Worst { node, what: "cpu", percent, why };
+    let of = |(percent, node): (f64, NodeId), why| Worst { node, what: "cpu", percent, why, known };
     let median = cpus[cpus.len() / 2].0;
     let furthest = [cpus[0], busiest].into_iter().max_by(|a, b| {
         let far = |(cpu, _): &(f64, NodeId)| (cpu - median).abs();

@@ -64,6 +64,7 @@ impl<'f> HostsRow<'f> {
     /// The type of their chips; where they have none, or Ray does not tell, their node type.
     pub fn kind(&self) -> Cow<'f, str> {
         let of = [&self.hosts.chip_type, &self.hosts.node_type].into_iter().find(|text| !text.is_empty());
+        let of = of.filter(|_| self.hosts.key.kind != HostsKind::Head);
         of.map_or(Cow::Borrowed("-"), |text| text.shown())
     }
 
@@ -142,11 +143,25 @@ impl<'f> HostsRow<'f> {
         worst.filter(|worst| self.cluster.physical(&worst.node, now).is_some())
     }
 
-    /// That host in words: `mem 93% t1v-n-3-w-7`.
+    /// That host in words: `mem 93% w-7`. Of a name that holds the slice's only what follows that is said.
     pub fn worst_words(&self, now: Timestamp) -> Option<(String, Role)> {
         let worst = self.worst(now)?;
         let name = self.cluster.node(&worst.node).map(|node| self.cluster.node_name(node).shown())?;
-        Some((format!("{} {:.0}% {name}", worst.what, worst.percent), role(worst)))
+        let slice = self.hosts.name.shown();
+        let own = name.split_once(&*slice).filter(|_| !slice.is_empty());
+        let own = own.map(|(_, own)| own.trim_start_matches('-')).filter(|own| !own.is_empty());
+        Some((format!("{} {:.0}% {}", worst.what, worst.percent, own.unwrap_or(&name)), role(worst)))
+    }
+
+    /// Whether one of its hosts stands out.
+    fn stands_out(&self) -> bool {
+        self.cluster.sliced.worst(self.number).is_some_and(|worst| worst.why.is_some())
+    }
+
+    /// The worst host in words where it stands out.
+    fn apart(&self, now: Timestamp) -> Option<(String, Role)> {
+        self.worst(now)?.why?;
+        self.worst_words(now)
     }
 }
 
@@ -206,8 +221,8 @@ impl Kind for HostsTable {
         row.hosts.key.clone()
     }
 
-    /// What was lost lately first, the latest loss first; then slices that lack hosts; then the head; then what is alive by
-    /// type and name; then what died earlier.
+    /// What was lost lately first, the latest loss first; then slices that lack hosts, and those of which a host stands out;
+    /// then what else is alive by type and name; then the head; then what died earlier.
     fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
         (own(a).cmp(&own(b)))
             .then_with(|| natural(a.hosts.node_type.raw(), b.hosts.node_type.raw()))
@@ -256,10 +271,11 @@ fn own<'f>(row: &Row<'f>) -> impl Ord + use<'f> {
     let rank = match hosts.key.kind {
         HostsKind::Dead if hosts.is_lost() => 0,
         _ if hosts.is_incomplete() => 1,
-        HostsKind::Head => 2,
+        _ if row.stands_out() => 2,
         HostsKind::Slice => 3,
         HostsKind::Type => 4,
-        HostsKind::Dead => 5,
+        HostsKind::Head => 5,
+        HostsKind::Dead => 6,
     };
     let ended = hosts.ended.as_ref().map(|(at, _)| *at);
     (rank, Reverse(ended.filter(|_| hosts.key.kind == HostsKind::Dead)))
@@ -279,6 +295,7 @@ impl Member for HostsTable {
             "incomplete" => ("◐", Role::Bad),
             "draining" => ("◐", Role::Text),
             _ if row.hosts.key.kind == HostsKind::Head => ("⌂", Role::Good),
+            _ if row.stands_out() => ("◆", Role::Warn),
             _ => ("●", Role::Good),
         }
     }
@@ -298,7 +315,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
     Column {
         id: "slice",
         title: "SLICE",
-        width: Width::text(12, 40, 0).firm(18),
+        width: Width::text(12, 24, 0).firm(16),
         when: When::Usually,
         cell: |row, look| Cell::new(row.name(), HostsTable::text(row, look)).ending(),
         order: Some(|a, b| natural(&a.name(), &b.name())),
@@ -306,7 +323,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
     Column {
         id: "type",
         title: "TYPE",
-        width: Width::text(7, 24, 3),
+        width: Width::text(7, 16, 3),
         when: When::Usually,
         cell: |row, look| Cell::new(row.kind(), HostsTable::text(row, look)).ending(),
         order: Some(|a, b| natural(&a.kind(), &b.kind())),
@@ -337,7 +354,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
     Column {
         id: "state",
         title: "STATE",
-        width: Width::text(10, 10, 0),
+        width: Width::text(10, 18, 0),
         when: When::Usually,
         cell: state,
         order: Some(|a, b| a.state().cmp(b.state())),
@@ -356,7 +373,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
     Column {
         id: "job",
         title: "JOB",
-        width: Width::rest(10, 40, 4),
+        width: Width::rest(10, 40, 5),
         when: When::Usually,
         cell: |row, look| match row.jobs() {
             [] => Cell::new("-", Role::Dim),
@@ -375,7 +392,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
     Column {
         id: "worst",
         title: "WORST HOST",
-        width: Width::text(12, 32, 5),
+        width: Width::text(12, 24, 4),
         when: When::Usually,
         cell: |row, look| {
             let stale = HostsTable::is_stale(row, look);
@@ -406,6 +423,11 @@ fn state<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
     let role = role.unless(HostsTable::is_stale(row, look));
     match row.loss(look.now).filter(|_| row.hosts.key.kind == HostsKind::Dead) {
         Some(loss) => Cell::new(loss, role).or(row.state()).spanning(),
-        None => Cell::new(row.state(), role),
+        None => match row.apart(look.now) {
+            Some((text, role)) if row.state() == "alive" => {
+                Cell::new(text, role.unless(HostsTable::is_stale(row, look)))
+            }
+            _ => Cell::new(row.state(), role),
+        },
     }
 }
