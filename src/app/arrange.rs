@@ -18,7 +18,9 @@ impl App {
             self.lay_out(table, layout);
         }
         self.panes = layout.panes.unwrap_or_default();
-        self.pages.show_by_slice(layout.by_slice.unwrap_or(true));
+        if let Some(by_slice) = layout.by_slice {
+            self.pages.show_by_slice(by_slice);
+        }
         self
     }
 

@@ -54,7 +54,9 @@ pub(super) fn has_row(app: &App) -> bool {
 
 pub(super) fn has_worker(app: &App) -> bool {
     let is_worker = |n: &Node| !n.is_head;
-    app.meant_slice().is_some() || app.meant_node().is_some_and(|(_, n)| is_worker(n))
+    app.meant_slice().is_some()
+        || app.slice_at_google().is_some()
+        || app.meant_node().is_some_and(|(_, n)| is_worker(n))
 }
 
 pub(super) fn may_log_in(app: &App) -> bool {

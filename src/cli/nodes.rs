@@ -15,8 +15,8 @@ Examples:
   marin-tui -c us-central2 list-nodes                    nodes that are alive
   marin-tui -c us-central2 list-nodes --all              dead ones, too, with the cause
   marin-tui -c us-central2 list-nodes --type tpu_worker
-  marin-tui -c us-central2 list-nodes --slices           a row for each slice: its hosts, chips, job, what was lost
-  marin-tui -c us-central2 list-nodes --slices --json | jq -r '.[] | select(.state == \"incomplete\") | .slice'
+  marin-tui -c us-central2 list-nodes --slices           a row for each slice, and what was lost
+  marin-tui -c us-central2 list-nodes --slices --json | jq '.[] | select(.state == \"lost\")'
   marin-tui -c us-central2 list-nodes --json | jq -r '.[] | select(.head | not) | .address'
 
 CPU, MEM GB and TPU are Ray's resources, used of all. What the machines themselves use is read by the console alone.

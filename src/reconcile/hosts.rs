@@ -240,7 +240,7 @@ fn folded(mut dead: Vec<Hosts>, nodes: &[Node], now: Timestamp) -> Vec<Hosts> {
 }
 
 impl Hosts {
-    /// Takes in what died later; what they do not have in common is told of none.
+    /// Takes in what died later; what they do not have in common becomes empty.
     fn join(&mut self, later: Self) {
         self.nodes.extend(later.nodes);
         self.slices += later.slices;

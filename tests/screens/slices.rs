@@ -6,7 +6,7 @@ use super::*;
 fn by_slice() -> App {
     let mut app = shown();
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
-    press(&mut app, "1v");
+    press(&mut app, "1vgg");
     let figures = |n: u8| (node(n, "", 0.0, 0.0).id, figures(if n == 17 { 2.0 } else { 70.0 }, 40, 30));
     tell(&mut app, CLUSTER, News::Physical((1..=64).map(figures).collect()));
     let holds = |n: u8| (node(n, "", 0.0, 0.0).id, JobId("04000000".into()));

@@ -373,7 +373,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
     Column {
         id: "job",
         title: "JOB",
-        width: Width::rest(10, 40, 5),
+        width: Width::rest(10, 24, 4),
         when: When::Usually,
         cell: |row, look| match row.jobs() {
             [] => Cell::new("-", Role::Dim),
@@ -392,7 +392,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
     Column {
         id: "worst",
         title: "WORST HOST",
-        width: Width::text(12, 24, 4),
+        width: Width::text(12, 24, 5),
         when: When::Usually,
         cell: |row, look| {
             let stale = HostsTable::is_stale(row, look);

@@ -7,7 +7,7 @@ use marin_tui::reconcile::{HostsKey, HostsKind};
 fn by_slice() -> App {
     let mut app = shown();
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
-    press(&mut app, "1v");
+    press(&mut app, "1vgg");
     app
 }
 
