@@ -28,6 +28,7 @@ mod forms;
 mod freeze;
 mod frozen;
 mod history;
+pub mod hosts;
 mod keymap;
 pub mod kinds;
 mod lately;
@@ -54,6 +55,7 @@ pub mod running;
 mod runs;
 mod sheet;
 mod shown;
+mod sliced;
 mod slices;
 mod standing;
 mod steps;
@@ -91,7 +93,7 @@ pub use look::Look;
 pub use marks::Marks;
 pub use offer::{Offer, OfferKind};
 pub use paces::Paces;
-pub use pages::{ClusterPage, Pages, TpusPage};
+pub use pages::{ClusterPage, Pages, SlicePage, TpusPage};
 pub use plan::Plan;
 pub use prompt::{Prompt, PromptKind};
 pub use running::Running;
@@ -512,12 +514,27 @@ impl App {
     pub fn meant_node(&self) -> Option<(usize, &Node)> {
         let Target::Node(place, id) = self.target()? else { return None };
         let cluster = self.fleet.clusters.get(place)?;
-        // A table knows the number of its row; only a page of one node looks for it.
-        let node = match self.listing() {
-            Some(listing) => cluster.snapshot.nodes.get(listing.number(&self.fleet)?.1),
-            None => cluster.node(&id),
+        // A table of nodes knows the number of its row; a page of one node, or a table by slice, looks for it.
+        let number = self.listing().and_then(|listing| Some(listing.number(&self.fleet)?.1));
+        let here = number.and_then(|number| cluster.snapshot.nodes.get(number)).filter(|node| node.id == id);
+        Some((place, here.or_else(|| cluster.node(&id))?))
+    }
+
+    /// The job that an action on workers acts on: the one that is meant, or the first that holds the slice or the node.
+    pub fn meant_run(&self) -> Option<(usize, &Arc<Job>)> {
+        let (place, row) = match self.target()? {
+            Target::Hosts(place, hosts) => (
+                place,
+                self.fleet.clusters.get(place)?.sliced.by_slice.rows.iter().position(|r| r.key == hosts)?,
+            ),
+            Target::Node(place, id) => {
+                let cluster = self.fleet.clusters.get(place)?;
+                let number = cluster.snapshot.nodes.iter().position(|node| node.id == id)?;
+                (place, cluster.sliced.by_slice.place_of(number)?)
+            }
+            _ => return self.meant_job(),
         };
-        Some((place, node?))
+        Some((place, self.fleet.clusters.get(place)?.sliced.jobs(row).first()?))
     }
 
     /// The job that an action acts on, and its cluster's place.

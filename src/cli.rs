@@ -49,6 +49,7 @@ mod run;
 mod seen;
 mod setup;
 mod signals;
+mod slices;
 mod ssh;
 mod status;
 mod targets;

@@ -40,6 +40,7 @@ pub mod running_head;
 pub mod secret;
 pub mod service;
 pub mod sgr;
+pub mod slice;
 pub mod standing;
 pub mod tally;
 pub mod text;

@@ -1,11 +1,13 @@
-//! One table of a cluster's TPUs as Google Cloud and Ray report them. Pure.
+//! One table of a cluster's TPUs as Google Cloud and Ray report them, and Ray's nodes by slice (`hosts`). Pure.
 //!
 //! Ray alone does not show everything: preempted machines that still hold quota, slices with a missing host, workers
 //! that never joined. Ray's nodes and the cloud's machines are joined by internal address.
 
+mod hosts;
 mod row;
 mod totals;
 
+pub use hosts::{BySlice, Hosts, HostsKey, HostsKind};
 use row::RESIZE_REQUEST;
 pub use row::{JOIN_TIME, Keeper, Row, TpuStatus};
 pub use totals::{Chips, TypeCount, chips_by_generation, types};

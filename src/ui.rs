@@ -29,6 +29,7 @@ mod palette;
 mod part;
 mod plan;
 mod prompt;
+mod slice;
 mod table;
 mod text;
 mod theme;
@@ -113,6 +114,11 @@ fn draw_page(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
                 (areas.table, areas.tpu_types_last) = (Some(rows), types_last);
             }
         }
+        (View::Slice(place, hosts), Some(cluster)) => {
+            if let Some(page) = &d.app.pages().slice {
+                areas.table = Some(slice::draw(buf, area, d, (cluster, *place, hosts), page));
+            }
+        }
         (View::Operation(place), Some(cluster)) => {
             if let Some(page) = d.app.page_of(*place) {
                 operation::draw(buf, area, d, (cluster, page), areas);
@@ -164,7 +170,10 @@ fn seams(area: Rect, left: Option<u16>, upper: u16) -> Seams {
 
 fn draw_pane(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: Shown<'_>, pane: Pane, areas: &mut Areas) {
     match pane {
-        Pane::Nodes => areas.nodes = Some(table::in_pane(buf, area, d, &cluster.1.nodes, (1, pane))),
+        Pane::Nodes => {
+            let listing = cluster.1.listing(pane).unwrap_or(&cluster.1.nodes);
+            areas.nodes = Some(table::in_pane(buf, area, d, listing, (1, pane)));
+        }
         Pane::Jobs => areas.jobs = Some(table::in_pane(buf, area, d, &cluster.1.jobs, (2, pane))),
         Pane::Log => areas.log = Some(log::draw(buf, area, d, cluster, false)),
         Pane::Autoscaler => {

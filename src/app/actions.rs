@@ -39,25 +39,27 @@ pub struct Description {
 
 use Context::{
     AllJobs, AllNodes, AllTpus, Ask, Autoscaler, Clusters, Columns, Form, Info, Job, Jobs, Log, Node, Nodes,
-    Plan, Progress, Table, Tell, Tpu, Tpus,
+    Plan, Progress, Slice, Table, Tell, Tpu, Tpus,
 };
 
 const EVERYWHERE: &[Context] = &[
-    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info,
-    Progress, Ask, Tell, Plan, Form, Columns,
+    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Node, Job, Tpu,
+    Info, Progress, Ask, Tell, Plan, Form, Columns,
 ];
 /// The pages and their panes; everything else is a dialog.
 const SCROLLED: &[Context] = &[
-    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info,
-    Progress, Ask, Tell, Plan, Columns,
+    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Node, Job, Tpu,
+    Info, Progress, Ask, Tell, Plan, Columns,
 ];
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
 const SEARCHED: &[Context] =
-    &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Node, Job, Tpu, Info];
-const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Tpus];
-const WORKERS: &[Context] = &[Nodes, AllNodes, AllTpus, Tpus, Node, Tpu];
-const BELOW: &[Context] =
-    &[AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Node, Job, Tpu, Info, Progress];
+    &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, Node, Job, Tpu, Info];
+const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Tpus, Slice];
+const WORKERS: &[Context] = &[Nodes, AllNodes, AllTpus, Tpus, Slice, Node, Tpu];
+const BELOW: &[Context] = &[
+    AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Node, Job, Tpu, Info,
+    Progress,
+];
 const OF_JOBS: &[Context] = &[Jobs, AllJobs, Job];
 
 macro_rules! actions {
@@ -100,7 +102,7 @@ fn ran(run: fn(&mut App, Timestamp) -> Vec<Effect>, app: &mut App, now: Timestam
 }
 
 actions! {
-    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Tpus, Node, Job, Ask, Tell, Plan, Form, Columns], has_row, App::open,
+    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Tpus, Slice, Node, Job, Ask, Tell, Plan, Form, Columns], has_row, App::open,
         "Open the selection; in a dialog, press the focused button";
     View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
         "Filter the table or the text (! inverts), or search the log";
@@ -112,10 +114,10 @@ actions! {
         "Delete the records of ended jobs (the marked ones, or the selected one) from Ray, after confirmation";
     View Progress "progress" "progress" PAGES, has_operation, App::show_progress,
         "Show the progress of the cluster's operation";
-    Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler, Node, Job], has_log, App::open_log,
+    Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler, Slice, Node, Job], has_log, App::open_log,
         "Follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: its next file)";
-    Looks Stacks "stacks" "stacks" OF_JOBS, has_driver, App::take_stacks,
-        "Show where each worker of the job stands: their Python stacks, equal ones together (again: looks again)";
+    Looks Stacks "stacks" "stacks" &[Jobs, AllJobs, Job, Nodes, AllNodes, Slice], has_driver, App::take_stacks,
+        "Show where each worker of the job, or of the slice's job, stands: their Python stacks, equal ones together (again: looks again)";
     Changes CleanPreempted "clean-preempted" "delete preempted" &[Tpus], may_clean, App::ask_to_clean,
         "Delete the cluster's preempted TPUs, after confirmation";
     Ends RemoveWorker "remove-worker" "remove" WORKERS, has_worker, App::remove_worker,
@@ -136,9 +138,11 @@ actions! {
         "Toggle follow: keep the end of the log in view";
     View Wrap "wrap" "wrap" &[Log], always, |app, _| app.in_log(LogView::toggle_wrap),
         "Toggle wrapping of long lines";
+    View BySlice "by-slice" "slices" &[Nodes, AllNodes], always, |app, _| app.toggle_slices(),
+        "Show nodes by slice, or one by one";
     Looks Describe "describe" "describe" TABLES, has_row, App::describe,
         "Describe the selection in full";
-    Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Node, Job, Tpu, Info, Progress, Tell, Plan], has_row, App::copy,
+    Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, Node, Job, Tpu, Info, Progress, Tell, Plan], has_row, App::copy,
         "Copy the selection's id, the log's visible lines, or the text of a dialog";
     Looks CopyOther "copy-other" "" PAGES, always, App::choose_copy,
         "List all that can be copied of the selection: ids, addresses, commands, errors";
@@ -150,7 +154,7 @@ actions! {
         "Copy the cluster's token to the clipboard; it is never shown";
     Looks Ssh "ssh" "ssh" PAGES, may_log_in, App::ssh,
         "Log in by SSH to the head, or to the selected TPU's host; logging out returns to the console";
-    Looks Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Node, Job, Info, Progress], is_on_google, App::open_tpus,
+    Looks Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Slice, Node, Job, Info, Progress], is_on_google, App::open_tpus,
         "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";
     Looks Reconnect "reconnect" "reconnect" PAGES, is_down, |app, _| app.at_cluster(|name| Effect::Ask(name, Request::Reconnect)),
         "Reconnect now";
@@ -164,7 +168,7 @@ actions! {
         "Stop the cluster (shows affected jobs first)";
     Changes AddWorker "add-worker" "add worker" PAGES, takes_workers, App::add_worker,
         "Add workers to the cluster, outside the autoscaler, with a form";
-    Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Job, Info], has_cluster, App::submit_form,
+    Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Slice, Job, Info], has_cluster, App::submit_form,
         "Submit a job with a form";
     Changes Resubmit "resubmit" "submit again" OF_JOBS, has_submission, App::resubmit_form,
         "Submit the selected job again: the form is filled with its settings";

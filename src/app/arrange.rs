@@ -2,9 +2,10 @@
 
 use super::chooser::Chooser;
 use super::dialog::Dialog;
+use super::target::Target;
 use super::{App, Effect, Listing};
 use crate::model::{Layout, TableLayout};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 impl App {
     /// The same console with the settings' columns by the name of their table, and arranged as it was before.
@@ -17,6 +18,9 @@ impl App {
             self.lay_out(table, layout);
         }
         self.panes = layout.panes.unwrap_or_default();
+        if let Some(by_slice) = layout.by_slice {
+            self.pages.show_by_slice(by_slice);
+        }
         self
     }
 
@@ -32,6 +36,48 @@ impl App {
         let layout = TableLayout { wide: !layout.wide, ..layout };
         self.lay_out(table, &layout);
         vec![Effect::Remember(Layout::of(table, layout))]
+    }
+
+    /// Shows nodes by slice, or one by one again. The row under the cursor leads to the other table's.
+    pub(super) fn toggle_slices(&mut self) -> Vec<Effect> {
+        let by_slice = !self.pages.is_by_slice();
+        let target = self.target();
+        self.pages.show_by_slice(by_slice);
+        self.arrange_page();
+        self.lead_to(target);
+        vec![Effect::Remember(Layout { by_slice: Some(by_slice), ..Layout::default() })]
+    }
+
+    /// Puts the cursor on the row of these hosts, on the first of them, or on the row that a host is in.
+    fn lead_to(&mut self, target: Option<Target>) {
+        let by_slice = |place: usize| self.fleet.clusters.get(place).map(|c| (c, &c.sliced.by_slice));
+        let (row, ids) = match &target {
+            Some(Target::Node(place, id)) => {
+                let found = by_slice(*place).and_then(|(cluster, by_slice)| {
+                    let number = cluster.snapshot.nodes.iter().position(|node| node.id == *id)?;
+                    by_slice.row_of(number).map(|row| Target::Hosts(*place, row.key.clone()))
+                });
+                (found, HashSet::from([*id]))
+            }
+            Some(Target::Hosts(place, key)) => {
+                let found = by_slice(*place).and_then(|(cluster, by_slice)| {
+                    let nodes = by_slice.find(key)?.nodes.iter();
+                    Some(nodes.filter_map(|n| Some(cluster.snapshot.nodes.get(*n as usize)?.id)).collect())
+                });
+                (None, found.unwrap_or_default())
+            }
+            _ => return,
+        };
+        let Some((listing, fleet)) = self.listing_mut() else { return };
+        let place = target.and_then(|target| target.place());
+        let is_it = |found: Target| match &found {
+            Target::Node(_, id) => found.place() == place && ids.contains(id),
+            _ => Some(found) == row,
+        };
+        let position = (0..listing.len()).find(|p| listing.target_at(fleet, *p).is_some_and(is_it));
+        if let Some(position) = position {
+            listing.go(fleet, position);
+        }
     }
 
     /// Opens the dialog in which the columns of the table that has the focus are chosen.

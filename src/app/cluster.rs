@@ -3,6 +3,7 @@
 use super::kinds::{Kind, kinds};
 use super::running::Running;
 use super::runs::{Run, runs};
+use super::sliced::Sliced;
 use super::trend::Trend;
 use crate::diagnose::Finding;
 use crate::model::{
@@ -52,6 +53,8 @@ pub struct Cluster {
     pub runs: (Vec<Run>, usize),
     /// Its TPUs and GPUs by type.
     pub kinds: Vec<Kind>,
+    /// Its nodes by slice.
+    pub sliced: Sliced,
     /// The recent use of its chips.
     pub trend: Trend,
     /// The names that nodes are shown by, of those that have one beside their address.
@@ -95,6 +98,7 @@ impl Cluster {
             spec,
             runs: Default::default(),
             kinds: Vec::new(),
+            sliced: Sliced::default(),
             trend: Trend::default(),
             names: HashMap::new(),
             physical: HashMap::new(),
@@ -162,6 +166,9 @@ impl Cluster {
         if first || old.jobs != new.jobs {
             self.runs = runs(&new.jobs);
         }
+        // What was lost is news for a while only: time alone may change the rows.
+        let physical = &self.physical;
+        self.sliced.learn(new, |id| physical.get(id).map(|(_, figures)| figures));
         before
     }
 
@@ -193,6 +200,10 @@ impl Cluster {
             self.physical.get(&id).filter(|(_, old)| old.sampled.is_some() && old.sampled == figures.sampled);
         let seen = same.map_or(now, |(seen, _)| *seen);
         self.physical.insert(id, (seen, figures));
+        let (nodes, physical) = (&self.state.snapshot.nodes, &self.physical);
+        if let Some(number) = nodes.iter().position(|node| node.id == id).filter(|_| changed) {
+            self.sliced.measure(number, nodes, |id| physical.get(id).map(|(_, figures)| figures));
+        }
         changed
     }
 

@@ -4,6 +4,7 @@ use super::cell::Cell;
 use super::fleet::Fleet;
 use super::look::Look;
 use super::target::Target;
+use crate::reconcile::HostsKey;
 use std::cmp::Ordering;
 use std::fmt::Debug;
 
@@ -72,6 +73,11 @@ pub trait Kind: Debug + Send + 'static {
 
     /// What actions on the row act on.
     fn target(row: &Self::Row<'_>) -> Target;
+
+    /// Whether the row is one of these hosts, for a table of theirs.
+    fn is_among(_row: &Self::Row<'_>, _hosts: &HostsKey) -> bool {
+        true
+    }
 
     /// The text that is copied, with a description.
     fn copied(row: &Self::Row<'_>) -> (&'static str, String);

@@ -1,7 +1,9 @@
 //! A thing in full, or the messages, as it is now: what its page shows.
 
 use super::describe::{self, Lines};
+use super::hosts;
 use super::look::Look;
+use super::pages::hosts::HostsRow;
 use super::standing;
 use super::target::Target;
 use super::view::Details;
@@ -35,6 +37,10 @@ pub fn lines(look: &Look<'_>, details: &Details) -> (&'static str, Lines) {
                 "TPU",
                 slice.map_or_else(|| gone("the TPU"), |slice| describe::slice(slice, knows_ray, words, now)),
             )
+        }
+        (Target::Hosts(place, key), Some(cluster)) => {
+            let row = HostsRow::find(cluster, *place, key);
+            ("Slice", row.map_or_else(|| gone("the slice"), |row| hosts::lines(&row, now)))
         }
         (Target::Broken(among), _) => {
             let Some((file, problem)) = fleet.broken.get(*among) else { return ("File", gone("the file")) };

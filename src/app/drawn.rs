@@ -3,9 +3,11 @@
 use super::areas::{Areas, Headed};
 use super::log::Window;
 use super::target::Target;
-use super::view::View;
-use super::{App, Effect, Listing};
+use super::view::{Pane, View};
+use super::{App, Cluster, Effect, Listing};
 use crate::model::{NodeId, Request};
+use crate::reconcile::HostsKey;
+use std::collections::HashSet;
 
 impl App {
     /// Takes in where everything was drawn. Returns requests for the nodes that are on the screen now.
@@ -40,11 +42,10 @@ impl App {
         match self.stack.last_mut() {
             Some(View::Cluster(place) | View::Log(place)) => {
                 let page = &mut self.pages.cluster[*place];
-                if let Some(table) = &areas.nodes {
-                    page.nodes.drawn(height(table));
-                }
-                if let Some(table) = &areas.jobs {
-                    page.jobs.drawn(height(table));
+                for (pane, table) in [(Pane::Nodes, &areas.nodes), (Pane::Jobs, &areas.jobs)] {
+                    if let Some((table, listing)) = table.as_ref().zip(page.listing_mut(pane)) {
+                        listing.drawn(height(table));
+                    }
                 }
                 if let Some(area) = areas.log {
                     page.log.drawn(Window { width: area.width.into(), height: area.height.into() });
@@ -77,7 +78,10 @@ impl App {
     /// The nodes on the screen that are alive, by cluster.
     fn visible_nodes(&self) -> Vec<(usize, Vec<NodeId>)> {
         let (listing, table): (&dyn Listing, _) = match self.view() {
-            View::Cluster(place) => (&self.pages.cluster[*place].nodes, &self.areas.nodes),
+            View::Cluster(place) => match self.pages.cluster[*place].listing(Pane::Nodes) {
+                Some(listing) => (listing, &self.areas.nodes),
+                None => return Vec::new(),
+            },
             View::Details(details) => {
                 let Target::Node(place, id) = details.target else { return Vec::new() };
                 return vec![(place, vec![id])];
@@ -91,16 +95,40 @@ impl App {
         let top = listing.window(height);
         let mut visible: Vec<(usize, Vec<NodeId>)> = Vec::new();
         for target in (top..top + height).filter_map(|p| listing.target_at(&self.fleet, p)) {
-            let Target::Node(place, id) = target else { continue };
-            let node = self.fleet.clusters.get(place).and_then(|c| c.node(&id));
-            if !node.is_some_and(|n| n.state.is_alive()) {
+            let Some((place, cluster)) = target.place().and_then(|p| Some((p, self.fleet.clusters.get(p)?)))
+            else {
                 continue;
-            }
+            };
+            let seen = match target {
+                Target::Node(_, id) => {
+                    cluster.node(&id).filter(|n| n.state.is_alive()).map(|n| n.id).into_iter().collect()
+                }
+                // The worst of them is shown.
+                Target::Hosts(_, hosts) => alive(cluster, &hosts),
+                _ => Vec::new(),
+            };
             match visible.iter_mut().find(|(p, _)| *p == place) {
-                Some((_, ids)) => ids.push(id),
-                None => visible.push((place, vec![id])),
+                Some((_, ids)) => ids.extend(seen),
+                None if seen.is_empty() => {}
+                None => visible.push((place, seen)),
             }
+        }
+        // The grid of a slice shows all of its hosts; those in the table come first.
+        if let View::Slice(place, hosts) = self.view() {
+            let cluster = self.fleet.clusters.get(*place);
+            let all = cluster.map(|cluster| alive(cluster, hosts)).unwrap_or_default();
+            let seen = visible.pop().map(|(_, ids)| ids).unwrap_or_default();
+            let first: HashSet<NodeId> = seen.iter().copied().collect();
+            let rest = all.into_iter().filter(|id| !first.contains(id));
+            return vec![(*place, seen.into_iter().chain(rest).collect())];
         }
         visible
     }
+}
+
+/// Those of the hosts of a row that are alive.
+fn alive(cluster: &Cluster, hosts: &HostsKey) -> Vec<NodeId> {
+    let numbers = cluster.sliced.by_slice.find(hosts).map(|row| row.nodes.iter());
+    let nodes = numbers.into_iter().flatten().filter_map(|n| cluster.snapshot.nodes.get(*n as usize));
+    nodes.filter(|node| node.state.is_alive()).map(|node| node.id).collect()
 }

@@ -125,6 +125,7 @@ const fn class_of_request(request: &Request) -> Class {
         | Request::Focus(_)
         | Request::Visible(_)
         | Request::Work(_)
+        | Request::Holders
         | Request::Follow(..)
         | Request::OlderLog(..)
         | Request::SearchLog(..)

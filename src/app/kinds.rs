@@ -2,7 +2,7 @@
 
 use super::natural::natural;
 use super::sum::Sum;
-use crate::model::{Chip, Node, Snapshot};
+use crate::model::{Node, Snapshot};
 use std::collections::{HashMap, HashSet};
 
 /// What there is of one type.
@@ -73,18 +73,16 @@ fn entry(kinds: &mut Vec<Kind>, name: String) -> &mut Kind {
 
 /// Chips in use and all of a node; none where it has none.
 fn chips(node: &Node) -> Option<(Option<f64>, f64)> {
-    let has = |chip: Chip| node.resources.get(chip.resource()).filter(|r| r.total > 0.0);
-    has(Chip::Tpu).or_else(|| has(Chip::Gpu)).map(|r| (r.used, r.total))
+    node.chips().map(|r| (r.used, r.total))
 }
 
 fn name(node: &Node) -> String {
-    let told = node.label("ray.io/tpu-pod-type").or_else(|| node.label("ray.io/accelerator-type"));
-    told.unwrap_or(&node.node_type).to_string()
+    node.chip_type().unwrap_or(&node.node_type).to_string()
 }
 
 /// The slice of a host; a node that belongs to none stands for itself.
 fn slice(node: &Node) -> &str {
-    node.label("ray.io/tpu-slice-name").unwrap_or(&node.address).raw()
+    node.slice().unwrap_or(&node.address).raw()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::shown::Shown;
 use super::table::{By, Sort, Table};
 use super::target::Target;
 use crate::model::TableLayout;
+use crate::reconcile::HostsKey;
 use std::cmp::Ordering;
 use std::fmt::Debug;
 use unicode_width::UnicodeWidthStr;
@@ -29,6 +30,8 @@ type Id<K> = (usize, <K as Kind>::Key);
 pub struct List<K: Kind> {
     /// The cluster whose rows it has; none for those of all.
     of: Option<usize>,
+    /// The hosts among which its rows are; none for all.
+    within: Option<HostsKey>,
     /// The cluster and the number of each row.
     places: Vec<(u32, u32)>,
     table: Table<Id<K>>,
@@ -49,6 +52,7 @@ impl<K: Kind> List<K> {
         let columns = (0..).zip(K::columns()).filter_map(|(i, column)| Some((i, usual(column)?)));
         Self {
             of,
+            within: None,
             places: Vec::new(),
             table: Table::default(),
             moved: false,
@@ -61,6 +65,21 @@ impl<K: Kind> List<K> {
     #[must_use]
     pub fn holding_top(self) -> Self {
         Self { holds_top: true, ..self }
+    }
+
+    /// The rows of a cluster that are among these hosts.
+    pub fn among(place: usize, hosts: HostsKey) -> Self {
+        Self { within: Some(hosts), ..Self::new(Some(place)) }
+    }
+
+    /// The hosts among which its rows are; none for all.
+    pub fn within(&self) -> Option<&HostsKey> {
+        self.within.as_ref()
+    }
+
+    /// The number in its cluster of each row, whatever the filter.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.places.iter().map(|(_, number)| *number)
     }
 
     /// The row at a position of the order.
@@ -179,7 +198,8 @@ pub trait Listing: Debug + Send {
 
 impl<K: Kind> Listing for List<K> {
     fn arrange(&mut self, fleet: &Fleet) {
-        let rows: Vec<K::Row<'_>> = K::rows(fleet, self.of).collect();
+        let is_among = |row: &K::Row<'_>| self.within.as_ref().is_none_or(|hosts| K::is_among(row, hosts));
+        let rows: Vec<K::Row<'_>> = K::rows(fleet, self.of).filter(is_among).collect();
         let place = |row: &K::Row<'_>| {
             let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
             (number(K::place(row)), number(K::number(row)))

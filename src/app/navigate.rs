@@ -52,7 +52,10 @@ impl App {
         if let View::Cluster(place) = *self.view() {
             let page = &mut self.pages.cluster[place];
             page.nodes.arrange(&self.fleet);
+            page.slices.arrange(&self.fleet);
             page.jobs.arrange(&self.fleet);
+        } else if let Some(View::Slice(place, hosts)) = self.stack.last() {
+            self.pages.open_slice(&self.fleet, *place, hosts);
         } else if let Some((listing, fleet)) = self.listing_mut() {
             listing.arrange(fleet);
         }
@@ -102,6 +105,7 @@ impl App {
             (View::Clusters, Some(Target::Cluster(place))) => self.visit(place, now),
             (View::Cluster(_), Some(Target::Cluster(_))) | (View::Details(_), _) => self.open_log(now),
             (_, Some(Target::Job(..))) if self.has_log_of_job() => self.open_log(now),
+            (_, Some(Target::Hosts(place, hosts))) => self.open_page(View::Slice(place, hosts)),
             (View::Table(_), Some(target)) => self.visit_row(&target, now),
             (_, Some(_)) => self.describe(now),
             (_, None) => Vec::new(),
@@ -122,6 +126,11 @@ impl App {
             Target::Node(_, id) => {
                 self.pane = Pane::Nodes;
                 page.nodes.select(&self.fleet, place, id);
+                let number = self.fleet.clusters[place].snapshot.nodes.iter().position(|n| n.id == *id);
+                let row = number.and_then(|number| self.fleet.clusters[place].sliced.by_slice.row_of(number));
+                if let Some(key) = row.map(|row| row.key.clone()) {
+                    page.slices.select(&self.fleet, place, &key);
+                }
             }
             Target::Job(_, key) => {
                 self.pane = Pane::Jobs;
@@ -145,6 +154,9 @@ impl App {
             self.nothing_chosen(super::Action::Describe, now);
             return Vec::new();
         };
+        if let Target::Hosts(place, hosts) = target {
+            return self.open_page(View::Slice(place, hosts));
+        }
         self.open_details(target)
     }
 

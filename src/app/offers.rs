@@ -54,7 +54,9 @@ pub(super) fn has_row(app: &App) -> bool {
 
 pub(super) fn has_worker(app: &App) -> bool {
     let is_worker = |n: &Node| !n.is_head;
-    app.meant_slice().is_some() || app.meant_node().is_some_and(|(_, n)| is_worker(n))
+    app.meant_slice().is_some()
+        || app.slice_at_google().is_some()
+        || app.meant_node().is_some_and(|(_, n)| is_worker(n))
 }
 
 pub(super) fn may_log_in(app: &App) -> bool {
@@ -84,7 +86,7 @@ pub(super) fn has_submission(app: &App) -> bool {
 
 /// A job that runs has workers, or may have.
 pub(super) fn has_driver(app: &App) -> bool {
-    app.meant_job().is_some_and(|(_, j)| j.driver.is_some() && !j.status.is_ended())
+    app.meant_run().is_some_and(|(_, j)| j.driver.is_some() && !j.status.is_ended())
 }
 
 pub(super) fn is_interrupted(app: &App) -> bool {

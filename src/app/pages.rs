@@ -5,9 +5,11 @@
 
 pub mod clusters;
 mod common;
+pub mod hosts;
 pub mod issues;
 pub mod jobs;
 pub mod nodes;
+pub mod slice;
 pub mod slices;
 
 use super::context::{Context, FLEET};
@@ -16,9 +18,12 @@ use super::list::{List, Listing};
 use super::log::LogView;
 use super::view::{Pane, TablePage, View};
 use crate::model::{JobStatus, LogBatch, LogEnd, LogSource, SubmissionId};
+use crate::reconcile::HostsKey;
 use clusters::Clusters;
+use hosts::HostsTable;
 use jobs::Jobs;
 use nodes::Nodes;
+pub use slice::SlicePage;
 use slices::Slices;
 
 /// The nodes of all clusters.
@@ -73,6 +78,11 @@ pub struct Pages {
     pub clusters: List<Clusters>,
     /// Each of [`TABLES`], in that order.
     tables: Vec<Box<dyn Listing>>,
+    /// The nodes of all clusters by slice, in place of their table while nodes are shown so.
+    slices: List<HostsTable>,
+    is_by_slice: bool,
+    /// The page of a slice that was opened last.
+    pub slice: Option<SlicePage>,
     /// The page of each cluster, by its place.
     pub cluster: Vec<ClusterPage>,
     /// The TPUs of each cluster, by its place.
@@ -82,8 +92,12 @@ pub struct Pages {
 /// The page of a cluster.
 #[derive(Debug)]
 pub struct ClusterPage {
-    /// The nodes pane.
+    /// The nodes pane, node by node.
     pub nodes: List<Nodes>,
+    /// The nodes pane by slice.
+    pub slices: List<HostsTable>,
+    /// Whether the nodes pane is shown by slice.
+    is_by_slice: bool,
     /// The jobs pane.
     pub jobs: List<Jobs>,
     /// The log that is open.
@@ -118,6 +132,9 @@ impl Pages {
         let mut pages = Self {
             clusters: List::new(None).holding_top(),
             tables: TABLES.iter().map(|page| (page.list)()).collect(),
+            slices: List::new(None),
+            is_by_slice: true,
+            slice: None,
             cluster: places().map(ClusterPage::new).collect(),
             tpus: places().map(TpusPage::new).collect(),
         };
@@ -128,8 +145,15 @@ impl Pages {
     /// Every table.
     fn all(&self) -> impl Iterator<Item = &dyn Listing> {
         let fleet = std::iter::once(&self.clusters as &dyn Listing);
-        let tables = self.tables.iter().map(|table| table.as_ref() as &dyn Listing);
-        let panes = self.cluster.iter().flat_map(|page| [&page.nodes as &dyn Listing, &page.jobs]);
+        let tables = self
+            .tables
+            .iter()
+            .map(|table| table.as_ref() as &dyn Listing)
+            .chain([&self.slices as &dyn Listing]);
+        let slice = self.slice.iter().map(|page| &page.list as &dyn Listing);
+        let panes = self.cluster.iter();
+        let panes =
+            panes.flat_map(|page| [&page.nodes as &dyn Listing, &page.slices, &page.jobs]).chain(slice);
         let tpus = self.tpus.iter().map(|page| &page.list as &dyn Listing);
         fleet.chain(tables).chain(panes).chain(tpus)
     }
@@ -138,10 +162,39 @@ impl Pages {
     fn all_mut(&mut self) -> impl Iterator<Item = &mut dyn Listing> {
         let fleet = std::iter::once(&mut self.clusters as &mut dyn Listing);
         let tables = self.tables.iter_mut().map(|table| table.as_mut() as &mut dyn Listing);
+        let tables = tables.chain([&mut self.slices as &mut dyn Listing]);
+        let slice = self.slice.iter_mut().map(|page| &mut page.list as &mut dyn Listing);
         let panes = self.cluster.iter_mut();
-        let panes = panes.flat_map(|page| [&mut page.nodes as &mut dyn Listing, &mut page.jobs]);
+        let panes =
+            panes.flat_map(|page| [&mut page.nodes as &mut dyn Listing, &mut page.slices, &mut page.jobs]);
+        let panes = panes.chain(slice);
         let tpus = self.tpus.iter_mut().map(|page| &mut page.list as &mut dyn Listing);
         fleet.chain(tables).chain(panes).chain(tpus)
+    }
+
+    /// Whether nodes are shown by slice.
+    pub fn is_by_slice(&self) -> bool {
+        self.is_by_slice
+    }
+
+    /// Shows nodes by slice, or one by one.
+    pub fn show_by_slice(&mut self, is_by_slice: bool) {
+        self.is_by_slice = is_by_slice;
+        self.cluster.iter_mut().for_each(|page| page.is_by_slice = is_by_slice);
+    }
+
+    /// Makes the page of these hosts the one that is shown.
+    pub fn open_slice(&mut self, fleet: &Fleet, place: usize, hosts: &HostsKey) -> &mut SlicePage {
+        let is_it = self.slice.as_ref().is_some_and(|page| page.is_of(place, hosts));
+        let layout = self.cluster.get(place).map(|page| page.nodes.layout());
+        let open = self.slice.take().filter(|_| is_it);
+        let page = self.slice.insert(open.unwrap_or_else(|| {
+            let mut page = SlicePage::new(place, hosts.clone());
+            page.list.lay_out(&layout.unwrap_or_default());
+            page
+        }));
+        page.arrange(fleet);
+        page
     }
 
     /// A table with that name in the settings.
@@ -158,7 +211,13 @@ impl Pages {
     pub fn listing(&self, view: &View, pane: Pane) -> Option<&dyn Listing> {
         match view {
             View::Clusters => Some(&self.clusters),
+            View::Table(page) if self.is_by_slice && **page == ALL_NODES => Some(&self.slices),
             View::Table(page) => self.tables.get(number(page)?).map(Box::as_ref),
+            View::Slice(place, hosts) => self
+                .slice
+                .as_ref()
+                .filter(|page| page.is_of(*place, hosts))
+                .map(|page| &page.list as &dyn Listing),
             View::Tpus(place) => Some(&self.tpus.get(*place)?.list),
             View::Cluster(place) => self.cluster.get(*place)?.listing(pane),
             View::Log(_) | View::Operation(_) | View::Details(_) => None,
@@ -169,7 +228,12 @@ impl Pages {
     pub fn listing_mut(&mut self, view: &View, pane: Pane) -> Option<&mut dyn Listing> {
         match view {
             View::Clusters => Some(&mut self.clusters),
+            View::Table(page) if self.is_by_slice && **page == ALL_NODES => Some(&mut self.slices),
             View::Table(page) => Some(self.tables.get_mut(number(page)?)?.as_mut()),
+            View::Slice(place, hosts) => {
+                let page = self.slice.as_mut().filter(|page| page.is_of(*place, hosts))?;
+                Some(&mut page.list)
+            }
             View::Tpus(place) => Some(&mut self.tpus.get_mut(*place)?.list),
             View::Cluster(place) => self.cluster.get_mut(*place)?.listing_mut(pane),
             View::Log(_) | View::Operation(_) | View::Details(_) => None,
@@ -180,17 +244,20 @@ impl Pages {
 /// The tables by their name in the settings, each with the ids of its columns.
 pub fn tables() -> Vec<(&'static str, Vec<&'static str>)> {
     let (clusters, page, tpus) = (List::<Clusters>::new(None), ClusterPage::new(0), TpusPage::new(0));
-    let of_cluster: [&dyn Listing; 4] = [&clusters, &page.nodes, &page.jobs, &tpus.list];
+    let of_cluster: [&dyn Listing; 5] = [&clusters, &page.nodes, &page.slices, &page.jobs, &tpus.list];
     let named =
         |list: &dyn Listing| (list.name(), list.choices().iter().map(|column| column.id).collect::<Vec<_>>());
     let across = TABLES.iter().map(|page| named((page.list)().as_ref()));
-    of_cluster.into_iter().map(named).chain(across).collect()
+    let slices = named(&List::<HostsTable>::new(None));
+    of_cluster.into_iter().map(named).chain(across).chain([slices]).collect()
 }
 
 impl ClusterPage {
     fn new(place: usize) -> Self {
         Self {
             nodes: List::new(Some(place)),
+            slices: List::new(Some(place)),
+            is_by_slice: true,
             jobs: List::new(Some(place)),
             log: LogView::default(),
             log_failed_at: None,
@@ -204,6 +271,7 @@ impl ClusterPage {
     /// The table of a pane; none of a pane that has none.
     pub fn listing(&self, pane: Pane) -> Option<&dyn Listing> {
         match pane {
+            Pane::Nodes if self.is_by_slice => Some(&self.slices),
             Pane::Nodes => Some(&self.nodes),
             Pane::Jobs => Some(&self.jobs),
             Pane::Log | Pane::Autoscaler => None,
@@ -213,6 +281,7 @@ impl ClusterPage {
     /// The same, to be changed.
     pub fn listing_mut(&mut self, pane: Pane) -> Option<&mut dyn Listing> {
         match pane {
+            Pane::Nodes if self.is_by_slice => Some(&mut self.slices),
             Pane::Nodes => Some(&mut self.nodes),
             Pane::Jobs => Some(&mut self.jobs),
             Pane::Log | Pane::Autoscaler => None,

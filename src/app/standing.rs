@@ -10,9 +10,9 @@ use crate::model::{ClusterName, Hint, JobId, Problem, Standing, Timestamp};
 use std::sync::Arc;
 
 impl App {
-    /// Opens the page of the stacks of the selected job's workers, and has them looked at; once it is open, looks again.
+    /// Opens the page of the stacks of the workers of the selected job, or of the job that holds the selected slice, and has them looked at; once it is open, looks again.
     pub(super) fn take_stacks(&mut self, _: Timestamp) -> Vec<Effect> {
-        let Some((place, job)) = self.meant_job() else { return Vec::new() };
+        let Some((place, job)) = self.meant_run() else { return Vec::new() };
         let (key, driver) = (job.key.clone(), job.driver.clone());
         let target = Target::Stacks(place, key);
         let is_open = matches!(self.view(), View::Details(details) if details.target == target);

@@ -2,7 +2,6 @@
 
 use super::context::Context;
 use super::dialog::{Dialog, Question};
-use super::list::Listing;
 use super::prompt::{Prompt, PromptKind};
 use super::table::By;
 use super::{Action, App, Class, Effect, Pane, Tone, View, actions::actions, describe};
@@ -88,8 +87,11 @@ impl App {
             return Vec::new();
         };
         match pane {
-            Pane::Nodes => page.nodes.step(&self.fleet, by),
-            Pane::Jobs => page.jobs.step(&self.fleet, by),
+            Pane::Nodes | Pane::Jobs => {
+                if let Some(listing) = page.listing_mut(pane) {
+                    listing.step(&self.fleet, by);
+                }
+            }
             Pane::Log => page.log.scroll(by),
             Pane::Autoscaler => {
                 page.autoscaler_top = page.autoscaler_top.saturating_add_signed(by).min(last);

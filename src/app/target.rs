@@ -1,8 +1,10 @@
-//! What an action acts on: the cluster, node, job or TPU under the cursor, or on the page.
+//! What an action acts on: the cluster, node, job, slice or TPU under the cursor, or on the page.
 
 use super::fleet::Fleet;
+use super::words;
 use crate::model::text::printable;
 use crate::model::{JobKey, NodeId, Text};
+use crate::reconcile::HostsKey;
 
 /// A thing in the fleet, by its cluster's place and its own key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub enum Target {
     Stacks(usize, JobKey),
     /// A TPU slice or request of a cluster, by its name.
     Tpu(usize, Text),
+    /// A slice of a cluster, or other hosts that stand in one row.
+    Hosts(usize, HostsKey),
     /// The messages of the console.
     Messages,
 }
@@ -31,7 +35,8 @@ impl Target {
             | Self::Node(place, _)
             | Self::Job(place, _)
             | Self::Stacks(place, _)
-            | Self::Tpu(place, _) => Some(*place),
+            | Self::Tpu(place, _)
+            | Self::Hosts(place, _) => Some(*place),
             Self::Broken(_) | Self::Messages => None,
         }
     }
@@ -51,6 +56,7 @@ impl Target {
             Self::Job(_, key) => format!("job {key}"),
             Self::Stacks(_, key) => format!("stacks of {key}"),
             Self::Tpu(_, name) => format!("tpu {name}"),
+            Self::Hosts(_, key) => words::hosts(key),
             Self::Messages => "messages".to_owned(),
         }
     }
@@ -64,6 +70,8 @@ impl Target {
             // As it is shown: a hostile id must not act in the shell that it is pasted into.
             Self::Job(_, key) | Self::Stacks(_, key) => ("job id", key.to_string()),
             Self::Tpu(_, name) => ("tpu name", name.to_string()),
+            Self::Hosts(_, key) if key.name.is_empty() => return None,
+            Self::Hosts(_, key) => ("slice name", key.name.to_string()),
             Self::Messages => return None,
         })
     }

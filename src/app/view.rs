@@ -4,7 +4,9 @@ use super::context::Context;
 use super::fleet::Fleet;
 use super::list::Listing;
 use super::target::Target;
+use super::words;
 use crate::model::{JobId, JobIds, Problem, Standing, Work};
+use crate::reconcile::HostsKey;
 use std::sync::Arc;
 
 /// A page of the console.
@@ -20,6 +22,8 @@ pub enum View {
     Log(usize),
     /// The TPUs of one cluster.
     Tpus(usize),
+    /// A slice of a cluster, or other hosts that stand in one row.
+    Slice(usize, HostsKey),
     /// The operation on a cluster or its workers: its steps, their output, its outcome.
     Operation(usize),
     /// A thing in full.
@@ -33,6 +37,7 @@ impl View {
             Self::Cluster(place) | Self::Log(place) | Self::Tpus(place) | Self::Operation(place) => {
                 Some(*place)
             }
+            Self::Slice(place, _) => Some(*place),
             Self::Details(details) => details.target.place(),
             Self::Clusters | Self::Table(_) => None,
         }
@@ -44,6 +49,7 @@ impl View {
             Self::Clusters => Context::Clusters,
             Self::Table(page) => page.context,
             Self::Tpus(_) => Context::Tpus,
+            Self::Slice(..) => Context::Slice,
             Self::Log(_) => Context::Log,
             Self::Operation(_) => Context::Progress,
             Self::Details(details) => details.context(),
@@ -59,6 +65,7 @@ impl View {
             Self::Cluster(place) => fleet.clusters[*place].name().to_string(),
             Self::Log(_) => "log".to_owned(),
             Self::Tpus(_) => "tpus".to_owned(),
+            Self::Slice(_, hosts) => words::hosts(hosts),
             Self::Operation(_) => "operation".to_owned(),
             Self::Details(details) => details.target.words(fleet),
         }
@@ -169,7 +176,7 @@ impl Details {
             Target::Node(..) => Context::Node,
             Target::Job(..) | Target::Stacks(..) => Context::Job,
             Target::Tpu(..) => Context::Tpu,
-            Target::Cluster(_) | Target::Broken(_) | Target::Messages => Context::Info,
+            Target::Cluster(_) | Target::Hosts(..) | Target::Broken(_) | Target::Messages => Context::Info,
         }
     }
 }

@@ -2,10 +2,12 @@
 
 use super::cell::Role;
 use super::cluster::Cluster;
+use super::describe::death_word;
 use crate::diagnose::{Finding, Severity};
 use crate::model::amount::{number, shape};
 use crate::model::time::brief;
 use crate::model::{JobStatus, Link, NodeState, Phase, ProblemKind, Text, Timestamp, Wait};
+use crate::reconcile::{HostsKey, HostsKind};
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
@@ -174,4 +176,18 @@ pub fn span(d: Duration) -> String {
 /// A duration without seconds, so that it does not change for a minute.
 pub fn minutes(d: Duration) -> String {
     if d < Duration::from_secs(60) { "<1m".into() } else { brief(d) }
+}
+
+/// Hosts that stand in one row, in a few words: `slice ray-c-worker-7f-tpu`.
+pub fn hosts(key: &HostsKey) -> String {
+    match key.kind {
+        HostsKind::Head => "head".to_owned(),
+        HostsKind::Slice => format!("slice {}", key.name),
+        HostsKind::Type if key.name.is_empty() => "workers".to_owned(),
+        HostsKind::Type => format!("workers of {}", key.name),
+        HostsKind::Dead => match key.lost {
+            Some((reason, _)) => format!("hosts {}", death_word(reason)),
+            None => "dead hosts".to_owned(),
+        },
+    }
 }

@@ -2,13 +2,14 @@
 
 use super::dialog::Dialog;
 use super::plan::Plan;
+use super::target::Target;
 use super::worker::{Offered, WorkerForm};
-use super::{Action, App, Effect, Tone};
+use super::{Action, App, Cluster, Effect, Tone};
 use crate::model::{
     ClusterName, DRAIN_SECS, Hint, NewWorker, Node, OperationKind, Order, Problem, StepName, Task, Timestamp,
     Verb, WorkerOffer,
 };
-use crate::reconcile::{Row, TpuStatus};
+use crate::reconcile::{HostsKind, Row, TpuStatus};
 use crate::state::Tpus;
 use crossterm::event::KeyEvent;
 
@@ -110,7 +111,8 @@ impl App {
 
     /// The selected worker. For a head the message names the key of `instead`.
     fn chosen_worker(&mut self, instead: Action, now: Timestamp) -> Option<Chosen> {
-        if let (Some(cluster), Some(row)) = (self.tpus(), self.meant_slice()) {
+        let of_row = self.tpus().zip(self.meant_slice()).or_else(|| self.slice_at_google());
+        if let Some((cluster, row)) = of_row {
             return Some(Chosen {
                 cluster: cluster.name().clone(),
                 worker: row.name.raw().to_owned(),
@@ -119,6 +121,11 @@ impl App {
                 hostless: hostless(row, &self.key_of(Action::RemoveWorker)),
                 note: String::new(),
             });
+        }
+        if let Some(Target::Hosts(..)) = self.target() {
+            let text = format!("{} opens it: select a host there", self.key_of(Action::Open));
+            self.toasts.say(Tone::Info, text, now);
+            return None;
         }
         let (place, node) = self.meant_node()?;
         let known = &self.fleet.clusters[place];
@@ -148,6 +155,14 @@ impl App {
         };
         self.toasts.say(Tone::Info, why, now);
         None
+    }
+
+    /// The machine in Google Cloud of the selected slice of Ray's nodes, with its cluster.
+    pub(super) fn slice_at_google(&self) -> Option<(&Cluster, &Row)> {
+        let Target::Hosts(place, hosts) = self.target()? else { return None };
+        let cluster = self.fleet.clusters.get(place)?;
+        let mut rows = cluster.tpus.rows().iter();
+        Some((cluster, rows.find(|row| hosts.kind == HostsKind::Slice && row.name == hosts.name)?))
     }
 
     /// The first key of an action.

@@ -15,6 +15,8 @@ Examples:
   marin-tui -c us-central2 list-nodes                    nodes that are alive
   marin-tui -c us-central2 list-nodes --all              dead ones, too, with the cause
   marin-tui -c us-central2 list-nodes --type tpu_worker
+  marin-tui -c us-central2 list-nodes --slices           a row for each slice, and what was lost
+  marin-tui -c us-central2 list-nodes --slices --json | jq '.[] | select(.state == \"lost\")'
   marin-tui -c us-central2 list-nodes --json | jq -r '.[] | select(.head | not) | .address'
 
 CPU, MEM GB and TPU are Ray's resources, used of all. What the machines themselves use is read by the console alone.
@@ -30,6 +32,9 @@ pub struct NodeArguments {
     /// Only nodes of this type of the cluster file
     #[arg(long = "type", value_name = "TYPE")]
     node_type: Option<String>,
+    /// List slices: hosts of one slice in one row, other workers by their type, and what was lost together
+    #[arg(long)]
+    slices: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -37,6 +42,10 @@ pub struct NodeArguments {
 
 /// Prints the nodes.
 pub(super) fn run(arguments: &NodeArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
+    if arguments.slices {
+        let node_type = arguments.node_type.as_deref();
+        return super::slices::run(reach, (arguments.all, arguments.json), node_type);
+    }
     let cluster = Reach::block_on(async { seen::read(reach, &Progress::new()).await })?;
     let wanted = |node: &Node| {
         let of_type = |t: &String| node.node_type.raw() == t;
@@ -54,7 +63,7 @@ pub(super) fn run(arguments: &NodeArguments, reach: &Reach) -> anyhow::Result<Ex
 }
 
 /// As JSON: `node_id`, `name`, `address`, `host_name`, `type`, `instance`, `head`, `state`, `ghost`, `started_ms`,
-/// `ended_ms`, `cause`, `message`, `idle_ms`, `resources`, `labels`.
+/// `ended_ms`, `cause`, `message`, `idle_ms`, `slice`, `resources`, `labels`.
 fn for_scripts(node: &Node, cluster: &Cluster) -> Value {
     let cause = node.death.as_ref().map(|Death { reason, .. }| crate::app::describe::death_word(*reason));
     let resource =
@@ -67,6 +76,6 @@ fn for_scripts(node: &Node, cluster: &Cluster) -> Value {
         "head": node.is_head, "state": node.state.word(), "ghost": cluster.tpus.is_ghost(node),
         "started_ms": node.started.map(Timestamp::as_millis), "ended_ms": node.ended.map(Timestamp::as_millis),
         "cause": cause, "message": node.death.as_ref().map(|death| death.message.raw()), "idle_ms": node.idle_ms,
-        "resources": node.resources.0.iter().map(resource).collect::<Vec<_>>(), "labels": labels,
+        "slice": node.slice().map(Text::raw), "resources": node.resources.0.iter().map(resource).collect::<Vec<_>>(), "labels": labels,
     })
 }

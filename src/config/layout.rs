@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// The beginning of the file.
 const HEAD: &str = "\
-# Written by marin-tui when columns are chosen, a table is made wide, or panes are resized.
+# Written by marin-tui when columns are chosen, a table is made wide, nodes are shown by slice or not,
+# or panes are resized.
 # Remove it to return to the settings.
 ";
 

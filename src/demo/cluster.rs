@@ -240,8 +240,9 @@ impl Cluster {
         }
         // Each agent measures every five seconds, at different times.
         let first = usize::try_from((5 - step % 5) % 5).unwrap_or(0);
+        let silent = self.life.as_ref().map(|life| life.silent(now)).unwrap_or_default();
         for node in state.nodes.iter_mut().skip(first).step_by(5).filter(|n| n.is_alive()) {
-            node.sample(random, now);
+            node.sample(random, now, silent.contains(&node.id));
         }
         if let Some(life) = &mut self.life {
             life.run(state, now);

@@ -63,6 +63,16 @@ pub enum Refusal {
     Quota,
 }
 
+/// A slice of which half the hosts die.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Halved {
+    /// Its node type.
+    pub node_type: String,
+    /// Minutes before the simulation begins.
+    pub minutes_ago: u32,
+}
+
 /// The life of a cluster. Rates are means of chance that the scenario's seed decides.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -97,6 +107,8 @@ pub struct Life {
     /// Runs that are there when the simulation begins, with what befalls their workers; those of one node type have its
     /// first slice one after the other.
     pub runs: Vec<Told>,
+    /// Slices of which half the hosts die, without work on them.
+    pub halved: Vec<Halved>,
     /// Whether the cluster is unused: no job runs and none arrives.
     pub idle: bool,
     /// The autoscaler has failed to notice that all spot TPUs died: only the head is left, and it asks Google again
@@ -127,6 +139,7 @@ impl Default for Life {
             refused: 0.5,
             infeasible: Vec::new(),
             runs: Vec::new(),
+            halved: Vec::new(),
             idle: false,
             stuck: false,
         }

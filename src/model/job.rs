@@ -47,6 +47,16 @@ pub enum JobKey {
     Driver(JobId),
 }
 
+impl JobKey {
+    /// The id as it came: for requests and comparisons, never for a screen.
+    pub fn raw(&self) -> &str {
+        match self {
+            Self::Submission(id) => id.0.raw(),
+            Self::Driver(id) => id.0.raw(),
+        }
+    }
+}
+
 impl fmt::Display for JobKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 pub struct Layout {
     /// The tables, by name.
     pub tables: BTreeMap<String, TableLayout>,
+    /// Whether nodes are shown by slice; none where that was never chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_slice: Option<bool>,
     /// The panes of a cluster's page; none where they were never resized.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panes: Option<PaneLayout>,
@@ -80,13 +83,14 @@ fn part(thousandths: u16, of: u16, least: u16) -> u16 {
 impl Layout {
     /// The layout of one table.
     pub fn of(table: &str, layout: TableLayout) -> Self {
-        Self { tables: BTreeMap::from([(table.to_owned(), layout)]), panes: None }
+        Self { tables: BTreeMap::from([(table.to_owned(), layout)]), ..Self::default() }
     }
 
     /// Takes in what has been arranged since; the rest stays as it is.
     pub fn take(&mut self, since: Self) {
         self.tables.extend(since.tables);
         self.panes = since.panes.or(self.panes);
+        self.by_slice = since.by_slice.or(self.by_slice);
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::cloud::CloudView;
 use super::{
-    Autoscaler, Cleaned, Cost, Job, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch, LogMatches,
-    LogPart, LogSource, Node, NodeId, OperationMark, Physical, Problem, StreamId, SubmissionId, Text,
-    Timestamp, Work,
+    Autoscaler, Cleaned, Cost, Job, JobId, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch,
+    LogMatches, LogPart, LogSource, Node, NodeId, OperationMark, Physical, Problem, StreamId, SubmissionId,
+    Text, Timestamp, Work,
 };
 use std::sync::Arc;
 
@@ -80,6 +80,8 @@ pub enum News {
         /// Its work, or why it cannot be read.
         work: Result<Box<Work>, String>,
     },
+    /// The drivers that have something running on nodes, or why that could not be read.
+    Holders(Result<Vec<(NodeId, JobId)>, String>),
     /// What we cost the head.
     Cost(Cost),
     /// The mark of another operator's operation on the cluster, if any.
@@ -144,6 +146,8 @@ pub enum Request {
     DeleteJob(SubmissionId),
     /// Read what this job's entrypoint, tasks and actors do.
     Work(JobIds),
+    /// Read which drivers have something running on which nodes.
+    Holders,
     /// Follow a log as that stream.
     Follow(StreamId, LogSource),
     /// Read the part of a followed log that ends at this position.

@@ -292,6 +292,7 @@ impl ClusterTask {
             | Request::StopJob(_)
             | Request::DeleteJob(_)
             | Request::Work(_)
+            | Request::Holders
             | Request::TrustHostKey(_)
             | Request::Operated(_)
             // Handled by another task.

@@ -51,6 +51,33 @@ fn nodes_are_listed_as_the_console_lists_them() {
 }
 
 #[test]
+fn nodes_are_listed_by_slice_with_what_was_lost() {
+    let world = world();
+    let table = run(&world, "list-nodes --slices").good();
+    let titles: Vec<&str> = table.lines().next().unwrap().split_whitespace().collect();
+    for title in ["SLICE", "TYPE", "HOSTS", "STATE", "CHIPS", "JOB"] {
+        assert!(titles.contains(&title), "{table}");
+    }
+    assert!(!table.contains("WORST"), "what the machines use is not read: {table}");
+    let rows = |words: &str| -> Vec<Value> { serde_json::from_str(&run(&world, words).good()).unwrap() };
+    let nodes = rows("list-nodes --all --json");
+    let slices = rows("list-nodes --slices --all --json");
+    let hosts: u64 = slices.iter().map(|row| row["hosts"].as_u64().unwrap()).sum();
+    assert_eq!(hosts as usize, nodes.len(), "every node is in one row: {slices:?}");
+    let slice = slices.iter().find(|row| row["kind"] == "slice").unwrap();
+    let of_it = nodes.iter().filter(|node| node["slice"] == slice["slice"]);
+    assert_eq!(of_it.count() as u64, slice["hosts"].as_u64().unwrap());
+    // Three of its four hosts are there, and the next one is dead.
+    assert_eq!(
+        (&slice["state"], &slice["alive"], &slice["expected"]),
+        (&"incomplete".into(), &3.into(), &4.into())
+    );
+    assert!(!slice["jobs"].as_array().unwrap().is_empty(), "tasks run there: {slice}");
+    assert!(table.contains("3/4") && table.contains("incomplete"), "{table}");
+    assert_eq!(run(&world, "list-nodes --slices --type none --json").good(), "[]\n");
+}
+
+#[test]
 fn a_job_is_shown_whatever_its_status_and_an_unknown_one_is_named() {
     let world = world();
     let jobs: Vec<Value> = serde_json::from_str(&run(&world, "list-jobs --all --json").good()).unwrap();
@@ -90,7 +117,7 @@ fn a_job_is_shown_whatever_its_status_and_an_unknown_one_is_named() {
 #[test]
 fn a_cluster_that_is_down_is_said_to_be() {
     let world = World::new();
-    for words in ["list-nodes", "list-nodes --json", "job-status x"] {
+    for words in ["list-nodes", "list-nodes --json", "list-nodes --slices", "job-status x"] {
         let said = run(&world, words).exits(1).bad();
         assert!(said.contains("marin-a: ") && said.contains("head"), "{words}: {said}");
     }

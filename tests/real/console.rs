@@ -111,6 +111,8 @@ fn a_waiting_job_is_stopped_or_said_to_be_still_there() {
 fn a_killed_node_is_shown_dead_with_its_reason() {
     let bed = Bed::shared(Ray::Newest);
     let mut console = connected(bed);
+    // Node by node: a row by slice is of several.
+    console.send("1v");
     choose(&mut console, "1", SPARE);
     let node = bed.join_spare();
     let lives = |text: &str| {

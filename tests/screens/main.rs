@@ -10,6 +10,7 @@ mod reach;
 mod room;
 #[path = "../support/sample.rs"]
 mod sample;
+mod slices;
 #[path = "../support/spec.rs"]
 mod spec;
 mod workers;

@@ -158,7 +158,60 @@ pub fn snapshot() -> Snapshot {
 
 pub fn app(clusters: &[&str]) -> App {
     let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
-    App::new(clusters.iter().map(|c| Listed::Cluster(spec(c))).collect(), keymap)
+    // Node by node: what is shown by slice has tests of its own.
+    let layout = Layout { by_slice: Some(false), ..Layout::default() };
+    let listed = clusters.iter().map(|c| Listed::Cluster(spec(c))).collect();
+    App::new(listed, keymap).arranged(&BTreeMap::new(), &layout)
+}
+
+/// A host of a slice whose chips are joined so.
+pub fn host(n: u8, slice: &str, kind: &str, topology: &str) -> Node {
+    let labels =
+        [("ray.io/tpu-pod-type", kind), ("ray.io/tpu-slice-name", slice), ("ray.io/tpu-topology", topology)];
+    Node {
+        name: format!("{slice}-w-{n}").as_str().into(),
+        node_type: format!("tpu_slice_{}", kind.replace('-', "_")).as_str().into(),
+        labels: labels.map(|(key, value)| (key.into(), value.into())).into(),
+        started: Some(before(7200)),
+        ..node(n, "", 4.0, 4.0)
+    }
+}
+
+/// The same node, dead for so many seconds.
+pub fn dead(node: Node, secs: u64, reason: DeathReason) -> Node {
+    let message = "health check failed due to missing too many heartbeats".into();
+    Node { state: NodeState::Dead, ended: Some(before(secs)), death: Some(Death { reason, message }), ..node }
+}
+
+/// A healthy slice of 64 hosts, one of which half the hosts are dead, one that was lost, workers without chips.
+pub fn sliced() -> Snapshot {
+    let mut nodes: Vec<Node> =
+        (1..=64).map(|n| host(n, "ray-m-worker-aa10-tpu", "v4-512", "4x8x8")).collect();
+    let half = |n| host(n, "ray-m-worker-bb20-tpu", "v4-64", "2x4x4");
+    nodes.extend((70..74).map(half));
+    nodes.extend((74..78).map(half).map(|node| dead(node, 720, DeathReason::Unexpected)));
+    let lost = |n| host(n, "ray-m-worker-cc30-tpu", "v4-128", "4x4x4");
+    nodes.extend((100..116).map(lost).map(|node| dead(node, 1500, DeathReason::Preempted)));
+    nodes.extend((200..203).map(|n| node(n, "cpu_worker", 0.0, 1.0)));
+    let mut head = node(210, "head_default", 0.0, 0.0);
+    (head.is_head, head.name) = (true, "ray-m-head".into());
+    nodes.push(head);
+    let mut all = snapshot();
+    if let Some(job) = Arc::make_mut(&mut all.jobs).iter_mut().find(|j| j.key.raw() == "04000000") {
+        Arc::make_mut(job).driver = Some(JobId("04000000".into()));
+    }
+    Snapshot { nodes: Arc::new(nodes), ..all }
+}
+
+/// The figures of a machine, all in percent.
+pub fn figures(cpu: f64, memory: u64, disk: u64) -> Physical {
+    Physical {
+        sampled: None,
+        cpu_percent: Some(cpu),
+        memory: Some((memory, 100)),
+        disk: Some((disk, 100)),
+        tpus: Vec::new(),
+    }
 }
 
 /// News as the cluster's task sends them: with the state that they make of the one on the screen.

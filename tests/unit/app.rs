@@ -14,6 +14,7 @@ mod mouse;
 mod operate;
 mod palette;
 mod screen;
+mod slices;
 mod stacks;
 mod tpus;
 mod typing;
@@ -82,6 +83,7 @@ fn keys(app: &App, listing: &dyn Listing) -> Vec<String> {
         Target::Node(place, id) => app.clusters()[place].node(&id).unwrap().name.to_string(),
         Target::Job(_, key) => key.to_string(),
         Target::Tpu(_, name) => name.to_string(),
+        Target::Hosts(_, key) => key.name.to_string(),
         Target::Stacks(..) | Target::Messages => unreachable!("no table has it"),
     };
     (0..listing.len()).map(|p| word(listing.target_at(app.fleet(), p).unwrap())).collect()

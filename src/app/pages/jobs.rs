@@ -106,12 +106,8 @@ impl Kind for Jobs {
 
     fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
         let j = row.job;
-        let id = match &j.key {
-            JobKey::Submission(id) => id.0.raw(),
-            JobKey::Driver(id) => id.0.raw(),
-        };
         [
-            ("job", id),
+            ("job", j.key.raw()),
             ("owner", j.owner().unwrap_or_default()),
             ("status", j.status.word()),
             ("entrypoint", j.entrypoint.raw()),

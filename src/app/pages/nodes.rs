@@ -8,15 +8,14 @@ use crate::app::fleet::Fleet;
 use crate::app::look::Look;
 use crate::app::natural::natural;
 use crate::app::pages::common::{self, Member};
+use crate::app::sliced::{NEARLY_FULL, share};
 use crate::app::target::Target;
 use crate::app::words;
 use crate::model::amount::number;
 use crate::model::{Node, NodeId, NodeState, Physical, Resource, Text, Timestamp};
+use crate::reconcile::{HostsKey, HostsKind};
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
-
-/// The share of a machine's memory or disk from which jobs may end for it, in percent.
-const NEARLY_FULL: f64 = 90.0;
 
 /// The nodes of a cluster, or of all.
 #[derive(Debug)]
@@ -46,7 +45,7 @@ impl Kind for Nodes {
     type Key = NodeId;
 
     const LACKS: &'static str = "no node";
-    const FIELDS: &'static [&'static str] = &["node", "address", "host", "type", "state", "cluster"];
+    const FIELDS: &'static [&'static str] = &["node", "address", "host", "type", "state", "slice", "cluster"];
 
     fn title(of: Option<usize>) -> &'static str {
         if of.is_some() { "Nodes" } else { "All nodes" }
@@ -114,6 +113,7 @@ impl Kind for Nodes {
             ("host", n.hostname.raw()),
             ("type", n.node_type.raw()),
             ("state", n.state.word()),
+            ("slice", n.slice().map_or("", Text::raw)),
             ("cluster", row.cluster.name().as_str()),
         ]
         .into_iter()
@@ -121,6 +121,14 @@ impl Kind for Nodes {
 
     fn target(row: &Row<'_>) -> Target {
         Target::Node(row.place, row.node.id)
+    }
+
+    /// The page of a slice keeps the hosts of that name, also when the last of them dies and its row is folded with others.
+    fn is_among(row: &Row<'_>, hosts: &HostsKey) -> bool {
+        match hosts.kind {
+            HostsKind::Slice => !row.node.is_head && row.node.slice() == Some(&hosts.name),
+            _ => row.cluster.sliced.by_slice.row_of(row.number).is_some_and(|of| of.key == *hosts),
+        }
     }
 
     fn copied(row: &Row<'_>) -> (&'static str, String) {
@@ -268,6 +276,20 @@ const COLUMNS: &[Column<Nodes>] = &[
     },
     common::age("up", "UP", 4),
     Column {
+        id: "slice",
+        title: "SLICE",
+        width: Width::text(12, 40, 5),
+        when: When::Wide,
+        cell: |row, look| {
+            let slice = row.node.slice().map_or(Cow::Borrowed("-"), |slice| slice.shown());
+            Cell::new(slice, Nodes::text(row, look)).ending()
+        },
+        order: Some(|a, b| {
+            let slice = |node: &'_ Node| node.slice().cloned().unwrap_or_default();
+            natural(slice(a.node).raw(), slice(b.node).raw())
+        }),
+    },
+    Column {
         id: "id",
         title: "ID",
         width: Width::text(8, 56, 6),
@@ -319,10 +341,6 @@ fn used(resource: Option<&Resource>, say: impl Fn(f64) -> String) -> String {
 fn gigabytes(value: f64) -> String {
     let gb = value / 1e9;
     if gb < 9.95 { number((gb * 10.0).round() / 10.0) } else { format!("{gb:.0}") }
-}
-
-fn share(of: Option<(u64, u64)>) -> Option<f64> {
-    of.filter(|(_, all)| *all > 0).map(|(used, all)| 100.0 * used as f64 / all as f64)
 }
 
 /// A share of the machine in percent, which is bad from `much` on.

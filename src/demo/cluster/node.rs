@@ -259,8 +259,8 @@ impl SimNode {
             drivers: 0.0,
             labels: vec![("ray.io/node-id".into(), id.to_string())],
             sampled: Some(now),
-            cpu_percent: (random.unit() * 1000.0).round() / 10.0,
-            memory_share: random.unit(),
+            cpu_percent: cpu(random, false),
+            memory_share: 0.25 + 0.3 * random.unit(),
             ip,
             written: None,
         }
@@ -338,11 +338,11 @@ impl SimNode {
         self.idle_since = None;
     }
 
-    /// Measures the machine, as its agent does every five seconds.
-    pub fn sample(&mut self, random: &mut Random, now: i64) {
+    /// Measures the machine, as its agent does every five seconds; `is_silent` if the worker there does nothing any more.
+    pub fn sample(&mut self, random: &mut Random, now: i64, is_silent: bool) {
         self.sampled = Some(now);
-        self.cpu_percent = (random.unit() * 1000.0).round() / 10.0;
-        self.memory_share = (self.memory_share + random.unit() * 0.1 - 0.05).clamp(0.05, 0.95);
+        self.cpu_percent = cpu(random, self.idle_since.is_none() && !is_silent);
+        self.memory_share = (self.memory_share + random.unit() * 0.02 - 0.01).clamp(0.2, 0.7);
         self.written = None;
     }
 
@@ -363,4 +363,9 @@ impl SimNode {
         };
         Some(format!("{kind}: {}", end.message))
     }
+}
+/// The CPU of a machine in percent: hosts that work do the same, so that their figures are near each other.
+fn cpu(random: &mut Random, works: bool) -> f64 {
+    let (least, more) = if works { (58.0, 12.0) } else { (1.0, 2.0) };
+    ((least + more * random.unit()) * 10.0).round() / 10.0
 }

@@ -11,6 +11,7 @@ use super::gang::Gang;
 use super::slice::{Kind, Slice};
 use super::tale::Tale;
 use super::work::Work;
+use crate::model::NodeId;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::Arc;
@@ -45,6 +46,8 @@ pub(super) enum Event {
     Join(u64),
     /// A slice has had no work for long, if nothing came between.
     Idle(u64, u32),
+    /// Half of the hosts of a slice die.
+    Halve(u64),
     /// Every slice dies, and the autoscaler does not notice.
     Stick,
 }
@@ -110,6 +113,7 @@ impl Engine {
     pub fn begin(&mut self, cluster: &mut State, until: i64) {
         self.monitor_log.turn(self.now, super::tale::What::Loops);
         self.found(cluster);
+        self.set_apart(until);
         self.tell_stories(cluster, until);
         self.ask_for_the_impossible(cluster);
         if !self.life.idle && self.life.jobs_per_hour > 0.0 {
@@ -123,6 +127,13 @@ impl Engine {
         for node in cluster.nodes.iter_mut().filter(|n| n.is_alive()) {
             node.sampled.get_or_insert(until);
         }
+    }
+
+    /// The hosts whose worker writes nothing any more.
+    pub fn silent(&self, now: i64) -> Vec<NodeId> {
+        let gangs = self.gangs.iter().filter(|gang| gang.end.is_none());
+        let silent = gangs.filter_map(|gang| Some((gang, gang.silent.filter(|(_, since)| *since <= now)?)));
+        silent.filter_map(|(gang, (worker, _))| gang.hosts.get(worker).copied()).collect()
     }
 
     /// From now on the autoscaler looks, people submit jobs, and Google takes slices back.
@@ -165,6 +176,7 @@ impl Engine {
             Event::Launched(slice) => self.launched(cluster, slice),
             Event::Join(slice) => self.join(cluster, slice),
             Event::Idle(slice, turn) => self.retire(cluster, slice, turn),
+            Event::Halve(slice) => self.halve(cluster, slice),
             Event::Stick => self.stick(cluster),
         }
         cluster.version += 1;

@@ -35,6 +35,36 @@ impl Engine {
         }
     }
 
+    /// Keeps the slices from work of which half the hosts will die.
+    pub(super) fn set_apart(&mut self, until: i64) {
+        for halved in self.life.halved.clone() {
+            let kind = self.kinds.iter_mut().find(|kind| *kind.name == *halved.node_type);
+            let Some(id) = kind.and_then(|kind| kind.free.pop_first()) else { continue };
+            if let Some(slice) = self.slices.get_mut(&id) {
+                slice.turn += 1;
+            }
+            let at = until - i64::from(halved.minutes_ago) * 60_000;
+            self.plan((at - self.now).max(0), Event::Halve(id));
+        }
+    }
+
+    /// Half of the hosts of a slice die, and the others stay: only a person does something about it.
+    pub(super) fn halve(&mut self, cluster: &mut State, id: u64) {
+        let now = self.now;
+        let hosts = self.hosts(id).to_vec();
+        let gone = &hosts[hosts.len() / 2..];
+        self.each_host(cluster, id, |node| {
+            if gone.contains(&node.id) {
+                node.die(
+                    now,
+                    DeathReason::Unexpected,
+                    "health check failed due to missing too many heartbeats",
+                );
+            }
+        });
+        self.changed = true;
+    }
+
     /// Asks for a slice that will be made, or refused, in so many milliseconds; 0 for one that is there already.
     fn ask(&mut self, kind: usize, takes: i64) -> u64 {
         let id = self.random.next();

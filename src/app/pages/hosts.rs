@@ -1,0 +1,433 @@
+//! The nodes of a cluster, or of all, by slice: one row for each slice, for the workers of each other type, and for what
+//! died together.
+
+use crate::app::cell::{Cell, Role};
+use crate::app::cluster::Cluster;
+use crate::app::column::{Column, Kind, When, Width};
+use crate::app::describe::death_word;
+use crate::app::fleet::Fleet;
+use crate::app::look::Look;
+use crate::app::natural::natural;
+use crate::app::pages::common::{self, Member};
+use crate::app::pages::nodes::Nodes;
+use crate::app::sliced::{Why, Worst};
+use crate::app::target::Target;
+use crate::app::words;
+use crate::diagnose::ASSEMBLY;
+use crate::model::amount::{counted, number};
+use crate::model::{DeathReason, Job, Timestamp};
+use crate::reconcile::{Hosts, HostsKey, HostsKind};
+use std::borrow::Cow;
+use std::cmp::{Ordering, Reverse};
+use std::sync::Arc;
+
+/// Nodes by slice.
+#[derive(Debug)]
+pub struct HostsTable;
+
+/// Hosts that stand in one row, with their cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct HostsRow<'f> {
+    cluster: &'f Cluster,
+    place: usize,
+    number: usize,
+    /// The hosts.
+    pub hosts: &'f Hosts,
+}
+
+type Row<'f> = HostsRow<'f>;
+
+impl<'f> HostsRow<'f> {
+    /// The row of a cluster with that number.
+    pub fn of(cluster: &'f Cluster, place: usize, number: usize) -> Option<Self> {
+        Some(Self { cluster, place, number, hosts: cluster.sliced.by_slice.rows.get(number)? })
+    }
+
+    /// The row of a cluster with that key.
+    pub fn find(cluster: &'f Cluster, place: usize, key: &HostsKey) -> Option<Self> {
+        let number = cluster.sliced.by_slice.rows.iter().position(|row| row.key == *key)?;
+        Self::of(cluster, place, number)
+    }
+
+    /// What they are: the slice's name, `12 slices`, the node type, `head`.
+    pub fn name(&self) -> Cow<'f, str> {
+        let hosts = self.hosts;
+        match hosts.key.kind {
+            _ if !hosts.name.is_empty() => hosts.name.shown(),
+            HostsKind::Head => Cow::Borrowed("head"),
+            _ if hosts.slices > 1 => Cow::Owned(format!("{} slices", hosts.slices)),
+            _ if !hosts.node_type.is_empty() => hosts.node_type.shown(),
+            _ => Cow::Borrowed("-"),
+        }
+    }
+
+    /// The type of their chips; where they have none, or Ray does not tell, their node type.
+    pub fn kind(&self) -> Cow<'f, str> {
+        let of = [&self.hosts.chip_type, &self.hosts.node_type].into_iter().find(|text| !text.is_empty());
+        let of = of.filter(|_| self.hosts.key.kind != HostsKind::Head);
+        of.map_or(Cow::Borrowed("-"), |text| text.shown())
+    }
+
+    /// Hosts alive of those that there have to be: `57/64`; of dead ones how many they are.
+    pub fn counted(&self) -> String {
+        let hosts = self.hosts;
+        match (hosts.key.kind, hosts.expected) {
+            (HostsKind::Dead, _) => hosts.nodes.len().to_string(),
+            (_, Some(expected)) => format!("{}/{expected}", hosts.alive),
+            (_, None) => hosts.alive.to_string(),
+        }
+    }
+
+    /// The state in a word.
+    pub fn state(&self) -> &'static str {
+        let hosts = self.hosts;
+        match hosts.key.lost {
+            Some(_) if hosts.is_lost() => "lost",
+            Some(_) => "dead",
+            None if self.is_ghost() => "ghost",
+            None if hosts.is_incomplete() && self.is_joining() => "joining",
+            None if hosts.is_incomplete() => "incomplete",
+            None if hosts.draining > 0 => "draining",
+            None => "alive",
+        }
+    }
+
+    /// Whether hosts that are missing may still come: the slice is young, and none of its hosts has died.
+    fn is_joining(&self) -> bool {
+        let taken = self.cluster.snapshot.taken;
+        self.hosts.ended.is_none() && self.hosts.started.is_some_and(|at| at.age(taken) < ASSEMBLY)
+    }
+
+    /// Whether Google has taken the machines away, and Ray has not noticed.
+    fn is_ghost(&self) -> bool {
+        let nodes = &self.cluster.snapshot.nodes;
+        let mut hosts = self.hosts.nodes.iter().filter_map(|number| nodes.get(*number as usize));
+        hosts.any(|node| self.cluster.tpus.is_ghost(node))
+    }
+
+    /// What died, when and why: `lost 25m ago: 1 slice, 256 hosts, preempted`. None where nothing has.
+    pub fn loss(&self, now: Timestamp) -> Option<String> {
+        let (ended, message) = self.hosts.ended.as_ref()?;
+        let (lost, alive) = (&self.hosts.key.lost, self.hosts.alive as usize);
+        let ago = words::minutes(ended.age(now));
+        let word = if lost.is_some() { self.state() } else { "lost" };
+        let dead = self.hosts.nodes.len() - alive;
+        let slices = if lost.is_some() { self.hosts.slices as usize } else { 0 };
+        let mut parts = Vec::new();
+        parts.extend((slices > 0).then(|| counted(slices, "slice")));
+        parts.push(counted(dead, "host"));
+        // "Lost" is said already.
+        let cause = lost.map(|(reason, _)| death_word(reason)).filter(|cause| *cause != word);
+        parts.extend(cause.map(str::to_owned));
+        // Ray's sentence says nothing new about what was stopped in order.
+        let says = !message.is_empty() && !matches!(lost, Some((DeathReason::Expected, _)));
+        let message = if says { format!(": {message}") } else { String::new() };
+        Some(format!("{word} {ago} ago: {}{message}", parts.join(", ")))
+    }
+
+    /// Chips in use and all: `240/256`; none where they have none.
+    pub fn chips(&self) -> Option<String> {
+        let (used, all) = self.hosts.chips;
+        let used = used.map_or_else(|| "?".into(), number);
+        (all > 0.0).then(|| format!("{used}/{}", number(all)))
+    }
+
+    /// The jobs whose tasks, actors or drivers are on these hosts, as far as Ray was asked.
+    pub fn jobs(&self) -> &'f [Arc<Job>] {
+        self.cluster.sliced.jobs(self.number)
+    }
+
+    /// The worst host, while its figures are fresh.
+    pub fn worst(&self, now: Timestamp) -> Option<&'f Worst> {
+        let worst = self.cluster.sliced.worst(self.number);
+        worst.filter(|worst| self.cluster.physical(&worst.node, now).is_some())
+    }
+
+    /// That host in words: `mem 93% w-7`. Of a name that holds the slice's only what follows that is said.
+    pub fn worst_words(&self, now: Timestamp) -> Option<(String, Role)> {
+        let worst = self.worst(now)?;
+        let name = self.cluster.node(&worst.node).map(|node| self.cluster.node_name(node).shown())?;
+        let slice = self.hosts.name.shown();
+        let own = name.split_once(&*slice).filter(|_| !slice.is_empty());
+        let own = own.map(|(_, own)| own.trim_start_matches('-')).filter(|own| !own.is_empty());
+        Some((format!("{} {:.0}% {}", worst.what, worst.percent, own.unwrap_or(&name)), role(worst)))
+    }
+
+    /// Whether one of its hosts stands out.
+    fn stands_out(&self) -> bool {
+        self.cluster.sliced.worst(self.number).is_some_and(|worst| worst.why.is_some())
+    }
+
+    /// The worst host in words where it stands out.
+    fn apart(&self, now: Timestamp) -> Option<(String, Role)> {
+        self.worst(now)?.why?;
+        self.worst_words(now)
+    }
+}
+
+/// How bad the worst host is.
+pub fn role(worst: &Worst) -> Role {
+    match worst.why {
+        Some(Why::Full) => Role::Bad,
+        Some(Why::Apart(_)) => Role::Warn,
+        None => Role::Text,
+    }
+}
+
+impl Kind for HostsTable {
+    type Row<'f> = HostsRow<'f>;
+    type Key = HostsKey;
+
+    const LACKS: &'static str = "no slice";
+    const FIELDS: &'static [&'static str] =
+        &["slice", "type", "state", "job", "node", "address", "host", "cluster"];
+
+    fn title(of: Option<usize>) -> &'static str {
+        if of.is_some() { "Slices" } else { "All slices" }
+    }
+
+    fn name(of: Option<usize>) -> &'static str {
+        if of.is_some() { "slices" } else { "all-slices" }
+    }
+
+    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+        Nodes::counts(look, of)
+    }
+
+    fn columns() -> &'static [Column<Self>] {
+        COLUMNS
+    }
+
+    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
+        fleet.each(of).flat_map(|(place, cluster)| {
+            let rows = 0..cluster.sliced.by_slice.rows.len();
+            rows.filter_map(move |number| Row::of(cluster, place, number))
+        })
+    }
+
+    fn place(row: &Row<'_>) -> usize {
+        row.place
+    }
+
+    fn number(row: &Row<'_>) -> usize {
+        row.number
+    }
+
+    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
+        Row::of(fleet.clusters.get(place)?, place, number)
+    }
+
+    fn key(row: &Row<'_>) -> HostsKey {
+        row.hosts.key.clone()
+    }
+
+    /// What was lost lately first, the latest loss first; then slices that lack hosts, and those of which a host stands out;
+    /// then what else is alive by type and name; then the head; then what died earlier.
+    fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
+        (own(a).cmp(&own(b)))
+            .then_with(|| natural(a.hosts.node_type.raw(), b.hosts.node_type.raw()))
+            .then_with(|| natural(a.hosts.name.raw(), b.hosts.name.raw()))
+    }
+
+    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
+        let (hosts, cluster) = (row.hosts, row.cluster);
+        let own = [
+            ("slice", hosts.name.raw()),
+            ("type", hosts.chip_type.raw()),
+            ("type", hosts.node_type.raw()),
+            ("state", row.state()),
+        ];
+        let nodes = hosts.nodes.iter().filter_map(|number| cluster.snapshot.nodes.get(*number as usize));
+        let of_nodes = nodes.flat_map(|node| {
+            [
+                ("node", cluster.node_name(node).raw()),
+                ("address", node.address.raw()),
+                ("host", node.hostname.raw()),
+            ]
+        });
+        let jobs = row.jobs().iter().map(|job| ("job", job.key.raw()));
+        own.into_iter().chain(jobs).chain(of_nodes).chain([("cluster", cluster.name().as_str())])
+    }
+
+    fn target(row: &Row<'_>) -> Target {
+        // A row of one host is that host: its page, its log, its removal.
+        let nodes = &row.cluster.snapshot.nodes;
+        match row.hosts.nodes.as_slice() {
+            [only] if row.hosts.expected.is_none_or(|expected| expected == 1) => {
+                let node = nodes.get(*only as usize);
+                node.map_or(Target::Cluster(row.place), |node| Target::Node(row.place, node.id))
+            }
+            _ => Target::Hosts(row.place, row.hosts.key.clone()),
+        }
+    }
+
+    fn copied(row: &Row<'_>) -> (&'static str, String) {
+        ("slice name", row.name().into_owned())
+    }
+}
+
+fn own<'f>(row: &Row<'f>) -> impl Ord + use<'f> {
+    let hosts = row.hosts;
+    let rank = match hosts.key.kind {
+        HostsKind::Dead if hosts.is_lost() => 0,
+        _ if hosts.is_incomplete() => 1,
+        _ if row.stands_out() => 2,
+        HostsKind::Slice => 3,
+        HostsKind::Type => 4,
+        HostsKind::Head => 5,
+        HostsKind::Dead => 6,
+    };
+    let ended = hosts.ended.as_ref().map(|(at, _)| *at);
+    (rank, Reverse(ended.filter(|_| hosts.key.kind == HostsKind::Dead)))
+}
+
+impl Member for HostsTable {
+    fn cluster<'f>(row: &Self::Row<'f>) -> &'f Cluster {
+        row.cluster
+    }
+
+    fn mark(row: &Row<'_>) -> (&'static str, Role) {
+        match row.state() {
+            "lost" => ("✕", Role::Bad),
+            "dead" => ("✕", Role::Dim),
+            "ghost" => ("◇", Role::Bad),
+            "joining" => ("◌", Role::Text),
+            "incomplete" => ("◐", Role::Bad),
+            "draining" => ("◐", Role::Text),
+            _ if row.hosts.key.kind == HostsKind::Head => ("⌂", Role::Good),
+            _ if row.stands_out() => ("◆", Role::Warn),
+            _ => ("●", Role::Good),
+        }
+    }
+
+    fn since(row: &Row<'_>) -> Option<Timestamp> {
+        row.hosts.started
+    }
+
+    fn is_over(row: &Row<'_>) -> bool {
+        row.hosts.key.kind == HostsKind::Dead
+    }
+}
+
+const COLUMNS: &[Column<HostsTable>] = &[
+    common::mark(),
+    common::cluster(),
+    Column {
+        id: "slice",
+        title: "SLICE",
+        width: Width::text(12, 24, 0).firm(16),
+        when: When::Usually,
+        cell: |row, look| Cell::new(row.name(), HostsTable::text(row, look)).ending(),
+        order: Some(|a, b| natural(&a.name(), &b.name())),
+    },
+    Column {
+        id: "type",
+        title: "TYPE",
+        width: Width::text(7, 16, 3),
+        when: When::Usually,
+        cell: |row, look| Cell::new(row.kind(), HostsTable::text(row, look)).ending(),
+        order: Some(|a, b| natural(&a.kind(), &b.kind())),
+    },
+    Column {
+        id: "topology",
+        title: "TOPOLOGY",
+        width: Width::text(8, 10, 9).hiding(),
+        when: When::Usually,
+        cell: |row, look| {
+            let topology = &row.hosts.topology;
+            let text = if topology.is_empty() { Cow::Borrowed("-") } else { topology.shown() };
+            Cell::new(text, HostsTable::text(row, look))
+        },
+        order: None,
+    },
+    Column {
+        id: "hosts",
+        title: "HOSTS",
+        width: Width::number(7, 0),
+        when: When::Usually,
+        cell: |row, look| {
+            let role = if row.state() == "incomplete" { Role::Bad } else { HostsTable::text(row, look) };
+            Cell::new(row.counted(), role.unless(HostsTable::is_stale(row, look)))
+        },
+        order: Some(|a, b| b.hosts.nodes.len().cmp(&a.hosts.nodes.len())),
+    },
+    Column {
+        id: "state",
+        title: "STATE",
+        width: Width::text(10, 18, 0),
+        when: When::Usually,
+        cell: state,
+        order: Some(|a, b| a.state().cmp(b.state())),
+    },
+    Column {
+        id: "chips",
+        title: "CHIPS",
+        width: Width::number(9, 2),
+        when: When::Usually,
+        cell: |row, look| {
+            let chips = row.chips().unwrap_or_else(|| "-".into());
+            Cell::new(chips, HostsTable::text(row, look))
+        },
+        order: Some(|a, b| b.hosts.chips.1.total_cmp(&a.hosts.chips.1)),
+    },
+    Column {
+        id: "job",
+        title: "JOB",
+        width: Width::rest(10, 24, 4),
+        when: When::Usually,
+        cell: |row, look| match row.jobs() {
+            [] => Cell::new("-", Role::Dim),
+            [job] => Cell::new(job.key.to_string(), HostsTable::text(row, look)).named(),
+            [job, more @ ..] => {
+                let text = format!("{} and {} more", job.key, more.len());
+                Cell::new(text, HostsTable::text(row, look)).or(format!("{} jobs", more.len() + 1))
+            }
+        },
+        order: Some(|a, b| {
+            let first = |row: &Row<'_>| row.jobs().first().map(|job| job.key.clone());
+            // Slices without a job come last.
+            (first(a).is_none(), first(a)).cmp(&(first(b).is_none(), first(b)))
+        }),
+    },
+    Column {
+        id: "worst",
+        title: "WORST HOST",
+        width: Width::text(12, 24, 5),
+        when: When::Usually,
+        cell: |row, look| {
+            let stale = HostsTable::is_stale(row, look);
+            match row.worst_words(look.now) {
+                Some((text, role)) => {
+                    // The figure comes before a name that is too long.
+                    let brief = text.rsplit_once(' ').map_or("", |(figure, _)| figure).to_owned();
+                    Cell::new(text, role.unless(stale)).or(brief)
+                }
+                None => Cell::new(if row.hosts.alive > 0 { "?" } else { "-" }, Role::Dim),
+            }
+        },
+        order: Some(|a, b| {
+            let figure = |row: &Row<'_>| {
+                let worst = row.cluster.sliced.worst(row.number);
+                worst.map_or((false, -1.0), |w| (w.why.is_some(), w.percent))
+            };
+            let (a, b) = (figure(a), figure(b));
+            b.0.cmp(&a.0).then_with(|| b.1.total_cmp(&a.1))
+        }),
+    },
+    common::age("up", "UP", 6),
+];
+
+/// The state; of what died, which has no figures, also when and why.
+fn state<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
+    let (_, role) = HostsTable::mark(row);
+    let role = role.unless(HostsTable::is_stale(row, look));
+    match row.loss(look.now).filter(|_| row.hosts.key.kind == HostsKind::Dead) {
+        Some(loss) => Cell::new(loss, role).or(row.state()).spanning(),
+        None => match row.apart(look.now) {
+            Some((text, role)) if row.state() == "alive" => {
+                Cell::new(text, role.unless(HostsTable::is_stale(row, look)))
+            }
+            _ => Cell::new(row.state(), role),
+        },
+    }
+}

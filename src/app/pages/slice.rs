@@ -1,0 +1,54 @@
+//! The page of a slice, or of other hosts that stand in one row: each host as a cell of a grid, and a table of them.
+
+use super::nodes::Nodes;
+use crate::app::cluster::Cluster;
+use crate::app::fleet::Fleet;
+use crate::app::list::{List, Listing};
+use crate::app::natural::natural;
+use crate::model::Node;
+use crate::reconcile::HostsKey;
+use std::collections::HashSet;
+
+/// The page of a slice.
+#[derive(Debug)]
+pub struct SlicePage {
+    /// The hosts as a table.
+    pub list: List<Nodes>,
+    place: usize,
+    /// The numbers of its nodes in the order of their names: the cells of the grid.
+    cells: Vec<u32>,
+}
+
+impl SlicePage {
+    /// The page of the hosts with that key.
+    pub fn new(place: usize, hosts: HostsKey) -> Self {
+        Self { list: List::among(place, hosts), place, cells: Vec::new() }
+    }
+
+    /// Whether it is the page of those hosts.
+    pub fn is_of(&self, place: usize, hosts: &HostsKey) -> bool {
+        self.place == place && self.list.within() == Some(hosts)
+    }
+
+    /// Puts rows and cells in order. A dead host whose address is alive again has come back, and has no cell.
+    pub fn arrange(&mut self, fleet: &Fleet) {
+        self.list.arrange(fleet);
+        let Some(cluster) = fleet.clusters.get(self.place) else { return };
+        let mut hosts: Vec<(u32, &Node)> =
+            self.list.numbers().filter_map(|n| Some((n, node(cluster, n)?))).collect();
+        let back: HashSet<&str> =
+            hosts.iter().filter(|(_, n)| n.state.is_alive()).map(|(_, n)| n.address.raw()).collect();
+        hosts.retain(|(_, n)| n.state.is_alive() || !back.contains(n.address.raw()));
+        hosts.sort_by(|(_, a), (_, b)| natural(cluster.node_name(a).raw(), cluster.node_name(b).raw()));
+        self.cells = hosts.into_iter().map(|(number, _)| number).collect();
+    }
+
+    /// The nodes of the grid, as far as they are still there.
+    pub fn cells<'f>(&self, cluster: &'f Cluster) -> impl Iterator<Item = &'f Node> {
+        self.cells.iter().filter_map(|number| node(cluster, *number))
+    }
+}
+
+fn node(cluster: &Cluster, number: u32) -> Option<&Node> {
+    cluster.snapshot.nodes.get(number as usize)
+}

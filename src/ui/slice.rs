@@ -1,0 +1,94 @@
+//! The page of a slice: what is known of it, each host as a cell of a grid, and the hosts as a table.
+
+use super::frame::{Title, pane};
+use super::grid::put;
+use super::part::{Draw, split_top};
+use super::table;
+use crate::app::cell::Role;
+use crate::app::pages::hosts::{HostsRow, role};
+use crate::app::{Cluster, Headed, SlicePage, hosts, words};
+use crate::model::{Node, NodeId};
+use crate::reconcile::HostsKey;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+
+/// Rows that the table below needs at least, with its titles.
+const TABLE: u16 = 6;
+
+/// Draws it; returns where the table is.
+pub fn draw(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &Draw<'_>,
+    (cluster, place, key): (&Cluster, usize, &HostsKey),
+    page: &SlicePage,
+) -> Headed {
+    let row = HostsRow::find(cluster, place, key);
+    let stale = cluster.is_stale(d.now);
+    let title = table::filtered(&words::hosts(key), &page.list);
+    let state = row.map_or("no longer listed", |row| row.state());
+    let inner = pane(buf, area, d.theme, &Title { left: &title, right: state, tone: None, focused: true });
+    let told = row.map(|row| hosts::told(&row, d.now)).unwrap_or_default();
+    let above = inner.height.saturating_sub(TABLE);
+    let (facts, rest) = split_top(inner, u16::try_from(told.len()).unwrap_or(0).min(above));
+    for (y, (label, text, role)) in (facts.y..facts.bottom()).zip(&told) {
+        put(buf, facts.x, y, 6, false, label, d.theme.dim);
+        put(
+            buf,
+            facts.x + 7,
+            y,
+            facts.width.saturating_sub(7),
+            false,
+            text,
+            d.theme.role(role.unless(stale)),
+        );
+    }
+    let rest = grid(buf, rest, d, (cluster, row), page);
+    table::rows(buf, rest, d, &page.list, d.theme.selected)
+}
+
+/// Draws a cell for each host, where the table leaves room for all of them; returns what is left.
+fn grid(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &Draw<'_>,
+    (cluster, row): (&Cluster, Option<HostsRow<'_>>),
+    page: &SlicePage,
+) -> Rect {
+    let listed: Vec<&Node> = page.cells(cluster).collect();
+    let expected = row.and_then(|row| row.hosts.expected).map_or(0, |hosts| hosts as usize);
+    let all = listed.len().max(expected);
+    let in_line = usize::from(area.width / 2).max(1);
+    let lines = u16::try_from(all.div_ceil(in_line)).unwrap_or(u16::MAX);
+    // A single host is no grid; one that is cut would hide the very host that is looked for.
+    if all < 2 || lines.saturating_add(2 + TABLE) > area.height {
+        return area;
+    }
+    let (cells, rest) = split_top(area, lines + 2);
+    let worst = row.and_then(|row| row.worst(d.now)).filter(|worst| worst.why.is_some());
+    let selected = page.list.selected(d.app.fleet()).map(|row| row.node.id);
+    let stale = cluster.is_stale(d.now);
+    for at in 0..all {
+        let (line, column) = (at / in_line, at % in_line);
+        let x = cells.x + u16::try_from(column * 2).unwrap_or(0);
+        let y = cells.y + 1 + u16::try_from(line).unwrap_or(0);
+        let (glyph, tone) = match listed.get(at) {
+            Some(node) if worst.is_some_and(|worst| worst.node == node.id) => {
+                ("◆", worst.map_or(Role::Warn, role))
+            }
+            Some(node) => words::node(node.state),
+            None => ("·", Role::Bad),
+        };
+        let style = d.theme.role(tone.unless(stale));
+        let is_selected = |id: NodeId| listed.get(at).is_some_and(|node| node.id == id);
+        let style = if selected.is_some_and(is_selected) { marked(style) } else { style };
+        put(buf, x, y, 1, false, glyph, style);
+    }
+    rest
+}
+
+/// The cell of the host under the cursor.
+fn marked(style: Style) -> Style {
+    style.add_modifier(Modifier::REVERSED)
+}

@@ -1,0 +1,45 @@
+//! Nodes by slice: the pane, and the page of a slice.
+
+use super::*;
+
+/// A healthy slice of 64 hosts, of which one stands out, one of which half is gone, and one that was lost.
+fn by_slice() -> App {
+    let mut app = shown();
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
+    press(&mut app, "1vgg");
+    let figures = |n: u8| (node(n, "", 0.0, 0.0).id, figures(if n == 17 { 2.0 } else { 70.0 }, 40, 30));
+    tell(&mut app, CLUSTER, News::Physical((1..=64).map(figures).collect()));
+    let holds = |n: u8| (node(n, "", 0.0, 0.0).id, JobId("04000000".into()));
+    tell(&mut app, CLUSTER, News::Holders(Ok((1..=64).map(holds).collect())));
+    app
+}
+
+#[test]
+fn slices_in_the_nodes_pane() {
+    let mut app = by_slice();
+    snap_at_sizes("slices", &mut app);
+    press(&mut app, "z");
+    snap("slices_zoomed", &mut app);
+}
+
+#[test]
+fn the_page_of_a_slice() {
+    let mut app = by_slice();
+    press(&mut app, "jj<enter>");
+    snap_at_sizes("slice", &mut app);
+    press(&mut app, "<esc>k<enter>");
+    snap("slice_half", &mut app);
+    press(&mut app, "<esc>k<enter>");
+    snap_at("slice_lost", &mut app, &[(80, 24), (40, 10)]);
+}
+
+#[test]
+fn slices_of_all_clusters() {
+    let mut app = app(&["alpha", "beta"]);
+    for name in ["alpha", "beta"] {
+        tell(&mut app, name, News::Link(up()));
+        tell(&mut app, name, News::Snapshot(Arc::new(sliced())));
+    }
+    press(&mut app, "Nv");
+    snap_at_sizes("all_slices", &mut app);
+}

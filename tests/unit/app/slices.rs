@@ -1,0 +1,177 @@
+//! Nodes by slice: the pane, the table of all, the page of a slice, and the way back to single nodes.
+
+use super::*;
+use marin_tui::reconcile::{HostsKey, HostsKind};
+
+/// A cluster with slices, whose nodes pane has the focus and is shown by slice.
+fn by_slice() -> App {
+    let mut app = shown();
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
+    press(&mut app, "1vgg");
+    app
+}
+
+fn cells(app: &App) -> Vec<String> {
+    let (listing, look) = (app.listing().unwrap(), app.look(NOW));
+    let row = |p| listing.cells(&look, p).iter().map(|c| c.text.to_string()).collect::<Vec<_>>().join("|");
+    (0..listing.len()).map(row).collect()
+}
+
+fn is_page_of(app: &App, slice: &str) -> bool {
+    let key = HostsKey { kind: HostsKind::Slice, name: slice.into(), lost: None };
+    *app.view() == View::Slice(0, key)
+}
+
+#[test]
+fn the_nodes_pane_is_by_slice_from_the_start_and_keeps_what_was_chosen() {
+    let keymap = marin_tui::app::Keymap::with_changes(&Default::default()).unwrap();
+    let listed = vec![marin_tui::app::Listed::Cluster(spec(CLUSTER))];
+    let mut app = App::new(listed, keymap);
+    app.start(None);
+    press(&mut app, "1");
+    assert_eq!(app.listing().unwrap().name(), "slices");
+    let flat = Layout { by_slice: Some(false), ..Layout::default() };
+    assert_eq!(press(&mut app, "v"), [Effect::Remember(flat.clone())]);
+    assert_eq!(app.listing().unwrap().name(), "nodes");
+    let app = app.arranged(&Default::default(), &Layout { by_slice: Some(true), ..flat });
+    assert_eq!(app.listing().unwrap().name(), "slices");
+}
+
+#[test]
+fn what_was_lost_comes_first_then_half_a_slice_then_the_whole_ones() {
+    let app = by_slice();
+    let seen = cells(&app);
+    let begins = [
+        "✕|ray-m-worker-cc30-tpu|v4-128|4x4x4|16|lost 25m ago: 1 slice, 16 hosts, preempted: health check failed",
+        "◐|ray-m-worker-bb20-tpu|v4-64|2x4x4|4/8|incomplete|16/16|",
+        "●|ray-m-worker-aa10-tpu|v4-512|4x8x8|64/64|alive|256/256|",
+        "●|cpu_worker|TPU-V4|-|3|alive|-|",
+        "⌂|head|-|-|1|alive|-|",
+    ];
+    assert_eq!(seen.len(), begins.len(), "{seen:#?}");
+    for (row, begin) in seen.iter().zip(begins) {
+        assert!(row.starts_with(begin), "{row}");
+    }
+}
+
+#[test]
+fn a_slice_opens_with_its_hosts_and_a_host_with_its_page() {
+    let mut app = by_slice();
+    press(&mut app, "j<enter>");
+    assert!(is_page_of(&app, "ray-m-worker-bb20-tpu") && app.context() == Context::Slice);
+    assert_eq!(app.listing().unwrap().len(), 8);
+    press(&mut app, "/alive<enter>");
+    assert_eq!(app.listing().unwrap().len(), 4);
+    press(&mut app, "<esc><enter>");
+    assert_eq!(app.context(), Context::Node);
+    press(&mut app, "<esc><esc>");
+    assert_eq!((app.view().clone(), app.context()), (View::Cluster(0), Context::Nodes));
+    // A row of one host is that host.
+    press(&mut app, "G<enter>");
+    assert_eq!(details(&app)[0], ("name".to_owned(), "ray-m-head".to_owned()));
+}
+
+#[test]
+fn the_page_of_a_slice_stays_while_its_hosts_come_and_go() {
+    let mut app = by_slice();
+    press(&mut app, "j<enter>");
+    let mut later = sliced();
+    let all = Arc::make_mut(&mut later.nodes);
+    for node in all.iter_mut().filter(|n| n.slice().is_some_and(|s| s.raw().contains("bb20"))) {
+        *node = dead(node.clone(), 30, DeathReason::Unexpected);
+    }
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(later.clone())));
+    assert!(app.listing().unwrap().len() == 8 && cells(&app).iter().all(|row| row.contains("dead")));
+    paint(&mut app, 80, 24);
+    Arc::make_mut(&mut later.nodes).retain(|n| n.slice().is_none());
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(later)));
+    assert!(app.listing().unwrap().is_empty());
+    paint(&mut app, 80, 24);
+    press(&mut app, "<enter>d");
+    assert!(is_page_of(&app, "ray-m-worker-bb20-tpu"), "there is nothing to open");
+}
+
+#[test]
+fn a_host_that_stands_out_is_marked_and_its_figures_are_asked_for() {
+    let mut app = by_slice();
+    let (effects, _) = paint(&mut app, 200, 60);
+    let [Effect::Ask(_, Request::Visible(ids))] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(ids.len(), 64 + 4 + 3 + 1, "all living hosts of the rows on the screen");
+    let of = |n: u8, cpu| (node(n, "", 0.0, 0.0).id, figures(cpu, 40, 30));
+    let told: Vec<_> = (1..=64).map(|n| of(n, if n == 17 { 2.0 } else { 70.0 })).collect();
+    tell(&mut app, CLUSTER, News::Physical(told));
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
+    let seen = cells(&app);
+    assert!(seen[2].starts_with("◆|ray-m-worker-aa10-tpu|v4-512|4x8x8|64/64|cpu 2% w-17|"), "{seen:#?}");
+    press(&mut app, "jj<enter>");
+    assert!(is_page_of(&app, "ray-m-worker-aa10-tpu"));
+    let listing = app.listing().unwrap();
+    assert_eq!((listing.all(), listing.len()), (64, 64));
+    tell(&mut app, CLUSTER, News::Physical(vec![(node(5, "", 0.0, 0.0).id, figures(70.0, 95, 30))]));
+    press(&mut app, "<esc>");
+    assert!(cells(&app).iter().any(|row| row.contains("mem 95% w-5")), "what may end jobs comes first");
+}
+
+#[test]
+fn the_job_that_holds_a_slice_is_asked_for_now_and_then_and_shown() {
+    let mut app = by_slice();
+    let asked = |effects: &[Effect]| effects.contains(&asks(Request::Holders));
+    let news = |secs: u64| Snapshot { taken: before(secs), ..sliced() };
+    assert!(asked(&tell(&mut app, CLUSTER, News::Snapshot(Arc::new(news(1))))));
+    assert!(!asked(&tell(&mut app, CLUSTER, News::Snapshot(Arc::new(news(0))))), "not with each refresh");
+    let held = |n: u8, job: &str| (node(n, "", 0.0, 0.0).id, JobId(job.into()));
+    let told = vec![held(3, "04000000"), held(9, "04000000"), held(9, "ffffffff")];
+    tell(&mut app, CLUSTER, News::Holders(Ok(told)));
+    let seen = cells(&app);
+    assert!(seen[2].contains("|256/256|04000000|"), "{seen:#?}");
+    tell(&mut app, CLUSTER, News::Holders(Err("timed out".into())));
+    assert_eq!(cells(&app), seen, "what was told stays");
+    press(&mut app, "/job:0400<enter>");
+    assert_eq!(cells(&app).len(), 1);
+    press(&mut app, "<esc>jj");
+    let stacks = press(&mut app, "W");
+    assert!(
+        stacks.contains(&Effect::Stacks(ClusterName::new(CLUSTER), JobId("04000000".into()))),
+        "{stacks:?}"
+    );
+}
+
+#[test]
+fn the_key_leads_from_a_slice_to_its_hosts_and_from_a_host_to_its_slice() {
+    let mut app = by_slice();
+    press(&mut app, "j");
+    press(&mut app, "v");
+    let chosen = app.target();
+    let Some(Target::Node(0, id)) = chosen else { panic!("{chosen:?}") };
+    let node = app.clusters()[0].node(&id).unwrap();
+    assert!(node.slice().is_some_and(|slice| slice.raw() == "ray-m-worker-bb20-tpu"));
+    press(&mut app, "v");
+    assert!(matches!(app.target(), Some(Target::Hosts(0, key)) if key.name.raw() == "ray-m-worker-bb20-tpu"));
+    // The head's row is in both.
+    press(&mut app, "Gv");
+    assert_eq!(app.meant_node().map(|(_, node)| node.is_head), Some(true));
+    press(&mut app, "v");
+    assert_eq!(app.meant_node().map(|(_, node)| node.is_head), Some(true));
+}
+
+#[test]
+fn slices_of_one_name_on_two_clusters_stay_apart() {
+    let mut app = app(&["alpha", "beta"]);
+    for name in ["alpha", "beta"] {
+        tell(&mut app, name, News::Link(up()));
+        tell(&mut app, name, News::Snapshot(Arc::new(sliced())));
+    }
+    press(&mut app, "Nv");
+    assert_eq!(app.listing().unwrap().name(), "all-slices");
+    assert_eq!(cells(&app).len(), 10);
+    press(&mut app, "/slice:aa10 cluster:beta<enter><enter>");
+    assert_eq!(app.view().place(), Some(1), "{:?}", app.view());
+    assert_eq!(app.listing().unwrap().len(), 64);
+    press(&mut app, "<esc>");
+    assert_eq!(app.context(), Context::AllNodes);
+    // A host's name finds its slice, and sorting works as in other tables.
+    press(&mut app, "<esc>/node:aa10-tpu-w-64<enter>");
+    assert_eq!(cells(&app).len(), 2);
+    press(&mut app, "<esc>>>>");
+    assert!(app.listing().unwrap().sorted_by().is_some());
+}
