@@ -100,6 +100,10 @@ impl App {
         }
         match (self.view(), self.target()) {
             (View::Clusters, Some(Target::Cluster(place))) => self.visit(place, now),
+            (View::Details(_), Some(Target::Node(..))) => match self.choose_file() {
+                Some(effects) => effects,
+                None => self.open_log(now),
+            },
             (View::Cluster(_), Some(Target::Cluster(_))) | (View::Details(_), _) => self.open_log(now),
             (_, Some(Target::Job(..))) if self.has_log_of_job() => self.open_log(now),
             (View::Table(_), Some(target)) => self.visit_row(&target, now),
@@ -155,6 +159,7 @@ impl App {
             return Vec::new();
         }
         let mut effects = self.open_page(View::Details(Details::of(target)));
+        effects.extend(self.inspect());
         let Some((place, job)) = self.meant_job() else { return effects };
         // A shell command has no driver, but its entrypoint may hold something.
         let does = match job.status {

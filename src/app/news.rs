@@ -110,6 +110,7 @@ impl App {
             News::Cloud(_) => self.cloud_news(place, &before, now),
             News::Cleaned(done) => self.cleaned_news(place, done, now),
             News::Work { job, work } => self.work_news(place, &job, &work),
+            News::Inspected(subject, told) => self.inspected(place, &subject, told, now),
             News::Cost(cost) => cluster.cost = cost,
             News::Mark(mark) => {
                 cluster.mark = mark;

@@ -3,6 +3,7 @@
 use super::fleet::Fleet;
 use crate::model::text::printable;
 use crate::model::{JobKey, NodeId, Text};
+use std::sync::Arc;
 
 /// A thing in the fleet, by its cluster's place and its own key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,10 +18,21 @@ pub enum Target {
     Job(usize, JobKey),
     /// Where the workers of a job of a cluster stand.
     Stacks(usize, JobKey),
+    /// What chips of a cluster do.
+    Chips(usize, ChipsOf),
     /// A TPU slice or request of a cluster, by its name.
     Tpu(usize, Text),
     /// The messages of the console.
     Messages,
+}
+
+/// Chips that are looked at together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChipsOf {
+    /// Whose they are, safe to print: a slice, a host, a job.
+    pub what: String,
+    /// Their nodes.
+    pub nodes: Arc<[NodeId]>,
 }
 
 impl Target {
@@ -31,6 +43,7 @@ impl Target {
             | Self::Node(place, _)
             | Self::Job(place, _)
             | Self::Stacks(place, _)
+            | Self::Chips(place, _)
             | Self::Tpu(place, _) => Some(*place),
             Self::Broken(_) | Self::Messages => None,
         }
@@ -50,6 +63,7 @@ impl Target {
             }
             Self::Job(_, key) => format!("job {key}"),
             Self::Stacks(_, key) => format!("stacks of {key}"),
+            Self::Chips(_, chips) => format!("chips of {}", chips.what),
             Self::Tpu(_, name) => format!("tpu {name}"),
             Self::Messages => "messages".to_owned(),
         }
@@ -64,7 +78,7 @@ impl Target {
             // As it is shown: a hostile id must not act in the shell that it is pasted into.
             Self::Job(_, key) | Self::Stacks(_, key) => ("job id", key.to_string()),
             Self::Tpu(_, name) => ("tpu name", name.to_string()),
-            Self::Messages => return None,
+            Self::Chips(..) | Self::Messages => return None,
         })
     }
 }

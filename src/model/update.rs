@@ -2,9 +2,9 @@
 
 use super::cloud::CloudView;
 use super::{
-    Autoscaler, Cleaned, Cost, Job, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch, LogMatches,
-    LogPart, LogSource, Node, NodeId, OperationMark, Physical, Problem, StreamId, SubmissionId, Text,
-    Timestamp, Work,
+    Autoscaler, Cleaned, Cost, Inspection, Job, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch,
+    LogMatches, LogPart, LogSource, Node, NodeId, OperationMark, Physical, Problem, StreamId, Subject,
+    SubmissionId, Text, Timestamp, Work,
 };
 use std::sync::Arc;
 
@@ -80,6 +80,8 @@ pub enum News {
         /// Its work, or why it cannot be read.
         work: Result<Box<Work>, String>,
     },
+    /// What Ray told of a job or a host for its page, or why it did not.
+    Inspected(Subject, Result<Box<Inspection>, String>),
     /// What we cost the head.
     Cost(Cost),
     /// The mark of another operator's operation on the cluster, if any.
@@ -144,6 +146,8 @@ pub enum Request {
     DeleteJob(SubmissionId),
     /// Read what this job's entrypoint, tasks and actors do.
     Work(JobIds),
+    /// Read what the page of a job or a host shows of it.
+    Inspect(Subject),
     /// Follow a log as that stream.
     Follow(StreamId, LogSource),
     /// Read the part of a followed log that ends at this position.

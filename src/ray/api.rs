@@ -1,6 +1,7 @@
 //! The dashboard's routes, one method each: jobs, machines, tasks and actors, workers and log files.
 
 mod gang;
+mod inspect;
 mod work;
 
 pub use gang::AT_ONCE;
