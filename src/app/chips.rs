@@ -175,7 +175,7 @@ fn grid(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet<(u
     };
     for (row, hosts) in hosts.chunks(HOSTS).enumerate() {
         let text: String = hosts.iter().map(cell).collect();
-        let mark = if text.contains('!') { WARNS } else { "" };
+        let mark = if text.contains('!') { WARNS } else { "  " };
         lines.push((format!("host {}", row * HOSTS), format!("{mark}{}", text.trim_end())));
     }
     lines.push((String::new(), "each digit is a chip's duty cycle in tens of percent".to_owned()));
@@ -185,10 +185,11 @@ fn grid(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet<(u
 fn remarks(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet<(usize, u32)>) {
     let mut silent: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (number, (place, host)) in hosts.iter().enumerate() {
-        for (_, chip) in outliers.range((*place, 0)..=(*place, u32::MAX)) {
-            let found = host.chips().iter().find(|c| c.number == *chip);
-            let figures = found.map(figures).unwrap_or_default();
-            let text = format!("{WARNS}{} (host {number}) chip {chip}: {figures}", host.address);
+        let differs = host.chips().iter().filter(|chip| outliers.contains(&(*place, chip.number)));
+        let differs = differs.map(|chip| format!("chip {} at {}", chip.number, figures(chip)));
+        let differs: Vec<String> = differs.collect();
+        if !differs.is_empty() {
+            let text = format!("{WARNS}{} (host {number}): {}", host.address, differs.join("; "));
             lines.push(("differs".to_owned(), text));
         }
         match &host.read {

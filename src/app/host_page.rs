@@ -15,6 +15,9 @@ const PROCESSES: usize = 40;
 /// The page's lines.
 pub fn lines(node: &Node, cluster: &Cluster, details: &Details, look: &Look<'_>) -> Lines {
     let mut lines = describe::node(node, cluster, |hint| look.hint(hint), look.now);
+    // Labels are many, and seldom what the page is opened for.
+    let at = lines.iter().position(|(label, _)| label == "labels").unwrap_or(lines.len());
+    let labels = lines.split_off(at);
     lines.extend(at_google(node, cluster));
     match &details.inspected {
         Inspected::No => {}
@@ -28,6 +31,10 @@ pub fn lines(node: &Node, cluster: &Cluster, details: &Details, look: &Look<'_>)
             }
         }
     }
+    if !matches!(details.inspected, Inspected::No) && !labels.is_empty() {
+        lines.push((String::new(), String::new()));
+    }
+    lines.extend(labels);
     lines
 }
 

@@ -159,7 +159,14 @@ impl App {
             return Vec::new();
         }
         let mut effects = self.open_page(View::Details(Details::of(target)));
-        effects.extend(self.inspect());
+        effects.extend(self.ask_for_page());
+        effects
+    }
+
+    /// Asks Ray for what the page on the screen shows of a job or a host.
+    pub(super) fn ask_for_page(&mut self) -> Vec<Effect> {
+        let mut effects = self.inspect();
+        let View::Details(Details { target: Target::Job(..), .. }) = self.view() else { return effects };
         let Some((place, job)) = self.meant_job() else { return effects };
         // A shell command has no driver, but its entrypoint may hold something.
         let does = match job.status {

@@ -245,7 +245,7 @@ impl App {
         if self.tpus().is_some() {
             effects.extend(self.at_cluster(|name| Effect::Ask(name, Request::Cloud)));
         }
-        effects.extend(self.inspect());
+        effects.extend(self.ask_for_page());
         if let Some(cluster) = self.meant() {
             let text = format!("{}: refreshing", cluster.name());
             self.toasts.say(Tone::Info, text, now);

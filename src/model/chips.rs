@@ -61,6 +61,8 @@ pub struct HostChips {
     pub node: NodeId,
     /// The node's address.
     pub address: Text,
+    /// Its number in its slice (label `ray.io/tpu-worker-id`); none elsewhere.
+    pub worker: Option<u32>,
     /// Its slice, else its node type: hosts of one group do the same.
     pub group: Text,
     /// Chips that Ray counts there.
@@ -78,7 +80,7 @@ pub struct HostChips {
 pub struct Chips {
     /// When the last of them was read.
     pub at: Timestamp,
-    /// By group and address.
+    /// By group, number in the slice, and address.
     pub hosts: Vec<HostChips>,
 }
 
@@ -188,6 +190,7 @@ mod tests {
         HostChips {
             node: NodeId::from_bytes(&[n; 28]).unwrap(),
             address: format!("10.0.0.{n}").as_str().into(),
+            worker: Some(n.into()),
             group: "slice-a".into(),
             expected: 4,
             used: Some(4),

@@ -1,6 +1,6 @@
 //! What is asked of Ray for the page of one job or one host: more than the tables of a cluster have of it.
 
-use super::{ChipUse, JobId, JobIds, JobWorker, Line, NodeId, Physical, Text, Timestamp};
+use super::{ChipUse, JobId, JobIds, JobWorker, Line, NodeId, Text, Timestamp};
 
 /// What a page is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,8 +61,6 @@ pub type Bundle = (Vec<(Text, f64)>, Option<NodeId>);
 /// A host beside its row: its processes, chips and files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostInspection {
-    /// What the machine measures; none of a node that has not reported yet.
-    pub physical: Option<Physical>,
     /// The chips that Ray's agent sees there.
     pub chips: Vec<ChipUse>,
     /// Ray's processes there: those that serve a job first, by memory.

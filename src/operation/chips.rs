@@ -14,6 +14,7 @@ use crate::ray::{Client, Poller, RayError};
 use crate::ssh::TunnelSpec;
 use crate::supervisor::{Options, dial};
 use futures_util::stream::{self, StreamExt};
+use std::net::IpAddr;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +64,7 @@ impl ChipReader<'_> {
             HostChips {
                 node: node.id,
                 address: node.address.clone(),
+                worker: node.label("ray.io/tpu-worker-id").and_then(|n| n.raw().parse().ok()),
                 group: group(node),
                 expected,
                 used,
@@ -72,7 +74,11 @@ impl ChipReader<'_> {
         });
         let mut hosts: Vec<HostChips> =
             stream::iter(read.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
-        hosts.sort_by(|a, b| (&a.group, &a.address).cmp(&(&b.group, &b.address)));
+let order = |host: &HostChips| {
+            let address = host.address.raw().parse::<IpAddr>().ok();
+            (host.group.clone(), host.worker.is_none(), host.worker, address, host.address.clone())
+        };
+        hosts.sort_by_cached_key(order);
         let mut chips = Chips { at: Timestamp::now(), hosts };
         let seen = chips.behind();
         let again = seen.iter().map(|(place, furthest)| {

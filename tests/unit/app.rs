@@ -8,6 +8,7 @@ mod fixes;
 mod fleet;
 mod form;
 mod freeze;
+mod inspect;
 mod jobs;
 mod keys;
 mod mouse;
@@ -82,7 +83,7 @@ fn keys(app: &App, listing: &dyn Listing) -> Vec<String> {
         Target::Node(place, id) => app.clusters()[place].node(&id).unwrap().name.to_string(),
         Target::Job(_, key) => key.to_string(),
         Target::Tpu(_, name) => name.to_string(),
-        Target::Stacks(..) | Target::Messages => unreachable!("no table has it"),
+        Target::Stacks(..) | Target::Chips(..) | Target::Messages => unreachable!("no table has it"),
     };
     (0..listing.len()).map(|p| word(listing.target_at(app.fleet(), p).unwrap())).collect()
 }

@@ -1,12 +1,12 @@
 //! What the page of a job or a host shows beside its row.
 
 use super::super::client::{Client, encoded};
-use super::super::convert::{envelope, host, physical};
+use super::super::convert::{envelope, host};
 use super::super::json::{Loose, Num, Rows, Str, Table, read_with};
 use super::super::logs::cleaned;
 use super::RayError;
 use crate::model::{
-    Bundle, HostInspection, Inspection, JobId, JobIds, JobInspection, Line, NodeId, PlacementGroup, Subject,
+    Bundle, ChipUse, HostInspection, HostProcess, Inspection, JobId, JobIds, JobInspection, Line, NodeId, PlacementGroup, Subject,
     SubmissionId, Text, Timestamp,
 };
 use serde::Deserialize;
@@ -138,17 +138,20 @@ impl Client {
 
     /// Takes two requests: `GET /nodes/{id}` and the list of its files (`GET /api/v0/logs`).
     async fn inspect_host(&self, node: NodeId) -> Result<HostInspection, RayError> {
-        let route = format!("/nodes/{node}?nocache=1");
-        let body = self.get(&route).await?;
-        let (processes, chips) = host::host(&route, &body)?;
+        let (processes, chips) = self.host(node).await?;
         let logs = part(self.log_files(node, "*").await.map(|files| files.0))?;
-        Ok(HostInspection { physical: physical::one(&route, &body)?, chips, processes, logs })
+        Ok(HostInspection { chips, processes, logs })
     }
 
     /// The chips of a host that Ray's agent sees (`GET /nodes/{id}`): GPUs, and TPUs where a device plug-in tells of them.
-    pub async fn chips(&self, node: NodeId) -> Result<Vec<crate::model::ChipUse>, RayError> {
+    pub async fn chips(&self, node: NodeId) -> Result<Vec<ChipUse>, RayError> {
+        Ok(self.host(node).await?.1)
+    }
+
+    async fn host(&self, node: NodeId) -> Result<(Vec<HostProcess>, Vec<ChipUse>), RayError> {
+        // Without `nocache` Ray returns its last response, however old.
         let route = format!("/nodes/{node}?nocache=1");
-        Ok(host::host(&route, &self.get(&route).await?)?.1)
+        host::host(&route, &self.get(&route).await?)
     }
 }
 
