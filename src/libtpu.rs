@@ -175,8 +175,8 @@ fn value(metric: &Metric) -> Option<(i64, f64)> {
     (value.is_finite() && value >= 0.0).then_some((device, value))
 }
 
-/// Chips of what is told of devices. A chip of v2, v3 and 7x is two devices: the duty cycle is then told of half as many
-/// as memory is (`get_chip_usage` in tpu-info), and the chip has the memory of both.
+/// Chips of the figures of devices. A chip of v2, v3 and 7x is two devices: the duty cycle then has half as many
+/// values as memory has (`get_chip_usage` in tpu-info), and the chip has the memory of both.
 fn chips(duty: &BTreeMap<i64, f64>, total: &BTreeMap<i64, f64>, usage: &BTreeMap<i64, f64>) -> Vec<ChipUse> {
     let each = if duty.len() * 2 == total.len() { 2 } else { 1 };
     let memory: Vec<(i64, Option<(u64, u64)>)> = total

@@ -20,7 +20,7 @@ const LISTED: usize = 20;
 /// A machine whose memory is so full is about to lose a process to the kernel, in percent.
 const FULL: f64 = 95.0;
 
-/// What Ray told of the job beside its row: the lines below the row's own.
+/// What Ray answered about the job: the lines below the row's own.
 pub fn lines(job: &Job, cluster: &Cluster, details: &Details, look: &Look<'_>) -> Lines {
     let mut lines = Lines::new();
     match &details.inspected {

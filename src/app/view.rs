@@ -127,7 +127,7 @@ pub struct Details {
     pub work: Asked,
     /// Where the workers of a job stand, which is asked for when that page is opened.
     pub stacks: Stacks,
-    /// What Ray told of a job or a host, which is asked for when its page is opened.
+    /// What Ray answered about a job or a host, which is asked for when its page is opened.
     pub inspected: Inspected,
     /// What the chips of the page do; none while they are read.
     pub chips: Option<Arc<Result<Chips, Problem>>>,
@@ -150,7 +150,7 @@ pub enum Asked {
     Told(Result<Box<Work>, String>),
 }
 
-/// What Ray told of a job or a host beside its row, as far as that is known.
+/// What Ray answered about a job or a host, as far as that is known.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Inspected {
     /// It is not asked for.

@@ -95,7 +95,10 @@ fn status(runtime: &TpuRuntime) -> Result<Bytes, Status> {
         let main = cores::TpuSequencerTypeProto::TpuSequencerTypeTensorCoreSequencer;
         let state = cores::CurrentCoreStateSummary {
             core_id: Some(cores::TpuCoreIdentifier { global_core_id: Some(id), chip_id: Some(id) }),
-            sequencer_info: vec![cores::SequencerInfo { sequencer_type: Some(main.into()), run_id: Some(run) }],
+            sequencer_info: vec![cores::SequencerInfo {
+                sequencer_type: Some(main.into()),
+                run_id: Some(run),
+            }],
             error_message: None,
         };
         (id, state)

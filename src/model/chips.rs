@@ -90,7 +90,7 @@ impl HostChips {
         self.read.as_ref().map_or(&[], |read| &read.chips)
     }
 
-    /// Memory in use and in all of its chips together; none where it is not told of all of them.
+    /// Memory in use and in all of its chips together; none where one of them does not tell.
     pub fn memory(&self) -> Option<(u64, u64)> {
         let mut chips = self.chips().iter().map(|chip| chip.memory);
         let sum = chips.try_fold((0u64, 0u64), |(used, all), memory| {

@@ -16,7 +16,7 @@ pub enum Subject {
     Host(NodeId),
 }
 
-/// What Ray told of it.
+/// What Ray answered.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Inspection {
     /// Of a job.

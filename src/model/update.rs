@@ -80,7 +80,7 @@ pub enum News {
         /// Its work, or why it cannot be read.
         work: Result<Box<Work>, String>,
     },
-    /// What Ray told of a job or a host for its page, or why it did not.
+    /// What Ray answered about a job or a host for its page, or why it did not.
     Inspected(Subject, Result<Box<Inspection>, String>),
     /// What we cost the head.
     Cost(Cost),

@@ -74,7 +74,7 @@ impl ChipReader<'_> {
         });
         let mut hosts: Vec<HostChips> =
             stream::iter(read.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
-let order = |host: &HostChips| {
+        let order = |host: &HostChips| {
             let address = host.address.raw().parse::<IpAddr>().ok();
             (host.group.clone(), host.worker.is_none(), host.worker, address, host.address.clone())
         };

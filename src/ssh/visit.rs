@@ -16,12 +16,12 @@ pub struct Visit {
     /// The name of the machine's key in `known_hosts`. Internal addresses are reused by later machines, so a key
     /// stored under an address would look changed.
     pub filed_as: Option<String>,
-    pub errand: Errand,
+    pub purpose: Purpose,
 }
 
 /// What is done on the machine.
 #[derive(Clone, Debug)]
-pub enum Errand {
+pub enum Purpose {
     /// Its shell, in a terminal.
     Shell,
     /// A command line for its shell; whether it gets a terminal.
@@ -30,7 +30,7 @@ pub enum Errand {
     Port(u16),
 }
 
-impl Errand {
+impl Purpose {
     /// Arguments of `ssh` for it, up to the host.
     fn options(&self) -> Vec<OsString> {
         match self {
@@ -56,9 +56,9 @@ impl Visit {
             // command is inside.
             args.extend(["-o".into(), proxy(head, &known(head, None).await?)]);
         }
-        args.extend(self.errand.options());
+        args.extend(self.purpose.options());
         args.extend(["--".into(), self.to.host.as_str().into()]);
-        if let Errand::Command { line, .. } = &self.errand {
+        if let Purpose::Command { line, .. } = &self.purpose {
             args.push(line.into());
         }
         let mut command = Command::new(&self.to.ssh);

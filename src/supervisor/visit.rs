@@ -8,7 +8,7 @@ use crate::model::cloud::{CloudView, TpuHost, TpuVm};
 use crate::model::{
     ClusterSpec, HeadAddress, Hint, HostName, Problem, ProblemKind, Provider, Timestamp, Verb,
 };
-use crate::ssh::{Errand, TunnelSpec, Visit};
+use crate::ssh::{Purpose, TunnelSpec, Visit};
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
@@ -99,11 +99,11 @@ pub async fn visit(
     command: Option<String>,
     terminal: bool,
 ) -> Result<Command, Problem> {
-    let errand = match command {
-        Some(line) => Errand::Command { line, terminal },
-        None => Errand::Shell,
+    let purpose = match command {
+        Some(line) => Purpose::Command { line, terminal },
+        None => Purpose::Shell,
     };
-    go(spec, options, host, through, errand).await
+    go(spec, options, host, through, purpose).await
 }
 
 /// The command whose standard input and output are a connection to a port of a host, as programs on that host reach it.
@@ -115,7 +115,7 @@ pub async fn dial(
     through: Option<TunnelSpec>,
     port: u16,
 ) -> Result<Command, Problem> {
-    go(spec, options, Some(host), through, Errand::Port(port)).await
+    go(spec, options, Some(host), through, Purpose::Port(port)).await
 }
 
 async fn go(
@@ -123,7 +123,7 @@ async fn go(
     options: &Options,
     host: Option<&TpuHost>,
     through: Option<TunnelSpec>,
-    errand: Errand,
+    purpose: Purpose,
 ) -> Result<Command, Problem> {
     let head = async || match through {
         Some(head) => Ok(head),
@@ -136,7 +136,7 @@ async fn go(
         },
     };
     let visit = match host {
-        None => Visit { to: head().await?, through: None, filed_as: None, errand },
+        None => Visit { to: head().await?, through: None, filed_as: None, purpose },
         Some(host) => {
             let (address, needs_head) = way(spec, host);
             let mut to = tunnel_spec(spec, options, host_name(&address)?, Vec::new());
@@ -145,7 +145,7 @@ async fn go(
                 // That one leads to the head.
                 to.auth.proxy_command = None;
             }
-            Visit { to, through, filed_as: filed_as(spec, host), errand }
+            Visit { to, through, filed_as: filed_as(spec, host), purpose }
         }
     };
     visit.command().await.map_err(|e| e.problem(Timestamp::now()))

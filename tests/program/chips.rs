@@ -59,7 +59,10 @@ fn the_host_that_the_others_wait_for_is_named() {
     assert_eq!(hosts.len(), 8);
     for (number, host) in hosts.iter().enumerate() {
         let is_it = number == 5;
-        assert_eq!((host["worker"].as_u64(), &host["through"]), (Some(number as u64), &Value::from("libtpu")));
+        assert_eq!(
+            (host["worker"].as_u64(), &host["through"]),
+            (Some(number as u64), &Value::from("libtpu"))
+        );
         assert_eq!(host["behind"], is_it, "{host}");
         let chips = host["chips"].as_array().unwrap();
         assert_eq!((chips.len(), host["expected"].as_u64()), (4, Some(4)));
@@ -71,7 +74,11 @@ fn the_host_that_the_others_wait_for_is_named() {
     let line = table.lines().find(|line| line.contains(&format!(" {address} "))).unwrap();
     assert!(line.contains("0* 0* 0* 0*") && line.contains("behind the others, at run"), "{table}");
     let one = world.run("marin-big-run", &[address, "--json"]).exits(0).json();
-    assert_eq!((one.as_array().unwrap().len(), &one[0]["behind"]), (1, &Value::from(false)), "alone it is behind nobody");
+    assert_eq!(
+        (one.as_array().unwrap().len(), &one[0]["behind"]),
+        (1, &Value::from(false)),
+        "alone it is behind nobody"
+    );
 }
 
 #[test]

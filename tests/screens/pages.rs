@@ -40,7 +40,10 @@ fn the_page_of_a_job() {
             ("env_vars.HF_TOKEN".into(), "***".into()),
             ("pip.packages".into(), "jax[tpu]==0.6.2, levanter>=1.2".into()),
         ]),
-        groups: Ok(vec![group("train", "CREATED", "", Some(hosts[0])), group("eval", "PENDING", "NO_RESOURCES", None)]),
+        groups: Ok(vec![
+            group("train", "CREATED", "", Some(hosts[0])),
+            group("eval", "PENDING", "NO_RESOURCES", None),
+        ]),
         workers: Ok(vec![
             worker(0, 262, WorkerState::Running),
             worker(1, 263, failed(540)),

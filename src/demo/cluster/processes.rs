@@ -67,10 +67,8 @@ impl Cluster {
             Some(Serving { pid: process.pid, job: Some((task.job, "train_step".to_owned())) })
         };
         let actors = self.actors().filter(|(_, actor)| actor.node == node);
-        let actors = actors.map(|(job, actor)| Serving {
-            pid: actor.pid,
-            job: Some((job.to_owned(), "Holder".to_owned())),
-        });
+        let actors = actors
+            .map(|(job, actor)| Serving { pid: actor.pid, job: Some((job.to_owned(), "Holder".to_owned())) });
         self.tasks().into_iter().filter_map(running).chain(actors).collect()
     }
 
@@ -78,7 +76,8 @@ impl Cluster {
     pub fn groups(&self) -> Vec<Group<'_>> {
         let Some(life) = &self.life else { return Vec::new() };
         let running = life.gangs.iter().filter(|gang| gang.runs(self.now));
-        let placed = running.map(|gang| Group { job: &gang.driver, created: gang.began() - 900, hosts: &gang.hosts });
+        let placed =
+            running.map(|gang| Group { job: &gang.driver, created: gang.began() - 900, hosts: &gang.hosts });
         let waits = self.running().filter(|(place, ..)| self.hosts_of(*place).is_empty());
         placed.chain(waits.map(|(_, job, created)| Group { job, created, hosts: &[] })).collect()
     }

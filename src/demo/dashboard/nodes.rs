@@ -210,21 +210,20 @@ impl SimNode {
     }
 
     fn core_worker(&self, i: usize, pid: usize, job: &str, works: bool) -> String {
-            let mut stats = json!({
-                "ipAddress": self.ip, "port": (13_003 + i).to_string(), "actorId": "f".repeat(32),
-                "numExecutedTasks": 1, "jobId": job, "workerId": format!("{:056x}", self.started + i as i64),
-                "pid": pid, "numPendingTasks": 0, "numObjectRefsInScope": 0, "usedResources": {},
-                "numInPlasma": 0, "numLocalObjects": 0, "usedObjectStoreMemory": "0", "taskQueueLength": 0,
-                "objectRefs": [], "language": "PYTHON", "workerType": "WORKER", "objectsTotal": "0",
-                "numOwnedObjects": "0", "numOwnedActors": "0", "numRunningTasks": "0",
-                "numInFlightArgPinningRequests": "0", "numOfFailedArgPinningRequests": "0",
-            });
-            if works {
-                stats["numRunningTasks"] = json!("1");
-                stats["usedResources"] =
-                    json!({"CPU": {"resourceSlots": [{"allocation": 1.0, "slot": "0"}]}});
-            }
-            dumps(&stats)
+        let mut stats = json!({
+            "ipAddress": self.ip, "port": (13_003 + i).to_string(), "actorId": "f".repeat(32),
+            "numExecutedTasks": 1, "jobId": job, "workerId": format!("{:056x}", self.started + i as i64),
+            "pid": pid, "numPendingTasks": 0, "numObjectRefsInScope": 0, "usedResources": {},
+            "numInPlasma": 0, "numLocalObjects": 0, "usedObjectStoreMemory": "0", "taskQueueLength": 0,
+            "objectRefs": [], "language": "PYTHON", "workerType": "WORKER", "objectsTotal": "0",
+            "numOwnedObjects": "0", "numOwnedActors": "0", "numRunningTasks": "0",
+            "numInFlightArgPinningRequests": "0", "numOfFailedArgPinningRequests": "0",
+        });
+        if works {
+            stats["numRunningTasks"] = json!("1");
+            stats["usedResources"] = json!({"CPU": {"resourceSlots": [{"allocation": 1.0, "slot": "0"}]}});
+        }
+        dumps(&stats)
     }
 
     /// The raylet's command line, as long as it really is.
@@ -304,7 +303,10 @@ mod tests {
         let serving = [Serving { pid: 1000, job: Some(("01000000".to_owned(), "train_step".to_owned())) }];
         let detail = node.detail(session, &serving).len();
         assert!((15_000..34_000).contains(&detail), "{detail} bytes in /nodes/{{id}}");
-        assert!(serde_json::from_str::<Value>(&node.detail(session, &serving)).unwrap()["workers"][0]["pid"].is_u64());
+        assert!(
+            serde_json::from_str::<Value>(&node.detail(session, &serving)).unwrap()["workers"][0]["pid"]
+                .is_u64()
+        );
     }
 
     #[test]

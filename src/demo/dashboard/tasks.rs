@@ -61,7 +61,8 @@ pub(super) fn actors(cluster: &Cluster, detail: bool) -> Vec<Value> {
 pub(super) fn groups(cluster: &Cluster, detail: bool) -> Vec<Value> {
     let row = |group: Group<'_>| {
         let id = format!("{:028x}{}", group.created, group.job);
-        let (state, stage) = if group.hosts.is_empty() { ("PENDING", "NO_RESOURCES") } else { ("CREATED", "FINISHED") };
+        let (state, stage) =
+            if group.hosts.is_empty() { ("PENDING", "NO_RESOURCES") } else { ("CREATED", "FINISHED") };
         let mut row = json!({
             "placement_group_id": id, "name": "train", "creator_job_id": group.job, "state": state,
         });

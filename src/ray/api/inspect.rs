@@ -6,8 +6,8 @@ use super::super::json::{Loose, Num, Rows, Str, Table, read_with};
 use super::super::logs::cleaned;
 use super::RayError;
 use crate::model::{
-    Bundle, ChipUse, HostInspection, HostProcess, Inspection, JobId, JobIds, JobInspection, Line, NodeId, PlacementGroup, Subject,
-    SubmissionId, Text, Timestamp,
+    Bundle, ChipUse, HostInspection, HostProcess, Inspection, JobId, JobIds, JobInspection, Line, NodeId,
+    PlacementGroup, Subject, SubmissionId, Text, Timestamp,
 };
 use serde::Deserialize;
 use serde_json::Value;

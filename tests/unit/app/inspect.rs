@@ -88,11 +88,15 @@ fn of_many_workers_only_those_that_are_not_well_are_named() {
     assert!(page.iter().any(|row| row.contains("workers on") && row.contains("running")), "{page:#?}");
     assert!(!page.iter().any(|row| row.contains("pid 1000")), "{page:#?}");
     let gone = NodeId::from_bytes(&[0xee; 28]).unwrap();
-    let workers = (0..200).map(|n| worker(if n == 7 { gone } else { hosts[0] }, 1000 + n, WorkerState::Running));
+    let workers =
+        (0..200).map(|n| worker(if n == 7 { gone } else { hosts[0] }, 1000 + n, WorkerState::Running));
     let many = JobInspection { workers: Ok(workers.collect()), ..job_told(&hosts) };
     told(&mut app, &asked, Ok(Inspection::Job(many)));
     let page = rows(&app);
-    assert!(page.iter().any(|row| row.contains("pid 1007") && row.ends_with("its node is gone")), "{page:#?}");
+    assert!(
+        page.iter().any(|row| row.contains("pid 1007") && row.ends_with("its node is gone")),
+        "{page:#?}"
+    );
 }
 
 #[test]
@@ -100,7 +104,8 @@ fn parts_that_could_not_be_read_say_so() {
     let mut app = shown();
     let asked = subject(&press(&mut app, "d"));
     let no = || "no \u{1b}[2J route".to_owned();
-    let nothing = JobInspection { environment: Err(no()), groups: Err(no()), workers: Err(no()), log: Err(no()) };
+    let nothing =
+        JobInspection { environment: Err(no()), groups: Err(no()), workers: Err(no()), log: Err(no()) };
     told(&mut app, &asked, Ok(Inspection::Job(nothing)));
     let unread = rows(&app).iter().filter(|row| **row == "not read: no ·[2J route").count();
     assert_eq!(unread, 4, "{:#?}", rows(&app));
@@ -174,7 +179,12 @@ fn host_chips(node: NodeId, n: u8, duty: f64) -> HostChips {
         duty_percent: Some(duty),
         memory: Some((20_000_000_000, 32_000_000_000)),
     };
-    let read = ChipsRead { source: ChipSource::Libtpu, chips: (0..4).map(chip).collect(), run: Some(7), error: None };
+    let read = ChipsRead {
+        source: ChipSource::Libtpu,
+        chips: (0..4).map(chip).collect(),
+        run: Some(7),
+        error: None,
+    };
     HostChips {
         node,
         address: format!("10.0.0.{n}").as_str().into(),
@@ -192,7 +202,10 @@ fn the_host_whose_chips_idle_is_marked_in_the_grid_and_named() {
     let mut app = shown();
     press(&mut app, "1gg");
     for _ in 0..200 {
-        if app.meant_node().is_some_and(|(_, node)| node.resources.get("TPU").is_some() && node.state.is_alive()) {
+        if app
+            .meant_node()
+            .is_some_and(|(_, node)| node.resources.get("TPU").is_some() && node.state.is_alive())
+        {
             break;
         }
         press(&mut app, "j");
@@ -213,7 +226,10 @@ fn the_host_whose_chips_idle_is_marked_in_the_grid_and_named() {
     let page = rows(&app);
     has(&app, "host 0:   9999 9999 9999 9999 9999 ???? 9999 9999 9999 9999 9999 9999");
     has(&app, "host 12: ! 9999 0000!9999 9999");
-    assert!(page.iter().any(|row| row.starts_with("differs: ! 10.0.0.13 (host 13): chip 0 at 2%")), "{page:#?}");
+    assert!(
+        page.iter().any(|row| row.starts_with("differs: ! 10.0.0.13 (host 13): chip 0 at 2%")),
+        "{page:#?}"
+    );
     has(&app, "host: ! 10.0.0.13 (host 13): behind the others, at run 7");
     has(&app, "unread: 10.0.0.5: no ·[31mway");
     assert_eq!(press(&mut app, "%"), [Effect::Chips(cluster.clone(), nodes.clone())], "it reads again");

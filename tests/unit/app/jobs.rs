@@ -260,7 +260,10 @@ fn a_description_asks_ray_what_the_driver_does_and_takes_that_answer_alone() {
     let ids = app.meant_job().map(|(_, j)| j).unwrap().ids();
     assert_eq!((&ids.driver, ids.submission.is_some()), (&Some(driver), true));
     let request = Effect::Ask(ClusterName::new(CLUSTER), Request::Work(ids.clone()));
-    assert!(matches!(&asked[..], [Effect::Ask(_, Request::Inspect(_)), work] if *work == request), "{asked:?}");
+    assert!(
+        matches!(&asked[..], [Effect::Ask(_, Request::Inspect(_)), work] if *work == request),
+        "{asked:?}"
+    );
     let before = told(&app);
     assert!(before.contains(&"holds: asking Ray...".to_owned()), "{before:?}");
 
