@@ -1,10 +1,13 @@
-//! Generates the messages of Ray's GCS from `assets/ray/*.proto`, without a `protoc` on the machine.
+//! Generates the messages of Ray's GCS and of libtpu from `assets/ray/*.proto` and `assets/tpu/*.proto`, without a
+//! `protoc` on the machine.
 
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=assets/ray");
-    let files = protox::compile(["gcs.proto", "autoscaler.proto"], ["assets/ray"])?;
+    println!("cargo::rerun-if-changed=assets/tpu");
+    let files = ["gcs.proto", "autoscaler.proto", "runtime_metrics.proto", "telemetry.proto"];
+    let files = protox::compile(files, ["assets/ray", "assets/tpu"])?;
     // `Bytes` point into the response instead of copying it; the order of a map decides the order on the screen.
     prost_build::Config::new().bytes(["."]).btree_map(["."]).compile_fds(files)?;
     Ok(())

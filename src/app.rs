@@ -7,6 +7,7 @@ pub mod actions;
 mod areas;
 mod arrange;
 pub mod cell;
+mod chips;
 mod chooser;
 mod class;
 pub mod cluster;
@@ -29,6 +30,9 @@ mod freeze;
 mod frozen;
 mod history;
 pub mod hosts;
+mod host_page;
+mod inspect;
+mod job_page;
 mod keymap;
 pub mod kinds;
 mod lately;
@@ -282,6 +286,9 @@ impl App {
             Event::Update(update) => self.behind(|app| app.news(update, now)),
             Event::Stacks(cluster, driver, result) => {
                 self.behind(|app| app.stacks_news(&cluster, &driver, &result))
+            }
+            Event::Chips(cluster, nodes, result) => {
+                self.behind(|app| app.chips_news(&cluster, &nodes, &result))
             }
             Event::GoogleWait(wait) => self.behind(|app| {
                 for cluster in &mut app.fleet.clusters {

@@ -14,6 +14,7 @@ mod auth;
 mod backups;
 mod candidates;
 mod changes;
+mod chips;
 mod cleanup;
 mod cluster_logs;
 mod columns;
@@ -176,6 +177,9 @@ Examples:
     /// List the nodes of a cluster that are alive, or all that Ray remembers
     #[command(after_help = nodes::EXAMPLES)]
     ListNodes(nodes::NodeArguments),
+    /// Show what each TPU chip and GPU does: duty cycle, memory, and which ones differ
+    #[command(after_help = chips::EXAMPLES)]
+    Chips(chips::ChipArguments),
     /// Print a log file of a node, the autoscaler's by default, or search the files of all nodes
     #[command(after_help = cluster_logs::EXAMPLES)]
     ClusterLogs(cluster_logs::ClusterLogArguments),
@@ -264,6 +268,7 @@ impl Command {
             | Self::Ssh(_)
             | Self::Exec(_)
             | Self::ListNodes(_)
+            | Self::Chips(_)
             | Self::ClusterLogs(_)
             | Self::Forward(_)
             | Self::Demo(_)

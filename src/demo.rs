@@ -11,6 +11,7 @@
 //! - `life`: the activity of a cluster: slices that come and go, users who submit jobs.
 //! - `dashboard`, `gcs`, `ssh`: the three interfaces of a head; `connection` accepts connections for the first two, and
 //!   `shared` is the state that all connections of a head share.
+//! - [`libtpu`]: the runtime metrics of a TPU host.
 //! - [`google`]: Google's services, for a test alone or with a fleet behind them.
 //! - `fleet`: many heads with their SSH servers, the simulated Google and a folder, built from a plan.
 //! - `json`, `meter`, `witness`, `random`, `entropy`: Ray's JSON format, counters of requests, a callback for changes,
@@ -28,6 +29,7 @@ mod gcs;
 pub mod google;
 mod head;
 mod json;
+pub mod libtpu;
 mod life;
 mod locked;
 mod meter;

@@ -7,10 +7,10 @@
 //! - [`manual`]: the pages of the manual, which are part of the program.
 //! - [`regular`]: opens regular files, and refuses pipes and devices.
 //! - [`replace`]: writes files that only their owner can read, in one piece.
-//! - `proto`: the messages of Ray's GCS, generated from `assets/ray/*.proto`.
+//! - `proto`: the messages of Ray's GCS and of libtpu, generated from `assets/ray/*.proto` and `assets/tpu/*.proto`.
 //! - [`logs`]: log lines: what is held of them, searches, and what many workers' lines say together. Pure.
 //! - [`stacks`]: Python stacks of many processes, grouped by where they stand. Pure.
-//! - [`config`], [`token`], [`ssh`], [`ray`], [`gcp`]: one external system each; they use the model and not each other.
+//! - [`config`], [`token`], [`ssh`], [`ray`], [`libtpu`], [`gcp`]: one external system each; they use the model and not each other.
 //! - [`reconcile`]: compares the TPUs that Ray and Google Cloud report for a cluster. Pure.
 //! - [`diagnose`]: derives findings from a cluster's last state and a little history. Pure.
 //! - [`state`]: the finished state of a cluster: totals, TPUs and findings from what its sources report. Pure.
@@ -37,6 +37,8 @@ pub mod demo;
 pub mod diagnose;
 pub mod gcp;
 pub mod infra;
+#[warn(missing_docs)]
+pub mod libtpu;
 #[warn(missing_docs)]
 pub mod logs;
 pub mod manual;

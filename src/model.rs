@@ -6,6 +6,7 @@
 pub mod amount;
 pub mod autoscaler;
 pub mod capacity;
+pub mod chips;
 pub mod cloud;
 pub mod cluster;
 pub mod consent;
@@ -19,6 +20,7 @@ pub mod gang;
 pub mod google_wait;
 pub mod host;
 pub mod image;
+pub mod inspect;
 pub mod job;
 pub mod late;
 pub mod layout;
@@ -54,6 +56,7 @@ pub use autoscaler::{
     Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, NodeTypeCount, PendingNode,
 };
 pub use capacity::{Capacity, QueuedState};
+pub use chips::{ChipSource, ChipUse, Chips, ChipsRead, HostChips};
 pub use cluster::{ClusterName, ClusterSpec, GoogleNames, HeadAddress, NodeTypeLimits, SecretName, SshAuth};
 pub use consent::{Confirmation, Confirmed, Consent, Gate, TakeOver};
 pub use digest::Digest;
@@ -64,6 +67,7 @@ pub use gang::{Gang, JobWorker, WorkerFile, WorkerState};
 pub use google_wait::GoogleWait;
 pub use host::{HostName, NotAHost, authority};
 pub use image::{ImageName, Registry, tag_fault};
+pub use inspect::{Bundle, HostInspection, HostProcess, Inspection, JobInspection, PlacementGroup, Subject};
 pub use job::{Job, JobId, JobIds, JobKey, JobStatus, OWNER_UNKNOWN, SubmissionId};
 pub use late::{Coming, Late};
 pub use layout::{Layout, PaneLayout, TableLayout};

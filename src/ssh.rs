@@ -31,4 +31,4 @@ pub use remote::{Output, Remote, RemoteStream, quote};
 pub use spec::{Forward, KeepAlive, Local, TunnelSpec};
 pub use terminal::Terminal;
 pub use tunnel::{Refusals, Tunnel};
-pub use visit::Visit;
+pub use visit::{Purpose, Visit};

@@ -57,7 +57,7 @@ pub use ports::usual_port;
 pub use read::{read_open, read_state, state_of, unreachable};
 pub use session::{Attached, Session, attach, connect};
 pub use stop::{delete_job, stop_job};
-pub use visit::{find_host, pack, visit};
+pub use visit::{dial, find_host, pack, visit};
 pub use zones::Zones;
 
 use crate::model::cloud::TpuHost;

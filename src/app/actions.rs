@@ -4,7 +4,7 @@ use super::class::Class;
 use super::context::{Context, PAGES};
 use super::log::LogView;
 use super::offers::{
-    always, has_cluster, has_driver, has_fleet, has_log, has_new_host_key, has_operation, has_row,
+    always, has_chips, has_cluster, has_driver, has_fleet, has_log, has_new_host_key, has_operation, has_row,
     has_submission, has_worker, is_at_the_root, is_down, is_interrupted, is_on_google, is_up, may_cancel,
     may_clean, may_delete, may_log_in, may_operate, may_skip, may_stop, takes_workers,
 };
@@ -60,6 +60,7 @@ const BELOW: &[Context] = &[
     AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Node, Job, Tpu, Info,
     Progress,
 ];
+const OF_CHIPS: &[Context] = &[Nodes, AllNodes, Tpus, AllTpus, Slice, Node, Tpu, Job, Info];
 const OF_JOBS: &[Context] = &[Jobs, AllJobs, Job];
 
 macro_rules! actions {
@@ -118,6 +119,8 @@ actions! {
         "Follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: its next file)";
     Looks Stacks "stacks" "stacks" &[Jobs, AllJobs, Job, Nodes, AllNodes, Slice], has_driver, App::take_stacks,
         "Show where each worker of the job, or of the slice's job, stands: their Python stacks, equal ones together (again: looks again)";
+    Looks Chips "chips" "chips" OF_CHIPS, has_chips, App::take_chips,
+        "Show what each chip of the slice or the job does: duty cycle and memory (again: reads them again)";
     Changes CleanPreempted "clean-preempted" "delete preempted" &[Tpus], may_clean, App::ask_to_clean,
         "Delete the cluster's preempted TPUs, after confirmation";
     Ends RemoveWorker "remove-worker" "remove" WORKERS, has_worker, App::remove_worker,
@@ -153,7 +156,7 @@ actions! {
     Looks CopyToken "copy-token" "token" PAGES, has_cluster, |app, _| app.at_cluster(Effect::CopyToken),
         "Copy the cluster's token to the clipboard; it is never shown";
     Looks Ssh "ssh" "ssh" PAGES, may_log_in, App::ssh,
-        "Log in by SSH to the head, or to the selected TPU's host; logging out returns to the console";
+        "Log in by SSH to the head, or to the host of the selected TPU or of the page (a job's driver); logging out returns to the console";
     Looks Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Slice, Node, Job, Info, Progress], is_on_google, App::open_tpus,
         "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";
     Looks Reconnect "reconnect" "reconnect" PAGES, is_down, |app, _| app.at_cluster(|name| Effect::Ask(name, Request::Reconnect)),

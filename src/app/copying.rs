@@ -137,7 +137,8 @@ fn text_of(lines: &[&(String, String)]) -> String {
 /// Labelled lines as values: lines without a label belong to the one above.
 fn facts(lines: Vec<(String, String)>) -> Vec<Value> {
     let mut values: Vec<Value> = Vec::new();
-    for (label, text) in lines {
+    // A label without a text is the title of a section.
+    for (label, text) in lines.into_iter().filter(|(_, text)| !text.is_empty()) {
         match values.last_mut().filter(|_| label.trim().is_empty()) {
             Some((_, above)) => {
                 above.push('\n');

@@ -10,11 +10,20 @@ use crate::reconcile::{Row as Slice, TpuStatus};
 /// Labels and texts, row by row.
 pub type Lines = Vec<(String, String)>;
 
+/// What a text begins with that needs a look.
+pub const WARNS: &str = "! ";
+
 fn push(lines: &mut Lines, label: &str, text: impl Into<String>) {
     let text = text.into();
     if !text.is_empty() {
         lines.push((label.to_owned(), text));
     }
+}
+
+/// Begins a section: a title of its own line, as a label without a text.
+pub(super) fn heading(lines: &mut Lines, title: &str) {
+    lines.push((String::new(), String::new()));
+    lines.push((title.to_owned(), String::new()));
 }
 
 /// A label before the first line; the other lines are indented.

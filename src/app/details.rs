@@ -8,6 +8,7 @@ use super::standing;
 use super::target::Target;
 use super::view::Details;
 use super::work;
+use super::{chips, host_page, job_page};
 use crate::model::Hint;
 
 /// The title and the lines of a thing's page; one line when the thing is gone.
@@ -20,16 +21,21 @@ pub fn lines(look: &Look<'_>, details: &Details) -> (&'static str, Lines) {
         (Target::Cluster(_), Some(cluster)) => ("Cluster", describe::cluster(cluster, words, now)),
         (Target::Node(_, id), Some(cluster)) => {
             let node = cluster.node(id);
-            ("Node", node.map_or_else(|| gone("the node"), |node| describe::node(node, cluster, words, now)))
+            (
+                "Node",
+                node.map_or_else(|| gone("the node"), |node| host_page::lines(node, cluster, details, look)),
+            )
         }
         (Target::Job(_, key), Some(cluster)) => {
             let Some(job) = cluster.job(key) else { return ("Job", gone("the job")) };
             let mut lines = describe::job(job, cluster, words, now);
             let after = lines.iter().position(|(label, _)| label == "status").map_or(0, |at| at + 1);
             lines.splice(after..after, work::lines(&details.work, cluster, job.status.is_ended(), now));
+            lines.extend(job_page::lines(job, cluster, details, look));
             ("Job", lines)
         }
         (Target::Stacks(..), Some(_)) => ("Stacks", standing::lines(&details.stacks, words, now)),
+        (Target::Chips(_, of), Some(_)) => ("Chips", chips::lines(of, details.chips.as_deref(), words, now)),
         (Target::Tpu(_, name), Some(cluster)) => {
             let slice = cluster.tpus.rows().iter().find(|row| row.name == *name);
             let knows_ray = cluster.tpus.knows_ray();

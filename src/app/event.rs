@@ -4,8 +4,8 @@ use super::class::Class;
 use super::history::Entered;
 use crate::model::cloud::TpuHost;
 use crate::model::{
-    ClusterName, Draft, FormId, FormNews, GoogleWait, JobId, Layout, OperationNews, Order, Problem, Request,
-    Standing, SubmissionId,
+    Chips, ClusterName, Draft, FormId, FormNews, GoogleWait, JobId, Layout, NodeId, OperationNews, Order,
+    Problem, Request, Standing, SubmissionId,
 };
 use crate::state::Update;
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
@@ -30,6 +30,8 @@ pub enum Event {
     Operation(ClusterName, OperationNews),
     /// Where the workers of a driver stand, or why that is not known.
     Stacks(ClusterName, JobId, Arc<Result<Standing, Problem>>),
+    /// What the chips of these nodes do, or why that is not known.
+    Chips(ClusterName, Vec<NodeId>, Arc<Result<Chips, Problem>>),
     /// Calls to Google wait because Google asks them to.
     GoogleWait(GoogleWait),
     /// News for the form of a job.
@@ -85,6 +87,8 @@ pub enum Effect {
     Fill(ClusterName, FormId, SubmissionId),
     /// Take the stacks of a driver's workers, twice.
     Stacks(ClusterName, JobId),
+    /// Read the chips of these nodes.
+    Chips(ClusterName, Vec<NodeId>),
     /// Write an action on a cluster and its outcome to the audit log.
     Note(ClusterName, String, String),
     /// Keep what was arranged for the next start.
@@ -110,6 +114,7 @@ impl Effect {
             | Self::SshHost(..)
             | Self::Fill(..)
             | Self::Stacks(..)
+            | Self::Chips(..)
             | Self::Note(..)
             | Self::Remember(_)
             | Self::Save(..) => Class::Looks,
@@ -126,6 +131,7 @@ const fn class_of_request(request: &Request) -> Class {
         | Request::Visible(_)
         | Request::Work(_)
         | Request::Holders
+        | Request::Inspect(_)
         | Request::Follow(..)
         | Request::OlderLog(..)
         | Request::SearchLog(..)

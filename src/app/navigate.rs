@@ -103,6 +103,10 @@ impl App {
         }
         match (self.view(), self.target()) {
             (View::Clusters, Some(Target::Cluster(place))) => self.visit(place, now),
+            (View::Details(_), Some(Target::Node(..))) => match self.choose_file() {
+                Some(effects) => effects,
+                None => self.open_log(now),
+            },
             (View::Cluster(_), Some(Target::Cluster(_))) | (View::Details(_), _) => self.open_log(now),
             (_, Some(Target::Job(..))) if self.has_log_of_job() => self.open_log(now),
             (_, Some(Target::Hosts(place, hosts))) => self.open_page(View::Slice(place, hosts)),
@@ -167,6 +171,14 @@ impl App {
             return Vec::new();
         }
         let mut effects = self.open_page(View::Details(Details::of(target)));
+        effects.extend(self.ask_for_page());
+        effects
+    }
+
+    /// Asks Ray for what the page on the screen shows of a job or a host.
+    pub(super) fn ask_for_page(&mut self) -> Vec<Effect> {
+        let mut effects = self.inspect();
+        let View::Details(Details { target: Target::Job(..), .. }) = self.view() else { return effects };
         let Some((place, job)) = self.meant_job() else { return effects };
         // A shell command has no driver, but its entrypoint may hold something.
         let does = match job.status {

@@ -129,6 +129,7 @@ impl App {
             }
             // What was told before stays; it is asked for again.
             News::Holders(Err(_)) => {}
+            News::Inspected(subject, told) => self.inspected(place, &subject, told, now),
             News::Cost(cost) => cluster.cost = cost,
             News::Mark(mark) => {
                 cluster.mark = mark;

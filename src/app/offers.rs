@@ -84,6 +84,11 @@ pub(super) fn has_submission(app: &App) -> bool {
     app.meant_job().is_some_and(|(_, j)| j.submission_id().is_some())
 }
 
+/// Chips can be read of what the action acts on.
+pub(super) fn has_chips(app: &App) -> bool {
+    app.chips_meant().is_some()
+}
+
 /// A job that runs has workers, or may have.
 pub(super) fn has_driver(app: &App) -> bool {
     app.meant_run().is_some_and(|(_, j)| j.driver.is_some() && !j.status.is_ended())

@@ -42,6 +42,8 @@ pub enum PromptKind {
     Copy,
     /// Goes to one of the lines that a search of the whole log has found.
     Found,
+    /// Opens one of the log files of a host.
+    Files,
 }
 
 /// The effect of a key on a prompt.
@@ -72,7 +74,7 @@ pub enum Typed {
 impl PromptKind {
     /// Whether a list is above the line, from which the arrows choose.
     pub fn has_list(self) -> bool {
-        matches!(self, Self::Command | Self::Page | Self::Copy | Self::Found)
+        matches!(self, Self::Command | Self::Page | Self::Copy | Self::Found | Self::Files)
     }
 
     /// Whether what is typed counts at once.
@@ -86,7 +88,7 @@ impl PromptKind {
             Self::Filter => Some(Entered::Filter),
             Self::Search | Self::Lines => Some(Entered::Search),
             Self::Command => Some(Entered::Command),
-            Self::Page | Self::Copy | Self::Found => None,
+            Self::Page | Self::Copy | Self::Found | Self::Files => None,
         }
     }
 }

@@ -5,6 +5,7 @@ use super::dialog::{Dialog, Question};
 use super::prompt::{Prompt, PromptKind};
 use super::table::By;
 use super::{Action, App, Class, Effect, Pane, Tone, View, actions::actions, describe};
+use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, JobKey, LogSource, Order, ProblemKind, Request, Text, Timestamp};
 
 /// The autoscaler's log files on a head, in the order in which they are offered.
@@ -220,7 +221,23 @@ impl App {
 
     /// Logs in to the head, or to the host of the TPU under the cursor.
     pub(super) fn ssh(&mut self, now: Timestamp) -> Vec<Effect> {
-        if self.tpus().is_some() { self.ssh_tpu(now) } else { self.at_cluster(Effect::SshHead) }
+        if self.tpus().is_some() {
+            return self.ssh_tpu(now);
+        }
+        match self.host_of_page() {
+            Some(host) => self.at_cluster(|name| Effect::SshHost(name, host.clone())),
+            None => self.at_cluster(Effect::SshHead),
+        }
+    }
+
+    /// The host that the page on the screen is of, or the one of its job's driver; none for the head.
+    fn host_of_page(&self) -> Option<TpuHost> {
+        let View::Details(_) = self.view() else { return None };
+        let of_job = self.meant_job().and_then(|(place, job)| Some((place, job.driver_node?)));
+        let of_node = self.meant_node().map(|(place, node)| (place, node.id));
+        let (place, id) = of_node.or(of_job)?;
+        let node = self.fleet.clusters.get(place)?.node(&id).filter(|node| !node.is_head)?;
+        Some(TpuHost::at(node.address.raw()))
     }
 
     /// Reads the cluster's data now. A frozen screen follows the news again.
@@ -230,6 +247,7 @@ impl App {
         if self.tpus().is_some() {
             effects.extend(self.at_cluster(|name| Effect::Ask(name, Request::Cloud)));
         }
+        effects.extend(self.ask_for_page());
         if let Some(cluster) = self.meant() {
             let text = format!("{}: refreshing", cluster.name());
             self.toasts.say(Tone::Info, text, now);

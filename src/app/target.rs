@@ -5,6 +5,7 @@ use super::words;
 use crate::model::text::printable;
 use crate::model::{JobKey, NodeId, Text};
 use crate::reconcile::HostsKey;
+use std::sync::Arc;
 
 /// A thing in the fleet, by its cluster's place and its own key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,12 +20,23 @@ pub enum Target {
     Job(usize, JobKey),
     /// Where the workers of a job of a cluster stand.
     Stacks(usize, JobKey),
+    /// What chips of a cluster do.
+    Chips(usize, ChipsOf),
     /// A TPU slice or request of a cluster, by its name.
     Tpu(usize, Text),
     /// A slice of a cluster, or other hosts that stand in one row.
     Hosts(usize, HostsKey),
     /// The messages of the console.
     Messages,
+}
+
+/// Chips that are looked at together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChipsOf {
+    /// Whose they are, safe to print: a slice, a host, a job.
+    pub what: String,
+    /// Their nodes.
+    pub nodes: Arc<[NodeId]>,
 }
 
 impl Target {
@@ -35,6 +47,7 @@ impl Target {
             | Self::Node(place, _)
             | Self::Job(place, _)
             | Self::Stacks(place, _)
+            | Self::Chips(place, _)
             | Self::Tpu(place, _)
             | Self::Hosts(place, _) => Some(*place),
             Self::Broken(_) | Self::Messages => None,
@@ -55,6 +68,7 @@ impl Target {
             }
             Self::Job(_, key) => format!("job {key}"),
             Self::Stacks(_, key) => format!("stacks of {key}"),
+            Self::Chips(_, chips) => format!("chips of {}", chips.what),
             Self::Tpu(_, name) => format!("tpu {name}"),
             Self::Hosts(_, key) => words::hosts(key),
             Self::Messages => "messages".to_owned(),
@@ -72,7 +86,7 @@ impl Target {
             Self::Tpu(_, name) => ("tpu name", name.to_string()),
             Self::Hosts(_, key) if key.name.is_empty() => return None,
             Self::Hosts(_, key) => ("slice name", key.name.to_string()),
-            Self::Messages => return None,
+            Self::Chips(..) | Self::Messages => return None,
         })
     }
 }

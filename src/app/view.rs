@@ -5,7 +5,7 @@ use super::fleet::Fleet;
 use super::list::Listing;
 use super::target::Target;
 use super::words;
-use crate::model::{JobId, JobIds, Problem, Standing, Work};
+use crate::model::{Chips, Inspection, JobId, JobIds, Problem, Standing, Subject, Timestamp, Work};
 use crate::reconcile::HostsKey;
 use std::sync::Arc;
 
@@ -134,6 +134,10 @@ pub struct Details {
     pub work: Asked,
     /// Where the workers of a job stand, which is asked for when that page is opened.
     pub stacks: Stacks,
+    /// What Ray answered about a job or a host, which is asked for when its page is opened.
+    pub inspected: Inspected,
+    /// What the chips of the page do; none while they are read.
+    pub chips: Option<Arc<Result<Chips, Problem>>>,
     /// The text of the filter: only lines that match it are shown.
     pub filter: String,
     /// The first line that is shown.
@@ -153,6 +157,17 @@ pub enum Asked {
     Told(Result<Box<Work>, String>),
 }
 
+/// What Ray answered about a job or a host, as far as that is known.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Inspected {
+    /// It is not asked for.
+    No,
+    /// Ray is being asked.
+    Waiting(Subject),
+    /// The last answer and when it came, or why there is none; another may follow.
+    Told(Subject, Timestamp, Arc<Result<Inspection, String>>),
+}
+
 /// Where the workers of a job stand, as far as that is known.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stacks {
@@ -167,7 +182,16 @@ pub enum Stacks {
 impl Details {
     /// The page of a thing, from its beginning.
     pub fn of(target: Target) -> Self {
-        Self { target, work: Asked::No, stacks: Stacks::No, filter: String::new(), top: 0, last: 0 }
+        Self {
+            target,
+            work: Asked::No,
+            stacks: Stacks::No,
+            inspected: Inspected::No,
+            chips: None,
+            filter: String::new(),
+            top: 0,
+            last: 0,
+        }
     }
 
     /// Where its keys are looked up.
@@ -176,7 +200,7 @@ impl Details {
             Target::Node(..) => Context::Node,
             Target::Job(..) | Target::Stacks(..) => Context::Job,
             Target::Tpu(..) => Context::Tpu,
-            Target::Cluster(_) | Target::Hosts(..) | Target::Broken(_) | Target::Messages => Context::Info,
+            Target::Chips(..) | Target::Cluster(_) | Target::Hosts(..) | Target::Broken(_) | Target::Messages => Context::Info,
         }
     }
 }

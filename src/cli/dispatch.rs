@@ -5,8 +5,8 @@ use super::demo_ray;
 use super::reach::Reach;
 use super::{Arguments, Command, ConfigAction, GlobalArguments};
 use super::{
-    audit, auth, backups, cleanup, cluster_logs, completions, configs, console, demo, exec, forward, image,
-    jobs, list, man, manual, nodes, operate, registry, setup, ssh, status, token, tpus, trust, update,
+    audit, auth, backups, chips, cleanup, cluster_logs, completions, configs, console, demo, exec, forward,
+    image, jobs, list, man, manual, nodes, operate, registry, setup, ssh, status, token, tpus, trust, update,
     workers,
 };
 use crate::config::{self, Config, Env, Settings, Sources};
@@ -126,6 +126,7 @@ fn on_cluster(command: &Command, reach: &Reach) -> anyhow::Result<ExitCode> {
         Command::Ssh(host) => ssh::run(host, reach),
         Command::Exec(asked) => exec::run(asked, reach),
         Command::ListNodes(asked) => nodes::run(asked, reach),
+        Command::Chips(asked) => chips::run(asked, reach),
         Command::ClusterLogs(asked) => cluster_logs::run(asked, reach),
         Command::Tpus(command) => tpus::run(command, reach),
         Command::RunCleanup(asked) => cleanup::run(asked, reach),

@@ -8,10 +8,11 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use strsim::osa_distance;
 
 /// Commands that only look. One that is missing here counts as one that changes something.
-const LOOKS: [&str; 27] = [
+const LOOKS: [&str; 28] = [
     "audit",
     "auth",
     "auth-env",
+    "chips",
     "cluster-logs",
     "clusters",
     "completions",

@@ -5,6 +5,7 @@
 
 pub(super) mod autoscaling;
 mod by_hand;
+mod chips;
 mod draining;
 mod drivers;
 pub(super) mod job;

@@ -11,7 +11,7 @@ use super::connection::{Body, Io};
 use super::scenario::Fault;
 use super::shared::Shared;
 use bytes::{BufMut, Bytes, BytesMut};
-use call::Status;
+pub(super) use call::{Status, parse};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::{BodyExt, StreamBody};
@@ -61,7 +61,7 @@ async fn call(request: Request<Incoming>, shared: Arc<Shared>) -> io::Result<Res
 }
 
 /// A message and the status 0 behind it.
-fn answer(message: Bytes) -> Response<Body> {
+pub(super) fn answer(message: Bytes) -> Response<Body> {
     let mut head = BytesMut::with_capacity(5);
     head.put_u8(0);
     head.put_u32(message.len() as u32);
@@ -73,7 +73,7 @@ fn answer(message: Bytes) -> Response<Body> {
 }
 
 /// A status without a message.
-fn refusal(status: &Status) -> Response<Body> {
+pub(super) fn refusal(status: &Status) -> Response<Body> {
     let mut response =
         with_type(Response::new(http_body_util::Empty::new().map_err(|e| match e {}).boxed_unsync()));
     response.headers_mut().insert("grpc-status", status.code.into());

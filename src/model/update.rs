@@ -2,9 +2,9 @@
 
 use super::cloud::CloudView;
 use super::{
-    Autoscaler, Cleaned, Cost, Job, JobId, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch,
-    LogMatches, LogPart, LogSource, Node, NodeId, OperationMark, Physical, Problem, StreamId, SubmissionId,
-    Text, Timestamp, Work,
+    Autoscaler, Cleaned, Cost, Inspection, Job, JobId, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch,
+    LogMatches, LogPart, LogSource, Node, NodeId, OperationMark, Physical, Problem, StreamId, Subject,
+    SubmissionId, Text, Timestamp, Work,
 };
 use std::sync::Arc;
 
@@ -82,6 +82,8 @@ pub enum News {
     },
     /// The drivers that have something running on nodes, or why that could not be read.
     Holders(Result<Vec<(NodeId, JobId)>, String>),
+    /// What Ray answered about a job or a host for its page, or why it did not.
+    Inspected(Subject, Result<Box<Inspection>, String>),
     /// What we cost the head.
     Cost(Cost),
     /// The mark of another operator's operation on the cluster, if any.
@@ -148,6 +150,8 @@ pub enum Request {
     Work(JobIds),
     /// Read which drivers have something running on which nodes.
     Holders,
+    /// Read what the page of a job or a host shows of it.
+    Inspect(Subject),
     /// Follow a log as that stream.
     Follow(StreamId, LogSource),
     /// Read the part of a followed log that ends at this position.

@@ -1,6 +1,6 @@
 //! News of the service of operations.
 
-use crate::model::{ClusterName, FormId, FormNews, JobId, OperationNews, Problem, Standing};
+use crate::model::{Chips, ClusterName, FormId, FormNews, JobId, NodeId, OperationNews, Problem, Standing};
 use std::sync::Arc;
 
 /// News of the service, for the front end.
@@ -12,4 +12,6 @@ pub enum News {
     Form(ClusterName, FormId, FormNews),
     /// Where the workers of a driver stand, or why that is not known.
     Stacks(ClusterName, JobId, Arc<Result<Standing, Problem>>),
+    /// What the chips of these nodes do, or why that is not known.
+    Chips(ClusterName, Vec<NodeId>, Arc<Result<Chips, Problem>>),
 }

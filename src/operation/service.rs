@@ -17,8 +17,8 @@ use super::journaled::journaled;
 use super::news::News;
 use super::request::{Request, Stop};
 use crate::model::{
-    ClusterName, Consent, Draft, FormId, JobId, JournaledOperation, Operation, OperationKind, OperationMark,
-    OperationNews, Order, Preview, Problem, Refusal, SubmissionId, Task,
+    ClusterName, Consent, Draft, FormId, JobId, JournaledOperation, NodeId, Operation, OperationKind,
+    OperationMark, OperationNews, Order, Preview, Problem, Refusal, SubmissionId, Task,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -49,6 +49,7 @@ enum Ask {
     Submit(ClusterName, FormId, Box<Draft>),
     Fill(ClusterName, FormId, SubmissionId),
     Stacks(ClusterName, JobId),
+    Chips(ClusterName, Vec<NodeId>),
     Note(ClusterName, String, String),
 }
 
@@ -107,6 +108,11 @@ impl Operations {
     /// Takes the stacks of a driver's workers twice, beside the caller.
     pub fn stacks(&self, cluster: &ClusterName, driver: JobId) {
         self.ask(Ask::Stacks(cluster.clone(), driver));
+    }
+
+    /// Reads the chips of these nodes, beside the caller.
+    pub fn chips(&self, cluster: &ClusterName, nodes: Vec<NodeId>) {
+        self.ask(Ask::Chips(cluster.clone(), nodes));
     }
 
     /// Writes the audit log, beside the caller: its disk may be slow.
@@ -267,6 +273,13 @@ impl Hub {
                 let Some(request) = self.request(&cluster) else { return };
                 self.tasks.spawn(async move {
                     request.stacks(driver).await;
+                    None
+                });
+            }
+            Ask::Chips(cluster, nodes) => {
+                let Some(request) = self.request(&cluster) else { return };
+                self.tasks.spawn(async move {
+                    request.chips(nodes).await;
                     None
                 });
             }

@@ -2,6 +2,7 @@
 
 mod gang;
 mod holders;
+mod inspect;
 mod work;
 
 pub use gang::AT_ONCE;

@@ -4,6 +4,7 @@
 
 pub mod demand;
 pub mod envelope;
+pub mod host;
 pub mod interner;
 pub mod jobs;
 pub mod names;

@@ -3,7 +3,7 @@
 
 use super::convert::fixtures::{VERSIONS, body};
 use super::convert::interner::Interner;
-use super::convert::{demand, envelope, jobs, nodes, physical, report, state, status_text};
+use super::convert::{demand, envelope, host, jobs, nodes, physical, report, state, status_text};
 use super::gcs;
 use super::json::{Loose, Str, Table, read_with};
 use crate::logs::LineSplitter;
@@ -45,6 +45,7 @@ fn fuzz_dashboard_nodes() {
     fuzz(&recorded(&names), |bytes| {
         let summary = physical::summary("/nodes", bytes);
         let _ = physical::one("/nodes/a", bytes);
+        let _ = host::host("/nodes/a", bytes);
         if let Ok(mut all) = nodes::list("/api/v0/nodes", bytes) {
             nodes::sort(&mut all);
             let _ = summary.map(|s| s.fill(&mut all));

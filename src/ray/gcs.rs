@@ -6,13 +6,12 @@
 use super::client::{self, Client, Meter};
 use super::{RayError, weigh};
 use crate::model::Secret;
-use crate::proto;
-use bytes::{Buf, BufMut, Bytes};
+use crate::proto::{self, Raw};
+use bytes::Bytes;
 use http::uri::PathAndQuery;
 use prost::Message;
 use std::time::Duration;
 use tonic::client::GrpcService;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
@@ -193,42 +192,4 @@ fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
         cause = next;
     }
     super::error::message_of(cause.to_string().as_bytes())
-}
-
-/// Messages as bytes: the caller encodes, counts and decodes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Raw;
-
-impl Codec for Raw {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, buf: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        buf.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, buf: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(buf.copy_to_bytes(buf.remaining())))
-    }
 }

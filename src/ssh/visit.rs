@@ -1,4 +1,4 @@
-//! A login in the foreground on any machine of a cluster, directly or through its head.
+//! A login in the foreground on any machine of a cluster, or a connection to one of its ports, directly or through its head.
 
 use super::error::SshError;
 use super::login::{self, Login};
@@ -16,10 +16,34 @@ pub struct Visit {
     /// The name of the machine's key in `known_hosts`. Internal addresses are reused by later machines, so a key
     /// stored under an address would look changed.
     pub filed_as: Option<String>,
-    /// A command line for the machine's shell; none opens one.
-    pub command: Option<String>,
-    /// Whether the command gets a terminal, as a login always does.
-    pub terminal: bool,
+    pub purpose: Purpose,
+}
+
+/// What is done on the machine.
+#[derive(Clone, Debug)]
+pub enum Purpose {
+    /// Its shell, in a terminal.
+    Shell,
+    /// A command line for its shell; whether it gets a terminal.
+    Command { line: String, terminal: bool },
+    /// Standard input and output are a connection to this port of it. Nobody is asked for anything.
+    Port(u16),
+}
+
+impl Purpose {
+    /// Arguments of `ssh` for it, up to the host.
+    fn options(&self) -> Vec<OsString> {
+        match self {
+            Self::Shell | Self::Command { terminal: true, .. } => vec!["-t".into()],
+            Self::Command { terminal: false, .. } => vec!["-T".into()],
+            Self::Port(port) => {
+                // The messages that explain a failure have the level INFO.
+                let options = ["BatchMode=yes", "LogLevel=INFO", "RemoteCommand=none", "RequestTTY=no"];
+                let options = options.into_iter().flat_map(|option| ["-o".into(), option.into()]);
+                options.chain(["-W".into(), format!("localhost:{port}").into()]).collect()
+            }
+        }
+    }
 }
 
 impl Visit {
@@ -32,9 +56,11 @@ impl Visit {
             // command is inside.
             args.extend(["-o".into(), proxy(head, &known(head, None).await?)]);
         }
-        args.push(if self.command.is_some() && !self.terminal { "-T" } else { "-t" }.into());
+        args.extend(self.purpose.options());
         args.extend(["--".into(), self.to.host.as_str().into()]);
-        args.extend(self.command.clone().map(OsString::from));
+        if let Purpose::Command { line, .. } = &self.purpose {
+            args.push(line.into());
+        }
         let mut command = Command::new(&self.to.ssh);
         command.args(args);
         guard::clean_environment(&mut command);

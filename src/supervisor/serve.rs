@@ -291,6 +291,13 @@ impl ClusterTask {
                     out.send(News::Holders(held)).await;
                 });
             }
+            Some(Request::Inspect(subject)) => {
+                let (client, out) = (s.session.client.clone(), self.out.clone());
+                tokio::spawn(async move {
+                    let told = client.inspect(&subject).await.map(Box::new).map_err(|e| e.to_string());
+                    out.send(News::Inspected(subject, told)).await;
+                });
+            }
             Some(other) => {
                 if let Request::Focus(true) = other {
                     s.polling.ask();

@@ -270,6 +270,10 @@ impl ClusterTask {
                 let work = Err("the cluster is not connected".into());
                 self.out.send(News::Work { job, work }).await;
             }
+            Some(Request::Inspect(subject)) => {
+                let why = Err("the cluster is not connected".into());
+                self.out.send(News::Inspected(subject, why)).await;
+            }
             Some(Request::Operated(is_at_work)) => self.out.operated(is_at_work).await,
             Some(other) => self.note(other),
         }
@@ -293,6 +297,7 @@ impl ClusterTask {
             | Request::DeleteJob(_)
             | Request::Work(_)
             | Request::Holders
+            | Request::Inspect(_)
             | Request::TrustHostKey(_)
             | Request::Operated(_)
             // Handled by another task.

@@ -8,7 +8,7 @@ use crate::model::cloud::{CloudView, TpuHost, TpuVm};
 use crate::model::{
     ClusterSpec, HeadAddress, Hint, HostName, Problem, ProblemKind, Provider, Timestamp, Verb,
 };
-use crate::ssh::{TunnelSpec, Visit};
+use crate::ssh::{Purpose, TunnelSpec, Visit};
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
@@ -99,6 +99,32 @@ pub async fn visit(
     command: Option<String>,
     terminal: bool,
 ) -> Result<Command, Problem> {
+    let purpose = match command {
+        Some(line) => Purpose::Command { line, terminal },
+        None => Purpose::Shell,
+    };
+    go(spec, options, host, through, purpose).await
+}
+
+/// The command whose standard input and output are a connection to a port of a host, as programs on that host reach it.
+/// `through` is the way over the head, when it is known already.
+pub async fn dial(
+    spec: &ClusterSpec,
+    options: &Options,
+    host: &TpuHost,
+    through: Option<TunnelSpec>,
+    port: u16,
+) -> Result<Command, Problem> {
+    go(spec, options, Some(host), through, Purpose::Port(port)).await
+}
+
+async fn go(
+    spec: &ClusterSpec,
+    options: &Options,
+    host: Option<&TpuHost>,
+    through: Option<TunnelSpec>,
+    purpose: Purpose,
+) -> Result<Command, Problem> {
     let head = async || match through {
         Some(head) => Ok(head),
         None => match &spec.head {
@@ -110,7 +136,7 @@ pub async fn visit(
         },
     };
     let visit = match host {
-        None => Visit { to: head().await?, through: None, filed_as: None, command, terminal },
+        None => Visit { to: head().await?, through: None, filed_as: None, purpose },
         Some(host) => {
             let (address, needs_head) = way(spec, host);
             let mut to = tunnel_spec(spec, options, host_name(&address)?, Vec::new());
@@ -119,7 +145,7 @@ pub async fn visit(
                 // That one leads to the head.
                 to.auth.proxy_command = None;
             }
-            Visit { to, through, filed_as: filed_as(spec, host), command, terminal }
+            Visit { to, through, filed_as: filed_as(spec, host), purpose }
         }
     };
     visit.command().await.map_err(|e| e.problem(Timestamp::now()))

@@ -4,6 +4,7 @@ use super::frame::{Title, more_around, pane};
 use super::grid::put;
 use super::part::Draw;
 use super::text::lay_out;
+use crate::app::describe::WARNS;
 use crate::app::{Area, Areas, Details, Filter, details};
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;
@@ -25,8 +26,10 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, page: &Details, areas: &
     for (y, (name, text)) in (inner.y..inner.bottom()).zip(lines.iter().skip(top)) {
         let shift = if label > 0 && !name.is_empty() { u16::try_from(label + 2).unwrap_or(0) } else { 0 };
         let room = if text.is_empty() { inner.width } else { u16::try_from(label).unwrap_or(0) };
-        put(buf, inner.x, y, room, false, name, d.theme.dim);
-        put(buf, inner.x + shift, y, inner.width.saturating_sub(shift), false, text, d.theme.text);
+        let label = if text.is_empty() { d.theme.heading } else { d.theme.dim };
+        let style = if text.starts_with(WARNS) { d.theme.warn } else { d.theme.text };
+        put(buf, inner.x, y, room, false, name, label);
+        put(buf, inner.x + shift, y, inner.width.saturating_sub(shift), false, text, style);
     }
     areas.details = Some(Area { x: inner.x, y: inner.y, width: inner.width, height: inner.height });
     areas.details_last = last;

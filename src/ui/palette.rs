@@ -39,6 +39,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
         PromptKind::Page => "manual",
         PromptKind::Copy => "copy",
         PromptKind::Found => "lines of the whole log",
+        PromptKind::Files => "log files",
         PromptKind::Filter | PromptKind::Search | PromptKind::Lines => return,
     };
     // Lines are long, and nothing stands beside them.

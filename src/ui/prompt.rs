@@ -32,12 +32,15 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
         PromptKind::Page => "page of the manual: ",
         PromptKind::Copy => "copy: ",
         PromptKind::Found => "go to the line: ",
+        PromptKind::Files => "open: ",
     };
     let syntax = match prompt.kind {
         PromptKind::Filter => SYNTAX,
         PromptKind::Search => PATTERN,
         PromptKind::Lines => LINES,
-        PromptKind::Command | PromptKind::Page | PromptKind::Copy | PromptKind::Found => "",
+        PromptKind::Command | PromptKind::Page | PromptKind::Copy | PromptKind::Found | PromptKind::Files => {
+            ""
+        }
     };
     let is_new = !syntax.is_empty() && prompt.line.is_empty();
     let (beside, style) = if is_new { (syntax, d.theme.dim) } else { (prompt.wrong.as_str(), d.theme.bad) };

@@ -19,6 +19,7 @@ mod head;
 mod infra;
 mod jobs;
 mod keeps_contract;
+mod libtpu;
 mod logs;
 mod operations;
 #[path = "../support/ports.rs"]

@@ -5,6 +5,7 @@
 mod columns;
 mod fleet;
 mod operate;
+mod pages;
 mod plain;
 mod reach;
 mod room;

@@ -8,6 +8,7 @@ mod fixes;
 mod fleet;
 mod form;
 mod freeze;
+mod inspect;
 mod jobs;
 mod keys;
 mod mouse;
@@ -84,7 +85,7 @@ fn keys(app: &App, listing: &dyn Listing) -> Vec<String> {
         Target::Job(_, key) => key.to_string(),
         Target::Tpu(_, name) => name.to_string(),
         Target::Hosts(_, key) => key.name.to_string(),
-        Target::Stacks(..) | Target::Messages => unreachable!("no table has it"),
+        Target::Stacks(..) | Target::Chips(..) | Target::Messages => unreachable!("no table has it"),
     };
     (0..listing.len()).map(|p| word(listing.target_at(app.fleet(), p).unwrap())).collect()
 }

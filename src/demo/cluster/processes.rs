@@ -41,7 +41,47 @@ impl Process {
     }
 }
 
+/// A worker process as its node tells of it.
+#[derive(Default)]
+pub(in crate::demo) struct Serving {
+    pub pid: u32,
+    /// The job id of the driver that it serves, and what it runs; none while it idles.
+    pub job: Option<(String, String)>,
+}
+
+/// A placement group of a run.
+pub(in crate::demo) struct Group<'a> {
+    /// Its driver's job id.
+    pub job: &'a str,
+    /// Milliseconds since the epoch.
+    pub created: i64,
+    /// A bundle's host each; none while it waits.
+    pub hosts: &'a [NodeId],
+}
+
 impl Cluster {
+    /// The worker processes of a node that serve a job.
+    pub fn serving(&self, node: NodeId) -> Vec<Serving> {
+        let running = |task: Task| {
+            let process = task.process.filter(|process| task.state == "RUNNING" && process.node == node)?;
+            Some(Serving { pid: process.pid, job: Some((task.job, "train_step".to_owned())) })
+        };
+        let actors = self.actors().filter(|(_, actor)| actor.node == node);
+        let actors = actors
+            .map(|(job, actor)| Serving { pid: actor.pid, job: Some((job.to_owned(), "Holder".to_owned())) });
+        self.tasks().into_iter().filter_map(running).chain(actors).collect()
+    }
+
+    /// The placement groups of runs; outside a life there are none.
+    pub fn groups(&self) -> Vec<Group<'_>> {
+        let Some(life) = &self.life else { return Vec::new() };
+        let running = life.gangs.iter().filter(|gang| gang.runs(self.now));
+        let placed =
+            running.map(|gang| Group { job: &gang.driver, created: gang.began() - 900, hosts: &gang.hosts });
+        let waits = self.running().filter(|(place, ..)| self.hosts_of(*place).is_empty());
+        placed.chain(waits.map(|(_, job, created)| Group { job, created, hosts: &[] })).collect()
+    }
+
     /// Tasks of all jobs.
     pub fn tasks(&self) -> Vec<Task> {
         if let Some(life) = &self.life {

@@ -3,11 +3,17 @@
 //! raylet's.
 
 use super::super::cluster::node::SimNode;
+use super::super::cluster::processes::Serving;
 use super::super::json::{array, camel, dumps, dumps_with};
 use crate::model::DeathReason;
 use serde_json::{Map, Value, json};
 
 const BYTES_OF_DISK: u64 = 270_553_174_016;
+
+/// The job of a process that serves none.
+const NO_JOB: &str = "ffffffff";
+/// The process of the worker that idles.
+const IDLE_PID: u32 = 612;
 
 /// Ray's word for a reason of death.
 pub(super) fn reason_word(reason: DeathReason) -> &'static str {
@@ -90,13 +96,19 @@ impl SimNode {
         self.written.as_deref().unwrap_or_default()
     }
 
-    /// The node in `/nodes/{id}`: its worker processes and actors, instead of the workers' statistics.
-    pub fn detail(&self, session: &str) -> String {
-        let stats = self.core_workers();
-        let workers = stats.iter().enumerate().map(|(i, stats)| {
-            let process = process("ray::train_step", 852, 1000 + i, self.started);
+    /// The node in `/nodes/{id}`: its worker processes, those that serve a job and one that idles, instead of the workers'
+    /// statistics.
+    pub fn detail(&self, session: &str, serving: &[Serving]) -> String {
+        let idle = self.is_alive().then(|| Serving { pid: IDLE_PID, ..Serving::default() });
+        let workers = serving.iter().chain(&idle).enumerate().map(|(i, worker)| {
+            let (title, job) = match &worker.job {
+                Some((job, title)) => (format!("ray::{title}"), job.as_str()),
+                None => ("ray::IDLE".to_owned(), NO_JOB),
+            };
+            let process = process(&title, 852, worker.pid as usize, self.started);
+            let stats = self.core_worker(i, worker.pid as usize, job, worker.job.is_some());
             dumps_with(
-                &json!({"language": "PYTHON", "jobId": "01000000"}),
+                &json!({"language": "PYTHON", "jobId": job}),
                 &[("coreWorkerStats", &format!("[{stats}]"))],
             )
             .replacen('{', &format!("{}, ", process.trim_end_matches('}')), 1)
@@ -194,24 +206,24 @@ impl SimNode {
     fn core_workers(&self) -> Vec<String> {
         let busy = self.is_alive() && self.idle_since.is_none();
         let count = if busy { 2 } else { usize::from(self.is_alive()) };
-        let one = |i: usize| {
-            let mut stats = json!({
-                "ipAddress": self.ip, "port": (13_003 + i).to_string(), "actorId": "f".repeat(32),
-                "numExecutedTasks": 1, "jobId": "01000000", "workerId": format!("{:056x}", self.started + i as i64),
-                "pid": 1000 + i, "numPendingTasks": 0, "numObjectRefsInScope": 0, "usedResources": {},
-                "numInPlasma": 0, "numLocalObjects": 0, "usedObjectStoreMemory": "0", "taskQueueLength": 0,
-                "objectRefs": [], "language": "PYTHON", "workerType": "WORKER", "objectsTotal": "0",
-                "numOwnedObjects": "0", "numOwnedActors": "0", "numRunningTasks": "0",
-                "numInFlightArgPinningRequests": "0", "numOfFailedArgPinningRequests": "0",
-            });
-            if busy && i == 0 {
-                stats["numRunningTasks"] = json!("1");
-                stats["usedResources"] =
-                    json!({"CPU": {"resourceSlots": [{"allocation": 1.0, "slot": "0"}]}});
-            }
-            dumps(&stats)
-        };
-        (0..count).map(one).collect()
+        (0..count).map(|i| self.core_worker(i, 1000 + i, "01000000", busy && i == 0)).collect()
+    }
+
+    fn core_worker(&self, i: usize, pid: usize, job: &str, works: bool) -> String {
+        let mut stats = json!({
+            "ipAddress": self.ip, "port": (13_003 + i).to_string(), "actorId": "f".repeat(32),
+            "numExecutedTasks": 1, "jobId": job, "workerId": format!("{:056x}", self.started + i as i64),
+            "pid": pid, "numPendingTasks": 0, "numObjectRefsInScope": 0, "usedResources": {},
+            "numInPlasma": 0, "numLocalObjects": 0, "usedObjectStoreMemory": "0", "taskQueueLength": 0,
+            "objectRefs": [], "language": "PYTHON", "workerType": "WORKER", "objectsTotal": "0",
+            "numOwnedObjects": "0", "numOwnedActors": "0", "numRunningTasks": "0",
+            "numInFlightArgPinningRequests": "0", "numOfFailedArgPinningRequests": "0",
+        });
+        if works {
+            stats["numRunningTasks"] = json!("1");
+            stats["usedResources"] = json!({"CPU": {"resourceSlots": [{"allocation": 1.0, "slot": "0"}]}});
+        }
+        dumps(&stats)
     }
 
     /// The raylet's command line, as long as it really is.
@@ -288,9 +300,13 @@ mod tests {
         let session = "session_2026-11-21_02-46-44_540387_29";
         let summary = node.summary(session).len();
         assert!((12_500..17_000).contains(&summary), "{summary} bytes in /nodes?view=summary");
-        let detail = node.detail(session).len();
+        let serving = [Serving { pid: 1000, job: Some(("01000000".to_owned(), "train_step".to_owned())) }];
+        let detail = node.detail(session, &serving).len();
         assert!((15_000..34_000).contains(&detail), "{detail} bytes in /nodes/{{id}}");
-        assert!(serde_json::from_str::<Value>(&node.detail(session)).unwrap()["workers"][0]["pid"].is_u64());
+        assert!(
+            serde_json::from_str::<Value>(&node.detail(session, &serving)).unwrap()["workers"][0]["pid"]
+                .is_u64()
+        );
     }
 
     #[test]

@@ -75,6 +75,9 @@ fn read(route: &[&str], query: &Query, shared: &Arc<Shared>) -> Response<Body> {
         ["api", "v0", "actors"] => {
             rows::answer(query, &rows::ACTORS, |detail| shared.now(|c| tasks::actors(c, detail)))
         }
+        ["api", "v0", "placement_groups"] => {
+            rows::answer(query, &rows::GROUPS, |detail| shared.now(|c| tasks::groups(c, detail)))
+        }
         ["api", "v0", "tasks", "summarize"] => {
             let all = shared.now(|c| tasks::tasks(c, false));
             rows::summarized(query, &rows::TASKS, all, tasks::summary)
@@ -138,7 +141,9 @@ fn node(id: &str, shared: &Shared) -> String {
     };
     let detail = shared.now(|c| {
         let session = c.session.clone();
-        NodeId::from_hex(id).and_then(|id| c.node(id)).map(|n| n.detail(&session))
+        let id = NodeId::from_hex(id)?;
+        let serving = c.serving(id);
+        c.node(id).map(|n| n.detail(&session, &serving))
     });
     envelope("Node details fetched.", &format!("{{\"detail\": {}}}", detail.unwrap_or_else(skeleton)))
 }

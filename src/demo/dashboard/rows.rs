@@ -32,6 +32,10 @@ pub(super) const TASKS: Columns = Columns(&[
 pub(super) const ACTORS: Columns =
     Columns(&["actor_id", "class_name", "state", "job_id", "name", "node_id", "pid", "ray_namespace"]);
 
+/// Of `/api/v0/placement_groups`.
+pub(super) const GROUPS: Columns =
+    Columns(&["placement_group_id", "name", "creator_job_id", "state", "is_detached"]);
+
 /// Lists rows as the query asks.
 pub(super) fn answer(
     query: &Query,

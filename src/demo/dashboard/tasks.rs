@@ -2,7 +2,7 @@
 //! step on each host of the driver's slice, or one that waits.
 
 use super::super::cluster::Cluster;
-use super::super::cluster::processes::{Process, Task};
+use super::super::cluster::processes::{Group, Process, Task};
 use super::rows::listing;
 use serde_json::{Map, Value, json};
 
@@ -55,6 +55,42 @@ pub(super) fn actors(cluster: &Cluster, detail: bool) -> Vec<Value> {
         row
     };
     cluster.actors().enumerate().map(row).collect()
+}
+
+/// Rows of `/api/v0/placement_groups`: in a life one for each run, which has its hosts or waits for them.
+pub(super) fn groups(cluster: &Cluster, detail: bool) -> Vec<Value> {
+    let row = |group: Group<'_>| {
+        let id = format!("{:028x}{}", group.created, group.job);
+        let (state, stage) =
+            if group.hosts.is_empty() { ("PENDING", "NO_RESOURCES") } else { ("CREATED", "FINISHED") };
+        let mut row = json!({
+            "placement_group_id": id, "name": "train", "creator_job_id": group.job, "state": state,
+        });
+        if detail {
+            let bundle = |(i, node): (usize, String)| {
+                json!({
+                    "bundle_id": {"placement_group_id": id, "bundle_index": i}, "node_id": node,
+                    "unit_resources": {"CPU": 1.0, "TPU": 4.0}, "label_selector": {},
+                })
+            };
+            let hosts: Vec<String> = match group.hosts {
+                [] => vec![String::new()],
+                hosts => hosts.iter().map(ToString::to_string).collect(),
+            };
+            extend(
+                &mut row,
+                &json!({
+                    "bundles": hosts.into_iter().enumerate().map(bundle).collect::<Vec<_>>(), "is_detached": false,
+                    "stats": {
+                        "scheduling_state": stage, "scheduling_attempt": 1, "end_to_end_creation_latency_us": "0",
+                        "creation_request_received_ns": format!("{}000000", group.created),
+                    },
+                }),
+            );
+        }
+        row
+    };
+    cluster.groups().into_iter().map(row).collect()
 }
 
 fn extend(row: &mut Value, more: &Value) {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use prost::Message;
 
 /// A gRPC status that is not OK.
-pub(super) struct Status {
+pub(in crate::demo) struct Status {
     /// gRPC's code.
     pub code: i32,
     /// Ray's words.
@@ -39,7 +39,7 @@ impl Status {
 pub(super) type Outcome = Result<Bytes, Status>;
 
 /// The message in those bytes.
-pub(super) fn parse<M: Message + Default>(bytes: &[u8]) -> Result<M, Status> {
+pub(in crate::demo) fn parse<M: Message + Default>(bytes: &[u8]) -> Result<M, Status> {
     M::decode(bytes).map_err(|_| Status::malformed())
 }
 

@@ -90,6 +90,16 @@ impl Gang {
         self.since
     }
 
+    /// Whether its workers run.
+    pub fn runs(&self, now: i64) -> bool {
+        self.since <= now && self.end.as_ref().is_none_or(|(at, _)| *at > now)
+    }
+
+    /// The worker that is silent at `now`, for which the others wait, and since when.
+    pub fn waits(&self, now: i64) -> Option<(usize, i64)> {
+        self.silent.filter(|(_, at)| *at <= now)
+    }
+
     /// Ray's word for the state of a worker's task at `now`, when that ended, and its error.
     pub fn state(&self, worker: usize, now: i64) -> (&'static str, Option<i64>, Option<String>) {
         match &self.end {
@@ -144,7 +154,7 @@ impl Gang {
     /// Where a worker that runs stands at `now`, as py-spy writes frames: in its step, or, if it is silent, in the reading of
     /// a batch that does not come, while the others wait for it in a collective.
     pub fn frames(&self, worker: usize, now: i64) -> String {
-        let silent = self.silent.filter(|(_, at)| *at <= now).map(|(silent, _)| silent);
+        let silent = self.waits(now).map(|(silent, _)| silent);
         let step = "    train_step (levanter/trainer.py:412)\n    training_steps (levanter/trainer.py:391)\n    train \
                     (levanter/trainer.py:478)\n    main (levanter/main/train_lm.py:214)\n";
         let batch = "    wait (threading.py:331)\n    wait (threading.py:629)\n    _read_batch (levanter/data/loader.py:88)\n    \

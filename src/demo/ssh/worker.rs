@@ -1,12 +1,14 @@
-//! The hosts of simulated workers, which are reached through their head: they answer the two scripts of a cleanup, and
+//! The hosts of simulated workers, which are reached through their head: they serve libtpu's metrics while a run holds
+//! their chips, they answer the two scripts of a cleanup, and
 //! one of them has something left over, a process of a raylet that is gone and the lock file of libtpu.
 
+use super::super::libtpu;
 use super::super::locked;
 use super::super::shared::Shared;
 use super::words;
 use russh::keys::PublicKey;
 use russh::server::{self, Auth, ChannelOpenHandle, Msg, Session};
-use russh::{Channel, ChannelId, ChannelMsg, Error};
+use russh::{Channel, ChannelId, ChannelMsg, ChannelOpenFailure, Error};
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -163,6 +165,28 @@ impl server::Handler for Login {
             // An error means that the connection is closed.
             let _ = serve(channel, &workers, &address).await;
         });
+        Ok(())
+    }
+
+    async fn channel_open_direct_tcpip(
+        &mut self,
+        channel: Channel<Msg>,
+        host: &str,
+        port: u32,
+        _originator: &str,
+        _originator_port: u32,
+        reply: ChannelOpenHandle,
+        _session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        let (shared, address) = (self.workers.shared.clone(), self.address.clone());
+        let runtime = move || shared.now(|c| c.tpu_runtime(&address));
+        let is_served = host == "localhost" && port == libtpu::PORT && runtime().is_some();
+        if !is_served {
+            reply.reject(ChannelOpenFailure::ConnectFailed).await;
+            return Ok(());
+        }
+        reply.accept().await;
+        tokio::spawn(libtpu::serve(channel.into_stream(), move || runtime().unwrap_or_default()));
         Ok(())
     }
 

@@ -149,23 +149,7 @@ impl Client {
     /// Ray does not list tasks or actors. A node that does not list its files is in [`Gang::unread`].
     pub async fn gang(&self, job: &JobId, nodes: &[NodeId]) -> Result<Gang, RayError> {
         let mut gang = Gang::default();
-        let mut known = Known::new();
-        for (kind, state, detail, limit) in [
-            ("tasks", "RUNNING", 0, ROWS),
-            ("actors", "ALIVE", 0, ROWS),
-            ("tasks", "FAILED", 1, FAILED_ROWS),
-            ("actors", "DEAD", 1, FAILED_ROWS),
-        ] {
-            let filter = format!("&filter_keys=state&filter_predicates=%3D&filter_values={state}");
-            let route = format!("{}{filter}&detail={detail}&limit={limit}", of_job(kind, job));
-            let body = self.get(&route).await?;
-            let part = read_with("/api/v0", &body, |text| part(text, detail == 0))?;
-            if part.left_out > 0 {
-                let (state, more) = (state.to_lowercase(), part.left_out);
-                gang.cut.push(format!("Ray lists {limit} {state} {kind}; {more} more are not looked at"));
-            }
-            learn(&mut known, part);
-        }
+        let known = self.known(job, &mut gang.cut).await?;
         let known_here = &known;
         let asked = |node| async move { (node, self.worker_files(node, job, known_here).await) };
         let listings = nodes.iter().copied().map(asked);
@@ -187,6 +171,33 @@ impl Client {
         gang.workers = workers(known, &files);
         gang.unread.sort();
         Ok(gang)
+    }
+
+    /// The processes of a driver that run, or have failed, according to Ray, without their files. Takes four requests.
+    pub async fn processes(&self, job: &JobId) -> Result<Vec<JobWorker>, RayError> {
+        Ok(workers(self.known(job, &mut Vec::new()).await?, &BTreeMap::new()))
+    }
+
+    /// What Ray's lists of tasks and actors say of a driver's processes. `cut` receives what they leave out.
+    async fn known(&self, job: &JobId, cut: &mut Vec<String>) -> Result<Known, RayError> {
+        let mut known = Known::new();
+        for (kind, state, detail, limit) in [
+            ("tasks", "RUNNING", 0, ROWS),
+            ("actors", "ALIVE", 0, ROWS),
+            ("tasks", "FAILED", 1, FAILED_ROWS),
+            ("actors", "DEAD", 1, FAILED_ROWS),
+        ] {
+            let filter = format!("&filter_keys=state&filter_predicates=%3D&filter_values={state}");
+            let route = format!("{}{filter}&detail={detail}&limit={limit}", of_job(kind, job));
+            let body = self.get(&route).await?;
+            let part = read_with("/api/v0", &body, |text| part(text, detail == 0))?;
+            if part.left_out > 0 {
+                let (state, more) = (state.to_lowercase(), part.left_out);
+                cut.push(format!("Ray lists {limit} {state} {kind}; {more} more are not looked at"));
+            }
+            learn(&mut known, part);
+        }
+        Ok(known)
     }
 
     /// The files of a job's workers on a node, with their processes.

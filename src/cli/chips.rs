@@ -1,0 +1,131 @@
+//! `marin-tui chips`: what each TPU chip and GPU of a cluster does, and which of them stand out.
+
+use super::reach::{Progress, Reach};
+use super::{columns, output};
+use crate::model::amount::{bytes, counted};
+use crate::model::{Chips, HostChips, Node, Problem, Text};
+use crate::operation::ChipReader;
+use clap::Args;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  marin-tui -c us-central2 chips                        duty cycle and memory of all chips, by slice and host
+  marin-tui -c us-central2 chips ray-worker-manual-7    of one slice
+  marin-tui -c us-central2 chips 10.128.0.7             of one host, by its address, node id, or name
+  marin-tui -c us-central2 chips --json | jq -r '.[] | select(.behind) | .address'
+
+Figures of GPUs come from Ray. On TPU VMs they come from libtpu over ssh, at most 8 hosts at a time: port 8431 of the host, \
+on which the program that holds the chips serves them. A `*` marks a chip whose duty cycle is far from that of most chips \
+of its slice. A host is behind when it is at an earlier program than most hosts of its slice, and stays there.
+
+Exit codes: 0 the chips of all hosts were read, 1 not all of them (the message says why).";
+
+/// Options of `chips`.
+#[derive(Debug, Args)]
+pub struct ChipArguments {
+    /// Slices, node types, or hosts: addresses, names or node ids [default: all with chips]
+    #[arg(value_name = "SLICE|HOST")]
+    places: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the chips.
+pub(super) fn run(arguments: &ChipArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
+    let chips = Reach::block_on(async {
+        let progress = Progress::new();
+        let session = reach.connect(&progress).await?;
+        let chips = read(arguments, reach, &session, &progress).await;
+        session.close().await;
+        chips.map_err(|problem| reach.error(&problem))
+    })?;
+    let outliers = chips.outliers();
+    if arguments.json {
+        let hosts = chips.hosts.iter().enumerate();
+        output::json(&hosts.map(|(place, host)| for_scripts(host, place, &outliers)).collect::<Vec<_>>())?;
+    } else {
+        let rows: Vec<Vec<String>> =
+            chips.hosts.iter().enumerate().map(|(place, host)| row(host, place, &outliers)).collect();
+        let titles = ["SLICE", "HOST", "USED", "DUTY %", "MEMORY", "NOTE"];
+        columns::print(&mut output::stdout(), &titles, &rows)?;
+    }
+    let unread = chips.hosts.iter().filter(|host| host.read.is_err()).count();
+    if unread == 0 {
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!("the chips of {} could not be read", counted(unread, "host"));
+    Ok(ExitCode::FAILURE)
+}
+
+async fn read(
+    arguments: &ChipArguments,
+    reach: &Reach,
+    session: &crate::supervisor::Session,
+    progress: &Progress,
+) -> Result<Chips, Problem> {
+    let channel = session.connection().channel().await?;
+    let reader = ChipReader {
+        spec: &reach.spec,
+        options: &reach.options,
+        client: &channel.client,
+        through: channel.login.as_ref(),
+    };
+    let is = |node: &Node, place: &String| {
+        let slice = node.label("ray.io/tpu-slice-name");
+        let names =
+            [Some(&node.address), Some(&node.name), Some(&node.hostname), Some(&node.node_type), slice];
+        names.into_iter().flatten().any(|name: &Text| name.raw() == place) || node.id.to_string() == *place
+    };
+    let wanted =
+        |node: &Node| arguments.places.is_empty() || arguments.places.iter().any(|place| is(node, place));
+    let hosts = reader.hosts(wanted).await?;
+    progress.tell(format!("reading the chips of {}", counted(hosts.len(), "host")));
+    Ok(reader.read(&hosts).await)
+}
+
+fn row(host: &HostChips, place: usize, outliers: &BTreeSet<(usize, u32)>) -> Vec<String> {
+    let duty = host.chips().iter().map(|chip| {
+        let mark = if outliers.contains(&(place, chip.number)) { "*" } else { "" };
+        chip.duty_percent.map_or_else(|| "?".to_owned(), |duty| format!("{duty:.0}{mark}"))
+    });
+    let used = host.used.map_or_else(|| "?".to_owned(), |used| used.to_string());
+    vec![
+        host.group.to_string(),
+        host.address.to_string(),
+        format!("{used}/{}", host.expected),
+        or_dash(duty.collect::<Vec<_>>().join(" ")),
+        or_dash(
+            host.memory()
+                .map(|(u, t)| format!("{}/{}", bytes(u as f64), bytes(t as f64)))
+                .unwrap_or_default(),
+        ),
+        or_dash(host.note()),
+    ]
+}
+
+fn or_dash(text: String) -> String {
+    if text.is_empty() { "-".to_owned() } else { text }
+}
+
+fn for_scripts(host: &HostChips, place: usize, outliers: &BTreeSet<(usize, u32)>) -> Value {
+    let read = host.read.as_ref().ok();
+    let chip = |chip: &crate::model::ChipUse| {
+        json!({
+            "number": chip.number, "name": (!chip.name.is_empty()).then(|| chip.name.raw()),
+            "duty_percent": chip.duty_percent, "memory_used": chip.memory.map(|(used, _)| used),
+            "memory_total": chip.memory.map(|(_, total)| total),
+            "outlier": outliers.contains(&(place, chip.number)),
+        })
+    };
+    json!({
+        "node_id": host.node.to_string(), "address": host.address.raw(), "group": host.group.raw(),
+        "worker": host.worker,
+        "expected": host.expected, "used": host.used, "through": read.map(|read| read.source.word()),
+        "chips": host.chips().iter().map(chip).collect::<Vec<_>>(), "run": host.run(), "behind": host.is_behind,
+        "error": read.and_then(|read| read.error.as_ref()).map(Text::raw), "why": host.read.as_ref().err(),
+    })
+}

@@ -1,0 +1,268 @@
+//! What the chips of a TPU host do, as the libtpu of the program that holds them tells: gRPC on the host itself, for
+//! nobody else. A stream that leads there is given from outside.
+//!
+//! libtpu serves this while a program holds the chips, on port [`PORT`] for the first process of a host. Names and
+//! meanings are those of Google's `tpu-info`.
+
+use crate::model::{ChipUse, Text};
+use crate::proto::tpu::monitoring::runtime::{
+    GetTpuRuntimeStatusRequest, GetTpuRuntimeStatusResponse, Metric, MetricRequest, MetricResponse,
+    attr_value, gauge,
+};
+use crate::proto::tpu_telemetry::TpuSequencerTypeProto;
+use crate::proto::{Raw, tpu};
+use bytes::Bytes;
+use http::Uri;
+use http::uri::PathAndQuery;
+use hyper_util::rt::TokioIo;
+use prost::Message;
+use std::collections::BTreeMap;
+use std::future::{Ready, ready};
+use std::io;
+use std::task::{Context, Poll};
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tonic::codegen::Service;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Status};
+
+/// The port of the first process that holds chips of a host (`tpu_info`: `localhost:8431`).
+pub const PORT: u16 = 8431;
+/// Bytes of an answer that are read; a host has a few chips.
+const LONGEST: usize = 1 << 20;
+/// Devices of a host that are read: no host has more.
+const MOST: usize = 64;
+
+/// Why libtpu's figures cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LibtpuError {
+    /// Nobody answers at the other end of the stream.
+    #[error("nothing answers: {0}")]
+    Silent(String),
+    /// This libtpu does not have what is asked.
+    #[error("this version of libtpu does not tell it")]
+    Unknown,
+    /// libtpu refuses.
+    #[error("libtpu says: {0}")]
+    Refused(String),
+    /// The answer is no answer of libtpu.
+    #[error("the answer is not libtpu's: {0}")]
+    Malformed(String),
+}
+
+/// What the cores of a host are at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunState {
+    /// The program that the furthest behind of its TensorCores runs, counted; none while they run none.
+    pub run: Option<i64>,
+    /// What a core has stopped for.
+    pub error: Option<Text>,
+}
+
+/// The libtpu at the other end of a stream.
+#[derive(Clone, Debug)]
+pub struct Libtpu {
+    channel: Channel,
+}
+
+impl Libtpu {
+    /// Speaks over this stream.
+    pub async fn over<S>(stream: S) -> Result<Self, LibtpuError>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        // The address is that of the metrics on their host; the stream leads there already.
+        let endpoint = Endpoint::from_static("http://localhost:8431");
+        let channel = endpoint.connect_with_connector(Once(Some(TokioIo::new(stream)))).await;
+        Ok(Self { channel: channel.map_err(|e| LibtpuError::Silent(deepest(&e)))? })
+    }
+
+    /// The host's chips by number, with duty cycle and memory.
+    ///
+    /// # Errors
+    ///
+    /// [`LibtpuError::Unknown`] where libtpu tells neither.
+    pub async fn chips(&self) -> Result<Vec<ChipUse>, LibtpuError> {
+        let (duty, total, usage) = (
+            self.metric(tpu::DUTY_CYCLE).await?,
+            self.metric(tpu::MEMORY_TOTAL).await?,
+            self.metric(tpu::MEMORY_USAGE).await?,
+        );
+        let chips = chips(&duty, &total, &usage);
+        if chips.is_empty() { Err(LibtpuError::Unknown) } else { Ok(chips) }
+    }
+
+    /// What the host's cores are at.
+    pub async fn state(&self) -> Result<RunState, LibtpuError> {
+        let request = GetTpuRuntimeStatusRequest { include_hlo_info: false };
+        let answer = self.call(tpu::GET_RUNTIME_STATUS, &request).await?;
+        Ok(state(&decode(answer)?))
+    }
+
+    /// A metric's value of each device; none where this libtpu does not have it.
+    async fn metric(&self, name: &str) -> Result<BTreeMap<i64, f64>, LibtpuError> {
+        let request = MetricRequest { metric_name: name.to_owned() };
+        match self.call(tpu::GET_RUNTIME_METRIC, &request).await {
+            Ok(answer) => {
+                let answer: MetricResponse = decode(answer)?;
+                let metrics = answer.metric.map(|metric| metric.metrics).unwrap_or_default();
+                Ok(metrics.iter().take(MOST).filter_map(value).collect())
+            }
+            Err(LibtpuError::Unknown) => Ok(BTreeMap::new()),
+            Err(e) => Err(e),
+        }
+    }
+
+    async fn call(&self, path: &'static str, message: &impl Message) -> Result<Bytes, LibtpuError> {
+        let mut grpc = tonic::client::Grpc::new(self.channel.clone()).max_decoding_message_size(LONGEST);
+        grpc.ready().await.map_err(|e| LibtpuError::Silent(deepest(&e)))?;
+        let request = Request::new(Bytes::from(message.encode_to_vec()));
+        let answer = grpc.unary(request, PathAndQuery::from_static(path), Raw).await;
+        Ok(answer.map_err(|status| refusal(&status))?.into_inner())
+    }
+}
+
+/// A stream that is already open, for the one connection that is made of it.
+struct Once<S>(Option<TokioIo<S>>);
+
+impl<S> Service<Uri> for Once<S> {
+    type Response = TokioIo<S>;
+    type Error = io::Error;
+    type Future = Ready<io::Result<TokioIo<S>>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        ready(self.0.take().ok_or_else(|| io::ErrorKind::NotConnected.into()))
+    }
+}
+
+fn decode<M: Message + Default>(answer: Bytes) -> Result<M, LibtpuError> {
+    M::decode(answer).map_err(|e| LibtpuError::Malformed(e.to_string()))
+}
+
+fn refusal(status: &Status) -> LibtpuError {
+    match status.code() {
+        _ if std::error::Error::source(status).is_some() => LibtpuError::Silent(deepest(status)),
+        Code::Unimplemented | Code::NotFound | Code::InvalidArgument => LibtpuError::Unknown,
+        code => {
+            let said = Text::from(status.message());
+            LibtpuError::Refused(format!("{code:?}: {said}"))
+        }
+    }
+}
+
+fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}
+
+/// The number of a device, and a finite value of it that is not negative.
+fn value(metric: &Metric) -> Option<(i64, f64)> {
+    let device = match metric.attribute.as_ref()?.value.as_ref()?.attr.as_ref()? {
+        attr_value::Attr::IntAttr(device) => *device,
+        attr_value::Attr::StringAttr(device) => device.parse().ok()?,
+    };
+    let value = match metric.gauge.as_ref()?.value.as_ref()? {
+        gauge::Value::AsDouble(value) => *value,
+        gauge::Value::AsInt(value) => *value as f64,
+    };
+    (value.is_finite() && value >= 0.0).then_some((device, value))
+}
+
+/// Chips of the figures of devices. A chip of v2, v3 and 7x is two devices: the duty cycle then has half as many
+/// values as memory has (`get_chip_usage` in tpu-info), and the chip has the memory of both.
+fn chips(duty: &BTreeMap<i64, f64>, total: &BTreeMap<i64, f64>, usage: &BTreeMap<i64, f64>) -> Vec<ChipUse> {
+    let each = if duty.len() * 2 == total.len() { 2 } else { 1 };
+    let memory: Vec<(i64, Option<(u64, u64)>)> = total
+        .iter()
+        .map(|(device, total)| (*device, usage.get(device).map(|used| (*used as u64, *total as u64))))
+        .collect();
+    let sum = |devices: &[(i64, Option<(u64, u64)>)]| {
+        devices.iter().map(|(_, memory)| *memory).try_fold((0u64, 0u64), |(used, all), memory| {
+            let (u, a) = memory?;
+            Some((used.saturating_add(u), all.saturating_add(a)))
+        })
+    };
+    let mut memories = memory.chunks(each).map(|devices| (devices[0].0, sum(devices)));
+    let chip = |device: i64, duty_percent: Option<f64>, memory| {
+        let duty_percent = duty_percent.map(|duty| duty.min(100.0));
+        Some(ChipUse { number: u32::try_from(device).ok()?, name: Text::default(), duty_percent, memory })
+    };
+    if each == 2 || duty.keys().eq(total.keys()) {
+        return duty
+            .iter()
+            .filter_map(|(device, duty)| chip(*device, Some(*duty), memories.next().and_then(|(_, m)| m)))
+            .collect();
+    }
+    let mut all: BTreeMap<i64, (Option<f64>, Option<(u64, u64)>)> =
+        memories.map(|(device, memory)| (device, (None, memory))).collect();
+    for (device, duty) in duty {
+        all.entry(*device).or_default().0 = Some(*duty);
+    }
+    all.into_iter().filter_map(|(device, (duty, memory))| chip(device, duty, memory)).collect()
+}
+
+/// The program of the core that is furthest behind. A core has several sequencers; the one of its TensorCore counts, and
+/// where none is named so, the furthest.
+fn state(status: &GetTpuRuntimeStatusResponse) -> RunState {
+    let main = TpuSequencerTypeProto::TpuSequencerTypeTensorCoreSequencer;
+    let run = |core: &crate::proto::tpu_telemetry::CurrentCoreStateSummary| {
+        let runs = |only: bool| {
+            let of = core.sequencer_info.iter().filter(move |s| !only || s.sequencer_type() == main);
+            of.filter_map(|sequencer| sequencer.run_id).max()
+        };
+        runs(true).or_else(|| runs(false))
+    };
+    let errors = status.core_states.values().filter_map(|core| core.error_message.as_deref());
+    RunState {
+        run: status.core_states.values().filter_map(run).min(),
+        error: errors.filter(|error| !error.is_empty()).map(Text::from).next(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn told(values: &[f64]) -> BTreeMap<i64, f64> {
+        (0..).zip(values.iter().copied()).collect()
+    }
+
+    #[test]
+    fn a_chip_of_two_devices_has_the_memory_of_both() {
+        let all = chips(&told(&[50.0, 60.0]), &told(&[8.0; 4]), &told(&[1.0, 2.0, 3.0, 4.0]));
+        let all: Vec<_> = all.iter().map(|c| (c.number, c.duty_percent, c.memory)).collect();
+        assert_eq!(all, [(0, Some(50.0), Some((3, 16))), (1, Some(60.0), Some((7, 16)))]);
+    }
+
+    #[test]
+    fn what_is_told_of_a_part_is_shown() {
+        let all = chips(&told(&[130.0]), &BTreeMap::new(), &BTreeMap::new());
+        assert_eq!((all.len(), all[0].duty_percent, all[0].memory), (1, Some(100.0), None));
+        let all = chips(&BTreeMap::new(), &told(&[8.0, 8.0]), &told(&[1.0]));
+        let all: Vec<_> = all.iter().map(|c| (c.number, c.duty_percent, c.memory)).collect();
+        assert_eq!(all, [(0, None, Some((1, 8))), (1, None, None)]);
+        assert!(chips(&BTreeMap::new(), &BTreeMap::new(), &told(&[1.0])).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_is_too_odd(bytes in proptest::collection::vec(any::<u8>(), 0..200), duty in proptest::collection::btree_map(any::<i64>(), any::<f64>(), 0..9), total in proptest::collection::btree_map(any::<i64>(), any::<f64>(), 0..9)) {
+            let _ = chips(&duty, &total, &duty);
+            if let Ok(answer) = GetTpuRuntimeStatusResponse::decode(&bytes[..]) {
+                let _ = state(&answer);
+            }
+            if let Ok(answer) = MetricResponse::decode(&bytes[..]) {
+                let metrics = answer.metric.map(|m| m.metrics).unwrap_or_default();
+                prop_assert!(metrics.iter().filter_map(value).all(|(_, v)| v.is_finite() && v >= 0.0));
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Reads what the chips of hosts do: from Ray, whose agents see GPUs, and TPUs where a device plug-in tells of them; on
+//! other TPU hosts from the libtpu of the program that holds them, over ssh. Nothing is changed.
+
+use super::news::News;
+use super::request::Request;
+use crate::libtpu::{Libtpu, LibtpuError, PORT, RunState};
+use crate::model::cloud::TpuHost;
+use crate::model::text::printable;
+use crate::model::{
+    ChipSource, Chips, ChipsRead, ClusterSpec, HeadAddress, Hint, HostChips, Node, NodeId, Problem,
+    ProblemKind, Text, Timestamp,
+};
+use crate::ray::{Client, Poller, RayError};
+use crate::ssh::TunnelSpec;
+use crate::supervisor::{Options, dial};
+use futures_util::stream::{self, StreamExt};
+use std::net::IpAddr;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, Command};
+
+/// Requests to the head, or logins, at a time.
+const AT_ONCE: usize = 8;
+/// For a login, and what libtpu tells of one host.
+const ON_A_HOST: Duration = Duration::from_secs(30);
+/// For the last words of an ssh that has failed.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Bytes of those words that are read.
+const WORDS: u64 = 8 << 10;
+
+/// Whose chips are read, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct ChipReader<'a> {
+    /// The cluster.
+    pub spec: &'a ClusterSpec,
+    /// Login options.
+    pub options: &'a Options,
+    /// Client of the head.
+    pub client: &'a Client,
+    /// The way over the head.
+    pub through: Option<&'a TunnelSpec>,
+}
+
+impl ChipReader<'_> {
+    /// The living nodes with chips that are wanted.
+    pub async fn hosts(&self, wanted: impl Fn(&Node) -> bool) -> Result<Vec<Node>, Problem> {
+        let failed = |error: RayError| error.problem(Timestamp::now());
+        let snapshot = Poller::new(self.client.clone()).refresh().await.map_err(failed)?;
+        let has_chips = |node: &&Node| node.state.is_alive() && count(node).is_some() && wanted(node);
+        let nodes: Vec<Node> = snapshot.nodes.iter().filter(has_chips).cloned().collect();
+        if nodes.is_empty() {
+            let what = "no living node that is meant has TPU chips or GPUs";
+            return Err(Problem::new(ProblemKind::Other, what, Hint::default(), Timestamp::now()));
+        }
+        Ok(nodes)
+    }
+
+    /// Reads the chips of these nodes, eight nodes at a time, and those again that seem to hang.
+    pub async fn read(&self, nodes: &[Node]) -> Chips {
+        let read = nodes.iter().map(|node| async move {
+            let (expected, used) = count(node).unwrap_or_default();
+            HostChips {
+                node: node.id,
+                address: node.address.clone(),
+                worker: node.label("ray.io/tpu-worker-id").and_then(|n| n.raw().parse().ok()),
+                group: group(node),
+                expected,
+                used,
+                read: self.of(node).await,
+                is_behind: false,
+            }
+        });
+        let mut hosts: Vec<HostChips> =
+            stream::iter(read.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
+        let order = |host: &HostChips| {
+            let address = host.address.raw().parse::<IpAddr>().ok();
+            (host.group.clone(), host.worker.is_none(), host.worker, address, host.address.clone())
+        };
+        hosts.sort_by_cached_key(order);
+        let mut chips = Chips { at: Timestamp::now(), hosts };
+        let seen = chips.behind();
+        let again = seen.iter().map(|(place, furthest)| {
+            let address = chips.hosts[*place].address.clone();
+            async move {
+                let run = self.ask(&address).await.ok().and_then(|read| read.run);
+                run.is_some_and(|run| run < *furthest).then_some(*place)
+            }
+        });
+        let behind: Vec<Option<usize>> =
+            stream::iter(again.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
+        for place in behind.into_iter().flatten() {
+            chips.hosts[place].is_behind = true;
+        }
+        chips
+    }
+
+    async fn of(&self, node: &Node) -> Result<ChipsRead, String> {
+        let told = self.client.chips(node.id).await.map_err(|e| e.to_string());
+        if let Ok(chips) = &told
+            && !chips.is_empty()
+        {
+            return Ok(ChipsRead { source: ChipSource::Ray, chips: chips.clone(), run: None, error: None });
+        }
+        if !has_tpus(node) {
+            told?;
+            return Err("Ray's agent on the host sees no GPU; it needs NVIDIA's driver there".to_owned());
+        }
+        if matches!(self.spec.head, HeadAddress::Direct { .. }) {
+            return Err("Ray sees no chip there, and without SSH its libtpu cannot be asked".to_owned());
+        }
+        self.ask(&node.address).await
+    }
+
+    /// Asks the libtpu on a host.
+    async fn ask(&self, address: &Text) -> Result<ChipsRead, String> {
+        let host = TpuHost::at(address.raw());
+        let command = dial(self.spec, self.options, &host, self.through.cloned(), PORT).await;
+        let mut command = Command::from(command.map_err(|problem| problem.what)?);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut ssh = command.spawn().map_err(|e| format!("cannot run ssh: {e}"))?;
+        let (Some(stdout), Some(stdin)) = (ssh.stdout.take(), ssh.stdin.take()) else {
+            return Err("ssh has no standard input and output".to_owned());
+        };
+        match tokio::time::timeout(ON_A_HOST, told(tokio::io::join(stdout, stdin))).await {
+            Err(_) => Err(format!("the host timed out after {} s", ON_A_HOST.as_secs())),
+            Ok(Ok((chips, state))) => {
+                let RunState { run, error } = state;
+                Ok(ChipsRead { source: ChipSource::Libtpu, chips, run, error })
+            }
+            Ok(Err(LibtpuError::Silent(why))) => Err(last_words(&mut ssh).await.unwrap_or(why)),
+            Ok(Err(e)) => Err(e.to_string()),
+        }
+    }
+}
+
+async fn told(
+    stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
+) -> Result<(Vec<crate::model::ChipUse>, RunState), LibtpuError> {
+    let libtpu = Libtpu::over(stream).await?;
+    let chips = libtpu.chips().await?;
+    // Older versions do not have it, and their chips are told all the same.
+    let state = libtpu.state().await.unwrap_or_default();
+    Ok((chips, state))
+}
+
+/// Why ssh led nowhere, in its words or with what they mean.
+async fn last_words(ssh: &mut Child) -> Option<String> {
+    let mut said = Vec::new();
+    let stderr = ssh.stderr.take()?;
+    let mut stderr = stderr.take(WORDS);
+    // What was said until then is told.
+    let _ = tokio::time::timeout(LAST_WORDS, stderr.read_to_end(&mut said)).await;
+    meant(&String::from_utf8_lossy(&said))
+}
+
+fn meant(said: &str) -> Option<String> {
+    let lower = said.to_lowercase();
+    if lower.contains("connection refused") || lower.contains("open failed: connect failed") {
+        return Some(format!(
+            "nothing listens on port {PORT} there: libtpu tells its metrics only while a program holds the chips"
+        ));
+    }
+    if lower.contains("administratively prohibited") {
+        return Some("sshd on the host forbids forwarding; set AllowTcpForwarding to yes there".to_owned());
+    }
+    // The line before the last is the cause of `stdio forwarding failed`.
+    let lines =
+        said.lines().map(str::trim).filter(|l| !l.is_empty() && !l.contains("stdio forwarding failed"));
+    lines.last().map(|line| printable(line).into_owned())
+}
+
+/// Chips that a node has, and those in use; none for a node without any.
+fn count(node: &Node) -> Option<(u32, Option<u32>)> {
+    let of = |name: &str| node.resources.get(name).filter(|r| r.total >= 1.0);
+    let chips = of("TPU").or_else(|| of("GPU"))?;
+    Some((chips.total as u32, chips.used.map(|used| used.ceil() as u32)))
+}
+
+fn has_tpus(node: &Node) -> bool {
+    node.resources.get("TPU").is_some_and(|r| r.total > 0.0)
+}
+
+/// The slice of a node, else its type.
+fn group(node: &Node) -> Text {
+    let slice = node.label("ray.io/tpu-slice-name").filter(|name| !name.is_empty());
+    slice.unwrap_or(&node.node_type).clone()
+}
+
+impl Request {
+    /// Reads the chips of these nodes over the cluster's own connection, and says what they do.
+    pub async fn chips(&self, nodes: Vec<NodeId>) {
+        let result = self.read_chips(&nodes).await;
+        // The front end may be on its way out.
+        let _ = self.news.send(News::Chips(self.spec.name.clone(), nodes, Arc::new(result))).await;
+    }
+
+    async fn read_chips(&self, nodes: &[NodeId]) -> Result<Chips, Problem> {
+        let channel = self.connection.channel().await?;
+        let reader = ChipReader {
+            spec: &self.spec,
+            options: &self.environment.options,
+            client: &channel.client,
+            through: channel.login.as_ref(),
+        };
+        let hosts = reader.hosts(|node| nodes.contains(&node.id)).await?;
+        Ok(reader.read(&hosts).await)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ssh_says_of_a_port_is_told_with_its_meaning() {
+        let refused =
+            "channel 0: open failed: connect failed: Connection refused\r\nstdio forwarding failed\r\n";
+        assert!(meant(refused).unwrap().contains("only while a program holds the chips"));
+        let forbidden =
+            "channel 0: open failed: administratively prohibited: open failed\nstdio forwarding failed\n";
+        assert!(meant(forbidden).unwrap().contains("AllowTcpForwarding"));
+        let other = "ssh: connect to host 10.0.0.7 port 22: No route to host\u{1b}[31m\n";
+        assert!(meant(other).unwrap().starts_with("ssh: connect to host"));
+        assert!(!meant(other).unwrap().contains('\u{1b}'));
+        assert_eq!(meant("\n"), None);
+    }
+
+    #[test]
+    fn a_node_is_counted_by_its_tpus_or_else_its_gpus() {
+        let mut node = Node::sample(1);
+        assert_eq!(count(&node), None);
+        let resource = |name: &str, total, used| crate::model::Resource { name: name.into(), total, used };
+        node.resources.0 = vec![resource("GPU", 8.0, Some(7.5))];
+        assert_eq!((count(&node), has_tpus(&node)), (Some((8, Some(8))), false));
+        node.resources.0.push(resource("TPU", 4.0, None));
+        assert_eq!((count(&node), has_tpus(&node)), (Some((4, None)), true));
+        assert_eq!(group(&node), node.node_type);
+    }
+}

@@ -1,0 +1,135 @@
+//! The pages of a job, a host and chips, with what is asked for them.
+
+use super::*;
+use marin_tui::app::Effect;
+
+fn living(app: &App) -> Vec<NodeId> {
+    let nodes = &app.current().unwrap().snapshot.nodes;
+    nodes.iter().filter(|n| n.state.is_alive() && !n.is_head).map(|n| n.id).collect()
+}
+
+#[test]
+fn the_page_of_a_job() {
+    let mut app = shown();
+    let hosts = living(&app);
+    press(&mut app, "2d");
+    let job = app.meant_job().map(|(_, j)| j).unwrap().ids();
+    tell(&mut app, CLUSTER, News::Work { job: job.clone(), work: Ok(Box::new(work())) });
+    let failed = |n| WorkerState::Failed {
+        why: "Traceback (most recent call last):\nRESOURCE_EXHAUSTED: out of memory".into(),
+        at: Some(before(n)),
+    };
+    let worker = |host: usize, pid, state| JobWorker {
+        node: hosts[host],
+        pid,
+        name: "train_step".into(),
+        kind: "train_step".into(),
+        state,
+        files: Vec::new(),
+    };
+    let group = |name: &str, state: &str, why: &str, node| PlacementGroup {
+        id: "f7".into(),
+        name: name.into(),
+        state: state.into(),
+        why: why.into(),
+        created: Some(before(720)),
+        bundles: vec![(vec![("TPU".into(), 4.0), ("CPU".into(), 1.0)], node); 2],
+    };
+    let told = JobInspection {
+        environment: Ok(vec![
+            ("env_vars.HF_TOKEN".into(), "***".into()),
+            ("pip.packages".into(), "jax[tpu]==0.6.2, levanter>=1.2".into()),
+        ]),
+        groups: Ok(vec![
+            group("train", "CREATED", "", Some(hosts[0])),
+            group("eval", "PENDING", "NO_RESOURCES", None),
+        ]),
+        workers: Ok(vec![
+            worker(0, 262, WorkerState::Running),
+            worker(1, 263, failed(540)),
+            worker(2, 264, failed(530)),
+        ]),
+        log: Ok(vec!["step 1200 loss=2.104 mfu=48.9%".into(), "step 1201 loss=2.101 mfu=48.7%".into()]),
+    };
+    let nodes = &app.current().unwrap().snapshot.nodes;
+    let through = nodes.iter().find(|n| n.is_head).map(|n| n.id);
+    let subject = Subject::Job { ids: job, through };
+    tell(&mut app, CLUSTER, News::Inspected(subject, Ok(Box::new(Inspection::Job(told)))));
+    snap_at("page_job", &mut app, &[(80, 24), (120, 60)]);
+}
+
+#[test]
+fn the_page_of_a_host() {
+    let mut app = shown();
+    press(&mut app, "1gg");
+    while app.meant_node().is_none_or(|(_, node)| node.is_head || !node.state.is_alive()) {
+        press(&mut app, "j");
+    }
+    let node = app.meant_node().unwrap().1.id;
+    press(&mut app, "d");
+    let process = |pid, title: &str, job: Option<&str>, memory| HostProcess {
+        pid,
+        title: title.into(),
+        job: job.map(|id| JobId(id.into())),
+        cpu_percent: Some(98.2),
+        memory: Some(memory),
+        started: Some(before(1800)),
+    };
+    let gpu = |number, duty| ChipUse {
+        number,
+        name: "NVIDIA H100 80GB HBM3".into(),
+        duty_percent: Some(duty),
+        memory: Some((61_000_000_000, 80_000_000_000)),
+    };
+    let told = HostInspection {
+        chips: vec![gpu(0, 97.0), gpu(1, 4.0)],
+        processes: vec![
+            process(262, "ray::train_step", Some("0a000000"), 31_000_000_000),
+            process(811, "ray::DashboardAgent", None, 140_000_000),
+            process(90, "ray::IDLE", None, 90_000_000),
+        ],
+        logs: Ok(vec![("raylet".into(), vec!["raylet.err".into(), "raylet.out".into()])]),
+    };
+    let news = News::Inspected(Subject::Host(node), Ok(Box::new(Inspection::Host(told))));
+    tell(&mut app, CLUSTER, news);
+    snap_at("page_host", &mut app, &[(80, 24), (120, 40)]);
+    press(&mut app, "<enter>");
+    snap("page_host_files", &mut app);
+}
+
+#[test]
+fn the_page_of_chips() {
+    let mut app = shown();
+    press(&mut app, "1gg");
+    while app.meant_node().is_none_or(|(_, node)| node.is_head || !node.state.is_alive()) {
+        press(&mut app, "j");
+    }
+    let asked = press(&mut app, "%");
+    let Some(Effect::Chips(cluster, nodes)) = asked.into_iter().next() else { panic!("nothing is read") };
+    snap("page_chips_reading", &mut app);
+    let chip = |number, duty| ChipUse {
+        number,
+        name: "".into(),
+        duty_percent: Some(duty),
+        memory: Some((23_400_000_000, 34_400_000_000)),
+    };
+    let host = |n: u32| HostChips {
+        node: nodes[0],
+        address: format!("10.130.0.{}", n + 2).as_str().into(),
+        worker: Some(n),
+        group: "ray-worker-35112151-tpu".into(),
+        expected: 4,
+        used: Some(4),
+        read: if n == 3 {
+            Err("nothing listens on port 8431 there".into())
+        } else {
+            let duty = if n == 17 { 0.0 } else { 96.0 };
+            let chips = (0..4).map(|number| chip(number, duty)).collect();
+            Ok(ChipsRead { source: ChipSource::Libtpu, chips, run: Some(792), error: None })
+        },
+        is_behind: n == 17,
+    };
+    let chips = Chips { at: before(2), hosts: (0..32).map(host).collect() };
+    app.update(Event::Chips(cluster, nodes, Arc::new(Ok(chips))), NOW);
+    snap_at("page_chips", &mut app, &[(80, 24), (120, 40)]);
+}

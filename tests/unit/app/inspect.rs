@@ -1,0 +1,238 @@
+//! The pages of a job, a host and chips: what is asked for them, and what they say.
+
+use super::*;
+
+fn rows(app: &App) -> Vec<String> {
+    details(app).iter().map(|(label, text)| format!("{label}: {text}")).collect()
+}
+
+fn has(app: &App, row: &str) {
+    let rows = rows(app);
+    assert!(rows.iter().any(|r| r == row), "{row}: {rows:#?}");
+}
+
+fn worker(node: NodeId, pid: u32, state: WorkerState) -> JobWorker {
+    JobWorker { node, pid, name: "train_step".into(), kind: "train_step".into(), state, files: Vec::new() }
+}
+
+fn subject(effects: &[Effect]) -> Subject {
+    let asked = effects.iter().find_map(|effect| match effect {
+        Effect::Ask(_, Request::Inspect(subject)) => Some(subject.clone()),
+        _ => None,
+    });
+    asked.unwrap_or_else(|| panic!("{effects:?}"))
+}
+
+fn told(app: &mut App, subject: &Subject, told: Result<Inspection, String>) {
+    tell(app, CLUSTER, News::Inspected(subject.clone(), told.map(Box::new)));
+}
+
+/// The nodes of the cluster that are alive and no head.
+fn hosts(app: &App) -> Vec<NodeId> {
+    let nodes = &app.current().unwrap().snapshot.nodes;
+    nodes.iter().filter(|n| n.state.is_alive() && !n.is_head).map(|n| n.id).collect()
+}
+
+fn job_told(hosts: &[NodeId]) -> JobInspection {
+    let failed =
+        WorkerState::Failed { why: "Traceback\nValueError: \u{1b}[31mbad".into(), at: Some(before(540)) };
+    JobInspection {
+        environment: Ok(vec![("env_vars.HF_TOKEN".into(), "***".into())]),
+        groups: Ok(vec![PlacementGroup {
+            id: "f7".into(),
+            name: "gang".into(),
+            state: "PENDING".into(),
+            why: "NO_RESOURCES".into(),
+            created: Some(before(720)),
+            bundles: vec![(vec![("TPU".into(), 4.0)], None); 2],
+        }]),
+        workers: Ok(vec![worker(hosts[0], 262, WorkerState::Running), worker(hosts[1], 263, failed)]),
+        log: Ok(vec!["step 7 loss=2.1".into()]),
+    }
+}
+
+#[test]
+fn the_page_of_a_job_says_who_is_not_well_and_what_waits() {
+    let mut app = shown();
+    let asked = subject(&press(&mut app, "d"));
+    has(&app, "workers: asking Ray...");
+    let hosts = hosts(&app);
+    let other = Subject::Host(hosts[0]);
+    told(&mut app, &other, Err("another page's".into()));
+    has(&app, "workers: asking Ray...");
+    told(&mut app, &asked, Ok(Inspection::Job(job_told(&hosts))));
+    let page = rows(&app);
+    let unwell = page.iter().find(|row| row.contains("pid 263")).unwrap();
+    assert!(unwell.starts_with(" : ! ") && unwell.ends_with(": failed: ValueError: ·[31mbad"), "{unwell}");
+    assert!(page.iter().any(|row| row.contains("pid 262 train_step") && !row.contains('!')), "{page:#?}");
+    has(&app, "gang: ! pending for 12m (no resources): 2 bundles of TPU 4");
+    has(&app, "env_vars.HF_TOKEN: ***");
+    assert!(page.iter().any(|row| row.starts_with("9m ago: ! first worker failed")), "{page:#?}");
+    has(&app, ": step 7 loss=2.1");
+    // Asked again, the page stays as it is until the answer is there.
+    let again = subject(&press(&mut app, "<^r>"));
+    assert_eq!((&again, rows(&app)), (&asked, page));
+    told(&mut app, &again, Err("Ray returned HTTP 500: \u{1b}[31mno".into()));
+    has(&app, "workers: ? (Ray returned HTTP 500: ·[31mno)");
+}
+
+#[test]
+fn of_many_workers_only_those_that_are_not_well_are_named() {
+    let mut app = shown();
+    let asked = subject(&press(&mut app, "d"));
+    let hosts = hosts(&app);
+    let workers = (0..200).map(|n| worker(hosts[n % 2], 1000 + n as u32, WorkerState::Running)).collect();
+    let many = JobInspection { workers: Ok(workers), ..job_told(&hosts) };
+    told(&mut app, &asked, Ok(Inspection::Job(many)));
+    let page = rows(&app);
+    assert!(page.iter().any(|row| row.contains("workers on") && row.contains("running")), "{page:#?}");
+    assert!(!page.iter().any(|row| row.contains("pid 1000")), "{page:#?}");
+    let gone = NodeId::from_bytes(&[0xee; 28]).unwrap();
+    let workers =
+        (0..200).map(|n| worker(if n == 7 { gone } else { hosts[0] }, 1000 + n, WorkerState::Running));
+    let many = JobInspection { workers: Ok(workers.collect()), ..job_told(&hosts) };
+    told(&mut app, &asked, Ok(Inspection::Job(many)));
+    let page = rows(&app);
+    assert!(
+        page.iter().any(|row| row.contains("pid 1007") && row.ends_with("its node is gone")),
+        "{page:#?}"
+    );
+}
+
+#[test]
+fn parts_that_could_not_be_read_say_so() {
+    let mut app = shown();
+    let asked = subject(&press(&mut app, "d"));
+    let no = || "no \u{1b}[2J route".to_owned();
+    let nothing =
+        JobInspection { environment: Err(no()), groups: Err(no()), workers: Err(no()), log: Err(no()) };
+    told(&mut app, &asked, Ok(Inspection::Job(nothing)));
+    let unread = rows(&app).iter().filter(|row| **row == "not read: no ·[2J route").count();
+    assert_eq!(unread, 4, "{:#?}", rows(&app));
+}
+
+fn host_told(job: &str) -> HostInspection {
+    let process = |pid, title: &str, job: Option<&str>| HostProcess {
+        pid,
+        title: title.into(),
+        job: job.map(|id| JobId(id.into())),
+        cpu_percent: Some(98.2),
+        memory: Some(2_000_000_000),
+        started: Some(before(1800)),
+    };
+    HostInspection {
+        chips: Vec::new(),
+        processes: vec![
+            process(262, "ray::train", Some(job)),
+            process(263, "ray::old", Some("ee000000")),
+            process(90, "ray::IDLE", None),
+        ],
+        logs: Ok(vec![("raylet".into(), vec!["raylet.out".into(), "raylet.err".into(), "old/".into()])]),
+    }
+}
+
+#[test]
+fn the_page_of_a_host_says_whom_its_processes_serve_and_opens_its_files() {
+    let mut app = shown();
+    let job = app.current().unwrap().snapshot.jobs.iter().find_map(|job| job.driver.clone()).unwrap();
+    press(&mut app, "1gg");
+    while app.meant_node().is_none_or(|(_, node)| node.is_head || !node.state.is_alive()) {
+        press(&mut app, "j");
+    }
+    let node = app.meant_node().unwrap().1.clone();
+    let asked = subject(&press(&mut app, "d"));
+    assert_eq!(asked, Subject::Host(node.id));
+    told(&mut app, &asked, Ok(Inspection::Host(host_told(job.0.raw()))));
+    let page = rows(&app);
+    let serves = page.iter().find(|row| row.starts_with("262: ")).unwrap();
+    assert!(serves.contains("ray::train  2.0 GB  98% CPU  30m  serves "), "{serves}");
+    assert!(page.iter().any(|row| row.ends_with("serves driver ee000000, which has ended")), "{page:#?}");
+    has(&app, "idle: 1 worker without a task");
+
+    let host = press(&mut app, "!");
+    assert!(matches!(&host[..], [Effect::SshHost(_, to)] if to.internal == node.address), "{host:?}");
+    assert_eq!(press(&mut app, "<enter>"), []);
+    let files: Vec<&str> = app.prompt().unwrap().given.iter().map(|offer| offer.words.as_str()).collect();
+    assert_eq!(files, ["raylet.out", "raylet.err"], "folders are none");
+    press(&mut app, "<down>");
+    let opened = press(&mut app, "<enter>");
+    let follows = |effect: &Effect| matches!(effect, Effect::Ask(_, Request::Follow(_, LogSource::File { node: of, name })) if *of == node.id && name.raw() == "raylet.err");
+    assert!(opened.iter().any(follows), "{opened:?}");
+    assert!(matches!(app.view(), View::Log(_)));
+}
+
+#[test]
+fn nothing_is_asked_about_a_host_that_is_dead() {
+    let mut app = shown();
+    press(&mut app, "1gg");
+    while app.meant_node().is_none_or(|(_, node)| node.state.is_alive()) {
+        press(&mut app, "j");
+    }
+    assert_eq!(press(&mut app, "d"), []);
+    has(&app, "state: dead");
+}
+
+fn host_chips(node: NodeId, n: u8, duty: f64) -> HostChips {
+    let chip = |number| ChipUse {
+        number,
+        name: Text::default(),
+        duty_percent: Some(duty),
+        memory: Some((20_000_000_000, 32_000_000_000)),
+    };
+    let read = ChipsRead {
+        source: ChipSource::Libtpu,
+        chips: (0..4).map(chip).collect(),
+        run: Some(7),
+        error: None,
+    };
+    HostChips {
+        node,
+        address: format!("10.0.0.{n}").as_str().into(),
+        worker: Some(n.into()),
+        group: "slice-a".into(),
+        expected: 4,
+        used: Some(4),
+        read: Ok(read),
+        is_behind: false,
+    }
+}
+
+#[test]
+fn the_host_whose_chips_idle_is_marked_in_the_grid_and_named() {
+    let mut app = shown();
+    press(&mut app, "1gg");
+    for _ in 0..200 {
+        if app
+            .meant_node()
+            .is_some_and(|(_, node)| node.resources.get("TPU").is_some() && node.state.is_alive())
+        {
+            break;
+        }
+        press(&mut app, "j");
+    }
+    let asked = press(&mut app, "%");
+    let [Effect::Chips(cluster, nodes)] = &asked[..] else { panic!("{asked:?}") };
+    assert!(rows(&app)[0].contains("reading the chips of"), "{:?}", rows(&app));
+    let mut hosts: Vec<HostChips> = (0..16).map(|n| host_chips(nodes[0], n, 96.0)).collect();
+    hosts[13] = HostChips { is_behind: true, ..host_chips(nodes[0], 13, 2.0) };
+    hosts[5].read = Err("no \u{1b}[31mway".into());
+    let chips = Chips { at: before(60), hosts };
+    let news = |app: &mut App, nodes: &[NodeId], result| {
+        app.update(Event::Chips(cluster.clone(), nodes.to_vec(), Arc::new(result)), NOW);
+    };
+    news(&mut app, &[], Ok(chips.clone()));
+    assert!(rows(&app)[0].contains("reading the chips of"), "another page's");
+    news(&mut app, nodes, Ok(chips));
+    let page = rows(&app);
+    has(&app, "host 0:   9999 9999 9999 9999 9999 ???? 9999 9999 9999 9999 9999 9999");
+    has(&app, "host 12: ! 9999 0000!9999 9999");
+    assert!(
+        page.iter().any(|row| row.starts_with("differs: ! 10.0.0.13 (host 13): chip 0 at 2%")),
+        "{page:#?}"
+    );
+    has(&app, "host: ! 10.0.0.13 (host 13): behind the others, at run 7");
+    has(&app, "unread: 10.0.0.5: no ·[31mway");
+    assert_eq!(press(&mut app, "%"), [Effect::Chips(cluster.clone(), nodes.clone())], "it reads again");
+    news(&mut app, nodes, Err(Problem::new(ProblemKind::Other, "no node", "wait", NOW)));
+    assert_eq!(rows(&app), ["problem: no node", "hint: wait"]);
+}
