@@ -65,6 +65,7 @@ mod toast;
 mod trend;
 mod typing;
 mod view;
+mod vitals;
 mod whole;
 pub mod words;
 mod work;

@@ -14,6 +14,7 @@ mod pending;
 mod quota;
 mod restart;
 mod slices;
+mod vitals;
 
 pub use autoscaler::{NO_NODE_JOINS, STUCK_AFTER};
 pub use demand::LAUNCH_RETRIES;
@@ -23,6 +24,7 @@ pub use nodes::JUST_NOW;
 pub use pending::{Pending, pending};
 pub use restart::{Restart, RestartedBy};
 pub use slices::{ASSEMBLY, Slice, slices};
+pub use vitals::of_jobs;
 
 use crate::model::{Late, Leftover, Link, Problem, Snapshot};
 

@@ -3,7 +3,7 @@
 use super::cloud::CloudView;
 use super::{
     Autoscaler, Cleaned, Cost, Job, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch, LogMatches,
-    LogPart, LogSource, Node, NodeId, OperationMark, Physical, Problem, StreamId, SubmissionId, Text,
+    LogPart, LogSource, Node, NodeId, OperationMark, Physical, Problem, Roster, StreamId, SubmissionId, Text,
     Timestamp, Work,
 };
 use std::sync::Arc;
@@ -80,6 +80,8 @@ pub enum News {
         /// Its work, or why it cannot be read.
         work: Result<Box<Work>, String>,
     },
+    /// The vitals of its running jobs.
+    Vitals(Arc<Roster>),
     /// What we cost the head.
     Cost(Cost),
     /// The mark of another operator's operation on the cluster, if any.

@@ -1,9 +1,11 @@
 //! The dashboard's routes, one method each: jobs, machines, tasks and actors, workers and log files.
 
 mod gang;
+mod holdings;
 mod work;
 
 pub use gang::AT_ONCE;
+pub use holdings::Holdings;
 
 use super::RayError;
 use super::client::{Client, encoded};
