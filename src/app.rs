@@ -104,6 +104,7 @@ pub use target::Target;
 pub use toast::{Toast, Toasts, Tone};
 pub use trend::{FULL, Trend};
 pub use view::{Asked, Details, Pane, TablePage, View};
+pub use vitals::could_serve;
 
 use crate::model::{ClusterName, Hint, Job, Link, Node, NodeId, PaneLayout, StreamId, Timestamp};
 use crate::reconcile::Row as Slice;

@@ -13,6 +13,7 @@ mod nodes;
 mod pending;
 mod quota;
 mod restart;
+mod served;
 mod slices;
 mod vitals;
 
@@ -23,6 +24,7 @@ pub use history::{GAP, History, SILENT_AFTER, SILENT_AT_ONCE};
 pub use nodes::JUST_NOW;
 pub use pending::{Pending, pending};
 pub use restart::{Restart, RestartedBy};
+pub use served::{infeasible, served};
 pub use slices::{ASSEMBLY, Slice, slices};
 pub use vitals::of_jobs;
 

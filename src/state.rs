@@ -11,8 +11,8 @@ pub use tpus::Tpus;
 
 use crate::diagnose::{self, Finding, FindingKind, History, Pending, Restart, RestartedBy, Severity};
 use crate::model::{
-    ClusterName, ClusterSpec, JobKey, Link, News, OperationMark, Problem, Pulse, Roster, Snapshot, SubmissionId,
-    Tally, Text, Timestamp,
+    ClusterName, ClusterSpec, JobKey, Link, News, OperationMark, Problem, Pulse, Roster, Snapshot,
+    SubmissionId, Tally, Text, Timestamp,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -87,10 +87,7 @@ impl ClusterState {
 
     /// Whether the news are part of the state, so that [`Self::learn`] is worth its work.
     pub const fn concerns(news: &News) -> bool {
-        matches!(
-            news,
-            News::Link(_) | News::Snapshot(_) | News::Vitals(_) | News::Cloud(_) | News::Mark(_)
-        )
+        matches!(news, News::Link(_) | News::Snapshot(_) | News::Vitals(_) | News::Cloud(_) | News::Mark(_))
     }
 
     /// Takes in news; they come in the order in which they happened.

@@ -59,7 +59,7 @@ pub use read::{read_open, read_state, state_of, unreachable};
 pub use session::{Attached, Session, attach, connect};
 pub use stop::{delete_job, stop_job};
 pub use visit::{find_host, pack, visit};
-pub use vitals::read_vitals;
+pub use vitals::{read_holdings, read_vitals};
 pub use zones::Zones;
 
 use crate::model::cloud::TpuHost;

@@ -2,10 +2,11 @@
 
 use super::cluster::Cluster;
 use super::trend::curve;
+use crate::diagnose::served;
 use crate::model::amount::{bytes, counted, grouped};
 use crate::model::time::brief;
 use crate::model::vitals::{held, loss, rate};
-use crate::model::{Job, JobStatus, NodeId, Roster, Run, Text, Timestamp, Vitals};
+use crate::model::{Doing, Job, JobStatus, NodeId, Roster, Run, Text, Timestamp, Vitals};
 use std::collections::BTreeMap;
 
 /// Labels and texts, row by row.
@@ -16,10 +17,26 @@ const CURVE: usize = 24;
 /// Places that are named.
 const PLACES: usize = 4;
 
-/// The vitals of a job that runs; nothing before they were read.
+/// The vitals of a job that runs, and of one that waits what could serve it; nothing before they were read.
 pub(super) fn lines(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
     let vitals = cluster.vitals.jobs.get(&job.key).filter(|_| job.status == JobStatus::Running);
-    vitals.map(|vitals| of(vitals, cluster, now)).unwrap_or_default()
+    let mut lines = vitals.map(|vitals| of(vitals, cluster, now)).unwrap_or_default();
+    let label = |at: usize| if at == 0 { "could serve" } else { " " };
+    let sayings = could_serve(job, cluster).into_iter().enumerate();
+    lines.extend(sayings.map(|(at, text)| (label(at).to_owned(), text)));
+    lines
+}
+
+/// What could serve what a job waits for, and why it does not, a sentence each; nothing of a job that waits for nothing.
+pub fn could_serve(job: &Job, cluster: &Cluster) -> Vec<String> {
+    let vitals = cluster.vitals.jobs.get(&job.key);
+    let needs = match (job.status, vitals.map(|vitals| &vitals.doing)) {
+        (JobStatus::Pending, _) => job.requested.as_deref(),
+        (JobStatus::Running, Some(Doing::Waits(wait))) => Some(&wait.shape[..]),
+        _ => None,
+    };
+    let Some(needs) = needs.filter(|needs| !needs.is_empty()) else { return Vec::new() };
+    served(&job.key, needs, &cluster.spec.node_types, &cluster.snapshot, &cluster.vitals)
 }
 
 fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
@@ -65,10 +82,12 @@ fn places(nodes: &[NodeId], cluster: &Cluster) -> String {
     let mut all: BTreeMap<String, usize> = BTreeMap::new();
     for node in nodes.iter().filter_map(|id| cluster.node(id)) {
         let slice = node.label("ray.io/tpu-slice-name").filter(|name| !name.is_empty());
-        *all.entry(slice.map_or_else(|| cluster.node_name(node).to_string(), Text::to_string)).or_default() += 1;
+        *all.entry(slice.map_or_else(|| cluster.node_name(node).to_string(), Text::to_string))
+            .or_default() += 1;
     }
     let more = all.len().saturating_sub(PLACES);
-    let one = |(name, n): (&String, &usize)| if *n > 1 { format!("{name} ({n} hosts)") } else { name.clone() };
+    let one =
+        |(name, n): (&String, &usize)| if *n > 1 { format!("{name} ({n} hosts)") } else { name.clone() };
     let mut named: Vec<String> = all.iter().take(PLACES).map(one).collect();
     named.extend((more > 0).then(|| format!("{more} more")));
     named.join(", ")

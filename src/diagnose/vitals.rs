@@ -41,7 +41,8 @@ pub fn of_jobs(snapshot: &Snapshot, roster: &Roster, pending: &HashMap<JobKey, P
         }
     }
     signs.sort_by_key(|(sign, job, _)| (sign.kind, sign.since, &job.key));
-    let mut found: Vec<Finding> = signs.into_iter().map(|(sign, job, vitals)| of_sign(sign, job, vitals)).collect();
+    let mut found: Vec<Finding> =
+        signs.into_iter().map(|(sign, job, vitals)| of_sign(sign, job, vitals)).collect();
     found.extend(waiting(waits));
     found.sort_by_key(|f| f.severity);
     found
@@ -51,7 +52,13 @@ fn of_sign(sign: &Sign, job: &Job, vitals: &Vitals) -> Finding {
     let (kind, severity) = kind(sign.kind);
     let short = format!("{} ({})", job.key, job.owner_words());
     let chips = vitals.chips().map(|(name, n)| format!(", {n:.0} {name}")).unwrap_or_default();
-    let long = format!("{} of {}{chips}: {}; ends {}", job.key, job.owner_words(), sign.evidence, cleared(sign.kind));
+    let long = format!(
+        "{} of {}{chips}: {}; ends {}",
+        job.key,
+        job.owner_words(),
+        sign.evidence,
+        cleared(sign.kind)
+    );
     Finding::new(kind, severity, Some(sign.since), short, long, hint(sign.kind, job))
 }
 
@@ -141,10 +148,15 @@ mod tests {
     fn found(jobs: &[(&str, JobStatus, Vec<Sign>)], read: u64) -> Vec<Finding> {
         let job = |id: &str, status| Job { started: Some(at(20)), ..Job::sample(id, status) };
         let list: Vec<Arc<Job>> = jobs.iter().map(|(id, status, _)| Arc::new(job(id, *status))).collect();
-        let vitals = |signs: &Vec<Sign>| Vitals { signs: signs.clone(), ..Vitals::sample(Doing::Steps, at(read)) };
+        let vitals =
+            |signs: &Vec<Sign>| Vitals { signs: signs.clone(), ..Vitals::sample(Doing::Steps, at(read)) };
         let roster = Roster {
             read: Some(at(read)),
-            jobs: list.iter().zip(jobs).map(|(job, (.., s))| (job.key.clone(), Arc::new(vitals(s)))).collect(),
+            jobs: list
+                .iter()
+                .zip(jobs)
+                .map(|(job, (.., s))| (job.key.clone(), Arc::new(vitals(s))))
+                .collect(),
             limits: VitalLimits::default(),
             ..Roster::default()
         };
@@ -156,7 +168,10 @@ mod tests {
     fn a_sign_becomes_a_finding_with_its_time_its_evidence_and_what_ends_it() {
         use JobStatus::Running;
         let all = found(
-            &[("a", Running, vec![sign(SignKind::Slowed, 50)]), ("b", Running, vec![sign(SignKind::Stalled, 78)])],
+            &[
+                ("a", Running, vec![sign(SignKind::Slowed, 50)]),
+                ("b", Running, vec![sign(SignKind::Stalled, 78)]),
+            ],
             99,
         );
         let kinds: Vec<_> = all.iter().map(|f| (f.kind, f.severity, f.since)).collect();
@@ -167,7 +182,10 @@ mod tests {
                 (FindingKind::Slowed, Severity::Warn, Some(at(50)))
             ]
         );
-        assert!(all[0].short.starts_with("b (") && all[0].long.contains("silent; ends with the next step"), "{all:?}");
+        assert!(
+            all[0].short.starts_with("b (") && all[0].long.contains("silent; ends with the next step"),
+            "{all:?}"
+        );
         assert!(!all[0].hint.is_empty());
     }
 
@@ -183,7 +201,8 @@ mod tests {
     fn jobs_that_wait_for_long_are_one_finding() {
         use JobStatus::{Pending, Running};
         let waits = || vec![sign(SignKind::WaitsLong, 5)];
-        let all = found(&[("a", Pending, Vec::new()), ("b", Running, waits()), ("c", Pending, Vec::new())], 99);
+        let all =
+            found(&[("a", Pending, Vec::new()), ("b", Running, waits()), ("c", Pending, Vec::new())], 99);
         let [one] = &all[..] else { panic!("{all:?}") };
         assert_eq!((one.kind, one.since, one.short.as_str()), (FindingKind::WaitsLong, Some(at(5)), "b, +2"));
         assert!(one.long.starts_with("3 jobs waiting for long: b: waits for"), "{one:?}");

@@ -8,13 +8,17 @@
 /// `Saving model checkpoint to out/checkpoint-500`, which has no line for the end (`transformers/trainer.py`).
 pub fn checkpoint(line: &str) -> Option<Option<u64>> {
     let text = super::prefix::prefixed(line).text;
-    let at = text.find("checkpoint")?;
-    // What a line reports stands before its path, and hardly any line has the word.
-    let before = &text[..at];
-    let is_saved = ["Saved ", "saved ", "Saving model "].iter().any(|word| before.contains(word));
-    if !is_saved || before.contains("not saved") || before.contains("Last saved") {
-        return None;
-    }
+    const VERBS: [&str; 5] = [
+        "Saved checkpoint",
+        "saved checkpoint",
+        "Saved a checkpoint",
+        "saved a checkpoint",
+        "Saving model checkpoint",
+    ];
+    let (at, _) = text.match_indices("checkpoint").find(|(at, word)| {
+        let until = &text[..at + word.len()];
+        VERBS.iter().any(|verb| until.ends_with(verb)) && !until.ends_with("Last saved checkpoint")
+    })?;
     let behind = &text[at..];
     let number = |from: usize| {
         let rest = behind[from..].trim_start_matches([' ', '-', '_', '=', ':']);
@@ -33,7 +37,10 @@ mod tests {
     fn the_lines_of_common_trainers_are_read() {
         for (line, step) in [
             ("INFO levanter.checkpoint Saved checkpoint at step 500 to gs://b/step-500 in 9.0s", Some(500)),
-            ("(train pid=7, ip=10.0.0.1) 13:58:14 Saved checkpoint to gs://b/run/step-1200 for step 1200", Some(1200)),
+            (
+                "(train pid=7, ip=10.0.0.1) 13:58:14 Saved checkpoint to gs://b/run/step-1200 for step 1200",
+                Some(1200),
+            ),
             ("saved a checkpoint at step 40", Some(40)),
             ("Saving model checkpoint to out/checkpoint-1500", Some(1500)),
             ("Saved checkpoint -> model.pt", None),

@@ -216,7 +216,8 @@ pub fn waits_for(needs: &[(Text, f64)], since: Option<Timestamp>, now: Timestamp
 
 /// The rarest part of what is needed, in words: `v4-256` for the resource `TPU-v4-256-head`, else `TPU 4`.
 pub fn need(needs: &[(Text, f64)]) -> String {
-    let slice = |name: &Text| name.raw().strip_prefix("TPU-").and_then(|s| s.strip_suffix("-head")).map(Text::from);
+    let slice =
+        |name: &Text| name.raw().strip_prefix("TPU-").and_then(|s| s.strip_suffix("-head")).map(Text::from);
     if let Some(kind) = needs.iter().find_map(|(name, _)| slice(name)) {
         return kind.to_string();
     }
@@ -338,7 +339,11 @@ mod tests {
     fn what_a_job_does_is_said_in_a_few_words() {
         let at = |minute: i64| Timestamp::from_millis(minute * 60_000);
         let said = |doing| Vitals { since: Some(at(26)), ..Vitals::sample(doing, at(30)) }.words(at(30));
-        let wait = |name: &str, n| Wait { shape: vec![("CPU".into(), 1.0), (name.into(), n)], count: 1, since: Some(at(18)) };
+        let wait = |name: &str, n| Wait {
+            shape: vec![("CPU".into(), 1.0), (name.into(), n)],
+            count: 1,
+            since: Some(at(18)),
+        };
         assert_eq!(said(Doing::Waits(wait("TPU-v4-256-head", 1.0))), "waits for v4-256, 12m");
         assert_eq!(said(Doing::Waits(wait("GPU", 8.0))), "waits for GPU 8, 12m");
         assert_eq!(said(Doing::DriverOnly), "driver only, 4m");
@@ -349,14 +354,20 @@ mod tests {
         let mut steps = Vitals::sample(Doing::Steps, at(30));
         assert_eq!(steps.words(at(30)), "running");
         steps.run = Some(Run { step: Some(1200), total: Some(20_000), ends: Some(at(90)), ..Run::default() });
-        assert_eq!((steps.words(at(30)), steps.left(at(30))), ("step 1,200/20,000".into(), Some(Duration::from_secs(3600))));
+        assert_eq!(
+            (steps.words(at(30)), steps.left(at(30))),
+            ("step 1,200/20,000".into(), Some(Duration::from_secs(3600)))
+        );
         steps.doing = Doing::Silent(at(8));
         assert_eq!(steps.left(at(30)), None, "nobody knows");
     }
 
     #[test]
     fn figures_are_short_and_chips_come_before_anything_else() {
-        assert_eq!([2.34, 0.0, 12.3456, 4321.0, 0.000_12].map(loss), ["2.340", "0.000", "12.35", "4321", "1.2e-4"]);
+        assert_eq!(
+            [2.34, 0.0, 12.3456, 4321.0, 0.000_12].map(loss),
+            ["2.340", "0.000", "12.35", "4321", "1.2e-4"]
+        );
         assert_eq!([f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(loss), ["nan", "inf", "-inf"]);
         assert_eq!([2.0, 0.013, 0.0].map(rate), ["2.0 steps/s", "76.9 s/step", "0.0 steps/s"]);
         let mut vitals = Vitals::sample(Doing::Steps, Timestamp::default());

@@ -167,11 +167,35 @@ pub async fn read_vitals(
     jobs: Vec<Arc<Job>>,
     limits: VitalLimits,
 ) -> Result<Roster, RayError> {
-    let Some(node) = head_of(&snapshot.nodes) else { return Ok(Roster::default()) };
     let logs = jobs.iter().map(|job| job.key.clone()).collect();
+    read_once(client, snapshot, jobs, logs, limits).await
+}
+
+async fn read_once(
+    client: &Client,
+    snapshot: &Snapshot,
+    jobs: Vec<Arc<Job>>,
+    logs: HashSet<JobKey>,
+    limits: VitalLimits,
+) -> Result<Roster, RayError> {
+    let Some(node) = head_of(&snapshot.nodes) else { return Ok(Roster::default()) };
     let (client, looks, lines) = (client.clone(), Looks::Once, [LINES_ONCE; 2]);
     let round = Round { client, limits, looks, east: None, jobs, logs, node, lines };
     round.read(Gauges::new(), Duration::ZERO).await.roster
+}
+
+/// The same without their logs: what they do, hold and wait for.
+///
+/// # Errors
+///
+/// Ray does not list tasks or actors.
+pub async fn read_holdings(
+    client: &Client,
+    snapshot: &Snapshot,
+    jobs: Vec<Arc<Job>>,
+    limits: VitalLimits,
+) -> Result<Roster, RayError> {
+    read_once(client, snapshot, jobs, HashSet::new(), limits).await
 }
 
 /// The node that is asked for the drivers' logs; Ray finds the right one.
@@ -215,7 +239,8 @@ impl Round {
         let mut read = self.logs(&gauges).await;
         read.figures = self.figures(&gauges, &holdings).await;
         // Thousands of lines are matched against the forms of progress lines.
-        let evaluated = tokio::task::spawn_blocking(move || self.evaluate(gauges, &holdings, read, every)).await;
+        let evaluated =
+            tokio::task::spawn_blocking(move || self.evaluate(gauges, &holdings, read, every)).await;
         match evaluated {
             Ok((gauges, roster)) => Reading { gauges, east, roster: Ok(roster) },
             Err(e) => {
@@ -255,7 +280,8 @@ impl Round {
             let node = holding.nodes.iter().find(|node| **node != self.node).or(holding.nodes.first());
             node.filter(|_| has_chips).map(|node| (job.key.clone(), *node))
         };
-        let machines: Vec<_> = self.jobs.iter().filter(is_wanted).filter_map(machine).take(MACHINES).collect();
+        let machines: Vec<_> =
+            self.jobs.iter().filter(is_wanted).filter_map(machine).take(MACHINES).collect();
         let asked = |(key, node)| async move { (key, self.client.physical(node).await.ok().flatten()) };
         let answers = stream::iter(machines.into_iter().map(asked)).buffer_unordered(AT_ONCE);
         let figures = answers.filter_map(|(key, physical)| async move {
@@ -266,7 +292,13 @@ impl Round {
         figures.collect().await
     }
 
-    fn evaluate(self, mut gauges: Gauges, holdings: &Holdings, read: Read, every: Duration) -> (Gauges, Roster) {
+    fn evaluate(
+        self,
+        mut gauges: Gauges,
+        holdings: &Holdings,
+        read: Read,
+        every: Duration,
+    ) -> (Gauges, Roster) {
         let now = Timestamp::now();
         let clock = Clock { near: now, east: self.east.unwrap_or_default() };
         let new = || Gauge::new(self.limits, self.looks);

@@ -234,7 +234,8 @@ impl Gauge {
     }
 
     fn doing(&self, holding: Option<&Holding>, is_held: bool, is_alone: bool, now: Timestamp) -> Doing {
-        let waits = holding.and_then(|holding| holding.waits.iter().find(|wait| !is_held && is_for_chips(wait)));
+        let waits =
+            holding.and_then(|holding| holding.waits.iter().find(|wait| !is_held && is_for_chips(wait)));
         // Without tasks and actors that run it waits for whatever it waits for.
         let idle = |holding: &&Holding| holding.tasks + holding.actors == 0;
         let waits = waits.or_else(|| holding.filter(idle).and_then(|holding| holding.waits.first()));
@@ -273,7 +274,9 @@ impl Gauge {
         let last = self.main().and_then(|track| track.series.last());
         match last {
             None => true,
-            Some(last) => last.time < at || last.step.is_some_and(|step| step <= 1) && phase > Phase::FirstStep,
+            Some(last) => {
+                last.time < at || last.step.is_some_and(|step| step <= 1) && phase > Phase::FirstStep
+            }
         }
     }
 

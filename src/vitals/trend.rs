@@ -119,14 +119,21 @@ mod tests {
         assert_eq!(run(risen(9)).diverging(), None);
         let found = run(risen(10)).diverging().unwrap();
         assert_eq!(found.first.step, Some(300));
-        assert!(run(risen(5000)).diverging().is_some_and(|f| f.trend == found.trend), "however long it lasts");
+        assert!(
+            run(risen(5000)).diverging().is_some_and(|f| f.trend == found.trend),
+            "however long it lasts"
+        );
         assert_eq!(run(risen(200).chain([4.0])).diverging(), None);
     }
 
     #[test]
     fn falling_short_and_odd_series_are_none() {
         assert_eq!(run((0..3000).map(falling)).diverging(), None);
-        assert_eq!(run([1.0; 15].into_iter().chain([9.0; 10])).diverging(), None, "too short to have a trend");
+        assert_eq!(
+            run([1.0; 15].into_iter().chain([9.0; 10])).diverging(),
+            None,
+            "too short to have a trend"
+        );
         let spikes = (0..600).map(|n| if n % 40 < 6 { 9.0 } else { 2.0 });
         assert_eq!(run(spikes).diverging(), None, "spikes");
         assert_eq!(run((0..600).map(|n| f64::from(n % 7) - 3.0)).diverging(), None, "about zero");

@@ -204,6 +204,7 @@ mod tests {
     #[test]
     fn four_lists_become_what_each_driver_holds_and_waits_for() {
         let node = "a0".repeat(28);
+        let shadow = |name: &str| format!("{name}_{}", "0e91".repeat(9));
         let mut all = Holdings::default();
         let running = json!([
             {"job_id": "01000000", "type": "NORMAL_TASK", "node_id": node, "attempt_number": 2,
@@ -216,7 +217,7 @@ mod tests {
         ]);
         let actors = json!([
             {"job_id": "01000000", "class_name": "Trainer", "node_id": node, "num_restarts": "1",
-             "required_resources": {"GPU_group_abc": 2.0, "GPU_group_0_abc": 2.0, "bundle_group_abc": 0.001}},
+             "required_resources": {shadow("GPU_group"): 2.0, shadow("GPU_group_0"): 2.0, shadow("bundle_group"): 0.001}},
             {"job_id": "03000000", "class_name": "JobSupervisor", "node_id": node, "required_resources": {"CPU": 9.0}},
         ]);
         let groups = json!([
@@ -231,7 +232,10 @@ mod tests {
         assert_eq!(holds, [("CPU", 1.0), ("GPU", 2.0), ("TPU", 4.0)]);
         assert_eq!((first.tasks, first.actors, first.restarts, first.nodes.len()), (2, 1, 3, 1));
         let second = of("02000000").waits;
-        assert_eq!((second.len(), second[0].count, second[0].since), (1, 2, Some(Timestamp::from_millis(4000))));
+        assert_eq!(
+            (second.len(), second[0].count, second[0].since),
+            (1, 2, Some(Timestamp::from_millis(4000)))
+        );
         let third = of("03000000");
         assert_eq!((third.holds.len(), third.waits[0].shape.clone()), (0, vec![("TPU".into(), 8.0)]));
         assert_eq!((of("09000000"), all.of(None)), (Holding::default(), Some(Holding::default())));

@@ -17,7 +17,12 @@ fn written(at: u64, line: &str) -> Line {
 }
 
 fn step(at: u64, step: u64, loss: f64) -> Line {
-    written(at, &format!("Progress on:train {step}it/20000it rate:2.0s/it remaining:1:00:00 elapsed:1 postfix:loss={loss:.3}"))
+    written(
+        at,
+        &format!(
+            "Progress on:train {step}it/20000it rate:2.0s/it remaining:1:00:00 elapsed:1 postfix:loss={loss:.3}"
+        ),
+    )
 }
 
 /// A run of two seconds a step, from second 0 on.
@@ -86,7 +91,10 @@ fn a_run_that_stops_is_stalled_after_a_while_with_its_time_and_well_with_the_nex
     // Its log goes on about something else.
     watched.log.push(written(1880, "WARNING waited for a batch"));
     let vitals = watched.look(1890);
-    assert_eq!((kinds(&vitals), vitals.words(after(1890))), (vec![SignKind::Stalled], "step 599/20,000".into()));
+    assert_eq!(
+        (kinds(&vitals), vitals.words(after(1890))),
+        (vec![SignKind::Stalled], "step 599/20,000".into())
+    );
     watched.log.push(step(1900, 600, 3.4));
     assert_eq!(kinds(&watched.look(1910)), []);
 }
@@ -96,7 +104,8 @@ fn a_first_look_at_a_screen_alone_calls_nothing_stalled() {
     let mut watched = Watched::new(steps(0..600));
     assert_eq!(kinds(&watched.look(4000)), [], "the clock of its log may be another one");
     assert_eq!(kinds(&watched.look(4030)), [SignKind::Stalled]);
-    let mut once = Watched { gauge: Gauge::new(VitalLimits::default(), Looks::Once), ..Watched::new(steps(0..600)) };
+    let mut once =
+        Watched { gauge: Gauge::new(VitalLimits::default(), Looks::Once), ..Watched::new(steps(0..600)) };
     assert_eq!(kinds(&once.look(4000)), [SignKind::Stalled], "a command has one look");
     // A zone that is wrong by an hour: lines that come are an hour old, and those that do not come are not.
     let mut watched = Watched::new(Vec::new());
@@ -172,13 +181,21 @@ fn writers_and_tasks_are_kept_apart() {
         log.push(step(n * 2, n, 3.0));
         // Another worker is a step behind, and an evaluation counts anew.
         let time = log.last().unwrap().text().replace("pid=7", "pid=8");
-        log.push(Line::from(time.replace(&format!(" {n}it"), &format!(" {}it", n.saturating_sub(1))).as_str()));
-        log.push(written(n * 2, &format!("Progress on:eval {}it/20it rate:1it/s remaining:00:10 elapsed:1", n % 20)));
+        log.push(Line::from(
+            time.replace(&format!(" {n}it"), &format!(" {}it", n.saturating_sub(1))).as_str(),
+        ));
+        log.push(written(
+            n * 2,
+            &format!("Progress on:eval {}it/20it rate:1it/s remaining:00:10 elapsed:1", n % 20),
+        ));
     }
     let mut watched = Watched::new(log);
     watched.look(600);
     let vitals = watched.look(630);
-    assert_eq!((kinds(&vitals), vitals.restarts, vitals.words(after(630))), (vec![], 0, "step 299/20,000".into()));
+    assert_eq!(
+        (kinds(&vitals), vitals.restarts, vitals.words(after(630))),
+        (vec![], 0, "step 299/20,000".into())
+    );
 }
 
 #[test]
@@ -198,7 +215,11 @@ fn checkpoints_are_late_against_their_own_past_while_steps_are_made() {
     };
     for until in (60..5300).step_by(60) {
         let (kinds, step) = kinds_at(until);
-        assert_eq!((kinds, step), (vec![], Some(900.min((until / 2 - 1) / 300 * 300)).filter(|n| *n > 0)), "{until}");
+        assert_eq!(
+            (kinds, step),
+            (vec![], Some(900.min((until / 2 - 1) / 300 * 300)).filter(|n| *n > 0)),
+            "{until}"
+        );
     }
     for until in (5300..5460).step_by(60) {
         kinds_at(until);
@@ -221,7 +242,8 @@ fn what_a_job_without_steps_does_comes_from_ray_and_from_its_phases() {
     assert_eq!(of(waits, &[], 1860), ("waits for v4-256, 31m".into(), vec![SignKind::WaitsLong]));
     assert_eq!(of(Holding::default(), &[], 60).0, "driver only, 0s");
     assert_eq!(of(cpu, &[], 60).0, "1 actor");
-    let first = written(100, "First batch loaded in 2.1s, starting first train step (includes JIT compilation)...");
+    let first =
+        written(100, "First batch loaded in 2.1s, starting first train step (includes JIT compilation)...");
     assert_eq!(of(holding(), &[first, written(110, "Lowered train_step in 9.0s")], 350).0, "compiling 4m");
 }
 
