@@ -2,7 +2,7 @@
 //! become steps, losses, rates, and signs that something is wrong.
 //!
 //! Pure: no clock, no I/O. A sign needs evidence over time, because a false alarm is worse than none: figures are
-//! compared with the same run's own past, over several checks, and a run that begins again begins anew here, too.
+//! compared with the same run's own past, over several checks, and nothing is kept of it when the run begins again.
 
 mod gauge;
 mod pace;

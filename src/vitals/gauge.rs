@@ -217,7 +217,7 @@ impl Gauge {
             Doing::Silent(at) => Some(*at),
             Doing::Steps | Doing::Works { .. } => None,
         };
-        let signs = self.signs(&doing, is_held, is_alone, now);
+        let signs = self.signs(&doing, (is_held, works), is_alone, now);
         let restarts = self.main().map_or(0, |track| track.restarts);
         Vitals {
             read: now,
@@ -297,9 +297,15 @@ impl Gauge {
         })
     }
 
-    fn signs(&self, doing: &Doing, is_held: bool, is_alone: bool, now: Timestamp) -> Vec<Sign> {
+    fn signs(
+        &self,
+        doing: &Doing,
+        (is_held, works): (bool, bool),
+        is_alone: bool,
+        now: Timestamp,
+    ) -> Vec<Sign> {
         let runs = matches!(doing, Doing::Steps | Doing::Silent(_) | Doing::Works { .. });
-        let stalled = self.stalled(doing, now).filter(|_| runs && is_held);
+        let stalled = self.stalled(doing, now).filter(|_| runs && (works || is_held));
         let is_moving = stalled.is_none() && *doing == Doing::Steps;
         let slowed = self.slowed().filter(|_| is_moving);
         let late = self.late(now).filter(|_| is_moving);

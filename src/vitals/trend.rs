@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 /// Losses that have to lie over the trend, one after the other.
 const OVER: usize = 10;
-/// Losses that the trend is made of, at most and at least.
-const HELD: usize = 128;
+/// Losses that the trend is made of, at most and at least: so many that it does not follow a loss that rises slowly.
+const HELD: usize = 512;
 const BEFORE: usize = 20;
 /// Losses that are no number, one after the other: a single one may belong to a batch that is skipped.
 const NOT_FINITE: u32 = 2;
@@ -75,11 +75,20 @@ impl Trend {
         if self.recent.len() < OVER || self.base.len() < BEFORE {
             return;
         }
+        // Losses that always jump so high tell nothing.
+        let (mut under, mut as_high) = (0, 0);
+        for value in &self.base {
+            under += usize::from(value * (1.0 + limit) < lowest);
+            as_high += usize::from(*value >= lowest);
+        }
+        if under * 2 <= self.base.len() || as_high * 20 > self.base.len() {
+            return;
+        }
         let mut base: Vec<f64> = self.base.iter().copied().collect();
         base.sort_by(f64::total_cmp);
-        // Losses about zero, and those that always jump so high, tell nothing.
-        let (trend, high) = (base[base.len() / 2], base[base.len() * 19 / 20]);
-        if trend > 0.0 && lowest > (trend * (1.0 + limit)).max(high) {
+        // Nor do those about zero.
+        let trend = base[base.len() / 2];
+        if trend > 0.0 {
             self.diverging = self.recent.front().map(|first| Diverging { first: *first, trend });
         }
     }
@@ -115,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_loss_that_stays_high_is_diverging_until_it_is_back() {
-        let risen = |n: u32| (0..300).map(falling).chain((0..n).map(|n| 10.0 + f64::from(n) * 0.1));
+        let risen = |n: u32| (0..300).map(falling).chain((0..n).map(|n| 12.0 + f64::from(n) * 0.1));
         assert_eq!(run(risen(9)).diverging(), None);
         let found = run(risen(10)).diverging().unwrap();
         assert_eq!(found.first.step, Some(300));
@@ -124,6 +133,13 @@ mod tests {
             "however long it lasts"
         );
         assert_eq!(run(risen(200).chain([4.0])).diverging(), None);
+    }
+
+    #[test]
+    fn a_loss_that_rises_slowly_is_found_too() {
+        let rising = (0..2000).map(|n| 3.0 * (1.0 + f64::from(n - 1000).max(0.0) / 300.0));
+        let found = run(rising.take(1180)).diverging().unwrap();
+        assert!(found.first.step.is_some_and(|step| (1140..1180).contains(&step)), "{found:?}");
     }
 
     #[test]

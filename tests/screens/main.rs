@@ -12,6 +12,7 @@ mod room;
 mod sample;
 #[path = "../support/spec.rs"]
 mod spec;
+mod vitals;
 mod workers;
 
 use crate::sample::*;

@@ -179,7 +179,7 @@ fn writers_and_tasks_are_kept_apart() {
     let mut log = Vec::new();
     for n in 0..300_u64 {
         log.push(step(n * 2, n, 3.0));
-        // Another worker is a step behind, and an evaluation counts anew.
+        // Another worker is a step behind, and an evaluation counts from 0 again.
         let time = log.last().unwrap().text().replace("pid=7", "pid=8");
         log.push(Line::from(
             time.replace(&format!(" {n}it"), &format!(" {}it", n.saturating_sub(1))).as_str(),
