@@ -71,6 +71,7 @@ mod toast;
 mod trend;
 mod typing;
 mod view;
+mod vitals;
 mod whole;
 pub mod words;
 mod work;
@@ -109,6 +110,7 @@ pub use target::Target;
 pub use toast::{Toast, Toasts, Tone};
 pub use trend::{FULL, Trend};
 pub use view::{Asked, Details, Pane, TablePage, View};
+pub use vitals::could_serve;
 
 use crate::model::{ClusterName, Hint, Job, Link, Node, NodeId, PaneLayout, StreamId, Timestamp};
 use crate::reconcile::Row as Slice;

@@ -26,6 +26,7 @@ mod sources;
 mod theme;
 mod trust;
 mod typed;
+mod vitals;
 pub mod yaml;
 
 pub use drift::drift;

@@ -13,7 +13,9 @@ mod nodes;
 mod pending;
 mod quota;
 mod restart;
+mod served;
 mod slices;
+mod vitals;
 
 pub use autoscaler::{NO_NODE_JOINS, STUCK_AFTER};
 pub use demand::LAUNCH_RETRIES;
@@ -22,7 +24,9 @@ pub use history::{GAP, History, SILENT_AFTER, SILENT_AT_ONCE};
 pub use nodes::JUST_NOW;
 pub use pending::{Pending, pending};
 pub use restart::{Restart, RestartedBy};
+pub use served::{infeasible, served};
 pub use slices::{ASSEMBLY, Slice, slices};
+pub use vitals::of_jobs;
 
 use crate::model::{Late, Leftover, Link, Problem, Snapshot};
 

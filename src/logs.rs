@@ -4,6 +4,7 @@
 //! the commands show the lines.
 
 mod cause;
+mod checkpoint;
 mod fault;
 mod fold;
 #[cfg(test)]
@@ -26,6 +27,7 @@ mod time;
 mod unit;
 
 pub use cause::{Causes, Certainty, Evidence, Explanation, Followed, Source};
+pub use checkpoint::checkpoint;
 pub use fault::{Fault, fault};
 pub use fold::{Fold, Member, Row};
 pub use grep::{Grep, NotForGrep};

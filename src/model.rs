@@ -49,6 +49,7 @@ pub mod text;
 pub mod time;
 pub mod update;
 pub mod userinfo;
+pub mod vitals;
 pub mod work;
 pub mod worker;
 
@@ -94,5 +95,6 @@ pub use text::Text;
 pub use time::Timestamp;
 pub use update::{JobStopOutcome, News, Request, Snapshot};
 pub use userinfo::{shown_address, without_passwords};
-pub use work::{Counted, DeadActor, Wait, Work};
+pub use vitals::{Checkpoint, Doing, Price, Roster, Run, Sign, SignKind, VitalLimits, Vitals};
+pub use work::{Counted, DeadActor, Holding, Wait, Work};
 pub use worker::{DRAIN_SECS, MOST_WORKERS, is_worker_name, worker_names};

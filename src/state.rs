@@ -11,8 +11,8 @@ pub use tpus::Tpus;
 
 use crate::diagnose::{self, Finding, FindingKind, History, Pending, Restart, RestartedBy, Severity};
 use crate::model::{
-    ClusterName, ClusterSpec, JobKey, Link, News, OperationMark, Problem, Pulse, Snapshot, SubmissionId,
-    Tally, Text, Timestamp,
+    ClusterName, ClusterSpec, JobKey, Link, News, OperationMark, Problem, Pulse, Roster, Snapshot,
+    SubmissionId, Tally, Text, Timestamp,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -48,6 +48,8 @@ pub struct ClusterState {
     pub findings: Vec<Finding>,
     /// Why each of its pending jobs is.
     pub pending: HashMap<JobKey, Pending>,
+    /// The vitals of its running jobs.
+    pub vitals: Arc<Roster>,
     /// Its TPUs at Google.
     pub tpus: Arc<Tpus>,
     history: History,
@@ -75,6 +77,7 @@ impl ClusterState {
             tally: Tally::default(),
             findings: Vec::new(),
             pending: HashMap::new(),
+            vitals: Arc::default(),
             tpus: Arc::default(),
             history: History::default(),
             mark: None,
@@ -84,7 +87,7 @@ impl ClusterState {
 
     /// Whether the news are part of the state, so that [`Self::learn`] is worth its work.
     pub const fn concerns(news: &News) -> bool {
-        matches!(news, News::Link(_) | News::Snapshot(_) | News::Cloud(_) | News::Mark(_))
+        matches!(news, News::Link(_) | News::Snapshot(_) | News::Vitals(_) | News::Cloud(_) | News::Mark(_))
     }
 
     /// Takes in news; they come in the order in which they happened.
@@ -95,6 +98,10 @@ impl ClusterState {
             News::Cloud(answer) => {
                 Arc::make_mut(&mut self.tpus).take(&self.spec, answer.clone());
                 self.join_tpus();
+                self.diagnose();
+            }
+            News::Vitals(roster) => {
+                self.vitals = Arc::clone(roster);
                 self.diagnose();
             }
             News::Mark(mark) => self.mark.clone_from(mark),
@@ -129,6 +136,9 @@ impl ClusterState {
         let now = &self.snapshot;
         if let Some(restart) = Restart::between(&before, now, self.restarted_by()) {
             self.history.learn_restart(restart, &now.jobs);
+        }
+        if before.session != now.session {
+            self.vitals = Arc::default();
         }
         let first = !std::mem::replace(&mut self.known, true);
         self.tally = Tally::of(now);
@@ -169,6 +179,13 @@ impl ClusterState {
         let known = self.known.then_some(&*self.snapshot);
         self.findings = diagnose::findings(self.link.as_ref(), known, &self.history, self.tpus.at_google());
         self.pending = diagnose::pending(&self.snapshot, &self.findings);
+        let of_jobs = diagnose::of_jobs(&self.snapshot, &self.vitals, &self.pending);
+        if !of_jobs.is_empty() {
+            // A broken connection stays first: it is among the worst.
+            self.findings.retain(|f| f.kind != FindingKind::Idle);
+            self.findings.extend(of_jobs);
+            self.findings.sort_by_key(|f| f.severity);
+        }
     }
 
     /// The mark of another operator's operation that was last read.

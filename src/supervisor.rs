@@ -37,6 +37,7 @@ mod stop;
 mod streams;
 mod task;
 mod visit;
+mod vitals;
 mod wake;
 mod zones;
 
@@ -58,6 +59,7 @@ pub use read::{read_open, read_state, state_of, unreachable};
 pub use session::{Attached, Session, attach, connect};
 pub use stop::{delete_job, stop_job};
 pub use visit::{dial, find_host, pack, visit};
+pub use vitals::{read_holdings, read_vitals};
 pub use zones::Zones;
 
 use crate::model::cloud::TpuHost;

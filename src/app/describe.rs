@@ -1,6 +1,7 @@
 //! The description of a row: everything that is known about a node, a job, a cluster.
 
 use super::cluster::Cluster;
+use super::vitals;
 use crate::model::amount::{amount, bytes, shape};
 use crate::model::cloud::Capacity;
 use crate::model::time::brief;
@@ -118,6 +119,7 @@ pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: T
             push(&mut lines, "hint", words(&finding.hint));
         }
     }
+    lines.extend(vitals::lines(job, cluster, now));
     push(&mut lines, "requested", job.requested.as_deref().map(shape).unwrap_or_default());
     push(&mut lines, "entrypoint", job.entrypoint.to_string());
     let is_pending = job.status == JobStatus::Pending;
@@ -175,6 +177,7 @@ pub fn cluster(c: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> 
         bytes(c.cost.bytes_per_minute as f64)
     );
     push(&mut lines, "console load", cost);
+    push(&mut lines, "job vitals", vitals::price(&c.vitals, now));
     lines
 }
 

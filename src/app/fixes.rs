@@ -81,6 +81,13 @@ impl Way {
             Verb::Resume => Self::new(A::Resume).within(PROGRESS, "its progress").after(A::Progress),
             Verb::SkipStep => Self::new(A::RollForward).within(PROGRESS, "its progress").after(A::Progress),
             Verb::Abandon => Self::new(A::Abandon).within(PROGRESS, "its progress").after(A::Progress),
+            Verb::JobStacks => Self { on_row: true, ..Self::new(A::Stacks) }.within(&[], "the jobs pane"),
+            Verb::JobLog => {
+                Self { on_row: true, ..Self::new(A::Log) }.within(&[Context::Jobs], "the jobs pane")
+            }
+            Verb::ExplainJob => {
+                Self { on_row: true, ..Self::new(A::Describe) }.within(&[Context::Jobs], "the jobs pane")
+            }
             Verb::TakeOver | Verb::Drain | Verb::EndWork | Verb::AllowOthers | Verb::AllowUnknown => {
                 Self::new(A::Mark)
                     .within(&[Context::Plan], "the confirmation of an operation")

@@ -93,6 +93,12 @@ impl App {
                 }
                 return effects;
             }
+            News::Vitals(_) => {
+                self.dirty |= on_screen;
+                if !self.is_frozen() {
+                    self.rearrange(place);
+                }
+            }
             News::Physical(figures) => {
                 for (id, physical) in figures {
                     self.dirty |= cluster.measure(id, physical, now) && on_screen;

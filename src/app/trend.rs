@@ -41,6 +41,24 @@ impl Trend {
     }
 }
 
+/// Levels of 0 to [`FULL`] as characters, a blank where nothing is known.
+pub fn sparkline(levels: impl Iterator<Item = Option<u8>>) -> String {
+    const LEVELS: [&str; FULL as usize + 1] = ["▁", "▁", "▂", "▃", "▄", "▅", "▆", "▇"];
+    levels.map(|level| level.and_then(|l| LEVELS.get(usize::from(l))).unwrap_or(&" ")).copied().collect()
+}
+
+/// The last so many values between the least and the largest of them, as a sparkline.
+pub fn curve(values: &[f64], width: usize) -> String {
+    let values = &values[values.len().saturating_sub(width)..];
+    let (low, high) =
+        values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v)));
+    let level = |value: &f64| {
+        let share = if high > low { (value - low) / (high - low) } else { 0.0 };
+        Some(1 + (share * f64::from(FULL - 1)).round() as u8)
+    };
+    sparkline(values.iter().map(level))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,6 +12,7 @@ mod status;
 mod submit;
 mod table;
 mod verdict;
+mod vitals;
 mod workers;
 
 pub(super) use follow::{Following, GiveUp};
@@ -62,6 +63,7 @@ pub enum JobCommand {
     #[command(after_help = "\
 Examples:
   marin-tui -c us-central2 list-jobs                     jobs that have not ended
+  marin-tui -c us-central2 list-jobs --vitals            what they really do
   marin-tui -c us-central2 list-jobs --all --status failed --owner hana")]
     ListJobs(ListArguments),
     /// Show a job: status, since when, message, exit code, node, owner, command
@@ -126,6 +128,9 @@ pub struct ListArguments {
     /// Only jobs of this owner
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
+    /// Also show what running jobs really do: steps, loss, chips, time left, what is wrong (reads the ends of their logs)
+    #[arg(long)]
+    vitals: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -200,15 +205,22 @@ async fn list(arguments: &ListArguments, reach: &Reach, progress: &Progress) -> 
     let session = reach.connect(progress).await?;
     progress.tell("reading the jobs");
     let snapshot = Poller::new(session.client.clone()).refresh().await.map_err(failed(reach))?;
-    session.close().await;
     let wanted = |job: &crate::model::Job| {
         let open = arguments.all || arguments.status.is_some() || !job.status.is_ended();
         let status = arguments.status.is_none_or(|s| s == job.status);
         open && status && arguments.owner.as_deref().is_none_or(|o| job.owner() == Some(o))
     };
-    let state = supervisor::state_of(&reach.spec, snapshot);
+    let mut state = supervisor::state_of(&reach.spec, snapshot);
     let jobs: Vec<_> = state.snapshot.jobs.iter().filter(|job| wanted(job)).cloned().collect();
-    table::print(&jobs, &state, arguments.json)?;
+    if arguments.vitals {
+        vitals::learn(&mut state, &jobs, reach, &session, progress).await?;
+    }
+    session.close().await;
+    if arguments.vitals && !arguments.json {
+        vitals::print(&jobs, &state)?;
+    } else {
+        table::print(&jobs, &state, arguments.json)?;
+    }
     for part in &state.snapshot.missing {
         eprintln!("incomplete: {part}");
     }

@@ -62,6 +62,24 @@ struct Auth {
 struct NodeType {
     min_workers: Option<u32>,
     max_workers: Option<u32>,
+    /// Anything but a mapping says nothing.
+    #[serde(default)]
+    resources: serde_yaml::Value,
+    #[serde(default)]
+    node_config: serde_yaml::Value,
+}
+
+impl NodeType {
+    /// The whole resources of a node, and that of the head of its slice, which Ray names after the TPU type
+    /// (`get_current_node_additional_resources` in Ray's `_private/accelerators/tpu.py`).
+    fn gives(&self) -> Vec<(String, u64)> {
+        let said = self.resources.as_mapping().into_iter().flatten();
+        let whole = |n: &serde_yaml::Value| n.as_u64().or_else(|| n.as_f64().map(|n| n as u64));
+        let said = said.filter_map(|(name, n)| Some((name.as_str()?.to_owned(), whole(n)?)));
+        let kind = self.node_config["acceleratorType"].as_str();
+        let head = kind.map(|kind| (format!("TPU-{kind}-head"), 1));
+        said.chain(head).collect()
+    }
 }
 
 /// Reads one cluster from its file's text.
@@ -185,7 +203,13 @@ fn node_types(file: &File, kind: Provider, path: &Path) -> Result<Vec<NodeTypeLi
     if kind == Provider::Local {
         let max = file.max_workers.unwrap_or(workers);
         let min = file.min_workers.unwrap_or(max);
-        return Ok(vec![NodeTypeLimits { name: LOCAL_TYPE.into(), min, max, is_head: false }]);
+        return Ok(vec![NodeTypeLimits {
+            name: LOCAL_TYPE.into(),
+            min,
+            max,
+            is_head: false,
+            gives: Vec::new(),
+        }]);
     }
     let all = file.max_workers.unwrap_or(2);
     let limits = |(name, value): (&serde_yaml::Value, &serde_yaml::Value)| {
@@ -202,6 +226,7 @@ fn node_types(file: &File, kind: Provider, path: &Path) -> Result<Vec<NodeTypeLi
             min: limits.min_workers.unwrap_or(0),
             max: limits.max_workers.unwrap_or(all),
             is_head,
+            gives: limits.gives(),
             name,
         })
     };
@@ -226,7 +251,8 @@ mod tests {
         .unwrap();
         assert_eq!(spec.head, HeadAddress::Ssh(HostName::parse("10.0.0.1").unwrap()));
         assert_eq!(spec.auth.private_key.as_deref(), Some(Path::new("/home/me/.ssh/id")));
-        let limits = NodeTypeLimits { name: LOCAL_TYPE.into(), min: 1, max: 2, is_head: false };
+        let limits =
+            NodeTypeLimits { name: LOCAL_TYPE.into(), min: 1, max: 2, is_head: false, gives: Vec::new() };
         assert_eq!(spec.node_types, [limits]);
     }
 

@@ -1,5 +1,6 @@
 //! The settings file. Everything in it is optional.
 
+use super::vitals::VitalSettings;
 use super::yaml::{self, FileError};
 use super::{Env, nearest::nearest};
 use crate::model::{ClusterSpec, HostName, SecretName, authority};
@@ -46,6 +47,8 @@ pub struct Settings {
     pub google_credentials: Option<PathBuf>,
     /// Days after which a backup of jobs is offered for deletion; 0: none is.
     pub backup_days: u64,
+    /// From when on the vitals of jobs are findings.
+    pub vitals: VitalSettings,
     /// Megabytes of memory that the lines of one open log take.
     pub log_memory_mb: u32,
     /// Keys by action, in place of the default ones.
@@ -114,6 +117,7 @@ impl Default for Settings {
             google_endpoint: None,
             google_credentials: None,
             backup_days: 30,
+            vitals: VitalSettings::default(),
             log_memory_mb: 64,
             keys: BTreeMap::new(),
             columns: BTreeMap::new(),
@@ -176,6 +180,10 @@ impl Settings {
         if !(1..=65_536).contains(&settings.log_memory_mb) {
             let hint = "write a number of megabytes between 1 and 65536";
             return Err(FileError::new(&path, "`log_memory_mb` is out of range", hint));
+        }
+        if let Some(key) = settings.vitals.wrong() {
+            let hint = "write a whole number, 0 for never; seconds are at least 5, and a share less than 100 percent";
+            return Err(FileError::new(&path, format!("`vitals.{key}` is out of range"), hint));
         }
         if !matches!(settings.cloud_refresh_seconds, 0 | 10..=86_400) {
             let hint = "write a number of seconds between 10 and 86400, or 0 for never";

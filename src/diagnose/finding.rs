@@ -1,6 +1,6 @@
 //! A finding: its kind, its severity, its texts.
 
-use crate::model::{Hint, Problem, ProblemKind, Timestamp};
+use crate::model::{Hint, Problem, ProblemKind, SignKind, Timestamp};
 use std::time::Duration;
 
 /// A finding first seen within this time shows no age.
@@ -63,6 +63,22 @@ pub enum FindingKind {
     HoldsQuota,
     /// Google creates or repairs a TPU for too long.
     TpuDelayed,
+    /// The loss of a run is infinite or no number.
+    LossNotFinite,
+    /// A run makes no more steps.
+    Stalled,
+    /// The loss of a run has risen over its trend.
+    Diverging,
+    /// A driver runs without the workers that it had.
+    DriverAlone,
+    /// A job holds chips that do nothing.
+    ChipsIdle,
+    /// A run makes fewer steps than before.
+    Slowed,
+    /// A run has saved no checkpoint for long.
+    CheckpointLate,
+    /// Jobs have been waiting for resources for long.
+    WaitsLong,
     /// Parts of the state could not be read.
     PartlyRead,
     /// Nodes are pending.
@@ -91,6 +107,14 @@ impl FindingKind {
             Self::Unmet => "unmet",
             Self::HoldsQuota => "quota",
             Self::TpuDelayed => "TPU delayed",
+            Self::LossNotFinite => SignKind::NotFinite.words(),
+            Self::Stalled => SignKind::Stalled.words(),
+            Self::Diverging => SignKind::Diverging.words(),
+            Self::DriverAlone => SignKind::DriverAlone.words(),
+            Self::ChipsIdle => SignKind::ChipsIdle.words(),
+            Self::Slowed => SignKind::Slowed.words(),
+            Self::CheckpointLate => SignKind::CheckpointLate.words(),
+            Self::WaitsLong => SignKind::WaitsLong.words(),
             Self::PartlyRead => "partial data",
             Self::Scaling => "scaling up",
             Self::Idle => "idle",

@@ -146,6 +146,9 @@ pub struct NodeTypeLimits {
     pub max: u32,
     /// Whether this is the `head_node_type`.
     pub is_head: bool,
+    /// Resources of one of its nodes as far as the file says them (`resources`), whole ones; of a TPU slice also that of
+    /// its head, which Ray adds. Empty when it says none.
+    pub gives: Vec<(String, u64)>,
 }
 
 /// A cluster that the console knows. Built by `config`, used by the supervisor.

@@ -76,6 +76,12 @@ pub enum Verb {
     Abandon,
     /// Take over another operator's operation.
     TakeOver,
+    /// See where the workers of a job stand.
+    JobStacks,
+    /// Read the log of a job.
+    JobLog,
+    /// See why a job waits, hangs or failed.
+    ExplainJob,
     /// Wait until the work on the worker has ended.
     Drain,
     /// End what runs on the worker.
@@ -139,6 +145,9 @@ impl Verb {
         Self::SkipStep,
         Self::Abandon,
         Self::TakeOver,
+        Self::JobStacks,
+        Self::JobLog,
+        Self::ExplainJob,
         Self::Drain,
         Self::EndWork,
         Self::AllowOthers,
@@ -168,6 +177,9 @@ impl Verb {
             Self::SkipStep => "skip-step",
             Self::Abandon => "abandon",
             Self::TakeOver => "take-over",
+            Self::JobStacks => "stacks",
+            Self::JobLog => "job-logs",
+            Self::ExplainJob => "explain-job",
             Self::Drain => "drain",
             Self::EndWork => "end-work",
             Self::AllowOthers => "allow-others",
@@ -218,6 +230,9 @@ impl Verb {
             Self::Resume => again("--resume"),
             Self::SkipStep => again("--resume --leave"),
             Self::Abandon => again("--abandon"),
+            Self::JobStacks => target.line(&format!("stacks {}", worker(of, "ID"))),
+            Self::JobLog => target.line(&format!("job-logs {}", worker(of, "ID"))),
+            Self::ExplainJob => target.line(&format!("explain-job {}", worker(of, "ID"))),
             Self::TakeOver => "--take-over".to_owned(),
             Self::Drain => "--drain".to_owned(),
             Self::EndWork => "--now".to_owned(),
@@ -235,7 +250,7 @@ fn monitor(file: &str) -> String {
     format!("ssh -- tail -n 200 /tmp/ray/session_latest/logs/{file}")
 }
 
-/// The worker's name, or what stands for it where several are meant.
+/// The name of the worker or of the job, or what stands for it where several are meant.
 fn worker(of: &str, any: &str) -> String {
     if of.is_empty() { any.to_owned() } else { word(of) }
 }

@@ -3,7 +3,7 @@
 use super::cloud::CloudView;
 use super::{
     Autoscaler, Cleaned, Cost, Inspection, Job, JobId, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch,
-    LogMatches, LogPart, LogSource, Node, NodeId, OperationMark, Physical, Problem, StreamId, Subject,
+    LogMatches, LogPart, LogSource, Node, NodeId, OperationMark, Physical, Problem, Roster, StreamId, Subject,
     SubmissionId, Text, Timestamp, Work,
 };
 use std::sync::Arc;
@@ -84,6 +84,8 @@ pub enum News {
     Holders(Result<Vec<(NodeId, JobId)>, String>),
     /// What Ray answered about a job or a host for its page, or why it did not.
     Inspected(Subject, Result<Box<Inspection>, String>),
+    /// The vitals of its running jobs.
+    Vitals(Arc<Roster>),
     /// What we cost the head.
     Cost(Cost),
     /// The mark of another operator's operation on the cluster, if any.

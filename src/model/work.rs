@@ -1,6 +1,7 @@
 //! What a job does in Ray beside its driver: a job that "runs" may hold the whole cluster, or wait for its first chip.
 
 use super::{NodeId, Text, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a job's entrypoint, tasks and actors do.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,4 +51,21 @@ pub struct Counted {
     pub name: Text,
     /// Count by Ray's state word: `RUNNING`, `PENDING_NODE_ASSIGNMENT`, `ALIVE`, ...
     pub states: Vec<(Text, u64)>,
+}
+
+/// What the running tasks and living actors of a driver hold now, and what others of them wait for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Holding {
+    /// What they hold, by resource.
+    pub holds: BTreeMap<String, f64>,
+    /// Where they run.
+    pub nodes: BTreeSet<NodeId>,
+    /// What tasks, actors and placement groups wait for a node for, most first.
+    pub waits: Vec<Wait>,
+    /// Tasks that run.
+    pub tasks: u64,
+    /// Actors that are alive.
+    pub actors: u64,
+    /// Restarts of its actors, and attempts of its tasks beyond the first.
+    pub restarts: u64,
 }

@@ -2,10 +2,12 @@
 
 mod gang;
 mod holders;
+mod holdings;
 mod inspect;
 mod work;
 
 pub use gang::AT_ONCE;
+pub use holdings::Holdings;
 
 use super::RayError;
 use super::client::{Client, encoded};

@@ -158,8 +158,13 @@ mod tests {
 
     #[test]
     fn a_types_minimum_counts_what_works() {
-        let limit =
-            |name: &str, min| NodeTypeLimits { name: name.into(), min, max: 8, is_head: name == "head" };
+        let limit = |name: &str, min| NodeTypeLimits {
+            name: name.into(),
+            min,
+            max: 8,
+            is_head: name == "head",
+            gives: Vec::new(),
+        };
         let limits = [limit("head", 0), limit("tpu", 3), limit("cpu", 1)];
         let rows = [
             row("v4-8", 4, TpuStatus::Registered, (1, 1), "tpu"),

@@ -27,7 +27,13 @@ mod tests {
 
     #[test]
     fn every_type_of_the_file_has_a_row_with_its_limits() {
-        let limit = |name: &str, is_head| NodeTypeLimits { name: name.into(), min: 1, max: 4, is_head };
+        let limit = |name: &str, is_head| NodeTypeLimits {
+            name: name.into(),
+            min: 1,
+            max: 4,
+            is_head,
+            gives: Vec::new(),
+        };
         let seen = NodeTypeCount { name: "cpu".into(), active: 2, ..NodeTypeCount::default() };
         let report = Autoscaler { types: vec![seen], ..Autoscaler::default() };
         let types =

@@ -4,7 +4,7 @@ use super::mark::OwnMarks;
 use super::zones::Zones;
 use crate::config::{CapacityField, Folders, Settings};
 use crate::gcp::{Endpoints, Google, Login};
-use crate::model::ClusterName;
+use crate::model::{ClusterName, VitalLimits};
 use crate::ssh::TunnelSpec;
 use crate::token;
 use std::collections::BTreeMap;
@@ -42,6 +42,8 @@ pub struct Options {
     pub cloud_refresh: Option<Duration>,
     /// How capacity is asked for when a worker is added, by its word.
     pub tpu_capacity: BTreeMap<String, CapacityField>,
+    /// How often the vitals of jobs are read, and from when on they are findings.
+    pub vitals: VitalLimits,
     /// Writes down what is done to clusters.
     pub note: Note,
     /// Who operates, `user@host`: other operators read it in the mark of an operation.
@@ -92,6 +94,7 @@ impl Options {
             zones: Zones::default(),
             cloud_refresh: settings.cloud_refresh(),
             tpu_capacity: settings.capacities(),
+            vitals: settings.vitals.limits(),
             note: Note::default(),
             who: "unknown".to_owned(),
             own_marks: OwnMarks::default(),

@@ -11,6 +11,7 @@ use super::out::Pace;
 use super::polling::{Polling, spread};
 use super::recovery::{self, Recovery};
 use super::task::{ClusterTask, End};
+use super::vitals::Watch;
 use super::{cost::CostMeter, stop};
 use crate::model::{
     Link, LocalPorts, News, NodeId, Phase, Physical, Problem, ProblemKind, Request, Snapshot, Timestamp,
@@ -67,6 +68,7 @@ struct Serving {
     /// Small questions under way, beside the polling.
     asides: JoinSet<Aside>,
     machines: Machines,
+    watch: Watch,
     cost: CostMeter,
     recovery: Recovery,
     /// What the last refresh took.
@@ -99,6 +101,7 @@ impl ClusterTask {
             polling: Polling::new(&session.client, self.pace),
             asides: JoinSet::new(),
             machines: Machines::default(),
+            watch: Watch::new(self.options.vitals),
             cost: CostMeter::default(),
             recovery: Recovery::default(),
             took: Duration::ZERO,
@@ -156,6 +159,7 @@ impl ClusterTask {
                 () = sleep_until(s.polling.due.into()), if s.polling.poller.is_some() => s.polling.start(),
                 Some((took, result)) = s.polling.finished() => self.refreshed(took, result, &mut s).await,
                 Some(()) = changes.recv() => s.polling.ask(),
+                Some(roster) = s.watch.finished() => self.out.send(News::Vitals(roster)).await,
                 Some(Ok(answer)) = s.asides.join_next() => self.answered(answer, &mut s).await,
                 _ = tick.tick(), if self.pace == Pace::Polling => self.tick(&mut s).await,
                 _ = signs.tick(), if self.pace == Pace::Polling => self.look_for_a_sign(&mut s),
@@ -277,6 +281,7 @@ impl ClusterTask {
                 });
             }
             Some(Request::Work(job)) => {
+                s.watch.open(&job);
                 let (client, out) = (s.session.client.clone(), self.out.clone());
                 // Spawned separately: the caller waits for the answer even if the session ends.
                 tokio::spawn(async move {
@@ -301,6 +306,7 @@ impl ClusterTask {
             Some(other) => {
                 if let Request::Focus(true) = other {
                     s.polling.ask();
+                    s.watch.hasten();
                 }
                 self.note(other);
             }
@@ -334,6 +340,7 @@ impl ClusterTask {
                     .set_head(snapshot.nodes.iter().find(|n| n.is_head && n.state.is_alive()).map(|n| n.id));
                 let report = Arc::unwrap_or_clone(snapshot.autoscaler);
                 snapshot.autoscaler = Arc::new(with_limits(report, &self.spec.node_types));
+                s.watch.learn(&snapshot);
                 // The snapshot goes first: when the link is reported as up, the state shown must be the new one.
                 self.out.send(News::Snapshot(Arc::new(snapshot))).await;
                 if s.up_since.is_none() || s.over_gcs != over_gcs {
@@ -403,6 +410,9 @@ impl ClusterTask {
         self.out.send(News::Cost(s.cost.sample(now, requests, bytes))).await;
         if s.up_since.is_none() {
             return;
+        }
+        if s.dashboard.is_none() {
+            s.watch.start(&s.session.client, self.focused);
         }
         if self.wants_ping(s, now) {
             let first = s.pinged.replace(now).is_none();

@@ -66,6 +66,7 @@ mod two_operators;
 mod until;
 mod update;
 mod visit;
+mod vitals;
 mod workers;
 #[path = "../support/world.rs"]
 mod world;

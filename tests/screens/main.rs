@@ -14,6 +14,7 @@ mod sample;
 mod slices;
 #[path = "../support/spec.rs"]
 mod spec;
+mod vitals;
 mod workers;
 
 use crate::sample::*;
@@ -362,7 +363,13 @@ fn cloud() -> cloud::CloudView {
 
 /// The sample cluster with limits in its file, its TPUs on the screen.
 fn tpus(answer: News) -> App {
-    let limits = |name: &str, min| NodeTypeLimits { name: name.into(), min, max: 1024, is_head: false };
+    let limits = |name: &str, min| NodeTypeLimits {
+        name: name.into(),
+        min,
+        max: 1024,
+        is_head: false,
+        gives: Vec::new(),
+    };
     let node_types = vec![limits("tpu_worker", 4), limits("tpu_slice_v4_32", 0)];
     let spec = ClusterSpec { node_types, ..spec(CLUSTER) };
     let keymap = marin_tui::app::Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();

@@ -61,8 +61,13 @@ fn a_logs_state_stays_beside_a_long_name() {
 
 #[test]
 fn worker_types_have_the_room_that_is_there() {
-    let limits =
-        |i: u32| NodeTypeLimits { name: format!("tpu_type_{i:02}"), min: i + 1, max: 1024, is_head: false };
+    let limits = |i: u32| NodeTypeLimits {
+        name: format!("tpu_type_{i:02}"),
+        min: i + 1,
+        max: 1024,
+        is_head: false,
+        gives: Vec::new(),
+    };
     let spec = ClusterSpec { node_types: (0..8).map(limits).collect(), ..spec(CLUSTER) };
     let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
     let mut app = App::new(vec![Listed::Cluster(spec)], keymap);

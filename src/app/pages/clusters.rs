@@ -8,7 +8,7 @@ use crate::app::fleet::Fleet;
 use crate::app::look::Look;
 use crate::app::running::Running;
 use crate::app::target::Target;
-use crate::app::trend::{FULL, Trend};
+use crate::app::trend::sparkline;
 use crate::app::words;
 use crate::diagnose::{Finding, FindingKind, Severity};
 use crate::model::amount::number;
@@ -205,7 +205,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         when: When::Usually,
         cell: |row, look| {
             of(row, |c| {
-                let [long, brief] = [HISTORY.0, HISTORY.1].map(|n| sparkline(&c.trend, n.into()));
+                let [long, brief] = [HISTORY.0, HISTORY.1].map(|n| sparkline(c.trend.levels(n.into())));
                 Cell::new(long, Role::Accent.unless(c.is_stale(look.now))).or(brief)
             })
         },
@@ -418,15 +418,6 @@ fn bar(t: &Tally) -> String {
         n => n.min(cells),
     };
     "▇".repeat(full) + &"░".repeat(cells - full)
-}
-
-fn sparkline(trend: &Trend, width: usize) -> String {
-    const LEVELS: [&str; FULL as usize + 1] = ["▁", "▁", "▂", "▃", "▄", "▅", "▆", "▇"];
-    trend
-        .levels(width)
-        .map(|level| level.and_then(|l| LEVELS.get(usize::from(l))).unwrap_or(&" "))
-        .copied()
-        .collect()
 }
 
 #[cfg(test)]

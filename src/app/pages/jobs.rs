@@ -7,10 +7,13 @@ use crate::app::fleet::Fleet;
 use crate::app::look::Look;
 use crate::app::pages::common::{self, Member};
 use crate::app::target::Target;
+use crate::app::trend::curve;
 use crate::app::words;
+use crate::model::amount::number;
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::{Job, JobKey, JobStatus, Timestamp};
+use crate::model::vitals::{loss, waits_for};
+use crate::model::{Job, JobKey, JobStatus, SignKind, Timestamp, Vitals};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -180,6 +183,55 @@ const COLUMNS: &[Column<Jobs>] = &[
         },
         order: Some(|a, b| a.job.status.cmp(&b.job.status)),
     },
+    Column {
+        id: "does",
+        title: "DOES",
+        width: Width::text(8, 28, 1).hiding(),
+        when: When::Usually,
+        cell: |row, look| match does(row, look.now) {
+            Some((words, role)) => Cell::new(words, role.unless(row.cluster.is_stale(look.now))),
+            None => Cell::new("-", Role::Dim),
+        },
+        order: Some(|a, b| sickness(a).cmp(&sickness(b))),
+    },
+    Column {
+        id: "chips",
+        title: "CHIPS",
+        width: Width { hides: true, ..Width::number(5, 4) },
+        when: When::Usually,
+        cell: |row, look| {
+            let chips = vitals(row).and_then(Vitals::chips).map_or_else(|| "-".into(), |(_, n)| number(n));
+            Cell::new(chips, Jobs::text(row, look))
+        },
+        order: Some(|a, b| chips(b).total_cmp(&chips(a))),
+    },
+    Column {
+        id: "loss",
+        title: "LOSS",
+        width: Width::text(5, 16, 5).hiding(),
+        when: When::Usually,
+        cell: |row, look| {
+            let run = vitals(row).and_then(|vitals| vitals.run.as_ref());
+            let losses = run.map(|run| curve(&run.losses, CURVE)).unwrap_or_default();
+            let Some(short) = run.and_then(|run| run.loss).map(loss) else {
+                return Cell::new("-", Role::Dim);
+            };
+            let long = format!("{short} {losses}").trim().to_owned();
+            Cell::new(long, Jobs::text(row, look)).or(short)
+        },
+        order: None,
+    },
+    Column {
+        id: "left",
+        title: "LEFT",
+        width: Width { hides: true, ..Width::number(7, 4) },
+        when: When::Usually,
+        cell: |row, look| {
+            let left = vitals(row).and_then(|vitals| vitals.left(look.now)).map_or_else(|| "-".into(), brief);
+            Cell::new(left, Jobs::text(row, look))
+        },
+        order: None,
+    },
     common::age("age", "AGE", 1),
     Column {
         id: "took",
@@ -226,6 +278,44 @@ const COLUMNS: &[Column<Jobs>] = &[
         order: None,
     },
 ];
+
+/// Points of the curve of losses.
+const CURVE: usize = 8;
+
+/// The vitals of a job that runs, as they were last read.
+fn vitals<'f>(row: &Row<'f>) -> Option<&'f Vitals> {
+    let is_running = row.job.status == JobStatus::Running;
+    row.cluster.vitals.jobs.get(&row.job.key).filter(|_| is_running).map(AsRef::as_ref)
+}
+
+fn chips(row: &Row<'_>) -> f64 {
+    vitals(row).and_then(Vitals::chips).map_or(0.0, |(_, n)| n)
+}
+
+/// Jobs with the worst signs first, those without vitals last.
+fn sickness(row: &Row<'_>) -> (u8, Option<SignKind>) {
+    match vitals(row).map(Vitals::worst) {
+        Some(Some(sign)) => (0, Some(sign.kind)),
+        Some(None) => (1, None),
+        None => (2, None),
+    }
+}
+
+/// What a job really does, with its worst sign in the colour; none before vitals were read.
+fn does(row: &Row<'_>, now: Timestamp) -> Option<(String, Role)> {
+    row.cluster.vitals.read?;
+    if row.job.status == JobStatus::Pending {
+        let needs = row.job.requested.as_deref().filter(|needs| !needs.is_empty())?;
+        return Some((waits_for(needs, row.job.started, now), Role::Text));
+    }
+    let vitals = vitals(row)?;
+    let role = match vitals.worst().map(|sign| sign.kind) {
+        Some(SignKind::Stalled | SignKind::NotFinite) => Role::Bad,
+        Some(_) => Role::Warn,
+        None => Role::Text,
+    };
+    Some((vitals.words(now), role))
+}
 
 fn name<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
     let id = match &row.job.key {

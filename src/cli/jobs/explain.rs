@@ -5,18 +5,23 @@ use super::super::{candidates, hints, output};
 use super::gang::{Crew, Seat, age_words, clock_time, died, first_few, many, tails, tell_lost};
 use super::{failed, workers};
 use crate::app::words::waiting;
+use crate::app::{Cluster, could_serve};
 use crate::logs::{
     Answer, Causes, Certainty, Evidence, Explanation, LineSplitter, Patterns, Remark, Source, Times, Writer,
     Writers, prefixed,
 };
 use crate::model::time::brief;
-use crate::model::{DeathReason, Hint, Job, JobStatus, Node, Target, Timestamp, WorkerState};
+use crate::model::{
+    DeathReason, Hint, Job, JobStatus, News, Node, Target, Timestamp, VitalLimits, WorkerState,
+};
 use crate::ray::RayError;
-use crate::supervisor::Session;
+use crate::state::ClusterState;
+use crate::supervisor::{self, Session};
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) const EXAMPLES: &str = "\
@@ -152,7 +157,7 @@ fn pending(crew: &Crew) -> Findings {
     Findings {
         verdict: Verdict::Waiting,
         summary: format!("{} has been pending{since}: {words}", job.key),
-        evidence: finding.map(|f| f.long.clone()).into_iter().collect(),
+        evidence: finding.map(|f| f.long.clone()).into_iter().chain(could_serve(job, cluster)).collect(),
         explanation: None,
         hint: finding.map_or_else(Hint::none, |f| f.hint.clone()),
     }
@@ -197,6 +202,11 @@ async fn running(
     at_work.leave_out_idle();
     let crew = &at_work;
     let waits = session.client.work(&crew.job.ids()).await?.waits;
+    // Who holds what it waits for is in the vitals of the others; without them the rest is said.
+    let served = match waits.first() {
+        Some(_) => with_vitals(crew, session).await.map(|cluster| could_serve(&crew.job, &cluster)),
+        None => None,
+    };
     let answers = workers::call(crew, &session.client, progress).await?;
     let runs = crew.seats.iter().filter(|s| s.worker.state == WorkerState::Running && !s.is_lost).count();
     let of = |remark: Remark| answers.iter().filter(move |a| a.remark == remark);
@@ -236,8 +246,19 @@ async fn running(
         .into_iter()
         .chain(behind)
         .chain(waits.iter().map(|what| format!("waits for {what}")))
+        .chain(served.into_iter().flatten())
         .collect();
     Ok(Findings { verdict, summary, evidence, explanation, hint: Hint::none() })
+}
+
+/// The cluster with what all its running jobs hold, from Ray's lists alone.
+async fn with_vitals(crew: &Crew, session: &Session) -> Option<Cluster> {
+    let snapshot = &crew.cluster.snapshot;
+    let running = snapshot.jobs.iter().filter(|job| job.status == JobStatus::Running).cloned().collect();
+    let roster = supervisor::read_holdings(&session.client, snapshot, running, VitalLimits::default()).await;
+    let mut state = ClusterState::clone(crew.cluster.state());
+    state.learn(&News::Vitals(Arc::new(roster.ok()?)));
+    Some(Cluster::of(crew.cluster.spec.clone(), state))
 }
 
 /// `10.0.0.7/4123: silent 22m; others 3s`.

@@ -2,10 +2,12 @@
 
 use super::super::reach::{Progress, Reach};
 use super::super::{candidates, output, seen};
-use super::table;
+use super::{table, vitals};
 use crate::app::{Cluster, describe};
 use crate::config::nearest;
-use crate::model::{Fix, Hint, Job, JobKey, Problem, ProblemKind, Target, Timestamp};
+use crate::model::{Fix, Hint, Job, JobKey, JobStatus, Problem, ProblemKind, Target, Timestamp};
+use crate::state::ClusterState;
+use crate::supervisor::Session;
 use clap::Args;
 use std::io::Write;
 use std::process::ExitCode;
@@ -36,7 +38,10 @@ pub(super) async fn run(
     reach: &Reach,
     progress: &Progress,
 ) -> anyhow::Result<ExitCode> {
-    let cluster = seen::read(reach, progress).await?;
+    let session = reach.connect(progress).await?;
+    let cluster = read(arguments, reach, &session, progress).await;
+    session.close().await;
+    let cluster = cluster?;
     let job = find(&cluster, &arguments.id).map_err(|problem| reach.error(&problem))?;
     if arguments.json {
         let mut value = table::row_for_scripts(job, cluster.state());
@@ -53,6 +58,27 @@ pub(super) async fn run(
         writeln!(out, "{label:<width$}  {text}")?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The cluster, with the vitals of the job if it runs. A head that does not tell them still tells the rest.
+async fn read(
+    arguments: &StatusArguments,
+    reach: &Reach,
+    session: &Session,
+    progress: &Progress,
+) -> anyhow::Result<Cluster> {
+    let cluster = seen::read_open(reach, session).await?;
+    let Some(job) = find(&cluster, &arguments.id).ok().filter(|job| job.status == JobStatus::Running) else {
+        return Ok(cluster);
+    };
+    let mut state = ClusterState::clone(cluster.state());
+    match vitals::learn(&mut state, std::slice::from_ref(job), reach, session, progress).await {
+        Ok(()) => Ok(Cluster::of(reach.spec.clone(), state)),
+        Err(e) => {
+            eprintln!("incomplete: cannot read what it does: {e}");
+            Ok(cluster)
+        }
+    }
 }
 
 /// The job of that id. Without one the error names the id that is most like it, and how to list all.

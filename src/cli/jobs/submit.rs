@@ -4,9 +4,10 @@ use super::super::reach::{Progress, Reach};
 use super::follow::{Following, GiveUp};
 use super::{conclude, failed, logs};
 use crate::cli::output;
+use crate::diagnose::infeasible;
 use crate::infra::{Table, named_buckets};
-use crate::model::ClusterSpec;
 use crate::model::text::printable;
+use crate::model::{ClusterSpec, Snapshot};
 use crate::operation::{Upload, Wanted, doubts, prepared, slice_resources, upload};
 use crate::ray::Submission;
 use clap::Args;
@@ -89,9 +90,7 @@ pub(super) async fn run(
     progress: &Progress,
 ) -> anyhow::Result<ExitCode> {
     let (job, uploads) = prepared(&wanted(arguments, reach)?, &reach.env)?;
-    for warning in
-        doubts(&reach.spec, &job.entrypoint_resources).into_iter().chain(far_data(&job, &reach.spec))
-    {
+    for warning in unmet(&job, &reach.spec).into_iter().chain(far_data(&job, &reach.spec)) {
         eprintln!("warning: {warning}");
     }
     if arguments.dry_run {
@@ -123,6 +122,22 @@ pub(super) async fn run(
     };
     session.close().await;
     Ok(conclude(&following, &id, ended))
+}
+
+/// Why what the entrypoint requests will be had with delay or never, by the node types of the cluster's file.
+fn unmet(job: &Submission, spec: &ClusterSpec) -> Vec<String> {
+    let doubts = doubts(spec, &job.entrypoint_resources);
+    if !doubts.is_empty() {
+        return doubts;
+    }
+    let named = [("CPU", job.entrypoint_num_cpus), ("GPU", job.entrypoint_num_gpus)];
+    let named = named.into_iter().filter_map(|(name, n)| Some((name.into(), n.filter(|n| *n > 0.0)?)));
+    let others = job.entrypoint_resources.iter().map(|(name, n)| (name.as_str().into(), *n));
+    let needs: Vec<_> = named.chain(others).collect();
+    let why = infeasible(&needs, &spec.node_types, &Snapshot::default());
+    why.map(|why| format!("{why}: the job will stay pending unless such a node is added by hand"))
+        .into_iter()
+        .collect()
 }
 
 fn dry_run(mut job: Submission, uploads: &[Upload], reach: &Reach) -> anyhow::Result<ExitCode> {

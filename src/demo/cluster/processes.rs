@@ -24,6 +24,8 @@ pub(in crate::demo) struct Task {
     pub ended: Option<i64>,
     /// What it failed with.
     pub error: Option<String>,
+    /// What it requires beside a CPU.
+    pub needs: (String, f64),
 }
 
 /// A worker process.
@@ -88,7 +90,10 @@ impl Cluster {
             let ran =
                 life.gangs.iter().flat_map(|gang| (0..gang.hosts.len()).map(|n| of_gang(gang, n, self.now)));
             let waits = self.running().filter(|(place, ..)| self.hosts_of(*place).is_empty());
-            let waits = waits.map(|(_, job, started)| waiting(job, started, 0));
+            let waits = waits.map(|(place, job, started)| Task {
+                needs: self.needs_of(place),
+                ..waiting(job, started, 0)
+            });
             return ran.chain(waits).collect();
         }
         let alive: Vec<NodeId> = self.nodes.iter().filter(|n| n.is_alive()).map(|n| n.id).collect();
@@ -99,6 +104,12 @@ impl Cluster {
             placed.into_iter().chain([waiting(job, started, TASKS - 1)])
         };
         self.running().enumerate().flat_map(of_driver).collect()
+    }
+
+    /// What the task of a run that waits requires: the head of a slice, or what no node type has.
+    fn needs_of(&self, place: usize) -> (String, f64) {
+        let pod_type = self.jobs[place].metadata.as_ref().and_then(|pairs| pairs["tpu"].as_str());
+        pod_type.map_or_else(|| ("TPU".into(), 4.0), |kind| (format!("TPU-{kind}-head"), 1.0))
     }
 
     /// Drivers that run: their jobs' places in the job table, their job ids, and when they were submitted.
@@ -212,6 +223,7 @@ fn of_gang(gang: &Gang, worker: usize, now: i64) -> Task {
         id: task_id(gang.began(), worker, &gang.driver),
         process: Some(of_worker(gang, worker)),
         state,
+        needs: ("TPU".into(), 4.0),
         created: gang.began() - 900,
         began: Some(gang.began()),
         ended,
@@ -234,6 +246,7 @@ fn waiting(job: &str, started: i64, i: usize) -> Task {
         job: job.to_owned(),
         id: task_id(started, i, job),
         process: None,
+        needs: ("TPU".into(), 4.0),
         state: "PENDING_NODE_ASSIGNMENT",
         created: started,
         began: None,
@@ -258,7 +271,13 @@ mod tests {
 
     /// A slice of 16 hosts on which one run has failed, and another is running.
     fn cluster() -> Cluster {
-        let told = |fails, silent, slow| Told { node_type: "tpu_slice_v4_128".into(), fails, silent, slow };
+        let told = |fails, silent, slow| Told {
+            node_type: "tpu_slice_v4_128".into(),
+            fails,
+            silent,
+            slow,
+            ..Told::default()
+        };
         let life = Life {
             types: vec![TpuType::new("tpu_slice_v4_128", "v4-128", 1, 1)],
             past_minutes: 60,

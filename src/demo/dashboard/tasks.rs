@@ -21,7 +21,7 @@ pub(super) fn tasks(cluster: &Cluster, detail: bool) -> Vec<Value> {
             extend(
                 &mut row,
                 &json!({
-                    "language": "PYTHON", "required_resources": {"CPU": 1.0, "TPU": 4.0}, "runtime_env_info": null,
+                    "language": "PYTHON", "required_resources": {"CPU": 1.0, task.needs.0.as_str(): task.needs.1}, "runtime_env_info": null,
                     "placement_group_id": null, "profiling_data": {}, "creation_time_ms": task.created as f64,
                     "start_time_ms": task.began.map(|ms| ms as f64), "end_time_ms": task.ended.map(|ms| ms as f64),
                     "task_log_info": null, "error_message": error, "is_debugger_paused": null, "call_site": null,

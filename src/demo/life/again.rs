@@ -39,6 +39,7 @@ impl Engine {
         let kind = self.kinds.iter().position(|k| k.slice.pod_type == pod_type);
         let asked = submission["entrypoint_resources"].as_object();
         let run = Run {
+            diverges: None,
             seed: self.random.next(),
             rate: self.log_rate,
             id: id.to_owned(),

@@ -14,7 +14,7 @@ pub(super) const FOLLOW: i64 = 8000;
 const NOTICE: i64 = 1500;
 
 /// What befalls the workers of a run that is there when the simulation begins.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Told {
     /// The node type that it trains on.
@@ -28,6 +28,18 @@ pub struct Told {
     /// The worker that falls behind the others.
     #[serde(default)]
     pub slow: Option<usize>,
+    /// The worker that hangs in the reading of a batch: all the others wait for it, and nobody writes anything more.
+    #[serde(default)]
+    pub stalls: Option<Moment>,
+    /// Minutes before the simulation begins, from when on all its workers make a quarter fewer steps.
+    #[serde(default)]
+    pub slows: Option<u32>,
+    /// The same, from when on its loss rises.
+    #[serde(default)]
+    pub diverges: Option<u32>,
+    /// The same, from when on it waits for a slice that another owner's run holds.
+    #[serde(default)]
+    pub waits: Option<u32>,
 }
 
 /// Something that happens to a worker.
@@ -70,6 +82,10 @@ pub(in crate::demo) struct Gang {
     /// Which worker writes nothing from when on.
     pub(super) silent: Option<(usize, i64)>,
     pub(super) slow: Option<usize>,
+    /// Whether all the others have written nothing since one is silent.
+    pub(super) stalls: bool,
+    /// From when on all of them make a quarter fewer steps.
+    pub(super) slows: Option<i64>,
     /// When it ended, and how.
     pub(super) end: Option<(i64, End)>,
 }
@@ -127,11 +143,15 @@ impl Gang {
 
     /// What a worker writes to its standard error.
     pub fn log(&self, worker: usize) -> Tale {
-        let slow = self.slow == Some(worker);
+        let pace = if self.slow == Some(worker) { train::SLOW } else { train::STEADY };
         let mut tale = Tale::of(self.run.clone());
         tale.turn(self.since - 6000, What::Loads { worker });
-        tale.turn(self.since, What::Works { step: self.step, worker, slow });
-        if let Some((_, at)) = self.silent.filter(|(silent, _)| *silent == worker) {
+        tale.turn(self.since, What::Works { step: self.step, worker, pace });
+        if let Some(at) = self.slows.filter(|at| *at > self.since) {
+            let step = self.step + tale.steps(self.since, at, pace);
+            tale.turn(at, What::Works { step, worker, pace: pace * train::LATER / 100 });
+        }
+        if let Some((_, at)) = self.silent.filter(|(silent, _)| self.stalls || *silent == worker) {
             tale.close(at);
         }
         match &self.end {

@@ -13,6 +13,7 @@ use super::train::{self, CHECKPOINT, Run, entrypoint, lost, traceback};
 use super::work::Work;
 use crate::model::{JobStatus, NodeId};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Invented user names.
@@ -60,10 +61,21 @@ impl Engine {
 
     /// The runs that have a story, in its order; the simulation begins at `until`.
     pub(super) fn tell_stories(&mut self, cluster: &mut State, until: i64) {
-        let mut free_at = self.now;
+        let (began, mut free) = (self.now, BTreeMap::new());
+        let mut owners = Vec::new();
         for told in self.life.runs.clone() {
             let kind = self.kinds.iter().position(|kind| *kind.name == *told.node_type);
-            let run = self.conceive(kind, None);
+            let free_at: &mut i64 = free.entry(told.node_type.clone()).or_insert(began);
+            let mut run = self.conceive(kind, None);
+            run.diverges = told.diverges.map(|minutes| until - i64::from(minutes) * 60_000);
+            if let Some(minutes) = told.waits {
+                // The run that it waits for is somebody else's.
+                while owners.contains(&run.owner) && owners.len() < OWNERS.len() {
+                    run.owner = self.random.pick(&OWNERS);
+                }
+                *free_at = until - i64::from(minutes) * 60_000;
+            }
+            owners.push(run.owner);
             let mut work = self.work_of(run, kind, Some(false));
             work.fails = told.fails.is_some();
             let ends = told.fails.map_or(until + FOREVER, |m| until - i64::from(m.minutes_ago) * 60_000);
@@ -71,11 +83,11 @@ impl Engine {
             work.told = Some(told);
             let index = cluster.jobs.len();
             // It finds the slice free: while it waits, the autoscaler would ask for another.
-            if cluster.add_packed(table_row(&mut self.random, index, free_at, &work)) {
+            if cluster.add_packed(table_row(&mut self.random, index, *free_at, &work)) {
                 self.work.insert(index, work);
-                self.plan(free_at + 1000 - self.now, Event::SetUp(index));
+                self.plan(*free_at + 1000 - self.now, Event::SetUp(index));
             }
-            free_at = ends;
+            *free_at = ends;
         }
     }
 
@@ -102,6 +114,7 @@ impl Engine {
             chips: slice.map_or(64, |s| s.hosts as u64 * 4),
             pod_type: pod_type.or(slice.map(|s| s.pod_type.to_string())).unwrap_or_default(),
             bucket: self.life.bucket.clone(),
+            diverges: None,
         }
     }
 
@@ -117,7 +130,7 @@ impl Engine {
         row.asked.cpus = 0.0;
         let mut tale = Tale::new(run);
         tale.turn(row.started, What::Begins);
-        tale.turn(row.started + 6000, What::Trains { step: 0, ip: ip.as_str().into() });
+        tale.turn(row.started + 6000, What::Trains { step: 0, ip: ip.as_str().into(), pace: train::STEADY });
         if row.status == JobStatus::Failed {
             let last = traceback(tale.run(), train::error(&mut self.random), &ip);
             row.message = Some(failure(&last));
@@ -225,7 +238,19 @@ impl Engine {
         }
         // The opening takes some seconds; after a preemption there is none, but a restore.
         let from = now + 6000;
-        work.tale.turn(from, What::Trains { step: work.step, ip: ip.clone() });
+        let began = cluster.began;
+        let before = |minutes: u32| began - i64::from(minutes) * 60_000;
+        let told = work.told.clone().unwrap_or_default();
+        let (slows, stalls) =
+            (told.slows.map(before), told.stalls.map(|m| (m.worker, before(m.minutes_ago))));
+        work.tale.turn(from, What::Trains { step: work.step, ip: ip.clone(), pace: train::STEADY });
+        if let Some(at) = slows.filter(|at| *at > from) {
+            let step = work.step + work.tale.steps(from, at, train::STEADY);
+            work.tale.turn(at, What::Trains { step, ip: ip.clone(), pace: train::LATER });
+        }
+        if let Some((_, at)) = stalls {
+            work.tale.close(at);
+        }
         (work.slice, work.since, work.ip) = (Some(id), from, ip);
         work.turn += 1;
         tell(cluster, job, work);
@@ -233,10 +258,9 @@ impl Engine {
             work.left = (ends - from).max(5000);
         }
         let (takes, turn) = (6000 + work.left, work.turn);
-        let (told, first_step, fails) = (work.told.clone(), work.step, work.fails);
+        let (first_step, fails) = (work.step, work.fails);
         let run = Arc::new(work.run.clone());
         let (hosts, driver) = (self.hosts(id).to_vec(), cluster.jobs[job].driver.clone().unwrap_or_default());
-        let before = |minutes: u32| cluster.began - i64::from(minutes) * 60_000;
         self.gangs.push(Gang {
             job,
             driver,
@@ -245,8 +269,10 @@ impl Engine {
             turn,
             since: from,
             step: first_step,
-            silent: told.as_ref().and_then(|t| t.silent).map(|m| (m.worker, before(m.minutes_ago))),
-            slow: told.as_ref().and_then(|t| t.slow),
+            silent: stalls.or_else(|| told.silent.map(|m| (m.worker, before(m.minutes_ago)))),
+            slow: told.slow,
+            stalls: stalls.is_some(),
+            slows,
             end: None,
         });
         let surplus = self.gangs.len().saturating_sub(REMEMBERED);

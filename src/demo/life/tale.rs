@@ -20,11 +20,13 @@ pub(super) enum What {
         step: u64,
         /// The address of the slice's first host.
         ip: Arc<str>,
+        /// Of a hundred steps, those that it makes.
+        pace: u64,
     },
     /// A worker joins the others.
     Loads { worker: usize },
     /// A worker trains, from that step on.
-    Works { step: u64, worker: usize, slow: bool },
+    Works { step: u64, worker: usize, pace: u64 },
     /// Lines as they are, all at once.
     Says(Arc<[String]>),
     /// The autoscaler's loop runs: a line each five seconds.
@@ -93,9 +95,9 @@ impl Tale {
         match &part.what {
             What::Begins => train::opening(&self.run).min(1 + lasted / train::PACE),
             What::Waits => 1 + lasted / MINUTE.unsigned_abs(),
-            What::Trains { .. } => lasted * self.run.rate / 1000,
+            What::Trains { pace, .. } => lasted * self.rate(*pace) / 100_000,
             What::Loads { .. } => train::LOADING.min(1 + lasted / train::LOAD_PACE),
-            What::Works { slow, .. } => lasted * self.rate(*slow) / 100_000,
+            What::Works { pace, .. } => lasted * self.rate(*pace) / 100_000,
             What::Says(lines) => lines.len() as u64,
             What::Loops => 1 + lasted / monitor::LOOP,
             What::Throws(_) => monitor::BLOCK * (1 + lasted / monitor::LOOP),
@@ -103,8 +105,13 @@ impl Tale {
     }
 
     /// Lines in a hundred seconds of a worker that trains.
-    fn rate(&self, slow: bool) -> u64 {
-        self.run.rate * if slow { train::SLOW } else { 100 }
+    fn rate(&self, pace: u64) -> u64 {
+        self.run.rate * pace
+    }
+
+    /// Steps that are made between two times at that pace.
+    pub(super) fn steps(&self, from: i64, to: i64, pace: u64) -> u64 {
+        u64::try_from(to - from).unwrap_or(0) * self.rate(pace) / 100_000
     }
 
     /// Writes line `n`, with its end. Nothing for a line of a part that does not exist.
@@ -116,16 +123,16 @@ impl Tale {
         match &part.what {
             What::Begins => train::begin(out, &self.run, i, after(i * train::PACE)),
             What::Waits => train::wait(out, &self.run, i),
-            What::Trains { step, ip } => {
-                let ms = after((i + 1) * 1000 / self.run.rate.max(1));
+            What::Trains { step, ip, pace } => {
+                let ms = after((i + 1) * 100_000 / self.rate(*pace).max(1));
                 train::step(out, &self.run, step + i, ip, ms);
             }
             What::Loads { worker } => train::load(out, &self.run, *worker, i, after(i * train::LOAD_PACE)),
-            What::Works { step, worker, slow } => {
-                let period = 100_000 / self.rate(*slow).max(1);
+            What::Works { step, worker, pace } => {
+                let period = 100_000 / self.rate(*pace).max(1);
                 // Clocks and hosts differ a little.
                 let late = *worker as u64 * 37 % (period / 2).max(1);
-                let ms = after((i + 1) * 100_000 / self.rate(*slow).max(1) + late);
+                let ms = after((i + 1) * 100_000 / self.rate(*pace).max(1) + late);
                 train::written(out, &self.run, step + i, ms);
             }
             What::Says(lines) => {
@@ -157,7 +164,7 @@ mod tests {
         let mut tale = Tale::new(Run::example(2));
         tale.turn(0, What::Begins);
         tale.turn(20_000, What::Waits);
-        tale.turn(150_000, What::Trains { step: 0, ip: "10.128.0.7".into() });
+        tale.turn(150_000, What::Trains { step: 0, ip: "10.128.0.7".into(), pace: train::STEADY });
         tale
     }
 

@@ -9,6 +9,8 @@ use std::fmt::Write;
 pub(super) const PACE: u64 = 150;
 /// Steps between two checkpoints.
 pub(super) const CHECKPOINT: u64 = 500;
+/// Steps of a whole run.
+const STEPS: u64 = 200_000;
 /// Steps of warm-up of the learning rate.
 const WARMUP: f64 = 1000.0;
 
@@ -30,6 +32,8 @@ pub(super) struct Run {
     pub chips: u64,
     /// Bucket of the checkpoints, without `gs://`.
     pub bucket: String,
+    /// From when on its loss rises, in milliseconds since the epoch.
+    pub diverges: Option<i64>,
 }
 
 impl Run {
@@ -37,7 +41,7 @@ impl Run {
     pub fn example(rate: u64) -> Self {
         let (id, bucket) = ("ray-run-alice-exp1395_qwen3_32b-4f1c22aa".into(), "marin-us-central2".into());
         let (experiment, pod_type) = ("exp1395_qwen3_32b".into(), "v4-32".into());
-        Self { seed: 7, rate, id, experiment, owner: "alice", pod_type, chips: 16, bucket }
+        Self { seed: 7, rate, id, experiment, owner: "alice", pod_type, chips: 16, bucket, diverges: None }
     }
 
     /// Process id of its first worker.
@@ -55,7 +59,7 @@ impl Run {
             "trainer:".into(),
             format!("  id: {}", self.id.rsplit('-').next().unwrap_or_default()),
             format!("  train_batch_size: {batch}"),
-            "  num_train_steps: 200000".into(),
+            format!("  num_train_steps: {STEPS}"),
             format!("  checkpointer: {{base_path: {}/checkpoints, save_interval: 10m}}", self.output()),
             "  mp: {param: float32, compute: bfloat16}".into(),
             "  tracker: {type: wandb, entity: marin-community, project: marin}".into(),
@@ -144,13 +148,17 @@ pub(super) fn written(out: &mut String, run: &Run, step: u64, ms: i64) {
         writeln!(out, "{}", chance.pick(&which))
     } else {
         let n = step as f64;
-        let loss = 1.9 + 9.0 / (1.0 + n / 60.0).powf(0.55) + (chance.unit() - 0.5) * 0.05;
+        let mut loss = 1.9 + 9.0 / (1.0 + n / 60.0).powf(0.55) + (chance.unit() - 0.5) * 0.05;
+        if let Some(from) = run.diverges.filter(|from| ms > *from) {
+            // To three times of what it was, within ten minutes.
+            loss *= 1.0 + 2.0 * ((ms - from) as f64 / 600_000.0).min(1.0);
+        }
         let lr = 3.0e-4 * (n / WARMUP).min(1.0) * (1.0 - (n / 200_000.0).min(1.0) * 0.9);
         let (mfu, norm) = (48.0 + chance.unit() * 6.0, 0.2 + chance.unit() * 0.3);
         let tokens = run.chips as f64 * mfu * 260.0;
         writeln!(
             out,
-            "INFO levanter.callbacks step {step} loss {loss:.4} lr {} grad_norm {norm:.3} mfu {mfu:.1} tokens/s {tokens:.0}",
+            "INFO levanter.callbacks step {step}/{STEPS} loss {loss:.4} lr {} grad_norm {norm:.3} mfu {mfu:.1} tokens/s {tokens:.0}",
             scientific(lr)
         )
     };
@@ -164,8 +172,11 @@ fn scientific(x: f64) -> String {
     format!("{digits}e{sign}{power:0>2}")
 }
 
-/// Of a hundred steps, those that a slow worker makes.
+/// Of a hundred steps, those that a worker makes that nothing slows down, that a slow worker makes,
+pub(super) const STEADY: u64 = 100;
 pub(super) const SLOW: u64 = 88;
+/// and that all of them make once their run has slowed down.
+pub(super) const LATER: u64 = 75;
 
 /// Lines of a worker's opening.
 pub(super) const LOADING: u64 = 4;

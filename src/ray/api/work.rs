@@ -170,7 +170,7 @@ fn in_state(kind: &str, job: &JobId, state: &str) -> String {
 
 /// The resource behind a placement group's resource. `TPU_group_<id>` counts; `TPU_group_0_<id>` repeats it, and the
 /// bundle itself is no resource.
-fn plain(name: &str) -> Option<&str> {
+pub(super) fn plain(name: &str) -> Option<&str> {
     if !is_shadow(name) {
         return Some(name);
     }

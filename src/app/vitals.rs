@@ -1,0 +1,112 @@
+//! The vitals of a job in full, for its page and for `job-status`.
+
+use super::cluster::Cluster;
+use super::trend::curve;
+use crate::diagnose::served;
+use crate::model::amount::{bytes, counted, grouped};
+use crate::model::time::brief;
+use crate::model::vitals::{held, loss, rate};
+use crate::model::{Doing, Job, JobStatus, NodeId, Roster, Run, Text, Timestamp, Vitals};
+use std::collections::BTreeMap;
+
+/// Labels and texts, row by row.
+type Lines = Vec<(String, String)>;
+
+/// Points of the curve of losses.
+const CURVE: usize = 24;
+/// Places that are named.
+const PLACES: usize = 4;
+
+/// The vitals of a job that runs, and of one that waits what could serve it; nothing before they were read.
+pub(super) fn lines(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
+    let vitals = cluster.vitals.jobs.get(&job.key).filter(|_| job.status == JobStatus::Running);
+    let mut lines = vitals.map(|vitals| of(vitals, cluster, now)).unwrap_or_default();
+    let label = |at: usize| if at == 0 { "could serve" } else { " " };
+    let sayings = could_serve(job, cluster).into_iter().enumerate();
+    lines.extend(sayings.map(|(at, text)| (label(at).to_owned(), text)));
+    lines
+}
+
+/// What could serve what a job waits for, and why it does not, a sentence each; nothing of a job that waits for nothing.
+pub fn could_serve(job: &Job, cluster: &Cluster) -> Vec<String> {
+    let vitals = cluster.vitals.jobs.get(&job.key);
+    let needs = match (job.status, vitals.map(|vitals| &vitals.doing)) {
+        (JobStatus::Pending, _) => job.requested.as_deref(),
+        (JobStatus::Running, Some(Doing::Waits(wait))) => Some(&wait.shape[..]),
+        _ => None,
+    };
+    let Some(needs) = needs.filter(|needs| !needs.is_empty()) else { return Vec::new() };
+    served(&job.key, needs, &cluster.spec.node_types, &cluster.snapshot, &cluster.vitals)
+}
+
+fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
+    let mut lines = vec![("does".to_owned(), vitals.words(now))];
+    let mut push = |label: &str, text: Option<String>| {
+        lines.extend(text.filter(|text| !text.is_empty()).map(|text| (label.to_owned(), text)));
+    };
+    for sign in &vitals.signs {
+        let lasted = brief(sign.since.age(now));
+        push("warning", Some(format!("{} for {lasted}: {}", sign.kind.words(), sign.evidence)));
+    }
+    let holds = vitals.holds.as_deref().map(held);
+    let on = places(&vitals.nodes, cluster);
+    push("holds now", holds.map(|holds| if on.is_empty() { holds } else { format!("{holds} on {on}") }));
+    if let Some(run) = &vitals.run {
+        push("run", Some(run.steps()).filter(|_| run.step.is_some()));
+        push("loss", run.loss.map(|value| format!("{} {}", loss(value), curve(&run.losses, CURVE))));
+        push("rate", speed(run));
+        push("checkpoint", checkpoint(run, now));
+    }
+    push("time left", vitals.left(now).map(brief));
+    push("restarts", (vitals.restarts > 0).then(|| grouped(vitals.restarts as usize)));
+    push("last line", vitals.logged.map(|at| format!("{} ago", brief(at.age(now)))));
+    push("vitals", Some(format!("read {} ago", brief(vitals.read.age(now)))));
+    lines
+}
+
+fn speed(run: &Run) -> Option<String> {
+    let now = run.rate?;
+    let before = run.usual_rate.filter(|usual| (now / usual - 1.0).abs() > 0.1);
+    Some(rate(now) + &before.map(|usual| format!(", usually {}", rate(usual))).unwrap_or_default())
+}
+
+fn checkpoint(run: &Run, now: Timestamp) -> Option<String> {
+    let saved = run.checkpoint?;
+    let step = saved.step.map(|step| format!("step {}", grouped(step as usize)));
+    let ago = saved.at.map(|at| format!("{} ago", brief(at.age(now))));
+    Some([step, ago].into_iter().flatten().collect::<Vec<_>>().join(", "))
+}
+
+/// The slices, or the hosts that are in none, with their number: `slice-a (64 hosts), 10.0.0.7`.
+fn places(nodes: &[NodeId], cluster: &Cluster) -> String {
+    let mut all: BTreeMap<String, usize> = BTreeMap::new();
+    for node in nodes.iter().filter_map(|id| cluster.node(id)) {
+        let slice = node.label("ray.io/tpu-slice-name").filter(|name| !name.is_empty());
+        *all.entry(slice.map_or_else(|| cluster.node_name(node).to_string(), Text::to_string))
+            .or_default() += 1;
+    }
+    let more = all.len().saturating_sub(PLACES);
+    let one =
+        |(name, n): (&String, &usize)| if *n > 1 { format!("{name} ({n} hosts)") } else { name.clone() };
+    let mut named: Vec<String> = all.iter().take(PLACES).map(one).collect();
+    named.extend((more > 0).then(|| format!("{more} more")));
+    named.join(", ")
+}
+
+/// What reading them costs the head: `9 requests, 212 kB each 30s (3 logs), 12s ago`; empty before the first time.
+pub(super) fn price(roster: &Roster, now: Timestamp) -> String {
+    let Some(read) = roster.read else { return String::new() };
+    let price = roster.price;
+    let mut words = format!(
+        "{}, {} every {} ({}), read {} ago",
+        counted(price.requests as usize, "request"),
+        bytes(price.bytes as f64),
+        brief(price.every),
+        counted(price.logs, "log"),
+        brief(read.age(now))
+    );
+    for missing in roster.missing.iter().take(2) {
+        words += &format!("; {}", crate::model::text::printable(missing));
+    }
+    words
+}

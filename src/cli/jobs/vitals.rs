@@ -1,0 +1,102 @@
+//! The vitals of jobs in commands: read once, printed as a table or as JSON.
+
+use super::super::reach::{Progress, Reach};
+use super::super::{columns, output};
+use super::failed;
+use super::gang::many;
+use crate::model::amount::number;
+use crate::model::time::brief;
+use crate::model::vitals::{loss, waits_for};
+use crate::model::{Job, JobStatus, News, Sign, Timestamp, Vitals};
+use crate::state::ClusterState;
+use crate::supervisor::{self, Session};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Reads the vitals of those of the jobs that run into the state. What cannot be read is said on stderr.
+pub(super) async fn learn(
+    state: &mut ClusterState,
+    jobs: &[Arc<Job>],
+    reach: &Reach,
+    session: &Session,
+    progress: &Progress,
+) -> anyhow::Result<()> {
+    let running: Vec<_> = jobs.iter().filter(|job| job.status == JobStatus::Running).cloned().collect();
+    progress.tell(format!("reading the logs of {}", many(running.len(), "job")));
+    let limits = reach.options.vitals;
+    let roster = supervisor::read_vitals(&session.client, &state.snapshot, running, limits).await;
+    let roster = roster.map_err(failed(reach))?;
+    for part in &roster.missing {
+        eprintln!("incomplete: {part}");
+    }
+    state.learn(&News::Vitals(Arc::new(roster)));
+    Ok(())
+}
+
+/// Prints jobs with what they do.
+pub(super) fn print(jobs: &[Arc<Job>], state: &ClusterState) -> anyhow::Result<()> {
+    let now = Timestamp::now();
+    let rows: Vec<Vec<String>> = jobs.iter().map(|job| row(job, state, now)).collect();
+    let header = ["JOB", "STATUS", "OWNER", "AGE", "DOES", "CHIPS", "LOSS", "LEFT", "WARNING"];
+    columns::print(&mut output::stdout(), &header, &rows)?;
+    Ok(())
+}
+
+fn vitals<'s>(job: &Job, state: &'s ClusterState) -> Option<&'s Vitals> {
+    state.vitals.jobs.get(&job.key).map(AsRef::as_ref)
+}
+
+fn row(job: &Job, state: &ClusterState, now: Timestamp) -> Vec<String> {
+    let vitals = vitals(job, state);
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let pends = || {
+        let needs =
+            job.requested.as_deref().filter(|needs| !needs.is_empty() && job.status == JobStatus::Pending)?;
+        Some(waits_for(needs, job.started, now))
+    };
+    let warning =
+        |sign: &Sign| format!("{} for {}: {}", sign.kind.words(), brief(sign.since.age(now)), sign.evidence);
+    vec![
+        job.key.to_string(),
+        job.status.word().to_owned(),
+        job.owner().unwrap_or("-").to_owned(),
+        or_dash(job.started.map(|at| brief(at.age(now)))),
+        or_dash(vitals.map(|vitals| vitals.words(now)).or_else(pends)),
+        or_dash(vitals.and_then(Vitals::chips).map(|(_, n)| number(n))),
+        or_dash(vitals.and_then(|vitals| vitals.run.as_ref()?.loss).map(loss)),
+        or_dash(vitals.and_then(|vitals| vitals.left(now)).map(brief)),
+        or_dash(vitals.and_then(Vitals::worst).map(warning)),
+    ]
+}
+
+/// The vitals of a job in JSON; null for one that does not run.
+pub(super) fn for_scripts(job: &Job, state: &ClusterState) -> Value {
+    let Some(vitals) = vitals(job, state) else { return Value::Null };
+    let run = vitals.run.as_ref();
+    // JSON has no NaN: a loss that is none is a word.
+    let loss = run.and_then(|run| run.loss);
+    let loss = loss.map(|value| if value.is_finite() { json!(value) } else { json!(self::loss(value)) });
+    let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millis);
+    let pairs = |pairs: &[(crate::model::Text, f64)]| {
+        pairs.iter().map(|(name, n)| (name.raw().to_owned(), json!(n))).collect::<serde_json::Map<_, _>>()
+    };
+    let waits = vitals.waits.iter().map(
+        |wait| json!({"resources": pairs(&wait.shape), "count": wait.count, "since_ms": millis(wait.since)}),
+    );
+    let signs = vitals.signs.iter().map(|sign| {
+        json!({"kind": sign.kind.words(), "since_ms": sign.since.as_millis(), "evidence": sign.evidence})
+    });
+    let nodes: Vec<String> = vitals.nodes.iter().map(ToString::to_string).collect();
+    let saved = run.and_then(|run| run.checkpoint);
+    json!({
+        "does": vitals.word(), "what": vitals.words(vitals.read), "since_ms": millis(vitals.since),
+        "chips": vitals.chips().map(|(_, n)| n), "holds": vitals.holds.as_deref().map(pairs), "node_ids": nodes,
+        "waits": waits.collect::<Vec<_>>(),
+        "step": run.and_then(|run| run.step), "steps": run.and_then(|run| run.total), "loss": loss,
+        "losses": run.map(|run| &run.losses), "steps_per_second": run.and_then(|run| run.rate),
+        "usual_steps_per_second": run.and_then(|run| run.usual_rate), "ends_ms": millis(run.and_then(|run| run.ends)),
+        "stepped_ms": millis(run.and_then(|run| run.at)), "logged_ms": millis(vitals.logged),
+        "checkpoint": saved.map(|saved| json!({"step": saved.step, "at_ms": millis(saved.at)})),
+        "restarts": vitals.restarts, "warnings": signs.collect::<Vec<_>>(), "read_ms": vitals.read.as_millis(),
+    })
+}

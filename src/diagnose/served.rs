@@ -1,0 +1,245 @@
+//! Which node types could serve what a job waits for, and what each of them lacks.
+
+use super::demand::{coming, failing_now};
+use crate::model::amount::{amount, counted, rank};
+use crate::model::time::brief;
+use crate::model::{
+    Job, JobKey, JobStatus, LaunchFailure, NodeTypeCount, NodeTypeLimits, Roster, Snapshot, Text, Timestamp,
+};
+use crate::model::{text::printable, vitals::need};
+use std::collections::BTreeSet;
+
+/// Node types and holders that are named.
+const NAMED: usize = 3;
+
+/// What could serve these needs, and why it does not, in sentences that are safe to print: each node type that has all
+/// of it, with what it lacks; if none does, the one that comes nearest; then the place among those that wait for the same.
+pub fn served(
+    key: &JobKey,
+    needs: &[(Text, f64)],
+    types: &[NodeTypeLimits],
+    snapshot: &Snapshot,
+    roster: &Roster,
+) -> Vec<String> {
+    let mut said = match infeasible(needs, types, snapshot) {
+        Some(why) => vec![why],
+        None => {
+            let able: Vec<_> = types.iter().filter(|kind| gives_all(kind, needs, snapshot)).collect();
+            let mut said: Vec<String> =
+                able.iter().take(NAMED).map(|kind| lacks(kind, snapshot, roster)).collect();
+            said.extend(
+                (able.len() > NAMED).then(|| format!("{} more node types have it", able.len() - NAMED)),
+            );
+            said
+        }
+    };
+    said.extend(position(key, needs, snapshot, roster));
+    said
+}
+
+/// Why no node type can ever serve these needs, with the one that comes nearest; none if one can, or if that is not known:
+/// where there are no node types, or one of them does not say what it has.
+pub fn infeasible(needs: &[(Text, f64)], types: &[NodeTypeLimits], snapshot: &Snapshot) -> Option<String> {
+    let workers = || types.iter().filter(|kind| !kind.is_head && kind.max > 0);
+    let is_known = workers().count() > 0 && workers().all(|kind| !kind.gives.is_empty());
+    // A node that was added by hand may have what no type has, and so may the head.
+    let has_it = |(name, n): &(Text, f64)| {
+        snapshot.nodes.iter().any(|node| node.resources.get(name.raw()).is_some_and(|r| r.total >= *n))
+    };
+    if !is_known || types.iter().any(|kind| gives_all(kind, needs, snapshot)) || needs.iter().all(has_it) {
+        return None;
+    }
+    let lack =
+        |kind: &&NodeTypeLimits| needs.iter().filter(|one| amount_of(kind, one.0.raw()) < one.1).count();
+    let scarce = needs.iter().min_by_key(|(name, _)| rank(name.raw()));
+    let close = |kind: &&NodeTypeLimits| scarce.map_or(0, |(name, n)| likeness(kind, name.raw(), *n));
+    let nearest = workers().min_by_key(|kind| (lack(kind), close(kind)));
+    let nearest = nearest.map(|kind| format!("; the nearest is {}", described(kind))).unwrap_or_default();
+    Some(format!("no node type has {}{nearest}", need(needs)))
+}
+
+/// What a node of a type has of a resource. Of CPUs and memory a file may say nothing: Ray counts those of the machine.
+fn amount_of(kind: &NodeTypeLimits, name: &str) -> f64 {
+    let none = if rank(name) >= rank("CPU") { f64::INFINITY } else { 0.0 };
+    kind.gives.iter().find(|(known, _)| known == name).map_or(none, |(_, n)| *n as f64)
+}
+
+/// How far a type is from an amount of a resource, or, for the head of a slice, from its size.
+fn likeness(kind: &NodeTypeLimits, name: &str, n: f64) -> u64 {
+    let slice = |name: &str| {
+        let (family, size) = name.strip_prefix("TPU-")?.strip_suffix("-head")?.rsplit_once('-')?;
+        Some((family.to_owned(), size.parse::<u64>().ok()?))
+    };
+    let Some((family, size)) = slice(name) else { return (amount_of(kind, name) - n).abs() as u64 };
+    let heads = kind.gives.iter().filter_map(|(name, _)| slice(name));
+    let same = heads.filter(|(other, _)| *other == family);
+    same.map(|(_, other)| other.abs_diff(size)).min().unwrap_or(u64::MAX)
+}
+
+/// `tpu_slice_v4_128 (TPU 4, CPU 120)`.
+fn described(kind: &NodeTypeLimits) -> String {
+    let mut all: Vec<_> = kind.gives.iter().filter(|(_, n)| *n > 0).collect();
+    all.sort_by_key(|(name, _)| rank(name));
+    let words: Vec<String> =
+        all.iter().take(NAMED).map(|(name, n)| format!("{name} {}", amount(name, *n as f64))).collect();
+    printable(&format!("{} ({})", kind.name, words.join(", "))).into_owned()
+}
+
+/// Whether one node of this type has all of it, by its file or by a node that is or was there.
+fn gives_all(kind: &NodeTypeLimits, needs: &[(Text, f64)], snapshot: &Snapshot) -> bool {
+    if kind.is_head || kind.max == 0 || needs.is_empty() {
+        return false;
+    }
+    let has = |node: &crate::model::Node, (name, n): &(Text, f64)| {
+        node.resources.get(name.raw()).is_some_and(|resource| resource.total >= *n)
+    };
+    needs.iter().all(|(name, n)| amount_of(kind, name.raw()) >= *n)
+        || snapshot
+            .nodes
+            .iter()
+            .any(|node| node.node_type.raw() == kind.name && needs.iter().all(|one| has(node, one)))
+}
+
+/// What a type that has it lacks now.
+fn lacks(kind: &NodeTypeLimits, snapshot: &Snapshot, roster: &Roster) -> String {
+    let report = &*snapshot.autoscaler;
+    let none = NodeTypeCount::default();
+    let count = report.types.iter().find(|t| t.name.raw() == kind.name).unwrap_or(&none);
+    let (up, on_way) = (count.active + count.idle, coming(count));
+    let failure = failing_now(report, snapshot.taken).find(|failure| failure.node_type.raw() == kind.name);
+    let held = holders(kind, snapshot, roster);
+    let room = match failure {
+        _ if on_way > 0 => format!("{on_way} launching"),
+        _ if up >= kind.max => format!("at its maximum of {}", kind.max),
+        Some(failure) => format!("launches fail{}", why(failure, snapshot.taken)),
+        None => format!("{up} of at most {}", kind.max),
+    };
+    let held = if held.is_empty() { String::new() } else { format!("; held by {held}") };
+    printable(&format!("{}: {room}{held}", kind.name)).into_owned()
+}
+
+/// The provider's words, and how long ago it said them.
+fn why(failure: &LaunchFailure, now: Timestamp) -> String {
+    /// Most characters of the provider's words.
+    const MOST: usize = 120;
+    let ago = failure.at.map(|at| format!(" {} ago", brief(at.age(now)))).unwrap_or_default();
+    let words: String = failure.reason.raw().lines().next().unwrap_or_default().chars().take(MOST).collect();
+    if words.is_empty() { ago } else { format!("{ago}: {words}") }
+}
+
+/// The jobs whose tasks and actors run on nodes of a type, with their owners.
+fn holders(kind: &NodeTypeLimits, snapshot: &Snapshot, roster: &Roster) -> String {
+    let nodes = snapshot.nodes.iter().filter(|node| node.node_type.raw() == kind.name);
+    let nodes: BTreeSet<_> = nodes.map(|node| node.id).collect();
+    let holds = |job: &&std::sync::Arc<Job>| {
+        let vitals = roster.jobs.get(&job.key);
+        vitals.is_some_and(|vitals| {
+            vitals.chips().is_some() && vitals.nodes.iter().any(|id| nodes.contains(id))
+        })
+    };
+    let all: Vec<String> = snapshot
+        .jobs
+        .iter()
+        .filter(|job| job.status == JobStatus::Running)
+        .filter(holds)
+        .map(|job| format!("{} ({})", job.key, job.owner_words()))
+        .collect();
+    let more = all.len().saturating_sub(NAMED);
+    let named = all.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{named} and {more} more") } else { named }
+}
+
+/// The place among the jobs that wait for the same, by how long they do; none for the only one.
+fn position(key: &JobKey, needs: &[(Text, f64)], snapshot: &Snapshot, roster: &Roster) -> Option<String> {
+    let since = |job: &Job| match job.status {
+        JobStatus::Pending => {
+            job.requested.as_deref().filter(|other| need(other) == need(needs)).map(|_| job.started)
+        }
+        JobStatus::Running => {
+            let waits = roster.jobs.get(&job.key).map(|vitals| &vitals.waits)?;
+            waits.iter().find(|wait| need(&wait.shape) == need(needs)).map(|wait| wait.since)
+        }
+        _ => None,
+    };
+    let mut all: Vec<_> = snapshot.jobs.iter().filter_map(|job| Some((since(job)?, &job.key))).collect();
+    all.sort();
+    let place = all.iter().position(|(_, other)| *other == key)? + 1;
+    let total = counted(all.len(), "job");
+    (all.len() > 1).then(|| format!("number {place} by age of {total} that wait for {}", need(needs)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Autoscaler, Doing, Vitals, Wait};
+    use std::sync::Arc;
+
+    fn kind(name: &str, max: u32, gives: &[(&str, u64)]) -> NodeTypeLimits {
+        let gives = gives.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+        NodeTypeLimits { name: name.into(), min: 0, max, is_head: false, gives }
+    }
+
+    fn types() -> Vec<NodeTypeLimits> {
+        vec![
+            kind("v4_128", 8, &[("CPU", 120), ("TPU", 4), ("TPU-v4-128-head", 1)]),
+            kind("v4_256", 1, &[("CPU", 120), ("TPU", 4), ("TPU-v4-256-head", 1)]),
+        ]
+    }
+
+    fn needs(name: &str, n: f64) -> Vec<(Text, f64)> {
+        vec![("CPU".into(), 1.0), (name.into(), n)]
+    }
+
+    #[test]
+    fn what_no_type_has_is_infeasible_with_the_nearest_and_doubt_is_none() {
+        let state = Snapshot::default();
+        let of = |needs: &[(Text, f64)], types: &[NodeTypeLimits]| infeasible(needs, types, &state);
+        let nearest = of(&needs("TPU-v4-512-head", 1.0), &types()).unwrap();
+        assert!(nearest.starts_with("no node type has v4-512; the nearest is v4_256 ("), "{nearest}");
+        assert!(of(&needs("GPU", 8.0), &types()).is_some() && of(&needs("TPU", 8.0), &types()).is_some());
+        assert_eq!(of(&needs("TPU", 4.0), &types()), None);
+        assert_eq!(of(&needs("GPU", 8.0), &[]), None, "a cluster started by hand");
+        let silent = [&types()[..], &[kind("any", 4, &[])]].concat();
+        assert_eq!(of(&needs("GPU", 8.0), &silent), None, "one type does not say what it has");
+    }
+
+    #[test]
+    fn a_type_that_has_it_says_what_it_lacks_who_holds_it_and_the_place_in_the_queue() {
+        let at = |minute: i64| Timestamp::from_millis(minute * 60_000);
+        let job = |id: &str| Arc::new(Job::sample(id, JobStatus::Running));
+        let (holder, first, second) = (job("holder"), job("first"), job("second"));
+        let wait = |since| {
+            let wait = Wait { shape: needs("TPU-v4-256-head", 1.0), count: 1, since: Some(at(since)) };
+            Vitals { waits: vec![wait.clone()], ..Vitals::sample(Doing::Waits(wait), at(50)) }
+        };
+        let holds = Vitals {
+            holds: Some(vec![("TPU".into(), 128.0)]),
+            nodes: vec![crate::model::Node::sample(7).id],
+            ..Vitals::sample(Doing::Steps, at(50))
+        };
+        let roster = Roster {
+            jobs: [(&holder, holds), (&first, wait(1)), (&second, wait(9))]
+                .into_iter()
+                .map(|(job, vitals)| (job.key.clone(), Arc::new(vitals)))
+                .collect(),
+            ..Roster::default()
+        };
+        let count = NodeTypeCount { name: "v4_256".into(), active: 1, ..NodeTypeCount::default() };
+        let mut node = crate::model::Node::sample(7);
+        node.node_type = "v4_256".into();
+        let state = Snapshot {
+            jobs: Arc::new(vec![holder, second.clone(), first]),
+            nodes: Arc::new(vec![node]),
+            autoscaler: Arc::new(Autoscaler { types: vec![count], ..Autoscaler::default() }),
+            ..Snapshot::default()
+        };
+        let said = served(&second.key, &needs("TPU-v4-256-head", 1.0), &types(), &state, &roster);
+        assert_eq!(
+            said,
+            [
+                "v4_256: at its maximum of 1; held by holder (owner unknown)",
+                "number 2 by age of 2 jobs that wait for v4-256"
+            ]
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! What is wrong with single jobs: the signs of their vitals in words, and those that wait for long.
+
+use super::{Finding, FindingKind, Pending, Severity};
+use crate::model::amount::counted;
+use crate::model::{
+    Fix, Hint, Job, JobKey, JobStatus, Roster, Sign, SignKind, Snapshot, Timestamp, Verb, Vitals,
+};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Vitals that are older than this, and than five readings, say nothing about now.
+const OLD: Duration = Duration::from_secs(900);
+/// Jobs that wait are named up to this number.
+const NAMED: usize = 3;
+
+/// The findings of the jobs of a state, worst first; none before their vitals were read. `pending` says why jobs are.
+pub fn of_jobs(snapshot: &Snapshot, roster: &Roster, pending: &HashMap<JobKey, Pending>) -> Vec<Finding> {
+    let oldest = OLD.max(roster.price.every * 5);
+    if roster.read.is_none_or(|read| read.age(snapshot.taken) > oldest) {
+        return Vec::new();
+    }
+    let mut signs: Vec<(&Sign, &Job, &Vitals)> = Vec::new();
+    let mut waits: Vec<(Timestamp, &Job, String)> = Vec::new();
+    for job in snapshot.jobs.iter() {
+        let since = job.started.filter(|at| {
+            let limit = roster.limits.pending;
+            job.status == JobStatus::Pending && !limit.is_zero() && at.age(snapshot.taken) >= limit
+        });
+        if let Some(since) = since {
+            let why = pending.get(&job.key).map_or_else(String::new, |why| why.words.clone());
+            waits.push((since, job, why));
+        }
+        // Of a job that has ended since the reading they say nothing.
+        let vitals = roster.jobs.get(&job.key).filter(|_| job.status == JobStatus::Running);
+        for (sign, vitals) in vitals.iter().flat_map(|vitals| vitals.signs.iter().map(move |s| (s, vitals))) {
+            if sign.kind == SignKind::WaitsLong {
+                waits.push((sign.since, job, format!("waits for {}", sign.evidence)));
+            } else {
+                signs.push((sign, job, vitals));
+            }
+        }
+    }
+    signs.sort_by_key(|(sign, job, _)| (sign.kind, sign.since, &job.key));
+    let mut found: Vec<Finding> =
+        signs.into_iter().map(|(sign, job, vitals)| of_sign(sign, job, vitals)).collect();
+    found.extend(waiting(waits));
+    found.sort_by_key(|f| f.severity);
+    found
+}
+
+fn of_sign(sign: &Sign, job: &Job, vitals: &Vitals) -> Finding {
+    let (kind, severity) = kind(sign.kind);
+    let short = format!("{} ({})", job.key, job.owner_words());
+    let chips = vitals.chips().map(|(name, n)| format!(", {n:.0} {name}")).unwrap_or_default();
+    let long = format!(
+        "{} of {}{chips}: {}; ends {}",
+        job.key,
+        job.owner_words(),
+        sign.evidence,
+        cleared(sign.kind)
+    );
+    Finding::new(kind, severity, Some(sign.since), short, long, hint(sign.kind, job))
+}
+
+const fn kind(sign: SignKind) -> (FindingKind, Severity) {
+    match sign {
+        SignKind::NotFinite => (FindingKind::LossNotFinite, Severity::Bad),
+        SignKind::Stalled => (FindingKind::Stalled, Severity::Bad),
+        SignKind::Diverging => (FindingKind::Diverging, Severity::Warn),
+        SignKind::DriverAlone => (FindingKind::DriverAlone, Severity::Warn),
+        SignKind::ChipsIdle => (FindingKind::ChipsIdle, Severity::Warn),
+        SignKind::Slowed => (FindingKind::Slowed, Severity::Warn),
+        SignKind::CheckpointLate => (FindingKind::CheckpointLate, Severity::Warn),
+        SignKind::WaitsLong => (FindingKind::WaitsLong, Severity::Warn),
+    }
+}
+
+/// What ends the finding, after `ends`.
+const fn cleared(sign: SignKind) -> &'static str {
+    match sign {
+        SignKind::NotFinite => "with a finite loss",
+        SignKind::Stalled => "with the next step",
+        SignKind::Diverging => "when the loss is back at its trend",
+        SignKind::DriverAlone => "when it starts tasks or actors, or the job ends",
+        SignKind::ChipsIdle => "with work on its machines, or a line in its log",
+        SignKind::Slowed => "after three checks at the rate before",
+        SignKind::CheckpointLate => "with the next checkpoint",
+        SignKind::WaitsLong => "when it has what it waits for",
+    }
+}
+
+fn hint(sign: SignKind, job: &Job) -> Hint {
+    let id = job.key.to_string();
+    let stacks = |aim: &str| Verb::JobStacks.on(&id, aim);
+    let log = |aim: &str| Verb::JobLog.on(&id, aim);
+    match sign {
+        SignKind::Stalled | SignKind::ChipsIdle => {
+            [stacks("see which worker stands elsewhere than the others"), log("read its last lines")].into()
+        }
+        SignKind::Slowed => stacks("see which worker stands elsewhere than the others").into(),
+        SignKind::DriverAlone => {
+            [log("read why its workers ended"), Fix::from("stop the job if nothing is left to do")].into()
+        }
+        SignKind::NotFinite | SignKind::Diverging => {
+            [log("read its last lines"), Fix::from("a run from the checkpoint before loses the least")].into()
+        }
+        SignKind::CheckpointLate => log("read whether saving one fails").into(),
+        SignKind::WaitsLong => Hint::none(),
+    }
+}
+
+/// One finding for all jobs that wait, the longest first.
+fn waiting(mut waits: Vec<(Timestamp, &Job, String)>) -> Option<Finding> {
+    waits.sort_by(|a, b| (a.0, &a.1.key).cmp(&(b.0, &b.1.key)));
+    let (since, first, _) = waits.first()?;
+    let short = match waits.len() {
+        1 => first.key.to_string(),
+        n => format!("{}, +{}", first.key, n - 1),
+    };
+    let named = waits.iter().take(NAMED).map(|(_, job, why)| match why.as_str() {
+        "" => job.key.to_string(),
+        why => format!("{}: {why}", job.key),
+    });
+    let mut long = format!("{} waiting for long: ", counted(waits.len(), "job"));
+    long += &named.collect::<Vec<_>>().join("; ");
+    if waits.len() > NAMED {
+        long += &format!("; and {} more", waits.len() - NAMED);
+    }
+    let hint = Verb::ExplainJob.on(&first.key.to_string(), "see which node types could serve it");
+    Some(Finding::new(FindingKind::WaitsLong, Severity::Warn, Some(*since), short, long, hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Doing, VitalLimits};
+    use std::sync::Arc;
+
+    fn at(minute: u64) -> Timestamp {
+        Timestamp::from_millis(1_795_000_000_000).plus(Duration::from_secs(minute * 60))
+    }
+
+    fn sign(kind: SignKind, minute: u64) -> Sign {
+        Sign { kind, since: at(minute), evidence: "at step 812, its log is silent".into() }
+    }
+
+    /// The findings at minute 100 of jobs with these signs, whose vitals were read then.
+    fn found(jobs: &[(&str, JobStatus, Vec<Sign>)], read: u64) -> Vec<Finding> {
+        let job = |id: &str, status| Job { started: Some(at(20)), ..Job::sample(id, status) };
+        let list: Vec<Arc<Job>> = jobs.iter().map(|(id, status, _)| Arc::new(job(id, *status))).collect();
+        let vitals =
+            |signs: &Vec<Sign>| Vitals { signs: signs.clone(), ..Vitals::sample(Doing::Steps, at(read)) };
+        let roster = Roster {
+            read: Some(at(read)),
+            jobs: list
+                .iter()
+                .zip(jobs)
+                .map(|(job, (.., s))| (job.key.clone(), Arc::new(vitals(s))))
+                .collect(),
+            limits: VitalLimits::default(),
+            ..Roster::default()
+        };
+        let snapshot = Snapshot { taken: at(100), jobs: Arc::new(list), ..Snapshot::default() };
+        of_jobs(&snapshot, &roster, &HashMap::new())
+    }
+
+    #[test]
+    fn a_sign_becomes_a_finding_with_its_time_its_evidence_and_what_ends_it() {
+        use JobStatus::Running;
+        let all = found(
+            &[
+                ("a", Running, vec![sign(SignKind::Slowed, 50)]),
+                ("b", Running, vec![sign(SignKind::Stalled, 78)]),
+            ],
+            99,
+        );
+        let kinds: Vec<_> = all.iter().map(|f| (f.kind, f.severity, f.since)).collect();
+        assert_eq!(
+            kinds,
+            [
+                (FindingKind::Stalled, Severity::Bad, Some(at(78))),
+                (FindingKind::Slowed, Severity::Warn, Some(at(50)))
+            ]
+        );
+        assert!(
+            all[0].short.starts_with("b (") && all[0].long.contains("silent; ends with the next step"),
+            "{all:?}"
+        );
+        assert!(!all[0].hint.is_empty());
+    }
+
+    #[test]
+    fn ended_jobs_and_old_vitals_have_no_findings() {
+        let signs = || vec![sign(SignKind::Stalled, 10)];
+        assert!(found(&[("a", JobStatus::Failed, signs())], 99).is_empty());
+        assert!(found(&[("a", JobStatus::Running, signs())], 60).is_empty(), "read long ago");
+        assert!(found(&[("a", JobStatus::Running, Vec::new())], 99).is_empty(), "undisturbed");
+    }
+
+    #[test]
+    fn jobs_that_wait_for_long_are_one_finding() {
+        use JobStatus::{Pending, Running};
+        let waits = || vec![sign(SignKind::WaitsLong, 5)];
+        let all =
+            found(&[("a", Pending, Vec::new()), ("b", Running, waits()), ("c", Pending, Vec::new())], 99);
+        let [one] = &all[..] else { panic!("{all:?}") };
+        assert_eq!((one.kind, one.since, one.short.as_str()), (FindingKind::WaitsLong, Some(at(5)), "b, +2"));
+        assert!(one.long.starts_with("3 jobs waiting for long: b: waits for"), "{one:?}");
+    }
+}

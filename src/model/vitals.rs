@@ -1,0 +1,381 @@
+//! The vitals of a job: what it really does, what it holds, how its run goes. Ray says `RUNNING` of a job that waits for
+//! its first chip, and of one that hangs since an hour.
+
+use super::amount::{amount, grouped, rank, shape};
+use super::time::brief;
+use super::{JobKey, NodeId, Text, Timestamp, Wait};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a running job does, as far as Ray and its driver's log tell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Doing {
+    /// It holds nothing, and tasks, actors or placement groups of it wait for a node.
+    Waits(Wait),
+    /// Only its driver runs: Ray has no task and no actor of it that runs or waits.
+    DriverOnly,
+    /// It prepares its first step: it traces, lowers or compiles.
+    Compiles,
+    /// It makes steps.
+    Steps,
+    /// Its log has had no new line since then, after it had made steps.
+    Silent(Timestamp),
+    /// It works, and no line of its log that was read tells of steps.
+    Works {
+        /// Tasks that run.
+        tasks: u64,
+        /// Actors that are alive.
+        actors: u64,
+    },
+}
+
+/// A checkpoint that a log reports as saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The step that it was saved at, if the line says one.
+    pub step: Option<u64>,
+    /// When it was saved, if the log has times.
+    pub at: Option<Timestamp>,
+}
+
+/// How a training run goes, from the progress lines of its driver's log.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Run {
+    /// Steps done.
+    pub step: Option<u64>,
+    /// Steps in all.
+    pub total: Option<u64>,
+    /// The newest loss; may be infinite or no number.
+    pub loss: Option<f64>,
+    /// Losses for a sparkline, from the oldest to the newest, all finite.
+    pub losses: Vec<f64>,
+    /// Steps a second, lately.
+    pub rate: Option<f64>,
+    /// Steps a second, as they were before.
+    pub usual_rate: Option<f64>,
+    /// When it will be done at this rate.
+    pub ends: Option<Timestamp>,
+    /// Time of the newest progress line.
+    pub at: Option<Timestamp>,
+    /// The last checkpoint that the lines read have.
+    pub checkpoint: Option<Checkpoint>,
+}
+
+/// What a sign tells of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SignKind {
+    /// The loss is infinite or no number.
+    NotFinite,
+    /// Its steps have stopped.
+    Stalled,
+    /// The loss has risen over its trend and stays there.
+    Diverging,
+    /// Its driver runs, and the workers that it had are gone.
+    DriverAlone,
+    /// It holds chips that do nothing.
+    ChipsIdle,
+    /// Its steps take longer than before.
+    Slowed,
+    /// It makes steps, and has saved no checkpoint for long.
+    CheckpointLate,
+    /// It has been waiting for resources for long.
+    WaitsLong,
+}
+
+impl SignKind {
+    /// Every kind, the worst first.
+    pub const ALL: [Self; 8] = [
+        Self::NotFinite,
+        Self::Stalled,
+        Self::Diverging,
+        Self::DriverAlone,
+        Self::ChipsIdle,
+        Self::Slowed,
+        Self::CheckpointLate,
+        Self::WaitsLong,
+    ];
+
+    /// What is wrong, in a few words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::NotFinite => "loss not finite",
+            Self::Stalled => "run stalled",
+            Self::Diverging => "loss diverging",
+            Self::DriverAlone => "driver alone",
+            Self::ChipsIdle => "chips idle",
+            Self::Slowed => "run slowed",
+            Self::CheckpointLate => "checkpoint late",
+            Self::WaitsLong => "job waits",
+        }
+    }
+}
+
+/// Something that is wrong with a job, with the evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sign {
+    /// What is wrong.
+    pub kind: SignKind,
+    /// Since when.
+    pub since: Timestamp,
+    /// The figures that show it, in a few words that are safe to print.
+    pub evidence: String,
+}
+
+/// The vitals of one job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vitals {
+    /// When they were read.
+    pub read: Timestamp,
+    /// What it does.
+    pub doing: Doing,
+    /// Since when it does that, if that is known.
+    pub since: Option<Timestamp>,
+    /// What its entrypoint, tasks and actors hold, by resource; none when Ray's lists were cut.
+    pub holds: Option<Vec<(Text, f64)>>,
+    /// Nodes on which its tasks and actors run.
+    pub nodes: Vec<NodeId>,
+    /// What its tasks, actors and placement groups wait for, most first.
+    pub waits: Vec<Wait>,
+    /// How its run goes; none when its log was not read, or has no progress line.
+    pub run: Option<Run>,
+    /// Time of the newest line of its log.
+    pub logged: Option<Timestamp>,
+    /// How often it has begun again: restarts of actors, attempts of tasks, and steps that went back.
+    pub restarts: u64,
+    /// What is wrong with it, the worst first.
+    pub signs: Vec<Sign>,
+}
+
+impl Vitals {
+    /// What it does in a few words, safe to print: `waits for v4-256, 12m`, `step 1,200/20,000`, `silent 22m`.
+    pub fn words(&self, now: Timestamp) -> String {
+        let lasted = |since: Option<Timestamp>, behind: &str| {
+            since.map(|at| format!("{behind}{}", brief(at.age(now)))).unwrap_or_default()
+        };
+        match &self.doing {
+            Doing::Waits(wait) => waits_for(&wait.shape, wait.since, now),
+            Doing::DriverOnly => format!("driver only{}", lasted(self.since, ", ")),
+            Doing::Compiles => format!("compiling{}", lasted(self.since, " ")),
+            Doing::Silent(since) => format!("silent {}", brief(since.age(now))),
+            Doing::Steps => self.run.as_ref().map_or_else(|| "running".to_owned(), Run::steps),
+            Doing::Works { tasks: 0, actors: 0 } => "running".to_owned(),
+            Doing::Works { tasks: 0, actors } => counted(*actors, "actor"),
+            Doing::Works { tasks, .. } => counted(*tasks, "task"),
+        }
+    }
+
+    /// The word for scripts.
+    pub const fn word(&self) -> &'static str {
+        match self.doing {
+            Doing::Waits(_) => "waiting",
+            Doing::DriverOnly => "driver only",
+            Doing::Compiles => "compiling",
+            Doing::Steps => "training",
+            Doing::Silent(_) => "silent",
+            Doing::Works { .. } => "running",
+        }
+    }
+
+    /// The chips that it holds, TPUs before GPUs, with their name; none when it holds none, or Ray did not tell.
+    pub fn chips(&self) -> Option<(&Text, f64)> {
+        let holds = self.holds.as_deref()?;
+        let chip = holds.iter().filter(|(name, n)| matches!(name.raw(), "TPU" | "GPU") && *n > 0.0);
+        chip.min_by_key(|(name, _)| rank(name.raw())).map(|(name, n)| (name, *n))
+    }
+
+    /// Time left until its last step.
+    pub fn left(&self, now: Timestamp) -> Option<Duration> {
+        let is_moving = matches!(self.doing, Doing::Steps);
+        self.run.as_ref()?.ends.filter(|_| is_moving).map(|at| at.until(now))
+    }
+
+    /// The worst sign.
+    pub fn worst(&self) -> Option<&Sign> {
+        self.signs.first()
+    }
+}
+
+impl Run {
+    /// `step 1,200/20,000`.
+    pub fn steps(&self) -> String {
+        let number = |n: u64| grouped(usize::try_from(n).unwrap_or(usize::MAX));
+        match (self.step, self.total) {
+            (Some(step), Some(total)) => format!("step {}/{}", number(step), number(total)),
+            (Some(step), None) => format!("step {}", number(step)),
+            (None, _) => "running".to_owned(),
+        }
+    }
+}
+
+/// `waits for v4-256, 12m`.
+pub fn waits_for(needs: &[(Text, f64)], since: Option<Timestamp>, now: Timestamp) -> String {
+    let lasted = since.map(|at| format!(", {}", brief(at.age(now)))).unwrap_or_default();
+    format!("waits for {}{lasted}", need(needs))
+}
+
+/// The rarest part of what is needed, in words: `v4-256` for the resource `TPU-v4-256-head`, else `TPU 4`.
+pub fn need(needs: &[(Text, f64)]) -> String {
+    let slice =
+        |name: &Text| name.raw().strip_prefix("TPU-").and_then(|s| s.strip_suffix("-head")).map(Text::from);
+    if let Some(kind) = needs.iter().find_map(|(name, _)| slice(name)) {
+        return kind.to_string();
+    }
+    match needs.iter().min_by_key(|(name, _)| rank(name.raw())) {
+        Some((name, n)) => format!("{name} {}", amount(name.raw(), *n)),
+        None => "a node".to_owned(),
+    }
+}
+
+/// A rate in the unit that gives a readable number: `2.3 steps/s`, `76.8 s/step`.
+pub fn rate(per_second: f64) -> String {
+    if per_second >= 1.0 || per_second <= 0.0 {
+        format!("{per_second:.1} steps/s")
+    } else {
+        format!("{:.1} s/step", per_second.recip())
+    }
+}
+
+/// A loss with four significant digits, as people compare them.
+pub fn loss(value: f64) -> String {
+    match value.abs() {
+        size if !size.is_finite() => format!("{value}").to_lowercase(),
+        size if size >= 1000.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.2}"),
+        size if size >= 0.01 || size == 0.0 => format!("{value:.3}"),
+        _ => format!("{value:.1e}"),
+    }
+}
+
+/// What jobs hold, in words.
+pub fn held(holds: &[(Text, f64)]) -> String {
+    if holds.is_empty() { "nothing".to_owned() } else { shape(holds) }
+}
+
+fn counted(n: u64, what: &str) -> String {
+    super::amount::counted(usize::try_from(n).unwrap_or(usize::MAX), what)
+}
+
+/// From when on a job's vitals are a finding; zero turns a finding off.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct VitalLimits {
+    /// Time between two readings of the cluster on the screen; zero: none are read.
+    pub every: Duration,
+    /// No step for this long.
+    pub stalled: Duration,
+    /// Steps a second fewer than before, as a share.
+    pub slowed: f64,
+    /// Loss over its trend, as a share of it.
+    pub diverging: f64,
+    /// Pending, or waiting for its first resources, for this long.
+    pub pending: Duration,
+    /// No new checkpoint for this long, while steps are made.
+    pub checkpoint: Duration,
+    /// Chips held and not used for this long.
+    pub idle: Duration,
+    /// The driver runs alone for this long, after it had workers.
+    pub driver: Duration,
+}
+
+impl Default for VitalLimits {
+    fn default() -> Self {
+        let minutes = |n: u64| Duration::from_secs(60 * n);
+        Self {
+            every: Duration::from_secs(30),
+            stalled: minutes(10),
+            slowed: 0.2,
+            diverging: 0.5,
+            pending: minutes(30),
+            checkpoint: minutes(60),
+            idle: minutes(15),
+            driver: minutes(15),
+        }
+    }
+}
+
+/// The vitals of a cluster's jobs, as they were last read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Roster {
+    /// When; none before the first reading.
+    pub read: Option<Timestamp>,
+    /// By job, those that run and were looked at.
+    pub jobs: HashMap<JobKey, Arc<Vitals>>,
+    /// From when on they are findings.
+    pub limits: VitalLimits,
+    /// What the reading cost the head.
+    pub price: Price,
+    /// What could not be read, and why, in words that are safe to print.
+    pub missing: Vec<String>,
+}
+
+/// What one reading of vitals costs a head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Price {
+    /// Requests.
+    pub requests: u64,
+    /// Bytes that the head sent.
+    pub bytes: u64,
+    /// Jobs whose logs were read.
+    pub logs: usize,
+    /// Time until the next reading.
+    pub every: Duration,
+}
+
+#[cfg(test)]
+impl Vitals {
+    /// Of a job that does this; nothing else is known.
+    pub(crate) fn sample(doing: Doing, read: Timestamp) -> Self {
+        let (holds, run) = (Some(Vec::new()), None);
+        let (nodes, waits, signs) = (Vec::new(), Vec::new(), Vec::new());
+        Self { read, doing, since: None, holds, nodes, waits, run, logged: None, restarts: 0, signs }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_job_does_is_said_in_a_few_words() {
+        let at = |minute: i64| Timestamp::from_millis(minute * 60_000);
+        let said = |doing| Vitals { since: Some(at(26)), ..Vitals::sample(doing, at(30)) }.words(at(30));
+        let wait = |name: &str, n| Wait {
+            shape: vec![("CPU".into(), 1.0), (name.into(), n)],
+            count: 1,
+            since: Some(at(18)),
+        };
+        assert_eq!(said(Doing::Waits(wait("TPU-v4-256-head", 1.0))), "waits for v4-256, 12m");
+        assert_eq!(said(Doing::Waits(wait("GPU", 8.0))), "waits for GPU 8, 12m");
+        assert_eq!(said(Doing::DriverOnly), "driver only, 4m");
+        assert_eq!(said(Doing::Compiles), "compiling 4m");
+        assert_eq!(said(Doing::Silent(at(8))), "silent 22m");
+        assert_eq!(said(Doing::Works { tasks: 3, actors: 9 }), "3 tasks");
+        assert_eq!(said(Doing::Works { tasks: 0, actors: 1 }), "1 actor");
+        let mut steps = Vitals::sample(Doing::Steps, at(30));
+        assert_eq!(steps.words(at(30)), "running");
+        steps.run = Some(Run { step: Some(1200), total: Some(20_000), ends: Some(at(90)), ..Run::default() });
+        assert_eq!(
+            (steps.words(at(30)), steps.left(at(30))),
+            ("step 1,200/20,000".into(), Some(Duration::from_secs(3600)))
+        );
+        steps.doing = Doing::Silent(at(8));
+        assert_eq!(steps.left(at(30)), None, "nobody knows");
+    }
+
+    #[test]
+    fn figures_are_short_and_chips_come_before_anything_else() {
+        assert_eq!(
+            [2.34, 0.0, 12.3456, 4321.0, 0.000_12].map(loss),
+            ["2.340", "0.000", "12.35", "4321", "1.2e-4"]
+        );
+        assert_eq!([f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(loss), ["nan", "inf", "-inf"]);
+        assert_eq!([2.0, 0.013, 0.0].map(rate), ["2.0 steps/s", "76.9 s/step", "0.0 steps/s"]);
+        let mut vitals = Vitals::sample(Doing::Steps, Timestamp::default());
+        assert_eq!(vitals.chips(), None);
+        let holds = [("CPU", 9.0), ("GPU", 0.0), ("TPU", 16.0)];
+        vitals.holds = Some(holds.map(|(name, n)| (name.into(), n)).to_vec());
+        assert_eq!(vitals.chips().map(|(name, n)| (name.raw(), n)), Some(("TPU", 16.0)));
+        vitals.holds = None;
+        assert_eq!(vitals.chips(), None, "not known");
+    }
+}

@@ -1,0 +1,251 @@
+//! What all drivers of a cluster hold and wait for, from the lists of the state API (`GET /api/v0/tasks`,
+//! `/api/v0/actors`, `/api/v0/placement_groups`): four requests for the whole cluster, however many jobs it has.
+
+use super::super::client::Client;
+use super::super::convert::envelope;
+use super::super::json::{Num, Rows, Str, Table, read_with};
+use super::RayError;
+use super::work::plain;
+use crate::model::{Holding, JobId, NodeId, Text, Timestamp, Wait};
+use serde::Deserialize;
+use std::collections::{BTreeMap, HashMap};
+
+/// Rows of each list that are read; one with details weighs about a kilobyte. Ray's own limit is 10,000.
+const ROWS: u32 = 2000;
+
+/// What the drivers of a cluster hold and wait for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Holdings {
+    /// By driver; one that is not here has no task and no actor that runs or waits, unless lists were cut.
+    pub by_job: HashMap<JobId, Holding>,
+    /// What Ray left out of its lists, in a sentence each.
+    pub cut: Vec<String>,
+    /// Bytes of the lists.
+    pub bytes: usize,
+}
+
+impl Holdings {
+    /// What a driver holds; none where a part of the lists is missing.
+    pub fn of(&self, job: Option<&JobId>) -> Option<Holding> {
+        let whole = self.cut.is_empty();
+        whole.then(|| job.and_then(|job| self.by_job.get(job)).cloned().unwrap_or_default())
+    }
+}
+
+/// A task or an actor.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Row<'a> {
+    #[serde(borrow)]
+    job_id: Str<'a>,
+    #[serde(borrow)]
+    node_id: Str<'a>,
+    #[serde(borrow)]
+    class_name: Str<'a>,
+    #[serde(borrow)]
+    r#type: Str<'a>,
+    required_resources: Table<Num>,
+    creation_time_ms: Num,
+    attempt_number: Num,
+    #[serde(borrow)]
+    num_restarts: Str<'a>,
+}
+
+/// A placement group.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Group<'a> {
+    #[serde(borrow)]
+    creator_job_id: Str<'a>,
+    bundles: Rows<Bundle>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Bundle {
+    unit_resources: Table<Num>,
+}
+
+/// One of the lists that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum List {
+    Running,
+    Waiting,
+    Actors,
+    Groups,
+}
+
+impl List {
+    const ALL: [Self; 4] = [Self::Running, Self::Waiting, Self::Actors, Self::Groups];
+
+    /// Its kind and state in Ray's words.
+    const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Running => ("tasks", "RUNNING"),
+            Self::Waiting => ("tasks", "PENDING_NODE_ASSIGNMENT"),
+            Self::Actors => ("actors", "ALIVE"),
+            Self::Groups => ("placement_groups", "PENDING"),
+        }
+    }
+}
+
+/// Adds a list to what is known.
+fn learn(all: &mut Holdings, list: List, text: &str) -> Result<(), serde_json::Error> {
+    let (rows, filtered) = if list == List::Groups {
+        let listed = envelope::listed::<Group>(text)?;
+        for group in &listed.result.0 {
+            let mut shape = BTreeMap::<&str, f64>::new();
+            for (name, n) in group.bundles.0.iter().flat_map(|bundle| &bundle.unit_resources.0) {
+                *shape.entry(name).or_default() += n.0.unwrap_or_default();
+            }
+            let shape = shape.into_iter().map(|(name, n)| (Text::from(name), n)).collect();
+            wait(all.by_job.entry(JobId(group.creator_job_id.text())).or_default(), shape, None);
+        }
+        (listed.result.0.len(), listed.num_filtered)
+    } else {
+        let listed = envelope::listed::<Row>(text)?;
+        listed.result.0.iter().for_each(|row| row.learn(all, list));
+        (listed.result.0.len(), listed.num_filtered)
+    };
+    let left_out = filtered.whole().unwrap_or_default().saturating_sub(rows as u64);
+    if left_out > 0 {
+        let (kind, state) = list.names();
+        let (kind, state) = (kind.replace('_', " "), state.to_lowercase().replace('_', " "));
+        all.cut.push(format!("Ray lists {rows} {state} {kind}; {left_out} more are not looked at"));
+    }
+    Ok(())
+}
+
+impl Row<'_> {
+    fn learn(&self, all: &mut Holdings, list: List) {
+        // The actor that runs an entrypoint holds what the job's record says.
+        if self.class_name.0 == "JobSupervisor" {
+            return;
+        }
+        let its = all.by_job.entry(JobId(self.job_id.text())).or_default();
+        let needs = self.required_resources.0.iter().filter_map(|(name, n)| Some((plain(name)?, n.0?)));
+        if list == List::Waiting {
+            let shape = needs.map(|(name, n)| (Text::from(name), n)).collect();
+            wait(its, shape, self.creation_time_ms.millis());
+            return;
+        }
+        its.nodes.extend(NodeId::from_hex(&self.node_id.0));
+        let again = self.attempt_number.whole().or_else(|| self.num_restarts.0.parse().ok());
+        its.restarts += again.unwrap_or_default();
+        match list {
+            List::Actors => its.actors += 1,
+            // The task that an actor runs holds nothing: the actor does.
+            _ => its.tasks += 1,
+        }
+        if list == List::Actors || self.r#type.0 == "NORMAL_TASK" {
+            for (name, n) in needs {
+                *its.holds.entry(name.to_owned()).or_default() += n;
+            }
+        }
+    }
+}
+
+/// Adds one that waits; those that want the same are counted.
+fn wait(its: &mut Holding, shape: Vec<(Text, f64)>, since: Option<Timestamp>) {
+    match its.waits.iter_mut().find(|wait| wait.shape == shape) {
+        Some(same) => {
+            same.count += 1;
+            same.since = [same.since, since].into_iter().flatten().min();
+        }
+        None => its.waits.push(Wait { shape, count: 1, since }),
+    }
+}
+
+impl Client {
+    /// What all drivers hold and wait for. Takes four requests.
+    ///
+    /// # Errors
+    ///
+    /// Ray does not list tasks or actors. Placement groups that are not listed are a part that is left out.
+    pub async fn holdings(&self) -> Result<Holdings, RayError> {
+        let mut all = Holdings::default();
+        for list in List::ALL {
+            let (kind, state) = list.names();
+            let filter = format!("filter_keys=state&filter_predicates=%3D&filter_values={state}");
+            let route = format!("/api/v0/{kind}?{filter}&detail=1&limit={ROWS}");
+            let read = match self.get(&route).await {
+                Ok(body) => read_with(&route, &body, |text| {
+                    let mut with = all.clone();
+                    learn(&mut with, list, text)?;
+                    with.bytes += text.len();
+                    Ok(with)
+                }),
+                Err(e) => Err(e),
+            };
+            match read {
+                Ok(with) => all = with,
+                Err(e) if list == List::Groups && !e.is_token() => {
+                    tracing::debug!(error = %e, "no placement groups");
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        for holding in all.by_job.values_mut() {
+            holding.waits.sort_by_key(|wait| std::cmp::Reverse(wait.count));
+        }
+        Ok(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn listed(rows: &Value, filtered: usize) -> String {
+        json!({"data": {"result": {"total": filtered, "num_filtered": filtered, "result": rows}}}).to_string()
+    }
+
+    #[test]
+    fn four_lists_become_what_each_driver_holds_and_waits_for() {
+        let node = "a0".repeat(28);
+        let shadow = |name: &str| format!("{name}_{}", "0e91".repeat(9));
+        let mut all = Holdings::default();
+        let running = json!([
+            {"job_id": "01000000", "type": "NORMAL_TASK", "node_id": node, "attempt_number": 2,
+             "required_resources": {"CPU": 1.0, "TPU": 4.0}},
+            {"job_id": "01000000", "type": "ACTOR_TASK", "node_id": node, "required_resources": {"CPU": 1.0}},
+        ]);
+        let waiting = json!([
+            {"job_id": "02000000", "required_resources": {"CPU": 1.0, "TPU-v4-32-head": 1.0}, "creation_time_ms": 9000.0},
+            {"job_id": "02000000", "required_resources": {"CPU": 1.0, "TPU-v4-32-head": 1.0}, "creation_time_ms": 4000.0},
+        ]);
+        let actors = json!([
+            {"job_id": "01000000", "class_name": "Trainer", "node_id": node, "num_restarts": "1",
+             "required_resources": {shadow("GPU_group"): 2.0, shadow("GPU_group_0"): 2.0, shadow("bundle_group"): 0.001}},
+            {"job_id": "03000000", "class_name": "JobSupervisor", "node_id": node, "required_resources": {"CPU": 9.0}},
+        ]);
+        let groups = json!([
+            {"creator_job_id": "03000000", "bundles": [{"unit_resources": {"TPU": 4.0}}, {"unit_resources": {"TPU": 4.0}}]},
+        ]);
+        for (list, rows) in List::ALL.into_iter().zip([running, waiting, actors, groups]) {
+            learn(&mut all, list, &listed(&rows, rows.as_array().unwrap().len())).unwrap();
+        }
+        let of = |id: &str| all.of(Some(&JobId(id.into()))).unwrap();
+        let first = of("01000000");
+        let holds: Vec<_> = first.holds.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+        assert_eq!(holds, [("CPU", 1.0), ("GPU", 2.0), ("TPU", 4.0)]);
+        assert_eq!((first.tasks, first.actors, first.restarts, first.nodes.len()), (2, 1, 3, 1));
+        let second = of("02000000").waits;
+        assert_eq!(
+            (second.len(), second[0].count, second[0].since),
+            (1, 2, Some(Timestamp::from_millis(4000)))
+        );
+        let third = of("03000000");
+        assert_eq!((third.holds.len(), third.waits[0].shape.clone()), (0, vec![("TPU".into(), 8.0)]));
+        assert_eq!((of("09000000"), all.of(None)), (Holding::default(), Some(Holding::default())));
+    }
+
+    #[test]
+    fn of_lists_that_ray_has_cut_nothing_is_concluded() {
+        let mut all = Holdings::default();
+        learn(&mut all, List::Running, &listed(&json!([{"job_id": "01000000"}]), 4000)).unwrap();
+        assert_eq!(all.of(None), None);
+        assert_eq!(all.cut, ["Ray lists 1 running tasks; 3999 more are not looked at"]);
+    }
+}

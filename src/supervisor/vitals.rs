@@ -1,0 +1,328 @@
+//! Reads the vitals of running jobs: what Ray lists of all their tasks in four requests, and the ends of some logs. Slowly,
+//! a few at a time, and within a budget: a head's dashboard is one Python process that a whole team shares.
+
+use crate::logs::{Clock, LineSplitter};
+use crate::model::vitals::Price;
+use crate::model::{
+    Job, JobIds, JobKey, JobStatus, Node, NodeId, Roster, Snapshot, SubmissionId, Timestamp, VitalLimits,
+    Vitals,
+};
+use crate::ray::{AT_ONCE, Client, Holdings, RayError};
+use crate::vitals::{Gauge, Looks};
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+
+/// Logs that are read of the cluster on the screen, and of another one.
+const LOGS: usize = 16;
+const LOGS_UNSEEN: usize = 2;
+/// Another cluster is read so many times more seldom.
+const SELDOM: u32 = 4;
+/// Lines of a log that are read at first, and later on.
+const FIRST_LINES: u32 = 1000;
+const LINES: u32 = 200;
+/// Lines of a log that a command reads, which looks once.
+const LINES_ONCE: u32 = 2000;
+/// Bytes that vitals may cost a head in a minute: after a larger reading the next one is later.
+const BUDGET: u64 = 1_000_000;
+/// Machines that are asked in one reading for figures.
+const MACHINES: usize = 4;
+
+type Gauges = HashMap<JobKey, Gauge>;
+
+/// What a reading returns: what is known of each job, the seconds that the head's zone is east, and the vitals.
+struct Reading {
+    gauges: Gauges,
+    east: Option<i32>,
+    roster: Result<Roster, RayError>,
+}
+
+/// Reads the vitals of a cluster's jobs, never twice at once.
+pub(super) struct Watch {
+    limits: VitalLimits,
+    gauges: Gauges,
+    east: Option<i32>,
+    jobs: Arc<Vec<Arc<Job>>>,
+    nodes: Arc<Vec<Node>>,
+    /// Chips of each job at the last reading.
+    chips: HashMap<JobKey, f64>,
+    /// Jobs whose page was opened.
+    opened: HashSet<JobKey>,
+    running: Option<JoinHandle<Reading>>,
+    due: Instant,
+}
+
+impl Watch {
+    /// With these limits; a pace of zero reads nothing.
+    pub fn new(limits: VitalLimits) -> Self {
+        Self {
+            limits,
+            gauges: Gauges::new(),
+            east: None,
+            jobs: Arc::default(),
+            nodes: Arc::default(),
+            chips: HashMap::new(),
+            opened: HashSet::new(),
+            running: None,
+            due: Instant::now(),
+        }
+    }
+
+    /// Learns the jobs of a new state.
+    pub fn learn(&mut self, snapshot: &Snapshot) {
+        (self.jobs, self.nodes) = (Arc::clone(&snapshot.jobs), Arc::clone(&snapshot.nodes));
+    }
+
+    /// The page of a job was opened: its log is read from now on.
+    pub fn open(&mut self, ids: &JobIds) {
+        let submission = ids.submission.clone().map(JobKey::Submission);
+        self.opened.extend(submission.or_else(|| ids.driver.clone().map(JobKey::Driver)));
+        self.due = Instant::now();
+    }
+
+    /// The cluster has come on the screen: its vitals are read soon.
+    pub fn hasten(&mut self) {
+        self.due = self.due.min(Instant::now() + self.limits.every / 10);
+    }
+
+    /// Starts a reading that is due, unless one is under way or no job runs.
+    pub fn start(&mut self, client: &Client, is_focused: bool) {
+        let runs = |job: &&Arc<Job>| job.status == JobStatus::Running;
+        let is_due = !self.limits.every.is_zero() && self.running.is_none() && Instant::now() >= self.due;
+        if !is_due || !self.jobs.iter().any(|job| runs(&job)) {
+            return;
+        }
+        let jobs: Vec<Arc<Job>> = self.jobs.iter().filter(runs).cloned().collect();
+        let Some(node) = head_of(&self.nodes) else { return };
+        let logs = self.choose(&jobs, if is_focused { LOGS } else { LOGS_UNSEEN });
+        let mut gauges = std::mem::take(&mut self.gauges);
+        gauges.retain(|key, _| jobs.iter().any(|job| job.key == *key));
+        let round = Round {
+            client: client.clone(),
+            limits: self.limits,
+            looks: Looks::Often,
+            east: self.east,
+            jobs,
+            logs,
+            node,
+            lines: [FIRST_LINES, LINES],
+        };
+        let every = self.limits.every * if is_focused { 1 } else { SELDOM };
+        self.due = Instant::now() + every;
+        self.running = Some(tokio::spawn(round.read(gauges, every)));
+    }
+
+    /// The jobs whose logs are read: those that were opened, then those with the most chips, then the newest.
+    fn choose(&self, jobs: &[Arc<Job>], most: usize) -> HashSet<JobKey> {
+        let chips = |job: &Job| self.chips.get(&job.key).copied().unwrap_or_default() as u64;
+        let mut logs: Vec<&Arc<Job>> = jobs.iter().filter(|job| job.submission_id().is_some()).collect();
+        logs.sort_by_key(|job| {
+            std::cmp::Reverse((self.opened.contains(&job.key), chips(job), job.started, job.key.clone()))
+        });
+        logs.into_iter().take(most).map(|job| job.key.clone()).collect()
+    }
+
+    /// The vitals of a reading that is over; none when they could not be read, or when it came to nothing. Never
+    /// resolves while none is under way.
+    pub async fn finished(&mut self) -> Option<Arc<Roster>> {
+        let Some(running) = &mut self.running else { return std::future::pending().await };
+        let reading = running.await;
+        self.running = None;
+        let reading = reading.ok()?;
+        (self.gauges, self.east) = (reading.gauges, reading.east);
+        match reading.roster {
+            Ok(roster) => {
+                let chips = |(key, vitals): (&JobKey, &Arc<Vitals>)| Some((key.clone(), vitals.chips()?.1));
+                self.chips = roster.jobs.iter().filter_map(chips).collect();
+                self.due = self.due.max(Instant::now() + roster.price.every);
+                Some(Arc::new(roster))
+            }
+            Err(e) => {
+                tracing::debug!(error = %e, "no vitals");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(running) = &self.running {
+            running.abort();
+        }
+    }
+}
+
+/// The vitals of these running jobs of a state, after one look at all of their logs.
+///
+/// # Errors
+///
+/// Ray does not list tasks or actors.
+pub async fn read_vitals(
+    client: &Client,
+    snapshot: &Snapshot,
+    jobs: Vec<Arc<Job>>,
+    limits: VitalLimits,
+) -> Result<Roster, RayError> {
+    let logs = jobs.iter().map(|job| job.key.clone()).collect();
+    read_once(client, snapshot, jobs, logs, limits).await
+}
+
+async fn read_once(
+    client: &Client,
+    snapshot: &Snapshot,
+    jobs: Vec<Arc<Job>>,
+    logs: HashSet<JobKey>,
+    limits: VitalLimits,
+) -> Result<Roster, RayError> {
+    let Some(node) = head_of(&snapshot.nodes) else { return Ok(Roster::default()) };
+    let (client, looks, lines) = (client.clone(), Looks::Once, [LINES_ONCE; 2]);
+    let round = Round { client, limits, looks, east: None, jobs, logs, node, lines };
+    round.read(Gauges::new(), Duration::ZERO).await.roster
+}
+
+/// The same without their logs: what they do, hold and wait for.
+///
+/// # Errors
+///
+/// Ray does not list tasks or actors.
+pub async fn read_holdings(
+    client: &Client,
+    snapshot: &Snapshot,
+    jobs: Vec<Arc<Job>>,
+    limits: VitalLimits,
+) -> Result<Roster, RayError> {
+    read_once(client, snapshot, jobs, HashSet::new(), limits).await
+}
+
+/// The node that is asked for the drivers' logs; Ray finds the right one.
+fn head_of(nodes: &[Node]) -> Option<NodeId> {
+    nodes.iter().find(|node| node.is_head && node.state.is_alive()).map(|node| node.id)
+}
+
+/// One reading.
+struct Round {
+    client: Client,
+    limits: VitalLimits,
+    looks: Looks,
+    east: Option<i32>,
+    jobs: Vec<Arc<Job>>,
+    /// The jobs whose logs are read.
+    logs: HashSet<JobKey>,
+    node: NodeId,
+    /// Lines of a log that is read for the first time, and of another one.
+    lines: [u32; 2],
+}
+
+/// What was read of logs and machines.
+#[derive(Default)]
+struct Read {
+    logs: Vec<(JobKey, Bytes)>,
+    /// The most that a chip, and a processor, of a job's machine works, in percent.
+    figures: Vec<(JobKey, Option<f64>, Option<f64>)>,
+    missing: Vec<String>,
+}
+
+impl Round {
+    async fn read(mut self, gauges: Gauges, every: Duration) -> Reading {
+        if self.east.is_none() {
+            self.east = self.client.zone().await.ok();
+        }
+        let east = self.east;
+        let holdings = match self.client.holdings().await {
+            Ok(holdings) => holdings,
+            Err(e) => return Reading { gauges, east, roster: Err(e) },
+        };
+        let mut read = self.logs(&gauges).await;
+        read.figures = self.figures(&gauges, &holdings).await;
+        // Thousands of lines are matched against the forms of progress lines.
+        let evaluated =
+            tokio::task::spawn_blocking(move || self.evaluate(gauges, &holdings, read, every)).await;
+        match evaluated {
+            Ok((gauges, roster)) => Reading { gauges, east, roster: Ok(roster) },
+            Err(e) => {
+                let error = RayError::Malformed { route: "the vitals".to_owned(), why: e.to_string() };
+                Reading { gauges: Gauges::new(), east, roster: Err(error) }
+            }
+        }
+    }
+
+    /// The ends of the logs.
+    async fn logs(&self, gauges: &Gauges) -> Read {
+        let wanted = self.jobs.iter().filter(|job| self.logs.contains(&job.key));
+        let wanted = wanted.filter_map(|job| Some((job.key.clone(), job.submission_id()?.clone())));
+        let asked = |(key, id): (JobKey, SubmissionId)| async move {
+            let lines = self.lines[usize::from(gauges.contains_key(&key))];
+            (key, self.client.read_job_log(&id, self.node, lines).await)
+        };
+        let mut answers = stream::iter(wanted.map(asked).collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
+        let mut read = Read::default();
+        while let Some((key, answer)) = answers.next().await {
+            match answer {
+                Ok(bytes) => read.logs.push((key, bytes)),
+                // A job that begins has no log yet.
+                Err(e) => read.missing.push(format!("log of {key}: {e}")),
+            }
+        }
+        read
+    }
+
+    /// The figures of one machine of each job that may leave its chips unused.
+    async fn figures(&self, gauges: &Gauges, holdings: &Holdings) -> Vec<(JobKey, Option<f64>, Option<f64>)> {
+        let now = Timestamp::now();
+        let is_wanted = |job: &&Arc<Job>| gauges.get(&job.key).is_some_and(|gauge| gauge.wants_figures(now));
+        let machine = |job: &Arc<Job>| {
+            let holding = job.driver.as_ref().and_then(|id| holdings.by_job.get(id))?;
+            let has_chips = ["TPU", "GPU"].iter().any(|chip| holding.holds.contains_key(*chip));
+            let node = holding.nodes.iter().find(|node| **node != self.node).or(holding.nodes.first());
+            node.filter(|_| has_chips).map(|node| (job.key.clone(), *node))
+        };
+        let machines: Vec<_> =
+            self.jobs.iter().filter(is_wanted).filter_map(machine).take(MACHINES).collect();
+        let asked = |(key, node)| async move { (key, self.client.physical(node).await.ok().flatten()) };
+        let answers = stream::iter(machines.into_iter().map(asked)).buffer_unordered(AT_ONCE);
+        let figures = answers.filter_map(|(key, physical)| async move {
+            let physical = physical?;
+            let chips = physical.tpus.iter().filter_map(|chip| chip.tensorcore_percent);
+            Some((key, chips.max_by(f64::total_cmp), physical.cpu_percent))
+        });
+        figures.collect().await
+    }
+
+    fn evaluate(
+        self,
+        mut gauges: Gauges,
+        holdings: &Holdings,
+        read: Read,
+        every: Duration,
+    ) -> (Gauges, Roster) {
+        let now = Timestamp::now();
+        let clock = Clock { near: now, east: self.east.unwrap_or_default() };
+        let new = || Gauge::new(self.limits, self.looks);
+        let (logs, mut bytes) = (read.logs.len(), holdings.bytes);
+        let requests = 4 + logs + read.figures.len();
+        for (key, log) in read.logs {
+            bytes += log.len();
+            let mut splitter = LineSplitter::default();
+            let lines = splitter.push(&log);
+            gauges.entry(key).or_insert_with(new).read(&lines, splitter.finish().as_ref(), clock);
+        }
+        for (key, chip, cpu) in read.figures {
+            gauges.entry(key).or_insert_with(new).measured(chip, cpu, now);
+        }
+        let mut jobs = HashMap::with_capacity(self.jobs.len());
+        for job in &self.jobs {
+            let gauge = gauges.entry(job.key.clone()).or_insert_with(new);
+            let holding = holdings.of(job.driver.as_ref());
+            jobs.insert(job.key.clone(), Arc::new(gauge.vitals(job, holding.as_ref(), now)));
+        }
+        let bytes = bytes as u64;
+        let every = every.max(Duration::from_secs(bytes * 60 / BUDGET));
+        let price = Price { requests: requests as u64, bytes, logs, every };
+        let missing = [&holdings.cut[..], &read.missing].concat();
+        (gauges, Roster { read: Some(now), jobs, limits: self.limits, price, missing })
+    }
+}

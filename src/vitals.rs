@@ -1,0 +1,13 @@
+//! The vitals of running jobs: the ends of their drivers' logs, read again and again, and what Ray says of their tasks
+//! become steps, losses, rates, and signs that something is wrong.
+//!
+//! Pure: no clock, no I/O. A sign needs evidence over time, because a false alarm is worse than none: figures are
+//! compared with the same run's own past, over several checks, and nothing is kept of it when the run begins again.
+
+mod gauge;
+mod pace;
+mod tail;
+mod track;
+mod trend;
+
+pub use gauge::{Gauge, Looks};

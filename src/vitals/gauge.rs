@@ -1,0 +1,416 @@
+//! The vitals of one job, over many readings of the end of its driver's log.
+
+use super::tail::Tail;
+use super::track::{Key, Track};
+use crate::logs::{Clock, Patterns, Phase, Progress, Times, Writers, checkpoint, prefixed};
+use crate::model::vitals::{loss, rate};
+use crate::model::{
+    Checkpoint, Doing, Holding, Job, Line, Run, Sign, SignKind, Text, Timestamp, VitalLimits, Vitals, Wait,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Tasks and writers that are told apart; a driver's log has the lines of all workers.
+const TRACKS: usize = 64;
+/// Losses for a sparkline.
+const LOSSES: usize = 24;
+/// Checkpoints that have to be known before the next one can be late.
+const CHECKPOINTS: u32 = 2;
+/// A processor that works less, in percent, does nothing.
+const IDLE_CPU: f64 = 3.0;
+/// The same of a chip.
+const IDLE_CHIP: f64 = 1.0;
+
+/// How often a job is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looks {
+    /// Once, for a command.
+    Once,
+    /// Again and again, for a screen: nothing is called stalled before a second look.
+    Often,
+}
+
+/// What is known of one job.
+#[derive(Clone, Debug)]
+pub struct Gauge {
+    limits: VitalLimits,
+    looks: Looks,
+    tail: Tail,
+    unfinished: Option<Line>,
+    writers: Writers,
+    tracks: Vec<Track>,
+    phase: Option<(Phase, Option<Timestamp>)>,
+    saved: Saved,
+    /// Every line since then was read.
+    whole: Option<Timestamp>,
+    /// Time of the newest line, by the log's clock.
+    logged: Option<Timestamp>,
+    /// Time of the newest progress line, by the log's clock.
+    stepped: Option<Timestamp>,
+    /// When new lines and new progress lines were last seen, by ours.
+    grown: Option<Timestamp>,
+    moved: Option<Timestamp>,
+    /// How old the newest progress line was at the readings that brought one, at least: a clock that is that late.
+    behind: Option<Duration>,
+    readings: u32,
+    /// Whether it has held chips, or had tasks or actors.
+    had_work: bool,
+    alone: Option<Timestamp>,
+    idle: Option<(Timestamp, u32)>,
+}
+
+/// The checkpoints of a run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Saved {
+    last: Option<Checkpoint>,
+    count: u32,
+    /// The longest time between two of them.
+    longest: Duration,
+}
+
+impl Saved {
+    fn push(&mut self, step: Option<u64>, at: Option<Timestamp>) {
+        let before = self.last.and_then(|last| last.at);
+        if let Some((before, now)) = before.zip(at) {
+            self.longest = self.longest.max(before.age(now));
+        }
+        // Every worker may report the same one.
+        if self.last.is_none_or(|last| last.step != step || step.is_none()) {
+            self.count = self.count.saturating_add(1);
+        }
+        self.last = Some(Checkpoint { step, at });
+    }
+}
+
+impl Gauge {
+    /// Of a job of which nothing was read.
+    pub fn new(limits: VitalLimits, looks: Looks) -> Self {
+        Self {
+            limits,
+            looks,
+            tail: Tail::default(),
+            unfinished: None,
+            writers: Writers::default(),
+            tracks: Vec::new(),
+            phase: None,
+            saved: Saved::default(),
+            whole: None,
+            logged: None,
+            stepped: None,
+            grown: None,
+            moved: None,
+            behind: None,
+            readings: 0,
+            had_work: false,
+            alone: None,
+            idle: None,
+        }
+    }
+
+    /// Takes in the last lines of the driver's log, by this clock, and what stands behind the last line break: a bar
+    /// that overwrites itself never ends its line.
+    pub fn read(&mut self, lines: &[Line], unfinished: Option<&Line>, clock: Clock) {
+        let new = self.tail.compare(lines);
+        let mut times = Times::new(clock);
+        let patterns = Patterns::default();
+        let before = self.moved;
+        for (at, line) in lines.iter().enumerate() {
+            // Known lines bring the times of those behind them.
+            let time = times.next(line.text());
+            if at < new.known {
+                continue;
+            }
+            if at == new.known && (new.is_gapped || self.readings == 0) {
+                self.whole = time;
+            }
+            self.logged = self.logged.max(time);
+            self.grown = Some(clock.near);
+            self.line(line.text(), time, clock.near, &patterns);
+        }
+        if unfinished.is_some() && unfinished != self.unfinished.as_ref() {
+            self.grown = Some(clock.near);
+            if let Some(progress) = unfinished.and_then(|line| patterns.read(line.text())) {
+                (self.moved, self.stepped) = (Some(clock.near), Some(clock.near));
+                self.progress(unfinished.map_or("", Line::text), &progress, Some(clock.near));
+            }
+        }
+        self.unfinished = unfinished.cloned();
+        if let (true, Some(stepped)) = (self.readings > 0 && self.moved != before, self.stepped) {
+            let age = stepped.age(clock.near);
+            self.behind = Some(self.behind.map_or(age, |least| least.min(age)));
+        }
+        self.readings = self.readings.saturating_add(1);
+    }
+
+    fn line(&mut self, line: &str, time: Option<Timestamp>, now: Timestamp, patterns: &Patterns) {
+        if let Some(phase) = Phase::of(line) {
+            self.phase = Some((phase, time));
+        } else if let Some(step) = checkpoint(line) {
+            self.saved.push(step, time);
+        } else if let Some(progress) = patterns.read(line) {
+            self.stepped = self.stepped.max(time);
+            self.moved = Some(now);
+            self.progress(line, &progress, time);
+        }
+    }
+
+    fn progress(&mut self, line: &str, progress: &Progress<'_>, time: Option<Timestamp>) {
+        let writer = prefixed(line).writer.map_or(0, |writer| 1 + self.writers.number(&writer));
+        let is_it = |track: &Track| track.key.writer == writer && track.key.task == *progress.task;
+        let at = match self.tracks.iter().position(is_it) {
+            Some(at) => at,
+            None if self.tracks.len() < TRACKS => {
+                let key = Key { task: progress.task.clone().into_owned(), writer };
+                self.tracks.push(Track::new(key));
+                self.tracks.len() - 1
+            }
+            None => return,
+        };
+        self.tracks[at].push(progress, time, &self.limits);
+    }
+
+    /// Takes in the figures of machines that it holds: how much a processor and a chip work, in percent, at most.
+    pub fn measured(&mut self, chip: Option<f64>, cpu: Option<f64>, now: Timestamp) {
+        let is_idle = chip.map_or_else(|| cpu.map(|cpu| cpu <= IDLE_CPU), |chip| Some(chip <= IDLE_CHIP));
+        match (is_idle, &mut self.idle) {
+            (Some(true), Some((_, looks))) => *looks = looks.saturating_add(1),
+            (Some(true), none) => *none = Some((now, 1)),
+            (Some(false), some) => *some = None,
+            (None, _) => {}
+        }
+    }
+
+    /// Whether its machines' figures would say more: it holds chips, and no step of it was seen for a while.
+    pub fn wants_figures(&self, now: Timestamp) -> bool {
+        !self.limits.idle.is_zero() && self.moved.is_none_or(|at| at.age(now) > self.limits.idle / 3)
+    }
+
+    /// The track that says how the run goes: it trains, has the most lines, and is ahead of the others.
+    fn main(&self) -> Option<&Track> {
+        let step = |track: &Track| track.series.last().and_then(|last| last.step);
+        self.tracks.iter().max_by_key(|track| (track.trains(), track.lines, step(track)))
+    }
+
+    /// How long ago the newest progress line was written; none without one.
+    fn age(&self, now: Timestamp) -> Option<Duration> {
+        let seen = self.moved?.age(now);
+        let said = self.stepped.map(|at| at.age(now).saturating_sub(self.behind.unwrap_or_default()));
+        Some(said.map_or(seen, |said| said.max(seen)))
+    }
+
+    /// The vitals, with what Ray says of the job's driver; none when Ray's lists were cut.
+    pub fn vitals(&mut self, job: &Job, holding: Option<&Holding>, now: Timestamp) -> Vitals {
+        let holds = holding.map(|holding| held(job, holding));
+        let is_held = holds.as_ref().is_some_and(|holds| chips(holds) > 0.0);
+        let works = holding.is_some_and(|holding| holding.tasks + holding.actors > 0);
+        let is_alone = holding.is_some_and(|holding| holding.waits.is_empty()) && !works && !is_held;
+        self.had_work |= works && is_held;
+        self.alone = if is_alone { self.alone.or(Some(now)) } else { None };
+        if !is_held {
+            self.idle = None;
+        }
+        let doing = self.doing(holding, is_held, is_alone, now);
+        let since = match &doing {
+            Doing::Waits(wait) => wait.since,
+            Doing::DriverOnly => self.alone,
+            Doing::Compiles => self.phase.and_then(|(_, at)| at),
+            Doing::Silent(at) => Some(*at),
+            Doing::Steps | Doing::Works { .. } => None,
+        };
+        let signs = self.signs(&doing, (is_held, works), is_alone, now);
+        let restarts = self.main().map_or(0, |track| track.restarts);
+        Vitals {
+            read: now,
+            doing,
+            since,
+            holds,
+            nodes: holding.map(|holding| holding.nodes.iter().copied().collect()).unwrap_or_default(),
+            waits: holding.map(|holding| holding.waits.clone()).unwrap_or_default(),
+            run: self.run(now),
+            logged: self.logged,
+            restarts: restarts.max(holding.map_or(0, |holding| holding.restarts)),
+            signs,
+        }
+    }
+
+    fn doing(&self, holding: Option<&Holding>, is_held: bool, is_alone: bool, now: Timestamp) -> Doing {
+        let waits =
+            holding.and_then(|holding| holding.waits.iter().find(|wait| !is_held && is_for_chips(wait)));
+        // Without tasks and actors that run it waits for whatever it waits for.
+        let idle = |holding: &&Holding| holding.tasks + holding.actors == 0;
+        let waits = waits.or_else(|| holding.filter(idle).and_then(|holding| holding.waits.first()));
+        if let Some(wait) = waits {
+            return Doing::Waits(wait.clone());
+        }
+        let (age, patience) = (self.age(now), self.main().and_then(|t| t.patience(self.limits.stalled)));
+        let is_fresh = age.zip(patience).is_none_or(|(age, patience)| age < patience);
+        if is_alone && !(age.is_some() && is_fresh) {
+            return Doing::DriverOnly;
+        }
+        if self.compiles() {
+            return Doing::Compiles;
+        }
+        let quiet = self.grown.map_or(Duration::ZERO, |at| at.age(now));
+        let quiet = self.logged.map_or(quiet, |at| quiet.max(at.age(now)));
+        match age {
+            Some(_) if !is_fresh && self.is_seen_twice() && patience.is_some_and(|p| quiet >= p) => {
+                Doing::Silent(self.logged.or(self.grown).unwrap_or(now))
+            }
+            Some(_) => Doing::Steps,
+            None => Doing::Works {
+                tasks: holding.map_or(0, |holding| holding.tasks),
+                actors: holding.map_or(0, |holding| holding.actors),
+            },
+        }
+    }
+
+    fn is_seen_twice(&self) -> bool {
+        self.looks == Looks::Once || self.readings > 1
+    }
+
+    /// Whether it prepares its first step: a line with a step 0 may come before that is done.
+    fn compiles(&self) -> bool {
+        let Some((phase, at)) = self.phase.filter(|(phase, _)| *phase < Phase::Running) else { return false };
+        let last = self.main().and_then(|track| track.series.last());
+        match last {
+            None => true,
+            Some(last) => {
+                last.time < at || last.step.is_some_and(|step| step <= 1) && phase > Phase::FirstStep
+            }
+        }
+    }
+
+    fn run(&self, now: Timestamp) -> Option<Run> {
+        let track = self.main()?;
+        let (series, last) = (&track.series, track.series.last()?);
+        let left = series.remaining(now);
+        Some(Run {
+            step: last.step,
+            total: series.total(),
+            loss: last.loss.or_else(|| series.points().iter().rev().find_map(|point| point.loss)),
+            losses: series.losses(LOSSES),
+            rate: track.pace.rate().or_else(|| series.rate()),
+            usual_rate: track.pace.usual(),
+            ends: left.map(|left| now.plus(left)),
+            at: last.time,
+            checkpoint: self.saved.last,
+        })
+    }
+
+    fn signs(
+        &self,
+        doing: &Doing,
+        (is_held, works): (bool, bool),
+        is_alone: bool,
+        now: Timestamp,
+    ) -> Vec<Sign> {
+        let runs = matches!(doing, Doing::Steps | Doing::Silent(_) | Doing::Works { .. });
+        let stalled = self.stalled(doing, now).filter(|_| runs && (works || is_held));
+        let is_moving = stalled.is_none() && *doing == Doing::Steps;
+        let slowed = self.slowed().filter(|_| is_moving);
+        let late = self.late(now).filter(|_| is_moving);
+        let found = [
+            self.not_finite(now).filter(|_| runs),
+            stalled,
+            self.diverging(now).filter(|_| runs),
+            self.abandoned(is_alone, doing, now),
+            self.unused(is_held, doing, now),
+            slowed,
+            late,
+            self.waiting(doing, now),
+        ];
+        found.into_iter().flatten().collect()
+    }
+
+    fn not_finite(&self, now: Timestamp) -> Option<Sign> {
+        let first = self.main()?.trend.not_finite()?;
+        let evidence = format!("loss {}{}", loss(first.value), at_step(first.step));
+        Some(Sign { kind: SignKind::NotFinite, since: first.at.unwrap_or(now), evidence })
+    }
+
+    fn diverging(&self, now: Timestamp) -> Option<Sign> {
+        let track = self.main()?;
+        let found = track.trend.diverging()?;
+        let newest = track.series.last().and_then(|last| last.loss).unwrap_or(found.first.value);
+        let evidence =
+            format!("loss {}, {} before{}", loss(newest), loss(found.trend), at_step(found.first.step));
+        Some(Sign { kind: SignKind::Diverging, since: found.first.at.unwrap_or(now), evidence })
+    }
+
+    fn stalled(&self, doing: &Doing, now: Timestamp) -> Option<Sign> {
+        let (track, age) = (self.main()?, self.age(now)?);
+        let patience = track.patience(self.limits.stalled)?;
+        (age >= patience && self.is_seen_twice()).then_some(())?;
+        let steps = self.run(now).map(|run| run.steps()).unwrap_or_default();
+        let log = if matches!(doing, Doing::Silent(_)) { "its log is silent" } else { "its log goes on" };
+        let since = self.stepped.or(self.moved).unwrap_or(now);
+        Some(Sign { kind: SignKind::Stalled, since, evidence: format!("at {steps}, {log}") })
+    }
+
+    fn slowed(&self) -> Option<Sign> {
+        let pace = &self.main()?.pace;
+        let (slow, now) = (pace.slow()?, pace.rate()?);
+        let less = (1.0 - now / slow.usual) * 100.0;
+        let evidence = format!("{}, {} before ({less:.0}% fewer steps)", rate(now), rate(slow.usual));
+        Some(Sign { kind: SignKind::Slowed, since: slow.since, evidence })
+    }
+
+    fn late(&self, now: Timestamp) -> Option<Sign> {
+        let (saved, limit) = (self.saved, self.limits.checkpoint);
+        let last = saved.last.filter(|_| saved.count >= CHECKPOINTS && !limit.is_zero())?;
+        // Behind a part that was not read nothing is known of checkpoints before it.
+        let since = last.at?.max(self.whole?);
+        (since.age(now) >= limit.max(saved.longest * 3)).then_some(())?;
+        let evidence = format!("none since the one{}", at_step(last.step));
+        Some(Sign { kind: SignKind::CheckpointLate, since, evidence })
+    }
+
+    fn abandoned(&self, is_alone: bool, doing: &Doing, now: Timestamp) -> Option<Sign> {
+        let (limit, since) = (self.limits.driver, self.alone.filter(|_| is_alone && self.had_work)?);
+        let is_late = !limit.is_zero() && *doing == Doing::DriverOnly && since.age(now) >= limit;
+        let evidence = "no task and no actor of it runs or waits".to_owned();
+        is_late.then_some(Sign { kind: SignKind::DriverAlone, since, evidence })
+    }
+
+    fn unused(&self, is_held: bool, doing: &Doing, now: Timestamp) -> Option<Sign> {
+        let (limit, (since, looks)) = (self.limits.idle, self.idle.filter(|_| is_held)?);
+        let is_quiet = self.grown.is_none_or(|at| at.age(now) >= limit) && !matches!(doing, Doing::Compiles);
+        let is_idle = !limit.is_zero() && is_quiet && looks > 2 && since.age(now) >= limit;
+        let evidence = "its machines do nothing, and its log has no new line".to_owned();
+        is_idle.then_some(Sign { kind: SignKind::ChipsIdle, since, evidence })
+    }
+
+    fn waiting(&self, doing: &Doing, now: Timestamp) -> Option<Sign> {
+        let Doing::Waits(wait) = doing else { return None };
+        let (limit, since) = (self.limits.pending, wait.since?);
+        let is_late = !limit.is_zero() && since.age(now) >= limit;
+        let evidence = crate::model::vitals::need(&wait.shape);
+        is_late.then_some(Sign { kind: SignKind::WaitsLong, since, evidence })
+    }
+}
+
+fn at_step(step: Option<u64>) -> String {
+    step.map(|step| format!(" at step {step}")).unwrap_or_default()
+}
+
+/// What a job holds: its entrypoint, its tasks and its actors.
+fn held(job: &Job, holding: &Holding) -> Vec<(Text, f64)> {
+    let mut all: BTreeMap<&str, f64> = holding.holds.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+    for (name, n) in job.requested.iter().flatten() {
+        *all.entry(name.raw()).or_default() += n;
+    }
+    all.into_iter().map(|(name, n)| (Text::from(name), n)).collect()
+}
+
+fn chips(holds: &[(Text, f64)]) -> f64 {
+    holds.iter().filter(|(name, _)| matches!(name.raw(), "TPU" | "GPU")).map(|(_, n)| n).sum()
+}
+
+/// Whether it waits for chips, or for the head of a slice.
+fn is_for_chips(wait: &Wait) -> bool {
+    let is_chip = |name: &str| matches!(name, "TPU" | "GPU") || name.starts_with("TPU-");
+    wait.shape.iter().any(|(name, _)| is_chip(name.raw()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,305 @@
+use super::*;
+use crate::model::JobStatus;
+use std::fmt::Write;
+
+/// 2026-11-23 09:00 UTC.
+const NOON: Timestamp = Timestamp::from_millis(1_795_424_400_000);
+
+fn after(seconds: u64) -> Timestamp {
+    NOON.plus(Duration::from_secs(seconds))
+}
+
+/// `line` as a worker writes it at that second, in a driver's log.
+fn written(at: u64, line: &str) -> Line {
+    let time = jiff::Timestamp::from_millisecond(after(at).as_millis()).unwrap();
+    let time = time.strftime("%Y-%m-%d %H:%M:%S,000");
+    Line::from(format!("(train pid=7, ip=10.0.0.1) {time} - INFO - {line}").as_str())
+}
+
+fn step(at: u64, step: u64, loss: f64) -> Line {
+    written(
+        at,
+        &format!(
+            "Progress on:train {step}it/20000it rate:2.0s/it remaining:1:00:00 elapsed:1 postfix:loss={loss:.3}"
+        ),
+    )
+}
+
+/// A run of two seconds a step, from second 0 on.
+fn steps(range: std::ops::Range<u64>) -> Vec<Line> {
+    range.map(|n| step(n * 2, n, 3.0 + 6.0 / (1.0 + n as f64 / 60.0))).collect()
+}
+
+/// Four chips on a host.
+fn holding() -> Holding {
+    let holds = [("TPU".to_owned(), 4.0)].into();
+    Holding { holds, tasks: 1, ..Holding::default() }
+}
+
+fn job() -> Job {
+    Job::sample("eval-7", JobStatus::Running)
+}
+
+struct Watched {
+    gauge: Gauge,
+    log: Vec<Line>,
+}
+
+impl Watched {
+    fn new(log: Vec<Line>) -> Self {
+        Self { gauge: Gauge::new(VitalLimits::default(), Looks::Often), log }
+    }
+
+    /// The vitals after another look at the last lines at that second.
+    fn look(&mut self, at: u64) -> Vitals {
+        let clock = Clock::utc(after(at));
+        let lines = &self.log[self.log.len().saturating_sub(200)..];
+        self.gauge.read(lines, None, clock);
+        self.gauge.vitals(&job(), Some(&holding()), after(at))
+    }
+}
+
+fn kinds(vitals: &Vitals) -> Vec<SignKind> {
+    vitals.signs.iter().map(|sign| sign.kind).collect()
+}
+
+#[test]
+fn an_undisturbed_run_has_no_sign_for_an_hour() {
+    let (all, mut watched) = (steps(0..2000), Watched::new(Vec::new()));
+    for at in (30..3600).step_by(30) {
+        watched.log = all[..at as usize / 2].to_vec();
+        let vitals = watched.look(at);
+        let words = format!("step {}/20,000", crate::model::amount::grouped(at as usize / 2 - 1));
+        assert_eq!((kinds(&vitals), vitals.words(after(at))), (vec![], words));
+    }
+    let vitals = watched.look(3600);
+    let run = vitals.run.as_ref().unwrap();
+    assert_eq!((run.total, run.rate, run.usual_rate), (Some(20_000), Some(0.5), Some(0.5)));
+    assert_eq!((vitals.chips().map(|(_, n)| n), run.losses.len()), (Some(4.0), LOSSES));
+    assert!(vitals.left(after(3600)).is_some_and(|left| left.as_secs() > 3500));
+}
+
+#[test]
+fn a_run_that_stops_is_stalled_after_a_while_with_its_time_and_well_with_the_next_step() {
+    let mut watched = Watched::new(steps(0..600));
+    assert_eq!(kinds(&watched.look(1230)), []);
+    assert_eq!(kinds(&watched.look(1700)), [], "eight minutes");
+    let vitals = watched.look(1830);
+    assert_eq!(kinds(&vitals), [SignKind::Stalled]);
+    assert_eq!((vitals.signs[0].since, vitals.words(after(1830))), (after(1198), "silent 10m".into()));
+    assert!(vitals.signs[0].evidence.contains("at step 599/20,000, its log is silent"), "{vitals:?}");
+    // Its log goes on about something else.
+    watched.log.push(written(1880, "WARNING waited for a batch"));
+    let vitals = watched.look(1890);
+    assert_eq!(
+        (kinds(&vitals), vitals.words(after(1890))),
+        (vec![SignKind::Stalled], "step 599/20,000".into())
+    );
+    watched.log.push(step(1900, 600, 3.4));
+    assert_eq!(kinds(&watched.look(1910)), []);
+}
+
+#[test]
+fn a_first_look_at_a_screen_alone_calls_nothing_stalled() {
+    let mut watched = Watched::new(steps(0..600));
+    assert_eq!(kinds(&watched.look(4000)), [], "the clock of its log may be another one");
+    assert_eq!(kinds(&watched.look(4030)), [SignKind::Stalled]);
+    let mut once =
+        Watched { gauge: Gauge::new(VitalLimits::default(), Looks::Once), ..Watched::new(steps(0..600)) };
+    assert_eq!(kinds(&once.look(4000)), [SignKind::Stalled], "a command has one look");
+    // A zone that is wrong by an hour: lines that come are an hour old, and those that do not come are not.
+    let mut watched = Watched::new(Vec::new());
+    for at in (30..1200).step_by(30) {
+        watched.log = steps(0..at / 2);
+        assert_eq!(kinds(&watched.look(3600 + at)), [], "{at}");
+    }
+}
+
+#[test]
+fn long_pauses_that_were_there_before_a_finished_run_and_one_without_limits_are_not_stalled() {
+    let paused = |n: u64| step(n * 2 + n / 100 * 500, n, 3.0);
+    let mut watched = Watched::new((0..600).map(paused).collect());
+    let last = 599 * 2 + 5 * 500;
+    watched.look(last);
+    assert_eq!(kinds(&watched.look(last + 1200)), [], "an evaluation takes that long");
+    assert_eq!(kinds(&watched.look(last + 1600)), [SignKind::Stalled]);
+    let mut done = Watched::new((19_500..20_000).map(|n| step(n - 19_500, n, 3.0)).collect());
+    done.look(600);
+    assert_eq!(kinds(&done.look(9000)), [], "it has made its last step");
+    let mut off = Watched::new(steps(0..600));
+    off.gauge.limits.stalled = Duration::ZERO;
+    off.look(1300);
+    assert_eq!(kinds(&off.look(9000)), []);
+}
+
+#[test]
+fn a_run_that_slows_by_a_quarter_and_one_that_diverges_are_named_with_their_figures() {
+    let slow = |n: u64| step(if n < 900 { n * 2 } else { 1800 + (n - 900) * 8 / 3 }, n, 3.0);
+    let mut watched = Watched::new(Vec::new());
+    let mut last = Vec::new();
+    for n in (100..1400).step_by(20) {
+        watched.log = (0..n).map(slow).collect();
+        let at = if n < 900 { n * 2 } else { 1800 + (n - 900) * 8 / 3 };
+        last = watched.look(at).signs;
+    }
+    assert_eq!((last[0].kind, last.len()), (SignKind::Slowed, 1));
+    assert!(last[0].evidence.contains("25% fewer steps"), "{last:?}");
+    assert!(last[0].since.age(after(1800)).max(after(1800).age(last[0].since)) < Duration::from_secs(90));
+    let risen = |n: u64| step(n * 2, n, if n < 500 { 3.0 } else { 6.0 });
+    let mut watched = Watched::new((0..520).map(risen).collect());
+    let signs = watched.look(1040).signs;
+    assert_eq!((signs[0].kind, signs[0].since), (SignKind::Diverging, after(1000)));
+    assert_eq!(signs[0].evidence, "loss 6.000, 3.000 before at step 500");
+    let none = |n: u64| step(n * 2, n, if n < 500 { 3.0 } else { f64::NAN });
+    let mut watched = Watched::new((0..520).map(none).collect());
+    let vitals = watched.look(1040);
+    assert_eq!((kinds(&vitals), vitals.signs[0].since), (vec![SignKind::NotFinite], after(1000)));
+    assert!(vitals.run.unwrap().losses.iter().all(|loss| loss.is_finite()));
+}
+
+#[test]
+fn two_runs_in_one_log_and_a_line_that_goes_back_begin_anew() {
+    let mut log = steps(0..400);
+    // The second run is slower, and its loss higher: it is another one.
+    log.extend((100..400).map(|n| step(800 + (n - 100) * 4, n, 9.0)));
+    let mut watched = Watched::new(log);
+    let mut once = watched.gauge.clone();
+    once.read(&watched.log, None, Clock::utc(after(2000)));
+    let vitals = once.vitals(&job(), Some(&holding()), after(2000));
+    assert_eq!((kinds(&vitals), vitals.restarts), (vec![], 1));
+    assert_eq!(vitals.run.unwrap().rate.map(|rate| (rate * 100.0).round()), Some(25.0));
+    // A single line with a low step, as of another loop, is a restart and no alarm.
+    watched.log.push(step(2010, 3, 1.0));
+    watched.log.push(step(2012, 400, 9.0));
+    assert_eq!(kinds(&watched.look(2020)), []);
+}
+
+#[test]
+fn writers_and_tasks_are_kept_apart() {
+    let mut log = Vec::new();
+    for n in 0..300_u64 {
+        log.push(step(n * 2, n, 3.0));
+        // Another worker is a step behind, and an evaluation counts from 0 again.
+        let time = log.last().unwrap().text().replace("pid=7", "pid=8");
+        log.push(Line::from(
+            time.replace(&format!(" {n}it"), &format!(" {}it", n.saturating_sub(1))).as_str(),
+        ));
+        log.push(written(
+            n * 2,
+            &format!("Progress on:eval {}it/20it rate:1it/s remaining:00:10 elapsed:1", n % 20),
+        ));
+    }
+    let mut watched = Watched::new(log);
+    watched.look(600);
+    let vitals = watched.look(630);
+    assert_eq!(
+        (kinds(&vitals), vitals.restarts, vitals.words(after(630))),
+        (vec![], 0, "step 299/20,000".into())
+    );
+}
+
+#[test]
+fn checkpoints_are_late_against_their_own_past_while_steps_are_made() {
+    let saved = |n: u64| written(n * 2, &format!("Saved checkpoint at step {n} to gs://b/step-{n}"));
+    let mut watched = Watched::new(Vec::new());
+    let mut kinds_at = |until: u64| {
+        watched.log.clear();
+        for n in 0..until / 2 {
+            watched.log.push(step(n * 2, n, 3.0));
+            if n > 0 && n % 300 == 0 && n <= 900 {
+                watched.log.push(saved(n));
+            }
+        }
+        let vitals = watched.look(until);
+        (kinds(&vitals), vitals.run.and_then(|run| run.checkpoint).and_then(|c| c.step))
+    };
+    for until in (60..5300).step_by(60) {
+        let (kinds, step) = kinds_at(until);
+        assert_eq!(
+            (kinds, step),
+            (vec![], Some(900.min((until / 2 - 1) / 300 * 300)).filter(|n| *n > 0)),
+            "{until}"
+        );
+    }
+    for until in (5300..5460).step_by(60) {
+        kinds_at(until);
+    }
+    assert_eq!(kinds_at(5460), (vec![SignKind::CheckpointLate], Some(900)), "an hour after the last");
+}
+
+#[test]
+fn what_a_job_without_steps_does_comes_from_ray_and_from_its_phases() {
+    let wait = Wait { shape: vec![("TPU-v4-256-head".into(), 1.0)], count: 1, since: Some(after(0)) };
+    let of = |holding: Holding, log: &[Line], at: u64| {
+        let mut gauge = Gauge::new(VitalLimits::default(), Looks::Often);
+        gauge.read(log, None, Clock::utc(after(at)));
+        let vitals = gauge.vitals(&job(), Some(&holding), after(at));
+        (vitals.words(after(at)), kinds(&vitals))
+    };
+    let cpu = Holding { holds: [("CPU".to_owned(), 1.0)].into(), actors: 1, ..Holding::default() };
+    let waits = Holding { waits: vec![wait], ..cpu.clone() };
+    assert_eq!(of(waits.clone(), &[], 720), ("waits for v4-256, 12m".into(), vec![]));
+    assert_eq!(of(waits, &[], 1860), ("waits for v4-256, 31m".into(), vec![SignKind::WaitsLong]));
+    assert_eq!(of(Holding::default(), &[], 60).0, "driver only, 0s");
+    assert_eq!(of(cpu, &[], 60).0, "1 actor");
+    let first =
+        written(100, "First batch loaded in 2.1s, starting first train step (includes JIT compilation)...");
+    assert_eq!(of(holding(), &[first, written(110, "Lowered train_step in 9.0s")], 350).0, "compiling 4m");
+}
+
+#[test]
+fn a_driver_is_alone_only_after_it_had_workers() {
+    let mut gauge = Gauge::new(VitalLimits::default(), Looks::Often);
+    let mut look = |holding: &Holding, at| kinds(&gauge.vitals(&job(), Some(holding), after(at)));
+    let alone = Holding::default();
+    assert_eq!((look(&alone, 0), look(&alone, 9000)), (vec![], vec![]), "it never had any");
+    assert_eq!(look(&holding(), 9100), []);
+    assert_eq!((look(&alone, 9200), look(&alone, 9800)), (vec![], vec![]));
+    assert_eq!(look(&alone, 10_200), [SignKind::DriverAlone]);
+    assert_eq!(look(&holding(), 10_300), []);
+}
+
+#[test]
+fn chips_are_idle_only_when_machines_and_log_are_quiet_for_long() {
+    let mut gauge = Gauge::new(VitalLimits::default(), Looks::Often);
+    let mut look = |cpu: f64, at| {
+        gauge.measured(None, Some(cpu), after(at));
+        kinds(&gauge.vitals(&job(), Some(&holding()), after(at)))
+    };
+    assert_eq!((look(1.0, 0), look(1.0, 300), look(40.0, 600)), (vec![], vec![], vec![]));
+    assert_eq!((look(0.5, 700), look(0.5, 1200)), (vec![], vec![]));
+    assert_eq!(look(0.5, 1700), [SignKind::ChipsIdle]);
+    assert_eq!(look(60.0, 1800), []);
+}
+
+#[test]
+fn a_bar_that_overwrites_itself_is_read_at_each_look() {
+    let mut gauge = Gauge::new(VitalLimits::default(), Looks::Often);
+    let mut words = String::new();
+    for n in 0..40_u64 {
+        let mut bar = String::new();
+        write!(bar, "train:  45%|####5     | {n}/100 [00:10<00:12,  4.5it/s, loss=2.3]").unwrap();
+        let at = after(n * 30);
+        gauge.read(&[], Some(&Line::from(bar.as_str())), Clock::utc(at));
+        let vitals = gauge.vitals(&job(), Some(&holding()), at);
+        assert_eq!(kinds(&vitals), []);
+        words = vitals.words(at);
+    }
+    assert_eq!(words, "step 39/100");
+}
+
+#[test]
+fn lists_that_ray_has_cut_and_a_log_without_times_prove_nothing() {
+    let mut gauge = Gauge::new(VitalLimits::default(), Looks::Often);
+    let lines: Vec<Line> = (0..50).map(|n| Line::from(format!("step {n}/900 loss 2.0").as_str())).collect();
+    for at in [0, 60, 500] {
+        gauge.read(&lines, None, Clock::utc(after(at)));
+        let vitals = gauge.vitals(&job(), Some(&holding()), after(at));
+        assert_eq!((kinds(&vitals), vitals.words(after(at))), (vec![], "step 49/900".into()));
+    }
+    let vitals = gauge.vitals(&job(), None, after(9000));
+    assert_eq!((vitals.holds, vitals.nodes.len()), (None, 0));
+    gauge.read(&lines, None, Clock::utc(after(9000)));
+    let vitals = gauge.vitals(&job(), Some(&holding()), after(9000));
+    assert_eq!(kinds(&vitals), [SignKind::Stalled], "by our own clock");
+}

@@ -1,0 +1,175 @@
+//! Whether the loss of a run stays where it goes: over its trend for many steps, or no number at all.
+
+use crate::model::Timestamp;
+use std::collections::VecDeque;
+
+/// Losses that have to lie over the trend, one after the other.
+const OVER: usize = 10;
+/// Losses that the trend is made of, at most and at least: so many that it does not follow a loss that rises slowly.
+const HELD: usize = 512;
+const BEFORE: usize = 20;
+/// Losses that are no number, one after the other: a single one may belong to a batch that is skipped.
+const NOT_FINITE: u32 = 2;
+
+/// A loss with its step and its time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Loss {
+    pub step: Option<u64>,
+    pub at: Option<Timestamp>,
+    pub value: f64,
+}
+
+/// A loss that has left its trend.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Diverging {
+    /// The first of the losses that lie over it.
+    pub first: Loss,
+    /// The trend before that.
+    pub trend: f64,
+}
+
+/// The losses of one run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trend {
+    /// The losses that make the trend.
+    base: VecDeque<f64>,
+    /// The newest ones, which are compared with it.
+    recent: VecDeque<Loss>,
+    diverging: Option<Diverging>,
+    /// The first loss that is no number, and how many follow each other.
+    not_finite: Option<(Loss, u32)>,
+}
+
+impl Trend {
+    /// Takes in a loss; `limit` is the share that it has to be over the trend. A limit of zero looks for nothing.
+    pub fn push(&mut self, loss: Loss, limit: f64) {
+        if !loss.value.is_finite() {
+            let (first, n) = self.not_finite.unwrap_or((loss, 0));
+            self.not_finite = Some((first, n.saturating_add(1)));
+            return;
+        }
+        self.not_finite = None;
+        self.recent.push_back(loss);
+        if self.recent.len() > OVER
+            && let Some(old) = self.recent.pop_front()
+            && self.diverging.is_none()
+        {
+            if self.base.len() == HELD {
+                self.base.pop_front();
+            }
+            self.base.push_back(old.value);
+        }
+        if limit > 0.0 {
+            self.compare(limit);
+        }
+    }
+
+    fn compare(&mut self, limit: f64) {
+        let lowest = self.recent.iter().map(|loss| loss.value).fold(f64::INFINITY, f64::min);
+        if let Some(found) = self.diverging {
+            if lowest <= found.trend * (1.0 + limit) {
+                self.diverging = None;
+            }
+            return;
+        }
+        if self.recent.len() < OVER || self.base.len() < BEFORE {
+            return;
+        }
+        // Losses that always jump so high tell nothing.
+        let (mut under, mut as_high) = (0, 0);
+        for value in &self.base {
+            under += usize::from(value * (1.0 + limit) < lowest);
+            as_high += usize::from(*value >= lowest);
+        }
+        if under * 2 <= self.base.len() || as_high * 20 > self.base.len() {
+            return;
+        }
+        let mut base: Vec<f64> = self.base.iter().copied().collect();
+        base.sort_by(f64::total_cmp);
+        // Nor do those about zero.
+        let trend = base[base.len() / 2];
+        if trend > 0.0 {
+            self.diverging = self.recent.front().map(|first| Diverging { first: *first, trend });
+        }
+    }
+
+    /// That the loss has left its trend.
+    pub const fn diverging(&self) -> Option<Diverging> {
+        self.diverging
+    }
+
+    /// The first of the losses that are no number, if that goes on.
+    pub fn not_finite(&self) -> Option<Loss> {
+        self.not_finite.filter(|(_, n)| *n >= NOT_FINITE).map(|(first, _)| first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn run(losses: impl IntoIterator<Item = f64>) -> Trend {
+        let mut trend = Trend::default();
+        for (step, value) in (0..).zip(losses) {
+            trend.push(Loss { step: Some(step), at: None, value }, 0.5);
+        }
+        trend
+    }
+
+    /// A run as it should be, with some noise.
+    fn falling(n: u32) -> f64 {
+        1.9 + 9.0 / (1.0 + f64::from(n) / 60.0).powf(0.55) + f64::from(n * 37 % 11) * 0.02
+    }
+
+    #[test]
+    fn a_loss_that_stays_high_is_diverging_until_it_is_back() {
+        let risen = |n: u32| (0..300).map(falling).chain((0..n).map(|n| 12.0 + f64::from(n) * 0.1));
+        assert_eq!(run(risen(9)).diverging(), None);
+        let found = run(risen(10)).diverging().unwrap();
+        assert_eq!(found.first.step, Some(300));
+        assert!(
+            run(risen(5000)).diverging().is_some_and(|f| f.trend == found.trend),
+            "however long it lasts"
+        );
+        assert_eq!(run(risen(200).chain([4.0])).diverging(), None);
+    }
+
+    #[test]
+    fn a_loss_that_rises_slowly_is_found_too() {
+        let rising = (0..2000).map(|n| 3.0 * (1.0 + f64::from(n - 1000).max(0.0) / 300.0));
+        let found = run(rising.take(1180)).diverging().unwrap();
+        assert!(found.first.step.is_some_and(|step| (1140..1180).contains(&step)), "{found:?}");
+    }
+
+    #[test]
+    fn falling_short_and_odd_series_are_none() {
+        assert_eq!(run((0..3000).map(falling)).diverging(), None);
+        assert_eq!(
+            run([1.0; 15].into_iter().chain([9.0; 10])).diverging(),
+            None,
+            "too short to have a trend"
+        );
+        let spikes = (0..600).map(|n| if n % 40 < 6 { 9.0 } else { 2.0 });
+        assert_eq!(run(spikes).diverging(), None, "spikes");
+        assert_eq!(run((0..600).map(|n| f64::from(n % 7) - 3.0)).diverging(), None, "about zero");
+        assert_eq!(run(std::iter::empty()).diverging(), None);
+    }
+
+    #[test]
+    fn losses_that_are_no_number_are_told_when_they_go_on() {
+        let ends = |values: &[f64]| run((0..50).map(falling).chain(values.iter().copied())).not_finite();
+        assert_eq!(ends(&[f64::NAN]).map(|l| l.step), None, "one batch");
+        assert_eq!(ends(&[f64::INFINITY, f64::NAN]).map(|l| l.step), Some(Some(50)));
+        assert_eq!(ends(&[f64::NAN, f64::NAN, 2.0]).map(|l| l.step), None, "it is over");
+        assert_eq!(run([f64::NAN; 30]).diverging(), None);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn noise_is_not_diverging(noise in proptest::collection::vec(0.8f64..1.3, 50..2000)) {
+            prop_assert_eq!(run(noise).diverging(), None);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The jobs with what they really do: one that is well, one that hangs, one that waits.
+
+use super::*;
+
+/// The sample's running jobs with vitals: every other of them hangs.
+fn roster(app: &App) -> Roster {
+    let jobs = &app.clusters()[0].snapshot.jobs;
+    let running = jobs.iter().filter(|job| job.status == JobStatus::Running);
+    let run = |losses: Vec<f64>| Run {
+        step: Some(18_223),
+        total: Some(200_000),
+        loss: losses.last().copied(),
+        losses,
+        rate: Some(0.8),
+        usual_rate: Some(1.1),
+        ends: Some(NOW.plus(Duration::from_secs(200_000))),
+        at: Some(before(2)),
+        checkpoint: Some(Checkpoint { step: Some(18_000), at: Some(before(280)) }),
+    };
+    let of = |hangs: bool| Vitals {
+        read: before(4),
+        doing: if hangs { Doing::Silent(before(1320)) } else { Doing::Steps },
+        since: None,
+        holds: Some(vec![("CPU".into(), 4.0), ("TPU".into(), 16.0)]),
+        nodes: Vec::new(),
+        waits: Vec::new(),
+        run: Some(run((0..24).map(|n| 4.0 - f64::from(n) * 0.08).collect())),
+        logged: Some(before(2)),
+        restarts: 1,
+        signs: Vec::from_iter(hangs.then(|| Sign {
+            kind: SignKind::Stalled,
+            since: before(1320),
+            evidence: "at step 18,223/200,000, its log is silent".into(),
+        })),
+    };
+    Roster {
+        read: Some(before(4)),
+        jobs: running.zip(0..).map(|(job, n)| (job.key.clone(), Arc::new(of(n % 2 == 1)))).collect(),
+        ..Roster::default()
+    }
+}
+
+#[test]
+fn the_jobs_say_what_they_do_at_every_size() {
+    let mut app = shown();
+    let roster = roster(&app);
+    tell(&mut app, CLUSTER, News::Vitals(Arc::new(roster)));
+    snap_at("vitals", &mut app, &[(80, 24), (120, 40), (200, 60)]);
+    press(&mut app, "2d");
+    snap("vitals_job", &mut app);
+    let seen = text(&paint(&mut app, Colors::None, 120, 40));
+    assert!(seen.contains("does"), "{seen}");
+}
+
+#[test]
+fn the_narrowest_screen_still_says_that_a_run_hangs() {
+    let mut app = shown();
+    let roster = roster(&app);
+    tell(&mut app, CLUSTER, News::Vitals(Arc::new(roster)));
+    let seen = text(&paint(&mut app, Colors::None, 80, 24));
+    assert!(seen.contains("silent 22m"), "{seen}");
+}
