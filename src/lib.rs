@@ -31,6 +31,8 @@
 pub mod app;
 pub mod cli;
 pub mod config;
+#[warn(missing_docs)]
+pub mod crew;
 #[cfg(feature = "demo")]
 pub mod demo;
 #[warn(missing_docs)]

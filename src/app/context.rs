@@ -23,6 +23,8 @@ pub enum Context {
     Autoscaler,
     /// The view of a cluster's TPUs.
     Tpus,
+    /// The workers of a job.
+    Crew,
     /// A node in full.
     Node,
     /// A job in full.
@@ -65,6 +67,7 @@ impl Context {
             Self::Log => "the log pane",
             Self::Autoscaler => "the autoscaler pane",
             Self::Tpus => "the TPUs",
+            Self::Crew => "the workers of a job",
             Self::Node => "a node's page",
             Self::Job => "a job's page",
             Self::Tpu => "a TPU's page",
@@ -91,6 +94,7 @@ pub const PAGES: &[Context] = &[
     Context::Log,
     Context::Autoscaler,
     Context::Tpus,
+    Context::Crew,
     Context::Node,
     Context::Job,
     Context::Tpu,
@@ -109,6 +113,7 @@ pub const PAGES_BUT_LOGS: &[Context] = &[
     Context::Jobs,
     Context::Autoscaler,
     Context::Tpus,
+    Context::Crew,
     Context::Node,
     Context::Job,
     Context::Tpu,

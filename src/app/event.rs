@@ -2,10 +2,11 @@
 
 use super::class::Class;
 use super::history::Entered;
+use crate::crew::{Known, Part, Told};
 use crate::model::cloud::TpuHost;
 use crate::model::{
-    ClusterName, Draft, FormId, FormNews, GoogleWait, JobId, Layout, OperationNews, Order, Problem, Request,
-    Standing, SubmissionId,
+    ClusterName, Draft, FormId, FormNews, GoogleWait, JobId, JobKey, Layout, OperationNews, Order, Problem,
+    Request, Standing, SubmissionId,
 };
 use crate::state::Update;
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
@@ -30,6 +31,8 @@ pub enum Event {
     Operation(ClusterName, OperationNews),
     /// Where the workers of a driver stand, or why that is not known.
     Stacks(ClusterName, JobId, Arc<Result<Standing, Problem>>),
+    /// What was asked of the workers of a job, or why it is not known.
+    Crew(ClusterName, JobKey, Part, Arc<Result<Told, Problem>>),
     /// Calls to Google wait because Google asks them to.
     GoogleWait(GoogleWait),
     /// News for the form of a job.
@@ -85,6 +88,8 @@ pub enum Effect {
     Fill(ClusterName, FormId, SubmissionId),
     /// Take the stacks of a driver's workers, twice.
     Stacks(ClusterName, JobId),
+    /// Read what the page of a job's workers shows.
+    Crew(ClusterName, Box<Known>, Part),
     /// Write an action on a cluster and its outcome to the audit log.
     Note(ClusterName, String, String),
     /// Keep what was arranged for the next start.
@@ -110,6 +115,7 @@ impl Effect {
             | Self::SshHost(..)
             | Self::Fill(..)
             | Self::Stacks(..)
+            | Self::Crew(..)
             | Self::Note(..)
             | Self::Remember(_)
             | Self::Save(..) => Class::Looks,

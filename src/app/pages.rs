@@ -5,6 +5,7 @@
 
 pub mod clusters;
 mod common;
+pub mod crew;
 pub mod issues;
 pub mod jobs;
 pub mod nodes;
@@ -17,6 +18,7 @@ use super::log::LogView;
 use super::view::{Pane, TablePage, View};
 use crate::model::{JobStatus, LogBatch, LogEnd, LogSource, SubmissionId};
 use clusters::Clusters;
+use crew::CrewPage;
 use jobs::Jobs;
 use nodes::Nodes;
 use slices::Slices;
@@ -77,6 +79,8 @@ pub struct Pages {
     pub cluster: Vec<ClusterPage>,
     /// The TPUs of each cluster, by its place.
     pub tpus: Vec<TpusPage>,
+    /// The workers of a job of each cluster, by its place.
+    pub crew: Vec<CrewPage>,
 }
 
 /// The page of a cluster.
@@ -120,6 +124,7 @@ impl Pages {
             tables: TABLES.iter().map(|page| (page.list)()).collect(),
             cluster: places().map(ClusterPage::new).collect(),
             tpus: places().map(TpusPage::new).collect(),
+            crew: places().map(CrewPage::new).collect(),
         };
         pages.clusters.arrange(fleet);
         pages
@@ -131,7 +136,8 @@ impl Pages {
         let tables = self.tables.iter().map(|table| table.as_ref() as &dyn Listing);
         let panes = self.cluster.iter().flat_map(|page| [&page.nodes as &dyn Listing, &page.jobs]);
         let tpus = self.tpus.iter().map(|page| &page.list as &dyn Listing);
-        fleet.chain(tables).chain(panes).chain(tpus)
+        let crews = self.crew.iter().flat_map(CrewPage::all);
+        fleet.chain(tables).chain(panes).chain(tpus).chain(crews)
     }
 
     /// The same, to be changed.
@@ -141,7 +147,8 @@ impl Pages {
         let panes = self.cluster.iter_mut();
         let panes = panes.flat_map(|page| [&mut page.nodes as &mut dyn Listing, &mut page.jobs]);
         let tpus = self.tpus.iter_mut().map(|page| &mut page.list as &mut dyn Listing);
-        fleet.chain(tables).chain(panes).chain(tpus)
+        let crews = self.crew.iter_mut().flat_map(CrewPage::all_mut);
+        fleet.chain(tables).chain(panes).chain(tpus).chain(crews)
     }
 
     /// A table with that name in the settings.
@@ -160,6 +167,7 @@ impl Pages {
             View::Clusters => Some(&self.clusters),
             View::Table(page) => self.tables.get(number(page)?).map(Box::as_ref),
             View::Tpus(place) => Some(&self.tpus.get(*place)?.list),
+            View::Crew(place) => Some(self.crew.get(*place)?.listing()),
             View::Cluster(place) => self.cluster.get(*place)?.listing(pane),
             View::Log(_) | View::Operation(_) | View::Details(_) => None,
         }
@@ -171,6 +179,7 @@ impl Pages {
             View::Clusters => Some(&mut self.clusters),
             View::Table(page) => Some(self.tables.get_mut(number(page)?)?.as_mut()),
             View::Tpus(place) => Some(&mut self.tpus.get_mut(*place)?.list),
+            View::Crew(place) => Some(self.crew.get_mut(*place)?.listing_mut()),
             View::Cluster(place) => self.cluster.get_mut(*place)?.listing_mut(pane),
             View::Log(_) | View::Operation(_) | View::Details(_) => None,
         }
@@ -184,7 +193,8 @@ pub fn tables() -> Vec<(&'static str, Vec<&'static str>)> {
     let named =
         |list: &dyn Listing| (list.name(), list.choices().iter().map(|column| column.id).collect::<Vec<_>>());
     let across = TABLES.iter().map(|page| named((page.list)().as_ref()));
-    of_cluster.into_iter().map(named).chain(across).collect()
+    let crew = CrewPage::new(0);
+    of_cluster.into_iter().map(named).chain(across).chain(crew.all().map(named)).collect()
 }
 
 impl ClusterPage {

@@ -171,6 +171,9 @@ impl App {
     /// Opens the log of the selection in the whole window: a job's, a node's, the autoscaler's.
     pub(super) fn open_log(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(place) = self.meant_place() else { return Vec::new() };
+        if let View::Crew(_) = self.view() {
+            return self.open_worker_log(place, now);
+        }
         let of_job = self.meant_job().map(|(_, job)| match &job.key {
             JobKey::Submission(id) => Ok(LogSource::Job(id.clone())),
             JobKey::Driver(id) => Err(format!("{id} was started by hand: Ray keeps no log of it")),
@@ -216,9 +219,13 @@ impl App {
         self.meant().map(|c| vec![effect(c.name().clone())]).unwrap_or_default()
     }
 
-    /// Logs in to the head, or to the host of the TPU under the cursor.
+    /// Logs in to the head, or to the host of the TPU or of the worker under the cursor.
     pub(super) fn ssh(&mut self, now: Timestamp) -> Vec<Effect> {
-        if self.tpus().is_some() { self.ssh_tpu(now) } else { self.at_cluster(Effect::SshHead) }
+        match self.view() {
+            View::Crew(_) => self.ssh_worker(),
+            _ if self.tpus().is_some() => self.ssh_tpu(now),
+            _ => self.at_cluster(Effect::SshHead),
+        }
     }
 
     /// Reads the cluster's data now. A frozen screen follows the news again.
@@ -227,6 +234,9 @@ impl App {
         let mut effects = self.at_cluster(|name| Effect::Ask(name, Request::Refresh));
         if self.tpus().is_some() {
             effects.extend(self.at_cluster(|name| Effect::Ask(name, Request::Cloud)));
+        }
+        if let View::Crew(place) = *self.view() {
+            self.fleet.clusters[place].crew.ask_again(self.pages.crew[place].way.part());
         }
         if let Some(cluster) = self.meant() {
             let text = format!("{}: refreshing", cluster.name());

@@ -20,6 +20,8 @@ pub enum View {
     Log(usize),
     /// The TPUs of one cluster.
     Tpus(usize),
+    /// The workers of the job of a cluster that is watched.
+    Crew(usize),
     /// The operation on a cluster or its workers: its steps, their output, its outcome.
     Operation(usize),
     /// A thing in full.
@@ -30,9 +32,11 @@ impl View {
     /// The place of the cluster that the page is of; none for pages of the fleet.
     pub fn place(&self) -> Option<usize> {
         match self {
-            Self::Cluster(place) | Self::Log(place) | Self::Tpus(place) | Self::Operation(place) => {
-                Some(*place)
-            }
+            Self::Cluster(place)
+            | Self::Log(place)
+            | Self::Tpus(place)
+            | Self::Crew(place)
+            | Self::Operation(place) => Some(*place),
             Self::Details(details) => details.target.place(),
             Self::Clusters | Self::Table(_) => None,
         }
@@ -44,6 +48,7 @@ impl View {
             Self::Clusters => Context::Clusters,
             Self::Table(page) => page.context,
             Self::Tpus(_) => Context::Tpus,
+            Self::Crew(_) => Context::Crew,
             Self::Log(_) => Context::Log,
             Self::Operation(_) => Context::Progress,
             Self::Details(details) => details.context(),
@@ -59,6 +64,10 @@ impl View {
             Self::Cluster(place) => fleet.clusters[*place].name().to_string(),
             Self::Log(_) => "log".to_owned(),
             Self::Tpus(_) => "tpus".to_owned(),
+            Self::Crew(place) => {
+                let job = fleet.clusters[*place].crew.job.as_ref();
+                job.map_or_else(|| "workers".to_owned(), |job| format!("workers of {job}"))
+            }
             Self::Operation(_) => "operation".to_owned(),
             Self::Details(details) => details.target.words(fleet),
         }

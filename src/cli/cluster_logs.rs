@@ -1,11 +1,12 @@
 //! `marin-tui cluster-logs`: any log file of a node, or a pattern in the files of all nodes.
 
-use super::jobs::{Following, GiveUp, TIMED_OUT, many};
+use super::jobs::{Following, GiveUp, TIMED_OUT};
 use super::reach::{Progress, Reach};
 use super::{columns, output};
 use crate::app::Cluster;
 use crate::config::nearest;
 use crate::logs::LineSplitter;
+use crate::model::amount::counted;
 use crate::model::{Fix, Hint, Line, Node, NodeId, Problem, ProblemKind, Target, Text, Timestamp};
 use crate::ray::{AT_ONCE, Client, LogFiles, RayError};
 use crate::supervisor::Session;
@@ -144,7 +145,7 @@ fn chosen<'c>(cluster: &'c Cluster, word: &str) -> Result<Vec<&'c Node>, Problem
         let hint = like.map_or(list.clone(), |like| Hint::from(format!("did you mean `{like}`?")).and(list));
         return Err(Problem::new(ProblemKind::Other, format!("no node `{word}`"), hint, now));
     };
-    let words = format!("{word}: its logs are gone with it: {}", super::jobs::died(dead, now));
+    let words = format!("{word}: its logs are gone with it: {}", dead.died(now));
     Err(Problem::new(ProblemKind::Other, words, list, now))
 }
 
@@ -173,7 +174,7 @@ async fn matching(
 ) -> Result<Vec<Place>, RayError> {
     let lists = nodes.iter().map(|node| async move { (node.id, client.log_files(node.id, pattern).await) });
     let mut lists = stream::iter(lists.collect::<Vec<_>>()).buffered(AT_ONCE);
-    progress.tell(format!("listing the files of {}", many(nodes.len(), "node")));
+    progress.tell(format!("listing the files of {}", counted(nodes.len(), "node")));
     let mut places = Vec::new();
     while let Some((node, files)) = lists.next().await {
         match files {
@@ -217,7 +218,7 @@ async fn search(
         (*node, file, client.worker_log(*node, file, arguments.lines).await)
     });
     let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffered(AT_ONCE);
-    progress.tell(format!("reading the ends of {}", many(places.len(), "file")));
+    progress.tell(format!("reading the ends of {}", counted(places.len(), "file")));
     let (mut full, mut printed) = (0, 0);
     let mut hosts = std::collections::BTreeSet::new();
     let is_one = places.len() == 1;
@@ -241,12 +242,12 @@ async fn search(
     }
     if arguments.grep.is_some() {
         if !is_one {
-            let (nodes, files) = (many(hosts.len(), "node"), many(places.len(), "file"));
-            eprintln!("{} on {nodes}; searched: {files}", many(printed, "matching line"));
+            let (nodes, files) = (counted(hosts.len(), "node"), counted(places.len(), "file"));
+            eprintln!("{} on {nodes}; searched: {files}", counted(printed, "matching line"));
         }
         if full > 0 {
             let n = arguments.lines;
-            eprintln!("only the last {n} lines were searched of {}; -n reads more", many(full, "file"));
+            eprintln!("only the last {n} lines were searched of {}; -n reads more", counted(full, "file"));
         }
     }
     Ok(printed)

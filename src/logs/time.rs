@@ -7,12 +7,27 @@ use jiff::tz::TimeZone;
 use std::time::Duration;
 
 /// What the times of a log leave out: glog has no year, Rich's clock no day, and hardly any of them a zone.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// A time near those of the log: when it was read, or last written to.
     pub near: Timestamp,
     /// Seconds that the writer's zone is east of UTC (`date +%z` on its host).
     pub east: i32,
+}
+
+impl Clock {
+    /// A time as the writer's clock shows it: `09:12:03.120`, with the day before it where that is not the day of
+    /// [`Clock::near`].
+    pub fn words(&self, at: Timestamp) -> String {
+        let zone = jiff::tz::Offset::from_seconds(self.east).unwrap_or(jiff::tz::Offset::UTC);
+        let here = |at: Timestamp| {
+            let at = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default();
+            at.to_zoned(zone.to_time_zone())
+        };
+        let (at, near) = (here(at), here(self.near));
+        let format = if at.date() == near.date() { "%H:%M:%S%.3f" } else { "%m-%d %H:%M:%S%.3f" };
+        at.strftime(format).to_string()
+    }
 }
 
 /// How far behind `near` a clock may be: a year that is left out is the one that makes no later time than this.

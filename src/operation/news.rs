@@ -1,6 +1,7 @@
 //! News of the service of operations.
 
-use crate::model::{ClusterName, FormId, FormNews, JobId, OperationNews, Problem, Standing};
+use crate::crew::{Part, Told};
+use crate::model::{ClusterName, FormId, FormNews, JobId, JobKey, OperationNews, Problem, Standing};
 use std::sync::Arc;
 
 /// News of the service, for the front end.
@@ -12,4 +13,6 @@ pub enum News {
     Form(ClusterName, FormId, FormNews),
     /// Where the workers of a driver stand, or why that is not known.
     Stacks(ClusterName, JobId, Arc<Result<Standing, Problem>>),
+    /// What was asked of the workers of a job, or why it is not known.
+    Crew(ClusterName, JobKey, Part, Arc<Result<Told, Problem>>),
 }

@@ -24,6 +24,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("token", &["regular", "replace", "model"]),
     ("ssh", &["model"]),
     ("logs", &["model"]),
+    ("crew", &["logs", "model"]),
     ("stacks", &["model"]),
     ("ray", &["logs", "stacks", "proto", "model"]),
     ("gcp", &["model"]),
@@ -32,9 +33,12 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("diagnose", &["model"]),
     ("state", &["diagnose", "reconcile", "model"]),
     ("supervisor", &["state", "logs", "config", "token", "ssh", "ray", "gcp", "model"]),
-    ("operation", &["supervisor", "stacks", "ssh", "ray", "gcp", "config", "replace", "model"]),
-    ("app", &["state", "logs", "diagnose", "reconcile", "manual", "model"]),
-    ("ui", &["app", "logs", "diagnose", "reconcile", "model"]),
+    (
+        "operation",
+        &["supervisor", "crew", "logs", "stacks", "ssh", "ray", "gcp", "config", "replace", "model"],
+    ),
+    ("app", &["state", "crew", "logs", "diagnose", "reconcile", "manual", "model"]),
+    ("ui", &["app", "crew", "logs", "diagnose", "reconcile", "model"]),
     ("tui", &["ui", "app", "operation", "supervisor", "state", "config", "model"]),
     // `cli` starts the console, on a simulated fleet too: it is where the arguments are.
     (
@@ -45,6 +49,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "app",
             "operation",
             "supervisor",
+            "crew",
             "logs",
             "stacks",
             "ray",
