@@ -9,6 +9,7 @@
 //! - [`replace`]: writes files that only their owner can read, in one piece.
 //! - `proto`: the messages of Ray's GCS, generated from `assets/ray/*.proto`.
 //! - [`logs`]: log lines: what is held of them, searches, and what many workers' lines say together. Pure.
+//! - [`crew`]: the workers of a job: roll call, folded and merged lines, the first cause. Pure.
 //! - [`stacks`]: Python stacks of many processes, grouped by where they stand. Pure.
 //! - [`config`], [`token`], [`ssh`], [`ray`], [`gcp`]: one external system each; they use the model and not each other.
 //! - [`reconcile`]: compares the TPUs that Ray and Google Cloud report for a cluster. Pure.

@@ -87,6 +87,7 @@ impl App {
         let is_ours = self.fleet.clusters[place].crew.take(job, part, told, now);
         if is_ours && !self.is_frozen() && *self.view() == View::Crew(place) {
             self.arrange_page();
+            self.pages.crew[place].go_to_awaited(&self.fleet, place);
             self.dirty = true;
         }
         Vec::new()

@@ -4,16 +4,16 @@
 use super::host::Host;
 use super::trouble;
 use crate::crew::HostClock;
-use crate::model::Problem;
-use crate::model::Timestamp;
+use crate::model::{Problem, Timestamp};
+use crate::ssh::quote;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 
 /// Says the time for each line that it reads. `%N` (nanoseconds) is GNU's: others print it as it stands, or nothing.
-pub(super) const SAY_TIME: &str = "exec sh -c 'while read -r x; do date +%s.%N; done'";
+const SCRIPT: &str = include_str!("../../assets/clock.sh");
 /// For the login and both answers.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// Reads the clock of a host.
 ///
@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// Nobody can log in there, or it does not say the time.
 pub(super) async fn read_clock(host: &Host<'_>) -> Result<HostClock, Problem> {
     let work = async {
-        let mut child = host.begin(SAY_TIME).await?;
+        let mut child = host.begin(&format!("exec sh -c {}", quote(SCRIPT.trim_end()))).await?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else { return Ok(None) };
         ask_twice(stdin, stdout).await.map_err(|e| trouble(format!("no answer: {e}"), ""))
     };

@@ -13,7 +13,9 @@ use crate::crew::{
 use crate::logs::{Clock, Explanation, LineSplitter, Times};
 use crate::model::amount::counted;
 use crate::model::cloud::TpuHost;
-use crate::model::{ClusterSpec, HeadAddress, JobStatus, Line, NodeId, Problem, Timestamp, WorkerFile};
+use crate::model::{
+    ClusterSpec, HeadAddress, JobKey, JobStatus, Line, NodeId, Problem, Timestamp, WorkerFile,
+};
 use crate::ray::{AT_ONCE, Client, RayError};
 use crate::supervisor::Options;
 use bytes::Bytes;
@@ -108,36 +110,54 @@ impl<'a> Gangs<'a> {
         Ok(tails)
     }
 
-    /// Says what is the matter with the job, from the last lines of each log.
+    /// Says what is the matter with the job, from the last lines of each log; with the logs, if they were compared.
     ///
     /// # Errors
     ///
     /// The head refuses the token, or does not tell what the job waits for.
-    pub async fn explain(&mut self, crew: &mut Crew, lines: u32) -> Result<Findings, RayError> {
+    pub async fn explain(
+        &mut self,
+        crew: &mut Crew,
+        lines: u32,
+    ) -> Result<(Findings, Option<Logs>), RayError> {
         if let Some(found) = explained(crew) {
-            return Ok(found);
+            return Ok((found, None));
         }
         if crew.known.job.status == JobStatus::Failed {
-            let (found, clocks) = self.first_cause(crew, lines).await?;
-            return Ok(Findings { clocks, ..failure(crew, found) });
+            let logs = self.logs(crew, lines).await?;
+            return Ok((failure(crew, logs.causes(crew, &Clocks::new())), Some(logs)));
         }
         crew.leave_out_idle();
         let waits = self.client.work(&crew.known.job.ids()).await?.waits;
         let tails = self.tails(crew, CALLED).await?;
         let found = running(crew, &call(crew, &tails, Timestamp::now()), &waits);
         if found.verdict == Verdict::Healthy {
-            return Ok(found);
+            return Ok((found, None));
         }
-        let (explanation, clocks) = self.first_cause(crew, lines).await?;
-        Ok(Findings { explanation, clocks, ..found })
+        let logs = self.logs(crew, lines).await?;
+        Ok((Findings { explanation: logs.causes(crew, &Clocks::new()), ..found }, Some(logs)))
     }
 
-    /// The first of all errors. The clocks of the hosts that it depends on are read where ssh leads there.
-    async fn first_cause(
-        &mut self,
-        crew: &mut Crew,
-        lines: u32,
-    ) -> Result<(Option<Explanation>, Clocks), RayError> {
+    /// The same with the clocks put right of the hosts on which the order of the errors depends, where ssh leads there.
+    pub async fn with_clocks(&self, crew: &mut Crew, found: Findings, logs: &Logs) -> Findings {
+        let hosts = found.explanation.as_ref().map(|found| hosts_to_time(found, crew)).unwrap_or_default();
+        // With one host there is nothing to compare.
+        if hosts.len() < 2 || matches!(self.spec.head, HeadAddress::Direct { .. }) {
+            return found;
+        }
+        let clocks = self.clocks(crew, &hosts).await;
+        if clocks.is_empty() {
+            return found;
+        }
+        let explanation = logs.causes(crew, &clocks);
+        if crew.known.job.status == JobStatus::Failed {
+            return Findings { clocks, ..failure(crew, explanation) };
+        }
+        Findings { explanation, clocks, ..found }
+    }
+
+    /// Reads the ends of the driver's log and of the workers' files.
+    async fn logs(&mut self, crew: &mut Crew, lines: u32) -> Result<Logs, RayError> {
         let driver = match (crew.known.job.submission_id(), crew.known.head()) {
             (Some(id), Some(head)) => match self.client.read_job_log(id, head.id, lines).await {
                 Ok(read) => {
@@ -153,16 +173,7 @@ impl<'a> Gangs<'a> {
             _ => None,
         };
         self.price.requests += 1;
-        let tails = self.tails(crew, lines).await?;
-        let found = causes(crew, &tails, driver.as_deref(), &Clocks::new());
-        let hosts = found.as_ref().map(|found| hosts_to_time(found, crew)).unwrap_or_default();
-        // With one host there is nothing to compare.
-        if hosts.len() < 2 || matches!(self.spec.head, HeadAddress::Direct { .. }) {
-            return Ok((found, Clocks::new()));
-        }
-        let clocks = self.clocks(crew, &hosts).await;
-        let found = if clocks.is_empty() { found } else { causes(crew, &tails, driver.as_deref(), &clocks) };
-        Ok((found, clocks))
+        Ok(Logs { tails: self.tails(crew, lines).await?, driver })
     }
 
     /// Reads the clocks of these hosts over ssh, all at once: there are few.
@@ -190,9 +201,10 @@ impl<'a> Gangs<'a> {
         clocks
     }
 
-    /// Reads what a page of the workers shows.
-    async fn told(mut self, known: Known, part: Part) -> Result<Told, RayError> {
+    /// Reads what a page of the workers shows; with the logs that an explanation compared.
+    async fn told(&mut self, known: Known, part: Part) -> Result<(Told, Option<Logs>), RayError> {
         let begun = Instant::now();
+        let mut compared = None;
         let mut crew = self.crew(known).await?;
         let (what, idle) = match part {
             Part::Roll => {
@@ -208,10 +220,26 @@ impl<'a> Gangs<'a> {
                 let folded = fold(said.iter());
                 (What::Lines { said, folded, whole_since }, 0)
             }
-            Part::Cause => (What::Cause(self.explain(&mut crew, EXPLAINED).await?), 0),
+            Part::Cause => {
+                let (found, logs) = self.explain(&mut crew, EXPLAINED).await?;
+                compared = logs;
+                (What::Cause(found), 0)
+            }
         };
         let price = Price { took: begun.elapsed(), ..self.price };
-        Ok(Told { at: Timestamp::now(), price, crew, idle, what })
+        Ok((Told { at: Timestamp::now(), price, crew, idle, what }, compared))
+    }
+}
+
+/// The ends of the logs that an explanation compares.
+pub struct Logs {
+    tails: Vec<Tail>,
+    driver: Option<Vec<Line>>,
+}
+
+impl Logs {
+    fn causes(&self, crew: &Crew, clocks: &Clocks) -> Option<Explanation> {
+        causes(crew, &self.tails, self.driver.as_deref(), clocks)
     }
 }
 
@@ -237,16 +265,29 @@ impl Request {
     /// Reads what a page of a job's workers shows, over the cluster's own connection.
     pub async fn crew(&self, known: Known, part: Part) {
         let key = known.job.key.clone();
-        let told = self.read_crew(known, part).await;
-        let news = News::Crew(self.spec.name.clone(), key, part, Arc::new(told));
-        // The front end may be on its way out.
-        let _ = self.news.send(news).await;
+        if let Err(problem) = self.read_crew(known, part).await {
+            self.say_crew(&key, part, Err(problem)).await;
+        }
     }
 
-    async fn read_crew(&self, known: Known, part: Part) -> Result<Told, Problem> {
+    async fn read_crew(&self, known: Known, part: Part) -> Result<(), Problem> {
+        let key = known.job.key.clone();
         let channel = self.connection.channel().await?;
         let of = (&self.spec, &self.environment.options);
-        let gangs = Gangs::new(of, &channel.client, &|_| ());
-        gangs.told(known, part).await.map_err(|e| e.problem(Timestamp::now()))
+        let mut gangs = Gangs::new(of, &channel.client, &|_| ());
+        let (told, logs) = gangs.told(known, part).await.map_err(|e| e.problem(Timestamp::now()))?;
+        // Logins take their time: what is known is said before them.
+        self.say_crew(&key, part, Ok(told.clone())).await;
+        let Some(logs) = logs else { return Ok(()) };
+        let Told { what: What::Cause(found), mut crew, at, price, idle } = told else { return Ok(()) };
+        let what = What::Cause(gangs.with_clocks(&mut crew, found, &logs).await);
+        self.say_crew(&key, part, Ok(Told { at, price, crew, idle, what })).await;
+        Ok(())
+    }
+
+    async fn say_crew(&self, key: &JobKey, part: Part, told: Result<Told, Problem>) {
+        let news = News::Crew(self.spec.name.clone(), key.clone(), part, Arc::new(told));
+        // The front end may be on its way out.
+        let _ = self.news.send(news).await;
     }
 }

@@ -11,7 +11,7 @@ use crate::app::list::{List, Listing};
 use crate::crew::Part;
 use causes::Causes;
 pub use common::Spot;
-use common::{process, seat_at};
+use common::{Process, process, seat_at};
 use folded::FoldedLines;
 use merged::Merged;
 use roll::Roll;
@@ -73,6 +73,8 @@ pub struct CrewPage {
     pub merged: List<Merged>,
     /// The first cause.
     pub causes: List<Causes>,
+    /// The worker and the time at which the table is to be shown once it is read.
+    awaited: Option<(Process, Spot)>,
 }
 
 impl CrewPage {
@@ -84,6 +86,7 @@ impl CrewPage {
             folded: List::new(Some(place)),
             merged: List::new(Some(place)),
             causes: List::new(Some(place)),
+            awaited: None,
         }
     }
 
@@ -132,22 +135,27 @@ impl CrewPage {
     /// Shows another table, with the cursor on the same worker, and near the same time.
     pub(crate) fn turn(&mut self, fleet: &Fleet, place: usize, way: Way) {
         let from = self.spot(fleet).zip(fleet.clusters[place].crew.crew(self.way.part()));
-        let process = from.and_then(|(spot, crew)| Some((spot, process(crew, spot.seat)?)));
+        self.awaited = from.and_then(|(spot, crew)| Some((process(crew, spot.seat)?, spot)));
         self.way = way;
         self.listing_mut().arrange(fleet);
-        let Some((spot, process)) = process else { return };
-        let watched = &fleet.clusters[place].crew;
-        let seat = watched.crew(way.part()).and_then(|crew| seat_at(crew, process));
-        let Some(seat) = seat else { return };
-        match way {
+        self.go_to_awaited(fleet, place);
+    }
+
+    /// Puts the cursor where it is to be, once the table has been read.
+    pub(crate) fn go_to_awaited(&mut self, fleet: &Fleet, place: usize) {
+        let crew = &fleet.clusters[place].crew;
+        let Some(of_table) = crew.crew(self.way.part()) else { return };
+        let Some((process, spot)) = self.awaited.take() else { return };
+        let Some(seat) = seat_at(of_table, process) else { return };
+        match self.way {
             Way::Roll => self.roll.select(fleet, place, &process),
             Way::Folded => {
-                if let Some(key) = folded::nearest(watched, seat, spot.time) {
+                if let Some(key) = folded::nearest(crew, seat, spot.time) {
                     self.folded.select(fleet, place, &key);
                 }
             }
             Way::Merged => {
-                if let Some(key) = merged::nearest(watched, seat, spot.time) {
+                if let Some(key) = merged::nearest(crew, seat, spot.time) {
                     self.merged.select(fleet, place, &key);
                 }
             }

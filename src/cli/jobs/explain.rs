@@ -49,7 +49,10 @@ pub(super) async fn run(
     let session = reach.connect(progress).await?;
     let tell = telling(progress);
     let Gang { mut gangs, mut crew } = Gang::read(&arguments.id, reach, &session, &tell).await?;
-    let found = gangs.explain(&mut crew, arguments.lines).await.map_err(failed(reach))?;
+    let (mut found, logs) = gangs.explain(&mut crew, arguments.lines).await.map_err(failed(reach))?;
+    if let Some(logs) = logs {
+        found = gangs.with_clocks(&mut crew, found, &logs).await;
+    }
     session.close().await;
     tell_incomplete(&crew);
     let target = Target::of(&reach.spec.name);

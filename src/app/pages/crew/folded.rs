@@ -9,7 +9,7 @@ use crate::app::look::Look;
 use crate::app::target::Target;
 use crate::app::watched::{FoldedLine, Watched, is_said_by_most};
 use crate::crew::{Crew, Part, Said, Seat};
-use crate::logs::{Member, Row as Alike};
+use crate::logs::{Member, Row as Alike, untimed};
 use crate::model::Timestamp;
 use crate::model::amount::{counted, grouped};
 use std::borrow::Cow;
@@ -92,14 +92,14 @@ impl<'f> FoldedRow<'f> {
         match self.line {
             FoldedLine::Row(row) if self.alike.members().len() > 1 || !self.alike.trace.is_empty() => {
                 let glyph = if self.cluster.crew.is_open(row) { "▾" } else { "▸" };
-                Cow::Owned(format!("{glyph} {}", self.alike.text))
+                Cow::Owned(format!("{glyph} {}", untimed(&self.alike.text)))
             }
-            FoldedLine::Row(_) => Cow::Owned(format!("  {}", self.alike.text)),
+            FoldedLine::Row(_) => Cow::Owned(format!("  {}", untimed(&self.alike.text))),
             FoldedLine::Trace(_, line) => Cow::Owned(format!("    {}", self.alike.trace[line])),
             FoldedLine::Missing(..) => Cow::Borrowed("    does not say it"),
             FoldedLine::Member(..) => {
                 let said = self.member().and_then(|member| self.line_of(member));
-                Cow::Owned(format!("    {}", said.map(|said| said.line.text()).unwrap_or_default()))
+                Cow::Owned(format!("    {}", said.map(|said| untimed(said.line.text())).unwrap_or_default()))
             }
         }
     }

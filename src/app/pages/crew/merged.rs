@@ -9,6 +9,7 @@ use crate::app::look::Look;
 use crate::app::target::Target;
 use crate::app::watched::Watched;
 use crate::crew::{Crew, Part, Said, Seat};
+use crate::logs::untimed;
 use crate::model::Timestamp;
 use crate::model::amount::{counted, grouped};
 use std::cmp::Ordering;
@@ -172,7 +173,7 @@ const COLUMNS: &[Column<Merged>] = &[
         title: "LINE",
         width: Width::rest(20, 400, 0),
         when: When::Usually,
-        cell: |row, _| Cell::new(row.said.line.text(), role(row.said.line.text())),
+        cell: |row, _| Cell::new(untimed(row.said.line.text()), role(row.said.line.text())),
         order: None,
     },
 ];

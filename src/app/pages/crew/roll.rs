@@ -8,7 +8,7 @@ use crate::app::fleet::Fleet;
 use crate::app::look::Look;
 use crate::app::target::Target;
 use crate::crew::{Part, Seat, What, age_words, unwell};
-use crate::logs::{Answer, Remark};
+use crate::logs::{Answer, Remark, untimed};
 use crate::model::amount::{counted, grouped};
 use std::cmp::{Ordering, Reverse};
 
@@ -216,7 +216,7 @@ const COLUMNS: &[Column<Roll>] = &[
         title: "LAST LINE",
         width: Width::rest(16, 240, 0),
         when: When::Usually,
-        cell: |row, _| Cell::text(row.answer.line.trim()),
+        cell: |row, _| Cell::text(untimed(row.answer.line.trim())),
         order: None,
     },
 ];
