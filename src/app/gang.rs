@@ -118,7 +118,8 @@ impl App {
     pub(super) fn open_worker(&mut self, place: usize, now: Timestamp) -> Vec<Effect> {
         let page = &mut self.pages.crew[place];
         let folded = (page.way == Way::Folded).then(|| page.folded.selected(&self.fleet)).flatten();
-        if let Some(FoldedLine::Row(row) | FoldedLine::Trace(row, _)) = folded.map(|row| row.line) {
+        let line = folded.filter(|row| row.is_of_many()).map(|row| row.line);
+        if let Some(FoldedLine::Row(row) | FoldedLine::Trace(row, _)) = line {
             self.fleet.clusters[place].crew.toggle(row);
             self.arrange_page();
             return Vec::new();

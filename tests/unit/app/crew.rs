@@ -172,7 +172,7 @@ fn a_job_that_failed_begins_with_the_first_cause_and_is_not_read_again() {
     let known = known.unwrap_or_else(|| panic!("{asked:?}"));
     let key = known.job.key.clone();
     let crew = Crew::new(known, Vec::new(), Clock::utc(NOW));
-    let mut tell = |app: &mut App, what: What| {
+    let tell = |app: &mut App, what: What| {
         let told = Told { at: NOW, price: Price::default(), crew: crew.clone(), idle: 0, what };
         let part = told.what.part();
         app.update(Event::Crew(ClusterName::new(CLUSTER), key.clone(), part, Arc::new(Ok(told))), NOW);

@@ -49,6 +49,11 @@ impl<'f> FoldedRow<'f> {
         Some(Spot { seat: member.source as usize, time: member.time, is_err })
     }
 
+    /// Whether it opens to more than it says: many say it, or it is a traceback.
+    pub fn is_of_many(&self) -> bool {
+        self.alike.members().len() > 1 || !self.alike.trace.is_empty()
+    }
+
     fn member(&self) -> Option<&'f Member> {
         let FoldedLine::Member(_, member) = self.line else { return None };
         self.alike.members().get(member)
@@ -90,7 +95,7 @@ impl<'f> FoldedRow<'f> {
 
     fn text(&self) -> Cow<'f, str> {
         match self.line {
-            FoldedLine::Row(row) if self.alike.members().len() > 1 || !self.alike.trace.is_empty() => {
+            FoldedLine::Row(row) if self.is_of_many() => {
                 let glyph = if self.cluster.crew.is_open(row) { "▾" } else { "▸" };
                 Cow::Owned(format!("{glyph} {}", untimed(&self.alike.text)))
             }
