@@ -6,6 +6,7 @@
 pub mod actions;
 mod areas;
 mod arrange;
+mod cause;
 pub mod cell;
 mod chips;
 mod chooser;
@@ -28,6 +29,7 @@ pub mod form;
 mod forms;
 mod freeze;
 mod frozen;
+mod gang;
 mod history;
 pub mod hosts;
 mod host_page;
@@ -72,6 +74,7 @@ mod trend;
 mod typing;
 mod view;
 mod vitals;
+mod watched;
 mod whole;
 pub mod words;
 mod work;
@@ -98,6 +101,7 @@ pub use look::Look;
 pub use marks::Marks;
 pub use offer::{Offer, OfferKind};
 pub use paces::Paces;
+pub use pages::crew::{CrewPage, Way};
 pub use pages::{ClusterPage, Pages, SlicePage, TpusPage};
 pub use plan::Plan;
 pub use prompt::{Prompt, PromptKind};
@@ -253,6 +257,7 @@ impl App {
         self.dirty |= self.toasts.expire(now);
         let mut effects = self.take_event(event, now);
         effects.extend(self.older_lines());
+        effects.extend(self.read_workers(now));
         // Before the others: one of them may be the last.
         let typed = self.history.take_unsaved().into_iter().map(|(kind, text)| Effect::Save(kind, text));
         typed.chain(effects).collect()
@@ -291,6 +296,9 @@ impl App {
             }
             Event::Chips(cluster, nodes, result) => {
                 self.behind(|app| app.chips_news(&cluster, &nodes, &result))
+            }
+            Event::Crew(cluster, job, part, told) => {
+                self.behind(|app| app.crew_news(&cluster, &job, part, &told, now))
             }
             Event::GoogleWait(wait) => self.behind(|app| {
                 for cluster in &mut app.fleet.clusters {
@@ -410,6 +418,9 @@ impl App {
         }
         if self.watched().is_some_and(Running::is_at_work) && !self.is_frozen() {
             next = next.min(SECOND);
+        }
+        if let Some(reading) = self.next_reading(now) {
+            next = next.min(reading.min(SECOND));
         }
         Some(next.max(Duration::from_millis(20)))
     }
@@ -550,11 +561,10 @@ impl App {
     pub fn meant_job(&self) -> Option<(usize, &Arc<Job>)> {
         let (Target::Job(place, key) | Target::Stacks(place, key)) = self.target()? else { return None };
         let cluster = self.fleet.clusters.get(place)?;
-        let job = match self.listing() {
-            Some(listing) => cluster.snapshot.jobs.get(listing.number(&self.fleet)?.1),
-            None => cluster.job(&key),
-        };
-        Some((place, job?))
+        // A table of jobs knows the number of its row; other pages look for it.
+        let number = self.listing().and_then(|listing| listing.number(&self.fleet)).map(|(_, number)| number);
+        let here = number.and_then(|number| cluster.snapshot.jobs.get(number)).filter(|job| job.key == key);
+        Some((place, here.or_else(|| cluster.job(&key))?))
     }
 
     /// The slice that an action acts on.

@@ -44,5 +44,5 @@ pub use roll::{Answer, Dated, Remark, Roll, Worker};
 pub use search::Search;
 pub use series::{Point, Series};
 pub use sieve::{STEP, Sieve};
-pub use time::{Clock, Times};
+pub use time::{Clock, Times, untimed};
 pub use unit::{Unit, Units};

@@ -15,6 +15,7 @@ mod autoscaler;
 mod buttons;
 mod chrome;
 mod columns;
+mod crew;
 mod details;
 mod dialog;
 mod fleet;
@@ -106,6 +107,12 @@ fn draw_page(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
             let area = chrome::banner(buf, area, d, cluster);
             if let Some(page) = d.app.page_of(*place) {
                 areas.log = Some(log::draw(buf, area, d, (cluster, page), true));
+            }
+        }
+        (View::Crew(place), Some(cluster)) => {
+            let area = chrome::banner(buf, area, d, cluster);
+            if let Some(page) = d.app.pages().crew.get(*place) {
+                crew::draw(buf, area, d, (cluster, page), areas);
             }
         }
         (View::Tpus(place), Some(cluster)) => {

@@ -4,10 +4,11 @@ use super::class::Class;
 use super::context::{Context, PAGES};
 use super::log::LogView;
 use super::offers::{
-    always, has_chips, has_cluster, has_driver, has_fleet, has_log, has_new_host_key, has_operation, has_row,
+    always, has_chips, has_cluster, has_driver, has_fleet, has_job, has_log, has_new_host_key, has_operation, has_row,
     has_submission, has_worker, is_at_the_root, is_down, is_interrupted, is_on_google, is_up, may_cancel,
     may_clean, may_delete, may_log_in, may_operate, may_skip, may_stop, takes_workers,
 };
+use super::pages::crew::Way;
 use super::pages::{self, TABLES as TABLE_PAGES};
 use super::table::By;
 use super::target::Target;
@@ -38,30 +39,30 @@ pub struct Description {
 }
 
 use Context::{
-    AllJobs, AllNodes, AllTpus, Ask, Autoscaler, Clusters, Columns, Form, Info, Job, Jobs, Log, Node, Nodes,
-    Plan, Progress, Slice, Table, Tell, Tpu, Tpus,
+    AllJobs, AllNodes, AllTpus, Ask, Autoscaler, Clusters, Columns, Crew, Form, Info, Job, Jobs, Log, Node,
+    Nodes, Plan, Progress, Slice, Table, Tell, Tpu, Tpus,
 };
 
 const EVERYWHERE: &[Context] = &[
-    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Node, Job, Tpu,
+    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Crew, Node, Job, Tpu,
     Info, Progress, Ask, Tell, Plan, Form, Columns,
 ];
 /// The pages and their panes; everything else is a dialog.
 const SCROLLED: &[Context] = &[
-    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Node, Job, Tpu,
+    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Crew, Node, Job, Tpu,
     Info, Progress, Ask, Tell, Plan, Columns,
 ];
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
 const SEARCHED: &[Context] =
-    &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, Node, Job, Tpu, Info];
-const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Tpus, Slice];
+    &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, Crew, Node, Job, Tpu, Info];
+const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Tpus, Slice, Crew];
 const WORKERS: &[Context] = &[Nodes, AllNodes, AllTpus, Tpus, Slice, Node, Tpu];
 const BELOW: &[Context] = &[
-    AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Node, Job, Tpu, Info,
+    AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Crew, Node, Job, Tpu, Info,
     Progress,
 ];
 const OF_CHIPS: &[Context] = &[Nodes, AllNodes, Tpus, AllTpus, Slice, Node, Tpu, Job, Info];
-const OF_JOBS: &[Context] = &[Jobs, AllJobs, Job];
+const OF_JOBS: &[Context] = &[Jobs, AllJobs, Crew, Job];
 
 macro_rules! actions {
     ($($class:ident $action:ident $name:literal $label:literal $contexts:expr, $offered:expr, $run:expr, $help:literal;)*) => {
@@ -103,7 +104,7 @@ fn ran(run: fn(&mut App, Timestamp) -> Vec<Effect>, app: &mut App, now: Timestam
 }
 
 actions! {
-    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Tpus, Slice, Node, Job, Ask, Tell, Plan, Form, Columns], has_row, App::open,
+    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Tpus, Slice, Crew, Node, Job, Ask, Tell, Plan, Form, Columns], has_row, App::open,
         "Open the selection; in a dialog, press the focused button";
     View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
         "Filter the table or the text (! inverts), or search the log";
@@ -115,12 +116,24 @@ actions! {
         "Delete the records of ended jobs (the marked ones, or the selected one) from Ray, after confirmation";
     View Progress "progress" "progress" PAGES, has_operation, App::show_progress,
         "Show the progress of the cluster's operation";
-    Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler, Slice, Node, Job], has_log, App::open_log,
-        "Follow the log of the selection: a job's driver, a node's raylet, the autoscaler's monitor (again: its next file)";
-    Looks Stacks "stacks" "stacks" &[Jobs, AllJobs, Job, Nodes, AllNodes, Slice], has_driver, App::take_stacks,
+    Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler, Slice, Crew, Node, Job], has_log, App::open_log,
+        "Follow the log of the selection: a job's driver, a worker's file, a node's raylet, the autoscaler's monitor (again: its next file)";
+    Looks Stacks "stacks" "stacks" &[Jobs, AllJobs, Crew, Job, Nodes, AllNodes, Slice], has_driver, App::take_stacks,
         "Show where each worker of the job, or of the slice's job, stands: their Python stacks, equal ones together (again: looks again)";
     Looks Chips "chips" "chips" OF_CHIPS, has_chips, App::take_chips,
         "Show what each chip of the slice or the job does: duty cycle and memory (again: reads them again)";
+    Looks Workers "workers" "workers" &[Jobs, AllJobs, Job], has_job, App::show_workers,
+        "Show the workers of the job: who is silent or lags behind, what all of them say, the first cause";
+    Looks LogWorkers "log-workers" "" &[Log], always, App::show_workers,
+        "Show the workers of the job whose log it is";
+    Looks RollCall "roll-call" "" &[Crew], always, |app, _| app.turn_workers(Way::Roll),
+        "Show a row for each worker: its last line, how old that is, its step; the silent and the lagging first";
+    Looks Folded "folded" "" &[Crew], always, |app, _| app.turn_workers(Way::Folded),
+        "Show what many workers say as one row, which opens to who says it and names who does not";
+    Looks ByTime "by-time" "" &[Crew], always, |app, _| app.turn_workers(Way::Merged),
+        "Show the lines of all workers in the order of time";
+    Looks FirstCause "first-cause" "" &[Crew], always, |app, _| app.turn_workers(Way::Cause),
+        "Show why the job failed or hangs: the first error of all workers, and what followed";
     Changes CleanPreempted "clean-preempted" "delete preempted" &[Tpus], may_clean, App::ask_to_clean,
         "Delete the cluster's preempted TPUs, after confirmation";
     Ends RemoveWorker "remove-worker" "remove" WORKERS, has_worker, App::remove_worker,
@@ -145,7 +158,7 @@ actions! {
         "Show nodes by slice, or one by one";
     Looks Describe "describe" "describe" TABLES, has_row, App::describe,
         "Describe the selection in full";
-    Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, Node, Job, Tpu, Info, Progress, Tell, Plan], has_row, App::copy,
+    Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, Crew, Node, Job, Tpu, Info, Progress, Tell, Plan], has_row, App::copy,
         "Copy the selection's id, the log's visible lines, or the text of a dialog";
     Looks CopyOther "copy-other" "" PAGES, always, App::choose_copy,
         "List all that can be copied of the selection: ids, addresses, commands, errors";
@@ -157,7 +170,7 @@ actions! {
         "Copy the cluster's token to the clipboard; it is never shown";
     Looks Ssh "ssh" "ssh" PAGES, may_log_in, App::ssh,
         "Log in by SSH to the head, or to the host of the selected TPU or of the page (a job's driver); logging out returns to the console";
-    Looks Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Slice, Node, Job, Info, Progress], is_on_google, App::open_tpus,
+    Looks Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Slice, Crew, Node, Job, Info, Progress], is_on_google, App::open_tpus,
         "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";
     Looks Reconnect "reconnect" "reconnect" PAGES, is_down, |app, _| app.at_cluster(|name| Effect::Ask(name, Request::Reconnect)),
         "Reconnect now";
@@ -171,16 +184,16 @@ actions! {
         "Stop the cluster (shows affected jobs first)";
     Changes AddWorker "add-worker" "add worker" PAGES, takes_workers, App::add_worker,
         "Add workers to the cluster, outside the autoscaler, with a form";
-    Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Slice, Job, Info], has_cluster, App::submit_form,
+    Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Slice, Crew, Job, Info], has_cluster, App::submit_form,
         "Submit a job with a form";
     Changes Resubmit "resubmit" "submit again" OF_JOBS, has_submission, App::resubmit_form,
         "Submit the selected job again: the form is filled with its settings";
     View Zoom "zoom" "zoom" CLUSTER, always, |app, _| app.zoom(),
         "Zoom the focused pane to the whole window, or back";
-    View NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan, Form], always, |app, _| app.turn_pane(true),
-        "Focus the next pane, field or button";
-    View PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, Ask, Plan, Form], always, |app, _| app.turn_pane(false),
-        "Focus the previous pane, field or button";
+    View NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, Crew, Ask, Plan, Form], always, |app, _| app.turn_pane(true),
+        "Focus the next pane, field or button, or show the next table of the workers";
+    View PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, Crew, Ask, Plan, Form], always, |app, _| app.turn_pane(false),
+        "Focus the previous pane, field or button, or show the previous table of the workers";
     View Pane1 "pane-1" "" CLUSTER, always, |app, _| app.focus(Pane::Nodes),
         "Focus the nodes";
     View Pane2 "pane-2" "" CLUSTER, always, |app, _| app.focus(Pane::Jobs),

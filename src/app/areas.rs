@@ -1,6 +1,7 @@
 //! Where everything was drawn, for the mouse and for what scrolls.
 
 use super::actions::Action;
+use super::pages::crew::Way;
 use super::plan::Control;
 use super::view::Pane;
 use crate::model::PaneLayout;
@@ -143,6 +144,8 @@ pub struct Areas {
     pub dialog_last: usize,
     /// The panes as tabs, in a window where they are not side by side.
     pub tabs: Vec<(Pane, Area)>,
+    /// The tables of a job's workers as tabs.
+    pub ways: Vec<(Way, Area)>,
     /// The keys in the footer.
     pub hints: Vec<(Action, Area)>,
     /// Nothing could be drawn: the window is too small.

@@ -5,9 +5,11 @@ use super::running::Running;
 use super::runs::{Run, runs};
 use super::sliced::Sliced;
 use super::trend::Trend;
+use super::watched::Watched;
+use crate::crew::{Known, Pending};
 use crate::diagnose::Finding;
 use crate::model::{
-    ClusterName, ClusterSpec, Cost, GoogleWait, Job, JobKey, JobStatus, Link, LocalPorts, Node, NodeId,
+    ClusterName, ClusterSpec, Cost, GoogleWait, Hint, Job, JobKey, JobStatus, Link, LocalPorts, Node, NodeId,
     OperationMark, Physical, Problem, Provider, SubmissionId, Text, Timestamp,
 };
 use crate::state::ClusterState;
@@ -58,7 +60,7 @@ pub struct Cluster {
     /// The recent use of its chips.
     pub trend: Trend,
     /// The names that nodes are shown by, of those that have one beside their address.
-    names: HashMap<NodeId, Text>,
+    names: Arc<HashMap<NodeId, Text>>,
     /// Machine figures by node, and when each sample was first seen.
     physical: HashMap<NodeId, (Timestamp, Physical)>,
     /// The number of its nodes on the screen, whose figures are read in turn.
@@ -73,6 +75,8 @@ pub struct Cluster {
     pub stopping: HashSet<SubmissionId>,
     /// The poll intervals in force of Ray and of Google; zero when they are not known, which counts as short.
     pub(super) paces: (Duration, Duration),
+    /// What was read of the workers of one of its jobs.
+    pub crew: Watched,
     /// The operation on it that is running or interrupted, or has just ended.
     pub running: Option<Running>,
     /// The mark of another operator's operation on it. An operation that is refused because of one may have seen it
@@ -100,7 +104,7 @@ impl Cluster {
             kinds: Vec::new(),
             sliced: Sliced::default(),
             trend: Trend::default(),
-            names: HashMap::new(),
+            names: Arc::default(),
             physical: HashMap::new(),
             watched: 0,
             cost: Cost::default(),
@@ -108,6 +112,7 @@ impl Cluster {
             cleaning: false,
             stopping: HashSet::new(),
             paces: (Duration::ZERO, Duration::ZERO),
+            crew: Watched::default(),
             running: None,
             mark: None,
             google_wait: None,
@@ -157,7 +162,7 @@ impl Cluster {
         let first = !before.known;
         let nodes = first || old.nodes != new.nodes;
         if nodes {
-            name_nodes(&mut self.names, &new.nodes);
+            name_nodes(Arc::make_mut(&mut self.names), &new.nodes);
             self.physical.retain(|id, _| new.nodes.iter().any(|n| n.id == *id));
         }
         if nodes || old.autoscaler != new.autoscaler {
@@ -254,6 +259,19 @@ impl Cluster {
     /// The job with that key.
     pub fn job(&self, key: &JobKey) -> Option<&Arc<Job>> {
         self.snapshot.jobs.iter().find(|j| j.key == *key)
+    }
+
+    /// What is known of a job before its workers are asked.
+    pub fn known_of(&self, job: &Arc<Job>) -> Known {
+        let why = self.pending.get(&job.key);
+        let finding = why.and_then(|why| self.findings.iter().find(|f| Some(f.kind) == why.finding));
+        let pending = why.map(|why| Pending {
+            words: why.words.clone(),
+            finding: finding.map(|finding| finding.long.clone()),
+            hint: finding.map_or_else(Hint::none, |finding| finding.hint.clone()),
+        });
+        let (snapshot, names) = (Arc::clone(&self.snapshot), Arc::clone(&self.names));
+        Known { job: Arc::clone(job), snapshot, names, pending, served: could_serve(job, self) }
     }
 
     /// The operation on it that is running or interrupted.

@@ -25,6 +25,8 @@ pub enum Context {
     Tpus,
     /// The hosts of a slice.
     Slice,
+    /// The workers of a job.
+    Crew,
     /// A node in full.
     Node,
     /// A job in full.
@@ -68,6 +70,7 @@ impl Context {
             Self::Autoscaler => "the autoscaler pane",
             Self::Tpus => "the TPUs",
             Self::Slice => "a slice's page",
+            Self::Crew => "the workers of a job",
             Self::Node => "a node's page",
             Self::Job => "a job's page",
             Self::Tpu => "a TPU's page",
@@ -95,6 +98,7 @@ pub const PAGES: &[Context] = &[
     Context::Autoscaler,
     Context::Tpus,
     Context::Slice,
+    Context::Crew,
     Context::Node,
     Context::Job,
     Context::Tpu,
@@ -114,6 +118,7 @@ pub const PAGES_BUT_LOGS: &[Context] = &[
     Context::Autoscaler,
     Context::Tpus,
     Context::Slice,
+    Context::Crew,
     Context::Node,
     Context::Job,
     Context::Tpu,

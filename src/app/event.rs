@@ -2,9 +2,10 @@
 
 use super::class::Class;
 use super::history::Entered;
+use crate::crew::{Known, Part, Told};
 use crate::model::cloud::TpuHost;
 use crate::model::{
-    Chips, ClusterName, Draft, FormId, FormNews, GoogleWait, JobId, Layout, NodeId, OperationNews, Order,
+    Chips, ClusterName, Draft, FormId, FormNews, GoogleWait, JobId, JobKey, Layout, NodeId, OperationNews, Order,
     Problem, Request, Standing, SubmissionId,
 };
 use crate::state::Update;
@@ -32,6 +33,8 @@ pub enum Event {
     Stacks(ClusterName, JobId, Arc<Result<Standing, Problem>>),
     /// What the chips of these nodes do, or why that is not known.
     Chips(ClusterName, Vec<NodeId>, Arc<Result<Chips, Problem>>),
+    /// What was asked of the workers of a job, or why it is not known.
+    Crew(ClusterName, JobKey, Part, Arc<Result<Told, Problem>>),
     /// Calls to Google wait because Google asks them to.
     GoogleWait(GoogleWait),
     /// News for the form of a job.
@@ -89,6 +92,8 @@ pub enum Effect {
     Stacks(ClusterName, JobId),
     /// Read the chips of these nodes.
     Chips(ClusterName, Vec<NodeId>),
+    /// Read what the page of a job's workers shows.
+    Crew(ClusterName, Box<Known>, Part),
     /// Write an action on a cluster and its outcome to the audit log.
     Note(ClusterName, String, String),
     /// Keep what was arranged for the next start.
@@ -115,6 +120,7 @@ impl Effect {
             | Self::Fill(..)
             | Self::Stacks(..)
             | Self::Chips(..)
+            | Self::Crew(..)
             | Self::Note(..)
             | Self::Remember(_)
             | Self::Save(..) => Class::Looks,

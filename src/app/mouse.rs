@@ -53,6 +53,10 @@ impl App {
                     None => self.mouse_in_panes(column, row, by),
                 }
             }
+            View::Crew(_) => match self.areas.ways.iter().find(|(_, area)| is_there(area)) {
+                Some((way, _)) => self.turn_workers(*way),
+                None => self.mouse_in_table(column, row, by, now),
+            },
             View::Log(_) | View::Operation(_) | View::Details(_) if by != 0 => self.step(by),
             View::Log(_) | View::Operation(_) | View::Details(_) => Vec::new(),
             _ => self.mouse_in_table(column, row, by, now),

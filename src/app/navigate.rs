@@ -107,6 +107,7 @@ impl App {
                 Some(effects) => effects,
                 None => self.open_log(now),
             },
+            (View::Crew(place), _) => self.open_worker(*place, now),
             (View::Cluster(_), Some(Target::Cluster(_))) | (View::Details(_), _) => self.open_log(now),
             (_, Some(Target::Job(..))) if self.has_log_of_job() => self.open_log(now),
             (_, Some(Target::Hosts(place, hosts))) => self.open_page(View::Slice(place, hosts)),
@@ -248,6 +249,9 @@ impl App {
             Some(Dialog::Plan(plan)) => plan.turn(if forward { 1 } else { plan.controls().len() - 1 }),
             Some(_) => {}
             None => {
+                if let View::Crew(place) = *self.view() {
+                    return self.turn_workers(self.pages.crew[place].way.turned(forward));
+                }
                 let order = self.areas.panes_as_drawn();
                 let here = order.iter().position(|p| *p == self.pane).unwrap_or(0);
                 return self.focus(order[(here + if forward { 1 } else { 3 }) % order.len()]);

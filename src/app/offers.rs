@@ -64,7 +64,10 @@ pub(super) fn may_log_in(app: &App) -> bool {
 }
 
 pub(super) fn has_log(app: &App) -> bool {
-    app.context() == Context::Autoscaler || app.meant_node().is_some() || app.meant_job().is_some()
+    app.context() == Context::Autoscaler
+        || app.worker_spot().is_some()
+        || app.meant_node().is_some()
+        || app.meant_job().is_some()
 }
 
 fn of_jobs(app: &App, may: fn(&Job) -> bool) -> bool {
@@ -87,6 +90,10 @@ pub(super) fn has_submission(app: &App) -> bool {
 /// Chips can be read of what the action acts on.
 pub(super) fn has_chips(app: &App) -> bool {
     app.chips_meant().is_some()
+}
+
+pub(super) fn has_job(app: &App) -> bool {
+    app.meant_job().is_some()
 }
 
 /// A job that runs has workers, or may have.

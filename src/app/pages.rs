@@ -6,6 +6,7 @@
 pub mod clusters;
 mod common;
 pub mod hosts;
+pub mod crew;
 pub mod issues;
 pub mod jobs;
 pub mod nodes;
@@ -21,6 +22,7 @@ use crate::model::{JobStatus, LogBatch, LogEnd, LogSource, SubmissionId};
 use crate::reconcile::HostsKey;
 use clusters::Clusters;
 use hosts::HostsTable;
+use crew::CrewPage;
 use jobs::Jobs;
 use nodes::Nodes;
 pub use slice::SlicePage;
@@ -87,6 +89,8 @@ pub struct Pages {
     pub cluster: Vec<ClusterPage>,
     /// The TPUs of each cluster, by its place.
     pub tpus: Vec<TpusPage>,
+    /// The workers of a job of each cluster, by its place.
+    pub crew: Vec<CrewPage>,
 }
 
 /// The page of a cluster.
@@ -137,6 +141,7 @@ impl Pages {
             slice: None,
             cluster: places().map(ClusterPage::new).collect(),
             tpus: places().map(TpusPage::new).collect(),
+            crew: places().map(CrewPage::new).collect(),
         };
         pages.clusters.arrange(fleet);
         pages
@@ -155,7 +160,8 @@ impl Pages {
         let panes =
             panes.flat_map(|page| [&page.nodes as &dyn Listing, &page.slices, &page.jobs]).chain(slice);
         let tpus = self.tpus.iter().map(|page| &page.list as &dyn Listing);
-        fleet.chain(tables).chain(panes).chain(tpus)
+        let crews = self.crew.iter().flat_map(CrewPage::all);
+        fleet.chain(tables).chain(panes).chain(tpus).chain(crews)
     }
 
     /// The same, to be changed.
@@ -169,7 +175,8 @@ impl Pages {
             panes.flat_map(|page| [&mut page.nodes as &mut dyn Listing, &mut page.slices, &mut page.jobs]);
         let panes = panes.chain(slice);
         let tpus = self.tpus.iter_mut().map(|page| &mut page.list as &mut dyn Listing);
-        fleet.chain(tables).chain(panes).chain(tpus)
+        let crews = self.crew.iter_mut().flat_map(CrewPage::all_mut);
+        fleet.chain(tables).chain(panes).chain(tpus).chain(crews)
     }
 
     /// Whether nodes are shown by slice.
@@ -219,6 +226,7 @@ impl Pages {
                 .filter(|page| page.is_of(*place, hosts))
                 .map(|page| &page.list as &dyn Listing),
             View::Tpus(place) => Some(&self.tpus.get(*place)?.list),
+            View::Crew(place) => Some(self.crew.get(*place)?.listing()),
             View::Cluster(place) => self.cluster.get(*place)?.listing(pane),
             View::Log(_) | View::Operation(_) | View::Details(_) => None,
         }
@@ -235,6 +243,7 @@ impl Pages {
                 Some(&mut page.list)
             }
             View::Tpus(place) => Some(&mut self.tpus.get_mut(*place)?.list),
+            View::Crew(place) => Some(self.crew.get_mut(*place)?.listing_mut()),
             View::Cluster(place) => self.cluster.get_mut(*place)?.listing_mut(pane),
             View::Log(_) | View::Operation(_) | View::Details(_) => None,
         }
@@ -249,7 +258,8 @@ pub fn tables() -> Vec<(&'static str, Vec<&'static str>)> {
         |list: &dyn Listing| (list.name(), list.choices().iter().map(|column| column.id).collect::<Vec<_>>());
     let across = TABLES.iter().map(|page| named((page.list)().as_ref()));
     let slices = named(&List::<HostsTable>::new(None));
-    of_cluster.into_iter().map(named).chain(across).chain([slices]).collect()
+    let crew = CrewPage::new(0);
+    of_cluster.into_iter().map(named).chain(across).chain([slices]).chain(crew.all().map(named)).collect()
 }
 
 impl ClusterPage {

@@ -174,6 +174,9 @@ impl App {
     /// Opens the log of the selection in the whole window: a job's, a node's, the autoscaler's.
     pub(super) fn open_log(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(place) = self.meant_place() else { return Vec::new() };
+        if let View::Crew(_) = self.view() {
+            return self.open_worker_log(place, now);
+        }
         let of_job = self.meant_job().map(|(_, job)| match &job.key {
             JobKey::Submission(id) => Ok(LogSource::Job(id.clone())),
             JobKey::Driver(id) => Err(format!("{id} was started by hand: Ray keeps no log of it")),
@@ -219,10 +222,12 @@ impl App {
         self.meant().map(|c| vec![effect(c.name().clone())]).unwrap_or_default()
     }
 
-    /// Logs in to the head, or to the host of the TPU under the cursor.
+    /// Logs in to the head, or to the host of the TPU or of the worker under the cursor.
     pub(super) fn ssh(&mut self, now: Timestamp) -> Vec<Effect> {
-        if self.tpus().is_some() {
-            return self.ssh_tpu(now);
+        match self.view() {
+            View::Crew(_) => return self.ssh_worker(),
+            _ if self.tpus().is_some() => return self.ssh_tpu(now),
+            _ => {}
         }
         match self.host_of_page() {
             Some(host) => self.at_cluster(|name| Effect::SshHost(name, host.clone())),
@@ -248,6 +253,9 @@ impl App {
             effects.extend(self.at_cluster(|name| Effect::Ask(name, Request::Cloud)));
         }
         effects.extend(self.ask_for_page());
+        if let View::Crew(place) = *self.view() {
+            self.fleet.clusters[place].crew.ask_again(self.pages.crew[place].way.part());
+        }
         if let Some(cluster) = self.meant() {
             let text = format!("{}: refreshing", cluster.name());
             self.toasts.say(Tone::Info, text, now);

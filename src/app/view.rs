@@ -24,6 +24,8 @@ pub enum View {
     Tpus(usize),
     /// A slice of a cluster, or other hosts that stand in one row.
     Slice(usize, HostsKey),
+    /// The workers of the job of a cluster that is watched.
+    Crew(usize),
     /// The operation on a cluster or its workers: its steps, their output, its outcome.
     Operation(usize),
     /// A thing in full.
@@ -34,10 +36,12 @@ impl View {
     /// The place of the cluster that the page is of; none for pages of the fleet.
     pub fn place(&self) -> Option<usize> {
         match self {
-            Self::Cluster(place) | Self::Log(place) | Self::Tpus(place) | Self::Operation(place) => {
-                Some(*place)
-            }
-            Self::Slice(place, _) => Some(*place),
+            Self::Cluster(place)
+            | Self::Log(place)
+            | Self::Tpus(place)
+            | Self::Crew(place)
+            | Self::Operation(place)
+            | Self::Slice(place, _) => Some(*place),
             Self::Details(details) => details.target.place(),
             Self::Clusters | Self::Table(_) => None,
         }
@@ -50,6 +54,7 @@ impl View {
             Self::Table(page) => page.context,
             Self::Tpus(_) => Context::Tpus,
             Self::Slice(..) => Context::Slice,
+            Self::Crew(_) => Context::Crew,
             Self::Log(_) => Context::Log,
             Self::Operation(_) => Context::Progress,
             Self::Details(details) => details.context(),
@@ -66,6 +71,10 @@ impl View {
             Self::Log(_) => "log".to_owned(),
             Self::Tpus(_) => "tpus".to_owned(),
             Self::Slice(_, hosts) => words::hosts(hosts),
+            Self::Crew(place) => {
+                let job = fleet.clusters[*place].crew.job.as_ref();
+                job.map_or_else(|| "workers".to_owned(), |job| format!("workers of {job}"))
+            }
             Self::Operation(_) => "operation".to_owned(),
             Self::Details(details) => details.target.words(fleet),
         }

@@ -4,24 +4,11 @@ use super::cell::Role;
 use super::cluster::Cluster;
 use super::describe::death_word;
 use crate::diagnose::{Finding, Severity};
-use crate::model::amount::{number, shape};
 use crate::model::time::brief;
 use crate::model::{JobStatus, Link, NodeState, Phase, ProblemKind, Text, Timestamp, Wait};
 use crate::reconcile::{HostsKey, HostsKind};
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
-
-/// What a task or an actor requests.
-fn requested(resources: &[(Text, f64)]) -> String {
-    if resources.is_empty() { "any node".to_owned() } else { shape(resources) }
-}
-
-/// What one or more tasks or actors of a job wait for: `3 times TPU 4, for 2m`.
-pub fn waiting(wait: &Wait, now: Timestamp) -> String {
-    let times = if wait.count == 1 { String::new() } else { format!("{} times ", number(wait.count as f64)) };
-    let since = wait.since.map(|at| format!(", for {}", brief(at.age(now)))).unwrap_or_default();
-    format!("{times}{}{since}", requested(&wait.shape))
-}
 
 /// The glyph and role of a node's state.
 pub fn node(state: NodeState) -> (&'static str, Role) {

@@ -2,7 +2,6 @@
 
 use super::describe::{Lines, list};
 use super::view::{Asked, View};
-use super::words::waiting;
 use super::{App, Cluster};
 use crate::model::amount::shape;
 use crate::model::text::printable;
@@ -45,7 +44,7 @@ fn told(work: &Work, cluster: Option<&Cluster>, is_ended: bool, now: Timestamp) 
         (true, true) => "nothing: no tasks and no actors, only its driver runs".to_owned(),
     };
     lines.push(("holds".to_owned(), holds));
-    list(&mut lines, "waits for", cut(work.waits.iter().map(|wait| waiting(wait, now)).collect()));
+    list(&mut lines, "waits for", cut(work.waits.iter().map(|wait| wait.words(now)).collect()));
     list(&mut lines, "tasks", cut(counts(&work.tasks)));
     list(&mut lines, "actors", cut(counts(&work.actors)));
     list(&mut lines, "died", cut(work.died.iter().map(|actor| dead(actor, cluster)).collect()));

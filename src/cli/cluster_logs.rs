@@ -1,11 +1,12 @@
 //! `marin-tui cluster-logs`: any log file of a node, or a pattern in the files of all nodes.
 
-use super::jobs::{Following, GiveUp, TIMED_OUT, many};
+use super::jobs::{Following, GiveUp, TIMED_OUT};
 use super::reach::{Progress, Reach};
 use super::{columns, output};
 use crate::app::Cluster;
 use crate::config::nearest;
 use crate::logs::LineSplitter;
+use crate::model::amount::counted;
 use crate::model::{Fix, Hint, Line, Node, NodeId, Problem, ProblemKind, Target, Text, Timestamp};
 use crate::ray::{AT_ONCE, Client, LogFiles, RayError};
 use crate::supervisor::Session;
@@ -23,10 +24,11 @@ Examples:
   marin-tui cluster-logs --node 10.130.0.7                  list the log files of a node
   marin-tui cluster-logs --node 10.130.0.7 --file raylet.out
   marin-tui cluster-logs --node all -g RESOURCE_EXHAUSTED   which hosts say so
+  marin-tui cluster-logs --all-clusters -g RESOURCE_EXHAUSTED
   marin-tui cluster-logs --node all --file 'raylet*' -g 'low on memory' -n 5000
 
 Files are read through the head's dashboard, the last N lines of each, at most 8 files at a time. What is before those lines is \
-not searched.
+not searched. With --all-clusters what cannot be read of one cluster is said on stderr, and the others are searched.
 
 Exit codes: 0 the log was printed, 1 it could not be read, or with --grep: no line matches, 4 with --follow: no answer from the \
 cluster for --give-up-after.";
@@ -37,8 +39,14 @@ pub struct ClusterLogArguments {
     /// Name, address or id of a node, `head`, or `all` for all nodes that are alive [default: head]
     #[arg(long, value_name = "NODE")]
     node: Option<String>,
+    /// Search all nodes of all clusters, for --grep
+    #[arg(long, requires = "grep", conflicts_with_all = ["node", "follow"])]
+    all_clusters: bool,
+    /// Print at most N lines of each file [default with --all-clusters: 20]
+    #[arg(long, short, value_name = "N", conflicts_with = "follow")]
+    max_count: Option<usize>,
     /// Name of a file in the node's log folder, or a pattern with * [default: monitor.log; of a --node: list its files;
-    /// with --node all: worker-*]
+    /// with --node all and --all-clusters: worker-*]
     #[arg(long, value_name = "FILE")]
     file: Option<String>,
     /// Read the last N lines of each file
@@ -64,9 +72,20 @@ const ALL: &str = "all";
 const MONITOR: &str = "monitor.log";
 /// What is searched on all nodes.
 const WORKERS: &str = "worker-*";
+/// Clusters that are searched at a time.
+const CLUSTERS: usize = 4;
+/// Lines of each file that a search over all clusters prints.
+const OF_EACH: usize = 20;
 
 /// A node, and a file of it.
 type Place = (NodeId, Text);
+
+impl ClusterLogArguments {
+    /// Whether all clusters are searched.
+    pub(super) const fn is_of_all(&self) -> bool {
+        self.all_clusters
+    }
+}
 
 /// Prints the log, or lists the files.
 pub(super) fn run(arguments: &ClusterLogArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
@@ -77,6 +96,53 @@ pub(super) fn run(arguments: &ClusterLogArguments, reach: &Reach) -> anyhow::Res
         session.close().await;
         done
     })
+}
+
+/// Searches the nodes of these clusters, some clusters at a time.
+pub(super) fn run_all(arguments: &ClusterLogArguments, clusters: &[Reach]) -> anyhow::Result<ExitCode> {
+    Reach::block_on(async {
+        let progress = Progress::new();
+        progress.tell(format!("searching {}", counted(clusters.len(), "cluster")));
+        let searches = clusters.iter().map(|reach| search_cluster(arguments, reach, &progress));
+        let mut searches = stream::iter(searches.collect::<Vec<_>>()).buffer_unordered(CLUSTERS);
+        let (mut all, mut read) = (Searched::default(), 0);
+        while let Some(searched) = searches.next().await {
+            match searched {
+                Ok(searched) => {
+                    all.add(&searched);
+                    read += 1;
+                }
+                // Nobody reads what is printed.
+                Err(error) if error.is::<std::io::Error>() => return Err(error),
+                Err(error) => eprintln!("incomplete: {error:#}"),
+            }
+        }
+        eprintln!("{} in {} of {}", all.words(), read, counted(clusters.len(), "cluster"));
+        all.tell_unsearched(arguments.lines);
+        Ok(if all.lines == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    })
+}
+
+/// Searches all nodes of one cluster of several.
+async fn search_cluster(
+    arguments: &ClusterLogArguments,
+    reach: &Reach,
+    progress: &Progress,
+) -> anyhow::Result<Searched> {
+    let session = reach.connect(progress).await?;
+    let searched = async {
+        let cluster = super::seen::read_open(reach, &session).await?;
+        let failed = |e: RayError| reach.error(&e.problem(Timestamp::now()));
+        let nodes = chosen(&cluster, ALL).map_err(|problem| reach.error(&problem))?;
+        let file = arguments.file.as_deref().unwrap_or(WORKERS);
+        let places = matching(&session.client, &nodes, file, &cluster, progress).await.map_err(failed)?;
+        let name = Some(reach.spec.name.as_str());
+        let searched = search(arguments, &session.client, (&cluster, name), &places, progress).await;
+        searched.map_err(|e| e.of(failed))
+    };
+    let searched = searched.await;
+    session.close().await;
+    searched
 }
 
 async fn with(
@@ -111,13 +177,16 @@ async fn with(
     } else {
         nodes.iter().map(|node| (node.id, Text::from(file))).collect()
     };
-    let printed =
-        search(arguments, &session.client, &cluster, &places, progress).await.map_err(|e| match e {
-            Unread::Ray(e) => failed(e),
-            Unread::Output(e) => e,
-        })?;
-    let nothing = arguments.grep.is_some() && printed == 0;
-    Ok(if nothing { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let searched = search(arguments, &session.client, (&cluster, None), &places, progress).await;
+    let searched = searched.map_err(|e| e.of(failed))?;
+    if arguments.grep.is_none() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if places.len() != 1 {
+        eprintln!("{}", searched.words());
+    }
+    searched.tell_unsearched(arguments.lines);
+    Ok(if searched.lines == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// The living nodes that the word means.
@@ -144,7 +213,7 @@ fn chosen<'c>(cluster: &'c Cluster, word: &str) -> Result<Vec<&'c Node>, Problem
         let hint = like.map_or(list.clone(), |like| Hint::from(format!("did you mean `{like}`?")).and(list));
         return Err(Problem::new(ProblemKind::Other, format!("no node `{word}`"), hint, now));
     };
-    let words = format!("{word}: its logs are gone with it: {}", super::jobs::died(dead, now));
+    let words = format!("{word}: its logs are gone with it: {}", dead.died(now));
     Err(Problem::new(ProblemKind::Other, words, list, now))
 }
 
@@ -173,7 +242,7 @@ async fn matching(
 ) -> Result<Vec<Place>, RayError> {
     let lists = nodes.iter().map(|node| async move { (node.id, client.log_files(node.id, pattern).await) });
     let mut lists = stream::iter(lists.collect::<Vec<_>>()).buffered(AT_ONCE);
-    progress.tell(format!("listing the files of {}", many(nodes.len(), "node")));
+    progress.tell(format!("listing the files of {}", counted(nodes.len(), "node")));
     let mut places = Vec::new();
     while let Some((node, files)) = lists.next().await {
         match files {
@@ -205,51 +274,95 @@ enum Unread {
     Output(anyhow::Error),
 }
 
-/// Prints the lines of these files that match, file by file; the number of lines.
+impl Unread {
+    fn of(self, failed: impl Fn(RayError) -> anyhow::Error) -> anyhow::Error {
+        match self {
+            Self::Ray(e) => failed(e),
+            Self::Output(e) => e,
+        }
+    }
+}
+
+/// What a search found and looked at.
+#[derive(Default)]
+struct Searched {
+    /// Lines that match.
+    lines: usize,
+    /// Nodes that have some.
+    nodes: usize,
+    files: usize,
+    /// Files that may have more lines than were read.
+    full: usize,
+}
+
+impl Searched {
+    fn add(&mut self, other: &Self) {
+        self.lines += other.lines;
+        self.nodes += other.nodes;
+        self.files += other.files;
+        self.full += other.full;
+    }
+
+    /// `3 matching lines on 1 node; searched: 512 files`.
+    fn words(&self) -> String {
+        let (lines, nodes) = (counted(self.lines, "matching line"), counted(self.nodes, "node"));
+        format!("{lines} on {nodes}; searched: {}", counted(self.files, "file"))
+    }
+
+    fn tell_unsearched(&self, n: u32) {
+        if self.full > 0 {
+            let files = counted(self.full, "file");
+            eprintln!("only the last {n} lines were searched of {files}; -n reads more");
+        }
+    }
+}
+
+/// Prints the lines of these files that match, file by file; with the cluster's name where there are several.
 async fn search(
     arguments: &ClusterLogArguments,
     client: &Client,
-    cluster: &Cluster,
+    (cluster, name): (&Cluster, Option<&str>),
     places: &[Place],
     progress: &Progress,
-) -> Result<usize, Unread> {
+) -> Result<Searched, Unread> {
     let reads = places.iter().map(|(node, file)| async move {
         (*node, file, client.worker_log(*node, file, arguments.lines).await)
     });
     let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffered(AT_ONCE);
-    progress.tell(format!("reading the ends of {}", many(places.len(), "file")));
-    let (mut full, mut printed) = (0, 0);
+    progress.tell(format!("reading the ends of {}", counted(places.len(), "file")));
+    let mut searched = Searched { files: places.len(), ..Searched::default() };
     let mut hosts = std::collections::BTreeSet::new();
-    let is_one = places.len() == 1;
+    let is_one = places.len() == 1 && name.is_none();
+    let most = arguments.max_count.or(name.map(|_| OF_EACH)).unwrap_or(usize::MAX);
     while let Some((node, file, bytes)) = reads.next().await {
+        let place = || match name {
+            Some(name) => format!("{name} {}", place_words(cluster, node, Some(file))),
+            None => place_words(cluster, node, Some(file)),
+        };
         let bytes = match bytes {
             Ok(bytes) => bytes,
             Err(e) if e.is_token() || is_one => return Err(Unread::Ray(e)),
             Err(e) => {
-                incomplete(&e, "read", &place_words(cluster, node, Some(file)));
+                incomplete(&e, "read", &place());
                 continue;
             }
         };
         let (matches, is_full) = lines(&bytes, arguments);
-        full += usize::from(is_full);
+        searched.full += usize::from(is_full);
         if !matches.is_empty() {
             hosts.insert(node);
         }
-        printed += matches.len();
-        let head = (!is_one).then(|| place_words(cluster, node, Some(file)));
-        print(&matches, head.as_deref(), (node, file), arguments.json).map_err(Unread::Output)?;
-    }
-    if arguments.grep.is_some() {
-        if !is_one {
-            let (nodes, files) = (many(hosts.len(), "node"), many(places.len(), "file"));
-            eprintln!("{} on {nodes}; searched: {files}", many(printed, "matching line"));
-        }
-        if full > 0 {
-            let n = arguments.lines;
-            eprintln!("only the last {n} lines were searched of {}; -n reads more", many(full, "file"));
+        searched.lines += matches.len();
+        let head = (!is_one).then(place);
+        let shown = &matches[..matches.len().min(most)];
+        print(shown, head.as_deref(), (name, node, file), arguments.json).map_err(Unread::Output)?;
+        if shown.len() < matches.len() && !arguments.json {
+            let more = counted(matches.len() - shown.len(), "more line");
+            println!("... {more}; -m prints more");
         }
     }
-    Ok(printed)
+    searched.nodes = hosts.len();
+    Ok(searched)
 }
 
 /// The lines that match, and whether the file may have more than were read.
@@ -262,16 +375,23 @@ fn lines(bytes: &[u8], arguments: &ClusterLogArguments) -> (Vec<Line>, bool) {
     (all, is_full)
 }
 
-/// Prints lines under the name of their file, if there are several. As JSON: `node_id`, `file`, `text`.
+/// Prints lines under the name of their file, if there are several. As JSON: `node_id`, `file`, `text`, and `cluster`
+/// where there are several.
 fn print(
     lines: &[Line],
     head: Option<&str>,
-    (node, file): (NodeId, &Text),
+    (cluster, node, file): (Option<&str>, NodeId, &Text),
     json: bool,
 ) -> anyhow::Result<()> {
     if json {
         let node = node.to_string();
-        let row = |line: &Line| json!({"node_id": node, "file": file.raw(), "text": line.text()});
+        let row = |line: &Line| {
+            let mut row = json!({"node_id": node, "file": file.raw(), "text": line.text()});
+            if let Some(cluster) = cluster {
+                row["cluster"] = cluster.into();
+            }
+            row
+        };
         return lines.iter().try_for_each(|line| output::json_line(&row(line)));
     }
     let mut out = output::stdout();

@@ -42,6 +42,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Command::Token { action } => done(token::run(action, &config, &env, chosen)),
         Command::Auth(asked) => done(auth::run(asked, &config, &env, chosen)),
         Command::AuthEnv { shell } => done(token::auth_env(*shell, &config, &env, chosen)),
+        Command::ClusterLogs(asked) if asked.is_of_all() => {
+            cluster_logs::run_all(asked, &Reach::all(global, &config, &env)?)
+        }
         _ => on_cluster(command, &Reach::new(global, &config, env)?),
     }
 }

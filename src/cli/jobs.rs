@@ -16,7 +16,6 @@ mod vitals;
 mod workers;
 
 pub(super) use follow::{Following, GiveUp};
-pub(super) use gang::{died, many};
 pub(super) use submit::entrypoint;
 pub(super) use verdict::TIMED_OUT;
 

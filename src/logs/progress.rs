@@ -279,6 +279,17 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// The word for people.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::FirstStep => "first step",
+            Self::Tracing => "tracing",
+            Self::Lowering => "lowering",
+            Self::Compiling => "compiling",
+            Self::Running => "running",
+        }
+    }
+
     /// The phase that a line of Levanter begins (`Trainer.train` and `_maybe_save_jaxpr` in `levanter/trainer.py`).
     pub fn of(line: &str) -> Option<Self> {
         const MARKS: [(&str, Phase); 5] = [

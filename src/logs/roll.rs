@@ -48,6 +48,20 @@ pub enum Remark {
     None,
 }
 
+impl Remark {
+    /// The word for people and scripts; none if there is nothing.
+    pub const fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Ended => Some("ended"),
+            Self::NoLine => Some("no-line"),
+            Self::Silent => Some("silent"),
+            Self::Lagging => Some("lagging"),
+            Self::Error => Some("error"),
+            Self::None => None,
+        }
+    }
+}
+
 /// Where the time of a worker's last line is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dated {
@@ -74,6 +88,8 @@ pub struct Answer {
     pub dated: Dated,
     /// How long ago.
     pub age: Option<Duration>,
+    /// Its rank in the job, where it says that.
+    pub rank: Option<u32>,
     /// The last step that it reported.
     pub step: Option<u64>,
     /// What it does before its first step.
@@ -185,6 +201,7 @@ impl Roll {
             time: seen.time,
             dated: seen.dated,
             age,
+            rank: worker.rank,
             step: seen.step.map(|(step, _)| step),
             phase: seen.phase.filter(|_| seen.step.is_none()),
             remark,

@@ -7,12 +7,40 @@ use jiff::tz::TimeZone;
 use std::time::Duration;
 
 /// What the times of a log leave out: glog has no year, Rich's clock no day, and hardly any of them a zone.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// A time near those of the log: when it was read, or last written to.
     pub near: Timestamp,
     /// Seconds that the writer's zone is east of UTC (`date +%z` on its host).
     pub east: i32,
+}
+
+impl Clock {
+    /// A time as the writer's clock shows it: `09:12:03.120`, with the day before it where that is not the day of
+    /// [`Clock::near`].
+    pub fn words(&self, at: Timestamp) -> String {
+        let zone = jiff::tz::Offset::from_seconds(self.east).unwrap_or(jiff::tz::Offset::UTC);
+        let here = |at: Timestamp| {
+            let at = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default();
+            at.to_zoned(zone.to_time_zone())
+        };
+        let (at, near) = (here(at), here(self.near));
+        let format = if at.date() == near.date() { "%H:%M:%S%.3f" } else { "%m-%d %H:%M:%S%.3f" };
+        at.strftime(format).to_string()
+    }
+}
+
+/// A line without the date and time at its beginning, as Python's loggers and ISO 8601 write them, where they stand in a
+/// column of their own.
+pub fn untimed(line: &str) -> &str {
+    let is_of_time = |c: char| c.is_ascii_digit() || "-:.,/ TZ+[".contains(c);
+    let end = line.find(|c| !is_of_time(c)).unwrap_or(line.len());
+    // `T` begins words, too.
+    let time = line[..end].trim_end_matches(['T', '[']);
+    let rest = &line[time.len()..];
+    let rest = if time.starts_with('[') { rest.strip_prefix(']').unwrap_or(rest) } else { rest };
+    let is_time = time.matches(':').count() >= 2 && time.len() >= "09:12:03".len();
+    if is_time && !rest.trim().is_empty() { rest.trim_start() } else { line }
 }
 
 /// How far behind `near` a clock may be: a year that is left out is the one that makes no later time than this.
@@ -225,6 +253,23 @@ mod tests {
     fn said(line: &str) -> Option<String> {
         let at = Clock::utc(NOW).time(line)?;
         Some(jiff::Timestamp::from_millisecond(at.as_millis()).unwrap().to_string())
+    }
+
+    #[test]
+    fn the_time_at_the_beginning_is_left_out_where_a_column_has_it() {
+        for (line, rest) in [
+            ("2026-11-23 13:29:37,675 INFO levanter step 613", "INFO levanter step 613"),
+            ("[2026-11-23 13:29:37,675] ERROR x", "ERROR x"),
+            ("2026-11-23T13:29:37.675Z Training", "Training"),
+            ("13:29:37 Tracing", "Tracing"),
+            ("12 of 256", "12 of 256"),
+            ("1:2", "1:2"),
+            ("13:29:37", "13:29:37"),
+            ("  File \"a.py\", line 3", "  File \"a.py\", line 3"),
+            ("", ""),
+        ] {
+            assert_eq!(untimed(line), rest, "{line}");
+        }
     }
 
     #[test]

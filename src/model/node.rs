@@ -1,5 +1,6 @@
 //! A node of a Ray cluster: what it offers, what of it is used, why it died.
 
+use super::time::brief;
 use super::{Text, Timestamp};
 use std::fmt;
 use std::sync::Arc;
@@ -107,6 +108,14 @@ impl Node {
     /// The value of the label with that key.
     pub fn label(&self, key: &str) -> Option<&Text> {
         self.labels.iter().find(|(k, _)| k.raw() == key).map(|(_, value)| value)
+    }
+
+    /// When and why it died: `node died 12m ago: health check failed`.
+    pub fn died(&self, now: Timestamp) -> String {
+        let ago = self.ended.map(|at| format!(" {} ago", brief(at.age(now)))).unwrap_or_default();
+        let why = self.death.as_ref().filter(|death| !death.message.is_empty());
+        let why = why.map(|death| format!(": {}", death.message)).unwrap_or_default();
+        format!("node died{ago}{why}")
     }
 
     /// Whether the node died recently without an orderly stop: preempted, crashed, or for an unknown reason.

@@ -1,5 +1,7 @@
 //! What a job does in Ray beside its driver: a job that "runs" may hold the whole cluster, or wait for its first chip.
 
+use super::amount::{number, shape};
+use super::time::brief;
 use super::{NodeId, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,6 +44,17 @@ pub struct Wait {
     pub count: u64,
     /// Since when the oldest of them has waited.
     pub since: Option<Timestamp>,
+}
+
+impl Wait {
+    /// What is waited for: `3 times TPU 4, for 2m`.
+    pub fn words(&self, now: Timestamp) -> String {
+        let times =
+            if self.count == 1 { String::new() } else { format!("{} times ", number(self.count as f64)) };
+        let shape = if self.shape.is_empty() { "any node".to_owned() } else { shape(&self.shape) };
+        let since = self.since.map(|at| format!(", for {}", brief(at.age(now)))).unwrap_or_default();
+        format!("{times}{shape}{since}")
+    }
 }
 
 /// Counts by state of the items with one name.

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 /// Setup commands may install a lot.
 const STARTING: Duration = Duration::from_secs(900);
@@ -87,6 +87,17 @@ impl Host<'_> {
             Some(line) => self.send(&line, Input::Text(script.as_bytes()), limit).await,
             None => self.script(script, arguments, limit).await,
         }
+    }
+
+    /// Starts a command line there that is talked to over its standard input and output, and ends when it is dropped.
+    pub(super) async fn begin(&self, line: &str) -> Result<Child, Problem> {
+        let line = Some(line.to_owned());
+        let login = supervisor::visit(self.spec, self.options, Some(&self.to), None, line, false);
+        let mut command = Command::from(login.await?);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+        command
+            .spawn()
+            .map_err(|e| trouble(format!("cannot run ssh: {e}"), "install OpenSSH on this machine"))
     }
 
     async fn send(&self, line: &str, input: Input<'_>, limit: Duration) -> Result<Vec<u8>, Problem> {

@@ -1,6 +1,7 @@
 //! News of the service of operations.
 
-use crate::model::{Chips, ClusterName, FormId, FormNews, JobId, NodeId, OperationNews, Problem, Standing};
+use crate::crew::{Part, Told};
+use crate::model::{Chips, ClusterName, FormId, FormNews, JobId, JobKey, NodeId, OperationNews, Problem, Standing};
 use std::sync::Arc;
 
 /// News of the service, for the front end.
@@ -14,4 +15,6 @@ pub enum News {
     Stacks(ClusterName, JobId, Arc<Result<Standing, Problem>>),
     /// What the chips of these nodes do, or why that is not known.
     Chips(ClusterName, Vec<NodeId>, Arc<Result<Chips, Problem>>),
+    /// What was asked of the workers of a job, or why it is not known.
+    Crew(ClusterName, JobKey, Part, Arc<Result<Told, Problem>>),
 }

@@ -16,6 +16,7 @@ use super::journal::JournalError;
 use super::journaled::journaled;
 use super::news::News;
 use super::request::{Request, Stop};
+use crate::crew::{Known, Part};
 use crate::model::{
     ClusterName, Consent, Draft, FormId, JobId, JournaledOperation, NodeId, Operation, OperationKind,
     OperationMark, OperationNews, Order, Preview, Problem, Refusal, SubmissionId, Task,
@@ -26,7 +27,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval};
 
 /// How often journals are read: another program's operation is seen so late at most.
@@ -50,6 +51,7 @@ enum Ask {
     Fill(ClusterName, FormId, SubmissionId),
     Stacks(ClusterName, JobId),
     Chips(ClusterName, Vec<NodeId>),
+    Crew(ClusterName, Box<Known>, Part),
     Note(ClusterName, String, String),
 }
 
@@ -79,6 +81,7 @@ impl Operations {
             works: HashMap::new(),
             begun: 0,
             known: BTreeMap::new(),
+            readings: HashMap::new(),
             tasks: JoinSet::new(),
         };
         let task = tokio::spawn(hub.run(heard, journals));
@@ -113,6 +116,12 @@ impl Operations {
     /// Reads the chips of these nodes, beside the caller.
     pub fn chips(&self, cluster: &ClusterName, nodes: Vec<NodeId>) {
         self.ask(Ask::Chips(cluster.clone(), nodes));
+    }
+
+    /// Reads what a page of a job's workers shows, beside the caller. What is still being read for another page of that
+    /// cluster is given up: the head gets no more than one reading's requests at a time.
+    pub fn crew(&self, cluster: &ClusterName, known: Known, part: Part) {
+        self.ask(Ask::Crew(cluster.clone(), Box::new(known), part));
     }
 
     /// Writes the audit log, beside the caller: its disk may be slow.
@@ -181,6 +190,8 @@ struct Hub {
     begun: u64,
     /// The last reported state of each journal.
     known: BTreeMap<ClusterName, Option<JournaledOperation>>,
+    /// What is read of workers, by cluster.
+    readings: HashMap<ClusterName, AbortHandle>,
     /// What is done beside; the cluster and number of an operation that is over.
     tasks: JoinSet<Option<(ClusterName, u64)>>,
 }
@@ -282,6 +293,16 @@ impl Hub {
                     request.chips(nodes).await;
                     None
                 });
+            }
+            Ask::Crew(cluster, known, part) => {
+                let Some(request) = self.request(&cluster) else { return };
+                let reading = self.tasks.spawn(async move {
+                    request.crew(*known, part).await;
+                    None
+                });
+                if let Some(before) = self.readings.insert(cluster, reading) {
+                    before.abort();
+                }
             }
             Ask::Note(cluster, what, outcome) => {
                 let audit = self.environment.audit.clone();

@@ -207,6 +207,11 @@ impl Performer {
                     operations.chips(&cluster, nodes);
                 }
             }
+            Effect::Crew(cluster, known, part) => {
+                if let Some((operations, _)) = &self.operations {
+                    operations.crew(&cluster, *known, part);
+                }
+            }
             Effect::Operate(cluster, order) => match &self.operations {
                 Some((operations, _)) => operations.order(&cluster, order),
                 None => self.report(Outcome::Failed("operations are not available here".into())),
@@ -362,6 +367,7 @@ async fn of(operations: &mut Option<(Operations, mpsc::Receiver<News>)>) -> Opti
         News::Form(cluster, form, news) => Event::Form(cluster, form, news),
         News::Stacks(cluster, driver, result) => Event::Stacks(cluster, driver, result),
         News::Chips(cluster, nodes, result) => Event::Chips(cluster, nodes, result),
+        News::Crew(cluster, job, part, told) => Event::Crew(cluster, job, part, told),
     })
 }
 

@@ -109,6 +109,7 @@ impl Theme {
             Meaning::Good => self.good,
             Meaning::Warn => self.warn,
             Meaning::Bad => self.bad,
+            Meaning::Hue(n) => self.hue(n),
         }
     }
 

@@ -186,5 +186,13 @@ fn a_nodes_logs_are_listed_printed_and_searched() {
     assert!(text(&none.stderr).contains("no node `nobody`") && none.status.code() == Some(1));
     let file = place.run(&["cluster-logs", "--file", "nope.log"]);
     assert!(text(&file.stderr).contains("A file is not found"), "{}", text(&file.stderr));
+    let all = place.run(&["cluster-logs", "--all-clusters", "-g", "RESOURCE_EXHAUSTED", "-m", "1", "--json"]);
+    let rows: Vec<Value> =
+        text(&all.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(all.status.success() && rows.len() == 1 && rows[0]["cluster"].is_string(), "{rows:?}");
+    assert!(text(&all.stderr).contains("in 1 of 1 cluster"), "{}", text(&all.stderr));
+    let all = place.run(&["cluster-logs", "--all-clusters", "-g", "RESOURCE_EXHAUSTED", "-m", "1"]);
+    let (head, cut) = (text(&all.stdout).starts_with("==> "), text(&all.stdout).contains("more line"));
+    assert!(head && cut, "{}", text(&all.stdout));
     assert!(text(&place.run(&["cluster-logs", "--node", "all"]).stderr).contains("--grep PATTERN"));
 }

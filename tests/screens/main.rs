@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod columns;
+mod crew;
 mod fleet;
+#[path = "../support/gang.rs"]
+mod gang;
 mod operate;
 mod pages;
 mod plain;

@@ -3,6 +3,7 @@
 mod columns;
 mod consent;
 mod copy;
+mod crew;
 mod feed;
 mod fixes;
 mod fleet;

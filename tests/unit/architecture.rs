@@ -24,6 +24,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("token", &["regular", "replace", "model"]),
     ("ssh", &["model"]),
     ("logs", &["model"]),
+    ("crew", &["logs", "model"]),
     ("stacks", &["model"]),
     ("vitals", &["logs", "model"]),
     ("ray", &["logs", "stacks", "proto", "model"]),
@@ -34,9 +35,12 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("diagnose", &["model"]),
     ("state", &["diagnose", "reconcile", "model"]),
     ("supervisor", &["state", "vitals", "logs", "config", "token", "ssh", "ray", "gcp", "model"]),
-    ("operation", &["supervisor", "stacks", "ssh", "ray", "libtpu", "gcp", "config", "replace", "model"]),
-    ("app", &["state", "logs", "diagnose", "reconcile", "manual", "model"]),
-    ("ui", &["app", "logs", "diagnose", "reconcile", "model"]),
+    (
+        "operation",
+        &["supervisor", "crew", "logs", "stacks", "ssh", "ray", "libtpu", "gcp", "config", "replace", "model"],
+    ),
+    ("app", &["state", "crew", "logs", "diagnose", "reconcile", "manual", "model"]),
+    ("ui", &["app", "crew", "logs", "diagnose", "reconcile", "model"]),
     ("tui", &["ui", "app", "operation", "supervisor", "state", "config", "model"]),
     // `cli` starts the console, on a simulated fleet too: it is where the arguments are.
     (
@@ -48,6 +52,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "operation",
             "supervisor",
             "vitals",
+            "crew",
             "logs",
             "stacks",
             "ray",

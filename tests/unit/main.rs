@@ -7,6 +7,8 @@ mod app;
 mod architecture;
 mod config;
 mod event_loop;
+#[path = "../support/gang.rs"]
+mod gang;
 mod manual;
 mod readme;
 #[path = "../support/sample.rs"]

@@ -3,21 +3,16 @@
 use super::super::output;
 use super::super::reach::{Progress, Reach};
 use super::failed;
-use super::gang::{Crew, Seat, clock_time, first_few, tails, tell_lost};
-use crate::logs::{Fold, Merge, Merged, Pattern, Patterns, Row, Times};
-use crate::model::{Line, Timestamp, WorkerFile};
+use super::gang::{Gang, clock_time, tell_incomplete, telling};
+use crate::crew::{FOLDED, Said, Seat, first_few, fold, in_order};
+use crate::logs::{Pattern, Row};
+use crate::model::Timestamp;
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Lines of each file that are read unless the command says otherwise.
-const LINES: u32 = 100;
-/// Equal lines that are further apart are rows of their own.
-const SAME_EVENT: Duration = Duration::from_secs(60);
-/// Bytes that the rows may take in memory.
-const ROWS: usize = 64 << 20;
 /// The hosts of a row are named if there are so few of them.
 const FEW: usize = 3;
 
@@ -41,14 +36,6 @@ pub(super) struct Wanted<'a> {
     pub json: bool,
 }
 
-/// A line of a worker.
-struct Said {
-    seat: usize,
-    is_err: bool,
-    number: u64,
-    line: Line,
-}
-
 /// Prints the logs of the job's workers.
 pub(super) async fn run(
     id: &str,
@@ -57,30 +44,22 @@ pub(super) async fn run(
     progress: &Progress,
 ) -> anyhow::Result<ExitCode> {
     let session = reach.connect(progress).await?;
-    let crew = Crew::read(id, reach, &session, progress).await?;
-    let mut merge = Merge::new(Duration::ZERO);
-    let take = |seat: usize, file: &WorkerFile<'_>, lines: Vec<Line>| {
-        let source = seat as u32 * 2 + u32::from(file.is_err);
-        let mut times = Times::new(crew.clock);
-        for (number, line) in (0..).zip(lines) {
-            let time = times.next(line.text());
-            merge.push(source, time, Said { seat, is_err: file.is_err, number, line });
-        }
-    };
-    let lines = wanted.lines.unwrap_or(LINES);
-    tails(&session.client, &crew.seats, lines, progress, take).await.map_err(failed(reach))?;
+    let tell = telling(progress);
+    let Gang { mut gangs, mut crew, .. } = Gang::read(id, reach, &session, &tell).await?;
+    let lines = wanted.lines.unwrap_or(FOLDED);
+    let tails = gangs.tails(&mut crew, lines).await.map_err(failed(reach))?;
     session.close().await;
-    tell_lost(&crew.seats);
+    tell_incomplete(&crew);
     if crew.seats.is_empty() {
         eprintln!("{}", crew.why_empty());
         return Ok(ExitCode::SUCCESS);
     }
     let since = wanted.since.map(|span| Timestamp::now().minus(span));
     let mut timeless = 0;
-    let lines = std::iter::from_fn(|| merge.next_anyway()).filter(|merged| {
-        timeless += usize::from(since.is_some() && merged.time.is_none());
-        since.is_none_or(|since| merged.time.is_some_and(|time| time >= since))
-            && wanted.grep.is_none_or(|grep| grep.is_match(merged.item.line.text()))
+    let lines = in_order(&crew, tails).filter(|said| {
+        timeless += usize::from(since.is_some() && said.time.is_none());
+        since.is_none_or(|since| said.time.is_some_and(|time| time >= since))
+            && wanted.grep.is_none_or(|grep| grep.is_match(said.line.text()))
     });
     if wanted.options.fold {
         print_folded(lines, &crew.seats, wanted.json)?;
@@ -94,44 +73,40 @@ pub(super) async fn run(
 }
 
 /// Prints lines with who wrote them.
-fn print_merged(lines: impl Iterator<Item = Merged<Said>>, seats: &[Seat], json: bool) -> anyhow::Result<()> {
+fn print_merged(lines: impl Iterator<Item = Said>, seats: &[Seat], json: bool) -> anyhow::Result<()> {
     let width = seats.iter().map(|seat| seat.who().chars().count()).max().unwrap_or(0);
     let mut out = output::stdout();
-    for Merged { time, item, .. } in lines {
-        let seat = &seats[item.seat];
+    for said in lines {
+        let seat = &seats[said.seat];
         if json {
-            output::json_line(&for_scripts(time, &item, seat))?;
+            output::json_line(&for_scripts(&said, seat))?;
         } else {
-            let time = time.map_or_else(|| "-".repeat(18), clock_time);
-            writeln!(out, "{time}  {:<width$}  {}", seat.who(), item.line.text())?;
+            let time = said.time.map_or_else(|| "-".repeat(18), clock_time);
+            writeln!(out, "{time}  {:<width$}  {}", seat.who(), said.line.text())?;
         }
     }
     Ok(out.flush()?)
 }
 
 /// As JSON: `time_ms`, `node_id`, `host`, `slice`, `pid`, `name`, `stream`, `text`.
-fn for_scripts(time: Option<Timestamp>, said: &Said, seat: &Seat) -> Value {
+fn for_scripts(said: &Said, seat: &Seat) -> Value {
     let or_null = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     json!({
-        "time_ms": time.map(Timestamp::as_millis), "node_id": seat.worker.node.to_string(), "host": seat.host,
+        "time_ms": said.time.map(Timestamp::as_millis), "node_id": seat.worker.node.to_string(), "host": seat.host,
         "slice": or_null(&seat.slice), "pid": seat.worker.pid, "name": or_null(seat.worker.name.raw()),
         "stream": if said.is_err { "err" } else { "out" }, "text": said.line.text(),
     })
 }
 
 /// Prints a row for what many workers say alike.
-fn print_folded(lines: impl Iterator<Item = Merged<Said>>, seats: &[Seat], json: bool) -> anyhow::Result<()> {
-    let mut fold = Fold::new(SAME_EVENT, ROWS, Patterns::default());
-    for Merged { time, item, .. } in lines {
-        fold.push(item.seat as u32, item.number, time, item.line.text());
-    }
-    fold.flush();
-    if fold.first() > 0 {
-        eprintln!("the first {} rows are left out: too many lines differ", fold.first());
+fn print_folded(lines: impl Iterator<Item = Said>, seats: &[Seat], json: bool) -> anyhow::Result<()> {
+    let folded = fold(lines);
+    if folded.left_out > 0 {
+        eprintln!("the first {} rows are left out: too many lines differ", folded.left_out);
     }
     let mut out = output::stdout();
     let digits = seats.len().to_string().len();
-    for row in fold.rows() {
+    for row in &folded.rows {
         let names = |of: &mut dyn Iterator<Item = u32>| -> Vec<String> {
             of.filter_map(|at| seats.get(at as usize)).map(Seat::who).collect()
         };

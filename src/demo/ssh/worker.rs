@@ -16,6 +16,8 @@ use std::sync::{Arc, Mutex};
 /// What a cleanup runs on a host, on its standard input.
 const LOOK: &str = include_str!("../../../assets/cleanup-look.sh");
 const END: &str = include_str!("../../../assets/cleanup-end.sh");
+/// What says the time for each line that it reads.
+const CLOCK: &str = include_str!("../../../assets/clock.sh");
 /// Bytes of a script that are read.
 const LONGEST: usize = 64 << 10;
 /// A shell's message for an unknown command.
@@ -61,6 +63,15 @@ impl Workers {
                 && !c.nodes.iter().any(|n| n.ip == address && !n.is_head && n.end.is_none())
         };
         is_private && !self.shared.now(|c| is_other(c))
+    }
+
+    /// What the clock of a host says, if the command line asks for it: simulated hosts have that of their cluster.
+    fn time(&self, line: &str) -> Option<String> {
+        let words = words::split(line).unwrap_or_default();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let ms = self.shared.now(|c| c.now);
+        (words == ["exec", "sh", "-c", CLOCK.trim_end()])
+            .then(|| format!("{}.{:03}000000\n", ms.div_euclid(1000), ms.rem_euclid(1000)))
     }
 
     /// What the command line prints with this on its standard input, and its exit code.
@@ -208,6 +219,11 @@ async fn serve(mut channel: Channel<Msg>, workers: &Workers, address: &str) -> R
             Some(ChannelMsg::Exec { command, .. }) => {
                 line = Some(String::from_utf8_lossy(&command).into_owned());
             }
+            Some(ChannelMsg::Data { .. })
+                if let Some(time) = line.as_deref().and_then(|line: &str| workers.time(line)) =>
+            {
+                channel.data(time.as_bytes()).await?;
+            }
             Some(ChannelMsg::Data { data }) if input.len() < LONGEST => input.extend_from_slice(&data),
             Some(ChannelMsg::Eof) if line.is_some() => break,
             Some(ChannelMsg::Close) | None => return Ok(()),
@@ -257,5 +273,7 @@ mod tests {
         assert_eq!(end("'' 4321:40000"), "gone\t4321\nend\n");
         assert!(look(host[0]).ends_with("end\n") && !look(host[0]).contains("4321"));
         assert_eq!(workers.run(host[0], "rm -rf /", "").1, NOT_FOUND);
+        let time = workers.time("exec sh -c 'while read -r x; do date +%s.%N; done'").unwrap();
+        assert!(time.trim_end().parse::<f64>().is_ok_and(|seconds| seconds > 1e9), "{time}");
     }
 }

@@ -1,6 +1,7 @@
 //! The colours that a program gave its lines, as far as the terminal may show them.
 
 use super::{Colors, Theme};
+use crate::app::cell::Role;
 use crate::model::{Colour, Look};
 use ratatui::style::{Color, Modifier, Style};
 
@@ -24,7 +25,16 @@ const NAMED: [Color; 16] = [
     Color::White,
 ];
 
+/// The colours that tell several apart: blue, magenta and cyan, plain and bright. Red, yellow and green mean something.
+const HUES: [u8; Role::HUES] = [4, 5, 6, 12, 13, 14];
+
 impl Theme {
+    /// The style of one of several that are to be told apart.
+    pub(super) fn hue(&self, number: u8) -> Style {
+        let colour = HUES.get(usize::from(number)).map(|n| Colour::Indexed(*n));
+        self.look(Look { colour, ..Look::default() })
+    }
+
     /// The style of a look. Text in the colour of what is behind it is shown without either.
     pub fn look(&self, look: Look) -> Style {
         let colour = |colour: Option<Colour>| colour.and_then(|colour| color(colour, self.colors));

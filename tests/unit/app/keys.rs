@@ -44,9 +44,22 @@ fn every_action_is_in_the_keymap_the_help_and_the_palette() {
         assert!(offered.iter().any(|c| c == "cluster"));
         reached.extend(offered);
     }
-    // A dialog has no palette over it, so that what only answers a dialog is the one thing left.
+    // A dialog has no palette over it, and neither has the page of workers been opened.
     let out_of_reach = actions().iter().filter(|d| !reached.iter().any(|c| c == d.name));
-    let answers = ["resume", "roll-forward", "abandon", "cancel", "move-up", "move-down", "reset", "accept"];
+    let answers = [
+        "roll-call",
+        "folded",
+        "by-time",
+        "first-cause",
+        "resume",
+        "roll-forward",
+        "abandon",
+        "cancel",
+        "move-up",
+        "move-down",
+        "reset",
+        "accept",
+    ];
     assert_eq!(out_of_reach.map(|d| d.name).collect::<Vec<_>>(), answers);
 }
 
@@ -184,9 +197,12 @@ fn a_key_that_means_nothing_here_says_where_it_does() {
     let mut app = shown();
     press(&mut app, "4");
     for (key, words) in [
-        ("s", "s is not available here; it is stop-job in the jobs pane, all jobs or a job's page"),
+        (
+            "s",
+            "s is not available here; it is stop-job in the jobs pane, all jobs, the workers of a job or a job's page",
+        ),
         ("x", "clean-preempted in the TPUs"),
-        ("w", "w is not available here; it is wrap in the log pane"),
+        ("w", "wrap in the log pane"),
         (" ", "space is not available here; it is mark in "),
     ] {
         assert_eq!(press(&mut app, key), []);

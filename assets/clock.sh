@@ -1,0 +1,1 @@
+while read -r x; do date +%s.%N; done

@@ -1,0 +1,84 @@
+//! The lines of the first cause: the earliest error, what followed from it, and what the clocks are worth.
+
+use super::cell::Role;
+use crate::crew::{Crew, Told, What, certainty_words, first_few, place, seat_of, without_error};
+use crate::logs::Evidence;
+use crate::model::Timestamp;
+use crate::model::amount::counted;
+use crate::model::text::printable;
+
+/// Lines of a traceback that are shown.
+const TRACE: usize = 12;
+
+/// A line of the first cause.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CauseLine {
+    /// What the line is: `first error`, `followed by`; empty for a line that belongs to the one above.
+    pub label: &'static str,
+    /// When it happened, as far as a log says.
+    pub time: Option<Timestamp>,
+    /// The process, or the host.
+    pub who: String,
+    /// Safe for a terminal.
+    pub text: String,
+    /// What it means to the eye.
+    pub role: Role,
+    /// The worker whose log says it, by its place in the crew, and whether on standard error.
+    pub seat: Option<(usize, Option<bool>)>,
+}
+
+impl CauseLine {
+    fn plain(label: &'static str, text: &str, role: Role) -> Self {
+        Self { label, text: printable(text).into_owned(), role, ..Self::default() }
+    }
+
+    fn of(label: &'static str, evidence: &Evidence, crew: &Crew, text: String, role: Role) -> Self {
+        let (time, who, seat) = (evidence.time, place(evidence, crew), seat_of(evidence, crew));
+        Self { label, time, who, text: printable(&text).into_owned(), role, seat }
+    }
+}
+
+/// The lines of what was told; none where something else was asked.
+pub fn cause_lines(told: &Told) -> Vec<CauseLine> {
+    let What::Cause(findings) = &told.what else { return Vec::new() };
+    let crew = &told.crew;
+    let plain = CauseLine::plain;
+    let mut lines = vec![plain(findings.verdict.word(), &findings.summary, Role::Accent)];
+    lines.extend(findings.evidence.iter().map(|words| plain("", words, Role::Text)));
+    if let Some(found) = &findings.explanation {
+        let first = &found.first;
+        let words = format!("{}: {}", first.fault.words(), first.text);
+        lines.push(CauseLine::of("first error", first, crew, words, Role::Bad));
+        let skipped = first.trace.len().saturating_sub(TRACE);
+        let trace = first.trace.iter().skip(skipped).filter(|line| **line != first.text);
+        lines.extend(trace.map(|line| CauseLine::of("", first, crew, line.clone(), Role::Dim)).map(|line| {
+            // Time and process stand above.
+            CauseLine { time: None, who: String::new(), ..line }
+        }));
+        lines.extend(certainty_words(found).map(|words| plain("certainty", &words, Role::Text)));
+        for other in found.candidates.iter().chain(&found.before) {
+            let words = format!("{}: {}", other.fault.words(), other.text);
+            lines.push(CauseLine::of("or first", other, crew, words, Role::Warn));
+        }
+        for followed in &found.followed {
+            let (errors, hosts) =
+                (counted(followed.errors as usize, "error"), counted(followed.hosts, "host"));
+            let kind = followed.fault.words();
+            let words = format!("{kind}: {errors} on {hosts}; the first: {}", followed.first.text);
+            lines.push(CauseLine::of("followed by", &followed.first, crew, words, Role::Text));
+        }
+        let quiet = without_error(found, crew);
+        if !quiet.is_empty() && quiet.len() < crew.seats.len() {
+            let quiet: Vec<&str> = quiet.iter().map(String::as_str).collect();
+            let words = format!("{}: {}", counted(quiet.len(), "worker"), first_few(&quiet));
+            lines.push(plain("no error", &words, Role::Dim));
+        }
+        if found.survived > 0 {
+            let words = format!("{} before were survived", counted(found.survived as usize, "error"));
+            lines.push(plain("survived", &words, Role::Dim));
+        }
+    }
+    let clocks = findings.clock_words(crew).into_iter();
+    lines.extend(clocks.map(|words| plain("clock", &words, Role::Dim)));
+    lines
+}

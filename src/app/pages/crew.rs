@@ -1,0 +1,166 @@
+//! The page of a job's workers: the same readings in four tables, which toggle in place.
+
+pub mod causes;
+mod common;
+pub mod folded;
+pub mod merged;
+pub mod roll;
+
+use crate::app::fleet::Fleet;
+use crate::app::list::{List, Listing};
+use crate::crew::Part;
+use causes::Causes;
+pub use common::Spot;
+use common::{Process, process, seat_at};
+use folded::FoldedLines;
+use merged::Merged;
+use roll::Roll;
+
+/// One of the tables of the page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Way {
+    /// A row for each worker, the silent and the lagging first.
+    #[default]
+    Roll,
+    /// What many of them say, once.
+    Folded,
+    /// All lines in the order of time.
+    Merged,
+    /// The first cause.
+    Cause,
+}
+
+impl Way {
+    /// In the order of their keys.
+    pub const ALL: [Self; 4] = [Self::Roll, Self::Folded, Self::Merged, Self::Cause];
+
+    /// The one beside it.
+    pub(crate) fn turned(self, forward: bool) -> Self {
+        let here = Self::ALL.iter().position(|way| *way == self).unwrap_or(0);
+        Self::ALL[(here + if forward { 1 } else { 3 }) % 4]
+    }
+
+    /// What is read for it.
+    pub const fn part(self) -> Part {
+        match self {
+            Self::Roll => Part::Roll,
+            Self::Folded | Self::Merged => Part::Lines,
+            Self::Cause => Part::Cause,
+        }
+    }
+
+    /// Its name.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Roll => "roll call",
+            Self::Folded => "folded",
+            Self::Merged => "by time",
+            Self::Cause => "first cause",
+        }
+    }
+}
+
+/// The page of the workers of one cluster's jobs.
+#[derive(Debug)]
+pub struct CrewPage {
+    /// The table on the screen.
+    pub way: Way,
+    /// The roll call.
+    pub roll: List<Roll>,
+    /// What is said alike.
+    pub folded: List<FoldedLines>,
+    /// In the order of time.
+    pub merged: List<Merged>,
+    /// The first cause.
+    pub causes: List<Causes>,
+    /// The worker and the time at which the table is to be shown once it is read.
+    awaited: Option<(Process, Spot)>,
+}
+
+impl CrewPage {
+    /// The page of the cluster at that place.
+    pub fn new(place: usize) -> Self {
+        Self {
+            way: Way::default(),
+            roll: List::new(Some(place)).holding_top(),
+            folded: List::new(Some(place)),
+            merged: List::new(Some(place)),
+            causes: List::new(Some(place)),
+            awaited: None,
+        }
+    }
+
+    /// The table on the screen.
+    pub fn listing(&self) -> &dyn Listing {
+        match self.way {
+            Way::Roll => &self.roll,
+            Way::Folded => &self.folded,
+            Way::Merged => &self.merged,
+            Way::Cause => &self.causes,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn listing_mut(&mut self) -> &mut dyn Listing {
+        match self.way {
+            Way::Roll => &mut self.roll,
+            Way::Folded => &mut self.folded,
+            Way::Merged => &mut self.merged,
+            Way::Cause => &mut self.causes,
+        }
+    }
+
+    /// All of its tables.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &dyn Listing> {
+        [&self.roll as &dyn Listing, &self.folded, &self.merged, &self.causes].into_iter()
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut dyn Listing> {
+        let all: [&mut dyn Listing; 4] =
+            [&mut self.roll, &mut self.folded, &mut self.merged, &mut self.causes];
+        all.into_iter()
+    }
+
+    /// What is under the cursor.
+    pub fn spot(&self, fleet: &Fleet) -> Option<Spot> {
+        match self.way {
+            Way::Roll => self.roll.selected(fleet).map(|row| row.spot()),
+            Way::Folded => self.folded.selected(fleet).and_then(|row| row.spot()),
+            Way::Merged => self.merged.selected(fleet).map(|row| row.spot()),
+            Way::Cause => self.causes.selected(fleet).and_then(|row| row.spot()),
+        }
+    }
+
+    /// Shows another table, with the cursor on the same worker, and near the same time.
+    pub(crate) fn turn(&mut self, fleet: &Fleet, place: usize, way: Way) {
+        let from = self.spot(fleet).zip(fleet.clusters[place].crew.crew(self.way.part()));
+        self.awaited = from.and_then(|(spot, crew)| Some((process(crew, spot.seat)?, spot)));
+        self.way = way;
+        self.listing_mut().arrange(fleet);
+        self.go_to_awaited(fleet, place);
+    }
+
+    /// Puts the cursor where it is to be, once the table has been read.
+    pub(crate) fn go_to_awaited(&mut self, fleet: &Fleet, place: usize) {
+        let crew = &fleet.clusters[place].crew;
+        let Some(of_table) = crew.crew(self.way.part()) else { return };
+        let Some((process, spot)) = self.awaited.take() else { return };
+        let Some(seat) = seat_at(of_table, process) else { return };
+        match self.way {
+            Way::Roll => self.roll.select(fleet, place, &process),
+            Way::Folded => {
+                if let Some(key) = folded::nearest(crew, seat, spot.time) {
+                    self.folded.select(fleet, place, &key);
+                }
+            }
+            Way::Merged => {
+                if let Some(key) = merged::nearest(crew, seat, spot.time) {
+                    self.merged.select(fleet, place, &key);
+                }
+            }
+            // It begins with what matters.
+            Way::Cause => {}
+        }
+    }
+}

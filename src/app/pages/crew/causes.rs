@@ -1,0 +1,154 @@
+//! The first cause of a job that failed or hangs, line by line.
+
+use super::common::{Spot, of_job, state, why_empty};
+use crate::app::cause::CauseLine;
+use crate::app::cell::{Cell, Role};
+use crate::app::cluster::Cluster;
+use crate::app::column::{Column, Kind, When, Width};
+use crate::app::fleet::Fleet;
+use crate::app::look::Look;
+use crate::app::target::Target;
+use crate::crew::Part;
+use crate::model::amount::counted;
+use std::cmp::Ordering;
+
+/// The lines of the first cause.
+#[derive(Debug)]
+pub struct Causes;
+
+/// A line.
+#[derive(Clone, Copy, Debug)]
+pub struct CauseRow<'f> {
+    cluster: &'f Cluster,
+    place: usize,
+    number: usize,
+    line: &'f CauseLine,
+}
+
+type Row<'f> = CauseRow<'f>;
+
+impl CauseRow<'_> {
+    /// Where the cursor is on it; none on a line that is no worker's.
+    pub fn spot(&self) -> Option<Spot> {
+        let (seat, is_err) = self.line.seat?;
+        Some(Spot { seat, time: self.line.time, is_err })
+    }
+}
+
+fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+    Some(Row { cluster, place, number, line: cluster.crew.cause().get(number)? })
+}
+
+impl Kind for Causes {
+    type Row<'f> = CauseRow<'f>;
+    type Key = usize;
+
+    const LACKS: &'static str = "no line";
+    const FIELDS: &'static [&'static str] = &["what", "process", "text", "cluster"];
+    const BELOW: Option<&'static str> = Some("text");
+
+    fn title(_: Option<usize>) -> &'static str {
+        "First cause"
+    }
+
+    fn name(_: Option<usize>) -> &'static str {
+        "first-cause"
+    }
+
+    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+        state(look, of, Part::Cause, |crew| counted(crew.seats.len(), "worker"))
+    }
+
+    fn why_empty(look: &Look<'_>, of: Option<usize>) -> String {
+        why_empty(look, of, Part::Cause)
+    }
+
+    fn columns() -> &'static [Column<Self>] {
+        COLUMNS
+    }
+
+    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
+        fleet.each(of).flat_map(|(place, cluster)| {
+            (0..cluster.crew.cause().len()).filter_map(move |number| row(cluster, place, number))
+        })
+    }
+
+    fn place(row: &Row<'_>) -> usize {
+        row.place
+    }
+
+    fn number(row: &Row<'_>) -> usize {
+        row.number
+    }
+
+    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
+        row(fleet.clusters.get(place)?, place, number)
+    }
+
+    fn key(row: &Row<'_>) -> usize {
+        row.number
+    }
+
+    fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
+        a.number.cmp(&b.number)
+    }
+
+    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
+        [
+            ("what", row.line.label),
+            ("process", row.line.who.as_str()),
+            ("text", row.line.text.as_str()),
+            ("cluster", row.cluster.name().as_str()),
+        ]
+        .into_iter()
+    }
+
+    fn target(row: &Row<'_>) -> Target {
+        of_job(row.cluster, row.place)
+    }
+
+    fn copied(row: &Row<'_>) -> (&'static str, String) {
+        ("line", row.line.text.clone())
+    }
+}
+
+const COLUMNS: &[Column<Causes>] = &[
+    Column {
+        id: "what",
+        title: "WHAT",
+        width: Width::text(11, 11, 0),
+        when: When::Usually,
+        cell: |row, _| {
+            Cell::new(row.line.label, if row.line.role == Role::Text { Role::Dim } else { row.line.role })
+        },
+        order: None,
+    },
+    Column {
+        id: "time",
+        title: "TIME",
+        width: Width::text(12, 18, 2).firm(18).hiding(),
+        when: When::Usually,
+        cell: |row, _| {
+            let crew = row.cluster.crew.crew(Part::Cause);
+            let time = row.line.time.zip(crew).map(|(at, crew)| crew.clock.words(at));
+            Cell::new(time.unwrap_or_default(), Role::Dim)
+        },
+        order: None,
+    },
+    Column {
+        id: "process",
+        title: "PROCESS",
+        width: Width::text(10, 36, 1).firm(20).hiding(),
+        when: When::Usually,
+        cell: |row, _| Cell::text(row.line.who.as_str()).ending(),
+        order: None,
+    },
+    Column {
+        id: "text",
+        title: "TEXT",
+        width: Width::rest(20, 400, 0),
+        when: When::Usually,
+        cell: |row, _| Cell::new(row.line.text.as_str(), row.line.role),
+        order: None,
+    },
+];

@@ -1,0 +1,97 @@
+//! What the tables of a job's workers share.
+
+use crate::app::cell::{Cell, Role};
+use crate::app::cluster::Cluster;
+use crate::app::look::Look;
+use crate::app::target::Target;
+use crate::app::words;
+use crate::crew::{Crew, Part};
+use crate::logs::{Level, level};
+use crate::model::text::printable;
+use crate::model::{NodeId, Timestamp};
+
+/// A worker, and when: what is under the cursor, whatever the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// Place of the worker in the crew of the table's reading.
+    pub seat: usize,
+    /// The time of the line.
+    pub time: Option<Timestamp>,
+    /// Which of its files says it; none if that is not known.
+    pub is_err: Option<bool>,
+}
+
+/// A worker's node and process id, which identify it in every reading.
+pub type Process = (NodeId, u32);
+
+/// What identifies a worker.
+pub fn process(crew: &Crew, seat: usize) -> Option<Process> {
+    crew.seats.get(seat).map(|seat| (seat.worker.node, seat.worker.pid))
+}
+
+/// The place of a worker in a crew.
+pub fn seat_at(crew: &Crew, (node, pid): Process) -> Option<usize> {
+    crew.seats.iter().position(|seat| seat.worker.node == node && seat.worker.pid == pid)
+}
+
+/// What stands beside the title: what was read, how old that is, and what it cost the head.
+pub fn state(
+    look: &Look<'_>,
+    of: Option<usize>,
+    part: Part,
+    what: impl Fn(&Crew) -> String,
+) -> Cell<'static> {
+    let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else { return Cell::default() };
+    let slot = cluster.crew.slot(part);
+    let mut parts = Vec::new();
+    if let Some(told) = &slot.told {
+        parts.push(what(&told.crew));
+        parts.push(format!("{} ago", words::span(told.at.age(look.now))));
+        parts.push(told.price.words());
+    }
+    if slot.asked.is_some() {
+        parts.push("reading".to_owned());
+    }
+    if slot.problem.is_some() {
+        parts.push("not read".to_owned());
+    }
+    parts.retain(|part| !part.is_empty());
+    let role = if slot.problem.is_some() { Role::Warn } else { Role::Dim };
+    Cell::new(parts.join(" · "), role)
+}
+
+/// Why there are no rows.
+pub fn why_empty(look: &Look<'_>, of: Option<usize>, part: Part) -> String {
+    let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else { return String::new() };
+    let slot = cluster.crew.slot(part);
+    match (&slot.told, &slot.problem, cluster.is_up()) {
+        (Some(told), ..) if told.crew.seats.is_empty() => told.crew.why_empty(),
+        (Some(_), ..) => "the workers have written nothing".to_owned(),
+        (None, Some(problem), _) => {
+            let hint = look.hint(&problem.hint);
+            let what = printable(&problem.what);
+            if hint.is_empty() { what.into_owned() } else { format!("{what}; {hint}") }
+        }
+        (None, None, true) => "reading the files of the workers".to_owned(),
+        (None, None, false) => "the workers are read once the cluster is connected".to_owned(),
+    }
+}
+
+/// What actions on a row act on: the job.
+pub fn of_job(cluster: &Cluster, place: usize) -> Target {
+    cluster.crew.job.clone().map_or(Target::Cluster(place), |job| Target::Job(place, job))
+}
+
+/// The colour of a worker among the others.
+pub const fn hue(seat: usize) -> Role {
+    Role::Hue((seat % Role::HUES) as u8)
+}
+
+/// The role of a line by its level.
+pub fn role(text: &str) -> Role {
+    match level(text) {
+        Some(Level::Error) => Role::Bad,
+        Some(Level::Warning) => Role::Warn,
+        _ => Role::Text,
+    }
+}

@@ -1,0 +1,284 @@
+//! What a job's workers wrote, equal lines of many as one row.
+
+use super::common::{Spot, hue, of_job, role, state, why_empty};
+use crate::app::cell::{Cell, Role};
+use crate::app::cluster::Cluster;
+use crate::app::column::{Column, Kind, When, Width};
+use crate::app::fleet::Fleet;
+use crate::app::look::Look;
+use crate::app::target::Target;
+use crate::app::watched::{FoldedLine, Watched, is_said_by_most};
+use crate::crew::{Crew, Part, Said, Seat};
+use crate::logs::{Member, Row as Alike, untimed};
+use crate::model::Timestamp;
+use crate::model::amount::{counted, grouped};
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+/// What many say once.
+#[derive(Debug)]
+pub struct FoldedLines;
+
+/// A row, or a line that belongs to an open one.
+#[derive(Clone, Copy, Debug)]
+pub struct FoldedRow<'f> {
+    cluster: &'f Cluster,
+    place: usize,
+    number: usize,
+    crew: &'f Crew,
+    said: &'f [Said],
+    alike: &'f Alike,
+    mark: u64,
+    /// Which line.
+    pub line: FoldedLine,
+}
+
+type Row<'f> = FoldedRow<'f>;
+
+/// The hosts of a row are named if there are so few of them.
+const FEW: usize = 3;
+
+impl<'f> FoldedRow<'f> {
+    /// Where the cursor is on it: on the first who says it, where it is about many.
+    pub fn spot(&self) -> Option<Spot> {
+        if let FoldedLine::Missing(_, seat) = self.line {
+            return Some(Spot { seat, time: self.alike.time.map(|(first, _)| first), is_err: None });
+        }
+        let member = self.member().or_else(|| self.alike.members().first())?;
+        let is_err = self.line_of(member).map(|said| said.is_err);
+        Some(Spot { seat: member.source as usize, time: member.time, is_err })
+    }
+
+    /// Whether it opens to more than it says: many say it, or it is a traceback.
+    pub fn is_of_many(&self) -> bool {
+        self.alike.members().len() > 1 || !self.alike.trace.is_empty()
+    }
+
+    fn member(&self) -> Option<&'f Member> {
+        let FoldedLine::Member(_, member) = self.line else { return None };
+        self.alike.members().get(member)
+    }
+
+    /// The line that a member said.
+    fn line_of(&self, member: &Member) -> Option<&'f Said> {
+        // Those of one time lie beside each other.
+        let from = self.said.partition_point(|said| said.time < member.time);
+        let is_it = |said: &&Said| said.seat == member.source as usize && said.number == member.line;
+        self.said[from..].iter().take_while(|said| said.time == member.time).find(is_it)
+    }
+
+    fn seat(&self) -> Option<&'f Seat> {
+        let seat = match self.line {
+            FoldedLine::Missing(_, seat) => seat,
+            _ => self.member()?.source as usize,
+        };
+        self.crew.seats.get(seat)
+    }
+
+    /// Who says it if few do, and who does not if most do.
+    fn who(&self) -> String {
+        let (members, all) = (self.alike.members(), self.crew.seats.len());
+        let name = |seat: usize| self.crew.seats.get(seat).map(|seat| seat.host.as_str()).unwrap_or_default();
+        if members.len() <= FEW && all > FEW {
+            return members.iter().map(|m| name(m.source as usize)).collect::<Vec<_>>().join(", ");
+        }
+        if members.len() == all || !is_said_by_most(members.len(), self.crew) {
+            return String::new();
+        }
+        let missing = self.alike.missing(all as u32);
+        let named: Vec<&str> = missing.iter().take(FEW).map(|seat| name(*seat as usize)).collect();
+        match missing.len() - named.len() {
+            0 => format!("not {}", named.join(", ")),
+            more => format!("not {} and {more} more", named.join(", ")),
+        }
+    }
+
+    fn text(&self) -> Cow<'f, str> {
+        match self.line {
+            FoldedLine::Row(row) if self.is_of_many() => {
+                let glyph = if self.cluster.crew.is_open(row) { "▾" } else { "▸" };
+                Cow::Owned(format!("{glyph} {}", untimed(&self.alike.text)))
+            }
+            FoldedLine::Row(_) => Cow::Owned(format!("  {}", untimed(&self.alike.text))),
+            FoldedLine::Trace(_, line) => Cow::Owned(format!("    {}", self.alike.trace[line])),
+            FoldedLine::Missing(..) => Cow::Borrowed("    does not say it"),
+            FoldedLine::Member(..) => {
+                let said = self.member().and_then(|member| self.line_of(member));
+                Cow::Owned(format!("    {}", said.map(|said| untimed(said.line.text())).unwrap_or_default()))
+            }
+        }
+    }
+}
+
+/// The row that a worker says, the nearest to that time.
+pub(super) fn nearest(watched: &Watched, seat: usize, time: Option<Timestamp>) -> Option<(u64, usize)> {
+    let (_, _, folded) = watched.said()?;
+    let own = |row: &Alike| row.members().iter().find(|m| m.source as usize == seat).copied();
+    let own = folded.rows.iter().enumerate().filter_map(|(number, row)| Some((number, own(row)?)));
+    let away = |member: &Member| match (member.time, time) {
+        (Some(a), Some(b)) => a.age(b).max(b.age(a)),
+        _ => std::time::Duration::MAX,
+    };
+    let (number, _) = own.min_by_key(|(number, member)| (away(member), usize::MAX - number))?;
+    Some((folded.marks[number], 0))
+}
+
+fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+    let (crew, said, folded) = cluster.crew.said()?;
+    let line = *cluster.crew.folded().get(number)?;
+    let (alike, mark) = (folded.rows.get(line.row())?, *folded.marks.get(line.row())?);
+    Some(Row { cluster, place, number, crew, said, alike, mark, line })
+}
+
+impl Kind for FoldedLines {
+    type Row<'f> = FoldedRow<'f>;
+    /// The mark of the row, and the line of it: 0 is the row itself.
+    type Key = (u64, usize);
+
+    const LACKS: &'static str = "no line";
+    const FIELDS: &'static [&'static str] = &["line", "host", "cluster"];
+    const BELOW: Option<&'static str> = Some("line");
+
+    fn title(_: Option<usize>) -> &'static str {
+        "Lines folded"
+    }
+
+    fn name(_: Option<usize>) -> &'static str {
+        "folded-lines"
+    }
+
+    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+        let lines = of.and_then(|place| look.fleet.clusters.get(place)?.crew.said());
+        let (lines, rows) = lines.map_or((0, 0), |(_, said, folded)| (said.len(), folded.rows.len()));
+        state(look, of, Part::Lines, |crew| {
+            let workers = counted(crew.seats.len(), "worker");
+            format!("{} lines of {workers} in {}", grouped(lines), counted(rows, "row"))
+        })
+    }
+
+    fn why_empty(look: &Look<'_>, of: Option<usize>) -> String {
+        why_empty(look, of, Part::Lines)
+    }
+
+    fn columns() -> &'static [Column<Self>] {
+        COLUMNS
+    }
+
+    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
+        fleet.each(of).flat_map(|(place, cluster)| {
+            let lines = cluster.crew.folded().len();
+            (0..lines).filter_map(move |number| row(cluster, place, number))
+        })
+    }
+
+    fn place(row: &Row<'_>) -> usize {
+        row.place
+    }
+
+    fn number(row: &Row<'_>) -> usize {
+        row.number
+    }
+
+    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
+        row(fleet.clusters.get(place)?, place, number)
+    }
+
+    fn key(row: &Row<'_>) -> Self::Key {
+        let line = match row.line {
+            FoldedLine::Row(_) => 0,
+            FoldedLine::Trace(_, line) => 1 + line,
+            // Behind the longest traceback.
+            FoldedLine::Missing(_, seat) => 100_000 + seat,
+            FoldedLine::Member(_, member) => 1_000_000 + member,
+        };
+        (row.mark, line)
+    }
+
+    fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
+        a.number.cmp(&b.number)
+    }
+
+    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
+        let text = match row.line {
+            FoldedLine::Trace(_, line) => row.alike.trace[line].as_str(),
+            _ => row.alike.text.as_str(),
+        };
+        let members = row.alike.members().iter().filter_map(|m| row.crew.seats.get(m.source as usize));
+        let hosts = members.map(|seat| ("host", seat.host.as_str()));
+        [("line", text), ("cluster", row.cluster.name().as_str())].into_iter().chain(hosts)
+    }
+
+    fn target(row: &Row<'_>) -> Target {
+        of_job(row.cluster, row.place)
+    }
+
+    fn copied(row: &Row<'_>) -> (&'static str, String) {
+        ("line", row.text().trim_start_matches(['▸', '▾', ' ']).to_owned())
+    }
+}
+
+const COLUMNS: &[Column<FoldedLines>] = &[
+    Column {
+        id: "time",
+        title: "TIME",
+        width: Width::text(12, 18, 1).firm(18),
+        when: When::Usually,
+        cell: |row, _| {
+            let time = match row.line {
+                FoldedLine::Row(_) => row.alike.time.map(|(first, _)| first),
+                _ => row.member().and_then(|member| member.time),
+            };
+            let time = time.map(|at| row.crew.clock.words(at)).unwrap_or_default();
+            Cell::new(time, Role::Dim)
+        },
+        order: None,
+    },
+    Column {
+        id: "workers",
+        title: "WORKERS",
+        width: Width::text(10, 28, 0).firm(20),
+        when: When::Usually,
+        cell: |row, _| match row.seat() {
+            Some(seat) if matches!(row.line, FoldedLine::Missing(..)) => {
+                Cell::new(seat.who(), Role::Warn).ending()
+            }
+            Some(seat) => {
+                let hue = row.spot().map_or(Role::Text, |spot| hue(spot.seat));
+                Cell::new(seat.who(), hue).ending()
+            }
+            None if matches!(row.line, FoldedLine::Row(_)) => {
+                Cell::text(format!("{} of {}", row.alike.members().len(), row.crew.seats.len()))
+            }
+            None => Cell::default(),
+        },
+        order: Some(|a, b| {
+            b.alike.members().len().cmp(&a.alike.members().len()).then(a.number.cmp(&b.number))
+        }),
+    },
+    Column {
+        id: "who",
+        title: "WHO",
+        width: Width::text(8, 36, 2).firm(20).hiding(),
+        when: When::Usually,
+        cell: |row, _| {
+            let is_row = matches!(row.line, FoldedLine::Row(_));
+            Cell::new(if is_row { row.who() } else { String::new() }, Role::Warn)
+        },
+        order: None,
+    },
+    Column {
+        id: "line",
+        title: "LINE",
+        width: Width::rest(20, 400, 0),
+        when: When::Usually,
+        cell: |row, _| {
+            let role = match row.line {
+                FoldedLine::Row(_) if !row.alike.trace.is_empty() => Role::Bad,
+                FoldedLine::Row(_) => role(&row.alike.text),
+                _ => Role::Dim,
+            };
+            Cell::new(row.text(), role)
+        },
+        order: None,
+    },
+];

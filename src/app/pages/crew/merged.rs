@@ -1,0 +1,179 @@
+//! What a job's workers wrote, in the order of time.
+
+use super::common::{Process, Spot, hue, of_job, process, role, state, why_empty};
+use crate::app::cell::{Cell, Role};
+use crate::app::cluster::Cluster;
+use crate::app::column::{Column, Kind, When, Width};
+use crate::app::fleet::Fleet;
+use crate::app::look::Look;
+use crate::app::target::Target;
+use crate::app::watched::Watched;
+use crate::crew::{Crew, Part, Said, Seat};
+use crate::logs::untimed;
+use crate::model::Timestamp;
+use crate::model::amount::{counted, grouped};
+use std::cmp::Ordering;
+
+/// The lines of a job's workers.
+#[derive(Debug)]
+pub struct Merged;
+
+/// A line and who wrote it.
+#[derive(Clone, Copy, Debug)]
+pub struct MergedRow<'f> {
+    cluster: &'f Cluster,
+    place: usize,
+    number: usize,
+    crew: &'f Crew,
+    said: &'f Said,
+    seat: &'f Seat,
+}
+
+type Row<'f> = MergedRow<'f>;
+
+impl MergedRow<'_> {
+    /// Where the cursor is on it.
+    pub fn spot(&self) -> Spot {
+        Spot { seat: self.said.seat, time: self.said.time, is_err: Some(self.said.is_err) }
+    }
+}
+
+/// The line of that worker that is the nearest to a time, or its last.
+pub(super) fn nearest(watched: &Watched, seat: usize, time: Option<Timestamp>) -> Option<(Process, u64)> {
+    let (crew, said, _) = watched.said()?;
+    let own = || said.iter().filter(|said| said.seat == seat);
+    let before = || own().rfind(|said| time.is_none_or(|time| said.time <= Some(time)));
+    let found = before().or_else(|| own().next())?;
+    Some((process(crew, seat)?, found.mark))
+}
+
+fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+    let (crew, said, _) = cluster.crew.said()?;
+    let said = said.get(number)?;
+    Some(Row { cluster, place, number, crew, said, seat: crew.seats.get(said.seat)? })
+}
+
+impl Kind for Merged {
+    type Row<'f> = MergedRow<'f>;
+    type Key = (Process, u64);
+
+    const LACKS: &'static str = "no line";
+    const FIELDS: &'static [&'static str] = &["line", "host", "slice", "name", "cluster"];
+    const BELOW: Option<&'static str> = Some("line");
+
+    fn title(_: Option<usize>) -> &'static str {
+        "Lines by time"
+    }
+
+    fn name(_: Option<usize>) -> &'static str {
+        "worker-lines"
+    }
+
+    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+        let lines = of.and_then(|place| look.fleet.clusters.get(place)?.crew.said());
+        let lines = lines.map_or(0, |(_, said, _)| said.len());
+        state(look, of, Part::Lines, |crew| {
+            format!("{} lines of {}", grouped(lines), counted(crew.seats.len(), "worker"))
+        })
+    }
+
+    fn why_empty(look: &Look<'_>, of: Option<usize>) -> String {
+        why_empty(look, of, Part::Lines)
+    }
+
+    fn columns() -> &'static [Column<Self>] {
+        COLUMNS
+    }
+
+    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
+        fleet.each(of).flat_map(|(place, cluster)| {
+            let lines = cluster.crew.said().map_or(0, |(_, said, _)| said.len());
+            (0..lines).filter_map(move |number| row(cluster, place, number))
+        })
+    }
+
+    fn place(row: &Row<'_>) -> usize {
+        row.place
+    }
+
+    fn number(row: &Row<'_>) -> usize {
+        row.number
+    }
+
+    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
+        row(fleet.clusters.get(place)?, place, number)
+    }
+
+    fn key(row: &Row<'_>) -> Self::Key {
+        ((row.seat.worker.node, row.seat.worker.pid), row.said.mark)
+    }
+
+    fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
+        a.number.cmp(&b.number)
+    }
+
+    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
+        [
+            ("line", row.said.line.text()),
+            ("host", row.seat.host.as_str()),
+            ("slice", row.seat.slice.as_str()),
+            ("name", row.seat.worker.name.raw()),
+            ("cluster", row.cluster.name().as_str()),
+        ]
+        .into_iter()
+    }
+
+    fn target(row: &Row<'_>) -> Target {
+        of_job(row.cluster, row.place)
+    }
+
+    fn copied(row: &Row<'_>) -> (&'static str, String) {
+        ("line", row.said.line.text().to_owned())
+    }
+}
+
+const COLUMNS: &[Column<Merged>] = &[
+    Column {
+        id: "time",
+        title: "TIME",
+        width: Width::text(12, 18, 1).firm(18),
+        when: When::Usually,
+        cell: |row, _| {
+            let time = row.said.time.map_or_else(|| "-".to_owned(), |at| row.crew.clock.words(at));
+            Cell::new(time, Role::Dim)
+        },
+        order: None,
+    },
+    Column {
+        id: "slice",
+        title: "SLICE",
+        width: Width::text(8, 16, 5).hiding(),
+        when: When::Wide,
+        cell: |row, _| Cell::text(row.seat.slice.as_str()).ending(),
+        order: Some(|a, b| a.seat.slice.cmp(&b.seat.slice)),
+    },
+    Column {
+        id: "host",
+        title: "HOST",
+        width: Width::text(10, 28, 0).firm(16),
+        when: When::Usually,
+        cell: |row, _| Cell::new(row.seat.host.as_str(), hue(row.said.seat)).ending(),
+        order: Some(|a, b| a.seat.host.cmp(&b.seat.host)),
+    },
+    Column {
+        id: "pid",
+        title: "PID",
+        width: Width::number(7, 4),
+        when: When::Usually,
+        cell: |row, _| Cell::new(row.seat.worker.pid.to_string(), hue(row.said.seat)),
+        order: Some(|a, b| a.seat.worker.pid.cmp(&b.seat.worker.pid)),
+    },
+    Column {
+        id: "line",
+        title: "LINE",
+        width: Width::rest(20, 400, 0),
+        when: When::Usually,
+        cell: |row, _| Cell::new(untimed(row.said.line.text()), role(row.said.line.text())),
+        order: None,
+    },
+];

@@ -1,0 +1,222 @@
+//! The roll call of a job's workers.
+
+use super::common::{Process, Spot, of_job, state, why_empty};
+use crate::app::cell::{Cell, Role};
+use crate::app::cluster::Cluster;
+use crate::app::column::{Column, Kind, When, Width};
+use crate::app::fleet::Fleet;
+use crate::app::look::Look;
+use crate::app::target::Target;
+use crate::crew::{Part, Seat, What, age_words, unwell};
+use crate::logs::{Answer, Remark, untimed};
+use crate::model::amount::{counted, grouped};
+use std::cmp::{Ordering, Reverse};
+
+/// The workers of a job.
+#[derive(Debug)]
+pub struct Roll;
+
+/// A worker and its answer.
+#[derive(Clone, Copy, Debug)]
+pub struct RollRow<'f> {
+    cluster: &'f Cluster,
+    place: usize,
+    number: usize,
+    answer: &'f Answer,
+    seat: &'f Seat,
+}
+
+type Row<'f> = RollRow<'f>;
+
+impl RollRow<'_> {
+    /// Where the cursor is on it.
+    pub fn spot(&self) -> Spot {
+        let seat = self.answer.worker as usize;
+        let is_err = match self.cluster.crew.slot(Part::Roll).told.as_ref().map(|told| &told.what) {
+            Some(What::Roll { last, .. }) => last.get(seat).copied().flatten(),
+            _ => None,
+        };
+        Spot { seat, time: self.answer.time, is_err }
+    }
+
+    const fn role(&self) -> Role {
+        match self.answer.remark {
+            Remark::Ended | Remark::Error => Role::Bad,
+            Remark::NoLine | Remark::Silent | Remark::Lagging => Role::Warn,
+            Remark::None => Role::Text,
+        }
+    }
+}
+
+fn answers(cluster: &Cluster) -> &[Answer] {
+    match cluster.crew.slot(Part::Roll).told.as_ref().map(|told| &told.what) {
+        Some(What::Roll { answers, .. }) => answers,
+        _ => &[],
+    }
+}
+
+fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+    let answer = answers(cluster).get(number)?;
+    let seat = cluster.crew.crew(Part::Roll)?.seats.get(answer.worker as usize)?;
+    Some(Row { cluster, place, number, answer, seat })
+}
+
+impl Kind for Roll {
+    type Row<'f> = RollRow<'f>;
+    type Key = Process;
+
+    const LACKS: &'static str = "no worker";
+    const FIELDS: &'static [&'static str] = &["host", "slice", "name", "remark", "state", "line", "cluster"];
+    const BELOW: Option<&'static str> = Some("line");
+
+    fn title(_: Option<usize>) -> &'static str {
+        "Workers"
+    }
+
+    fn name(_: Option<usize>) -> &'static str {
+        "workers"
+    }
+
+    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+        let answers = of.and_then(|place| look.fleet.clusters.get(place)).map(answers).unwrap_or_default();
+        state(look, of, Part::Roll, |crew| {
+            let (workers, unwell) = (counted(crew.seats.len(), "worker"), unwell(answers));
+            if unwell.is_empty() { workers } else { format!("{workers}: {unwell}") }
+        })
+    }
+
+    fn why_empty(look: &Look<'_>, of: Option<usize>) -> String {
+        why_empty(look, of, Part::Roll)
+    }
+
+    fn columns() -> &'static [Column<Self>] {
+        COLUMNS
+    }
+
+    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
+        fleet.each(of).flat_map(|(place, cluster)| {
+            (0..answers(cluster).len()).filter_map(move |number| row(cluster, place, number))
+        })
+    }
+
+    fn place(row: &Row<'_>) -> usize {
+        row.place
+    }
+
+    fn number(row: &Row<'_>) -> usize {
+        row.number
+    }
+
+    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
+        row(fleet.clusters.get(place)?, place, number)
+    }
+
+    fn key(row: &Row<'_>) -> Process {
+        (row.seat.worker.node, row.seat.worker.pid)
+    }
+
+    /// As the roll call has them.
+    fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
+        a.number.cmp(&b.number)
+    }
+
+    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
+        [
+            ("host", row.seat.host.as_str()),
+            ("slice", row.seat.slice.as_str()),
+            ("name", row.seat.worker.name.raw()),
+            ("remark", row.answer.remark.word().unwrap_or_default()),
+            ("state", row.seat.state_word()),
+            ("line", row.answer.line.as_str()),
+            ("cluster", row.cluster.name().as_str()),
+        ]
+        .into_iter()
+    }
+
+    fn target(row: &Row<'_>) -> Target {
+        of_job(row.cluster, row.place)
+    }
+
+    fn copied(row: &Row<'_>) -> (&'static str, String) {
+        ("worker", row.seat.who())
+    }
+}
+
+const COLUMNS: &[Column<Roll>] = &[
+    Column {
+        id: "host",
+        title: "HOST",
+        width: Width::text(10, 32, 0).firm(24),
+        when: When::Usually,
+        cell: |row, _| Cell::new(row.seat.host.as_str(), row.role()).ending(),
+        order: Some(|a, b| a.seat.host.cmp(&b.seat.host)),
+    },
+    Column {
+        id: "slice",
+        title: "SLICE",
+        width: Width::text(8, 24, 5).hiding(),
+        when: When::Usually,
+        cell: |row, _| Cell::text(row.seat.slice.as_str()).ending(),
+        order: Some(|a, b| a.seat.slice.cmp(&b.seat.slice)),
+    },
+    Column {
+        id: "pid",
+        title: "PID",
+        width: Width::number(7, 4),
+        when: When::Usually,
+        cell: |row, _| Cell::text(row.seat.worker.pid.to_string()),
+        order: Some(|a, b| a.seat.worker.pid.cmp(&b.seat.worker.pid)),
+    },
+    Column {
+        id: "rank",
+        title: "RANK",
+        width: Width::number(5, 6).hiding(),
+        when: When::Usually,
+        cell: |row, _| Cell::text(row.answer.rank.map(|rank| rank.to_string()).unwrap_or_default()),
+        order: Some(|a, b| a.answer.rank.cmp(&b.answer.rank)),
+    },
+    Column {
+        id: "name",
+        title: "NAME",
+        width: Width::text(6, 24, 7),
+        when: When::Wide,
+        cell: |row, _| Cell::text(row.seat.worker.name.shown()),
+        order: Some(|a, b| a.seat.worker.name.cmp(&b.seat.worker.name)),
+    },
+    Column {
+        id: "step",
+        title: "STEP",
+        width: Width::number(9, 3),
+        when: When::Usually,
+        cell: |row, _| {
+            let step = row.answer.step.map(|step| grouped(step as usize));
+            let phase = || row.answer.phase.map(|phase| phase.word().to_owned());
+            Cell::text(step.or_else(phase).unwrap_or_else(|| "-".to_owned()))
+        },
+        order: Some(|a, b| a.answer.step.cmp(&b.answer.step)),
+    },
+    Column {
+        id: "age",
+        title: "AGE",
+        width: Width::number(7, 2),
+        when: When::Usually,
+        cell: |row, _| Cell::text(age_words(row.answer.age)),
+        order: Some(|a, b| Reverse(a.answer.age).cmp(&Reverse(b.answer.age))),
+    },
+    Column {
+        id: "remark",
+        title: "REMARK",
+        width: Width::text(6, 44, 1).firm(24).hiding(),
+        when: When::Usually,
+        cell: |row, _| Cell::new(row.answer.reason.as_str(), row.role()),
+        order: Some(|a, b| a.answer.remark.cmp(&b.answer.remark)),
+    },
+    Column {
+        id: "line",
+        title: "LAST LINE",
+        width: Width::rest(16, 240, 0),
+        when: When::Usually,
+        cell: |row, _| Cell::text(untimed(row.answer.line.trim())),
+        order: None,
+    },
+];

@@ -1,0 +1,65 @@
+//! The roll call of a job's workers, each kind by itself.
+
+use super::seat::{Crew, Tail};
+use crate::logs::{Answer, Merge, Patterns, Remark, Roll, Times};
+use crate::model::{Line, Timestamp};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Lines of each file that a roll call reads: enough to find the last step, and the one before it.
+pub const CALLED: u32 = 40;
+
+/// Calls the workers by the last lines of their files, each kind by itself: what one actor does says nothing about
+/// others. The remarkable ones first; [`Answer::worker`] is the place in the crew.
+pub fn call(crew: &Crew, tails: &[Tail], now: Timestamp) -> Vec<Answer> {
+    let mut said: Vec<Merge<&Line>> = crew.seats.iter().map(|_| Merge::new(Duration::ZERO)).collect();
+    for tail in tails {
+        let mut times = Times::new(crew.clock);
+        // Only the last lines of what was read for something else.
+        let first = tail.lines.len().saturating_sub(CALLED as usize);
+        for line in &tail.lines[first..] {
+            said[tail.seat].push(u32::from(tail.is_err), times.next(line.text()), line);
+        }
+    }
+    let mut kinds: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, seat) in crew.seats.iter().enumerate() {
+        kinds.entry(seat.worker.kind.raw()).or_default().push(at);
+    }
+    let mut answers = Vec::new();
+    for seats in kinds.into_values() {
+        let workers = seats.iter().map(|at| crew.seats[*at].called()).collect();
+        let mut roll = Roll::new(workers, crew.clock, Patterns::default());
+        for (number, at) in (0..).zip(&seats) {
+            while let Some(merged) = said[*at].next_anyway() {
+                roll.push(number, merged.item.text(), None);
+            }
+        }
+        let of_all = |answer: Answer| Answer { worker: seats[answer.worker as usize] as u32, ..answer };
+        answers.extend(roll.call(now).into_iter().map(of_all));
+    }
+    answers.sort_by_key(|a| (a.remark, Reverse(a.age), a.step, a.worker));
+    answers
+}
+
+/// By the places in the crew: whether a worker's last line is on standard error; none of a worker without a line.
+pub fn last_files(crew: &Crew, tails: &[Tail]) -> Vec<Option<bool>> {
+    let mut last: Vec<Option<(Option<Timestamp>, bool)>> = vec![None; crew.seats.len()];
+    for tail in tails.iter().filter(|tail| !tail.lines.is_empty()) {
+        let mut times = Times::new(crew.clock);
+        let time = tail.lines.iter().filter_map(|line| times.next(line.text())).last();
+        let known = &mut last[tail.seat];
+        *known = (*known).max(Some((time, tail.is_err)));
+    }
+    last.into_iter().map(|last| last.map(|(_, is_err)| is_err)).collect()
+}
+
+/// How many answers are remarkable, by their remark: `1 silent, 2 lagging`; empty if none is.
+pub fn unwell(answers: &[Answer]) -> String {
+    let remarks = [Remark::Ended, Remark::NoLine, Remark::Silent, Remark::Lagging, Remark::Error];
+    let count = |remark: Remark| {
+        let n = answers.iter().filter(|a| a.remark == remark).count();
+        (n > 0).then(|| format!("{n} {}", remark.word().unwrap_or_default()))
+    };
+    remarks.into_iter().filter_map(count).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,166 @@
+//! The errors of a job's driver and workers, and the deaths of their nodes, compared by time.
+
+use super::seat::{Crew, Seat, Tail};
+use crate::logs::{
+    Causes, Certainty, Evidence, Explanation, Patterns, Source, Times, Writer, Writers, prefixed,
+};
+use crate::model::text::log_line;
+use crate::model::{DeathReason, Line, Node, NodeId, WorkerState};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Clocks that NTP keeps differ by less, in milliseconds.
+const CLOCKS: u64 = 250;
+/// The GCS notices the death of a node this long after it, and a job may fail of it before.
+const NOTICED: Duration = Duration::from_secs(90);
+/// Hosts whose clocks are read for one explanation.
+const TIMED: usize = 8;
+
+/// A host's clock beside ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostClock {
+    /// Milliseconds that it is ahead of ours; negative if it is behind.
+    pub ahead_ms: i64,
+    /// How wrong that may be, in milliseconds either way.
+    pub unsure_ms: u64,
+}
+
+/// The clocks that were read.
+pub type Clocks = BTreeMap<NodeId, HostClock>;
+
+/// Number of a part of a worker among the sources: 0 standard output, 1 standard error, 2 Ray's own words of its task.
+/// Source 0 is the driver.
+const fn source_of(seat: usize, part: u32) -> u32 {
+    1 + seat as u32 * 3 + part
+}
+
+/// The worker that a source is of, and its part; none for the driver.
+pub(super) const fn seat_of_source(source: u32) -> Option<(usize, u32)> {
+    match source.checked_sub(1) {
+        Some(number) => Some((number as usize / 3, number % 3)),
+        None => None,
+    }
+}
+
+/// Whether none of the sources of a worker has an error.
+pub(super) fn is_without_error(found: &Explanation, seat: usize) -> bool {
+    (0..3).all(|part| found.silent.contains(&source_of(seat, part)))
+}
+
+/// The first cause: of the ends of the workers' files, of the end of the driver's log if it could be read, and of the
+/// deaths of nodes.
+pub fn causes(crew: &Crew, tails: &[Tail], driver: Option<&[Line]>, clocks: &Clocks) -> Option<Explanation> {
+    let source = |node: Option<NodeId>, host: &str, name: String| {
+        let clock = node.and_then(|node| clocks.get(&node));
+        let clock = clock.copied().unwrap_or(HostClock { ahead_ms: 0, unsure_ms: CLOCKS });
+        Source { host: host.to_owned(), name, ahead_ms: clock.ahead_ms, unsure_ms: clock.unsure_ms }
+    };
+    let job = &crew.known.job;
+    let driver_host = job.driver_node.and_then(|id| crew.known.node(&id));
+    let driver_host = driver_host.map_or_else(|| "the driver's node".into(), |n| crew.known.name(n));
+    let mut sources = vec![source(job.driver_node, &driver_host, "driver".into())];
+    for seat in &crew.seats {
+        for part in ["out", "err", "task"] {
+            let name = format!("pid {} {part}", seat.worker.pid);
+            sources.push(source(Some(seat.worker.node), &seat.host, name));
+        }
+    }
+    let mut causes = Causes::new(sources, Patterns::default());
+    let mut own = Vec::new();
+    let (mut times, mut writers, mut numbers) =
+        (Times::new(crew.clock), Writers::default(), Vec::<u32>::new());
+    for (number, line) in (0..).zip(driver.unwrap_or_default()) {
+        let time = times.next(line.text());
+        let source = match prefixed(line.text()).writer {
+            None => {
+                own.push((number, time, line));
+                continue;
+            }
+            // Its own file has all that it wrote.
+            Some(writer) if has_file(crew, &writer) => continue,
+            Some(writer) => {
+                let at = writers.number(&writer) as usize;
+                if at >= numbers.len() {
+                    let host = writer.ip.unwrap_or(&driver_host);
+                    numbers.push(causes.add(source(None, host, writer.name.to_owned())));
+                }
+                numbers[at]
+            }
+        };
+        causes.push(source, number, time, line.text());
+    }
+    for tail in tails {
+        let mut times = Times::new(crew.clock);
+        let source = source_of(tail.seat, u32::from(tail.is_err));
+        for (number, line) in (0..).zip(&tail.lines) {
+            causes.push(source, number, times.next(line.text()), line.text());
+        }
+    }
+    for node in crew.known.snapshot.nodes.iter().filter(|node| killed(node, crew)) {
+        causes.node_died(&crew.known.name(node), node.ended, &node.died(crew.clock.near));
+    }
+    // Of a worker that was killed Ray alone knows why.
+    let silent = causes.explain().map(|found| found.silent);
+    for (at, seat) in crew.seats.iter().enumerate() {
+        let says_nothing = |part: u32| silent.as_ref().is_none_or(|all| all.contains(&source_of(at, part)));
+        if let WorkerState::Failed { why, at: time } = &seat.worker.state
+            && says_nothing(0)
+            && says_nothing(1)
+        {
+            for (number, line) in (0..).zip(why.raw().lines()) {
+                causes.push(source_of(at, 2), number, *time, &log_line(line));
+            }
+        }
+    }
+    let found = causes.explain();
+    let is_told = found.as_ref().is_some_and(|found| found.certainty != Certainty::OnlyConsequences);
+    if is_told || own.is_empty() {
+        return found;
+    }
+    // The driver repeats what a worker failed with, at a time that it seldom says: it is asked if no worker tells.
+    for (number, time, line) in own {
+        causes.push(0, number, time, line.text());
+    }
+    causes.explain()
+}
+
+/// The hosts on whose clocks the order of the first errors depends, the first one's first; those that are alive.
+pub fn hosts_to_time(found: &Explanation, crew: &Crew) -> Vec<NodeId> {
+    let node = |evidence: &Evidence| match evidence.source {
+        Some(0) => crew.known.job.driver_node,
+        Some(source) => Some(crew.seats.get(seat_of_source(source)?.0)?.worker.node),
+        None => None,
+    };
+    let followed = found.followed.iter().map(|followed| &followed.first);
+    let all = std::iter::once(&found.first).chain(&found.candidates).chain(&found.before).chain(followed);
+    let mut hosts: Vec<NodeId> = Vec::new();
+    for id in all.filter_map(node) {
+        let is_alive = crew.known.node(&id).is_some_and(|node| node.state.is_alive());
+        if is_alive && hosts.len() < TIMED && !hosts.contains(&id) {
+            hosts.push(id);
+        }
+    }
+    hosts
+}
+
+/// Whether a writer of lines in the driver's log is a worker whose files can be read.
+fn has_file(crew: &Crew, writer: &Writer<'_>) -> bool {
+    let address = |seat: &Seat| crew.known.node(&seat.worker.node).map(|node| node.address.raw());
+    let is_there = |seat: &&Seat| {
+        Some(seat.worker.pid) == writer.pid && writer.ip.is_none_or(|ip| address(seat) == Some(ip))
+    };
+    crew.seats.iter().find(is_there).is_some_and(|seat| !seat.worker.files.is_empty())
+}
+
+/// Whether the death of this node, which a worker or the driver ran on, may have ended the job.
+fn killed(node: &Node, crew: &Crew) -> bool {
+    let job = &crew.known.job;
+    let ran = job.driver_node == Some(node.id) || crew.seats.iter().any(|seat| seat.worker.node == node.id);
+    let Some(at) = node.ended.filter(|_| ran && !node.state.is_alive()) else { return false };
+    let is_after = job.ended.is_some_and(|ended| at > ended.plus(NOTICED));
+    // A slice that the autoscaler takes away has no work any more.
+    let in_order = node.death.as_ref().is_some_and(|death| death.reason == DeathReason::Expected);
+    job.started.is_none_or(|started| at >= started)
+        && !is_after
+        && !(in_order && job.ended.is_some_and(|e| at > e))
+}

@@ -1,0 +1,227 @@
+//! What is the matter with a job: it failed and why, it hangs, it waits, it is well.
+
+use super::causes::{Clocks, is_without_error, seat_of_source};
+use super::seat::{Crew, Seat, age_words, first_few};
+use crate::logs::{Answer, Certainty, Evidence, Explanation, Remark};
+use crate::model::amount::counted;
+use crate::model::text::log_line;
+use crate::model::time::brief;
+use crate::model::{Hint, JobStatus, Wait};
+use std::time::Duration;
+
+/// A job whose workers all wrote nothing for this long may hang.
+const QUIET: Duration = Duration::from_secs(300);
+
+/// What is the matter with a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It failed, and this is why.
+    Failed,
+    /// It failed, and the logs have no error.
+    Unknown,
+    /// It waits for resources.
+    Waiting,
+    /// A worker, or all of them, are silent.
+    Silent,
+    /// A worker is behind the others, or has failed while others run.
+    Lagging,
+    /// Nothing is wrong.
+    Healthy,
+    /// It has ended as intended.
+    Ended,
+}
+
+impl Verdict {
+    /// The word for people and scripts.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+            Self::Waiting => "waiting",
+            Self::Silent => "silent",
+            Self::Lagging => "lagging",
+            Self::Healthy => "healthy",
+            Self::Ended => "ended",
+        }
+    }
+}
+
+/// What is known of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Findings {
+    /// What is the matter.
+    pub verdict: Verdict,
+    /// In a sentence.
+    pub summary: String,
+    /// What supports it, a sentence each.
+    pub evidence: Vec<String>,
+    /// The first cause, where errors were found.
+    pub explanation: Option<Explanation>,
+    /// The clocks that were read to put the errors in order.
+    pub clocks: Clocks,
+    /// What helps.
+    pub hint: Hint,
+}
+
+impl Findings {
+    fn plain(verdict: Verdict, summary: String) -> Self {
+        let (evidence, explanation, clocks, hint) = (Vec::new(), None, Clocks::new(), Hint::none());
+        Self { verdict, summary, evidence, explanation, clocks, hint }
+    }
+
+    /// What the clocks say of each other, in a line each: `clock of host-1: 0.31 s ahead of ours (±0.02 s)`.
+    pub fn clock_words(&self, crew: &Crew) -> Vec<String> {
+        let words = |(node, clock): (&_, &super::HostClock)| {
+            let (ahead, unsure) = (clock.ahead_ms as f64 / 1000.0, clock.unsure_ms as f64 / 1000.0);
+            let way = if clock.ahead_ms < 0 { "behind" } else { "ahead of" };
+            let host = crew.known.name_of(node);
+            format!("clock of {host}: {:.2} s {way} ours (±{unsure:.2} s)", ahead.abs())
+        };
+        self.clocks.iter().map(words).collect()
+    }
+}
+
+/// What needs no look at the workers: a job that has ended as intended, or has not begun.
+pub fn explained(crew: &Crew) -> Option<Findings> {
+    let (job, now) = (&crew.known.job, crew.clock.near);
+    match job.status {
+        JobStatus::Succeeded | JobStatus::Stopped => {
+            let ended = job.ended.map(|at| format!("{} ago", brief(at.age(now)))).unwrap_or_default();
+            let words = format!("{} {} {ended}", job.key, job.status.word());
+            Some(Findings::plain(Verdict::Ended, words.trim_end().to_owned()))
+        }
+        JobStatus::Pending => Some(pending(crew)),
+        JobStatus::Failed | JobStatus::Running | JobStatus::Unknown => None,
+    }
+}
+
+/// Why a job has not begun.
+fn pending(crew: &Crew) -> Findings {
+    let job = &crew.known.job;
+    let since = job.started.map(|at| format!(" for {}", brief(at.age(crew.clock.near)))).unwrap_or_default();
+    let why = crew.known.pending.as_ref();
+    let words = why.map_or_else(|| job.message.to_string(), |why| why.words.clone());
+    Findings {
+        evidence: why.and_then(|why| why.finding.clone()).into_iter().chain(crew.known.served.clone()).collect(),
+        hint: why.map_or_else(Hint::none, |why| why.hint.clone()),
+        ..Findings::plain(Verdict::Waiting, format!("{} has been pending{since}: {words}", job.key))
+    }
+}
+
+/// What a job that failed failed of.
+pub fn failure(crew: &Crew, explanation: Option<Explanation>) -> Findings {
+    let job = &crew.known.job;
+    let ago = job.ended.map(|at| format!(" {} ago", brief(at.age(crew.clock.near)))).unwrap_or_default();
+    let said = log_line(job.message.raw().lines().next().unwrap_or_default());
+    let (verdict, summary) = match &explanation {
+        Some(found) => {
+            let (kind, host) = (found.first.fault.words(), &found.first.host);
+            (Verdict::Failed, format!("{} failed{ago}: {kind} on {host}", job.key))
+        }
+        None => (Verdict::Unknown, format!("{} failed{ago}: no log that can be read has an error", job.key)),
+    };
+    Findings {
+        evidence: vec![format!("Ray says: {said}")].into_iter().filter(|_| !said.is_empty()).collect(),
+        explanation,
+        ..Findings::plain(verdict, summary)
+    }
+}
+
+/// Whether a job that runs makes progress, and which worker does not.
+pub fn running(crew: &Crew, answers: &[Answer], waits: &[Wait]) -> Findings {
+    let runs = crew.seats.iter().filter(|seat| seat.runs()).count();
+    let of = |remark: Remark| answers.iter().filter(move |a| a.remark == remark);
+    let unwell = |remark| of(remark).map(|a| in_a_line(a, crew)).collect::<Vec<_>>();
+    let silent: Vec<String> = unwell(Remark::Silent).into_iter().chain(unwell(Remark::NoLine)).collect();
+    let behind: Vec<String> =
+        [Remark::Ended, Remark::Lagging, Remark::Error].into_iter().flat_map(unwell).collect();
+    let id = &crew.known.job.key;
+    let youngest = answers.iter().filter_map(|a| a.age).min();
+    let all_quiet = runs > 0 && youngest.is_some_and(|age| age >= QUIET);
+    let waits: Vec<String> = waits.iter().map(|wait| wait.words(crew.clock.near)).collect();
+    let (verdict, summary) = match () {
+        () if all_quiet => {
+            let oldest = answers.iter().max_by_key(|a| a.age).map(|a| in_a_line(a, crew));
+            let oldest = oldest.map(|words| format!("; silent first: {words}")).unwrap_or_default();
+            let age = age_words(youngest);
+            (Verdict::Silent, format!("{id} runs, and no worker of {runs} has written for {age}{oldest}"))
+        }
+        () if !silent.is_empty() => {
+            let words = format!("{id} runs, and {} of {} silent: {}", silent.len(), answers.len(), silent[0]);
+            (Verdict::Silent, words)
+        }
+        () if runs == 0 && !waits.is_empty() => {
+            (Verdict::Waiting, format!("{id} runs, and waits for {}", waits[0]))
+        }
+        () if !behind.is_empty() => (Verdict::Lagging, format!("{id} runs, but {}", behind[0])),
+        () => {
+            let step = answers.iter().filter_map(|a| a.step).max();
+            let step = step.map(|step| format!(", at step {step}")).unwrap_or_default();
+            let age = youngest.map(|age| format!(", the last line {} old", brief(age))).unwrap_or_default();
+            (Verdict::Healthy, format!("{id} runs: {}{step}{age}", counted(runs, "worker")))
+        }
+    };
+    let waits: Vec<String> = waits.iter().map(|what| format!("waits for {what}")).collect();
+    let served = crew.known.served.iter().filter(|_| !waits.is_empty()).cloned();
+    let evidence = silent.into_iter().chain(behind).chain(waits.iter().cloned()).chain(served).collect();
+    Findings { evidence, ..Findings::plain(verdict, summary) }
+}
+
+/// `10.0.0.7/4123: silent 22m; others 3s`.
+fn in_a_line(answer: &Answer, crew: &Crew) -> String {
+    let who = crew.seats.get(answer.worker as usize).map(Seat::who).unwrap_or_default();
+    let reason = if answer.reason.is_empty() { age_words(answer.age) } else { answer.reason.clone() };
+    format!("{who}: {reason}")
+}
+
+/// The workers of whom no log has an error.
+pub fn without_error(found: &Explanation, crew: &Crew) -> Vec<String> {
+    let all = crew.seats.iter().enumerate();
+    all.filter(|(at, _)| is_without_error(found, *at)).map(|(_, seat)| seat.who()).collect()
+}
+
+/// The worker that an error was found of, by its place in the crew, and whether it was written to standard error; none
+/// of the latter for what Ray says of it.
+pub fn seat_of(evidence: &Evidence, crew: &Crew) -> Option<(usize, Option<bool>)> {
+    let (seat, part) = evidence.source.and_then(seat_of_source)?;
+    (seat < crew.seats.len()).then(|| (seat, [Some(false), Some(true), None][part as usize % 3]))
+}
+
+/// The process that an error was found in; the host alone for what the cluster reports.
+pub fn place(evidence: &Evidence, crew: &Crew) -> String {
+    match (evidence.source, seat_of(evidence, crew)) {
+        (_, Some((seat, _))) => crew.seats[seat].who(),
+        (Some(0), None) => format!("driver on {}", evidence.host),
+        _ => evidence.host.clone(),
+    }
+}
+
+/// How long before the next error of another host the first one was.
+pub fn ahead(found: &Explanation) -> Option<Duration> {
+    let others = found.followed.iter().map(|followed| &followed.first).filter(|e| e.host != found.first.host);
+    let next = others.filter_map(|e| e.time).min()?;
+    let behind = found.first.time?.age(next);
+    Some(found.ahead_of_next.map_or(behind, |ahead| ahead.min(behind)))
+}
+
+/// How sure it is that the first error is the cause, in a sentence; none if there is nothing to compare it with.
+pub fn certainty_words(found: &Explanation) -> Option<String> {
+    let hosts = |all: &[Evidence]| first_few(&all.iter().map(|e| e.host.as_str()).collect::<Vec<_>>());
+    match found.certainty {
+        Certainty::Earliest => ahead(found)
+            .map(|ahead| format!("{:.1} s before the first error of another host", ahead.as_secs_f64())),
+        Certainty::Close => {
+            Some(format!("as early, as far as clocks can tell, on: {}", hosts(&found.candidates)))
+        }
+        Certainty::AfterLosses => {
+            let hosts = hosts(&found.before);
+            Some(format!(
+                "not certain: other hosts had lost a worker before, whose logs say nothing: {hosts}"
+            ))
+        }
+        Certainty::OnlyConsequences => {
+            Some("it follows from another worker's failure, which no log that can be read has".to_owned())
+        }
+        Certainty::NoTime => Some("not all errors say a time: which came first is not certain".to_owned()),
+    }
+}

@@ -1,0 +1,58 @@
+//! What is known of a job before its workers are asked.
+
+use crate::model::{Hint, Job, Node, NodeId, Snapshot, Text};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A job, its cluster, and the names that its nodes are shown by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    /// The job.
+    pub job: Arc<Job>,
+    /// Its cluster, as last read.
+    pub snapshot: Arc<Snapshot>,
+    /// The names of nodes that have one beside their address.
+    pub names: Arc<HashMap<NodeId, Text>>,
+    /// Why it has not begun, if it has not.
+    pub pending: Option<Pending>,
+    /// What could serve what it waits for, and why it does not, a sentence each.
+    pub served: Vec<String>,
+}
+
+/// Why a job has not begun.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pending {
+    /// What it waits for, in a line.
+    pub words: String,
+    /// The finding that tells more about it.
+    pub finding: Option<String>,
+    /// What helps.
+    pub hint: Hint,
+}
+
+impl Known {
+    /// The node with that id; none that Ray has forgotten.
+    pub fn node(&self, id: &NodeId) -> Option<&Node> {
+        self.snapshot.nodes.iter().find(|node| node.id == *id)
+    }
+
+    /// The name that a node is shown by, safe to print.
+    pub fn name(&self, node: &Node) -> String {
+        self.names.get(&node.id).unwrap_or(&node.address).to_string()
+    }
+
+    /// The same of a node that Ray may have forgotten: then its id.
+    pub fn name_of(&self, id: &NodeId) -> String {
+        self.node(id).map_or_else(|| id.to_string(), |node| self.name(node))
+    }
+
+    /// The nodes that are alive.
+    pub fn alive(&self) -> Vec<NodeId> {
+        self.snapshot.nodes.iter().filter(|node| node.state.is_alive()).map(|node| node.id).collect()
+    }
+
+    /// The head, if it is alive.
+    pub fn head(&self) -> Option<&Node> {
+        self.snapshot.nodes.iter().find(|node| node.is_head && node.state.is_alive())
+    }
+}

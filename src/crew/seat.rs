@@ -1,0 +1,152 @@
+//! A worker with the names that people know it by, and all workers of a job after one reading.
+
+use super::known::Known;
+use crate::logs::{Clock, Worker};
+use crate::model::amount::counted;
+use crate::model::text::log_line;
+use crate::model::time::brief;
+use crate::model::{JobWorker, Line, Text, Timestamp, WorkerState};
+use std::time::Duration;
+
+/// A worker, with the names that people know it by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seat {
+    /// The worker as Ray knows it.
+    pub worker: JobWorker,
+    /// The name that its node is shown by.
+    pub host: String,
+    /// The name of its slice (label `ray.io/tpu-slice-name`); empty if it is in none.
+    pub slice: String,
+    /// Why it no longer runs.
+    pub ended: Option<String>,
+    /// Whether its node is dead, and its files are gone with it.
+    pub is_lost: bool,
+}
+
+impl Seat {
+    fn of(worker: JobWorker, known: &Known, now: Timestamp) -> Self {
+        let node = known.node(&worker.node);
+        let slice = node.and_then(|node| node.label("ray.io/tpu-slice-name")).map(Text::to_string);
+        // A node that Ray has forgotten has been dead for long.
+        let is_lost = node.is_none_or(|node| !node.state.is_alive());
+        let ended = match &worker.state {
+            _ if is_lost => Some(node.map_or_else(|| "its node is gone".to_owned(), |node| node.died(now))),
+            WorkerState::Running => None,
+            WorkerState::Failed { why, at } => {
+                let ago = at.map(|at| format!(" {} ago", brief(at.age(now)))).unwrap_or_default();
+                Some(format!("failed{ago}: {}", last_line(why)))
+            }
+            WorkerState::Ended => Some("ended".to_owned()),
+        };
+        let host = known.name_of(&worker.node);
+        Self { worker, host, slice: slice.unwrap_or_default(), ended, is_lost }
+    }
+
+    /// Its host and process in a few characters: `10.0.0.7/4123`.
+    pub fn who(&self) -> String {
+        format!("{}/{}", self.host, self.worker.pid)
+    }
+
+    /// Whether it runs a task or an actor, as far as Ray tells.
+    pub fn runs(&self) -> bool {
+        self.worker.state == WorkerState::Running && !self.is_lost
+    }
+
+    /// The word for its state: Ray's, or `lost` with its node.
+    pub const fn state_word(&self) -> &'static str {
+        if self.is_lost { "lost" } else { self.worker.state.word() }
+    }
+
+    /// As the roll call knows it.
+    pub fn called(&self) -> Worker {
+        Worker {
+            host: self.host.clone(),
+            slice: self.slice.clone(),
+            name: self.worker.name.to_string(),
+            pid: Some(self.worker.pid),
+            rank: None,
+            ahead_ms: 0,
+            ended: self.ended.clone(),
+        }
+    }
+}
+
+/// The last line of Ray's words that says something: the exception of a traceback.
+fn last_line(words: &Text) -> String {
+    let line = words.raw().lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    log_line(line).trim().to_owned()
+}
+
+/// The end of a worker's file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tail {
+    /// Place of the worker in its crew.
+    pub seat: usize,
+    /// Whether it is standard error.
+    pub is_err: bool,
+    /// Its last lines.
+    pub lines: Vec<Line>,
+}
+
+/// A job and its workers after one reading.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Crew {
+    /// The job and its cluster.
+    pub known: Known,
+    /// Its workers.
+    pub seats: Vec<Seat>,
+    /// The clock that its logs are read by; [`Clock::near`] is when it was read.
+    pub clock: Clock,
+    /// What could not be read, in a sentence each.
+    pub incomplete: Vec<String>,
+}
+
+impl Crew {
+    /// The workers of a job.
+    pub fn new(known: Known, workers: Vec<JobWorker>, clock: Clock) -> Self {
+        let seats = workers.into_iter().map(|worker| Seat::of(worker, &known, clock.near)).collect();
+        Self { known, seats, clock, incomplete: Vec::new() }
+    }
+
+    /// Leaves out the workers that run nothing and have not failed, as long as others run. How many those are.
+    pub fn leave_out_idle(&mut self) -> usize {
+        if !self.seats.iter().any(Seat::runs) {
+            return 0;
+        }
+        let all = self.seats.len();
+        self.seats.retain(|seat| seat.worker.state != WorkerState::Ended || seat.is_lost);
+        all - self.seats.len()
+    }
+
+    /// Why there are no workers, in a sentence.
+    pub fn why_empty(&self) -> String {
+        let (id, word) = (&self.known.job.key, self.known.job.status.word());
+        match self.known.job.driver {
+            None => format!("{id} is {word}: it has not called ray.init, so Ray knows no worker of it"),
+            Some(_) => format!("{id} is {word}: no living node has a file of a worker of it"),
+        }
+    }
+}
+
+/// How many workers' files are gone with their nodes, and of which hosts; none if they are all there.
+pub fn lost_words(seats: &[Seat]) -> Option<String> {
+    let lost = seats.iter().filter(|seat| seat.is_lost);
+    let mut hosts: Vec<&str> = lost.clone().map(|seat| seat.host.as_str()).collect();
+    hosts.dedup();
+    let (workers, hosts) = (counted(lost.count(), "worker"), first_few(&hosts));
+    (!hosts.is_empty()).then(|| format!("the logs of {workers} are gone with their nodes: {hosts}"))
+}
+
+/// The first of some names, and how many more there are.
+pub fn first_few(names: &[&str]) -> String {
+    const FEW: usize = 8;
+    match names.split_at_checked(FEW) {
+        Some((few, rest)) if !rest.is_empty() => format!("{} and {} more", few.join(", "), rest.len()),
+        _ => names.join(", "),
+    }
+}
+
+/// An age for people; `-` if it is not known.
+pub fn age_words(age: Option<Duration>) -> String {
+    age.map_or_else(|| "-".to_owned(), brief)
+}

@@ -1,0 +1,82 @@
+//! The clock of a host beside ours, over ssh: the host is asked twice in one login, and the second answer takes no longer
+//! than the way there and back.
+
+use super::host::Host;
+use super::trouble;
+use crate::crew::HostClock;
+use crate::model::{Problem, Timestamp};
+use crate::ssh::quote;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{ChildStdin, ChildStdout};
+
+/// Says the time for each line that it reads. `%N` (nanoseconds) is GNU's: others print it as it stands, or nothing.
+const SCRIPT: &str = include_str!("../../assets/clock.sh");
+/// For the login and both answers.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Reads the clock of a host.
+///
+/// # Errors
+///
+/// Nobody can log in there, or it does not say the time.
+pub(super) async fn read_clock(host: &Host<'_>) -> Result<HostClock, Problem> {
+    let work = async {
+        let mut child = host.begin(&format!("exec sh -c {}", quote(SCRIPT.trim_end()))).await?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else { return Ok(None) };
+        ask_twice(stdin, stdout).await.map_err(|e| trouble(format!("no answer: {e}"), ""))
+    };
+    match tokio::time::timeout(LIMIT, work).await {
+        Ok(Ok(Some(clock))) => Ok(clock),
+        Ok(Ok(None)) => Err(trouble("the host does not say the time".to_owned(), "")),
+        Ok(Err(problem)) => Err(problem),
+        Err(_) => Err(trouble(format!("no answer within {} s", LIMIT.as_secs()), "")),
+    }
+}
+
+async fn ask_twice(mut stdin: ChildStdin, stdout: ChildStdout) -> std::io::Result<Option<HostClock>> {
+    let mut lines = BufReader::new(stdout).lines();
+    let mut clock = None;
+    for _ in 0..2 {
+        let before = Timestamp::now();
+        stdin.write_all(b"\n").await?;
+        stdin.flush().await?;
+        let Some(said) = lines.next_line().await? else { break };
+        clock = beside(&said, before, Timestamp::now());
+    }
+    Ok(clock)
+}
+
+/// The clock that said this time between these two of ours.
+fn beside(said: &str, before: Timestamp, after: Timestamp) -> Option<HostClock> {
+    let (seconds, fraction) = said.trim().split_once('.').unwrap_or((said.trim(), ""));
+    let seconds: i64 = seconds.parse().ok()?;
+    let digits = fraction.get(..3).filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
+    // Without a fraction it is up to a second later.
+    let (millis, half_of_its_unit) =
+        digits.and_then(|d| d.parse().ok()).map_or((500, 500), |ms: i64| (ms, 1));
+    let (before, after) = (before.as_millis(), after.as_millis());
+    let way = (after - before).max(0);
+    Some(HostClock {
+        ahead_ms: seconds.checked_mul(1000)?.checked_add(millis)?.checked_sub(before + way / 2)?,
+        unsure_ms: (way / 2 + half_of_its_unit).unsigned_abs(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_is_as_sure_as_the_way_is_short() {
+        let at = Timestamp::from_millis;
+        let clock = |said| beside(said, at(100_000_000), at(100_000_040)).map(|c| (c.ahead_ms, c.unsure_ms));
+        assert_eq!(clock("100000.520123456\n"), Some((500, 21)));
+        assert_eq!(clock("103600.020000000"), Some((3_600_000, 21)), "an hour ahead");
+        assert_eq!(clock("100000"), Some((480, 520)), "whole seconds");
+        assert_eq!(clock("100000.%N"), Some((480, 520)));
+        assert_eq!((clock("sh: date: not found"), clock("")), (None, None));
+        assert_eq!(clock("99999999999999999999"), None);
+        assert_eq!(clock("9223372036854775807.0"), None);
+    }
+}

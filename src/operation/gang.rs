@@ -1,0 +1,293 @@
+//! Reads the workers of a job and their files through the head, at most eight requests at a time, and the clocks of hosts
+//! over ssh. What it all says is [`crate::crew`]'s.
+
+use super::clock::read_clock;
+use super::executor::Executor;
+use super::host::Host;
+use super::news::News;
+use super::request::Request;
+use crate::crew::{
+    CALLED, Clocks, Crew, FOLDED, Findings, Known, Part, Price, Tail, Told, Verdict, What, call, causes,
+    explained, failure, fold, hosts_to_time, in_order, last_files, running,
+};
+use crate::logs::{Clock, Explanation, LineSplitter, Times};
+use crate::model::amount::counted;
+use crate::model::cloud::TpuHost;
+use crate::model::{
+    ClusterSpec, HeadAddress, JobKey, JobStatus, Line, NodeId, Problem, Timestamp, WorkerFile,
+};
+use crate::ray::{AT_ONCE, Client, RayError};
+use crate::supervisor::Options;
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Lines of each log that an explanation reads unless somebody asks for more.
+const EXPLAINED: u32 = 400;
+/// Requests of a listing beside one for each node: the lists of tasks and actors, and the head's time zone.
+const LISTING: usize = 5;
+
+/// Reads the workers of a job.
+pub struct Gangs<'a> {
+    /// The cluster.
+    pub spec: &'a ClusterSpec,
+    /// Login options, for the clocks of hosts.
+    pub options: &'a Options,
+    /// Client of the head.
+    pub client: &'a Client,
+    /// Hears what is being done.
+    pub tell: &'a (dyn Fn(String) + Sync),
+    price: Price,
+}
+
+impl<'a> Gangs<'a> {
+    /// Reads through this client.
+    pub fn new(
+        (spec, options): (&'a ClusterSpec, &'a Options),
+        client: &'a Client,
+        tell: &'a (dyn Fn(String) + Sync),
+    ) -> Self {
+        Self { spec, options, client, tell, price: Price::default() }
+    }
+
+    /// Lists the workers of the job on all nodes that are alive.
+    ///
+    /// # Errors
+    ///
+    /// Ray does not list tasks or actors. A node that does not list its files is in [`Crew::incomplete`].
+    pub async fn crew(&mut self, known: Known) -> Result<Crew, RayError> {
+        let zone = self.client.zone().await;
+        let clock = Clock { near: Timestamp::now(), east: zone.unwrap_or_default() };
+        let Some(driver) = known.job.driver.clone() else { return Ok(Crew::new(known, Vec::new(), clock)) };
+        let alive = known.alive();
+        (self.tell)(format!("listing the workers of {}", counted(alive.len(), "node")));
+        let gang = self.client.gang(&driver, &alive).await?;
+        self.price.requests += LISTING + alive.len();
+        let unlisted = gang
+            .unread
+            .iter()
+            .map(|(node, why)| format!("cannot list the files of {}: {why}", known.name_of(node)));
+        let incomplete = unlisted.chain(gang.cut).collect();
+        Ok(Crew { incomplete, ..Crew::new(known, gang.workers, clock) })
+    }
+
+    /// Reads the last lines of each worker's files. What cannot be read is added to [`Crew::incomplete`].
+    ///
+    /// # Errors
+    ///
+    /// The head refuses the token.
+    pub async fn tails(&mut self, crew: &mut Crew, lines: u32) -> Result<Vec<Tail>, RayError> {
+        let client = self.client;
+        let files = crew.seats.iter().enumerate().flat_map(|(at, seat)| {
+            let files = seat.worker.files.iter();
+            files.filter_map(move |name| Some((at, seat, name, WorkerFile::parse(name.raw())?.is_err)))
+        });
+        let reads = files.map(|(at, seat, name, is_err)| async move {
+            let read = client.worker_log(seat.worker.node, name, lines).await;
+            (at, is_err, read.map_err(|e| (format!("cannot read the log of {}: {e}", seat.who()), e)))
+        });
+        let reads: Vec<_> = reads.collect();
+        (self.tell)(format!("reading the ends of {}", counted(reads.len(), "file")));
+        self.price.requests += reads.len();
+        let mut reads = stream::iter(reads).buffer_unordered(AT_ONCE);
+        let (mut tails, mut unread, mut received) = (Vec::new(), Vec::new(), 0);
+        while let Some((seat, is_err, read)) = reads.next().await {
+            match read {
+                Ok(read) => {
+                    received += read.len();
+                    tails.push(Tail { seat, is_err, lines: split(&read) });
+                }
+                Err((_, e)) if e.is_token() => return Err(e),
+                Err((words, _)) => unread.push(words),
+            }
+        }
+        drop(reads);
+        self.price.bytes += received;
+        crew.incomplete.append(&mut unread);
+        // What arrives first is chance.
+        tails.sort_by_key(|tail| (tail.seat, tail.is_err));
+        Ok(tails)
+    }
+
+    /// Says what is the matter with the job, from the last lines of each log; with the logs, if they were compared.
+    ///
+    /// # Errors
+    ///
+    /// The head refuses the token, or does not tell what the job waits for.
+    pub async fn explain(
+        &mut self,
+        crew: &mut Crew,
+        lines: u32,
+    ) -> Result<(Findings, Option<Logs>), RayError> {
+        if let Some(found) = explained(crew) {
+            return Ok((found, None));
+        }
+        if crew.known.job.status == JobStatus::Failed {
+            let logs = self.logs(crew, lines).await?;
+            return Ok((failure(crew, logs.causes(crew, &Clocks::new())), Some(logs)));
+        }
+        crew.leave_out_idle();
+        let waits = self.client.work(&crew.known.job.ids()).await?.waits;
+        let tails = self.tails(crew, CALLED).await?;
+        let found = running(crew, &call(crew, &tails, Timestamp::now()), &waits);
+        if found.verdict == Verdict::Healthy {
+            return Ok((found, None));
+        }
+        let logs = self.logs(crew, lines).await?;
+        Ok((Findings { explanation: logs.causes(crew, &Clocks::new()), ..found }, Some(logs)))
+    }
+
+    /// The same with the clocks put right of the hosts on which the order of the errors depends, where ssh leads there.
+    pub async fn with_clocks(&self, crew: &mut Crew, found: Findings, logs: &Logs) -> Findings {
+        let hosts = found.explanation.as_ref().map(|found| hosts_to_time(found, crew)).unwrap_or_default();
+        // With one host there is nothing to compare.
+        if hosts.len() < 2 || matches!(self.spec.head, HeadAddress::Direct { .. }) {
+            return found;
+        }
+        let clocks = self.clocks(crew, &hosts).await;
+        if clocks.is_empty() {
+            return found;
+        }
+        let explanation = logs.causes(crew, &clocks);
+        if crew.known.job.status == JobStatus::Failed {
+            return Findings { clocks, ..failure(crew, explanation) };
+        }
+        Findings { explanation, clocks, ..found }
+    }
+
+    /// Reads the ends of the driver's log and of the workers' files.
+    async fn logs(&mut self, crew: &mut Crew, lines: u32) -> Result<Logs, RayError> {
+        let driver = match (crew.known.job.submission_id(), crew.known.head()) {
+            (Some(id), Some(head)) => match self.client.read_job_log(id, head.id, lines).await {
+                Ok(read) => {
+                    self.price.bytes += read.len();
+                    Some(split(&read))
+                }
+                Err(e) if e.is_token() => return Err(e),
+                Err(e) => {
+                    crew.incomplete.push(format!("cannot read the driver's log: {e}"));
+                    None
+                }
+            },
+            _ => None,
+        };
+        self.price.requests += 1;
+        Ok(Logs { tails: self.tails(crew, lines).await?, driver })
+    }
+
+    /// Reads the clocks of these hosts over ssh, all at once: there are few.
+    async fn clocks(&self, crew: &mut Crew, hosts: &[NodeId]) -> Clocks {
+        (self.tell)(format!("reading the clocks of {}", counted(hosts.len(), "host")));
+        let reads = hosts.iter().filter_map(|id| crew.known.node(id)).map(|node| {
+            let (id, address) = (node.id, node.address.raw().to_owned());
+            async move {
+                let executor = Executor::Real;
+                let to = TpuHost::at(&address);
+                let host = Host { spec: self.spec, options: self.options, executor: &executor, to };
+                (id, read_clock(&host).await)
+            }
+        });
+        let mut clocks = Clocks::new();
+        for (id, clock) in futures_util::future::join_all(reads.collect::<Vec<_>>()).await {
+            match clock {
+                Ok(clock) => drop(clocks.insert(id, clock)),
+                Err(problem) => {
+                    let host = crew.known.name_of(&id);
+                    crew.incomplete.push(format!("the clock of {host} is not known: {}", problem.what));
+                }
+            }
+        }
+        clocks
+    }
+
+    /// Reads what a page of the workers shows; with the logs that an explanation compared.
+    async fn told(&mut self, known: Known, part: Part) -> Result<(Told, Option<Logs>), RayError> {
+        let begun = Instant::now();
+        let mut compared = None;
+        let mut crew = self.crew(known).await?;
+        let (what, idle) = match part {
+            Part::Roll => {
+                let idle = crew.leave_out_idle();
+                let tails = self.tails(&mut crew, CALLED).await?;
+                let answers = call(&crew, &tails, Timestamp::now());
+                (What::Roll { answers, last: last_files(&crew, &tails) }, idle)
+            }
+            Part::Lines => {
+                let tails = self.tails(&mut crew, FOLDED).await?;
+                let whole_since = whole_since(&crew, &tails);
+                let said: Vec<_> = in_order(&crew, tails).collect();
+                let folded = fold(said.iter());
+                (What::Lines { said, folded, whole_since }, 0)
+            }
+            Part::Cause => {
+                let (found, logs) = self.explain(&mut crew, EXPLAINED).await?;
+                compared = logs;
+                (What::Cause(found), 0)
+            }
+        };
+        let price = Price { took: begun.elapsed(), ..self.price };
+        Ok((Told { at: Timestamp::now(), price, crew, idle, what }, compared))
+    }
+}
+
+/// The ends of the logs that an explanation compares.
+pub struct Logs {
+    tails: Vec<Tail>,
+    driver: Option<Vec<Line>>,
+}
+
+impl Logs {
+    fn causes(&self, crew: &Crew, clocks: &Clocks) -> Option<Explanation> {
+        causes(crew, &self.tails, self.driver.as_deref(), clocks)
+    }
+}
+
+/// The lines of a log.
+fn split(bytes: &Bytes) -> Vec<Line> {
+    let mut splitter = LineSplitter::default();
+    let mut lines = splitter.push(bytes);
+    lines.extend(splitter.finish());
+    lines
+}
+
+/// The latest of the times at which what was read of a file begins, of those that have more above it.
+fn whole_since(crew: &Crew, tails: &[Tail]) -> Option<Timestamp> {
+    let cut = tails.iter().filter(|tail| tail.lines.len() >= FOLDED as usize);
+    let first = |tail: &Tail| {
+        let mut times = Times::new(crew.clock);
+        tail.lines.iter().find_map(|line| times.next(line.text()))
+    };
+    cut.filter_map(first).max()
+}
+
+impl Request {
+    /// Reads what a page of a job's workers shows, over the cluster's own connection.
+    pub async fn crew(&self, known: Known, part: Part) {
+        let key = known.job.key.clone();
+        if let Err(problem) = self.read_crew(known, part).await {
+            self.say_crew(&key, part, Err(problem)).await;
+        }
+    }
+
+    async fn read_crew(&self, known: Known, part: Part) -> Result<(), Problem> {
+        let key = known.job.key.clone();
+        let channel = self.connection.channel().await?;
+        let of = (&self.spec, &self.environment.options);
+        let mut gangs = Gangs::new(of, &channel.client, &|_| ());
+        let (told, logs) = gangs.told(known, part).await.map_err(|e| e.problem(Timestamp::now()))?;
+        // Logins take their time: what is known is said before them.
+        self.say_crew(&key, part, Ok(told.clone())).await;
+        let Some(logs) = logs else { return Ok(()) };
+        let Told { what: What::Cause(found), mut crew, at, price, idle } = told else { return Ok(()) };
+        let what = What::Cause(gangs.with_clocks(&mut crew, found, &logs).await);
+        self.say_crew(&key, part, Ok(Told { at, price, crew, idle, what })).await;
+        Ok(())
+    }
+
+    async fn say_crew(&self, key: &JobKey, part: Part, told: Result<Told, Problem>) {
+        let news = News::Crew(self.spec.name.clone(), key.clone(), part, Arc::new(told));
+        // The front end may be on its way out.
+        let _ = self.news.send(news).await;
+    }
+}

@@ -1,0 +1,88 @@
+//! The workers of a job: tabs for the four tables, what the reading is worth, and the table.
+
+use super::grid::put;
+use super::part::{Draw, split_top};
+use super::table;
+use crate::app::{Area, Areas, Cluster, CrewPage, Way};
+use crate::crew::{FOLDED, Told, What, lost_words};
+use crate::model::amount::counted;
+use crate::model::text::printable;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use unicode_width::UnicodeWidthStr;
+
+/// Draws it; notes where the tabs and the rows are.
+pub fn draw(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &Draw<'_>,
+    (cluster, page): (&Cluster, &CrewPage),
+    areas: &mut Areas,
+) {
+    let (tabs, rest) = split_top(area, 1);
+    areas.ways = draw_tabs(buf, tabs, d, page.way);
+    let note = note(cluster, page.way, d);
+    let (line, rest) = split_top(rest, u16::from(note.is_some()));
+    if let Some((note, style)) = note {
+        put(buf, line.x + 1, line.y, line.width.saturating_sub(1), false, &note, style);
+    }
+    areas.table = Some(table::page(buf, rest, d, page.listing()));
+}
+
+fn draw_tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, here: Way) -> Vec<(Way, Area)> {
+    let mut x = area.x + 1;
+    let mut places = Vec::new();
+    for (number, way) in (1..).zip(Way::ALL) {
+        if number > 1 {
+            put(buf, x, area.y, area.right().saturating_sub(x), false, " │ ", d.theme.border);
+            x = x.saturating_add(3);
+        }
+        let text = format!("{number} {}", way.words());
+        let width = u16::try_from(text.width()).unwrap_or(0).min(area.right().saturating_sub(x));
+        let style = if way == here { d.theme.accent.add_modifier(Modifier::BOLD) } else { d.theme.dim };
+        put(buf, x, area.y, width, false, &text, style);
+        places.push((way, Area { x, y: area.y, width, height: 1 }));
+        x = x.saturating_add(width);
+    }
+    places
+}
+
+/// What the reading lacks, and what it covers.
+fn note(cluster: &Cluster, way: Way, d: &Draw<'_>) -> Option<(String, Style)> {
+    let slot = cluster.crew.slot(way.part());
+    let mut parts = Vec::new();
+    let mut is_lacking = false;
+    if let (Some(problem), Some(_)) = (&slot.problem, &slot.told) {
+        is_lacking = true;
+        parts.push(format!("not read again: {}", printable(&problem.what)));
+    }
+    if let Some(told) = &slot.told {
+        let lost = lost_words(&told.crew.seats);
+        let unread = told.crew.incomplete.first().map(|first| match told.crew.incomplete.len() {
+            1 => first.clone(),
+            n => format!("{first} and {} more", n - 1),
+        });
+        is_lacking |= lost.is_some() || unread.is_some();
+        parts
+            .extend(lost.into_iter().chain(unread).map(|words| format!("incomplete: {}", printable(&words))));
+        parts.extend(covers(told));
+    }
+    let style = if is_lacking { d.theme.warn } else { d.theme.dim };
+    (!parts.is_empty()).then(|| (parts.join(" · "), style))
+}
+
+/// What a reading is of.
+fn covers(told: &Told) -> Option<String> {
+    match &told.what {
+        What::Roll { .. } if told.idle > 0 => {
+            Some(format!("{} that run nothing are left out", counted(told.idle, "worker")))
+        }
+        What::Lines { whole_since, .. } => {
+            let since =
+                whole_since.map(|at| format!("; no line is missing since {}", told.crew.clock.words(at)));
+            Some(format!("the last {FOLDED} lines of each file{}", since.unwrap_or_default()))
+        }
+        What::Roll { .. } | What::Cause(_) => None,
+    }
+}

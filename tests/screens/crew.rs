@@ -1,0 +1,35 @@
+//! The workers of a job: roll call, folded, by time, first cause.
+
+use super::*;
+use crate::gang::told;
+use marin_tui::app::Effect;
+
+/// Presses a key, and answers what the page asks for.
+fn turn(app: &mut App, key: &str) {
+    let asked = press(app, key);
+    let asked = asked.into_iter().find_map(|effect| match effect {
+        Effect::Crew(cluster, known, part) => Some((cluster, known.job.key.clone(), part)),
+        _ => None,
+    });
+    if let Some((cluster, key, part)) = asked {
+        let news = Ok(told(app, part));
+        app.update(Event::Crew(cluster, key, part, Arc::new(news)), NOW);
+    }
+}
+
+#[test]
+fn the_workers_of_a_job() {
+    let mut app = shown();
+    press(&mut app, "w");
+    snap("workers_reading", &mut app);
+    press(&mut app, "<esc>");
+    turn(&mut app, "w<^r>");
+    snap_at("workers", &mut app, &[(80, 24), (120, 40)]);
+    turn(&mut app, "2");
+    press(&mut app, "Gk<enter>");
+    snap_at("workers_folded", &mut app, &[(80, 24), (120, 40)]);
+    turn(&mut app, "3");
+    snap("workers_by_time", &mut app);
+    turn(&mut app, "4");
+    snap_at("workers_cause", &mut app, &[(80, 24), (120, 40)]);
+}

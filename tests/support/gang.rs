@@ -1,0 +1,69 @@
+//! The workers of a job, made by hand, as a reading of their files tells them.
+
+use crate::sample::NOW;
+use marin_tui::app::App;
+use marin_tui::crew::{
+    Clocks, Crew, Part, Price, Tail, Told, What, call, causes, failure, fold, in_order, last_files,
+};
+use marin_tui::logs::Clock;
+use marin_tui::model::*;
+use std::time::Duration;
+
+/// NOW as the workers' loggers write it, without the seconds.
+fn minute(ago: i64) -> String {
+    let at = jiff::Timestamp::from_millisecond(NOW.as_millis() - ago * 60_000).unwrap();
+    at.strftime("%F %H:%M").to_string()
+}
+
+/// The workers of a job: of eight the third has written nothing for 20 minutes, and the fifth lags behind.
+fn workers(app: &App) -> (Crew, Vec<Tail>) {
+    let cluster = &app.clusters()[0];
+    let job = cluster.job(cluster.crew.job.as_ref().unwrap()).unwrap();
+    let known = cluster.known_of(job);
+    let worker = |n: u8| JobWorker {
+        node: NodeId::from_bytes(&[if n < 4 { 1 } else { 2 }; 28]).unwrap(),
+        pid: 100 + u32::from(n),
+        name: "train".into(),
+        kind: "train".into(),
+        state: WorkerState::Running,
+        files: ["out", "err"]
+            .iter()
+            .map(|end| format!("worker-a{n}-01000000-10{n}.{end}").as_str().into())
+            .collect(),
+    };
+    let crew = Crew::new(known, (0..8).map(worker).collect(), Clock::utc(NOW));
+    let (long_ago, lately) = (minute(20), minute(1));
+    let lines = |n: usize| -> Vec<Line> {
+        match n {
+            2 => vec![format!("{long_ago}:00,000 INFO step 900 loss 2.9").into()],
+            4 => vec![format!("{lately}:58,000 INFO step 1000 loss 2.8").into()],
+            _ => vec![
+                format!("{lately}:57,000 INFO step 1199 loss 2.2").into(),
+                format!("{lately}:58,00{n} INFO step 1200 loss 2.{n}").into(),
+            ],
+        }
+    };
+    let tails = (0..8).map(|seat| Tail { seat, is_err: true, lines: lines(seat) }).collect();
+    (crew, tails)
+}
+
+/// What a reading of the workers of the watched job tells.
+pub fn told(app: &App, part: Part) -> Told {
+    let (crew, mut tails) = workers(app);
+    let what = match part {
+        Part::Roll => What::Roll { answers: call(&crew, &tails, NOW), last: last_files(&crew, &tails) },
+        Part::Lines => {
+            let said: Vec<_> = in_order(&crew, tails).collect();
+            let folded = fold(said.iter());
+            What::Lines { said, folded, whole_since: None }
+        }
+        Part::Cause => {
+            let trace =
+                ["Traceback (most recent call last):", "  File \"a.py\", line 3, in f", "ValueError: bad"];
+            tails[5].lines.extend(trace.map(Line::from));
+            What::Cause(failure(&crew, causes(&crew, &tails, None, &Clocks::new())))
+        }
+    };
+    let price = Price { requests: 24, bytes: 4_100_000, took: Duration::from_millis(2300) };
+    Told { at: NOW, price, crew, idle: 0, what }
+}

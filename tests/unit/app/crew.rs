@@ -1,0 +1,187 @@
+//! The page of a job's workers.
+
+use super::*;
+use crate::gang::told;
+use marin_tui::app::Way;
+use marin_tui::crew::{Crew, Part, Price, Told, What, failure};
+use marin_tui::logs::Clock;
+
+/// Answers what the page asks for.
+fn answer(app: &mut App, effects: &[Effect]) {
+    let asked = effects.iter().find_map(|effect| match effect {
+        Effect::Crew(cluster, known, part) => Some((cluster.clone(), known.job.key.clone(), *part)),
+        _ => None,
+    });
+    let (cluster, key, part) = asked.unwrap_or_else(|| panic!("{effects:?}"));
+    let news = Ok(told(app, part));
+    let effects = app.update(Event::Crew(cluster, key, part, Arc::new(news)), NOW);
+    assert_eq!(effects, [], "what was read is not read again at once");
+    paint(app, 120, 40);
+}
+
+fn rows(app: &App) -> &dyn Listing {
+    app.listing().unwrap()
+}
+
+fn row(app: &App, position: usize) -> String {
+    let cells = rows(app).cells(&app.look(NOW), position);
+    cells.iter().map(|cell| cell.text.trim()).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" | ")
+}
+
+fn row_here(app: &App) -> String {
+    row(app, rows(app).cursor())
+}
+
+/// The page of the first running job with its roll call.
+fn opened() -> App {
+    let mut app = shown();
+    paint(&mut app, 120, 40);
+    let asked = press(&mut app, "w");
+    answer(&mut app, &asked);
+    app
+}
+
+#[test]
+fn the_silent_and_the_lagging_stand_first_and_the_price_is_said() {
+    let app = opened();
+    assert_eq!((app.context(), rows(&app).len()), (Context::Crew, 8));
+    assert!(row(&app, 0).contains("102 | 900 | 20m | silent 20m; others "), "{}", row(&app, 0));
+    assert!(row(&app, 1).contains("104 | 1,000 | "), "{}", row(&app, 1));
+    assert!(row(&app, 1).contains("step 1,000; others 1,200 | INFO step 1000"), "{}", row(&app, 1));
+    let counts = rows(&app).counts(&app.look(NOW)).text.into_owned();
+    assert_eq!(counts, "8 workers: 1 silent, 1 lagging · 0 s ago · 24 requests, 4.1 MB, 2.3 s");
+}
+
+#[test]
+fn it_is_read_again_while_it_is_open_and_for_a_tenth_of_the_time() {
+    let mut app = opened();
+    let later = |seconds| NOW.plus(Duration::from_secs(seconds));
+    assert_eq!(app.update(Event::Tick, later(22)), []);
+    let again = app.update(Event::Tick, later(23));
+    assert!(matches!(again.as_slice(), [Effect::Crew(_, _, Part::Roll)]), "{again:?}");
+    assert_eq!(app.update(Event::Tick, later(24)), [], "one reading at a time");
+    press(&mut app, "<esc>");
+    assert_eq!(app.update(Event::Tick, later(400)), [], "the page is closed");
+}
+
+#[test]
+fn a_frozen_screen_reads_nothing_and_catches_up() {
+    let mut app = opened();
+    press(&mut app, "Z");
+    assert_eq!(app.update(Event::Tick, NOW.plus(Duration::from_secs(60))), []);
+    assert_eq!(press(&mut app, "2"), [], "not even another table");
+    let effects = press(&mut app, "Z");
+    assert!(matches!(effects.as_slice(), [Effect::Crew(_, _, Part::Lines)]), "{effects:?}");
+}
+
+#[test]
+fn tables_toggle_in_place() {
+    let mut app = opened();
+    press(&mut app, "j");
+    let asked = press(&mut app, "3");
+    answer(&mut app, &asked);
+    assert!(row_here(&app).contains("| 104 | INFO step 1000"), "the worker that lags: {}", row_here(&app));
+    assert_eq!(press(&mut app, "2"), [], "folded lines are made of what was read");
+    assert!(row_here(&app).contains("INFO step 1000 loss 2.8"), "{}", row_here(&app));
+    press(&mut app, "1");
+    assert!(row_here(&app).contains("104 | 1,000"), "{}", row_here(&app));
+    press(&mut app, "<backtab>");
+    assert_eq!(app.pages().crew[0].way, Way::Cause);
+}
+
+#[test]
+fn a_folded_row_names_who_is_missing_and_opens_to_who_says_it() {
+    let mut app = opened();
+    let asked = press(&mut app, "2");
+    answer(&mut app, &asked);
+    press(&mut app, "/step 1200<enter>");
+    assert!(row_here(&app).contains("6 of 8 | not "), "{}", row_here(&app));
+    assert!(row_here(&app).ends_with("▸ INFO step 1200 loss 2.0"), "{}", row_here(&app));
+    press(&mut app, "<enter>");
+    assert_eq!(rows(&app).len(), 9, "six say it, two do not");
+    assert!(row(&app, 1).contains("/102 | does not say it"), "{}", row(&app, 1));
+    assert!(row(&app, 4).ends_with("/101 | INFO step 1200 loss 2.1"), "{}", row(&app, 4));
+    press(&mut app, "<enter>");
+    assert_eq!(rows(&app).len(), 1);
+}
+
+#[test]
+fn a_worker_opens_its_file_and_its_host() {
+    let mut app = opened();
+    let login = press(&mut app, "!");
+    assert!(
+        matches!(login.as_slice(), [Effect::SshHost(_, host)] if host.internal.raw() == "10.130.0.1"),
+        "{login:?}"
+    );
+    let effects = press(&mut app, "<enter>");
+    let is_file = |effect: &Effect| match effect {
+        Effect::Ask(_, Request::Follow(_, LogSource::File { name, .. })) => name.raw().ends_with("-102.err"),
+        _ => false,
+    };
+    assert!(effects.iter().any(is_file), "{effects:?}");
+    assert_eq!(app.context(), Context::Log);
+    press(&mut app, "gw");
+    assert_eq!((app.context(), rows(&app).cursor()), (Context::Crew, 0), "back to the workers of its job");
+    assert!(press(&mut app, "W").iter().any(|effect| matches!(effect, Effect::Stacks(..))));
+}
+
+#[test]
+fn the_first_cause_is_read_once_and_leads_to_the_log_that_says_it() {
+    let mut app = opened();
+    let asked = press(&mut app, "4");
+    answer(&mut app, &asked);
+    let all: Vec<String> = (0..rows(&app).len()).map(|position| row(&app, position)).collect();
+    let first = all.iter().position(|row| row.starts_with("first error")).unwrap();
+    assert!(all[first].ends_with("/105 | exception: ValueError: bad"), "{all:#?}");
+    assert!(all[first + 1].contains("Traceback"), "{all:#?}");
+    assert_eq!(app.update(Event::Tick, NOW.plus(Duration::from_secs(600))), []);
+    let again = press(&mut app, "<^r>");
+    assert!(again.iter().any(|effect| matches!(effect, Effect::Crew(_, _, Part::Cause))), "{again:?}");
+    press(&mut app, &"j".repeat(first));
+    let effects = press(&mut app, "l");
+    assert!(!effects.is_empty() && app.context() == Context::Log);
+}
+
+#[test]
+fn what_cannot_be_read_is_said_and_what_was_read_stays() {
+    let mut app = opened();
+    let (cluster, key) = (ClusterName::new(CLUSTER), app.clusters()[0].crew.job.clone().unwrap());
+    let problem = Problem::new(ProblemKind::Other, "the dashboard \u{1b}[31mdoes not answer", "wait", NOW);
+    let failed = |part| Event::Crew(cluster.clone(), key.clone(), part, Arc::new(Err(problem.clone())));
+    app.update(failed(Part::Roll), NOW);
+    assert_eq!(rows(&app).len(), 8);
+    assert!(rows(&app).counts(&app.look(NOW)).text.ends_with("not read"));
+    press(&mut app, "3");
+    app.update(failed(Part::Lines), NOW);
+    assert_eq!(rows(&app).why_empty(&app.look(NOW)), "the dashboard ·[31mdoes not answer; wait");
+    let other = JobKey::Driver(JobId("77000000".into()));
+    let news = Ok(told(&app, Part::Lines));
+    app.update(Event::Crew(cluster.clone(), other, Part::Lines, Arc::new(news)), NOW);
+    assert!(rows(&app).is_empty(), "of another job");
+}
+
+#[test]
+fn a_job_that_failed_begins_with_the_first_cause_and_is_not_read_again() {
+    let mut app = shown();
+    press(&mut app, "/dclm<enter>");
+    let asked = press(&mut app, "w");
+    let known = asked.iter().find_map(|effect| match effect {
+        Effect::Crew(_, known, Part::Cause) => Some((**known).clone()),
+        _ => None,
+    });
+    let known = known.unwrap_or_else(|| panic!("{asked:?}"));
+    let key = known.job.key.clone();
+    let crew = Crew::new(known, Vec::new(), Clock::utc(NOW));
+    let tell = |app: &mut App, what: What| {
+        let told = Told { at: NOW, price: Price::default(), crew: crew.clone(), idle: 0, what };
+        let part = told.what.part();
+        app.update(Event::Crew(ClusterName::new(CLUSTER), key.clone(), part, Arc::new(Ok(told))), NOW);
+    };
+    tell(&mut app, What::Cause(failure(&crew, None)));
+    assert!(row(&app, 0).contains("no log that can be read has an error"), "{}", row(&app, 0));
+    press(&mut app, "1");
+    tell(&mut app, What::Roll { answers: Vec::new(), last: Vec::new() });
+    let why = rows(&app).why_empty(&app.look(NOW));
+    assert_eq!(why, "dclm-run-02 is failed: it has not called ray.init, so Ray knows no worker of it");
+    assert_eq!(app.update(Event::Tick, NOW.plus(Duration::from_secs(900))), []);
+}
