@@ -59,6 +59,7 @@ mod standing;
 mod steps;
 mod sum;
 mod table;
+mod take_out;
 mod target;
 mod things;
 mod toast;
@@ -78,7 +79,7 @@ pub use class::Class;
 pub use cluster::{Cluster, Listed};
 pub use context::Context;
 pub use dialog::{Dialog, Question};
-pub use event::{Effect, Event, Outcome};
+pub use event::{Effect, Event, Outcome, Viewer};
 pub use feed::Feed;
 pub use filter::{Filter, FilterError};
 pub use fleet::{Fleet, Totals};
@@ -86,7 +87,7 @@ pub use history::Entered;
 pub use keymap::{Keymap, KeymapError};
 pub use lately::Change;
 pub use list::{List, Listing};
-pub use log::{Landmark, LogView, Older, Window, pieces};
+pub use log::{Dated, Landmark, LogView, Older, Show, Since, Window, pieces};
 pub use look::Look;
 pub use marks::Marks;
 pub use offer::{Offer, OfferKind};
@@ -289,9 +290,15 @@ impl App {
             }),
             Event::Form(cluster, form, news) => self.behind(|app| app.form_news(&cluster, form, news, now)),
             Event::Operation(cluster, news) => self.behind(|app| app.operation_news(&cluster, news, now)),
+            Event::FileExists(path) => {
+                self.ask_to_replace(path, now);
+                Vec::new()
+            }
             Event::Done(outcome) => {
                 let (tone, text) = match outcome {
-                    Outcome::Copied(text) | Outcome::Opened(text) => (Tone::Good, text),
+                    Outcome::Copied(text) | Outcome::Opened(text) | Outcome::Saved(text) => {
+                        (Tone::Good, text)
+                    }
                     Outcome::Returned(text) | Outcome::Cleared(text) | Outcome::Doing(text) => {
                         (Tone::Info, text)
                     }

@@ -100,6 +100,11 @@ pub enum Question {
         /// The TPU VMs and queued resources to delete.
         left: Vec<Leftover>,
     },
+    /// Save the lines of the log in place of a file.
+    ReplaceFile {
+        /// The path as it was typed.
+        path: String,
+    },
     /// Accept a head's new host key.
     TrustHostKey {
         /// The cluster that is concerned.

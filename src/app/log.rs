@@ -5,12 +5,16 @@ mod lens;
 #[cfg(test)]
 mod sample;
 mod scroll;
+mod show;
+mod times;
 mod view;
 mod whole;
 mod window;
 
 pub use find::{Landmark, Step};
 pub use lens::Filter;
+pub use show::Show;
+pub use times::{Dated, Since};
 pub use view::{LogView, Older};
 pub use whole::Place;
 pub use window::{Window, pieces};

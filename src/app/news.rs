@@ -92,11 +92,11 @@ impl App {
             }
             News::Log(batch) => {
                 let batch = match &mut self.frozen {
-                    Some(frozen) => frozen.hold(place, batch),
+                    Some(frozen) => frozen.hold(place, batch, now),
                     None => Some(batch),
                 };
                 if let Some(batch) = batch {
-                    self.pages.cluster[place].take_log(&self.fleet, place, batch);
+                    self.pages.cluster[place].take_log(&self.fleet, place, batch, now);
                     self.dirty |= on_screen && self.view().place().is_some();
                 }
             }

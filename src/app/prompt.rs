@@ -42,6 +42,10 @@ pub enum PromptKind {
     Copy,
     /// Goes to one of the lines that a search of the whole log has found.
     Found,
+    /// Goes to a line or a time of the log.
+    GoTo,
+    /// Saves lines of the log to the file of that path.
+    Save,
 }
 
 /// The effect of a key on a prompt.
@@ -86,7 +90,7 @@ impl PromptKind {
             Self::Filter => Some(Entered::Filter),
             Self::Search | Self::Lines => Some(Entered::Search),
             Self::Command => Some(Entered::Command),
-            Self::Page | Self::Copy | Self::Found => None,
+            Self::Page | Self::Copy | Self::Found | Self::GoTo | Self::Save => None,
         }
     }
 }

@@ -35,7 +35,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("operation", &["supervisor", "stacks", "ssh", "ray", "gcp", "config", "replace", "model"]),
     ("app", &["state", "logs", "diagnose", "reconcile", "manual", "model"]),
     ("ui", &["app", "logs", "diagnose", "reconcile", "model"]),
-    ("tui", &["ui", "app", "operation", "supervisor", "state", "config", "model"]),
+    ("tui", &["ui", "app", "operation", "supervisor", "state", "config", "replace", "model"]),
     // `cli` starts the console, on a simulated fleet too: it is where the arguments are.
     (
         "cli",

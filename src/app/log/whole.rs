@@ -34,8 +34,9 @@ impl LogView {
         let is_it = |line: &Line| line.text().starts_with(text);
         let found = numbers.into_iter().find(|n| self.held.get(self.held.place(*n)).is_some_and(is_it));
         let Some(number) = found else { return Place::Gone };
-        if self.lens.shown().is_some_and(|shown| shown.binary_search(&number).is_err()) {
+        if !self.lens.is_shown(number) {
             self.set_filter(Filter::default());
+            self.show_since(None);
         }
         self.go_to(number);
         Place::Here
