@@ -105,6 +105,7 @@ pub use toast::{Toast, Toasts, Tone};
 pub use trend::{FULL, Trend};
 pub use view::{Asked, Details, Pane, TablePage, View};
 
+use crate::logs::Patterns;
 use crate::model::{ClusterName, Hint, Job, Link, Node, NodeId, PaneLayout, StreamId, Timestamp};
 use crate::reconcile::Row as Slice;
 use crossterm::event::KeyEvent;
@@ -197,6 +198,13 @@ impl App {
     #[must_use]
     pub fn holding(mut self, memory: usize) -> Self {
         self.pages.cluster.iter_mut().for_each(|page| page.log.limit(memory));
+        self
+    }
+
+    /// The same console, whose logs also know progress lines by these patterns.
+    #[must_use]
+    pub fn knowing(mut self, patterns: &Patterns) -> Self {
+        self.pages.cluster.iter_mut().for_each(|page| page.log.know(patterns.clone()));
         self
     }
 
@@ -403,6 +411,10 @@ impl App {
                 Some(age) => next = next.min(self.fresh().saturating_sub(age)),
                 None => {}
             }
+        }
+        if let Some(silence) = self.log().and_then(|log| log.next_silence(now)).filter(|_| !self.is_frozen())
+        {
+            next = next.min(silence);
         }
         if self.watched().is_some_and(Running::is_at_work) && !self.is_frozen() {
             next = next.min(SECOND);

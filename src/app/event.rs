@@ -150,6 +150,7 @@ const fn class_of_request(request: &Request) -> Class {
         | Request::Follow(..)
         | Request::OlderLog(..)
         | Request::SearchLog(..)
+        | Request::DownloadLog(..)
         | Request::Unfollow(_)
         | Request::Cloud
         | Request::Ports(_)

@@ -1,7 +1,9 @@
 //! The log pane: what is held of the log, where one is in it, and what is searched for.
 
 mod find;
+mod folded;
 mod lens;
+mod moments;
 #[cfg(test)]
 mod sample;
 mod scroll;

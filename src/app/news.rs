@@ -105,6 +105,7 @@ impl App {
                 self.dirty |= on_screen && self.view().place().is_some();
             }
             News::LogMatches { stream, pattern, found } => self.matches_news(stream, &pattern, found, now),
+            News::LogDownload { stream, bytes } => self.download_news(stream, bytes, now),
             News::JobStop { id, outcome } => return self.stop_news(&update.cluster, &id, &outcome, now),
             News::JobDelete { id, outcome } => return self.delete_news(update.cluster, &id, outcome, now),
             News::Cloud(_) => self.cloud_news(place, &before, now),

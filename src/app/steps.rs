@@ -124,6 +124,9 @@ impl App {
                 let place = self.fleet.place(&cluster);
                 place.map(|place| self.begin_cleaning(place, left, now)).unwrap_or_default()
             }
+            Question::DownloadLog { cluster, stream, pattern } => {
+                self.download_log(cluster, stream, pattern, now)
+            }
             Question::ReplaceFile { path } => self.save_log(&path, true, now),
             Question::TrustHostKey { cluster, fingerprint } => {
                 self.toasts.say(Tone::Info, format!("{cluster}: accepting the new host key"), now);

@@ -107,7 +107,10 @@ impl Timeline {
         let fits = |width: &i64| last.div_euclid(*width) - first.div_euclid(*width) < most;
         let day = WIDTHS[WIDTHS.len() - 1];
         let width = WIDTHS.into_iter().find(fits).unwrap_or_else(|| (last - first) / most / day * day + day);
-        let bin = |time: i64| usize::try_from(time.div_euclid(width) - first.div_euclid(width)).unwrap_or(0);
+        // Years may not fit whole days: the last stretch takes the rest.
+        let bin = |time: i64| {
+            usize::try_from((time.div_euclid(width) - first.div_euclid(width)).min(most - 1)).unwrap_or(0)
+        };
         let mut bins = vec![(0, 0); bin(last) + 1];
         let mut errors = errors.iter().copied().skip_while(|n| self.time(*n).is_none()).peekable();
         let ends = self.marks.iter().skip(1).map(|(number, _)| *number).chain([end]);

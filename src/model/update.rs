@@ -3,8 +3,8 @@
 use super::cloud::CloudView;
 use super::{
     Autoscaler, Cleaned, Cost, Job, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch, LogMatches,
-    LogPart, LogSource, Node, NodeId, OperationMark, Physical, Problem, StreamId, SubmissionId, Text,
-    Timestamp, Work,
+    LogPart, LogSource, Node, NodeId, NotSearched, OperationMark, Physical, Problem, StreamId, SubmissionId,
+    Text, Timestamp, Work,
 };
 use std::sync::Arc;
 
@@ -53,7 +53,14 @@ pub enum News {
         /// What was searched for.
         pattern: String,
         /// The lines that match.
-        found: Result<LogMatches, String>,
+        found: Result<LogMatches, NotSearched>,
+    },
+    /// A log is being downloaded for a search.
+    LogDownload {
+        /// Stream of the log.
+        stream: StreamId,
+        /// Bytes that have come.
+        bytes: u64,
     },
     /// How a stop-job request came out.
     JobStop {
@@ -150,6 +157,8 @@ pub enum Request {
     OlderLog(StreamId, u64),
     /// Search the whole file of a followed log, where it lies, for this regular expression.
     SearchLog(StreamId, String),
+    /// Download a followed log through the dashboard and search it for this regular expression.
+    DownloadLog(StreamId, String),
     /// Close a log stream.
     Unfollow(StreamId),
     /// Forget the known host key and accept the one with this fingerprint.

@@ -25,7 +25,7 @@ const SOUGHT: usize = 20;
 const SHORTEST: usize = 6;
 
 /// Rows of the pane below which there is no room for anything beside lines, and for the histogram.
-const LOW: u16 = 4;
+const LOW: u16 = 5;
 const MIDDLE: u16 = 9;
 
 /// Draws it; returns where the lines are.

@@ -170,6 +170,12 @@ impl LogView {
         self.held.above()
     }
 
+    /// Bytes of the log that are held, and whether that is all of it above its end; none when unknown.
+    pub fn placed(&self) -> Option<(u64, bool)> {
+        let above = self.above();
+        Some((self.held.placed()? + above.unwrap_or(0), above.is_some()))
+    }
+
     /// Whether it is known where the lines stand in the log.
     pub fn is_placed(&self) -> bool {
         self.held.start().is_some()

@@ -13,8 +13,9 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr;
 
-/// Losses in the sparkline.
+/// Losses in the sparkline, and fewer than which say nothing.
 const LOSSES: usize = 24;
+const FEW: usize = 4;
 /// Cells of the task's name.
 const NAME: usize = 20;
 
@@ -24,12 +25,18 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView) {
     let mut x = area.x;
     for (text, style) in parts(task, series, d) {
         let room = usize::from(area.right().saturating_sub(x));
-        // What has no room is left out whole.
+        // What has no room is left out whole, and what is less important with it.
         if text.width() > room {
-            break;
+            return;
         }
         buf.set_string(x, area.y, &text, style);
         x += text.width() as u16 + 2;
+    }
+    let losses = series.losses(usize::from(area.right().saturating_sub(x)).min(LOSSES));
+    let (low, high) = losses.iter().fold((f64::MAX, f64::MIN), |(low, high), l| (low.min(*l), high.max(*l)));
+    if losses.len() >= FEW {
+        let line: String = losses.iter().map(|loss| level(*loss, low, high)).collect();
+        buf.set_string(x, area.y, line, d.theme.good);
     }
 }
 
@@ -58,11 +65,6 @@ fn parts(task: &str, series: &Series, d: &Draw<'_>) -> Vec<(String, Style)> {
     let (count, _) = series.not_finite();
     if count > 0 {
         parts.push((format!("{count} not finite"), d.theme.bad));
-    }
-    let losses = series.losses(LOSSES);
-    let (low, high) = losses.iter().fold((f64::MAX, f64::MIN), |(low, high), l| (low.min(*l), high.max(*l)));
-    if losses.len() > 1 {
-        parts.push((losses.iter().map(|loss| level(*loss, low, high)).collect(), d.theme.good));
     }
     parts
 }
