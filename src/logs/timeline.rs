@@ -87,6 +87,11 @@ impl Timeline {
         Some(self.marks.get(behind.checked_sub(1)?)?.1)
     }
 
+    /// Number and time of the last line that says a time which the line above does not have.
+    pub fn last(&self) -> Option<(u64, Timestamp)> {
+        self.marks.back().copied()
+    }
+
     /// The time of the first line that has one, and of the last.
     pub fn span(&self) -> Option<(Timestamp, Timestamp)> {
         Some((self.marks.front()?.1, self.marks.back()?.1))

@@ -151,7 +151,7 @@ fn state(log: &LogView, size: Window, d: &Draw<'_>) -> (String, Style) {
         (_, false) => {
             let below = log.below(size);
             let below = if log.is_cut() { format!("{below}+ below") } else { format!("{below} below") };
-            let words = [above(log).filter(|_| log.top(size) == 0), Some(below)];
+            let words = [above(log).filter(|_| log.top(size) == 0 && log.since().is_none()), Some(below)];
             (words.into_iter().flatten().collect::<Vec<_>>().join(", "), d.theme.dim)
         }
         (LogEnd::Complete, true) => ("COMPLETE".into(), d.theme.dim),

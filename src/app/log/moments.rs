@@ -68,16 +68,13 @@ impl LogView {
 
     /// How long nothing was written to an open log, by the writer's clock where it has one; none below a minute.
     pub fn silent(&self, now: Timestamp) -> Option<Duration> {
-        let times = &self.times;
-        let last = times.any().span().map(|(_, last)| last).filter(|_| self.end == LogEnd::Open)?;
-        let silent = last.age(times.by_theirs(now));
+        let silent = self.times.age(now).filter(|_| self.end == LogEnd::Open)?;
         (silent >= SILENT).then_some(silent)
     }
 
     /// When the words on silence change next by themselves; none where there are none.
     pub fn next_silence(&self, now: Timestamp) -> Option<Duration> {
-        let (_, last) = self.times.any().span().filter(|_| self.end == LogEnd::Open)?;
-        let silent = last.age(self.times.by_theirs(now));
+        let silent = self.times.age(now).filter(|_| self.end == LogEnd::Open)?;
         match silent.as_secs() {
             0..60 => Some(SILENT.saturating_sub(silent)),
             60..3600 => Some(Duration::from_secs(1)),
@@ -272,6 +269,8 @@ mod tests {
         // What was written during an interruption comes late.
         take(&mut view, vec!["2026-11-23 10:05:00,000 INFO line 181".into()], NOW.plus(minutes(9)));
         assert_eq!(view.silent(NOW.plus(minutes(9))), Some(minutes(4)));
+        take(&mut view, vec!["a line without a time".into()], NOW.plus(minutes(10)));
+        assert_eq!(view.silent(NOW.plus(minutes(12))), Some(minutes(2)));
         view.end = LogEnd::Complete;
         assert_eq!(view.silent(NOW.plus(minutes(9))), None);
     }

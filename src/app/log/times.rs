@@ -16,6 +16,8 @@ pub(super) struct Times {
     near: Timestamp,
     /// Milliseconds that our clock is ahead of the writer's, zones included: the least that a line took to come.
     ahead: Option<i64>,
+    /// When lines came last, if none of them says a time of its own.
+    untimed: Option<Timestamp>,
 }
 
 /// Only lines from a time on are shown.
@@ -39,7 +41,7 @@ pub enum Dated {
 impl Default for Times {
     fn default() -> Self {
         let near = Timestamp::from_millis(0);
-        Self { own: Timeline::default(), came: Timeline::default(), near, ahead: None }
+        Self { own: Timeline::default(), came: Timeline::default(), near, ahead: None, untimed: None }
     }
 }
 
@@ -63,13 +65,26 @@ impl Times {
         }
     }
 
-    /// Compares the writer's clock with ours, once the lines that have come now were learnt.
+    /// Compares the writer's clock with ours, once the lines that have come now were learnt. Those that were there
+    /// before may be of any age.
     pub fn compare(&mut self, came: &Range<u64>, is_first: bool, now: Timestamp) {
-        let is_live = !is_first && !came.is_empty();
-        if let Some(own) = self.own.time(came.end.saturating_sub(1)).filter(|_| is_live) {
-            let ahead = now.as_millis().saturating_sub(own.as_millis());
-            self.ahead = Some(self.ahead.map_or(ahead, |least| least.min(ahead)));
+        if is_first || came.is_empty() {
+            return;
         }
+        match self.own.last().filter(|(number, _)| *number >= came.start) {
+            Some((_, own)) => {
+                let ahead = now.as_millis().saturating_sub(own.as_millis());
+                self.ahead = Some(self.ahead.map_or(ahead, |least| least.min(ahead)));
+                self.untimed = None;
+            }
+            None => self.untimed = Some(now),
+        }
+    }
+
+    /// How long ago the last line was written, by the writer's clock if it says a time; none when that is unknown.
+    pub fn age(&self, now: Timestamp) -> Option<Duration> {
+        let own = self.own.last().map(|(_, time)| time.age(self.by_theirs(now)));
+        self.untimed.map(|at| at.age(now)).or(own)
     }
 
     /// When lines came last.
