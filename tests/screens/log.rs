@@ -51,6 +51,7 @@ fn the_line_of_progress_goes_before_lines_in_no_small_window() {
         let seen = text(&paint(&mut app, Colors::Full, 80, height));
         assert_eq!(seen.contains("step 119/7,000"), has, "{seen}");
     }
+    paint(&mut app, Colors::Full, 80, 24);
     press(&mut app, "%");
     assert!(!text(&paint(&mut app, Colors::Full, 80, 24)).contains("step 119/7,000"));
 }
