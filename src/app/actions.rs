@@ -221,7 +221,7 @@ actions! {
         "Go to the next marked line";
     View PreviousMark "previous-mark" "" &[Log], always, |app, now| app.mark_step(false, now),
         "Go to the previous marked line";
-    View Since "since" "since" &[Log], always, |app, now| app.turn_since(now),
+    View Since "since" "since" &[Log], always, App::turn_since,
         "Show only the log's lines of the last 1m, 5m, 15m, 1h, then all again";
     View Times "times" "times" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.times)),
         "Show or hide the time of each line: its own, or after ~ when it came";

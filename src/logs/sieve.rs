@@ -73,7 +73,9 @@ impl Sieve {
     pub fn look_again(&mut self, number: u64) {
         if let Some(seen) = self.seen.as_mut().filter(|seen| seen.start == number && !seen.is_empty()) {
             seen.start += 1;
-            self.through.pop_front_if(|first| *first == number);
+            if self.through.front() == Some(&number) {
+                self.through.pop_front();
+            }
         }
     }
 

@@ -44,21 +44,21 @@ impl Timeline {
 
     /// Takes in the time of a line and of those below it, which follows those that are known or precedes them.
     pub fn put(&mut self, number: u64, time: Timestamp) {
-        let second = |time: Timestamp| time.as_millis().div_euclid(1000);
-        match (self.marks.front().copied(), self.marks.back().copied()) {
-            (_, Some((last, before))) if number > last => {
-                if second(before) != second(time) {
-                    self.marks.push_back((number, time));
-                }
+        let is_same =
+            |other: Timestamp| other.as_millis().div_euclid(1000) == time.as_millis().div_euclid(1000);
+        let (Some((first, after)), Some((last, before))) =
+            (self.marks.front().copied(), self.marks.back().copied())
+        else {
+            self.marks.push_back((number, time));
+            return;
+        };
+        if number > last && !is_same(before) {
+            self.marks.push_back((number, time));
+        } else if number < first {
+            if is_same(after) {
+                self.marks.pop_front();
             }
-            (Some((first, after)), _) if number < first => {
-                if second(after) == second(time) {
-                    self.marks.pop_front();
-                }
-                self.marks.push_front((number, time));
-            }
-            (None, _) => self.marks.push_back((number, time)),
-            _ => {}
+            self.marks.push_front((number, time));
         }
     }
 
@@ -166,7 +166,9 @@ mod tests {
 
     fn learnt(lines: &[(u64, &str)]) -> Timeline {
         let mut timeline = Timeline::default();
-        lines.iter().for_each(|(number, line)| timeline.learn(*number, line, NOW));
+        for (number, line) in lines {
+            timeline.learn(*number, line, NOW);
+        }
         timeline
     }
 

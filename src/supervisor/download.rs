@@ -31,8 +31,9 @@ impl Found {
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        let lines = self.splitter.push(bytes);
-        lines.into_iter().for_each(|line| self.look_at(line));
+        for line in self.splitter.push(bytes) {
+            self.look_at(line);
+        }
     }
 
     fn look_at(&mut self, line: Line) {

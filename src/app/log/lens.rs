@@ -202,7 +202,9 @@ mod tests {
         #[test]
         fn places_and_numbers_agree(lines in prop::collection::vec(any::<bool>(), 0..60), late in 0u64..70, quiet: bool) {
             let mut held = Held::new(usize::MAX, usize::MAX);
-            lines.iter().for_each(|is_noise| _ = held.push(if *is_noise { NOISE } else { "step" }.into()));
+            for is_noise in &lines {
+                held.push(if *is_noise { NOISE } else { "step" }.into());
+            }
             let mut lens = Lens::default();
             lens.set_quiet(quiet);
             lens.set_from(held.first() + late);
