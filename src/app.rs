@@ -67,6 +67,7 @@ mod standing;
 mod steps;
 mod sum;
 mod table;
+mod take_out;
 mod target;
 mod things;
 mod toast;
@@ -88,7 +89,7 @@ pub use class::Class;
 pub use cluster::{Cluster, Listed};
 pub use context::Context;
 pub use dialog::{Dialog, Question};
-pub use event::{Effect, Event, Outcome};
+pub use event::{Effect, Event, Outcome, Viewer};
 pub use feed::Feed;
 pub use filter::{Filter, FilterError};
 pub use fleet::{Fleet, Totals};
@@ -96,7 +97,7 @@ pub use history::Entered;
 pub use keymap::{Keymap, KeymapError};
 pub use lately::Change;
 pub use list::{List, Listing};
-pub use log::{Landmark, LogView, Older, Window, pieces};
+pub use log::{Dated, Landmark, LogView, Older, Show, Since, Window, pieces};
 pub use look::Look;
 pub use marks::Marks;
 pub use offer::{Offer, OfferKind};
@@ -116,6 +117,7 @@ pub use trend::{FULL, Trend};
 pub use view::{Asked, Details, Pane, TablePage, View};
 pub use vitals::could_serve;
 
+use crate::logs::Patterns;
 use crate::model::{ClusterName, Hint, Job, Link, Node, NodeId, PaneLayout, StreamId, Timestamp};
 use crate::reconcile::Row as Slice;
 use crossterm::event::KeyEvent;
@@ -208,6 +210,13 @@ impl App {
     #[must_use]
     pub fn holding(mut self, memory: usize) -> Self {
         self.pages.cluster.iter_mut().for_each(|page| page.log.limit(memory));
+        self
+    }
+
+    /// The same console, whose logs also know progress lines by these patterns.
+    #[must_use]
+    pub fn knowing(mut self, patterns: &Patterns) -> Self {
+        self.pages.cluster.iter_mut().for_each(|page| page.log.know(patterns.clone()));
         self
     }
 
@@ -308,9 +317,15 @@ impl App {
             }),
             Event::Form(cluster, form, news) => self.behind(|app| app.form_news(&cluster, form, news, now)),
             Event::Operation(cluster, news) => self.behind(|app| app.operation_news(&cluster, news, now)),
+            Event::FileExists(path) => {
+                self.ask_to_replace(path, now);
+                Vec::new()
+            }
             Event::Done(outcome) => {
                 let (tone, text) = match outcome {
-                    Outcome::Copied(text) | Outcome::Opened(text) => (Tone::Good, text),
+                    Outcome::Copied(text) | Outcome::Opened(text) | Outcome::Saved(text) => {
+                        (Tone::Good, text)
+                    }
                     Outcome::Returned(text) | Outcome::Cleared(text) | Outcome::Doing(text) => {
                         (Tone::Info, text)
                     }
@@ -415,6 +430,10 @@ impl App {
                 Some(age) => next = next.min(self.fresh().saturating_sub(age)),
                 None => {}
             }
+        }
+        if let Some(silence) = self.log().and_then(|log| log.next_silence(now)).filter(|_| !self.is_frozen())
+        {
+            next = next.min(silence);
         }
         if self.watched().is_some_and(Running::is_at_work) && !self.is_frozen() {
             next = next.min(SECOND);

@@ -75,7 +75,7 @@ pub use layout::{Layout, PaneLayout, TableLayout};
 pub use leftover::{Cleaned, Leftover, LeftoverKind, leftovers};
 pub use link::{Cost, Link, Phase, Problem, ProblemKind};
 pub use log::{Line, LogBatch, LogEnd, LogPart, LogSource, StreamId};
-pub use log_match::{LogMatch, LogMatches};
+pub use log_match::{DOWNLOADED, LogMatch, LogMatches, NotSearched};
 pub use mark::{MARK_PULSE, MARK_STALE, OperationMark, Pulse};
 pub use named::{Named, named, without_first_word};
 pub use node::{Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip};

@@ -25,7 +25,9 @@ pub use api::{AT_ONCE, Holdings, JobDetail};
 pub use client::{Client, Counter, Endpoint, Limits, Meter};
 pub use drain::{Drain, Running};
 pub use error::RayError;
-pub use logs::{Clients, Closed, LogEvent, LogFiles, Outlet, Polled, Tail, cleaned, follow_whole, poll};
+pub use logs::{
+    Clients, Closed, LogEvent, LogFiles, Outlet, Polled, Tail, WholeLog, cleaned, follow_whole, poll,
+};
 pub use packages::{DEFAULT_EXCLUDES, Folder, PackError, UPLOAD_LIMIT, archive};
 pub use poller::{Identity, Poller};
 pub use submit::{JOBS_ROUTE, Recorded, Submission, package_route};

@@ -14,6 +14,7 @@ mod connection;
 mod container;
 mod cost;
 mod discover;
+mod download;
 mod follow;
 mod git;
 mod here;

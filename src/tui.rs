@@ -5,6 +5,7 @@
 
 mod background;
 mod clipboard;
+mod files;
 mod input;
 mod layout;
 mod perform;
@@ -85,7 +86,9 @@ pub async fn run(
             }
             Exit::HandOver(command) => {
                 let handed = perform::hand_over(*command, &mut signals);
-                let Some(outcome) = meanwhile(handed, app, &mut performer, &mut updates).await else { break };
+                let outcome = meanwhile(handed, app, &mut performer, &mut updates).await;
+                performer.take_back();
+                let Some(outcome) = outcome else { break };
                 app.update(Event::Done(outcome), Timestamp::now());
             }
         }
@@ -134,8 +137,9 @@ where
             if app.dialog().is_none() && app.prompt().is_none() {
                 return Ok(Exit::HandOver(Box::new(command)));
             }
-            // Text typed now must not go to another machine.
-            let why = "login cancelled: a dialog or a prompt was opened meanwhile; try again";
+            // Text typed now must not go to another machine or program.
+            performer.take_back();
+            let why = "cancelled: a dialog or a prompt was opened before the program could start; try again";
             app.update(Event::Done(Outcome::Failed(why.into())), Timestamp::now());
             continue;
         }

@@ -2,6 +2,7 @@
 
 use super::class::Class;
 use super::context::{Context, PAGES};
+use super::event::Viewer;
 use super::log::LogView;
 use super::offers::{
     always, has_chips, has_cluster, has_driver, has_fleet, has_job, has_log, has_new_host_key, has_operation, has_row,
@@ -152,7 +153,7 @@ actions! {
         "Mark or unmark the job; in a dialog, toggle the option";
     View Follow "follow" "follow" &[Log], always, |app, _| app.in_log(LogView::toggle_follow),
         "Toggle follow: keep the end of the log in view";
-    View Wrap "wrap" "wrap" &[Log], always, |app, _| app.in_log(LogView::toggle_wrap),
+    View Wrap "wrap" "wrap" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.wrap)),
         "Toggle wrapping of long lines";
     View BySlice "by-slice" "slices" &[Nodes, AllNodes], always, |app, _| app.toggle_slices(),
         "Show nodes by slice, or one by one";
@@ -240,6 +241,30 @@ actions! {
         "Go to the next marked line";
     View PreviousMark "previous-mark" "" &[Log], always, |app, now| app.mark_step(false, now),
         "Go to the previous marked line";
+    View Since "since" "since" &[Log], always, App::turn_since,
+        "Show only the log's lines of the last 1m, 5m, 15m, 1h, then all again";
+    View Times "times" "times" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.times)),
+        "Show or hide the time of each line: its own, or after ~ when it came";
+    View GoTo "go-to" "" &[Log], always, |app, _| app.begin_go_to(),
+        "Go to a line (120), a part (50%), a time (14:05) or an age (-5m)";
+    View Histogram "histogram" "histogram" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.histogram)),
+        "Show or hide lines and errors over time";
+    View NextTime "next-time" "" &[Log], always, |app, now| app.time_step(true, now),
+        "Go to the next bar of the histogram that has lines";
+    View PreviousTime "previous-time" "" &[Log], always, |app, now| app.time_step(false, now),
+        "Go to the previous bar of the histogram that has lines";
+    View Noise "noise" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.noise)),
+        "Show known noise of JAX, XLA, libtpu and absl, or its count again";
+    View LiveProgress "live-progress" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.progress)),
+        "Show or hide the line of progress: step, loss, rate, time left";
+    View Raw "raw" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.raw)),
+        "Show lines as they are: none hidden, cut or shortened";
+    Looks SaveLog "save-log" "save" &[Log], always, App::begin_save,
+        "Save the lines that are held to a file; those that the filter hides are left out";
+    Looks Pager "pager" "" &[Log], always, |app, now| app.view_log(Viewer::Pager, now),
+        "Open the same lines in $PAGER";
+    Looks Editor "editor" "" &[Log], always, |app, now| app.view_log(Viewer::Editor, now),
+        "Open the same lines in $VISUAL or $EDITOR";
     View Wide "wide" "" TABLES, always, |app, _| app.toggle_wide(),
         "Show all columns, or fewer again";
     View Columns "columns" "" TABLES, always, |app, _| app.choose_columns(),

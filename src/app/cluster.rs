@@ -5,6 +5,7 @@ use super::running::Running;
 use super::runs::{Run, runs};
 use super::sliced::Sliced;
 use super::trend::Trend;
+use super::vitals::could_serve;
 use super::watched::Watched;
 use crate::crew::{Known, Pending};
 use crate::diagnose::Finding;

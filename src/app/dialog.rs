@@ -7,7 +7,7 @@ use super::line::Line;
 use super::plan::{Control, Plan};
 use super::worker::WorkerForm;
 use crate::manual;
-use crate::model::{ClusterName, Leftover, Order, SubmissionId};
+use crate::model::{ClusterName, Leftover, Order, StreamId, SubmissionId};
 
 /// A dialog over the panes; at most one is open.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,6 +99,20 @@ pub enum Question {
         cluster: ClusterName,
         /// The TPU VMs and queued resources to delete.
         left: Vec<Leftover>,
+    },
+    /// Save the lines of the log in place of a file.
+    ReplaceFile {
+        /// The path as it was typed.
+        path: String,
+    },
+    /// Download a log and search it.
+    DownloadLog {
+        /// The cluster that has it.
+        cluster: ClusterName,
+        /// Its stream.
+        stream: StreamId,
+        /// What is searched for.
+        pattern: String,
     },
     /// Accept a head's new host key.
     TrustHostKey {

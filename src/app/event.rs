@@ -39,6 +39,8 @@ pub enum Event {
     GoogleWait(GoogleWait),
     /// News for the form of a job.
     Form(ClusterName, FormId, FormNews),
+    /// A file that lines were to be saved to is there already.
+    FileExists(String),
     /// The outcome of an effect.
     Done(Outcome),
     /// An event that changes nothing.
@@ -75,6 +77,24 @@ pub enum Effect {
         what: String,
         /// The text to copy.
         text: String,
+    },
+    /// Write lines to a file of this machine.
+    WriteFile {
+        /// The path as it was typed.
+        path: String,
+        /// The lines.
+        text: String,
+        /// Whether a file that is there may be replaced.
+        replace: bool,
+    },
+    /// Hand the terminal to a program that shows lines.
+    ShowText {
+        /// The kind of the program.
+        viewer: Viewer,
+        /// The lines.
+        text: String,
+        /// Number of the line to begin with, from 1.
+        line: usize,
     },
     /// Put the cluster's token on the clipboard.
     CopyToken(ClusterName),
@@ -113,6 +133,8 @@ impl Effect {
             Self::Submit(..) => Class::Changes,
             Self::Operate(_, order) => class_of_order(order),
             Self::Copy { .. }
+            | Self::WriteFile { .. }
+            | Self::ShowText { .. }
             | Self::CopyToken(_)
             | Self::OpenDashboard(_)
             | Self::SshHead(_)
@@ -141,6 +163,7 @@ const fn class_of_request(request: &Request) -> Class {
         | Request::Follow(..)
         | Request::OlderLog(..)
         | Request::SearchLog(..)
+        | Request::DownloadLog(..)
         | Request::Unfollow(_)
         | Request::Cloud
         | Request::Ports(_)
@@ -158,11 +181,22 @@ const fn class_of_order(order: &Order) -> Class {
     }
 }
 
+/// A program of the environment that shows text in the terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Viewer {
+    /// `$PAGER`.
+    Pager,
+    /// `$VISUAL` or `$EDITOR`.
+    Editor,
+}
+
 /// The outcome of an effect, in words for the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Text was copied to the clipboard.
     Copied(String),
+    /// Lines were saved to a file.
+    Saved(String),
     /// An address was opened in the browser.
     Opened(String),
     /// The effect is in progress and takes a while.

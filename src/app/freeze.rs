@@ -9,7 +9,7 @@ impl App {
     /// Freezes the screen, or shows what has happened since.
     pub(super) fn toggle_freeze(&mut self, now: Timestamp) -> Vec<Effect> {
         if self.is_frozen() {
-            self.thaw();
+            self.thaw(now);
             return Vec::new();
         }
         let open = self.pages.cluster.iter().enumerate();
@@ -29,7 +29,7 @@ impl App {
     }
 
     /// Shows the fleet as it is now. Cursors stay on their rows.
-    pub(super) fn thaw(&mut self) {
+    pub(super) fn thaw(&mut self, now: Timestamp) {
         let Some(frozen) = self.frozen.take() else { return };
         let shown = mem::replace(&mut self.fleet, frozen.live);
         for (live, shown) in self.fleet.clusters.iter_mut().zip(shown.clusters) {
@@ -38,7 +38,7 @@ impl App {
             live.crew.show_as(&shown.crew);
         }
         for (place, log) in frozen.logs {
-            self.pages.cluster[place].take_log(&self.fleet, place, log.into_batch());
+            self.pages.cluster[place].take_log(&self.fleet, place, log.into_batch(), now);
         }
         for (place, cluster) in self.fleet.clusters.iter().enumerate() {
             self.marks.keep(place, &cluster.snapshot.jobs);

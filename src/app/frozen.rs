@@ -21,10 +21,10 @@ pub struct Frozen {
 
 impl Frozen {
     /// Keeps lines of a log that was open when the screen was frozen. Returns those of a log opened since.
-    pub fn hold(&mut self, place: usize, batch: LogBatch) -> Option<LogBatch> {
+    pub fn hold(&mut self, place: usize, batch: LogBatch, now: Timestamp) -> Option<LogBatch> {
         match self.logs.get_mut(&place).filter(|log| log.stream() == batch.stream) {
             Some(log) => {
-                log.take(batch);
+                log.take(batch, now);
                 None
             }
             None => Some(batch),

@@ -106,11 +106,11 @@ impl App {
             }
             News::Log(batch) => {
                 let batch = match &mut self.frozen {
-                    Some(frozen) => frozen.hold(place, batch),
+                    Some(frozen) => frozen.hold(place, batch, now),
                     None => Some(batch),
                 };
                 if let Some(batch) = batch {
-                    self.pages.cluster[place].take_log(&self.fleet, place, batch);
+                    self.pages.cluster[place].take_log(&self.fleet, place, batch, now);
                     self.dirty |= on_screen && self.view().place().is_some();
                 }
             }
@@ -119,6 +119,7 @@ impl App {
                 self.dirty |= on_screen && self.view().place().is_some();
             }
             News::LogMatches { stream, pattern, found } => self.matches_news(stream, &pattern, found, now),
+            News::LogDownload { stream, bytes } => self.download_news(stream, bytes, now),
             News::JobStop { id, outcome } => return self.stop_news(&update.cluster, &id, &outcome, now),
             News::JobDelete { id, outcome } => return self.delete_news(update.cluster, &id, outcome, now),
             News::Cloud(_) => self.cloud_news(place, &before, now),

@@ -33,8 +33,8 @@ pub enum OfferKind {
     File(NodeId, Text),
     /// A line of the log, by its position and its text.
     Line {
-        /// Position of its first byte.
-        at: u64,
+        /// Position of its first byte, where that is known.
+        at: Option<u64>,
         /// Its text, or the beginning.
         text: String,
     },

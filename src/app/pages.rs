@@ -18,7 +18,7 @@ use super::fleet::Fleet;
 use super::list::{List, Listing};
 use super::log::LogView;
 use super::view::{Pane, TablePage, View};
-use crate::model::{JobStatus, LogBatch, LogEnd, LogSource, SubmissionId};
+use crate::model::{JobStatus, LogBatch, LogEnd, LogSource, SubmissionId, Timestamp};
 use crate::reconcile::HostsKey;
 use clusters::Clusters;
 use hosts::HostsTable;
@@ -299,8 +299,8 @@ impl ClusterPage {
     }
 
     /// Takes in lines of the log, or its end.
-    pub fn take_log(&mut self, fleet: &Fleet, place: usize, batch: LogBatch) {
-        self.log.take(batch);
+    pub fn take_log(&mut self, fleet: &Fleet, place: usize, batch: LogBatch, now: Timestamp) {
+        self.log.take(batch, now);
         self.log_failed_at = self.failed_job().and_then(|id| status(fleet, place, id));
     }
 

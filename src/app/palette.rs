@@ -154,7 +154,14 @@ impl App {
                 let hit = |(i, hits): (usize, Vec<usize>)| Offer { hits, ..prompt.given[i].clone() };
                 ranked(typed.trim(), &names).into_iter().map(hit).collect()
             }
-            (PromptKind::Filter | PromptKind::Search | PromptKind::Lines, _) => Vec::new(),
+            (
+                PromptKind::Filter
+                | PromptKind::Search
+                | PromptKind::Lines
+                | PromptKind::GoTo
+                | PromptKind::Save,
+                _,
+            ) => Vec::new(),
         }
     }
 

@@ -44,6 +44,10 @@ pub enum PromptKind {
     Found,
     /// Opens one of the log files of a host.
     Files,
+    /// Goes to a line or a time of the log.
+    GoTo,
+    /// Saves lines of the log to the file of that path.
+    Save,
 }
 
 /// The effect of a key on a prompt.
@@ -88,7 +92,7 @@ impl PromptKind {
             Self::Filter => Some(Entered::Filter),
             Self::Search | Self::Lines => Some(Entered::Search),
             Self::Command => Some(Entered::Command),
-            Self::Page | Self::Copy | Self::Found | Self::Files => None,
+            Self::Page | Self::Copy | Self::Found | Self::Files | Self::GoTo | Self::Save => None,
         }
     }
 }

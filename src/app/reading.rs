@@ -16,6 +16,8 @@ struct Kind {
 const ERRORS: Kind = Kind { next: LogView::next_error, one: "error" };
 const MARKS: Kind = Kind { next: LogView::next_mark, one: "mark" };
 
+const NO_TIME: &str = "no line has a time";
+
 impl App {
     /// Changes the log on the screen.
     pub(super) fn in_log(&mut self, change: impl Fn(&mut LogView)) -> Vec<Effect> {
@@ -67,6 +69,52 @@ impl App {
             None => format!("{of}no {one} in the lines that are held"),
         };
         self.toasts.say(Tone::Info, text, now);
+    }
+
+    /// Shows lines of the next span of time only.
+    pub(super) fn turn_since(&mut self, now: Timestamp) -> Vec<Effect> {
+        if self.log_mut().is_some_and(|log| !log.turn_since(now)) {
+            self.toasts.say(Tone::Info, NO_TIME, now);
+        }
+        Vec::new()
+    }
+
+    /// Goes to the next bar of the histogram that has lines, or to the one before.
+    pub(super) fn time_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
+        let Some(log) = self.log_mut() else { return Vec::new() };
+        let width = log.size().width.max(1);
+        let said = match log.next_bin(width, forward) {
+            Some(true) => return Vec::new(),
+            Some(false) if forward => "no later line is held",
+            Some(false) => "no earlier line is held",
+            None => NO_TIME,
+        };
+        self.toasts.say(Tone::Info, said, now);
+        Vec::new()
+    }
+
+    /// Opens the line for a place in the log.
+    pub(super) fn begin_go_to(&mut self) -> Vec<Effect> {
+        self.prompt = Some(Prompt::new(PromptKind::GoTo, ""));
+        Vec::new()
+    }
+
+    /// Does what was typed for the log: goes to a place, or saves it. A text that names no place stays to be put right.
+    pub(super) fn enter_for_log(&mut self, text: &str, now: Timestamp) -> Vec<Effect> {
+        let kind = self.prompt.as_ref().map(|prompt| prompt.kind);
+        let wrong = match kind {
+            Some(PromptKind::Save) if text.trim().is_empty() => Err("type a path".to_owned()),
+            Some(PromptKind::Save) => {
+                self.prompt = None;
+                return self.save_log(text.trim(), false, now);
+            }
+            _ => self.log_mut().map_or(Ok(()), |log| log.jump(text, now)),
+        };
+        match (wrong, &mut self.prompt) {
+            (Err(why), Some(prompt)) => prompt.wrong = why,
+            _ => self.prompt = None,
+        }
+        Vec::new()
     }
 
     /// Opens the line for the lines that are shown.

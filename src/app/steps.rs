@@ -127,6 +127,10 @@ impl App {
                 let place = self.fleet.place(&cluster);
                 place.map(|place| self.begin_cleaning(place, left, now)).unwrap_or_default()
             }
+            Question::DownloadLog { cluster, stream, pattern } => {
+                self.download_log(cluster, stream, pattern, now)
+            }
+            Question::ReplaceFile { path } => self.save_log(&path, true, now),
             Question::TrustHostKey { cluster, fingerprint } => {
                 self.toasts.say(Tone::Info, format!("{cluster}: accepting the new host key"), now);
                 vec![Effect::Ask(cluster, Request::TrustHostKey(fingerprint))]
@@ -247,7 +251,7 @@ impl App {
 
     /// Reads the cluster's data now. A frozen screen follows the news again.
     pub(super) fn refresh(&mut self, now: Timestamp) -> Vec<Effect> {
-        self.thaw();
+        self.thaw(now);
         let mut effects = self.at_cluster(|name| Effect::Ask(name, Request::Refresh));
         if self.tpus().is_some() {
             effects.extend(self.at_cluster(|name| Effect::Ask(name, Request::Cloud)));

@@ -44,6 +44,11 @@ impl App {
             None if self.text().is_some_and(|page| !page.filter.is_empty()) => true,
             None => is_log && self.log().is_some_and(LogView::is_narrowed),
         };
+        if let Some(log) = self.log_mut().filter(|log| is_log && !log.is_narrowed() && log.since().is_some())
+        {
+            log.show_since(None);
+            return true;
+        }
         let is_searched = is_log && self.log().is_some_and(|log| !log.search().pattern().is_empty());
         if is_set {
             // Of a log the search goes first, then the filter.
@@ -86,6 +91,8 @@ impl App {
         {
             let (kind, text) = (*kind, line.text().to_owned());
             self.set_text(kind, &text);
+        } else if let Some(prompt) = &mut self.prompt {
+            prompt.wrong.clear();
         }
     }
 
@@ -109,6 +116,10 @@ impl App {
                 }
             }
             Typed::Enter if prompt.kind.has_list() => return self.enter_command(now),
+            Typed::Enter if matches!(prompt.kind, PromptKind::GoTo | PromptKind::Save) => {
+                let text = prompt.line.text().to_owned();
+                return self.enter_for_log(&text, now);
+            }
             // A text that is no filter is to be put right.
             Typed::Enter if !prompt.wrong.is_empty() => {}
             Typed::Enter => {

@@ -1,11 +1,15 @@
 //! The search of a whole log where its file lies, and the list of what it found.
 
+use super::dialog::{Dialog, Question};
 use super::log::Place;
 use super::offer::{Offer, OfferKind};
 use super::prompt::{Prompt, PromptKind};
 use super::{Action, App, Effect, Tone};
 use crate::model::amount::{bytes, counted};
-use crate::model::{LogMatch, LogMatches, Request, StreamId, Timestamp};
+use crate::model::text::printable;
+use crate::model::{
+    ClusterName, DOWNLOADED, LogMatch, LogMatches, NotSearched, Request, StreamId, Timestamp,
+};
 
 impl App {
     /// Searches the whole log on the screen for what is searched for in what is held.
@@ -32,16 +36,19 @@ impl App {
         &mut self,
         stream: StreamId,
         pattern: &str,
-        found: Result<LogMatches, String>,
+        found: Result<LogMatches, NotSearched>,
         now: Timestamp,
     ) {
         self.dirty = true;
         let is_shown = self.log().is_some_and(|log| log.stream() == stream);
         let is_free = is_shown && self.dialog.is_none() && self.prompt.is_none();
         let (tone, said) = match found {
-            Err(why) => (Tone::Bad, format!("`{pattern}`: the log was not searched: {why}")),
+            Err(NotSearched::Remote(why)) if is_free => return self.ask_to_download(stream, pattern, &why),
+            Err(NotSearched::Remote(why) | NotSearched::Failed(why)) => {
+                (Tone::Bad, format!("`{pattern}`: the log was not searched: {why}"))
+            }
             Ok(found) if found.last.is_empty() => {
-                (Tone::Info, format!("`{pattern}`: no match in the whole log"))
+                (Tone::Info, format!("`{pattern}`: no match in {}", searched(found.is_cut)))
             }
             Ok(found) => {
                 let lines = counted(found.last.len(), "line");
@@ -52,15 +59,69 @@ impl App {
                     prompt.chosen = found.last.len() - 1;
                     self.prompt = Some(prompt);
                 }
-                (Tone::Good, format!("`{pattern}`: {lines} of the whole log"))
+                (Tone::Good, format!("`{pattern}`: {lines} of {}", searched(found.is_cut)))
             }
         };
         self.toasts.say(tone, said, now);
     }
 
+    /// Asks whether a log that cannot be searched where it lies is to be downloaded.
+    fn ask_to_download(&mut self, stream: StreamId, pattern: &str, why: &str) {
+        let Some((log, cluster)) = self.log().zip(self.current().map(|c| c.name().clone())) else { return };
+        let size = match log.placed() {
+            Some((all, true)) => format!("about {}", bytes(all as f64)),
+            Some((held, false)) => format!("not known; at least the {} that are held", bytes(held as f64)),
+            None => "not known".to_owned(),
+        };
+        let most = bytes(DOWNLOADED as f64);
+        let row = |label: &str, text: String| (label.to_owned(), printable(&text).into_owned());
+        let lines = vec![
+            row("cluster", cluster.to_string()),
+            row("search", pattern.to_owned()),
+            row("why", why.to_owned()),
+            row("size", size),
+            row(
+                "",
+                format!(
+                    "The log is downloaded from its first line through the dashboard, {most} at most, and searched here. Only lines that match are kept."
+                ),
+            ),
+        ];
+        let question = Question::DownloadLog { cluster, stream, pattern: pattern.to_owned() };
+        self.dialog = Some(Dialog::ask(question, "Download the log to search it?", lines, "Download log"));
+    }
+
+    /// Downloads a log and searches it.
+    pub(super) fn download_log(
+        &mut self,
+        cluster: ClusterName,
+        stream: StreamId,
+        pattern: String,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        self.toasts.say(Tone::Info, format!("`{pattern}`: downloading the log"), now);
+        vec![Effect::Ask(cluster, Request::DownloadLog(stream, pattern))]
+    }
+
+    /// Says how much of a log was downloaded, while it is on the screen.
+    pub(super) fn download_news(&mut self, stream: StreamId, so_far: u64, now: Timestamp) {
+        if self.log().is_some_and(|log| log.stream() == stream) {
+            let text = format!("downloading the log: {} searched so far", bytes(so_far as f64));
+            self.toasts.say(Tone::Info, text, now);
+            self.dirty = true;
+        }
+    }
+
     /// Goes to a line of the list.
-    pub(super) fn go_to_found(&mut self, at: u64, text: &str, now: Timestamp) -> Vec<Effect> {
+    pub(super) fn go_to_found(&mut self, at: Option<u64>, text: &str, now: Timestamp) -> Vec<Effect> {
         let Some(log) = self.log_mut() else { return Vec::new() };
+        let Some(at) = at else {
+            if !log.go_to_text(text) {
+                let said = "the line is not among those that are held; scroll up to read older ones";
+                self.toasts.say(Tone::Info, said, now);
+            }
+            return Vec::new();
+        };
         let said = match log.go_to_match(at, text) {
             Place::Here => return Vec::new(),
             Place::Above(above) => format!("reading {} above the lines that are held", bytes(above as f64)),
@@ -73,6 +134,11 @@ impl App {
         self.toasts.say(Tone::Info, said, now);
         Vec::new()
     }
+}
+
+/// How much was searched, in words.
+fn searched(is_cut: bool) -> String {
+    if is_cut { format!("the log's first {}", bytes(DOWNLOADED as f64)) } else { "the whole log".to_owned() }
 }
 
 /// A line of the list.

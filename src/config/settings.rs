@@ -51,6 +51,8 @@ pub struct Settings {
     pub vitals: VitalSettings,
     /// Megabytes of memory that the lines of one open log take.
     pub log_memory_mb: u32,
+    /// Regular expressions of progress lines, beside those of common trainers.
+    pub progress_patterns: Vec<String>,
     /// Keys by action, in place of the default ones.
     pub keys: BTreeMap<String, Vec<String>>,
     /// Columns of the console's tables, by table, in place of the default ones.
@@ -119,6 +121,7 @@ impl Default for Settings {
             backup_days: 30,
             vitals: VitalSettings::default(),
             log_memory_mb: 64,
+            progress_patterns: Vec::new(),
             keys: BTreeMap::new(),
             columns: BTreeMap::new(),
             theme: AUTO_THEME.into(),

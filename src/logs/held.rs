@@ -145,6 +145,11 @@ impl Held {
         Some(self.start()?.saturating_sub(self.begin?))
     }
 
+    /// Bytes of the log from [`Self::start`] to the last line that was read; none before anything was placed.
+    pub fn placed(&self) -> Option<u64> {
+        Some(self.until?.saturating_sub(self.start()?))
+    }
+
     /// Whether lines were let go at the end to make room for older ones.
     pub const fn is_cut(&self) -> bool {
         self.is_cut

@@ -66,16 +66,37 @@ impl Series {
         self.last = Some(point);
         if self.every.1 == 0 {
             if self.points.len() == Self::MOST {
-                let mut at = 0;
-                self.points.retain(|_| {
-                    at += 1;
-                    at % 2 == 1
-                });
-                self.every.0 = self.every.0.saturating_mul(2);
+                self.thin();
             }
             self.points.push(point);
         }
         self.every.1 = (self.every.1 + 1) % self.every.0;
+    }
+
+    /// Takes in the points of the same run that lie before these; those of a run before it are left out.
+    pub fn precede(&mut self, above: &Self) {
+        let step = |point: Option<&Point>| point.and_then(|p| p.step);
+        let (end, begin) = (step(above.points.last()), step(self.points.first()));
+        if end.zip(begin).is_some_and(|(end, begin)| end > begin) {
+            return;
+        }
+        self.points.splice(0..0, above.points.iter().copied());
+        while self.points.len() > Self::MOST {
+            self.thin();
+        }
+        self.not_finite.0 += above.not_finite.0;
+        self.not_finite.1 = above.not_finite.1.or(self.not_finite.1);
+        self.total = self.total.or(above.total);
+    }
+
+    /// Lets every other point go.
+    fn thin(&mut self) {
+        let mut at = 0;
+        self.points.retain(|_| {
+            at += 1;
+            at % 2 == 1
+        });
+        self.every.0 = self.every.0.saturating_mul(2);
     }
 
     /// The newest line.

@@ -69,6 +69,16 @@ impl Sieve {
         is_done
     }
 
+    /// Looks at the first line once more, if it is this one: what lies above it has come.
+    pub fn look_again(&mut self, number: u64) {
+        if let Some(seen) = self.seen.as_mut().filter(|seen| seen.start == number && !seen.is_empty()) {
+            seen.start += 1;
+            if self.through.front() == Some(&number) {
+                self.through.pop_front();
+            }
+        }
+    }
+
     /// Whether every held line was looked at.
     pub fn is_done(&self, held: &Held) -> bool {
         held.is_empty() || self.seen.as_ref().is_some_and(|seen| *seen == (held.first()..held.end()))

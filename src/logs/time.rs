@@ -223,6 +223,11 @@ impl Times {
         Self { clock, last: None }
     }
 
+    /// Beside a line of that time: the one above, or below.
+    pub const fn behind(clock: Clock, last: Option<Timestamp>) -> Self {
+        Self { clock, last }
+    }
+
     /// The time of the next line; none before the first line that says one.
     pub fn next(&mut self, line: &str) -> Option<Timestamp> {
         self.said(line);

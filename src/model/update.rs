@@ -3,8 +3,8 @@
 use super::cloud::CloudView;
 use super::{
     Autoscaler, Cleaned, Cost, Inspection, Job, JobId, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch,
-    LogMatches, LogPart, LogSource, Node, NodeId, OperationMark, Physical, Problem, Roster, StreamId, Subject,
-    SubmissionId, Text, Timestamp, Work,
+    LogMatches, LogPart, LogSource, Node, NodeId, NotSearched, OperationMark, Physical, Problem, Roster, StreamId,
+    Subject, SubmissionId, Text, Timestamp, Work,
 };
 use std::sync::Arc;
 
@@ -53,7 +53,14 @@ pub enum News {
         /// What was searched for.
         pattern: String,
         /// The lines that match.
-        found: Result<LogMatches, String>,
+        found: Result<LogMatches, NotSearched>,
+    },
+    /// A log is being downloaded for a search.
+    LogDownload {
+        /// Stream of the log.
+        stream: StreamId,
+        /// Bytes that have come.
+        bytes: u64,
     },
     /// How a stop-job request came out.
     JobStop {
@@ -160,6 +167,8 @@ pub enum Request {
     OlderLog(StreamId, u64),
     /// Search the whole file of a followed log, where it lies, for this regular expression.
     SearchLog(StreamId, String),
+    /// Download a followed log through the dashboard and search it for this regular expression.
+    DownloadLog(StreamId, String),
     /// Close a log stream.
     Unfollow(StreamId),
     /// Forget the known host key and accept the one with this fingerprint.

@@ -6,11 +6,15 @@
 mod files;
 mod job;
 mod poll;
+mod polled;
 mod seen;
 mod socket;
 mod tail;
+mod whole;
 
 pub use files::{LogFiles, cleaned};
 pub use job::follow_whole;
-pub use poll::{Polled, poll};
+pub use poll::poll;
+pub use polled::Polled;
 pub use tail::{Clients, Closed, LogEvent, Outlet, Tail};
+pub use whole::WholeLog;

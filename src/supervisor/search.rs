@@ -3,10 +3,11 @@
 use super::follow::{Way, is_elsewhere};
 use super::log_file::{LogFile, Unread};
 use crate::logs::{Grep, LineSplitter, NotForGrep, Pattern, PatternError};
-use crate::model::{ClusterSpec, LogMatch, LogMatches, LogSource};
+use crate::model::{ClusterSpec, LogMatch, LogMatches, LogSource, NotSearched};
+use crate::ray::RayError;
 
 /// Most lines that are shown, the last ones that match; the script sends one more and its status.
-const MOST: usize = 2000;
+pub(super) const MOST: usize = 2000;
 /// Bytes that the script sends of a line, its number and its position included.
 const LONGEST: usize = 1000;
 
@@ -17,8 +18,11 @@ pub enum Unsearched {
     #[error("the cluster is not connected; search again once it is")]
     NotConnected,
     /// There is no shell on the machine that has the file.
-    #[error("{0} the whole log would have to be downloaded; `marin-tui job-logs -g PATTERN ID` does that")]
+    #[error("{0}")]
     NoShell(&'static str),
+    /// The dashboard does not give it.
+    #[error(transparent)]
+    Ray(#[from] RayError),
     /// It is no regular expression.
     #[error(transparent)]
     Pattern(#[from] PatternError),
@@ -31,6 +35,15 @@ pub enum Unsearched {
     /// The program failed, in its own words.
     #[error("grep on the head: {0}")]
     Grep(String),
+}
+
+impl From<Unsearched> for NotSearched {
+    fn from(why: Unsearched) -> Self {
+        match why {
+            Unsearched::NoShell(_) => Self::Remote(why.to_string()),
+            _ => Self::Failed(why.to_string()),
+        }
+    }
 }
 
 impl From<Unread> for Unsearched {
@@ -47,13 +60,13 @@ pub async fn search(
     text: &str,
 ) -> Result<LogMatches, Unsearched> {
     let way = way.ok_or(Unsearched::NotConnected)?;
-    let remote = way.remote.ok_or(Unsearched::NoShell("without ssh"))?;
+    let remote = way.remote.ok_or(Unsearched::NoShell("there is no ssh connection to the head"))?;
     let mut file = match source {
         LogSource::Job(id) => LogFile::of_job(id),
         LogSource::Monitor(name) => LogFile::new(name),
         LogSource::File { node, name } if Some(*node) == way.head => LogFile::new(name.raw()),
         LogSource::File { .. } => {
-            return Err(Unsearched::NoShell("its file is on another machine than the head;"));
+            return Err(Unsearched::NoShell("its file is on another machine than the head"));
         }
     };
     if let LogSource::Job(id) = source
@@ -92,9 +105,9 @@ fn read(printed: &[u8], said: &str, pattern: &Pattern) -> Result<LogMatches, Uns
         let is_cut = line.len() >= LONGEST;
         let line = LineSplitter::default().push(&[text, b"\n"].concat()).pop()?;
         // Grep sees the sequences that colour a line, and in the rest of a long one what is not sent.
-        (is_cut || pattern.is_match(line.text())).then_some(LogMatch { number, at, line })
+        (is_cut || pattern.is_match(line.text())).then_some(LogMatch { number, at: Some(at), line })
     });
-    Ok(LogMatches { last: last.collect(), has_more })
+    Ok(LogMatches { last: last.collect(), has_more, is_cut: false })
 }
 
 #[cfg(test)]
@@ -109,7 +122,7 @@ mod tests {
     fn lines_that_match_are_read_and_looked_at_again() {
         let printed = b"7:100:\x1b[31mERROR: a:b\x1b[0m\n12:2000:\x1b[31mfine\nstatus 0\n";
         let found = read(printed, "", &pattern("(?i)error|31m")).unwrap();
-        let texts: Vec<_> = found.last.iter().map(|m| (m.number, m.at, m.line.text())).collect();
+        let texts: Vec<_> = found.last.iter().map(|m| (m.number, m.at.unwrap(), m.line.text())).collect();
         assert_eq!((texts, found.has_more), (vec![(7, 100, "ERROR: a:b")], false));
         assert_eq!(read(b"status 1\n", "", &pattern("x")).unwrap(), LogMatches::default());
         let many: Vec<String> = (0..=MOST).map(|n| format!("{n}:{n}:x")).chain(["status 0".into()]).collect();

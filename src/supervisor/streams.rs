@@ -1,11 +1,14 @@
 //! The open log streams of one cluster, for the console: each is a task of its own that outlives connections.
 
+use super::download::download;
 use super::follow::{Way, follow};
 use super::log_file::Start;
 use super::out::Out;
 use super::search::search;
 use crate::logs::LineSplitter;
-use crate::model::{ClusterSpec, Line, LogBatch, LogEnd, LogPart, LogSource, News, NodeId, StreamId};
+use crate::model::{
+    ClusterSpec, Line, LogBatch, LogEnd, LogPart, LogSource, News, NodeId, NotSearched, StreamId,
+};
 use crate::ray::{Client, LogEvent, Tail};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,6 +28,8 @@ pub struct Streams {
 struct Open {
     source: LogSource,
     task: AbortHandle,
+    /// The download of its whole file for a search, if there is one.
+    download: Option<AbortHandle>,
     /// Older parts that are asked for, by the position where they end.
     older: mpsc::UnboundedSender<u64>,
 }
@@ -67,8 +72,8 @@ impl Streams {
         let tail = follow(ways, spec, source.clone(), FIRST, LineSplitter::ON_A_SCREEN);
         let (older, asked) = mpsc::unbounded_channel();
         let task = tokio::spawn(pass_on(tail, asked, stream, out.clone())).abort_handle();
-        if let Some(before) = self.open.insert(stream, Open { source, task, older }) {
-            before.task.abort();
+        if let Some(before) = self.open.insert(stream, Open { source, task, download: None, older }) {
+            before.abort();
         }
     }
 
@@ -86,22 +91,42 @@ impl Streams {
         let (way, source) = (self.way.borrow().clone(), open.source.clone());
         let (spec, out) = (Arc::clone(&self.spec), out.clone());
         tokio::spawn(async move {
-            let found = search(way, &spec, &source, &pattern).await.map_err(|why| why.to_string());
+            let found = search(way, &spec, &source, &pattern).await.map_err(NotSearched::from);
             out.send(News::LogMatches { stream, pattern, found }).await;
         });
+    }
+
+    /// Downloads the whole file of an open log and searches it; an earlier download of it ends.
+    pub fn download(&mut self, stream: StreamId, pattern: String, out: &Out) {
+        let Some(open) = self.open.get_mut(&stream) else { return };
+        let (way, source, out) = (self.way.borrow().clone(), open.source.clone(), out.clone());
+        let task = tokio::spawn(async move {
+            let found = download(way, (stream, &source), &pattern, &out).await.map_err(NotSearched::from);
+            out.send(News::LogMatches { stream, pattern, found }).await;
+        });
+        if let Some(before) = open.download.replace(task.abort_handle()) {
+            before.abort();
+        }
     }
 
     /// Stops following a log.
     pub fn close(&mut self, stream: StreamId) {
         if let Some(open) = self.open.remove(&stream) {
-            open.task.abort();
+            open.abort();
         }
+    }
+}
+
+impl Open {
+    fn abort(&self) {
+        self.task.abort();
+        self.download.iter().for_each(AbortHandle::abort);
     }
 }
 
 impl Drop for Streams {
     fn drop(&mut self) {
-        self.open.values().for_each(|open| open.task.abort());
+        self.open.values().for_each(Open::abort);
     }
 }
 

@@ -1,11 +1,13 @@
 //! Carries out effects and reports their outcome.
 
 use super::clipboard::{Copier, ON_CLIPBOARD, Place};
+use super::files::{self, Written};
 use super::input::{Asked, QuitSignals, is_shell_job};
 use super::layout::LayoutWriter;
 use super::typed::LineWriter;
-use crate::app::{Effect, Event, Outcome};
+use crate::app::{Effect, Event, Outcome, Viewer};
 use crate::config::TypedLines;
+use crate::model::amount::counted;
 use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, Problem, ProblemKind, Secret, Target, Timestamp};
 use crate::operation::{Environment, Journals, News, Operations};
@@ -18,6 +20,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use tempfile::TempPath;
 use tokio::process::Child;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
@@ -27,6 +30,9 @@ use tokio::time::{Instant, sleep_until};
 const MOMENT: Duration = Duration::from_millis(300);
 /// Time that a program with the terminal, or a write, has to end.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// A program that gets the terminal, and the file that it shows.
+type Prepared = (Command, Option<TempPath>);
 
 /// Why the loop returns.
 pub enum Exit {
@@ -59,13 +65,15 @@ pub struct Performer {
     lines: Option<LineWriter>,
     /// Tokens that are being read, to be copied.
     tokens: JoinSet<(ClusterName, Result<Secret, Problem>)>,
-    /// The login that is being prepared, if one is.
-    logins: JoinSet<Result<Command, String>>,
+    /// The login that is being prepared, if one is, or another program that gets the terminal.
+    logins: JoinSet<Result<Prepared, String>>,
     /// Dashboards that are being opened.
     dashboards: JoinSet<(ClusterName, Result<String, Problem>)>,
     layout: LayoutWriter,
-    /// The login that is prepared.
+    /// The program that is prepared.
     login: Option<Command>,
+    /// The file that it shows, which is removed afterwards.
+    lent: Option<TempPath>,
     /// What is left to the loop, in order.
     turns: VecDeque<Turn>,
     events: (mpsc::UnboundedSender<Event>, mpsc::UnboundedReceiver<Event>),
@@ -91,6 +99,7 @@ impl Performer {
             dashboards: JoinSet::new(),
             layout: LayoutWriter::default(),
             login: None,
+            lent: None,
             turns: VecDeque::new(),
             events,
         }
@@ -127,12 +136,12 @@ impl Performer {
                 Some(event) = of(&mut self.operations) => return event,
                 Some(Ok((cluster, token))) = self.tokens.join_next() => self.copy_token(&cluster, token),
                 Some(prepared) = self.logins.join_next() => match prepared {
-                    Ok(Ok(command)) => {
-                        self.login = Some(command);
+                    Ok(Ok((command, lent))) => {
+                        (self.login, self.lent) = (Some(command), lent);
                         return Event::Ignored;
                     }
                     Ok(Err(why)) => self.report(Outcome::Failed(why)),
-                    Err(e) => self.report(Outcome::Failed(format!("not logged in: {e}"))),
+                    Err(e) => self.report(Outcome::Failed(format!("not started: {e}"))),
                 },
                 Some(Ok((cluster, url))) = self.dashboards.join_next() => self.show_dashboard(&cluster, url),
                 Some(failure) = self.layout.written() => {
@@ -222,6 +231,8 @@ impl Performer {
                     lines.add(kind, text);
                 }
             }
+            Effect::WriteFile { path, text, replace } => self.write_file(path, text, replace),
+            Effect::ShowText { viewer, text, line } => self.prepare_viewer(viewer, text, line),
             Effect::SshHost(cluster, host) => self.prepare_login(&cluster, &host),
             Effect::SshHead(cluster) => self.login(&cluster),
             Effect::Quit => self.turns.push_back(Turn::Exit(Exit::Quit)),
@@ -248,6 +259,39 @@ impl Performer {
         }
     }
 
+    /// Writes lines to a file on a thread of its own: it may lie on a network home.
+    fn write_file(&self, path: String, text: String, replace: bool) {
+        let events = self.events.0.clone();
+        tokio::task::spawn_blocking(move || {
+            let event = match files::write(&path, &text, replace) {
+                Written::Done(file) => {
+                    let lines = counted(text.lines().count(), "line");
+                    Event::Done(Outcome::Saved(format!("saved {lines} to {}", file.display())))
+                }
+                Written::Exists => Event::FileExists(path),
+                Written::Failed(why) => Event::Done(Outcome::Failed(why)),
+            };
+            // The console may have been quit meanwhile.
+            let _ = events.send(event);
+        });
+    }
+
+    /// Prepares a program that shows lines; an earlier one that has not started is dropped.
+    fn prepare_viewer(&mut self, viewer: Viewer, text: String, line: usize) {
+        self.logins = JoinSet::new();
+        let command = tokio::task::spawn_blocking(move || files::lend(viewer, &text, line));
+        self.logins.spawn(async move {
+            let lent = command.await.map_err(|e| e.to_string())?;
+            let (command, path) = lent.map_err(|e| format!("cannot write a temporary file: {e}"))?;
+            Ok((command, Some(path)))
+        });
+    }
+
+    /// Removes the file that a program has shown.
+    pub fn take_back(&mut self) {
+        self.lent = None;
+    }
+
     /// The command that logs in to a TPU host, once it is prepared.
     pub fn take_login(&mut self) -> Option<Command> {
         self.login.take()
@@ -259,6 +303,7 @@ impl Performer {
         let name = if host.vm.is_empty() { &host.internal } else { &host.vm };
         let words = format!("preparing the login on {name}");
         let command = self.supervisor.login_host(cluster, host);
+        let command = async { Ok((command.await?, None)) };
         self.logins.spawn(telling(self.events.0.clone(), words, command));
     }
 
@@ -415,6 +460,10 @@ pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Op
     let modes = tcgetattr(&terminal);
     let mut child = match tokio::process::Command::from(command).spawn() {
         Ok(child) => child,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let why = format!("cannot start {program}: no such program; it is looked for in $PATH");
+            return Some(Outcome::Failed(why));
+        }
         Err(e) => return Some(Outcome::Failed(format!("cannot start {program}: {e}"))),
     };
     let ended = loop {
@@ -438,9 +487,13 @@ pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Op
     Some(match ended? {
         Ok(status) if status.success() => Outcome::Returned(format!("back from {program}")),
         // The messages of ssh were on its screen.
-        Ok(status) if status.code() == Some(255) => Outcome::Failed(format!(
+        Ok(status) if status.code() == Some(255) && program.ends_with("ssh") => Outcome::Failed(format!(
             "{program} failed to connect (exit status 255); `marin-tui ssh` in a shell shows its messages"
         )),
+        // POSIX: a shell has not found the command.
+        Ok(status) if status.code() == Some(127) => {
+            Outcome::Failed(format!("{program} ended at once ({status}): no such program"))
+        }
         Ok(status) => Outcome::Returned(format!("back from {program} ({status})")),
         Err(e) => Outcome::Failed(format!("{program}: {e}")),
     })

@@ -2,14 +2,18 @@
 
 mod bar;
 mod lines;
+mod progress;
+mod strip;
 
 use super::frame::{Title, inside, pane};
 use super::grid::{cut, cut_middle};
-use super::part::{Draw, Shown};
+use super::part::{Draw, Shown, split_bottom, split_top};
 use super::text::wrap;
-use crate::app::{Area, Cluster, LogView, Older, Pane, Window};
+use crate::app::{Action, Area, Cluster, LogView, Older, Pane, Window, words};
+use crate::logs::clock;
 use crate::model::amount::bytes;
 use crate::model::text::printable;
+use crate::model::time::brief;
 use crate::model::{LogEnd, LogSource};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -20,43 +24,72 @@ use unicode_width::UnicodeWidthStr;
 const SOUGHT: usize = 20;
 const SHORTEST: usize = 6;
 
+/// Rows of the pane below which there is no room for anything beside lines, and for the histogram.
+const LOW: u16 = 5;
+const MIDDLE: u16 = 9;
+
 /// Draws it; returns where the lines are.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'_>, is_alone: bool) -> Area {
     let log = &page.log;
     let inner = inside(area);
     let mut note = note(cluster, log).map_or_else(Vec::new, |note| wrap(&note, inner.width.into()));
     note.truncate(NOTE.min(usize::from(inner.height)));
-    let height = inner.height.saturating_sub(note.len() as u16);
-    let body = Rect { height, ..inner };
-    let size = Window { width: body.width.into(), height: height.into() };
+    let (below, body) = split_bottom(inner, note.len() as u16);
+    let has_progress = log.progress().is_some() && body.height > LOW;
+    let (progress, body) = split_bottom(body, u16::from(has_progress));
+    let has_strip = log.shows().histogram && body.height >= MIDDLE;
+    let (strip, body) = split_top(body, if has_strip { strip::HEIGHT } else { 0 });
+    let times = if log.shows().times { lines::TIME.min(body.width / 2) } else { 0 };
+    let body = Rect { x: body.x + times, width: body.width - times, ..body };
+    let size = Window { width: body.width.into(), height: body.height.into() };
     let (state, tone) = state(log, size, d);
-    let title = title(log, usize::from(area.width).saturating_sub(state.width() + 9));
+    let state = [silent(log, d), Some(state)].into_iter().flatten().filter(|word| !word.is_empty());
+    let state = state.collect::<Vec<_>>().join(", ");
+    let title = title(log, d, usize::from(area.width).saturating_sub(state.width() + 9));
     let focused = is_alone || d.is_focused(Pane::Log);
     pane(buf, area, d.theme, &Title { left: title.trim_end(), right: &state, tone: Some(tone), focused });
     if log.is_empty() {
-        let hint = if log.held() > 0 {
-            "no line matches the filter"
-        } else if log.source().is_some() {
-            "no line yet"
-        } else {
-            "no log open: select a job, a node or the autoscaler and open its log"
-        };
-        for (y, line) in (body.y..body.bottom()).zip(wrap(hint, body.width.into())) {
+        for (y, line) in (body.y..body.bottom()).zip(wrap(&nothing(log, d), body.width.into())) {
             buf.set_stringn(body.x, y, line, body.width.into(), d.theme.dim);
         }
     } else {
-        lines::draw(buf, body, d, log);
+        lines::draw(buf, body, times, d, log);
         bar::draw(buf, area, body, d, log);
     }
-    for (y, line) in (body.bottom()..inner.bottom()).zip(note) {
+    strip::draw(buf, strip, d, log);
+    progress::draw(buf, progress, d, log);
+    for (y, line) in (below.y..below.bottom()).zip(note) {
         buf.set_stringn(inner.x, y, line, inner.width.into(), d.theme.warn);
     }
     Area { x: body.x, y: body.y, width: body.width, height: body.height }
 }
 
+/// Why no line is shown.
+fn nothing(log: &LogView, d: &Draw<'_>) -> String {
+    let hint = match log.since() {
+        Some(since) if log.held() > 0 => {
+            return format!(
+                "no line since {}; {} shows more",
+                clock(since.time, d.now),
+                d.key(Action::Since)
+            );
+        }
+        _ if log.held() > 0 => "no line matches the filter",
+        _ if log.source().is_some() => "no line yet",
+        _ => "no log open: select a job, a node or the autoscaler and open its log",
+    };
+    hint.to_owned()
+}
+
+/// How long nothing was written to a log that is open.
+fn silent(log: &LogView, d: &Draw<'_>) -> Option<String> {
+    Some(format!("silent for {}", words::span(log.silent(d.now)?)))
+}
+
 /// The log's name, the search and the filter, in that many cells: the name is cut first, in its middle.
-fn title(log: &LogView, width: usize) -> String {
-    let narrowed = format!("{}{}", search(log), filter(log));
+fn title(log: &LogView, d: &Draw<'_>, width: usize) -> String {
+    let raw = if log.shows().raw { "  raw" } else { "" };
+    let narrowed = format!("{}{}{}{raw}", search(log), filter(log), since(log, d));
     let name = source(log.source());
     let room = width.saturating_sub("3 Log ".len() + narrowed.width()).max(SHORTEST);
     format!("3 Log {}{narrowed}", cut_middle(&name, room))
@@ -88,6 +121,13 @@ fn filter(log: &LogView) -> String {
     format!("  &{}{around}, {} of {} lines", cut(&text, SOUGHT), log.len(), log.held())
 }
 
+/// `since 13:05:00 (5m)`: from when on lines are shown.
+fn since(log: &LogView, d: &Draw<'_>) -> String {
+    log.since().map_or_else(String::new, |since| {
+        format!("  since {} ({})", clock(since.time, d.now), brief(since.span))
+    })
+}
+
 /// Rows that a note has at most.
 const NOTE: usize = 3;
 
@@ -112,7 +152,8 @@ fn state(log: &LogView, size: Window, d: &Draw<'_>) -> (String, Style) {
             let below = log.below(size);
             let below = if log.is_cut() { format!("{below}+ below") } else { format!("{below} below") };
             let is_far = log.above().is_some_and(|bytes| bytes > 0);
-            let words = [above(log).filter(|_| is_far || log.top(size) == 0), Some(below)];
+            let is_told = log.since().is_none() && (is_far || log.top(size) == 0);
+            let words = [above(log).filter(|_| is_told), Some(below)];
             (words.into_iter().flatten().collect::<Vec<_>>().join(", "), d.theme.dim)
         }
         (LogEnd::Complete, true) => ("COMPLETE".into(), d.theme.dim),

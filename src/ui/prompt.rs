@@ -17,6 +17,10 @@ const SYNTAX: &str = "words, !word, column:word, ~regex, \"two words\"";
 const PATTERN: &str = "regex; lower case matches any case";
 /// The same of the lines that are shown.
 const LINES: &str = "regex, !regex; empty shows all";
+/// The same of a place in the log.
+const PLACE: &str = "line 120, 50%, 14:05, 2026-11-21 14:05, -5m";
+/// The same of a file.
+const FILE: &str = "a path on this machine";
 
 /// Draws the line that is typed; returns the cursor's column, none when no line is open.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
@@ -33,11 +37,15 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
         PromptKind::Copy => "copy: ",
         PromptKind::Found => "go to the line: ",
         PromptKind::Files => "open: ",
+        PromptKind::GoTo => "go to: ",
+        PromptKind::Save => "save to the file: ",
     };
     let syntax = match prompt.kind {
         PromptKind::Filter => SYNTAX,
         PromptKind::Search => PATTERN,
         PromptKind::Lines => LINES,
+        PromptKind::GoTo => PLACE,
+        PromptKind::Save => FILE,
         PromptKind::Command | PromptKind::Page | PromptKind::Copy | PromptKind::Found | PromptKind::Files => {
             ""
         }

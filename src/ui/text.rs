@@ -16,6 +16,13 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     textwrap::wrap(text, options).into_iter().map(Cow::into_owned).collect()
 }
 
+/// A value as a bar of one cell: the lowest at `low` or below, the highest at `high` or above.
+pub fn level(value: f64, low: f64, high: f64) -> &'static str {
+    const LEVELS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
+    let share = if high > low { ((value - low) / (high - low)).clamp(0.0, 1.0) } else { 0.0 };
+    LEVELS[(share * (LEVELS.len() - 1) as f64).round() as usize]
+}
+
 /// Labels beside texts, long texts over several lines. A text that has no label, nor goes on from one that has,
 /// takes the whole width, and so does a label that is longer than its column. The width of the labels comes with them.
 pub fn lay_out(rows: &[&(String, String)], width: usize) -> (Vec<(String, String)>, usize) {

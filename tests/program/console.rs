@@ -1,5 +1,7 @@
 //! The binary in a terminal, on a simulated head: what a person sees when all is well, and for each way it is not.
 
+mod log;
+
 use crate::program::{Ran, kill, program};
 use crate::pty::Pty;
 use crate::until::until;

@@ -7,6 +7,7 @@ mod crew;
 mod fleet;
 #[path = "../support/gang.rs"]
 mod gang;
+mod log;
 mod operate;
 mod pages;
 mod plain;
@@ -209,7 +210,7 @@ fn a_long_prompt_is_seen_at_its_end() {
 #[test]
 fn lines_that_wrap_are_all_drawn_page_by_page() {
     let mut app = shown();
-    press(&mut app, "3zw");
+    press(&mut app, "3zw%");
     let stream = app.log().unwrap().stream();
     let lines: Vec<Line> = (0..100).map(|i| format!("line {i:03} {}", "-".repeat(240)).into()).collect();
     tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));

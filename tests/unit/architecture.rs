@@ -41,7 +41,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("app", &["state", "crew", "logs", "diagnose", "reconcile", "manual", "model"]),
     ("ui", &["app", "crew", "logs", "diagnose", "reconcile", "model"]),
-    ("tui", &["ui", "app", "operation", "supervisor", "state", "config", "model"]),
+    ("tui", &["ui", "app", "operation", "supervisor", "state", "config", "replace", "model"]),
     // `cli` starts the console, on a simulated fleet too: it is where the arguments are.
     (
         "cli",

@@ -133,7 +133,7 @@ impl LogView {
         let before = |number: u64| lines.partition_point(|n| *n < number);
         let shown = |places: Range<usize>, forward: bool| {
             let mut places = lines.range(places).copied();
-            let is_shown = |n: &u64| self.lens.shown().is_none_or(|shown| shown.binary_search(n).is_ok());
+            let is_shown = |n: &u64| self.lens.is_shown(*n);
             if forward { places.find(is_shown) } else { places.rfind(is_shown) }
         };
         let beyond = if forward {
@@ -174,6 +174,28 @@ impl LogView {
         let mark = self.place(*above.or_else(|| self.marks.iter().find(|mark| **mark > number))?);
         let range = mark.min(here)..=mark.max(here);
         Some(range.filter_map(|index| self.line(index)).map(Line::text).collect())
+    }
+
+    /// Number of the current line among those of [`LogView::taken_out`], or of the first one in the window, from 1.
+    pub fn line_taken_out(&self) -> usize {
+        let seen = self.seen();
+        let here = self.at.filter(|at| (self.number(seen.start)..self.number(seen.end)).contains(at));
+        let here = here.unwrap_or_else(|| self.number(seen.start));
+        self.lens.taken_out(&self.held).take_while(|number| *number < here).count() + 1
+    }
+
+    /// The lines as they are saved: those that filter and time let through, hidden noise among them; none while not all
+    /// were looked at.
+    pub fn taken_out(&self) -> Option<String> {
+        if !self.lens.is_done(&self.held) {
+            return None;
+        }
+        let mut text = String::new();
+        for line in self.lens.taken_out(&self.held).filter_map(|n| self.held.get(self.held.place(n))) {
+            text.push_str(line.text());
+            text.push('\n');
+        }
+        Some(text)
     }
 
     /// What is in each part of the log, in so many equal parts.

@@ -1,18 +1,29 @@
 //! Which lines of the log are shown.
 
-use crate::logs::{Held, Pattern, PatternError, Sieve};
-use std::collections::VecDeque;
+use crate::logs::{Held, Pattern, PatternError, Sieve, noise};
+use crate::model::Line;
+use std::ops::Range;
 
 /// Most lines that are shown around each one that matches.
 const AROUND: u64 = 9;
 
-/// Which of the held lines are shown: all of them, or those that match, as with `&` in `less`.
-#[derive(Clone, Debug, Default)]
+/// Which of the held lines are shown: all but known noise, or those that match, as with `&` in `less`; and of these
+/// all, or those from a line on.
+///
+/// Noise is hidden but for the first line of each stretch, in whose place the count of its lines is drawn. While a
+/// filter is set it says what is shown, and noise that matches is shown as it is.
+#[derive(Clone, Debug)]
 pub struct Lens {
     filter: Filter,
-    /// Lines shown before and after each.
+    /// Lines shown before and after each that matches.
     around: u64,
-    sieve: Sieve,
+    /// The lines that match.
+    matches: Sieve,
+    is_quiet: bool,
+    /// Noise whose line above is noise, too.
+    hidden: Sieve,
+    /// Number of the first line that may be shown.
+    from: u64,
 }
 
 /// Lines that are shown.
@@ -33,26 +44,68 @@ impl Filter {
     }
 }
 
+impl Default for Lens {
+    fn default() -> Self {
+        let (filter, matches, hidden) = (Filter::default(), Sieve::default(), Sieve::default());
+        Self { filter, around: 0, matches, is_quiet: true, hidden, from: 0 }
+    }
+}
+
 impl Lens {
     /// Looks at some lines. Whether all were looked at.
     pub fn step(&mut self, held: &Held) -> bool {
-        let Filter { pattern, is_inverted, .. } = &self.filter;
-        pattern.is_empty() || self.sieve.step(held, |_, line| pattern.is_match(line.text()) != *is_inverted)
+        if self.is_filtered() {
+            let Filter { pattern, is_inverted, .. } = &self.filter;
+            return self.matches.step(held, |_, line| pattern.is_match(line.text()) != *is_inverted);
+        }
+        let is_noise = |line: &Line| noise(line.text()).is_some();
+        let above = |number: u64| (number > held.first()).then(|| held.get(held.place(number - 1))).flatten();
+        !self.is_quiet
+            || self.hidden.step(held, |number, line| is_noise(line) && above(number).is_some_and(is_noise))
     }
 
     /// Whether every held line was looked at.
     pub fn is_done(&self, held: &Held) -> bool {
-        self.filter.pattern.is_empty() || self.sieve.is_done(held)
+        match (self.is_filtered(), self.is_quiet) {
+            (true, _) => self.matches.is_done(held),
+            (false, true) => self.hidden.is_done(held),
+            (false, false) => true,
+        }
     }
 
-    /// The numbers of the lines that are shown; none when all are.
-    pub fn shown(&self) -> Option<&VecDeque<u64>> {
-        (!self.filter.pattern.is_empty()).then(|| self.sieve.lines())
+    /// Lines have come above what was the first one.
+    pub fn came_above(&mut self, first: u64) {
+        self.hidden.look_again(first);
+    }
+
+    /// Whether only lines that match are shown.
+    pub fn is_filtered(&self) -> bool {
+        !self.filter.pattern.is_empty()
+    }
+
+    /// Whether noise is hidden behind its count now.
+    pub fn folds(&self) -> bool {
+        self.is_quiet && !self.is_filtered()
+    }
+
+    /// Hides noise, or shows it.
+    pub fn set_quiet(&mut self, is_quiet: bool) {
+        self.is_quiet = is_quiet;
+    }
+
+    /// Shows lines from this number on.
+    pub fn set_from(&mut self, from: u64) {
+        self.from = from;
+    }
+
+    /// Whether lines are left out at the beginning of what is held.
+    pub fn is_late(&self, held: &Held) -> bool {
+        self.from > held.first()
     }
 
     /// What was typed; empty when all lines are shown.
     pub fn text(&self) -> &str {
-        if self.filter.pattern.is_empty() { "" } else { &self.filter.text }
+        if self.is_filtered() { &self.filter.text } else { "" }
     }
 
     /// Lines shown before and after each that matches. Around those that do not match there would be what is hidden.
@@ -63,12 +116,131 @@ impl Lens {
     /// Shows other lines.
     pub fn set_filter(&mut self, filter: Filter) {
         self.filter = filter;
-        self.sieve = Sieve::with(self.around());
+        self.matches = Sieve::with(self.around());
     }
 
     /// Shows one line more around each, or one fewer.
     pub fn widen(&mut self, more: bool) {
         self.around = if more { (self.around + 1).min(AROUND) } else { self.around.saturating_sub(1) };
-        self.sieve = Sieve::with(self.around());
+        self.matches = Sieve::with(self.around());
+    }
+
+    /// Whether a held line is shown.
+    pub fn is_shown(&self, number: u64) -> bool {
+        let is_let_through = match (self.is_filtered(), self.is_quiet) {
+            (true, _) => self.matches.lines().binary_search(&number).is_ok(),
+            (false, true) => self.hidden.lines().binary_search(&number).is_err(),
+            (false, false) => true,
+        };
+        is_let_through && number >= self.from
+    }
+
+    /// The numbers of the lines that are shown, and of those that are hidden as noise.
+    pub fn taken_out(&self, held: &Held) -> Box<dyn Iterator<Item = u64> + '_> {
+        let from = self.from.max(held.first());
+        if self.is_filtered() {
+            return Box::new(self.matches.lines().iter().copied().skip_while(move |number| *number < from));
+        }
+        Box::new(from..held.end())
+    }
+
+    /// The number of lines that are shown.
+    pub fn len(&self, held: &Held) -> usize {
+        self.rank(held, held.end()) - self.rank(held, self.from)
+    }
+
+    /// The number of the line at a place among those that are shown; behind the last place the one behind the last line.
+    pub fn number(&self, held: &Held, index: usize) -> u64 {
+        let rank = index.saturating_add(self.rank(held, self.from));
+        if self.is_filtered() {
+            return self.matches.lines().get(rank).copied().unwrap_or(held.end());
+        }
+        // How many of the hidden lines lie above it: each of them has fewer lines above it that are shown.
+        let hidden = self.hidden_lines(held);
+        let (mut low, mut high) = (hidden.start, hidden.end);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let above = held.place(self.hidden.lines()[middle]) - (middle - hidden.start);
+            if above <= rank { low = middle + 1 } else { high = middle }
+        }
+        let above = (rank + low - hidden.start) as u64;
+        held.first().saturating_add(above).min(held.end())
+    }
+
+    /// The place of a line among those that are shown, or of the next one that is shown.
+    pub fn place(&self, held: &Held, number: u64) -> usize {
+        self.rank(held, number.max(self.from)) - self.rank(held, self.from)
+    }
+
+    /// Lines that are let through above a number, wherever the first one is that may be shown.
+    fn rank(&self, held: &Held, number: u64) -> usize {
+        let number = number.clamp(held.first(), held.end());
+        let above = |sieve: &Sieve| sieve.lines().partition_point(|n| *n < number);
+        if self.is_filtered() {
+            return above(&self.matches);
+        }
+        let hidden = self.hidden_lines(held);
+        held.place(number) - above(&self.hidden).clamp(hidden.start, hidden.end) + hidden.start
+    }
+
+    /// The places of the hidden lines that are held.
+    fn hidden_lines(&self, held: &Held) -> Range<usize> {
+        let above = |number: u64| self.hidden.lines().partition_point(|n| *n < number);
+        if self.is_quiet { above(held.first())..above(held.end()) } else { 0..0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NOISE: &str = "tpu_hal.cc:448] Registered plugin from module: sdc";
+
+    proptest! {
+        /// Places and numbers are what a look at every line finds, wherever lines are left out.
+        #[test]
+        fn places_and_numbers_agree(lines in prop::collection::vec(any::<bool>(), 0..60), late in 0u64..70, quiet: bool) {
+            let mut held = Held::new(usize::MAX, usize::MAX);
+            for is_noise in &lines {
+                held.push(if *is_noise { NOISE } else { "step" }.into());
+            }
+            let mut lens = Lens::default();
+            lens.set_quiet(quiet);
+            lens.set_from(held.first() + late);
+            while !lens.step(&held) {}
+            let is_shown = |n: usize| !(quiet && n > 0 && lines[n] && lines[n - 1]) && n as u64 >= late;
+            let shown: Vec<u64> =
+                (0..lines.len()).filter(|n| is_shown(*n)).map(|n| held.first() + n as u64).collect();
+            prop_assert_eq!(lens.len(&held), shown.len());
+            for (index, number) in shown.iter().enumerate() {
+                prop_assert_eq!(lens.number(&held, index), *number);
+                prop_assert_eq!(lens.place(&held, *number), index);
+                prop_assert!(lens.is_shown(*number));
+            }
+            prop_assert_eq!(lens.number(&held, shown.len()), held.end());
+            for number in held.first()..held.end() {
+                prop_assert_eq!(lens.place(&held, number), shown.partition_point(|n| *n < number));
+            }
+        }
+    }
+
+    #[test]
+    fn noise_that_goes_on_above_has_one_count() {
+        let mut held = Held::new(usize::MAX, usize::MAX);
+        let part = |lines: std::ops::Range<u64>| crate::model::LogPart {
+            lines: lines.clone().map(|_| NOISE.into()).collect(),
+            bytes: lines.start..lines.end,
+            begin: Some(0),
+        };
+        let mut lens = Lens::default();
+        held.append(part(5..10));
+        while !lens.step(&held) {}
+        assert_eq!(lens.len(&held), 1);
+        let first = held.first();
+        held.prepend(part(0..5));
+        lens.came_above(first);
+        while !lens.step(&held) {}
+        assert_eq!((lens.len(&held), lens.number(&held, 0)), (1, held.first()));
     }
 }

@@ -2,8 +2,11 @@
 
 use super::view::LogView;
 use super::window::Window;
-use crate::model::{Line, LogBatch, LogEnd, LogPart, LogSource, StreamId};
+use crate::model::{Line, LogBatch, LogEnd, LogPart, LogSource, StreamId, Timestamp};
 use std::ops::Range;
+
+/// 2026-11-23 09:00 UTC.
+pub const NOW: Timestamp = Timestamp::from_millis(1_795_424_400_000);
 
 /// So many lines in a window of ten.
 pub fn view(lines: usize) -> LogView {
@@ -28,7 +31,7 @@ pub fn first(view: &LogView) -> &str {
 pub fn wrapped() -> LogView {
     let mut view = LogView::default();
     view.begin(LogSource::Monitor("monitor.log".into()), StreamId(1));
-    view.toggle_wrap();
+    view.toggle(|show| &mut show.wrap);
     view.drawn(Window { width: 10, height: 16 });
     lines(&mut view, (0..100).map(|i| format!("line {i:02}{}", "-".repeat(33)).into()).collect());
     view
@@ -41,7 +44,7 @@ pub fn seen(view: &LogView) -> Vec<&str> {
 
 /// Takes in these lines.
 pub fn lines(view: &mut LogView, lines: Vec<Line>) {
-    view.take(LogBatch { stream: StreamId(1), part: lines.into(), end: LogEnd::Open });
+    view.take(LogBatch { stream: StreamId(1), part: lines.into(), end: LogEnd::Open }, NOW);
 }
 
 /// A view that holds about fifty lines of [`part`].
@@ -59,5 +62,5 @@ pub fn part(lines: Range<u64>) -> LogPart {
 
 /// Takes in lines of [`part`].
 pub fn take(view: &mut LogView, lines: Range<u64>) {
-    view.take(LogBatch { stream: StreamId(1), part: part(lines), end: LogEnd::Open });
+    view.take(LogBatch { stream: StreamId(1), part: part(lines), end: LogEnd::Open }, NOW);
 }

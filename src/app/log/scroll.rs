@@ -12,13 +12,13 @@ impl LogView {
             return self.last_page(size);
         }
         // Any line can be at the top, however many rows it takes.
-        let last = if self.wrap { self.len().saturating_sub(1) } else { self.last_page(size) };
+        let last = if self.wraps() { self.len().saturating_sub(1) } else { self.last_page(size) };
         self.eye().min(last)
     }
 
     /// The first visible line when the end of the last one is at the bottom.
     pub(super) fn last_page(&self, size: Window) -> usize {
-        if !self.wrap {
+        if !self.wraps() {
             return self.len().saturating_sub(size.height);
         }
         let mut rows = 0;
@@ -31,7 +31,9 @@ impl LogView {
 
     /// Rows that a line takes when it wraps.
     pub(super) fn rows(&self, index: usize, size: Window) -> usize {
-        self.line(index).map_or(1, |line| pieces(line.text(), size.width).count())
+        let Some(line) = self.line(index) else { return 1 };
+        let rows = pieces(line.text(), size.width).count();
+        if rows > 1 && self.folded(index).is_some() { 1 } else { rows }
     }
 
     pub(super) fn eye(&self) -> usize {
@@ -44,7 +46,7 @@ impl LogView {
         if self.follow {
             return len;
         }
-        if !self.wrap {
+        if !self.wraps() {
             return len.min(top + size.height);
         }
         let mut rows = 0;
@@ -67,7 +69,7 @@ impl LogView {
 
     /// Whether long lines wrap.
     pub fn wraps(&self) -> bool {
-        self.wrap
+        self.show.wrap || self.show.raw
     }
 
     /// Takes in the size in which the log was drawn.
@@ -134,11 +136,6 @@ impl LogView {
         from..to.clamp(from + 1, parts.max(from + 1))
     }
 
-    /// Wraps long lines, or cuts them.
-    pub fn toggle_wrap(&mut self) {
-        self.wrap = !self.wrap;
-    }
-
     pub(super) fn show(&mut self, index: usize) {
         self.follow = false;
         self.top = self.number(index);
@@ -151,7 +148,8 @@ impl LogView {
 
     pub(super) fn seen(&self) -> Range<usize> {
         let (top, bottom) = (self.top(self.size), self.bottom(self.size));
-        let full = (top..bottom).map(|i| if self.wrap { self.rows(i, self.size) } else { 1 }).sum::<usize>();
+        let full =
+            (top..bottom).map(|i| if self.wraps() { self.rows(i, self.size) } else { 1 }).sum::<usize>();
         let cut = usize::from(full < self.size.height);
         top..(bottom + cut).min(self.len())
     }

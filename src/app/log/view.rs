@@ -1,9 +1,11 @@
 //! The log that is open in a pane: what is held of it, and how it is looked at.
 
 use super::lens::Lens;
+use super::show::Show;
+use super::times::{Since, Times};
 use super::window::Window;
-use crate::logs::{Held, Level, Search, Sieve, level};
-use crate::model::{Line, LogBatch, LogEnd, LogPart, LogSource, StreamId};
+use crate::logs::{Held, Level, Patterns, Runs, Search, Sieve, level};
+use crate::model::{Line, LogBatch, LogEnd, LogPart, LogSource, StreamId, Timestamp};
 use std::collections::VecDeque;
 
 /// Bytes that a log takes in memory unless the settings say otherwise.
@@ -22,13 +24,18 @@ pub struct LogView {
     /// Number of the first line shown, unless following.
     pub(super) top: u64,
     pub(super) follow: bool,
-    pub(super) wrap: bool,
+    pub(super) show: Show,
     pub(super) end: LogEnd,
     /// Which of the held lines are shown.
     pub(super) lens: Lens,
     pub(super) search: Search,
     /// The lines that report an error.
     pub(super) errors: Sieve,
+    pub(super) times: Times,
+    /// Only lines from a time on are shown.
+    pub(super) since: Option<Since>,
+    /// The progress that its lines report.
+    pub(super) runs: Runs,
     /// Lines that a person has marked, ascending.
     pub(super) marks: VecDeque<u64>,
     /// Number of the current line: the match, error or mark that was gone to last.
@@ -62,11 +69,14 @@ impl Default for LogView {
             older: Older::Unasked,
             top: 0,
             follow: true,
-            wrap: false,
+            show: Show::default(),
             end: LogEnd::Open,
             lens: Lens::default(),
             search: Search::default(),
             errors: Sieve::default(),
+            times: Times::default(),
+            since: None,
+            runs: Runs::default(),
             marks: VecDeque::new(),
             at: None,
             aim: None,
@@ -79,9 +89,15 @@ impl Default for LogView {
 impl LogView {
     /// Replaces the log by another, empty one.
     pub fn begin(&mut self, source: LogSource, stream: StreamId) {
-        let (wrap, size, memory) = (self.wrap, self.size, self.memory);
+        let (show, size, memory, runs) = (self.show, self.size, self.memory, self.runs.anew());
         let held = Held::new(usize::MAX, memory);
-        *self = Self { source: Some(source), stream, wrap, size, memory, held, ..Self::default() };
+        *self = Self { source: Some(source), stream, show, size, memory, held, runs, ..Self::default() };
+        self.lens.set_quiet(self.show.folds());
+    }
+
+    /// Knows progress lines by these patterns from now on.
+    pub fn know(&mut self, patterns: Patterns) {
+        self.runs = Runs::of(patterns);
     }
 
     /// Holds at most so many bytes from now on.
@@ -90,16 +106,19 @@ impl LogView {
         self.held.limit(usize::MAX, memory);
     }
 
-    /// Takes in lines. Lines of a stream that was closed meanwhile are dropped.
-    pub fn take(&mut self, batch: LogBatch) {
+    /// Takes in lines that have come now. Lines of a stream that was closed meanwhile are dropped.
+    pub fn take(&mut self, batch: LogBatch, now: Timestamp) {
         if batch.stream != self.stream {
             return;
         }
-        self.held.append(batch.part);
+        let is_first = self.held.is_empty();
+        let came = self.held.append(batch.part);
         self.held.trim();
         self.marks.retain(|mark| *mark >= self.held.first());
         self.end = batch.end;
+        self.times.came(&came, is_first, now);
         self.look_on();
+        self.times.compare(&came, is_first, now);
     }
 
     /// Takes in lines above those that are held, or why they cannot be read.
@@ -109,8 +128,10 @@ impl LogView {
         }
         self.older = match part {
             Ok(part) => {
-                let is_nothing = part.bytes.is_empty();
+                let (is_nothing, first) = (part.bytes.is_empty(), self.held.first());
+                self.runs.read_above(&part.lines, self.times.near());
                 self.held.prepend(part);
+                self.lens.came_above(first);
                 self.marks.retain(|mark| *mark < self.held.end());
                 if is_nothing && self.above() != Some(0) {
                     Older::Failed("nothing lies above".to_owned())
@@ -130,7 +151,8 @@ impl LogView {
     /// Position where the part ends that should be read now: the first line that is held is in the window, and others
     /// lie above it. One part is asked for at a time, and none for a filter, which might take the whole log.
     pub fn ask_older(&mut self) -> Option<u64> {
-        let is_in_view = self.lens.shown().is_none() && self.top(self.size) == 0;
+        let is_all = !self.lens.is_filtered() && !self.lens.is_late(&self.held);
+        let is_in_view = is_all && self.top(self.size) == 0;
         let is_in_view = is_in_view || self.aim.is_some();
         let is_wanted = self.older == Older::Unasked && is_in_view && self.above() != Some(0);
         let start = self.held.start().filter(|_| is_wanted)?;
@@ -146,6 +168,12 @@ impl LogView {
     /// Bytes of the log above what is held; none when unknown.
     pub fn above(&self) -> Option<u64> {
         self.held.above()
+    }
+
+    /// Bytes of the log that are held, and whether that is all of it above its end; none when unknown.
+    pub fn placed(&self) -> Option<(u64, bool)> {
+        let above = self.above();
+        Some((self.held.placed()? + above.unwrap_or(0), above.is_some()))
     }
 
     /// Whether it is known where the lines stand in the log.
@@ -191,19 +219,28 @@ impl LogView {
     pub fn look_on(&mut self) -> bool {
         let is_shown = self.lens.step(&self.held);
         let is_searched = self.search.step(&self.held);
-        let is_judged = self.errors.step(&self.held, |_, line| level(line.text()) == Some(Level::Error));
+        let (times, held) = (&mut self.times, &self.held);
+        times.keep(held.first()..held.end());
+        let is_judged = self.errors.step(held, |number, line| {
+            times.learn(number, line.text());
+            level(line.text()) == Some(Level::Error)
+        });
+        let is_read = self.runs.step(held, times.near());
+        self.keep_since();
         if is_searched
             && is_shown
             && let Some(forward) = self.sought.take()
         {
             self.next_match(forward);
         }
-        !(is_shown && is_searched && is_judged)
+        !(is_shown && is_searched && is_judged && is_read)
     }
 
     /// Whether there are lines that were not looked at yet.
     pub fn is_looking(&self) -> bool {
-        !(self.lens.is_done(&self.held) && self.search.is_done(&self.held) && self.errors.is_done(&self.held))
+        let (lens, search, errors, runs) = (&self.lens, &self.search, &self.errors, &self.runs);
+        let held = &self.held;
+        !(lens.is_done(held) && search.is_done(held) && errors.is_done(held) && runs.is_done(held))
     }
 
     /// The number of lines that are held, shown or not.
@@ -213,7 +250,7 @@ impl LogView {
 
     /// The number of lines that are shown.
     pub fn len(&self) -> usize {
-        self.lens.shown().map_or(self.held.len(), VecDeque::len)
+        self.lens.len(&self.held)
     }
 
     /// Whether no line is shown.
@@ -223,33 +260,24 @@ impl LogView {
 
     /// A line by its place among those that are shown.
     pub fn line(&self, index: usize) -> Option<&Line> {
-        match self.lens.shown() {
-            None => self.held.get(index),
-            Some(shown) => self.held.get(self.held.place(*shown.get(index)?)),
-        }
+        self.held.get(self.held.place(self.number(index)))
     }
 
     /// The number of the line at a place; behind the last place the one behind the last line.
     pub(super) fn number(&self, index: usize) -> u64 {
-        match self.lens.shown() {
-            None => self.held.first() + index as u64,
-            Some(shown) => shown.get(index).copied().unwrap_or(self.held.end()),
-        }
+        self.lens.number(&self.held, index)
     }
 
     /// The place of a line by its number, or of the next one that is shown.
     pub(super) fn place(&self, number: u64) -> usize {
-        match self.lens.shown() {
-            None => self.held.place(number),
-            Some(shown) => shown.partition_point(|n| *n < number),
-        }
+        self.lens.place(&self.held, number)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::lens::Filter;
-    use super::super::sample::{first, part, small, take, view};
+    use super::super::sample::{NOW, first, part, small, take, view};
     use super::*;
     use crate::logs::Pattern;
 
@@ -325,11 +353,9 @@ mod tests {
     #[test]
     fn lines_of_a_closed_stream_are_dropped() {
         let mut view = view(3);
-        view.take(LogBatch {
-            stream: StreamId(0),
-            part: vec![Line::from("old")].into(),
-            end: LogEnd::Complete,
-        });
+        let old =
+            LogBatch { stream: StreamId(0), part: vec![Line::from("old")].into(), end: LogEnd::Complete };
+        view.take(old, NOW);
         assert_eq!((view.len(), view.end()), (3, &LogEnd::Open));
     }
 

@@ -18,6 +18,28 @@ pub enum Place {
 }
 
 impl LogView {
+    /// Goes to the newest line that is held and has, or begins with, this text. A filter that hides it ends. Whether
+    /// there is one.
+    pub fn go_to_text(&mut self, text: &str) -> bool {
+        self.aim = None;
+        let found = (0..self.held.len())
+            .rev()
+            .find(|place| self.held.get(*place).is_some_and(|line| line.text().starts_with(text)));
+        if let Some(place) = found {
+            self.go_to_shown(self.held.first() + place as u64);
+        }
+        found.is_some()
+    }
+
+    /// Goes to a line that is held. What hides it ends.
+    fn go_to_shown(&mut self, number: u64) {
+        if !self.lens.is_shown(number) {
+            self.set_filter(Filter::default());
+            self.show_since(None);
+        }
+        self.go_to(number);
+    }
+
     /// Goes to the line at that position of the log that has, or begins with, this text. A filter that hides it ends.
     pub fn go_to_match(&mut self, at: u64, text: &str) -> Place {
         self.aim = None;
@@ -34,10 +56,7 @@ impl LogView {
         let is_it = |line: &Line| line.text().starts_with(text);
         let found = numbers.into_iter().find(|n| self.held.get(self.held.place(*n)).is_some_and(is_it));
         let Some(number) = found else { return Place::Gone };
-        if self.lens.shown().is_some_and(|shown| shown.binary_search(&number).is_err()) {
-            self.set_filter(Filter::default());
-        }
-        self.go_to(number);
+        self.go_to_shown(number);
         Place::Here
     }
 }
@@ -65,6 +84,7 @@ mod tests {
         view.take_older(StreamId(1), Ok(part(400..450)));
         assert_eq!(first(&view), "line 405");
         assert_eq!(view.ask_older(), None);
+        assert!(view.go_to_text("line 55") && first(&view) == "line 559" && !view.go_to_text("nowhere"));
         view.limit(1000);
         assert_eq!(view.go_to_match(10, "line 001"), Place::TooFar(3990));
     }

@@ -5,20 +5,12 @@
 use super::super::client::Client;
 use super::super::{JobDetail, RayError};
 use super::files::cleaned;
+use super::polled::Polled;
 use super::seen::{Found, Seen};
 use super::tail::{Backoff, Clients, Closed, InForce, LogEvent, Outlet};
-use crate::model::{LogPart, NodeId, SubmissionId, Text};
+use crate::model::{LogPart, NodeId};
 use bytes::Bytes;
 use std::time::{Duration, Instant};
-
-/// The file that is polled.
-#[derive(Clone, Debug)]
-pub enum Polled {
-    /// The driver log of a job, on the node that its record names. It ends with the job.
-    Job(SubmissionId),
-    /// A file in a node's log folder, by its name there. It never ends.
-    File(NodeId, Text),
-}
 
 /// Poll interval.
 const EVERY: Duration = Duration::from_secs(2);

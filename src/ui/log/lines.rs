@@ -1,7 +1,7 @@
 //! The lines in the window: their colours, what the search matches, and what stands beside them.
 
-use crate::app::{LogView, Window, pieces};
-use crate::logs::{Level, level};
+use crate::app::{Dated, LogView, Window, pieces};
+use crate::logs::{Level, clock, level};
 use crate::model::Line;
 use crate::ui::grid::cut;
 use crate::ui::part::Draw;
@@ -23,21 +23,44 @@ struct Row<'a> {
     part: Range<usize>,
     /// What stands before it.
     lead: &'static str,
+    /// The count of lines that are hidden, in place of the first of them.
+    count: Option<String>,
 }
 
-/// Draws the lines in the window.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView) {
+/// `13:58:14` as a line says it, `~13:58:14` when it came.
+fn time(log: &LogView, index: usize, d: &Draw<'_>) -> String {
+    match log.dated(index) {
+        Some(Dated::Own(time)) => format!(" {}", clock(time, d.now)),
+        Some(Dated::Came(time)) => format!("~{}", clock(time, d.now)),
+        None => String::new(),
+    }
+}
+
+/// Cells of the time before a line: a mark, the time, and a blank.
+pub const TIME: u16 = 10;
+
+/// Draws the lines in the window, with their times in so many cells before them.
+pub fn draw(buf: &mut Buffer, area: Rect, times: u16, d: &Draw<'_>, log: &LogView) {
     let size = Window { width: area.width.into(), height: area.height.into() };
     let rows = if log.wraps() { wrapped(log, size) } else { cut_off(log, size) };
-    for (y, row) in (area.y..area.bottom()).zip(rows) {
+    for (y, mut row) in (area.y..area.bottom()).zip(rows) {
         let (glyph, style) = match () {
             () if row.part.start > 0 && row.lead.is_empty() => ("", d.theme.dim),
             () if log.is_marked(row.index) => ("◆", d.theme.accent),
             () if log.is_at(row.index) => ("▸", d.theme.accent),
             () => ("", d.theme.dim),
         };
-        if !glyph.is_empty() && area.x > 0 {
-            buf.set_string(area.x - 1, y, glyph, style);
+        let left = area.x - times;
+        if !glyph.is_empty() && left > 0 {
+            buf.set_string(left - 1, y, glyph, style);
+        }
+        if times > 0 && row.part.start == 0 || !row.lead.is_empty() {
+            let time = time(log, row.index, d);
+            buf.set_stringn(left, y, time, usize::from(times), d.theme.dim);
+        }
+        if let Some(count) = row.count.take() {
+            buf.set_stringn(area.x, y, count, area.width.into(), d.theme.dim);
+            continue;
         }
         draw_row(buf, Rect { y, height: 1, ..area }, d, log, &row);
     }
@@ -53,7 +76,8 @@ fn cut_off(log: &LogView, size: Window) -> Vec<Row<'_>> {
         let named = above.and_then(|above| named_again(text, above));
         above = Some(text);
         let lead = if named.is_some() { SAME } else { "" };
-        Some(Row { index, line, part: named.unwrap_or(0)..text.len(), lead })
+        let count = log.folded(index);
+        Some(Row { index, line, part: named.unwrap_or(0)..text.len(), lead, count })
     };
     (top..log.len().min(top + size.height)).map_while(row).collect()
 }
@@ -63,9 +87,13 @@ fn wrapped(log: &LogView, size: Window) -> Vec<Row<'_>> {
     let mut rows = Vec::with_capacity(size.height * 2);
     for index in log.top(size)..log.len() {
         let Some(line) = log.line(index) else { break };
+        if let Some(count) = log.folded(index) {
+            rows.push(Row { index, line, part: 0..0, lead: "", count: Some(count) });
+            continue;
+        }
         let mut at = 0;
         for piece in pieces(line.text(), size.width) {
-            rows.push(Row { index, line, part: at..at + piece.len(), lead: "" });
+            rows.push(Row { index, line, part: at..at + piece.len(), lead: "", count: None });
             at += piece.len();
         }
         if !log.follows() && rows.len() >= size.height {

@@ -199,7 +199,7 @@ fn a_key_that_means_nothing_here_says_where_it_does() {
     for (key, words) in [
         (
             "s",
-            "s is not available here; it is stop-job in the jobs pane, all jobs, the workers of a job or a job's page",
+            "s is not available here; it is save-log in the log pane; stop-job in the jobs pane, all jobs, the workers of a job or a job's page",
         ),
         ("x", "clean-preempted in the TPUs"),
         ("w", "wrap in the log pane"),
@@ -212,8 +212,8 @@ fn a_key_that_means_nothing_here_says_where_it_does() {
     press(&mut app, "T");
     press(&mut app, "T");
     assert_eq!(app.toasts().shown(), [], "there it is");
-    press(&mut app, "<esc>4V");
-    assert_eq!(said(&app), "V has no action; ? lists the keys");
+    press(&mut app, "<esc>4B");
+    assert_eq!(said(&app), "B has no action; ? lists the keys");
     press(&mut app, "dd");
     assert!(app.dialog().is_none() && said(&app).contains("describe in"));
     press(&mut app, ":mark<enter>");
@@ -408,11 +408,12 @@ fn the_whole_log_is_searched_where_it_lies_and_a_line_of_it_gone_to() {
     let asked = press(&mut app, "g/");
     assert_eq!(asked, [asks(Request::SearchLog(stream, "step 9.0".into()))]);
     let found = |numbers: &[u64]| LogMatches {
-        last: numbers.iter().map(|n| LogMatch { number: n + 1, at: n * 10, line: text(*n) }).collect(),
+        last: numbers.iter().map(|n| LogMatch { number: n + 1, at: Some(n * 10), line: text(*n) }).collect(),
         has_more: false,
+        is_cut: false,
     };
     let answer = |found| News::LogMatches { stream, pattern: "step 9.0".into(), found };
-    tell(&mut app, CLUSTER, answer(Err("permission denied".into())));
+    tell(&mut app, CLUSTER, answer(Err(NotSearched::Failed("permission denied".into()))));
     assert!(said(&app).contains("the log was not searched: permission denied"), "{}", said(&app));
     tell(&mut app, CLUSTER, answer(Ok(found(&[]))));
     assert!(app.prompt().is_none() && said(&app).contains("no match in the whole log"));
@@ -424,4 +425,33 @@ fn the_whole_log_is_searched_where_it_lies_and_a_line_of_it_gone_to() {
     tell(&mut app, CLUSTER, answer(Ok(found(&[90, 910]))));
     press(&mut app, "<up><enter>");
     assert!(said(&app).contains("above the lines that are held"), "{}", said(&app));
+}
+
+#[test]
+fn a_log_out_of_ssh_is_downloaded_only_when_that_was_confirmed() {
+    let mut app = shown();
+    let stream = app.log().unwrap().stream();
+    press(&mut app, "3z");
+    let lines: Vec<Line> = (0..50).map(|n| format!("step {n}").into()).collect();
+    let part = LogPart { lines, bytes: 1000..1500, begin: None };
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
+    press(&mut app, "/step 4<enter>");
+    let answer = |found| News::LogMatches { stream, pattern: "step 4".into(), found };
+    let remote = || NotSearched::Remote("there is no ssh connection to the head".into());
+    tell(&mut app, CLUSTER, answer(Err(remote())));
+    let Some(Dialog::Ask { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    let text: String = lines.iter().map(|(label, text)| format!("{label} {text}\n")).collect();
+    assert!(text.contains("no ssh connection") && text.contains("at least the 500 B"), "{text}");
+    assert_eq!(press(&mut app, "<enter>"), [], "Cancel is focused");
+    tell(&mut app, CLUSTER, answer(Err(remote())));
+    let asked = press(&mut app, "<tab><enter>");
+    assert_eq!(asked, [asks(Request::DownloadLog(stream, "step 4".into()))]);
+    tell(&mut app, CLUSTER, News::LogDownload { stream, bytes: 20_000_000 });
+    assert!(said(&app).contains("20.0 MB searched so far"), "{}", said(&app));
+    let found = |n: u64| LogMatch { number: n + 1, at: None, line: format!("step {n}").into() };
+    let found = LogMatches { last: vec![found(4), found(41)], has_more: false, is_cut: true };
+    tell(&mut app, CLUSTER, answer(Ok(found)));
+    assert!(said(&app).contains("2 lines of the log's first 1.0 GB"), "{}", said(&app));
+    press(&mut app, "<enter>");
+    assert_eq!(app.log().unwrap().current(), Some("step 41"));
 }

@@ -165,8 +165,8 @@ fn a_key_that_is_not_available_in_a_dialog_is_answered_in_its_footer() {
     assert_eq!(app.toasts().said().len(), before, "no message lies under the dialog");
     press(&mut app, "j");
     assert_eq!(app.note(), "");
-    press(&mut app, "V");
-    assert_eq!(app.note(), "V has no action; ? lists the keys");
+    press(&mut app, "B");
+    assert_eq!(app.note(), "B has no action; ? lists the keys");
 }
 
 #[test]
@@ -196,8 +196,8 @@ fn typed_lines_are_saved_once_there_is_a_file_and_come_back() {
 #[test]
 fn a_key_without_an_action_is_answered() {
     let mut app = shown();
-    press(&mut app, "V");
-    assert_eq!(said(&app), "V has no action; ? lists the keys");
+    press(&mut app, "B");
+    assert_eq!(said(&app), "B has no action; ? lists the keys");
     press(&mut app, "<^g>");
     assert_eq!(said(&app), "^g has no action; ? lists the keys");
 }

@@ -1,0 +1,102 @@
+//! What is turned on and off in a log, and what stands in place of lines that are hidden.
+
+use super::show::Show;
+use super::view::LogView;
+use crate::logs::{Noise, Series, noise};
+use crate::model::Line;
+
+/// Lines of a stretch of noise that are looked at for who wrote them.
+const LOOKED_AT: u64 = 64;
+
+impl LogView {
+    /// What is turned on.
+    pub fn shows(&self) -> Show {
+        self.show
+    }
+
+    /// Turns something on or off. The first line in the window stays.
+    pub fn toggle(&mut self, what: impl Fn(&mut Show) -> &mut bool) {
+        let is_on = what(&mut self.show);
+        *is_on = !*is_on;
+        self.lens.set_quiet(self.show.folds());
+        self.look_on();
+    }
+
+    /// The count that stands in place of the line at that index: so many lines of noise, and who writes them; none for
+    /// a line that is shown.
+    pub fn folded(&self, index: usize) -> Option<String> {
+        if !self.lens.folds() {
+            return None;
+        }
+        let number = self.number(index);
+        let of = |number: u64| noise(self.held.get(self.held.place(number)).map(Line::text)?);
+        let first = of(number)?;
+        let end = self.number(index + 1);
+        let mut from = vec![first.from];
+        for Noise { from: next, .. } in (number + 1..end.min(number + LOOKED_AT)).filter_map(of) {
+            if !from.contains(next) {
+                from.push(next);
+            }
+        }
+        let lines = match end.saturating_sub(number) {
+            1 => "1 line".to_owned(),
+            lines => format!("{lines} lines"),
+        };
+        let from = match &from[..] {
+            [one] => (*one).to_owned(),
+            [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
+            [] => String::new(),
+        };
+        Some(format!("… {lines} of {from}"))
+    }
+
+    /// The progress that is shown: what makes it, and its series.
+    pub fn progress(&self) -> Option<(&str, &Series)> {
+        self.runs.current().filter(|_| self.show.progress)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{first, lines, push, view};
+    use super::*;
+
+    const NOISE: [&str; 2] = [
+        "I1114 09:32:22.280168 13509 tpu_hal.cc:448] Registered plugin from module: sdc_checker_callback",
+        "computation_placer.cc:177] computation placer already registered",
+    ];
+
+    #[test]
+    fn noise_is_a_count_until_it_is_asked_for() {
+        let mut view = view(5);
+        lines(
+            &mut view,
+            [NOISE[0], NOISE[1], NOISE[0], "step 1", NOISE[1], "step 2"].map(Line::from).to_vec(),
+        );
+        push(&mut view, 11..60);
+        view.go_to_top();
+        assert_eq!((view.len(), view.held()), (58, 60));
+        assert_eq!(view.folded(5).unwrap(), "… 3 lines of libtpu and XLA");
+        assert_eq!((view.folded(6), view.folded(7).unwrap().as_str()), (None, "… 1 line of XLA"));
+        view.scroll(8);
+        assert_eq!(first(&view), "step 2");
+        view.toggle(|show| &mut show.noise);
+        assert_eq!((view.len(), view.folded(5), first(&view)), (60, None, "step 2"), "the place stays");
+        view.toggle(|show| &mut show.noise);
+        view.toggle(|show| &mut show.raw);
+        assert_eq!((view.len(), view.wraps()), (60, true));
+        view.set_filter(super::super::lens::Filter::parse("registered").unwrap());
+        view.toggle(|show| &mut show.raw);
+        assert_eq!((view.len(), view.folded(0)), (4, None), "a filter says what is shown");
+    }
+
+    #[test]
+    fn progress_is_shown_unless_it_is_turned_off() {
+        let mut view = view(3);
+        assert!(view.progress().is_none());
+        lines(&mut view, vec!["Progress on:train 7it/9it rate:1.0it/s remaining:00:02".into()]);
+        assert_eq!(view.progress().unwrap().1.last().unwrap().step, Some(7));
+        view.toggle(|show| &mut show.progress);
+        assert!(view.progress().is_none());
+    }
+}

@@ -1,0 +1,292 @@
+//! A log by its times: lines since a time, the way to a time or a line, silence, and the histogram.
+
+use super::times::{Dated, Since};
+use super::view::LogView;
+use crate::logs::{Clock, Histogram};
+use crate::model::time::span;
+use crate::model::{LogEnd, Timestamp};
+use std::ops::Range;
+use std::time::Duration;
+
+/// Silence that is worth a word.
+const SILENT: Duration = Duration::from_secs(60);
+/// The spans that are gone through, as in k9s.
+const SPANS: [Duration; 4] = [
+    Duration::from_secs(60),
+    Duration::from_secs(5 * 60),
+    Duration::from_secs(15 * 60),
+    Duration::from_secs(3600),
+];
+
+impl LogView {
+    /// The time of the line at a place among those that are shown; none of one that says none and was there before.
+    pub fn dated(&self, index: usize) -> Option<Dated> {
+        let number = self.number(index);
+        let text = self.line(index)?.text();
+        let says = Clock::utc(self.times.near()).time(text).is_some();
+        match self.times.own.time(number).filter(|_| says) {
+            Some(time) => Some(Dated::Own(time)),
+            None => self.times.came.time(number).map(Dated::Came),
+        }
+    }
+
+    /// From when on lines are shown; none when all are.
+    pub fn since(&self) -> Option<Since> {
+        self.since
+    }
+
+    /// Shows lines of the last so long only, by the clock of the lines, or all again. The first line in the window
+    /// stays, or the next one that is shown. Whether lines have times.
+    pub fn show_since(&mut self, last: Option<(Duration, Timestamp)>) -> bool {
+        let has_times = !self.times.any().is_empty();
+        self.since = last.filter(|_| has_times).map(|(span, now)| {
+            let back = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+            let now = self.times.by_theirs(now).as_millis();
+            Since { span, time: Timestamp::from_millis(now.saturating_sub(back)) }
+        });
+        self.keep_since();
+        has_times
+    }
+
+    /// Goes on to the next of the spans 1m, 5m, 15m, 1h, and to all lines. Whether lines have times.
+    pub fn turn_since(&mut self, now: Timestamp) -> bool {
+        let here = self.since.map_or(Duration::ZERO, |since| since.span);
+        let next = SPANS.into_iter().find(|span| *span > here);
+        self.show_since(next.map(|span| (span, now)))
+    }
+
+    /// Brings the first line that may be shown up to date.
+    pub(super) fn keep_since(&mut self) {
+        let times = self.times.any();
+        let from = self.since.map(|since| match times.first_from(since.time) {
+            // What lies above may belong to it, too.
+            _ if times.span().is_some_and(|(first, _)| first >= since.time) => 0,
+            from => from.unwrap_or(u64::MAX),
+        });
+        self.lens.set_from(from.unwrap_or(0));
+    }
+
+    /// How long nothing was written to an open log, by the writer's clock where it has one; none below a minute.
+    pub fn silent(&self, now: Timestamp) -> Option<Duration> {
+        let silent = self.times.age(now).filter(|_| self.end == LogEnd::Open)?;
+        (silent >= SILENT).then_some(silent)
+    }
+
+    /// When the words on silence change next by themselves; none where there are none.
+    pub fn next_silence(&self, now: Timestamp) -> Option<Duration> {
+        let silent = self.times.age(now).filter(|_| self.end == LogEnd::Open)?;
+        match silent.as_secs() {
+            0..60 => Some(SILENT.saturating_sub(silent)),
+            60..3600 => Some(Duration::from_secs(1)),
+            _ => None,
+        }
+    }
+
+    /// Lines and errors over time, in at most so many stretches; none while no line has a time.
+    pub fn histogram(&self, most: usize) -> Option<Histogram> {
+        self.times.any().histogram(self.held.end(), self.errors.lines(), most)
+    }
+
+    /// The stretches of a histogram that the window shows.
+    pub fn seen_bins(&self, histogram: &Histogram) -> Option<Range<usize>> {
+        let (seen, times) = (self.seen(), self.times.any());
+        let bin = |index: usize| Some(histogram.bin(times.time(self.number(index))?));
+        let last = bin(seen.end.checked_sub(1)?)?;
+        let first = bin(seen.start).unwrap_or(0);
+        Some(first.min(last)..last.max(first) + 1)
+    }
+
+    /// Goes to the first line of the next stretch of the histogram that has lines, or of the one before. False at the
+    /// end; none while no line has a time.
+    pub fn next_bin(&mut self, most: usize, forward: bool) -> Option<bool> {
+        let histogram = self.histogram(most)?;
+        let here = self.seen_bins(&histogram)?;
+        let has_lines = |bin: &usize| histogram.bins[*bin].0 > 0;
+        let bin = if forward {
+            let after = if self.follow { here.end } else { here.start + 1 };
+            (after..histogram.bins.len()).find(has_lines)
+        } else {
+            (0..here.start).rev().find(has_lines)
+        };
+        let number = bin.and_then(|bin| self.times.any().first_from(histogram.begins(bin)));
+        if let Some(number) = number {
+            self.go_to_line(number);
+        }
+        Some(number.is_some())
+    }
+
+    /// Goes to what was typed: a line of those that are held (`120`), a part of them (`50%`), a time of day (`14:05`,
+    /// `14:05:30`) or with its day (`2026-11-21 14:05`), or so long ago (`-5m`). Stops following.
+    ///
+    /// # Errors
+    ///
+    /// It is none of these, or no line is held that it names; what can be typed, or what is held.
+    pub fn jump(&mut self, typed: &str, now: Timestamp) -> Result<(), String> {
+        let typed = typed.trim();
+        if self.held.is_empty() {
+            return Err("no line is held".to_owned());
+        }
+        if let Ok(number) = typed.parse::<u64>() {
+            let held = self.held();
+            if number == 0 || number > held as u64 {
+                return Err(format!("lines 1 to {held} are held"));
+            }
+            self.go_to_line(self.held.first() + number - 1);
+            return Ok(());
+        }
+        if let Some(percent) = typed.strip_suffix('%').and_then(|n| n.trim().parse::<u64>().ok()) {
+            let lines = self.held() as u64;
+            self.go_to_line(self.held.first() + (lines * percent.min(100) / 100).min(lines - 1));
+            return Ok(());
+        }
+        let time = self.typed_time(typed, now)?;
+        let times = self.times.any();
+        let Some((first, _)) = times.span() else { return Err("no line has a time".to_owned()) };
+        match times.first_from(time) {
+            // What was written then lies above, and is read now.
+            Some(_) if time < first => self.go_to_top(),
+            Some(number) => self.go_to_line(number),
+            None => return Err("the last line is older; G goes to the end".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// A time that was typed, by the clock of the lines.
+    fn typed_time(&self, typed: &str, now: Timestamp) -> Result<Timestamp, String> {
+        let unknown = || "type a line (120), a part (50%), a time (14:05, 2026-11-21 14:05) or an age (-5m)";
+        let now = self.times.by_theirs(now);
+        if let Some(age) = typed.strip_prefix('-') {
+            let back = span(age).map_err(|_| unknown().to_owned())?;
+            let back = i64::try_from(back.as_millis()).unwrap_or(i64::MAX);
+            return Ok(Timestamp::from_millis(now.as_millis().saturating_sub(back)));
+        }
+        // `14:05` is its first second.
+        let clock = typed.rsplit([' ', 'T']).next().unwrap_or(typed);
+        let seconds = if clock.matches(':').count() == 1 { ":00" } else { "" };
+        // The day that is meant is that of the log.
+        let near = self.times.any().span().map_or(now, |(_, last)| last);
+        Clock::utc(near).time(&format!("{typed}{seconds}")).ok_or_else(|| unknown().to_owned())
+    }
+
+    /// Goes to a line, shown or not, as far up in the window as it can be.
+    fn go_to_line(&mut self, number: u64) {
+        let index = self.place(number).min(self.len().saturating_sub(1));
+        self.at = Some(self.number(index));
+        self.show(index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{NOW, first, view};
+    use super::*;
+    use crate::model::{Line, LogBatch, StreamId};
+
+    fn minutes(n: u64) -> Duration {
+        Duration::from_secs(n * 60)
+    }
+
+    /// Lines of 08:00:00 to 08:59:40 UTC, three a minute.
+    fn dated() -> LogView {
+        let mut view = view(0);
+        let line = |n: u64| format!("2026-11-23 08:{:02}:{:02},000 INFO line {n}", n / 3, n % 3 * 20).into();
+        take(&mut view, (0..180).map(line).collect(), NOW);
+        view
+    }
+
+    fn take(view: &mut LogView, lines: Vec<Line>, now: Timestamp) {
+        view.take(LogBatch { stream: StreamId(1), part: lines.into(), end: LogEnd::Open }, now);
+    }
+
+    fn top(view: &LogView) -> &str {
+        first(view).rsplit_once(' ').unwrap().1
+    }
+
+    #[test]
+    fn lines_since_a_time_are_shown_and_the_place_stays() {
+        let mut view = dated();
+        view.go_to_top();
+        view.scroll(150);
+        assert!(view.turn_since(NOW) && view.len() == 3 && top(&view) == "177");
+        assert!(view.turn_since(NOW) && view.len() == 15 && top(&view) == "165");
+        assert!(view.turn_since(NOW) && view.len() == 45 && top(&view) == "150");
+        take(
+            &mut view,
+            vec!["2026-11-23 09:00:30,000 INFO line 180".into(), "  File".into()],
+            NOW.plus(minutes(1)),
+        );
+        assert_eq!(view.len(), 47);
+        assert!(view.turn_since(NOW) && view.since().unwrap().span == minutes(60));
+        assert!(view.turn_since(NOW) && view.since().is_none() && view.len() == 182);
+        assert_eq!(top(&view), "150");
+        let mut plain = super::super::sample::view(5);
+        assert!(!plain.turn_since(NOW) && plain.len() == 5, "no line has a time");
+    }
+
+    #[test]
+    fn a_time_a_line_or_a_part_is_gone_to() {
+        let mut view = dated();
+        let mut go = |typed: &str| view.jump(typed, NOW).map(|()| top(&view).to_owned());
+        assert_eq!(go("1").as_deref(), Ok("0"));
+        assert_eq!(go("91").as_deref(), Ok("90"));
+        assert_eq!(go("50%").as_deref(), Ok("90"));
+        assert_eq!(go("08:10").as_deref(), Ok("30"));
+        assert_eq!(go("08:10:20").as_deref(), Ok("31"));
+        assert_eq!(go("2026-11-23 08:20").as_deref(), Ok("60"));
+        assert_eq!(go("-30m").as_deref(), Ok("90"));
+        assert_eq!(go("07:00").as_deref(), Ok("0"));
+        for wrong in ["0", "999", "08:99", "soon", "-soon", "", "2026-11-24 08:00"] {
+            assert!(go(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn one_moves_from_stretch_to_stretch() {
+        let mut view = dated();
+        view.jump("08:30", NOW).unwrap();
+        assert_eq!(view.histogram(60).unwrap().width, minutes(1));
+        assert_eq!(view.next_bin(60, true), Some(true));
+        assert_eq!(top(&view), "93");
+        assert_eq!((view.next_bin(60, false), view.next_bin(60, false)), (Some(true), Some(true)));
+        assert_eq!(top(&view), "87");
+        let histogram = view.histogram(60).unwrap();
+        assert_eq!(view.seen_bins(&histogram), Some(29..33));
+        view.go_to_end();
+        assert_eq!(view.next_bin(60, true), Some(false));
+    }
+
+    #[test]
+    fn silence_is_counted_by_the_writers_clock() {
+        let mut view = dated();
+        // It wrote last at 08:59:40.
+        assert_eq!(
+            (view.silent(NOW), view.silent(NOW.plus(minutes(2)))),
+            (None, Some(Duration::from_secs(140)))
+        );
+        // A line of 10:00 comes at 09:00: the writer's clock is an hour ahead.
+        take(&mut view, vec!["2026-11-23 10:00:00,000 INFO line 180".into()], NOW);
+        assert_eq!(view.silent(NOW.plus(minutes(3))), Some(minutes(3)));
+        // What was written during an interruption comes late.
+        take(&mut view, vec!["2026-11-23 10:05:00,000 INFO line 181".into()], NOW.plus(minutes(9)));
+        assert_eq!(view.silent(NOW.plus(minutes(9))), Some(minutes(4)));
+        take(&mut view, vec!["a line without a time".into()], NOW.plus(minutes(10)));
+        assert_eq!(view.silent(NOW.plus(minutes(12))), Some(minutes(2)));
+        view.end = LogEnd::Complete;
+        assert_eq!(view.silent(NOW.plus(minutes(9))), None);
+    }
+
+    #[test]
+    fn a_line_without_a_time_has_that_of_its_coming() {
+        let mut view = dated();
+        take(&mut view, vec!["no time".into()], NOW.plus(minutes(1)));
+        assert_eq!(view.dated(180), Some(Dated::Came(NOW.plus(minutes(1)))));
+        assert!(matches!(view.dated(179), Some(Dated::Own(time)) if time < NOW));
+        let mut plain = super::super::sample::view(5);
+        assert_eq!(plain.dated(4), None, "it was there before");
+        take(&mut plain, vec!["new".into()], NOW);
+        assert_eq!(
+            (plain.dated(5), plain.silent(NOW.plus(minutes(1)))),
+            (Some(Dated::Came(NOW)), Some(minutes(1)))
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! The times of the lines: their own, or when they came.
+
+use crate::logs::Timeline;
+use crate::model::Timestamp;
+use std::ops::Range;
+use std::time::Duration;
+
+/// The times of held lines.
+#[derive(Clone, Debug)]
+pub(super) struct Times {
+    /// What the lines say.
+    pub own: Timeline,
+    /// When lines came that were written while the log was open.
+    pub came: Timeline,
+    /// When lines came last.
+    near: Timestamp,
+    /// Milliseconds that our clock is ahead of the writer's, zones included: the least that a line took to come.
+    ahead: Option<i64>,
+    /// When lines came last, if none of them says a time of its own.
+    untimed: Option<Timestamp>,
+}
+
+/// Only lines from a time on are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Since {
+    /// How far back that was when it was chosen.
+    pub span: Duration,
+    /// The time, by the clock of the lines.
+    pub time: Timestamp,
+}
+
+/// The time of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dated {
+    /// The line says it.
+    Own(Timestamp),
+    /// The line says none, and came then.
+    Came(Timestamp),
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        let near = Timestamp::from_millis(0);
+        Self { own: Timeline::default(), came: Timeline::default(), near, ahead: None, untimed: None }
+    }
+}
+
+impl Times {
+    /// Learns the time that a line says.
+    pub fn learn(&mut self, number: u64, line: &str) {
+        self.own.learn(number, line, self.near);
+    }
+
+    /// Forgets lines that are no longer held.
+    pub fn keep(&mut self, held: Range<u64>) {
+        self.own.keep(held.clone());
+        self.came.keep(held);
+    }
+
+    /// These lines have come now. The first ones of a log may be of any age.
+    pub fn came(&mut self, lines: &Range<u64>, is_first: bool, now: Timestamp) {
+        self.near = now;
+        if !is_first && !lines.is_empty() {
+            self.came.put(lines.start, now);
+        }
+    }
+
+    /// Compares the writer's clock with ours, once the lines that have come now were learnt. Those that were there
+    /// before may be of any age.
+    pub fn compare(&mut self, came: &Range<u64>, is_first: bool, now: Timestamp) {
+        if is_first || came.is_empty() {
+            return;
+        }
+        match self.own.last().filter(|(number, _)| *number >= came.start) {
+            Some((_, own)) => {
+                let ahead = now.as_millis().saturating_sub(own.as_millis());
+                self.ahead = Some(self.ahead.map_or(ahead, |least| least.min(ahead)));
+                self.untimed = None;
+            }
+            None => self.untimed = Some(now),
+        }
+    }
+
+    /// How long ago the last line was written, by the writer's clock if it says a time; none when that is unknown.
+    pub fn age(&self, now: Timestamp) -> Option<Duration> {
+        let own = self.own.last().map(|(_, time)| time.age(self.by_theirs(now)));
+        self.untimed.map(|at| at.age(now)).or(own)
+    }
+
+    /// When lines came last.
+    pub const fn near(&self) -> Timestamp {
+        self.near
+    }
+
+    /// The times that the lines say, or if none says one, when they came.
+    pub fn any(&self) -> &Timeline {
+        if self.own.is_empty() { &self.came } else { &self.own }
+    }
+
+    /// A moment by the clock of these times.
+    pub fn by_theirs(&self, now: Timestamp) -> Timestamp {
+        let ahead = if self.own.is_empty() { 0 } else { self.ahead.unwrap_or_default() };
+        Timestamp::from_millis(now.as_millis().saturating_sub(ahead))
+    }
+}

@@ -1,0 +1,81 @@
+//! The lines of the log taken out of the console: to a file, to a pager, to an editor.
+
+use super::dialog::{Dialog, Question};
+use super::event::Viewer;
+use super::prompt::{Prompt, PromptKind};
+use super::{App, Effect, Tone};
+use crate::model::{LogSource, Timestamp};
+
+impl App {
+    /// Opens the line for the path of a file, with a name for it.
+    pub(super) fn begin_save(&mut self, now: Timestamp) -> Vec<Effect> {
+        match self.log().and_then(|log| log.source()) {
+            Some(source) => self.prompt = Some(Prompt::new(PromptKind::Save, &file_name(source))),
+            None => self.toasts.say(Tone::Info, "no log is open", now),
+        }
+        Vec::new()
+    }
+
+    /// Saves the lines that are held to a file.
+    pub(super) fn save_log(&mut self, path: &str, replace: bool, now: Timestamp) -> Vec<Effect> {
+        let written = |text| Effect::WriteFile { path: path.to_owned(), text, replace };
+        self.lines_taken_out(now).map(written).into_iter().collect()
+    }
+
+    /// Opens the lines that are held in a program.
+    pub(super) fn view_log(&mut self, viewer: Viewer, now: Timestamp) -> Vec<Effect> {
+        let line = self.log().map_or(1, super::LogView::line_taken_out);
+        self.lines_taken_out(now).map(|text| Effect::ShowText { viewer, text, line }).into_iter().collect()
+    }
+
+    /// The lines, or a message when there are none.
+    fn lines_taken_out(&mut self, now: Timestamp) -> Option<String> {
+        let why = match self.log().map(super::LogView::taken_out) {
+            Some(Some(text)) if !text.is_empty() => return Some(text),
+            Some(None) => "the lines are still being filtered; try again in a moment",
+            Some(Some(_)) | None => "the log shows no line",
+        };
+        self.toasts.say(Tone::Info, why, now);
+        None
+    }
+
+    /// Asks whether a file that is there is to be replaced, unless something else is on the screen by now.
+    pub(super) fn ask_to_replace(&mut self, path: String, now: Timestamp) {
+        self.dirty = true;
+        let shown = crate::model::text::printable(&path).into_owned();
+        if self.dialog.is_some() || self.prompt.is_some() {
+            self.toasts.say(Tone::Bad, format!("not saved: {shown} exists already"), now);
+            return;
+        }
+        let lines = vec![
+            ("file".to_owned(), shown.clone()),
+            (String::new(), "It exists already. Its content is replaced by the lines of the log.".to_owned()),
+        ];
+        let title = format!("Replace {shown}?");
+        self.dialog = Some(Dialog::ask(Question::ReplaceFile { path }, title, lines, "Replace file"));
+    }
+}
+
+/// A name for a file with lines of that log, safe in a path.
+fn file_name(source: &LogSource) -> String {
+    let name = match source {
+        LogSource::Job(id) => format!("{}.log", id.0.raw()),
+        LogSource::Monitor(name) => name.clone(),
+        LogSource::File { name, .. } => name.raw().to_owned(),
+    };
+    let safe = |c: char| if c.is_alphanumeric() || "._-".contains(c) { c } else { '-' };
+    name.chars().map(safe).collect::<String>().trim_start_matches(['.', '-']).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::SubmissionId;
+
+    #[test]
+    fn a_name_stays_in_its_folder() {
+        let name = |id: &str| file_name(&LogSource::Job(SubmissionId(id.into())));
+        assert_eq!(name("train-1"), "train-1.log");
+        assert_eq!(name("../../etc/x y\n"), "etc-x-y-.log");
+    }
+}

@@ -1,0 +1,142 @@
+//! The progress that a log reports, task by task, as its lines come.
+
+use super::progress::Patterns;
+use super::series::Series;
+use super::time::{Clock, Times};
+use super::{Held, STEP};
+use crate::model::{Line, Timestamp};
+
+/// Tasks that are remembered: `train`, `eval`, and bars that each have a name of their own.
+const TASKS: usize = 8;
+
+/// The series of each task of a log.
+#[derive(Clone, Debug, Default)]
+pub struct Runs {
+    patterns: Patterns,
+    /// The one that was reported last at the end.
+    tasks: Vec<(String, Series)>,
+    /// Number of the next line to be read; none before the first step.
+    next: Option<u64>,
+    last: Option<Timestamp>,
+}
+
+impl Runs {
+    /// Those that these patterns find.
+    pub fn of(patterns: Patterns) -> Self {
+        Self { patterns, ..Self::default() }
+    }
+
+    /// The same patterns, before the first line of another log.
+    #[must_use]
+    pub fn anew(&self) -> Self {
+        Self::of(self.patterns.clone())
+    }
+
+    /// Reads lines that were not read yet, some [`STEP`] bytes of them at most. Whether all were read. `near` is the
+    /// time at which they came, for what the form of their times leaves out.
+    pub fn step(&mut self, held: &Held, near: Timestamp) -> bool {
+        let mut next = self.next.unwrap_or(held.first()).max(held.first());
+        let mut left = STEP / 4;
+        while next < held.end() && left > 0 {
+            let Some(line) = held.get(held.place(next)) else { break };
+            left = left.saturating_sub(line.text().len() + 64);
+            let mut times = Times::behind(Clock::utc(near), self.last);
+            self.last = times.next(line.text());
+            self.read(line.text());
+            next += 1;
+        }
+        self.next = Some(next);
+        next >= held.end()
+    }
+
+    /// Whether every held line was read.
+    pub fn is_done(&self, held: &Held) -> bool {
+        held.is_empty() || self.next.is_some_and(|next| next >= held.end())
+    }
+
+    /// Takes in lines above those that were read: the beginning of each series.
+    pub fn read_above(&mut self, lines: &[Line], near: Timestamp) {
+        let mut above = self.anew();
+        let mut times = Times::new(Clock::utc(near));
+        for line in lines {
+            above.last = times.next(line.text());
+            above.read(line.text());
+        }
+        for (task, series) in above.tasks {
+            let known = self.tasks.iter().position(|(name, _)| *name == task);
+            match known {
+                Some(place) => self.tasks[place].1.precede(&series),
+                None if self.tasks.len() < TASKS => self.tasks.insert(0, (task, series)),
+                None => {}
+            }
+        }
+    }
+
+    fn read(&mut self, line: &str) {
+        let Some(progress) = self.patterns.read(line) else { return };
+        let known = self.tasks.iter().position(|(task, _)| *task == progress.task);
+        let (task, mut series) = match known {
+            Some(place) => self.tasks.remove(place),
+            None => (progress.task.clone().into_owned(), Series::default()),
+        };
+        series.push(&progress, self.last);
+        self.tasks.push((task, series));
+        if self.tasks.len() > TASKS {
+            self.tasks.remove(0);
+        }
+    }
+
+    /// The task that was reported last, and its series; none when no line reports progress.
+    pub fn current(&self) -> Option<(&str, &Series)> {
+        self.tasks.last().map(|(task, series)| (task.as_str(), series))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(step: u32) -> Line {
+        format!("Progress on:train {step}.0it/100it rate:2.0it/s remaining:0:30 postfix:loss={step}.5").into()
+    }
+
+    const NOW: Timestamp = Timestamp::from_millis(1_795_424_400_000);
+
+    #[test]
+    fn the_task_that_was_reported_last_is_shown() {
+        let mut held = Held::new(usize::MAX, usize::MAX);
+        (50..60).for_each(|step| _ = held.push(line(step)));
+        held.push("Progress on:eval 3it/9it rate:1.0it/s".into());
+        let mut runs = Runs::default();
+        assert!(runs.step(&held, NOW) && runs.is_done(&held));
+        assert_eq!(runs.current().unwrap().0, "eval");
+        held.push(line(60));
+        assert!(!runs.is_done(&held) && runs.step(&held, NOW));
+        let (task, series) = runs.current().unwrap();
+        assert_eq!((task, series.last().unwrap().step, series.points().len()), ("train", Some(60), 11));
+    }
+
+    #[test]
+    fn lines_above_are_the_beginning_of_the_series() {
+        let mut held = Held::new(usize::MAX, usize::MAX);
+        (50..60).for_each(|step| _ = held.push(line(step)));
+        let mut runs = Runs::default();
+        runs.step(&held, NOW);
+        runs.read_above(&(40..50).map(line).collect::<Vec<_>>(), NOW);
+        let series = runs.current().unwrap().1;
+        assert_eq!((series.points().len(), series.losses(2)), (20, vec![45.0, 55.0]));
+        runs.read_above(&(90..99).map(line).collect::<Vec<_>>(), NOW);
+        assert_eq!(runs.current().unwrap().1.points().len(), 20, "of a run before this one");
+    }
+
+    #[test]
+    fn tasks_are_bounded() {
+        let mut runs = Runs::default();
+        let mut held = Held::new(usize::MAX, usize::MAX);
+        for shard in 0..100 {
+            held.push(format!("shard {shard}:  45%|####5     | 45/100 [00:10<00:12,  4.5it/s]").into());
+        }
+        while !runs.step(&held, NOW) {}
+        assert_eq!((runs.tasks.len(), runs.current().unwrap().0), (TASKS, "shard 99"));
+    }
+}

@@ -1,0 +1,50 @@
+//! A whole log in pieces, from its first line to its present end.
+
+use super::super::RayError;
+use super::super::client::{Client, encoded, silent};
+use super::polled::Polled;
+use bytes::Bytes;
+use reqwest::{Method, Response};
+
+/// A log that comes in pieces, so that it is never held whole.
+#[derive(Debug)]
+pub struct WholeLog {
+    client: Client,
+    response: Response,
+}
+
+impl Client {
+    /// Opens a whole file, from its first line to its present end (`GET /api/v0/logs/file` with `lines=-1`).
+    ///
+    /// # Errors
+    ///
+    /// Those of a request; for a job also that it has no driver yet.
+    pub async fn whole_log(&self, of: &Polled) -> Result<WholeLog, RayError> {
+        let (node, file) = match of {
+            Polled::Job(id) => {
+                let node = self.job(id).await?.job.driver_node;
+                let none = || RayError::Silent("the job has no driver yet, and so no log".to_owned());
+                (node.ok_or_else(none)?, format!("submission_id={}", encoded(id.0.raw())))
+            }
+            Polled::File(node, name) => (*node, format!("filename={}", encoded(name.raw()))),
+        };
+        let route = format!("/api/v0/logs/file?node_id={node}&{file}&lines=-1");
+        let response = self.open(self.request(Method::GET, &route)).await?;
+        Ok(WholeLog { client: self.clone(), response })
+    }
+}
+
+impl WholeLog {
+    /// The next piece; none at the end.
+    ///
+    /// # Errors
+    ///
+    /// The connection was lost, or nothing came for as long as an answer may take.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, RayError> {
+        let stalled = |_| RayError::Silent("the log file stalled".to_owned());
+        let read = tokio::time::timeout(self.client.inner.limits.call, self.response.chunk());
+        let chunk = read.await.map_err(stalled)?.map_err(|e| silent(&e))?;
+        self.client.meter().http.receive(chunk.as_ref().map_or(0, Bytes::len));
+        Ok(chunk)
+    }
+}

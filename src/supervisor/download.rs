@@ -1,0 +1,109 @@
+//! A search of a whole log that cannot be made where the log lies: it is downloaded through the dashboard, and only the
+//! lines that match are kept.
+
+use super::follow::Way;
+use super::out::Out;
+use super::search::{MOST, Unsearched};
+use crate::logs::{LineSplitter, Pattern};
+use crate::model::{DOWNLOADED, Line, LogMatch, LogMatches, LogSource, News, StreamId};
+use crate::ray::Polled;
+use std::collections::VecDeque;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Pause between two words on how far it is.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The search of what has come so far.
+struct Found {
+    pattern: Pattern,
+    splitter: LineSplitter,
+    /// Lines so far.
+    lines: u64,
+    last: VecDeque<LogMatch>,
+    has_more: bool,
+}
+
+impl Found {
+    fn of(pattern: Pattern) -> Self {
+        let splitter = LineSplitter::default();
+        Self { pattern, splitter, lines: 0, last: VecDeque::new(), has_more: false }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        for line in self.splitter.push(bytes) {
+            self.look_at(line);
+        }
+    }
+
+    fn look_at(&mut self, line: Line) {
+        self.lines += 1;
+        if !self.pattern.is_match(line.text()) {
+            return;
+        }
+        self.last.push_back(LogMatch { number: self.lines, at: None, line });
+        if self.last.len() > MOST {
+            self.last.pop_front();
+            self.has_more = true;
+        }
+    }
+
+    fn finish(mut self, is_cut: bool) -> LogMatches {
+        if let Some(line) = self.splitter.finish() {
+            self.look_at(line);
+        }
+        LogMatches { last: self.last.into(), has_more: self.has_more, is_cut }
+    }
+}
+
+/// Downloads the log of a stream and searches it, [`DOWNLOADED`] bytes of it at most. The bytes that have come are told
+/// once a second.
+pub async fn download(
+    way: Option<Way>,
+    (stream, source): (StreamId, &LogSource),
+    text: &str,
+    out: &Out,
+) -> Result<LogMatches, Unsearched> {
+    let way = way.ok_or(Unsearched::NotConnected)?;
+    let mut found = Found::of(Pattern::parse(text)?);
+    let file = match source {
+        LogSource::Job(id) => Polled::Job(id.clone()),
+        LogSource::Monitor(name) => {
+            Polled::File(way.head.ok_or(Unsearched::NotConnected)?, name.as_str().into())
+        }
+        LogSource::File { node, name } => Polled::File(*node, name.clone()),
+    };
+    let mut log = way.client.whole_log(&file).await?;
+    let (mut bytes, mut tell_at) = (0, Instant::now() + PAUSE);
+    while let Some(chunk) = log.chunk().await? {
+        bytes += chunk.len() as u64;
+        found.push(&chunk);
+        if bytes >= DOWNLOADED {
+            return Ok(found.finish(true));
+        }
+        if Instant::now() >= tell_at {
+            out.send(News::LogDownload { stream, bytes }).await;
+            tell_at = Instant::now() + PAUSE;
+        }
+    }
+    Ok(found.finish(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_matches_are_kept() {
+        let mut found = Found::of(Pattern::parse("x$").unwrap());
+        for n in 0..MOST + 10 {
+            found.push(format!("line {n} x\nbetween {n}\n").as_bytes());
+        }
+        found.push(b"no end x");
+        let found = found.finish(true);
+        assert_eq!((found.last.len(), found.has_more, found.is_cut), (MOST, true, true));
+        let (first, last) = (&found.last[0], &found.last[MOST - 1]);
+        assert_eq!((first.line.text(), first.number, first.at), ("line 11 x", 23, None));
+        assert_eq!((last.line.text(), last.number), ("no end x", 2 * (MOST as u64 + 10) + 1));
+    }
+}

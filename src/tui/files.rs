@@ -1,0 +1,153 @@
+//! Lines that leave the console: written to a file, or lent to a program that shows them.
+
+use crate::app::Viewer;
+use crate::replace;
+use crate::supervisor::SECRET_VARIABLES;
+use std::env;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempPath;
+
+/// Editors and pagers that take `+NUMBER` for the line to begin with.
+const TAKES_LINE: [&str; 9] = ["less", "more", "vi", "vim", "nvim", "view", "nano", "emacs", "emacsclient"];
+/// Characters that only a shell understands, as in git's `run-command.c`.
+const OF_SHELLS: &str = "|&;<>()$`\\\"'*?[#~=%";
+
+/// How a file was written.
+pub(super) enum Written {
+    /// It holds the lines now; its path.
+    Done(PathBuf),
+    /// A file is there, and was not to be replaced.
+    Exists,
+    /// It was not written; why.
+    Failed(String),
+}
+
+/// Writes a file with mode 0600. A `~/` at the beginning is the home directory. What is there is only replaced when it
+/// may be and is a regular file.
+pub(super) fn write(path: &str, text: &str, may_replace: bool) -> Written {
+    let path = absolute(path);
+    let failed = |e: io::Error| Written::Failed(format!("not saved: {}: {e}", path.display()));
+    let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    let written = match new {
+        // A part of the lines is no log.
+        Ok(mut file) => file.write_all(text.as_bytes()).inspect_err(|_| drop(fs::remove_file(&path))),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => match fs::metadata(&path) {
+            Ok(there) if !there.is_file() => Err(io::Error::other("it is there and no regular file")),
+            Ok(_) if !may_replace => return Written::Exists,
+            Ok(_) => fs::canonicalize(&path).and_then(|path| replace::write(&path, text.as_bytes())),
+            Err(e) => Err(e),
+        },
+        Err(e) => Err(e),
+    };
+    written.map_or_else(failed, |()| Written::Done(path.clone()))
+}
+
+fn absolute(path: &str) -> PathBuf {
+    let home = path.strip_prefix("~/").zip(env::home_dir());
+    let path = home.map_or_else(|| PathBuf::from(path), |(rest, home)| home.join(rest));
+    std::path::absolute(&path).unwrap_or(path)
+}
+
+/// The command that shows these lines, beginning with one of them, and their file: it has mode 0600 and is removed with
+/// the value. Nothing of ours that is secret is in the command's environment.
+pub(super) fn lend(viewer: Viewer, text: &str, line: usize) -> io::Result<(Command, TempPath)> {
+    let mut file = tempfile::Builder::new().prefix("marin-tui-").suffix(".log").tempfile()?;
+    file.write_all(text.as_bytes())?;
+    let path = file.into_temp_path();
+    let variables: &[&str] = match viewer {
+        Viewer::Pager => &["PAGER"],
+        Viewer::Editor => &["VISUAL", "EDITOR"],
+    };
+    let named =
+        variables.iter().find_map(|name| env::var(name).ok().filter(|words| !words.trim().is_empty()));
+    let default = if viewer == Viewer::Pager { "less" } else { "vi" };
+    Ok((command(named.as_deref().unwrap_or(default), &path, line), path))
+}
+
+/// The command line of the user's words and a file.
+fn command(words: &str, path: &Path, line: usize) -> Command {
+    let program = words.split_whitespace().next().unwrap_or_default();
+    let mut command = if words.contains(|c| OF_SHELLS.contains(c)) {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{words} \"$@\""), program]);
+        shell
+    } else {
+        let mut direct = Command::new(program);
+        direct.args(words.split_whitespace().skip(1));
+        direct
+    };
+    let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if line > 1 && TAKES_LINE.contains(&name) {
+        command.arg(format!("+{line}"));
+    }
+    command.arg(path);
+    for name in SECRET_VARIABLES {
+        command.env_remove(name);
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_file_is_private_and_replaced_only_when_it_may_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a b.log");
+        let typed = path.to_str().unwrap();
+        assert!(matches!(write(typed, "one\n", false), Written::Done(done) if done == path));
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), mode(&path)), ("one\n", 0o600));
+        assert!(matches!(write(typed, "two\n", false), Written::Exists));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one\n");
+        assert!(matches!(write(typed, "two\n", true), Written::Done(_)));
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), mode(&path)), ("two\n", 0o600));
+    }
+
+    #[test]
+    fn what_is_no_file_is_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        for path in [path, &format!("{path}/missing/a.log"), "/dev/null"] {
+            let Written::Failed(why) = write(path, "one\n", true) else { panic!("{path}") };
+            assert!(why.starts_with(&format!("not saved: {path}: ")), "{why}");
+        }
+    }
+
+    #[test]
+    fn the_users_words_are_a_command() {
+        let line = |words: &str, line| {
+            let command = command(words, Path::new("/tmp/x.log"), line);
+            let words = std::iter::once(command.get_program()).chain(command.get_args());
+            words.map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(line("less -R  -S", 7), ["less", "-R", "-S", "+7", "/tmp/x.log"]);
+        assert_eq!(line("/usr/bin/vim", 1), ["/usr/bin/vim", "/tmp/x.log"]);
+        assert_eq!(line("code --wait", 7), ["code", "--wait", "/tmp/x.log"]);
+        assert_eq!(
+            line("'my pager' -x", 7),
+            ["sh", "-c", "'my pager' -x \"$@\"", "'my", "/tmp/x.log"],
+            "a shell reads quotes"
+        );
+    }
+
+    #[test]
+    fn what_is_lent_is_private_and_taken_back() {
+        let (command, path) = lend(Viewer::Pager, "one\n", 1).unwrap();
+        let lent = path.to_path_buf();
+        assert_eq!((fs::read_to_string(&lent).unwrap().as_str(), mode(&lent)), ("one\n", 0o600));
+        assert_eq!(command.get_args().last(), Some(lent.as_os_str()));
+        assert!(command.get_envs().any(|(name, value)| name == SECRET_VARIABLES[0] && value.is_none()));
+        drop(path);
+        assert!(!lent.exists());
+    }
+}

@@ -1,0 +1,104 @@
+//! What the progress lines of a log say, in one live line.
+
+use crate::app::LogView;
+use crate::logs::Series;
+use crate::model::amount::grouped;
+use crate::model::text::printable;
+use crate::model::time::brief;
+use crate::ui::grid::cut;
+use crate::ui::part::Draw;
+use crate::ui::text::level;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use unicode_width::UnicodeWidthStr;
+
+/// Losses in the sparkline, and fewer than which say nothing.
+const LOSSES: usize = 24;
+const FEW: usize = 4;
+/// Cells of the task's name.
+const NAME: usize = 20;
+
+/// Draws it; nothing where no progress is known, or it has no room.
+pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView) {
+    let Some((task, series)) = log.progress().filter(|_| area.height > 0) else { return };
+    let mut x = area.x;
+    for (text, style) in parts(task, series, d) {
+        let room = usize::from(area.right().saturating_sub(x));
+        // What has no room is left out whole, and what is less important with it.
+        if text.width() > room {
+            return;
+        }
+        buf.set_string(x, area.y, &text, style);
+        x += text.width() as u16 + 2;
+    }
+    let losses = series.losses(usize::from(area.right().saturating_sub(x)).min(LOSSES));
+    let (low, high) = losses.iter().fold((f64::MAX, f64::MIN), |(low, high), l| (low.min(*l), high.max(*l)));
+    if losses.len() >= FEW {
+        let line: String = losses.iter().map(|loss| level(*loss, low, high)).collect();
+        buf.set_string(x, area.y, line, d.theme.good);
+    }
+}
+
+/// Its words, the most important first.
+fn parts(task: &str, series: &Series, d: &Draw<'_>) -> Vec<(String, Style)> {
+    let last = series.last();
+    let number = |n: u64| grouped(usize::try_from(n).unwrap_or(usize::MAX));
+    let name = printable(if task.is_empty() { "progress" } else { task }).into_owned();
+    let mut parts = vec![(cut(&name, NAME).into_owned(), d.theme.accent)];
+    let step = last.and_then(|last| last.step);
+    parts.extend(step.map(|step| {
+        let of = match series.total().filter(|total| *total > 0) {
+            Some(total) => {
+                format!("/{} {:.1} %", number(total), step as f64 * 100.0 / total as f64)
+            }
+            None => String::new(),
+        };
+        (format!("step {}{of}", number(step)), d.theme.text)
+    }));
+    parts.extend(last.and_then(|last| last.loss).map(|loss| {
+        let style = if loss.is_finite() { d.theme.text } else { d.theme.bad };
+        (format!("loss {}", figure(loss)), style)
+    }));
+    parts.extend(series.rate().map(|rate| (pace(rate), d.theme.text)));
+    parts.extend(series.remaining(d.now).map(|left| (format!("{} left", brief(left)), d.theme.text)));
+    let (count, _) = series.not_finite();
+    if count > 0 {
+        parts.push((format!("{count} not finite"), d.theme.bad));
+    }
+    parts
+}
+
+/// Four significant figures.
+fn figure(value: f64) -> String {
+    match value.abs() {
+        size if !size.is_finite() => format!("{value}"),
+        size if size >= 1000.0 || (size < 0.001 && size > 0.0) => format!("{value:.3e}"),
+        size if size >= 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+/// Steps a second, or seconds a step where they take longer.
+fn pace(rate: f64) -> String {
+    if rate > 0.0 && rate < 1.0 {
+        format!("{:.1} s/step", rate.recip())
+    } else {
+        format!("{rate:.1} steps/s")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_short() {
+        assert_eq!(
+            [2.345_67, 0.000_04, 12_345.6, 42.0].map(figure),
+            ["2.3457", "4.000e-5", "1.235e4", "42.00"]
+        );
+        assert_eq!(figure(f64::NAN), "NaN");
+        assert_eq!([0.0125, 4.5, 0.0].map(pace), ["80.0 s/step", "4.5 steps/s", "0.0 steps/s"]);
+    }
+}

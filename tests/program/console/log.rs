@@ -1,0 +1,91 @@
+//! Lines of a log that leave the console, and a log that is downloaded to be searched.
+
+use super::*;
+
+/// The console on the log of a running job, with a program that writes down how it was called.
+fn on_a_log(place: &Place) -> (Pty, PathBuf) {
+    let (viewer, seen) = (place.file("viewer"), place.file("viewer.seen"));
+    let script = "#!/bin/sh\necho argv \"$@\" >\"$HOME/seen.part\"\nfor file; do :; done\n\
+                  stat -c 'mode %a' \"$file\" >>\"$HOME/seen.part\"\nenv >>\"$HOME/seen.part\"\n\
+                  cat \"$file\" >>\"$HOME/seen.part\"\nmv \"$HOME/seen.part\" \"$HOME/viewer.seen\"\n";
+    fs::write(&viewer, script).unwrap();
+    fs::set_permissions(&viewer, fs::Permissions::from_mode(0o755)).unwrap();
+    let (dashboard, gcs) = (format!("http://{}", place.head().dashboard), place.head().gcs.to_string());
+    let pager = format!("{} -R", viewer.display());
+    let home = place.home.path().display().to_string();
+    let more = [
+        ("PAGER", pager.as_str()),
+        ("VISUAL", "/no/such/editor"),
+        ("RAY_AUTH_TOKEN", TOKEN),
+        ("TMPDIR", home.as_str()),
+    ];
+    let mut pty = place.open(&["--address", &dashboard, "--gcs", &gcs], &more, 120, 40);
+    pty.wait_text(UP);
+    let running = place.head().submissions(JobStatus::Running).pop().unwrap();
+    pty.send("3z");
+    pty.wait("the log alone", |t| t.contains(&running) && !t.contains("1 Nodes") && t.contains("step"));
+    (pty, seen)
+}
+
+#[test]
+fn a_log_is_opened_in_the_pager_and_its_file_goes_with_it() {
+    let place = Place::with_token();
+    let (mut pty, seen) = on_a_log(&place);
+    pty.send("V");
+    pty.wait_text("back from");
+    let seen = fs::read_to_string(seen).unwrap();
+    let argv = seen.lines().next().unwrap();
+    let file = argv.strip_prefix("argv -R ").unwrap_or_else(|| panic!("{argv}"));
+    assert!(file.ends_with(".log") && !Path::new(file).exists(), "{file}");
+    assert!(seen.contains("mode 600\n") && seen.contains("step"), "{seen}");
+    assert!(!seen.contains(TOKEN));
+    pty.send("v");
+    pty.wait_text("cannot start /no/such/editor: no such program");
+    let left = fs::read_dir(place.home.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(left.into_iter().all(|name| !name.to_string_lossy().starts_with("marin-tui-")));
+    pty.send("z");
+    pty.wait_text("1 Nodes");
+    quit(&mut pty);
+}
+
+#[test]
+fn a_log_is_saved_and_a_file_replaced_only_after_confirmation() {
+    let place = Place::with_token();
+    let (mut pty, _) = on_a_log(&place);
+    let file = place.file("saved.log");
+    let path = file.display().to_string();
+    fs::write(&file, "mine\n").unwrap();
+    // ^u empties the line.
+    pty.send("s");
+    pty.wait_text("save to the file: ");
+    pty.send(&format!("\x15{path}\r"));
+    pty.wait_text("Replace file");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine\n");
+    pty.send("\t\r");
+    pty.wait_text("saved ");
+    assert!(fs::read_to_string(&file).unwrap().contains("step"));
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    pty.send("z");
+    pty.wait_text("1 Nodes");
+    quit(&mut pty);
+}
+
+#[test]
+fn a_log_out_of_ssh_is_downloaded_and_searched() {
+    let place = Place::with_token();
+    let (mut pty, _) = on_a_log(&place);
+    pty.send("/step\r");
+    pty.wait_text("/step");
+    pty.send("g/");
+    let asked = pty.wait_text("Download log");
+    assert!(asked.contains("no ssh connection") && asked.contains("1.0 GB at most"), "{asked}");
+    pty.send("\t\r");
+    pty.wait_text("lines of the whole log");
+    pty.send("\r");
+    pty.wait("the list is closed", |t| !t.contains("go to the line: "));
+    pty.send("\x1b");
+    pty.wait("no search", |t| !t.contains("/step"));
+    pty.send("z");
+    pty.wait_text("1 Nodes");
+    quit(&mut pty);
+}

@@ -1,0 +1,69 @@
+//! What a log means: its progress, noise behind a count, times, and the histogram.
+
+use super::*;
+
+/// A run of Levanter: start-up with noise, then steps, of which one fails.
+fn training() -> App {
+    let mut app = shown();
+    press(&mut app, "3z");
+    let noise = [
+        "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
+        "I0000 00:00:1731576742.280168 13509 tpu_hal.cc:448] Registered plugin from module: sdc_checker_callback",
+        "computation_placer.cc:177] computation placer already registered",
+    ];
+    let mut lines: Vec<Line> =
+        vec!["2026-11-21 13:40:00,000 [INFO] marin.training Using run ID: tootsie".into()];
+    lines.extend(noise.map(Line::from));
+    for step in 0..120_u32 {
+        let (minute, second) = (41 + step / 8, step % 8 * 7);
+        lines.push(
+            format!(
+                "2026-11-21 13:{minute}:{second:02},000 [INFO] levanter Progress on:train {step}.0it/7000.0it rate:7.0s/it remaining:13:22:40 elapsed:14:00 postfix:loss={:.3}",
+                4.0 - f64::from(step) / 60.0
+            )
+            .into(),
+        );
+        if step == 100 {
+            lines.push("2026-11-21 13:53:29,000 [ERROR] levanter RESOURCE_EXHAUSTED: out of memory".into());
+        }
+    }
+    let stream = app.log().unwrap().stream();
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));
+    app
+}
+
+#[test]
+fn a_log_says_what_it_means() {
+    let mut app = training();
+    snap_at_sizes("log_progress", &mut app);
+    press(&mut app, "iD");
+    snap_at_sizes("log_histogram", &mut app);
+    press(&mut app, "gt41<enter>");
+    snap("log_noise", &mut app);
+    press(&mut app, ".");
+    assert!(text(&paint(&mut app, Colors::Full, 120, 40)).contains("tpu_hal.cc:448"));
+}
+
+#[test]
+fn the_line_of_progress_goes_before_lines_in_no_small_window() {
+    let mut app = training();
+    for (height, has) in [(24, true), (12, true), (9, false)] {
+        let seen = text(&paint(&mut app, Colors::Full, 80, height));
+        assert_eq!(seen.contains("step 119/7,000"), has, "{seen}");
+    }
+    paint(&mut app, Colors::Full, 80, 24);
+    press(&mut app, "%");
+    assert!(!text(&paint(&mut app, Colors::Full, 80, 24)).contains("step 119/7,000"));
+}
+
+#[test]
+fn every_toggle_leaves_the_line_where_it_was() {
+    let mut app = training();
+    press(&mut app, "/step 50|50.0it<enter>");
+    paint(&mut app, Colors::Full, 80, 24);
+    for key in ["D", "i", ".", "%", "x", "w", "D", "i", ".", "%", "x", "w"] {
+        press(&mut app, key);
+        let seen = text(&paint(&mut app, Colors::Full, 80, 24));
+        assert!(seen.contains("train 50.0it"), "{key}: {seen}");
+    }
+}
