@@ -151,8 +151,8 @@ fn state(log: &LogView, size: Window, d: &Draw<'_>) -> (String, Style) {
         (_, false) => {
             let below = log.below(size);
             let below = if log.is_cut() { format!("{below}+ below") } else { format!("{below} below") };
-            let is_far = log.above().is_some_and(|bytes| bytes > 0);
-            let is_told = log.since().is_none() && (is_far || log.top(size) == 0);
+            // Lines that are held and above the window are no beginning.
+            let is_told = log.since().is_none() && (log.above() != Some(0) || log.top(size) == 0);
             let words = [above(log).filter(|_| is_told), Some(below)];
             (words.into_iter().flatten().collect::<Vec<_>>().join(", "), d.theme.dim)
         }
