@@ -5,9 +5,9 @@ use super::context::{Context, PAGES};
 use super::event::Viewer;
 use super::log::LogView;
 use super::offers::{
-    always, has_chips, has_cluster, has_driver, has_fleet, has_job, has_log, has_new_host_key, has_operation, has_row,
-    has_submission, has_worker, is_at_the_root, is_down, is_interrupted, is_on_google, is_up, may_cancel,
-    may_clean, may_delete, may_log_in, may_operate, may_skip, may_stop, takes_workers,
+    always, has_chips, has_cluster, has_driver, has_fleet, has_job, has_log, has_new_host_key, has_operation,
+    has_row, has_submission, has_worker, is_at_the_root, is_down, is_interrupted, is_on_google, is_up,
+    may_cancel, may_clean, may_delete, may_log_in, may_operate, may_skip, may_stop, takes_workers,
 };
 use super::pages::crew::Way;
 use super::pages::{self, TABLES as TABLE_PAGES};
@@ -45,13 +45,13 @@ use Context::{
 };
 
 const EVERYWHERE: &[Context] = &[
-    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Crew, Node, Job, Tpu,
-    Info, Progress, Ask, Tell, Plan, Form, Columns,
+    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Crew, Node, Job,
+    Tpu, Info, Progress, Ask, Tell, Plan, Form, Columns,
 ];
 /// The pages and their panes; everything else is a dialog.
 const SCROLLED: &[Context] = &[
-    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Crew, Node, Job, Tpu,
-    Info, Progress, Ask, Tell, Plan, Columns,
+    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Crew, Node, Job,
+    Tpu, Info, Progress, Ask, Tell, Plan, Columns,
 ];
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
 const SEARCHED: &[Context] =

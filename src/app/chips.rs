@@ -3,7 +3,7 @@
 use super::describe::{Lines, WARNS, ago, heading};
 use super::target::{ChipsOf, Target};
 use super::view::{Details, Inspected, View};
-use super::{App, Cluster, Effect};
+use super::{App, Cluster, Effect, words};
 use crate::model::amount::{bytes, counted};
 use crate::model::text::printable;
 use crate::model::{
@@ -35,6 +35,11 @@ impl App {
                     None if has_chips(node) => of(cluster.node_name(node).to_string(), vec![id]),
                     None => return None,
                 }
+            }
+            Target::Hosts(_, key) => {
+                let alive = cluster.alive_of(&key).into_iter();
+                let has_any = |id: &NodeId| cluster.node(id).is_some_and(has_chips);
+                of(words::hosts(&key), alive.filter(has_any).collect())
             }
             Target::Tpu(_, name) => of(name.to_string(), of_slice(cluster, name.raw())),
             Target::Job(_, key) => of(key.to_string(), self.hosts_of_job(cluster)),

@@ -13,6 +13,7 @@ use crate::model::{
     ClusterName, ClusterSpec, Cost, GoogleWait, Hint, Job, JobKey, JobStatus, Link, LocalPorts, Node, NodeId,
     OperationMark, Physical, Problem, Provider, SubmissionId, Text, Timestamp,
 };
+use crate::reconcile::HostsKey;
 use crate::state::ClusterState;
 use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
@@ -260,6 +261,13 @@ impl Cluster {
     /// The job with that key.
     pub fn job(&self, key: &JobKey) -> Option<&Arc<Job>> {
         self.snapshot.jobs.iter().find(|j| j.key == *key)
+    }
+
+    /// The living nodes of a row of hosts.
+    pub fn alive_of(&self, hosts: &HostsKey) -> Vec<NodeId> {
+        let numbers = self.sliced.by_slice.find(hosts).map(|row| row.nodes.iter());
+        let nodes = numbers.into_iter().flatten().filter_map(|n| self.snapshot.nodes.get(*n as usize));
+        nodes.filter(|node| node.state.is_alive()).map(|node| node.id).collect()
     }
 
     /// What is known of a job before its workers are asked.

@@ -4,9 +4,8 @@ use super::areas::{Areas, Headed};
 use super::log::Window;
 use super::target::Target;
 use super::view::{Pane, View};
-use super::{App, Cluster, Effect, Listing};
+use super::{App, Effect, Listing};
 use crate::model::{NodeId, Request};
-use crate::reconcile::HostsKey;
 use std::collections::HashSet;
 
 impl App {
@@ -104,7 +103,7 @@ impl App {
                     cluster.node(&id).filter(|n| n.state.is_alive()).map(|n| n.id).into_iter().collect()
                 }
                 // The worst of them is shown.
-                Target::Hosts(_, hosts) => alive(cluster, &hosts),
+                Target::Hosts(_, hosts) => cluster.alive_of(&hosts),
                 _ => Vec::new(),
             };
             match visible.iter_mut().find(|(p, _)| *p == place) {
@@ -116,7 +115,7 @@ impl App {
         // The grid of a slice shows all of its hosts; those in the table come first.
         if let View::Slice(place, hosts) = self.view() {
             let cluster = self.fleet.clusters.get(*place);
-            let all = cluster.map(|cluster| alive(cluster, hosts)).unwrap_or_default();
+            let all = cluster.map(|cluster| cluster.alive_of(hosts)).unwrap_or_default();
             let seen = visible.pop().map(|(_, ids)| ids).unwrap_or_default();
             let first: HashSet<NodeId> = seen.iter().copied().collect();
             let rest = all.into_iter().filter(|id| !first.contains(id));
@@ -124,11 +123,4 @@ impl App {
         }
         visible
     }
-}
-
-/// Those of the hosts of a row that are alive.
-fn alive(cluster: &Cluster, hosts: &HostsKey) -> Vec<NodeId> {
-    let numbers = cluster.sliced.by_slice.find(hosts).map(|row| row.nodes.iter());
-    let nodes = numbers.into_iter().flatten().filter_map(|n| cluster.snapshot.nodes.get(*n as usize));
-    nodes.filter(|node| node.state.is_alive()).map(|node| node.id).collect()
 }

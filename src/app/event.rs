@@ -5,8 +5,8 @@ use super::history::Entered;
 use crate::crew::{Known, Part, Told};
 use crate::model::cloud::TpuHost;
 use crate::model::{
-    Chips, ClusterName, Draft, FormId, FormNews, GoogleWait, JobId, JobKey, Layout, NodeId, OperationNews, Order,
-    Problem, Request, Standing, SubmissionId,
+    Chips, ClusterName, Draft, FormId, FormNews, GoogleWait, JobId, JobKey, Layout, NodeId, OperationNews,
+    Order, Problem, Request, Standing, SubmissionId,
 };
 use crate::state::Update;
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};

@@ -5,8 +5,8 @@
 
 pub mod clusters;
 mod common;
-pub mod hosts;
 pub mod crew;
+pub mod hosts;
 pub mod issues;
 pub mod jobs;
 pub mod nodes;
@@ -21,8 +21,8 @@ use super::view::{Pane, TablePage, View};
 use crate::model::{JobStatus, LogBatch, LogEnd, LogSource, SubmissionId, Timestamp};
 use crate::reconcile::HostsKey;
 use clusters::Clusters;
-use hosts::HostsTable;
 use crew::CrewPage;
+use hosts::HostsTable;
 use jobs::Jobs;
 use nodes::Nodes;
 pub use slice::SlicePage;

@@ -209,7 +209,11 @@ impl Details {
             Target::Node(..) => Context::Node,
             Target::Job(..) | Target::Stacks(..) => Context::Job,
             Target::Tpu(..) => Context::Tpu,
-            Target::Chips(..) | Target::Cluster(_) | Target::Hosts(..) | Target::Broken(_) | Target::Messages => Context::Info,
+            Target::Chips(..)
+            | Target::Cluster(_)
+            | Target::Hosts(..)
+            | Target::Broken(_)
+            | Target::Messages => Context::Info,
         }
     }
 }

@@ -5,7 +5,7 @@ use super::cluster::Cluster;
 use super::describe::death_word;
 use crate::diagnose::{Finding, Severity};
 use crate::model::time::brief;
-use crate::model::{JobStatus, Link, NodeState, Phase, ProblemKind, Text, Timestamp, Wait};
+use crate::model::{JobStatus, Link, NodeState, Phase, ProblemKind, Timestamp};
 use crate::reconcile::{HostsKey, HostsKind};
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;

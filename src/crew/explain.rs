@@ -102,7 +102,11 @@ fn pending(crew: &Crew) -> Findings {
     let why = crew.known.pending.as_ref();
     let words = why.map_or_else(|| job.message.to_string(), |why| why.words.clone());
     Findings {
-        evidence: why.and_then(|why| why.finding.clone()).into_iter().chain(crew.known.served.clone()).collect(),
+        evidence: why
+            .and_then(|why| why.finding.clone())
+            .into_iter()
+            .chain(crew.known.served.clone())
+            .collect(),
         hint: why.map_or_else(Hint::none, |why| why.hint.clone()),
         ..Findings::plain(Verdict::Waiting, format!("{} has been pending{since}: {words}", job.key))
     }

@@ -1,7 +1,9 @@
 //! News of the service of operations.
 
 use crate::crew::{Part, Told};
-use crate::model::{Chips, ClusterName, FormId, FormNews, JobId, JobKey, NodeId, OperationNews, Problem, Standing};
+use crate::model::{
+    Chips, ClusterName, FormId, FormNews, JobId, JobKey, NodeId, OperationNews, Problem, Standing,
+};
 use std::sync::Arc;
 
 /// News of the service, for the front end.

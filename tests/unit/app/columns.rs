@@ -126,7 +126,11 @@ fn what_is_arranged_counts_for_every_table_of_that_name() {
 #[test]
 fn every_table_has_a_name_and_columns_of_its_own() {
     let tables: BTreeMap<_, _> = tables().into_iter().collect();
-    assert_eq!(tables.len(), TABLES.len() + 9, "those of all, of a cluster, of slices, and of a job's workers");
+    assert_eq!(
+        tables.len(),
+        TABLES.len() + 9,
+        "those of all, of a cluster, of slices, and of a job's workers"
+    );
     for (name, ids) in &tables {
         let ids: std::collections::BTreeSet<_> = ids.iter().collect();
         assert_eq!(ids.len(), tables[name].len(), "{name}");
