@@ -440,7 +440,7 @@ fn a_log_out_of_ssh_is_downloaded_only_when_that_was_confirmed() {
     let remote = || NotSearched::Remote("there is no ssh connection to the head".into());
     tell(&mut app, CLUSTER, answer(Err(remote())));
     let Some(Dialog::Ask { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
-    let text: String = lines.iter().map(|(label, text)| format!("{label} {text}\n")).collect();
+    let text = lines.iter().map(|(label, text)| format!("{label} {text}")).collect::<Vec<_>>().join("\n");
     assert!(text.contains("no ssh connection") && text.contains("at least the 500 B"), "{text}");
     assert_eq!(press(&mut app, "<enter>"), [], "Cancel is focused");
     tell(&mut app, CLUSTER, answer(Err(remote())));
