@@ -2,7 +2,7 @@
 
 use super::cell::Role;
 use crate::crew::{Crew, Told, What, certainty_words, first_few, place, seat_of, without_error};
-use crate::logs::Evidence;
+use crate::logs::{Evidence, untimed};
 use crate::model::Timestamp;
 use crate::model::amount::counted;
 use crate::model::text::printable;
@@ -32,9 +32,9 @@ impl CauseLine {
         Self { label, text: printable(text).into_owned(), role, ..Self::default() }
     }
 
-    fn of(label: &'static str, evidence: &Evidence, crew: &Crew, text: String, role: Role) -> Self {
+    fn of(label: &'static str, evidence: &Evidence, crew: &Crew, text: &str, role: Role) -> Self {
         let (time, who, seat) = (evidence.time, place(evidence, crew), seat_of(evidence, crew));
-        Self { label, time, who, text: printable(&text).into_owned(), role, seat }
+        Self { label, time, who, text: printable(text).into_owned(), role, seat }
     }
 }
 
@@ -47,25 +47,26 @@ pub fn cause_lines(told: &Told) -> Vec<CauseLine> {
     lines.extend(findings.evidence.iter().map(|words| plain("", words, Role::Text)));
     if let Some(found) = &findings.explanation {
         let first = &found.first;
-        let words = format!("{}: {}", first.fault.words(), first.text);
-        lines.push(CauseLine::of("first error", first, crew, words, Role::Bad));
+        let words = format!("{}: {}", first.fault.words(), untimed(&first.text));
+        lines.push(CauseLine::of("first error", first, crew, &words, Role::Bad));
         let skipped = first.trace.len().saturating_sub(TRACE);
         let trace = first.trace.iter().skip(skipped).filter(|line| **line != first.text);
-        lines.extend(trace.map(|line| CauseLine::of("", first, crew, line.clone(), Role::Dim)).map(|line| {
+        lines.extend(trace.map(|line| CauseLine::of("", first, crew, line, Role::Dim)).map(|line| {
             // Time and process stand above.
             CauseLine { time: None, who: String::new(), ..line }
         }));
         lines.extend(certainty_words(found).map(|words| plain("certainty", &words, Role::Text)));
         for other in found.candidates.iter().chain(&found.before) {
-            let words = format!("{}: {}", other.fault.words(), other.text);
-            lines.push(CauseLine::of("or first", other, crew, words, Role::Warn));
+            let words = format!("{}: {}", other.fault.words(), untimed(&other.text));
+            lines.push(CauseLine::of("or first", other, crew, &words, Role::Warn));
         }
         for followed in &found.followed {
             let (errors, hosts) =
                 (counted(followed.errors as usize, "error"), counted(followed.hosts, "host"));
             let kind = followed.fault.words();
-            let words = format!("{kind}: {errors} on {hosts}; the first: {}", followed.first.text);
-            lines.push(CauseLine::of("followed by", &followed.first, crew, words, Role::Text));
+            let first = untimed(&followed.first.text);
+            let words = format!("{kind}: {errors} on {hosts}; the first: {first}");
+            lines.push(CauseLine::of("followed by", &followed.first, crew, &words, Role::Text));
         }
         let quiet = without_error(found, crew);
         if !quiet.is_empty() && quiet.len() < crew.seats.len() {

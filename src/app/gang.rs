@@ -118,7 +118,7 @@ impl App {
     pub(super) fn open_worker(&mut self, place: usize, now: Timestamp) -> Vec<Effect> {
         let page = &mut self.pages.crew[place];
         let folded = (page.way == Way::Folded).then(|| page.folded.selected(&self.fleet)).flatten();
-        let line = folded.filter(|row| row.is_of_many()).map(|row| row.line);
+        let line = folded.and_then(|row| row.is_of_many().then_some(row.line));
         if let Some(FoldedLine::Row(row) | FoldedLine::Trace(row, _)) = line {
             self.fleet.clusters[place].crew.toggle(row);
             self.arrange_page();

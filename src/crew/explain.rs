@@ -69,13 +69,13 @@ impl Findings {
         Self { verdict, summary, evidence, explanation, clocks, hint }
     }
 
-    /// What the clocks say of each other, in a line each: `clock of host-1: 0.31 s ahead of ours (±0.02 s)`.
+    /// What the clocks say of each other, in a line each: `host-1: 0.31 s ahead of ours (±0.02 s)`.
     pub fn clock_words(&self, crew: &Crew) -> Vec<String> {
         let words = |(node, clock): (&_, &super::HostClock)| {
             let (ahead, unsure) = (clock.ahead_ms as f64 / 1000.0, clock.unsure_ms as f64 / 1000.0);
             let way = if clock.ahead_ms < 0 { "behind" } else { "ahead of" };
             let host = crew.known.name_of(node);
-            format!("clock of {host}: {:.2} s {way} ours (±{unsure:.2} s)", ahead.abs())
+            format!("{host}: {:.2} s {way} ours (±{unsure:.2} s)", ahead.abs())
         };
         self.clocks.iter().map(words).collect()
     }

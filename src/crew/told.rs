@@ -73,7 +73,7 @@ pub enum What {
         whole_since: Option<Timestamp>,
     },
     /// What is the matter with the job.
-    Cause(Findings),
+    Cause(Box<Findings>),
 }
 
 impl What {

@@ -28,7 +28,7 @@ pub(super) async fn read_clock(host: &Host<'_>) -> Result<HostClock, Problem> {
     };
     match tokio::time::timeout(LIMIT, work).await {
         Ok(Ok(Some(clock))) => Ok(clock),
-        Ok(Ok(None)) => Err(trouble("the host does not say the time".to_owned(), "")),
+        Ok(Ok(None)) => Err(trouble("the host does not say the time", "")),
         Ok(Err(problem)) => Err(problem),
         Err(_) => Err(trouble(format!("no answer within {} s", LIMIT.as_secs()), "")),
     }

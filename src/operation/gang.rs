@@ -223,7 +223,7 @@ impl<'a> Gangs<'a> {
             Part::Cause => {
                 let (found, logs) = self.explain(&mut crew, EXPLAINED).await?;
                 compared = logs;
-                (What::Cause(found), 0)
+                (What::Cause(Box::new(found)), 0)
             }
         };
         let price = Price { took: begun.elapsed(), ..self.price };
@@ -280,7 +280,7 @@ impl Request {
         self.say_crew(&key, part, Ok(told.clone())).await;
         let Some(logs) = logs else { return Ok(()) };
         let Told { what: What::Cause(found), mut crew, at, price, idle } = told else { return Ok(()) };
-        let what = What::Cause(gangs.with_clocks(&mut crew, found, &logs).await);
+        let what = What::Cause(Box::new(gangs.with_clocks(&mut crew, *found, &logs).await));
         self.say_crew(&key, part, Ok(Told { at, price, crew, idle, what })).await;
         Ok(())
     }

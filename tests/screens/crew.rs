@@ -26,7 +26,7 @@ fn the_workers_of_a_job() {
     turn(&mut app, "w<^r>");
     snap_at("workers", &mut app, &[(80, 24), (120, 40)]);
     turn(&mut app, "2");
-    press(&mut app, "Gk<enter>");
+    press(&mut app, "G");
     snap_at("workers_folded", &mut app, &[(80, 24), (120, 40)]);
     turn(&mut app, "3");
     snap("workers_by_time", &mut app);

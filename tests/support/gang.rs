@@ -61,7 +61,7 @@ pub fn told(app: &App, part: Part) -> Told {
             let trace =
                 ["Traceback (most recent call last):", "  File \"a.py\", line 3, in f", "ValueError: bad"];
             tails[5].lines.extend(trace.map(Line::from));
-            What::Cause(failure(&crew, causes(&crew, &tails, None, &Clocks::new())))
+            What::Cause(Box::new(failure(&crew, causes(&crew, &tails, None, &Clocks::new()))))
         }
     };
     let price = Price { requests: 24, bytes: 4_100_000, took: Duration::from_millis(2300) };

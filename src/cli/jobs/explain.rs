@@ -93,7 +93,7 @@ fn print(found: &Findings, out: &mut impl Write, crew: &Crew, target: Target<'_>
         print_cause(out, cause, crew, found.verdict)?;
     }
     for clock in found.clock_words(crew) {
-        writeln!(out, "{clock}")?;
+        writeln!(out, "clock of {clock}")?;
     }
     for fix in found.hint.fixes() {
         writeln!(out, "hint: {}", fix.in_commands(target))?;

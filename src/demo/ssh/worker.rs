@@ -6,6 +6,7 @@ use super::super::libtpu;
 use super::super::locked;
 use super::super::shared::Shared;
 use super::words;
+use crate::model::Timestamp;
 use russh::keys::PublicKey;
 use russh::server::{self, Auth, ChannelOpenHandle, Msg, Session};
 use russh::{Channel, ChannelId, ChannelMsg, ChannelOpenFailure, Error};
@@ -65,11 +66,11 @@ impl Workers {
         is_private && !self.shared.now(|c| is_other(c))
     }
 
-    /// What the clock of a host says, if the command line asks for it: simulated hosts have that of their cluster.
-    fn time(&self, line: &str) -> Option<String> {
+    /// What the clock of a host says, if the command line asks for it: simulated hosts have that of this machine.
+    fn time(line: &str) -> Option<String> {
         let words = words::split(line).unwrap_or_default();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let ms = self.shared.now(|c| c.now);
+        let ms = Timestamp::now().as_millis();
         (words == ["exec", "sh", "-c", CLOCK.trim_end()])
             .then(|| format!("{}.{:03}000000\n", ms.div_euclid(1000), ms.rem_euclid(1000)))
     }
@@ -220,7 +221,7 @@ async fn serve(mut channel: Channel<Msg>, workers: &Workers, address: &str) -> R
                 line = Some(String::from_utf8_lossy(&command).into_owned());
             }
             Some(ChannelMsg::Data { .. })
-                if let Some(time) = line.as_deref().and_then(|line: &str| workers.time(line)) =>
+                if let Some(time) = line.as_deref().and_then(|line: &str| Workers::time(line)) =>
             {
                 channel.data(time.as_bytes()).await?;
             }
@@ -273,7 +274,7 @@ mod tests {
         assert_eq!(end("'' 4321:40000"), "gone\t4321\nend\n");
         assert!(look(host[0]).ends_with("end\n") && !look(host[0]).contains("4321"));
         assert_eq!(workers.run(host[0], "rm -rf /", "").1, NOT_FOUND);
-        let time = workers.time("exec sh -c 'while read -r x; do date +%s.%N; done'").unwrap();
+        let time = Workers::time("exec sh -c 'while read -r x; do date +%s.%N; done'").unwrap();
         assert!(time.trim_end().parse::<f64>().is_ok_and(|seconds| seconds > 1e9), "{time}");
     }
 }

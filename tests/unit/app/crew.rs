@@ -177,7 +177,7 @@ fn a_job_that_failed_begins_with_the_first_cause_and_is_not_read_again() {
         let part = told.what.part();
         app.update(Event::Crew(ClusterName::new(CLUSTER), key.clone(), part, Arc::new(Ok(told))), NOW);
     };
-    tell(&mut app, What::Cause(failure(&crew, None)));
+    tell(&mut app, What::Cause(Box::new(failure(&crew, None))));
     assert!(row(&app, 0).contains("no log that can be read has an error"), "{}", row(&app, 0));
     press(&mut app, "1");
     tell(&mut app, What::Roll { answers: Vec::new(), last: Vec::new() });
