@@ -227,13 +227,12 @@ fn folded(mut dead: Vec<Hosts>, nodes: &[Node], now: Timestamp) -> Vec<Hosts> {
             }
             _ => false,
         };
-        match rows.iter_mut().rev().find(joins) {
-            Some(row) => row.join(one),
-            None => {
-                let lost = Some((cause, at.filter(|_| is_news)));
-                let key = HostsKey { kind: HostsKind::Dead, name: Text::default(), lost };
-                rows.push(Hosts { key, ..one });
-            }
+        if let Some(row) = rows.iter_mut().rev().find(joins) {
+            row.join(one);
+        } else {
+            let lost = Some((cause, at.filter(|_| is_news)));
+            let key = HostsKey { kind: HostsKind::Dead, name: Text::default(), lost };
+            rows.push(Hosts { key, ..one });
         }
     }
     rows

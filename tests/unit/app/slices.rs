@@ -2,6 +2,7 @@
 
 use super::*;
 use marin_tui::reconcile::{HostsKey, HostsKind};
+use std::collections::BTreeMap;
 
 /// A cluster with slices, whose nodes pane has the focus and is shown by slice.
 fn by_slice() -> App {
@@ -24,7 +25,7 @@ fn is_page_of(app: &App, slice: &str) -> bool {
 
 #[test]
 fn the_nodes_pane_is_by_slice_from_the_start_and_keeps_what_was_chosen() {
-    let keymap = marin_tui::app::Keymap::with_changes(&Default::default()).unwrap();
+    let keymap = marin_tui::app::Keymap::with_changes(&BTreeMap::default()).unwrap();
     let listed = vec![marin_tui::app::Listed::Cluster(spec(CLUSTER))];
     let mut app = App::new(listed, keymap);
     app.start(None);
@@ -33,7 +34,7 @@ fn the_nodes_pane_is_by_slice_from_the_start_and_keeps_what_was_chosen() {
     let flat = Layout { by_slice: Some(false), ..Layout::default() };
     assert_eq!(press(&mut app, "v"), [Effect::Remember(flat.clone())]);
     assert_eq!(app.listing().unwrap().name(), "nodes");
-    let app = app.arranged(&Default::default(), &Layout { by_slice: Some(true), ..flat });
+    let app = app.arranged(&BTreeMap::default(), &Layout { by_slice: Some(true), ..flat });
     assert_eq!(app.listing().unwrap().name(), "slices");
 }
 
@@ -128,7 +129,7 @@ fn the_job_that_holds_a_slice_is_asked_for_now_and_then_and_shown() {
     assert_eq!(cells(&app), seen, "what was told stays");
     press(&mut app, "/job:0400<enter>");
     assert_eq!(cells(&app).len(), 1);
-    press(&mut app, "<esc>jj");
+    press(&mut app, "<esc>");
     let stacks = press(&mut app, "W");
     assert!(
         stacks.contains(&Effect::Stacks(ClusterName::new(CLUSTER), JobId("04000000".into()))),
