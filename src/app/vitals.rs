@@ -4,6 +4,7 @@ use super::cluster::Cluster;
 use super::trend::curve;
 use crate::diagnose::served;
 use crate::model::amount::{bytes, counted, grouped};
+use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::vitals::{held, loss, rate};
 use crate::model::{Doing, Job, JobStatus, NodeId, Roster, Run, Text, Timestamp, Vitals};
@@ -97,7 +98,7 @@ fn places(nodes: &[NodeId], cluster: &Cluster) -> String {
 pub(super) fn price(roster: &Roster, now: Timestamp) -> String {
     let Some(read) = roster.read else { return String::new() };
     let price = roster.price;
-    let mut words = format!(
+    let words = format!(
         "{}, {} every {} ({}), read {} ago",
         counted(price.requests as usize, "request"),
         bytes(price.bytes as f64),
@@ -105,8 +106,6 @@ pub(super) fn price(roster: &Roster, now: Timestamp) -> String {
         counted(price.logs, "log"),
         brief(read.age(now))
     );
-    for missing in roster.missing.iter().take(2) {
-        words += &format!("; {}", crate::model::text::printable(missing));
-    }
-    words
+    let missing = roster.missing.iter().take(2).map(|what| printable(what).into_owned());
+    std::iter::once(words).chain(missing).collect::<Vec<_>>().join("; ")
 }

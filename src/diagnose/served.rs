@@ -21,18 +21,12 @@ pub fn served(
     snapshot: &Snapshot,
     roster: &Roster,
 ) -> Vec<String> {
-    let mut said = match infeasible(needs, types, snapshot) {
-        Some(why) => vec![why],
-        None => {
-            let able: Vec<_> = types.iter().filter(|kind| gives_all(kind, needs, snapshot)).collect();
-            let mut said: Vec<String> =
-                able.iter().take(NAMED).map(|kind| lacks(kind, snapshot, roster)).collect();
-            said.extend(
-                (able.len() > NAMED).then(|| format!("{} more node types have it", able.len() - NAMED)),
-            );
-            said
-        }
-    };
+    let never = infeasible(needs, types, snapshot);
+    let able: Vec<_> = types.iter().filter(|kind| gives_all(kind, needs, snapshot)).collect();
+    let more = able.len().saturating_sub(NAMED);
+    let mut said: Vec<String> = never.into_iter().collect();
+    said.extend(able.iter().take(NAMED).map(|kind| lacks(kind, snapshot, roster)));
+    said.extend((more > 0).then(|| format!("{more} more node types have it")));
     said.extend(position(key, needs, snapshot, roster));
     said
 }

@@ -5,7 +5,6 @@ use crate::model::amount::counted;
 use crate::model::{
     Fix, Hint, Job, JobKey, JobStatus, Roster, Sign, SignKind, Snapshot, Timestamp, Verb, Vitals,
 };
-use std::collections::HashMap;
 use std::time::Duration;
 
 /// Vitals that are older than this, and than five readings, say nothing about now.
@@ -13,8 +12,12 @@ const OLD: Duration = Duration::from_secs(900);
 /// Jobs that wait are named up to this number.
 const NAMED: usize = 3;
 
-/// The findings of the jobs of a state, worst first; none before their vitals were read. `pending` says why jobs are.
-pub fn of_jobs(snapshot: &Snapshot, roster: &Roster, pending: &HashMap<JobKey, Pending>) -> Vec<Finding> {
+/// The findings of the jobs of a state, worst first; none before their vitals were read. `why` says why one is pending.
+pub fn of_jobs<'w>(
+    snapshot: &Snapshot,
+    roster: &Roster,
+    why: impl Fn(&JobKey) -> Option<&'w Pending>,
+) -> Vec<Finding> {
     let oldest = OLD.max(roster.price.every * 5);
     if roster.read.is_none_or(|read| read.age(snapshot.taken) > oldest) {
         return Vec::new();
@@ -27,8 +30,8 @@ pub fn of_jobs(snapshot: &Snapshot, roster: &Roster, pending: &HashMap<JobKey, P
             job.status == JobStatus::Pending && !limit.is_zero() && at.age(snapshot.taken) >= limit
         });
         if let Some(since) = since {
-            let why = pending.get(&job.key).map_or_else(String::new, |why| why.words.clone());
-            waits.push((since, job, why));
+            let words = why(&job.key).map_or_else(String::new, |why| why.words.clone());
+            waits.push((since, job, words));
         }
         // Of a job that has ended since the reading they say nothing.
         let vitals = roster.jobs.get(&job.key).filter(|_| job.status == JobStatus::Running);
@@ -121,11 +124,9 @@ fn waiting(mut waits: Vec<(Timestamp, &Job, String)>) -> Option<Finding> {
         "" => job.key.to_string(),
         why => format!("{}: {why}", job.key),
     });
-    let mut long = format!("{} waiting for long: ", counted(waits.len(), "job"));
-    long += &named.collect::<Vec<_>>().join("; ");
-    if waits.len() > NAMED {
-        long += &format!("; and {} more", waits.len() - NAMED);
-    }
+    let more = waits.len().saturating_sub(NAMED);
+    let named: Vec<String> = named.chain((more > 0).then(|| format!("and {more} more"))).collect();
+    let long = format!("{} waiting for long: {}", counted(waits.len(), "job"), named.join("; "));
     let hint = Verb::ExplainJob.on(&first.key.to_string(), "see which node types could serve it");
     Some(Finding::new(FindingKind::WaitsLong, Severity::Warn, Some(*since), short, long, hint))
 }
@@ -161,7 +162,7 @@ mod tests {
             ..Roster::default()
         };
         let snapshot = Snapshot { taken: at(100), jobs: Arc::new(list), ..Snapshot::default() };
-        of_jobs(&snapshot, &roster, &HashMap::new())
+        of_jobs(&snapshot, &roster, |_| None)
     }
 
     #[test]

@@ -1,5 +1,14 @@
 //! Lines that report a saved checkpoint, and the step that it was saved at.
 
+/// Words that end with `checkpoint` and report that one is saved.
+const VERBS: [&str; 5] = [
+    "Saved checkpoint",
+    "saved checkpoint",
+    "Saved a checkpoint",
+    "saved a checkpoint",
+    "Saving model checkpoint",
+];
+
 /// The step of a checkpoint that a line reports as saved, none inside where the line does not say it; none outside for
 /// every other line.
 ///
@@ -8,13 +17,6 @@
 /// `Saving model checkpoint to out/checkpoint-500`, which has no line for the end (`transformers/trainer.py`).
 pub fn checkpoint(line: &str) -> Option<Option<u64>> {
     let text = super::prefix::prefixed(line).text;
-    const VERBS: [&str; 5] = [
-        "Saved checkpoint",
-        "saved checkpoint",
-        "Saved a checkpoint",
-        "saved a checkpoint",
-        "Saving model checkpoint",
-    ];
     let (at, _) = text.match_indices("checkpoint").find(|(at, word)| {
         let until = &text[..at + word.len()];
         VERBS.iter().any(|verb| until.ends_with(verb)) && !until.ends_with("Last saved checkpoint")

@@ -188,7 +188,8 @@ impl Gauge {
     /// The track that says how the run goes: it trains, has the most lines, and is ahead of the others.
     fn main(&self) -> Option<&Track> {
         let step = |track: &Track| track.series.last().and_then(|last| last.step);
-        self.tracks.iter().max_by_key(|track| (track.trains(), track.lines, step(track)))
+        // About as many lines are as many: a reading begins anywhere.
+        self.tracks.iter().max_by_key(|track| (track.trains(), track.lines.max(1).ilog2(), step(track)))
     }
 
     /// How long ago the newest progress line was written; none without one.

@@ -95,9 +95,8 @@ impl Tale {
         match &part.what {
             What::Begins => train::opening(&self.run).min(1 + lasted / train::PACE),
             What::Waits => 1 + lasted / MINUTE.unsigned_abs(),
-            What::Trains { pace, .. } => lasted * self.rate(*pace) / 100_000,
             What::Loads { .. } => train::LOADING.min(1 + lasted / train::LOAD_PACE),
-            What::Works { pace, .. } => lasted * self.rate(*pace) / 100_000,
+            What::Trains { pace, .. } | What::Works { pace, .. } => lasted * self.rate(*pace) / 100_000,
             What::Says(lines) => lines.len() as u64,
             What::Loops => 1 + lasted / monitor::LOOP,
             What::Throws(_) => monitor::BLOCK * (1 + lasted / monitor::LOOP),
