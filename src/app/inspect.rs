@@ -32,10 +32,11 @@ impl App {
     /// Asks Ray about the thing whose page is on the screen. What was told before stays until the answer is there.
     pub(super) fn inspect(&mut self) -> Vec<Effect> {
         let Some((place, subject)) = self.subject() else { return Vec::new() };
-        if let Some(View::Details(details)) = self.stack.last_mut()
-            && !matches!(details.inspected, Inspected::Told(..))
-        {
-            details.inspected = Inspected::Waiting(subject.clone());
+        if let Some(View::Details(details)) = self.stack.last_mut() {
+            match &mut details.inspected {
+                Inspected::Told(asked, ..) => asked.clone_from(&subject),
+                other => *other = Inspected::Waiting(subject.clone()),
+            }
         }
         vec![Effect::Ask(self.fleet.clusters[place].name().clone(), Request::Inspect(subject))]
     }
