@@ -53,7 +53,7 @@ pub enum LibtpuError {
 /// What the cores of a host are at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunState {
-    /// The program that the furthest behind of its TensorCores runs, counted; none while they run none.
+    /// The program that the furthest behind of its tensor cores runs, counted; none while they run none.
     pub run: Option<i64>,
     /// What a core has stopped for.
     pub error: Option<Text>,
@@ -175,6 +175,9 @@ fn value(metric: &Metric) -> Option<(i64, f64)> {
     (value.is_finite() && value >= 0.0).then_some((device, value))
 }
 
+/// Bytes in use, and in all, where both are known.
+type Memory = Option<(u64, u64)>;
+
 /// Chips of the figures of devices. A chip of v2, v3 and 7x is two devices: the duty cycle then has half as many
 /// values as memory has (`get_chip_usage` in tpu-info), and the chip has the memory of both.
 fn chips(duty: &BTreeMap<i64, f64>, total: &BTreeMap<i64, f64>, usage: &BTreeMap<i64, f64>) -> Vec<ChipUse> {
@@ -200,7 +203,7 @@ fn chips(duty: &BTreeMap<i64, f64>, total: &BTreeMap<i64, f64>, usage: &BTreeMap
             .filter_map(|(device, duty)| chip(*device, Some(*duty), memories.next().and_then(|(_, m)| m)))
             .collect();
     }
-    let mut all: BTreeMap<i64, (Option<f64>, Option<(u64, u64)>)> =
+    let mut all: BTreeMap<i64, (Option<f64>, Memory)> =
         memories.map(|(device, memory)| (device, (None, memory))).collect();
     for (device, duty) in duty {
         all.entry(*device).or_default().0 = Some(*duty);
@@ -208,7 +211,7 @@ fn chips(duty: &BTreeMap<i64, f64>, total: &BTreeMap<i64, f64>, usage: &BTreeMap
     all.into_iter().filter_map(|(device, (duty, memory))| chip(device, duty, memory)).collect()
 }
 
-/// The program of the core that is furthest behind. A core has several sequencers; the one of its TensorCore counts, and
+/// The program of the core that is furthest behind. A core has several sequencers; the one of its tensor core counts, and
 /// where none is named so, the furthest.
 fn state(status: &GetTpuRuntimeStatusResponse) -> RunState {
     let main = TpuSequencerTypeProto::TpuSequencerTypeTensorCoreSequencer;

@@ -21,8 +21,8 @@ const NAMED: usize = 6;
 
 impl App {
     /// The hosts whose chips are meant: those of the slice of the selected node or TPU, or of the job on the screen.
-    pub(super) fn chips_meant(&self) -> Option<(usize, ChipsOf)> {
-        let of = |what: String, nodes: Vec<NodeId>| ChipsOf { what, nodes: nodes.into() };
+    pub(super) fn chips_meant(&self) -> Option<(usize, Arc<ChipsOf>)> {
+        let of = |what: String, nodes: Vec<NodeId>| Arc::new(ChipsOf { what, nodes: nodes.into() });
         let target = self.target()?;
         let place = target.place()?;
         let cluster = self.fleet.clusters.get(place)?;
@@ -50,9 +50,8 @@ impl App {
 
     /// The living hosts with chips on which the job of the page on the screen runs.
     fn hosts_of_job(&self, cluster: &Cluster) -> Vec<NodeId> {
-        let View::Details(Details { inspected: Inspected::Told(_, _, told), .. }) = self.view() else {
-            return Vec::new();
-        };
+        let View::Details(details) = self.view() else { return Vec::new() };
+        let Inspected::Told(_, _, told) = &*details.inspected else { return Vec::new() };
         let Ok(Inspection::Job(told)) = &**told else { return Vec::new() };
         let workers = told.workers.as_deref().unwrap_or_default().iter();
         let hosts: BTreeSet<NodeId> =
@@ -63,7 +62,7 @@ impl App {
     /// Opens the page of the chips that are meant, and has them read; once it is open, reads them again.
     pub(super) fn take_chips(&mut self, _: Timestamp) -> Vec<Effect> {
         let Some((place, chips)) = self.chips_meant() else { return Vec::new() };
-        let target = Target::Chips(place, chips.clone());
+        let target = Target::Chips(place, Arc::clone(&chips));
         let is_open = matches!(self.view(), View::Details(details) if details.target == target);
         let mut effects =
             if is_open { Vec::new() } else { self.open_page(View::Details(Details::of(target))) };

@@ -19,7 +19,7 @@ pub fn lines(node: &Node, cluster: &Cluster, details: &Details, look: &Look<'_>)
     let at = lines.iter().position(|(label, _)| label == "labels").unwrap_or(lines.len());
     let labels = lines.split_off(at);
     lines.extend(at_google(node, cluster));
-    match &details.inspected {
+    match &*details.inspected {
         Inspected::No => {}
         Inspected::Waiting(_) => lines.push(("processes".to_owned(), "asking Ray...".to_owned())),
         Inspected::Told(_, at, told) => {
@@ -31,7 +31,7 @@ pub fn lines(node: &Node, cluster: &Cluster, details: &Details, look: &Look<'_>)
             }
         }
     }
-    if !matches!(details.inspected, Inspected::No) && !labels.is_empty() {
+    if !matches!(*details.inspected, Inspected::No) && !labels.is_empty() {
         lines.push((String::new(), String::new()));
     }
     lines.extend(labels);

@@ -23,7 +23,7 @@ impl App {
             }
             Target::Node(place, id) => {
                 let node = self.fleet.clusters.get(*place)?.node(id)?;
-                node.state.is_alive().then(|| (*place, Subject::Host(*id)))
+                node.state.is_alive().then_some((*place, Subject::Host(*id)))
             }
             _ => None,
         }
@@ -32,10 +32,11 @@ impl App {
     /// Asks Ray about the thing whose page is on the screen. What was told before stays until the answer is there.
     pub(super) fn inspect(&mut self) -> Vec<Effect> {
         let Some((place, subject)) = self.subject() else { return Vec::new() };
-        if let Some(View::Details(details)) = self.stack.last_mut()
-            && !matches!(details.inspected, Inspected::Told(..))
-        {
-            details.inspected = Inspected::Waiting(subject.clone());
+        if let Some(View::Details(details)) = self.stack.last_mut() {
+            match &mut *details.inspected {
+                Inspected::Told(asked, ..) => asked.clone_from(&subject),
+                other => *other = Inspected::Waiting(subject.clone()),
+            }
         }
         vec![Effect::Ask(self.fleet.clusters[place].name().clone(), Request::Inspect(subject))]
     }
@@ -51,12 +52,12 @@ impl App {
         let told = Arc::new(told.map(|told| *told));
         for view in &mut self.stack {
             let View::Details(details) = view else { continue };
-            let asked = match &details.inspected {
+            let asked = match &*details.inspected {
                 Inspected::Waiting(asked) | Inspected::Told(asked, ..) => asked == subject,
                 Inspected::No => false,
             };
             if asked && details.target.place() == Some(place) {
-                details.inspected = Inspected::Told(subject.clone(), now, Arc::clone(&told));
+                *details.inspected = Inspected::Told(subject.clone(), now, Arc::clone(&told));
                 self.dirty = true;
             }
         }
@@ -65,7 +66,7 @@ impl App {
     /// Lists the log files of the host whose page is on the screen; none where they are not known.
     pub(super) fn choose_file(&mut self) -> Option<Vec<Effect>> {
         let View::Details(details) = self.view() else { return None };
-        let (Target::Node(_, node), Inspected::Told(_, _, told)) = (&details.target, &details.inspected)
+        let (Target::Node(_, node), Inspected::Told(_, _, told)) = (&details.target, &*details.inspected)
         else {
             return None;
         };

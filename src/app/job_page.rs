@@ -23,7 +23,7 @@ const FULL: f64 = 95.0;
 /// What Ray answered about the job: the lines below the row's own.
 pub fn lines(job: &Job, cluster: &Cluster, details: &Details, look: &Look<'_>) -> Lines {
     let mut lines = Lines::new();
-    match &details.inspected {
+    match &*details.inspected {
         Inspected::No => {}
         Inspected::Waiting(_) => lines.push(("workers".to_owned(), "asking Ray...".to_owned())),
         Inspected::Told(_, at, told) => {
@@ -86,10 +86,8 @@ fn workers(lines: &mut Lines, all: &[JobWorker], cluster: &Cluster, look: &Look<
     }
     let unwell = |worker: &&&JobWorker| !health(worker, cluster, look.now).is_empty();
     let is_few = live.len() <= FEW;
-    let listed: Vec<&JobWorker> = match is_few {
-        true => live.clone(),
-        false => live.iter().filter(unwell).copied().collect(),
-    };
+    let listed: Vec<&JobWorker> =
+        if is_few { live.clone() } else { live.iter().filter(unwell).copied().collect() };
     for worker in listed.iter().take(LISTED) {
         let health = health(worker, cluster, look.now);
         let place = cluster.node_words(&worker.node).unwrap_or_else(|| worker.node.to_string());

@@ -21,7 +21,7 @@ pub enum Target {
     /// Where the workers of a job of a cluster stand.
     Stacks(usize, JobKey),
     /// What chips of a cluster do.
-    Chips(usize, ChipsOf),
+    Chips(usize, Arc<ChipsOf>),
     /// A TPU slice or request of a cluster, by its name.
     Tpu(usize, Text),
     /// A slice of a cluster, or other hosts that stand in one row.

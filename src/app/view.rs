@@ -144,7 +144,7 @@ pub struct Details {
     /// Where the workers of a job stand, which is asked for when that page is opened.
     pub stacks: Stacks,
     /// What Ray answered about a job or a host, which is asked for when its page is opened.
-    pub inspected: Inspected,
+    pub inspected: Box<Inspected>,
     /// What the chips of the page do; none while they are read.
     pub chips: Option<Arc<Result<Chips, Problem>>>,
     /// The text of the filter: only lines that match it are shown.
@@ -195,7 +195,7 @@ impl Details {
             target,
             work: Asked::No,
             stacks: Stacks::No,
-            inspected: Inspected::No,
+            inspected: Box::new(Inspected::No),
             chips: None,
             filter: String::new(),
             top: 0,

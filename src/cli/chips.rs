@@ -12,9 +12,9 @@ use std::process::ExitCode;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui -c us-central2 chips                        duty cycle and memory of all chips, by slice and host
-  marin-tui -c us-central2 chips ray-worker-manual-7    of one slice
-  marin-tui -c us-central2 chips 10.128.0.7             of one host, by its address, node id, or name
+  marin-tui -c us-central2 chips                       duty cycle and memory of each chip
+  marin-tui -c us-central2 chips ray-worker-manual-7   of one slice
+  marin-tui -c us-central2 chips 10.128.0.7            of one host: its address, node id or name
   marin-tui -c us-central2 chips --json | jq -r '.[] | select(.behind) | .address'
 
 Figures of GPUs come from Ray. On TPU VMs they come from libtpu over ssh, at most 8 hosts at a time: port 8431 of the host, \

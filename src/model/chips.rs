@@ -48,7 +48,7 @@ pub struct ChipsRead {
     pub source: ChipSource,
     /// By number.
     pub chips: Vec<ChipUse>,
-    /// The program that its cores run, counted: the lowest `run_id` of its TensorCores. None where nobody says.
+    /// The program that its cores run, counted: the lowest `run_id` of its tensor cores. None where nobody says.
     pub run: Option<i64>,
     /// What a core has stopped for, in libtpu's words.
     pub error: Option<Text>,

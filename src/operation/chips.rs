@@ -166,9 +166,9 @@ fn meant(said: &str) -> Option<String> {
         return Some("sshd on the host forbids forwarding; set AllowTcpForwarding to yes there".to_owned());
     }
     // The line before the last is the cause of `stdio forwarding failed`.
-    let lines =
+    let mut lines =
         said.lines().map(str::trim).filter(|l| !l.is_empty() && !l.contains("stdio forwarding failed"));
-    lines.last().map(|line| printable(line).into_owned())
+    lines.next_back().map(|line| printable(line).into_owned())
 }
 
 /// Chips that a node has, and those in use; none for a node without any.

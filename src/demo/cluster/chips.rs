@@ -16,9 +16,9 @@ impl Cluster {
         let node = self.nodes.iter().find(|node| node.ip == address && node.is_alive())?;
         let chips = node.resources.iter().find(|(name, ..)| name == "TPU")?.1 as usize;
         let gangs = self.life.iter().flat_map(|life| &life.gangs).filter(|gang| gang.runs(self.now));
-        let at_work =
+        let mut at_work =
             gangs.filter_map(|gang| Some((gang, gang.hosts.iter().position(|host| *host == node.id)?)));
-        let (worker, run, hangs) = match at_work.last() {
+        let (worker, run, hangs) = match at_work.next_back() {
             Some((gang, worker)) => told(gang, worker, self.now),
             // Outside a life a host is at work or not.
             None if self.life.is_none() && node.idle_since.is_none() => {

@@ -56,7 +56,8 @@ struct Gpu<'a> {
     index: Num,
     #[serde(borrow)]
     name: Str<'a>,
-    utilization_gpu: Num,
+    #[serde(rename = "utilizationGpu")]
+    utilization: Num,
     memory_used: Num,
     memory_total: Num,
 }
@@ -104,7 +105,7 @@ impl Host<'_> {
             ChipUse {
                 number: number(gpu.index, place),
                 name: gpu.name.text(),
-                duty_percent: percent(gpu.utilization_gpu),
+                duty_percent: percent(gpu.utilization),
                 memory: memory.map(|(u, t)| (u.saturating_mul(MEGABYTE), t.saturating_mul(MEGABYTE))),
             }
         });
