@@ -3,8 +3,7 @@
 use super::super::reach::{Progress, Reach};
 use super::super::{columns, output};
 use super::failed;
-use super::gang::many;
-use crate::model::amount::number;
+use crate::model::amount::{counted, number};
 use crate::model::time::brief;
 use crate::model::vitals::{loss, waits_for};
 use crate::model::{Job, JobStatus, News, Sign, Timestamp, Vitals};
@@ -22,7 +21,7 @@ pub(super) async fn learn(
     progress: &Progress,
 ) -> anyhow::Result<()> {
     let running: Vec<_> = jobs.iter().filter(|job| job.status == JobStatus::Running).cloned().collect();
-    progress.tell(format!("reading the logs of {}", many(running.len(), "job")));
+    progress.tell(format!("reading the logs of {}", counted(running.len(), "job")));
     let limits = reach.options.vitals;
     let roster = supervisor::read_vitals(&session.client, &state.snapshot, running, limits).await;
     let roster = roster.map_err(failed(reach))?;
