@@ -23,7 +23,7 @@ fn remembered(columns: &[&str], wide: bool) -> [Effect; 1] {
     [Effect::Remember(Layout::of("jobs", TableLayout { columns, wide }))]
 }
 
-const USUAL: [&str; 8] = [
+const USUAL: [&str; 12] = [
     "mark",
     "job",
     "owner",
