@@ -37,6 +37,7 @@ mod inspect;
 mod job_page;
 mod keymap;
 pub mod kinds;
+mod known;
 mod lately;
 pub mod line;
 mod list;

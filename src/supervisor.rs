@@ -63,6 +63,9 @@ pub use visit::{dial, find_host, pack, visit};
 pub use vitals::{read_holdings, read_vitals};
 pub use zones::Zones;
 
+// What a connection gives out.
+pub use crate::ssh::{Remote, RemoteStream};
+
 use crate::model::cloud::TpuHost;
 use crate::model::{
     ClusterName, ClusterSpec, GoogleWait, HeadAddress, Problem, ProblemKind, Request, Secret, Service,

@@ -5,9 +5,7 @@ use super::running::Running;
 use super::runs::{Run, runs};
 use super::sliced::Sliced;
 use super::trend::Trend;
-use super::vitals::could_serve;
 use super::watched::Watched;
-use crate::crew::{Known, Pending};
 use crate::diagnose::Finding;
 use crate::model::{
     ClusterName, ClusterSpec, Cost, GoogleWait, Hint, Job, JobKey, JobStatus, Link, LocalPorts, Node, NodeId,
@@ -268,19 +266,6 @@ impl Cluster {
         let numbers = self.sliced.by_slice.find(hosts).map(|row| row.nodes.iter());
         let nodes = numbers.into_iter().flatten().filter_map(|n| self.snapshot.nodes.get(*n as usize));
         nodes.filter(|node| node.state.is_alive()).map(|node| node.id).collect()
-    }
-
-    /// What is known of a job before its workers are asked.
-    pub fn known_of(&self, job: &Arc<Job>) -> Known {
-        let why = self.pending.get(&job.key);
-        let finding = why.and_then(|why| self.findings.iter().find(|f| Some(f.kind) == why.finding));
-        let pending = why.map(|why| Pending {
-            words: why.words.clone(),
-            finding: finding.map(|finding| finding.long.clone()),
-            hint: finding.map_or_else(Hint::none, |finding| finding.hint.clone()),
-        });
-        let (snapshot, names) = (Arc::clone(&self.snapshot), Arc::clone(&self.names));
-        Known { job: Arc::clone(job), snapshot, names, pending, served: could_serve(job, self) }
     }
 
     /// The operation on it that is running or interrupted.

@@ -5,8 +5,7 @@ use super::super::reach::Reach;
 use super::failed;
 use crate::logs::{Clock, Grep, LineSplitter};
 use crate::model::{NodeId, SubmissionId, Timestamp};
-use crate::ssh::{Remote, RemoteStream};
-use crate::supervisor::{LogFile, Session, Unread, is_elsewhere};
+use crate::supervisor::{LogFile, Remote, RemoteStream, Session, Unread, is_elsewhere};
 use anyhow::{Result, bail};
 use bytes::Bytes;
 

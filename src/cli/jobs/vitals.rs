@@ -3,8 +3,7 @@
 use super::super::reach::{Progress, Reach};
 use super::super::{columns, output};
 use super::failed;
-use crate::model::amount::counted;
-use crate::model::amount::number;
+use crate::model::amount::{counted, number};
 use crate::model::time::brief;
 use crate::model::vitals::{loss, waits_for};
 use crate::model::{Job, JobStatus, News, Sign, Timestamp, Vitals};

@@ -1,3 +1,5 @@
+//! Runs that are well, sick, begun again, and hard to read.
+
 use super::*;
 use crate::model::JobStatus;
 use std::fmt::Write;

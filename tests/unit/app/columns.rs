@@ -23,7 +23,20 @@ fn remembered(columns: &[&str], wide: bool) -> [Effect; 1] {
     [Effect::Remember(Layout::of("jobs", TableLayout { columns, wide }))]
 }
 
-const USUAL: [&str; 8] = ["mark", "job", "owner", "status", "age", "took", "entrypoint", "message"];
+const USUAL: [&str; 12] = [
+    "mark",
+    "job",
+    "owner",
+    "status",
+    "does",
+    "chips",
+    "loss",
+    "left",
+    "age",
+    "took",
+    "entrypoint",
+    "message",
+];
 
 #[test]
 fn columns_are_hidden_moved_and_kept() {
