@@ -8,7 +8,7 @@ use super::trend::Trend;
 use super::watched::Watched;
 use crate::diagnose::Finding;
 use crate::model::{
-    ClusterName, ClusterSpec, Cost, GoogleWait, Hint, Job, JobKey, JobStatus, Link, LocalPorts, Node, NodeId,
+    ClusterName, ClusterSpec, Cost, GoogleWait, Job, JobKey, JobStatus, Link, LocalPorts, Node, NodeId,
     OperationMark, Physical, Problem, Provider, SubmissionId, Text, Timestamp,
 };
 use crate::reconcile::HostsKey;
@@ -60,7 +60,7 @@ pub struct Cluster {
     /// The recent use of its chips.
     pub trend: Trend,
     /// The names that nodes are shown by, of those that have one beside their address.
-    names: Arc<HashMap<NodeId, Text>>,
+    pub(super) names: Arc<HashMap<NodeId, Text>>,
     /// Machine figures by node, and when each sample was first seen.
     physical: HashMap<NodeId, (Timestamp, Physical)>,
     /// The number of its nodes on the screen, whose figures are read in turn.

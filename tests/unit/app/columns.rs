@@ -46,10 +46,31 @@ fn columns_are_hidden_moved_and_kept() {
     assert_eq!(app.context(), Context::Columns);
     // The owner is hidden, and the job goes behind the status, past the hidden one.
     press(&mut app, "jj kJJ");
-    assert_eq!(jobs(&app), ["mark", "status", "job", "age", "took", "entrypoint", "message"]);
+    assert_eq!(
+        jobs(&app),
+        ["mark", "status", "job", "does", "chips", "loss", "left", "age", "took", "entrypoint", "message"]
+    );
     assert_eq!(titles(&app)[..4], ["", "STATUS", "JOB", "AGE"], "the table behind follows at once");
     let kept = press(&mut app, "<enter>");
-    assert_eq!(kept, remembered(&["mark", "status", "job", "age", "took", "entrypoint", "message"], false));
+    assert_eq!(
+        kept,
+        remembered(
+            &[
+                "mark",
+                "status",
+                "job",
+                "does",
+                "chips",
+                "loss",
+                "left",
+                "age",
+                "took",
+                "entrypoint",
+                "message"
+            ],
+            false
+        )
+    );
     assert!(app.dialog().is_none());
     press(&mut app, "C");
     let Some(Dialog::Columns(chooser)) = app.dialog() else { panic!("no dialog") };
@@ -141,7 +162,7 @@ fn every_table_has_a_name_and_columns_of_its_own() {
     let tables: BTreeMap<_, _> = tables().into_iter().collect();
     assert_eq!(
         tables.len(),
-        TABLES.len() + 9,
+        TABLES.len() + 10,
         "those of all, of a cluster, of slices, and of a job's workers"
     );
     for (name, ids) in &tables {
