@@ -99,7 +99,7 @@ Examples:
   marin-tui job-logs eval-7 --workers --fold             what many of them say, once
 
 Exit codes: 0 the log was printed (with --follow: the job succeeded), 3 the job did not succeed \
-(with --follow), 4 no answer from the cluster for --give-up-after, 1 no line matches (--grep), or the log could not be read.")]
+(with --follow), 4 no answer from the cluster for --give-up-after, 1 the log could not be read.")]
     JobLogs(logs::LogArguments),
     /// Call the roll of a job's workers: last line, its age, step; the silent and the lagging first
     #[command(after_help = workers::EXAMPLES)]

@@ -170,9 +170,9 @@ fn it_shows_the_cluster_and_is_led_by_keys() {
     let failed = place.head().submissions(JobStatus::Failed).pop().unwrap();
     pty.wait("only failed jobs", |t| t.contains(&failed) && t.contains("/failed"));
     pty.send("3z");
-    pty.wait("the log alone", |t| !t.contains("1 Nodes") && t.contains("3 "));
+    pty.wait("the log alone", |t| !t.contains("1 Slices") && t.contains("3 "));
     pty.send("z");
-    pty.wait_text("1 Nodes");
+    pty.wait_text("1 Slices");
     quit(&mut pty);
 }
 
@@ -195,7 +195,7 @@ fn every_size_is_drawn_and_the_first_one_again() {
     pty.resize(80, 24);
     pty.wait("tabs", |t| t.contains("4 Autoscaler") && t.lines().all(|l| l.chars().count() <= 80));
     pty.resize(200, 60);
-    pty.wait("four panes", |t| t.contains("1 Nodes") && t.lines().any(|l| l.chars().count() > 190));
+    pty.wait("four panes", |t| t.contains("1 Slices") && t.lines().any(|l| l.chars().count() > 190));
     pty.resize(1, 1);
     pty.wait("one cell", |t| t.chars().count() <= 1);
     pty.resize(20, 5);

@@ -64,7 +64,7 @@ fn a_stopped_console_gives_the_terminal_back_and_takes_it_again() {
     let argv = ["/bin/bash", "-c", SHELL, "bash", env!("CARGO_BIN_EXE_marin-tui"), "--address", &address];
     let home = place.home.path().to_str().unwrap();
     let mut pty = Pty::start(&argv, &[("HOME", home)], 120, 40);
-    let is_shown = |s: &str| s.contains("Nodes") && !s.contains("held");
+    let is_shown = |s: &str| s.contains("1 Slices") && !s.contains("held");
     pty.wait("the console", is_shown);
     // By the key.
     pty.send("\x1a");
@@ -90,7 +90,7 @@ fn a_stopped_console_gives_the_terminal_back_and_takes_it_again() {
 fn without_a_shell_the_key_does_not_stop_it() {
     let place = Place::new();
     let mut pty = place.console();
-    pty.wait_text("Nodes");
+    pty.wait_text("1 Slices");
     pty.send("\x1a");
     pty.wait_text("cannot suspend");
     pty.send("q");

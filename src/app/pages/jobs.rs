@@ -172,7 +172,8 @@ const COLUMNS: &[Column<Jobs>] = &[
     Column {
         id: "status",
         title: "STATUS",
-        width: Width::text(9, 9, 0),
+        // What the job does and the glyph tell as much.
+        width: Width::text(9, 9, 3),
         when: When::Usually,
         cell: |row, look| {
             let (_, role) = words::job(row.job.status);
@@ -186,7 +187,7 @@ const COLUMNS: &[Column<Jobs>] = &[
     Column {
         id: "does",
         title: "DOES",
-        width: Width::text(8, 28, 1).hiding(),
+        width: Width::text(18, 28, 0).hiding(),
         when: When::Usually,
         cell: |row, look| match does(row, look.now) {
             Some((words, role)) => Cell::new(words, role.unless(row.cluster.is_stale(look.now))),

@@ -119,7 +119,9 @@ impl<'a> LogSource<'a> {
             };
             let why = match stream {
                 Ok(mut stream) => match stream.chunk().await {
-                    Ok(first) => return Some(LogBytes::Remote(first.unwrap_or_default(), Box::new(stream))),
+                    Ok(Some(first)) => return Some(LogBytes::Remote(first, Box::new(stream))),
+                    // Nothing may be read behind the end.
+                    Ok(None) => return Some(LogBytes::Read(Bytes::new())),
                     Err(error) => error.into(),
                 },
                 Err(why) => why,

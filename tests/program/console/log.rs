@@ -23,7 +23,7 @@ fn on_a_log(place: &Place) -> (Pty, PathBuf) {
     pty.wait_text(UP);
     let running = place.head().submissions(JobStatus::Running).pop().unwrap();
     pty.send("3z");
-    pty.wait("the log alone", |t| t.contains(&running) && !t.contains("1 Nodes") && t.contains("step"));
+    pty.wait("the log alone", |t| t.contains(&running) && !t.contains("1 Slices") && t.contains("step"));
     (pty, seen)
 }
 
@@ -44,7 +44,7 @@ fn a_log_is_opened_in_the_pager_and_its_file_goes_with_it() {
     let left = fs::read_dir(place.home.path()).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(left.into_iter().all(|name| !name.to_string_lossy().starts_with("marin-tui-")));
     pty.send("z");
-    pty.wait_text("1 Nodes");
+    pty.wait_text("1 Slices");
     quit(&mut pty);
 }
 
@@ -66,7 +66,7 @@ fn a_log_is_saved_and_a_file_replaced_only_after_confirmation() {
     assert!(fs::read_to_string(&file).unwrap().contains("step"));
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     pty.send("z");
-    pty.wait_text("1 Nodes");
+    pty.wait_text("1 Slices");
     quit(&mut pty);
 }
 
@@ -86,6 +86,6 @@ fn a_log_out_of_ssh_is_downloaded_and_searched() {
     pty.send("\x1b");
     pty.wait("no search", |t| !t.contains("/step"));
     pty.send("z");
-    pty.wait_text("1 Nodes");
+    pty.wait_text("1 Slices");
     quit(&mut pty);
 }
