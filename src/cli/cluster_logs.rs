@@ -5,14 +5,13 @@ use super::reach::{Progress, Reach};
 use super::{columns, output};
 use crate::app::Cluster;
 use crate::config::nearest;
-use crate::logs::LineSplitter;
+use crate::logs::{LineSplitter, Pattern};
 use crate::model::amount::counted;
 use crate::model::{Fix, Hint, Line, Node, NodeId, Problem, ProblemKind, Target, Text, Timestamp};
 use crate::ray::{AT_ONCE, Client, LogFiles, RayError};
 use crate::supervisor::Session;
 use clap::Args;
 use futures_util::{StreamExt, stream};
-use regex::Regex;
 use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
@@ -57,7 +56,7 @@ pub struct ClusterLogArguments {
     follow: bool,
     /// Only lines that match this regular expression
     #[arg(long, short, value_name = "PATTERN")]
-    grep: Option<Regex>,
+    grep: Option<Pattern>,
     /// Print JSON: an object per line, or a list of files
     #[arg(long, conflicts_with = "follow")]
     json: bool,

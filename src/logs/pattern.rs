@@ -4,6 +4,7 @@ use regex::{Regex, RegexBuilder};
 use regex_syntax::ast::{self, Ast, Visitor, parse::Parser};
 use std::convert::Infallible;
 use std::ops::Range;
+use std::str::FromStr;
 
 /// Memory that a regular expression may take once compiled, in bytes.
 const COMPILED: usize = 4 << 20;
@@ -31,6 +32,15 @@ pub struct PatternError {
     pub why: String,
     /// The character of the text, from 1.
     pub at: Option<usize>,
+}
+
+/// For options of the command line.
+impl FromStr for Pattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        Self::parse(text)
+    }
 }
 
 impl Pattern {

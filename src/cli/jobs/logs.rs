@@ -6,7 +6,7 @@ use super::follow::{Following, GiveUp};
 use super::log_source::{LogSource, Part};
 use super::merged::{self, Wanted, WorkersOptions};
 use super::{conclude, id};
-use crate::logs::{Clock, Grep, LineSplitter, Pattern, PatternError, Times};
+use crate::logs::{Clock, Grep, LineSplitter, Pattern, Times};
 use crate::model::time::span;
 use crate::model::{Line, Timestamp};
 use crate::supervisor::Start;
@@ -32,7 +32,7 @@ pub struct LogArguments {
     #[arg(long, short = 'n', value_name = "N")]
     lines: Option<u32>,
     /// Only lines that match this regular expression; all in lower case it matches in any case
-    #[arg(long, short, value_name = "PATTERN", value_parser = pattern)]
+    #[arg(long, short, value_name = "PATTERN")]
     grep: Option<Pattern>,
     /// Only lines of that time, as 10m or 2h, by the times that they say
     #[arg(long, value_name = "TIME", value_parser = span)]
@@ -55,11 +55,6 @@ pub(super) fn print(lines: Vec<Line>) -> io::Result<()> {
         writeln!(out, "{line}")?;
     }
     out.flush()
-}
-
-/// Reads a pattern of the command line.
-pub fn pattern(text: &str) -> Result<Pattern, PatternError> {
-    Pattern::parse(text)
 }
 
 /// Which lines are printed, and how.
