@@ -102,7 +102,11 @@ fn sick_runs_are_named_with_their_evidence_and_one_that_is_well_is_not() {
             (Some("training"), Some(128.0)),
             "{well:#}"
         );
-        assert_eq!((well["steps"].as_u64(), well["node_ids"].as_array().unwrap().len()), (Some(200_000), 32));
+        assert_eq!(
+            (well["steps"].as_u64(), well["node_ids"].as_array().unwrap().len()),
+            (Some(200_000), 33),
+            "and the head, where its actor is"
+        );
         assert!(well["checkpoint"]["step"].as_u64().is_some_and(|step| step % 500 == 0), "{well:#}");
         assert!(of("waits")["vitals"]["what"].as_str().unwrap().starts_with("waits for v4-32, "));
         assert!(of("v4-32")["vitals"]["what"].as_str().unwrap().starts_with("silent 2"), "{:#}", of("v4-32"));

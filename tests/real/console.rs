@@ -261,6 +261,8 @@ fn the_oldest_ray_fills_every_pane() {
     let job = ticking(bed);
     bed.job_becomes(&job.id, "RUNNING");
     let mut console = connected(bed);
+    // Node by node.
+    console.send("1v");
     // Autoscaler v1 alone knows the types of its nodes, and reports a worker seconds after the GCS does.
     let typed = |text: &str, worker: &str| {
         text.lines().any(|line| line.contains(worker) && line.contains(".cluster.node"))

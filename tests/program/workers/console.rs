@@ -113,7 +113,8 @@ fn at_tpus_by_hand() -> (World, Pty) {
 #[test]
 fn a_node_of_a_worker_by_hand_says_whose_host_it_is() {
     let (world, mut pty) = at_tpus_by_hand();
-    pty.send("q1/");
+    // Node by node.
+    pty.send("q1v/");
     pty.send(WORKER);
     pty.send("\rD");
     pty.wait_text(&format!("{WORKER} (marin-a)"));
@@ -179,7 +180,7 @@ fn a_login_on_a_host_is_prepared_beside_the_keys() {
     pty.send(":host");
     pty.wait_text("Review a changed host key");
     std::fs::write(&go, "").unwrap();
-    pty.wait_text("a prompt was opened meanwhile");
+    pty.wait_text("a dialog or a prompt was opened");
     pty.send("\x1b");
     pty.wait("the TPUs", |text| !text.contains(":host"));
     pty.send("!");
