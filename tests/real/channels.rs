@@ -173,11 +173,13 @@ fn faults_leave_a_second_user_no_token() {
     let is_up = |text: &str| text.contains("● up") && text.contains("3 alive");
     console.wait_for("connection", PATIENCE, is_up);
     let mut log = ours(bed, &format!("job-logs -f -n 1 {job}"));
-    let wait = ours(bed, &format!("wait-job {job}"));
+    let mut wait = ours(bed, &format!("wait-job --show-logs {job}"));
     let mut forward = ours(bed, "forward --json");
     let mut search = Running::listening(stranger(bed, SEARCH, []));
     search.tell(bed.read(TOKEN).trim());
-    let mut seen: Vec<u64> = Vec::new();
+    // Who has not connected yet may give up at the first fault.
+    let mut seen: Vec<u64> = tick(&log.out.next()).into_iter().collect();
+    wait.out.next();
     let mut ports: Value = serde_json::from_str(&forward.out.next()).unwrap();
     let began = resident(bed, &format!("marin-tui --infra {INFRA}$"));
     let (mut rounds, mut files) = (0, 0);
