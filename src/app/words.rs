@@ -58,6 +58,16 @@ pub fn severity(severity: Severity) -> Role {
     }
 }
 
+/// The glyph of a finding's severity, and its role.
+pub fn severity_mark(of: Severity) -> (&'static str, Role) {
+    let glyph = match of {
+        Severity::Bad => "▲",
+        Severity::Warn => "!",
+        Severity::Info => "○",
+    };
+    (glyph, severity(of))
+}
+
 /// Nodes alive, pending, lost lately: `41 +3 ✕2`.
 pub fn node_counts(cluster: &Cluster) -> String {
     let (alive, pending, lost) = cluster.node_counts();

@@ -52,7 +52,6 @@ pub fn of_jobs<'w>(
 }
 
 fn of_sign(sign: &Sign, job: &Job, vitals: &Vitals) -> Finding {
-    let (kind, severity) = kind(sign.kind);
     let short = format!("{} ({})", job.key, job.owner_words());
     let chips = vitals.chips().map(|(name, n)| format!(", {n:.0} {name}")).unwrap_or_default();
     let long = format!(
@@ -62,19 +61,34 @@ fn of_sign(sign: &Sign, job: &Job, vitals: &Vitals) -> Finding {
         sign.evidence,
         cleared(sign.kind)
     );
-    Finding::new(kind, severity, Some(sign.since), short, long, hint(sign.kind, job))
+    Finding::new(
+        kind(sign.kind),
+        sign_severity(sign.kind),
+        Some(sign.since),
+        short,
+        long,
+        hint(sign.kind, job),
+    )
 }
 
-const fn kind(sign: SignKind) -> (FindingKind, Severity) {
+const fn kind(sign: SignKind) -> FindingKind {
     match sign {
-        SignKind::NotFinite => (FindingKind::LossNotFinite, Severity::Bad),
-        SignKind::Stalled => (FindingKind::Stalled, Severity::Bad),
-        SignKind::Diverging => (FindingKind::Diverging, Severity::Warn),
-        SignKind::DriverAlone => (FindingKind::DriverAlone, Severity::Warn),
-        SignKind::ChipsIdle => (FindingKind::ChipsIdle, Severity::Warn),
-        SignKind::Slowed => (FindingKind::Slowed, Severity::Warn),
-        SignKind::CheckpointLate => (FindingKind::CheckpointLate, Severity::Warn),
-        SignKind::WaitsLong => (FindingKind::WaitsLong, Severity::Warn),
+        SignKind::NotFinite => FindingKind::LossNotFinite,
+        SignKind::Stalled => FindingKind::Stalled,
+        SignKind::Diverging => FindingKind::Diverging,
+        SignKind::DriverAlone => FindingKind::DriverAlone,
+        SignKind::ChipsIdle => FindingKind::ChipsIdle,
+        SignKind::Slowed => FindingKind::Slowed,
+        SignKind::CheckpointLate => FindingKind::CheckpointLate,
+        SignKind::WaitsLong => FindingKind::WaitsLong,
+    }
+}
+
+/// How bad it is: bad is what makes no progress any more.
+pub const fn sign_severity(sign: SignKind) -> Severity {
+    match sign {
+        SignKind::NotFinite | SignKind::Stalled => Severity::Bad,
+        _ => Severity::Warn,
     }
 }
 

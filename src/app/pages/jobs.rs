@@ -9,6 +9,7 @@ use crate::app::pages::common::{self, Member};
 use crate::app::target::Target;
 use crate::app::trend::curve;
 use crate::app::words;
+use crate::diagnose::sign_severity;
 use crate::model::amount::number;
 use crate::model::text::printable;
 use crate::model::time::brief;
@@ -99,10 +100,13 @@ impl Kind for Jobs {
         row.job.key.clone()
     }
 
-    /// Jobs that have not ended first; then the newest first.
+    /// Jobs that have not ended first, and of these what is wrong with a run; then the newest first.
     fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
+        let sick = |row| (wrong(row).is_none(), wrong(row));
+        let worse = sick(a).cmp(&sick(b));
         let (a, b) = (a.job, b.job);
         (a.status.is_ended().cmp(&b.status.is_ended()))
+            .then(worse)
             .then_with(|| b.started.cmp(&a.started))
             .then_with(|| a.key.cmp(&b.key))
     }
@@ -136,7 +140,8 @@ impl Member for Jobs {
     }
 
     fn mark(row: &Row<'_>) -> (&'static str, Role) {
-        words::job(row.job.status)
+        wrong(row)
+            .map_or_else(|| words::job(row.job.status), |sign| words::severity_mark(sign_severity(sign)))
     }
 
     fn since(row: &Row<'_>) -> Option<Timestamp> {
@@ -302,6 +307,11 @@ fn sickness(row: &Row<'_>) -> (u8, Option<SignKind>) {
     }
 }
 
+/// What is most wrong with a run. That it waits is no fault of its own, and its column says so.
+fn wrong(row: &Row<'_>) -> Option<SignKind> {
+    vitals(row)?.worst().map(|sign| sign.kind).filter(|kind| *kind != SignKind::WaitsLong)
+}
+
 /// What a job really does, with its worst sign in the colour; none before vitals were read.
 fn does(row: &Row<'_>, now: Timestamp) -> Option<(String, Role)> {
     row.cluster.vitals.read?;
@@ -310,11 +320,7 @@ fn does(row: &Row<'_>, now: Timestamp) -> Option<(String, Role)> {
         return Some((waits_for(needs, row.job.started, now), Role::Text));
     }
     let vitals = vitals(row)?;
-    let role = match vitals.worst().map(|sign| sign.kind) {
-        Some(SignKind::Stalled | SignKind::NotFinite) => Role::Bad,
-        Some(_) => Role::Warn,
-        None => Role::Text,
-    };
+    let role = vitals.worst().map_or(Role::Text, |sign| words::severity(sign_severity(sign.kind)));
     Some((vitals.words(now), role))
 }
 
