@@ -19,12 +19,12 @@ pub enum Role {
     Warn,
     /// Broken now.
     Bad,
-    /// Of one of several that are to be told apart, by its number below [`Role::HUES`].
+    /// Of one of several that are to be distinguished, by its number below [`Role::HUES`].
     Hue(u8),
 }
 
 impl Role {
-    /// How many can be told apart by their colour.
+    /// How many can be distinguished by their colour.
     pub const HUES: usize = 6;
 
     /// The role in data that is out of date: only dim.

@@ -137,7 +137,7 @@ pub trait Listing: Debug + Send {
     fn step(&mut self, fleet: &Fleet, by: isize);
     /// Puts the cursor on a position of the order.
     fn go(&mut self, fleet: &Fleet, position: usize);
-    /// Takes in the height at which it was drawn.
+    /// Records the height at which it was drawn.
     fn drawn(&mut self, height: usize);
     /// Replaces the filter.
     fn set_filter(&mut self, fleet: &Fleet, filter: Filter);

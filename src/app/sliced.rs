@@ -58,7 +58,7 @@ pub struct Sliced {
 }
 
 impl Sliced {
-    /// Takes in a new state of the cluster, beside the figures of its machines.
+    /// Stores a new state of the cluster, beside the figures of its machines.
     pub fn learn<'p>(&mut self, new: &Snapshot, physical: impl Fn(&NodeId) -> Option<&'p Physical>) {
         self.by_slice = BySlice::of(&new.nodes, new.taken);
         self.facts = vec![Facts::default(); self.by_slice.rows.len()];
@@ -82,7 +82,7 @@ impl Sliced {
         true
     }
 
-    /// Takes in the figures of the node with that number.
+    /// Stores the figures of the node with that number.
     pub fn measure<'p>(
         &mut self,
         number: usize,

@@ -24,7 +24,7 @@ pub struct Known {
 pub struct Pending {
     /// What it waits for, in a line.
     pub words: String,
-    /// The finding that tells more about it.
+    /// The finding with the details.
     pub finding: Option<String>,
     /// What helps.
     pub hint: Hint,

@@ -60,7 +60,7 @@ pub struct Folded {
     pub rows: Vec<Row>,
     /// For each of them a number that the same row has in a later reading, too.
     pub marks: Vec<u64>,
-    /// Rows before these that were let go: too many lines differ.
+    /// Rows before these that were dropped: too many lines differ.
     pub left_out: u64,
 }
 

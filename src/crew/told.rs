@@ -1,4 +1,4 @@
-//! What was read of a job's workers, and at what price.
+//! What was read of a job's workers, and what it cost the head.
 
 use super::explain::Findings;
 use super::lines::{Folded, Said};
@@ -72,7 +72,7 @@ pub enum What {
         /// From when on no worker's lines are missing; none if all files were read whole.
         whole_since: Option<Timestamp>,
     },
-    /// What is the matter with the job.
+    /// What is wrong with the job.
     Cause(Box<Findings>),
 }
 

@@ -155,7 +155,7 @@ impl Roll {
         }
     }
 
-    /// Takes in the next line of a worker. `came` is when it was written as far as its reader knows, by our clock: when
+    /// Adds the next line of a worker. `came` is when it was written as far as its reader knows, by our clock: when
     /// it came while the file was followed, or for the last line when the file was changed.
     pub fn push(&mut self, worker: u32, line: &str, came: Option<Timestamp>) {
         let at = worker as usize;

@@ -42,7 +42,7 @@ impl Timeline {
         }
     }
 
-    /// Takes in the time of a line and of those below it, which follows those that are known or precedes them.
+    /// Adds the time of a line and of those below it, which follows those that are known or precedes them.
     pub fn put(&mut self, number: u64, time: Timestamp) {
         let is_same =
             |other: Timestamp| other.as_millis().div_euclid(1000) == time.as_millis().div_euclid(1000);

@@ -76,7 +76,7 @@ pub enum Verb {
     Abandon,
     /// Take over another operator's operation.
     TakeOver,
-    /// See where the workers of a job stand.
+    /// Show the Python stacks of a job's workers.
     JobStacks,
     /// Read the log of a job.
     JobLog,

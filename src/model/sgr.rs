@@ -31,7 +31,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// Takes in the parameters of one SGR sequence, `1;38;5;214`. Parameters that are unknown, concealed or blinking
+    /// Applies the parameters of one SGR sequence, `1;38;5;214`. Parameters that are unknown, concealed or blinking
     /// text among them, change nothing: nothing that a program writes is hidden.
     pub fn apply(&mut self, parameters: &str) {
         // Anything else is a private sequence that happens to end with the same letter, e.g. xterm's `CSI > 4 ; 1 m`.

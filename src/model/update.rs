@@ -165,7 +165,7 @@ pub enum Request {
     Follow(StreamId, LogSource),
     /// Read the part of a followed log that ends at this position.
     OlderLog(StreamId, u64),
-    /// Search the whole file of a followed log, where it lies, for this regular expression.
+    /// Search the whole file of a followed log, on its host, for this regular expression.
     SearchLog(StreamId, String),
     /// Download a followed log through the dashboard and search it for this regular expression.
     DownloadLog(StreamId, String),

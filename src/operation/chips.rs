@@ -159,7 +159,7 @@ fn meant(said: &str) -> Option<String> {
     let lower = said.to_lowercase();
     if lower.contains("connection refused") || lower.contains("open failed: connect failed") {
         return Some(format!(
-            "nothing listens on port {PORT} there: libtpu tells its metrics only while a program holds the chips"
+            "nothing listens on port {PORT} there: libtpu serves its metrics only while a program holds the chips"
         ));
     }
     if lower.contains("administratively prohibited") {

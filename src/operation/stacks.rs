@@ -155,7 +155,7 @@ impl Request {
 }
 
 impl Taken {
-    /// Puts workers together that stand at the same place; with an earlier look, it is said of each whether it has moved.
+    /// Groups workers with equal stacks; with an earlier sample, each is marked as moved or not.
     pub fn standing(&self, workers: &[StandingWorker], before: Option<&Self>) -> Standing {
         let worker = |n: usize| {
             let before = before.and_then(|before| before.dumps.get(n)?.as_ref().ok());

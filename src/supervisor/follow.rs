@@ -1,4 +1,4 @@
-//! Follows a log: over ssh where its file lies on the head, else through Ray's API. A stream outlives connections: it
+//! Follows a log: over ssh if its file is on the head, else through Ray's API. A stream outlives connections: it
 //! waits for the way to come back and goes on where it was, without losing or repeating a line.
 
 use super::log_file::{LogFile, Opened, Start, Unread};
@@ -170,7 +170,7 @@ impl Follower {
             Err(why) => return self.unread(why).await,
         };
         if matches!(self.start, Start::Bytes(_)) && self.position.is_behind(&opened, CATCH_UP) {
-            self.note("more was written meanwhile than is read at once; it lies above").await?;
+            self.note("more was written meanwhile than is read at once; scroll up for it").await?;
             self.position.begin_again(self.start);
             return Ok(Ended::Again);
         }

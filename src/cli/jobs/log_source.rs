@@ -93,7 +93,7 @@ impl<'a> LogSource<'a> {
             Part::Last(lines) => *lines,
             Part::Matching(_) | Part::Whole => {
                 eprintln!(
-                    "the last {SEARCHED} lines are searched, which come through the dashboard: -n N takes others"
+                    "searching the last {SEARCHED} lines, read through the dashboard; -n N sets their number"
                 );
                 SEARCHED
             }
