@@ -42,7 +42,7 @@ pub enum LibtpuError {
     /// This libtpu does not have what is asked.
     #[error("this version of libtpu does not report it")]
     Unknown,
-    /// libtpu refuses.
+    /// libtpu answers with an error status of gRPC.
     #[error("libtpu says: {0}")]
     Refused(String),
     /// The answer is not a valid answer of libtpu.

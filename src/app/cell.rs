@@ -17,7 +17,7 @@ pub enum Role {
     Good,
     /// Needs a look.
     Warn,
-    /// Broken now.
+    /// Broken now; red in most themes.
     Bad,
     /// Of one of several that are to be distinguished, by its number below [`Role::HUES`].
     Hue(u8),

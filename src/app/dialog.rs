@@ -109,7 +109,7 @@ pub enum Question {
     DownloadLog {
         /// The cluster that has it.
         cluster: ClusterName,
-        /// Its stream.
+        /// The stream of the log that is to be downloaded.
         stream: StreamId,
         /// What is searched for.
         pattern: String,

@@ -114,7 +114,7 @@ impl<K: Kind> List<K> {
         self.columns.shown().map(|i| &K::columns()[i])
     }
 
-    /// The places of the columns with these ids. Ids of no column are passed over, as those of another version are.
+    /// The places of the columns with these ids. Ids of no column are ignored, as those of another version are.
     fn places_of(ids: &[String]) -> Vec<usize> {
         ids.iter().filter_map(|id| K::columns().iter().position(|c| c.id == id)).collect()
     }

@@ -147,7 +147,7 @@ impl Pages {
         pages
     }
 
-    /// Every table.
+    /// Every table of every page, each cluster's own included.
     fn all(&self) -> impl Iterator<Item = &dyn Listing> {
         let fleet = std::iter::once(&self.clusters as &dyn Listing);
         let tables = self

@@ -17,7 +17,7 @@ const SEVERAL: usize = 4;
 /// The host of a slice that is nearest to trouble, as far as its figures are known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Worst {
-    /// The host.
+    /// Ray's id of the host's node.
     pub node: NodeId,
     /// What is worst about it: `cpu`, `mem`, `disk`.
     pub what: &'static str,
@@ -48,7 +48,7 @@ struct Facts {
 /// The nodes of a cluster by slice.
 #[derive(Clone, Debug, Default)]
 pub struct Sliced {
-    /// The rows.
+    /// The nodes grouped by slice, type and death, a row each.
     pub by_slice: BySlice,
     facts: Vec<Facts>,
     /// The drivers whose tasks and actors are on each node, as Ray told last.

@@ -84,7 +84,7 @@ impl Verb {
 /// What a command may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Argument {
-    /// A cluster.
+    /// A cluster, by its name or a prefix of it.
     Cluster,
     /// A job, a node or a TPU that this action acts on.
     Thing(Action),

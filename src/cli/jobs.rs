@@ -101,7 +101,7 @@ Examples:
 Exit codes: 0 the log was printed (with --follow: the job succeeded), 3 the job did not succeed \
 (with --follow), 4 no answer from the cluster for --give-up-after, 1 the log could not be read.")]
     JobLogs(logs::LogArguments),
-    /// Call the roll of a job's workers: last line, its age, step; the silent and the lagging first
+    /// List a job's workers: last line, its age, step; silent and lagging ones first
     #[command(after_help = workers::EXAMPLES)]
     JobWorkers(workers::WorkersArguments),
     /// Explain why a job failed, hangs or waits: the first error of all its workers, and what followed

@@ -59,7 +59,7 @@ pub struct Findings {
     pub explanation: Option<Explanation>,
     /// The clocks that were read to put the errors in order.
     pub clocks: Clocks,
-    /// What helps.
+    /// What to do next, in the order to try; empty when nothing needs to be done.
     pub hint: Hint,
 }
 

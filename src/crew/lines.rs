@@ -27,7 +27,7 @@ pub struct Said {
     pub time: Option<Timestamp>,
     /// A number that the same line has in a later reading, too.
     pub mark: u64,
-    /// The line.
+    /// The line, cleaned for a terminal, with its colours.
     pub line: Line,
 }
 

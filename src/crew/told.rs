@@ -45,7 +45,7 @@ pub struct Told {
     pub at: Timestamp,
     /// What it cost.
     pub price: Price,
-    /// The workers.
+    /// The job and its workers, those that were left out excepted.
     pub crew: Crew,
     /// Workers that run nothing any more, and were left out.
     pub idle: usize,

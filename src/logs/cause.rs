@@ -44,9 +44,9 @@ pub struct Evidence {
 /// Errors of one kind that came with or after the first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed {
-    /// What kind.
+    /// The kind of error that all of them are.
     pub fault: Fault,
-    /// How many.
+    /// Number of errors on all hosts.
     pub errors: u64,
     /// On how many hosts.
     pub hosts: usize,

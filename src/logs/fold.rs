@@ -180,7 +180,7 @@ impl Fold {
 /// Puts a line into a row, if it is the same event.
 fn join(row: &mut Row, member: Member, window: Duration) -> bool {
     let found = row.members.binary_search_by_key(&member.source, |m| m.source);
-    // A step is the same however late a worker comes to it; a worker that comes to it again has begun again.
+    // A step is the same however late a worker comes to it; a worker that comes to it again has restarted.
     let since = match found {
         Ok(at) => row.members[at].time,
         Err(_) if row.step.is_some() => None,

@@ -227,7 +227,7 @@ mod tests {
         }
         assert_eq!((held.first(), held.end(), held.len()), (FIRST + 2, FIRST + 5, 3));
         assert_eq!(held.get(held.place(FIRST + 3)).map(Line::text), Some("line 3"));
-        assert_eq!(held.place(FIRST), 0, "it was let go");
+        assert_eq!(held.place(FIRST), 0, "it was dropped");
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
         held.trim();
         assert_eq!((texts(&held)[0], held.start()), (10, Some(200)));
         assert_eq!(held.prepend(part(0..20)), Some(first..first + 20));
-        assert_eq!(texts(&held), (0..30).collect::<Vec<_>>(), "the newest ones are let go for them");
+        assert_eq!(texts(&held), (0..30).collect::<Vec<_>>(), "the newest ones are dropped for them");
         assert!(held.is_cut() && held.append(part(40..41)).is_empty());
     }
 

@@ -44,7 +44,7 @@ pub enum Remark {
     Lagging,
     /// Its last line reports an error, and those of most others do not.
     Error,
-    /// Nothing.
+    /// Nothing to remark.
     None,
 }
 
@@ -143,7 +143,7 @@ impl Roll {
         Self { workers, seen, patterns }
     }
 
-    /// The workers.
+    /// All workers in the order in which they were added.
     pub fn workers(&self) -> &[Worker] {
         &self.workers
     }

@@ -7,9 +7,9 @@ use std::time::Duration;
 /// A progress line that is kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Steps done.
+    /// Optimizer steps done, as the progress line reports them.
     pub step: Option<u64>,
-    /// When.
+    /// Time of the progress line; none if the log has no times.
     pub time: Option<Timestamp>,
     /// The loss; may be infinite or no number.
     pub loss: Option<f64>,

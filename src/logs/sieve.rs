@@ -25,7 +25,7 @@ pub struct Sieve {
 }
 
 impl Sieve {
-    /// Lets through what the rule does, with so many lines before and after it.
+    /// Keeps the lines that match the rule, with that many lines before and after each.
     pub fn with(around: u64) -> Self {
         Self { around, ..Self::default() }
     }

@@ -196,7 +196,7 @@ mod tests {
         let before = timeline.time(35);
         timeline.keep(35..60);
         assert_eq!((timeline.time(34), timeline.time(35)), (None, before));
-        assert_eq!(timeline.time(99), timeline.time(50), "what was let go at the end");
+        assert_eq!(timeline.time(99), timeline.time(50), "what was dropped at the end");
         assert_eq!(timeline.histogram(60, &VecDeque::new(), 80).unwrap().bins, [(5, 0), (10, 0), (10, 0)]);
     }
 

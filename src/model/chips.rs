@@ -46,7 +46,7 @@ impl ChipSource {
 pub struct ChipsRead {
     /// Who said it.
     pub source: ChipSource,
-    /// By number.
+    /// One entry per chip, by its number on the host.
     pub chips: Vec<ChipUse>,
     /// The program that its cores run, counted: the lowest `run_id` of its tensor cores. None where it is not reported.
     pub run: Option<i64>,
@@ -57,7 +57,7 @@ pub struct ChipsRead {
 /// The chips of a host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostChips {
-    /// Its node.
+    /// Ray's id of the host's node.
     pub node: NodeId,
     /// The node's address.
     pub address: Text,

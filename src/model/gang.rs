@@ -64,7 +64,7 @@ pub struct WorkerFile<'a> {
     pub worker: &'a str,
     /// The job that it was started for; all `f` when it was started before a job needed it.
     pub job: &'a str,
-    /// Process id.
+    /// Process id on its host, as its log files have it in their names.
     pub pid: u32,
     /// Whether it is standard error.
     pub is_err: bool,

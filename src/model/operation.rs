@@ -83,7 +83,7 @@ pub enum Task {
     Stop,
     /// Apply the changes of the cluster's file while the cluster runs.
     Update,
-    /// Add workers.
+    /// Add workers outside the autoscaler.
     AddWorker(NewWorker),
     /// Start Ray again on a worker.
     InitWorker {

@@ -1,7 +1,7 @@
 //! Colours of text, as programs set them with the escape sequence SGR (ECMA-48, 8.3.117; ISO 8613-6 for 256 and direct
 //! colours).
 
-/// A colour.
+/// A colour of an SGR sequence: one of the terminal's own, or 24-bit (ECMA-48, ITU T.416).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
     /// One of a terminal's 256; the first 16 are the terminal's own.

@@ -40,7 +40,7 @@ impl Node {
     }
 
     /// The number of hosts of its slice: the chips of the topology or of the type, divided by its own. None where the labels
-    /// do not tell.
+    /// do not show it.
     pub fn hosts_of_slice(&self) -> Option<u32> {
         let here = self.resources.get(Chip::Tpu.resource()).map(|r| r.total).filter(|t| *t >= 1.0)?;
         let chips = self

@@ -22,14 +22,14 @@ pub struct StandingGroup {
     pub place: String,
     /// The frames of the program, the innermost first, safe for a terminal.
     pub frames: Vec<String>,
-    /// The workers.
+    /// The workers of the group, in the order in which they were asked for.
     pub workers: Vec<StandingWorker>,
 }
 
 /// A worker's process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StandingWorker {
-    /// Its node.
+    /// Ray's id of the node that it runs on.
     pub node: NodeId,
     /// The node's address.
     pub address: Text,

@@ -42,7 +42,7 @@ pub struct Checkpoint {
 /// How a training run goes, from the progress lines of its driver's log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Run {
-    /// Steps done.
+    /// Optimizer steps done, as its progress lines report them.
     pub step: Option<u64>,
     /// Steps in all.
     pub total: Option<u64>,
@@ -116,7 +116,7 @@ impl SignKind {
 pub struct Sign {
     /// What is wrong.
     pub kind: SignKind,
-    /// Since when.
+    /// When it began: of a stalled run the time of its last step.
     pub since: Timestamp,
     /// The figures that show it, in a few words that are safe to print.
     pub evidence: String,
@@ -311,7 +311,7 @@ pub struct Roster {
 /// What one reading of vitals costs a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Price {
-    /// Requests.
+    /// HTTP and gRPC requests of the reading.
     pub requests: u64,
     /// Bytes that the head sent.
     pub bytes: u64,

@@ -33,7 +33,7 @@ const WORDS: u64 = 8 << 10;
 /// Whose chips are read, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct ChipReader<'a> {
-    /// The cluster.
+    /// The cluster of the hosts.
     pub spec: &'a ClusterSpec,
     /// Login options.
     pub options: &'a Options,

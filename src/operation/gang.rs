@@ -30,7 +30,7 @@ const LISTING: usize = 5;
 
 /// Reads the workers of a job.
 pub struct Gangs<'a> {
-    /// The cluster.
+    /// The cluster of the job.
     pub spec: &'a ClusterSpec,
     /// Login options, for the clocks of hosts.
     pub options: &'a Options,
@@ -114,7 +114,7 @@ impl<'a> Gangs<'a> {
     ///
     /// # Errors
     ///
-    /// The head refuses the token, or does not tell what the job waits for.
+    /// The head refuses the token, or does not report what the job waits for.
     pub async fn explain(
         &mut self,
         crew: &mut Crew,

@@ -35,7 +35,7 @@ pub struct Taken {
 /// Whose stacks are taken.
 #[derive(Clone, Copy, Debug)]
 pub struct Stacks<'a> {
-    /// The cluster.
+    /// The cluster of the job.
     pub spec: &'a ClusterSpec,
     /// Login options.
     pub options: &'a Options,

@@ -9,7 +9,7 @@ const FRAMES: usize = 256;
 /// Threads that are kept.
 const THREADS: usize = 512;
 
-/// One process.
+/// The stacks of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dump {
     /// Its process id.

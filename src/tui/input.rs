@@ -148,7 +148,7 @@ pub struct QuitSignals {
 /// The request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// Quit.
+    /// Quit: a signal that ends a program came, or the terminal is gone.
     Leave,
     /// Stop until the process is continued.
     Stop,

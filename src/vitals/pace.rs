@@ -26,7 +26,7 @@ struct Check {
 /// A run that makes fewer steps than before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Slow {
-    /// Since when.
+    /// When the lower rate began.
     pub since: Timestamp,
     /// Steps a second before that.
     pub usual: f64,

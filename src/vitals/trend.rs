@@ -8,7 +8,7 @@ const OVER: usize = 10;
 /// Losses that the trend is made of, at most and at least: so many that it does not follow a loss that rises slowly.
 const HELD: usize = 512;
 const BEFORE: usize = 20;
-/// Losses that are no number, one after the other: a single one may belong to a batch that is skipped.
+/// Losses that are NaN or infinite, one after the other: a single one may belong to a batch that is skipped.
 const NOT_FINITE: u32 = 2;
 
 /// A loss with its step and its time.

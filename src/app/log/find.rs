@@ -30,7 +30,7 @@ pub enum Landmark {
 }
 
 impl LogView {
-    /// The search.
+    /// The search of the loaded lines; of the empty pattern when nothing is searched for.
     pub fn search(&self) -> &Search {
         &self.search
     }

@@ -31,7 +31,7 @@ pub struct HostsRow<'f> {
     cluster: &'f Cluster,
     place: usize,
     number: usize,
-    /// The hosts.
+    /// The hosts that the row stands for: a slice, a node type, or what died together.
     pub hosts: &'f Hosts,
 }
 
