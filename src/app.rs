@@ -3,6 +3,7 @@
 //! A key is one call stack: `update` looks it up in the context that the state implies, `act` changes the state and
 //! returns what the world outside has to do.
 
+mod access;
 pub mod actions;
 mod areas;
 mod arrange;
@@ -75,6 +76,7 @@ mod things;
 mod toast;
 mod trend;
 mod typing;
+mod verb;
 mod view;
 mod vitals;
 mod watched;
@@ -120,9 +122,8 @@ pub use view::{Asked, Details, Pane, TablePage, View};
 pub use vitals::could_serve;
 
 use crate::logs::Patterns;
-use crate::model::{ClusterName, Hint, Link, NodeId, PaneLayout, StreamId, Timestamp};
+use crate::model::{ClusterName, Link, NodeId, PaneLayout, StreamId, Timestamp};
 use crossterm::event::KeyEvent;
-use fixes::Ways;
 use keymap::Meaning;
 use line::Edit;
 use std::time::Duration;
@@ -447,135 +448,5 @@ impl App {
     fn stream(&mut self) -> StreamId {
         self.next_stream += 1;
         StreamId(self.next_stream)
-    }
-
-    /// All that is known of all clusters.
-    pub fn fleet(&self) -> &Fleet {
-        &self.fleet
-    }
-
-    /// The state of each page.
-    pub fn pages(&self) -> &Pages {
-        &self.pages
-    }
-
-    /// What cells depend on beside their row.
-    pub fn look(&self, now: Timestamp) -> Look<'_> {
-        Look {
-            fleet: &self.fleet,
-            marks: &self.marks,
-            messages: &self.toasts,
-            keymap: &self.keymap,
-            ways: self.ways(),
-            now,
-            fresh: self.fresh(),
-        }
-    }
-
-    fn ways(&self) -> Ways<'_> {
-        Ways { keymap: &self.keymap, read_only: self.read_only, page: self.page_context() }
-    }
-
-    /// The hint as the page shows it, also beneath a dialog.
-    pub fn hint(&self, hint: &Hint) -> String {
-        self.hint_in(hint, Some(self.page_context()))
-    }
-
-    /// The hint as the open dialog shows it.
-    pub fn dialog_hint(&self, hint: &Hint) -> String {
-        self.hint_in(hint, Some(self.context()))
-    }
-
-    /// The hint in a dialog of this context, which is about to be opened; without one, in a message that stays while
-    /// pages change.
-    fn hint_in(&self, hint: &Hint, here: Option<Context>) -> String {
-        self.ways().hint(hint, here)
-    }
-
-    /// The page on the screen.
-    pub fn view(&self) -> &View {
-        self.stack.last().unwrap_or(&View::Clusters)
-    }
-
-    /// The pages from the first to the one on the screen.
-    pub fn stack(&self) -> &[View] {
-        &self.stack
-    }
-
-    /// The focused pane of a cluster's page; it stays when the page changes.
-    pub fn pane(&self) -> Pane {
-        self.pane
-    }
-
-    /// The cluster that the page on the screen is of.
-    pub fn current(&self) -> Option<&Cluster> {
-        self.fleet.clusters.get(self.view().place()?)
-    }
-
-    /// The state of the page of the cluster on the screen.
-    pub fn page_of(&self, place: usize) -> Option<&ClusterPage> {
-        self.pages.cluster.get(place)
-    }
-
-    /// The table that has the focus.
-    pub fn listing(&self) -> Option<&dyn Listing> {
-        self.pages.listing(self.view(), self.pane)
-    }
-
-    /// The same to be changed, with the fleet that its rows are in.
-    fn listing_mut(&mut self) -> Option<(&mut dyn Listing, &Fleet)> {
-        let listing = self.pages.listing_mut(self.stack.last()?, self.pane)?;
-        Some((listing, &self.fleet))
-    }
-
-    /// All clusters, in the order in which they were listed.
-    pub fn clusters(&self) -> &[Cluster] {
-        &self.fleet.clusters
-    }
-
-    /// The log of the cluster on the screen.
-    pub fn log(&self) -> Option<&LogView> {
-        self.pages.cluster.get(self.view().place()?).map(|page| &page.log)
-    }
-
-    /// The same, to be changed.
-    fn log_mut(&mut self) -> Option<&mut LogView> {
-        let place = self.view().place()?;
-        self.pages.cluster.get_mut(place).map(|page| &mut page.log)
-    }
-
-    /// Whether the focused pane has the whole window.
-    pub fn is_zoomed(&self) -> bool {
-        self.zoomed
-    }
-
-    /// How the panes of a cluster's page divide it.
-    pub fn panes(&self) -> PaneLayout {
-        self.panes
-    }
-
-    /// The open dialog, if there is one.
-    pub fn dialog(&self) -> Option<&Dialog> {
-        self.dialog.as_ref()
-    }
-
-    /// The open prompt, if there is one.
-    pub fn prompt(&self) -> Option<&Prompt> {
-        self.prompt.as_ref()
-    }
-
-    /// The answer to the last key where it is not available in the open dialog; empty otherwise.
-    pub fn note(&self) -> &str {
-        if self.dialog.is_some() { &self.note } else { "" }
-    }
-
-    /// The messages, shown and past.
-    pub fn toasts(&self) -> &Toasts {
-        &self.toasts
-    }
-
-    /// The keymap in force.
-    pub fn keymap(&self) -> &Keymap {
-        &self.keymap
     }
 }

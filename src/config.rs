@@ -93,7 +93,7 @@ pub struct Config {
     pub settings: Settings,
     /// Clusters and broken files, by name of cluster or file.
     pub entries: Vec<Entry>,
-    /// Templates that were passed over.
+    /// Templates that were skipped.
     pub skipped: Vec<PathBuf>,
 }
 

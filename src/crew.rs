@@ -1,4 +1,4 @@
-//! The workers of a job, and what their files say together: roll call, what many write alike, lines in the order of time,
+//! The workers of a job, and what their files say together: roll call, equal lines of many, lines in the order of time,
 //! the first cause.
 //!
 //! No terminal and no network: [`crate::operation`] reads the files, and the console and the commands show the same.

@@ -10,7 +10,7 @@
 //! - `proto`: the messages of Ray's GCS and of libtpu, generated from `assets/ray/*.proto` and `assets/tpu/*.proto`.
 //! - [`logs`]: log lines: what is held of them, searches, and what many workers' lines say together. Pure.
 //! - [`crew`]: the workers of a job: roll call, folded and merged lines, the first cause. Pure.
-//! - [`stacks`]: Python stacks of many processes, grouped by where they stand. Pure.
+//! - [`stacks`]: Python stacks of many processes, grouped by equal stacks. Pure.
 //! - [`vitals`]: what running jobs really do, and signs that something is wrong with them. Pure.
 //! - [`config`], [`token`], [`ssh`], [`ray`], [`libtpu`], [`gcp`]: one external system each; they use the model and not each other.
 //! - [`reconcile`]: compares the TPUs that Ray and Google Cloud report for a cluster. Pure.

@@ -1,4 +1,4 @@
-//! What the chips of a TPU host do, as the libtpu of the program that holds them tells: gRPC on the host itself, for
+//! What the chips of a TPU host do, as reported by the libtpu of the program that holds them: gRPC on the host itself, for
 //! nobody else. A stream that leads there is given from outside.
 //!
 //! libtpu serves this while a program holds the chips, on port [`PORT`] for the first process of a host. Names and
@@ -36,21 +36,21 @@ const MOST: usize = 64;
 /// Why libtpu's figures cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LibtpuError {
-    /// Nobody answers at the other end of the stream.
+    /// The other end of the stream does not answer.
     #[error("nothing answers: {0}")]
     Silent(String),
     /// This libtpu does not have what is asked.
-    #[error("this version of libtpu does not tell it")]
+    #[error("this version of libtpu does not report it")]
     Unknown,
-    /// libtpu refuses.
+    /// libtpu answers with an error status of gRPC.
     #[error("libtpu says: {0}")]
     Refused(String),
-    /// The answer is no answer of libtpu.
+    /// The answer is not a valid answer of libtpu.
     #[error("the answer is not libtpu's: {0}")]
     Malformed(String),
 }
 
-/// What the cores of a host are at.
+/// The program that the cores of a host run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunState {
     /// The program that the furthest behind of its tensor cores runs, counted; none while they run none.
@@ -81,7 +81,7 @@ impl Libtpu {
     ///
     /// # Errors
     ///
-    /// [`LibtpuError::Unknown`] where libtpu tells neither.
+    /// [`LibtpuError::Unknown`] where libtpu reports neither.
     pub async fn chips(&self) -> Result<Vec<ChipUse>, LibtpuError> {
         let (duty, total, usage) = (
             self.metric(tpu::DUTY_CYCLE).await?,
@@ -92,7 +92,7 @@ impl Libtpu {
         if chips.is_empty() { Err(LibtpuError::Unknown) } else { Ok(chips) }
     }
 
-    /// What the host's cores are at.
+    /// The program that the host's cores run.
     pub async fn state(&self) -> Result<RunState, LibtpuError> {
         let request = GetTpuRuntimeStatusRequest { include_hlo_info: false };
         let answer = self.call(tpu::GET_RUNTIME_STATUS, &request).await?;

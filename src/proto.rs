@@ -59,9 +59,9 @@ pub mod path {
     pub const GET_ALL_JOB_INFO: &str = "/ray.rpc.JobInfoGcsService/GetAllJobInfo";
     /// Names of keys in the internal key-value store.
     pub const KV_KEYS: &str = "/ray.rpc.InternalKVGcsService/InternalKVKeys";
-    /// One value.
+    /// Reads one value of the GCS's key-value store.
     pub const KV_GET: &str = "/ray.rpc.InternalKVGcsService/InternalKVGet";
-    /// Several values.
+    /// Reads several values of the GCS's key-value store.
     pub const KV_MULTI_GET: &str = "/ray.rpc.InternalKVGcsService/InternalKVMultiGet";
     /// Writes one value.
     pub const KV_PUT: &str = "/ray.rpc.InternalKVGcsService/InternalKVPut";

@@ -125,7 +125,7 @@ fn said(api_state: &Text, word: &str) -> Text {
     if api_state.is_empty() { Text::new(word) } else { api_state.clone() }
 }
 
-/// Google's word for a state that the status does not tell: one that is not known here, or a repair.
+/// Google's word for a state that the status does not show: one that is not known here, or a repair.
 fn in_googles_words(status: TpuStatus, api_state: &Text) -> Option<Text> {
     let is_told = match status {
         TpuStatus::Unknown | TpuStatus::Delayed => false,

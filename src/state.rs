@@ -90,7 +90,7 @@ impl ClusterState {
         matches!(news, News::Link(_) | News::Snapshot(_) | News::Vitals(_) | News::Cloud(_) | News::Mark(_))
     }
 
-    /// Takes in news; they come in the order in which they happened.
+    /// Applies news; they come in the order in which they happened.
     pub fn learn(&mut self, news: &News) {
         match news {
             News::Link(link) => self.learn_link(link),

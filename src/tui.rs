@@ -6,6 +6,7 @@
 mod background;
 mod clipboard;
 mod files;
+mod foreground;
 mod input;
 mod layout;
 mod perform;
@@ -85,7 +86,7 @@ pub async fn run(
                 app.update(Event::Resize, Timestamp::now());
             }
             Exit::HandOver(command) => {
-                let handed = perform::hand_over(*command, &mut signals);
+                let handed = foreground::hand_over(*command, &mut signals);
                 let outcome = meanwhile(handed, app, &mut performer, &mut updates).await;
                 performer.take_back();
                 let Some(outcome) = outcome else { break };

@@ -2,7 +2,7 @@
 //! become steps, losses, rates, and signs that something is wrong.
 //!
 //! Pure: no clock, no I/O. A sign needs evidence over time, because a false alarm is worse than none: figures are
-//! compared with the same run's own past, over several checks, and nothing is kept of it when the run begins again.
+//! compared with the same run's own past, over several checks, and they are discarded when the run restarts.
 
 mod gauge;
 mod pace;

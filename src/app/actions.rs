@@ -120,19 +120,19 @@ actions! {
     Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler, Slice, Crew, Node, Job], has_log, App::open_log,
         "Follow the log of the selection: a job's driver, a worker's file, a node's raylet, the autoscaler's monitor (again: its next file)";
     Looks Stacks "stacks" "stacks" &[Jobs, AllJobs, Crew, Job, Nodes, AllNodes, Slice], has_driver, App::take_stacks,
-        "Show where each worker of the job, or of the slice's job, stands: their Python stacks, equal ones together (again: looks again)";
+        "Show the Python stacks of the workers of the job, or of the slice's job, equal ones grouped (again: refreshes them)";
     Looks Chips "chips" "chips" OF_CHIPS, has_chips, App::take_chips,
-        "Show what each chip of the slice or the job does: duty cycle and memory (again: reads them again)";
+        "Show duty cycle and memory of each chip of the slice or the job (again: refreshes them)";
     Looks Workers "workers" "workers" &[Jobs, AllJobs, Job], has_job, App::show_workers,
-        "Show the workers of the job: who is silent or lags behind, what all of them say, the first cause";
+        "Show the workers of the job: which are silent or lag behind, the lines of all of them, the first cause";
     Looks LogWorkers "log-workers" "" &[Log], always, App::show_workers,
-        "Show the workers of the job whose log it is";
+        "Show the workers of the job whose log this is";
     Looks RollCall "roll-call" "" &[Crew], always, |app, _| app.turn_workers(Way::Roll),
-        "Show a row for each worker: its last line, how old that is, its step; the silent and the lagging first";
+        "Show one row per worker: last line, its age, step; silent and lagging workers first";
     Looks Folded "folded" "" &[Crew], always, |app, _| app.turn_workers(Way::Folded),
-        "Show what many workers say as one row, which opens to who says it and names who does not";
+        "Show equal lines of many workers as one row, which opens to the workers that wrote it and those that did not";
     Looks ByTime "by-time" "" &[Crew], always, |app, _| app.turn_workers(Way::Merged),
-        "Show the lines of all workers in the order of time";
+        "Show the lines of all workers in time order";
     Looks FirstCause "first-cause" "" &[Crew], always, |app, _| app.turn_workers(Way::Cause),
         "Show why the job failed or hangs: the first error of all workers, and what followed";
     Changes CleanPreempted "clean-preempted" "delete preempted" &[Tpus], may_clean, App::ask_to_clean,
@@ -230,7 +230,7 @@ actions! {
     View FewerAround "fewer-around" "" &[Log], always, |app, now| app.widen(false, now),
         "Show one line fewer around each line that matches";
     Looks SearchWhole "search-whole" "" &[Log], always, App::search_whole,
-        "Search the whole log where its file lies for what is searched for, and list the lines that match";
+        "Search the whole log file, on the head where possible, for the current search, and list the lines that match";
     View NextError "next-error" "error" &[Log], always, |app, now| app.error_step(true, now),
         "Go to the next line that reports an error";
     View PreviousError "previous-error" "" &[Log], always, |app, now| app.error_step(false, now),
@@ -244,7 +244,7 @@ actions! {
     View Since "since" "since" &[Log], always, App::turn_since,
         "Show only the log's lines of the last 1m, 5m, 15m, 1h, then all again";
     View Times "times" "times" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.times)),
-        "Show or hide the time of each line: its own, or after ~ when it came";
+        "Show or hide the time of each line: its own, or after ~ the time at which it was received";
     View GoTo "go-to" "" &[Log], always, |app, _| app.begin_go_to(),
         "Go to a line (120), a part (50%), a time (14:05) or an age (-5m)";
     View Histogram "histogram" "histogram" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.histogram)),
@@ -256,11 +256,11 @@ actions! {
     View Noise "noise" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.noise)),
         "Show known noise of JAX, XLA, libtpu and absl, or its count again";
     View LiveProgress "live-progress" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.progress)),
-        "Show or hide the line of progress: step, loss, rate, time left";
+        "Show or hide the progress line: step, loss, rate, time left";
     View Raw "raw" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.raw)),
         "Show lines as they are: none hidden, cut or shortened";
     Looks SaveLog "save-log" "save" &[Log], always, App::begin_save,
-        "Save the lines that are held to a file; those that the filter hides are left out";
+        "Save the loaded lines to a file, without those that the filter hides";
     Looks Pager "pager" "" &[Log], always, |app, now| app.view_log(Viewer::Pager, now),
         "Open the same lines in $PAGER";
     Looks Editor "editor" "" &[Log], always, |app, now| app.view_log(Viewer::Editor, now),
@@ -284,9 +284,9 @@ actions! {
     Looks Refresh "refresh" "" PAGES, has_cluster, App::refresh,
         "Refresh the cluster's data now";
     View Freeze "freeze" "" PAGES, always, App::toggle_freeze,
-        "Freeze the screen, or show what has happened since; news are still taken in";
+        "Freeze the screen, or return to live data; updates are still received";
     View LastPage "last-page" "" PAGES, always, |app, _| app.last_page(),
-        "Go to the last page";
+        "Return to the previous page";
     View Clusters "clusters" "fleet" BELOW, has_fleet, |app, _| app.show(View::Clusters),
         "Show the fleet: all clusters, those with issues first";
     View Messages "messages" "" PAGES, always, |app, _| app.open_details(Target::Messages),

@@ -65,7 +65,7 @@ impl Rows {
 /// Where the panes of a cluster's page meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seams {
-    /// All panes.
+    /// The area of all panes together.
     pub area: Area,
     /// The first column of the right panes; none in a small window, where the log lies under the one pane.
     pub right: Option<u16>,

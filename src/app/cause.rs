@@ -1,4 +1,4 @@
-//! The lines of the first cause: the earliest error, what followed from it, and what the clocks are worth.
+//! The lines of the first cause: the earliest error, what followed from it, and how far the clocks differ.
 
 use super::cell::Role;
 use crate::crew::{Crew, Told, What, certainty_words, first_few, place, seat_of, without_error};
@@ -75,7 +75,7 @@ pub fn cause_lines(told: &Told) -> Vec<CauseLine> {
             lines.push(plain("no error", &words, Role::Dim));
         }
         if found.survived > 0 {
-            let words = format!("{} before were survived", counted(found.survived as usize, "error"));
+            let words = format!("{} did not end the run", counted(found.survived as usize, "earlier error"));
             lines.push(plain("survived", &words, Role::Dim));
         }
     }

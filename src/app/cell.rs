@@ -17,14 +17,14 @@ pub enum Role {
     Good,
     /// Needs a look.
     Warn,
-    /// Broken now.
+    /// Broken now; red in most themes.
     Bad,
-    /// Of one of several that are to be told apart, by its number below [`Role::HUES`].
+    /// Of one of several that are to be distinguished, by its number below [`Role::HUES`].
     Hue(u8),
 }
 
 impl Role {
-    /// How many can be told apart by their colour.
+    /// How many can be distinguished by their colour.
     pub const HUES: usize = 6;
 
     /// The role in data that is out of date: only dim.

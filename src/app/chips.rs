@@ -70,7 +70,7 @@ impl App {
         effects
     }
 
-    /// Takes in what the chips of these nodes do, for their page.
+    /// Stores what the chips of these nodes do, for their page.
     pub(super) fn chips_news(
         &mut self,
         cluster: &ClusterName,

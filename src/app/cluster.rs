@@ -151,7 +151,7 @@ impl Cluster {
         &self.state
     }
 
-    /// Takes in a new state, and returns the one before it.
+    /// Stores a new state, and returns the one before it.
     pub(super) fn take(&mut self, state: Arc<ClusterState>) -> Arc<ClusterState> {
         let before = std::mem::replace(&mut self.state, state);
         // Most news are of something else.
@@ -196,7 +196,7 @@ impl Cluster {
         self.running.as_ref().is_some_and(|r| r.operation.kind().takes_down() && r.is_at_work())
     }
 
-    /// Takes in a machine's figures. True when the shown figures changed.
+    /// Stores a machine's figures. True when the shown figures changed.
     pub(super) fn measure(&mut self, id: NodeId, figures: Physical, now: Timestamp) -> bool {
         let changed = self.physical(&id, now) != Some(&figures);
         // The dashboard goes on telling the last sample of an agent that has died. The machine's clock may differ

@@ -171,7 +171,7 @@ impl Width {
 /// A column's title as a table shows it, with the widest of its texts.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
-    /// Its title.
+    /// Its title above the table, in capitals.
     pub title: &'static str,
     /// How wide it is.
     pub width: Width,

@@ -109,7 +109,7 @@ pub enum Question {
     DownloadLog {
         /// The cluster that has it.
         cluster: ClusterName,
-        /// Its stream.
+        /// The stream of the log that is to be downloaded.
         stream: StreamId,
         /// What is searched for.
         pattern: String,
@@ -240,7 +240,7 @@ impl Dialog {
         std::mem::replace(at, row) == row
     }
 
-    /// Takes in the first line that was drawn, and the highest first line.
+    /// Records the first line that was drawn, and the highest first line.
     pub fn drawn(&mut self, shown: usize, highest: usize) {
         let (top, last) = match self {
             Self::Tell { top, last, .. } | Self::Ask { top, last, .. } => (top, last),

@@ -82,7 +82,7 @@ pub enum Effect {
     WriteFile {
         /// The path as it was typed.
         path: String,
-        /// The lines.
+        /// The lines, separated by line breaks.
         text: String,
         /// Whether a file that is there may be replaced.
         replace: bool,
@@ -91,7 +91,7 @@ pub enum Effect {
     ShowText {
         /// The kind of the program.
         viewer: Viewer,
-        /// The lines.
+        /// The lines, separated by line breaks.
         text: String,
         /// Number of the line to begin with, from 1.
         line: usize,

@@ -16,7 +16,7 @@ impl App {
     pub(super) fn show_workers(&mut self, now: Timestamp) -> Vec<Effect> {
         let selected = self.meant_job().map(|(place, job)| (place, job.key.clone()));
         let Some((place, key)) = selected.or_else(|| self.job_of_log()) else {
-            self.toasts.say(Tone::Info, "this is the log of no job", now);
+            self.toasts.say(Tone::Info, "this log does not belong to a job", now);
             return Vec::new();
         };
         let cluster = &mut self.fleet.clusters[place];
@@ -74,7 +74,7 @@ impl App {
         if self.is_frozen() { None } else { ages.into_iter().chain(due).min() }
     }
 
-    /// Takes in what was read of a job's workers.
+    /// Stores what was read of a job's workers.
     pub(super) fn crew_news(
         &mut self,
         cluster: &ClusterName,
@@ -130,7 +130,7 @@ impl App {
     /// Opens the file of the worker under the cursor that says the line there.
     pub(super) fn open_worker_log(&mut self, place: usize, now: Timestamp) -> Vec<Effect> {
         let Some((seat, spot)) = self.worker_here().zip(self.worker_spot()) else {
-            self.toasts.say(Tone::Info, "this line is no worker's", now);
+            self.toasts.say(Tone::Info, "this line does not come from a worker", now);
             return Vec::new();
         };
         let is_it = |is_err: bool| spot.is_err.is_none_or(|wanted| wanted == is_err);

@@ -57,7 +57,7 @@ pub struct Recall {
 }
 
 impl History {
-    /// What was entered before, from a file to which lines are added. Kinds of another version are passed over.
+    /// What was entered before, from a file to which lines are added. Kinds of another version are skipped.
     pub fn saved(lines: &[(String, String)]) -> Self {
         let mut history = Self { is_saved: true, ..Self::default() };
         for (word, text) in lines {
@@ -167,7 +167,7 @@ mod tests {
         assert!(!history.recall(Entered::Search, &mut Recall::default(), &mut line, true), "another kind");
         let mut line = Line::new("three");
         assert!(history.recall(Entered::Filter, &mut Recall::default(), &mut line, true));
-        assert_eq!(line.text(), "one", "what is in the line is passed over");
+        assert_eq!(line.text(), "one", "what is in the line is skipped");
         for i in 0..KEPT + 5 {
             history.keep(Entered::Filter, &i.to_string());
         }

@@ -41,7 +41,7 @@ impl App {
         vec![Effect::Ask(self.fleet.clusters[place].name().clone(), Request::Inspect(subject))]
     }
 
-    /// Takes in what Ray told, for the page that asked.
+    /// Stores what Ray reported, for the page that asked.
     pub(super) fn inspected(
         &mut self,
         place: usize,

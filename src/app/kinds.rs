@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 /// What there is of one type.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kind {
-    /// `v4-128`; what Ray calls the accelerator where it is no TPU slice; the node type where Ray does not tell.
+    /// `v4-128`; what Ray calls the accelerator where it is no TPU slice; the node type where Ray does not report it.
     pub name: String,
     /// Slices with at least one living host, or nodes.
     pub slices: usize,

@@ -9,7 +9,7 @@ const KEPT: usize = 50;
 /// The same change of several clusters is one within this time: a poll interval of the fleet.
 const TOGETHER: Duration = Duration::from_secs(60);
 
-/// A change.
+/// A change of one or more clusters, e.g. a job that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// When it was seen first.

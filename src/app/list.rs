@@ -114,7 +114,7 @@ impl<K: Kind> List<K> {
         self.columns.shown().map(|i| &K::columns()[i])
     }
 
-    /// The places of the columns with these ids. Ids of no column are passed over, as those of another version are.
+    /// The places of the columns with these ids. Ids of no column are ignored, as those of another version are.
     fn places_of(ids: &[String]) -> Vec<usize> {
         ids.iter().filter_map(|id| K::columns().iter().position(|c| c.id == id)).collect()
     }
@@ -137,7 +137,7 @@ pub trait Listing: Debug + Send {
     fn step(&mut self, fleet: &Fleet, by: isize);
     /// Puts the cursor on a position of the order.
     fn go(&mut self, fleet: &Fleet, position: usize);
-    /// Takes in the height at which it was drawn.
+    /// Records the height at which it was drawn.
     fn drawn(&mut self, height: usize);
     /// Replaces the filter.
     fn set_filter(&mut self, fleet: &Fleet, filter: Filter);

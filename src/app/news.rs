@@ -268,7 +268,7 @@ impl App {
         newest.map(|id| self.follow(place, LogSource::Job(id))).unwrap_or_default()
     }
 
-    /// Opens the log on the screen once more, at its end: what was held of that was let go for older lines.
+    /// Opens the log on the screen once more, at its end: what was held of that was dropped for older lines.
     pub(super) fn open_again(&mut self) -> Vec<Effect> {
         let Some(place) = self.view().place() else { return Vec::new() };
         let source = self.pages.cluster[place].log.source().cloned();

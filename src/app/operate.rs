@@ -356,7 +356,7 @@ impl App {
         matches!(*self.view(), View::Operation(place) if self.fleet.place(name) == Some(place))
     }
 
-    /// Takes in what the journal says. An interrupted operation is shown when it is found, where that takes nobody away
+    /// Applies what the journal says. An interrupted operation is shown when it is found, where that takes nobody away
     /// from another cluster's page.
     fn journaled(&mut self, name: &ClusterName, running: Option<Running>, now: Timestamp) -> Vec<Effect> {
         let stopped = running.as_ref().is_some_and(Running::is_stopped);

@@ -147,7 +147,7 @@ impl Pages {
         pages
     }
 
-    /// Every table.
+    /// Every table of every page, each cluster's own included.
     fn all(&self) -> impl Iterator<Item = &dyn Listing> {
         let fleet = std::iter::once(&self.clusters as &dyn Listing);
         let tables = self
@@ -298,7 +298,7 @@ impl ClusterPage {
         }
     }
 
-    /// Takes in lines of the log, or its end.
+    /// Adds lines of the log, or its end.
     pub fn take_log(&mut self, fleet: &Fleet, place: usize, batch: LogBatch, now: Timestamp) {
         self.log.take(batch, now);
         self.log_failed_at = self.failed_job().and_then(|id| status(fleet, place, id));

@@ -152,7 +152,7 @@ impl Plan {
         self.marked = mark.map(|mark| Marked { take_over: before.as_ref() == Some(&mark.id), mark });
     }
 
-    /// Takes in the preview. If it failed, the jobs known before are kept.
+    /// Stores the preview. If it failed, the jobs known before are kept.
     pub fn see(&mut self, mut preview: Preview) {
         if preview.trouble.is_some() {
             preview.jobs = std::mem::take(&mut self.preview.jobs);

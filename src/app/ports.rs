@@ -21,7 +21,7 @@ impl App {
         vec![Effect::Ask(name, Request::Ports(open))]
     }
 
-    /// Takes in the ports that are open now.
+    /// Stores the ports that are open now.
     pub(super) fn ports_news(&mut self, place: usize, open: LocalPorts, notes: &[String], now: Timestamp) {
         let cluster = &mut self.fleet.clusters[place];
         let name = cluster.name().clone();

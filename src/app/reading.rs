@@ -66,7 +66,7 @@ impl App {
                 let end = if forward { "first" } else { "last" };
                 format!("{of}continued at the {end} {one}")
             }
-            None => format!("{of}no {one} in the lines that are held"),
+            None => format!("{of}no {one} in the loaded lines"),
         };
         self.toasts.say(Tone::Info, text, now);
     }
@@ -85,8 +85,8 @@ impl App {
         let width = log.size().width.max(1);
         let said = match log.next_bin(width, forward) {
             Some(true) => return Vec::new(),
-            Some(false) if forward => "no later line is held",
-            Some(false) => "no earlier line is held",
+            Some(false) if forward => "no later line is loaded",
+            Some(false) => "no earlier line is loaded",
             None => NO_TIME,
         };
         self.toasts.say(Tone::Info, said, now);
@@ -99,7 +99,7 @@ impl App {
         Vec::new()
     }
 
-    /// Does what was typed for the log: goes to a place, or saves it. A text that names no place stays to be put right.
+    /// Does what was typed for the log: goes to a place, or saves it. A text that names no place stays, to be corrected.
     pub(super) fn enter_for_log(&mut self, text: &str, now: Timestamp) -> Vec<Effect> {
         let kind = self.prompt.as_ref().map(|prompt| prompt.kind);
         let wrong = match kind {
@@ -124,7 +124,7 @@ impl App {
         Vec::new()
     }
 
-    /// Shows one line more around each that the filter lets through, or one fewer.
+    /// Shows one line more around each line that matches the filter, or one fewer.
     pub(super) fn widen(&mut self, more: bool, now: Timestamp) -> Vec<Effect> {
         let key = self.key_of(Action::ShowLines);
         let Some(log) = self.log_mut() else { return Vec::new() };

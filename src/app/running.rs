@@ -25,15 +25,15 @@ pub enum StepState {
 /// The status of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperationState {
-    /// Running here.
+    /// Running in this process.
     Running,
-    /// Being cancelled.
+    /// Asked to cancel; it ends before its next step.
     Cancelling,
     /// Running in another process on this machine.
     Elsewhere,
     /// Interrupted: the problem (none when its process was killed), and the folder of its saved jobs.
     Interrupted(Option<Problem>, Option<String>),
-    /// Ended.
+    /// Over, with this outcome.
     Ended(Ending),
 }
 
@@ -44,7 +44,7 @@ pub enum Ending {
     Done,
     /// Cancelled, which leaves this state.
     Cancelled(Remains),
-    /// Abandoned.
+    /// Given up by an operator; the cluster was left as it was then.
     Abandoned,
 }
 

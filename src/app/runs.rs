@@ -11,7 +11,7 @@ const KEPT: usize = 20;
 /// A job that has not ended.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The job.
+    /// The job, pending or running.
     pub job: Arc<Job>,
     /// Its number among the submissions of the same entrypoint by the same owner, counted from the last that succeeded.
     pub attempt: usize,

@@ -17,7 +17,7 @@ const SEVERAL: usize = 4;
 /// The host of a slice that is nearest to trouble, as far as its figures are known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Worst {
-    /// The host.
+    /// Ray's id of the host's node.
     pub node: NodeId,
     /// What is worst about it: `cpu`, `mem`, `disk`.
     pub what: &'static str,
@@ -48,7 +48,7 @@ struct Facts {
 /// The nodes of a cluster by slice.
 #[derive(Clone, Debug, Default)]
 pub struct Sliced {
-    /// The rows.
+    /// The nodes grouped by slice, type and death, a row each.
     pub by_slice: BySlice,
     facts: Vec<Facts>,
     /// The drivers whose tasks and actors are on each node, as Ray told last.
@@ -58,7 +58,7 @@ pub struct Sliced {
 }
 
 impl Sliced {
-    /// Takes in a new state of the cluster, beside the figures of its machines.
+    /// Stores a new state of the cluster, beside the figures of its machines.
     pub fn learn<'p>(&mut self, new: &Snapshot, physical: impl Fn(&NodeId) -> Option<&'p Physical>) {
         self.by_slice = BySlice::of(&new.nodes, new.taken);
         self.facts = vec![Facts::default(); self.by_slice.rows.len()];
@@ -82,7 +82,7 @@ impl Sliced {
         true
     }
 
-    /// Takes in the figures of the node with that number.
+    /// Stores the figures of the node with that number.
     pub fn measure<'p>(
         &mut self,
         number: usize,

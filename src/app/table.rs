@@ -142,7 +142,7 @@ impl<K> Table<K> {
             .min(self.order.len().saturating_sub(height).max(lowest))
     }
 
-    /// Takes in the height at which the table was drawn.
+    /// Records the height at which the table was drawn.
     pub fn drawn(&mut self, height: usize) {
         self.top = self.window(height);
         self.height = height;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// A thing in the fleet, by its cluster's place and its own key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A cluster.
+    /// A cluster, by its place in the fleet.
     Cluster(usize),
     /// A file that could not be read, by its place among those.
     Broken(usize),
@@ -35,7 +35,7 @@ pub enum Target {
 pub struct ChipsOf {
     /// Whose they are, safe to print: a slice, a host, a job.
     pub what: String,
-    /// Their nodes.
+    /// Ray's ids of their nodes.
     pub nodes: Arc<[NodeId]>,
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Thing {
     pub name: String,
     /// What it is, in a line.
     pub about: String,
-    /// The thing.
+    /// What an action acts on if this one is chosen.
     pub target: Target,
 }
 

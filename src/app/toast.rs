@@ -16,7 +16,7 @@ const SHOWN: usize = 4;
 /// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// Information.
+    /// Neither good nor bad news, such as a key that is not available here.
     Info,
     /// Something succeeded.
     Good,

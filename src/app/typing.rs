@@ -120,7 +120,7 @@ impl App {
                 let text = prompt.line.text().to_owned();
                 return self.enter_for_log(&text, now);
             }
-            // A text that is no filter is to be put right.
+            // A text that is no filter is to be corrected.
             Typed::Enter if !prompt.wrong.is_empty() => {}
             Typed::Enter => {
                 prompt.keep(&mut self.history);

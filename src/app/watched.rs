@@ -87,7 +87,7 @@ impl Slot {
 }
 
 impl Watched {
-    /// Begins to watch a job; what was read of another one is let go.
+    /// Begins to watch a job; what was read of another one is dropped.
     pub(super) fn begin(&mut self, job: &JobKey) {
         if self.job.as_ref() != Some(job) {
             *self = Self { job: Some(job.clone()), ..Self::default() };
@@ -131,7 +131,7 @@ impl Watched {
         (slot.asked, slot.ended) = (None, None);
     }
 
-    /// Takes in a reading; whether it is of the job that is watched.
+    /// Stores a reading; whether it is of the job that is watched.
     pub(super) fn take(
         &mut self,
         job: &JobKey,

@@ -1,4 +1,4 @@
-//! The search of a whole log where its file lies, and the list of what it found.
+//! The search of a whole log on its host, and the list of what it found.
 
 use super::dialog::{Dialog, Question};
 use super::log::Place;
@@ -23,7 +23,7 @@ impl App {
             (true, _) => (format!("no search; {search} starts one"), Vec::new()),
             (_, None) => ("no log is open".to_owned(), Vec::new()),
             (false, Some(_)) => {
-                let said = format!("`{pattern}`: searching the whole log where it lies");
+                let said = format!("`{pattern}`: searching the whole log on the head");
                 (said, vec![Effect::Ask(name, Request::SearchLog(log.stream(), pattern))])
             }
         };
@@ -31,7 +31,7 @@ impl App {
         effects
     }
 
-    /// Takes in what was found in a whole log: lists it, unless something else is on the screen by now.
+    /// Applies what was found in a whole log: lists it, unless something else is on the screen by now.
     pub(super) fn matches_news(
         &mut self,
         stream: StreamId,
@@ -65,12 +65,12 @@ impl App {
         self.toasts.say(tone, said, now);
     }
 
-    /// Asks whether a log that cannot be searched where it lies is to be downloaded.
+    /// Asks whether a log that cannot be searched on its host is to be downloaded.
     fn ask_to_download(&mut self, stream: StreamId, pattern: &str, why: &str) {
         let Some((log, cluster)) = self.log().zip(self.current().map(|c| c.name().clone())) else { return };
         let size = match log.placed() {
             Some((all, true)) => format!("about {}", bytes(all as f64)),
-            Some((held, false)) => format!("not known; at least the {} that are held", bytes(held as f64)),
+            Some((held, false)) => format!("unknown; at least the {} that are loaded", bytes(held as f64)),
             None => "not known".to_owned(),
         };
         let most = bytes(DOWNLOADED as f64);
@@ -117,16 +117,16 @@ impl App {
         let Some(log) = self.log_mut() else { return Vec::new() };
         let Some(at) = at else {
             if !log.go_to_text(text) {
-                let said = "the line is not among those that are held; scroll up to read older ones";
+                let said = "that line is not loaded; scroll up to load older ones";
                 self.toasts.say(Tone::Info, said, now);
             }
             return Vec::new();
         };
         let said = match log.go_to_match(at, text) {
             Place::Here => return Vec::new(),
-            Place::Above(above) => format!("reading {} above the lines that are held", bytes(above as f64)),
+            Place::Above(above) => format!("reading {} above the loaded lines", bytes(above as f64)),
             Place::TooFar(above) => format!(
-                "the line lies {} above the lines that are held, which is more than a log may take in memory (`log_memory_mb` in the settings)",
+                "the line is {} above the loaded lines, more than a log may take in memory (`log_memory_mb` in the settings)",
                 bytes(above as f64)
             ),
             Place::Gone => "the line is no longer where it was; search once more".to_owned(),

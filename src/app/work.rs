@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 const NAMES: usize = 12;
 
 impl App {
-    /// Takes in what a driver does, for the page of its job.
+    /// Stores what a driver does, for the page of its job.
     pub(super) fn work_news(&mut self, place: usize, job: &JobIds, work: &Result<Box<Work>, String>) {
         for view in &mut self.stack {
             let View::Details(details) = view else { continue };

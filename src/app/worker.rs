@@ -98,7 +98,7 @@ impl WorkerForm {
         }
     }
 
-    /// Takes in the offer and preselects what was added last. Number and address are never preselected: workers cost.
+    /// Stores the offer and preselects what was added last. Number and address are never preselected: workers cost.
     pub fn take(&mut self, offer: Result<WorkerOffer, Problem>) {
         self.at = 0;
         self.offered = match offer {

@@ -95,19 +95,19 @@ Examples:
   marin-tui -c us-central2 job-logs eval-7 -f -g 'loss|Error'
   marin-tui -c us-central2 job-logs eval-7 -g RESOURCE_EXHAUSTED   searched on the head, all of it
   marin-tui -c us-central2 job-logs eval-7 --since 10m   by the times that the lines say
-  marin-tui job-logs eval-7 --workers --since 10m        all workers' lines in the order of time
+  marin-tui job-logs eval-7 --workers --since 10m        the lines of all workers in time order
   marin-tui job-logs eval-7 --workers --fold             what many of them say, once
 
 Exit codes: 0 the log was printed (with --follow: the job succeeded), 3 the job did not succeed \
 (with --follow), 4 no answer from the cluster for --give-up-after, 1 the log could not be read.")]
     JobLogs(logs::LogArguments),
-    /// Call the roll of a job's workers: last line, its age, step; the silent and the lagging first
+    /// List a job's workers: last line, its age, step; silent and lagging ones first
     #[command(after_help = workers::EXAMPLES)]
     JobWorkers(workers::WorkersArguments),
     /// Explain why a job failed, hangs or waits: the first error of all its workers, and what followed
     #[command(after_help = explain::EXAMPLES)]
     ExplainJob(explain::ExplainArguments),
-    /// Show where each worker of a job stands: their Python stacks, equal ones together
+    /// Show the Python stacks of a job's workers, equal ones grouped
     #[command(after_help = stacks::EXAMPLES)]
     Stacks(stacks::StacksArguments),
     /// Wait until a job ends

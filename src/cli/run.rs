@@ -1,19 +1,20 @@
 //! Runs an operation from a shell, whichever it is: shows its steps and the affected jobs, asks, does it, and resumes
 //! one that was interrupted.
 
+mod print;
+
 use super::changes;
 use super::reach::{Progress as Telling, Reach, confirm};
-use crate::model::text::printable;
-use crate::model::time::brief;
 use crate::model::{
-    AffectedJob, Confirmation, Confirmed, Consent, Drift, Gate, Hint, JournaledOperation, NewWorker,
-    Operation, OperationEnd, OperationKind, OperationMark, OperationNews, Order, Preview, Progress, Refusal,
-    Restoration, StepName, TakeOver, Target, Task, Timestamp, Touched, Verb,
+    Confirmation, Confirmed, Consent, Drift, Gate, Hint, JournaledOperation, NewWorker, Operation,
+    OperationEnd, OperationKind, OperationMark, OperationNews, Order, Preview, Progress, Refusal, StepName,
+    TakeOver, Target, Task, Timestamp, Touched, Verb,
 };
-use crate::operation::{Call, Journals, News, Operations};
+use crate::operation::{Journals, News, Operations};
 use crate::supervisor::{self, Connection, ConnectionState};
 use clap::Args;
-use serde_json::{Value, json};
+use print::{print_affected, print_calls, print_rows, print_steps, show, stopped, what_stays};
+use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -166,7 +167,7 @@ impl Front<'_> {
             Answer::Refused(refusal) => self.refused(&refusal),
             Answer::Abandoned | Answer::Previewed(_) => {
                 eprintln!("{}: abandoned{}", journaled.operation.title, what_stays(&journaled));
-                print_rows(self.options, &[])?;
+                print_rows(self.options.arguments.json, &[])?;
                 Ok(ExitCode::SUCCESS)
             }
         }
@@ -373,7 +374,7 @@ impl Front<'_> {
                 vec![json!({"name": operation.cluster.as_str(), "updated": true, "changes": changes})]
             }
         };
-        print_rows(options, &rows)
+        print_rows(options.arguments.json, &rows)
     }
 
     /// What the printed commands are for.
@@ -387,7 +388,7 @@ impl Front<'_> {
         let is_fine = matches!(gate, Gate::RunsAlready | Gate::UpToDate);
         // Nothing to do is no error.
         let row = json!({"name": self.reach.spec.name.as_str(), "refused": gate.name()});
-        print_rows(self.options, if is_fine { &[] } else { std::slice::from_ref(&row) })?;
+        print_rows(self.options.arguments.json, if is_fine { &[] } else { std::slice::from_ref(&row) })?;
         let words = match (gate, &self.journaled) {
             (Gate::Interrupted, Some(journaled)) => stopped(journaled),
             _ => problem.in_commands(self.target()),
@@ -406,94 +407,6 @@ async fn after(at: Option<Instant>, time: Duration) {
         Some(at) => tokio::time::sleep_until(at + time).await,
         None => std::future::pending().await,
     }
-}
-
-fn show(operation: &Operation, progress: &Progress) {
-    let place = |step| format!("{}/{}", operation.number(step), operation.steps.len());
-    let words = match progress {
-        Progress::Began(step) => format!("[{}] {}", place(*step), step.what()),
-        Progress::Output(line) => format!("      {}", crate::model::text::log_line(line)),
-        Progress::Done(step, said) => format!("[{}] {}", place(*step), printable(said)),
-        Progress::Skipped(step, said) => format!("[{}] already done: {}", place(*step), printable(said)),
-        Progress::Failed(step, problem) => format!("[{}] failed: {}", place(*step), problem.what),
-    };
-    eprintln!("{words}");
-}
-
-/// Prints the calls of a dry run, one per line or as JSON.
-fn print_calls(calls: &[Call], as_json: bool) -> anyhow::Result<()> {
-    if as_json {
-        super::output::json(calls)?;
-        return Ok(());
-    }
-    eprintln!("calls and commands in order:");
-    for call in calls {
-        println!("{}", printable(&call.to_string()));
-    }
-    Ok(())
-}
-
-/// Prints the rows if `--json` is given.
-fn print_rows(options: &RunOptions<'_>, rows: &[Value]) -> anyhow::Result<()> {
-    if options.arguments.json {
-        super::output::json(rows)?;
-    }
-    Ok(())
-}
-
-fn print_steps(operation: &Operation) {
-    eprintln!("{}: {}", operation.title, operation.consequence);
-    for (i, step) in operation.steps.iter().enumerate() {
-        eprintln!("  {}. {}", i + 1, step.what());
-    }
-}
-
-fn stopped(journaled: &JournaledOperation) -> String {
-    let operation = &journaled.operation;
-    let next = operation.next(&journaled.done);
-    let at = next.map_or_else(String::new, |step| format!(" at {}", operation.place(step)));
-    let why =
-        if journaled.why.is_empty() { String::new() } else { format!(": {}", printable(&journaled.why)) };
-    let target = Target::of(&operation.cluster).with(operation.kind().command());
-    let next =
-        Hint::from([Verb::Resume.to("resume it"), Verb::Abandon.to("or abandon it")]).in_commands(target);
-    format!("{} was interrupted{at}{why}{}; {next}", operation.title, what_stays(journaled))
-}
-
-fn what_stays(journaled: &JournaledOperation) -> String {
-    match (&journaled.saved, &journaled.operation.task) {
-        (Some(folder), _) => format!("; jobs saved in {folder}"),
-        (None, task @ Task::AddWorker(NewWorker::Queued { .. })) => {
-            let delete = Verb::RemoveNow.on(task.worker(), "delete it");
-            let delete = delete.in_commands(Target::of(&journaled.operation.cluster));
-            format!("; the request stays with Google; {delete}")
-        }
-        (None, _) => String::new(),
-    }
-}
-
-/// Prints the affected jobs.
-fn print_affected(operation: &Operation, seen: &Preview) -> anyhow::Result<()> {
-    // An update ends what runs on workers alone.
-    let is_of_cluster = operation.kind().takes_down();
-    let now = crate::model::Timestamp::now();
-    let row = |job: &AffectedJob| {
-        let age = job.started.map_or_else(|| "?".to_owned(), |at| brief(at.age(now)));
-        let fate = match &job.fate {
-            Restoration::Lost(what) if !is_of_cluster => printable(what).into_owned(),
-            fate => fate.words(),
-        };
-        vec![job.key.to_string(), job.owner_words(), job.status.word().to_owned(), age, job.holding(), fate]
-    };
-    let rows: Vec<_> = seen.jobs.iter().map(row).collect();
-    let last = if is_of_cluster { "RESTORED" } else { "RUNS ON WORKER" };
-    if !rows.is_empty() {
-        let titles = ["JOB", "OWNER", "STATUS", "AGE", "HOLDS", last];
-        super::columns::print(&mut super::output::stderr(), &titles, &rows)?;
-    } else if !is_of_cluster && seen.trouble.is_none() {
-        eprintln!("no affected jobs");
-    }
-    Ok(())
 }
 
 /// Asks for the confirmation that the operation requires: `y`, or for a whole cluster its typed name.

@@ -88,11 +88,7 @@ mod tests {
         }
         let path = format!("{}:{}", one.display(), two.display());
         let env = Env::new(&[("PATH", &path)], "/");
-        assert_eq!(
-            find(Path::new("tool"), &env),
-            Some(two.join("tool")),
-            "what cannot be run is passed over"
-        );
+        assert_eq!(find(Path::new("tool"), &env), Some(two.join("tool")), "what cannot be run is skipped");
         assert_eq!(find(&two.join("tool"), &env), Some(two.join("tool")));
         assert_eq!(find(&one.join("tool"), &env), None);
         assert_eq!(find(Path::new("folder"), &env), None);

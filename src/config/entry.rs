@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// A file that could not be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// The file.
+    /// Path of the cluster file.
     pub file: PathBuf,
     /// The error with its place and hint.
     pub problem: Problem,
@@ -16,7 +16,7 @@ pub struct Broken {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant, reason = "there are a few dozen, and nearly all are clusters")]
 pub enum Entry {
-    /// A cluster.
+    /// A cluster file that could be read.
     Cluster(ClusterSpec),
     /// A broken file.
     Broken(Broken),

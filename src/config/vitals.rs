@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct VitalSettings {
     /// Time between two readings of the cluster on the screen; 0: none are read.
     pub every_seconds: u64,
-    /// No step.
+    /// Minutes without a step after which a run is stalled; 0 turns the finding off.
     pub stalled_minutes: u64,
     /// Fewer steps a second than before.
     pub slowed_percent: u64,
@@ -47,7 +47,7 @@ impl Default for VitalSettings {
 impl VitalSettings {
     /// The name of a setting that is out of range.
     pub(super) fn wrong(&self) -> Option<&'static str> {
-        /// A year.
+        /// The longest time that a limit may be, in minutes: a year.
         const MOST: u64 = 366 * 24 * 60;
         let minutes = [
             ("stalled_minutes", self.stalled_minutes),

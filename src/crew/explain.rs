@@ -1,4 +1,4 @@
-//! What is the matter with a job: it failed and why, it hangs, it waits, it is well.
+//! What is wrong with a job: it failed and why, it hangs, it waits, it is healthy.
 
 use super::causes::{Clocks, is_without_error, seat_of_source};
 use super::seat::{Crew, Seat, age_words, first_few};
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// A job whose workers all wrote nothing for this long may hang.
 const QUIET: Duration = Duration::from_secs(300);
 
-/// What is the matter with a job.
+/// What is wrong with a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It failed, and this is why.
@@ -49,7 +49,7 @@ impl Verdict {
 /// What is known of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
-    /// What is the matter.
+    /// The verdict.
     pub verdict: Verdict,
     /// In a sentence.
     pub summary: String,
@@ -59,7 +59,7 @@ pub struct Findings {
     pub explanation: Option<Explanation>,
     /// The clocks that were read to put the errors in order.
     pub clocks: Clocks,
-    /// What helps.
+    /// What to do next, in the order to try; empty when nothing needs to be done.
     pub hint: Hint,
 }
 
@@ -214,9 +214,10 @@ pub fn certainty_words(found: &Explanation) -> Option<String> {
     match found.certainty {
         Certainty::Earliest => ahead(found)
             .map(|ahead| format!("{:.1} s before the first error of another host", ahead.as_secs_f64())),
-        Certainty::Close => {
-            Some(format!("as early, as far as clocks can tell, on: {}", hosts(&found.candidates)))
-        }
+        Certainty::Close => Some(format!(
+            "possibly as early, within the error of the clocks, on: {}",
+            hosts(&found.candidates)
+        )),
         Certainty::AfterLosses => {
             let hosts = hosts(&found.before);
             Some(format!(

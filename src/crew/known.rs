@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// A job, its cluster, and the names that its nodes are shown by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
-    /// The job.
+    /// The job, as the snapshot has it.
     pub job: Arc<Job>,
     /// Its cluster, as last read.
     pub snapshot: Arc<Snapshot>,
@@ -24,9 +24,9 @@ pub struct Known {
 pub struct Pending {
     /// What it waits for, in a line.
     pub words: String,
-    /// The finding that tells more about it.
+    /// The finding with the details.
     pub finding: Option<String>,
-    /// What helps.
+    /// What to do so that it begins; empty when there is nothing.
     pub hint: Hint,
 }
 

@@ -27,7 +27,7 @@ pub struct Said {
     pub time: Option<Timestamp>,
     /// A number that the same line has in a later reading, too.
     pub mark: u64,
-    /// The line.
+    /// The line, cleaned for a terminal, with its colours.
     pub line: Line,
 }
 
@@ -60,7 +60,7 @@ pub struct Folded {
     pub rows: Vec<Row>,
     /// For each of them a number that the same row has in a later reading, too.
     pub marks: Vec<u64>,
-    /// Rows before these that were let go: too many lines differ.
+    /// Rows before these that were dropped: too many lines differ.
     pub left_out: u64,
 }
 

@@ -47,7 +47,7 @@ impl Seat {
         format!("{}/{}", self.host, self.worker.pid)
     }
 
-    /// Whether it runs a task or an actor, as far as Ray tells.
+    /// Whether it runs a task or an actor, as far as Ray reports it.
     pub fn runs(&self) -> bool {
         self.worker.state == WorkerState::Running && !self.is_lost
     }

@@ -1,4 +1,4 @@
-//! What was read of a job's workers, and at what price.
+//! What was read of a job's workers, and what it cost the head.
 
 use super::explain::Findings;
 use super::lines::{Folded, Said};
@@ -45,7 +45,7 @@ pub struct Told {
     pub at: Timestamp,
     /// What it cost.
     pub price: Price,
-    /// The workers.
+    /// The job and its workers, those that were left out excepted.
     pub crew: Crew,
     /// Workers that run nothing any more, and were left out.
     pub idle: usize,
@@ -72,7 +72,7 @@ pub enum What {
         /// From when on no worker's lines are missing; none if all files were read whole.
         whole_since: Option<Timestamp>,
     },
-    /// What is the matter with the job.
+    /// What is wrong with the job.
     Cause(Box<Findings>),
 }
 

@@ -38,7 +38,7 @@ pub struct TpuRuntime {
     pub first_core: i32,
     /// Its chips; each is one device with one core.
     pub chips: Vec<SimChip>,
-    /// Programs that its cores have started; none for a version that does not tell.
+    /// Programs that its cores have started; none for a version that does not report it.
     pub run: Option<i64>,
 }
 

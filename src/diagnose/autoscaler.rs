@@ -114,7 +114,7 @@ fn still(report: &Autoscaler, want: &Want, snapshot: &Snapshot, history: &Histor
         let hint = "wait for running jobs to end, or raise max_workers";
         return Some(Finding::new(FindingKind::Unmet, Severity::Info, Some(since), &short, &short, hint));
     }
-    // v1 does not tell what no type can ever give: only a minimum, or a shape that a node has held, is beyond doubt.
+    // v1 does not report what no type can ever give: only a minimum, or a shape that a node has held, is beyond doubt.
     let certain =
         report.version == AutoscalerVersion::V2 || !want.minimum.is_empty() || want.room == Room::Certain;
     if since.age(snapshot.taken) >= STUCK_AFTER && certain {

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 pub struct Pending {
     /// What it waits for, what there is of that, and what the autoscaler does: one line, safe to print.
     pub words: String,
-    /// The finding that tells more about it, if there is one.
+    /// The finding with the details, if there is one.
     pub finding: Option<FindingKind>,
 }
 

@@ -112,16 +112,18 @@ fn hint(sign: SignKind, job: &Job) -> Hint {
     let log = |aim: &str| Verb::JobLog.on(&id, aim);
     match sign {
         SignKind::Stalled | SignKind::ChipsIdle => {
-            [stacks("see which worker stands elsewhere than the others"), log("read its last lines")].into()
+            [stacks("find the worker whose stack differs"), log("read its last lines")].into()
         }
-        SignKind::Slowed => stacks("see which worker stands elsewhere than the others").into(),
+        SignKind::Slowed => stacks("find the worker whose stack differs").into(),
         SignKind::DriverAlone => {
             [log("read why its workers ended"), Fix::from("stop the job if nothing is left to do")].into()
         }
-        SignKind::NotFinite | SignKind::Diverging => {
-            [log("read its last lines"), Fix::from("a run from the checkpoint before loses the least")].into()
-        }
-        SignKind::CheckpointLate => log("read whether saving one fails").into(),
+        SignKind::NotFinite | SignKind::Diverging => [
+            log("read its last lines"),
+            Fix::from("restart the run from its last checkpoint with a finite loss"),
+        ]
+        .into(),
+        SignKind::CheckpointLate => log("check whether saving one fails").into(),
         SignKind::WaitsLong => Hint::none(),
     }
 }

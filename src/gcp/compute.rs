@@ -30,7 +30,7 @@ pub type Head = Instance;
 /// What a machine is for Ray's launcher: its label `ray-node-type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The head.
+    /// The machine of the head (label `ray-node-type: head`).
     Head,
     /// A worker of the autoscaler.
     Worker,

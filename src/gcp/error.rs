@@ -47,14 +47,14 @@ pub enum GcpError {
     /// 401 although we sent a token.
     #[error("Google rejected this login (401): {message}{login}")]
     Unauthenticated {
-        /// Google's words.
+        /// Google's message, safe to print.
         message: String,
         login: Box<Identity>,
     },
     /// The access token does not cover the API (`ACCESS_TOKEN_SCOPE_INSUFFICIENT`).
     #[error("this login is not for Google Cloud: its scopes are insufficient: {message}{login}")]
     Scopes {
-        /// Google's words.
+        /// Google's message, safe to print.
         message: String,
         login: Box<Identity>,
     },
@@ -65,7 +65,7 @@ pub enum GcpError {
         service: String,
         /// Its id or number.
         project: String,
-        /// Google's words.
+        /// Google's message, safe to print.
         message: String,
     },
     /// The project to which the calls of a login are charged: none is set, or the caller may not use it.
@@ -75,7 +75,7 @@ pub enum GcpError {
         refused: String,
         /// The project of the call.
         project: String,
-        /// Google's words.
+        /// Google's message, safe to print.
         message: String,
         login: Box<Identity>,
     },
@@ -84,7 +84,7 @@ pub enum GcpError {
     Billing {
         /// Its id or number.
         project: String,
-        /// Google's words.
+        /// Google's message, safe to print.
         message: String,
     },
     /// The organization forbids it: a constraint, or a service perimeter.
@@ -93,7 +93,7 @@ pub enum GcpError {
         /// E.g. `compute.vmExternalIpAccess`; empty for a service perimeter.
         constraint: String,
         project: String,
-        /// Google's words.
+        /// Google's message, safe to print.
         message: String,
     },
     /// 403: a permission is missing.
@@ -101,24 +101,24 @@ pub enum GcpError {
     Forbidden {
         /// The permission that is missing, when Google names it.
         permission: String,
-        /// Google's words.
+        /// Google's message, safe to print.
         message: String,
     },
     #[error("not found at Google: {message}")]
     NotFound {
-        /// Google's words.
+        /// Google's message, safe to print.
         message: String,
     },
     /// 409: the name is taken.
     #[error("already exists: {message}")]
     Exists {
-        /// Google's words.
+        /// Google's message, safe to print.
         message: String,
     },
     /// Its state does not allow it: a disabled version of a secret, a busy queued resource.
     #[error("not possible in its current state: {message}")]
     State {
-        /// Google's words.
+        /// Google's message, safe to print.
         message: String,
         project: String,
     },
@@ -131,7 +131,7 @@ pub enum GcpError {
     /// Too many requests, or no quota left.
     #[error("quota exceeded: {message}")]
     Quota {
-        /// Google's words.
+        /// Google's message, safe to print.
         message: String,
         /// When Google wants to be asked again (`Retry-After`, RFC 9110, section 10.2.3).
         after: Option<Duration>,
@@ -139,14 +139,14 @@ pub enum GcpError {
     /// The zone has no such machine to give at the moment.
     #[error("no capacity at Google: {message}")]
     NoCapacity {
-        /// Google's words.
+        /// Google's message, safe to print.
         message: String,
     },
     /// 500 and above.
     #[error("Google is unavailable ({code})")]
     Unavailable {
         code: u16,
-        /// The same.
+        /// How long Google asks to wait; none if it does not say.
         after: Option<Duration>,
     },
     /// An HTML page instead of JSON: a load balancer's error, or a network that requires a sign-in.
@@ -169,14 +169,14 @@ pub enum GcpError {
     /// A long-running operation failed.
     #[error("Google's operation failed: {message}")]
     Operation {
-        /// Google's words.
+        /// Google's message, safe to print.
         message: String,
     },
-    /// Anything else.
+    /// Any other status code.
     #[error("Google refused ({code}): {message}")]
     Refused {
         code: u16,
-        /// Google's words.
+        /// Google's message, safe to print.
         message: String,
     },
 }

@@ -25,7 +25,7 @@ pub enum PartKind {
 }
 
 impl PartKind {
-    /// In words.
+    /// The kind as Google's console names it, in lower case.
     pub const fn word(self) -> &'static str {
         match self {
             Self::WorkloadPolicy => "workload policy",

@@ -37,7 +37,7 @@ impl Waits {
         let _ = self.tell.set(Box::new(tell));
     }
 
-    /// Takes in what a service answered.
+    /// Applies what a service answered.
     pub fn learn(&self, service: &str, error: &GcpError) {
         let Some(asked) = error.retry_after() else { return };
         let now = Instant::now();

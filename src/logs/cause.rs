@@ -44,9 +44,9 @@ pub struct Evidence {
 /// Errors of one kind that came with or after the first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed {
-    /// What kind.
+    /// The kind of error that all of them are.
     pub fault: Fault,
-    /// How many.
+    /// Number of errors on all hosts.
     pub errors: u64,
     /// On how many hosts.
     pub hosts: usize,
@@ -59,7 +59,7 @@ pub struct Followed {
 pub enum Certainty {
     /// It is earlier than the errors of all other hosts by more than the clocks may differ.
     Earliest,
-    /// Errors of other hosts are so close that the clocks cannot tell which was first; they are the candidates.
+    /// Errors of other hosts are so close that the order is not known from the clocks; they are the candidates.
     Close,
     /// Other hosts had lost a worker before it: what they lost said nothing, or is not among the sources.
     AfterLosses,
@@ -147,7 +147,7 @@ impl Causes {
         self.deaths.push(Evidence { fault: Fault::NodeDied, source, host, line, time, text, trace });
     }
 
-    /// Takes in a line of a source: its number there, its time by that host's clock or that of the line before it
+    /// Adds a line of a source: its number there, its time by that host's clock or that of the line before it
     /// ([`super::Times`]), and its text, with Ray's prefix or without.
     pub fn push(&mut self, source: u32, line: u64, time: Option<Timestamp>, text: &str) {
         let at = source as usize;

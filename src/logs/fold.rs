@@ -98,7 +98,7 @@ impl Fold {
         }
     }
 
-    /// Takes in a line of a source (a number from 0), in the order of time ([`super::Merge`]): its number there, its
+    /// Adds a line of a source (a number from 0), in the order of time ([`super::Merge`]): its number there, its
     /// time or that of the line before it, and its text, with Ray's prefix or without.
     pub fn push(&mut self, source: u32, line: u64, time: Option<Timestamp>, text: &str) {
         let at = source as usize;
@@ -112,7 +112,7 @@ impl Fold {
         self.trim();
     }
 
-    /// Takes in the tracebacks that are still open: at the end of the logs, or when it has been quiet.
+    /// Adds the tracebacks that are still open: at the end of the logs, or when it has been quiet.
     pub fn flush(&mut self) {
         for at in 0..self.units.len() {
             let mut units = std::mem::take(&mut self.units[at]);
@@ -126,12 +126,12 @@ impl Fold {
         self.rows.iter()
     }
 
-    /// A row by its number; none if it was let go, or is not there yet.
+    /// A row by its number; none if it was dropped, or is not there yet.
     pub fn row(&self, id: u64) -> Option<&Row> {
         self.rows.get(usize::try_from(id.checked_sub(self.first)?).ok()?)
     }
 
-    /// Number of the first row that is held: so many were let go.
+    /// Number of the first row that is held: so many were dropped.
     pub const fn first(&self) -> u64 {
         self.first
     }
@@ -158,7 +158,7 @@ impl Fold {
         self.rows.push_back(row);
     }
 
-    /// Lets the oldest rows go that are beyond the limit.
+    /// Drops the oldest rows beyond the limit.
     fn trim(&mut self) {
         if self.bytes <= self.limit {
             return;
@@ -180,7 +180,7 @@ impl Fold {
 /// Puts a line into a row, if it is the same event.
 fn join(row: &mut Row, member: Member, window: Duration) -> bool {
     let found = row.members.binary_search_by_key(&member.source, |m| m.source);
-    // A step is the same however late a worker comes to it; a worker that comes to it again has begun again.
+    // A step is the same however late a worker comes to it; a worker that comes to it again has restarted.
     let since = match found {
         Ok(at) => row.members[at].time,
         Err(_) if row.step.is_some() => None,

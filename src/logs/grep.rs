@@ -1,4 +1,4 @@
-//! A pattern in the words of `grep -E`, to search a file on the host where it lies.
+//! A pattern as an extended regular expression, to search a file on its host with `grep -E`.
 //!
 //! Extended regular expressions (POSIX.1, 9.4) are the one dialect that every host's grep has. The expression is written
 //! from the pattern's syntax tree, so that it means the same there or is refused. What grep finds is matched again here:
@@ -28,7 +28,8 @@ pub struct Grep {
 pub struct NotForGrep(&'static str);
 
 impl Grep {
-    /// The pattern in grep's words; refused where grep has none for a part of it. None of the empty pattern.
+    /// The pattern as an extended regular expression; refused if a part of it cannot be expressed in one. None for the empty
+    /// pattern.
     pub fn of(pattern: &Pattern) -> Result<Option<Self>, NotForGrep> {
         let Some(syntax) = pattern.syntax() else { return Ok(None) };
         let mut written = Self {

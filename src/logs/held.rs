@@ -4,7 +4,7 @@ use crate::model::{Line, LogPart};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Number of the first line that is taken in: below it there is room for the lines above, which may come later.
+/// Number of the first line that is added: below it there is room for the lines above, which may come later.
 const FIRST: u64 = 1 << 40;
 
 /// A stretch of a log. Lines are numbered, so that a line keeps its number while others come or go at either end, and
@@ -23,7 +23,7 @@ pub struct Held {
     until: Option<u64>,
     /// Position of the log's first byte, once known.
     begin: Option<u64>,
-    /// Whether lines were let go at the end, so that those which come now do not follow.
+    /// Whether lines were dropped at the end, so that those which come now do not follow.
     is_cut: bool,
 }
 
@@ -47,15 +47,15 @@ impl Held {
         self.limit = (lines, bytes);
     }
 
-    /// Takes in a line at the end; its number.
+    /// Adds a line at the end; its number.
     pub fn push(&mut self, line: Line) -> u64 {
         self.bytes += line.bytes();
         self.lines.push_back(line);
         self.end() - 1
     }
 
-    /// Takes in what was written last. What does not follow the lines held replaces them: all of them are above it
-    /// then. Returns the numbers of the new lines. Nothing is taken in after lines were let go at the end.
+    /// Adds what was written last. What does not follow the lines held replaces them: all of them are above it
+    /// then. Returns the numbers of the new lines. Nothing is added after lines were dropped at the end.
     pub fn append(&mut self, part: LogPart) -> Range<u64> {
         if self.is_cut {
             return self.end()..self.end();
@@ -76,7 +76,7 @@ impl Held {
         from..self.end()
     }
 
-    /// Takes in what lies above: the part that ends at [`Self::start`]. Beyond the limits the newest lines are let go.
+    /// Adds what lies above: the part that ends at [`Self::start`]. Beyond the limits the newest lines are dropped.
     /// Returns the numbers of the new lines; none if the part ends elsewhere.
     pub fn prepend(&mut self, part: LogPart) -> Option<Range<u64>> {
         let (number, _) = self.mark().filter(|(_, at)| *at == part.bytes.end)?;
@@ -103,7 +103,7 @@ impl Held {
         Some(self.first..number)
     }
 
-    /// Lets the oldest lines go that are beyond the limits.
+    /// Drops the oldest lines beyond the limits.
     pub fn trim(&mut self) {
         while self.is_over() && self.drop_first() {}
     }
@@ -132,7 +132,7 @@ impl Held {
         self.mark().map(|(_, at)| at)
     }
 
-    /// The numbers of the lines of the part that was taken in with this position; none when it is not held.
+    /// The numbers of the lines of the part that was added with this position; none when it is not held.
     pub fn around(&self, position: u64) -> Option<Range<u64>> {
         let behind = self.marks.partition_point(|(_, at)| *at <= position);
         let (from, _) = *self.marks.get(behind.checked_sub(1)?)?;
@@ -150,7 +150,7 @@ impl Held {
         Some(self.until?.saturating_sub(self.start()?))
     }
 
-    /// Whether lines were let go at the end to make room for older ones.
+    /// Whether lines were dropped at the end to make room for older ones.
     pub const fn is_cut(&self) -> bool {
         self.is_cut
     }
@@ -190,7 +190,7 @@ impl Held {
         (self.first..).zip(&self.lines)
     }
 
-    /// The place of a line by its number; 0 for one that was let go.
+    /// The place of a line by its number; 0 for one that was dropped.
     pub fn place(&self, number: u64) -> usize {
         usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX)
     }
@@ -227,7 +227,7 @@ mod tests {
         }
         assert_eq!((held.first(), held.end(), held.len()), (FIRST + 2, FIRST + 5, 3));
         assert_eq!(held.get(held.place(FIRST + 3)).map(Line::text), Some("line 3"));
-        assert_eq!(held.place(FIRST), 0, "it was let go");
+        assert_eq!(held.place(FIRST), 0, "it was dropped");
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
         held.trim();
         assert_eq!((texts(&held)[0], held.start()), (10, Some(200)));
         assert_eq!(held.prepend(part(0..20)), Some(first..first + 20));
-        assert_eq!(texts(&held), (0..30).collect::<Vec<_>>(), "the newest ones are let go for them");
+        assert_eq!(texts(&held), (0..30).collect::<Vec<_>>(), "the newest ones are dropped for them");
         assert!(held.is_cut() && held.append(part(40..41)).is_empty());
     }
 

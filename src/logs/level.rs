@@ -7,9 +7,9 @@ use super::prefix::{beginning, prefixed};
 pub enum Level {
     /// Debugging and tracing.
     Debug,
-    /// Ordinary.
+    /// Information, and lines that state no level.
     Info,
-    /// A warning.
+    /// A warning: `WARN`, `WARNING`, glog's `W`.
     Warning,
     /// An error, also a fatal one, and the first line of a traceback.
     Error,

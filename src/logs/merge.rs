@@ -87,7 +87,7 @@ impl<T> Merge<T> {
         &mut self.sources[at]
     }
 
-    /// Takes in a line, with the time that it says by its own clock.
+    /// Adds a line, with the time that it says by its own clock.
     pub fn push(&mut self, source: u32, time: Option<Timestamp>, item: T) {
         let given = self.given;
         let known = self.source(source);

@@ -33,7 +33,7 @@ pub(super) fn shape_of_trace<'a>(lines: impl IntoIterator<Item = &'a str>) -> Sh
 }
 
 /// The line with `#` for numbers, hexadecimal ids, UUIDs and addresses, one blank for several, and without Ray's
-/// prefix. `nan` and `inf` stay: a worker whose loss is no number does not say the same as the others.
+/// prefix. `nan` and `inf` stay: a worker whose loss is not finite does not say the same as the others.
 pub fn normal(line: &str) -> Cow<'_, str> {
     let text = beginning(prefixed(line).text, LONGEST);
     let mut out = Vec::with_capacity(text.len());

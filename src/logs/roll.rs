@@ -44,7 +44,7 @@ pub enum Remark {
     Lagging,
     /// Its last line reports an error, and those of most others do not.
     Error,
-    /// Nothing.
+    /// Nothing to remark.
     None,
 }
 
@@ -143,7 +143,7 @@ impl Roll {
         Self { workers, seen, patterns }
     }
 
-    /// The workers.
+    /// All workers in the order in which they were added.
     pub fn workers(&self) -> &[Worker] {
         &self.workers
     }
@@ -155,7 +155,7 @@ impl Roll {
         }
     }
 
-    /// Takes in the next line of a worker. `came` is when it was written as far as its reader knows, by our clock: when
+    /// Adds the next line of a worker. `came` is when it was written as far as its reader knows, by our clock: when
     /// it came while the file was followed, or for the last line when the file was changed.
     pub fn push(&mut self, worker: u32, line: &str, came: Option<Timestamp>) {
         let at = worker as usize;

@@ -54,7 +54,7 @@ impl Runs {
         held.is_empty() || self.next.is_some_and(|next| next >= held.end())
     }
 
-    /// Takes in lines above those that were read: the beginning of each series.
+    /// Adds lines above those that were read: the beginning of each series.
     pub fn read_above(&mut self, lines: &[Line], near: Timestamp) {
         let mut above = self.anew();
         let mut times = Times::new(Clock::utc(near));

@@ -1,4 +1,4 @@
-//! A search in the lines that are held: which of them match, kept up to date as lines come and go.
+//! A search in the loaded lines: which of them match, kept up to date as lines come and go.
 
 use super::{Held, Pattern, Sieve};
 use std::collections::VecDeque;

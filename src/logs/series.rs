@@ -7,9 +7,9 @@ use std::time::Duration;
 /// A progress line that is kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Steps done.
+    /// Optimizer steps done, as the progress line reports them.
     pub step: Option<u64>,
-    /// When.
+    /// Time of the progress line; none if the log has no times.
     pub time: Option<Timestamp>,
     /// The loss; may be infinite or no number.
     pub loss: Option<f64>,
@@ -49,7 +49,7 @@ impl Series {
     /// Points that are held at most.
     pub const MOST: usize = 1024;
 
-    /// Takes in a progress line and its time. A step below the last one begins a new run, and forgets the points of
+    /// Adds a progress line and its time. A step below the last one begins a new run, and forgets the points of
     /// the one before.
     pub fn push(&mut self, progress: &Progress<'_>, time: Option<Timestamp>) {
         let point = Point { step: progress.step, time, loss: progress.loss };
@@ -73,7 +73,7 @@ impl Series {
         self.every.1 = (self.every.1 + 1) % self.every.0;
     }
 
-    /// Takes in the points of the same run that lie before these; those of a run before it are left out.
+    /// Adds the points of the same run that lie before these; those of a run before it are left out.
     pub fn precede(&mut self, above: &Self) {
         let step = |point: Option<&Point>| point.and_then(|p| p.step);
         let (end, begin) = (step(above.points.last()), step(self.points.first()));

@@ -10,22 +10,22 @@ pub const STEP: usize = 1 << 20;
 /// Work of a line beside its text, in bytes of text.
 const PER_LINE: usize = 64;
 
-/// The held lines that some rule lets through, and so many lines around each. It looks at the newest lines first.
+/// The held lines that match some rule, and so many lines around each. It looks at the newest lines first.
 #[derive(Clone, Debug, Default)]
 pub struct Sieve {
     around: u64,
-    /// Numbers of the lines that were let through, ascending.
+    /// Numbers of the lines that match, ascending.
     through: VecDeque<u64>,
     /// Numbers of the lines that were looked at; none before the first step.
     seen: Option<Range<u64>>,
-    /// Lines from here on, before those that were seen, are around one that was let through.
+    /// Lines from here on, before those that were seen, are around one that matches.
     before: Option<u64>,
     /// The same of lines up to here, after those that were seen.
     after: Option<u64>,
 }
 
 impl Sieve {
-    /// Lets through what the rule does, with so many lines before and after it.
+    /// Keeps the lines that match the rule, with that many lines before and after each.
     pub fn with(around: u64) -> Self {
         Self { around, ..Self::default() }
     }
@@ -102,7 +102,7 @@ impl Sieve {
         }
     }
 
-    /// The numbers of the lines that were let through, ascending.
+    /// The numbers of the lines that match, ascending.
     pub fn lines(&self) -> &VecDeque<u64> {
         &self.through
     }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     proptest! {
-        /// However lines come and go, the lines that are let through are those that a look at all of them finds.
+        /// However lines come and go, the lines that match are those that a look at all of them finds.
         #[test]
         fn the_same_lines_are_let_through_in_any_order(
             parts in prop::collection::vec(prop::collection::vec(prop::bool::weighted(0.2), 0..8), 1..6),

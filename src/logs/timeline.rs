@@ -42,7 +42,7 @@ impl Timeline {
         }
     }
 
-    /// Takes in the time of a line and of those below it, which follows those that are known or precedes them.
+    /// Adds the time of a line and of those below it, which follows those that are known or precedes them.
     pub fn put(&mut self, number: u64, time: Timestamp) {
         let is_same =
             |other: Timestamp| other.as_millis().div_euclid(1000) == time.as_millis().div_euclid(1000);
@@ -196,7 +196,7 @@ mod tests {
         let before = timeline.time(35);
         timeline.keep(35..60);
         assert_eq!((timeline.time(34), timeline.time(35)), (None, before));
-        assert_eq!(timeline.time(99), timeline.time(50), "what was let go at the end");
+        assert_eq!(timeline.time(99), timeline.time(50), "what was dropped at the end");
         assert_eq!(timeline.histogram(60, &VecDeque::new(), 80).unwrap().bins, [(5, 0), (10, 0), (10, 0)]);
     }
 

@@ -67,7 +67,7 @@ pub struct Units {
 }
 
 impl Units {
-    /// Takes in the next line, without Ray's prefix, and gives what is complete. Blank lines are no unit.
+    /// Adds the next line, without Ray's prefix, and gives what is complete. Blank lines are no unit.
     pub fn push(
         &mut self,
         (line, time, times): (u64, Option<Timestamp>, u32),

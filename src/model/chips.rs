@@ -14,9 +14,9 @@ const SEVERAL: usize = 4;
 pub struct ChipUse {
     /// Its number on its host.
     pub number: u32,
-    /// What it is, as its driver names it: `NVIDIA H100 80GB HBM3`; empty where nobody says.
+    /// What it is, as its driver names it: `NVIDIA H100 80GB HBM3`; empty where it is not reported.
     pub name: Text,
-    /// Share of the time in which it was at work, 0 to 100.
+    /// Duty cycle: the share of the time in which it computed, 0 to 100 percent.
     pub duty_percent: Option<f64>,
     /// Memory in use and in all, bytes.
     pub memory: Option<(u64, u64)>,
@@ -46,9 +46,9 @@ impl ChipSource {
 pub struct ChipsRead {
     /// Who said it.
     pub source: ChipSource,
-    /// By number.
+    /// One entry per chip, by its number on the host.
     pub chips: Vec<ChipUse>,
-    /// The program that its cores run, counted: the lowest `run_id` of its tensor cores. None where nobody says.
+    /// The program that its cores run, counted: the lowest `run_id` of its tensor cores. None where it is not reported.
     pub run: Option<i64>,
     /// What a core has stopped for, in libtpu's words.
     pub error: Option<Text>,
@@ -57,7 +57,7 @@ pub struct ChipsRead {
 /// The chips of a host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostChips {
-    /// Its node.
+    /// Ray's id of the host's node.
     pub node: NodeId,
     /// The node's address.
     pub address: Text,
@@ -90,7 +90,7 @@ impl HostChips {
         self.read.as_ref().map_or(&[], |read| &read.chips)
     }
 
-    /// Memory in use and in all of its chips together; none where one of them does not tell.
+    /// Memory in use and in all of its chips together; none where one of them does not report it.
     pub fn memory(&self) -> Option<(u64, u64)> {
         let mut chips = self.chips().iter().map(|chip| chip.memory);
         let sum = chips.try_fold((0u64, 0u64), |(used, all), memory| {

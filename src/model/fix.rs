@@ -25,7 +25,7 @@ pub enum Fix {
     Action {
         /// An imperative without a full stop.
         aim: String,
-        /// The action.
+        /// What the fix does, in the console and as a command.
         verb: Verb,
         /// What the command names beside the cluster: a worker, a fingerprint, the command of an interrupted operation;
         /// empty when it names none.
@@ -76,7 +76,7 @@ pub enum Verb {
     Abandon,
     /// Take over another operator's operation.
     TakeOver,
-    /// See where the workers of a job stand.
+    /// Show the Python stacks of a job's workers.
     JobStacks,
     /// Read the log of a job.
     JobLog,
@@ -123,7 +123,7 @@ impl<'a> Target<'a> {
 }
 
 impl Verb {
-    /// Every verb.
+    /// Every verb, once; scripts rely on their names.
     pub const ALL: &[Self] = &[
         Self::MonitorLog,
         Self::MonitorOut,

@@ -9,11 +9,11 @@ pub struct JobWorker {
     pub node: NodeId,
     /// Process id on that node.
     pub pid: u32,
-    /// What it runs: an actor's name or class, or a task; empty when Ray does not tell.
+    /// What it runs: an actor's name or class, or a task; empty when Ray does not report it.
     pub name: Text,
-    /// Class of the actor or function of the task: workers of one kind do the same. Empty when Ray does not tell.
+    /// Class of the actor or function of the task: workers of one kind do the same. Empty when Ray does not report it.
     pub kind: Text,
-    /// Its state as far as Ray tells.
+    /// Its state as far as Ray reports it.
     pub state: WorkerState,
     /// The files of its standard output and its standard error; none for a node that is dead, whose files are gone.
     pub files: Vec<Text>,
@@ -28,7 +28,7 @@ pub enum WorkerState {
     Failed {
         /// Ray's words; often a traceback.
         why: Text,
-        /// When its task ended; none when Ray does not tell.
+        /// When its task ended; none when Ray does not report it.
         at: Option<Timestamp>,
     },
     /// It runs nothing: its tasks are done, or Ray has forgotten them.
@@ -64,7 +64,7 @@ pub struct WorkerFile<'a> {
     pub worker: &'a str,
     /// The job that it was started for; all `f` when it was started before a job needed it.
     pub job: &'a str,
-    /// Process id.
+    /// Process id on its host, as its log files have it in their names.
     pub pid: u32,
     /// Whether it is standard error.
     pub is_err: bool,

@@ -5,7 +5,7 @@ use super::{ChipUse, JobId, JobIds, JobWorker, Line, NodeId, Text, Timestamp};
 /// What a page is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// A job.
+    /// A job, by its driver.
     Job {
         /// Its driver and its submission.
         ids: JobIds,
@@ -41,7 +41,7 @@ pub struct JobInspection {
 /// Resources that were set aside together, as `ray.util.placement_group` does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlacementGroup {
-    /// Ray's id.
+    /// Ray's id of the placement group, hexadecimal.
     pub id: Text,
     /// Its name; empty for most.
     pub name: Text,

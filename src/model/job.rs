@@ -148,7 +148,7 @@ pub struct Job {
     pub driver_node: Option<NodeId>,
     /// The driver's exit code, once ended.
     pub exit_code: Option<i32>,
-    /// Resources that the entrypoint requests of the node that it runs on, by name; none when Ray did not tell: the
+    /// Resources that the entrypoint requests of the node that it runs on, by name; none when Ray did not report it: the
     /// GCS does, `GET /api/jobs/` does not.
     pub requested: Option<Vec<(Text, f64)>>,
 }

@@ -86,7 +86,7 @@ impl Layout {
         Self { tables: BTreeMap::from([(table.to_owned(), layout)]), ..Self::default() }
     }
 
-    /// Takes in what has been arranged since; the rest stays as it is.
+    /// Applies what has been arranged since; the rest stays as it is.
     pub fn take(&mut self, since: Self) {
         self.tables.extend(since.tables);
         self.panes = since.panes.or(self.panes);

@@ -31,7 +31,7 @@ impl Line {
         Self { text, looks: looks.into() }
     }
 
-    /// Its text.
+    /// The text of the line, without its line break.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -1,4 +1,4 @@
-//! What a search of a whole log finds, where its file lies.
+//! What a search of a whole log on its host finds.
 
 use super::Line;
 
@@ -30,7 +30,7 @@ pub const DOWNLOADED: u64 = 1_000_000_000;
 /// Why a whole log was not searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotSearched {
-    /// It cannot be searched where it lies, and would have to be downloaded; why.
+    /// It cannot be searched on its host, and would have to be downloaded; why.
     Remote(String),
     /// It cannot be read, or the pattern is none; why.
     Failed(String),

@@ -5,9 +5,9 @@ use super::ClusterSpec;
 /// What a typed name means.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Named<'a> {
-    /// This cluster.
+    /// Exactly one cluster has this name or prefix.
     One(&'a ClusterSpec),
-    /// No cluster.
+    /// No cluster has this name or prefix.
     Nothing,
     /// One of several: more of the name is needed.
     Several(Vec<&'a ClusterSpec>),

@@ -2,7 +2,7 @@
 //!
 //! Dialog, command line, journal and audit log all show this one value.
 
-use super::{ClusterName, Hint, Problem, Verb};
+use super::{ClusterName, Hint, Problem, StepName, Verb};
 use serde::{Deserialize, Serialize};
 
 /// Kind of an operation.
@@ -83,7 +83,7 @@ pub enum Task {
     Stop,
     /// Apply the changes of the cluster's file while the cluster runs.
     Update,
-    /// Add workers.
+    /// Add workers outside the autoscaler.
     AddWorker(NewWorker),
     /// Start Ray again on a worker.
     InitWorker {
@@ -220,118 +220,6 @@ impl Remains {
             Self::Joining => Verb::InitWorker.on(worker, "if it does not, start Ray on it again").into(),
             Self::Draining => Verb::RemoveNow.on(worker, "delete it").into(),
         }
-    }
-}
-
-/// One step. Done twice it does what it does once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum StepName {
-    /// Everything that is needed is there; nothing is changed.
-    Check,
-    /// What runs on the cluster is listed and recorded.
-    Look,
-    /// Jobs that have not ended are saved.
-    Backup,
-    /// Ray on the head is ended.
-    Stop,
-    /// What it leaves behind on every machine is ended: raylets, and processes of jobs.
-    Clear,
-    /// Run `ray up`.
-    Start,
-    /// Wait until the dashboard answers with a new Ray session.
-    Answer,
-    /// Submit the saved jobs again.
-    Restore,
-    /// Wait until earlier workers have rejoined, and list missing ones.
-    Workers,
-    /// Find the worker and what runs on it.
-    Find,
-    /// Request queued resources from Google.
-    Ask,
-    /// Wait until Google has the capacity and the TPU VMs are up.
-    Capacity,
-    /// Start Ray on the hosts.
-    Launch,
-    /// Wait until Ray has a live node on every host.
-    Join,
-    /// Drain the worker: it takes no new work, and running work may end.
-    Drain,
-    /// Delete the worker, or stop Ray on it.
-    Remove,
-    /// Wait until Ray has no live node on the worker's hosts.
-    Leave,
-    /// Run `ray up --no-restart`.
-    Apply,
-    /// Compare jobs, workers and the head's configuration with what they were.
-    Verify,
-    /// Several workers in turn: find, drain, remove and leave of each.
-    Turns,
-}
-
-impl StepName {
-    /// What it does, in a word or two.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Check => "check",
-            Self::Look => "read state",
-            Self::Backup => "save jobs",
-            Self::Stop => "ray down",
-            Self::Clear => "clear machines",
-            Self::Start => "ray up",
-            Self::Answer => "wait for Ray",
-            Self::Restore => "restore jobs",
-            Self::Workers => "workers",
-            Self::Find => "find",
-            Self::Ask => "request TPUs",
-            Self::Capacity => "capacity",
-            Self::Launch => "start Ray",
-            Self::Join => "join",
-            Self::Drain => "drain",
-            Self::Remove => "remove",
-            Self::Leave => "leave",
-            Self::Apply => "apply",
-            Self::Verify => "verify",
-            Self::Turns => "remove in turn",
-        }
-    }
-
-    /// What it does, in words.
-    pub const fn what(self) -> &'static str {
-        match self {
-            Self::Check => "check the ray command and the cluster file",
-            Self::Look => "list workers and jobs",
-            Self::Backup => "save jobs that have not ended, with their packages",
-            Self::Stop => "run ray down and wait until the head no longer answers",
-            Self::Clear => "end remaining Ray processes on all machines",
-            Self::Start => "run ray up",
-            Self::Answer => "wait until the new Ray answers",
-            Self::Restore => "upload packages and submit the saved jobs again",
-            Self::Workers => "wait for workers to rejoin",
-            Self::Find => "find the worker and what runs there",
-            Self::Ask => "request TPUs from Google",
-            Self::Capacity => "wait for capacity and for the TPU VMs to start",
-            Self::Launch => "start Ray on all hosts of the worker",
-            Self::Join => "wait until all hosts have joined Ray",
-            Self::Drain => "drain the worker and wait for running work to end",
-            Self::Remove => "delete the worker at Google, or stop Ray on the host",
-            Self::Leave => "wait until Ray has no live node there",
-            Self::Apply => "run ray up --no-restart, which applies the cluster file",
-            Self::Verify => "compare jobs and workers with what they were",
-            Self::Turns => "remove the workers in turn, each checked again right before",
-        }
-    }
-}
-
-impl StepName {
-    /// Whether it changes nothing on the cluster.
-    pub const fn only_looks(self) -> bool {
-        matches!(self, Self::Check | Self::Look | Self::Backup | Self::Find | Self::Verify)
-    }
-
-    /// Whether the step may be skipped when it fails, because later steps do not need it.
-    pub const fn may_be_passed(self) -> bool {
-        matches!(self, Self::Clear | Self::Workers)
     }
 }
 

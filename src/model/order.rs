@@ -93,7 +93,7 @@ pub enum OperationEnd {
 pub struct Refusal {
     /// The gate that refused it.
     pub gate: Gate,
-    /// What is the matter, and what to do about it.
+    /// What is wrong, and what to do about it.
     pub problem: Problem,
     /// The same order with what would have to be allowed for it to pass this gate; none where no person can.
     pub allow: Option<Box<Order>>,

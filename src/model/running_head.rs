@@ -10,7 +10,7 @@ pub struct RunningHead {
     pub cluster: Text,
     /// Name of the machine.
     pub name: Text,
-    /// Its zone.
+    /// The zone of its machine at Google, e.g. `us-central2-b`.
     pub zone: Text,
     /// Its external address, else its internal one.
     pub address: Option<Text>,

@@ -1,7 +1,7 @@
 //! Colours of text, as programs set them with the escape sequence SGR (ECMA-48, 8.3.117; ISO 8613-6 for 256 and direct
 //! colours).
 
-/// A colour.
+/// A colour of an SGR sequence: one of the terminal's own, or 24-bit (ECMA-48, ITU T.416).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
     /// One of a terminal's 256; the first 16 are the terminal's own.
@@ -31,7 +31,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// Takes in the parameters of one SGR sequence, `1;38;5;214`. Parameters that are unknown, concealed or blinking
+    /// Applies the parameters of one SGR sequence, `1;38;5;214`. Parameters that are unknown, concealed or blinking
     /// text among them, change nothing: nothing that a program writes is hidden.
     pub fn apply(&mut self, parameters: &str) {
         // Anything else is a private sequence that happens to end with the same letter, e.g. xterm's `CSI > 4 ; 1 m`.

@@ -1,4 +1,4 @@
-//! The slice that a TPU host is of, by what Ray tells of the host.
+//! The slice that a TPU host is of, by what Ray reports of the host.
 //!
 //! Ray puts `ray.io/tpu-slice-name`, `ray.io/tpu-topology` and `ray.io/tpu-pod-type` on each host of a slice
 //! (`ray/_private/accelerators/tpu.py`, from 2.47 on). Before that only a resource says so, which is named after the TPU
@@ -18,7 +18,7 @@ impl Node {
     }
 
     /// The name of its slice: the label, else the resource that is named after the TPU pod, else the provider's id of the
-    /// machine, which the hosts of a pod share. None where it has no TPU, or nothing tells.
+    /// machine, which the hosts of a pod share. None where it has no TPU, or nothing shows it.
     pub fn slice(&self) -> Option<&Text> {
         let labelled = self.label("ray.io/tpu-slice-name").filter(|name| !name.is_empty());
         labelled.or_else(|| {
@@ -40,7 +40,7 @@ impl Node {
     }
 
     /// The number of hosts of its slice: the chips of the topology or of the type, divided by its own. None where the labels
-    /// do not tell.
+    /// do not show it.
     pub fn hosts_of_slice(&self) -> Option<u32> {
         let here = self.resources.get(Chip::Tpu.resource()).map(|r| r.total).filter(|t| *t >= 1.0)?;
         let chips = self

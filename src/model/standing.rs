@@ -1,35 +1,35 @@
-//! Where the workers of a job stand in their programs: their Python stacks, equal ones together.
+//! The Python stacks of a job's workers, equal ones grouped.
 
 use super::{NodeId, Text, Timestamp};
 
-/// Where the workers of a job stand.
+/// The stacks of a job's workers, grouped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
     /// When the stacks were taken.
     pub at: Timestamp,
     /// Whether they were taken on the hosts over ssh, and not by Ray.
     pub over_ssh: bool,
-    /// Workers that stand at the same place; the largest group first.
+    /// Workers with the same stack; the largest group first.
     pub groups: Vec<StandingGroup>,
     /// Workers whose stacks could not be read, and why not.
     pub unread: Vec<(StandingWorker, String)>,
 }
 
-/// Workers that stand at the same place.
+/// Workers with the same stack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StandingGroup {
     /// The place in one line, safe for a terminal: `_read_batch (data.py:88) in wait`.
     pub place: String,
     /// The frames of the program, the innermost first, safe for a terminal.
     pub frames: Vec<String>,
-    /// The workers.
+    /// The workers of the group, in the order in which they were asked for.
     pub workers: Vec<StandingWorker>,
 }
 
 /// A worker's process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StandingWorker {
-    /// Its node.
+    /// Ray's id of the node that it runs on.
     pub node: NodeId,
     /// The node's address.
     pub address: Text,
@@ -37,12 +37,12 @@ pub struct StandingWorker {
     pub pid: u32,
     /// What it runs, as Ray names it; may be empty.
     pub name: Text,
-    /// Whether it has moved since an earlier look; none without one.
+    /// Whether its stack has changed since an earlier sample; none without one.
     pub moved: Option<bool>,
 }
 
 impl Standing {
-    /// How many workers were looked at.
+    /// The number of workers whose stacks were asked for.
     pub fn workers(&self) -> usize {
         self.groups.iter().map(|group| group.workers.len()).sum::<usize>() + self.unread.len()
     }
@@ -52,12 +52,12 @@ impl StandingGroup {
     /// Workers of a group that are named beside it.
     const NAMED: usize = 8;
 
-    /// The workers that are to be named: none of a large group, nor of the only one, for it is where a run stands.
+    /// The workers that are to be named: none of a large group, nor of the only one, because that is the usual stack of the run.
     pub fn named(&self, of: &Standing) -> &[StandingWorker] {
         if of.groups.len() > 1 && self.workers.len() <= Self::NAMED { &self.workers } else { &[] }
     }
 
-    /// `has not moved`, once the workers were looked at twice.
+    /// `has not moved`, once the workers were sampled twice.
     pub fn pace(&self) -> Option<String> {
         let stand = self.workers.iter().filter(|worker| worker.moved == Some(false)).count();
         self.workers.iter().find(|worker| worker.moved.is_some())?;
@@ -108,7 +108,7 @@ mod tests {
         let (many, few) = (group(&[None; 20]), group(&[None]));
         let both = standing(vec![many.clone(), few.clone()]);
         assert_eq!((many.named(&both).len(), few.named(&both).len(), both.workers()), (0, 1, 21));
-        assert!(few.named(&standing(vec![few.clone()])).is_empty(), "that is where the run stands");
+        assert!(few.named(&standing(vec![few.clone()])).is_empty(), "that is the usual stack of the run");
         assert_eq!(few.workers[0].words(), "10.0.0.7 pid 7 W");
     }
 }

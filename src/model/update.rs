@@ -66,7 +66,7 @@ pub enum News {
     JobStop {
         /// Submission id of the job.
         id: SubmissionId,
-        /// Observed outcome.
+        /// What the job's status shows after the request.
         outcome: JobStopOutcome,
     },
     /// What Google Cloud has in the cluster's zone, or why it did not say.
@@ -77,7 +77,7 @@ pub enum News {
     JobDelete {
         /// Submission id of the job.
         id: SubmissionId,
-        /// Observed outcome.
+        /// Whether the record is gone; else why it is not.
         outcome: Result<(), String>,
     },
     /// What a job does in Ray, or why that could not be read.
@@ -165,7 +165,7 @@ pub enum Request {
     Follow(StreamId, LogSource),
     /// Read the part of a followed log that ends at this position.
     OlderLog(StreamId, u64),
-    /// Search the whole file of a followed log, where it lies, for this regular expression.
+    /// Search the whole file of a followed log, on its host, for this regular expression.
     SearchLog(StreamId, String),
     /// Download a followed log through the dashboard and search it for this regular expression.
     DownloadLog(StreamId, String),
@@ -180,7 +180,7 @@ pub enum Request {
     /// Open TCP ports of this machine that lead to all of the head's services, or close them. They are opened again
     /// after each reconnection.
     Ports(bool),
-    /// Reconnect now.
+    /// Close the connection, if there is one, and connect at once.
     Reconnect,
     /// An operation of this machine stops or starts the cluster from now on, or no longer does: Ray's restart is then no
     /// finding.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a running job does, as far as Ray and its driver's log tell.
+/// What a running job does, as far as Ray and its driver's log show it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Doing {
     /// It holds nothing, and tasks, actors or placement groups of it wait for a node.
@@ -21,7 +21,7 @@ pub enum Doing {
     Steps,
     /// Its log has had no new line since then, after it had made steps.
     Silent(Timestamp),
-    /// It works, and no line of its log that was read tells of steps.
+    /// It works, and no line of its log that was read reports a step.
     Works {
         /// Tasks that run.
         tasks: u64,
@@ -42,7 +42,7 @@ pub struct Checkpoint {
 /// How a training run goes, from the progress lines of its driver's log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Run {
-    /// Steps done.
+    /// Optimizer steps done, as its progress lines report them.
     pub step: Option<u64>,
     /// Steps in all.
     pub total: Option<u64>,
@@ -62,7 +62,7 @@ pub struct Run {
     pub checkpoint: Option<Checkpoint>,
 }
 
-/// What a sign tells of a job.
+/// What a sign means for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SignKind {
     /// The loss is infinite or no number.
@@ -116,7 +116,7 @@ impl SignKind {
 pub struct Sign {
     /// What is wrong.
     pub kind: SignKind,
-    /// Since when.
+    /// When it began: of a stalled run the time of its last step.
     pub since: Timestamp,
     /// The figures that show it, in a few words that are safe to print.
     pub evidence: String,
@@ -141,7 +141,7 @@ pub struct Vitals {
     pub run: Option<Run>,
     /// Time of the newest line of its log.
     pub logged: Option<Timestamp>,
-    /// How often it has begun again: restarts of actors, attempts of tasks, and steps that went back.
+    /// How often it has restarted: restarts of actors, attempts of tasks, and steps that went back.
     pub restarts: u64,
     /// What is wrong with it, the worst first.
     pub signs: Vec<Sign>,
@@ -177,7 +177,7 @@ impl Vitals {
         }
     }
 
-    /// The chips that it holds, TPUs before GPUs, with their name; none when it holds none, or Ray did not tell.
+    /// The chips that it holds, TPUs before GPUs, with their name; none when it holds none, or Ray did not report them.
     pub fn chips(&self) -> Option<(&Text, f64)> {
         let holds = self.holds.as_deref()?;
         let chip = holds.iter().filter(|(name, n)| matches!(name.raw(), "TPU" | "GPU") && *n > 0.0);
@@ -311,7 +311,7 @@ pub struct Roster {
 /// What one reading of vitals costs a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Price {
-    /// Requests.
+    /// HTTP and gRPC requests of the reading.
     pub requests: u64,
     /// Bytes that the head sent.
     pub bytes: u64,

@@ -21,7 +21,7 @@ pub struct Call {
 pub enum Deed {
     /// An HTTP call of Google's, or of the dashboard's where the URL is a path (`/ray.rpc...`: gRPC, to the GCS).
     Http {
-        /// HTTP method.
+        /// HTTP method: `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
         method: &'static str,
         /// Full URL of the request.
         url: String,

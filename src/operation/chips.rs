@@ -33,7 +33,7 @@ const WORDS: u64 = 8 << 10;
 /// Whose chips are read, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct ChipReader<'a> {
-    /// The cluster.
+    /// The cluster of the hosts.
     pub spec: &'a ClusterSpec,
     /// Login options.
     pub options: &'a Options,
@@ -159,7 +159,7 @@ fn meant(said: &str) -> Option<String> {
     let lower = said.to_lowercase();
     if lower.contains("connection refused") || lower.contains("open failed: connect failed") {
         return Some(format!(
-            "nothing listens on port {PORT} there: libtpu tells its metrics only while a program holds the chips"
+            "nothing listens on port {PORT} there: libtpu serves its metrics only while a program holds the chips"
         ));
     }
     if lower.contains("administratively prohibited") {

@@ -32,7 +32,7 @@ const ENDING: Duration = Duration::from_secs(60);
 /// The cluster that is cleaned up.
 #[derive(Clone, Copy, Debug)]
 pub struct Cleanup<'a> {
-    /// The cluster.
+    /// The cluster whose hosts are checked.
     pub spec: &'a ClusterSpec,
     /// Login options.
     pub options: &'a Options,
@@ -43,7 +43,7 @@ pub struct Cleanup<'a> {
 /// A host, and what is left over there or why it could not be looked at.
 #[derive(Clone, Debug)]
 pub struct HostFound {
-    /// The host.
+    /// The host that was checked.
     pub host: TpuHost,
     /// What is left over there.
     pub left: Result<HostLeft, Problem>,

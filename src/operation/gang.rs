@@ -30,7 +30,7 @@ const LISTING: usize = 5;
 
 /// Reads the workers of a job.
 pub struct Gangs<'a> {
-    /// The cluster.
+    /// The cluster of the job.
     pub spec: &'a ClusterSpec,
     /// Login options, for the clocks of hosts.
     pub options: &'a Options,
@@ -110,11 +110,11 @@ impl<'a> Gangs<'a> {
         Ok(tails)
     }
 
-    /// Says what is the matter with the job, from the last lines of each log; with the logs, if they were compared.
+    /// Says what is wrong with the job, from the last lines of each log; with the logs, if they were compared.
     ///
     /// # Errors
     ///
-    /// The head refuses the token, or does not tell what the job waits for.
+    /// The head refuses the token, or does not report what the job waits for.
     pub async fn explain(
         &mut self,
         crew: &mut Crew,
@@ -138,7 +138,7 @@ impl<'a> Gangs<'a> {
         Ok((Findings { explanation: logs.causes(crew, &Clocks::new()), ..found }, Some(logs)))
     }
 
-    /// The same with the clocks put right of the hosts on which the order of the errors depends, where ssh leads there.
+    /// The same, with times corrected by the clocks of the hosts on which the order of the errors depends, where ssh leads there.
     pub async fn with_clocks(&self, crew: &mut Crew, found: Findings, logs: &Logs) -> Findings {
         let hosts = found.explanation.as_ref().map(|found| hosts_to_time(found, crew)).unwrap_or_default();
         // With one host there is nothing to compare.

@@ -301,7 +301,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = Line> {
     text.split(|b| *b == b'\n').filter_map(|l| serde_json::from_slice(l).ok())
 }
 
-/// Lines that cannot be read are passed over: what they would have said is seen again when the step is done again.
+/// Lines that cannot be read are skipped: what they would have said is seen again when the step is done again.
 fn last_unfinished(text: &[u8]) -> Option<Unfinished> {
     let mut open: Option<Unfinished> = None;
     for Line { at_ms, event } in lines(text) {

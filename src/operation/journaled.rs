@@ -28,7 +28,7 @@ impl Unfinished {
             && self.done.iter().all(|(step, _)| step.only_looks())
     }
 
-    /// The journal has passed over a step.
+    /// The journal has skipped a step.
     pub fn passed(&mut self, step: StepName) {
         self.done.push((step, PASSED.to_owned()));
     }

@@ -24,7 +24,7 @@ pub(super) fn resume_or_abandon(kind: OperationKind) -> Hint {
     Hint::from([Verb::Resume.on(command, "resume it"), Verb::Abandon.on(command, "or abandon it")])
 }
 
-/// That the operation has to be begun again.
+/// That the operation has to be started again.
 pub(super) fn begin_again() -> Hint {
     Hint::from(Verb::Abandon.to("abandon this operation")).and("then start it again")
 }

@@ -35,7 +35,7 @@ pub struct Taken {
 /// Whose stacks are taken.
 #[derive(Clone, Copy, Debug)]
 pub struct Stacks<'a> {
-    /// The cluster.
+    /// The cluster of the job.
     pub spec: &'a ClusterSpec,
     /// Login options.
     pub options: &'a Options,
@@ -155,7 +155,7 @@ impl Request {
 }
 
 impl Taken {
-    /// Puts workers together that stand at the same place; with an earlier look, it is said of each whether it has moved.
+    /// Groups workers with equal stacks; with an earlier sample, each is marked as moved or not.
     pub fn standing(&self, workers: &[StandingWorker], before: Option<&Self>) -> Standing {
         let worker = |n: usize| {
             let before = before.and_then(|before| before.dumps.get(n)?.as_ref().ok());

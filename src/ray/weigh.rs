@@ -39,7 +39,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// Estimates the fields of a possible message. The wire format does not tell whether a length-delimited field is a
+    /// Estimates the fields of a possible message. The wire format does not show whether a length-delimited field is a
     /// message, a text or bytes (Protocol Buffers, "Encoding"): each is parsed as a message, and text that happens to
     /// parse is overestimated a little.
     fn message(&mut self, mut rest: &[u8], depth: usize) -> Weighed {

@@ -43,19 +43,19 @@ pub struct Hosts {
     pub nodes: Vec<u32>,
     /// The number of slices that they are.
     pub slices: u32,
-    /// Node type of the first of them; empty where Ray does not tell.
+    /// Node type of the first of them; empty where Ray does not report it.
     pub node_type: Text,
-    /// Type of their chips, e.g. `v4-128`; empty where Ray does not tell.
+    /// Type of their chips, e.g. `v4-128`; empty where Ray does not report it.
     pub chip_type: Text,
-    /// How their chips are joined, e.g. `4x4x8`; empty where Ray does not tell.
+    /// How their chips are joined, e.g. `4x4x8`; empty where Ray does not report it.
     pub topology: Text,
     /// Those of them that are alive.
     pub alive: u32,
     /// Those of them that drain.
     pub draining: u32,
-    /// The number of hosts that the slice consists of; none where nothing tells.
+    /// The number of hosts that the slice consists of; none where it is unknown.
     pub expected: Option<u32>,
-    /// Chips of living hosts, and those in use; none in use where Ray does not tell.
+    /// Chips of living hosts, and those in use; none in use where Ray does not report it.
     pub chips: (Option<f64>, f64),
     /// When the first living host registered.
     pub started: Option<Timestamp>,
@@ -180,7 +180,7 @@ impl Hosts {
         }
     }
 
-    /// Takes in what only all hosts together tell: how many there have to be. Where no label says so, those that were lost
+    /// Applies what only all hosts together tell: how many there have to be. Where no label says so, those that were lost
     /// and whose address did not come back are missing.
     fn finish(&mut self, nodes: &[Node], now: Timestamp) {
         if self.key.kind != HostsKind::Slice {
@@ -239,7 +239,7 @@ fn folded(mut dead: Vec<Hosts>, nodes: &[Node], now: Timestamp) -> Vec<Hosts> {
 }
 
 impl Hosts {
-    /// Takes in what died later; what they do not have in common becomes empty.
+    /// Applies what died later; what they do not have in common becomes empty.
     fn join(&mut self, later: Self) {
         self.nodes.extend(later.nodes);
         self.slices += later.slices;

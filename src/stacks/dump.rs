@@ -9,14 +9,14 @@ const FRAMES: usize = 256;
 /// Threads that are kept.
 const THREADS: usize = 512;
 
-/// One process.
+/// The stacks of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dump {
     /// Its process id.
     pub pid: Option<u32>,
     /// Its command line as it calls itself, `ray::train_step`.
     pub process: Text,
-    /// Its threads, as they stand in the dump.
+    /// Its threads, as they are in the dump.
     pub threads: Vec<Thread>,
 }
 
@@ -45,7 +45,7 @@ pub struct Frame {
 }
 
 impl Dump {
-    /// Reads a dump. Lines that are none of its own, warnings of py-spy among them, are passed over; none when there is
+    /// Reads a dump. Lines that are none of its own, warnings of py-spy among them, are skipped; none when there is
     /// no thread in it.
     pub fn read(text: &str) -> Option<Self> {
         let mut dump = Self::default();

@@ -3,7 +3,7 @@
 use super::{Dump, Place, place};
 use std::collections::BTreeMap;
 
-/// Processes that stand at the same place.
+/// Processes with the same stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Where they stand.
@@ -12,7 +12,7 @@ pub struct Group {
     pub members: Vec<usize>,
 }
 
-/// Puts processes together that stand at the same place, line by line; the largest group first.
+/// Groups processes whose stacks are equal line by line; the largest group first.
 pub fn groups<'a>(dumps: impl IntoIterator<Item = (usize, &'a Dump)>) -> Vec<Group> {
     let mut places: BTreeMap<Place, Vec<usize>> = BTreeMap::new();
     for (number, dump) in dumps {

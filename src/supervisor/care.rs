@@ -18,7 +18,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// The latest version of a secret, as it was fetched and kept.
 #[derive(Clone, Debug)]
 pub struct Fetched {
-    /// The token.
+    /// The token for the head's dashboard and GCS.
     pub token: Secret,
     /// Version of the secret that holds the token.
     pub version: String,

@@ -147,7 +147,7 @@ impl Marks {
         self.kept && !self.asking
     }
 
-    /// Takes in what was read; what is news of it. A mark of our own is none.
+    /// Stores what was read; what is news of it. A mark of our own is none.
     fn take(
         &mut self,
         seen: Result<Option<OperationMark>, Problem>,

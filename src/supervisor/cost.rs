@@ -14,7 +14,7 @@ pub struct CostMeter {
 }
 
 impl CostMeter {
-    /// Takes in the totals at `now` and returns the last minute's.
+    /// Adds the totals at `now` and returns the last minute's.
     pub fn sample(&mut self, now: Instant, requests: u64, bytes: u64) -> Cost {
         self.samples.push_back((now, requests, bytes));
         while self.samples.len() > 1 && self.samples.get(1).is_some_and(|s| now.duration_since(s.0) >= MINUTE)

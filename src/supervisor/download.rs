@@ -1,4 +1,4 @@
-//! A search of a whole log that cannot be made where the log lies: it is downloaded through the dashboard, and only the
+//! A search of a whole log that cannot be made on its host: it is downloaded through the dashboard, and only the
 //! lines that match are kept.
 
 use super::follow::Way;

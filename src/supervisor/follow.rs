@@ -1,4 +1,4 @@
-//! Follows a log: over ssh where its file lies on the head, else through Ray's API. A stream outlives connections: it
+//! Follows a log: over ssh if its file is on the head, else through Ray's API. A stream outlives connections: it
 //! waits for the way to come back and goes on where it was, without losing or repeating a line.
 
 use super::log_file::{LogFile, Opened, Start, Unread};
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// Pause before a broken stream is tried again, and between two looks for a file that is not there.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Idle time after which a job's status is asked for: its file does not tell when the job has ended.
+/// Idle time after which a job's status is asked for: its file does not show when the job has ended.
 const IDLE: Duration = Duration::from_secs(3);
 /// Lines to begin with through Ray's API, in place of a number of bytes.
 const LINES: u32 = 2000;
@@ -40,7 +40,7 @@ pub type Ways = watch::Receiver<Option<Way>>;
 /// How long a log that could be shown waits for the head to say where the job's driver runs.
 const TOLD: Duration = Duration::from_secs(2);
 
-/// Whether a job's driver runs on another node than the head, so that its log is not there. A head that does not tell in
+/// Whether a job's driver runs on another node than the head, so that its log is not there. A head that does not answer in
 /// time may have the log.
 pub async fn is_elsewhere(client: &Client, id: &SubmissionId, head: Option<NodeId>) -> bool {
     timeout(TOLD, client.is_elsewhere(id, head)).await.is_ok_and(|told| told.unwrap_or(false))
@@ -170,7 +170,7 @@ impl Follower {
             Err(why) => return self.unread(why).await,
         };
         if matches!(self.start, Start::Bytes(_)) && self.position.is_behind(&opened, CATCH_UP) {
-            self.note("more was written meanwhile than is read at once; it lies above").await?;
+            self.note("more was written meanwhile than is read at once; scroll up for it").await?;
             self.position.begin_again(self.start);
             return Ok(Ended::Again);
         }

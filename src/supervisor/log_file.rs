@@ -203,7 +203,7 @@ impl LogFile {
         Self::new(&format!("job-driver-{}.log", id.0.raw()))
     }
 
-    /// Its name.
+    /// The name of the file in Ray's log folder.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -32,7 +32,7 @@ impl Ports {
         &self.open
     }
 
-    /// Opens those of the services that are not open yet. Which ones had to be passed over, in words: one line, or
+    /// Opens those of the services that are not open yet. Which ones had to be skipped, in words: one line, or
     /// none.
     pub async fn listen(
         &mut self,

@@ -139,7 +139,7 @@ impl Position {
         out.place(base, Some(0)).await
     }
 
-    /// Takes in bytes of the stream and passes on those that are new.
+    /// Adds bytes of the stream and passes on those that are new.
     pub async fn take(&mut self, bytes: &[u8], out: &mut Outlet) -> Result<Arrived, Closed> {
         match &mut self.first {
             First::New => self.pass(bytes, out).await?,

@@ -1,4 +1,4 @@
-//! A search of a whole log where its file lies, on the head: only the lines that match are sent.
+//! A search of a whole log on the head, where its file is: only the lines that match are sent.
 
 use super::follow::{Way, is_elsewhere};
 use super::log_file::{LogFile, Unread};
@@ -11,7 +11,7 @@ pub(super) const MOST: usize = 2000;
 /// Bytes that the script sends of a line, its number and its position included.
 const LONGEST: usize = 1000;
 
-/// Why a log cannot be searched where it lies.
+/// Why a log cannot be searched on its host.
 #[derive(Debug, thiserror::Error)]
 pub enum Unsearched {
     /// The cluster is not connected.

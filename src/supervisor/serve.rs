@@ -1,7 +1,9 @@
 //! While a session is up: polling, requests, machine figures, and noticing that it is up no longer.
 
+mod grant;
+
 use super::connect;
-use super::connection::{ConnectionRequest, ConnectionState};
+use super::connection::ConnectionState;
 use super::follow::Way;
 use super::limits::with_limits;
 use super::machines::Machines;
@@ -13,9 +15,7 @@ use super::recovery::{self, Recovery};
 use super::task::{ClusterTask, End};
 use super::vitals::Watch;
 use super::{cost::CostMeter, stop};
-use crate::model::{
-    Link, LocalPorts, News, NodeId, Phase, Physical, Problem, ProblemKind, Request, Snapshot, Timestamp,
-};
+use crate::model::{Link, LocalPorts, News, NodeId, Phase, Physical, Problem, Request, Snapshot, Timestamp};
 use crate::ray::{Client, Poller, RayError};
 use crate::ssh::SshError;
 use std::mem::discriminant;
@@ -178,78 +178,6 @@ impl ClusterTask {
         }
         s.session.close().await;
         end
-    }
-
-    /// What a holder of the connection requests while the session is up.
-    async fn grant(&mut self, request: ConnectionRequest, s: &mut Serving) -> Option<End> {
-        match request {
-            ConnectionRequest::Reconnect { attempt } if attempt == self.attempt => return Some(End::Again),
-            ConnectionRequest::Connect | ConnectionRequest::Reconnect { .. } => {}
-            ConnectionRequest::Refresh => s.polling.ask(),
-            ConnectionRequest::Forward { services, reply } => {
-                self.forwarded.extend(services);
-                let open = self.open_ports(s).await;
-                self.hand_out(&s.session);
-                // Who asked may have given up.
-                let _ = reply.send(open);
-            }
-            ConnectionRequest::Renew { refused, reply } => {
-                let is_in_force = s.session.client.token() == refused.as_ref();
-                let renewed = if is_in_force { self.renew(s).await } else { Ok(()) };
-                // Who asked may have given up.
-                let _ = reply.send(renewed);
-            }
-        }
-        None
-    }
-
-    /// Opens the requested local ports and reports which are open, and why others are not.
-    async fn open_ports(&mut self, s: &mut Serving) -> Result<LocalPorts, Problem> {
-        let Some((tunnel, ports)) = &mut s.session.tunnel else {
-            let what = format!("{} is reached directly; nothing to forward", self.spec.name);
-            let hint = "use its address";
-            return Err(Problem::new(ProblemKind::Other, what, hint, Timestamp::now()));
-        };
-        let opened = ports.listen(tunnel, &self.spec.name, self.forwarded.iter().copied()).await;
-        let open = ports.open().clone();
-        let notes = match &opened {
-            Ok(note) => note.iter().cloned().collect(),
-            Err(problem) => vec![problem.what.clone()],
-        };
-        self.out.send(News::Ports { open: open.clone(), notes }).await;
-        opened.map(|_| open)
-    }
-
-    /// Opens the local ports of all services, or closes them.
-    async fn want_ports(&mut self, open: bool, s: &mut Serving) {
-        self.note(Request::Ports(open));
-        if open {
-            // A port that cannot be opened is reported as news.
-            drop(self.open_ports(s).await);
-        } else {
-            self.close_ports(s).await;
-        }
-        self.hand_out(&s.session);
-    }
-
-    /// Closes the local ports, if any are open.
-    async fn close_ports(&mut self, s: &mut Serving) {
-        if let Some((tunnel, ports)) = s.session.tunnel.as_mut().filter(|(_, ports)| !ports.open().is_empty())
-        {
-            ports.close(tunnel).await;
-            self.out.send(News::Ports { open: LocalPorts::new(), notes: Vec::new() }).await;
-        }
-    }
-
-    /// Puts another token in force, for everything that uses the session.
-    async fn renew(&mut self, s: &mut Serving) -> Result<(), Problem> {
-        connect::renew_token(&self.spec, &self.care, &mut s.session).await?;
-        tracing::info!(cluster = %self.spec.name, "another token was found");
-        s.polling = Polling::new(&s.session.client, self.pace);
-        self.client = Some(s.session.client.clone());
-        self.streams.set_client(&s.session.client);
-        self.hand_out(&s.session);
-        Ok(())
     }
 
     /// What a request means while the session is up.

@@ -85,7 +85,7 @@ impl Streams {
         }
     }
 
-    /// Searches the whole file of an open log, where it lies.
+    /// Searches the whole file of an open log, on its host.
     pub fn search(&self, stream: StreamId, pattern: String, out: &Out) {
         let Some(open) = self.open.get(&stream) else { return };
         let (way, source) = (self.way.borrow().clone(), open.source.clone());

@@ -203,7 +203,7 @@ fn head_of(nodes: &[Node]) -> Option<NodeId> {
     nodes.iter().find(|node| node.is_head && node.state.is_alive()).map(|node| node.id)
 }
 
-/// One reading.
+/// One reading of the vitals of a cluster's jobs, while it is under way.
 struct Round {
     client: Client,
     limits: VitalLimits,

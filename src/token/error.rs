@@ -18,23 +18,23 @@ pub enum TokenError {
     /// A file exists and cannot be read.
     #[error("cannot read token file {}: {error}", file.display())]
     Unreadable {
-        /// The file.
+        /// Path of the token file.
         file: PathBuf,
-        /// Why.
+        /// The system's error.
         error: io::Error,
     },
     /// A file cannot be written.
     #[error("cannot write {}: {error}", printable(&file.display().to_string()))]
     Unwritable {
-        /// The file.
+        /// Path of the token file.
         file: PathBuf,
-        /// Why.
+        /// The system's error.
         error: io::Error,
     },
     /// The content of a place is not a token.
     #[error("{place} {why}")]
     Unusable {
-        /// The place.
+        /// Where that content was found.
         place: Source,
         /// What is wrong with its content.
         why: &'static str,
@@ -47,7 +47,7 @@ fn shown(files: &[PathBuf]) -> String {
 }
 
 impl TokenError {
-    /// The hint.
+    /// What to do about it; `cached` is where a token of your own may be put.
     pub fn hint(&self, cached: &Path) -> Hint {
         match self {
             Self::NotFound { .. } => {

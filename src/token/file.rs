@@ -12,7 +12,7 @@ const LONGEST: u64 = 64 << 10;
 /// A token and where it came from.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The token.
+    /// The token, without surrounding white space.
     pub token: Secret,
     /// Where it was found.
     pub source: Source,

@@ -100,7 +100,7 @@ impl Answers {
         !self.held.is_empty() && !self.is_answer()
     }
 
-    /// Takes in an event. Returns those that are no answer, and what an answer said that ends here.
+    /// Handles an event. Returns those that are no answer, and what an answer said that ends here.
     pub fn take(&mut self, event: Event) -> (Vec<Event>, Option<Background>) {
         let Event::Key(key) = event else { return (self.and(event), None) };
         let Some(text) = &mut self.text else {

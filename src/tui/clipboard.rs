@@ -25,7 +25,7 @@ pub struct Place {
 /// A terminal multiplexer that keeps control sequences to itself unless they are wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Multiplexer {
-    /// No multiplexer.
+    /// No multiplexer between us and the terminal.
     None,
     /// tmux: passes wrapped sequences on.
     Tmux,

@@ -148,7 +148,7 @@ pub struct QuitSignals {
 /// The request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// Quit.
+    /// Quit: a signal that ends a program came, or the terminal is gone.
     Leave,
     /// Stop until the process is continued.
     Stop,
@@ -197,7 +197,7 @@ impl QuitSignals {
 
     /// Forgets interrupts that were meant for another program in the foreground, which has ended.
     pub async fn forget_interrupts(&mut self) {
-        // A signal is taken in some time after it was sent. When this one has been, those before it have, too.
+        // A signal is added some time after it was sent. When this one has been, those before it have, too.
         if let Ok(mut last) = signal(SignalKind::window_change())
             && kill_process(getpid(), rustix::process::Signal::WINCH).is_ok()
         {

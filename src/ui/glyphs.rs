@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(steps.collect::<String>(), "_.-=+*#");
     }
 
-    /// No state is told by its colour alone: each has a glyph of its own, also in ASCII.
+    /// No state is shown by colour alone: each has a glyph of its own, also in ASCII.
     #[test]
     fn every_state_has_a_glyph_of_its_own() {
         let nodes = [NodeState::Alive, NodeState::Idle, NodeState::Draining, NodeState::Dead];

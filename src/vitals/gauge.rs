@@ -10,7 +10,7 @@ use crate::model::{
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Tasks and writers that are told apart; a driver's log has the lines of all workers.
+/// Tasks and writers that are distinguished; a driver's log has the lines of all workers.
 const TRACKS: usize = 64;
 /// Losses for a sparkline.
 const LOSSES: usize = 24;
@@ -107,7 +107,7 @@ impl Gauge {
         }
     }
 
-    /// Takes in the last lines of the driver's log, by this clock, and what stands behind the last line break: a bar
+    /// Adds the last lines of the driver's log, by this clock, and what stands behind the last line break: a bar
     /// that overwrites itself never ends its line.
     pub fn read(&mut self, lines: &[Line], unfinished: Option<&Line>, clock: Clock) {
         let new = self.tail.compare(lines);
@@ -169,7 +169,7 @@ impl Gauge {
         self.tracks[at].push(progress, time, &self.limits);
     }
 
-    /// Takes in the figures of machines that it holds: how much a processor and a chip work, in percent, at most.
+    /// Adds the figures of machines that it holds: how much a processor and a chip work, in percent, at most.
     pub fn measured(&mut self, chip: Option<f64>, cpu: Option<f64>, now: Timestamp) {
         let is_idle = chip.map_or_else(|| cpu.map(|cpu| cpu <= IDLE_CPU), |chip| Some(chip <= IDLE_CHIP));
         match (is_idle, &mut self.idle) {
@@ -343,7 +343,7 @@ impl Gauge {
         let patience = track.patience(self.limits.stalled)?;
         (age >= patience && self.is_seen_twice()).then_some(())?;
         let steps = self.run(now).map(|run| run.steps()).unwrap_or_default();
-        let log = if matches!(doing, Doing::Silent(_)) { "its log is silent" } else { "its log goes on" };
+        let log = if matches!(doing, Doing::Silent(_)) { "its log is silent" } else { "its log continues" };
         let since = self.stepped.or(self.moved).unwrap_or(now);
         Some(Sign { kind: SignKind::Stalled, since, evidence: format!("at {steps}, {log}") })
     }

@@ -26,7 +26,7 @@ struct Check {
 /// A run that makes fewer steps than before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Slow {
-    /// Since when.
+    /// When the lower rate began.
     pub since: Timestamp,
     /// Steps a second before that.
     pub usual: f64,
@@ -42,7 +42,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Takes in a step and its time; `limit` is the share of steps that have to be missing. A limit of zero looks for
+    /// Adds a step and its time; `limit` is the share of steps that have to be missing. A limit of zero looks for
     /// nothing.
     pub fn push(&mut self, step: u64, at: Timestamp, limit: f64) {
         let Some((from, first, lines)) = self.open else {

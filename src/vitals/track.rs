@@ -37,7 +37,7 @@ impl Track {
         Self { key, series, pace, trend, lines: 0, gap: Duration::ZERO, restarts: 0 }
     }
 
-    /// Takes in a line. A step below the last one begins another run, of which nothing is known yet.
+    /// Adds a line. A step below the last one begins another run, of which nothing is known yet.
     pub fn push(&mut self, progress: &Progress<'_>, at: Option<Timestamp>, limits: &VitalLimits) {
         let (before, runs) = (self.series.last(), self.series.runs());
         self.series.push(progress, at);

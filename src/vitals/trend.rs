@@ -8,7 +8,7 @@ const OVER: usize = 10;
 /// Losses that the trend is made of, at most and at least: so many that it does not follow a loss that rises slowly.
 const HELD: usize = 512;
 const BEFORE: usize = 20;
-/// Losses that are no number, one after the other: a single one may belong to a batch that is skipped.
+/// Losses that are NaN or infinite, one after the other: a single one may belong to a batch that is skipped.
 const NOT_FINITE: u32 = 2;
 
 /// A loss with its step and its time.
@@ -36,12 +36,12 @@ pub(super) struct Trend {
     /// The newest ones, which are compared with it.
     recent: VecDeque<Loss>,
     diverging: Option<Diverging>,
-    /// The first loss that is no number, and how many follow each other.
+    /// The first loss that is not finite, and how many follow each other.
     not_finite: Option<(Loss, u32)>,
 }
 
 impl Trend {
-    /// Takes in a loss; `limit` is the share that it has to be over the trend. A limit of zero looks for nothing.
+    /// Adds a loss; `limit` is the share that it has to be over the trend. A limit of zero looks for nothing.
     pub fn push(&mut self, loss: Loss, limit: f64) {
         if !loss.value.is_finite() {
             let (first, n) = self.not_finite.unwrap_or((loss, 0));
@@ -75,7 +75,7 @@ impl Trend {
         if self.recent.len() < OVER || self.base.len() < BEFORE {
             return;
         }
-        // Losses that always jump so high tell nothing.
+        // Losses that always jump so high mean nothing.
         let (mut under, mut as_high) = (0, 0);
         for value in &self.base {
             under += usize::from(value * (1.0 + limit) < lowest);
@@ -98,7 +98,7 @@ impl Trend {
         self.diverging
     }
 
-    /// The first of the losses that are no number, if that goes on.
+    /// The first of the losses that are NaN or infinite, if that goes on.
     pub fn not_finite(&self) -> Option<Loss> {
         self.not_finite.filter(|(_, n)| *n >= NOT_FINITE).map(|(first, _)| first)
     }

@@ -48,16 +48,8 @@ fn one_slice_is_not_removed_with_the_others_of_its_request() {
         assert!(said.contains("remove-worker ms"), "{said}");
     }
     // By its own name all of it is meant: jobs of every host stand in the way.
-    let (code, _, said) = world.run("remove-worker ms --yes");
-    assert!(
-        code == Some(1)
-            && said.contains(
-                "jobs are running on ms; wait until they have ended: `--drain`; or end them now: `--now`"
-            ),
-        "{said}"
-    );
-    let (code, _, said) = world.run("remove-worker ms --now --yes");
-    assert!(code == Some(1) && said.contains("ask their owners; then allow it: `--others`"), "{said}");
+    assert_eq!(world.refused("remove-worker ms --yes").0, "runs-there");
+    assert_eq!(world.refused("remove-worker ms --now --yes").0, "others-jobs");
     assert_eq!(world.deletions(), Vec::<String>::new());
     let removing = world.spawn("remove-worker ms --now --others --yes");
     until("google has deleted both", || world.double.state().nodes.is_empty());

@@ -244,7 +244,7 @@ fn without_colours_everything_can_still_be_read() {
     };
     assert_eq!(colours(&plain), 0);
     let full = paint(&mut app, Colors::Full, 120, 40);
-    assert_eq!(text(&plain), text(&full), "no state is told by colour alone");
+    assert_eq!(text(&plain), text(&full), "no state is shown by colour alone");
     assert!(colours(&full) > 0);
 }
 

@@ -47,6 +47,14 @@ impl Ran {
         self.err
     }
 
+    /// The gate that has refused the operation, as `--json` names it, and what the command says beside it.
+    pub fn refused(self) -> (String, String) {
+        let ran = self.exits(1);
+        let rows = ran.json();
+        assert_eq!(rows.as_array().map(Vec::len), Some(1), "{}{}", ran.out, ran.err);
+        (rows[0]["refused"].as_str().unwrap_or_else(|| panic!("{}{}", ran.out, ran.err)).to_owned(), ran.err)
+    }
+
     /// Its standard output as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}{}", self.out, self.err))

@@ -160,6 +160,11 @@ impl World {
         (code, out, err)
     }
 
+    /// The gate that refuses this operation, as `--json` names it, and what the command says beside it.
+    pub fn refused(&self, words: &str) -> (String, String) {
+        Ran::of(&self.command(&format!("{words} --json")).output().unwrap()).refused()
+    }
+
     pub fn spawn(&self, words: &str) -> Running {
         Running::start(self.command(words))
     }

@@ -46,6 +46,18 @@ const BANNED: &[(&str, &str)] = &[
     (r"kept in step", "in sync"),
     (r"slept", "was suspended"),
     (r"can(not|not be| not be) had", "is not available"),
+    (r"stands? elsewhere", "has a stack that differs"),
+    (r"the matter", "what is wrong; the verdict"),
+    (r"(is|are|was|were|be) let go", "dropped"),
+    (r"at what price", "the cost"),
+    (r"(is|are) no number", "not finite; NaN or infinite"),
+    (r"puts? right", "correct"),
+    (r"passed over", "skipped, ignored"),
+    (r"lets? through", "matches"),
+    (r"calls? the roll", "list the workers"),
+    (r"do(es)? not tell", "does not report, does not show"),
+    (r"begun again", "restarted, started again"),
+    (r"(words of|no words for|in the words of) `?grep`?", "an extended regular expression"),
 ];
 
 /// A string literal (its text is group 1, 2 or 3), a run of comment lines (group 4), or a character, which is neither.

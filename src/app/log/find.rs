@@ -30,7 +30,7 @@ pub enum Landmark {
 }
 
 impl LogView {
-    /// The search.
+    /// The search of the loaded lines; of the empty pattern when nothing is searched for.
     pub fn search(&self) -> &Search {
         &self.search
     }
@@ -46,14 +46,14 @@ impl LogView {
         &self.lens
     }
 
-    /// Shows only lines that the filter lets through; the empty one shows all. The first line in the window stays,
+    /// Shows only lines that match the filter; the empty one shows all. The first line in the window stays,
     /// or the next one that is shown.
     pub fn set_filter(&mut self, filter: Filter) {
         self.lens.set_filter(filter);
         self.look_on();
     }
 
-    /// Shows one line more, or one fewer, around each that the filter lets through.
+    /// Shows one line more, or one fewer, around each line that matches the filter.
     pub fn widen(&mut self, more: bool) {
         self.lens.widen(more);
         self.look_on();
@@ -184,7 +184,7 @@ impl LogView {
         self.lens.taken_out(&self.held).take_while(|number| *number < here).count() + 1
     }
 
-    /// The lines as they are saved: those that filter and time let through, hidden noise among them; none while not all
+    /// The lines as they are saved: those that match filter and time, hidden noise among them; none while not all
     /// were looked at.
     pub fn taken_out(&self) -> Option<String> {
         if !self.lens.is_done(&self.held) {

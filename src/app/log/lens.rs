@@ -172,7 +172,7 @@ impl Lens {
         self.rank(held, number.max(self.from)) - self.rank(held, self.from)
     }
 
-    /// Lines that are let through above a number, wherever the first one is that may be shown.
+    /// Lines that match above a number, wherever the first one is that may be shown.
     fn rank(&self, held: &Held, number: u64) -> usize {
         let number = number.clamp(held.first(), held.end());
         let above = |sieve: &Sieve| sieve.lines().partition_point(|n| *n < number);

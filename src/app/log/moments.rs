@@ -124,12 +124,12 @@ impl LogView {
     pub fn jump(&mut self, typed: &str, now: Timestamp) -> Result<(), String> {
         let typed = typed.trim();
         if self.held.is_empty() {
-            return Err("no line is held".to_owned());
+            return Err("no line is loaded".to_owned());
         }
         if let Ok(number) = typed.parse::<u64>() {
             let held = self.held();
             if number == 0 || number > held as u64 {
-                return Err(format!("lines 1 to {held} are held"));
+                return Err(format!("lines 1 to {held} are loaded"));
             }
             self.go_to_line(self.held.first() + number - 1);
             return Ok(());

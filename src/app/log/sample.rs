@@ -17,7 +17,7 @@ pub fn view(lines: usize) -> LogView {
     view
 }
 
-/// Takes in the lines of these numbers.
+/// Adds the lines of these numbers.
 pub fn push(view: &mut LogView, range: std::ops::Range<usize>) {
     lines(view, range.map(|i| format!("line {i}").into()).collect());
 }
@@ -60,7 +60,7 @@ pub fn part(lines: Range<u64>) -> LogPart {
     LogPart { lines: text, bytes: lines.start * 10..lines.end * 10, begin: Some(0) }
 }
 
-/// Takes in lines of [`part`].
+/// Adds lines of [`part`].
 pub fn take(view: &mut LogView, lines: Range<u64>) {
     view.take(LogBatch { stream: StreamId(1), part: part(lines), end: LogEnd::Open }, NOW);
 }

@@ -72,7 +72,7 @@ impl LogView {
         self.show.wrap || self.show.raw
     }
 
-    /// Takes in the size in which the log was drawn.
+    /// Records the size in which the log was drawn.
     pub fn drawn(&mut self, size: Window) {
         self.size = Window { width: size.width, height: size.height.max(1) };
     }

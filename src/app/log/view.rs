@@ -106,7 +106,7 @@ impl LogView {
         self.held.limit(usize::MAX, memory);
     }
 
-    /// Takes in lines that have come now. Lines of a stream that was closed meanwhile are dropped.
+    /// Adds lines that have come now. Lines of a stream that was closed meanwhile are dropped.
     pub fn take(&mut self, batch: LogBatch, now: Timestamp) {
         if batch.stream != self.stream {
             return;
@@ -121,7 +121,7 @@ impl LogView {
         self.times.compare(&came, is_first, now);
     }
 
-    /// Takes in lines above those that are held, or why they cannot be read.
+    /// Adds lines above those that are held, or why they cannot be read.
     pub fn take_older(&mut self, stream: StreamId, part: Result<LogPart, String>) {
         if stream != self.stream {
             return;
@@ -134,7 +134,7 @@ impl LogView {
                 self.lens.came_above(first);
                 self.marks.retain(|mark| *mark < self.held.end());
                 if is_nothing && self.above() != Some(0) {
-                    Older::Failed("nothing lies above".to_owned())
+                    Older::Failed("there are no older lines".to_owned())
                 } else {
                     Older::Unasked
                 }
@@ -181,7 +181,7 @@ impl LogView {
         self.held.start().is_some()
     }
 
-    /// Whether the newest lines were let go to make room for older ones: the end has to be opened again.
+    /// Whether the newest lines were dropped to make room for older ones: the end has to be opened again.
     pub fn is_cut(&self) -> bool {
         self.held.is_cut()
     }

@@ -13,7 +13,7 @@ pub enum Place {
     Above(u64),
     /// It is farther above than a log may take in memory, in bytes.
     TooFar(u64),
-    /// It is no longer where it was: the file was replaced, or the line was let go.
+    /// It is no longer where it was: the file was replaced, or the line was dropped.
     Gone,
 }
 

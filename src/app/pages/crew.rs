@@ -49,7 +49,7 @@ impl Way {
         }
     }
 
-    /// Its name.
+    /// The name of the table on its tab.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Roll => "roll call",

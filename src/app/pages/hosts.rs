@@ -31,7 +31,7 @@ pub struct HostsRow<'f> {
     cluster: &'f Cluster,
     place: usize,
     number: usize,
-    /// The hosts.
+    /// The hosts that the row stands for: a slice, a node type, or what died together.
     pub hosts: &'f Hosts,
 }
 
@@ -61,7 +61,7 @@ impl<'f> HostsRow<'f> {
         }
     }
 
-    /// The type of their chips; where they have none, or Ray does not tell, their node type.
+    /// The type of their chips; where they have none, or Ray does not report it, their node type.
     pub fn kind(&self) -> Cow<'f, str> {
         let of = [&self.hosts.chip_type, &self.hosts.node_type].into_iter().find(|text| !text.is_empty());
         let of = of.filter(|_| self.hosts.key.kind != HostsKind::Head);

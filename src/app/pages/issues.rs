@@ -16,7 +16,7 @@ use crate::model::amount::counted;
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
 
-/// The table.
+/// The table of the issues and warnings of all clusters.
 pub static PAGE: TablePage = TablePage {
     name: "issues",
     label: "issues",

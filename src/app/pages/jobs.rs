@@ -29,7 +29,7 @@ pub struct JobRow<'f> {
     cluster: &'f Cluster,
     place: usize,
     number: usize,
-    /// The job.
+    /// The job, as the snapshot has it.
     pub job: &'f Arc<Job>,
 }
 

@@ -27,7 +27,7 @@ pub struct NodeRow<'f> {
     cluster: &'f Cluster,
     place: usize,
     number: usize,
-    /// The node.
+    /// The node, as the snapshot has it.
     pub node: &'f Node,
     /// The name that is shown.
     name: &'f Text,

@@ -23,7 +23,7 @@ pub struct SliceRow<'f> {
     cluster: &'f Cluster,
     place: usize,
     number: usize,
-    /// The slice.
+    /// The slice or request, joined with Ray's nodes.
     pub slice: &'f Slice,
 }
 

@@ -83,7 +83,7 @@ async fn served(crew: &Crew, cluster: &Cluster, session: &Session) -> Vec<String
     could_serve(&crew.known.job, &Cluster::of(cluster.spec.clone(), state))
 }
 
-/// Prints what is the matter, why, and what helps.
+/// Prints the verdict, the evidence and the hint.
 fn print(found: &Findings, out: &mut impl Write, crew: &Crew, target: Target<'_>) -> io::Result<()> {
     writeln!(out, "{}: {}", found.verdict.word(), found.summary)?;
     for line in found.evidence.iter().take(TRACE) {
@@ -178,7 +178,7 @@ fn print_cause(out: &mut impl Write, found: &Explanation, crew: &Crew, verdict: 
         writeln!(out, "no error in the logs of {}: {}", counted(quiet.len(), "worker"), first_few(&quiet))?;
     }
     if found.survived > 0 {
-        writeln!(out, "{} before were survived", counted(found.survived as usize, "error"))?;
+        writeln!(out, "{} did not end the run", counted(found.survived as usize, "earlier error"))?;
     }
     Ok(())
 }

@@ -93,7 +93,7 @@ impl<'a> LogSource<'a> {
             Part::Last(lines) => *lines,
             Part::Matching(_) | Part::Whole => {
                 eprintln!(
-                    "the last {SEARCHED} lines are searched, which come through the dashboard: -n N takes others"
+                    "searching the last {SEARCHED} lines, read through the dashboard; -n N sets their number"
                 );
                 SEARCHED
             }
@@ -104,7 +104,7 @@ impl<'a> LogSource<'a> {
 
     /// Reads the file on the head, if it is there.
     async fn over_ssh(&mut self, part: &Part) -> Option<LogBytes> {
-        // A head that does not tell may have the file all the same.
+        // A head that does not report them may have the file all the same.
         let elsewhere = !std::mem::replace(&mut self.is_placed, true)
             && is_elsewhere(&self.session.client, self.id, None).await;
         if elsewhere {

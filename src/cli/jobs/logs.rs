@@ -88,7 +88,7 @@ impl Printer<'_> {
     /// What a search or a time leaves to say.
     fn told(&self) {
         if self.since.is_some() && self.times.last().is_none() {
-            eprintln!("no line says its time, so that --since finds none");
+            eprintln!("no line has a time, so --since matches none");
         }
     }
 }
@@ -142,7 +142,7 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The part in which a pattern is looked for: the lines that the head's grep finds, or all where it has no words for the
+/// The part in which a pattern is looked for: the lines that the head's grep finds, or all where it cannot express the
 /// pattern.
 fn whole(pattern: &Pattern) -> Part {
     match Grep::of(pattern) {

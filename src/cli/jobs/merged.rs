@@ -22,7 +22,7 @@ pub struct WorkersOptions {
     /// Print the logs of the job's workers in the order of time: the last lines of each file [default: 100]
     #[arg(long, conflicts_with = "follow")]
     pub workers: bool,
-    /// With --workers: print what many of them say once, with their number and the hosts that do not say it
+    /// With --workers: print equal lines of many workers once, with their number and the hosts that did not write them
     #[arg(long, requires = "workers")]
     fold: bool,
 }
@@ -98,7 +98,7 @@ fn for_scripts(said: &Said, seat: &Seat) -> Value {
     })
 }
 
-/// Prints a row for what many workers say alike.
+/// Prints a row for equal lines of many workers.
 fn print_folded(lines: impl Iterator<Item = Said>, seats: &[Seat], json: bool) -> anyhow::Result<()> {
     let folded = fold(lines);
     if folded.left_out > 0 {

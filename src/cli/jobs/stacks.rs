@@ -1,4 +1,4 @@
-//! `marin-tui stacks`: where each worker of a job stands, equal stacks together.
+//! `marin-tui stacks`: the Python stacks of a job's workers, equal ones grouped.
 
 use super::super::reach::{Progress, Reach};
 use super::super::{candidates, output};
@@ -50,7 +50,7 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let session = reach.connect(progress).await?;
     let client = &session.client;
-    progress.tell("looking for the workers of the job");
+    progress.tell("reading the workers of the job");
     let driver = driver(&arguments.id, reach, client).await?;
     let stacks = Stacks { spec: &reach.spec, options: &reach.options, client };
     let found = look(&stacks, &driver, arguments.interval, progress).await;
@@ -77,7 +77,7 @@ async fn look(
     progress.tell(format!("taking the stacks of {}", counted(workers.len(), "worker")));
     let first = stacks.take(&workers).await;
     let Some(pause) = again else { return Ok(first.standing(&workers, None)) };
-    progress.tell(format!("looking again in {} s", pause.as_secs()));
+    progress.tell(format!("sampling again in {} s", pause.as_secs()));
     tokio::time::sleep(pause).await;
     Ok(stacks.take(&workers).await.standing(&workers, Some(&first)))
 }

@@ -60,7 +60,7 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The cluster, with the vitals of the job if it runs. A head that does not tell them still tells the rest.
+/// The cluster, with the vitals of the job if it runs. A head that does not report them still reports the rest.
 async fn read(
     arguments: &StatusArguments,
     reach: &Reach,

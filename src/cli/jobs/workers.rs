@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui -c us-central2 job-workers eval-7            who is silent, who lags behind
+  marin-tui -c us-central2 job-workers eval-7            which are silent, which lag behind
   marin-tui -c us-central2 job-workers eval-7 --all      also workers that run nothing any more
   marin-tui -c us-central2 job-workers eval-7 --json | jq '.[] | select(.remark == \"silent\")'
 

@@ -107,7 +107,7 @@ pub(super) async fn ray(setup: &Setup, head: Option<&str>) -> Check {
     let said = lines.iter().rev().find_map(|line| line.split("version ").nth(1)).map(str::trim);
     let Some(own) = said else {
         let said = lines.last().cloned().unwrap_or_default();
-        return Check::needs(name, of, format!("it tells no version: {said}"), install());
+        return Check::needs(name, of, format!("it prints no version: {said}"), install());
     };
     match (numbers(own), head, head.and_then(numbers)) {
         (Some(mine), Some(head), Some(theirs)) if mine < theirs || mine.0 != theirs.0 => {

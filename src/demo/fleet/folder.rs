@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// A control socket's path, below this folder, may have 86 bytes.
 const LONGEST: usize = 24;
 
-/// Marin's cluster files, as they stand in `infra/`.
+/// Marin's cluster files, as they are in `infra/`.
 const INFRA: [(&str, &str); 14] = {
     macro_rules! file {
         ($name:literal) => {

@@ -28,7 +28,7 @@ pub struct LeftProcess {
     pub pid: u32,
     /// When it started, in clock ticks since the boot: with the number it names one process for ever.
     pub start: u64,
-    /// Its name.
+    /// The name of its program.
     pub name: Text,
     /// How long it runs, in seconds.
     pub age: u64,

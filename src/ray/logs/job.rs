@@ -105,7 +105,7 @@ enum Ended {
 impl Follower {
     /// Idle time after which the job's status is requested.
     const IDLE: Duration = Duration::from_secs(30);
-    /// The same for a stream of the file, which does not tell when the job has ended.
+    /// The same for a stream of the file, which does not show when the job has ended.
     const STREAM_IDLE: Duration = Duration::from_secs(3);
 
     async fn run(&mut self) -> Result<(), Closed> {

@@ -43,7 +43,7 @@ impl Seen {
         self.at
     }
 
-    /// Takes in whole lines that follow.
+    /// Adds whole lines that follow.
     pub fn advance(&mut self, lines: &[u8]) {
         self.at += lines.len() as u64;
         self.end.extend_from_slice(&lines[lines.len().saturating_sub(Self::REMEMBERED)..]);

@@ -1,4 +1,4 @@
-//! Tests: each built-in theme can be read on its background, and no state is told by colour alone.
+//! Tests: each built-in theme can be read on its background, and no state is shown by colour alone.
 
 use super::file::{BUILT_IN, ThemeFile};
 use super::{Colors, Theme};

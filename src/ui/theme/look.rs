@@ -29,7 +29,7 @@ const NAMED: [Color; 16] = [
 const HUES: [u8; Role::HUES] = [4, 5, 6, 12, 13, 14];
 
 impl Theme {
-    /// The style of one of several that are to be told apart.
+    /// The style of one of several that are to be distinguished.
     pub(super) fn hue(&self, number: u8) -> Style {
         let colour = HUES.get(usize::from(number)).map(|n| Colour::Indexed(*n));
         self.look(Look { colour, ..Look::default() })

@@ -1,4 +1,4 @@
-//! Runs that are well, sick, begun again, and hard to read.
+//! Runs that are healthy, failing, restarted, and hard to read.
 
 use super::*;
 use crate::model::JobStatus;

@@ -280,11 +280,11 @@ fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
     press(&mut app, "/WAITING for<enter>");
     assert_eq!(at(&app), [""; 0], "a capital makes it exact");
     press(&mut app, "/(nowhere<enter>");
-    let prompt = app.prompt().expect("it is to be put right");
+    let prompt = app.prompt().expect("it is to be corrected");
     assert_eq!(prompt.wrong, "no regular expression: unclosed group (column 1)");
     press(&mut app, "<esc>");
     press(&mut app, "/<^u>nowhere<enter>");
-    assert!(said(&app).contains("`nowhere`: no match in the lines that are held"));
+    assert!(said(&app).contains("`nowhere`: no match in the loaded lines"));
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn a_filter_names_columns_and_says_what_is_wrong() {
     assert_eq!(kept, matched, "the table is as before");
     assert!(footer(&mut app).contains("no column `size`"));
     press(&mut app, "<enter>");
-    assert!(app.prompt().is_some(), "it is to be put right first");
+    assert!(app.prompt().is_some(), "it is to be corrected first");
     press(&mut app, "<^w><^w><enter>");
     assert!(app.prompt().is_none() && rows(&app) == matched, "{:?}", app.prompt());
     press(&mut app, "/<^u>~(");

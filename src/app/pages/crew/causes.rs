@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 #[derive(Debug)]
 pub struct Causes;
 
-/// A line.
+/// A line of the first cause, by its place among all of them.
 #[derive(Clone, Copy, Debug)]
 pub struct CauseRow<'f> {
     cluster: &'f Cluster,

@@ -1,0 +1,141 @@
+//! What drawing, commands and pages read of the console's state.
+
+use super::fixes::Ways;
+use super::list::Listing;
+use super::{
+    App, Cluster, ClusterPage, Context, Dialog, Fleet, Keymap, LogView, Look, Pages, Pane, Prompt, Toasts,
+    View,
+};
+use crate::model::{Hint, PaneLayout, Timestamp};
+
+impl App {
+    /// All that is known of all clusters.
+    pub fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    /// The state of each page.
+    pub fn pages(&self) -> &Pages {
+        &self.pages
+    }
+
+    /// What cells depend on beside their row.
+    pub fn look(&self, now: Timestamp) -> Look<'_> {
+        Look {
+            fleet: &self.fleet,
+            marks: &self.marks,
+            messages: &self.toasts,
+            keymap: &self.keymap,
+            ways: self.ways(),
+            now,
+            fresh: self.fresh(),
+        }
+    }
+
+    pub(super) fn ways(&self) -> Ways<'_> {
+        Ways { keymap: &self.keymap, read_only: self.read_only, page: self.page_context() }
+    }
+
+    /// The hint as the page shows it, also beneath a dialog.
+    pub fn hint(&self, hint: &Hint) -> String {
+        self.hint_in(hint, Some(self.page_context()))
+    }
+
+    /// The hint as the open dialog shows it.
+    pub fn dialog_hint(&self, hint: &Hint) -> String {
+        self.hint_in(hint, Some(self.context()))
+    }
+
+    /// The hint in a dialog of this context, which is about to be opened; without one, in a message that stays while
+    /// pages change.
+    pub(super) fn hint_in(&self, hint: &Hint, here: Option<Context>) -> String {
+        self.ways().hint(hint, here)
+    }
+
+    /// The page on the screen.
+    pub fn view(&self) -> &View {
+        self.stack.last().unwrap_or(&View::Clusters)
+    }
+
+    /// The pages from the first to the one on the screen.
+    pub fn stack(&self) -> &[View] {
+        &self.stack
+    }
+
+    /// The focused pane of a cluster's page; it stays when the page changes.
+    pub fn pane(&self) -> Pane {
+        self.pane
+    }
+
+    /// The cluster that the page on the screen is of.
+    pub fn current(&self) -> Option<&Cluster> {
+        self.fleet.clusters.get(self.view().place()?)
+    }
+
+    /// The state of the page of the cluster on the screen.
+    pub fn page_of(&self, place: usize) -> Option<&ClusterPage> {
+        self.pages.cluster.get(place)
+    }
+
+    /// The table that has the focus.
+    pub fn listing(&self) -> Option<&dyn Listing> {
+        self.pages.listing(self.view(), self.pane)
+    }
+
+    /// The same to be changed, with the fleet that its rows are in.
+    pub(super) fn listing_mut(&mut self) -> Option<(&mut dyn Listing, &Fleet)> {
+        let listing = self.pages.listing_mut(self.stack.last()?, self.pane)?;
+        Some((listing, &self.fleet))
+    }
+
+    /// All clusters, in the order in which they were listed.
+    pub fn clusters(&self) -> &[Cluster] {
+        &self.fleet.clusters
+    }
+
+    /// The log of the cluster on the screen.
+    pub fn log(&self) -> Option<&LogView> {
+        self.pages.cluster.get(self.view().place()?).map(|page| &page.log)
+    }
+
+    /// The same, to be changed.
+    pub(super) fn log_mut(&mut self) -> Option<&mut LogView> {
+        let place = self.view().place()?;
+        self.pages.cluster.get_mut(place).map(|page| &mut page.log)
+    }
+
+    /// Whether the focused pane has the whole window.
+    pub fn is_zoomed(&self) -> bool {
+        self.zoomed
+    }
+
+    /// How the panes of a cluster's page divide it.
+    pub fn panes(&self) -> PaneLayout {
+        self.panes
+    }
+
+    /// The open dialog, if there is one.
+    pub fn dialog(&self) -> Option<&Dialog> {
+        self.dialog.as_ref()
+    }
+
+    /// The open prompt, if there is one.
+    pub fn prompt(&self) -> Option<&Prompt> {
+        self.prompt.as_ref()
+    }
+
+    /// The answer to the last key where it is not available in the open dialog; empty otherwise.
+    pub fn note(&self) -> &str {
+        if self.dialog.is_some() { &self.note } else { "" }
+    }
+
+    /// The messages, shown and past.
+    pub fn toasts(&self) -> &Toasts {
+        &self.toasts
+    }
+
+    /// The keymap in force.
+    pub fn keymap(&self) -> &Keymap {
+        &self.keymap
+    }
+}

@@ -1,0 +1,331 @@
+//! What happens in a simulated cluster: jobs, slices, preemptions, launches that fail.
+
+use super::super::super::cluster::Cluster;
+use super::*;
+use crate::demo::cluster::job::SimJob;
+use crate::demo::cluster::node::SimNode;
+use crate::demo::{Clock, Refusal, TpuType};
+use crate::model::{AutoscalerVersion, JobStatus};
+use std::sync::atomic::AtomicI64;
+
+const T0: i64 = 1_795_000_000_000;
+const MINUTE: i64 = 60_000;
+
+/// Nothing happens by chance.
+fn quiet() -> Life {
+    Life {
+        types: vec![TpuType::new("tpu_worker", "v4-8", 2, 2), TpuType::new("tpu_slice_v4_64", "v4-64", 0, 0)],
+        past_minutes: 0,
+        jobs_per_hour: 0.0,
+        preemptions_per_hour: 0.0,
+        failing: 0.0,
+        ..Life::default()
+    }
+}
+
+fn scenario(life: Life) -> Scenario {
+    let clock = Clock::Manual(Arc::new(AtomicI64::new(T0)));
+    Scenario { dead: 2, jobs: 20, life: Some(life), clock, ..Scenario::default() }
+}
+
+fn cluster(life: Life) -> Cluster {
+    Cluster::new(&scenario(life))
+}
+
+fn living(cluster: &Cluster) -> Vec<&SimNode> {
+    cluster.nodes.iter().filter(|n| n.is_alive()).collect()
+}
+
+fn of_type(cluster: &Cluster, name: &str) -> usize {
+    living(cluster).iter().filter(|n| &*n.node_type == name).count()
+}
+
+fn story(cluster: &mut Cluster) -> Vec<String> {
+    let (head, now) = (cluster.head(), cluster.now);
+    let nodes: Vec<String> = cluster.nodes.iter().map(|n| n.row(true).to_string()).collect();
+    let texts = cluster.jobs.iter_mut().map(|j| {
+        let log = String::from_utf8(j.log.tail(Some(20), now)).unwrap();
+        format!("{}{log}", j.text(head))
+    });
+    let texts: Vec<String> = texts.collect();
+    let demand = format!("{:?} {:?}", cluster.wanted, cluster.scaling);
+    nodes.into_iter().chain(texts).chain([demand]).collect()
+}
+
+/// Looks at the cluster until `holds`, five seconds at a time, for an hour at most.
+fn until(cluster: &mut Cluster, holds: impl Fn(&Cluster) -> bool) {
+    for _ in 0..720 {
+        if holds(cluster) {
+            return;
+        }
+        cluster.advance(cluster.now + 5000);
+    }
+    panic!("it never came to this");
+}
+
+/// Submits a job for a kind, whatever chance says, and gives its place in the job table.
+fn submit(cluster: &mut Cluster, kind: usize) -> usize {
+    let place = cluster.jobs.len();
+    cluster.life.as_mut().unwrap().submit(&mut cluster.state, Some(kind), None);
+    place
+}
+
+#[test]
+fn a_forgotten_job_leaves_the_work_of_the_others_alone() {
+    let mut cluster = cluster(quiet());
+    let first = submit(&mut cluster, 0);
+    let second = submit(&mut cluster, 0);
+    until(&mut cluster, |c| !c.hosts_of(second).is_empty());
+    let (id, hosts) = (cluster.jobs[second].submission.clone().unwrap(), cluster.hosts_of(second).to_vec());
+    let forgotten = cluster.jobs[..first].iter().position(|j| j.status.is_ended()).unwrap();
+    let its = cluster.jobs[forgotten].submission.clone().unwrap();
+    cluster.forget(&its);
+    assert!(cluster.job(&its).is_none() && cluster.jobs[forgotten].is_forgotten());
+    assert_eq!(cluster.jobs[second].submission.as_deref(), Some(&*id));
+    assert_eq!(cluster.hosts_of(second), hosts);
+    until(&mut cluster, |c| c.jobs[second].status == JobStatus::Succeeded);
+    assert!(log(&cluster, second).contains("step"), "its own log");
+}
+
+fn log(cluster: &Cluster, job: usize) -> String {
+    String::from_utf8(cluster.jobs[job].log.tail(None, cluster.now)).unwrap()
+}
+
+#[test]
+fn a_seed_tells_one_story_however_often_one_looks() {
+    let mut often = cluster(Life::default());
+    for at in 0..400 {
+        often.advance(T0 + at * 700);
+    }
+    let mut once = cluster(Life::default());
+    often.advance(T0 + 280_000);
+    once.advance(T0 + 280_000);
+    assert_eq!(story(&mut often), story(&mut once));
+    let mut other = Cluster::new(&Scenario { seed: 2, ..scenario(Life::default()) });
+    other.advance(T0 + 280_000);
+    assert_ne!(story(&mut other), story(&mut once));
+}
+
+#[test]
+fn a_past_leaves_jobs_of_all_kinds_and_dead_hosts() {
+    let cluster = cluster(Life { past_minutes: 600, ..Life::default() });
+    let count = |s| cluster.jobs[20..].iter().filter(|j| j.status == s).count();
+    for status in [JobStatus::Running, JobStatus::Succeeded, JobStatus::Failed] {
+        assert!(count(status) > 0, "none is {}", status.word());
+    }
+    assert!(cluster.nodes.iter().filter(|n| !n.is_alive()).count() > 10);
+    assert!(of_type(&cluster, "tpu_worker") >= 4, "min_workers");
+    assert!(cluster.jobs.iter().filter_map(|j| j.ended).all(|at| at <= T0));
+    let owned = |j: &&SimJob| j.metadata.as_ref().is_some_and(|m| m["user"].is_string());
+    assert!(cluster.jobs.iter().filter(owned).count() > 50);
+}
+
+#[test]
+fn a_slice_comes_host_by_host() {
+    let mut cluster = cluster(quiet());
+    let job = submit(&mut cluster, 1);
+    until(&mut cluster, |c| !c.autoscaling().launching.is_empty());
+    assert_eq!(&*cluster.autoscaling().launching[0].node_type, "tpu_slice_v4_64");
+    assert_eq!(cluster.wanted[0].shape[1], ("TPU-v4-64-head".to_owned(), 1.0));
+    until(&mut cluster, |c| !c.autoscaling().joining.is_empty());
+    let joining = cluster.autoscaling().joining;
+    let last = joining.last().unwrap();
+    assert_eq!((&*last.node_type, joining.len()), ("tpu_slice_v4_64", 8));
+    assert!(last.instance_id.ends_with("-tpu-w-7"), "{}", last.instance_id);
+    let mut seen = vec![0];
+    until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") == 1);
+    let began = cluster.now;
+    while of_type(&cluster, "tpu_slice_v4_64") < 8 {
+        seen.push(of_type(&cluster, "tpu_slice_v4_64"));
+        cluster.advance(cluster.now + 1000);
+    }
+    seen.dedup();
+    assert_eq!(seen, [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert!((30_000..180_000).contains(&(cluster.now - began)), "a minute or two");
+    let slice: Vec<_> = living(&cluster).into_iter().filter(|n| n.node_type.ends_with("64")).collect();
+    let heads = slice.iter().filter(|n| n.resources.iter().any(|r| r.0 == "TPU-v4-64-head"));
+    assert_eq!(heads.count(), 1);
+    assert!(slice.iter().all(|n| n.labels.contains(&("ray.io/tpu-topology".into(), "2x4x4".into()))));
+    assert!(slice.iter().all(|n| n.resources.iter().any(|r| r.0 == "CPU" && (r.1 - 120.0).abs() < 0.1)));
+    until(&mut cluster, |c| c.jobs[job].status == JobStatus::Running && c.wanted.is_empty());
+    assert!(cluster.autoscaling().joining.is_empty());
+}
+
+#[test]
+fn a_job_waits_trains_and_finishes_and_its_slice_is_sent_away() {
+    let mut cluster = cluster(Life { job_minutes: 10.0, ..quiet() });
+    let job = submit(&mut cluster, 1);
+    assert_eq!(cluster.jobs[job].status, JobStatus::Pending);
+    assert!(cluster.jobs[job].submission.as_deref().unwrap().starts_with("ray-run-"));
+    until(&mut cluster, |c| log(c, job).contains("INFO levanter.callbacks step 1"));
+    let busy = living(&cluster).iter().filter(|n| n.idle_since.is_none()).count();
+    assert_eq!(busy, 8, "all hosts of the slice");
+    until(&mut cluster, |c| c.jobs[job].status.is_ended());
+    assert_eq!(cluster.jobs[job].status, JobStatus::Succeeded);
+    let at_the_end = log(&cluster, job);
+    assert!(at_the_end.contains("Running entrypoint for job ray-run-"));
+    until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") == 0);
+    assert_eq!(log(&cluster, job), at_the_end, "an ended job logs nothing");
+    let end = cluster.nodes.iter().rev().find_map(|n| n.end).unwrap();
+    assert_eq!(end.message, "Terminated by autoscaler.");
+    assert_eq!(of_type(&cluster, "tpu_worker"), 2, "min_workers stay");
+}
+
+#[test]
+fn a_job_that_fails_leaves_a_traceback() {
+    let mut cluster = cluster(Life { failing: 1.0, job_minutes: 5.0, ..quiet() });
+    let job = submit(&mut cluster, 0);
+    until(&mut cluster, |c| c.jobs[job].status == JobStatus::Failed);
+    assert!(log(&cluster, job).contains("Traceback (most recent call last):"));
+    let message = cluster.jobs[job].message.clone().unwrap();
+    assert!(message.contains("exit code 1") && message.contains("Traceback"), "{message}");
+}
+
+#[test]
+fn a_preempted_slice_dies_whole_and_its_job_goes_on_with_another() {
+    let mut cluster = cluster(Life { job_minutes: 600.0, ..quiet() });
+    let jobs: Vec<usize> = (0..4).map(|_| submit(&mut cluster, 1)).collect();
+    until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") == 32 && c.wanted.is_empty());
+    cluster.advance(cluster.now + 10 * MINUTE);
+    let life = cluster.life.as_mut().unwrap();
+    let taken: Vec<u64> = life.slices.iter().filter(|(_, s)| s.kind == 1).map(|(id, _)| *id).collect();
+    for id in taken {
+        life.lose(&mut cluster.state, id);
+    }
+    assert_eq!(of_type(&cluster, "tpu_slice_v4_64"), 0);
+    let dead = cluster.nodes.iter().rev().find(|n| !n.is_alive()).unwrap();
+    let words = "Unexpected termination: health check failed due to missing too many heartbeats";
+    assert_eq!(dead.state_message().as_deref(), Some(words));
+    let waits: Vec<usize> =
+        jobs.iter().copied().filter(|j| cluster.jobs[*j].status == JobStatus::Running).collect();
+    assert!(!waits.is_empty());
+    until(&mut cluster, |c| c.wanted.iter().map(|w| w.count).sum::<i64>() == waits.len() as i64);
+    until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") == waits.len() * 8 && c.wanted.is_empty());
+    cluster.advance(cluster.now + MINUTE);
+    let text = log(&cluster, waits[0]);
+    assert!(text.contains("was preempted; ") && text.contains("Saved checkpoint at step 500 to gs://"));
+    assert!(text.lines().last().unwrap().contains("step"), "it trains again");
+}
+
+#[test]
+fn a_slice_dies_with_any_of_its_hosts() {
+    let mut cluster = cluster(Life { job_minutes: 600.0, ..quiet() });
+    let job = submit(&mut cluster, 1);
+    until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") == 8 && !c.hosts_of(job).is_empty());
+    let host = cluster.hosts_of(job)[3];
+    assert!(cluster.kill(host));
+    assert_eq!(of_type(&cluster, "tpu_slice_v4_64"), 0);
+    assert!(cluster.hosts_of(job).is_empty());
+    assert!(!cluster.kill(host), "it is dead");
+}
+
+#[test]
+fn history_reads_like_the_rest() {
+    let cluster = cluster(quiet());
+    for job in cluster.jobs.iter().filter(|j| j.submission.is_some()) {
+        assert!(job.metadata.as_ref().unwrap()["user"].is_string());
+        let text = String::from_utf8(job.log.tail(None, T0)).unwrap();
+        assert!(text.contains("Running entrypoint for job ray-run-"), "{text}");
+        assert_eq!(text.contains("Traceback"), job.status == JobStatus::Failed);
+        assert!(text.contains("INFO levanter.callbacks step 0"), "{text}");
+    }
+}
+
+#[test]
+fn chance_preempts() {
+    let mut cluster = cluster(Life { preemptions_per_hour: 30.0, ..quiet() });
+    cluster.advance(T0 + 60 * MINUTE);
+    let dead = cluster.nodes.iter().filter(|n| !n.is_alive()).count() - 2;
+    assert!((10..60).contains(&dead), "{dead} in an hour");
+    assert!(cluster.nodes.len() < 100);
+}
+
+#[test]
+fn a_stuck_autoscaler_leaves_the_head_alone() {
+    for version in [AutoscalerVersion::V1, AutoscalerVersion::V2] {
+        let life = Life { stuck: true, jobs_per_hour: 60.0, ..Life::default() };
+        let mut cluster = Cluster::new(&Scenario { autoscaler: version, ..scenario(life) });
+        let stuck_at = cluster.monitor.at;
+        cluster.advance(T0 + 10 * MINUTE);
+        assert_eq!(living(&cluster).len(), 1, "only the head");
+        assert_eq!(cluster.monitor.at, stuck_at, "the report's time");
+        assert!(!cluster.wanted.is_empty());
+        assert!(cluster.autoscaling().launching.is_empty() && cluster.autoscaling().joining.is_empty());
+        let log = String::from_utf8(cluster.files["monitor.log"].tail(Some(9), cluster.now)).unwrap();
+        assert!(log.contains("HttpError 404 when requesting"), "{log}");
+        let later = String::from_utf8(cluster.files["monitor.log"].tail(None, cluster.now)).unwrap();
+        assert!(later.matches("HttpError 404").count() > 400, "every five seconds for 35 minutes");
+    }
+}
+
+#[test]
+fn nobody_works_in_an_idle_cluster() {
+    let mut cluster = cluster(Life { idle: true, ..Life::default() });
+    cluster.advance(T0 + 20 * MINUTE);
+    assert_eq!(cluster.jobs.len(), 20, "the history");
+    assert!(living(&cluster).iter().all(|n| n.idle_since.is_some()));
+    assert_eq!(of_type(&cluster, "tpu_worker"), 4);
+}
+
+#[test]
+fn a_launch_that_fails_says_why_and_is_tried_again() {
+    for (refusal, words) in
+        [(Refusal::Stockout, "no more capacity in the zone"), (Refusal::Quota, "has been exceeded")]
+    {
+        let life = Life { refusal: Some(refusal), refused: 1.0, ..quiet() };
+        let mut cluster = cluster(life);
+        submit(&mut cluster, 1);
+        until(&mut cluster, |c| !c.autoscaling().refused.is_empty());
+        let first = cluster.autoscaling().refused[0].clone();
+        assert!(first.reason.contains(words), "{}", first.reason);
+        until(&mut cluster, |c| c.autoscaling().refused.iter().any(|r| r.at > first.at));
+        assert_eq!(of_type(&cluster, "tpu_slice_v4_64"), 0);
+        assert_eq!(cluster.wanted.len(), 1);
+    }
+}
+
+#[test]
+fn what_nobody_offers_is_infeasible() {
+    let mut cluster = cluster(Life { infeasible: vec!["v4-4096".into()], ..quiet() });
+    cluster.advance(T0 + 10 * MINUTE);
+    assert!(cluster.wanted.iter().any(|w| w.infeasible && w.shape[1].0 == "TPU-v4-4096-head"));
+    assert!(cluster.autoscaling().launching.is_empty());
+    let job = cluster.jobs.last().unwrap();
+    assert_eq!(job.status, JobStatus::Pending);
+    assert_eq!(job.asked.resources.as_ref().unwrap()["TPU-v4-4096-head"], 1.0);
+}
+
+#[test]
+fn a_stopped_job_gives_its_slice_back() {
+    let mut cluster = cluster(Life { job_minutes: 600.0, ..quiet() });
+    let job = submit(&mut cluster, 0);
+    until(&mut cluster, |c| living(c).iter().any(|n| n.idle_since.is_none()));
+    let id = cluster.jobs[job].submission.clone().unwrap();
+    assert!(cluster.stop(&id));
+    cluster.advance(cluster.now + 2000);
+    assert_eq!(cluster.jobs[job].status, JobStatus::Stopped);
+    assert!(living(&cluster).iter().all(|n| n.idle_since.is_some()));
+}
+
+#[test]
+fn a_large_cluster_costs_what_happens_in_it() {
+    let types = vec![TpuType::new("tpu_slice_v4_256", "v4-256", 60, 62)];
+    let life = Life { types, past_minutes: 0, ..Life::default() };
+    let mut cluster = Cluster::new(&Scenario { jobs: 10_000, ..scenario(life) });
+    assert!(living(&cluster).len() > 1900);
+    let before = cluster.life.as_ref().unwrap().serial;
+    cluster.advance(T0 + 10 * MINUTE);
+    let events = cluster.life.as_ref().unwrap().serial - before;
+    assert!(events < 1500, "{events} events in ten minutes of {} nodes", cluster.nodes.len());
+}
+
+#[test]
+fn a_life_can_be_given_as_text() {
+    let text =
+        "stuck: true\nrefusal: stockout\ntypes:\n- {name: tpu_worker, accelerator_type: v5litepod-16}\n";
+    let life: Life = serde_yaml::from_str(text).unwrap();
+    assert!(life.stuck);
+    assert_eq!(life.types, [TpuType::new("tpu_worker", "v5litepod-16", 0, 0)]);
+    assert_eq!(life.refusal, Some(Refusal::Stockout));
+    assert!(serde_yaml::from_str::<Life>("stucked: true").is_err());
+}

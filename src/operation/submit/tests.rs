@@ -1,0 +1,149 @@
+//! What a submission is made of, and what it never reads.
+
+use super::super::draft::{draft_of, wanted_of};
+use super::*;
+use crate::model::Draft;
+
+#[test]
+fn made_up_ids_differ() {
+    let (a, b) = (made_up_id(), made_up_id());
+    assert_ne!(a, b);
+    assert_eq!(a.len(), "raysubmit_".len() + 16);
+}
+
+#[test]
+fn metadata_is_a_pair_or_json() {
+    assert_eq!(pairs("owner=a=b").unwrap()["owner"], "a=b");
+    assert_eq!(pairs(r#"{"owner": "a"}"#).unwrap()["owner"], "a");
+    assert!(pairs("owner").is_err() && pairs("{owner}").is_err());
+}
+
+pub(in crate::operation) fn submitted() -> Submission {
+    let env = json!({
+        "working_dir": "gcs://_ray_pkg_1.zip", "env_vars": {"A": "hunter2", "B": "b"}, "pip": ["x"]
+    });
+    Submission {
+        entrypoint: "python x.py".into(),
+        submission_id: "old".into(),
+        runtime_env: env.as_object().unwrap().clone(),
+        metadata: BTreeMap::from([("owner".into(), "alice".into())]),
+        entrypoint_num_cpus: Some(0.5),
+        entrypoint_resources: BTreeMap::from([("TPU".into(), 4.0)]),
+        ..Submission::default()
+    }
+}
+
+/// A person's home with what nobody else may have, and their place in it.
+fn home() -> (tempfile::TempDir, Env) {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in
+        [(".ssh/id_ed25519", "hunter2\n"), (".aws/credentials", "hunter2\n"), ("env.yaml", "hunter2: 1\n")]
+    {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let env = Env::new(&[("HOME", dir.path().to_str().unwrap()), ("USER", "alice")], dir.path());
+    (dir, env)
+}
+
+fn recorded_as(env: &Value) -> Submission {
+    Submission { runtime_env: env.as_object().unwrap().clone(), ..submitted() }
+}
+
+#[test]
+fn no_local_path_of_a_record_is_read_however_it_is_written() {
+    let (dir, here) = home();
+    let absolute = dir.path().join(".aws").display().to_string();
+    for env in [
+        json!({"pip": "~/.ssh/id_ed25519"}),
+        json!({"pip": " ~/.ssh/id_ed25519 "}),
+        json!({"uv": "~/.ssh/id_ed25519"}),
+        json!({"conda": "env.yaml"}),
+        json!({"py_modules": ["gcs://_ray_pkg_1.zip", "~/.aws"]}),
+        json!({"py_modules": [absolute]}),
+        // YAML would read the line break as a space.
+        json!({"py_modules": ["~/.aws\u{85}"]}),
+        json!({"working_dir": "~"}),
+        json!({"working_dir": " ~/.aws "}),
+        json!({"working_dir": "."}),
+        json!({"working_dir": "$HOME"}),
+    ] {
+        let job = recorded_as(&env);
+        let draft = draft_of(&job, "alice");
+        let refused = |draft: &Draft| {
+            let wanted = wanted_of(draft, Some(&job)).unwrap();
+            prepared(&wanted, &here).map(|_| ()).expect_err(&env.to_string()).to_string()
+        };
+        assert!(refused(&draft).contains("which is not used"), "{env}: {}", refused(&draft));
+        // Nor when something else of it is changed, as JSON or as what is YAML alone.
+        let other = Draft { cpus: "2".into(), id: "again".into(), ..draft.clone() };
+        assert!(refused(&other).contains("which is not used"), "{env}: {}", refused(&other));
+        if !draft.runtime_env.is_empty() {
+            let more = format!("{}, \"config\": {{}}}}", draft.runtime_env.trim_end_matches('}'));
+            let json = Draft { runtime_env: more.clone(), ..draft.clone() };
+            assert!(refused(&json).contains("which is not used"), "{more}: {}", refused(&json));
+            let yaml = more.replace("\"config\"", "config");
+            let said = refused(&Draft { runtime_env: yaml, ..draft });
+            assert!(said.contains("keep it JSON"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn the_rest_of_a_record_stays_as_it_is() {
+    let (_dir, here) = home();
+    let env = json!({
+        "working_dir": "gcs://_ray_pkg_1.zip", "pip": {"packages": ["~/.ssh/id_ed25519", "$HOME"]}, "conda": "~/env",
+        "config": {"x": "~/.aws"}, "env_vars": {"A": "$HOME/~", "HOME": "~"}, "excludes": ["!.git"]
+    });
+    let job = Submission { entrypoint: "cat ~/x $HOME".into(), ..recorded_as(&env) };
+    let wanted = wanted_of(&draft_of(&job, "alice"), Some(&job)).unwrap();
+    let (again, uploads) = prepared(&wanted, &here).unwrap();
+    assert!(uploads.is_empty());
+    assert_eq!(Submission { submission_id: "old".into(), ..again }, job);
+}
+
+#[test]
+fn what_is_typed_is_still_read_and_uploaded() {
+    let (_dir, here) = home();
+    let job = recorded_as(&json!({"working_dir": "~/.aws", "excludes": ["!.git"]}));
+    let typed = Draft {
+        working_dir: "~/.ssh".into(),
+        runtime_env: r#"{"py_modules": ["~/.aws"], "pip": "~/.ssh/id_ed25519"}"#.into(),
+        ..draft_of(&job, "alice")
+    };
+    let ready = |draft: &Draft| prepared(&wanted_of(draft, Some(&job)).unwrap(), &here);
+    let (again, uploads) = ready(&typed).unwrap();
+    assert_eq!((uploads.len(), &again.runtime_env["pip"]), (2, &json!(["hunter2"])));
+    // With what is left out of a folder by itself a record has nothing to do.
+    let widened = Draft { runtime_env: r#"{"excludes": ["!.git"]}"#.into(), ..typed };
+    let said = ready(&widened).map(|_| ()).unwrap_err().to_string();
+    assert!(said.contains("!.git"), "{said}");
+}
+
+#[test]
+fn a_job_carries_its_submitter_unless_another_owner_was_typed() {
+    let (_dir, here) = home();
+    let owner = |metadata: &[&str]| {
+        let metadata = metadata.iter().map(ToString::to_string).collect();
+        let wanted = Wanted { entrypoint: "x".into(), metadata, ..Wanted::default() };
+        prepared(&wanted, &here).unwrap().0.metadata
+    };
+    let pairs = |all: &[(&str, &str)]| -> BTreeMap<String, String> {
+        all.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    };
+    assert_eq!(owner(&[]), pairs(&[("owner", "alice")]));
+    assert_eq!(owner(&["user=bo", "x=1"]), pairs(&[("user", "bo"), ("x", "1")]));
+    assert_eq!(owner(&["owner="]), pairs(&[("owner", "alice")]));
+    // Who submits another person's job again submits a job of their own.
+    let farids = Submission { metadata: pairs(&[("user", "farid"), ("experiment", "e")]), ..submitted() };
+    let draft = draft_of(&farids, "alice");
+    assert_eq!(draft.metadata, ["owner=alice", "experiment=e"]);
+    let (again, _) = prepared(&wanted_of(&draft, Some(&farids)).unwrap(), &here).unwrap();
+    assert_eq!(again.metadata, pairs(&[("owner", "alice"), ("experiment", "e")]));
+    // Nobody knows who we are.
+    let (nameless, _) =
+        prepared(&wanted_of(&draft_of(&farids, ""), Some(&farids)).unwrap(), &Env::default()).unwrap();
+    assert_eq!(nameless.metadata, pairs(&[("experiment", "e")]));
+}

@@ -1,0 +1,71 @@
+//! A program that has the terminal for a while: a login, a pager, an editor.
+
+use super::input::{Asked, QuitSignals};
+use crate::app::Outcome;
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use std::io;
+use std::process::Command;
+use std::time::Duration;
+use tokio::process::Child;
+
+/// Time that a program has to end after SIGTERM; then it is killed.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Runs a command in the foreground terminal until it ends; none when a signal ended us meanwhile, and with us the
+/// command.
+pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Option<Outcome> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let terminal = io::stdin();
+    let modes = tcgetattr(&terminal);
+    let mut child = match tokio::process::Command::from(command).spawn() {
+        Ok(child) => child,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let why = format!("cannot start {program}: no such program; it is looked for in $PATH");
+            return Some(Outcome::Failed(why));
+        }
+        Err(e) => return Some(Outcome::Failed(format!("cannot start {program}: {e}"))),
+    };
+    let ended = loop {
+        tokio::select! {
+            ended = child.wait() => break Some(ended),
+            asked = signals.ended_or_stopped() => match asked {
+                Asked::Leave => break None,
+                // The key stops every program in the foreground: the shell waits for us, too.
+                Asked::Stop => signals.stop().await,
+            },
+        }
+    };
+    if ended.is_none() {
+        end(&mut child).await;
+    }
+    if let Ok(modes) = modes {
+        // A program that was killed leaves it raw. One that is gone needs nothing any more.
+        let _ = tcsetattr(&terminal, OptionalActions::Now, &modes);
+    }
+    signals.forget_interrupts().await;
+    Some(match ended? {
+        Ok(status) if status.success() => Outcome::Returned(format!("back from {program}")),
+        // The messages of ssh were on its screen.
+        Ok(status) if status.code() == Some(255) && program.ends_with("ssh") => Outcome::Failed(format!(
+            "{program} failed to connect (exit status 255); `marin-tui ssh` in a shell shows its messages"
+        )),
+        // POSIX: a shell has not found the command.
+        Ok(status) if status.code() == Some(127) => {
+            Outcome::Failed(format!("{program} ended at once ({status}): no such program"))
+        }
+        Ok(status) => Outcome::Returned(format!("back from {program} ({status})")),
+        Err(e) => Outcome::Failed(format!("{program}: {e}")),
+    })
+}
+
+/// Ends a program that has the terminal, if it can be, so that it puts back what it changed there.
+async fn end(child: &mut Child) {
+    if let Some(id) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
+        // It may have ended by itself.
+        let _ = kill_process(id, Signal::TERM);
+    }
+    if tokio::time::timeout(FAREWELL, child.wait()).await.is_err() {
+        let _ = child.kill().await;
+    }
+}
