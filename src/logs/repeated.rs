@@ -16,7 +16,7 @@ const NUMBER: &str = r"\S*[0-9]\S*";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeated {
     /// How many lines Ray left out.
-    pub count: u32,
+    pub count: u64,
     /// The latest of them, without the writer's prefix and without the mark.
     pub text: String,
     /// A regular expression ([`super::Pattern`], [`super::Grep`]) for whole lines of the workers' files: those that Ray
@@ -28,11 +28,12 @@ impl Repeated {
     /// What a line stands for; none of a line without Ray's mark.
     pub fn of(line: &str) -> Option<Self> {
         let said = prefixed(line);
-        (said.times > 1).then(|| Self {
-            count: said.times,
-            text: said.text.to_owned(),
-            pattern: pattern_of(said.text),
-        })
+        (said.times > 1).then(|| Self::new(said.text, said.times.into()))
+    }
+
+    /// What the text of a line stands for, without the mark and for so many others.
+    pub(super) fn new(text: &str, count: u64) -> Self {
+        Self { count, text: text.to_owned(), pattern: pattern_of(text) }
     }
 }
 

@@ -16,17 +16,16 @@ use crate::model::cloud::TpuHost;
 use crate::model::{
     ClusterSpec, HeadAddress, JobKey, JobStatus, Line, NodeId, Problem, Timestamp, WorkerFile,
 };
-use crate::ray::{AT_ONCE, Client, RayError};
+use crate::ray::{AT_ONCE, Client, Listed, RayError};
 use crate::supervisor::Options;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use std::sync::Arc;
 use std::time::Instant;
+use tokio::sync::Mutex;
 
 /// Lines of each log that an explanation reads unless somebody asks for more.
 const EXPLAINED: u32 = 400;
-/// Requests of a listing beside one for each node: the lists of tasks and actors, and the head's time zone.
-const LISTING: usize = 5;
 
 /// Reads the workers of a job.
 pub struct Gangs<'a> {
@@ -39,6 +38,7 @@ pub struct Gangs<'a> {
     /// Hears what is being done.
     pub tell: &'a (dyn Fn(String) + Sync),
     price: Price,
+    listed: Listed,
 }
 
 impl<'a> Gangs<'a> {
@@ -48,7 +48,7 @@ impl<'a> Gangs<'a> {
         client: &'a Client,
         tell: &'a (dyn Fn(String) + Sync),
     ) -> Self {
-        Self { spec, options, client, tell, price: Price::default() }
+        Self { spec, options, client, tell, price: Price::default(), listed: Listed::default() }
     }
 
     /// Lists the workers of the job on all nodes that are alive.
@@ -62,14 +62,16 @@ impl<'a> Gangs<'a> {
         let Some(driver) = known.job.driver.clone() else { return Ok(Crew::new(known, Vec::new(), clock)) };
         let alive = known.alive();
         (self.tell)(format!("listing the workers of {}", counted(alive.len(), "node")));
-        let gang = self.client.gang(&driver, &alive).await?;
-        self.price.requests += LISTING + alive.len();
+        let gang = self.client.gang(&driver, &alive, &mut self.listed).await?;
+        // One more for the zone.
+        self.price.requests += gang.requests + 1;
         let unlisted = gang
             .unread
             .iter()
             .map(|(node, why)| format!("cannot list the files of {}: {why}", known.name_of(node)));
         let incomplete = unlisted.chain(gang.cut).collect();
-        Ok(Crew { incomplete, ..Crew::new(known, gang.workers, clock) })
+        let patterns = self.options.patterns.clone();
+        Ok(Crew { incomplete, patterns, ..Crew::new(known, gang.workers, clock) })
     }
 
     /// Reads the last lines of each worker's files. What cannot be read is added to [`Crew::incomplete`].
@@ -99,7 +101,10 @@ impl<'a> Gangs<'a> {
                     tails.push(Tail { seat, is_err, lines: split(&read) });
                 }
                 Err((_, e)) if e.is_token() => return Err(e),
-                Err((words, _)) => unread.push(words),
+                Err((words, _)) => {
+                    self.listed.forget(&crew.seats[seat].worker.node);
+                    unread.push(words);
+                }
             }
         }
         drop(reads);
@@ -217,7 +222,7 @@ impl<'a> Gangs<'a> {
                 let tails = self.tails(&mut crew, FOLDED).await?;
                 let whole_since = whole_since(&crew, &tails);
                 let said: Vec<_> = in_order(&crew, tails).collect();
-                let folded = fold(said.iter());
+                let folded = fold(said.iter(), &crew.patterns);
                 (What::Lines { said, folded, whole_since }, 0)
             }
             Part::Cause => {
@@ -263,19 +268,23 @@ fn whole_since(crew: &Crew, tails: &[Tail]) -> Option<Timestamp> {
 
 impl Request {
     /// Reads what a page of a job's workers shows, over the cluster's own connection.
-    pub async fn crew(&self, known: Known, part: Part) {
+    /// `listed` has the files that an earlier reading has listed.
+    pub async fn crew(&self, known: Known, part: Part, listed: &Mutex<Listed>) {
         let key = known.job.key.clone();
-        if let Err(problem) = self.read_crew(known, part).await {
+        if let Err(problem) = self.read_crew(known, part, &mut *listed.lock().await).await {
             self.say_crew(&key, part, Err(problem)).await;
         }
     }
 
-    async fn read_crew(&self, known: Known, part: Part) -> Result<(), Problem> {
+    async fn read_crew(&self, known: Known, part: Part, listed: &mut Listed) -> Result<(), Problem> {
         let key = known.job.key.clone();
         let channel = self.connection.channel().await?;
         let of = (&self.spec, &self.environment.options);
         let mut gangs = Gangs::new(of, &channel.client, &|_| ());
-        let (told, logs) = gangs.told(known, part).await.map_err(|e| e.problem(Timestamp::now()))?;
+        gangs.listed = std::mem::take(listed);
+        let told = gangs.told(known, part).await;
+        *listed = std::mem::take(&mut gangs.listed);
+        let (told, logs) = told.map_err(|e| e.problem(Timestamp::now()))?;
         // Logins take their time: what is known is said before them.
         self.say_crew(&key, part, Ok(told.clone())).await;
         let Some(logs) = logs else { return Ok(()) };

@@ -6,7 +6,7 @@ use super::follow::{Following, GiveUp};
 use super::log_source::{LogSource, Part};
 use super::merged::{self, Wanted, WorkersOptions};
 use super::{conclude, id};
-use crate::logs::{Clock, Grep, LineSplitter, Pattern, Times};
+use crate::logs::{Clock, Grep, LineSplitter, Pattern, Repeated, Times};
 use crate::model::time::span;
 use crate::model::{Line, Timestamp};
 use crate::supervisor::Start;
@@ -76,7 +76,9 @@ impl Printer<'_> {
                 continue;
             }
             if self.json {
-                let object = json!({ "time_ms": time.map(Timestamp::as_millis), "text": line.text() });
+                let repeated = Repeated::of(line.text()).as_ref().map(merged::repeated_for_scripts);
+                let time = time.map(Timestamp::as_millis);
+                let object = json!({ "time_ms": time, "text": line.text(), "repeated": repeated });
                 writeln!(out, "{}", output::on_one_line(&object)?)?;
             } else {
                 writeln!(out, "{line}")?;
@@ -119,13 +121,23 @@ pub(super) async fn run(
     let part = match (since, arguments.lines, grep) {
         (_, Some(lines), _) => Part::Last(lines),
         (Some(since), None, _) => source.since(since, clock).await?,
-        (None, None, Some(pattern)) if !arguments.follow => whole(pattern),
+        (None, None, Some(pattern)) => whole(pattern),
         (None, None, _) if arguments.follow => Part::Whole,
         (None, None, _) => Part::Last(LINES),
     };
     if arguments.follow {
-        let start = if let Part::Last(lines) = part { Start::Lines(lines) } else { Start::Beginning };
         let mut following = Following::new(reach, &session, arguments.give_up);
+        let start = if let Part::Last(lines) = part { Start::Lines(lines) } else { Start::Beginning };
+        // By `--since` a line may have its time from one above it that does not match.
+        match (part, grep) {
+            (Part::Matching(words), _) => following.search(words, None),
+            (Part::Last(lines), Some(pattern)) if since.is_none() => {
+                if let Part::Matching(words) = whole(pattern) {
+                    following.search(words, Some(lines));
+                }
+            }
+            _ => {}
+        }
         let ended = following.log_and_end(&id, start, |lines| printer.print(lines)).await?;
         session.close().await;
         return Ok(conclude(&following, &id, ended));

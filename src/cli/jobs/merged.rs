@@ -4,8 +4,8 @@ use super::super::output;
 use super::super::reach::{Progress, Reach};
 use super::failed;
 use super::gang::{Gang, clock_time, tell_incomplete, telling};
-use crate::crew::{FOLDED, Said, Seat, first_few, fold, in_order};
-use crate::logs::{Pattern, Row};
+use crate::crew::{Crew, FOLDED, Said, Seat, first_few, fold, in_order};
+use crate::logs::{Pattern, Repeated, Row};
 use crate::model::Timestamp;
 use clap::Args;
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ pub(super) async fn run(
             && wanted.grep.is_none_or(|grep| grep.is_match(said.line.text()))
     });
     if wanted.options.fold {
-        print_folded(lines, &crew.seats, wanted.json)?;
+        print_folded(lines, &crew, wanted.json)?;
     } else {
         print_merged(lines, &crew.seats, wanted.json)?;
     }
@@ -99,8 +99,8 @@ fn for_scripts(said: &Said, seat: &Seat) -> Value {
 }
 
 /// Prints a row for what many workers say alike.
-fn print_folded(lines: impl Iterator<Item = Said>, seats: &[Seat], json: bool) -> anyhow::Result<()> {
-    let folded = fold(lines);
+fn print_folded(lines: impl Iterator<Item = Said>, crew: &Crew, json: bool) -> anyhow::Result<()> {
+    let (folded, seats) = (fold(lines, &crew.patterns), &crew.seats);
     if folded.left_out > 0 {
         eprintln!("the first {} rows are left out: too many lines differ", folded.left_out);
     }
@@ -124,6 +124,9 @@ fn print_folded(lines: impl Iterator<Item = Said>, seats: &[Seat], json: bool) -
         };
         writeln!(out, "{time}  {:>digits$} of {}  {who}{}", said.len(), seats.len(), row.text)?;
         let pad = " ".repeat(20 + 2 * digits + 6);
+        if let Some(repeated) = row.repeated() {
+            writeln!(out, "{pad}{}", stands_for(&repeated, crew))?;
+        }
         for line in row.trace.iter().filter(|line| **line != row.text) {
             writeln!(out, "{pad}{line}")?;
         }
@@ -135,14 +138,26 @@ fn print_folded(lines: impl Iterator<Item = Said>, seats: &[Seat], json: bool) -
     Ok(out.flush()?)
 }
 
-/// As JSON: `first_ms`, `last_ms`, `workers`, `of`, `lines`, `level`, `step`, `text`, `trace`, `said_by`, `missing`.
+/// What a line stands for that Ray repeated, and the command that finds the lines.
+fn stands_for(repeated: &Repeated, crew: &Crew) -> String {
+    let (count, id) = (repeated.count, crew.known.job.key.to_string());
+    let pattern = crate::ssh::quote(&repeated.pattern);
+    format!("stands for {count} lines that Ray left out; to find them: job-logs {id} --workers -g {pattern}")
+}
+
+/// As JSON: `first_ms`, `last_ms`, `workers`, `of`, `lines`, `level`, `step`, `text`, `trace`, `said_by`, `missing`, `repeated`.
 fn row_for_scripts(row: &Row, said: &[String], missing: &[String]) -> Value {
     json!({
         "first_ms": row.time.map(|(first, _)| first.as_millis()), "last_ms": row.time.map(|(_, last)| last.as_millis()),
         "workers": said.len(), "of": said.len() + missing.len(), "lines": row.times(),
         "level": row.level.map(level_word), "step": row.step, "text": row.text, "trace": row.trace,
-        "said_by": said, "missing": missing,
+        "said_by": said, "missing": missing, "repeated": row.repeated().as_ref().map(repeated_for_scripts),
     })
+}
+
+/// As JSON: `count`, `pattern`.
+pub(super) fn repeated_for_scripts(repeated: &Repeated) -> Value {
+    json!({ "count": repeated.count, "pattern": repeated.pattern })
 }
 
 const fn level_word(level: crate::logs::Level) -> &'static str {
