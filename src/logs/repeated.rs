@@ -20,7 +20,7 @@ pub struct Repeated {
     /// The latest of them, without the writer's prefix and without the mark.
     pub text: String,
     /// A regular expression ([`super::Pattern`], [`super::Grep`]) for whole lines of the workers' files: those that Ray
-    /// takes for equal to this one.
+    /// takes for equal to this one. It has no single quote in it, so that it can stand between two of them in a shell.
     pub pattern: String,
 }
 
@@ -54,7 +54,7 @@ fn pattern_of(text: &str) -> String {
             (true, false) => pattern.extend([r"(\s+", NUMBER, ")*"]),
             (false, _) => {
                 pattern.push_str(if place == 0 || pattern.len() == 1 { r"\s*" } else { r"\s+" });
-                pattern.push_str(&regex::escape(word));
+                pattern.push_str(&regex::escape(word).replace('\'', "."));
             }
         }
         is_after_numbers = is_number;
@@ -98,6 +98,8 @@ mod tests {
         let log = pattern("I1121 08:11:00.582 123 train.py:88] mesh is ready");
         assert!(log.is_match("I1122 09:00:01.001 4 train.py:88] mesh is ready"));
         assert!(!log.is_match("I1122 09:00:01.001 4 train.py:88] the mesh is ready"));
+        let quoted = pattern("worker 7 isn't ready");
+        assert!(quoted.is_match("worker 8 isn't ready") && !quoted.text().contains('\''));
         assert!(pattern("12 13").is_match("4711 1.5") && !pattern("12 13").is_match("4711 x"));
     }
 

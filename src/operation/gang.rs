@@ -8,7 +8,7 @@ use super::news::News;
 use super::request::Request;
 use crate::crew::{
     CALLED, Clocks, Crew, FOLDED, Findings, Known, Part, Price, Tail, Told, Verdict, What, call, causes,
-    explained, failure, fold, hosts_to_time, in_order, last_files, running,
+    explained, failure, first_few, fold, hosts_to_time, in_order, last_files, running,
 };
 use crate::logs::{Clock, Explanation, LineSplitter, Times};
 use crate::model::amount::counted;
@@ -20,10 +20,13 @@ use crate::ray::{AT_ONCE, Client, Listed, RayError};
 use crate::supervisor::Options;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::Mutex;
 
+/// What to think of files that Ray answers HTTP 500 for, all of them.
+const EMPTY_OR_FAILED: &str = "Ray answered HTTP 500 for every file: they are empty, or its log API fails (see dashboard.log on the head)";
 /// Lines of each log that an explanation reads unless somebody asks for more.
 const EXPLAINED: u32 = 400;
 
@@ -86,30 +89,42 @@ impl<'a> Gangs<'a> {
             files.filter_map(move |name| Some((at, seat, name, WorkerFile::parse(name.raw())?.is_err)))
         });
         let reads = files.map(|(at, seat, name, is_err)| async move {
-            let read = client.worker_log(seat.worker.node, name, lines).await;
-            (at, is_err, read.map_err(|e| (format!("cannot read the log of {}: {e}", seat.who()), e)))
+            let read = client.read_log(seat.worker.node, name, lines).await;
+            (at, is_err, read)
         });
         let reads: Vec<_> = reads.collect();
         (self.tell)(format!("reading the ends of {}", counted(reads.len(), "file")));
         self.price.requests += reads.len();
         let mut reads = stream::iter(reads).buffer_unordered(AT_ONCE);
-        let (mut tails, mut unread, mut received) = (Vec::new(), Vec::new(), 0);
+        let (mut tails, mut received, mut empty) = (Vec::new(), 0, 0);
+        let mut unread = BTreeMap::<String, BTreeSet<usize>>::new();
         while let Some((seat, is_err, read)) = reads.next().await {
             match read {
                 Ok(read) => {
                     received += read.len();
                     tails.push(Tail { seat, is_err, lines: split(&read) });
                 }
-                Err((_, e)) if e.is_token() => return Err(e),
-                Err((words, _)) => {
+                Err(e) if e.is_token() => return Err(e),
+                Err(e) if e.may_mean_empty() => {
+                    empty += 1;
+                    tails.push(Tail { seat, is_err, lines: Vec::new() });
+                }
+                Err(e) => {
                     self.listed.forget(&crew.seats[seat].worker.node);
-                    unread.push(words);
+                    unread.entry(e.to_string()).or_default().insert(seat);
                 }
             }
         }
         drop(reads);
         self.price.bytes += received;
-        crew.incomplete.append(&mut unread);
+        for (why, seats) in unread {
+            let who: Vec<String> = seats.iter().map(|seat| crew.seats[*seat].who()).collect();
+            let who = first_few(&who.iter().map(String::as_str).collect::<Vec<_>>());
+            crew.incomplete.push(format!("cannot read the log of {who}: {why}"));
+        }
+        if empty > 0 && empty == tails.len() {
+            crew.incomplete.push(EMPTY_OR_FAILED.to_owned());
+        }
         // What arrives first is chance.
         tails.sort_by_key(|tail| (tail.seat, tail.is_err));
         Ok(tails)

@@ -23,6 +23,7 @@ const SEARCHED: Duration = Duration::from_secs(120);
 /// the inode and the size of what is open.
 const OPEN: &str = r#"n=$1 i=$2 f=$1 o=$3 c=$4
 id() { stat -Lc '%i %s' "$1" 2>/dev/null || { [ -r "$1" ] && set -- "$1" $(ls -Li "$1") && echo "$2 $(($(wc -c <"$1")))"; }; }
+for p in head tail; do command -v $p >/dev/null || { echo "$p: no such program" >&2; exit 127; }; done
 [ -d "${f%/*}" ] || exit 83
 [ -e "$f" ] || exit 80
 [ -f "$f" ] || exit 84
@@ -452,5 +453,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let status = |name: &str| searched(&folder.path().join(name), "x").0;
         assert_eq!((status("missing"), status("."), status("no/folder")), (Some(80), Some(84), Some(83)));
+        // A machine that lacks a program.
+        std::fs::write(folder.path().join("log"), "x\n").unwrap();
+        for (has, lacks) in [("head", "tail"), ("tail", "head"), ("head tail", "grep")] {
+            let tools = folder.path().join(lacks);
+            std::fs::create_dir(&tools).unwrap();
+            for tool in has.split(' ').chain(["sh", "stat", "wc", "dd", "cut"]) {
+                let there = ["/bin", "/usr/bin"].map(|place| Path::new(place).join(tool));
+                let there = there.iter().find(|path| path.exists()).unwrap();
+                std::os::unix::fs::symlink(there, tools.join(tool)).unwrap();
+            }
+            let mut sh = Command::new("/bin/sh");
+            sh.args(["-c", &format!("{OPEN}{MATCHING}"), "matching"]).arg(folder.path().join("log"));
+            let output = sh.args(["", "x:x", "C"]).env("PATH", &tools).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.code() == Some(127) && said.contains(lacks), "{said}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use super::super::reach::{Progress, Reach};
 use super::super::{candidates, output};
 use super::follow::{Following, GiveUp};
+use super::gang::too_old;
 use super::log_source::{LogSource, Part};
 use super::merged::{self, Wanted, WorkersOptions};
 use super::{conclude, id};
@@ -32,7 +33,7 @@ pub struct LogArguments {
     #[arg(long, short = 'n', value_name = "N")]
     lines: Option<u32>,
     /// Only lines that match this regular expression; all in lower case it matches in any case
-    #[arg(long, short, value_name = "PATTERN")]
+    #[arg(long, short, value_name = "PATTERN", allow_hyphen_values = true)]
     grep: Option<Pattern>,
     /// Only lines of that time, as 10m or 2h, by the times that they say
     #[arg(long, value_name = "TIME", value_parser = span)]
@@ -89,8 +90,11 @@ impl Printer<'_> {
 
     /// What a search or a time leaves to say.
     fn told(&self) {
-        if self.since.is_some() && self.times.last().is_none() {
-            eprintln!("no line says its time, so that --since finds none");
+        let Some(since) = self.since else { return };
+        match self.times.last() {
+            None => eprintln!("no line says its time, so that --since finds none"),
+            Some(last) if last < since => eprintln!("{}", too_old(last)),
+            Some(_) => {}
         }
     }
 }

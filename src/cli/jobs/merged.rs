@@ -3,7 +3,7 @@
 use super::super::output;
 use super::super::reach::{Progress, Reach};
 use super::failed;
-use super::gang::{Gang, clock_time, tell_incomplete, telling};
+use super::gang::{Gang, clock_time, tell_incomplete, telling, too_old};
 use crate::crew::{Crew, FOLDED, Said, Seat, first_few, fold, in_order};
 use crate::logs::{Pattern, Repeated, Row};
 use crate::model::Timestamp;
@@ -55,9 +55,10 @@ pub(super) async fn run(
         return Ok(ExitCode::SUCCESS);
     }
     let since = wanted.since.map(|span| Timestamp::now().minus(span));
-    let mut timeless = 0;
+    let (mut timeless, mut newest) = (0, None);
     let lines = in_order(&crew, tails).filter(|said| {
         timeless += usize::from(since.is_some() && said.time.is_none());
+        newest = newest.max(said.time);
         since.is_none_or(|since| said.time.is_some_and(|time| time >= since))
             && wanted.grep.is_none_or(|grep| grep.is_match(said.line.text()))
     });
@@ -65,6 +66,11 @@ pub(super) async fn run(
         print_folded(lines, &crew, wanted.json)?;
     } else {
         print_merged(lines, &crew.seats, wanted.json)?;
+    }
+    if let (Some(newest), Some(since)) = (newest, since)
+        && newest < since
+    {
+        eprintln!("{}", too_old(newest));
     }
     if timeless > 0 {
         eprintln!("{timeless} lines without a time are left out by --since");
@@ -125,7 +131,7 @@ fn print_folded(lines: impl Iterator<Item = Said>, crew: &Crew, json: bool) -> a
         writeln!(out, "{time}  {:>digits$} of {}  {who}{}", said.len(), seats.len(), row.text)?;
         let pad = " ".repeat(20 + 2 * digits + 6);
         if let Some(repeated) = row.repeated() {
-            writeln!(out, "{pad}{}", stands_for(&repeated, crew))?;
+            writeln!(out, "{pad}{}", stands_for(&repeated))?;
         }
         for line in row.trace.iter().filter(|line| **line != row.text) {
             writeln!(out, "{pad}{line}")?;
@@ -138,11 +144,10 @@ fn print_folded(lines: impl Iterator<Item = Said>, crew: &Crew, json: bool) -> a
     Ok(out.flush()?)
 }
 
-/// What a line stands for that Ray repeated, and the command that finds the lines.
-fn stands_for(repeated: &Repeated, crew: &Crew) -> String {
-    let (count, id) = (repeated.count, crew.known.job.key.to_string());
-    let pattern = crate::ssh::quote(&repeated.pattern);
-    format!("stands for {count} lines that Ray left out; to find them: job-logs {id} --workers -g {pattern}")
+/// What a line stands for that Ray repeated, and the options that find the lines.
+fn stands_for(repeated: &Repeated) -> String {
+    let Repeated { count, pattern, .. } = repeated;
+    format!("stands for {count} lines that Ray left out; --workers -g '{pattern}' finds them")
 }
 
 /// As JSON: `first_ms`, `last_ms`, `workers`, `of`, `lines`, `level`, `step`, `text`, `trace`, `said_by`, `missing`, `repeated`.

@@ -284,9 +284,16 @@ impl Client {
     /// empty (`get_logs` in its `state_head.py` ends an answer that it has not begun).
     pub async fn worker_log(&self, node: NodeId, name: &Text, lines: u32) -> Result<Bytes, RayError> {
         match self.read_log(node, name, lines).await {
-            Err(RayError::Status { code: 500, message }) if message.contains(IN_TROUBLE) => Ok(Bytes::new()),
+            Err(e) if e.may_mean_empty() => Ok(Bytes::new()),
             read => read,
         }
+    }
+}
+
+impl RayError {
+    /// Whether it may mean that a file is empty, as with [`Client::worker_log`]; or else that the log API fails.
+    pub fn may_mean_empty(&self) -> bool {
+        matches!(self, Self::Status { code: 500, message } if message.contains(IN_TROUBLE))
     }
 }
 
