@@ -48,7 +48,7 @@ pub use cloud::{ask_cloud, clean, tpu_place};
 pub use connection::{Channel, Connection, ConnectionState};
 pub use container::{in_container, inside, reading};
 pub use discover::head_address;
-pub use follow::{Way, Ways, follow, is_elsewhere};
+pub use follow::{Way, Ways, follow, follow_matching, is_elsewhere};
 pub use git::git_commit;
 pub use here::{KeyFault, inspect_key, run_program, run_self, ssh_version};
 pub use log_file::{LogFile, Start, Unread};

@@ -118,6 +118,10 @@ impl App {
                 self.pages.cluster[place].log.take_older(stream, part);
                 self.dirty |= on_screen && self.view().place().is_some();
             }
+            News::LogZone { stream, east } => {
+                self.pages.cluster[place].log.take_zone(stream, east);
+                self.dirty |= on_screen && self.view().place().is_some();
+            }
             News::LogMatches { stream, pattern, found } => self.matches_news(stream, &pattern, found, now),
             News::LogDownload { stream, bytes } => self.download_news(stream, bytes, now),
             News::JobStop { id, outcome } => return self.stop_news(&update.cluster, &id, &outcome, now),

@@ -55,7 +55,7 @@ pub struct ClusterLogArguments {
     #[arg(long, short)]
     follow: bool,
     /// Only lines that match this regular expression
-    #[arg(long, short, value_name = "PATTERN")]
+    #[arg(long, short, value_name = "PATTERN", allow_hyphen_values = true)]
     grep: Option<Pattern>,
     /// Print JSON: an object per line, or a list of files
     #[arg(long, conflicts_with = "follow")]
@@ -290,6 +290,8 @@ struct Searched {
     /// Nodes that have some.
     nodes: usize,
     files: usize,
+    /// Files that Ray fails to read: those of Ray 2.53 that are empty.
+    empty: usize,
     /// Files that may have more lines than were read.
     full: usize,
 }
@@ -325,7 +327,7 @@ async fn search(
     progress: &Progress,
 ) -> Result<Searched, Unread> {
     let reads = places.iter().map(|(node, file)| async move {
-        (*node, file, client.worker_log(*node, file, arguments.lines).await)
+        (*node, file, client.read_log(*node, file, arguments.lines).await)
     });
     let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffered(AT_ONCE);
     progress.tell(format!("reading the ends of {}", counted(places.len(), "file")));
@@ -340,6 +342,10 @@ async fn search(
         };
         let bytes = match bytes {
             Ok(bytes) => bytes,
+            Err(e) if e.may_mean_empty() => {
+                searched.empty += 1;
+                continue;
+            }
             Err(e) if e.is_token() || is_one => return Err(Unread::Ray(e)),
             Err(e) => {
                 incomplete(&e, "read", &place());
@@ -361,6 +367,12 @@ async fn search(
         }
     }
     searched.nodes = hosts.len();
+    if searched.empty > 0 && searched.empty == searched.files {
+        eprintln!(
+            "Ray answered HTTP 500 for {}: empty, or Ray's log API fails",
+            counted(searched.files, "file")
+        );
+    }
     Ok(searched)
 }
 

@@ -1,11 +1,10 @@
 //! Starts the console: folders, log file, clusters, supervisor, terminal.
 
 use super::places::{make_folders, places};
-use super::reach::runtime;
+use super::reach::{progress_patterns, runtime};
 use super::{GlobalArguments, LookArguments, feed, looks, output};
 use crate::app::{App, Event, Keymap, Listed, Outcome, Paces};
 use crate::config::{self, Config, Entry, Env, Folders, Settings, TypedLines};
-use crate::logs::Patterns;
 use crate::model::{Layout, Timestamp};
 use crate::operation::Environment;
 use crate::supervisor::{Note, Options, Supervisor};
@@ -45,9 +44,8 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
     };
     let looks = looks::chosen(&arguments.look, &config.settings, env, &folders)?;
     let keymap = Keymap::with_changes(&config.settings.keys)?.spelled_out(config.settings.plain);
-    let patterns = Patterns::new(config.settings.progress_patterns.iter().map(String::as_str))
-        .map_err(|why| anyhow::anyhow!("{why}; it is in `progress_patterns` of the settings"))?;
-    let options = options(&config.settings, env, &folders, places);
+    let mut options = options(&config.settings, env, &folders, places);
+    options.patterns = progress_patterns(&config.settings)?;
     let specs: Vec<_> = config.entries.iter().filter_map(Entry::cluster).cloned().collect();
     let environment = Environment {
         clusters: specs.clone(),
@@ -70,7 +68,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
     let mut app = App::new(config.entries.into_iter().map(listed).collect(), keymap)
         .reading_only(config.settings.read_only || arguments.read_only)
         .holding(config.settings.log_memory())
-        .knowing(&patterns)
+        .knowing(&options.patterns)
         .reading_every(paces)
         .arranged(&usual, layout.as_ref().unwrap_or(&Layout::default()));
     if let Err(e) = &layout {

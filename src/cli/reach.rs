@@ -2,7 +2,8 @@
 
 use super::places::{make_folders, places};
 use super::{GlobalArguments, google};
-use crate::config::{self, Config, Entry, Env, Folders};
+use crate::config::{self, Config, Entry, Env, Folders, Settings};
+use crate::logs::Patterns;
 use crate::model::{ClusterSpec, Phase, Problem, Target};
 use crate::operation::Environment;
 use crate::supervisor::{self, Connection, Note, Options, Session};
@@ -18,6 +19,12 @@ const SILENCE: Duration = Duration::from_secs(1);
 /// What the tasks of a command or of the console run on: they wait for networks, not for a processor.
 pub(super) fn runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
+}
+
+/// The patterns of progress lines that the settings have.
+pub(super) fn progress_patterns(settings: &Settings) -> anyhow::Result<Patterns> {
+    Patterns::new(settings.progress_patterns.iter().map(String::as_str))
+        .map_err(|why| anyhow::anyhow!("{why}; it is in `progress_patterns` of the settings"))
 }
 
 /// The cluster of a command and what is needed to connect to it.
@@ -84,6 +91,7 @@ impl Reach {
         make_folders(&folders, &places)?;
         let mut options = Options::new(&config.settings, &folders, places);
         options.google = google::waiting(&options.google);
+        options.patterns = progress_patterns(&config.settings)?;
         options.who = super::audit::who(&env);
         // What a connection does by itself is said as well: a host key that it accepted.
         options.note = Note::by({

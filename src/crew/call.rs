@@ -1,7 +1,7 @@
 //! The roll call of a job's workers, each kind by itself.
 
 use super::seat::{Crew, Tail};
-use crate::logs::{Answer, Merge, Patterns, Remark, Roll, Times};
+use crate::logs::{Answer, Merge, Remark, Roll, Times};
 use crate::model::{Line, Timestamp};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub fn call(crew: &Crew, tails: &[Tail], now: Timestamp) -> Vec<Answer> {
     let mut answers = Vec::new();
     for seats in kinds.into_values() {
         let workers = seats.iter().map(|at| crew.seats[*at].called()).collect();
-        let mut roll = Roll::new(workers, crew.clock, Patterns::default());
+        let mut roll = Roll::new(workers, crew.clock, crew.patterns.clone());
         for (number, at) in (0..).zip(&seats) {
             while let Some(merged) = said[*at].next_anyway() {
                 roll.push(number, merged.item.text(), None);

@@ -1,9 +1,7 @@
 //! The errors of a job's driver and workers, and the deaths of their nodes, compared by time.
 
 use super::seat::{Crew, Seat, Tail};
-use crate::logs::{
-    Causes, Certainty, Evidence, Explanation, Patterns, Source, Times, Writer, Writers, prefixed,
-};
+use crate::logs::{Causes, Certainty, Evidence, Explanation, Source, Times, Writer, Writers, prefixed};
 use crate::model::text::log_line;
 use crate::model::{DeathReason, Line, Node, NodeId, WorkerState};
 use std::collections::BTreeMap;
@@ -65,7 +63,7 @@ pub fn causes(crew: &Crew, tails: &[Tail], driver: Option<&[Line]>, clocks: &Clo
             sources.push(source(Some(seat.worker.node), &seat.host, name));
         }
     }
-    let mut causes = Causes::new(sources, Patterns::default());
+    let mut causes = Causes::new(sources, crew.patterns.clone());
     let mut own = Vec::new();
     let (mut times, mut writers, mut numbers) =
         (Times::new(crew.clock), Writers::default(), Vec::<u32>::new());

@@ -64,9 +64,10 @@ pub struct Folded {
     pub left_out: u64,
 }
 
-/// Folds lines that are in order. The sources of the rows are the places in the crew.
-pub fn fold(lines: impl Iterator<Item = impl Borrow<Said>>) -> Folded {
-    let mut fold = Fold::new(SAME_EVENT, ROWS, Patterns::default());
+/// Folds lines that are in order; equal steps, which these patterns find, are one row. The sources of the rows are the
+/// places in the crew.
+pub fn fold(lines: impl Iterator<Item = impl Borrow<Said>>, patterns: &Patterns) -> Folded {
+    let mut fold = Fold::new(SAME_EVENT, ROWS, patterns.clone());
     for said in lines {
         let said: &Said = said.borrow();
         fold.push(said.seat as u32, said.number, said.time, said.line.text());

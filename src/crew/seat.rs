@@ -1,7 +1,7 @@
 //! A worker with the names that people know it by, and all workers of a job after one reading.
 
 use super::known::Known;
-use crate::logs::{Clock, Worker};
+use crate::logs::{Clock, Patterns, Worker};
 use crate::model::amount::counted;
 use crate::model::text::log_line;
 use crate::model::time::brief;
@@ -97,6 +97,8 @@ pub struct Crew {
     pub seats: Vec<Seat>,
     /// The clock that its logs are read by; [`Clock::near`] is when it was read.
     pub clock: Clock,
+    /// The patterns by which its progress lines are known; those of common trainers unless others are set.
+    pub patterns: Patterns,
     /// What could not be read, in a sentence each.
     pub incomplete: Vec<String>,
 }
@@ -105,7 +107,7 @@ impl Crew {
     /// The workers of a job.
     pub fn new(known: Known, workers: Vec<JobWorker>, clock: Clock) -> Self {
         let seats = workers.into_iter().map(|worker| Seat::of(worker, &known, clock.near)).collect();
-        Self { known, seats, clock, incomplete: Vec::new() }
+        Self { known, seats, clock, patterns: Patterns::default(), incomplete: Vec::new() }
     }
 
     /// Leaves out the workers that run nothing and have not failed, as long as others run. How many those are.

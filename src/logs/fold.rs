@@ -4,6 +4,7 @@ use super::level::Level;
 use super::normal::{Shape, shape, shape_of_trace};
 use super::prefix::{beginning, prefixed};
 use super::progress::Patterns;
+use super::repeated::Repeated;
 use super::unit::{Unit, Units};
 use crate::model::Timestamp;
 use std::collections::{HashMap, VecDeque};
@@ -35,6 +36,8 @@ pub struct Row {
     pub level: Option<Level>,
     /// The step that it reports.
     pub step: Option<u64>,
+    /// Lines of any worker that Ray left out, and that this one stands for; 0 where it left out none.
+    pub left_out: u64,
     /// Time of its first line, and of its last.
     pub time: Option<(Timestamp, Timestamp)>,
     /// In the order of their sources.
@@ -45,6 +48,11 @@ impl Row {
     /// Who said it, in the order of the sources.
     pub fn members(&self) -> &[Member] {
         &self.members
+    }
+
+    /// What it stands for, where Ray left lines out.
+    pub fn repeated(&self) -> Option<Repeated> {
+        (self.left_out > 0).then(|| Repeated::new(&self.text, self.left_out))
     }
 
     /// The lines of all members together.
@@ -140,12 +148,14 @@ impl Fold {
         let step = if unit.is_traceback() { None } else { self.patterns.step(&unit.text) };
         let shape = if unit.is_traceback() { shape_of_trace(unit.all()) } else { shape(&unit.text) };
         let key = (shape, step);
+        let left_out = if unit.times > 1 { u64::from(unit.times) } else { 0 };
         let member = Member { source, line: unit.line, times: unit.times, time: unit.time };
         let open = self.newest.get(&key).and_then(|id| id.checked_sub(self.first));
         let open = open.and_then(|at| self.rows.get_mut(usize::try_from(at).ok()?));
         if let Some(row) = open
             && join(row, member, self.window)
         {
+            row.left_out += left_out;
             self.bytes += size_of::<Member>();
             return;
         }
@@ -153,7 +163,16 @@ impl Fold {
         self.newest.insert(key, id);
         let time = unit.time.map(|time| (time, time));
         let text = beginning(&unit.text, LONGEST).to_owned();
-        let row = Row { id, text, trace: unit.trace, level: unit.level, step, time, members: vec![member] };
+        let row = Row {
+            id,
+            text,
+            trace: unit.trace,
+            level: unit.level,
+            step,
+            left_out,
+            time,
+            members: vec![member],
+        };
         self.bytes += row.bytes();
         self.rows.push_back(row);
     }
@@ -261,6 +280,10 @@ mod tests {
         fold.push(0, 0, None, "(train pid=7) loading shard 3");
         fold.push(1, 0, None, "(train pid=8) loading shard 4 [repeated 12x across cluster]");
         assert_eq!(fold.rows().map(|r| (r.members().len(), r.times())).collect::<Vec<_>>(), [(2, 13)]);
+        fold.push(2, 0, None, "(train pid=9) mesh is ready");
+        let repeated: Vec<_> =
+            fold.rows().map(|row| row.repeated().map(|of| (of.count, of.pattern))).collect();
+        assert_eq!(repeated, [Some((12, r"^\s*loading\s+shard(\s+\S*[0-9]\S*)*\s*$".to_owned())), None]);
     }
 
     #[test]

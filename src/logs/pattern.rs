@@ -49,6 +49,10 @@ impl Pattern {
         if text.is_empty() {
             return Ok(Self::default());
         }
+        if let Some(at) = text.find(['\n', '\r']) {
+            let why = "no line has a line break in it; write a|b for one of two".to_owned();
+            return Err(PatternError { why, at: Some(text[..at].chars().count() + 1) });
+        }
         let syntax = Parser::new().parse(text).map_err(|e| PatternError {
             why: e.kind().to_string(),
             at: Some(text[..e.span().start.offset].chars().count() + 1),

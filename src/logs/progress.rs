@@ -29,6 +29,13 @@ pub struct Patterns {
     own: Vec<Regex>,
 }
 
+/// Equal where the regular expressions are the same texts.
+impl PartialEq for Patterns {
+    fn eq(&self, other: &Self) -> bool {
+        self.own.iter().map(Regex::as_str).eq(other.own.iter().map(Regex::as_str))
+    }
+}
+
 impl Patterns {
     /// With regular expressions in addition, which are tried first. Each names what it finds: `(?<step>\d+)`,
     /// `total`, `loss`, `rate` (steps a second) and `task`; `step` or `loss` must be among them.

@@ -55,6 +55,8 @@ pub struct Gang {
     pub unread: Vec<(NodeId, String)>,
     /// What Ray left out of its lists, in a sentence each.
     pub cut: Vec<String>,
+    /// Requests that it took.
+    pub requests: usize,
 }
 
 /// The parts of the name of a worker's file (`WORKER_LOG_PATTERN` in Ray's `log_manager.py`).

@@ -55,6 +55,13 @@ pub enum News {
         /// The lines that match.
         found: Result<LogMatches, NotSearched>,
     },
+    /// Seconds that the zone of the head's clock is east of UTC, for the times in an open log.
+    LogZone {
+        /// Stream of the log.
+        stream: StreamId,
+        /// Seconds east of UTC.
+        east: i32,
+    },
     /// A log is being downloaded for a search.
     LogDownload {
         /// Stream of the log.

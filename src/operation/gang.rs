@@ -8,7 +8,7 @@ use super::news::News;
 use super::request::Request;
 use crate::crew::{
     CALLED, Clocks, Crew, FOLDED, Findings, Known, Part, Price, Tail, Told, Verdict, What, call, causes,
-    explained, failure, fold, hosts_to_time, in_order, last_files, running,
+    explained, failure, first_few, fold, hosts_to_time, in_order, last_files, running,
 };
 use crate::logs::{Clock, Explanation, LineSplitter, Times};
 use crate::model::amount::counted;
@@ -16,17 +16,19 @@ use crate::model::cloud::TpuHost;
 use crate::model::{
     ClusterSpec, HeadAddress, JobKey, JobStatus, Line, NodeId, Problem, Timestamp, WorkerFile,
 };
-use crate::ray::{AT_ONCE, Client, RayError};
+use crate::ray::{AT_ONCE, Client, Listed, RayError};
 use crate::supervisor::Options;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
+use tokio::sync::Mutex;
 
+/// What to think of files that Ray answers HTTP 500 for, all of them.
+const EMPTY_OR_FAILED: &str = "Ray answered HTTP 500 for every file: they are empty, or its log API fails (see dashboard.log on the head)";
 /// Lines of each log that an explanation reads unless somebody asks for more.
 const EXPLAINED: u32 = 400;
-/// Requests of a listing beside one for each node: the lists of tasks and actors, and the head's time zone.
-const LISTING: usize = 5;
 
 /// Reads the workers of a job.
 pub struct Gangs<'a> {
@@ -39,6 +41,7 @@ pub struct Gangs<'a> {
     /// Hears what is being done.
     pub tell: &'a (dyn Fn(String) + Sync),
     price: Price,
+    listed: Listed,
 }
 
 impl<'a> Gangs<'a> {
@@ -48,7 +51,7 @@ impl<'a> Gangs<'a> {
         client: &'a Client,
         tell: &'a (dyn Fn(String) + Sync),
     ) -> Self {
-        Self { spec, options, client, tell, price: Price::default() }
+        Self { spec, options, client, tell, price: Price::default(), listed: Listed::default() }
     }
 
     /// Lists the workers of the job on all nodes that are alive.
@@ -62,14 +65,16 @@ impl<'a> Gangs<'a> {
         let Some(driver) = known.job.driver.clone() else { return Ok(Crew::new(known, Vec::new(), clock)) };
         let alive = known.alive();
         (self.tell)(format!("listing the workers of {}", counted(alive.len(), "node")));
-        let gang = self.client.gang(&driver, &alive).await?;
-        self.price.requests += LISTING + alive.len();
+        let gang = self.client.gang(&driver, &alive, &mut self.listed).await?;
+        // One more for the zone.
+        self.price.requests += gang.requests + 1;
         let unlisted = gang
             .unread
             .iter()
             .map(|(node, why)| format!("cannot list the files of {}: {why}", known.name_of(node)));
         let incomplete = unlisted.chain(gang.cut).collect();
-        Ok(Crew { incomplete, ..Crew::new(known, gang.workers, clock) })
+        let patterns = self.options.patterns.clone();
+        Ok(Crew { incomplete, patterns, ..Crew::new(known, gang.workers, clock) })
     }
 
     /// Reads the last lines of each worker's files. What cannot be read is added to [`Crew::incomplete`].
@@ -84,27 +89,42 @@ impl<'a> Gangs<'a> {
             files.filter_map(move |name| Some((at, seat, name, WorkerFile::parse(name.raw())?.is_err)))
         });
         let reads = files.map(|(at, seat, name, is_err)| async move {
-            let read = client.worker_log(seat.worker.node, name, lines).await;
-            (at, is_err, read.map_err(|e| (format!("cannot read the log of {}: {e}", seat.who()), e)))
+            let read = client.read_log(seat.worker.node, name, lines).await;
+            (at, is_err, read)
         });
         let reads: Vec<_> = reads.collect();
         (self.tell)(format!("reading the ends of {}", counted(reads.len(), "file")));
         self.price.requests += reads.len();
         let mut reads = stream::iter(reads).buffer_unordered(AT_ONCE);
-        let (mut tails, mut unread, mut received) = (Vec::new(), Vec::new(), 0);
+        let (mut tails, mut received, mut empty) = (Vec::new(), 0, 0);
+        let mut unread = BTreeMap::<String, BTreeSet<usize>>::new();
         while let Some((seat, is_err, read)) = reads.next().await {
             match read {
                 Ok(read) => {
                     received += read.len();
                     tails.push(Tail { seat, is_err, lines: split(&read) });
                 }
-                Err((_, e)) if e.is_token() => return Err(e),
-                Err((words, _)) => unread.push(words),
+                Err(e) if e.is_token() => return Err(e),
+                Err(e) if e.may_mean_empty() => {
+                    empty += 1;
+                    tails.push(Tail { seat, is_err, lines: Vec::new() });
+                }
+                Err(e) => {
+                    self.listed.forget(&crew.seats[seat].worker.node);
+                    unread.entry(e.to_string()).or_default().insert(seat);
+                }
             }
         }
         drop(reads);
         self.price.bytes += received;
-        crew.incomplete.append(&mut unread);
+        for (why, seats) in unread {
+            let who: Vec<String> = seats.iter().map(|seat| crew.seats[*seat].who()).collect();
+            let who = first_few(&who.iter().map(String::as_str).collect::<Vec<_>>());
+            crew.incomplete.push(format!("cannot read the log of {who}: {why}"));
+        }
+        if empty > 0 && empty == tails.len() {
+            crew.incomplete.push(EMPTY_OR_FAILED.to_owned());
+        }
         // What arrives first is chance.
         tails.sort_by_key(|tail| (tail.seat, tail.is_err));
         Ok(tails)
@@ -217,7 +237,7 @@ impl<'a> Gangs<'a> {
                 let tails = self.tails(&mut crew, FOLDED).await?;
                 let whole_since = whole_since(&crew, &tails);
                 let said: Vec<_> = in_order(&crew, tails).collect();
-                let folded = fold(said.iter());
+                let folded = fold(said.iter(), &crew.patterns);
                 (What::Lines { said, folded, whole_since }, 0)
             }
             Part::Cause => {
@@ -263,19 +283,23 @@ fn whole_since(crew: &Crew, tails: &[Tail]) -> Option<Timestamp> {
 
 impl Request {
     /// Reads what a page of a job's workers shows, over the cluster's own connection.
-    pub async fn crew(&self, known: Known, part: Part) {
+    /// `listed` has the files that an earlier reading has listed.
+    pub async fn crew(&self, known: Known, part: Part, listed: &Mutex<Listed>) {
         let key = known.job.key.clone();
-        if let Err(problem) = self.read_crew(known, part).await {
+        if let Err(problem) = self.read_crew(known, part, &mut *listed.lock().await).await {
             self.say_crew(&key, part, Err(problem)).await;
         }
     }
 
-    async fn read_crew(&self, known: Known, part: Part) -> Result<(), Problem> {
+    async fn read_crew(&self, known: Known, part: Part, listed: &mut Listed) -> Result<(), Problem> {
         let key = known.job.key.clone();
         let channel = self.connection.channel().await?;
         let of = (&self.spec, &self.environment.options);
         let mut gangs = Gangs::new(of, &channel.client, &|_| ());
-        let (told, logs) = gangs.told(known, part).await.map_err(|e| e.problem(Timestamp::now()))?;
+        gangs.listed = std::mem::take(listed);
+        let told = gangs.told(known, part).await;
+        *listed = std::mem::take(&mut gangs.listed);
+        let (told, logs) = told.map_err(|e| e.problem(Timestamp::now()))?;
         // Logins take their time: what is known is said before them.
         self.say_crew(&key, part, Ok(told.clone())).await;
         let Some(logs) = logs else { return Ok(()) };

@@ -21,12 +21,13 @@ use crate::model::{
     ClusterName, Consent, Draft, FormId, JobId, JournaledOperation, NodeId, Operation, OperationKind,
     OperationMark, OperationNews, Order, Preview, Problem, Refusal, SubmissionId, Task,
 };
+use crate::ray::Listed;
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -82,6 +83,7 @@ impl Operations {
             begun: 0,
             known: BTreeMap::new(),
             readings: HashMap::new(),
+            listed: HashMap::new(),
             tasks: JoinSet::new(),
         };
         let task = tokio::spawn(hub.run(heard, journals));
@@ -192,6 +194,8 @@ struct Hub {
     known: BTreeMap<ClusterName, Option<JournaledOperation>>,
     /// What is read of workers, by cluster.
     readings: HashMap<ClusterName, AbortHandle>,
+    /// The files of the workers of the job that was read last on each cluster.
+    listed: HashMap<ClusterName, Arc<Mutex<Listed>>>,
     /// What is done beside; the cluster and number of an operation that is over.
     tasks: JoinSet<Option<(ClusterName, u64)>>,
 }
@@ -296,8 +300,9 @@ impl Hub {
             }
             Ask::Crew(cluster, known, part) => {
                 let Some(request) = self.request(&cluster) else { return };
+                let listed = Arc::clone(self.listed.entry(cluster.clone()).or_default());
                 let reading = self.tasks.spawn(async move {
-                    request.crew(*known, part).await;
+                    request.crew(*known, part, &listed).await;
                     None
                 });
                 if let Some(before) = self.readings.insert(cluster, reading) {

@@ -11,7 +11,7 @@ use crate::model::{
     ClusterSpec, HeadAddress, Hint, JobId, JobWorker, NodeId, Problem, ProblemKind, Standing, StandingGroup,
     StandingWorker, Timestamp, WorkerState,
 };
-use crate::ray::{Client, Poller, RayError};
+use crate::ray::{Client, Listed, Poller, RayError};
 use crate::stacks::{Dump, Group, groups, moved};
 use crate::supervisor::Options;
 use futures_util::stream::{self, StreamExt};
@@ -51,7 +51,7 @@ impl Stacks<'_> {
         let alive: BTreeMap<NodeId, _> =
             snapshot.nodes.iter().filter(|n| n.state.is_alive()).map(|n| (n.id, &n.address)).collect();
         let nodes: Vec<NodeId> = alive.keys().copied().collect();
-        let gang = self.client.gang(job, &nodes).await.map_err(failed)?;
+        let gang = self.client.gang(job, &nodes, &mut Listed::default()).await.map_err(failed)?;
         let worker = |worker: JobWorker| {
             let address =
                 (*alive.get(&worker.node).filter(|_| worker.state == WorkerState::Running)?).clone();

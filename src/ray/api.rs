@@ -6,7 +6,7 @@ mod holdings;
 mod inspect;
 mod work;
 
-pub use gang::AT_ONCE;
+pub use gang::{AT_ONCE, Listed};
 pub use holdings::Holdings;
 
 use super::RayError;

@@ -1,8 +1,11 @@
 //! Follows a log: over ssh if its file is on the head, else through Ray's API. A stream outlives connections: it
 //! waits for the way to come back and goes on where it was, without losing or repeating a line.
 
-use super::log_file::{LogFile, Opened, Start, Unread};
+mod matching;
+
+use super::log_file::{LogFile, Opened, Sought, Start, Unread};
 use super::position::{Another, Arrived, Position};
+use crate::logs::Grep;
 use crate::model::{ClusterSpec, LogSource, NodeId, SubmissionId};
 use crate::ray::{self, Client, Clients, Closed, JobDetail, LogEvent, Outlet, Polled, RayError, Tail};
 use crate::ssh::{Remote, RemoteStream};
@@ -48,6 +51,30 @@ pub async fn is_elsewhere(client: &Client, id: &SubmissionId, head: Option<NodeI
 
 /// Follows a log. Lines are cut after `longest` bytes. A job's log ends with its job, other files never end.
 pub fn follow(ways: Ways, spec: Arc<ClusterSpec>, source: LogSource, start: Start, longest: usize) -> Tail {
+    follow_from((start, None), ways, spec, source, longest)
+}
+
+/// The same, which of what the log has at the beginning passes on the lines that match, and then all that follows. Its
+/// machine searches for them; where it cannot, all lines are passed on.
+pub fn follow_matching(
+    ways: Ways,
+    spec: Arc<ClusterSpec>,
+    source: LogSource,
+    (words, lines): (Grep, Option<u32>),
+    longest: usize,
+) -> Tail {
+    let start = lines.map_or(Start::Beginning, Start::Lines);
+    let sought = Sought { words, lines, opened: None, came: 0 };
+    follow_from((start, Some(sought)), ways, spec, source, longest)
+}
+
+fn follow_from(
+    (start, sought): (Start, Option<Sought>),
+    ways: Ways,
+    spec: Arc<ClusterSpec>,
+    source: LogSource,
+    longest: usize,
+) -> Tail {
     Tail::spawn(longest, move |out| async move {
         let (job, file, node) = match source {
             LogSource::Job(id) => (Some(id.clone()), LogFile::of_job(&id), None),
@@ -55,7 +82,7 @@ pub fn follow(ways: Ways, spec: Arc<ClusterSpec>, source: LogSource, start: Star
             LogSource::File { node, name } => (None, LogFile::new(name.raw()), Some(node)),
         };
         let position = Position::new(start);
-        let follower = Follower { ways, spec, job, node, file, start, position, out };
+        let follower = Follower { ways, spec, job, node, file, start, sought, position, out };
         follower.run().await
     })
 }
@@ -69,6 +96,8 @@ struct Follower {
     node: Option<NodeId>,
     file: LogFile,
     start: Start,
+    /// The lines that match in what the log has now, until they have come.
+    sought: Option<Sought>,
     position: Position,
     out: Outlet,
 }
@@ -95,6 +124,9 @@ impl Follower {
         let is_on_head = self.node.is_none() || self.node == way.head;
         if way.remote.is_some() && is_on_head && !self.over_ssh().await? {
             return Ok(());
+        }
+        if self.sought.take().is_some() {
+            self.note("not searched on its machine: all lines come through the dashboard").await?;
         }
         self.through_ray().await
     }
@@ -155,6 +187,9 @@ impl Follower {
 
     /// Reads one stream of the file to its end.
     async fn read(&mut self, remote: &Remote) -> Result<Ended, Closed> {
+        if self.sought.is_some() {
+            return self.search(remote).await;
+        }
         let from = self.position.next();
         let mut stream = match self.file.follow((remote, &self.spec), from) {
             Ok(stream) => stream,

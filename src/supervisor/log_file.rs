@@ -23,6 +23,7 @@ const SEARCHED: Duration = Duration::from_secs(120);
 /// the inode and the size of what is open.
 const OPEN: &str = r#"n=$1 i=$2 f=$1 o=$3 c=$4
 id() { stat -Lc '%i %s' "$1" 2>/dev/null || { [ -r "$1" ] && set -- "$1" $(ls -Li "$1") && echo "$2 $(($(wc -c <"$1")))"; }; }
+for p in head tail; do command -v $p >/dev/null || { echo "$p: no such program" >&2; exit 127; }; done
 [ -d "${f%/*}" ] || exit 83
 [ -e "$f" ] || exit 80
 [ -f "$f" ] || exit 84
@@ -85,6 +86,34 @@ LC_ALL=$c grep -a $g -E -e "${o#?:}" <&3
 s=$?
 [ $s -le 1 ] || exit $s"#;
 
+/// `FILE INODE PART EXPRESSION`: prints a line with the inode, the position behind the last line break, and that of the
+/// first byte that is searched, and then the lines between them that match; the expression is that of [`SEARCH`]. `PART` is
+/// a locale and the first byte, or `n` and a number of lines before the end; and the position behind the last byte, if the
+/// file with this inode was searched before. Ends with 81 if that is gone.
+const MATCHED: &str = r#"d=$1 s=$2
+set -- $o
+l=$1 b=$2 e=$3
+if [ "$i" ] && [ "$d" != "$i" ]; then exit 81; fi
+if ! [ "$e" ]; then
+  e=$s k=65536
+  if [ "$s" -gt 0 ] && [ "$(tail -c "+$s" "$f" | head -c 1 | wc -l)" -eq 0 ]; then
+    while :; do
+      [ "$k" -lt "$s" ] || k=$s
+      r=$(tail -c "+$((s - k + 1))" "$f" | head -c "$k" | tail -n 1 | wc -c)
+      if [ "$r" -lt "$k" ] || [ "$k" -eq "$s" ]; then break; fi
+      k=$((k * 16))
+    done
+    e=$((s - r))
+  fi
+  case $b in n*) b=$((e - $(head -c "$e" "$f" | tail -n "${b#n}" | wc -c))) ;; esac
+fi
+echo "$d $e $b"
+dd bs=1 skip="$b" count=0 <&3 2>/dev/null
+case $c in i:*) g=-i ;; *) g= ;; esac
+head -c "$((e - b))" <&3 | LC_ALL=$l grep -a $g -E -e "${c#?:}"
+s=$?
+[ $s -le 1 ] || exit $s"#;
+
 /// `FILE`: prints all of the file.
 const WHOLE: &str = "cat <&3";
 
@@ -100,6 +129,19 @@ pub enum Start {
     Lines(u32),
     /// With so many bytes before its end.
     Bytes(u64),
+}
+
+/// The lines that match in what a file has when it begins to be followed.
+#[derive(Clone, Debug)]
+pub struct Sought {
+    /// What is searched for.
+    pub words: Grep,
+    /// So many lines before the end are searched; none: all.
+    pub lines: Option<u32>,
+    /// The part that is searched, once it is known: a search that was cut off begins with the same byte again.
+    pub opened: Option<Opened>,
+    /// Bytes of its answer that have come.
+    pub came: u64,
 }
 
 /// What is open.
@@ -269,6 +311,16 @@ impl LogFile {
         Ok(remote.stream(&self.command(spec, ("matching", MATCHING), &sought(words))?)?)
     }
 
+    /// The lines that match in a part of it, as they come, behind a line that [`Opened`] reads: that part ends at its
+    /// size.
+    pub fn matched(
+        &self,
+        (remote, spec): (&Remote, &ClusterSpec),
+        sought: &Sought,
+    ) -> Result<RemoteStream, Unread> {
+        Ok(remote.stream(&self.command(spec, ("matched", MATCHED), &sought.arguments())?)?)
+    }
+
     /// All of it, as it comes.
     pub fn whole(&self, (remote, spec): (&Remote, &ClusterSpec)) -> Result<RemoteStream, Unread> {
         Ok(remote.stream(&self.command(spec, ("whole", WHOLE), &[])?)?)
@@ -296,6 +348,19 @@ impl LogFile {
             None
         };
         Ok(inside.unwrap_or_else(|| words(&program)))
+    }
+}
+
+impl Sought {
+    /// The arguments of [`MATCHED`] after the file.
+    fn arguments(&self) -> [String; 3] {
+        let [_, expression, locale] = sought(&self.words);
+        let (inode, part) = match (&self.opened, self.lines) {
+            (Some(Opened { inode, size, from }), _) => (inode.to_string(), format!("{from} {size}")),
+            (None, Some(lines)) => (String::new(), format!("n{lines}")),
+            (None, None) => (String::new(), "0".to_owned()),
+        };
+        [inode, format!("{locale} {part}"), expression]
     }
 }
 
@@ -340,10 +405,69 @@ mod tests {
         assert!(all.starts_with("3000:11996:yes\n") && all.lines().count() == 2002);
     }
 
+    /// What the search of a file answers that begins to be followed.
+    fn matched(file: &Path, sought: &Sought) -> (Option<i32>, String) {
+        let mut sh = Command::new("sh");
+        sh.args(["-c", &format!("{OPEN}{MATCHED}"), "matched"]).arg(file).args(sought.arguments());
+        let output = sh.output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    #[test]
+    fn whole_lines_are_searched_before_a_file_is_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("log");
+        let words = Grep::of(&Pattern::parse("-?step [0-9]*5$").unwrap()).unwrap().unwrap();
+        let mut sought = Sought { words, lines: None, opened: None, came: 0 };
+        let lines = |numbers: Range<u32>| numbers.map(|n| format!("step {n}\n")).collect::<String>();
+        let mut found = |text: &str, lines: Option<u32>| {
+            std::fs::write(&file, text).unwrap();
+            sought.lines = lines;
+            let (status, answer) = matched(&file, &sought);
+            assert_eq!(status, Some(0), "{answer}");
+            let (head, rest) = answer.split_once('\n').unwrap();
+            let opened = Opened::parse(head.as_bytes()).unwrap();
+            (opened.from, opened.size, rest.to_owned())
+        };
+        assert_eq!(found("", None), (0, 0, String::new()));
+        assert_eq!(found("step 5", None), (0, 0, String::new()), "a line that has not ended is followed");
+        assert_eq!(found(&lines(0..10), None), (0, 70, "step 5\n".into()));
+        assert_eq!(found(&(lines(0..10) + "step 15"), None), (0, 70, "step 5\n".into()));
+        assert_eq!(found(&(lines(0..10) + "step 15"), Some(4)), (42, 70, String::new()));
+        assert_eq!(found(&lines(0..10), Some(5)), (35, 70, "step 5\n".into()));
+        let bar = "x".repeat(200_000);
+        assert_eq!(found(&(lines(4..6) + &bar), None), (0, 14, "step 5\n".into()));
+        assert_eq!(found(&bar, None), (0, 0, String::new()));
+        // Once more of the same part, of a file that has grown, and of one that is gone.
+        let opened = |inode| Some(Opened { inode, size: 70, from: 0 });
+        std::fs::write(&file, lines(0..20)).unwrap();
+        let inode = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&file).unwrap());
+        sought.opened = opened(inode);
+        assert_eq!(matched(&file, &sought), (Some(0), format!("{inode} 70 0\nstep 5\n")));
+        sought.opened = opened(inode + 1_000_000);
+        assert_eq!(matched(&file, &sought).0, Some(81));
+    }
+
     #[test]
     fn a_file_that_cannot_be_searched_says_why() {
         let folder = tempfile::tempdir().unwrap();
         let status = |name: &str| searched(&folder.path().join(name), "x").0;
         assert_eq!((status("missing"), status("."), status("no/folder")), (Some(80), Some(84), Some(83)));
+        // A machine that lacks a program.
+        std::fs::write(folder.path().join("log"), "x\n").unwrap();
+        for (has, lacks) in [("head", "tail"), ("tail", "head"), ("head tail", "grep")] {
+            let tools = folder.path().join(lacks);
+            std::fs::create_dir(&tools).unwrap();
+            for tool in has.split(' ').chain(["sh", "stat", "wc", "dd", "cut"]) {
+                let there = ["/bin", "/usr/bin"].map(|place| Path::new(place).join(tool));
+                let there = there.iter().find(|path| path.exists()).unwrap();
+                std::os::unix::fs::symlink(there, tools.join(tool)).unwrap();
+            }
+            let mut sh = Command::new("/bin/sh");
+            sh.args(["-c", &format!("{OPEN}{MATCHING}"), "matching"]).arg(folder.path().join("log"));
+            let output = sh.args(["", "x:x", "C"]).env("PATH", &tools).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.code() == Some(127) && said.contains(lacks), "{said}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use super::mark::OwnMarks;
 use super::zones::Zones;
 use crate::config::{CapacityField, Folders, Settings};
 use crate::gcp::{Endpoints, Google, Login};
+use crate::logs::Patterns;
 use crate::model::{ClusterName, VitalLimits};
 use crate::ssh::TunnelSpec;
 use crate::token;
@@ -44,6 +45,8 @@ pub struct Options {
     pub tpu_capacity: BTreeMap<String, CapacityField>,
     /// How often the vitals of jobs are read, and from when on they are findings.
     pub vitals: VitalLimits,
+    /// The patterns by which progress lines are known.
+    pub patterns: Patterns,
     /// Writes down what is done to clusters.
     pub note: Note,
     /// Who operates, `user@host`: other operators read it in the mark of an operation.
@@ -95,6 +98,7 @@ impl Options {
             cloud_refresh: settings.cloud_refresh(),
             tpu_capacity: settings.capacities(),
             vitals: settings.vitals.limits(),
+            patterns: Patterns::default(),
             note: Note::default(),
             who: "unknown".to_owned(),
             own_marks: OwnMarks::default(),

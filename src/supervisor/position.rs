@@ -139,6 +139,13 @@ impl Position {
         out.place(base, Some(0)).await
     }
 
+    /// Reads on from this byte of a file: what stands before it has come in another way.
+    pub async fn read_on(&mut self, inode: u64, at: u64, out: &mut Outlet) -> Result<(), Closed> {
+        self.begin(inode, 0, out).await?;
+        self.at = at;
+        out.place(at, Some(0)).await
+    }
+
     /// Adds bytes of the stream and passes on those that are new.
     pub async fn take(&mut self, bytes: &[u8], out: &mut Outlet) -> Result<Arrived, Closed> {
         match &mut self.first {

@@ -101,7 +101,7 @@ impl ClusterTask {
             polling: Polling::new(&session.client, self.pace),
             asides: JoinSet::new(),
             machines: Machines::default(),
-            watch: Watch::new(self.options.vitals),
+            watch: Watch::new(self.options.vitals, self.options.patterns.clone()),
             cost: CostMeter::default(),
             recovery: Recovery::default(),
             took: Duration::ZERO,

@@ -1,7 +1,7 @@
 //! The open log streams of one cluster, for the console: each is a task of its own that outlives connections.
 
 use super::download::download;
-use super::follow::{Way, follow};
+use super::follow::{Way, Ways, follow};
 use super::log_file::Start;
 use super::out::Out;
 use super::search::search;
@@ -69,9 +69,11 @@ impl Streams {
     /// Starts following a log.
     pub fn open(&mut self, stream: StreamId, source: LogSource, out: &Out) {
         let (ways, spec) = (self.way.subscribe(), Arc::clone(&self.spec));
+        let zone = tell_zone(ways.clone(), stream, out.clone());
         let tail = follow(ways, spec, source.clone(), FIRST, LineSplitter::ON_A_SCREEN);
         let (older, asked) = mpsc::unbounded_channel();
-        let task = tokio::spawn(pass_on(tail, asked, stream, out.clone())).abort_handle();
+        let lines = pass_on(tail, asked, stream, out.clone());
+        let task = tokio::spawn(async move { tokio::join!(zone, lines) }).abort_handle();
         if let Some(before) = self.open.insert(stream, Open { source, task, download: None, older }) {
             before.abort();
         }
@@ -127,6 +129,19 @@ impl Open {
 impl Drop for Streams {
     fn drop(&mut self) {
         self.open.values().for_each(Open::abort);
+    }
+}
+
+/// Tells the zone of the head's clock, once the cluster is connected. A head that does not say it has that of Google's
+/// images, which is UTC.
+async fn tell_zone(mut ways: Ways, stream: StreamId, out: Out) {
+    let client = match ways.wait_for(Option::is_some).await {
+        Ok(way) => way.as_ref().map(|way| way.client.clone()),
+        Err(_) => None,
+    };
+    let Some(client) = client else { return };
+    if let Ok(east) = client.zone().await {
+        out.send(News::LogZone { stream, east }).await;
     }
 }
 

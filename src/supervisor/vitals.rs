@@ -1,7 +1,7 @@
 //! Reads the vitals of running jobs: what Ray lists of all their tasks in four requests, and the ends of some logs. Slowly,
 //! a few at a time, and within a budget: a head's dashboard is one Python process that a whole team shares.
 
-use crate::logs::{Clock, LineSplitter};
+use crate::logs::{Clock, LineSplitter, Patterns};
 use crate::model::vitals::Price;
 use crate::model::{
     Job, JobIds, JobKey, JobStatus, Node, NodeId, Roster, Snapshot, SubmissionId, Timestamp, VitalLimits,
@@ -43,6 +43,7 @@ struct Reading {
 /// Reads the vitals of a cluster's jobs, never twice at once.
 pub(super) struct Watch {
     limits: VitalLimits,
+    patterns: Patterns,
     gauges: Gauges,
     east: Option<i32>,
     jobs: Arc<Vec<Arc<Job>>>,
@@ -56,10 +57,11 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// With these limits; a pace of zero reads nothing.
-    pub fn new(limits: VitalLimits) -> Self {
+    /// With these limits, and patterns of progress lines; a pace of zero reads nothing.
+    pub fn new(limits: VitalLimits, patterns: Patterns) -> Self {
         Self {
             limits,
+            patterns,
             gauges: Gauges::new(),
             east: None,
             jobs: Arc::default(),
@@ -103,6 +105,7 @@ impl Watch {
         let round = Round {
             client: client.clone(),
             limits: self.limits,
+            patterns: self.patterns.clone(),
             looks: Looks::Often,
             east: self.east,
             jobs,
@@ -156,7 +159,8 @@ impl Drop for Watch {
     }
 }
 
-/// The vitals of these running jobs of a state, after one look at all of their logs.
+/// The vitals of these running jobs of a state, after one look at all of their logs, whose progress lines these patterns
+/// find.
 ///
 /// # Errors
 ///
@@ -165,10 +169,10 @@ pub async fn read_vitals(
     client: &Client,
     snapshot: &Snapshot,
     jobs: Vec<Arc<Job>>,
-    limits: VitalLimits,
+    (limits, patterns): (VitalLimits, &Patterns),
 ) -> Result<Roster, RayError> {
     let logs = jobs.iter().map(|job| job.key.clone()).collect();
-    read_once(client, snapshot, jobs, logs, limits).await
+    read_once(client, snapshot, jobs, logs, (limits, patterns)).await
 }
 
 async fn read_once(
@@ -176,11 +180,12 @@ async fn read_once(
     snapshot: &Snapshot,
     jobs: Vec<Arc<Job>>,
     logs: HashSet<JobKey>,
-    limits: VitalLimits,
+    (limits, patterns): (VitalLimits, &Patterns),
 ) -> Result<Roster, RayError> {
     let Some(node) = head_of(&snapshot.nodes) else { return Ok(Roster::default()) };
     let (client, looks, lines) = (client.clone(), Looks::Once, [LINES_ONCE; 2]);
-    let round = Round { client, limits, looks, east: None, jobs, logs, node, lines };
+    let patterns = patterns.clone();
+    let round = Round { client, limits, patterns, looks, east: None, jobs, logs, node, lines };
     round.read(Gauges::new(), Duration::ZERO).await.roster
 }
 
@@ -195,7 +200,7 @@ pub async fn read_holdings(
     jobs: Vec<Arc<Job>>,
     limits: VitalLimits,
 ) -> Result<Roster, RayError> {
-    read_once(client, snapshot, jobs, HashSet::new(), limits).await
+    read_once(client, snapshot, jobs, HashSet::new(), (limits, &Patterns::default())).await
 }
 
 /// The node that is asked for the drivers' logs; Ray finds the right one.
@@ -207,6 +212,7 @@ fn head_of(nodes: &[Node]) -> Option<NodeId> {
 struct Round {
     client: Client,
     limits: VitalLimits,
+    patterns: Patterns,
     looks: Looks,
     east: Option<i32>,
     jobs: Vec<Arc<Job>>,
@@ -301,7 +307,7 @@ impl Round {
     ) -> (Gauges, Roster) {
         let now = Timestamp::now();
         let clock = Clock { near: now, east: self.east.unwrap_or_default() };
-        let new = || Gauge::new(self.limits, self.looks);
+        let new = || Gauge::new(self.limits, self.looks).knowing(self.patterns.clone());
         let (logs, mut bytes) = (read.logs.len(), holdings.bytes);
         let requests = 4 + logs + read.figures.len();
         for (key, log) in read.logs {

@@ -35,6 +35,7 @@ pub enum Looks {
 pub struct Gauge {
     limits: VitalLimits,
     looks: Looks,
+    patterns: Patterns,
     tail: Tail,
     unfinished: Option<Line>,
     writers: Writers,
@@ -88,6 +89,7 @@ impl Gauge {
         Self {
             limits,
             looks,
+            patterns: Patterns::default(),
             tail: Tail::default(),
             unfinished: None,
             writers: Writers::default(),
@@ -107,12 +109,18 @@ impl Gauge {
         }
     }
 
+    /// The same, which knows progress lines by these patterns.
+    #[must_use]
+    pub fn knowing(mut self, patterns: Patterns) -> Self {
+        self.patterns = patterns;
+        self
+    }
+
     /// Adds the last lines of the driver's log, by this clock, and what stands behind the last line break: a bar
     /// that overwrites itself never ends its line.
     pub fn read(&mut self, lines: &[Line], unfinished: Option<&Line>, clock: Clock) {
         let new = self.tail.compare(lines);
         let mut times = Times::new(clock);
-        let patterns = Patterns::default();
         let before = self.moved;
         for (at, line) in lines.iter().enumerate() {
             // Known lines bring the times of those behind them.
@@ -125,11 +133,11 @@ impl Gauge {
             }
             self.logged = self.logged.max(time);
             self.grown = Some(clock.near);
-            self.line(line.text(), time, clock.near, &patterns);
+            self.line(line.text(), time, clock.near);
         }
         if unfinished.is_some() && unfinished != self.unfinished.as_ref() {
             self.grown = Some(clock.near);
-            if let Some(progress) = unfinished.and_then(|line| patterns.read(line.text())) {
+            if let Some(progress) = unfinished.and_then(|line| self.patterns.read(line.text())) {
                 (self.moved, self.stepped) = (Some(clock.near), Some(clock.near));
                 self.progress(unfinished.map_or("", Line::text), &progress, Some(clock.near));
             }
@@ -142,12 +150,12 @@ impl Gauge {
         self.readings = self.readings.saturating_add(1);
     }
 
-    fn line(&mut self, line: &str, time: Option<Timestamp>, now: Timestamp, patterns: &Patterns) {
+    fn line(&mut self, line: &str, time: Option<Timestamp>, now: Timestamp) {
         if let Some(phase) = Phase::of(line) {
             self.phase = Some((phase, time));
         } else if let Some(step) = checkpoint(line) {
             self.saved.push(step, time);
-        } else if let Some(progress) = patterns.read(line) {
+        } else if let Some(progress) = self.patterns.read(line) {
             self.stepped = self.stepped.max(time);
             self.moved = Some(now);
             self.progress(line, &progress, time);

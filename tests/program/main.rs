@@ -21,6 +21,7 @@ mod host_key;
 mod hostile;
 mod images;
 mod infra;
+mod job_logs;
 mod jobs;
 mod leaks;
 #[path = "../support/left.rs"]

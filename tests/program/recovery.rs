@@ -96,6 +96,43 @@ fn a_followed_log_goes_on_over_another_connection_and_ends_as_its_job_does() {
 }
 
 #[test]
+fn a_followed_search_begins_with_what_the_head_finds_and_goes_on() {
+    let world = World::new();
+    let id = world.job();
+    let others = "nothing to see here\n".repeat(5_000);
+    world.write(
+        &id,
+        &format!("Wanted-0\n{others}Wanted-1\n{others}wanted, but not so\nWanted-2\nthe last but one"),
+    );
+    // The line that has not ended when it begins is read once, and whole.
+    assert!(world.head().write_job_log(&id, b"Wan"));
+    let mut all = world.start(&format!("job-logs -f -g Wanted-[0-9] {id}"));
+    let mut last = world.start(&format!("job-logs -f -n 2 -g Wanted-[0-9] {id}"));
+    all.out.until("Wanted-2");
+    last.out.until("Wanted-2");
+    world.write(&id, "ted-3");
+    all.out.until("Wanted-3");
+    last.out.until("Wanted-3");
+    world.cut();
+    all.err.until("connection lost");
+    last.err.until("connection lost");
+    world.write(&id, "not this\nWanted-4");
+    all.out.until("Wanted-4");
+    last.out.until("Wanted-4");
+    assert!(world.head().turn_job(&id, JobStatus::Succeeded));
+    for (run, first) in [(all, 0), (last, 2)] {
+        let (code, out, err) = run.ends();
+        let expected: Vec<String> = (first..5).map(|n| format!("Wanted-{n}")).collect();
+        assert_eq!(
+            (code, out.lines().collect::<Vec<_>>()),
+            (Some(0), expected.iter().map(String::as_str).collect()),
+            "{err:?}"
+        );
+        assert!(!err.contains("search"), "the head searched: {err:?}");
+    }
+}
+
+#[test]
 fn a_job_that_ends_while_nobody_answers_ends_its_command() {
     let world = World::new();
     let id = world.job();

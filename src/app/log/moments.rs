@@ -224,6 +224,29 @@ mod tests {
     }
 
     #[test]
+    fn silence_is_counted_by_the_zone_of_the_host_until_a_line_comes() {
+        // Written at 08:58 UTC by a clock that shows 14:28.
+        let mut view = view(0);
+        take(&mut view, vec!["2026-11-23 14:28:00,000 step 1".into()], NOW);
+        assert_eq!(view.silent(NOW), None);
+        view.take_zone(StreamId(1), 19_800);
+        assert_eq!(view.silent(NOW), Some(minutes(2)));
+        view.take_zone(StreamId(7), -3600);
+        assert_eq!(view.silent(NOW), Some(minutes(2)), "of another log");
+        assert!(view.turn_since(NOW) && view.is_empty(), "not of the last minute");
+        assert!(view.turn_since(NOW) && view.len() == 1, "of the last five");
+        // The line's own time tells more than the zone.
+        let later = NOW.plus(minutes(1));
+        take(&mut view, vec!["2026-11-23 14:30:55,000 step 2".into()], later);
+        assert_eq!(view.silent(later.plus(minutes(3))), Some(minutes(3)));
+        // A time that names its zone is read as it is meant.
+        let mut zoned = super::super::sample::view(0);
+        zoned.take_zone(StreamId(1), 19_800);
+        take(&mut zoned, vec!["2026-11-23T14:28:00.000+05:30 step 1".into()], NOW);
+        assert_eq!(zoned.silent(NOW), Some(minutes(2)));
+    }
+
+    #[test]
     fn a_time_a_line_or_a_part_is_gone_to() {
         let mut view = dated();
         let mut go = |typed: &str| view.jump(typed, NOW).map(|()| top(&view).to_owned());

@@ -1,6 +1,6 @@
 //! The times of the lines: their own, or when they came.
 
-use crate::logs::Timeline;
+use crate::logs::{Clock, Timeline};
 use crate::model::Timestamp;
 use std::ops::Range;
 use std::time::Duration;
@@ -14,7 +14,12 @@ pub(super) struct Times {
     pub came: Timeline,
     /// When lines came last.
     near: Timestamp,
-    /// Milliseconds that our clock is ahead of the writer's, zones included: the least that a line took to come.
+    /// Seconds that the writer's zone is east of UTC, as far as its host tells.
+    east: i32,
+    /// Whether the lines name the zone of their times, which are then read as they are meant.
+    are_zoned: bool,
+    /// Milliseconds that our clock is ahead of the writer's, zones included: the least that a line took to come. None
+    /// before one came.
     ahead: Option<i64>,
     /// When lines came last, if none of them says a time of its own.
     untimed: Option<Timestamp>,
@@ -41,14 +46,25 @@ pub enum Dated {
 impl Default for Times {
     fn default() -> Self {
         let near = Timestamp::from_millis(0);
-        Self { own: Timeline::default(), came: Timeline::default(), near, ahead: None, untimed: None }
+        let (own, came) = (Timeline::default(), Timeline::default());
+        Self { own, came, near, east: 0, are_zoned: false, ahead: None, untimed: None }
     }
 }
 
 impl Times {
     /// Learns the time that a line says.
     pub fn learn(&mut self, number: u64, line: &str) {
+        let is_first = self.own.is_empty();
         self.own.learn(number, line, self.near);
+        if is_first && !self.own.is_empty() {
+            let elsewhere = Clock { east: 3600, ..Clock::utc(self.near) };
+            self.are_zoned = elsewhere.time(line) == Clock::utc(self.near).time(line);
+        }
+    }
+
+    /// The writer's zone is so many seconds east of UTC. It counts until a line comes that tells more.
+    pub const fn set_zone(&mut self, east: i32) {
+        self.east = east;
     }
 
     /// Forgets lines that are no longer held.
@@ -99,7 +115,8 @@ impl Times {
 
     /// A moment by the clock of these times.
     pub fn by_theirs(&self, now: Timestamp) -> Timestamp {
-        let ahead = if self.own.is_empty() { 0 } else { self.ahead.unwrap_or_default() };
+        let of_zone = if self.are_zoned { 0 } else { -1000 * i64::from(self.east) };
+        let ahead = if self.own.is_empty() { 0 } else { self.ahead.unwrap_or(of_zone) };
         Timestamp::from_millis(now.as_millis().saturating_sub(ahead))
     }
 }

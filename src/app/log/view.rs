@@ -121,6 +121,13 @@ impl LogView {
         self.times.compare(&came, is_first, now);
     }
 
+    /// Learns how many seconds the zone of the clock is east of UTC that the lines were written by.
+    pub fn take_zone(&mut self, stream: StreamId, east: i32) {
+        if stream == self.stream {
+            self.times.set_zone(east);
+        }
+    }
+
     /// Adds lines above those that are held, or why they cannot be read.
     pub fn take_older(&mut self, stream: StreamId, part: Result<LogPart, String>) {
         if stream != self.stream {

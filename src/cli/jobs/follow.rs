@@ -3,7 +3,7 @@
 //! The cluster's task reconnects. The code here waits for it, and gives up after `--give-up-after` if that is set.
 
 use super::super::reach::Reach;
-use crate::logs::LineSplitter;
+use crate::logs::{Grep, LineSplitter};
 use crate::model::{
     JobStatus, Line, LogSource, Node, NodeId, OperationKind, OperationMark, Problem, Pulse, SubmissionId,
     Text, Timestamp,
@@ -57,6 +57,8 @@ pub struct Following<'a> {
     connection: Connection,
     state: watch::Receiver<ConnectionState>,
     limit: Option<Duration>,
+    /// What alone is wanted of the lines that a log has at the beginning, and of how many of them.
+    sought: Option<(Grep, Option<u32>)>,
     /// The head's node id, where a file of it is followed.
     head: Option<NodeId>,
     /// When the cluster stopped answering.
@@ -78,7 +80,14 @@ impl<'a> Following<'a> {
         let state = connection.watch();
         let limit = give_up.give_up_after.map(Duration::from_secs);
         let ray_session = session.ray_session.clone();
-        Self { reach, connection, state, limit, head: None, lost: None, told: None, ray_session, seen: None }
+        let (sought, head, lost, told, seen) = (None, None, None, None, None);
+        Self { reach, connection, state, limit, sought, head, lost, told, ray_session, seen }
+    }
+
+    /// Wants only the lines that match of those that the log has at the beginning, or of its last ones. Others may come
+    /// all the same, where its machine cannot search.
+    pub fn search(&mut self, words: Grep, lines: Option<u32>) {
+        self.sought = Some((words, lines));
     }
 
     /// Passes the lines of a job's log to `print` until the job has ended, and returns how it ended.
@@ -104,11 +113,18 @@ impl<'a> Following<'a> {
     ) -> anyhow::Result<Result<(), Unseen>> {
         let (ways, heard) = watch::channel(self.way()?);
         let spec = Arc::new(self.reach.spec.clone());
+        let source = LogSource::Job(id.clone());
         let follow = |start| {
-            let source = LogSource::Job(id.clone());
-            supervisor::follow(heard.clone(), Arc::clone(&spec), source, start, LineSplitter::WHOLE)
+            let spec = Arc::clone(&spec);
+            supervisor::follow(heard.clone(), spec, source.clone(), start, LineSplitter::WHOLE)
         };
-        let mut tail = follow(start);
+        let mut tail = match self.sought.take() {
+            Some(sought) => {
+                let (ways, spec) = (heard.clone(), Arc::clone(&spec));
+                supervisor::follow_matching(ways, spec, source.clone(), sought, LineSplitter::WHOLE)
+            }
+            None => follow(start),
+        };
         let mut proof: Option<Proof> = None;
         loop {
             tokio::select! {

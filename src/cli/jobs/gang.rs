@@ -6,6 +6,7 @@ use super::status::find;
 use crate::app::Cluster;
 use crate::crew::{Crew, lost_words};
 use crate::model::Timestamp;
+use crate::model::time::brief;
 use crate::operation::Gangs;
 use crate::supervisor::Session;
 use anyhow::Result;
@@ -50,4 +51,10 @@ pub(super) fn tell_incomplete(crew: &Crew) {
 pub(super) fn clock_time(at: Timestamp) -> String {
     let time = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default();
     time.to_zoned(jiff::tz::TimeZone::system()).strftime("%m-%d %H:%M:%S%.3f").to_string()
+}
+
+/// Why `--since` finds no line of a log whose last time is this.
+pub(super) fn too_old(last: Timestamp) -> String {
+    let (ago, at) = (brief(last.age(Timestamp::now())), clock_time(last));
+    format!("no line since then: the newest says {at}, {ago} ago by this machine's clock")
 }

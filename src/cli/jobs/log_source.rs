@@ -126,9 +126,13 @@ impl<'a> LogSource<'a> {
                 },
                 Err(why) => why,
             };
-            if !(matches!(why, Unread::NoFolder) && self.file.enter(&self.reach.spec)) {
-                return None;
+            if matches!(why, Unread::NoFolder) && self.file.enter(&self.reach.spec) {
+                continue;
             }
+            if let Unread::Failed(_) | Unread::Refused(_) = why {
+                eprintln!("{} cannot be read on the head: {why}; the dashboard is asked", self.file.name());
+            }
+            return None;
         }
     }
 

@@ -3,10 +3,11 @@
 use super::super::reach::{Progress, Reach};
 use super::super::{candidates, output};
 use super::follow::{Following, GiveUp};
+use super::gang::too_old;
 use super::log_source::{LogSource, Part};
 use super::merged::{self, Wanted, WorkersOptions};
 use super::{conclude, id};
-use crate::logs::{Clock, Grep, LineSplitter, Pattern, Times};
+use crate::logs::{Clock, Grep, LineSplitter, Pattern, Repeated, Times};
 use crate::model::time::span;
 use crate::model::{Line, Timestamp};
 use crate::supervisor::Start;
@@ -32,7 +33,7 @@ pub struct LogArguments {
     #[arg(long, short = 'n', value_name = "N")]
     lines: Option<u32>,
     /// Only lines that match this regular expression; all in lower case it matches in any case
-    #[arg(long, short, value_name = "PATTERN")]
+    #[arg(long, short, value_name = "PATTERN", allow_hyphen_values = true)]
     grep: Option<Pattern>,
     /// Only lines of that time, as 10m or 2h, by the times that they say
     #[arg(long, value_name = "TIME", value_parser = span)]
@@ -76,7 +77,9 @@ impl Printer<'_> {
                 continue;
             }
             if self.json {
-                let object = json!({ "time_ms": time.map(Timestamp::as_millis), "text": line.text() });
+                let repeated = Repeated::of(line.text()).as_ref().map(merged::repeated_for_scripts);
+                let time = time.map(Timestamp::as_millis);
+                let object = json!({ "time_ms": time, "text": line.text(), "repeated": repeated });
                 writeln!(out, "{}", output::on_one_line(&object)?)?;
             } else {
                 writeln!(out, "{line}")?;
@@ -87,8 +90,11 @@ impl Printer<'_> {
 
     /// What a search or a time leaves to say.
     fn told(&self) {
-        if self.since.is_some() && self.times.last().is_none() {
-            eprintln!("no line has a time, so --since matches none");
+        let Some(since) = self.since else { return };
+        match self.times.last() {
+            None => eprintln!("no line has a time, so --since matches none"),
+            Some(last) if last < since => eprintln!("{}", too_old(last)),
+            Some(_) => {}
         }
     }
 }
@@ -119,13 +125,23 @@ pub(super) async fn run(
     let part = match (since, arguments.lines, grep) {
         (_, Some(lines), _) => Part::Last(lines),
         (Some(since), None, _) => source.since(since, clock).await?,
-        (None, None, Some(pattern)) if !arguments.follow => whole(pattern),
+        (None, None, Some(pattern)) => whole(pattern),
         (None, None, _) if arguments.follow => Part::Whole,
         (None, None, _) => Part::Last(LINES),
     };
     if arguments.follow {
-        let start = if let Part::Last(lines) = part { Start::Lines(lines) } else { Start::Beginning };
         let mut following = Following::new(reach, &session, arguments.give_up);
+        let start = if let Part::Last(lines) = part { Start::Lines(lines) } else { Start::Beginning };
+        // By `--since` a line may have its time from one above it that does not match.
+        match (part, grep) {
+            (Part::Matching(words), _) => following.search(words, None),
+            (Part::Last(lines), Some(pattern)) if since.is_none() => {
+                if let Part::Matching(words) = whole(pattern) {
+                    following.search(words, Some(lines));
+                }
+            }
+            _ => {}
+        }
         let ended = following.log_and_end(&id, start, |lines| printer.print(lines)).await?;
         session.close().await;
         return Ok(conclude(&following, &id, ended));

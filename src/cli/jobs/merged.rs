@@ -3,9 +3,9 @@
 use super::super::output;
 use super::super::reach::{Progress, Reach};
 use super::failed;
-use super::gang::{Gang, clock_time, tell_incomplete, telling};
-use crate::crew::{FOLDED, Said, Seat, first_few, fold, in_order};
-use crate::logs::{Pattern, Row};
+use super::gang::{Gang, clock_time, tell_incomplete, telling, too_old};
+use crate::crew::{Crew, FOLDED, Said, Seat, first_few, fold, in_order};
+use crate::logs::{Pattern, Repeated, Row};
 use crate::model::Timestamp;
 use clap::Args;
 use serde_json::{Value, json};
@@ -55,16 +55,22 @@ pub(super) async fn run(
         return Ok(ExitCode::SUCCESS);
     }
     let since = wanted.since.map(|span| Timestamp::now().minus(span));
-    let mut timeless = 0;
+    let (mut timeless, mut newest) = (0, None);
     let lines = in_order(&crew, tails).filter(|said| {
         timeless += usize::from(since.is_some() && said.time.is_none());
+        newest = newest.max(said.time);
         since.is_none_or(|since| said.time.is_some_and(|time| time >= since))
             && wanted.grep.is_none_or(|grep| grep.is_match(said.line.text()))
     });
     if wanted.options.fold {
-        print_folded(lines, &crew.seats, wanted.json)?;
+        print_folded(lines, &crew, wanted.json)?;
     } else {
         print_merged(lines, &crew.seats, wanted.json)?;
+    }
+    if let (Some(newest), Some(since)) = (newest, since)
+        && newest < since
+    {
+        eprintln!("{}", too_old(newest));
     }
     if timeless > 0 {
         eprintln!("{timeless} lines without a time are left out by --since");
@@ -99,8 +105,8 @@ fn for_scripts(said: &Said, seat: &Seat) -> Value {
 }
 
 /// Prints a row for equal lines of many workers.
-fn print_folded(lines: impl Iterator<Item = Said>, seats: &[Seat], json: bool) -> anyhow::Result<()> {
-    let folded = fold(lines);
+fn print_folded(lines: impl Iterator<Item = Said>, crew: &Crew, json: bool) -> anyhow::Result<()> {
+    let (folded, seats) = (fold(lines, &crew.patterns), &crew.seats);
     if folded.left_out > 0 {
         eprintln!("the first {} rows are left out: too many lines differ", folded.left_out);
     }
@@ -124,6 +130,9 @@ fn print_folded(lines: impl Iterator<Item = Said>, seats: &[Seat], json: bool) -
         };
         writeln!(out, "{time}  {:>digits$} of {}  {who}{}", said.len(), seats.len(), row.text)?;
         let pad = " ".repeat(20 + 2 * digits + 6);
+        if let Some(repeated) = row.repeated() {
+            writeln!(out, "{pad}{}", stands_for(&repeated))?;
+        }
         for line in row.trace.iter().filter(|line| **line != row.text) {
             writeln!(out, "{pad}{line}")?;
         }
@@ -135,14 +144,25 @@ fn print_folded(lines: impl Iterator<Item = Said>, seats: &[Seat], json: bool) -
     Ok(out.flush()?)
 }
 
-/// As JSON: `first_ms`, `last_ms`, `workers`, `of`, `lines`, `level`, `step`, `text`, `trace`, `said_by`, `missing`.
+/// What a line stands for that Ray repeated, and the options that find the lines.
+fn stands_for(repeated: &Repeated) -> String {
+    let Repeated { count, pattern, .. } = repeated;
+    format!("stands for {count} lines that Ray left out; --workers -g '{pattern}' finds them")
+}
+
+/// As JSON: `first_ms`, `last_ms`, `workers`, `of`, `lines`, `level`, `step`, `text`, `trace`, `said_by`, `missing`, `repeated`.
 fn row_for_scripts(row: &Row, said: &[String], missing: &[String]) -> Value {
     json!({
         "first_ms": row.time.map(|(first, _)| first.as_millis()), "last_ms": row.time.map(|(_, last)| last.as_millis()),
         "workers": said.len(), "of": said.len() + missing.len(), "lines": row.times(),
         "level": row.level.map(level_word), "step": row.step, "text": row.text, "trace": row.trace,
-        "said_by": said, "missing": missing,
+        "said_by": said, "missing": missing, "repeated": row.repeated().as_ref().map(repeated_for_scripts),
     })
+}
+
+/// As JSON: `count`, `pattern`.
+pub(super) fn repeated_for_scripts(repeated: &Repeated) -> Value {
+    json!({ "count": repeated.count, "pattern": repeated.pattern })
 }
 
 const fn level_word(level: crate::logs::Level) -> &'static str {

@@ -22,7 +22,7 @@ pub(super) async fn learn(
 ) -> anyhow::Result<()> {
     let running: Vec<_> = jobs.iter().filter(|job| job.status == JobStatus::Running).cloned().collect();
     progress.tell(format!("reading the logs of {}", counted(running.len(), "job")));
-    let limits = reach.options.vitals;
+    let limits = (reach.options.vitals, &reach.options.patterns);
     let roster = supervisor::read_vitals(&session.client, &state.snapshot, running, limits).await;
     let roster = roster.map_err(failed(reach))?;
     for part in &roster.missing {

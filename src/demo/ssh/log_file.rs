@@ -1,5 +1,6 @@
 //! The console's scripts that read a log file by position, as a simulated head answers them: `marin-tui-follow-log`,
-//! `marin-tui-part-log`, `marin-tui-search-log`, `marin-tui-matching-log`, `marin-tui-whole-log` and `marin-tui-last-log`.
+//! `marin-tui-part-log`, `marin-tui-search-log`, `marin-tui-matching-log`, `marin-tui-matched-log`, `marin-tui-whole-log`
+//! and `marin-tui-last-log`.
 
 use super::answer::{Answer, Files, Rest, whole};
 use bytes::Bytes;
@@ -39,6 +40,25 @@ pub(super) async fn run(script: &str, path: &str, arguments: &[&str], files: &Fi
         }
         "marin-tui-matching-log" => {
             Answer { out: matches(arguments.get(1)?, &bytes, false)?.into(), ..Answer::default() }
+        }
+        "marin-tui-matched-log" if number(0).is_some_and(|known| known != inode) => {
+            Answer { status: REPLACED, ..Answer::default() }
+        }
+        "marin-tui-matched-log" => {
+            let mut part = arguments.get(1)?.split(' ').skip(1);
+            let from = part.next()?;
+            let lines_end = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+            let end = part.next().map_or(Some(lines_end), |end| end.parse().ok())?.min(bytes.len());
+            let from = match from.strip_prefix('n') {
+                Some(lines) => {
+                    let lines = bytes[..end].split_inclusive(|b| *b == b'\n').rev().take(lines.parse().ok()?);
+                    end - lines.map(<[u8]>::len).sum::<usize>()
+                }
+                None => from.parse::<usize>().ok()?.min(end),
+            };
+            let mut out = format!("{inode} {end} {from}\n").into_bytes();
+            out.extend(matches(arguments.get(2)?, &bytes.slice(from..end), false)?);
+            Answer { out: out.into(), ..Answer::default() }
         }
         "marin-tui-whole-log" => Answer { out: bytes, ..Answer::default() },
         "marin-tui-last-log" => Answer { out: last(path, number(0)?, files).await, ..Answer::default() },

@@ -20,6 +20,14 @@ pub const AT_ONCE: usize = 8;
 /// Failed tasks and dead actors that are read with their errors, which may be tracebacks.
 const FAILED_ROWS: u32 = 1000;
 
+/// The lists that tell a job's processes: of what, in which state, with details or without, rows.
+const LISTS: [(&str, &str, u8, u32); 4] = [
+    ("tasks", "RUNNING", 0, ROWS),
+    ("actors", "ALIVE", 0, ROWS),
+    ("tasks", "FAILED", 1, FAILED_ROWS),
+    ("actors", "DEAD", 1, FAILED_ROWS),
+];
+
 /// A task or an actor: what a process runs or ran.
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -140,33 +148,90 @@ fn workers(known: Known, files: &BTreeMap<Process, BTreeSet<Text>>) -> Vec<JobWo
     all.into_values().collect()
 }
 
+/// The files of a driver's workers, by nodes that have listed them. A node that was started again is another one.
+#[derive(Clone, Debug, Default)]
+pub struct Listed {
+    job: Option<JobId>,
+    nodes: BTreeMap<NodeId, Files>,
+}
+
+/// What a node has listed.
+#[derive(Clone, Debug, Default)]
+struct Files {
+    /// Names, with the processes that they are of.
+    names: Vec<(u32, Text)>,
+    /// Processes that Ray knew on the node then, with files or without.
+    processes: BTreeSet<u32>,
+    /// Requests that it took.
+    requests: usize,
+}
+
+impl Listed {
+    /// Has a node list its files again: one of them could not be read.
+    pub fn forget(&mut self, node: &NodeId) {
+        self.nodes.remove(node);
+    }
+
+    /// Keeps what is known of this job's workers on these nodes.
+    fn keep(&mut self, job: &JobId, nodes: &[NodeId]) {
+        if self.job.as_ref() != Some(job) {
+            *self = Self { job: Some(job.clone()), nodes: BTreeMap::new() };
+        }
+        self.nodes.retain(|node, _| nodes.contains(node));
+    }
+
+    /// Whether a node has no other processes than it had when it listed its files.
+    fn is_complete(&self, node: &NodeId, known: &Known) -> bool {
+        let mut here = known.keys().filter(|(its, _)| its == node).map(|(_, pid)| pid);
+        self.nodes.get(node).is_some_and(|files| {
+            here.all(|pid| files.processes.contains(pid) || files.names.iter().any(|(its, _)| its == pid))
+        })
+    }
+
+    /// All files, by their processes.
+    fn files(&self) -> BTreeMap<Process, BTreeSet<Text>> {
+        let mut files = BTreeMap::<Process, BTreeSet<Text>>::new();
+        for (node, listed) in &self.nodes {
+            for (pid, name) in &listed.names {
+                files.entry((*node, *pid)).or_default().insert(name.clone());
+            }
+        }
+        files
+    }
+}
+
 impl Client {
     /// The workers of a driver: of each of these living nodes those with files of the job, and those that run, or have
-    /// failed, according to Ray. Takes four requests and one per node, at most [`AT_ONCE`] at a time.
+    /// failed, according to Ray. Takes four requests, and one for each node that has not listed its files yet or has a
+    /// process that it had not then, at most [`AT_ONCE`] at a time.
     ///
     /// # Errors
     ///
     /// Ray does not list tasks or actors. A node that does not list its files is in [`Gang::unread`].
-    pub async fn gang(&self, job: &JobId, nodes: &[NodeId]) -> Result<Gang, RayError> {
-        let mut gang = Gang::default();
+    pub async fn gang(&self, job: &JobId, nodes: &[NodeId], listed: &mut Listed) -> Result<Gang, RayError> {
+        let mut gang = Gang { requests: LISTS.len(), ..Gang::default() };
+        listed.keep(job, nodes);
         let known = self.known(job, &mut gang.cut).await?;
         let known_here = &known;
         let asked = |node| async move { (node, self.worker_files(node, job, known_here).await) };
-        let listings = nodes.iter().copied().map(asked);
+        let unlisted = nodes.iter().filter(|node| !listed.is_complete(node, known_here));
+        let listings = unlisted.copied().map(asked);
         let mut listings = stream::iter(listings.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
-        let mut files = BTreeMap::<Process, BTreeSet<Text>>::new();
-        while let Some((node, listed)) = listings.next().await {
-            match listed {
-                Ok(listed) => {
-                    for (pid, name) in listed {
-                        files.entry((node, pid)).or_default().insert(name);
-                    }
+        while let Some((node, answer)) = listings.next().await {
+            match answer {
+                Ok(files) => {
+                    gang.requests += files.requests;
+                    listed.nodes.insert(node, files);
                 }
                 Err(e) if e.is_token() => return Err(e),
-                Err(e) => gang.unread.push((node, e.to_string())),
+                Err(e) => {
+                    gang.requests += 1;
+                    gang.unread.push((node, e.to_string()));
+                }
             }
         }
         drop(listings);
+        let mut files = listed.files();
         keep_one_node_each(&mut files, &known);
         gang.workers = workers(known, &files);
         gang.unread.sort();
@@ -181,12 +246,7 @@ impl Client {
     /// What Ray's lists of tasks and actors say of a driver's processes. `cut` receives what they leave out.
     async fn known(&self, job: &JobId, cut: &mut Vec<String>) -> Result<Known, RayError> {
         let mut known = Known::new();
-        for (kind, state, detail, limit) in [
-            ("tasks", "RUNNING", 0, ROWS),
-            ("actors", "ALIVE", 0, ROWS),
-            ("tasks", "FAILED", 1, FAILED_ROWS),
-            ("actors", "DEAD", 1, FAILED_ROWS),
-        ] {
+        for (kind, state, detail, limit) in LISTS {
             let filter = format!("&filter_keys=state&filter_predicates=%3D&filter_values={state}");
             let route = format!("{}{filter}&detail={detail}&limit={limit}", of_job(kind, job));
             let body = self.get(&route).await?;
@@ -200,35 +260,40 @@ impl Client {
         Ok(known)
     }
 
-    /// The files of a job's workers on a node, with their processes.
-    async fn worker_files(
-        &self,
-        node: NodeId,
-        job: &JobId,
-        known: &Known,
-    ) -> Result<Vec<(u32, Text)>, RayError> {
+    /// The files of a job's workers on a node.
+    async fn worker_files(&self, node: NodeId, job: &JobId, known: &Known) -> Result<Files, RayError> {
         let listed = self.log_files(node, &format!("worker-*-{}-*", job.0.raw())).await?;
         let pid = |name: &Text| WorkerFile::parse(name.raw()).filter(|file| file.is_of(job)).map(|f| f.pid);
         let all = |listed: super::super::LogFiles| listed.0.into_iter().flat_map(|(_, names)| names);
-        let mut files: Vec<(u32, Text)> = all(listed).filter_map(|name| Some((pid(&name)?, name))).collect();
+        let mut names: Vec<(u32, Text)> = all(listed).filter_map(|name| Some((pid(&name)?, name))).collect();
         // A process that was started before a job needed it has no job in the names of its files.
         let here = known.keys().filter(|(its, _)| *its == node).map(|(_, pid)| *pid);
-        let unfound: Vec<u32> = here.filter(|pid| !files.iter().any(|(known, _)| known == pid)).collect();
+        let processes: BTreeSet<u32> = here.collect();
+        let is_unfound = |pid: &&u32| !names.iter().any(|(known, _)| known == *pid);
+        let unfound: Vec<u32> = processes.iter().filter(is_unfound).copied().collect();
+        let requests = 1 + unfound.len();
         for missing in unfound {
             let listed = self.log_files(node, &format!("worker-*-{missing}.*")).await?;
             let is_it = |name: &Text| WorkerFile::parse(name.raw()).is_some_and(|f| f.pid == missing);
-            files.extend(all(listed).filter(is_it).map(|name| (missing, name)));
+            names.extend(all(listed).filter(is_it).map(|name| (missing, name)));
         }
-        Ok(files)
+        Ok(Files { names, processes, requests })
     }
 
     /// The last lines of a worker's file, as bytes. Ray 2.53 fails with an error that says nothing when the file is
     /// empty (`get_logs` in its `state_head.py` ends an answer that it has not begun).
     pub async fn worker_log(&self, node: NodeId, name: &Text, lines: u32) -> Result<Bytes, RayError> {
         match self.read_log(node, name, lines).await {
-            Err(RayError::Status { code: 500, message }) if message.contains(IN_TROUBLE) => Ok(Bytes::new()),
+            Err(e) if e.may_mean_empty() => Ok(Bytes::new()),
             read => read,
         }
+    }
+}
+
+impl RayError {
+    /// Whether it may mean that a file is empty, as with [`Client::worker_log`]; or else that the log API fails.
+    pub fn may_mean_empty(&self) -> bool {
+        matches!(self, Self::Status { code: 500, message } if message.contains(IN_TROUBLE))
     }
 }
 

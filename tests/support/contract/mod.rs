@@ -8,7 +8,7 @@ use marin_tui::demo::{Head, Scenario};
 use marin_tui::model::{
     AutoscalerVersion, Counted, JobId, JobIds, JobStatus, JobWorker, NodeId, Secret, Work, WorkerState,
 };
-use marin_tui::ray::Endpoint;
+use marin_tui::ray::{Endpoint, Listed};
 use marin_tui::stacks::{Dump, place};
 pub use raw::{call, fields};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
@@ -406,7 +406,7 @@ async fn a_drivers_workers(t: &Target) {
     let nodes = rows.iter().filter(|node| node["state"] == "ALIVE");
     let nodes: Vec<NodeId> =
         nodes.map(|node| NodeId::from_hex(node["node_id"].as_str().unwrap()).unwrap()).collect();
-    let gang = client.gang(&driver, &nodes).await.unwrap();
+    let gang = client.gang(&driver, &nodes, &mut Listed::default()).await.unwrap();
     assert!(gang.unread.is_empty() && gang.cut.is_empty(), "{gang:?}");
     let at_work = |worker: &&JobWorker| worker.state == WorkerState::Running && !worker.kind.is_empty();
     let at_work: Vec<&JobWorker> = gang.workers.iter().filter(at_work).collect();

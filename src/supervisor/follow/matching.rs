@@ -1,0 +1,75 @@
+//! The search of what a log has when it begins to be followed.
+
+use super::super::log_file::Unread;
+use super::{Ended, Follower};
+use crate::ray::Closed;
+use crate::ssh::Remote;
+
+impl Follower {
+    /// Passes on the lines that match in what the file has now. It is read on from behind the last of its whole lines.
+    pub(super) async fn search(&mut self, remote: &Remote) -> Result<Ended, Closed> {
+        if self.is_elsewhere().await {
+            return Ok(Ended::Elsewhere);
+        }
+        match self.matching(remote).await? {
+            Ok(()) => {
+                let opened = self.sought.take().and_then(|sought| sought.opened);
+                if let Some(opened) = opened {
+                    self.position.read_on(opened.inode, opened.size, &mut self.out).await?;
+                }
+                Ok(Ended::Again)
+            }
+            Err(Unread::Failed(why)) => {
+                self.sought = None;
+                self.note(&format!("cannot search on the head: {why}; all lines are read instead")).await?;
+                Ok(Ended::Again)
+            }
+            Err(Unread::Replaced) => {
+                self.sought = None;
+                self.unread(Unread::Replaced).await
+            }
+            Err(why) => self.unread(why).await,
+        }
+    }
+
+    /// Reads the answer to its end. What came before a lost connection is not passed on again: the same part of a file
+    /// that only grows gives the same answer.
+    async fn matching(&mut self, remote: &Remote) -> Result<Result<(), Unread>, Closed> {
+        let Some(sought) = &self.sought else { return Ok(Ok(())) };
+        let mut known = sought.came;
+        let mut stream = match self.file.matched((remote, &self.spec), sought) {
+            Ok(stream) => stream,
+            Err(why) => return Ok(Err(why)),
+        };
+        let (opened, mut bytes) = match self.opened(&mut stream).await? {
+            Ok((opened, rest)) => (opened, rest),
+            Err(why) => return Ok(Err(why)),
+        };
+        self.out.quiet().await?;
+        loop {
+            let again = usize::try_from(known).unwrap_or(usize::MAX).min(bytes.len());
+            known -= again as u64;
+            self.out.feed(&bytes[again..]).await?;
+            if let Some(sought) = &mut self.sought {
+                sought.opened = Some(opened);
+                sought.came += (bytes.len() - again) as u64;
+            }
+            let chunk = tokio::select! {
+                chunk = stream.chunk() => chunk,
+                changed = self.ways.changed() => {
+                    changed.map_err(|_| Closed)?;
+                    if self.ways.borrow_and_update().is_none() {
+                        return Ok(Err(Unread::Lost("cluster not connected".to_owned())));
+                    }
+                    bytes.clear();
+                    continue;
+                }
+            };
+            match chunk {
+                Ok(Some(more)) => bytes = more.to_vec(),
+                Ok(None) => return Ok(Ok(())),
+                Err(error) => return Ok(Err(error.into())),
+            }
+        }
+    }
+}
