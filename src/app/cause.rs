@@ -1,6 +1,7 @@
 //! The lines of the first cause: the earliest error, what followed from it, and what the clocks are worth.
 
 use super::cell::Role;
+use super::log::Wanted;
 use crate::crew::{Crew, Told, What, certainty_words, first_few, place, seat_of, without_error};
 use crate::logs::{Evidence, untimed};
 use crate::model::Timestamp;
@@ -25,6 +26,8 @@ pub struct CauseLine {
     pub role: Role,
     /// The worker whose log says it, by its place in the crew, and whether on standard error.
     pub seat: Option<(usize, Option<bool>)>,
+    /// The line as that log has it; none of what no log says.
+    pub line: Option<Wanted>,
 }
 
 impl CauseLine {
@@ -34,8 +37,15 @@ impl CauseLine {
 
     fn of(label: &'static str, evidence: &Evidence, crew: &Crew, text: &str, role: Role) -> Self {
         let (time, who, seat) = (evidence.time, place(evidence, crew), seat_of(evidence, crew));
-        Self { label, time, who, text: printable(text).into_owned(), role, seat }
+        let line = evidence.source.map(|_| in_log(evidence, &evidence.text));
+        Self { label, time, who, text: printable(text).into_owned(), role, seat, line }
     }
+}
+
+/// A line of what was found, as it stands in the log: below the lines of its traceback that stand above it.
+fn in_log(evidence: &Evidence, text: &str) -> Wanted {
+    let above = evidence.trace.iter().position(|line| line == text).unwrap_or(evidence.trace.len());
+    Wanted { text: text.to_owned(), before: evidence.trace[..above].to_vec() }
 }
 
 /// The lines of what was told; none where something else was asked.
@@ -51,9 +61,12 @@ pub fn cause_lines(told: &Told) -> Vec<CauseLine> {
         lines.push(CauseLine::of("first error", first, crew, &words, Role::Bad));
         let skipped = first.trace.len().saturating_sub(TRACE);
         let trace = first.trace.iter().skip(skipped).filter(|line| **line != first.text);
-        lines.extend(trace.map(|line| CauseLine::of("", first, crew, line, Role::Dim)).map(|line| {
+        lines.extend(trace.map(|text| CauseLine {
             // Time and process stand above.
-            CauseLine { time: None, who: String::new(), ..line }
+            time: None,
+            who: String::new(),
+            line: first.source.map(|_| in_log(first, text)),
+            ..CauseLine::of("", first, crew, text, Role::Dim)
         }));
         lines.extend(certainty_words(found).map(|words| plain("certainty", &words, Role::Text)));
         for other in found.candidates.iter().chain(&found.before) {
