@@ -1,0 +1,147 @@
+//! A line of a driver's log that stands for others, which Ray did not print: `... [repeated 12x across cluster]`.
+//!
+//! Ray's `LogDeduplicator` (`ray/_private/ray_logging/__init__.py`) takes lines for equal whose words are the same once the
+//! words with a digit in them are left out. The lines themselves are in the files of the workers.
+
+use super::prefix::prefixed;
+
+/// Words of a line that its pattern has; what follows them may be anything.
+const WORDS: usize = 32;
+/// Bytes of a line that its pattern has.
+const LONGEST: usize = 1024;
+/// A word with a digit.
+const NUMBER: &str = r"\S*[0-9]\S*";
+
+/// What such a line stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeated {
+    /// How many lines Ray left out.
+    pub count: u32,
+    /// The latest of them, without the writer's prefix and without the mark.
+    pub text: String,
+    /// A regular expression ([`super::Pattern`], [`super::Grep`]) for whole lines of the workers' files: those that Ray
+    /// takes for equal to this one.
+    pub pattern: String,
+}
+
+impl Repeated {
+    /// What a line stands for; none of a line without Ray's mark.
+    pub fn of(line: &str) -> Option<Self> {
+        let said = prefixed(line);
+        (said.times > 1).then(|| Self {
+            count: said.times,
+            text: said.text.to_owned(),
+            pattern: pattern_of(said.text),
+        })
+    }
+}
+
+/// The pattern of the lines that Ray takes for equal. Numbers may be missing where this line has some.
+fn pattern_of(text: &str) -> String {
+    let mut pattern = "^".to_owned();
+    let (mut bytes, mut is_cut, mut is_after_numbers) = (0, false, false);
+    for (place, word) in text.split_whitespace().enumerate() {
+        bytes += word.len();
+        if place >= WORDS || bytes > LONGEST {
+            is_cut = true;
+            break;
+        }
+        let is_number = word.bytes().any(|b| b.is_ascii_digit());
+        match (is_number, is_after_numbers) {
+            (true, true) => {}
+            (true, false) if place == 0 => pattern.extend([r"(\s*", NUMBER, ")*"]),
+            (true, false) => pattern.extend([r"(\s+", NUMBER, ")*"]),
+            (false, _) => {
+                pattern.push_str(if place == 0 || pattern.len() == 1 { r"\s*" } else { r"\s+" });
+                pattern.push_str(&regex::escape(word));
+            }
+        }
+        is_after_numbers = is_number;
+    }
+    pattern.push_str(if is_cut { "" } else { r"\s*$" });
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Grep, Pattern};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pattern(text: &str) -> Pattern {
+        let line = format!("(train pid=7, ip=10.0.0.1) {text} [repeated 12x across cluster]");
+        let found = Repeated::of(&line).unwrap();
+        assert_eq!((found.count, found.text.as_str()), (12, text));
+        let pattern = Pattern::parse(&found.pattern).unwrap();
+        assert!(Grep::of(&pattern).unwrap().is_some(), "{}", found.pattern);
+        pattern
+    }
+
+    #[test]
+    fn the_pattern_finds_the_real_lines() {
+        let shard = pattern("loading shard 3 of s3://bucket/7.zst (retry)");
+        assert_eq!(
+            shard.text(),
+            r"^\s*loading\s+shard(\s+\S*[0-9]\S*)*\s+of(\s+\S*[0-9]\S*)*\s+\(retry\)\s*$"
+        );
+        for (line, is_equal) in [
+            ("loading shard 3 of s3://bucket/7.zst (retry)", true),
+            ("  loading shard    12 of s3://bucket/8.zst (retry)\t", true),
+            ("loading shard 3 of 4 5 6 (retry)", true),
+            ("loading shard 3 of s3://bucket/7.zst (retry) failed", false),
+            ("not loading shard 3 of s3://bucket/7.zst (retry)", false),
+            ("loading shard three of s3://bucket/7.zst (retry)", false),
+        ] {
+            assert_eq!(shard.is_match(line), is_equal, "{line}");
+        }
+        let log = pattern("I1121 08:11:00.582 123 train.py:88] mesh is ready");
+        assert!(log.is_match("I1122 09:00:01.001 4 train.py:88] mesh is ready"));
+        assert!(!log.is_match("I1122 09:00:01.001 4 train.py:88] the mesh is ready"));
+        assert!(pattern("12 13").is_match("4711 1.5") && !pattern("12 13").is_match("4711 x"));
+    }
+
+    #[test]
+    fn a_line_without_the_mark_stands_for_itself() {
+        for line in
+            ["", "(train pid=7) step 3", "[repeated 12x across cluster]", "x [repeated 1x across cluster]"]
+        {
+            assert_eq!(Repeated::of(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_long_line_has_a_pattern_of_its_beginning() {
+        let long = pattern("word 7 ".repeat(5_000).trim_end());
+        assert!(long.text().len() < 4_096 && long.is_match(&"word 8 ".repeat(4_000)));
+        assert!(pattern(&"x".repeat(100_000)).is_match("anything"));
+    }
+
+    /// Ray's `_canonicalise_log_line`.
+    fn canonical(line: &str) -> String {
+        let words = line.split_whitespace().filter(|word| !word.bytes().any(|b| b.is_ascii_digit()));
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    proptest! {
+        #[test]
+        fn equal_lines_of_ray_are_found(
+            words in prop::collection::vec("[a-c(.*\\[\\\\é]{1,3}", 0..5),
+            numbers in prop::collection::vec("[a-c]{0,2}[0-9][x.]{0,2}", 12),
+            places in prop::collection::vec(any::<bool>(), 12),
+        ) {
+            // The same words with other numbers at the same places.
+            let line = |numbers: &[String]| {
+                let mut line = Vec::new();
+                for at in 0..=words.len() {
+                    line.extend(places[at].then(|| numbers[at].clone()));
+                    line.extend(words.get(at).cloned());
+                }
+                line.join(" ")
+            };
+            let (one, other) = (line(&numbers[..6]), line(&numbers[6..]));
+            prop_assume!(!one.is_empty());
+            prop_assert_eq!(canonical(&one), canonical(&other));
+            prop_assert!(pattern(&one).is_match(&other), "{} {}", one, other);
+        }
+    }
+}
