@@ -159,7 +159,9 @@ impl App {
                 | PromptKind::Search
                 | PromptKind::Lines
                 | PromptKind::GoTo
-                | PromptKind::Save,
+                | PromptKind::Save
+                | PromptKind::Since
+                | PromptKind::Logs,
                 _,
             ) => Vec::new(),
         }

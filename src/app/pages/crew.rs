@@ -12,6 +12,7 @@ use crate::app::log::Wanted;
 use crate::crew::Part;
 use causes::Causes;
 pub use common::Spot;
+pub(super) use common::role as line_role;
 use common::{Process, process, seat_at};
 use folded::FoldedLines;
 use merged::Merged;
