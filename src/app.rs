@@ -28,6 +28,7 @@ mod fixes;
 mod fleet;
 pub mod form;
 mod forms;
+mod found;
 mod freeze;
 mod frozen;
 mod gang;
@@ -62,6 +63,7 @@ mod prompt;
 mod reading;
 pub mod running;
 mod runs;
+mod searches;
 mod sheet;
 mod shown;
 mod sliced;
@@ -266,6 +268,7 @@ impl App {
     pub fn update(&mut self, event: Event, now: Timestamp) -> Vec<Effect> {
         self.dirty |= self.toasts.expire(now);
         let mut effects = self.take_event(event, now);
+        self.seek_on(now);
         effects.extend(self.older_lines());
         effects.extend(self.read_workers(now));
         // Before the others: one of them may be the last.
@@ -413,6 +416,8 @@ impl App {
     /// seconds, so that an idle screen draws nothing.
     pub fn next_change(&self, now: Timestamp) -> Option<Duration> {
         const SECOND: Duration = Duration::from_secs(1);
+        /// To look whether the lines of a log that was opened at one of them have come.
+        const SEEKING: Duration = Duration::from_millis(200);
         let minute = 60_000 - u64::try_from(now.as_millis().rem_euclid(60_000)).unwrap_or(0);
         let mut next = Duration::from_millis(minute);
         if let Some(toast) = self.toasts.next_change(now) {
@@ -435,6 +440,9 @@ impl App {
         if let Some(silence) = self.log().and_then(|log| log.next_silence(now)).filter(|_| !self.is_frozen())
         {
             next = next.min(silence);
+        }
+        if self.log().is_some_and(LogView::is_seeking) {
+            next = next.min(SEEKING);
         }
         if self.watched().is_some_and(Running::is_at_work) && !self.is_frozen() {
             next = next.min(SECOND);

@@ -14,7 +14,8 @@ mod told;
 pub use call::{CALLED, call, last_files, unwell};
 pub use causes::{Clocks, HostClock, causes, hosts_to_time};
 pub use explain::{
-    Findings, Verdict, ahead, certainty_words, explained, failure, place, running, seat_of, without_error,
+    Findings, Quiet, Verdict, ahead, certainty_words, explained, failure, place, running, seat_of,
+    without_error,
 };
 pub use known::{Known, Pending};
 pub use lines::{FOLDED, Folded, Said, fold, in_order};

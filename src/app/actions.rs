@@ -7,7 +7,7 @@ use super::log::LogView;
 use super::offers::{
     always, has_chips, has_cluster, has_driver, has_fleet, has_job, has_log, has_new_host_key, has_operation,
     has_row, has_submission, has_worker, is_at_the_root, is_down, is_interrupted, is_on_google, is_up,
-    may_cancel, may_clean, may_delete, may_log_in, may_operate, may_skip, may_stop, takes_workers,
+    may_cancel, may_clean, may_delete, may_log_in, may_open, may_operate, may_skip, may_stop, takes_workers,
 };
 use super::pages::crew::Way;
 use super::pages::{self, TABLES as TABLE_PAGES};
@@ -105,10 +105,12 @@ fn ran(run: fn(&mut App, Timestamp) -> Vec<Effect>, app: &mut App, now: Timestam
 }
 
 actions! {
-    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Tpus, Slice, Crew, Node, Job, Ask, Tell, Plan, Form, Columns], has_row, App::open,
-        "Open the selection; in a dialog, press the focused button";
+    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Tpus, Slice, Crew, Node, Job, Log, Ask, Tell, Plan, Form, Columns], may_open, App::open,
+        "Open the selection; in a log, the lines that one marked as repeated stands for; in a dialog, press the focused button";
     View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
         "Filter the table or the text (! inverts), or search the log";
+    Looks SearchLogs "search-logs" "" &[Clusters, AllNodes, AllJobs, Table, Nodes, Jobs], has_fleet, App::begin_search_logs,
+        "Search the logs of all clusters, or of the marked jobs, and list the lines that match";
     View Palette "palette" "commands" PAGES, always, |app, _| app.begin_command(),
         "Run an action by name, or open a cluster with `cluster NAME`";
     Ends StopJob "stop-job" "stop" OF_JOBS, may_stop, App::ask_to_stop,
@@ -243,6 +245,8 @@ actions! {
         "Go to the previous marked line";
     View Since "since" "since" &[Log], always, App::turn_since,
         "Show only the log's lines of the last 1m, 5m, 15m, 1h, then all again";
+    View SinceTime "since-time" "" &[Log], always, |app, _| app.begin_since(),
+        "Show only the log's lines since a time (14:05, 2026-11-20 14:05) or an age (10m)";
     View Times "times" "times" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.times)),
         "Show or hide the time of each line: its own, or after ~ the time at which it was received";
     View GoTo "go-to" "" &[Log], always, |app, _| app.begin_go_to(),

@@ -1,12 +1,15 @@
 //! The lines of the first cause: the earliest error, what followed from it, and how far the clocks differ.
 
 use super::cell::Role;
-use crate::crew::{Crew, Told, What, certainty_words, first_few, place, seat_of, without_error};
+use super::log::Wanted;
+use crate::crew::{Crew, Quiet, Seat, Told, What, certainty_words, first_few, place, seat_of, without_error};
 use crate::logs::{Evidence, untimed};
 use crate::model::Timestamp;
 use crate::model::amount::counted;
 use crate::model::text::printable;
 
+/// Silent workers that are shown.
+const QUIET: usize = 8;
 /// Lines of a traceback that are shown.
 const TRACE: usize = 12;
 
@@ -25,6 +28,8 @@ pub struct CauseLine {
     pub role: Role,
     /// The worker whose log says it, by its place in the crew, and whether on standard error.
     pub seat: Option<(usize, Option<bool>)>,
+    /// The line as that log has it; none of what no log says.
+    pub line: Option<Wanted>,
 }
 
 impl CauseLine {
@@ -34,8 +39,37 @@ impl CauseLine {
 
     fn of(label: &'static str, evidence: &Evidence, crew: &Crew, text: &str, role: Role) -> Self {
         let (time, who, seat) = (evidence.time, place(evidence, crew), seat_of(evidence, crew));
-        Self { label, time, who, text: printable(text).into_owned(), role, seat }
+        let line = evidence.source.map(|_| in_log(evidence, &evidence.text));
+        Self { label, time, who, text: printable(text).into_owned(), role, seat, line }
     }
+}
+
+/// The workers that are silent with their last lines, the first few of them.
+fn quiet_lines(quiet: &[Quiet], crew: &Crew) -> Vec<CauseLine> {
+    let line = |(at, worker): (usize, &Quiet)| CauseLine {
+        label: if at == 0 { "last lines" } else { "" },
+        time: worker.time,
+        who: crew.seats.get(worker.seat).map(Seat::who).unwrap_or_default(),
+        text: match worker.line.as_str() {
+            "" => "has written no line".to_owned(),
+            line => printable(untimed(line)).into_owned(),
+        },
+        role: if at == 0 { Role::Warn } else { Role::Text },
+        seat: Some((worker.seat, worker.is_err)),
+        line: (!worker.line.is_empty()).then(|| Wanted { text: worker.line.clone(), before: Vec::new() }),
+    };
+    let mut lines: Vec<CauseLine> = quiet.iter().take(QUIET).enumerate().map(line).collect();
+    if quiet.len() > QUIET {
+        let more = counted(quiet.len() - QUIET, "more worker");
+        lines.push(CauseLine::plain("", &format!("{more}; the roll call has them all"), Role::Dim));
+    }
+    lines
+}
+
+/// A line of what was found, as it stands in the log: below the lines of its traceback that stand above it.
+fn in_log(evidence: &Evidence, text: &str) -> Wanted {
+    let above = evidence.trace.iter().position(|line| line == text).unwrap_or(evidence.trace.len());
+    Wanted { text: text.to_owned(), before: evidence.trace[..above].to_vec() }
 }
 
 /// The lines of what was told; none where something else was asked.
@@ -43,7 +77,11 @@ pub fn cause_lines(told: &Told) -> Vec<CauseLine> {
     let What::Cause(findings) = &told.what else { return Vec::new() };
     let crew = &told.crew;
     let plain = CauseLine::plain;
-    let mut lines = vec![plain(findings.verdict.word(), &findings.summary, Role::Accent)];
+    // A part of the sentence in each row: it is longer than a small window is wide.
+    let mut parts = findings.summary.split("; ");
+    let mut lines = vec![plain(findings.verdict.word(), parts.next().unwrap_or_default(), Role::Accent)];
+    lines.extend(parts.map(|words| plain("", words, Role::Accent)));
+    lines.extend(quiet_lines(&findings.quiet, crew));
     lines.extend(findings.evidence.iter().map(|words| plain("", words, Role::Text)));
     if let Some(found) = &findings.explanation {
         let first = &found.first;
@@ -51,9 +89,12 @@ pub fn cause_lines(told: &Told) -> Vec<CauseLine> {
         lines.push(CauseLine::of("first error", first, crew, &words, Role::Bad));
         let skipped = first.trace.len().saturating_sub(TRACE);
         let trace = first.trace.iter().skip(skipped).filter(|line| **line != first.text);
-        lines.extend(trace.map(|line| CauseLine::of("", first, crew, line, Role::Dim)).map(|line| {
+        lines.extend(trace.map(|text| CauseLine {
             // Time and process stand above.
-            CauseLine { time: None, who: String::new(), ..line }
+            time: None,
+            who: String::new(),
+            line: first.source.map(|_| in_log(first, text)),
+            ..CauseLine::of("", first, crew, text, Role::Dim)
         }));
         lines.extend(certainty_words(found).map(|words| plain("certainty", &words, Role::Text)));
         for other in found.candidates.iter().chain(&found.before) {

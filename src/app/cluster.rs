@@ -1,5 +1,6 @@
 //! One cluster: all that is known of it. What a page shows of it, and how, is the page's own.
 
+use super::found::Found;
 use super::kinds::{Kind, kinds};
 use super::running::Running;
 use super::runs::{Run, runs};
@@ -77,6 +78,8 @@ pub struct Cluster {
     pub(super) paces: (Duration, Duration),
     /// What was read of the workers of one of its jobs.
     pub crew: Watched,
+    /// What the last search of its logs found.
+    pub found: Found,
     /// The operation on it that is running or interrupted, or has just ended.
     pub running: Option<Running>,
     /// The mark of another operator's operation on it. An operation that is refused because of one may have seen it
@@ -113,6 +116,7 @@ impl Cluster {
             stopping: HashSet::new(),
             paces: (Duration::ZERO, Duration::ZERO),
             crew: Watched::default(),
+            found: Found::default(),
             running: None,
             mark: None,
             google_wait: None,

@@ -163,6 +163,7 @@ const fn class_of_request(request: &Request) -> Class {
         | Request::Follow(..)
         | Request::OlderLog(..)
         | Request::SearchLog(..)
+        | Request::SweepLogs(_)
         | Request::DownloadLog(..)
         | Request::Unfollow(_)
         | Request::Cloud

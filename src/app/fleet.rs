@@ -2,6 +2,7 @@
 
 use super::cell::{Cell, Role};
 use super::cluster::{Cluster, Listed};
+use super::found::Searched;
 use super::kinds::{Kind, together};
 use super::lately::Lately;
 use super::sum::Sum;
@@ -18,6 +19,8 @@ pub struct Fleet {
     pub broken: Vec<(String, Problem)>,
     /// What has changed on any cluster since its first state.
     pub lately: Lately,
+    /// What the logs were searched for last.
+    pub searched: Option<Searched>,
     /// Bytes that the names of all clusters begin with.
     shared: usize,
 }

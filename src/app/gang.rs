@@ -127,8 +127,16 @@ impl App {
         self.open_worker_log(place, now)
     }
 
-    /// Opens the file of the worker under the cursor that says the line there.
+    /// Opens the log that says the line under the cursor, at that line.
     pub(super) fn open_worker_log(&mut self, place: usize, now: Timestamp) -> Vec<Effect> {
+        let page = &mut self.pages.crew[place];
+        page.hold(&self.fleet, place);
+        let line = page.wanted(&self.fleet);
+        let driver = self.fleet.clusters[place].crew.job.as_ref().filter(|_| page.is_drivers(&self.fleet));
+        if let Some(JobKey::Submission(id)) = driver {
+            let source = LogSource::Job(id.clone());
+            return self.open_log_at(place, source, line);
+        }
         let Some((seat, spot)) = self.worker_here().zip(self.worker_spot()) else {
             self.toasts.say(Tone::Info, "this line does not come from a worker", now);
             return Vec::new();
@@ -146,10 +154,7 @@ impl App {
             return Vec::new();
         };
         let source = LogSource::File { node: seat.worker.node, name: name.clone() };
-        let is_open = self.pages.cluster[place].log.source() == Some(&source);
-        let mut effects = if is_open { Vec::new() } else { self.follow(place, source) };
-        effects.extend(self.open_page(View::Log(place)));
-        effects
+        self.open_log_at(place, source, line)
     }
 
     /// Logs in to the host of the worker under the cursor.

@@ -10,6 +10,7 @@ mod scroll;
 mod show;
 mod times;
 mod view;
+mod wanted;
 mod whole;
 mod window;
 
@@ -18,5 +19,6 @@ pub use lens::Filter;
 pub use show::Show;
 pub use times::{Dated, Since};
 pub use view::{LogView, Older};
+pub use wanted::{CONTEXT, Wanted};
 pub use whole::Place;
 pub use window::{Window, pieces};

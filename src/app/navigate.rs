@@ -1,7 +1,9 @@
 //! The way from page to page: a stack that Esc pops, and the pages before for `-`.
 
+use super::context::Context;
 use super::dialog::Dialog;
 use super::list::Listing;
+use super::pages::found;
 use super::target::Target;
 use super::view::{Asked, Details, Pane, View};
 use super::{App, Effect};
@@ -101,6 +103,9 @@ impl App {
             Some(_) => return self.back(),
             None => {}
         }
+        if self.context() == Context::Log {
+            return self.open_repeated(now);
+        }
         match (self.view(), self.target()) {
             (View::Clusters, Some(Target::Cluster(place))) => self.visit(place, now),
             (View::Details(_), Some(Target::Node(..))) => match self.choose_file() {
@@ -111,6 +116,7 @@ impl App {
             (View::Cluster(_), Some(Target::Cluster(_))) | (View::Details(_), _) => self.open_log(now),
             (_, Some(Target::Job(..))) if self.has_log_of_job() => self.open_log(now),
             (_, Some(Target::Hosts(place, hosts))) => self.open_page(View::Slice(place, hosts)),
+            (View::Table(page), Some(_)) if **page == found::PAGE => self.open_found(),
             (View::Table(_), Some(target)) => self.visit_row(&target, now),
             (_, Some(_)) => self.describe(now),
             (_, None) => Vec::new(),

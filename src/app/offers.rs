@@ -52,6 +52,14 @@ pub(super) fn has_row(app: &App) -> bool {
     app.listing().is_none_or(|l| !l.is_empty())
 }
 
+/// Whether Enter opens something: a row, or in a log the lines that one stands for.
+pub(super) fn may_open(app: &App) -> bool {
+    match app.context() {
+        Context::Log => app.log().is_some_and(|log| log.repeated().is_some()),
+        _ => has_row(app),
+    }
+}
+
 pub(super) fn has_worker(app: &App) -> bool {
     let is_worker = |n: &Node| !n.is_head;
     app.meant_slice().is_some()

@@ -6,6 +6,7 @@
 pub mod clusters;
 mod common;
 pub mod crew;
+pub mod found;
 pub mod hosts;
 pub mod issues;
 pub mod jobs;
@@ -62,7 +63,7 @@ pub static ALL_TPUS: TablePage = TablePage {
 };
 
 /// The pages that are tables of the rows of all clusters. Each has an action that opens it.
-pub static TABLES: &[&TablePage] = &[&ALL_NODES, &ALL_JOBS, &ALL_TPUS, &issues::PAGE];
+pub static TABLES: &[&TablePage] = &[&ALL_NODES, &ALL_JOBS, &ALL_TPUS, &issues::PAGE, &found::PAGE];
 
 /// The table of all clusters with that name.
 pub fn table(name: &str) -> Option<&'static TablePage> {
@@ -286,6 +287,11 @@ impl ClusterPage {
             Pane::Jobs => Some(&self.jobs),
             Pane::Log | Pane::Autoscaler => None,
         }
+    }
+
+    /// Whether the nodes pane is shown by slice.
+    pub fn is_by_slice(&self) -> bool {
+        self.is_by_slice
     }
 
     /// The same, to be changed.

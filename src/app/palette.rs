@@ -72,7 +72,9 @@ impl App {
                 | PromptKind::Search
                 | PromptKind::Lines
                 | PromptKind::GoTo
-                | PromptKind::Save,
+                | PromptKind::Save
+                | PromptKind::Since
+                | PromptKind::Logs,
                 _,
             ) => Vec::new(),
         }

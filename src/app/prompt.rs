@@ -48,6 +48,10 @@ pub enum PromptKind {
     GoTo,
     /// Saves lines of the log to the file of that path.
     Save,
+    /// Shows only lines of the log from a time on.
+    Since,
+    /// Searches the logs of all clusters.
+    Logs,
 }
 
 /// The effect of a key on a prompt.
@@ -90,9 +94,11 @@ impl PromptKind {
     fn entered(self) -> Option<Entered> {
         match self {
             Self::Filter => Some(Entered::Filter),
-            Self::Search | Self::Lines => Some(Entered::Search),
+            Self::Search | Self::Lines | Self::Logs => Some(Entered::Search),
             Self::Command => Some(Entered::Command),
-            Self::Page | Self::Copy | Self::Found | Self::Files | Self::GoTo | Self::Save => None,
+            Self::Page | Self::Copy | Self::Found | Self::Files | Self::GoTo | Self::Save | Self::Since => {
+                None
+            }
         }
     }
 }

@@ -99,7 +99,14 @@ impl App {
         Vec::new()
     }
 
-    /// Does what was typed for the log: goes to a place, or saves it. A text that names no place stays, to be corrected.
+    /// Opens the line for the time from which on lines are shown.
+    pub(super) fn begin_since(&mut self) -> Vec<Effect> {
+        self.prompt = Some(Prompt::new(PromptKind::Since, ""));
+        Vec::new()
+    }
+
+    /// Does what was typed for the log: goes to a place, shows it from a time on, or saves it. A text that names no place
+    /// stays, to be corrected.
     pub(super) fn enter_for_log(&mut self, text: &str, now: Timestamp) -> Vec<Effect> {
         let kind = self.prompt.as_ref().map(|prompt| prompt.kind);
         let wrong = match kind {
@@ -108,6 +115,7 @@ impl App {
                 self.prompt = None;
                 return self.save_log(text.trim(), false, now);
             }
+            Some(PromptKind::Since) => self.log_mut().map_or(Ok(()), |log| log.since_typed(text, now)),
             _ => self.log_mut().map_or(Ok(()), |log| log.jump(text, now)),
         };
         match (wrong, &mut self.prompt) {

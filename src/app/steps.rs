@@ -197,15 +197,11 @@ impl App {
             .then(|| Ok(next_monitor(self.pages.cluster[place].log.source())));
         match of_job.or(of_node).or(monitor) {
             Some(Ok(source)) => {
-                let is_open = self.pages.cluster[place].log.source() == Some(&source);
-                let is_of_autoscaler = matches!(source, LogSource::Monitor(_));
-                // What is open already goes on where it is.
-                let mut effects = if is_open { Vec::new() } else { self.follow(place, source) };
                 // The autoscaler's files are gone through in the pane beside its report.
-                if !is_of_autoscaler {
-                    effects.extend(self.open_page(View::Log(place)));
+                if let LogSource::Monitor(_) = source {
+                    return self.follow(place, source);
                 }
-                effects
+                self.open_log_at(place, source, None)
             }
             Some(Err(why)) => {
                 self.toasts.say(Tone::Bad, why, now);

@@ -116,9 +116,15 @@ impl App {
                 }
             }
             Typed::Enter if prompt.kind.has_list() => return self.enter_command(now),
-            Typed::Enter if matches!(prompt.kind, PromptKind::GoTo | PromptKind::Save) => {
+            Typed::Enter
+                if matches!(prompt.kind, PromptKind::GoTo | PromptKind::Save | PromptKind::Since) =>
+            {
                 let text = prompt.line.text().to_owned();
                 return self.enter_for_log(&text, now);
+            }
+            Typed::Enter if prompt.kind == PromptKind::Logs => {
+                let text = prompt.line.text().to_owned();
+                return self.search_logs(&text, now);
             }
             // A text that is no filter is to be corrected.
             Typed::Enter if !prompt.wrong.is_empty() => {}

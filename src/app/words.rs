@@ -70,8 +70,13 @@ pub fn severity_mark(of: Severity) -> (&'static str, Role) {
 
 /// Nodes alive, pending, lost lately: `41 +3 ✕2`.
 pub fn node_counts(cluster: &Cluster) -> String {
-    let (alive, pending, lost) = cluster.node_counts();
-    format!("{alive}{}{}", counted(pending, "+"), counted(lost, "✕"))
+    format!("{}{}", cluster.node_counts().0, unwell_nodes(cluster))
+}
+
+/// Nodes pending and lost lately: ` +3 ✕2`.
+pub fn unwell_nodes(cluster: &Cluster) -> String {
+    let (_, pending, lost) = cluster.node_counts();
+    format!("{}{}", counted(pending, "+"), counted(lost, "✕"))
 }
 
 /// Jobs running, waiting, failed lately: `12 ◐3 ✕1`.

@@ -8,8 +8,8 @@ use crate::config::nearest;
 use crate::logs::{LineSplitter, Pattern};
 use crate::model::amount::counted;
 use crate::model::{Fix, Hint, Line, Node, NodeId, Problem, ProblemKind, Target, Text, Timestamp};
-use crate::ray::{AT_ONCE, Client, LogFiles, RayError};
-use crate::supervisor::Session;
+use crate::ray::{Client, LogFiles, RayError};
+use crate::supervisor::{Session, lines_of, list_files, read_ends};
 use clap::Args;
 use futures_util::{StreamExt, stream};
 use serde_json::json;
@@ -239,16 +239,12 @@ async fn matching(
     cluster: &Cluster,
     progress: &Progress,
 ) -> Result<Vec<Place>, RayError> {
-    let lists = nodes.iter().map(|node| async move { (node.id, client.log_files(node.id, pattern).await) });
-    let mut lists = stream::iter(lists.collect::<Vec<_>>()).buffered(AT_ONCE);
+    let mut lists = list_files(client, nodes.iter().map(|node| (node.id, pattern)).collect());
     progress.tell(format!("listing the files of {}", counted(nodes.len(), "node")));
     let mut places = Vec::new();
     while let Some((node, files)) = lists.next().await {
         match files {
-            Ok(files) => {
-                let names = files.0.into_iter().flat_map(|(_, names)| names);
-                places.extend(names.filter(|name| !name.raw().ends_with('/')).map(|name| (node, name)));
-            }
+            Ok(names) => places.extend(names.into_iter().map(|name| (node, name))),
             Err(e) if e.is_token() => return Err(e),
             Err(e) => incomplete(&e, "list the files of", &place_words(cluster, node, None)),
         }
@@ -326,10 +322,7 @@ async fn search(
     places: &[Place],
     progress: &Progress,
 ) -> Result<Searched, Unread> {
-    let reads = places.iter().map(|(node, file)| async move {
-        (*node, file, client.read_log(*node, file, arguments.lines).await)
-    });
-    let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffered(AT_ONCE);
+    let mut reads = read_ends(client, places, arguments.lines);
     progress.tell(format!("reading the ends of {}", counted(places.len(), "file")));
     let mut searched = Searched { files: places.len(), ..Searched::default() };
     let mut hosts = std::collections::BTreeSet::new();
@@ -378,10 +371,7 @@ async fn search(
 
 /// The lines that match, and whether the file may have more than were read.
 fn lines(bytes: &[u8], arguments: &ClusterLogArguments) -> (Vec<Line>, bool) {
-    let mut splitter = LineSplitter::new(LineSplitter::WHOLE);
-    let mut all = splitter.push(bytes);
-    all.extend(splitter.finish());
-    let is_full = bytes.split(|b| *b == b'\n').count() > arguments.lines.max(1) as usize;
+    let (mut all, is_full) = lines_of(bytes, LineSplitter::WHOLE, arguments.lines);
     all.retain(|line| arguments.grep.as_ref().is_none_or(|grep| grep.is_match(line.text())));
     (all, is_full)
 }

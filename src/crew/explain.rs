@@ -6,7 +6,8 @@ use crate::logs::{Answer, Certainty, Evidence, Explanation, Remark};
 use crate::model::amount::counted;
 use crate::model::text::log_line;
 use crate::model::time::brief;
-use crate::model::{Hint, JobStatus, Wait};
+use crate::model::{Hint, JobStatus, Timestamp, Wait};
+use std::cmp::Reverse;
 use std::time::Duration;
 
 /// A job whose workers all wrote nothing for this long may hang.
@@ -59,14 +60,31 @@ pub struct Findings {
     pub explanation: Option<Explanation>,
     /// The clocks that were read to put the errors in order.
     pub clocks: Clocks,
+    /// The workers that are silent, the one that wrote its last line first before the others.
+    pub quiet: Vec<Quiet>,
     /// What to do next, in the order to try; empty when nothing needs to be done.
     pub hint: Hint,
 }
 
+/// A worker that has stopped writing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quiet {
+    /// Its place in the crew.
+    pub seat: usize,
+    /// Whether its last line is on standard error; none without a line.
+    pub is_err: Option<bool>,
+    /// When it wrote its last line.
+    pub time: Option<Timestamp>,
+    /// How long ago.
+    pub age: Option<Duration>,
+    /// That line; empty if it has written none.
+    pub line: String,
+}
+
 impl Findings {
     fn plain(verdict: Verdict, summary: String) -> Self {
-        let (evidence, explanation, clocks, hint) = (Vec::new(), None, Clocks::new(), Hint::none());
-        Self { verdict, summary, evidence, explanation, clocks, hint }
+        let (evidence, explanation, clocks) = (Vec::new(), None, Clocks::new());
+        Self { verdict, summary, evidence, explanation, clocks, quiet: Vec::new(), hint: Hint::none() }
     }
 
     /// What the clocks say of each other, in a line each: `host-1: 0.31 s ahead of ours (±0.02 s)`.
@@ -131,8 +149,9 @@ pub fn failure(crew: &Crew, explanation: Option<Explanation>) -> Findings {
     }
 }
 
-/// Whether a job that runs makes progress, and which worker does not.
-pub fn running(crew: &Crew, answers: &[Answer], waits: &[Wait]) -> Findings {
+/// Whether a job that runs makes progress, and which worker does not. `last` says by the places in the crew whether a
+/// worker's last line is on standard error.
+pub fn running(crew: &Crew, answers: &[Answer], waits: &[Wait], last: &[Option<bool>]) -> Findings {
     let runs = crew.seats.iter().filter(|seat| seat.runs()).count();
     let of = |remark: Remark| answers.iter().filter(move |a| a.remark == remark);
     let unwell = |remark| of(remark).map(|a| in_a_line(a, crew)).collect::<Vec<_>>();
@@ -168,7 +187,26 @@ pub fn running(crew: &Crew, answers: &[Answer], waits: &[Wait]) -> Findings {
     let waits: Vec<String> = waits.iter().map(|what| format!("waits for {what}")).collect();
     let served = crew.known.served.iter().filter(|_| !waits.is_empty()).cloned();
     let evidence = silent.into_iter().chain(behind).chain(waits.iter().cloned()).chain(served).collect();
-    Findings { evidence, ..Findings::plain(verdict, summary) }
+    let quiet = if verdict == Verdict::Silent { quiet(answers, last, all_quiet) } else { Vec::new() };
+    Findings { evidence, quiet, ..Findings::plain(verdict, summary) }
+}
+
+/// The workers that are silent, or all of them, the one that was silent first before the others.
+fn quiet(answers: &[Answer], last: &[Option<bool>], all: bool) -> Vec<Quiet> {
+    let is_quiet = |answer: &&Answer| all || matches!(answer.remark, Remark::Silent | Remark::NoLine);
+    let mut quiet: Vec<Quiet> = answers
+        .iter()
+        .filter(is_quiet)
+        .map(|answer| Quiet {
+            seat: answer.worker as usize,
+            is_err: last.get(answer.worker as usize).copied().flatten(),
+            time: answer.time,
+            age: answer.age,
+            line: answer.line.clone(),
+        })
+        .collect();
+    quiet.sort_by_key(|worker| (Reverse(worker.age), worker.seat));
+    quiet
 }
 
 /// `10.0.0.7/4123: silent 22m; others 3s`.

@@ -16,6 +16,17 @@ pub struct SubmissionId(pub Text);
 pub struct JobId(pub Text);
 
 impl SubmissionId {
+    /// The name of its driver's log (`JobSupervisor` in `ray/dashboard/modules/job/job_supervisor.py`), as it is on disk.
+    pub fn driver_log(&self) -> String {
+        format!("job-driver-{}.log", self.0.raw())
+    }
+
+    /// The job whose driver log has that name; none of another file.
+    pub fn of_driver_log(name: &str) -> Option<Self> {
+        let id = name.strip_prefix("job-driver-")?.strip_suffix(".log")?;
+        (!id.is_empty()).then(|| Self(id.into()))
+    }
+
     /// Why the job is not there any more, once Ray was restarted; `session` is the `session_name` before that.
     pub fn lost_with(&self, session: &Text) -> String {
         format!(

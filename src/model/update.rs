@@ -4,7 +4,7 @@ use super::cloud::CloudView;
 use super::{
     Autoscaler, Cleaned, Cost, Inspection, Job, JobId, JobIds, JobStatus, Leftover, Link, LocalPorts,
     LogBatch, LogMatches, LogPart, LogSource, Node, NodeId, NotSearched, OperationMark, Physical, Problem,
-    Roster, StreamId, Subject, SubmissionId, Text, Timestamp, Work,
+    Roster, StreamId, Subject, SubmissionId, Sweep, SweepId, Swept, Text, Timestamp, Work,
 };
 use std::sync::Arc;
 
@@ -62,6 +62,8 @@ pub enum News {
         /// Seconds east of UTC.
         east: i32,
     },
+    /// What a search through the ends of log files found, or how it ended.
+    Swept(SweepId, Swept),
     /// A log is being downloaded for a search.
     LogDownload {
         /// Stream of the log.
@@ -174,6 +176,8 @@ pub enum Request {
     OlderLog(StreamId, u64),
     /// Search the whole file of a followed log, on its host, for this regular expression.
     SearchLog(StreamId, String),
+    /// Search the ends of log files. An earlier search of them ends.
+    SweepLogs(Box<Sweep>),
     /// Download a followed log through the dashboard and search it for this regular expression.
     DownloadLog(StreamId, String),
     /// Close a log stream.

@@ -150,7 +150,8 @@ impl<'a> Gangs<'a> {
         crew.leave_out_idle();
         let waits = self.client.work(&crew.known.job.ids()).await?.waits;
         let tails = self.tails(crew, CALLED).await?;
-        let found = running(crew, &call(crew, &tails, Timestamp::now()), &waits);
+        let answers = call(crew, &tails, Timestamp::now());
+        let found = running(crew, &answers, &waits, &last_files(crew, &tails));
         if found.verdict == Verdict::Healthy {
             return Ok((found, None));
         }

@@ -240,9 +240,9 @@ impl LogFile {
         Self { name: name.to_owned(), in_container: false }
     }
 
-    /// The driver log of a job (`JobSupervisor` in `ray/dashboard/modules/job/job_supervisor.py`).
+    /// The driver log of a job.
     pub fn of_job(id: &SubmissionId) -> Self {
-        Self::new(&format!("job-driver-{}.log", id.0.raw()))
+        Self::new(&id.driver_log())
     }
 
     /// The name of the file in Ray's log folder.

@@ -5,9 +5,10 @@ use super::follow::{Way, Ways, follow};
 use super::log_file::Start;
 use super::out::Out;
 use super::search::search;
+use super::sweep::sweep;
 use crate::logs::LineSplitter;
 use crate::model::{
-    ClusterSpec, Line, LogBatch, LogEnd, LogPart, LogSource, News, NodeId, NotSearched, StreamId,
+    ClusterSpec, Line, LogBatch, LogEnd, LogPart, LogSource, News, NodeId, NotSearched, StreamId, Sweep,
 };
 use crate::ray::{Client, LogEvent, Tail};
 use std::collections::HashMap;
@@ -23,6 +24,8 @@ pub struct Streams {
     spec: Arc<ClusterSpec>,
     way: watch::Sender<Option<Way>>,
     open: HashMap<StreamId, Open>,
+    /// The search through the ends of files, if there is one.
+    sweep: Option<AbortHandle>,
 }
 
 struct Open {
@@ -37,7 +40,7 @@ struct Open {
 impl Streams {
     /// None open, no way yet.
     pub fn new(spec: Arc<ClusterSpec>) -> Self {
-        Self { spec, way: watch::Sender::new(None), open: HashMap::new() }
+        Self { spec, way: watch::Sender::new(None), open: HashMap::new(), sweep: None }
     }
 
     /// The way appeared or went.
@@ -111,6 +114,15 @@ impl Streams {
         }
     }
 
+    /// Searches the ends of files; an earlier search of them ends.
+    pub fn sweep(&mut self, asked: Sweep, out: &Out) {
+        let client = self.way.borrow().as_ref().map(|way| way.client.clone());
+        let task = tokio::spawn(sweep(client, asked, out.clone()));
+        if let Some(before) = self.sweep.replace(task.abort_handle()) {
+            before.abort();
+        }
+    }
+
     /// Stops following a log.
     pub fn close(&mut self, stream: StreamId) {
         if let Some(open) = self.open.remove(&stream) {
@@ -129,6 +141,7 @@ impl Open {
 impl Drop for Streams {
     fn drop(&mut self) {
         self.open.values().for_each(Open::abort);
+        self.sweep.iter().for_each(AbortHandle::abort);
     }
 }
 

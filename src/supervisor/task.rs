@@ -288,6 +288,7 @@ impl ClusterTask {
             Request::Follow(stream, source) => self.streams.open(stream, source, &self.out),
             Request::OlderLog(stream, before) => self.streams.ask_older(stream, before),
             Request::SearchLog(stream, pattern) => self.streams.search(stream, pattern, &self.out),
+            Request::SweepLogs(sweep) => self.streams.sweep(*sweep, &self.out),
             Request::DownloadLog(stream, pattern) => self.streams.download(stream, pattern, &self.out),
             Request::Unfollow(stream) => self.streams.close(stream),
             Request::Ports(true) => self.forwarded.extend(Service::ALL),

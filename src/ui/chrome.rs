@@ -168,7 +168,10 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
 /// The panes as tabs, each with its status in a few words. Returns where each is.
 pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'_>) -> Vec<(Pane, Area)> {
     let (_, _, lost) = cluster.node_counts();
-    let nodes = format!("1 Nodes {}", words::node_counts(cluster));
+    let nodes = match page.listing(Pane::Nodes).filter(|_| page.is_by_slice()) {
+        Some(slices) => format!("1 {} {}{}", slices.title(), slices.all(), words::unwell_nodes(cluster)),
+        None => format!("1 Nodes {}", words::node_counts(cluster)),
+    };
     let jobs = format!("2 Jobs {}", words::job_counts(cluster, d.now));
     let (scaler, tone) = autoscaler::summary(cluster, d);
     let scaler = format!("4 Autoscaler {scaler}");

@@ -40,9 +40,13 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
         PromptKind::Copy => "copy",
         PromptKind::Found => "lines of the whole log",
         PromptKind::Files => "log files",
-        PromptKind::Filter | PromptKind::Search | PromptKind::Lines | PromptKind::GoTo | PromptKind::Save => {
-            return;
-        }
+        PromptKind::Filter
+        | PromptKind::Search
+        | PromptKind::Lines
+        | PromptKind::GoTo
+        | PromptKind::Save
+        | PromptKind::Since
+        | PromptKind::Logs => return,
     };
     // Lines are long, and nothing stands beside them.
     let is_text = prompt.kind == PromptKind::Found;

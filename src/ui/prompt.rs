@@ -19,6 +19,8 @@ const PATTERN: &str = "regex; lower case matches any case";
 const LINES: &str = "regex, !regex; empty shows all";
 /// The same of a place in the log.
 const PLACE: &str = "line 120, 50%, 14:05, 2026-11-21 14:05, -5m";
+/// The same of a time from which on lines are shown.
+const TIME: &str = "10m, 2h, 14:05, 2026-11-20 14:05; empty shows all";
 /// The same of a file.
 const FILE: &str = "a path on this machine";
 
@@ -39,6 +41,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
         PromptKind::Files => "open: ",
         PromptKind::GoTo => "go to: ",
         PromptKind::Save => "save to the file: ",
+        PromptKind::Since => "show since: ",
+        PromptKind::Logs if d.app.searched_jobs() > 0 => "search logs of the marked jobs: ",
+        PromptKind::Logs => "search logs of all clusters: ",
     };
     let syntax = match prompt.kind {
         PromptKind::Filter => SYNTAX,
@@ -46,6 +51,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
         PromptKind::Lines => LINES,
         PromptKind::GoTo => PLACE,
         PromptKind::Save => FILE,
+        PromptKind::Since => TIME,
+        PromptKind::Logs => PATTERN,
         PromptKind::Command | PromptKind::Page | PromptKind::Copy | PromptKind::Found | PromptKind::Files => {
             ""
         }

@@ -16,6 +16,7 @@ mod mouse;
 mod operate;
 mod palette;
 mod screen;
+mod searches;
 mod slices;
 mod stacks;
 mod tpus;

@@ -2,7 +2,7 @@
 
 use super::lens::{Filter, Lens};
 use super::view::LogView;
-use crate::logs::{Pattern, Search};
+use crate::logs::{Pattern, Repeated, Search};
 use crate::model::Line;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -83,6 +83,24 @@ impl LogView {
     pub fn current(&self) -> Option<&str> {
         let number = self.at.filter(|at| (self.held.first()..self.held.end()).contains(at))?;
         self.held.get(self.held.place(number)).map(Line::text)
+    }
+
+    /// What a line in the window stands for that Ray has marked as repeated: the current line, else the last such one.
+    pub fn repeated(&self) -> Option<Repeated> {
+        self.find_repeated().map(|(_, repeated)| repeated)
+    }
+
+    /// The same; the line becomes the current one.
+    pub fn go_to_repeated(&mut self) -> Option<Repeated> {
+        let (index, repeated) = self.find_repeated()?;
+        self.go_to(self.number(index));
+        Some(repeated)
+    }
+
+    fn find_repeated(&self) -> Option<(usize, Repeated)> {
+        let current = self.seen().filter(|index| self.is_at(*index));
+        let repeated = |index: usize| Some((index, Repeated::of(self.line(index)?.text())?));
+        current.chain(self.seen().rev()).find_map(repeated)
     }
 
     /// Goes to the next match below (or above) the current line, or to the first (last) one that is visible or beyond;

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// Silence that is worth a word.
 const SILENT: Duration = Duration::from_secs(60);
+/// One day.
+const DAY: Duration = Duration::from_secs(86_400);
 /// The spans that are gone through, as in k9s.
 const SPANS: [Duration; 4] = [
     Duration::from_secs(60),
@@ -39,11 +41,9 @@ impl LogView {
     /// stays, or the next one that is shown. Whether lines have times.
     pub fn show_since(&mut self, last: Option<(Duration, Timestamp)>) -> bool {
         let has_times = !self.times.any().is_empty();
-        self.since = last.filter(|_| has_times).map(|(span, now)| {
-            let back = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
-            let now = self.times.by_theirs(now).as_millis();
-            Since { span, time: Timestamp::from_millis(now.saturating_sub(back)) }
-        });
+        self.since = last
+            .filter(|_| has_times)
+            .map(|(span, now)| Since { span, time: self.times.by_theirs(now).minus(span) });
         self.keep_since();
         has_times
     }
@@ -53,6 +53,37 @@ impl LogView {
         let here = self.since.map_or(Duration::ZERO, |since| since.span);
         let next = SPANS.into_iter().find(|span| *span > here);
         self.show_since(next.map(|span| (span, now)))
+    }
+
+    /// Shows lines from what was typed on: so long ago (`10m`), a time of day (`14:05`; one that is still to come is
+    /// yesterday's) or with its day (`2026-11-20 14:05`). Nothing, or `all`, shows all.
+    ///
+    /// # Errors
+    ///
+    /// It is none of these, or is still to come, or no line has a time; what can be typed.
+    pub fn since_typed(&mut self, typed: &str, now: Timestamp) -> Result<(), String> {
+        let typed = typed.trim();
+        if typed.is_empty() || typed == "all" {
+            self.show_since(None);
+            return Ok(());
+        }
+        if self.times.any().is_empty() {
+            return Err("no line has a time".to_owned());
+        }
+        if let Ok(back) = span(typed) {
+            self.show_since(Some((back, now)));
+            return Ok(());
+        }
+        let here = self.times.by_theirs(now);
+        let time =
+            self.time_of(typed, here).ok_or("type 10m, 2h, a time (14:05, 2026-11-20 14:05) or all")?;
+        let is_of_day = !typed.contains([' ', 'T']);
+        let time = if time > here && is_of_day { time.minus(DAY) } else { time };
+        if time > here {
+            return Err("that time is still to come".to_owned());
+        }
+        self.show_since(Some((time.age(here), now)));
+        Ok(())
     }
 
     /// Brings the first line that may be shown up to date.
@@ -156,16 +187,19 @@ impl LogView {
         let unknown = || "type a line (120), a part (50%), a time (14:05, 2026-11-21 14:05) or an age (-5m)";
         let now = self.times.by_theirs(now);
         if let Some(age) = typed.strip_prefix('-') {
-            let back = span(age).map_err(|_| unknown().to_owned())?;
-            let back = i64::try_from(back.as_millis()).unwrap_or(i64::MAX);
-            return Ok(Timestamp::from_millis(now.as_millis().saturating_sub(back)));
+            return span(age).map(|back| now.minus(back)).map_err(|_| unknown().to_owned());
         }
+        self.time_of(typed, now).ok_or_else(|| unknown().to_owned())
+    }
+
+    /// `14:05` or `2026-11-21 14:05`, to the second if it says one, by the clock of the lines, which say `now`.
+    fn time_of(&self, typed: &str, now: Timestamp) -> Option<Timestamp> {
         // `14:05` is its first second.
         let clock = typed.rsplit([' ', 'T']).next().unwrap_or(typed);
         let seconds = if clock.matches(':').count() == 1 { ":00" } else { "" };
         // The day that is meant is that of the log.
         let near = self.times.any().span().map_or(now, |(_, last)| last);
-        Clock::utc(near).time(&format!("{typed}{seconds}")).ok_or_else(|| unknown().to_owned())
+        Clock::utc(near).time(&format!("{typed}{seconds}"))
     }
 
     /// Goes to a line, shown or not, as far up in the window as it can be.
@@ -244,6 +278,28 @@ mod tests {
         zoned.take_zone(StreamId(1), 19_800);
         take(&mut zoned, vec!["2026-11-23T14:28:00.000+05:30 step 1".into()], NOW);
         assert_eq!(zoned.silent(NOW), Some(minutes(2)));
+    }
+
+    #[test]
+    fn lines_are_shown_since_what_is_typed() {
+        let mut view = dated();
+        let mut since = |typed: &str| view.since_typed(typed, NOW).map(|()| view.len());
+        assert_eq!(since("10m"), Ok(30));
+        assert_eq!(since(" 2h "), Ok(180));
+        assert_eq!(since("08:50"), Ok(30));
+        assert_eq!(since("08:50:30"), Ok(28));
+        assert_eq!(since("2026-11-23 08:30"), Ok(90));
+        assert_eq!(since("2026-11-20 14:05"), Ok(180));
+        assert_eq!(since("14:05"), Ok(180), "yesterday's");
+        for wrong in ["soon", "08:99", "120 lines", "2026-11-24 08:00"] {
+            assert!(since(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(
+            (since("08:50"), since("all"), since("08:50"), since("")),
+            (Ok(30), Ok(180), Ok(30), Ok(180))
+        );
+        let mut plain = super::super::sample::view(5);
+        assert_eq!(plain.since_typed("10m", NOW), Err("no line has a time".to_owned()));
     }
 
     #[test]

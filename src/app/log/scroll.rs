@@ -74,7 +74,11 @@ impl LogView {
 
     /// Records the size in which the log was drawn.
     pub fn drawn(&mut self, size: Window) {
-        self.size = Window { width: size.width, height: size.height.max(1) };
+        let before =
+            std::mem::replace(&mut self.size, Window { width: size.width, height: size.height.max(1) });
+        if before != self.size {
+            self.centre_again();
+        }
     }
 
     /// The size it was drawn in last.
@@ -89,6 +93,7 @@ impl LogView {
 
     /// Scrolls. Upwards stops following; reaching the end resumes it.
     pub fn scroll(&mut self, by: isize) {
+        self.sought_line = None;
         if by < 0 {
             self.ask_again();
         }
@@ -108,7 +113,7 @@ impl LogView {
 
     /// What could not be read is asked for once more.
     fn ask_again(&mut self) {
-        self.aim = None;
+        (self.aim, self.sought_line) = (None, None);
         if let Older::Failed(_) = self.older {
             self.older = Older::Unasked;
         }
@@ -116,6 +121,7 @@ impl LogView {
 
     /// To the end, following it.
     pub fn go_to_end(&mut self) {
+        self.sought_line = None;
         self.follow = true;
     }
 

@@ -3,6 +3,7 @@
 use super::lens::Lens;
 use super::show::Show;
 use super::times::{Since, Times};
+use super::wanted::Sought;
 use super::window::Window;
 use crate::logs::{Held, Level, Patterns, Runs, Search, Sieve, level};
 use crate::model::{Line, LogBatch, LogEnd, LogPart, LogSource, StreamId, Timestamp};
@@ -42,6 +43,8 @@ pub struct LogView {
     pub(super) at: Option<u64>,
     /// A line above those that are held that is gone to once it is: its position and its text.
     pub(super) aim: Option<(u64, String)>,
+    /// A line that is gone to by its text once it is held.
+    pub(super) sought_line: Option<Sought>,
     /// A step to a match that waits until all lines were looked at; whether it is forward.
     pub(super) sought: Option<bool>,
     pub(super) size: Window,
@@ -80,6 +83,7 @@ impl Default for LogView {
             marks: VecDeque::new(),
             at: None,
             aim: None,
+            sought_line: None,
             sought: None,
             size: Window { width: 80, height: 1 },
         }
@@ -118,6 +122,7 @@ impl LogView {
         self.end = batch.end;
         self.times.came(&came, is_first, now);
         self.look_on();
+        self.look_for(came.start.max(self.held.first())..came.end, now);
         self.times.compare(&came, is_first, now);
     }
 
@@ -139,6 +144,7 @@ impl LogView {
                 self.runs.read_above(&part.lines, self.times.near());
                 self.held.prepend(part);
                 self.lens.came_above(first);
+                self.look_for(self.held.first()..first, self.times.near());
                 self.marks.retain(|mark| *mark < self.held.end());
                 if is_nothing && self.above() != Some(0) {
                     Older::Failed("there are no older lines".to_owned())
@@ -160,7 +166,7 @@ impl LogView {
     pub fn ask_older(&mut self) -> Option<u64> {
         let is_all = !self.lens.is_filtered() && !self.lens.is_late(&self.held);
         let is_in_view = is_all && self.top(self.size) == 0;
-        let is_in_view = is_in_view || self.aim.is_some();
+        let is_in_view = is_in_view || self.aim.is_some() || self.wants_older();
         let is_wanted = self.older == Older::Unasked && is_in_view && self.above() != Some(0);
         let start = self.held.start().filter(|_| is_wanted)?;
         self.older = Older::Asked(start);

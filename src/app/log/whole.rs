@@ -32,7 +32,7 @@ impl LogView {
     }
 
     /// Goes to a line that is held. What hides it ends.
-    fn go_to_shown(&mut self, number: u64) {
+    pub(super) fn go_to_shown(&mut self, number: u64) {
         if !self.lens.is_shown(number) {
             self.set_filter(Filter::default());
             self.show_since(None);

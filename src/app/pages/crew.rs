@@ -8,9 +8,11 @@ pub mod roll;
 
 use crate::app::fleet::Fleet;
 use crate::app::list::{List, Listing};
+use crate::app::log::Wanted;
 use crate::crew::Part;
 use causes::Causes;
 pub use common::Spot;
+pub(super) use common::role as line_role;
 use common::{Process, process, seat_at};
 use folded::FoldedLines;
 use merged::Merged;
@@ -129,6 +131,30 @@ impl CrewPage {
             Way::Folded => self.folded.selected(fleet).and_then(|row| row.spot()),
             Way::Merged => self.merged.selected(fleet).map(|row| row.spot()),
             Way::Cause => self.causes.selected(fleet).and_then(|row| row.spot()),
+        }
+    }
+
+    /// The line of a log under the cursor.
+    pub fn wanted(&self, fleet: &Fleet) -> Option<Wanted> {
+        match self.way {
+            Way::Roll => self.roll.selected(fleet)?.wanted(),
+            Way::Folded => self.folded.selected(fleet)?.wanted(),
+            Way::Merged => self.merged.selected(fleet)?.wanted(),
+            Way::Cause => self.causes.selected(fleet)?.wanted(),
+        }
+    }
+
+    /// Whether the driver's log says the line under the cursor.
+    pub fn is_drivers(&self, fleet: &Fleet) -> bool {
+        self.way == Way::Cause && self.causes.selected(fleet).is_some_and(|row| row.is_drivers())
+    }
+
+    /// Keeps the cursor on its row, whatever comes to the top meanwhile.
+    pub(crate) fn hold(&mut self, fleet: &Fleet, place: usize) {
+        let worker = self.spot(fleet).filter(|_| self.way == Way::Roll).map(|spot| spot.seat);
+        let crew = fleet.clusters[place].crew.crew(Part::Roll);
+        if let Some(key) = crew.zip(worker).and_then(|(crew, seat)| process(crew, seat)) {
+            self.roll.select(fleet, place, &key);
         }
     }
 

@@ -9,6 +9,10 @@ use std::fmt::Write;
 pub(super) const PACE: u64 = 150;
 /// Steps between two checkpoints.
 pub(super) const CHECKPOINT: u64 = 500;
+/// Who writes the line of a step.
+const CALLBACK: &str = "levanter.callbacks";
+/// Chips of a host of a slice of several.
+const CHIPS_OF_HOST: u64 = 4;
 /// Steps of a whole run.
 const STEPS: u64 = 200_000;
 /// Steps of warm-up of the learning rate.
@@ -125,7 +129,15 @@ pub(super) fn wait(out: &mut String, run: &Run, i: u64) {
 /// The line of one step in the driver's log: what the first worker writes, on the host at `ip`.
 pub(super) fn step(out: &mut String, run: &Run, step: u64, ip: &str, ms: i64) {
     let _ = write!(out, "\u{1b}[36m(train_lm_task pid={}, ip={ip})\u{1b}[0m ", run.pid());
+    let from = out.len();
     written(out, run, step, ms);
+    // Steps are the first worker's alone. Of what all say Ray prints one, with a mark (`LogDeduplicator` in
+    // `ray/_private/ray_logging/__init__.py`).
+    let others = (run.chips / CHIPS_OF_HOST).saturating_sub(1);
+    if others > 1 && !out[from..].contains(CALLBACK) {
+        out.pop();
+        let _ = writeln!(out, "\u{1b}[32m [repeated {others}x across cluster]\u{1b}[0m");
+    }
 }
 
 /// The line of one step as a worker writes it.
@@ -158,7 +170,7 @@ pub(super) fn written(out: &mut String, run: &Run, step: u64, ms: i64) {
         let tokens = run.chips as f64 * mfu * 260.0;
         writeln!(
             out,
-            "INFO levanter.callbacks step {step}/{STEPS} loss {loss:.4} lr {} grad_norm {norm:.3} mfu {mfu:.1} tokens/s {tokens:.0}",
+            "INFO {CALLBACK} step {step}/{STEPS} loss {loss:.4} lr {} grad_norm {norm:.3} mfu {mfu:.1} tokens/s {tokens:.0}",
             scientific(lr)
         )
     };

@@ -143,6 +143,29 @@ fn the_first_cause_is_read_once_and_leads_to_the_log_that_says_it() {
 }
 
 #[test]
+fn a_log_opens_at_the_line_that_was_chosen_and_esc_leads_back_to_its_row() {
+    let mut app = opened();
+    press(&mut app, "j");
+    let worker = row_here(&app);
+    press(&mut app, "<enter>");
+    let stream = app.log().unwrap().stream();
+    paint(&mut app, 120, 40);
+    let said = worker.rsplit(" | ").next().unwrap().to_owned();
+    let line = |n: u64| Line::from(if n == 900 { said.clone() } else { format!("line {n}") });
+    let part = (0..1000).map(line).collect::<Vec<_>>().into();
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
+    let log = app.log().unwrap();
+    let above = log.visible().position(|text| text == said);
+    assert!(log.is_at(900) && above == Some(log.size().height / 2), "{above:?} of {:?}", log.size());
+    assert!(
+        app.update(Event::Tick, NOW.plus(Duration::from_secs(1))).is_empty()
+            && !app.log().unwrap().is_seeking()
+    );
+    press(&mut app, "<esc>");
+    assert_eq!(row_here(&app), worker);
+}
+
+#[test]
 fn what_cannot_be_read_is_said_and_what_was_read_stays() {
     let mut app = opened();
     let (cluster, key) = (ClusterName::new(CLUSTER), app.clusters()[0].crew.job.clone().unwrap());

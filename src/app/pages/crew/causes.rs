@@ -6,6 +6,7 @@ use crate::app::cell::{Cell, Role};
 use crate::app::cluster::Cluster;
 use crate::app::column::{Column, Kind, When, Width};
 use crate::app::fleet::Fleet;
+use crate::app::log::Wanted;
 use crate::app::look::Look;
 use crate::app::target::Target;
 use crate::crew::Part;
@@ -28,6 +29,16 @@ pub struct CauseRow<'f> {
 type Row<'f> = CauseRow<'f>;
 
 impl CauseRow<'_> {
+    /// The line in the log that says it; none of one that is no log's.
+    pub fn wanted(&self) -> Option<Wanted> {
+        self.line.line.clone()
+    }
+
+    /// Whether the driver's log says it.
+    pub fn is_drivers(&self) -> bool {
+        self.line.line.is_some() && self.line.seat.is_none()
+    }
+
     /// Where the cursor is on it; none on a line that is no worker's.
     pub fn spot(&self) -> Option<Spot> {
         let (seat, is_err) = self.line.seat?;

@@ -2,10 +2,11 @@
 
 use crate::app::cell::{Cell, Role};
 use crate::app::cluster::Cluster;
+use crate::app::log::{CONTEXT, Wanted};
 use crate::app::look::Look;
 use crate::app::target::Target;
 use crate::app::words;
-use crate::crew::{Crew, Part};
+use crate::crew::{Crew, Part, Said};
 use crate::logs::{Level, level};
 use crate::model::text::printable;
 use crate::model::{NodeId, Timestamp};
@@ -32,6 +33,16 @@ pub fn process(crew: &Crew, seat: usize) -> Option<Process> {
 /// The place of a worker in a crew.
 pub fn seat_at(crew: &Crew, (node, pid): Process) -> Option<usize> {
     crew.seats.iter().position(|seat| seat.worker.node == node && seat.worker.pid == pid)
+}
+
+/// A line among others, as it stands in its worker's file.
+pub fn in_file(said: &[Said], at: usize) -> Option<Wanted> {
+    let line = said.get(at)?;
+    let of_file = |other: &&Said| (other.seat, other.is_err) == (line.seat, line.is_err);
+    let above = said[..at].iter().rev().filter(of_file).take(CONTEXT);
+    let mut before: Vec<String> = above.map(|said| said.line.text().to_owned()).collect();
+    before.reverse();
+    Some(Wanted { text: line.line.text().to_owned(), before })
 }
 
 /// What stands beside the title: what was read, how old that is, and what it cost the head.

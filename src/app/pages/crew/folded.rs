@@ -1,10 +1,11 @@
 //! What a job's workers wrote, equal lines of many as one row.
 
-use super::common::{Spot, hue, of_job, role, state, why_empty};
+use super::common::{Spot, hue, in_file, of_job, role, state, why_empty};
 use crate::app::cell::{Cell, Role};
 use crate::app::cluster::Cluster;
 use crate::app::column::{Column, Kind, When, Width};
 use crate::app::fleet::Fleet;
+use crate::app::log::Wanted;
 use crate::app::look::Look;
 use crate::app::target::Target;
 use crate::app::watched::{FoldedLine, Watched, is_said_by_most};
@@ -59,12 +60,31 @@ impl<'f> FoldedRow<'f> {
         self.alike.members().get(member)
     }
 
+    /// The line in the file of the worker under the cursor; none of one that does not say it.
+    pub fn wanted(&self) -> Option<Wanted> {
+        if let FoldedLine::Missing(..) = self.line {
+            return None;
+        }
+        let member = self.member().or_else(|| self.alike.members().first())?;
+        let first = in_file(self.said, self.place_of(member)?)?;
+        let FoldedLine::Trace(_, line) = self.line else { return Some(first) };
+        // Its other lines stand in the file as they stand here.
+        let (above, rest) = self.alike.trace.split_at_checked(line)?;
+        Some(Wanted { text: rest.first()?.clone(), before: above.to_vec() })
+    }
+
     /// The line that a member said.
     fn line_of(&self, member: &Member) -> Option<&'f Said> {
+        self.said.get(self.place_of(member)?)
+    }
+
+    /// The place of that line among all.
+    fn place_of(&self, member: &Member) -> Option<usize> {
         // Those of one time lie beside each other.
         let from = self.said.partition_point(|said| said.time < member.time);
-        let is_it = |said: &&Said| said.seat == member.source as usize && said.number == member.line;
-        self.said[from..].iter().take_while(|said| said.time == member.time).find(is_it)
+        let is_it = |said: &Said| said.seat == member.source as usize && said.number == member.line;
+        let at = self.said[from..].iter().take_while(|said| said.time == member.time).position(is_it)?;
+        Some(from + at)
     }
 
     fn seat(&self) -> Option<&'f Seat> {

@@ -1,10 +1,11 @@
 //! What a job's workers wrote, in the order of time.
 
-use super::common::{Process, Spot, hue, of_job, process, role, state, why_empty};
+use super::common::{Process, Spot, hue, in_file, of_job, process, role, state, why_empty};
 use crate::app::cell::{Cell, Role};
 use crate::app::cluster::Cluster;
 use crate::app::column::{Column, Kind, When, Width};
 use crate::app::fleet::Fleet;
+use crate::app::log::Wanted;
 use crate::app::look::Look;
 use crate::app::target::Target;
 use crate::app::watched::Watched;
@@ -35,6 +36,11 @@ impl MergedRow<'_> {
     /// Where the cursor is on it.
     pub fn spot(&self) -> Spot {
         Spot { seat: self.said.seat, time: self.said.time, is_err: Some(self.said.is_err) }
+    }
+
+    /// The line in its worker's file.
+    pub fn wanted(&self) -> Option<Wanted> {
+        in_file(self.cluster.crew.said()?.1, self.number)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::app::cell::{Cell, Role};
 use crate::app::cluster::Cluster;
 use crate::app::column::{Column, Kind, When, Width};
 use crate::app::fleet::Fleet;
+use crate::app::log::Wanted;
 use crate::app::look::Look;
 use crate::app::target::Target;
 use crate::crew::{Part, Seat, What, age_words, unwell};
@@ -37,6 +38,12 @@ impl RollRow<'_> {
             _ => None,
         };
         Spot { seat, time: self.answer.time, is_err }
+    }
+
+    /// Its last line; none if it has written none.
+    pub fn wanted(&self) -> Option<Wanted> {
+        let text = self.answer.line.clone();
+        (!text.is_empty()).then(|| Wanted { text, before: Vec::new() })
     }
 
     const fn role(&self) -> Role {

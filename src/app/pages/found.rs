@@ -1,0 +1,246 @@
+//! What the last search of the logs of several clusters found, a row for each line.
+
+use super::crew::line_role;
+use crate::app::actions::Action;
+use crate::app::cell::{Cell, Role};
+use crate::app::cluster::Cluster;
+use crate::app::column::{Column, Kind, When, Width};
+use crate::app::context::{Context, PAGES_BUT_LOGS};
+use crate::app::fleet::Fleet;
+use crate::app::found::{Found, Sought};
+use crate::app::list::List;
+use crate::app::look::Look;
+use crate::app::natural::natural;
+use crate::app::target::Target;
+use crate::app::view::TablePage;
+use crate::logs::clock;
+use crate::model::amount::{counted, grouped};
+use crate::model::text::printable;
+use crate::model::{LogSource, SubmissionId, SweptFile, SweptLine, WorkerFile};
+use std::cmp::Ordering;
+
+/// The table.
+pub static PAGE: TablePage = TablePage {
+    name: "found",
+    label: "",
+    help: "Show what the last search of the logs of all clusters found",
+    crumb: "found",
+    context: Context::Table,
+    from: PAGES_BUT_LOGS,
+    list: || Box::new(List::<FoundLines>::new(None)),
+};
+
+/// Cells of what was searched for, in the title.
+const SOUGHT: usize = 40;
+
+/// The lines that were found.
+#[derive(Debug)]
+pub struct FoundLines;
+
+/// A line, its file and its cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct FoundRow<'f> {
+    cluster: &'f Cluster,
+    place: usize,
+    number: usize,
+    file: &'f SweptFile,
+    line: &'f SweptLine,
+}
+
+type Row<'f> = FoundRow<'f>;
+
+impl FoundRow<'_> {
+    fn host(&self) -> String {
+        let cluster = self.cluster;
+        let named = cluster.node(&self.file.node).map(|node| cluster.node_name(node).to_string());
+        named.unwrap_or_else(|| self.file.node.to_string())
+    }
+
+    /// `10.0.0.7/4123 err` of a worker, `driver raysubmit_4f1c` of a job, `10.0.0.7 raylet.out` of another file.
+    fn source(&self) -> String {
+        let name = self.file.name.raw();
+        match (SubmissionId::of_driver_log(name), WorkerFile::parse(name)) {
+            (Some(id), _) => format!("driver {id}"),
+            (None, Some(file)) => {
+                format!("{}/{} {}", self.host(), file.pid, if file.is_err { "err" } else { "out" })
+            }
+            (None, None) => format!("{} {}", self.host(), self.file.name),
+        }
+    }
+}
+
+/// The log that a line of a cluster is in: that of a job, where Ray lists the job, else the file.
+pub fn log_of(cluster: &Cluster, file: &SweptFile) -> LogSource {
+    let listed = |id: &SubmissionId| cluster.snapshot.jobs.iter().any(|job| job.submission_id() == Some(id));
+    match SubmissionId::of_driver_log(file.name.raw()).filter(listed) {
+        Some(id) => LogSource::Job(id),
+        None => LogSource::File { node: file.node, name: file.name.clone() },
+    }
+}
+
+/// The beginning of a text that is longer than the title takes.
+fn short(text: &str) -> String {
+    match text.char_indices().nth(SOUGHT) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+    let (file, line) = cluster.found.line(number)?;
+    Some(Row { cluster, place, number, file, line })
+}
+
+impl Kind for FoundLines {
+    type Row<'f> = FoundRow<'f>;
+    /// Its number among those of its cluster, which never changes.
+    type Key = usize;
+
+    const LACKS: &'static str = "no line";
+    const FIELDS: &'static [&'static str] = &["line", "file", "cluster"];
+    const BELOW: Option<&'static str> = Some("line");
+
+    fn title(_: Option<usize>) -> &'static str {
+        "Found in logs"
+    }
+
+    fn name(_: Option<usize>) -> &'static str {
+        PAGE.name
+    }
+
+    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+        let Some(searched) = &look.fleet.searched else { return Cell::default() };
+        let clusters = || look.fleet.each(of).map(|(_, cluster)| &cluster.found);
+        let lines: usize = clusters().map(|found| found.len()).sum();
+        let files: usize = clusters().map(|found| found.files().len()).sum();
+        let more: usize = clusters().flat_map(|found| found.files()).map(|file| file.more).sum();
+        let sought = printable(&searched.sought);
+        let mut parts = vec![
+            format!("`{}` in {}", short(&sought), searched.of),
+            format!("{} of {}", counted(lines, "line"), counted(files, "file")),
+        ];
+        parts.extend((more > 0).then(|| format!("{} more", grouped(more))));
+        let under_way = clusters().filter(|found| found.state == Sought::Searching).count();
+        let failed = clusters().filter(|found| matches!(found.state, Sought::Failed(_))).count();
+        let is_incomplete = clusters().filter_map(Found::tally).any(|tally| !tally.incomplete.is_empty());
+        parts.extend((under_way > 0).then(|| format!("searching {}", counted(under_way, "cluster"))));
+        parts.extend((failed > 0).then(|| format!("{} not searched", counted(failed, "cluster"))));
+        parts.extend(is_incomplete.then(|| "incomplete".to_owned()));
+        if under_way == 0 {
+            let all: usize = clusters().filter_map(Found::tally).map(|tally| tally.files).sum();
+            let last = grouped(searched.lines as usize);
+            parts.push(format!("searched the last {last} lines of {}", counted(all, "file")));
+        }
+        Cell::new(parts.join(" · "), if failed > 0 || is_incomplete { Role::Warn } else { Role::Dim })
+    }
+
+    fn why_empty(look: &Look<'_>, of: Option<usize>) -> String {
+        let key = look.key(Action::SearchLogs);
+        if look.fleet.searched.is_none() {
+            return format!("no search yet; {key} in the fleet or in a table starts one");
+        }
+        let state = |wanted: fn(&Sought) -> bool| look.fleet.each(of).any(|(_, c)| wanted(&c.found.state));
+        match () {
+            () if state(|state| *state == Sought::Searching) => "reading the ends of the files".to_owned(),
+            () if !state(|state| matches!(state, Sought::Done(_))) => {
+                "no cluster was searched; the messages say why".to_owned()
+            }
+            () => {
+                "no line matches in the ends of the files; open a log and search all of it there".to_owned()
+            }
+        }
+    }
+
+    fn columns() -> &'static [Column<Self>] {
+        COLUMNS
+    }
+
+    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
+        fleet.each(of).flat_map(|(place, cluster)| {
+            (0..cluster.found.len()).filter_map(move |number| row(cluster, place, number))
+        })
+    }
+
+    fn place(row: &Row<'_>) -> usize {
+        row.place
+    }
+
+    fn number(row: &Row<'_>) -> usize {
+        row.number
+    }
+
+    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
+        row(fleet.clusters.get(place)?, place, number)
+    }
+
+    fn key(row: &Row<'_>) -> usize {
+        row.number
+    }
+
+    /// By cluster, host and file; the lines of a file in its order.
+    fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
+        let by_file = || {
+            let is_same = a.file.node == b.file.node;
+            let by_host = || if is_same { Ordering::Equal } else { natural(&a.host(), &b.host()) };
+            by_host()
+                .then_with(|| a.file.node.cmp(&b.file.node))
+                .then_with(|| a.file.name.raw().cmp(b.file.name.raw()))
+        };
+        a.place.cmp(&b.place).then_with(by_file).then(a.number.cmp(&b.number))
+    }
+
+    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
+        [
+            ("line", row.line.line.text()),
+            ("file", row.file.name.raw()),
+            ("cluster", row.cluster.name().as_str()),
+        ]
+        .into_iter()
+    }
+
+    fn target(row: &Row<'_>) -> Target {
+        Target::Cluster(row.place)
+    }
+
+    fn copied(row: &Row<'_>) -> (&'static str, String) {
+        ("line", row.line.line.text().to_owned())
+    }
+}
+
+const COLUMNS: &[Column<FoundLines>] = &[
+    Column {
+        id: "cluster",
+        title: "CLUSTER",
+        width: Width::text(8, 24, 1),
+        when: When::Across,
+        cell: |row, look| look.fleet.name_cell(row.cluster, Role::Text),
+        order: Some(|a, b| a.cluster.name().cmp(b.cluster.name())),
+    },
+    Column {
+        id: "source",
+        title: "SOURCE",
+        width: Width::text(12, 36, 0).firm(24),
+        when: When::Usually,
+        cell: |row, _| Cell::new(row.source(), Role::Text).ending(),
+        order: None,
+    },
+    Column {
+        id: "time",
+        title: "TIME",
+        width: Width::text(8, 18, 2).firm(18).hiding(),
+        when: When::Usually,
+        cell: |row, look| {
+            let time = row.line.time.map(|at| clock(at, look.now));
+            Cell::new(time.unwrap_or_default(), Role::Dim)
+        },
+        order: Some(|a, b| a.line.time.cmp(&b.line.time)),
+    },
+    Column {
+        id: "line",
+        title: "LINE",
+        width: Width::rest(20, 400, 0),
+        when: When::Usually,
+        cell: |row, _| Cell::new(row.line.line.text(), line_role(row.line.line.text())),
+        order: None,
+    },
+];

@@ -1,0 +1,141 @@
+//! Searches through the logs of several clusters, and the lines that Ray left out of a driver's log.
+
+use super::*;
+use marin_tui::model::{Sweep, SweepId, SweepTally, Swept, SweptFile, SweptLine};
+
+fn sweep_of(effects: &[Effect]) -> Sweep {
+    let sweep = effects.iter().find_map(|effect| match effect {
+        Effect::Ask(_, Request::SweepLogs(sweep)) => Some((**sweep).clone()),
+        _ => None,
+    });
+    sweep.unwrap_or_else(|| panic!("{effects:?}"))
+}
+
+fn row(app: &App, position: usize) -> String {
+    let cells = app.listing().unwrap().cells(&app.look(NOW), position);
+    cells.iter().map(|cell| cell.text.trim()).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" | ")
+}
+
+fn counts(app: &App) -> String {
+    app.listing().unwrap().counts(&app.look(NOW)).text.into_owned()
+}
+
+/// A file of the head with two lines that match.
+fn file(app: &App, name: &str) -> SweptFile {
+    let head = app.clusters()[0].snapshot.nodes.iter().find(|node| node.is_head).unwrap().id;
+    let line = |n: u64| SweptLine {
+        line: format!("boom {n}").into(),
+        time: None,
+        above: vec![format!("above {n}")],
+    };
+    SweptFile { node: head, name: name.into(), lines: vec![line(1), line(2)], more: 3 }
+}
+
+fn found(app: &mut App, id: SweepId, files: Vec<SweptFile>) {
+    tell(app, CLUSTER, News::Swept(id, Swept::Found(files)));
+}
+
+#[test]
+fn the_logs_of_all_clusters_are_searched_and_a_line_opens_its_log() {
+    let mut app = shown();
+    press(&mut app, "g/(<enter>");
+    assert!(!app.prompt().unwrap().wrong.is_empty(), "it is to be put right");
+    let sweep = sweep_of(&press(&mut app, "<backspace>boom<enter>"));
+    let globs: Vec<&str> = sweep.files.iter().map(|(_, glob)| glob.as_str()).collect();
+    assert_eq!((sweep.pattern.as_str(), globs[0], globs[1]), ("boom", "job-driver-*", "worker-*"));
+    assert!(counts(&app).contains("`boom` in all clusters · 0 lines of 0 files · searching 1 cluster"));
+    let files = [file(&app, "worker-ab-01000000-77.err"), file(&app, "raylet.out")];
+    found(&mut app, sweep.id, files.to_vec());
+    found(&mut app, SweepId(u64::MAX), files.to_vec());
+    assert_eq!(app.listing().unwrap().len(), 4, "another search is none of ours");
+    let tally = SweepTally { files: 9, full: 0, incomplete: vec!["cannot read x".into(), "y".into()] };
+    tell(&mut app, CLUSTER, News::Swept(sweep.id, Swept::Done(tally)));
+    assert!(said(&app).contains("search of logs incomplete: cannot read x, and 1 more"), "{}", said(&app));
+    let told = counts(&app);
+    assert!(
+        told.contains("4 lines of 2 files · 6 more · incomplete · searched the last 1,000 lines"),
+        "{told}"
+    );
+    assert!(row(&app, 0).contains(" raylet.out | boom 1"), "{}", row(&app, 0));
+    assert!(row(&app, 3).contains("/77 err | boom 2"), "{}", row(&app, 3));
+    press(&mut app, "jj");
+    let effects = press(&mut app, "<enter>");
+    let is_it = |effect: &Effect| match effect {
+        Effect::Ask(_, Request::Follow(_, LogSource::File { name, .. })) => name.raw().ends_with("-77.err"),
+        _ => false,
+    };
+    assert!(effects.iter().any(is_it), "{effects:?}");
+    let stream = app.log().unwrap().stream();
+    let text = ["above 0", "boom 1", "above 1", "boom 1", "above 0", "boom 1"];
+    let part = text.map(Line::from).to_vec().into();
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
+    assert!(app.log().unwrap().is_at(3), "the line with the same line above it");
+    press(&mut app, "<esc>");
+    assert_eq!((app.context(), app.listing().unwrap().cursor()), (Context::Table, 2));
+}
+
+#[test]
+fn a_cluster_that_was_not_searched_is_said() {
+    let mut app = shown();
+    let sweep = sweep_of(&press(&mut app, "g/boom<enter>"));
+    tell(&mut app, CLUSTER, News::Swept(sweep.id, Swept::Failed("the token was refused".into())));
+    assert!(said(&app).contains("logs not searched: the token was refused"), "{}", said(&app));
+    assert!(counts(&app).contains("1 cluster not searched"), "{}", counts(&app));
+    let why = app.listing().unwrap().why_empty(&app.look(NOW));
+    assert!(why.contains("no cluster was searched"), "{why}");
+}
+
+#[test]
+fn only_the_logs_of_marked_jobs_are_searched_when_some_are_marked() {
+    let mut app = shown();
+    press(&mut app, "<space>");
+    assert_eq!(app.searched_jobs(), 1);
+    let sweep = sweep_of(&press(&mut app, "g/boom<enter>"));
+    assert!(sweep.files[0].1.starts_with("job-driver-") && sweep.files[0].1.ends_with(".log"), "{sweep:?}");
+    assert!(counts(&app).contains("in 1 marked job"), "{}", counts(&app));
+}
+
+#[test]
+fn a_repeated_line_opens_to_the_lines_that_ray_left_out() {
+    let mut app = shown();
+    let stream = app.log().unwrap().stream();
+    press(&mut app, "3z");
+    let lines = ["(train pid=7, ip=10.0.0.1) ready in 3s", "(train pid=7, ip=10.0.0.1) saved 7 files"];
+    let tell_lines = |app: &mut App, lines: Vec<Line>| {
+        tell(app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));
+        paint(app, 120, 40);
+    };
+    tell_lines(&mut app, lines.map(Line::from).to_vec());
+    assert_eq!(press(&mut app, "<enter>"), []);
+    assert!(said(&app).contains("no line in the window stands for others"), "{}", said(&app));
+    let mark = |line: &str| Line::from(format!("{line} [repeated 12x across cluster]"));
+    tell_lines(&mut app, lines.map(mark).to_vec());
+    let last = sweep_of(&press(&mut app, "<enter>"));
+    assert!(last.pattern.contains("saved"), "the last one in the window: {}", last.pattern);
+    assert!(last.files.iter().all(|(_, glob)| glob.starts_with("worker-*")), "{last:?}");
+    assert!(counts(&app).contains("Ray left 12 out"), "{}", counts(&app));
+    press(&mut app, "<esc>/ready in 3s .rep<enter>");
+    let current = sweep_of(&press(&mut app, "<enter>"));
+    assert!(current.pattern.contains("ready") && current.id > last.id, "{}", current.pattern);
+    press(&mut app, "<esc>");
+    assert_eq!(app.context(), Context::Log);
+}
+
+#[test]
+fn a_log_is_shown_since_a_time_that_is_typed() {
+    let mut app = shown();
+    let stream = app.log().unwrap().stream();
+    press(&mut app, "3z");
+    let line = |minute: u64| Line::from(format!("2026-11-20 08:{minute:02}:00,000 INFO line"));
+    let part = (0..60).map(line).collect::<Vec<_>>().into();
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
+    press(&mut app, "gdsoon<enter>");
+    assert!(app.prompt().unwrap().wrong.starts_with("type 10m"), "{:?}", app.prompt());
+    for _ in 0..4 {
+        press(&mut app, "<backspace>");
+    }
+    press(&mut app, "2026-11-20 08:50<enter>");
+    assert_eq!((app.prompt(), app.log().unwrap().len()), (None, 10));
+    press(&mut app, "gd<enter>");
+    assert_eq!(app.log().unwrap().len(), 60);
+}
