@@ -62,7 +62,8 @@ fn of_sign(sign: &Sign, job: &Job, vitals: &Vitals) -> Finding {
         sign.evidence,
         cleared(sign.kind)
     );
-    Finding::new(kind, severity, Some(sign.since), short, long, hint(sign.kind, job))
+    let found = Finding::new(kind, severity, Some(sign.since), short, long, hint(sign.kind, job));
+    Finding { job: Some(job.key.clone()), ..found }
 }
 
 const fn kind(sign: SignKind) -> (FindingKind, Severity) {
