@@ -2,7 +2,7 @@
 
 use super::cloud::CloudView;
 use super::{
-    Autoscaler, Cleaned, Cost, Inspection, Job, JobId, JobIds, JobStatus, Leftover, Link, LocalPorts,
+    Autoscaler, Cleaned, Cost, Inspection, Job, JobIds, JobStatus, Leftover, Link, LocalPorts,
     LogBatch, LogMatches, LogPart, LogSource, Node, NodeId, NotSearched, OperationMark, Physical, Problem,
     Roster, StreamId, Subject, SubmissionId, Text, Timestamp, Work,
 };
@@ -87,8 +87,6 @@ pub enum News {
         /// Its work, or why it cannot be read.
         work: Result<Box<Work>, String>,
     },
-    /// The drivers that have something running on nodes, or why that could not be read.
-    Holders(Result<Vec<(NodeId, JobId)>, String>),
     /// What Ray answered about a job or a host for its page, or why it did not.
     Inspected(Subject, Result<Box<Inspection>, String>),
     /// The vitals of its running jobs.
@@ -157,8 +155,6 @@ pub enum Request {
     DeleteJob(SubmissionId),
     /// Read what this job's entrypoint, tasks and actors do.
     Work(JobIds),
-    /// Read which drivers have something running on which nodes.
-    Holders,
     /// Read what the page of a job or a host shows of it.
     Inspect(Subject),
     /// Follow a log as that stream.
