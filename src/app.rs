@@ -271,6 +271,7 @@ impl App {
         self.seek_on(now);
         effects.extend(self.older_lines());
         effects.extend(self.read_workers(now));
+        effects.extend(self.read_chips(now));
         // Before the others: one of them may be the last.
         let typed = self.history.take_unsaved().into_iter().map(|(kind, text)| Effect::Save(kind, text));
         typed.chain(effects).collect()
@@ -447,7 +448,7 @@ impl App {
         if self.watched().is_some_and(Running::is_at_work) && !self.is_frozen() {
             next = next.min(SECOND);
         }
-        if let Some(reading) = self.next_reading(now) {
+        if let Some(reading) = [self.next_reading(now), self.next_chips(now)].into_iter().flatten().min() {
             next = next.min(reading.min(SECOND));
         }
         Some(next.max(Duration::from_millis(20)))

@@ -26,7 +26,7 @@ pub use pending::{Pending, pending};
 pub use restart::{Restart, RestartedBy};
 pub use served::{infeasible, served};
 pub use slices::{ASSEMBLY, Slice, slices};
-pub use vitals::{of_jobs, sign_severity};
+pub use vitals::{of_jobs, sick, sign_severity};
 
 use crate::model::{Late, Leftover, Link, Problem, Snapshot};
 

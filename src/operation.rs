@@ -45,6 +45,7 @@ mod startup;
 mod stop;
 mod submit;
 mod update;
+mod warnings;
 mod worker;
 
 pub use audit::{Audit, Entry};
@@ -63,10 +64,11 @@ pub use performer::Performer;
 pub use preflight::preflight;
 pub use preview::would_back_up;
 pub use service::{Journals, Operations};
-pub use slices::{doubts, slice_resources};
+pub use slices::slice_resources;
 pub use stacks::Stacks;
 pub use startup::{Services, startup_script};
 pub use submit::{Unfit, Upload, Wanted, prepared, upload};
+pub use warnings::warnings;
 pub use worker::{Machine, Selection, WorkerFacts, select};
 
 use problem::{begin_again, of_head, resume_or_abandon, then_resume, trouble};

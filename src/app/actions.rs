@@ -62,7 +62,7 @@ const BELOW: &[Context] = &[
     AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Crew, Node, Job, Tpu, Info,
     Progress,
 ];
-const OF_CHIPS: &[Context] = &[Nodes, AllNodes, Tpus, AllTpus, Slice, Node, Tpu, Job, Info];
+const OF_CHIPS: &[Context] = &[Jobs, AllJobs, Nodes, AllNodes, Tpus, AllTpus, Slice, Node, Tpu, Job, Info];
 const OF_JOBS: &[Context] = &[Jobs, AllJobs, Crew, Job];
 
 macro_rules! actions {
@@ -121,7 +121,7 @@ actions! {
         "Show the progress of the cluster's operation";
     Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler, Slice, Crew, Node, Job], has_log, App::open_log,
         "Follow the log of the selection: a job's driver, a worker's file, a node's raylet, the autoscaler's monitor (again: its next file)";
-    Looks Stacks "stacks" "stacks" &[Jobs, AllJobs, Crew, Job, Nodes, AllNodes, Slice], has_driver, App::take_stacks,
+    Looks Stacks "stacks" "stacks" &[Jobs, AllJobs, Crew, Job, Nodes, AllNodes, Slice, Node, Info], has_driver, App::take_stacks,
         "Show the Python stacks of the workers of the job, or of the slice's job, equal ones grouped (again: refreshes them)";
     Looks Chips "chips" "chips" OF_CHIPS, has_chips, App::take_chips,
         "Show duty cycle and memory of each chip of the slice or the job (again: refreshes them)";

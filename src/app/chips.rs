@@ -7,15 +7,21 @@ use super::{App, Cluster, Effect, words};
 use crate::model::amount::{bytes, counted};
 use crate::model::text::printable;
 use crate::model::{
-    ChipUse, Chips, ClusterName, Hint, HostChips, Inspection, Node, NodeId, Problem, Timestamp, WorkerState,
+    ChipUse, Chips, ClusterName, Hint, HostChips, Inspection, JobKey, Node, NodeId, Problem, Timestamp,
+    WorkerState,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Hosts in a line of the grid: four chips each are 60 columns.
 const HOSTS: usize = 12;
 /// Hosts that are listed one by one, with their figures.
 const FEW: usize = 8;
+/// Time between two readings of a page that is shown.
+const AGAIN: Duration = Duration::from_secs(10);
+/// A reading that has not come by then is begun again: of hosts that do not answer each takes half a minute.
+const LOST: Duration = Duration::from_secs(120);
 /// Hosts that are named beside a reason that several have.
 const NAMED: usize = 6;
 
@@ -42,32 +48,68 @@ impl App {
                 of(words::hosts(&key), alive.filter(has_any).collect())
             }
             Target::Tpu(_, name) => of(name.to_string(), of_slice(cluster, name.raw())),
-            Target::Job(_, key) => of(key.to_string(), self.hosts_of_job(cluster)),
+            Target::Job(_, key) => of(key.to_string(), self.hosts_of_job(cluster, &key)),
             Target::Cluster(_) | Target::Stacks(..) | Target::Broken(_) | Target::Messages => return None,
         };
         (!chips.nodes.is_empty()).then_some((place, chips))
     }
 
-    /// The living hosts with chips on which the job of the page on the screen runs.
-    fn hosts_of_job(&self, cluster: &Cluster) -> Vec<NodeId> {
-        let View::Details(details) = self.view() else { return Vec::new() };
-        let Inspected::Told(_, _, told) = &*details.inspected else { return Vec::new() };
-        let Ok(Inspection::Job(told)) = &**told else { return Vec::new() };
-        let workers = told.workers.as_deref().unwrap_or_default().iter();
-        let hosts: BTreeSet<NodeId> =
-            workers.filter(|worker| worker.state == WorkerState::Running).map(|worker| worker.node).collect();
-        hosts.into_iter().filter(|id| cluster.node(id).is_some_and(has_chips)).collect()
+    /// The living hosts with chips on which a job runs, by its page or by its vitals.
+    fn hosts_of_job(&self, cluster: &Cluster, job: &JobKey) -> Vec<NodeId> {
+        let vitals = cluster.vitals.jobs.get(job).map(|vitals| &vitals.nodes);
+        let hosts = self.hosts_inspected().or_else(|| Some(vitals?.iter().copied().collect()));
+        let hosts = hosts.unwrap_or_default().into_iter();
+        hosts.filter(|id| cluster.node(id).is_some_and(has_chips)).collect()
+    }
+
+    /// The hosts on which the job of the page on the screen runs, as Ray told that page.
+    fn hosts_inspected(&self) -> Option<BTreeSet<NodeId>> {
+        let View::Details(details) = self.view() else { return None };
+        let Inspected::Told(_, _, told) = &*details.inspected else { return None };
+        let Ok(Inspection::Job(told)) = &**told else { return None };
+        let workers = told.workers.as_deref().ok()?.iter();
+        Some(
+            workers.filter(|worker| worker.state == WorkerState::Running).map(|worker| worker.node).collect(),
+        )
     }
 
     /// Opens the page of the chips that are meant, and has them read; once it is open, reads them again.
-    pub(super) fn take_chips(&mut self, _: Timestamp) -> Vec<Effect> {
+    pub(super) fn take_chips(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((place, chips)) = self.chips_meant() else { return Vec::new() };
         let target = Target::Chips(place, Arc::clone(&chips));
         let is_open = matches!(self.view(), View::Details(details) if details.target == target);
         let mut effects =
             if is_open { Vec::new() } else { self.open_page(View::Details(Details::of(target))) };
-        effects.push(Effect::Chips(self.fleet.clusters[place].name().clone(), chips.nodes.to_vec()));
+        effects.extend(self.ask_for_chips(now));
         effects
+    }
+
+    /// Has the chips of the page on the screen read.
+    fn ask_for_chips(&mut self, now: Timestamp) -> Option<Effect> {
+        let Some(View::Details(details)) = self.stack.last_mut() else { return None };
+        let Target::Chips(place, chips) = &details.target else { return None };
+        details.chips_asked = Some(now);
+        Some(Effect::Chips(self.fleet.clusters[*place].name().clone(), chips.nodes.to_vec()))
+    }
+
+    /// How long until the page of chips on the screen is read again: [`AGAIN`] after the last reading has come.
+    pub(super) fn next_chips(&self, now: Timestamp) -> Option<Duration> {
+        let View::Details(details) = self.view() else { return None };
+        let (Some(told), Target::Chips(..)) = (details.chips.as_deref(), &details.target) else {
+            return None;
+        };
+        let asked = details.chips_asked?;
+        let read = told.as_ref().map_or(asked, |chips| chips.at);
+        // Asked for after what is there was read: it is on its way, and may be lost.
+        let wait = if asked > read { LOST } else { AGAIN };
+        let from = asked.max(read);
+        (!self.is_frozen()).then(|| wait.saturating_sub(from.age(now)))
+    }
+
+    /// Has the chips of the page on the screen read when what is there is old.
+    pub(super) fn read_chips(&mut self, now: Timestamp) -> Option<Effect> {
+        self.next_chips(now).filter(Duration::is_zero)?;
+        self.ask_for_chips(now)
     }
 
     /// Stores what the chips of these nodes do, for their page.

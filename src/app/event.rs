@@ -158,7 +158,6 @@ const fn class_of_request(request: &Request) -> Class {
         | Request::Focus(_)
         | Request::Visible(_)
         | Request::Work(_)
-        | Request::Holders
         | Request::Inspect(_)
         | Request::Follow(..)
         | Request::OlderLog(..)

@@ -26,12 +26,15 @@ struct Said {
     link: Option<Reach>,
     /// Whether a state was known.
     known: bool,
-    issues: Vec<(FindingKind, Severity)>,
+    issues: Vec<Issue>,
     /// The list of jobs as it was last compared: the same list again has changed nothing.
     jobs: Option<Arc<Vec<Arc<Job>>>>,
     /// Id, step and liveness of another operator's operation, and its words.
     operation: Option<((String, usize, bool), String)>,
 }
+
+/// An issue that was said: its kind, the job that it is of, its severity.
+type Issue = (FindingKind, Option<JobKey>, Severity);
 
 /// The state of a connection as far as it is said.
 #[derive(Debug, PartialEq, Eq)]
@@ -98,22 +101,23 @@ impl Said {
     fn issues(&mut self, findings: &[Finding], target: Target<'_>, lines: &mut Vec<String>) {
         // A broken connection is said by itself.
         let told = |f: &&Finding| f.problem.is_none() && f.severity != Severity::Info;
-        let mut now: Vec<(FindingKind, Severity)> = Vec::new();
+        let mut now: Vec<Issue> = Vec::new();
         for finding in findings.iter().filter(told) {
-            // Of several of a kind the worst is first.
-            if now.iter().any(|(kind, _)| *kind == finding.kind) {
+            let is_it = |(kind, job, _): &&Issue| *kind == finding.kind && *job == finding.job;
+            // Of several of a kind, and of the same job, the worst is first.
+            if now.iter().any(|issue| is_it(&issue)) {
                 continue;
             }
-            now.push((finding.kind, finding.severity));
-            let before = self.issues.iter().find(|(kind, _)| *kind == finding.kind);
-            if before.is_none_or(|(_, severity)| *severity != finding.severity) {
+            now.push((finding.kind, finding.job.clone(), finding.severity));
+            if self.issues.iter().find(is_it).is_none_or(|(_, _, severity)| *severity != finding.severity) {
                 let words = format!("{}: {}: {}", finding.severity.word(), finding.kind.word(), finding.long);
                 lines.push(hinted(words, &finding.hint.in_commands(target)));
             }
         }
-        for (kind, _) in &self.issues {
-            if now.iter().all(|(still, _)| still != kind) {
-                lines.push(format!("resolved: {}", kind.word()));
+        for (kind, job, _) in &self.issues {
+            if now.iter().all(|(still, its, _)| (still, its) != (kind, job)) {
+                let of = job.as_ref().map_or_else(String::new, |job| format!(": {job}"));
+                lines.push(format!("resolved: {}{of}", kind.word()));
             }
         }
         self.issues = now;

@@ -24,6 +24,8 @@ pub enum Field {
     Memory,
     /// Other resources of the command itself.
     Resources,
+    /// The TPU slice of the command itself.
+    Tpu,
     /// The submission id.
     Id,
     /// A metadata pair; there may be several.
@@ -31,7 +33,7 @@ pub enum Field {
 }
 
 impl Field {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Command,
         Self::WorkingDir,
         Self::Variable,
@@ -40,6 +42,7 @@ impl Field {
         Self::Gpus,
         Self::Memory,
         Self::Resources,
+        Self::Tpu,
         Self::Id,
         Self::Metadata,
     ];
@@ -55,6 +58,7 @@ impl Field {
             Self::Gpus => "gpus",
             Self::Memory => "memory",
             Self::Resources => "resources",
+            Self::Tpu => "tpu",
             Self::Id => "job id",
             Self::Metadata => "metadata",
         }
@@ -72,6 +76,7 @@ impl Field {
             Self::Cpus | Self::Gpus => "for the command itself, not for its tasks",
             Self::Memory => "for the command itself, e.g. 2 GB",
             Self::Resources => "other resources for the command itself, e.g. {\"TPU\": 4}",
+            Self::Tpu => "a whole TPU slice for the command itself, e.g. v4-128",
             Self::Id => "leave empty to generate one",
             Self::Metadata => "KEY=VALUE, e.g. owner=alice",
         }
@@ -128,6 +133,8 @@ pub struct Form {
     pub doing: Option<String>,
     /// Why the last submission failed; empty if none did.
     pub said: String,
+    /// The warnings that were shown: a job with no others is submitted.
+    pub(super) seen: Vec<String>,
     /// First line shown of the text below the rows.
     pub top: usize,
     /// The highest value of `top`, known once drawn.
@@ -151,6 +158,7 @@ impl Form {
             at: 0,
             doing: None,
             said: String::new(),
+            seen: Vec::new(),
             top: 0,
             last: 0,
             recall: Recall::default(),
@@ -175,6 +183,7 @@ impl Form {
                 Field::Gpus => &draft.gpus,
                 Field::Memory => &draft.memory,
                 Field::Resources => &draft.resources,
+                Field::Tpu => &draft.tpu,
                 Field::Id => &draft.id,
                 Field::Variable | Field::Metadata => {
                     let several = if field == Field::Variable { &draft.variables } else { &draft.metadata };
@@ -211,7 +220,7 @@ impl Form {
 
     /// The draft of the job that the rows describe.
     pub fn draft(&self) -> Draft {
-        let mut draft = Draft { like: self.like.clone(), ..Draft::default() };
+        let mut draft = Draft { like: self.like.clone(), seen: self.seen.clone(), ..Draft::default() };
         for Row { field, line } in &self.rows {
             let text = line.text();
             let one = match field {
@@ -222,6 +231,7 @@ impl Form {
                 Field::Gpus => &mut draft.gpus,
                 Field::Memory => &mut draft.memory,
                 Field::Resources => &mut draft.resources,
+                Field::Tpu => &mut draft.tpu,
                 Field::Id => &mut draft.id,
                 Field::Variable => {
                     draft.variables.push(text.to_owned());

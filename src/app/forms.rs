@@ -101,6 +101,15 @@ impl App {
                 form.doing = None;
                 (form.said, form.top) = (why, 0);
             }
+            (FormNews::Warned(warnings), Some(form)) => {
+                form.doing = None;
+                let said = format!("{}; submit again to submit it as it is", warnings.join("; "));
+                (form.said, form.top, form.seen) = (said, 0, warnings);
+            }
+            (FormNews::Warned(warnings), None) => {
+                let why = warnings.join("; ");
+                self.toasts.say(Tone::Bad, format!("{cluster}: the job was not submitted: {why}"), now);
+            }
             (FormNews::Failed(why), None) => self.toasts.say(Tone::Bad, format!("{cluster}: {why}"), now),
             (FormNews::Submitted(id), form) => {
                 if form.is_some() {

@@ -1,6 +1,5 @@
 //! News of a cluster become state, messages, and sometimes a request.
 
-use super::context::Context;
 use super::list::Listing;
 use super::pages::jobs::newest_running;
 use super::toast::Cause;
@@ -12,10 +11,6 @@ use crate::model::{
 };
 use crate::state::Update;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Ray is asked again what holds its nodes after that long: the answer has a row for each task and actor.
-const HELD_FOR: Duration = Duration::from_secs(60);
 
 impl App {
     pub(super) fn news(&mut self, update: Update, now: Timestamp) -> Vec<Effect> {
@@ -87,13 +82,13 @@ impl App {
                     self.marks.keep(place, &self.fleet.clusters[place].snapshot.jobs);
                     self.rearrange(place);
                 }
-                let mut effects: Vec<Effect> = self.ask_for_holders(place, now).into_iter().collect();
                 if matches!(*self.view(), View::Cluster(shown) | View::Log(shown) if shown == place) {
-                    effects.extend(self.follow_on(place));
+                    return self.follow_on(place);
                 }
-                return effects;
             }
-            News::Vitals(_) => {
+            News::Vitals(roster) => {
+                let snapshot = Arc::clone(&cluster.snapshot);
+                cluster.sliced.hold(&roster, &snapshot);
                 self.dirty |= on_screen;
                 if !self.is_frozen() {
                     self.rearrange(place);
@@ -130,17 +125,6 @@ impl App {
             News::Cloud(_) => self.cloud_news(place, &before, now),
             News::Cleaned(done) => self.cleaned_news(place, done, now),
             News::Work { job, work } => self.work_news(place, &job, &work),
-            News::Holders(Ok(held)) => {
-                let snapshot = Arc::clone(&cluster.snapshot);
-                if cluster.sliced.hold(held, &snapshot) {
-                    self.dirty |= on_screen;
-                    if !self.is_frozen() {
-                        self.rearrange(place);
-                    }
-                }
-            }
-            // What was told before stays; it is asked for again.
-            News::Holders(Err(_)) => {}
             News::Inspected(subject, told) => self.inspected(place, &subject, told, now),
             News::Cost(cost) => cluster.cost = cost,
             News::Mark(mark) => {
@@ -223,23 +207,6 @@ impl App {
         if *self.view() != View::Clusters && self.view().place().is_none_or(|shown| shown == place) {
             self.arrange_page();
         }
-    }
-
-    /// Asks now and then what holds the nodes of a cluster, while its slices are on the screen.
-    fn ask_for_holders(&mut self, place: usize, now: Timestamp) -> Option<Effect> {
-        let is_shown = match self.view() {
-            View::Cluster(shown) => *shown == place && self.pages.is_by_slice(),
-            View::Slice(shown, _) => *shown == place,
-            view => {
-                self.pages.is_by_slice() && self.page_context() == Context::AllNodes && view.place().is_none()
-            }
-        };
-        let cluster = self.fleet.clusters.get_mut(place).filter(|_| is_shown)?;
-        if cluster.sliced.asked().is_some_and(|at| at.age(now) < HELD_FOR) {
-            return None;
-        }
-        cluster.sliced.ask(now);
-        Some(Effect::Ask(cluster.name().clone(), Request::Holders))
     }
 
     /// Opens the log that the cluster's page waits for: one that can be read again, the one of the job just submitted,

@@ -1,7 +1,7 @@
 //! The nodes of a cluster by slice, with what is known of each slice beside Ray's nodes: the jobs that hold it, and its
 //! worst host. Made once for each state or answer; tables and pages only read it.
 
-use crate::model::{Job, JobId, Node, NodeId, Physical, Snapshot, Timestamp};
+use crate::model::{Job, JobKey, Node, NodeId, Physical, Roster, Snapshot};
 use crate::reconcile::{BySlice, Hosts};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -51,10 +51,8 @@ pub struct Sliced {
     /// The nodes grouped by slice, type and death, a row each.
     pub by_slice: BySlice,
     facts: Vec<Facts>,
-    /// The drivers whose tasks and actors are on each node, as Ray told last.
-    held: HashMap<NodeId, Vec<JobId>>,
-    /// When Ray was asked for that; none before.
-    asked: Option<Timestamp>,
+    /// The jobs whose tasks and actors are on each node, by the last vitals.
+    held: HashMap<NodeId, Vec<JobKey>>,
 }
 
 impl Sliced {
@@ -68,18 +66,17 @@ impl Sliced {
         }
     }
 
-    /// Takes in which drivers hold which nodes; whether that changed anything.
-    pub fn hold(&mut self, held: Vec<(NodeId, JobId)>, now: &Snapshot) -> bool {
-        let mut by_node: HashMap<NodeId, Vec<JobId>> = HashMap::new();
-        for (node, job) in held {
-            by_node.entry(node).or_default().push(job);
+    /// Takes in which jobs have tasks and actors on which nodes.
+    pub fn hold(&mut self, roster: &Roster, now: &Snapshot) {
+        let mut by_node: HashMap<NodeId, Vec<JobKey>> = HashMap::new();
+        for (key, vitals) in &roster.jobs {
+            vitals.nodes.iter().for_each(|node| by_node.entry(*node).or_default().push(key.clone()));
         }
-        if by_node == self.held {
-            return false;
+        by_node.values_mut().for_each(|jobs| jobs.sort());
+        if by_node != self.held {
+            self.held = by_node;
+            self.find_jobs(now);
         }
-        self.held = by_node;
-        self.find_jobs(now);
-        true
     }
 
     /// Stores the figures of the node with that number.
@@ -110,20 +107,9 @@ impl Sliced {
         !self.held.is_empty()
     }
 
-    /// When Ray was asked last what holds its nodes.
-    pub fn asked(&self) -> Option<Timestamp> {
-        self.asked
-    }
-
-    /// Notes that Ray is asked.
-    pub fn ask(&mut self, now: Timestamp) {
-        self.asked = Some(now);
-    }
-
     fn find_jobs(&mut self, now: &Snapshot) {
         let open = || now.jobs.iter().filter(|job| !job.status.is_ended());
-        let by_driver: HashMap<&JobId, &Arc<Job>> =
-            open().filter_map(|job| Some((job.driver.as_ref()?, job))).collect();
+        let by_key: HashMap<&JobKey, &Arc<Job>> = open().map(|job| (&job.key, job)).collect();
         let mut driven: HashMap<NodeId, Vec<&Arc<Job>>> = HashMap::new();
         for job in open() {
             if let Some(node) = job.driver_node {
@@ -135,7 +121,7 @@ impl Sliced {
             let alive = row.nodes.iter().filter_map(|number| now.nodes.get(*number as usize));
             let of_node = |node: &Node| {
                 let held = self.held.get(&node.id).into_iter().flatten();
-                let held = held.filter_map(|driver| by_driver.get(driver).copied());
+                let held = held.filter_map(|key| by_key.get(key).copied());
                 held.chain(driven.get(&node.id).into_iter().flatten().copied()).cloned().collect::<Vec<_>>()
             };
             let jobs = alive.filter(|node| node.state.is_alive()).flat_map(of_node);

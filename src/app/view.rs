@@ -147,6 +147,8 @@ pub struct Details {
     pub inspected: Box<Inspected>,
     /// What the chips of the page do; none while they are read.
     pub chips: Option<Arc<Result<Chips, Problem>>>,
+    /// When the chips of the page were last asked for.
+    pub chips_asked: Option<Timestamp>,
     /// The text of the filter: only lines that match it are shown.
     pub filter: String,
     /// The first line that is shown.
@@ -197,6 +199,7 @@ impl Details {
             stacks: Stacks::No,
             inspected: Box::new(Inspected::No),
             chips: None,
+            chips_asked: None,
             filter: String::new(),
             top: 0,
             last: 0,

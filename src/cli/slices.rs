@@ -4,8 +4,9 @@ use super::reach::{Progress, Reach};
 use super::{columns, output, seen};
 use crate::app::pages::hosts::{HostsRow, HostsTable};
 use crate::app::{Cluster, Fleet, Keymap, sheet};
-use crate::model::{Text, Timestamp};
+use crate::model::{JobStatus, Text, Timestamp};
 use crate::reconcile::{Hosts, HostsKind};
+use crate::supervisor;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -39,13 +40,15 @@ async fn read(reach: &Reach) -> anyhow::Result<Cluster> {
     let progress = Progress::new();
     let session = reach.connect(&progress).await?;
     progress.tell("reading the nodes");
-    let (cluster, held) = tokio::join!(seen::read_open(reach, &session), session.client.holders());
+    let mut cluster = seen::read_open(reach, &session).await?;
+    let snapshot = cluster.snapshot.clone();
+    let running = snapshot.jobs.iter().filter(|job| job.status == JobStatus::Running).cloned().collect();
+    let roster = supervisor::read_holdings(&session.client, &snapshot, running, reach.options.vitals).await;
     session.close().await;
-    let mut cluster = cluster?;
-    match held {
-        Ok(held) => {
-            let snapshot = cluster.snapshot.clone();
-            cluster.sliced.hold(held, &snapshot);
+    match roster {
+        Ok(roster) => {
+            roster.missing.iter().for_each(|part| eprintln!("incomplete: {part}"));
+            cluster.sliced.hold(&roster, &snapshot);
         }
         Err(why) => eprintln!("incomplete: cannot read which jobs hold the slices: {why}"),
     }

@@ -1,6 +1,6 @@
 //! A finding: its kind, its severity, its texts.
 
-use crate::model::{Hint, Problem, ProblemKind, SignKind, Timestamp};
+use crate::model::{Hint, JobKey, Problem, ProblemKind, SignKind, Timestamp};
 use std::time::Duration;
 
 /// A finding first seen within this time shows no age.
@@ -154,6 +154,8 @@ pub struct Finding {
     pub hint: Hint,
     /// The kind of the connection's problem that it tells of.
     pub problem: Option<ProblemKind>,
+    /// The one job that it tells of; none when it tells of the cluster.
+    pub job: Option<JobKey>,
 }
 
 impl Finding {
@@ -167,7 +169,7 @@ impl Finding {
     ) -> Self {
         let clean = |s: &str| crate::model::text::printable(s).into_owned();
         let (short, long) = (clean(short.as_ref()), clean(long.as_ref()));
-        Self { kind, severity, since, short, long, hint: hint.into(), problem: None }
+        Self { kind, severity, since, short, long, hint: hint.into(), problem: None, job: None }
     }
 }
 

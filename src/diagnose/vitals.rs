@@ -11,6 +11,8 @@ use std::time::Duration;
 const OLD: Duration = Duration::from_secs(900);
 /// Jobs that wait are named up to this number.
 const NAMED: usize = 3;
+/// Kinds of signs that a summary has.
+const SICK: usize = 2;
 
 /// The findings of the jobs of a state, worst first; none before their vitals were read. `why` says why one is pending.
 pub fn of_jobs<'w>(
@@ -61,14 +63,15 @@ fn of_sign(sign: &Sign, job: &Job, vitals: &Vitals) -> Finding {
         sign.evidence,
         cleared(sign.kind)
     );
-    Finding::new(
+    let found = Finding::new(
         kind(sign.kind),
         sign_severity(sign.kind),
         Some(sign.since),
         short,
         long,
         hint(sign.kind, job),
-    )
+    );
+    Finding { job: Some(job.key.clone()), ..found }
 }
 
 const fn kind(sign: SignKind) -> FindingKind {
@@ -89,6 +92,32 @@ pub const fn sign_severity(sign: SignKind) -> Severity {
     match sign {
         SignKind::NotFinite | SignKind::Stalled => Severity::Bad,
         _ => Severity::Warn,
+    }
+}
+
+/// How many runs are sick, in few words: `2 runs stalled, 1 run slowed`; none where none is. The worst kinds come first, and
+/// jobs that wait are not sick.
+pub fn sick(findings: &[Finding]) -> Option<String> {
+    let words = SignKind::ALL.into_iter().filter_map(|sign| {
+        let (kind, _) = kind(sign);
+        let n = findings.iter().filter(|finding| finding.kind == kind && finding.job.is_some()).count();
+        (n > 0).then(|| format!("{} {}", counted(n, "run"), how(sign)))
+    });
+    let words: Vec<String> = words.take(SICK).collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// How a run is that has the sign.
+const fn how(sign: SignKind) -> &'static str {
+    match sign {
+        SignKind::NotFinite => "with no finite loss",
+        SignKind::Stalled => "stalled",
+        SignKind::Diverging => "diverging",
+        SignKind::DriverAlone => "without workers",
+        SignKind::ChipsIdle => "idle",
+        SignKind::Slowed => "slowed",
+        SignKind::CheckpointLate => "without checkpoints",
+        SignKind::WaitsLong => "waiting",
     }
 }
 
@@ -204,6 +233,20 @@ mod tests {
             "{all:?}"
         );
         assert!(!all[0].hint.is_empty());
+    }
+
+    #[test]
+    fn sick_runs_are_counted_the_worst_first_and_waiting_ones_are_not() {
+        use JobStatus::Running;
+        let of = |jobs: &[(&str, SignKind)]| {
+            let jobs: Vec<_> = jobs.iter().map(|(id, kind)| (*id, Running, vec![sign(*kind, 50)])).collect();
+            sick(&found(&jobs, 99))
+        };
+        let (slowed, stalled, late) = (SignKind::Slowed, SignKind::Stalled, SignKind::CheckpointLate);
+        let all = of(&[("a", slowed), ("b", stalled), ("c", stalled), ("d", late)]);
+        assert_eq!(all.as_deref(), Some("2 runs stalled, 1 run slowed"));
+        assert_eq!(of(&[("a", SignKind::WaitsLong)]), None);
+        assert_eq!(sick(&[]), None);
     }
 
     #[test]

@@ -27,10 +27,14 @@ pub struct Draft {
     pub memory: String,
     /// Other resources of the entrypoint itself, as JSON.
     pub resources: String,
+    /// Type of the TPU slice that is requested for the entrypoint, e.g. `v4-128`.
+    pub tpu: String,
     /// Its id; one is made up when it is empty.
     pub id: String,
     /// Pairs of the submitter's own, `KEY=VALUE`.
     pub metadata: Vec<String>,
+    /// The warnings that its author has seen.
+    pub seen: Vec<String>,
 }
 
 /// Without what may be secret.
@@ -56,6 +60,8 @@ pub enum FormNews {
     Doing(String),
     /// Ray has accepted the job.
     Submitted(SubmissionId),
+    /// It was not submitted: what is unwise in it, one sentence each. It is once they are seen.
+    Warned(Vec<String>),
     /// It was not submitted, or could not be read; why, and what to do.
     Failed(String),
 }

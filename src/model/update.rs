@@ -2,9 +2,9 @@
 
 use super::cloud::CloudView;
 use super::{
-    Autoscaler, Cleaned, Cost, Inspection, Job, JobId, JobIds, JobStatus, Leftover, Link, LocalPorts,
-    LogBatch, LogMatches, LogPart, LogSource, Node, NodeId, NotSearched, OperationMark, Physical, Problem,
-    Roster, StreamId, Subject, SubmissionId, Sweep, SweepId, Swept, Text, Timestamp, Work,
+    Autoscaler, Cleaned, Cost, Inspection, Job, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch,
+    LogMatches, LogPart, LogSource, Node, NodeId, NotSearched, OperationMark, Physical, Problem, Roster,
+    StreamId, Subject, SubmissionId, Sweep, SweepId, Swept, Text, Timestamp, Work,
 };
 use std::sync::Arc;
 
@@ -96,8 +96,6 @@ pub enum News {
         /// Its work, or why it cannot be read.
         work: Result<Box<Work>, String>,
     },
-    /// The drivers that have something running on nodes, or why that could not be read.
-    Holders(Result<Vec<(NodeId, JobId)>, String>),
     /// What Ray answered about a job or a host for its page, or why it did not.
     Inspected(Subject, Result<Box<Inspection>, String>),
     /// The vitals of its running jobs.
@@ -166,8 +164,6 @@ pub enum Request {
     DeleteJob(SubmissionId),
     /// Read what this job's entrypoint, tasks and actors do.
     Work(JobIds),
-    /// Read which drivers have something running on which nodes.
-    Holders,
     /// Read what the page of a job or a host shows of it.
     Inspect(Subject),
     /// Follow a log as that stream.

@@ -34,6 +34,8 @@ pub(super) fn draft_of(job: &Submission, me: &str) -> Draft {
         gpus: said(job.entrypoint_num_gpus),
         memory: job.entrypoint_memory.map(|n| n.to_string()).unwrap_or_default(),
         resources: table(job.entrypoint_resources.is_empty(), json!(job.entrypoint_resources)),
+        tpu: String::new(),
+        seen: Vec::new(),
         id: String::new(),
         metadata: owner.chain(theirs).collect(),
     }

@@ -1,9 +1,11 @@
 //! Jobs that are submitted from a form. What a job was submitted with stays here: its variables are secrets.
 
 use super::draft::{draft_of, wanted_of};
+use super::slices::slice_resources;
 use super::submit::{Upload, prepared, upload};
+use super::warnings::warnings;
 use crate::config::Env;
-use crate::model::{ClusterName, Draft, SubmissionId, Target, Text, Timestamp};
+use crate::model::{ClusterName, ClusterSpec, Draft, SubmissionId, Target, Text, Timestamp};
 use crate::ray::{Client, RayError, Submission};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,6 +18,8 @@ pub struct Drafts(Mutex<HashMap<(ClusterName, SubmissionId), Submission>>);
 pub struct Ready {
     job: Submission,
     uploads: Vec<Upload>,
+    /// What is unwise in it, one sentence each.
+    pub warnings: Vec<String>,
 }
 
 fn asked(e: &RayError) -> String {
@@ -43,18 +47,22 @@ impl Drafts {
     }
 
     /// The job that a form describes, with its uploads. Reads local files, which may take a while.
-    pub fn ready(&self, cluster: &ClusterName, draft: &Draft, here: &Env) -> Result<Ready, String> {
+    pub fn ready(&self, spec: &ClusterSpec, draft: &Draft, here: &Env) -> Result<Ready, String> {
         // Without the record it is unknown which values of the form were typed and which come from the record.
         let like = match &draft.like {
             Some(id) => {
-                let known = self.all().get(&(cluster.clone(), id.clone())).cloned();
+                let known = self.all().get(&(spec.name.clone(), id.clone())).cloned();
                 Some(known.ok_or_else(|| format!("the record of the submission {id} is gone"))?)
             }
             None => None,
         };
-        let wanted = wanted_of(draft, like.as_ref()).map_err(|e| e.to_string())?;
+        let mut wanted = wanted_of(draft, like.as_ref()).map_err(|e| e.to_string())?;
+        if !draft.tpu.trim().is_empty() {
+            wanted.more_resources = slice_resources(spec, draft.tpu.trim()).map_err(|e| e.to_string())?;
+        }
         let (job, uploads) = prepared(&wanted, here).map_err(|e| e.to_string())?;
-        Ok(Ready { job, uploads })
+        let warnings = warnings(&job, spec);
+        Ok(Ready { job, uploads, warnings })
     }
 }
 
@@ -72,5 +80,40 @@ impl Ready {
         }
         client.submit_job(&self.job).await.map_err(|e| asked(&e))?;
         Ok(self.job.id())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Settings, cluster_of};
+
+    #[test]
+    fn a_form_is_checked_like_the_command() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = "cluster_name: lab\nhead_node_type: head\nprovider: {type: gcp, project_id: p, availability_zone: z-a}\n\
+                    available_node_types:\n  head: {}\n  slice: {resources: {TPU: 4}, max_workers: 2, node_config: \
+                    {acceleratorType: v4-32}}\n";
+        let spec = cluster_of(text, &dir.path().join("c.yaml"), &Settings::default()).unwrap();
+        std::fs::write(dir.path().join("c.yaml"), text).unwrap();
+        let ready = |tpu: &str, resources: &str| {
+            let draft = Draft {
+                entrypoint: "true".into(),
+                tpu: tpu.into(),
+                resources: resources.into(),
+                ..Draft::default()
+            };
+            Drafts::default().ready(&spec, &draft, &Env::default())
+        };
+        let slice = ready(" v4-32 ", "").map_err(drop).unwrap();
+        assert_eq!(slice.job.entrypoint_resources, [("TPU-v4-32-head".to_owned(), 1.0)].into());
+        assert_eq!(slice.warnings, [""; 0]);
+        let why = ready("v4-64", "").map(drop).unwrap_err();
+        assert!(why.contains("no node type of lab is a v4-64; the nearest are v4-32"), "{why}");
+        let warned = ready("", "{\"TPU\": 8}").map_err(drop).unwrap().warnings;
+        assert!(warned.len() == 1 && warned[0].starts_with("TPU 8 is requested of one host"), "{warned:?}");
+        let unknown = ready("", "{\"unobtainium\": 1}").map_err(drop).unwrap().warnings;
+        assert!(unknown[0].starts_with("no node type has unobtainium 1"), "{unknown:?}");
+        assert_eq!(ready("", "").map_err(drop).unwrap().warnings, [""; 0]);
     }
 }

@@ -1,7 +1,7 @@
 //! Submits the job of a form over the cluster's own connection, and reads what a job was submitted with.
 
 use super::blocking::blocking;
-use super::drafts::Drafts;
+use super::drafts::{Drafts, Ready};
 use super::news::News;
 use super::request::Request;
 use crate::model::{Draft, FormId, FormNews, Problem, SubmissionId, Target};
@@ -23,22 +23,33 @@ impl Request {
         self.say_of(form, news).await;
     }
 
-    /// Packs and uploads the working directory of a form and submits its job.
+    /// Packs and uploads the working directory of a form and submits its job, unless something is unwise in it that its author
+    /// has not seen.
     pub async fn submit(&self, form: FormId, drafts: Arc<Drafts>, draft: Draft) {
-        let news = match self.sent(form, drafts, draft).await {
-            Ok(id) => {
-                self.note(format!("submit-job {id}"), "submitted".to_owned()).await;
-                FormNews::Submitted(id)
-            }
+        let seen = draft.seen.clone();
+        let news = match self.ready(form, drafts, draft).await {
             Err(why) => FormNews::Failed(why),
+            Ok(ready) if !ready.warnings.is_empty() && ready.warnings != seen => {
+                FormNews::Warned(ready.warnings)
+            }
+            Ok(ready) => match self.sent(form, &ready).await {
+                Ok(id) => {
+                    self.note(format!("submit-job {id}"), "submitted".to_owned()).await;
+                    FormNews::Submitted(id)
+                }
+                Err(why) => FormNews::Failed(why),
+            },
         };
         self.say_of(form, news).await;
     }
 
-    async fn sent(&self, form: FormId, drafts: Arc<Drafts>, draft: Draft) -> Result<SubmissionId, String> {
+    async fn ready(&self, form: FormId, drafts: Arc<Drafts>, draft: Draft) -> Result<Ready, String> {
         self.say_of(form, FormNews::Doing("reading files to upload".into())).await;
-        let (environment, cluster) = (Arc::clone(&self.environment), self.spec.name.clone());
-        let ready = blocking(move || drafts.ready(&cluster, &draft, &environment.env)).await?;
+        let (environment, spec) = (Arc::clone(&self.environment), self.spec.clone());
+        blocking(move || drafts.ready(&spec, &draft, &environment.env)).await
+    }
+
+    async fn sent(&self, form: FormId, ready: &Ready) -> Result<SubmissionId, String> {
         self.say_of(form, FormNews::Doing("connecting".into())).await;
         let channel = self.connection.channel().await.map_err(|p| unreached(&p))?;
         // What it does is a word at a time; one that finds no room is followed by the next.

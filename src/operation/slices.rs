@@ -69,15 +69,15 @@ pub fn slice_resources(spec: &ClusterSpec, wish: &str) -> Result<BTreeMap<String
     let nearest: Vec<&str> = offered.iter().take(3).map(|slice| slice.accelerator.as_str()).collect();
     let resource = format!("'{{\"TPU-{wanted}-head\": 1}}'");
     Err(unfit!(
-        "no node type of {} is a {wanted}; the nearest are {}; if a worker of that type was added by hand, use \
-         --entrypoint-resources {resource}",
+        "no node type of {} is a {wanted}; the nearest are {}; if a worker of that type was added by hand, \
+         request the resources {resource}",
         spec.name,
         printable(&nearest.join(", "))
     ))
 }
 
 /// What is unwise, or comes to nothing, in what an entrypoint requests of TPUs, one sentence each; safe to print.
-pub fn doubts(spec: &ClusterSpec, resources: &BTreeMap<String, f64>) -> Vec<String> {
+pub(super) fn doubts(spec: &ClusterSpec, resources: &BTreeMap<String, f64>) -> Vec<String> {
     let offered = offered(spec);
     let has_head = resources.keys().any(|name| name.starts_with("TPU-") && name.ends_with("-head"));
     let wanted = resources.get("TPU").copied().unwrap_or(0.0);

@@ -1,7 +1,7 @@
 //! The dashboard's routes, one method each: jobs, machines, tasks and actors, workers and log files.
 
 mod gang;
-mod holders;
+mod groups;
 mod holdings;
 mod inspect;
 mod work;

@@ -217,13 +217,6 @@ impl ClusterTask {
                     out.send(News::Work { job, work }).await;
                 });
             }
-            Some(Request::Holders) => {
-                let (client, out) = (s.session.client.clone(), self.out.clone());
-                tokio::spawn(async move {
-                    let held = client.holders().await.map_err(|e| e.to_string());
-                    out.send(News::Holders(held)).await;
-                });
-            }
             Some(Request::Inspect(subject)) => {
                 let (client, out) = (s.session.client.clone(), self.out.clone());
                 tokio::spawn(async move {

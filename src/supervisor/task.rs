@@ -298,7 +298,6 @@ impl ClusterTask {
             | Request::StopJob(_)
             | Request::DeleteJob(_)
             | Request::Work(_)
-            | Request::Holders
             | Request::Inspect(_)
             | Request::TrustHostKey(_)
             | Request::Operated(_)

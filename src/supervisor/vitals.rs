@@ -323,7 +323,11 @@ impl Round {
         for job in &self.jobs {
             let gauge = gauges.entry(job.key.clone()).or_insert_with(new);
             let holding = holdings.of(job.driver.as_ref());
-            jobs.insert(job.key.clone(), Arc::new(gauge.vitals(job, holding.as_ref(), now)));
+            let mut vitals = gauge.vitals(job, holding.as_ref(), now);
+            // Where it runs is known as far as the lists go, even if Ray has cut them.
+            let listed = job.driver.as_ref().and_then(|driver| holdings.by_job.get(driver));
+            vitals.nodes = listed.map(|listed| listed.nodes.iter().copied().collect()).unwrap_or_default();
+            jobs.insert(job.key.clone(), Arc::new(vitals));
         }
         let bytes = bytes as u64;
         let every = every.max(Duration::from_secs(bytes * 60 / BUDGET));

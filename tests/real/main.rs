@@ -37,3 +37,4 @@ mod startup;
 #[path = "../support/until.rs"]
 mod until;
 mod update;
+mod vitals;

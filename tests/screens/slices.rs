@@ -9,8 +9,7 @@ fn by_slice() -> App {
     press(&mut app, "1vgg");
     let figures = |n: u8| (node(n, "", 0.0, 0.0).id, figures(if n == 17 { 2.0 } else { 70.0 }, 40, 30));
     tell(&mut app, CLUSTER, News::Physical((1..=64).map(figures).collect()));
-    let holds = |n: u8| (node(n, "", 0.0, 0.0).id, JobId("04000000".into()));
-    tell(&mut app, CLUSTER, News::Holders(Ok((1..=64).map(holds).collect())));
+    tell(&mut app, CLUSTER, held("04000000", 1..=64));
     app
 }
 

@@ -210,13 +210,20 @@ impl Bed {
     /// Joins `w3` to the cluster by hand, as no autoscaler's worker; its node id.
     pub fn join_spare(&self) -> String {
         let known: Vec<Value> = self.nodes().into_iter().map(|n| n["node_id"].clone()).collect();
-        let script = "umask 077; cat >~/.ray/auth_token; exec >~/join.log 2>&1; ray stop --force; \
-                      ray start --address=10.77.0.1:6379 --num-cpus=1 --object-store-memory=80000000";
-        output(self.command("w3", &["sh", "-c", script]), &self.read(TOKEN));
+        self.join("w3", "", "");
         let is_it = |n: &Value| n["node_ip"] == "10.77.0.4" && n["state"] == "ALIVE";
         let fresh = |n: &Value| is_it(n) && !known.contains(&n["node_id"]);
         let node = until("w3 is alive", || self.nodes().into_iter().find(fresh));
         node["node_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Starts Ray on a host as a worker, with these variables in its environment and these options of `ray start`.
+    pub fn join(&self, host: &str, variables: &str, options: &str) {
+        let script = format!(
+            "umask 077; cat >~/.ray/auth_token; exec >~/join.log 2>&1; ray stop --force; {variables} \
+             ray start --address=10.77.0.1:6379 --num-cpus=1 --object-store-memory=80000000 {options}"
+        );
+        output(self.command(host, &["sh", "-c", &script]), &self.read(TOKEN));
     }
 
     /// Kills a host's raylet with -9. Ray calls the node dead about 15 seconds later.

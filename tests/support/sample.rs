@@ -214,6 +214,24 @@ pub fn figures(cpu: f64, memory: u64, disk: u64) -> Physical {
     }
 }
 
+/// Vitals in which a driver has something running on these of the nodes.
+pub fn held(driver: &str, nodes: impl IntoIterator<Item = u8>) -> News {
+    let vitals = Vitals {
+        read: NOW,
+        doing: Doing::Works { tasks: 0, actors: 1 },
+        since: None,
+        holds: None,
+        nodes: nodes.into_iter().map(|n| node(n, "", 0.0, 0.0).id).collect(),
+        waits: Vec::new(),
+        run: None,
+        logged: None,
+        restarts: 0,
+        signs: Vec::new(),
+    };
+    let jobs = [(JobKey::Driver(JobId(driver.into())), Arc::new(vitals))].into();
+    News::Vitals(Arc::new(Roster { read: Some(NOW), jobs, ..Roster::default() }))
+}
+
 /// News as the cluster's task sends them: with the state that they make of the one on the screen.
 pub fn update(app: &App, cluster: &str, news: News) -> Event {
     let name = ClusterName::new(cluster);

@@ -46,6 +46,8 @@ const ROOMS: &[(&str, &[&str])] = &[
             "ray",
             "libtpu",
             "gcp",
+            "diagnose",
+            "infra",
             "config",
             "replace",
             "model",

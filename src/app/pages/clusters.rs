@@ -10,7 +10,7 @@ use crate::app::running::Running;
 use crate::app::target::Target;
 use crate::app::trend::sparkline;
 use crate::app::words;
-use crate::diagnose::{Finding, FindingKind, Severity};
+use crate::diagnose::{Finding, FindingKind, Severity, sick};
 use crate::model::amount::number;
 use crate::model::text::printable;
 use crate::model::{Chip, Link, Problem, Tally};
@@ -366,13 +366,18 @@ fn issue<'f>(cluster: &'f Cluster, look: &Look<'_>) -> Cell<'f> {
     }
     let age = cluster.age(look.now).filter(|age| *age >= look.fresh);
     let old = age.map(|age| format!("data {} old", words::age(Some(age), look.fresh)));
+    let words = |finding: &Finding| {
+        let sick = sick(&cluster.findings);
+        // One sick run that is the worst finding is named by it.
+        let sick = sick.filter(|_| {
+            finding.job.is_none() || cluster.findings.iter().filter(|f| f.job.is_some()).count() > 1
+        });
+        let sick = sick.map(|sick| format!("{sick}; ")).unwrap_or_default();
+        format!("{sick}{}", words::finding(finding, look.now))
+    };
     match (cluster.says(), old) {
-        (Some(finding), Some(old)) => {
-            Cell::new(format!("{old}; {}", words::finding(finding, look.now)), Role::Dim)
-        }
-        (Some(finding), None) => {
-            Cell::new(words::finding(finding, look.now), words::severity(finding.severity))
-        }
+        (Some(finding), Some(old)) => Cell::new(format!("{old}; {}", words(finding)), Role::Dim),
+        (Some(finding), None) => Cell::new(words(finding), words::severity(finding.severity)),
         (None, Some(old)) => Cell::new(old, Role::Warn),
         (None, None) => Cell::new(if cluster.known { "" } else { "-" }, Role::Dim),
     }

@@ -4,16 +4,11 @@ use super::super::reach::{Progress, Reach};
 use super::follow::{Following, GiveUp};
 use super::{conclude, failed, logs};
 use crate::cli::output;
-use crate::diagnose::infeasible;
-use crate::infra::{Table, named_buckets};
 use crate::model::text::printable;
-use crate::model::{ClusterSpec, Snapshot};
-use crate::operation::{Upload, Wanted, doubts, prepared, slice_resources, upload};
+use crate::operation::{Upload, Wanted, prepared, slice_resources, upload, warnings};
 use crate::ray::Submission;
 use clap::Args;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
-use std::path::Path;
 use std::process::ExitCode;
 
 /// Options of `submit-job`.
@@ -90,7 +85,7 @@ pub(super) async fn run(
     progress: &Progress,
 ) -> anyhow::Result<ExitCode> {
     let (job, uploads) = prepared(&wanted(arguments, reach)?, &reach.env)?;
-    for warning in unmet(&job, &reach.spec).into_iter().chain(far_data(&job, &reach.spec)) {
+    for warning in warnings(&job, &reach.spec) {
         eprintln!("warning: {warning}");
     }
     if arguments.dry_run {
@@ -124,22 +119,6 @@ pub(super) async fn run(
     Ok(conclude(&following, &id, ended))
 }
 
-/// Why what the entrypoint requests will be had with delay or never, by the node types of the cluster's file.
-fn unmet(job: &Submission, spec: &ClusterSpec) -> Vec<String> {
-    let doubts = doubts(spec, &job.entrypoint_resources);
-    if !doubts.is_empty() {
-        return doubts;
-    }
-    let named = [("CPU", job.entrypoint_num_cpus), ("GPU", job.entrypoint_num_gpus)];
-    let named = named.into_iter().filter_map(|(name, n)| Some((name.into(), n.filter(|n| *n > 0.0)?)));
-    let others = job.entrypoint_resources.iter().map(|(name, n)| (name.as_str().into(), *n));
-    let needs: Vec<_> = named.chain(others).collect();
-    let why = infeasible(&needs, &spec.node_types, &Snapshot::default());
-    why.map(|why| format!("{why}: the job will stay pending unless such a node is added by hand"))
-        .into_iter()
-        .collect()
-}
-
 fn dry_run(mut job: Submission, uploads: &[Upload], reach: &Reach) -> anyhow::Result<ExitCode> {
     if let Some(Value::Object(variables)) = job.runtime_env.get_mut("env_vars") {
         variables.values_mut().for_each(|v| *v = "***".into());
@@ -166,38 +145,6 @@ fn variable(name: &str) -> Result<String, String> {
         }
         name => Ok(name.to_owned()),
     }
-}
-
-/// The buckets in another region than the cluster's that the job names, one sentence each. Regions are those of the
-/// table beside the cluster's file; without one nothing is known. Of a variable only its name is said.
-fn far_data(job: &Submission, spec: &ClusterSpec) -> Vec<String> {
-    let folder = spec.file.as_deref().and_then(Path::parent);
-    let Some(table) = folder.and_then(|folder| Table::read(folder).ok()) else { return Vec::new() };
-    let Some(zone) = spec.zone.as_deref() else { return Vec::new() };
-    let region = zone.rsplit_once('-').filter(|(_, last)| last.len() == 1).map_or(zone, |(region, _)| region);
-    let variables = job.runtime_env.get("env_vars").and_then(Value::as_object);
-    let variables = variables.into_iter().flatten();
-    let variables = variables.filter_map(|(name, value)| Some((format!(" (in {name})"), value.as_str()?)));
-    let own = table.find(spec.name.as_str()).and_then(|row| table.buckets.get_key_value(row.text("bucket")));
-    let own = own.filter(|(_, place)| **place == region);
-    let own = own.map_or_else(String::new, |(bucket, _)| format!("; its own bucket is gs://{bucket}"));
-    let mut said = BTreeSet::new();
-    let texts = [(String::new(), job.entrypoint.as_str())].into_iter().chain(variables);
-    let far = texts.flat_map(|(place, text)| {
-        named_buckets(text).map(move |bucket| (place.clone(), bucket)).collect::<Vec<_>>()
-    });
-    let far = far.filter_map(|(place, bucket)| {
-        let there = table.elsewhere(bucket, region)?;
-        said.insert(bucket).then(|| {
-            format!(
-                "gs://{bucket}{} is in {}, but {} is in {region}; transfer between regions costs money{own}",
-                printable(&place),
-                printable(there),
-                spec.name
-            )
-        })
-    });
-    far.collect()
 }
 
 /// The job that the options describe.

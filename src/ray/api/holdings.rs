@@ -3,12 +3,13 @@
 
 use super::super::client::Client;
 use super::super::convert::envelope;
-use super::super::json::{Num, Rows, Str, Table, read_with};
+use super::super::json::{Num, Str, Table, read_with};
 use super::RayError;
+use super::groups::Group;
 use super::work::plain;
 use crate::model::{Holding, JobId, NodeId, Text, Timestamp, Wait};
 use serde::Deserialize;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// Rows of each list that are read; one with details weighs about a kilobyte. Ray's own limit is 10,000.
 const ROWS: u32 = 2000;
@@ -51,21 +52,6 @@ struct Row<'a> {
     num_restarts: Str<'a>,
 }
 
-/// A placement group.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Group<'a> {
-    #[serde(borrow)]
-    creator_job_id: Str<'a>,
-    bundles: Rows<Bundle>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Bundle {
-    unit_resources: Table<Num>,
-}
-
 /// One of the lists that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum List {
@@ -94,12 +80,7 @@ fn learn(all: &mut Holdings, list: List, text: &str) -> Result<(), serde_json::E
     let (rows, filtered) = if list == List::Groups {
         let listed = envelope::listed::<Group>(text)?;
         for group in &listed.result.0 {
-            let mut shape = BTreeMap::<&str, f64>::new();
-            for (name, n) in group.bundles.0.iter().flat_map(|bundle| &bundle.unit_resources.0) {
-                *shape.entry(name).or_default() += n.0.unwrap_or_default();
-            }
-            let shape = shape.into_iter().map(|(name, n)| (Text::from(name), n)).collect();
-            wait(all.by_job.entry(JobId(group.creator_job_id.text())).or_default(), shape, None);
+            wait(all.by_job.entry(JobId(group.creator_job_id.text())).or_default(), group.shape(), None);
         }
         (listed.result.0.len(), listed.num_filtered)
     } else {

@@ -113,3 +113,33 @@ fn operations_of_others_are_said_step_by_step() {
     assert_eq!(one(&said(&mut lab, Some(&next))), "operation: restart by alice, step 2 of 9");
     assert_eq!(one(&said(&mut lab, None)), "operation over: restart by alice, step 2 of 9");
 }
+
+#[test]
+fn each_sick_run_is_said_and_resolved_by_itself() {
+    let mut lab = Watched::new();
+    lab.tell(News::Link(up()));
+    lab.state(|_| ());
+    let keys: Vec<JobKey> = snapshot().jobs.iter().map(|job| job.key.clone()).collect();
+    let running: Vec<&JobKey> = keys
+        .iter()
+        .zip(snapshot().jobs.iter())
+        .filter(|(_, job)| job.status == JobStatus::Running)
+        .map(|(key, _)| key)
+        .collect();
+    let [one_run, other] = running[..2] else { panic!("{running:?}") };
+    let mut sick = |runs: &[&JobKey]| {
+        let sign = Sign { kind: SignKind::Stalled, since: before(900), evidence: "at step 9".into() };
+        let News::Vitals(mut roster) = held("04000000", []) else { panic!() };
+        let all = Arc::make_mut(&mut roster);
+        let mut vitals = (*all.jobs.drain().next().unwrap().1).clone();
+        vitals.signs = vec![sign];
+        all.jobs = runs.iter().map(|key| ((*key).clone(), Arc::new(vitals.clone()))).collect();
+        lab.tell(News::Vitals(roster))
+    };
+    let first = sick(&[one_run]);
+    assert!(one(&first).starts_with(&format!("issue: run stalled: {one_run} of ")), "{first:?}");
+    let second = sick(&[one_run, other]);
+    assert!(one(&second).starts_with(&format!("issue: run stalled: {other} of ")), "{second:?}");
+    assert_eq!(sick(&[one_run, other]), [""; 0]);
+    assert_eq!(one(&sick(&[other])), format!("resolved: run stalled: {one_run}"));
+}

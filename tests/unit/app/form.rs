@@ -185,3 +185,25 @@ fn how_a_closed_form_came_out_is_told_and_leaves_the_open_one_alone() {
     assert_eq!((effects, form(&app)), (vec![asks(Request::Refresh)], &open));
     assert!(said(&app).contains("raysubmit_1 submitted"));
 }
+
+#[test]
+fn a_warned_job_is_submitted_once_its_warning_was_seen() {
+    let mut app = shown();
+    press(&mut app, "ntrain");
+    go_to(&mut app, Field::Tpu);
+    press(&mut app, "v4-64");
+    let first = press_submit(&mut app);
+    let [Effect::Submit(_, _, draft)] = &first[..] else { panic!("{first:?}") };
+    assert_eq!((draft.tpu.as_str(), draft.seen.len()), ("v4-64", 0));
+    let warning = "no node type has TPU 8: the job will stay pending".to_owned();
+    hears(&mut app, FormNews::Warned(vec![warning.clone()]));
+    assert_eq!(form(&app).said, format!("{warning}; submit again to submit it as it is"));
+    let again = press(&mut app, "<enter>");
+    let [Effect::Submit(_, _, draft)] = &again[..] else { panic!("{again:?}") };
+    assert_eq!(draft.seen, [warning.clone()]);
+    let closed = form(&app).id;
+    hears(&mut app, FormNews::Failed("no route".into()));
+    press(&mut app, "<esc><esc>");
+    hears_of(&mut app, closed, FormNews::Warned(vec![warning]));
+    assert!(said(&app).contains("was not submitted: no node type has TPU 8"), "{}", said(&app));
+}

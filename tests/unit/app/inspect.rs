@@ -236,3 +236,46 @@ fn the_host_whose_chips_idle_is_marked_in_the_grid_and_named() {
     news(&mut app, nodes, Err(Problem::new(ProblemKind::Other, "no node", "wait", NOW)));
     assert_eq!(rows(&app), ["problem: no node", "hint: wait"]);
 }
+
+#[test]
+fn the_page_of_chips_is_read_again_while_it_is_shown() {
+    let mut app = shown();
+    let job = app.clusters()[0]
+        .snapshot
+        .jobs
+        .iter()
+        .find(|job| job.status == JobStatus::Running)
+        .unwrap()
+        .key
+        .clone();
+    press(&mut app, "2gg");
+    while app.meant_job().is_some_and(|(_, at)| at.key != job) {
+        press(&mut app, "j");
+    }
+    assert_eq!(press(&mut app, "%"), [], "its hosts are not known");
+    let mut told = held("04000000", [3, 4]);
+    if let News::Vitals(roster) = &mut told {
+        let all = Arc::make_mut(roster);
+        let vitals = all.jobs.drain().next().unwrap().1;
+        all.jobs.insert(job, vitals);
+    }
+    tell(&mut app, CLUSTER, told);
+    let asked = press(&mut app, "%");
+    let [Effect::Chips(cluster, nodes)] = &asked[..] else { panic!("{asked:?}") };
+    let (cluster, nodes) = (cluster.clone(), nodes.clone());
+    let wants = |effects: Vec<Effect>| effects.iter().any(|effect| matches!(effect, Effect::Chips(..)));
+    let at = |seconds: u64| NOW.plus(Duration::from_secs(seconds));
+    assert!(!wants(app.update(Event::Tick, at(60))), "the first reading is on its way");
+    let read = |app: &mut App, seconds| {
+        let chips = Chips { at: at(seconds), hosts: vec![host_chips(nodes[0], 0, 96.0)] };
+        app.update(Event::Chips(cluster.clone(), nodes.clone(), Arc::new(Ok(chips))), at(seconds))
+    };
+    assert!(!wants(read(&mut app, 61)));
+    assert!(!wants(app.update(Event::Tick, at(70))), "nine seconds old");
+    assert!(wants(app.update(Event::Tick, at(71))));
+    assert!(!wants(app.update(Event::Tick, at(90))), "it is asked for already");
+    assert!(wants(app.update(Event::Tick, at(191))), "and lost");
+    read(&mut app, 192);
+    press(&mut app, "<esc>");
+    assert!(!wants(app.update(Event::Tick, at(300))), "it is not shown");
+}

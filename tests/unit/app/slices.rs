@@ -114,18 +114,12 @@ fn a_host_that_stands_out_is_marked_and_its_figures_are_asked_for() {
 }
 
 #[test]
-fn the_job_that_holds_a_slice_is_asked_for_now_and_then_and_shown() {
+fn the_job_that_holds_a_slice_is_shown_as_its_vitals_tell() {
     let mut app = by_slice();
-    let asked = |effects: &[Effect]| effects.contains(&asks(Request::Holders));
-    let news = |secs: u64| Snapshot { taken: before(secs), ..sliced() };
-    assert!(asked(&tell(&mut app, CLUSTER, News::Snapshot(Arc::new(news(1))))));
-    assert!(!asked(&tell(&mut app, CLUSTER, News::Snapshot(Arc::new(news(0))))), "not with each refresh");
-    let held = |n: u8, job: &str| (node(n, "", 0.0, 0.0).id, JobId(job.into()));
-    let told = vec![held(3, "04000000"), held(9, "04000000"), held(9, "ffffffff")];
-    tell(&mut app, CLUSTER, News::Holders(Ok(told)));
+    tell(&mut app, CLUSTER, held("04000000", [3, 9]));
     let seen = cells(&app);
     assert!(seen[2].contains("|256/256|04000000|"), "{seen:#?}");
-    tell(&mut app, CLUSTER, News::Holders(Err("timed out".into())));
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(Snapshot { taken: before(0), ..sliced() })));
     assert_eq!(cells(&app), seen, "what was told stays");
     press(&mut app, "/job:0400<enter>");
     assert_eq!(cells(&app).len(), 1);
