@@ -99,7 +99,7 @@ pub const fn sign_severity(sign: SignKind) -> Severity {
 /// jobs that wait are not sick.
 pub fn sick(findings: &[Finding]) -> Option<String> {
     let words = SignKind::ALL.into_iter().filter_map(|sign| {
-        let (kind, _) = kind(sign);
+        let kind = kind(sign);
         let n = findings.iter().filter(|finding| finding.kind == kind && finding.job.is_some()).count();
         (n > 0).then(|| format!("{} {}", counted(n, "run"), how(sign)))
     });
