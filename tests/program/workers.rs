@@ -141,7 +141,7 @@ fn a_worker_is_asked_for_by_flex_start() {
     assert_eq!(world.double.asked("POST /v2alpha1/"), 1, "v2 has no field for it");
     let (_, out, _) = world.run("tpus --json");
     let rows: Value = serde_json::from_str(&out).unwrap();
-    let row = rows.as_array().unwrap().iter().find(|row| row["name"] == "flex").unwrap();
+    let row = rows["rows"].as_array().unwrap().iter().find(|row| row["name"] == "flex").unwrap();
     assert_eq!((&row["capacity"], &row["status"]), (&json!("flex-start"), &json!("waiting")), "{row}");
     // It is the same request, and another capacity is another.
     let (code, _, said) = world.run(asked);
@@ -285,7 +285,7 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
     let mut console = world.console(false);
     let offer = console.offered();
     assert_eq!(offer.types, [WorkerType { name: "tpu_worker".into(), accelerator: "v4-8".into() }]);
-    assert_eq!(offer.capacities, ["preemptible", "best-effort", "reserved"]);
+    assert_eq!(offer.capacities, ["preemptible", "best-effort", "flex-start", "reserved"]);
     assert_eq!(offer.last, None);
     let wanted = |node_type: &str| NewWorker::Queued {
         node_type: node_type.into(),
