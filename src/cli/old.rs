@@ -49,6 +49,10 @@ pub fn renew(words: &[String], command: &Command, env: &Env) -> Result<Option<Re
     let row = match &*old {
         "" if line.has("--tpu_type") => Some(("add-worker", names::add_worker as names::Form)),
         "" if submit::is_ray_run(&line) => Some(("submit-job", submit::ray_run as names::Form)),
+        "dashboard" if !places::is_named(&line) => Some(("", names::all_clusters as names::Form)),
+        "get-auth-token" if line.has("--generate") => {
+            Some(("token init-secret", names::generated as names::Form))
+        }
         old => names::row(old),
     };
     if let Some((new, form)) = row {
@@ -58,7 +62,7 @@ pub fn renew(words: &[String], command: &Command, env: &Env) -> Result<Option<Re
         }
         line.valued = self::valued(command, new);
         form(&mut line)?;
-        line.name = new.split(' ').map(str::to_owned).collect();
+        line.name = new.split_whitespace().map(str::to_owned).collect();
     }
     let new = line.words();
     match line.why.take() {

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 const ADD_EXAMPLES: &str = "\
 Examples:
   marin-tui -c us-central2 add-worker --type v4-128 --capacity reserved
+  marin-tui -c us-east5 add-worker --type v6e-8 --capacity flex-start
   marin-tui -c us-central2 add-worker --type v4-8 --dry-run     show the exact calls
   marin-tui -c lab add-worker --host 10.0.0.7                   a host of a local cluster, over ssh
 
@@ -62,6 +63,9 @@ pub enum CapacityWord {
     /// Best-effort capacity.
     #[value(alias = "best_effort")]
     BestEffort,
+    /// As soon as there is capacity, for a limited time and without preemption.
+    #[value(alias = "flex_start")]
+    FlexStart,
     /// Capacity of the project's reservation.
     Reserved,
 }
@@ -72,6 +76,7 @@ impl CapacityWord {
         match self {
             Self::Preemptible => "preemptible",
             Self::BestEffort => "best-effort",
+            Self::FlexStart => "flex-start",
             Self::Reserved => "reserved",
         }
     }

@@ -5,6 +5,7 @@ use super::yaml::{self, FileError};
 use super::{Env, nearest::nearest};
 use crate::model::{ClusterSpec, HostName, SecretName, authority};
 use serde::Deserialize;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -79,7 +80,7 @@ pub struct CapacityField {
 pub enum TpuVersion {
     /// The stable one.
     V2,
-    /// The version with best effort.
+    /// The version with best effort and flex-start.
     V2Alpha1,
 }
 
@@ -130,20 +131,22 @@ impl Default for Settings {
     }
 }
 
+/// The fields of the API's discovery documents, `tpu` v2 and v2alpha1 of October 2026, where flex-start runs for seven days
+/// at most.
 fn capacities() -> BTreeMap<String, CapacityField> {
-    let of = |api, name: &str, value| CapacityField {
-        api,
-        field: serde_json::Map::from_iter([(name.to_owned(), value)]),
-    };
-    let empty = || serde_json::Value::Object(serde_json::Map::new());
     let reservation = "projects/{project}/locations/{zone}/reservations/-";
+    let flex = json!({"provisioningModel": "FLEX_START", "runDuration": {"maxRunDuration": "604800s"}});
     [
-        ("best-effort", of(TpuVersion::V2Alpha1, "bestEffort", empty())),
-        ("preemptible", of(TpuVersion::V2, "spot", empty())),
-        ("reserved", of(TpuVersion::V2, "reservationName", reservation.into())),
+        ("best-effort", TpuVersion::V2Alpha1, json!({"bestEffort": {}})),
+        ("flex-start", TpuVersion::V2Alpha1, flex),
+        ("preemptible", TpuVersion::V2, json!({"spot": {}})),
+        ("reserved", TpuVersion::V2, json!({"reservationName": reservation})),
     ]
     .into_iter()
-    .map(|(name, field)| (name.to_owned(), field))
+    .map(|(name, api, field)| {
+        let field = field.as_object().cloned().unwrap_or_default();
+        (name.to_owned(), CapacityField { api, field })
+    })
     .collect()
 }
 

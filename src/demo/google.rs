@@ -239,9 +239,9 @@ async fn serve(
         login::refreshed(&asked, fault.as_ref())
     } else if asked.path == "/v1/token" {
         login::exchanged(&asked)
-    } else if asked.path == "/computeMetadata/v1/instance/service-accounts/default/token" {
+    } else if let Some(of) = asked.path.strip_prefix(login::OF_MACHINE) {
         match parts.headers.get("metadata-flavor") {
-            Some(flavor) if flavor == "Google" => ok(login::given()),
+            Some(flavor) if flavor == "Google" => login::machine(of),
             _ => refusal(403, "PERMISSION_DENIED", None, "Missing required header 'Metadata-Flavor'"),
         }
     } else if bearer.as_deref() != Some(&format!("Bearer {}", login::BEARER)) {

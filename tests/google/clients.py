@@ -7,9 +7,14 @@ is parsed strictly, so that a field that the real service does not have is an er
 import json
 import sys
 
+import google.auth
 from google.api_core import exceptions as wrong
-from google.auth.transport.requests import AuthorizedSession
+from google.auth import exceptions as wrong_login, iam, identity_pool, impersonated_credentials
+from google.auth.compute_engine import credentials as machine
+from google.auth.transport.requests import AuthorizedSession, Request
+from google.oauth2 import credentials as person, sts
 from google.oauth2.credentials import Credentials
+from googleapiclient import discovery, discovery_cache, errors
 from google.cloud import artifactregistry_v1, compute_v1, resourcemanager_v3, secretmanager_v1, tpu_v2, tpu_v2alpha1
 from google.protobuf import json_format
 
@@ -45,6 +50,47 @@ def crc32c(data):
     for byte in data:
         crc = (crc >> 8) ^ table[(crc ^ byte) & 0xFF]
     return crc ^ 0xFFFFFFFF
+
+
+def logins():
+    """Logins of the folder that is the last argument, as Google's own library reads the files that gcloud writes."""
+    folder = sys.argv[4]
+    # It has two addresses of its own, with which it overwrites those of the files.
+    person._GOOGLE_OAUTH2_TOKEN_ENDPOINT = f"{URL}/token"
+    iam._IAM_ENDPOINT = f"{URL}/v1/projects/-/serviceAccounts/{{}}:generateAccessToken"
+    scope = "https://www.googleapis.com/auth/cloud-platform"
+    read = lambda name: google.auth.load_credentials_from_file(f"{folder}/{name}.json", scopes=[scope])[0]
+    # Without a question for the name of its project.
+    external = lambda name: identity_pool.Credentials.from_file(f"{folder}/{name}.json", scopes=[scope])
+    logins = [read("person"), read("impersonated"), external("external"), external("external_impersonates"),
+        machine.Credentials(scopes=[scope])]
+    for login in logins:
+        sm = secretmanager_v1.SecretManagerServiceClient(
+            credentials=login, client_options={"api_endpoint": URL}, transport="rest")
+        got = sm.access_secret_version(name=f"projects/{PROJECT}/secrets/RAY_AUTH_TOKEN/versions/latest")
+        assert got.payload.data == b"x" and login.valid, login
+    kinds = [type(login).__module__ for login in logins]
+    assert kinds == ["google.oauth2.credentials", "google.auth.impersonated_credentials", "google.auth.identity_pool",
+        "google.auth.identity_pool", "google.auth.compute_engine.credentials"], kinds
+
+    # What the Security Token Service refuses (RFC 8693, section 2.2.2).
+    good = {"grant_type": "urn:ietf:params:oauth:grant-type:token-exchange", "subject_token": "s", "scopes": [scope],
+        "subject_token_type": "urn:ietf:params:oauth:token-type:jwt", "audience": logins[2]._audience,
+        "requested_token_type": "urn:ietf:params:oauth:token-type:access_token"}
+    exchange = sts.Client(f"{URL}/v1/token").exchange_token
+    given = exchange(Request(), **good)
+    assert given["issued_token_type"] == good["requested_token_type"] and given["token_type"] == "Bearer", given
+    for field in ("grant_type", "audience", "requested_token_type", "subject_token", "subject_token_type", "scopes"):
+        bad = {**good, field: [] if field == "scopes" else ""}
+        raises(wrong_login.OAuthError, lambda: exchange(Request(), **bad), "invalid_request")
+    # And who may impersonate: nobody without a token, nor for no scope at all.
+    for source, scopes, status in [(person.Credentials("none of ours"), [scope], "UNAUTHENTICATED"),
+            (logins[0], [], "INVALID_ARGUMENT")]:
+        asks = impersonated_credentials.Credentials(source, "ci@x", scopes)
+        raises(wrong_login.RefreshError, lambda: asks.refresh(Request()), "Unable to acquire", status)
+    # Nor is there a token for a person without a grant.
+    without = {**json.load(open(f"{folder}/person.json")), "refresh_token": ""}
+    raises(wrong_login.RefreshError, lambda: Credentials.from_authorized_user_info(without).refresh(Request()))
 
 
 def secrets():
@@ -425,6 +471,51 @@ def tpus_alpha():
     assert refused.status_code == 400 and "bestEffort" in refused.json()["error"]["message"], refused.text
 
 
+def flex_start():
+    """Fields that google-cloud-tpu does not know yet: the double against the discovery documents of Google's API client."""
+    parent = f"projects/{PROJECT}/locations/{ZONE}"
+    schemas = lambda version: json.loads(discovery_cache.get_static_doc("tpu", version))["schemas"]
+
+    def fits(version, kind, value):
+        """Every field is one of the document's, and every word one of its enumeration."""
+        all = schemas(version)
+
+        def check(schema, value, at):
+            schema = all[schema["$ref"]] if "$ref" in schema else schema
+            if "enum" in schema:
+                assert value in schema["enum"], f"{at}: {value}"
+            if "properties" in schema:
+                for key, inner in value.items():
+                    assert key in schema["properties"], f"{at}: {version} has no field {key}"
+                    check(schema["properties"][key], inner, f"{at}.{key}")
+            for item in value if schema["type"] == "array" else []:
+                check(schema["items"], item, at)
+
+        check({"$ref": kind}, value, kind)
+
+    queued = lambda version: discovery.build("tpu", version, credentials=CREDENTIALS, static_discovery=True,
+        client_options={"api_endpoint": URL}, cache_discovery=False).projects().locations().queuedResources()
+    node = {"parent": parent, "nodeId": "flex", "node": {"acceleratorType": "v6e-8", "runtimeVersion": "v2-alpha-tpuv6e"}}
+    body = {"tpu": {"nodeSpec": [node]}, "provisioningModel": "FLEX_START", "runDuration": {"maxRunDuration": "604800s"}}
+    fits("v2alpha1", "QueuedResource", body)
+    create = lambda version: queued(version).create(parent=parent, queuedResourceId="flex", body=body).execute()
+    operation = create("v2alpha1")
+    fits("v2alpha1", "Operation", {k: v for k, v in operation.items() if k not in ("metadata", "response")})
+    listed = queued("v2alpha1").list(parent=parent).execute()
+    fits("v2alpha1", "ListQueuedResourcesResponse", listed)
+    only = listed["queuedResources"][0]
+    assert only["provisioningModel"] == "FLEX_START" and only["runDuration"] == body["runDuration"], only
+    # v2 has no such field, in the document and in the double.
+    try:
+        fits("v2", "QueuedResource", body)
+        raise SystemExit("v2 has the field now")
+    except AssertionError as e:
+        assert "v2 has no field" in str(e), e
+    e = raises(errors.HttpError, lambda: create("v2"))
+    assert e.status_code == 400 and "provisioningModel" in e.reason, e
+    assert raises(errors.HttpError, lambda: create("v2alpha1")).status_code == 409
+
+
 def registry():
     ar = client(artifactregistry_v1.ArtifactRegistryClient)
     parent = f"projects/{PROJECT}/locations/us-central2/repositories/marin"
@@ -526,6 +617,6 @@ def refused():
 
 
 {f.__name__: f for f in (
-    secrets, compute, groups, managed, making, no_capacity, operations_that_fail, tpus, tpus_alpha, registry,
+    logins, secrets, compute, groups, managed, making, no_capacity, operations_that_fail, tpus, tpus_alpha, flex_start, registry,
     repositories, permissions, refused)}[CHECK]()
 print("all well")

@@ -108,61 +108,118 @@ fn lines_of_ray_s_own_command_are_known() {
 }
 
 /// Commands that change something, with the option under which they do not.
-const CHANGES: [(&str, &str); 13] = [
+const CHANGES: [(&str, &str); 17] = [
     ("add-worker", "--dry-run"),
     ("init-worker", "--dry-run"),
+    ("remove-worker", "--dry-run"),
     ("restart-cluster", "--dry-run"),
     // No host but the head takes a login in a simulated fleet.
     ("run-cleanup", "--dry-run --only tpus"),
     ("restore-jobs", "--dry-run"),
+    ("setup", "--check"),
     ("start-cluster", "--dry-run"),
     ("stop-cluster", "--dry-run"),
     ("stop-job", "--dry-run"),
     ("submit-job", "--dry-run"),
+    ("update-cluster", "--dry-run"),
     ("ray_run.py", "--dry-run"),
     ("manual_ray_worker_launch.py", "--dry-run"),
     ("update-configs", "--check"),
+    ("init-secret", "--yes"),
     ("backup-jobs", ""),
 ];
 
-#[test]
-fn old_lines_run_on_a_fleet() {
-    let desk = Desk::with_fleet();
-    let row = |words: &[&str], of: &dyn Fn(&Value) -> bool| {
-        let ran = desk.run(&[&["-c", "us-central2"], words].concat()).exits(0).json();
-        let rows = ran.as_array().or_else(|| ran["rows"].as_array()).unwrap().clone();
-        rows.into_iter().find(|row| of(row)).unwrap()
-    };
-    let job = row(&["list-jobs", "--all", "--json"], &|job| job["status"] == "succeeded");
-    let tpu = row(&["tpus", "--json"], &|tpu| tpu["accelerator_type"] == "v4-8");
-    let (job, worker) = (job["submission_id"].as_str().unwrap(), tpu["name"].as_str().unwrap());
-    let mut ran = 0;
-    for line in rows().filter_map(|(before, _)| ours(before)) {
-        let is_run = desk.renewed(line).is_ok();
-        // The browser is nobody's here, and an address of the tutorials no host.
-        if !is_run || line.ends_with(" auth") || line.contains("ssh-tpu") {
-            continue;
-        }
-        let line = line.replace(JOB, job).replace("--name my-worker", &format!("--name {worker}"));
+/// What runs until ctrl-c, with where it prints first.
+const STAYS: [&str; 6] = ["dashboard", "open-dashboard", "show-logs", "--no-open", "auth", "cluster-logs -f"];
+
+/// A simulated fleet, with a job and a worker for those of the page.
+struct Fleet {
+    desk: Desk,
+    job: String,
+    worker: String,
+}
+
+impl Fleet {
+    fn new() -> Self {
+        let desk = Desk::with_fleet();
+        let row = |words: &[&str], of: &dyn Fn(&Value) -> bool| {
+            let ran = desk.run(&[&["-c", "us-central2"], words].concat()).exits(0).json();
+            let rows = ran.as_array().or_else(|| ran["rows"].as_array()).unwrap().clone();
+            rows.into_iter().find(|row| of(row)).unwrap()
+        };
+        let job = row(&["list-jobs", "--all", "--json"], &|job| job["status"] == "succeeded");
+        let tpu = row(&["tpus", "--json"], &|tpu| tpu["accelerator_type"] == "v4-8");
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        Self { job: text(&job["submission_id"]), worker: text(&tpu["name"]), desk }
+    }
+
+    /// Runs a line of the page so that it changes nothing of the fleet but a secret.
+    fn run(&self, line: &str) {
+        let line =
+            line.replace(JOB, &self.job).replace("--name my-worker", &format!("--name {}", self.worker));
+        let line = line.replace("NAME --drain", &format!("{} --drain", self.worker));
         let change = CHANGES.iter().find(|(name, _)| line.split(' ').any(|word| word == *name));
         let line = match (line.split_once(" -- "), change) {
             (_, None) => line,
+            (_, Some((_, dry))) if line.ends_with(dry) => line,
             (Some((first, rest)), Some((_, dry))) => format!("{first} {dry} -- {rest}"),
             (None, Some((_, dry))) => format!("{line} {dry}"),
         };
-        ran += 1;
-        if ["dashboard", "open-dashboard", "show-logs", "--no-open"].iter().any(|word| line.contains(word)) {
-            // They run until ctrl-c.
-            let mut running = Running::start(desk.shell(&format!("exec {line}")));
-            if line.contains("--no-open") {
-                running.err.next();
-            } else {
-                running.out.next();
-            }
-            kill("-INT", running.child.id());
-            continue;
+        let words: Vec<&str> = line.split(' ').collect();
+        let stays = |word: &&str| word.split(' ').all(|part| words.contains(&part));
+        if !STAYS.iter().any(stays) {
+            self.desk.typed(&line).exits(0);
+            return;
         }
-        desk.typed(&line).exits(0);
+        let of_auth = words.contains(&"auth");
+        let quiet = if of_auth && !line.contains("--no-open") { " --no-open --no-copy" } else { "" };
+        let mut running = Running::start(self.desk.shell(&format!("exec {line}{quiet}")));
+        if of_auth {
+            running.err.next();
+        } else {
+            running.out.next();
+        }
+        kill("-INT", running.child.id());
+    }
+}
+
+#[test]
+fn old_lines_run_on_a_fleet() {
+    let fleet = Fleet::new();
+    let mut ran = 0;
+    for line in rows().filter_map(|(before, _)| ours(before)) {
+        let is_run = fleet.desk.renewed(line).is_ok();
+        // The browser is nobody's here, and an address of the tutorials no host.
+        if is_run && !line.ends_with(" auth") && !line.contains("ssh-tpu") {
+            fleet.run(line);
+            ran += 1;
+        }
+    }
+    assert!(ran > 30, "only {ran} lines were run");
+}
+
+#[test]
+fn new_lines_of_what_was_no_line_of_ours_run_on_a_fleet() {
+    let fleet = Fleet::new();
+    let token = fleet.desk.at(".ray/auth_token");
+    fs::create_dir_all(token.parent().unwrap()).unwrap();
+    fs::write(token, "tok-0f1e2d3c4b5a\n").unwrap();
+    // Images, registries and shells in a container have tests of their own, and the console needs a terminal.
+    let elsewhere = ["image ", "registry ", "exec"];
+    let is_here = |line: &&str| line.contains("marin-tui ") && !elsewhere.iter().any(|of| line.contains(of));
+    let (mut ran, mut secrets) = (0, 0);
+    for (_, now) in rows().filter(|(before, _)| ours(before).is_none()) {
+        for line in lines(now).into_iter().filter(is_here) {
+            // The tag that the files have already: another one is no change that a running cluster takes.
+            let mut line = line.replace("--env WANDB_API_KEY", "--env HOME").replace("20261120", "latest");
+            if line.contains("init-secret") && !line.contains("--rotate") {
+                // One that nobody has yet.
+                secrets += 1;
+                line += &format!(" --secret NEW_TOKEN_{secrets}");
+            }
+            fleet.run(&line);
+            ran += 1;
+        }
     }
     assert!(ran > 30, "only {ran} lines were run");
 }

@@ -193,6 +193,10 @@ fn a_secret_is_made_once_and_never_overwritten_silently() {
     assert_eq!(world.double.state().secrets["RAY_AUTH_TOKEN_STAGING"].len(), 1);
     let asked = world.run("token init-secret --cluster b --rotate").bad();
     assert!(asked.contains("(used by marin-b)? Running clusters use the old token"), "{asked}");
+    let other = fs::read_to_string(world.file("infra/b.yaml")).unwrap().replace("marin-b", "marin-c");
+    fs::write(world.file("infra/c.yaml"), other).unwrap();
+    let asked = world.run("token init-secret --cluster b --rotate").bad();
+    assert!(asked.contains("(shared by 2 clusters: marin-b, marin-c)?"), "{asked}");
     assert_eq!(world.double.state().secrets["RAY_AUTH_TOKEN_STAGING"].len(), 1, "nobody has confirmed");
     let out = world.run("token init-secret --cluster b --rotate --yes").good();
     assert!(out.starts_with("created version 2 "), "{out}");

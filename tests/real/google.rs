@@ -3,8 +3,8 @@
 
 use marin_tui::demo::google::compute::{instance, tpu_instance};
 use marin_tui::demo::google::managed::{made_by, manager, resize, template};
-use marin_tui::demo::google::{Fault, Google, PROJECT, Stored, registry, tpu};
-use serde_json::json;
+use marin_tui::demo::google::{Fault, Google, PROJECT, Stored, registry, tpu, write_login};
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Command;
 use tempfile::TempDir;
@@ -26,6 +26,11 @@ impl Place {
         Self { double, home: tempfile::tempdir().unwrap(), _runtime: runtime }
     }
 
+    /// A file of the home folder with a login.
+    fn login(&self, name: &str, login: &Value) {
+        write_login(&self.home.path().join(name), login).unwrap();
+    }
+
     /// Runs a check of `clients.py`.
     fn check(&self, check: &[&str]) {
         let root = env!("CARGO_MANIFEST_DIR");
@@ -37,11 +42,31 @@ impl Place {
         let mut command = Command::new(python);
         command.arg(format!("{root}/tests/google/clients.py")).arg(self.double.url()).arg(adc).args(check);
         // A proxy of this machine's is not meant for it.
-        let out = command.env("NO_PROXY", "127.0.0.1").output().unwrap();
+        command.env("NO_PROXY", "127.0.0.1");
+        // Of the double's own metadata server.
+        command.env("GCE_METADATA_HOST", self.double.url().trim_start_matches("http://"));
+        let out = command.output().unwrap();
         let said = String::from_utf8_lossy(&out.stdout);
         let error = String::from_utf8_lossy(&out.stderr);
         assert!(out.status.success() && said.contains("all well"), "{check:?}: {said}{error}");
     }
+}
+
+#[test]
+fn every_type_of_login_gets_a_token() {
+    let place = Place::new();
+    place.double.put_secret("RAY_AUTH_TOKEN", "x");
+    let subject = place.home.path().join("subject");
+    std::fs::write(&subject, "subject-of-a-test").unwrap();
+    let account = "ci@hai-test.iam.gserviceaccount.com";
+    let (impersonated, mut external) = (place.double.impersonated(account), place.double.external(&subject));
+    place.login("person.json", &place.double.person());
+    place.login("impersonated.json", &impersonated);
+    place.login("external.json", &external);
+    let url = "service_account_impersonation_url";
+    external[url] = impersonated[url].clone();
+    place.login("external_impersonates.json", &external);
+    place.check(&["logins", place.home.path().to_str().unwrap()]);
 }
 
 #[test]
@@ -146,6 +171,11 @@ fn tpus_and_queued_resources_go_through_their_operations() {
         place.double.state().page = 2;
         place.check(&[check]);
     }
+}
+
+#[test]
+fn flex_start_is_asked_of_the_version_that_has_it() {
+    Place::new().check(&["flex_start"]);
 }
 
 #[test]

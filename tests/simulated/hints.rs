@@ -422,7 +422,7 @@ async fn a_failed_login_of_an_external_account_says_what_renews_it() {
     row(
         "an external account with an empty token",
         &bed.error().await,
-        &["The subject token is missing", &renew],
+        &["Invalid value for \"subject_token\"", &renew],
     );
     std::fs::write(&subject, "subject-of-a-test").unwrap();
     let condition = r#"{"error": "invalid_grant", "error_description": "The given credential is rejected by the attribute condition."}"#;

@@ -9,7 +9,7 @@ pub type Form = fn(&mut Line) -> Result<(), String>;
 
 /// An old name, the words of the new one, and what becomes of the rest of the line. A form refuses what contradicts
 /// itself, and answers what has another meaning or would end something without confirmation.
-const NAMES: [(&str, &str, Form); 31] = [
+const NAMES: [(&str, &str, Form); 32] = [
     ("list-configs", "clusters", same),
     ("cluster-info", "clusters", same),
     ("update-configs", "configs update", of_the_folder),
@@ -27,6 +27,7 @@ const NAMES: [(&str, &str, Form); 31] = [
     ("start-cleanup", "run-cleanup", repeated),
     ("clean-tpu-processes", "run-cleanup --only processes", clean_processes),
     ("get-secrets", "token fetch", same),
+    ("get-auth-token", "token path", token_file),
     ("add-worker", "add-worker", add_worker),
     ("init-worker", "init-worker", init_worker),
     ("submit-job", "submit-job", submit::form),
@@ -132,6 +133,30 @@ fn dashboard(line: &mut Line) -> Result<(), String> {
     if line.value("--port")?.is_some() {
         line.answer("each cluster has a local port of its own, which `marin-tui clusters` lists");
     }
+    Ok(())
+}
+
+/// `dashboard` without a cluster: a page with all of them.
+#[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
+pub fn all_clusters(line: &mut Line) -> Result<(), String> {
+    line.answer(
+        "all clusters are in the console; `marin-tui -c NAME forward dashboard` opens the dashboard of one",
+    );
+    Ok(())
+}
+
+/// `ray get-auth-token`, which prints the token.
+#[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
+fn token_file(line: &mut Line) -> Result<(), String> {
+    line.answer("a token is not printed, but the path of its file is");
+    Ok(())
+}
+
+/// `ray get-auth-token --generate`, which writes a new token into a file on this machine.
+#[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
+pub fn generated(line: &mut Line) -> Result<(), String> {
+    line.take("--generate");
+    line.answer("a cluster's token is generated in its secret, where all its machines read it");
     Ok(())
 }
 

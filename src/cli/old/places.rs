@@ -7,6 +7,9 @@ use std::path::Path;
 /// The port of the GCS, where Ray has it by default.
 const GCS_PORT: &str = ":6379";
 
+/// Options that say where a cluster is.
+const WHERE: [&str; 6] = ["--cluster", "-c", "--infra", "--config", "--address", "--gcs"];
+
 /// Rewrites `--config` and `--cluster` with a cluster file, `--cluster_yaml`, `--address HOST:6379`, and leaves out what
 /// is not necessary any more.
 ///
@@ -43,11 +46,15 @@ pub fn is_file(word: &str) -> bool {
     is_yaml && (!word.contains(char::is_whitespace) || Path::new(word).exists())
 }
 
+/// Whether the line says which cluster is meant, by an option or with a file after the command's name.
+pub fn is_named(line: &Line) -> bool {
+    WHERE.iter().any(|option| line.has(option)) || line.rest.iter().any(|word| is_file(word))
+}
+
 /// Takes the options that say where a cluster is out of what follows the command's name, to the front.
 pub fn to_front(line: &mut Line) {
     let mut front = Vec::new();
-    let all = ["--cluster", "-c", "--infra", "--config", "--address", "--gcs"];
-    line.replace(&all, |name, value| {
+    line.replace(&WHERE, |name, value| {
         front.extend([name.to_owned(), value.to_owned()]);
         Some(Vec::new())
     });

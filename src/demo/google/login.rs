@@ -1,5 +1,6 @@
 //! Access tokens: of a person (RFC 6749, section 6), of an external account (Security Token Service, RFC 8693), and of a
-//! service account that somebody impersonates (IAM Service Account Credentials v1).
+//! service account that somebody impersonates (IAM Service Account Credentials v1) or that a machine has (Compute Engine
+//! documentation, "VM metadata").
 
 use super::answer::{Answer, Asked, not_found, ok, refusal, status_of, time};
 use super::fault::Fault;
@@ -8,6 +9,11 @@ use serde_json::{Value, json};
 
 /// The bearer token that is given out.
 pub(super) const BEARER: &str = "ya29.made-up-access-token";
+
+/// The metadata server of a machine.
+pub(super) const OF_MACHINE: &str = "/computeMetadata/v1/";
+/// The service account that a machine has by default.
+const MACHINE: &str = "1234567890-compute@developer.gserviceaccount.com";
 
 /// Whether the path gives out tokens, and changes nothing.
 pub(super) fn is_meant(path: &str) -> bool {
@@ -19,19 +25,25 @@ pub(super) fn given() -> Value {
     json!({"access_token": BEARER, "expires_in": 3599, "token_type": "Bearer"})
 }
 
+/// What the Security Token Service exchanges a token for.
+const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
+
 /// Exchanges the token of another identity provider.
 pub(super) fn exchanged(asked: &Asked) -> Answer {
     let text = |key: &str| asked.body[key].as_str().unwrap_or_default();
-    if text("grant_type") != "urn:ietf:params:oauth:grant-type:token-exchange" || text("audience").is_empty()
-    {
-        return (StatusCode::BAD_REQUEST, json!({"error": "invalid_request"}));
-    }
-    if text("subject_token").is_empty() {
-        let why = "The subject token is missing.";
+    let is_right = |key: &&str| match *key {
+        "grant_type" => text(key) == "urn:ietf:params:oauth:grant-type:token-exchange",
+        "requested_token_type" => text(key) == ACCESS_TOKEN,
+        _ => !text(key).is_empty(),
+    };
+    let needs =
+        ["grant_type", "audience", "scope", "requested_token_type", "subject_token", "subject_token_type"];
+    if let Some(wrong) = needs.iter().find(|key| !is_right(key)) {
+        let why = format!("Invalid value for \"{wrong}\".");
         return (StatusCode::BAD_REQUEST, json!({"error": "invalid_request", "error_description": why}));
     }
     let mut answer = given();
-    answer["issued_token_type"] = json!("urn:ietf:params:oauth:token-type:access_token");
+    answer["issued_token_type"] = json!(ACCESS_TOKEN);
     ok(answer)
 }
 
@@ -43,8 +55,22 @@ pub(super) fn impersonated(asked: &Asked, account: &str) -> Answer {
     if asked.body["scope"].as_array().is_none_or(Vec::is_empty) {
         return refusal(400, "INVALID_ARGUMENT", None, "Request contains an invalid argument.");
     }
-    let until = jiff::Timestamp::now().as_millisecond() + 3_600_000;
-    ok(json!({"accessToken": BEARER, "expireTime": time(until)}))
+    // Whole seconds: Google's own library reads no others.
+    let until = jiff::Timestamp::now().as_second() + 3600;
+    ok(json!({"accessToken": BEARER, "expireTime": time(until * 1000)}))
+}
+
+/// A machine's service account, or its token, by the path below [`OF_MACHINE`]. Other metadata it has none.
+pub(super) fn machine(path: &str) -> Answer {
+    let of_account = path.strip_prefix("instance/service-accounts/");
+    match of_account.and_then(|of| of.split_once('/')) {
+        Some(("default" | MACHINE, "token")) => ok(given()),
+        Some(("default" | MACHINE, "")) => {
+            let scope = "https://www.googleapis.com/auth/cloud-platform";
+            ok(json!({"aliases": ["default"], "email": MACHINE, "scopes": [scope]}))
+        }
+        _ => not_found(path),
+    }
 }
 
 /// Refreshes an authorized user's grant.

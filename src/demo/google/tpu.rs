@@ -91,7 +91,10 @@ fn one(place: &Place<'_>, all: &[Value], kind: &str, id: &str) -> Answer {
     found.map_or_else(|| not_found(&format!("Resource '{name}'")), ok)
 }
 
-/// Fields of a queued resource; best effort exists in v2alpha1 only, and so does `guaranteed.reserved`.
+/// What v2 has no fields for (discovery documents `tpu` v2 and v2alpha1).
+const ONLY_ALPHA: [&str; 3] = ["bestEffort", "provisioningModel", "runDuration"];
+
+/// Fields of a queued resource; v2 has not all that v2alpha1 has.
 fn create(asked: &Asked, state: &mut State, place: &Place<'_>) -> Answer {
     let invalid = |what: &str| refusal(400, "INVALID_ARGUMENT", None, what);
     let Some(id) = asked.parameter("queuedResourceId") else {
@@ -101,8 +104,10 @@ fn create(asked: &Asked, state: &mut State, place: &Place<'_>) -> Answer {
     if body["tpu"]["nodeSpec"].as_array().is_none_or(Vec::is_empty) {
         return invalid("tpu.nodeSpec must be set.");
     }
-    if place.version == "v2" && !body["bestEffort"].is_null() {
-        return invalid("Invalid JSON payload received. Unknown name \"bestEffort\": Cannot find field.");
+    let unknown = ONLY_ALPHA.iter().find(|field| place.version == "v2" && !body[**field].is_null());
+    if let Some(field) = unknown {
+        let message = format!("Invalid JSON payload received. Unknown name \"{field}\": Cannot find field.");
+        return invalid(&message);
     }
     let name = place.name("queuedResources", id);
     if state.queued.iter().any(|q| q["name"] == *name) {

@@ -191,7 +191,7 @@ fn scheduling(config: &Value, field: &CapacityField) -> Result<(Capacity, Map<St
         Capacity::FlexStart => {
             scheduling["provisioningModel"] = "FLEX_START".into();
             scheduling["instanceTerminationAction"] = "DELETE".into();
-            scheduling["maxRunDuration"] = json!({"seconds": seconds(field).unwrap_or(LONGEST).to_string()});
+            scheduling["maxRunDuration"] = json!({"seconds": seconds(field)?.to_string()});
             affinity = json!({"consumeReservationType": "NO_RESERVATION"});
         }
         Capacity::OnDemand => scheduling["provisioningModel"] = "STANDARD".into(),
@@ -216,9 +216,17 @@ fn reservation(named: &str) -> String {
     }
 }
 
-/// `maxRunDuration` of the field, e.g. `86400s`.
-fn seconds(field: &CapacityField) -> Option<u64> {
-    field.field.get("maxRunDuration")?.as_str()?.trim_end_matches('s').parse().ok()
+/// `runDuration.maxRunDuration` of the field in seconds, [`LONGEST`] without one. It is a `google-duration`, of whole
+/// seconds here: `86400s`.
+fn seconds(field: &CapacityField) -> Result<u64, Problem> {
+    let Some(given) = field.field.get("runDuration").map(|run| &run["maxRunDuration"]) else {
+        return Ok(LONGEST);
+    };
+    let seconds = given.as_str().and_then(|text| text.strip_suffix('s')?.parse().ok());
+    seconds.ok_or_else(|| {
+        let what = format!("`maxRunDuration: {}` is not a number of seconds", printable(&given.to_string()));
+        trouble(what, "write it in `tpu_capacity` of the settings as e.g. `86400s`")
+    })
 }
 
 /// What machines and templates have in common: the type's `node_config`, in the words of either API.
@@ -384,10 +392,23 @@ mod tests {
             "key": "compute.googleapis.com/reservation-name", "values": ["theirs"]}});
         let (_, _, affinity) = asked(&own, &any).unwrap();
         assert_eq!(affinity, own["reservationAffinity"]);
-        let flex = json!({"provisioningModel": "FLEX_START", "maxRunDuration": "3600s"});
-        let (capacity, flex, affinity) = asked(&own, &flex).unwrap();
-        assert_eq!((capacity, &flex["maxRunDuration"]), (Capacity::FlexStart, &json!({"seconds": "3600"})));
+        let flex = |run: Value| {
+            let mut all = json!({"provisioningModel": "FLEX_START"});
+            all["runDuration"] = run;
+            asked(&own, &all)
+        };
+        let (capacity, limited, affinity) = flex(json!({"maxRunDuration": "3600s"})).unwrap();
+        assert_eq!(
+            (capacity, &limited["maxRunDuration"]),
+            (Capacity::FlexStart, &json!({"seconds": "3600"}))
+        );
         assert_eq!(affinity, json!({"consumeReservationType": "NO_RESERVATION"}));
+        let (_, longest, _) = asked(&own, &json!({"provisioningModel": "FLEX_START"})).unwrap();
+        assert_eq!(longest["maxRunDuration"], json!({"seconds": "604800"}));
+        for odd in [json!("6h"), json!("3600"), json!(3600), Value::Null] {
+            let why = flex(json!({ "maxRunDuration": odd })).unwrap_err();
+            assert!(why.contains("is not a number of seconds"), "{why}");
+        }
         let (capacity, usual, _) = asked(&Value::Null, &json!({"guaranteed": {}})).unwrap();
         assert_eq!((capacity, &usual["provisioningModel"]), (Capacity::OnDemand, &json!("STANDARD")));
         assert!(asked(&Value::Null, &json!({"bestEffort": {}})).unwrap_err().contains("no best-effort"));

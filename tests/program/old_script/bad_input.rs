@@ -84,6 +84,18 @@ fn what_contradicts_itself_is_refused_and_nothing_is_run() {
             2,
             "`marin-tui --infra 'my files/a b.yaml' run-cleanup --interval 10m`",
         ),
+        // What showed all clusters, and what printed a token.
+        ("dashboard".to_owned(), 2, "`dashboard` was not run: all clusters are in the console; "),
+        (
+            format!("{us} get-auth-token"),
+            2,
+            "run `marin-tui --infra infra/marin-us-central2.yaml token path`",
+        ),
+        (
+            "get-auth-token --generate -c us-central2".to_owned(),
+            2,
+            "run `marin-tui token init-secret -c us-central2`",
+        ),
         ("--auto-stop -- echo \"it's\"".to_owned(), 2, r"submit-job --working-dir . -- echo 'it'\''s'`"),
     ] {
         let Ran { code: got, out, err } = desk.typed(&format!("marin-tui {line}"));

@@ -51,7 +51,7 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.send("q");
     pty.wait("the cluster", |text| !text.contains("cancelled; the request"));
     pty.send("a");
-    pty.wait("what was chosen last", |text| text.contains("reserved  3 of 3"));
+    pty.wait("what was chosen last", |text| text.contains("reserved  4 of 4"));
     pty.send("\t\t\textra\t\t\r");
     pty.wait_text("1 of type tpu_worker (v4-8), reserved: extra");
     pty.wait("that it was looked", |text| !text.contains("◌ checking"));
