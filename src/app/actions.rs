@@ -232,7 +232,7 @@ actions! {
     View FewerAround "fewer-around" "" &[Log], always, |app, now| app.widen(false, now),
         "Show one line fewer around each line that matches";
     Looks SearchWhole "search-whole" "" &[Log], always, App::search_whole,
-        "Search the whole log file, on the head where possible, for the current search, and list the lines that match";
+        "Search the whole log for the current pattern, on the head where possible, and list the matches";
     View NextError "next-error" "error" &[Log], always, |app, now| app.error_step(true, now),
         "Go to the next line that reports an error";
     View PreviousError "previous-error" "" &[Log], always, |app, now| app.error_step(false, now),

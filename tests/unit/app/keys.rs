@@ -424,7 +424,7 @@ fn the_whole_log_is_searched_where_it_lies_and_a_line_of_it_gone_to() {
     assert_eq!(app.log().unwrap().current(), Some("step 910"));
     tell(&mut app, CLUSTER, answer(Ok(found(&[90, 910]))));
     press(&mut app, "<up><enter>");
-    assert!(said(&app).contains("above the lines that are held"), "{}", said(&app));
+    assert!(said(&app).contains("above the loaded lines"), "{}", said(&app));
 }
 
 #[test]
