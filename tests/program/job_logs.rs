@@ -124,7 +124,8 @@ fn a_trainers_own_progress_lines_are_known_everywhere() {
         .collect();
     let home = place.home.path().to_str().unwrap();
     let mut console = Pty::start(&argv, &[("HOME", home), ("RAY_AUTH_TOKEN", TOKEN)], 160, 40);
-    console.wait("the step", |text| text.lines().any(|l| l.contains(&job[..12]) && l.contains("4711")));
+    let id: String = job.chars().take(8).collect();
+    console.wait("the step", |text| text.lines().any(|l| l.contains(&id) && l.contains("step 4,711")));
     console.send("q");
     place.set(&json!({"progress_patterns": ["(?<step>\\d+"]}));
     let (_, said) = place.run(&["job-workers", &job]);
@@ -226,7 +227,7 @@ fn logs_that_are_not_as_they_should_be_are_read_or_say_why() {
     place.head.write_job_log(&job, line.as_bytes());
     let (out, said) = place.run(&["job-logs", "--since", "10m", &job]);
     assert!(out.is_empty() && said.contains("no line since then: the newest says "), "{out}{said}");
-    assert!(said.contains("1h ago by this machine's clock"), "{said}");
+    assert!(said.contains(" ago by this machine's clock"), "{said}");
     // A log API that fails, for good.
     let fails = |status| {
         place.head.trouble(vec![Trouble { path: "/api/v0/logs/file".into(), fault: Fault::Status(status) }])

@@ -114,6 +114,25 @@ fn a_log_of_a_gigabyte_opens_at_its_end_and_is_read_backwards() {
     assert!(received(bed) - before < 1_000_000, "more than the lines came");
     let (code, out, said) = command(bed, &["job-logs", "-n", "2", &job.id]).ends();
     assert_eq!((code, out.lines().count(), out.lines().last()), (Some(0), 2, Some("newest-line")), "{said}");
+    // The same when what follows is wanted as well; what is written before the search is over is not lost.
+    let before = received(bed);
+    let mut follows = command(bed, &["job-logs", "-f", "-g", "step 001234567[78] of|newest-line", &job.id]);
+    job.on_head("printf 'newest-li' >>$f");
+    follows.out.until("newest-line");
+    job.on_head("echo ne-of-all >>$f; echo other >>$f");
+    follows.out.until("newest-line-of-all");
+    assert!(received(bed) - before < 1_000_000, "more than the lines came");
+    bed.sshd_stop("head");
+    follows.says("connection lost");
+    job.on_head("echo newest-line-2 >>$f; mv $f $f.1; echo newest-line-3 >>$f.1; echo newest-line-4 >>$f");
+    bed.sshd_start("head");
+    follows.out.until("newest-line-4");
+    let lines: Vec<&str> = follows.out.all.lines().collect();
+    let (steps, newest) = lines.split_at(2);
+    assert!(steps.iter().all(|line| line.starts_with("step 001234567")), "{lines:?}");
+    let newest_lines =
+        ["newest-line", "newest-line-of-all", "newest-line-2", "newest-line-3", "newest-line-4"];
+    assert_eq!(newest, newest_lines);
 }
 
 #[test]

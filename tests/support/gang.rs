@@ -54,7 +54,7 @@ pub fn told(app: &App, part: Part) -> Told {
         Part::Roll => What::Roll { answers: call(&crew, &tails, NOW), last: last_files(&crew, &tails) },
         Part::Lines => {
             let said: Vec<_> = in_order(&crew, tails).collect();
-            let folded = fold(said.iter());
+            let folded = fold(said.iter(), &crew.patterns);
             What::Lines { said, folded, whole_since: None }
         }
         Part::Cause => {

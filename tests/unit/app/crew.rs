@@ -3,8 +3,8 @@
 use super::*;
 use crate::gang::told;
 use marin_tui::app::Way;
-use marin_tui::crew::{Crew, Part, Price, Told, What, failure};
-use marin_tui::logs::Clock;
+use marin_tui::crew::{Crew, Part, Price, Tail, Told, What, call, failure};
+use marin_tui::logs::{Clock, Remark};
 
 /// Answers what the page asks for.
 fn answer(app: &mut App, effects: &[Effect]) {
@@ -50,6 +50,27 @@ fn the_silent_and_the_lagging_stand_first_and_the_price_is_said() {
     assert!(row(&app, 1).contains("step 1,000; others 1,200 | INFO step 1000"), "{}", row(&app, 1));
     let counts = rows(&app).counts(&app.look(NOW)).text.into_owned();
     assert_eq!(counts, "8 workers: 1 silent, 1 lagging · 0 s ago · 24 requests, 4.1 MB, 2.3 s");
+}
+
+#[test]
+fn ages_are_counted_by_clocks_of_the_heads_zone() {
+    // 05:30 ahead of UTC, which the lines do not say.
+    let app = opened();
+    let clock = Clock { near: NOW, east: 19_800 };
+    let crew = Crew { clock, ..told(&app, Part::Roll).crew };
+    let age = |seat: usize| Duration::from_secs(if seat == 2 { 1200 } else { 60 });
+    let line = |seat: usize| {
+        let shows = NOW.plus(Duration::from_secs(19_800)).minus(age(seat)).as_millis();
+        let shows = jiff::Timestamp::from_millisecond(shows).unwrap();
+        Line::from(shows.strftime("%F %T,000 INFO loading").to_string())
+    };
+    let tails: Vec<Tail> = (0..8).map(|seat| Tail { seat, is_err: true, lines: vec![line(seat)] }).collect();
+    let answers = call(&crew, &tails, NOW);
+    assert_eq!((answers[0].worker, answers[0].remark), (2, Remark::Silent), "{answers:?}");
+    // Lines say whole seconds.
+    let ages =
+        answers.iter().map(|a| (a.age.unwrap().as_secs_f64() - age(a.worker as usize).as_secs_f64()).abs());
+    assert!(ages.into_iter().all(|off| off < 1.0), "{answers:?}");
 }
 
 #[test]
