@@ -68,6 +68,7 @@ mod sheet;
 mod shown;
 mod sliced;
 mod slices;
+mod sources;
 mod standing;
 mod steps;
 mod sum;

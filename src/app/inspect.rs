@@ -73,7 +73,7 @@ impl App {
         let Ok(Inspection::Host(host)) = &**told else { return None };
         let files = host.logs.as_ref().ok()?;
         let offer = |category: &Text, name: &Text| Offer {
-            kind: OfferKind::File(*node, name.clone()),
+            kind: OfferKind::Log(LogSource::File { node: *node, name: name.clone() }),
             ..Offer::new(name.to_string(), category.to_string())
         };
         // Ray lists folders with a `/` behind them.
@@ -87,13 +87,5 @@ impl App {
         }
         self.prompt = Some(Prompt::of(PromptKind::Files, offers));
         Some(Vec::new())
-    }
-
-    /// Follows a file of the list in the whole window.
-    pub(super) fn open_file(&mut self, node: NodeId, name: Text) -> Vec<Effect> {
-        let Some(place) = self.view().place() else { return Vec::new() };
-        let mut effects = self.follow(place, LogSource::File { node, name });
-        effects.extend(self.open_page(View::Log(place)));
-        effects
     }
 }

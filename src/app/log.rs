@@ -7,6 +7,7 @@ mod moments;
 #[cfg(test)]
 mod sample;
 mod scroll;
+mod seek;
 mod show;
 mod times;
 mod view;

@@ -20,6 +20,7 @@ impl App {
         let (before, after) = (place(&self.stack), place(&stack));
         self.last = std::mem::replace(&mut self.stack, stack);
         self.dirty = true;
+        self.forget_logs();
         let mut effects = Vec::new();
         if before != after {
             self.zoomed = false;
@@ -71,6 +72,13 @@ impl App {
             Some(at) => stack.truncate(at + 1),
             None => stack.push(view),
         }
+        self.go_to(stack)
+    }
+
+    /// Opens a page over the one on the screen, even where the same stands below.
+    pub(super) fn open_over(&mut self, view: View) -> Vec<Effect> {
+        let mut stack = self.stack.clone();
+        stack.push(view);
         self.go_to(stack)
     }
 
@@ -231,7 +239,11 @@ impl App {
     /// Goes to the page below; the first page stays.
     pub(super) fn pop(&mut self) -> Vec<Effect> {
         match self.stack.as_slice() {
-            [below @ .., _] if !below.is_empty() => self.go_to(below.to_vec()),
+            [below @ .., _] if !below.is_empty() => {
+                let mut effects = self.go_to(below.to_vec());
+                effects.extend(self.return_to_log());
+                effects
+            }
             _ => Vec::new(),
         }
     }

@@ -1,7 +1,7 @@
 //! What the palette lists.
 
 use super::target::Target;
-use crate::model::{NodeId, Text};
+use crate::model::LogSource;
 
 /// A line that the palette offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +29,8 @@ pub enum OfferKind {
     On(Target),
     /// The text to copy.
     Text(String),
-    /// A log file of a node.
-    File(NodeId, Text),
+    /// A log.
+    Log(LogSource),
     /// A line of the log, by its position and its text.
     Line {
         /// Position of its first byte, where that is known.

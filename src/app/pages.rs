@@ -17,7 +17,7 @@ pub mod slices;
 use super::context::{Context, FLEET};
 use super::fleet::Fleet;
 use super::list::{List, Listing};
-use super::log::LogView;
+use super::log::{LogView, Wanted};
 use super::view::{Pane, TablePage, View};
 use crate::model::{JobStatus, LogBatch, LogEnd, LogSource, SubmissionId, Timestamp};
 use crate::reconcile::HostsKey;
@@ -107,6 +107,8 @@ pub struct ClusterPage {
     pub jobs: List<Jobs>,
     /// The log that is open.
     pub log: LogView,
+    /// Logs that are returned to from pages that were opened from them, each with the line there; the earliest first.
+    pub left: Vec<(LogSource, Option<Wanted>)>,
     /// The state of the job whose log could not be read, when that failed; none of a job that was not listed.
     log_failed_at: Option<JobStatus>,
     /// First line of the autoscaler pane.
@@ -271,6 +273,7 @@ impl ClusterPage {
             is_by_slice: true,
             jobs: List::new(Some(place)),
             log: LogView::default(),
+            left: Vec::new(),
             log_failed_at: None,
             autoscaler_top: 0,
             operation_below: 0,

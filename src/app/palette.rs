@@ -207,7 +207,7 @@ impl App {
                 vec![Effect::Copy { what: words, text }]
             }
             Some(Offer { kind: OfferKind::Line { at, text }, .. }) => self.go_to_found(at, &text, now),
-            Some(Offer { kind: OfferKind::File(node, name), .. }) => self.open_file(node, name),
+            Some(Offer { kind: OfferKind::Log(source), .. }) => self.open_source(source),
             Some(Offer { kind: OfferKind::On(target), words, .. }) => self.run_on_thing(&words, target, now),
             Some(Offer { kind: OfferKind::Command, words, .. }) => self.run_command(&words, now),
             None if matches!(prompt.kind, PromptKind::Copy | PromptKind::Found | PromptKind::Files) => {

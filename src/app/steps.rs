@@ -3,15 +3,11 @@
 use super::context::Context;
 use super::dialog::{Dialog, Question};
 use super::prompt::{Prompt, PromptKind};
+use super::sources::{MONITOR, RAYLET};
 use super::table::By;
 use super::{Action, App, Class, Effect, Pane, Tone, View, actions::actions, describe};
 use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, JobKey, LogSource, Order, ProblemKind, Request, Text, Timestamp};
-
-/// The autoscaler's log files on a head, in the order in which they are offered.
-const MONITOR: [&str; 3] = ["monitor.log", "monitor.out", "monitor.err"];
-/// A node's own log.
-const RAYLET: &str = "raylet.out";
 
 impl App {
     /// Carries an action out.

@@ -1,15 +1,14 @@
 //! The search of a whole log on its host, and the list of what it found.
 
 use super::dialog::{Dialog, Question};
-use super::log::{Place, Wanted};
+use super::log::Place;
 use super::offer::{Offer, OfferKind};
 use super::prompt::{Prompt, PromptKind};
-use super::view::View;
 use super::{Action, App, Effect, Tone};
 use crate::model::amount::{bytes, counted};
 use crate::model::text::printable;
 use crate::model::{
-    ClusterName, DOWNLOADED, LogMatch, LogMatches, LogSource, NotSearched, Request, StreamId, Timestamp,
+    ClusterName, DOWNLOADED, LogMatch, LogMatches, NotSearched, Request, StreamId, Timestamp,
 };
 
 impl App {
@@ -111,23 +110,6 @@ impl App {
             self.toasts.say(Tone::Info, text, now);
             self.dirty = true;
         }
-    }
-
-    /// Opens a log in the whole window, at a line of it.
-    pub(super) fn open_log_at(
-        &mut self,
-        place: usize,
-        source: LogSource,
-        line: Option<Wanted>,
-    ) -> Vec<Effect> {
-        // What is open already goes on where it is.
-        let is_open = self.pages.cluster[place].log.source() == Some(&source);
-        let mut effects = if is_open { Vec::new() } else { self.follow(place, source) };
-        if let Some(line) = line {
-            self.pages.cluster[place].log.seek(line);
-        }
-        effects.extend(self.open_page(View::Log(place)));
-        effects
     }
 
     /// Goes on with the search for the line that a log was opened at.

@@ -5,7 +5,7 @@ use super::cluster::Cluster;
 use super::describe::death_word;
 use crate::diagnose::{Finding, Severity};
 use crate::model::time::brief;
-use crate::model::{JobStatus, Link, NodeState, Phase, ProblemKind, Timestamp};
+use crate::model::{JobStatus, Link, NodeId, NodeState, Phase, ProblemKind, Text, Timestamp, WorkerFile};
 use crate::reconcile::{HostsKey, HostsKind};
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
@@ -66,6 +66,20 @@ pub fn severity_mark(of: Severity) -> (&'static str, Role) {
         Severity::Info => "○",
     };
     (glyph, severity(of))
+}
+
+/// The name that a node is shown by; its id where Ray does not list it.
+pub fn host(cluster: &Cluster, node: &NodeId) -> String {
+    cluster.node(node).map_or_else(|| node.to_string(), |node| cluster.node_name(node).to_string())
+}
+
+/// A file in the log folder of a node: `10.0.0.7/4123 err` of a worker, `10.0.0.7 raylet.out` of others.
+pub fn log_file(cluster: &Cluster, node: &NodeId, name: &Text) -> String {
+    let host = host(cluster, node);
+    match WorkerFile::parse(name.raw()) {
+        Some(file) => format!("{host}/{} {}", file.pid, if file.is_err { "err" } else { "out" }),
+        None => format!("{host} {name}"),
+    }
 }
 
 /// Nodes alive, pending, lost lately: `41 +3 ✕2`.

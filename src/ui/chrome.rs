@@ -175,7 +175,7 @@ pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
     let jobs = format!("2 Jobs {}", words::job_counts(cluster, d.now));
     let (scaler, tone) = autoscaler::summary(cluster, d);
     let scaler = format!("4 Autoscaler {scaler}");
-    let log = format!("3 Log {}", log::summary(&page.log, d));
+    let log = format!("3 Log {}", log::summary(cluster, &page.log, d));
     // The log pane shows the log's name, so the tab drops it first.
     let wide = [&nodes, &jobs, &log, &scaler].iter().map(|t| t.width() + 3).sum::<usize>()
         <= usize::from(area.width);

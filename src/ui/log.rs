@@ -45,7 +45,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
     let (state, tone) = state(log, size, d);
     let state = [silent(log, d), Some(state)].into_iter().flatten().filter(|word| !word.is_empty());
     let state = state.collect::<Vec<_>>().join(", ");
-    let title = title(log, d, usize::from(area.width).saturating_sub(state.width() + 9));
+    let title = title(cluster, log, d, usize::from(area.width).saturating_sub(state.width() + 9));
     let focused = is_alone || d.is_focused(Pane::Log);
     pane(buf, area, d.theme, &Title { left: title.trim_end(), right: &state, tone: Some(tone), focused });
     if log.is_empty() {
@@ -87,10 +87,10 @@ fn silent(log: &LogView, d: &Draw<'_>) -> Option<String> {
 }
 
 /// The log's name, the search and the filter, in that many cells: the name is cut first, in its middle.
-fn title(log: &LogView, d: &Draw<'_>, width: usize) -> String {
+fn title(cluster: &Cluster, log: &LogView, d: &Draw<'_>, width: usize) -> String {
     let raw = if log.shows().raw { "  raw" } else { "" };
     let narrowed = format!("{}{}{}{raw}", search(log), filter(log), since(log, d));
-    let name = source(log.source());
+    let name = source(cluster, log.source());
     let room = width.saturating_sub("3 Log ".len() + narrowed.width()).max(SHORTEST);
     format!("3 Log {}{narrowed}", cut_middle(&name, room))
 }
@@ -131,15 +131,12 @@ fn since(log: &LogView, d: &Draw<'_>) -> String {
 /// Rows that a note has at most.
 const NOTE: usize = 3;
 
-fn source(source: Option<&LogSource>) -> String {
+fn source(cluster: &Cluster, source: Option<&LogSource>) -> String {
     match source {
         None => String::new(),
         Some(LogSource::Job(id)) => id.to_string(),
         Some(LogSource::Monitor(name)) => printable(name).into_owned(),
-        Some(LogSource::File { node, name }) => {
-            let id = node.to_string();
-            format!("{name} {}", &id[..8])
-        }
+        Some(LogSource::File { node, name }) => words::log_file(cluster, node, name),
     }
 }
 
@@ -192,8 +189,8 @@ fn note(cluster: &Cluster, log: &LogView) -> Option<String> {
 }
 
 /// The pane's status in a few words, for the tabs.
-pub fn summary(log: &LogView, d: &Draw<'_>) -> String {
-    let name = source(log.source());
+pub fn summary(cluster: &Cluster, log: &LogView, d: &Draw<'_>) -> String {
+    let name = source(cluster, log.source());
     let name = cut_middle(&name, 18).into_owned();
     let (state, _) = state(log, log.size(), d);
     [name, state.to_lowercase()].into_iter().filter(|s| s.width() > 0).collect::<Vec<_>>().join(" ")

@@ -13,10 +13,11 @@ use crate::app::look::Look;
 use crate::app::natural::natural;
 use crate::app::target::Target;
 use crate::app::view::TablePage;
+use crate::app::words;
 use crate::logs::clock;
 use crate::model::amount::{counted, grouped};
 use crate::model::text::printable;
-use crate::model::{LogSource, SubmissionId, SweptFile, SweptLine, WorkerFile};
+use crate::model::{LogSource, SubmissionId, SweptFile, SweptLine};
 use std::cmp::Ordering;
 
 /// The table.
@@ -51,20 +52,15 @@ type Row<'f> = FoundRow<'f>;
 
 impl FoundRow<'_> {
     fn host(&self) -> String {
-        let cluster = self.cluster;
-        let named = cluster.node(&self.file.node).map(|node| cluster.node_name(node).to_string());
-        named.unwrap_or_else(|| self.file.node.to_string())
+        words::host(self.cluster, &self.file.node)
     }
 
     /// `10.0.0.7/4123 err` of a worker, `driver raysubmit_4f1c` of a job, `10.0.0.7 raylet.out` of another file.
     fn source(&self) -> String {
         let name = self.file.name.raw();
-        match (SubmissionId::of_driver_log(name), WorkerFile::parse(name)) {
-            (Some(id), _) => format!("driver {id}"),
-            (None, Some(file)) => {
-                format!("{}/{} {}", self.host(), file.pid, if file.is_err { "err" } else { "out" })
-            }
-            (None, None) => format!("{} {}", self.host(), self.file.name),
+        match SubmissionId::of_driver_log(name) {
+            Some(id) => format!("driver {id}"),
+            None => words::log_file(self.cluster, &self.file.node, &self.file.name),
         }
     }
 }

@@ -139,3 +139,51 @@ fn a_log_is_shown_since_a_time_that_is_typed() {
     press(&mut app, "gd<enter>");
     assert_eq!(app.log().unwrap().len(), 60);
 }
+
+#[test]
+fn esc_leads_back_from_a_workers_log_to_the_line_of_the_driver_log() {
+    let mut app = shown();
+    let driver = app.log().unwrap().source().cloned();
+    let stream = app.log().unwrap().stream();
+    press(&mut app, "3z");
+    let line = |n: u64| match n {
+        500 => Line::from("(train pid=7, ip=10.0.0.1) ready [repeated 12x across cluster]"),
+        _ => Line::from(format!("line {n}")),
+    };
+    let part: Vec<Line> = (0..1000).map(line).collect();
+    let batch = |stream| News::Log(LogBatch { stream, part: part.clone().into(), end: LogEnd::Open });
+    tell(&mut app, CLUSTER, batch(stream));
+    paint(&mut app, 120, 40);
+    press(&mut app, "/ready<enter>");
+    let sweep = sweep_of(&press(&mut app, "<enter>"));
+    let files = vec![file(&app, "worker-ab-01000000-77.err")];
+    found(&mut app, sweep.id, files);
+    press(&mut app, "<enter>");
+    assert!(app.context() == Context::Log && app.log().unwrap().source() != driver.as_ref());
+    press(&mut app, "<esc>");
+    assert_eq!(app.context(), Context::Table);
+    let effects = press(&mut app, "<esc>");
+    assert!(
+        effects.iter().any(|effect| matches!(effect, Effect::Ask(_, Request::Follow(..)))),
+        "{effects:?}"
+    );
+    assert_eq!(app.log().unwrap().source(), driver.as_ref());
+    let stream = app.log().unwrap().stream();
+    tell(&mut app, CLUSTER, batch(stream));
+    assert!(app.log().unwrap().is_at(500), "at the line that it was left at");
+}
+
+#[test]
+fn another_log_is_chosen_from_a_list_by_letters_of_its_name() {
+    let mut app = shown();
+    press(&mut app, "3zgl");
+    let offers: Vec<String> = app.offers().into_iter().map(|offer| offer.words).collect();
+    assert!(offers.contains(&"monitor.err".to_owned()), "{offers:?}");
+    assert!(offers.iter().any(|words| words.ends_with(" raylet.out")), "{offers:?}");
+    let effects = press(&mut app, "moner<enter>");
+    let is_it = |effect: &Effect| match effect {
+        Effect::Ask(_, Request::Follow(_, LogSource::Monitor(name))) => name == "monitor.err",
+        _ => false,
+    };
+    assert!(effects.iter().any(is_it) && app.context() == Context::Log, "{effects:?}");
+}

@@ -1,0 +1,124 @@
+//! Opening a log: at a line of it, or from a list of the cluster's logs; and the way back to the one that was open before.
+
+use super::log::Wanted;
+use super::offer::{Offer, OfferKind};
+use super::prompt::{Prompt, PromptKind};
+use super::view::View;
+use super::{App, Cluster, Effect, Tone, words};
+use crate::crew::Part;
+use crate::model::{Job, LogSource, Node, Text, Timestamp};
+
+/// The autoscaler's log files on a head, in the order in which they are offered.
+pub(super) const MONITOR: [&str; 3] = ["monitor.log", "monitor.out", "monitor.err"];
+/// A node's own log.
+pub(super) const RAYLET: &str = "raylet.out";
+
+impl App {
+    /// Opens a log in the whole window, at a line of it. Over a page that was opened from another log, that one is
+    /// returned to.
+    pub(super) fn open_log_at(
+        &mut self,
+        place: usize,
+        source: LogSource,
+        line: Option<Wanted>,
+    ) -> Vec<Effect> {
+        let page = &mut self.pages.cluster[place];
+        let log = View::Log(place);
+        let is_over_another =
+            *self.stack.last().unwrap_or(&View::Clusters) != log && self.stack.contains(&log);
+        if let Some(open) = page.log.source().filter(|_| is_over_another) {
+            page.left.push((open.clone(), page.log.here()));
+        }
+        let mut effects = self.show_log(place, source, line);
+        effects.extend(if is_over_another { self.open_over(log) } else { self.open_page(log) });
+        effects
+    }
+
+    /// Shows a log, at a line of it. What is open already goes on where it is.
+    fn show_log(&mut self, place: usize, source: LogSource, line: Option<Wanted>) -> Vec<Effect> {
+        let is_open = self.pages.cluster[place].log.source() == Some(&source);
+        let effects = if is_open { Vec::new() } else { self.follow(place, source) };
+        if let Some(line) = line {
+            self.pages.cluster[place].log.seek(line);
+        }
+        effects
+    }
+
+    /// Forgets logs to which no page leads back any more.
+    pub(super) fn forget_logs(&mut self) {
+        let stack = &self.stack;
+        let pages = self.pages.cluster.iter_mut().enumerate();
+        let gone = pages.filter(|(place, page)| !page.left.is_empty() && !stack.contains(&View::Log(*place)));
+        gone.for_each(|(_, page)| page.left.clear());
+    }
+
+    /// Shows the log again from which the pages were opened that have been left now.
+    pub(super) fn return_to_log(&mut self) -> Vec<Effect> {
+        let View::Log(place) = *self.view() else { return Vec::new() };
+        let below = self.stack.iter().filter(|view| **view == View::Log(place)).count() - 1;
+        let left = &mut self.pages.cluster[place].left;
+        if left.len() <= below {
+            return Vec::new();
+        }
+        let (source, line) = left.swap_remove(below);
+        left.truncate(below);
+        self.show_log(place, source, line)
+    }
+
+    /// Lists the logs of the cluster on the screen: of jobs, of the workers that were read last, of the autoscaler, of nodes.
+    pub(super) fn choose_log(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(cluster) = self.view().place().and_then(|place| self.fleet.clusters.get(place)) else {
+            return Vec::new();
+        };
+        let offers = logs_of(cluster);
+        if offers.is_empty() {
+            let said = format!("{}: no log is known before the cluster was read", cluster.name());
+            self.toasts.say(Tone::Info, said, now);
+        } else {
+            self.prompt = Some(Prompt::of(PromptKind::Files, offers));
+        }
+        Vec::new()
+    }
+
+    /// Opens a log of the list in the whole window.
+    pub(super) fn open_source(&mut self, source: LogSource) -> Vec<Effect> {
+        let Some(place) = self.view().place() else { return Vec::new() };
+        self.open_log_at(place, source, None)
+    }
+}
+
+fn offer(words: String, help: String, source: LogSource) -> Offer {
+    Offer { kind: OfferKind::Log(source), ..Offer::new(words, help) }
+}
+
+fn logs_of(cluster: &Cluster) -> Vec<Offer> {
+    let snapshot = &cluster.snapshot;
+    let of_job = |job: &Job| {
+        let id = job.submission_id()?.clone();
+        Some(offer(id.to_string(), format!("driver, {}", job.status.word()), LogSource::Job(id)))
+    };
+    let mut jobs: Vec<&Job> = snapshot.jobs.iter().map(AsRef::as_ref).collect();
+    jobs.sort_by_key(|job| job.status.is_ended());
+    let mut offers: Vec<Offer> = jobs.into_iter().filter_map(of_job).collect();
+    let crew = [Part::Roll, Part::Lines, Part::Cause].into_iter().find_map(|part| cluster.crew.crew(part));
+    for seat in crew.iter().flat_map(|crew| &crew.seats).filter(|seat| !seat.is_lost) {
+        offers.extend(seat.worker.files.iter().map(|name| {
+            let words = words::log_file(cluster, &seat.worker.node, name);
+            let source = LogSource::File { node: seat.worker.node, name: name.clone() };
+            offer(words, format!("worker {}", seat.worker.name), source)
+        }));
+    }
+    if !snapshot.nodes.is_empty() {
+        let monitor = MONITOR.map(|name| {
+            offer(name.to_owned(), "autoscaler, on the head".to_owned(), LogSource::Monitor(name.to_owned()))
+        });
+        offers.extend(monitor);
+    }
+    let of_node = |node: &Node| {
+        let name = Text::from(RAYLET);
+        let words = words::log_file(cluster, &node.id, &name);
+        offer(words, "node".to_owned(), LogSource::File { node: node.id, name })
+    };
+    offers.extend(snapshot.nodes.iter().filter(|node| node.state.is_alive()).map(of_node));
+    offers
+}
