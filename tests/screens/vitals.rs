@@ -60,3 +60,17 @@ fn the_narrowest_screen_still_says_that_a_run_hangs() {
     let seen = text(&paint(&mut app, Colors::None, 80, 24));
     assert!(seen.contains("silent 22m"), "{seen}");
 }
+
+#[test]
+fn the_fleet_says_which_cluster_has_the_sick_run() {
+    let mut app = app(&["marin-us-central2", "marin-us-east5-b-vllm"]);
+    for name in ["marin-us-central2", "marin-us-east5-b-vllm"] {
+        tell(&mut app, name, News::Link(up()));
+        tell(&mut app, name, News::Snapshot(Arc::new(snapshot())));
+    }
+    let roster = roster(&app);
+    tell(&mut app, CLUSTER, News::Vitals(Arc::new(roster)));
+    let seen = text(&paint(&mut app, Colors::None, 120, 40));
+    let rows: Vec<&str> = seen.lines().filter(|row| row.contains("1 run stalled; ")).collect();
+    assert!(rows.len() == 1 && rows[0].contains("central2"), "{seen}");
+}
