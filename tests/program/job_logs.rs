@@ -111,7 +111,7 @@ fn a_trainers_own_progress_lines_are_known_everywhere() {
             .clone()
     };
     assert_eq!((step(), vitals()), (Value::Null, Value::Null), "nobody else writes so");
-    place.set(&json!({"progress_patterns": ["sweep #(?<step>\\d+)"], "vitals": {"every_seconds": 1}}));
+    place.set(&json!({"progress_patterns": ["sweep #(?<step>\\d+)"], "vitals": {"every_seconds": 5}}));
     assert_eq!((step(), vitals()), (4711.into(), 4711.into()));
     let rows = place.lines(&["job-logs", &job, "--workers", "--fold", "--json"]);
     assert!(rows.iter().any(|row| row["step"] == 4711), "{rows:?}");
