@@ -11,6 +11,18 @@ fn sweep_of(effects: &[Effect]) -> Sweep {
     sweep.unwrap_or_else(|| panic!("{effects:?}"))
 }
 
+/// Goes back until that place is on the screen: a message goes first. What that asks for.
+fn back_to(app: &mut App, context: Context) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for _ in 0..3 {
+        if app.context() != context {
+            effects.extend(press(app, "<esc>"));
+        }
+    }
+    assert_eq!(app.context(), context);
+    effects
+}
+
 fn row(app: &App, position: usize) -> String {
     let cells = app.listing().unwrap().cells(&app.look(NOW), position);
     cells.iter().map(|cell| cell.text.trim()).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" | ")
@@ -70,8 +82,8 @@ fn the_logs_of_all_clusters_are_searched_and_a_line_opens_its_log() {
     let part = text.map(Line::from).to_vec().into();
     tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
     assert!(app.log().unwrap().is_at(3), "the line with the same line above it");
-    press(&mut app, "<esc>");
-    assert_eq!((app.context(), app.listing().unwrap().cursor()), (Context::Table, 2));
+    back_to(&mut app, Context::Table);
+    assert_eq!(app.listing().unwrap().cursor(), 2);
 }
 
 #[test]
@@ -114,11 +126,11 @@ fn a_repeated_line_opens_to_the_lines_that_ray_left_out() {
     assert!(last.pattern.contains("saved"), "the last one in the window: {}", last.pattern);
     assert!(last.files.iter().all(|(_, glob)| glob.starts_with("worker-*")), "{last:?}");
     assert!(counts(&app).contains("Ray left 12 out"), "{}", counts(&app));
-    press(&mut app, "<esc>/ready in 3s .rep<enter>");
+    back_to(&mut app, Context::Log);
+    press(&mut app, "/ready in 3s .rep<enter>");
     let current = sweep_of(&press(&mut app, "<enter>"));
     assert!(current.pattern.contains("ready") && current.id > last.id, "{}", current.pattern);
-    press(&mut app, "<esc>");
-    assert_eq!(app.context(), Context::Log);
+    back_to(&mut app, Context::Log);
 }
 
 #[test]
@@ -160,9 +172,8 @@ fn esc_leads_back_from_a_workers_log_to_the_line_of_the_driver_log() {
     found(&mut app, sweep.id, files);
     press(&mut app, "<enter>");
     assert!(app.context() == Context::Log && app.log().unwrap().source() != driver.as_ref());
-    press(&mut app, "<esc>");
-    assert_eq!(app.context(), Context::Table);
-    let effects = press(&mut app, "<esc>");
+    back_to(&mut app, Context::Table);
+    let effects = back_to(&mut app, Context::Log);
     assert!(
         effects.iter().any(|effect| matches!(effect, Effect::Ask(_, Request::Follow(..)))),
         "{effects:?}"
@@ -180,7 +191,7 @@ fn another_log_is_chosen_from_a_list_by_letters_of_its_name() {
     let offers: Vec<String> = app.offers().into_iter().map(|offer| offer.words).collect();
     assert!(offers.contains(&"monitor.err".to_owned()), "{offers:?}");
     assert!(offers.iter().any(|words| words.ends_with(" raylet.out")), "{offers:?}");
-    let effects = press(&mut app, "moner<enter>");
+    let effects = press(&mut app, "monitor.err<enter>");
     let is_it = |effect: &Effect| match effect {
         Effect::Ask(_, Request::Follow(_, LogSource::Monitor(name))) => name == "monitor.err",
         _ => false,
