@@ -100,7 +100,7 @@ fn a_cluster_that_was_not_searched_is_said() {
 #[test]
 fn only_the_logs_of_marked_jobs_are_searched_when_some_are_marked() {
     let mut app = shown();
-    press(&mut app, "<space>");
+    press(&mut app, "/dclm<enter> ");
     assert_eq!(app.searched_jobs(), 1);
     let sweep = sweep_of(&press(&mut app, "g/boom<enter>"));
     assert!(sweep.files[0].1.starts_with("job-driver-") && sweep.files[0].1.ends_with(".log"), "{sweep:?}");
@@ -136,8 +136,8 @@ fn a_repeated_line_opens_to_the_lines_that_ray_left_out() {
 #[test]
 fn a_log_is_shown_since_a_time_that_is_typed() {
     let mut app = shown();
+    press(&mut app, "3zglmonitor.log<enter>");
     let stream = app.log().unwrap().stream();
-    press(&mut app, "3z");
     let line = |minute: u64| Line::from(format!("2026-11-20 08:{minute:02}:00,000 INFO line"));
     let part = (0..60).map(line).collect::<Vec<_>>().into();
     tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
@@ -155,9 +155,9 @@ fn a_log_is_shown_since_a_time_that_is_typed() {
 #[test]
 fn esc_leads_back_from_a_workers_log_to_the_line_of_the_driver_log() {
     let mut app = shown();
+    press(&mut app, "l");
     let driver = app.log().unwrap().source().cloned();
     let stream = app.log().unwrap().stream();
-    press(&mut app, "3z");
     let line = |n: u64| match n {
         500 => Line::from("(train pid=7, ip=10.0.0.1) ready [repeated 12x across cluster]"),
         _ => Line::from(format!("line {n}")),
