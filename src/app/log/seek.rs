@@ -2,7 +2,7 @@
 
 use super::view::{LogView, Older};
 use super::wanted::{CONTEXT, Sought, Wanted};
-use crate::model::Timestamp;
+use crate::model::{Line, Timestamp};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ impl LogView {
     }
 
     fn best_match(&self, line: &Wanted, came: Range<u64>) -> Option<(usize, u64)> {
-        let text = |number: u64| self.held.get(self.held.place(number)).map(|line| line.text());
+        let text = |number: u64| self.held.get(self.held.place(number)).map(Line::text);
         let is_it = |number: &u64| text(*number).is_some_and(|text| text.ends_with(&line.text));
         let same_above = |number: u64| {
             let above = (self.held.first()..number).rev().map_while(text);
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn it_is_looked_for_above_what_the_log_opened_with() {
         let mut view = view(0);
-        view.seek(wanted("line 405", &[]));
+        view.seek(wanted("line 425", &[]));
         take(&mut view, 500..600);
         assert_eq!((view.seek_on(NOW), view.ask_older()), (false, None), "more may come");
         assert!(!view.seek_on(NOW.plus(OPENS)));
@@ -163,7 +163,7 @@ mod tests {
         assert!(!view.seek_on(NOW.plus(OPENS)));
         assert_eq!(view.ask_older(), Some(4500));
         view.take_older(StreamId(1), Ok(part(400..450)));
-        assert_eq!(current(&view), Some((5, "line 405")));
+        assert_eq!(current(&view), Some((5, "line 425")));
         assert!(!view.seek_on(NOW.plus(OPENS)) && view.ask_older().is_none());
     }
 

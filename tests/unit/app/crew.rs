@@ -168,10 +168,10 @@ fn a_log_opens_at_the_line_that_was_chosen_and_esc_leads_back_to_its_row() {
     let mut app = opened();
     press(&mut app, "j");
     let worker = row_here(&app);
+    let said = app.pages().crew[0].wanted(app.fleet()).unwrap().text;
     press(&mut app, "<enter>");
     let stream = app.log().unwrap().stream();
     paint(&mut app, 120, 40);
-    let said = worker.rsplit(" | ").next().unwrap().to_owned();
     let line = |n: u64| Line::from(if n == 900 { said.clone() } else { format!("line {n}") });
     let part = (0..1000).map(line).collect::<Vec<_>>().into();
     tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));

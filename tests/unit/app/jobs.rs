@@ -11,8 +11,24 @@ enum Step {
 
 /// Keys come one by one: a filter is live, so that half of it may let fewer rows pass than the whole.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    const KEYS: &[&str] =
-        &["j", "j", "k", "G", "g", ">", "<", "I", "/", "1", "!", "b", "o", "<enter>", "<esc>", "<backspace>"];
+    const KEYS: &[&str] = &[
+        "j",
+        "j",
+        "k",
+        "G",
+        "gg",
+        ">",
+        "<",
+        "I",
+        "/",
+        "1",
+        "!",
+        "b",
+        "o",
+        "<enter>",
+        "<esc>",
+        "<backspace>",
+    ];
     let rows = proptest::collection::vec(0u8..30, 0..25).prop_map(Step::Rows);
     let keys = || proptest::sample::select(KEYS).prop_map(Step::Key);
     let step = prop_oneof![rows, keys(), keys(), keys(), (10u16..50).prop_map(Step::Draw)];
@@ -36,7 +52,7 @@ proptest! {
                 // The nodes pane is another table, the log another page.
                 Step::Key("1" | "<enter>") if app.prompt().is_none() => {}
                 Step::Key(key) => {
-                    moves = "jkGg".contains(key);
+                    moves = "jkGgg".contains(key);
                     press(&mut app, key);
                 }
                 Step::Draw(height) => {

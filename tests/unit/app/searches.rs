@@ -11,6 +11,18 @@ fn sweep_of(effects: &[Effect]) -> Sweep {
     sweep.unwrap_or_else(|| panic!("{effects:?}"))
 }
 
+/// Goes back until that place is on the screen: a message goes first. What that asks for.
+fn back_to(app: &mut App, context: Context) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for _ in 0..3 {
+        if app.context() != context {
+            effects.extend(press(app, "<esc>"));
+        }
+    }
+    assert_eq!(app.context(), context);
+    effects
+}
+
 fn row(app: &App, position: usize) -> String {
     let cells = app.listing().unwrap().cells(&app.look(NOW), position);
     cells.iter().map(|cell| cell.text.trim()).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" | ")
@@ -70,8 +82,8 @@ fn the_logs_of_all_clusters_are_searched_and_a_line_opens_its_log() {
     let part = text.map(Line::from).to_vec().into();
     tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
     assert!(app.log().unwrap().is_at(3), "the line with the same line above it");
-    press(&mut app, "<esc>");
-    assert_eq!((app.context(), app.listing().unwrap().cursor()), (Context::Table, 2));
+    back_to(&mut app, Context::Table);
+    assert_eq!(app.listing().unwrap().cursor(), 2);
 }
 
 #[test]
@@ -88,7 +100,7 @@ fn a_cluster_that_was_not_searched_is_said() {
 #[test]
 fn only_the_logs_of_marked_jobs_are_searched_when_some_are_marked() {
     let mut app = shown();
-    press(&mut app, "<space>");
+    press(&mut app, "/dclm<enter> ");
     assert_eq!(app.searched_jobs(), 1);
     let sweep = sweep_of(&press(&mut app, "g/boom<enter>"));
     assert!(sweep.files[0].1.starts_with("job-driver-") && sweep.files[0].1.ends_with(".log"), "{sweep:?}");
@@ -114,18 +126,18 @@ fn a_repeated_line_opens_to_the_lines_that_ray_left_out() {
     assert!(last.pattern.contains("saved"), "the last one in the window: {}", last.pattern);
     assert!(last.files.iter().all(|(_, glob)| glob.starts_with("worker-*")), "{last:?}");
     assert!(counts(&app).contains("Ray left 12 out"), "{}", counts(&app));
-    press(&mut app, "<esc>/ready in 3s .rep<enter>");
+    back_to(&mut app, Context::Log);
+    press(&mut app, "/ready in 3s .rep<enter>");
     let current = sweep_of(&press(&mut app, "<enter>"));
     assert!(current.pattern.contains("ready") && current.id > last.id, "{}", current.pattern);
-    press(&mut app, "<esc>");
-    assert_eq!(app.context(), Context::Log);
+    back_to(&mut app, Context::Log);
 }
 
 #[test]
 fn a_log_is_shown_since_a_time_that_is_typed() {
     let mut app = shown();
+    press(&mut app, "3zglmonitor.log<enter>");
     let stream = app.log().unwrap().stream();
-    press(&mut app, "3z");
     let line = |minute: u64| Line::from(format!("2026-11-20 08:{minute:02}:00,000 INFO line"));
     let part = (0..60).map(line).collect::<Vec<_>>().into();
     tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
@@ -143,9 +155,9 @@ fn a_log_is_shown_since_a_time_that_is_typed() {
 #[test]
 fn esc_leads_back_from_a_workers_log_to_the_line_of_the_driver_log() {
     let mut app = shown();
+    press(&mut app, "l");
     let driver = app.log().unwrap().source().cloned();
     let stream = app.log().unwrap().stream();
-    press(&mut app, "3z");
     let line = |n: u64| match n {
         500 => Line::from("(train pid=7, ip=10.0.0.1) ready [repeated 12x across cluster]"),
         _ => Line::from(format!("line {n}")),
@@ -160,9 +172,8 @@ fn esc_leads_back_from_a_workers_log_to_the_line_of_the_driver_log() {
     found(&mut app, sweep.id, files);
     press(&mut app, "<enter>");
     assert!(app.context() == Context::Log && app.log().unwrap().source() != driver.as_ref());
-    press(&mut app, "<esc>");
-    assert_eq!(app.context(), Context::Table);
-    let effects = press(&mut app, "<esc>");
+    back_to(&mut app, Context::Table);
+    let effects = back_to(&mut app, Context::Log);
     assert!(
         effects.iter().any(|effect| matches!(effect, Effect::Ask(_, Request::Follow(..)))),
         "{effects:?}"
@@ -180,7 +191,7 @@ fn another_log_is_chosen_from_a_list_by_letters_of_its_name() {
     let offers: Vec<String> = app.offers().into_iter().map(|offer| offer.words).collect();
     assert!(offers.contains(&"monitor.err".to_owned()), "{offers:?}");
     assert!(offers.iter().any(|words| words.ends_with(" raylet.out")), "{offers:?}");
-    let effects = press(&mut app, "moner<enter>");
+    let effects = press(&mut app, "monitor.err<enter>");
     let is_it = |effect: &Effect| match effect {
         Effect::Ask(_, Request::Follow(_, LogSource::Monitor(name))) => name == "monitor.err",
         _ => false,
