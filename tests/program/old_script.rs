@@ -215,7 +215,7 @@ fn new_lines_of_what_was_no_line_of_ours_run_on_a_fleet() {
             if line.contains("init-secret") && !line.contains("--rotate") {
                 // One that nobody has yet.
                 secrets += 1;
-                line += &format!(" --secret NEW_TOKEN_{secrets}");
+                line = format!("{line} --secret NEW_TOKEN_{secrets}");
             }
             fleet.run(&line);
             ran += 1;

@@ -147,16 +147,18 @@ fn a_worker_is_asked_for_by_flex_start() {
     assert!(code == Some(0) && said.contains("already requested from Google"), "{said}");
     let (code, _, said) = world.run("add-worker --type v4-8 --name flex --yes --no-wait");
     assert!(code == Some(1) && said.contains("capacity flex-start, not spot"), "{said}");
+    assert_eq!(world.run("add-worker --abandon").0, Some(0));
     // How long is a setting; a version of the API without the field refuses it in Google's words.
     let file = world.home.path().join("config.yaml");
     let mut settings: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
-    for (api, wanted) in [("v2alpha1", "done"), ("v2", "Unknown name \"provisioningModel\"")] {
+    let unknown = "Unknown name \"provisioningModel\"";
+    for (api, ends, wanted) in [("v2alpha1", Some(0), ""), ("v2", Some(1), unknown)] {
         let field = json!({"provisioningModel": "FLEX_START", "runDuration": {"maxRunDuration": "3600s"}});
         settings["tpu_capacity"] = json!({"flex-start": {"api": api, "field": field}});
         world.file("config.yaml", &settings.to_string());
         let of_settings = asked.replace("--name flex", &format!("--name {api}"));
-        let (_, _, said) = world.run(&of_settings);
-        assert!(said.contains(wanted), "{api}: {said}");
+        let (code, _, said) = world.run(&of_settings);
+        assert!(code == ends && said.contains(wanted), "{api}: {said}");
     }
     let state = world.double.state();
     assert_eq!(state.queued.len(), 2);

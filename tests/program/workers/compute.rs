@@ -107,14 +107,6 @@ fn a_slice_is_made_part_by_part_followed_and_removed_with_what_was_made_for_it()
         properties["serviceAccounts"],
         json!([{"email": "default", "scopes": ["https://www.googleapis.com/auth/cloud-platform"]}])
     );
-    let (_, out, _) = world.run("add-worker --type slice --capacity flex-start --name s --dry-run --json");
-    let flexible: Vec<Value> = serde_json::from_str(&out).unwrap();
-    let flex = &flexible[1]["body"]["properties"];
-    assert_eq!(
-        (&flex["scheduling"]["provisioningModel"], &flex["scheduling"]["maxRunDuration"]),
-        (&json!("FLEX_START"), &json!({"seconds": "604800"}))
-    );
-    assert_eq!(flex["reservationAffinity"], json!({"consumeReservationType": "NO_RESERVATION"}));
     for of_cloud_tpu in ["acceleratorType", "runtimeVersion", "networkConfig", "schedulingConfig"] {
         assert!(properties[of_cloud_tpu].is_null(), "{of_cloud_tpu}");
     }
@@ -270,6 +262,19 @@ fn what_others_made_under_that_name_is_theirs() {
     let (code, _, said) = world.run("remove-worker s --now --yes");
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(world.parts(), (1, 1, 1));
+}
+
+#[test]
+fn flex_start_has_a_duration_and_no_reservation() {
+    let world = World::of_compute();
+    let (_, out, _) = world.run("add-worker --type slice --capacity flex-start --name s --dry-run --json");
+    let calls: Vec<Value> = serde_json::from_str(&out).unwrap();
+    let flex = &calls[1]["body"]["properties"];
+    assert_eq!(
+        (&flex["scheduling"]["provisioningModel"], &flex["scheduling"]["maxRunDuration"]),
+        (&json!("FLEX_START"), &json!({"seconds": "604800"}))
+    );
+    assert_eq!(flex["reservationAffinity"], json!({"consumeReservationType": "NO_RESERVATION"}));
 }
 
 #[test]
