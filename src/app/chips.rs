@@ -7,7 +7,8 @@ use super::{App, Cluster, Effect, words};
 use crate::model::amount::{bytes, counted};
 use crate::model::text::printable;
 use crate::model::{
-    ChipUse, Chips, ClusterName, Hint, HostChips, Inspection, JobKey, Node, NodeId, Problem, Timestamp, WorkerState,
+    ChipUse, Chips, ClusterName, Hint, HostChips, Inspection, JobKey, Node, NodeId, Problem, Timestamp,
+    WorkerState,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -67,7 +68,9 @@ impl App {
         let Inspected::Told(_, _, told) = &*details.inspected else { return None };
         let Ok(Inspection::Job(told)) = &**told else { return None };
         let workers = told.workers.as_deref().ok()?.iter();
-        Some(workers.filter(|worker| worker.state == WorkerState::Running).map(|worker| worker.node).collect())
+        Some(
+            workers.filter(|worker| worker.state == WorkerState::Running).map(|worker| worker.node).collect(),
+        )
     }
 
     /// Opens the page of the chips that are meant, and has them read; once it is open, reads them again.
@@ -92,7 +95,9 @@ impl App {
     /// How long until the page of chips on the screen is read again: [`AGAIN`] after the last reading has come.
     pub(super) fn next_chips(&self, now: Timestamp) -> Option<Duration> {
         let View::Details(details) = self.view() else { return None };
-        let (Some(told), Target::Chips(..)) = (details.chips.as_deref(), &details.target) else { return None };
+        let (Some(told), Target::Chips(..)) = (details.chips.as_deref(), &details.target) else {
+            return None;
+        };
         let asked = details.chips_asked?;
         let read = told.as_ref().map_or(asked, |chips| chips.at);
         // Asked for after what is there was read: it is on its way, and may be lost.

@@ -43,8 +43,7 @@ async fn read(reach: &Reach) -> anyhow::Result<Cluster> {
     let mut cluster = seen::read_open(reach, &session).await?;
     let snapshot = cluster.snapshot.clone();
     let running = snapshot.jobs.iter().filter(|job| job.status == JobStatus::Running).cloned().collect();
-    let roster =
-        supervisor::read_holdings(&session.client, &snapshot, running, reach.options.vitals).await;
+    let roster = supervisor::read_holdings(&session.client, &snapshot, running, reach.options.vitals).await;
     session.close().await;
     match roster {
         Ok(roster) => {

@@ -2,9 +2,9 @@
 
 use super::cloud::CloudView;
 use super::{
-    Autoscaler, Cleaned, Cost, Inspection, Job, JobIds, JobStatus, Leftover, Link, LocalPorts,
-    LogBatch, LogMatches, LogPart, LogSource, Node, NodeId, NotSearched, OperationMark, Physical, Problem,
-    Roster, StreamId, Subject, SubmissionId, Text, Timestamp, Work,
+    Autoscaler, Cleaned, Cost, Inspection, Job, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch,
+    LogMatches, LogPart, LogSource, Node, NodeId, NotSearched, OperationMark, Physical, Problem, Roster,
+    StreamId, Subject, SubmissionId, Text, Timestamp, Work,
 };
 use std::sync::Arc;
 

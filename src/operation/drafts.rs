@@ -97,7 +97,12 @@ mod tests {
         let spec = cluster_of(text, &dir.path().join("c.yaml"), &Settings::default()).unwrap();
         std::fs::write(dir.path().join("c.yaml"), text).unwrap();
         let ready = |tpu: &str, resources: &str| {
-            let draft = Draft { entrypoint: "true".into(), tpu: tpu.into(), resources: resources.into(), ..Draft::default() };
+            let draft = Draft {
+                entrypoint: "true".into(),
+                tpu: tpu.into(),
+                resources: resources.into(),
+                ..Draft::default()
+            };
             Drafts::default().ready(&spec, &draft, &Env::default())
         };
         let slice = ready(" v4-32 ", "").map_err(drop).unwrap();

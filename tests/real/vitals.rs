@@ -89,7 +89,8 @@ fn kinds(vitals: &Value) -> Vec<&str> {
 fn sick_runs_are_told_from_a_healthy_one_beside_them() {
     let bed = Bed::shared(Ray::Newest);
     bed.write(FILE, SETTINGS);
-    let start = |kind: &str| bed.submit(kind, &format!("cat >run.py <<'END'\n{RUN}END\nexec python run.py {kind}"));
+    let start =
+        |kind: &str| bed.submit(kind, &format!("cat >run.py <<'END'\n{RUN}END\nexec python run.py {kind}"));
     let [well, nan, stalls, waits] = ["well", "nan", "stalls", "waits"].map(start);
     let feed = Feed::start(bed);
     let sick = [(&nan, "loss not finite"), (&stalls, "run stalled"), (&waits, "job waits")];
@@ -100,7 +101,9 @@ fn sick_runs_are_told_from_a_healthy_one_beside_them() {
         });
         until(&format!("the console says {kind}"), || feed.has_found(kind, job));
         match kind {
-            "loss not finite" => assert_eq!((&told["loss"], &told["does"]), (&json!("nan"), &json!("training"))),
+            "loss not finite" => {
+                assert_eq!((&told["loss"], &told["does"]), (&json!("nan"), &json!("training")))
+            }
             "run stalled" => assert_eq!((&told["step"], &told["does"]), (&json!(19), &json!("silent"))),
             _ => assert!(told["what"].as_str().unwrap().starts_with("waits for v5p-256, "), "{told}"),
         }
@@ -108,7 +111,8 @@ fn sick_runs_are_told_from_a_healthy_one_beside_them() {
     let told = vitals(bed, &well);
     assert_eq!((&told["does"], &told["steps"]), (&json!("training"), &json!(100_000)), "{told}");
     assert!(told["step"].as_u64() > Some(20) && told["loss"].as_f64().is_some(), "{told}");
-    let about = |line: &&String| line.contains(&well) && (line.contains("issue:") || line.contains("warning:"));
+    let about =
+        |line: &&String| line.contains(&well) && (line.contains("issue:") || line.contains("warning:"));
     assert_eq!(feed.lines().iter().filter(about).count(), 0, "a false alarm: {:#?}", feed.lines());
     for job in [&well, &nan, &stalls, &waits] {
         bed.post(&format!("/api/jobs/{job}/stop"), &json!({}));
@@ -126,7 +130,9 @@ impl Joined {
         let joined = Self(bed);
         for (number, host) in Self::HOSTS.iter().enumerate() {
             // What a TPU host finds in its environment on Kubernetes.
-            let pod = format!("TPU_NAME=two-hosts TPU_WORKER_ID={number} TPU_ACCELERATOR_TYPE=v5litepod-8 TPU_TOPOLOGY=2x4");
+            let pod = format!(
+                "TPU_NAME=two-hosts TPU_WORKER_ID={number} TPU_ACCELERATOR_TYPE=v5litepod-8 TPU_TOPOLOGY=2x4"
+            );
             bed.join(host, &pod, "--resources='{\"TPU\":4}'");
         }
         joined

@@ -5,8 +5,8 @@ use super::super::convert::host;
 use super::super::logs::cleaned;
 use super::RayError;
 use crate::model::{
-    ChipUse, HostInspection, HostProcess, Inspection, JobIds, JobInspection, Line, NodeId, Subject, SubmissionId,
-    Text,
+    ChipUse, HostInspection, HostProcess, Inspection, JobIds, JobInspection, Line, NodeId, Subject,
+    SubmissionId, Text,
 };
 use serde_json::Value;
 

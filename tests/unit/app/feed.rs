@@ -120,7 +120,12 @@ fn each_sick_run_is_said_and_resolved_by_itself() {
     lab.tell(News::Link(up()));
     lab.state(|_| ());
     let keys: Vec<JobKey> = snapshot().jobs.iter().map(|job| job.key.clone()).collect();
-    let running: Vec<&JobKey> = keys.iter().zip(snapshot().jobs.iter()).filter(|(_, job)| job.status == JobStatus::Running).map(|(key, _)| key).collect();
+    let running: Vec<&JobKey> = keys
+        .iter()
+        .zip(snapshot().jobs.iter())
+        .filter(|(_, job)| job.status == JobStatus::Running)
+        .map(|(key, _)| key)
+        .collect();
     let [one_run, other] = running[..2] else { panic!("{running:?}") };
     let mut sick = |runs: &[&JobKey]| {
         let sign = Sign { kind: SignKind::Stalled, since: before(900), evidence: "at step 9".into() };

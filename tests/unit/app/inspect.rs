@@ -240,7 +240,14 @@ fn the_host_whose_chips_idle_is_marked_in_the_grid_and_named() {
 #[test]
 fn the_page_of_chips_is_read_again_while_it_is_shown() {
     let mut app = shown();
-    let job = app.clusters()[0].snapshot.jobs.iter().find(|job| job.status == JobStatus::Running).unwrap().key.clone();
+    let job = app.clusters()[0]
+        .snapshot
+        .jobs
+        .iter()
+        .find(|job| job.status == JobStatus::Running)
+        .unwrap()
+        .key
+        .clone();
     press(&mut app, "2gg");
     while app.meant_job().is_some_and(|(_, at)| at.key != job) {
         press(&mut app, "j");
