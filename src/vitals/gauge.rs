@@ -124,13 +124,16 @@ impl Gauge {
         let before = self.moved;
         for (at, line) in lines.iter().enumerate() {
             // Known lines bring the times of those behind them.
-            let time = times.next(line.text());
+            let said = times.said(line.text());
             if at < new.known {
                 continue;
             }
             if at == new.known && (new.is_gapped || self.readings == 0) {
-                self.whole = time;
+                self.whole = times.last();
             }
+            // The time of a line above may be hours old: a line that says none is as new as the reading that brings it, and of
+            // those of the first reading nothing is known.
+            let time = said.or_else(|| (self.readings > 0).then_some(clock.near));
             self.logged = self.logged.max(time);
             self.grown = Some(clock.near);
             self.line(line.text(), time, clock.near);

@@ -176,7 +176,7 @@ fn a_form_shows_the_field_that_has_the_focus_and_why_it_failed() {
         let mut app = shown();
         press(&mut app, "n");
         let fields =
-            ["command", "working dir", "variable", "runtime env", "cpus", "gpus", "memory", "resources"];
+            ["command", "working dir", "variable", "runtime env", "cpus", "gpus", "memory", "resources", "tpu"];
         for field in fields {
             let screen = seen(&mut app, size);
             assert!(screen.contains(&format!("│ {field} ")), "{size:?}: {field}: {screen}");

@@ -305,3 +305,19 @@ fn lists_that_ray_has_cut_and_a_log_without_times_prove_nothing() {
     let vitals = gauge.vitals(&job(), Some(&holding()), after(9000));
     assert_eq!(kinds(&vitals), [SignKind::Stalled], "by our own clock");
 }
+
+#[test]
+fn a_run_whose_lines_say_no_time_is_not_as_old_as_the_line_above_them() {
+    let mut watched = Watched::new(vec![written(0, "Connected to Ray cluster.")]);
+    for at in (30..3600).step_by(30) {
+        watched
+            .log
+            .push(Line::from(format!("completed step: {}, seconds: 30.0, loss: 3.0", at / 30).as_str()));
+        assert_eq!(kinds(&watched.look(at)), [], "{at}");
+    }
+    assert_eq!(kinds(&watched.look(4100)), [], "nine minutes");
+    assert_eq!(kinds(&watched.look(4200)), [SignKind::Stalled]);
+    let mut once =
+        Watched { gauge: Gauge::new(VitalLimits::default(), Looks::Once), ..Watched::new(watched.log) };
+    assert_eq!(kinds(&once.look(4200)), [], "one look cannot tell");
+}
