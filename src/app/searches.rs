@@ -1,7 +1,7 @@
 //! Searches through the logs of several clusters: what is asked of each, what they find, and the way to a line of it.
 
 use super::found::{Found, Searched};
-use super::log::Wanted;
+use super::log::{LogView, Wanted};
 use super::pages::found::{self, log_of};
 use super::prompt::{Prompt, PromptKind};
 use super::{App, Cluster, Effect, Tone, View};
@@ -73,13 +73,13 @@ impl App {
     /// job's workers.
     pub(super) fn open_repeated(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(place) = self.view().place() else { return Vec::new() };
-        let Some(repeated) = self.log_mut().and_then(|log| log.go_to_repeated()) else {
+        let Some(repeated) = self.log_mut().and_then(LogView::go_to_repeated) else {
             let said = "no line in the window stands for others (`[repeated 12x across cluster]`)";
             self.toasts.say(Tone::Info, said, now);
             return Vec::new();
         };
         let cluster = &self.fleet.clusters[place];
-        let id = match self.log().and_then(|log| log.source()) {
+        let id = match self.log().and_then(LogView::source) {
             Some(LogSource::Job(id)) => Some(id.clone()),
             _ => None,
         };

@@ -107,9 +107,9 @@ impl Kind for FoundLines {
     fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
         let Some(searched) = &look.fleet.searched else { return Cell::default() };
         let clusters = || look.fleet.each(of).map(|(_, cluster)| &cluster.found);
-        let lines: usize = clusters().map(|found| found.len()).sum();
+        let lines: usize = clusters().map(Found::len).sum();
         let files: usize = clusters().map(|found| found.files().len()).sum();
-        let more: usize = clusters().flat_map(|found| found.files()).map(|file| file.more).sum();
+        let more: usize = clusters().flat_map(Found::files).map(|file| file.more).sum();
         let sought = printable(&searched.sought);
         let mut parts = vec![
             format!("`{}` in {}", short(&sought), searched.of),
