@@ -70,9 +70,13 @@ impl Sliced {
     pub fn hold(&mut self, roster: &Roster, now: &Snapshot) {
         let mut by_node: HashMap<NodeId, Vec<JobKey>> = HashMap::new();
         for (key, vitals) in &roster.jobs {
-            vitals.nodes.iter().for_each(|node| by_node.entry(*node).or_default().push(key.clone()));
+            for node in &vitals.nodes {
+                by_node.entry(*node).or_default().push(key.clone());
+            }
         }
-        by_node.values_mut().for_each(|jobs| jobs.sort());
+        for jobs in by_node.values_mut() {
+            jobs.sort();
+        }
         if by_node != self.held {
             self.held = by_node;
             self.find_jobs(now);

@@ -74,7 +74,7 @@ impl<'a> Gangs<'a> {
             .map(|(node, why)| format!("cannot list the files of {}: {why}", known.name_of(node)));
         let incomplete = unlisted.chain(gang.cut).collect();
         let patterns = self.options.patterns.clone();
-        Ok(Crew { incomplete, patterns, ..Crew::new(known, gang.workers, clock) })
+        Ok(Crew { patterns, incomplete, ..Crew::new(known, gang.workers, clock) })
     }
 
     /// Reads the last lines of each worker's files. What cannot be read is added to [`Crew::incomplete`].

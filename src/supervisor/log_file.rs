@@ -311,8 +311,8 @@ impl LogFile {
         Ok(remote.stream(&self.command(spec, ("matching", MATCHING), &sought(words))?)?)
     }
 
-    /// The lines that match in a part of it, as they come, behind a line that [`Opened`] reads: that part ends at its
-    /// size.
+    /// The lines that match in a part of it, as they come, behind a line that says how large the file is: that part
+    /// ends there.
     pub fn matched(
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
@@ -419,7 +419,8 @@ mod tests {
         let file = folder.path().join("log");
         let words = Grep::of(&Pattern::parse("-?step [0-9]*5$").unwrap()).unwrap().unwrap();
         let mut sought = Sought { words, lines: None, opened: None, came: 0 };
-        let lines = |numbers: Range<u32>| numbers.map(|n| format!("step {n}\n")).collect::<String>();
+        let lines =
+            |numbers: Range<u32>| numbers.fold(String::new(), |text, n| text + &format!("step {n}\n"));
         let mut found = |text: &str, lines: Option<u32>| {
             std::fs::write(&file, text).unwrap();
             sought.lines = lines;

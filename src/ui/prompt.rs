@@ -47,12 +47,11 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
     };
     let syntax = match prompt.kind {
         PromptKind::Filter => SYNTAX,
-        PromptKind::Search => PATTERN,
+        PromptKind::Search | PromptKind::Logs => PATTERN,
         PromptKind::Lines => LINES,
         PromptKind::GoTo => PLACE,
         PromptKind::Save => FILE,
         PromptKind::Since => TIME,
-        PromptKind::Logs => PATTERN,
         PromptKind::Command | PromptKind::Page | PromptKind::Copy | PromptKind::Found | PromptKind::Files => {
             ""
         }

@@ -68,7 +68,7 @@ impl Place {
     /// The objects of a command that prints one a line.
     fn lines(&self, args: &[&str]) -> Vec<Value> {
         let (out, said) = self.run(args);
-        let rows = out.lines().map(|line| serde_json::from_str(line));
+        let rows = out.lines().map(serde_json::from_str);
         rows.collect::<Result<_, _>>().unwrap_or_else(|e| panic!("{e}: {out}{said}"))
     }
 
@@ -84,7 +84,7 @@ impl Place {
     /// Writes to a worker's standard error.
     fn write(&self, worker: &Value, bytes: &[u8]) {
         let files = worker["files"].as_array().unwrap();
-        let file = files.iter().find(|file| file.as_str().unwrap().ends_with(".err")).unwrap();
+        let file = files.iter().find(|file| file.as_str().unwrap().strip_suffix(".err").is_some()).unwrap();
         self.head.write_file(file.as_str().unwrap(), bytes);
     }
 }
@@ -230,7 +230,7 @@ fn logs_that_are_not_as_they_should_be_are_read_or_say_why() {
     assert!(said.contains(" ago by this machine's clock"), "{said}");
     // A log API that fails, for good.
     let fails = |status| {
-        place.head.trouble(vec![Trouble { path: "/api/v0/logs/file".into(), fault: Fault::Status(status) }])
+        place.head.trouble(vec![Trouble { path: "/api/v0/logs/file".into(), fault: Fault::Status(status) }]);
     };
     fails(500);
     for command in [&["job-workers", &job][..], &["job-logs", "--workers", &job]] {

@@ -102,7 +102,7 @@ fn sick_runs_are_told_from_a_healthy_one_beside_them() {
         until(&format!("the console says {kind}"), || feed.has_found(kind, job));
         match kind {
             "loss not finite" => {
-                assert_eq!((&told["loss"], &told["does"]), (&json!("nan"), &json!("training")))
+                assert_eq!((&told["loss"], &told["does"]), (&json!("nan"), &json!("training")));
             }
             "run stalled" => assert_eq!((&told["step"], &told["does"]), (&json!(19), &json!("silent"))),
             _ => assert!(told["what"].as_str().unwrap().starts_with("waits for v5p-256, "), "{told}"),

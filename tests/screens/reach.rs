@@ -175,8 +175,17 @@ fn a_form_shows_the_field_that_has_the_focus_and_why_it_failed() {
     for size in SMALL {
         let mut app = shown();
         press(&mut app, "n");
-        let fields =
-            ["command", "working dir", "variable", "runtime env", "cpus", "gpus", "memory", "resources", "tpu"];
+        let fields = [
+            "command",
+            "working dir",
+            "variable",
+            "runtime env",
+            "cpus",
+            "gpus",
+            "memory",
+            "resources",
+            "tpu",
+        ];
         for field in fields {
             let screen = seen(&mut app, size);
             assert!(screen.contains(&format!("│ {field} ")), "{size:?}: {field}: {screen}");

@@ -200,7 +200,7 @@ fn a_warned_job_is_submitted_once_its_warning_was_seen() {
     assert_eq!(form(&app).said, format!("{warning}; submit again to submit it as it is"));
     let again = press(&mut app, "<enter>");
     let [Effect::Submit(_, _, draft)] = &again[..] else { panic!("{again:?}") };
-    assert_eq!(draft.seen, [warning.clone()]);
+    assert_eq!(draft.seen, std::slice::from_ref(&warning));
     let closed = form(&app).id;
     hears(&mut app, FormNews::Failed("no route".into()));
     press(&mut app, "<esc><esc>");

@@ -103,7 +103,7 @@ fn only_the_logs_of_marked_jobs_are_searched_when_some_are_marked() {
     press(&mut app, "/dclm<enter> ");
     assert_eq!(app.searched_jobs(), 1);
     let sweep = sweep_of(&press(&mut app, "g/boom<enter>"));
-    assert!(sweep.files[0].1.starts_with("job-driver-") && sweep.files[0].1.ends_with(".log"), "{sweep:?}");
+    assert!(sweep.files[0].1.starts_with("job-driver-"), "{sweep:?}");
     assert!(counts(&app).contains("in 1 marked job"), "{}", counts(&app));
 }
 
