@@ -20,7 +20,7 @@ const HOSTS: usize = 12;
 const FEW: usize = 8;
 /// Time between two readings of a page that is shown.
 const AGAIN: Duration = Duration::from_secs(10);
-/// A reading that has not come by then is begun again: of hosts that do not answer each takes half a minute.
+/// A reading that has not come by then is started again: of hosts that do not answer each takes half a minute.
 const LOST: Duration = Duration::from_secs(120);
 /// Hosts that are named beside a reason that several have.
 const NAMED: usize = 6;

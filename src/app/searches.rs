@@ -40,7 +40,7 @@ impl App {
         self.marks.count(None)
     }
 
-    /// Searches for what was typed. A text that is no pattern stays to be put right.
+    /// Searches for what was typed. A text that is no pattern stays to be corrected.
     pub(super) fn search_logs(&mut self, typed: &str, now: Timestamp) -> Vec<Effect> {
         let wrong = match Pattern::parse(typed) {
             Ok(pattern) if pattern.is_empty() => Some("type a regular expression".to_owned()),

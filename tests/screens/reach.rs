@@ -199,7 +199,7 @@ fn a_form_shows_the_field_that_has_the_focus_and_why_it_failed() {
         app.update(failed, NOW);
         let screen = seen(&mut app, size);
         assert!(screen.contains("│ resources ") || screen.contains("│ job id "), "{size:?}: {screen}");
-        let all = met(&mut app, size, "<pgdn>", " below ─╯");
+        let all = met(&mut app, size, "<pgdn>", " more line");
         assert!(all.contains(" end ") && all.matches("large").count() >= 12, "{size:?}: {all}");
         assert!(size == SMALL[0] || all.contains(" more lines below"), "{all}");
         met(&mut app, size, "<pgup>", " above ");
