@@ -58,6 +58,7 @@ pub use environment::Environment;
 pub use executor::Executor;
 pub use facts::{Facts, KnownHead, Outcome};
 pub use gang::Gangs;
+pub use gates::nothing_to_resume;
 pub use journal::{Journal, JournalError, Scope, Unfinished};
 pub use news::News;
 pub use performer::Performer;

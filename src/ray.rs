@@ -21,7 +21,7 @@ mod profile;
 mod submit;
 mod weigh;
 
-pub use api::{AT_ONCE, Holdings, JobDetail, Listed};
+pub use api::{AT_ONCE, EMPTY_OR_FAILED, Holdings, JobDetail, Listed};
 pub use client::{Client, Counter, Endpoint, Limits, Meter};
 pub use drain::{Drain, Running};
 pub use error::RayError;

@@ -8,7 +8,7 @@ use crate::config::nearest;
 use crate::logs::{LineSplitter, Pattern};
 use crate::model::amount::counted;
 use crate::model::{Fix, Hint, Line, Node, NodeId, Problem, ProblemKind, Target, Text, Timestamp};
-use crate::ray::{Client, LogFiles, RayError};
+use crate::ray::{Client, EMPTY_OR_FAILED, LogFiles, RayError};
 use crate::supervisor::{Session, lines_of, list_files, read_ends};
 use clap::Args;
 use futures_util::{StreamExt, stream};
@@ -361,10 +361,7 @@ async fn search(
     }
     searched.nodes = hosts.len();
     if searched.empty > 0 && searched.empty == searched.files {
-        eprintln!(
-            "Ray answered HTTP 500 for {}: empty, or Ray's log API fails",
-            counted(searched.files, "file")
-        );
+        eprintln!("{EMPTY_OR_FAILED}");
     }
     Ok(searched)
 }

@@ -10,7 +10,7 @@ use crate::model::{
     OperationEnd, OperationKind, OperationMark, OperationNews, Order, Preview, Progress, Refusal, StepName,
     TakeOver, Target, Task, Timestamp, Touched, Verb,
 };
-use crate::operation::{Journals, News, Operations};
+use crate::operation::{Journals, News, Operations, nothing_to_resume};
 use crate::supervisor::{self, Connection, ConnectionState};
 use clap::Args;
 use print::{print_affected, print_calls, print_rows, print_steps, show, stopped, what_stays};
@@ -141,7 +141,7 @@ impl Front<'_> {
                 self.follow(if skips { Order::Forward(consent) } else { Order::Resume(consent) }).await
             }
             Some(task) => self.begin(task.clone()).await,
-            None => anyhow::bail!("no interrupted operation on {name}"),
+            None => self.refused(&nothing_to_resume(&self.reach.spec)),
         }
     }
 
@@ -161,7 +161,7 @@ impl Front<'_> {
 
     async fn abandon(&mut self) -> anyhow::Result<ExitCode> {
         let Some(journaled) = self.journaled.clone() else {
-            anyhow::bail!("no interrupted operation on {}", self.reach.spec.name)
+            return self.refused(&nothing_to_resume(&self.reach.spec));
         };
         match self.ask(Order::Abandon).await? {
             Answer::Refused(refusal) => self.refused(&refusal),

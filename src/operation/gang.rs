@@ -16,7 +16,7 @@ use crate::model::cloud::TpuHost;
 use crate::model::{
     ClusterSpec, HeadAddress, JobKey, JobStatus, Line, NodeId, Problem, Timestamp, WorkerFile,
 };
-use crate::ray::{AT_ONCE, Client, Listed, RayError};
+use crate::ray::{AT_ONCE, Client, EMPTY_OR_FAILED, Listed, RayError};
 use crate::supervisor::Options;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -25,8 +25,6 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::Mutex;
 
-/// What to think of files that Ray answers HTTP 500 for, all of them.
-const EMPTY_OR_FAILED: &str = "Ray answered HTTP 500 for every file: they are empty, or its log API fails (see dashboard.log on the head)";
 /// Lines of each log that an explanation reads unless somebody asks for more.
 const EXPLAINED: u32 = 400;
 

@@ -6,7 +6,7 @@ mod holdings;
 mod inspect;
 mod work;
 
-pub use gang::{AT_ONCE, Listed};
+pub use gang::{AT_ONCE, EMPTY_OR_FAILED, Listed};
 pub use holdings::Holdings;
 
 use super::RayError;

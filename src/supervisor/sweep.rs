@@ -4,7 +4,7 @@
 use super::out::Out;
 use crate::logs::{Clock, LineSplitter, Pattern, Times};
 use crate::model::{Line, News, NodeId, Sweep, SweepTally, Swept, SweptFile, SweptLine, Text, Timestamp};
-use crate::ray::{AT_ONCE, Client, LogFiles, RayError};
+use crate::ray::{AT_ONCE, Client, EMPTY_OR_FAILED, LogFiles, RayError};
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use std::time::Duration;
@@ -30,7 +30,8 @@ pub fn list_files<'a>(
     stream::iter(lists.collect::<Vec<_>>()).buffered(AT_ONCE).boxed()
 }
 
-/// Reads the last lines of these files, in their order.
+/// Reads the last lines of these files, in their order. An error of a file may mean that it is empty
+/// ([`RayError::may_mean_empty`]).
 pub fn read_ends<'a>(
     client: &'a Client,
     files: &'a [(NodeId, Text)],
@@ -38,7 +39,7 @@ pub fn read_ends<'a>(
 ) -> BoxStream<'a, (NodeId, &'a Text, Result<Bytes, RayError>)> {
     let reads = files
         .iter()
-        .map(move |(node, name)| async move { (*node, name, client.worker_log(*node, name, lines).await) });
+        .map(move |(node, name)| async move { (*node, name, client.read_log(*node, name, lines).await) });
     stream::iter(reads.collect::<Vec<_>>()).buffered(AT_ONCE).boxed()
 }
 
@@ -77,7 +78,7 @@ async fn search(client: &Client, sweep: &Sweep, out: &Out) -> Result<SweepTally,
             Err(e) => tally.incomplete.push(format!("cannot list the files of node {node}: {e}")),
         }
     }
-    let (mut found, mut told_at) = (Vec::new(), Instant::now());
+    let (mut found, mut empty, mut told_at) = (Vec::new(), 0, Instant::now());
     let mut reads = read_ends(client, &files, sweep.lines);
     while let Some((node, name, bytes)) = reads.next().await {
         match bytes {
@@ -90,6 +91,7 @@ async fn search(client: &Client, sweep: &Sweep, out: &Out) -> Result<SweepTally,
                     found.push(SweptFile { node, name: name.clone(), lines, more });
                 }
             }
+            Err(e) if e.may_mean_empty() => (tally.files, empty) = (tally.files + 1, empty + 1),
             Err(e) if e.is_token() => return Err(e.to_string()),
             Err(e) => tally.incomplete.push(format!("cannot read {name} of node {node}: {e}")),
         }
@@ -100,6 +102,9 @@ async fn search(client: &Client, sweep: &Sweep, out: &Out) -> Result<SweepTally,
     }
     if !found.is_empty() {
         out.send(News::Swept(sweep.id, Swept::Found(found))).await;
+    }
+    if empty > 0 && empty == tally.files {
+        tally.incomplete.push(EMPTY_OR_FAILED.to_owned());
     }
     Ok(tally)
 }

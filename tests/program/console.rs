@@ -419,8 +419,8 @@ fn a_job_is_submitted_from_the_form_and_again_with_changes() {
     pty.wait_text("submit a job");
     pty.send(&format!("sleep 601\t~/src\tKEY={SECRET}\t"));
     pty.wait_text("KEY=•••");
-    // Past the empty variable, the runtime environment and four amounts; the id; past metadata and cancel.
-    pty.send("\t\t\t\t\t\tmine-1\t\t\t\r");
+    // Past the empty variable, the runtime environment, four amounts and the TPU; the id; past metadata and cancel.
+    pty.send("\t\t\t\t\t\t\tmine-1\t\t\t\r");
     pty.wait_text("mine-1 submitted");
     let first = get(&place, "/api/jobs/mine-1");
     assert!(first.contains(SECRET) && first.contains(r#"{"owner": "farid"}"#), "the job has it: {first}");

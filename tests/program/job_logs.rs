@@ -241,7 +241,7 @@ fn logs_that_are_not_as_they_should_be_are_read_or_say_why() {
         );
     }
     let (out, said) = place.run(&["cluster-logs"]);
-    assert!(out.is_empty() && said.contains("Ray answered HTTP 500 for 1 file"), "{out}{said}");
+    assert!(out.is_empty() && said.contains("Ray answered HTTP 500 for every file"), "{out}{said}");
     let (out, said) = place.run(&["job-logs", &job]);
     assert!(out.is_empty() && said.contains("500"), "{out}{said}");
     fails(503);

@@ -88,6 +88,7 @@ fn a_ray_command_that_fails_is_found_before_anything_is_stopped() {
     assert_eq!(place.refused(&["restart-cluster", "--yes", "--others"]), "interrupted");
     assert!(place.run(&["restart-cluster", "--abandon"]).status.success());
     assert!(place.fails(&["restart-cluster", "--abandon"]).contains("no interrupted operation on lab"));
+    assert_eq!(place.refused(&["restart-cluster", "--abandon"]), "nothing-to-resume");
 }
 
 #[test]

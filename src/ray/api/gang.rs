@@ -297,6 +297,9 @@ impl RayError {
     }
 }
 
+/// What to think of several files all of which Ray answers HTTP 500 for.
+pub const EMPTY_OR_FAILED: &str = "Ray answered HTTP 500 for every file: they are empty, or its log API fails (see dashboard.log on the head)";
+
 /// The last line of aiohttp's answer to an exception that nobody caught.
 const IN_TROUBLE: &str = "Server got itself in trouble";
 
