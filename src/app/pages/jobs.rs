@@ -273,6 +273,17 @@ const COLUMNS: &[Column<Jobs>] = &[
         order: None,
     },
     Column {
+        id: "restarts",
+        title: "RESTARTS",
+        width: Width::number(8, 7),
+        when: When::Wide,
+        cell: |row, look| {
+            let restarts = vitals(row).map_or_else(|| "-".into(), |vitals| vitals.restarts.to_string());
+            Cell::new(restarts, Jobs::text(row, look))
+        },
+        order: Some(|a, b| restarts(b).cmp(&restarts(a))),
+    },
+    Column {
         id: "driver",
         title: "DRIVER",
         width: Width::text(10, 12, 7),
@@ -296,6 +307,10 @@ fn vitals<'f>(row: &Row<'f>) -> Option<&'f Vitals> {
 
 fn chips(row: &Row<'_>) -> f64 {
     vitals(row).and_then(Vitals::chips).map_or(0.0, |(_, n)| n)
+}
+
+fn restarts(row: &Row<'_>) -> Option<u64> {
+    vitals(row).map(|vitals| vitals.restarts)
 }
 
 /// Jobs with the worst signs first, those without vitals last.
