@@ -10,7 +10,6 @@ pub mod found;
 pub mod hosts;
 pub mod issues;
 pub mod jobs;
-mod launches;
 pub mod nodes;
 pub mod slice;
 pub mod slices;
@@ -64,8 +63,7 @@ pub static ALL_TPUS: TablePage = TablePage {
 };
 
 /// The pages that are tables of the rows of all clusters. Each has an action that opens it.
-pub static TABLES: &[&TablePage] =
-    &[&ALL_NODES, &ALL_JOBS, &ALL_TPUS, &issues::PAGE, &found::PAGE, &launches::PAGE];
+pub static TABLES: &[&TablePage] = &[&ALL_NODES, &ALL_JOBS, &ALL_TPUS, &issues::PAGE, &found::PAGE];
 
 /// The table of all clusters with that name.
 pub fn table(name: &str) -> Option<&'static TablePage> {
