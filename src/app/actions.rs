@@ -153,8 +153,6 @@ actions! {
         "Cancel the operation before it changes anything; when only Google is waited for, stop waiting";
     View Mark "mark" "mark" &[Jobs, AllJobs, Plan, Columns], has_submission, App::mark,
         "Mark or unmark the job; in a dialog, toggle the option";
-    View UnmarkAll "unmark-all" "" &[Jobs, AllJobs], always, App::unmark_all,
-        "Unmark all jobs of the table";
     Looks ChooseLog "choose-log" "" &[Log], always, App::choose_log,
         "Choose another log of the cluster from a list: jobs, workers, nodes, the autoscaler";
     View Follow "follow" "follow" &[Log], always, |app, _| app.in_log(LogView::toggle_follow),

@@ -13,12 +13,6 @@ const NAMED: usize = 12;
 type Named = (ClusterName, SubmissionId);
 
 impl App {
-    /// Takes the marks of the jobs of the table away.
-    pub(super) fn unmark_all(&mut self, _: Timestamp) -> Vec<Effect> {
-        self.marks.clear(self.view().place());
-        Vec::new()
-    }
-
     /// Marks or unmarks the selected job, and moves to the next one.
     pub(super) fn mark_job(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((place, key)) = self.meant_job().map(|(place, job)| (place, job.key.clone())) else {
