@@ -13,7 +13,7 @@ use crate::diagnose::sign_severity;
 use crate::model::amount::number;
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::vitals::{loss, waits_for};
+use crate::model::vitals::{loss, rate, waits_for};
 use crate::model::{Job, JobKey, JobStatus, SignKind, Timestamp, Vitals};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -269,6 +269,30 @@ const COLUMNS: &[Column<Jobs>] = &[
         cell: |row, look| {
             let words = message(row).and_then(first_line).map_or(Cow::Borrowed("-"), printable);
             Cell::new(words, Jobs::text(row, look))
+        },
+        order: None,
+    },
+    Column {
+        id: "rate",
+        title: "RATE",
+        width: Width::text(11, 13, 7),
+        when: When::Wide,
+        cell: |row, look| {
+            let per_second = vitals(row).and_then(|vitals| vitals.run.as_ref()?.rate);
+            Cell::new(per_second.map_or_else(|| "-".into(), rate), Jobs::text(row, look))
+        },
+        order: None,
+    },
+    Column {
+        id: "saved",
+        title: "SAVED",
+        // How long ago the last checkpoint was saved.
+        width: Width::number(7, 7),
+        when: When::Wide,
+        cell: |row, look| {
+            let saved = vitals(row).and_then(|vitals| vitals.run.as_ref()?.checkpoint?.at);
+            let saved = saved.map_or_else(|| "-".into(), |at| brief(at.age(look.now)));
+            Cell::new(saved, Jobs::text(row, look))
         },
         order: None,
     },
