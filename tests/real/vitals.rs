@@ -89,14 +89,19 @@ fn kinds(vitals: &Value) -> Vec<&str> {
 fn sick_runs_are_told_from_a_healthy_one_beside_them() {
     let bed = Bed::shared(Ray::Newest);
     bed.write(FILE, SETTINGS);
-    let start =
-        |kind: &str| bed.submit(kind, &format!("cat >run.py <<'END'\n{RUN}END\nexec python run.py {kind}"));
+    let start = |kind: &str| {
+        // Jobs have one working folder.
+        let script = format!("cat >run-{kind}.py <<'END'\n{RUN}END\nexec python run-{kind}.py {kind}");
+        bed.submit(kind, &script)
+    };
     let [well, nan, stalls, waits] = ["well", "nan", "stalls", "waits"].map(start);
+    bed.job_becomes(&well, "RUNNING");
     let feed = Feed::start(bed);
     let sick = [(&nan, "loss not finite"), (&stalls, "run stalled"), (&waits, "job waits")];
     for (job, kind) in sick {
         let told = until(&format!("the command says {kind}"), || {
-            assert_eq!(kinds(&vitals(bed, &well)), [""; 0], "a false alarm");
+            let healthy = vitals(bed, &well);
+            assert!(healthy.is_object() && kinds(&healthy).is_empty(), "a false alarm: {healthy}");
             Some(vitals(bed, job)).filter(|told| kinds(told) == [kind])
         });
         until(&format!("the console says {kind}"), || feed.has_found(kind, job));
