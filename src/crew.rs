@@ -11,13 +11,13 @@ mod lines;
 mod seat;
 mod told;
 
-pub use call::{CALLED, call, last_files, unwell};
+pub use call::{CALLED, call, last_files, steps_words, unwell};
 pub use causes::{Clocks, HostClock, causes, hosts_to_time};
 pub use explain::{
     Findings, Quiet, Verdict, ahead, certainty_words, explained, failure, place, running, seat_of,
     without_error,
 };
 pub use known::{Known, Pending};
-pub use lines::{FOLDED, Folded, Said, fold, in_order};
+pub use lines::{Among, FOLDED, Folded, Said, fold, in_order};
 pub use seat::{Crew, Seat, Tail, age_words, first_few, lost_words};
 pub use told::{Part, Price, Told, What};

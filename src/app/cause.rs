@@ -10,6 +10,8 @@ use crate::model::text::printable;
 
 /// Silent workers that are shown.
 const QUIET: usize = 8;
+/// Errors that may have been first as well that are shown.
+const CANDIDATES: usize = 3;
 /// Lines of a traceback that are shown.
 const TRACE: usize = 12;
 
@@ -72,6 +74,12 @@ fn in_log(evidence: &Evidence, text: &str) -> Wanted {
     Wanted { text: text.to_owned(), before: evidence.trace[..above].to_vec() }
 }
 
+/// What an error says, with its kind where its words do not begin with that.
+fn said(evidence: &Evidence) -> String {
+    let (kind, text) = (evidence.fault.words(), untimed(&evidence.text));
+    if text.starts_with(kind) { text.to_owned() } else { format!("{kind}: {text}") }
+}
+
 /// The lines of what was told; none where something else was asked.
 pub fn cause_lines(told: &Told) -> Vec<CauseLine> {
     let What::Cause(findings) = &told.what else { return Vec::new() };
@@ -80,12 +88,17 @@ pub fn cause_lines(told: &Told) -> Vec<CauseLine> {
     // A part of the sentence in each row: it is longer than a small window is wide.
     let mut parts = findings.summary.split("; ");
     let mut lines = vec![plain(findings.verdict.word(), parts.next().unwrap_or_default(), Role::Accent)];
+    // Enter on the verdict goes to what it is based on.
+    if let Some(first) = findings.explanation.as_ref().map(|found| &found.first) {
+        lines[0].seat = seat_of(first, crew);
+        lines[0].line = first.source.map(|_| in_log(first, &first.text));
+    }
     lines.extend(parts.map(|words| plain("", words, Role::Accent)));
     lines.extend(quiet_lines(&findings.quiet, crew));
     lines.extend(findings.evidence.iter().map(|words| plain("", words, Role::Text)));
     if let Some(found) = &findings.explanation {
         let first = &found.first;
-        let words = format!("{}: {}", first.fault.words(), untimed(&first.text));
+        let words = said(first);
         lines.push(CauseLine::of("first error", first, crew, &words, Role::Bad));
         let skipped = first.trace.len().saturating_sub(TRACE);
         let trace = first.trace.iter().skip(skipped).filter(|line| **line != first.text);
@@ -97,9 +110,14 @@ pub fn cause_lines(told: &Told) -> Vec<CauseLine> {
             ..CauseLine::of("", first, crew, text, Role::Dim)
         }));
         lines.extend(certainty_words(found).map(|words| plain("certainty", &words, Role::Text)));
-        for other in found.candidates.iter().chain(&found.before) {
-            let words = format!("{}: {}", other.fault.words(), untimed(&other.text));
+        let others = found.candidates.len() + found.before.len();
+        for other in found.candidates.iter().chain(&found.before).take(CANDIDATES) {
+            let words = said(other);
             lines.push(CauseLine::of("or first", other, crew, &words, Role::Warn));
+        }
+        if others > CANDIDATES {
+            let words = format!("{} named above", counted(others - CANDIDATES, "more host"));
+            lines.push(plain("", &words, Role::Dim));
         }
         for followed in &found.followed {
             let (errors, hosts) =

@@ -86,6 +86,8 @@ pub enum Effect {
         text: String,
         /// Whether a file that is there may be replaced.
         replace: bool,
+        /// How many lines the log has that the console holds.
+        held: usize,
     },
     /// Hand the terminal to a program that shows lines.
     ShowText {

@@ -45,6 +45,11 @@ impl Found {
         Self { id, state: Sought::Searching, ..Self::default() }
     }
 
+    /// Nothing, of a search that was not begun, and why.
+    pub(super) fn not_searched(id: SweepId, why: &str) -> Self {
+        Self { id, state: Sought::Failed(why.to_owned()), ..Self::default() }
+    }
+
     /// What was looked at, once all of it was.
     pub fn tally(&self) -> Option<&SweepTally> {
         match &self.state {

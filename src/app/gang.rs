@@ -1,5 +1,6 @@
 //! The workers of a job: opening their page, reading what it shows while it is open, and what keys do with a worker.
 
+use super::list::Listing as _;
 use super::pages::crew::{Spot, Way};
 use super::view::View;
 use super::watched::FoldedLine;
@@ -120,8 +121,11 @@ impl App {
         let folded = (page.way == Way::Folded).then(|| page.folded.selected(&self.fleet)).flatten();
         let line = folded.and_then(|row| row.is_of_many().then_some(row.line));
         if let Some(FoldedLine::Row(row) | FoldedLine::Trace(row, _)) = line {
+            let before = page.folded.len();
             self.fleet.clusters[place].crew.toggle(row);
             self.arrange_page();
+            let folded = &mut self.pages.crew[place].folded;
+            folded.reveal(&self.fleet, folded.len().saturating_sub(before));
             return Vec::new();
         }
         self.open_worker_log(place, now)

@@ -137,6 +137,14 @@ pub trait Listing: Debug + Send {
     fn step(&mut self, fleet: &Fleet, by: isize);
     /// Puts the cursor on a position of the order.
     fn go(&mut self, fleet: &Fleet, position: usize);
+    /// Brings so many rows below the cursor into the window, as far as there is room, and leaves the cursor.
+    fn reveal(&mut self, fleet: &Fleet, below: usize) {
+        let at = self.cursor();
+        let last = self.len().saturating_sub(1);
+        let below = below.min(self.height().saturating_sub(1));
+        self.go(fleet, (at + below).min(last));
+        self.go(fleet, at);
+    }
     /// Records the height at which it was drawn.
     fn drawn(&mut self, height: usize);
     /// Replaces the filter.

@@ -110,12 +110,20 @@ impl App {
         self.fleet.searched = Some(searched);
         self.fleet.clusters.iter_mut().for_each(|cluster| cluster.found = Found::default());
         let mut effects = Vec::new();
+        let mut unknown = Vec::new();
         for (place, files) in asked {
             let cluster = &mut self.fleet.clusters[place];
+            if files.is_empty() {
+                let why = "Ray has not listed its nodes";
+                unknown.push(format!("{}: logs not searched: {why}", cluster.name()));
+                cluster.found = Found::not_searched(id, why);
+                continue;
+            }
             cluster.found = Found::begin(id);
             let sweep = Sweep { id, pattern: pattern.to_owned(), files, lines: LINES, most };
             effects.push(Effect::Ask(cluster.name().clone(), Request::SweepLogs(Box::new(sweep))));
         }
+        unknown.into_iter().for_each(|said| self.toasts.say(Tone::Bad, said, now));
         effects.extend(self.open_page(View::Table(&found::PAGE)));
         // The same page may be on the screen with what was found before.
         self.arrange_page();

@@ -18,7 +18,8 @@ impl App {
 
     /// Saves the lines that are held to a file.
     pub(super) fn save_log(&mut self, path: &str, replace: bool, now: Timestamp) -> Vec<Effect> {
-        let written = |text| Effect::WriteFile { path: path.to_owned(), text, replace };
+        let held = self.log().map_or(0, super::LogView::held);
+        let written = |text| Effect::WriteFile { path: path.to_owned(), text, replace, held };
         self.lines_taken_out(now).map(written).into_iter().collect()
     }
 

@@ -201,7 +201,7 @@ impl Watched {
 
     fn lay_out(&mut self) {
         let mut shown = Vec::new();
-        if let Some((crew, _, folded)) = self.said() {
+        if let Some((_, _, folded)) = self.said() {
             for (number, row) in folded.rows.iter().enumerate() {
                 shown.push(FoldedLine::Row(number));
                 if !self.open.contains(&folded.marks[number]) {
@@ -209,18 +209,12 @@ impl Watched {
                 }
                 let trace = (0..row.trace.len()).filter(|line| row.trace[*line] != row.text);
                 shown.extend(trace.map(|line| FoldedLine::Trace(number, line)));
-                let missing = row.missing(crew.seats.len() as u32);
-                let missing = missing.into_iter().map(|seat| FoldedLine::Missing(number, seat as usize));
-                shown.extend(missing.filter(|_| is_said_by_most(row.members().len(), crew)));
+                let missing = folded.among[number].notable().iter();
+                shown.extend(missing.map(|seat| FoldedLine::Missing(number, *seat as usize)));
                 shown.extend((0..row.members().len()).map(|member| FoldedLine::Member(number, member)));
             }
         }
         self.shown = shown;
         self.told_cause = self.cause.told.as_ref().map(|told| cause_lines(told)).unwrap_or_default();
     }
-}
-
-/// Whether so many are most of the crew: who is missing is then worth a word.
-pub fn is_said_by_most(members: usize, crew: &Crew) -> bool {
-    members * 2 > crew.seats.len()
 }

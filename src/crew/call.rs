@@ -2,6 +2,7 @@
 
 use super::seat::{Crew, Tail};
 use crate::logs::{Answer, Merge, Remark, Roll, Times};
+use crate::model::amount::grouped;
 use crate::model::{Line, Timestamp};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -62,4 +63,16 @@ pub fn unwell(answers: &[Answer]) -> String {
         (n > 0).then(|| format!("{n} {}", remark.word().unwrap_or_default()))
     };
     remarks.into_iter().filter_map(count).collect::<Vec<_>>().join(", ")
+}
+
+/// At which steps the workers are: `all at step 1,200`, `steps 1,180 to 1,200`; empty where none says a step.
+pub fn steps_words(answers: &[Answer]) -> String {
+    let steps = || answers.iter().filter_map(|answer| answer.step);
+    let (Some(least), Some(most)) = (steps().min(), steps().max()) else { return String::new() };
+    let (first, last) = (grouped(least as usize), grouped(most as usize));
+    match steps().count() {
+        n if least == most && n == answers.len() => format!("all at step {last}"),
+        n if least == most => format!("{n} at step {last}"),
+        _ => format!("steps {first} to {last}"),
+    }
 }

@@ -3,15 +3,19 @@
 use super::causes::{Clocks, is_without_error, seat_of_source};
 use super::seat::{Crew, Seat, age_words, first_few};
 use crate::logs::{Answer, Certainty, Evidence, Explanation, Remark};
-use crate::model::amount::counted;
+use crate::model::amount::{counted, grouped};
 use crate::model::text::log_line;
 use crate::model::time::brief;
-use crate::model::{Hint, JobStatus, Timestamp, Wait};
+use crate::model::{Hint, JobStatus, Timestamp, Verb, Wait};
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// A job whose workers all wrote nothing for this long may hang.
+/// A job whose workers all wrote nothing for this long may hang. One that has run for this long since a worker of it
+/// ended goes on without that one.
 const QUIET: Duration = Duration::from_secs(300);
+/// A worker that stopped writing so much before all others was the first; less, and they stopped together.
+const FIRST: Duration = Duration::from_secs(2);
 
 /// What is wrong with a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,18 +160,23 @@ pub fn running(crew: &Crew, answers: &[Answer], waits: &[Wait], last: &[Option<b
     let of = |remark: Remark| answers.iter().filter(move |a| a.remark == remark);
     let unwell = |remark| of(remark).map(|a| in_a_line(a, crew)).collect::<Vec<_>>();
     let silent: Vec<String> = unwell(Remark::Silent).into_iter().chain(unwell(Remark::NoLine)).collect();
-    let behind: Vec<String> =
-        [Remark::Ended, Remark::Lagging, Remark::Error].into_iter().flat_map(unwell).collect();
     let id = &crew.known.job.key;
     let youngest = answers.iter().filter_map(|a| a.age).min();
     let all_quiet = runs > 0 && youngest.is_some_and(|age| age >= QUIET);
+    let is_replaced = |answer: &&Answer| {
+        let ended = crew.seats.get(answer.worker as usize).and_then(|seat| seat.ended_at);
+        runs > 0 && !all_quiet && ended.is_some_and(|at| at.age(crew.clock.near) >= QUIET)
+    };
+    let (replaced, ended): (Vec<&Answer>, Vec<&Answer>) = of(Remark::Ended).partition(is_replaced);
+    let behind: Vec<String> = (ended.into_iter().map(|a| in_a_line(a, crew)))
+        .chain([Remark::Lagging, Remark::Error].into_iter().flat_map(unwell))
+        .collect();
+    let replaced = replaced.into_iter().map(|a| format!("the others went on without {}", in_a_line(a, crew)));
     let waits: Vec<String> = waits.iter().map(|wait| wait.words(crew.clock.near)).collect();
     let (verdict, summary) = match () {
         () if all_quiet => {
-            let oldest = answers.iter().max_by_key(|a| a.age).map(|a| in_a_line(a, crew));
-            let oldest = oldest.map(|words| format!("; silent first: {words}")).unwrap_or_default();
-            let age = age_words(youngest);
-            (Verdict::Silent, format!("{id} runs, and no worker of {runs} has written for {age}{oldest}"))
+            let (age, how) = (age_words(youngest), how_silent(answers, crew));
+            (Verdict::Silent, format!("{id} runs, and no worker of {runs} has written for {age}; {how}"))
         }
         () if !silent.is_empty() => {
             let words = format!("{id} runs, and {} of {} silent: {}", silent.len(), answers.len(), silent[0]);
@@ -179,16 +188,45 @@ pub fn running(crew: &Crew, answers: &[Answer], waits: &[Wait], last: &[Option<b
         () if !behind.is_empty() => (Verdict::Lagging, format!("{id} runs, but {}", behind[0])),
         () => {
             let step = answers.iter().filter_map(|a| a.step).max();
-            let step = step.map(|step| format!(", at step {step}")).unwrap_or_default();
+            let step = step.map(|step| format!(", at step {}", grouped(step as usize))).unwrap_or_default();
             let age = youngest.map(|age| format!(", the last line {} old", brief(age))).unwrap_or_default();
             (Verdict::Healthy, format!("{id} runs: {}{step}{age}", counted(runs, "worker")))
         }
     };
     let waits: Vec<String> = waits.iter().map(|what| format!("waits for {what}")).collect();
     let served = crew.known.served.iter().filter(|_| !waits.is_empty()).cloned();
-    let evidence = silent.into_iter().chain(behind).chain(waits.iter().cloned()).chain(served).collect();
-    let quiet = if verdict == Verdict::Silent { quiet(answers, last, all_quiet) } else { Vec::new() };
-    Findings { evidence, quiet, ..Findings::plain(verdict, summary) }
+    let evidence = silent.into_iter().chain(behind).chain(replaced);
+    let evidence = evidence.chain(waits.iter().cloned()).chain(served).collect();
+    let (quiet, hint) = match verdict {
+        Verdict::Silent => {
+            let aim = "find the worker whose stack differs";
+            (quiet(answers, last, all_quiet), Verb::JobStacks.on(id.raw(), aim).into())
+        }
+        _ => (Vec::new(), Hint::none()),
+    };
+    Findings { evidence, quiet, hint, ..Findings::plain(verdict, summary) }
+}
+
+/// Which of the workers that are all silent stopped first: the others may only wait for it. Nobody can tell where all
+/// stopped together, as they do who wait for each other at each step.
+fn how_silent(answers: &[Answer], crew: &Crew) -> String {
+    let mut ages: Vec<&Answer> = answers.iter().filter(|a| a.age.is_some()).collect();
+    ages.sort_by_key(|a| Reverse(a.age));
+    let lead = match ages[..] {
+        [first, second, ..] => first.age.zip(second.age).map(|(a, b)| a.saturating_sub(b)),
+        _ => None,
+    };
+    match ages.first() {
+        Some(first) if lead.is_none_or(|lead| lead >= FIRST) => {
+            format!("silent first: {}", in_a_line(first, crew))
+        }
+        _ => {
+            let steps: BTreeSet<u64> = answers.iter().filter_map(|a| a.step).collect();
+            let step = steps.first().filter(|_| steps.len() == 1);
+            let step = step.map(|step| format!(" at step {}", grouped(*step as usize))).unwrap_or_default();
+            format!("all of them stopped together{step}: their stacks tell which one is elsewhere")
+        }
+    }
 }
 
 /// The workers that are silent, or all of them, the one that was silent first before the others.

@@ -1,9 +1,10 @@
 //! What all workers of a job wrote: in the order of time, and folded where many say the same.
 
 use super::seat::{Crew, Tail};
-use crate::logs::{Fold, Merge, Patterns, Row, Times};
+use crate::logs::{Fold, Merge, Row, Times};
 use crate::model::{Line, Timestamp};
 use std::borrow::Borrow;
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
@@ -60,14 +61,40 @@ pub struct Folded {
     pub rows: Vec<Row>,
     /// For each of them a number that the same row has in a later reading, too.
     pub marks: Vec<u64>,
+    /// For each of them who could have said it.
+    pub among: Vec<Among>,
     /// Rows before these that were dropped: too many lines differ.
     pub left_out: u64,
 }
 
-/// Folds lines that are in order; equal steps, which these patterns find, are one row. The sources of the rows are the
-/// places in the crew.
-pub fn fold(lines: impl Iterator<Item = impl Borrow<Said>>, patterns: &Patterns) -> Folded {
-    let mut fold = Fold::new(SAME_EVENT, ROWS, patterns.clone());
+/// The workers that run what those run who say a row: what one actor says is not expected of another kind of actor.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Among {
+    /// How many they are, those who say it included.
+    pub workers: usize,
+    /// Those who do not say it, by their places in the crew.
+    pub missing: Vec<u32>,
+}
+
+impl Among {
+    fn of(row: &Row, crew: &Crew) -> Self {
+        let kind = |at: u32| crew.seats.get(at as usize).map(|seat| seat.worker.kind.raw());
+        let kinds: BTreeSet<_> = row.members().iter().map(|member| kind(member.source)).collect();
+        let mut missing = row.missing(crew.seats.len() as u32);
+        missing.retain(|at| kinds.contains(&kind(*at)));
+        Self { workers: row.members().len() + missing.len(), missing }
+    }
+
+    /// Those who do not say it where most do: else that says nothing.
+    pub fn notable(&self) -> &[u32] {
+        if self.missing.len() * 2 < self.workers { &self.missing } else { &[] }
+    }
+}
+
+/// Folds lines that are in order; equal steps, which the patterns of the crew find, are one row. The sources of the rows
+/// are the places in the crew.
+pub fn fold(lines: impl Iterator<Item = impl Borrow<Said>>, crew: &Crew) -> Folded {
+    let mut fold = Fold::new(SAME_EVENT, ROWS, crew.patterns.clone());
     for said in lines {
         let said: &Said = said.borrow();
         fold.push(said.seat as u32, said.number, said.time, said.line.text());
@@ -75,5 +102,6 @@ pub fn fold(lines: impl Iterator<Item = impl Borrow<Said>>, patterns: &Patterns)
     fold.flush();
     let rows: Vec<Row> = fold.rows().cloned().collect();
     let marks = rows.iter().map(|row| mark((row.time.map(|(first, _)| first), &row.text))).collect();
-    Folded { rows, marks, left_out: fold.first() }
+    let among = rows.iter().map(|row| Among::of(row, crew)).collect();
+    Folded { rows, marks, among, left_out: fold.first() }
 }

@@ -19,6 +19,8 @@ pub struct Seat {
     pub slice: String,
     /// Why it no longer runs.
     pub ended: Option<String>,
+    /// Since when, as far as Ray says it.
+    pub ended_at: Option<Timestamp>,
     /// Whether its node is dead, and its files are gone with it.
     pub is_lost: bool,
 }
@@ -38,8 +40,13 @@ impl Seat {
             }
             WorkerState::Ended => Some("ended".to_owned()),
         };
+        let ended_at = match &worker.state {
+            _ if is_lost => node.and_then(|node| node.ended),
+            WorkerState::Failed { at, .. } => *at,
+            WorkerState::Running | WorkerState::Ended => None,
+        };
         let host = known.name_of(&worker.node);
-        Self { worker, host, slice: slice.unwrap_or_default(), ended, is_lost }
+        Self { worker, host, slice: slice.unwrap_or_default(), ended, ended_at, is_lost }
     }
 
     /// Its host and process in a few characters: `10.0.0.7/4123`.

@@ -80,7 +80,8 @@ pub struct Explanation {
     pub candidates: Vec<Evidence>,
     /// What other hosts had lost before it, one of each host; see [`Certainty::AfterLosses`].
     pub before: Vec<Evidence>,
-    /// All other errors: what follows from another worker's failure, and what came later, most frequent first.
+    /// All other errors but those that may have been first: what follows from another worker's failure, and what came
+    /// later, in the order of their first times.
     pub followed: Vec<Followed>,
     /// How long after the first one the next error of another host came, of those that it does not explain.
     pub ahead_of_next: Option<Duration>,
@@ -196,12 +197,16 @@ impl Causes {
             () if !candidates.is_empty() => Certainty::Close,
             () => Certainty::Earliest,
         };
+        let named: Vec<(Option<u32>, u64, &str)> =
+            candidates.iter().chain(&before).map(|e| (e.source, e.line, &*e.host)).collect();
+        let rest: Vec<&Evidence> =
+            errors.iter().copied().filter(|e| !named.contains(&(e.source, e.line, &*e.host))).collect();
         let next = rivals().filter_map(|e| e.time).min();
         let none = self.states.iter().enumerate().filter(|(_, s)| s.ending().next().is_none());
         Some(Explanation {
             first: first.clone(),
             certainty,
-            followed: self.followed(&errors),
+            followed: self.followed(&rest),
             candidates,
             before,
             ahead_of_next: first.time.zip(next).map(|(first, next)| first.age(next)),
@@ -232,7 +237,7 @@ impl Causes {
             Followed { fault, errors: all.len() as u64 + more, hosts, first: all[0].clone() }
         };
         let mut all: Vec<Followed> = kinds.into_iter().map(kind).collect();
-        all.sort_by_key(|f| (Reverse(f.errors), f.fault));
+        all.sort_by_key(|f| (f.first.time.is_none(), f.first.time, Reverse(f.errors), f.fault));
         all
     }
 }
@@ -377,7 +382,8 @@ mod tests {
         assert_eq!(found.certainty, Certainty::Earliest);
         assert_eq!(found.ahead_of_next, Some(Duration::from_millis(1999)), "the signals");
         let followed: Vec<_> = found.followed.iter().map(|f| (f.fault, f.errors, f.hosts)).collect();
-        assert_eq!(followed, [(Fault::Signal, 23, 3), (Fault::PeerLost, 23, 3), (Fault::Error, 1, 1)]);
+        let in_order = [(Fault::Error, 1, 1), (Fault::PeerLost, 23, 3), (Fault::Signal, 23, 3)];
+        assert_eq!(followed, in_order, "as they came");
         assert_eq!((found.survived, found.silent.len()), (24, 0), "the connections before the first step");
     }
 

@@ -17,6 +17,13 @@ pub struct Writer<'a> {
     pub ip: Option<&'a str>,
 }
 
+impl Writer<'_> {
+    /// Whether it is a process of Ray's own, which tells all drivers of a cluster the same.
+    pub const fn is_of_ray(&self) -> bool {
+        self.pid.is_none()
+    }
+}
+
 /// A line taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefixed<'a> {

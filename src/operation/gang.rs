@@ -236,7 +236,7 @@ impl<'a> Gangs<'a> {
                 let tails = self.tails(&mut crew, FOLDED).await?;
                 let whole_since = whole_since(&crew, &tails);
                 let said: Vec<_> = in_order(&crew, tails).collect();
-                let folded = fold(said.iter(), &crew.patterns);
+                let folded = fold(said.iter(), &crew);
                 (What::Lines { said, folded, whole_since }, 0)
             }
             Part::Cause => {

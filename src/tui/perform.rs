@@ -228,7 +228,7 @@ impl Performer {
                     lines.add(kind, text);
                 }
             }
-            Effect::WriteFile { path, text, replace } => self.write_file(path, text, replace),
+            Effect::WriteFile { path, text, replace, held } => self.write_file(path, text, (replace, held)),
             Effect::ShowText { viewer, text, line } => self.prepare_viewer(viewer, text, line),
             Effect::SshHost(cluster, host) => self.prepare_login(&cluster, &host),
             Effect::SshHead(cluster) => self.login(&cluster),
@@ -257,12 +257,18 @@ impl Performer {
     }
 
     /// Writes lines to a file on a thread of its own: it may lie on a network home.
-    fn write_file(&self, path: String, text: String, replace: bool) {
+    fn write_file(&self, path: String, text: String, (replace, held): (bool, usize)) {
         let events = self.events.0.clone();
         tokio::task::spawn_blocking(move || {
             let event = match files::write(&path, &text, replace) {
                 Written::Done(file) => {
-                    let lines = counted(text.lines().count(), "line");
+                    let lines = text.lines().count();
+                    let lines = match held {
+                        held if held > lines => {
+                            format!("the {} of {held} that are shown", counted(lines, "line"))
+                        }
+                        _ => counted(lines, "line"),
+                    };
                     Event::Done(Outcome::Saved(format!("saved {lines} to {}", file.display())))
                 }
                 Written::Exists => Event::FileExists(path),

@@ -134,6 +134,10 @@ impl Gauge {
             // The time of a line above may be hours old: a line that says none is as new as the reading that brings it, and of
             // those of the first reading nothing is known.
             let time = said.or_else(|| (self.readings > 0).then_some(clock.near));
+            // Its autoscaler and raylets write into the logs of all drivers, also of one that hangs.
+            if prefixed(line.text()).writer.is_some_and(|writer| writer.is_of_ray()) {
+                continue;
+            }
             self.logged = self.logged.max(time);
             self.grown = Some(clock.near);
             self.line(line.text(), time, clock.near);

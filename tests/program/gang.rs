@@ -134,7 +134,7 @@ fn workers_logs_are_merged_and_folded() {
     let times: Vec<&str> = merged.lines().map(|line| &line[..18]).collect();
     assert!(times.len() >= 32 * 3 && times.is_sorted(), "{merged}");
     let folded = place.ok(&["job-logs", &job, "--workers", "--fold", "-n", "12"]);
-    let row = folded.lines().position(|line| line.contains("  30 of 33  ")).expect(&folded);
+    let row = folded.lines().position(|line| line.contains("  30 of 32  ")).expect(&folded);
     let missing = folded.lines().nth(row + 1).unwrap();
     assert!(
         missing.contains("missing: ") && missing.contains("-w-3/") && missing.contains("-w-9/"),

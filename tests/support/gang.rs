@@ -15,8 +15,8 @@ fn minute(ago: i64) -> String {
     at.strftime("%F %H:%M").to_string()
 }
 
-/// The workers of a job: of eight the third has written nothing for 20 minutes, and the fifth lags behind.
-fn workers(app: &App) -> (Crew, Vec<Tail>) {
+/// The workers of the watched job: of eight the third has written nothing for 20 minutes, and the fifth lags behind.
+pub fn workers(app: &App) -> (Crew, Vec<Tail>) {
     let cluster = &app.clusters()[0];
     let job = cluster.job(cluster.crew.job.as_ref().unwrap()).unwrap();
     let known = cluster.known_of(job);
@@ -54,7 +54,7 @@ pub fn told(app: &App, part: Part) -> Told {
         Part::Roll => What::Roll { answers: call(&crew, &tails, NOW), last: last_files(&crew, &tails) },
         Part::Lines => {
             let said: Vec<_> = in_order(&crew, tails).collect();
-            let folded = fold(said.iter(), &crew.patterns);
+            let folded = fold(said.iter(), &crew);
             What::Lines { said, folded, whole_since: None }
         }
         Part::Cause => {

@@ -198,8 +198,8 @@ async fn news_that_change_nothing_draw_nothing() {
     // The texts that tell an age change once a second.
     let most = began.elapsed().as_secs() + 1;
     assert!(frames as u64 <= most && most < NEWS, "{frames} frames, at most {most}");
-    console.line("last".into()).await;
-    console.seen.wait("last").await;
+    console.line("the very end".into()).await;
+    console.seen.wait("the very end").await;
     assert!(console.seen.frames() - before > frames, "the frames are counted");
 }
 

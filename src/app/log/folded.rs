@@ -3,8 +3,12 @@
 use super::show::Show;
 use super::view::LogView;
 use crate::logs::{Noise, Series, noise};
-use crate::model::Line;
+use crate::model::{Line, LogEnd, Timestamp};
+use std::time::Duration;
 
+/// Progress is written at least once in so many steps, or in so much time.
+const STEPS: u32 = 30;
+const SILENT: Duration = Duration::from_secs(60);
 /// Lines of a stretch of noise that are looked at for who wrote them.
 const LOOKED_AT: u64 = 64;
 
@@ -54,12 +58,23 @@ impl LogView {
     pub fn progress(&self) -> Option<(&str, &Series)> {
         self.runs.current().filter(|_| self.show.progress)
     }
+
+    /// How long ago the last progress was written, where no more comes: the log has ended, or has no progress for much
+    /// longer than a step takes.
+    pub fn stopped(&self, now: Timestamp) -> Option<Duration> {
+        let (_, series) = self.runs.current()?;
+        let age = series.last()?.time?.age(self.times.by_theirs(now));
+        let step = series.rate().and_then(|rate| Duration::try_from_secs_f64(rate.recip()).ok());
+        let patience = step.unwrap_or_default().saturating_mul(STEPS).max(SILENT);
+        (self.end != LogEnd::Open || age >= patience).then_some(age)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{first, lines, push, view};
+    use super::super::sample::{NOW, first, lines, push, view};
     use super::*;
+    use crate::model::{LogBatch, StreamId};
 
     const NOISE: [&str; 2] = [
         "I1114 09:32:22.280168 13509 tpu_hal.cc:448] Registered plugin from module: sdc_checker_callback",
@@ -98,5 +113,22 @@ mod tests {
         assert_eq!(view.progress().unwrap().1.last().unwrap().step, Some(7));
         view.toggle(|show| &mut show.progress);
         assert!(view.progress().is_none());
+    }
+
+    #[test]
+    fn progress_that_no_longer_comes_says_since_when() {
+        let seconds = |n: u64| NOW.plus(Duration::from_secs(n));
+        let step = |n: u64| {
+            let time = jiff::Timestamp::from_millisecond(seconds(n * 4).as_millis()).unwrap();
+            let bar = format!("Progress on:train {n}it/900it rate:4.0s/it remaining:1:00:00");
+            Line::from(format!("{} - {bar}", time.strftime("%F %T,000")))
+        };
+        let mut view = view(0);
+        lines(&mut view, (0..10).map(step).collect());
+        assert_eq!((view.stopped(seconds(40)), view.stopped(seconds(150))), (None, None), "slow");
+        assert_eq!(view.stopped(seconds(160)), Some(Duration::from_secs(124)), "thirty steps");
+        let batch = LogBatch { stream: StreamId(1), part: Vec::new().into(), end: LogEnd::Complete };
+        view.take(batch, seconds(40));
+        assert_eq!(view.stopped(seconds(40)), Some(Duration::from_secs(4)), "nothing comes after the end");
     }
 }

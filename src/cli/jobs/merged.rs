@@ -106,20 +106,20 @@ fn for_scripts(said: &Said, seat: &Seat) -> Value {
 
 /// Prints a row for equal lines of many workers.
 fn print_folded(lines: impl Iterator<Item = Said>, crew: &Crew, json: bool) -> anyhow::Result<()> {
-    let (folded, seats) = (fold(lines, &crew.patterns), &crew.seats);
+    let (folded, seats) = (fold(lines, crew), &crew.seats);
     if folded.left_out > 0 {
         eprintln!("the first {} rows are left out: too many lines differ", folded.left_out);
     }
     let mut out = output::stdout();
     let digits = seats.len().to_string().len();
-    for row in &folded.rows {
+    for (row, among) in folded.rows.iter().zip(&folded.among) {
         let names = |of: &mut dyn Iterator<Item = u32>| -> Vec<String> {
             of.filter_map(|at| seats.get(at as usize)).map(Seat::who).collect()
         };
         let said = names(&mut row.members().iter().map(|member| member.source));
-        let missing = names(&mut row.missing(seats.len() as u32).into_iter());
+        let missing = names(&mut among.missing.iter().copied());
         if json {
-            output::json_line(&row_for_scripts(row, &said, &missing))?;
+            output::json_line(&row_for_scripts(row, &said, (&missing, among.workers)))?;
             continue;
         }
         let time = row.time.map_or_else(|| "-".repeat(18), |(first, _)| clock_time(first));
@@ -128,7 +128,7 @@ fn print_folded(lines: impl Iterator<Item = Said>, crew: &Crew, json: bool) -> a
         } else {
             String::new()
         };
-        writeln!(out, "{time}  {:>digits$} of {}  {who}{}", said.len(), seats.len(), row.text)?;
+        writeln!(out, "{time}  {:>digits$} of {}  {who}{}", said.len(), among.workers, row.text)?;
         let pad = " ".repeat(20 + 2 * digits + 6);
         if let Some(repeated) = row.repeated() {
             writeln!(out, "{pad}{}", stands_for(&repeated))?;
@@ -136,7 +136,7 @@ fn print_folded(lines: impl Iterator<Item = Said>, crew: &Crew, json: bool) -> a
         for line in row.trace.iter().filter(|line| **line != row.text) {
             writeln!(out, "{pad}{line}")?;
         }
-        if said.len() > missing.len() && !missing.is_empty() {
+        if !among.notable().is_empty() {
             let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
             writeln!(out, "{pad}missing: {}", first_few(&missing))?;
         }
@@ -151,10 +151,10 @@ fn stands_for(repeated: &Repeated) -> String {
 }
 
 /// As JSON: `first_ms`, `last_ms`, `workers`, `of`, `lines`, `level`, `step`, `text`, `trace`, `said_by`, `missing`, `repeated`.
-fn row_for_scripts(row: &Row, said: &[String], missing: &[String]) -> Value {
+fn row_for_scripts(row: &Row, said: &[String], (missing, of): (&[String], usize)) -> Value {
     json!({
         "first_ms": row.time.map(|(first, _)| first.as_millis()), "last_ms": row.time.map(|(_, last)| last.as_millis()),
-        "workers": said.len(), "of": said.len() + missing.len(), "lines": row.times(),
+        "workers": said.len(), "of": of, "lines": row.times(),
         "level": row.level.map(level_word), "step": row.step, "text": row.text, "trace": row.trace,
         "said_by": said, "missing": missing, "repeated": row.repeated().as_ref().map(repeated_for_scripts),
     })

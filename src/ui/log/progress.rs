@@ -11,6 +11,7 @@ use crate::ui::text::level;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
 /// Losses in the sparkline, and fewer than which say nothing.
@@ -23,7 +24,7 @@ const NAME: usize = 20;
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView) {
     let Some((task, series)) = log.progress().filter(|_| area.height > 0) else { return };
     let mut x = area.x;
-    for (text, style) in parts(task, series, d) {
+    for (text, style) in parts(task, series, log.stopped(d.now), d) {
         let room = usize::from(area.right().saturating_sub(x));
         // What has no room is left out whole, and what is less important with it.
         if text.width() > room {
@@ -40,8 +41,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView) {
     }
 }
 
-/// Its words, the most important first.
-fn parts(task: &str, series: &Series, d: &Draw<'_>) -> Vec<(String, Style)> {
+/// Its words, the most important first. Where no more progress comes it says since when.
+fn parts(task: &str, series: &Series, stopped: Option<Duration>, d: &Draw<'_>) -> Vec<(String, Style)> {
     let last = series.last();
     let number = |n: u64| grouped(usize::try_from(n).unwrap_or(usize::MAX));
     let name = printable(if task.is_empty() { "progress" } else { task }).into_owned();
@@ -60,8 +61,12 @@ fn parts(task: &str, series: &Series, d: &Draw<'_>) -> Vec<(String, Style)> {
         let style = if loss.is_finite() { d.theme.text } else { d.theme.bad };
         (format!("loss {}", figure(loss)), style)
     }));
-    parts.extend(series.rate().map(|rate| (pace(rate), d.theme.text)));
-    parts.extend(series.remaining(d.now).map(|left| (format!("{} left", brief(left)), d.theme.text)));
+    if let Some(age) = stopped {
+        parts.push((format!("last step {} ago", brief(age)), d.theme.warn));
+    } else {
+        parts.extend(series.rate().map(|rate| (pace(rate), d.theme.text)));
+        parts.extend(series.remaining(d.now).map(|left| (format!("{} left", brief(left)), d.theme.text)));
+    }
     let (count, _) = series.not_finite();
     if count > 0 {
         parts.push((format!("{count} not finite"), d.theme.bad));

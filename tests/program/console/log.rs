@@ -65,6 +65,13 @@ fn a_log_is_saved_and_a_file_replaced_only_after_confirmation() {
     pty.wait_text("saved ");
     assert!(fs::read_to_string(&file).unwrap().contains("step"));
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    pty.send("&step 1\r");
+    pty.wait_text("&step 1");
+    let filtered = place.file("filtered.log");
+    pty.send(&format!("s\x15{}\r", filtered.display()));
+    let said = pty.wait_text("that are shown to");
+    let lines = fs::read_to_string(&filtered).unwrap().lines().count();
+    assert!(said.contains(&format!("saved the {lines} lines of ")), "{said}");
     pty.send("z");
     pty.wait_text("1 Slices");
     quit(&mut pty);

@@ -1,9 +1,11 @@
 //! The page of a job's workers.
 
 use super::*;
-use crate::gang::told;
+use crate::gang::{told, workers};
 use marin_tui::app::Way;
-use marin_tui::crew::{Crew, Part, Price, Tail, Told, What, call, failure};
+use marin_tui::crew::{
+    Crew, Findings, Part, Price, Tail, Told, Verdict, What, call, failure, fold, in_order, running,
+};
 use marin_tui::logs::{Clock, Remark};
 
 /// Answers what the page asks for.
@@ -49,7 +51,10 @@ fn the_silent_and_the_lagging_stand_first_and_the_price_is_said() {
     assert!(row(&app, 1).contains("104 | 1,000 | "), "{}", row(&app, 1));
     assert!(row(&app, 1).contains("step 1,000; others 1,200 | INFO step 1000"), "{}", row(&app, 1));
     let counts = rows(&app).counts(&app.look(NOW)).text.into_owned();
-    assert_eq!(counts, "8 workers: 1 silent, 1 lagging · 0 s ago · 24 requests, 4.1 MB, 2.3 s");
+    assert_eq!(
+        counts,
+        "8 workers: 1 silent, 1 lagging, steps 900 to 1,200 · 0 s ago · 24 requests, 4.1 MB, 2.3 s"
+    );
 }
 
 #[test]
@@ -228,4 +233,63 @@ fn a_job_that_failed_begins_with_the_first_cause_and_is_not_read_again() {
     let why = rows(&app).why_empty(&app.look(NOW));
     assert_eq!(why, "dclm-run-02 is failed: it has not called ray.init, so Ray knows no worker of it");
     assert_eq!(app.update(Event::Tick, NOW.plus(Duration::from_secs(900))), []);
+}
+
+/// What is found where each worker last wrote its step at so many milliseconds before now.
+fn found(crew: &Crew, wrote: [(u64, u64); 8]) -> Findings {
+    let line = |(ago, step): (u64, u64)| {
+        let at = jiff::Timestamp::from_millisecond(NOW.as_millis() - ago as i64).unwrap();
+        Line::from(format!("{} INFO step {step} loss 2.5", at.strftime("%F %T,%3f")))
+    };
+    let tails = wrote.into_iter().enumerate();
+    let tails: Vec<Tail> =
+        tails.map(|(seat, wrote)| Tail { seat, is_err: true, lines: vec![line(wrote)] }).collect();
+    running(crew, &call(crew, &tails, NOW), &[], &[])
+}
+
+#[test]
+fn of_workers_that_are_all_silent_one_is_blamed_only_if_it_stopped_before_the_others() {
+    let crew = workers(&opened()).0;
+    let together = found(&crew, std::array::from_fn(|n| (1_320_000 + n as u64 * 18, 22_672)));
+    assert_eq!(together.verdict, Verdict::Silent);
+    let how = "all of them stopped together at step 22,672: their stacks tell which one is elsewhere";
+    assert!(together.summary.ends_with(how), "{}", together.summary);
+    let hint = together.hint.to_string();
+    assert!(
+        hint.contains(" stacks ") && hint.contains(together.summary.split(' ').next().unwrap()),
+        "{hint}"
+    );
+    let one_before = |n| (if n == 5 { 1_325_000 } else { 1_320_000 }, 22_672);
+    let first = found(&crew, std::array::from_fn(one_before));
+    assert!(first.summary.contains("silent first: ") && first.summary.contains("/105"), "{}", first.summary);
+}
+
+#[test]
+fn a_worker_that_ended_while_the_others_go_on_does_not_lag() {
+    let mut crew = workers(&opened()).0;
+    let wrote = std::array::from_fn(|n| if n == 3 { (1_080_000, 400) } else { (2_000, 1200) });
+    let mut ended = |minutes: u64| {
+        let at = NOW.minus(Duration::from_secs(minutes * 60));
+        crew.seats[3].ended = Some("failed: its node is lost".into());
+        crew.seats[3].ended_at = Some(at);
+        found(&crew, wrote)
+    };
+    assert_eq!(ended(1).verdict, Verdict::Lagging, "the others may only not know it yet");
+    let replaced = ended(18);
+    assert_eq!(replaced.verdict, Verdict::Healthy, "{replaced:?}");
+    assert!(replaced.evidence.iter().any(|words| words.contains("went on without")), "{replaced:?}");
+}
+
+#[test]
+fn a_line_of_one_kind_of_worker_is_not_missed_at_another() {
+    let (mut crew, tails) = workers(&opened());
+    crew.seats[7].worker.kind = "holder".into();
+    let said: Vec<_> = in_order(&crew, tails).collect();
+    let folded = fold(said.iter(), &crew);
+    let step = folded.rows.iter().position(|row| row.text.contains("step 1200")).unwrap();
+    let of_holder = folded.rows[step].members().iter().any(|member| member.source == 7);
+    assert!(of_holder, "it says it as well, so its kind counts");
+    let lagging = folded.rows.iter().position(|row| row.text.contains("step 1000")).unwrap();
+    assert_eq!(folded.among[lagging].workers, 7, "those that run what the one runs who says it");
+    assert!(folded.among[lagging].notable().is_empty() && folded.among[step].missing == [2, 4]);
 }

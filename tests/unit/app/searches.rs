@@ -98,6 +98,22 @@ fn a_cluster_that_was_not_searched_is_said() {
 }
 
 #[test]
+fn a_cluster_whose_nodes_are_unknown_is_not_searched_and_said() {
+    let mut app = app(&[CLUSTER, "marin-eu"]);
+    app.start(None);
+    tell(&mut app, CLUSTER, News::Link(up()));
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
+    let asked = press(&mut app, "g/boom<enter>");
+    assert_eq!(asked.iter().filter(|e| matches!(e, Effect::Ask(_, Request::SweepLogs(_)))).count(), 1);
+    assert!(
+        said(&app).contains("marin-eu: logs not searched: Ray has not listed its nodes"),
+        "{}",
+        said(&app)
+    );
+    assert!(counts(&app).contains("1 cluster not searched"), "{}", counts(&app));
+}
+
+#[test]
 fn only_the_logs_of_marked_jobs_are_searched_when_some_are_marked() {
     let mut app = shown();
     press(&mut app, "/dclm<enter> ");

@@ -8,8 +8,8 @@ use crate::app::fleet::Fleet;
 use crate::app::log::Wanted;
 use crate::app::look::Look;
 use crate::app::target::Target;
-use crate::app::watched::{FoldedLine, Watched, is_said_by_most};
-use crate::crew::{Crew, Part, Said, Seat};
+use crate::app::watched::{FoldedLine, Watched};
+use crate::crew::{Among, Crew, Part, Said, Seat};
 use crate::logs::{Member, Row as Alike, untimed};
 use crate::model::Timestamp;
 use crate::model::amount::{counted, grouped};
@@ -29,6 +29,7 @@ pub struct FoldedRow<'f> {
     crew: &'f Crew,
     said: &'f [Said],
     alike: &'f Alike,
+    among: &'f Among,
     mark: u64,
     /// Which line.
     pub line: FoldedLine,
@@ -97,15 +98,14 @@ impl<'f> FoldedRow<'f> {
 
     /// Who says it if few do, and who does not if most do.
     fn who(&self) -> String {
-        let (members, all) = (self.alike.members(), self.crew.seats.len());
+        let (members, missing) = (self.alike.members(), self.among.notable());
         let name = |seat: usize| self.crew.seats.get(seat).map(|seat| seat.host.as_str()).unwrap_or_default();
-        if members.len() <= FEW && all > FEW {
+        if members.len() <= FEW && self.among.workers > FEW {
             return members.iter().map(|m| name(m.source as usize)).collect::<Vec<_>>().join(", ");
         }
-        if members.len() == all || !is_said_by_most(members.len(), self.crew) {
+        if missing.is_empty() {
             return String::new();
         }
-        let missing = self.alike.missing(all as u32);
         let named: Vec<&str> = missing.iter().take(FEW).map(|seat| name(*seat as usize)).collect();
         match missing.len() - named.len() {
             0 => format!("not {}", named.join(", ")),
@@ -147,7 +147,8 @@ fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
     let (crew, said, folded) = cluster.crew.said()?;
     let line = *cluster.crew.folded().get(number)?;
     let (alike, mark) = (folded.rows.get(line.row())?, *folded.marks.get(line.row())?);
-    Some(Row { cluster, place, number, crew, said, alike, mark, line })
+    let among = folded.among.get(line.row())?;
+    Some(Row { cluster, place, number, crew, said, alike, among, mark, line })
 }
 
 impl Kind for FoldedLines {
@@ -267,7 +268,7 @@ const COLUMNS: &[Column<FoldedLines>] = &[
                 Cell::new(seat.who(), hue).ending()
             }
             None if matches!(row.line, FoldedLine::Row(_)) => {
-                Cell::text(format!("{} of {}", row.alike.members().len(), row.crew.seats.len()))
+                Cell::text(format!("{} of {}", row.alike.members().len(), row.among.workers))
             }
             None => Cell::default(),
         },

@@ -8,7 +8,7 @@ use crate::app::fleet::Fleet;
 use crate::app::log::Wanted;
 use crate::app::look::Look;
 use crate::app::target::Target;
-use crate::crew::{Part, Seat, What, age_words, unwell};
+use crate::crew::{Part, Seat, What, age_words, steps_words, unwell};
 use crate::logs::{Answer, Remark, untimed};
 use crate::model::amount::{counted, grouped};
 use std::cmp::{Ordering, Reverse};
@@ -87,8 +87,10 @@ impl Kind for Roll {
     fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
         let answers = of.and_then(|place| look.fleet.clusters.get(place)).map(answers).unwrap_or_default();
         state(look, of, Part::Roll, |crew| {
-            let (workers, unwell) = (counted(crew.seats.len(), "worker"), unwell(answers));
-            if unwell.is_empty() { workers } else { format!("{workers}: {unwell}") }
+            let workers = counted(crew.seats.len(), "worker");
+            let how = [unwell(answers), steps_words(answers)].into_iter().filter(|words| !words.is_empty());
+            let how = how.collect::<Vec<_>>().join(", ");
+            if how.is_empty() { workers } else { format!("{workers}: {how}") }
         })
     }
 
