@@ -74,10 +74,14 @@ fn json_of(bed: Bed, args: &[&str]) -> Value {
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
+/// The vitals of a job that runs.
 fn vitals(bed: Bed, job: &str) -> Value {
     let jobs = json_of(bed, &["list-jobs", "--vitals", "--json"]);
     let found = jobs.as_array().unwrap().iter().find(|row| row["submission_id"] == job);
-    found.map_or(Value::Null, |row| row["vitals"].clone())
+    let row = found.unwrap_or_else(|| panic!("no {job} in {jobs}"));
+    let status = row["status"].as_str();
+    assert!(matches!(status, Some("RUNNING" | "PENDING")), "{row}");
+    row["vitals"].clone()
 }
 
 fn kinds(vitals: &Value) -> Vec<&str> {
@@ -99,10 +103,16 @@ fn sick_runs_are_told_from_a_healthy_one_beside_them() {
     let feed = Feed::start(bed);
     let sick = [(&nan, "loss not finite"), (&stalls, "run stalled"), (&waits, "job waits")];
     for (job, kind) in sick {
+        let mut last = Value::Null;
         let told = until(&format!("the command says {kind}"), || {
             let healthy = vitals(bed, &well);
             assert!(healthy.is_object() && kinds(&healthy).is_empty(), "a false alarm: {healthy}");
-            Some(vitals(bed, job)).filter(|told| kinds(told) == [kind])
+            let told = vitals(bed, job);
+            if told["what"] != last {
+                eprintln!("{job}: {told}");
+                last = told["what"].clone();
+            }
+            Some(told).filter(|told| kinds(told) == [kind])
         });
         until(&format!("the console says {kind}"), || feed.has_found(kind, job));
         match kind {
