@@ -82,8 +82,7 @@ fn checkpoint(run: &Run, now: Timestamp) -> Option<String> {
 fn places(nodes: &[NodeId], cluster: &Cluster) -> String {
     let mut all: BTreeMap<String, usize> = BTreeMap::new();
     for node in nodes.iter().filter_map(|id| cluster.node(id)) {
-        let slice = node.label("ray.io/tpu-slice-name").filter(|name| !name.is_empty());
-        *all.entry(slice.map_or_else(|| cluster.node_name(node).to_string(), Text::to_string))
+        *all.entry(node.slice().map_or_else(|| cluster.node_name(node).to_string(), Text::to_string))
             .or_default() += 1;
     }
     let more = all.len().saturating_sub(PLACES);
