@@ -92,7 +92,7 @@ pub use running_head::{RunningHead, several_heads};
 pub use secret::{Secret, is_secret_in, marked_secret, named_secrets};
 pub use service::{LocalPorts, Service};
 pub use sgr::{Colour, Look};
-pub use standing::{Standing, StandingGroup, StandingWorker};
+pub use standing::{Standing, StandingDriver, StandingGroup, StandingThread, StandingWorker};
 pub use step::StepName;
 pub use tally::{Chip, Tally};
 pub use text::Text;

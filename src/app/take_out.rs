@@ -1,22 +1,26 @@
-//! The lines of the log taken out of the console: to a file, to a pager, to an editor.
+//! The lines of the log, or of a page, taken out of the console: to a file, to a pager, to an editor.
 
 use super::dialog::{Dialog, Question};
 use super::event::Viewer;
 use super::prompt::{Prompt, PromptKind};
-use super::{App, Effect, Tone};
+use super::{App, Effect, Tone, View};
 use crate::model::{LogSource, Timestamp};
 
 impl App {
     /// Opens the line for the path of a file, with a name for it.
     pub(super) fn begin_save(&mut self, now: Timestamp) -> Vec<Effect> {
-        match self.log().and_then(|log| log.source()) {
-            Some(source) => self.prompt = Some(Prompt::new(PromptKind::Save, &file_name(source))),
+        let name = match self.view() {
+            View::Details(page) => Some(safe_name(&format!("{}.txt", page.target.words(&self.fleet)))),
+            _ => self.log().and_then(|log| log.source()).map(file_name),
+        };
+        match name {
+            Some(name) => self.prompt = Some(Prompt::new(PromptKind::Save, &name)),
             None => self.toasts.say(Tone::Info, "no log is open", now),
         }
         Vec::new()
     }
 
-    /// Saves the lines that are held to a file.
+    /// Saves the lines that are held, or those of the page, to a file.
     pub(super) fn save_log(&mut self, path: &str, replace: bool, now: Timestamp) -> Vec<Effect> {
         let written = |text| Effect::WriteFile { path: path.to_owned(), text, replace };
         self.lines_taken_out(now).map(written).into_iter().collect()
@@ -30,6 +34,9 @@ impl App {
 
     /// The lines, or a message when there are none.
     fn lines_taken_out(&mut self, now: Timestamp) -> Option<String> {
+        if let Some((_, text)) = self.text_of_page(now) {
+            return Some(text + "\n");
+        }
         let why = match self.log().map(super::LogView::taken_out) {
             Some(Some(text)) if !text.is_empty() => return Some(text),
             Some(None) => "the lines are still being filtered; try again in a moment",
@@ -49,7 +56,7 @@ impl App {
         }
         let lines = vec![
             ("file".to_owned(), shown.clone()),
-            (String::new(), "It exists already. Its content is replaced by the lines of the log.".to_owned()),
+            (String::new(), "It exists already. Its content is replaced.".to_owned()),
         ];
         let title = format!("Replace {shown}?");
         self.dialog = Some(Dialog::ask(Question::ReplaceFile { path }, title, lines, "Replace file"));
@@ -63,6 +70,10 @@ fn file_name(source: &LogSource) -> String {
         LogSource::Monitor(name) => name.clone(),
         LogSource::File { name, .. } => name.raw().to_owned(),
     };
+    safe_name(&name)
+}
+
+fn safe_name(name: &str) -> String {
     let safe = |c: char| if c.is_alphanumeric() || "._-".contains(c) { c } else { '-' };
     name.chars().map(safe).collect::<String>().trim_start_matches(['.', '-']).to_owned()
 }

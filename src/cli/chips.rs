@@ -76,7 +76,8 @@ async fn read(
     };
     let is = |node: &Node, place: &String| {
         let own = [&node.address, &node.name, &node.hostname, &node.node_type].map(Some);
-        own.into_iter().chain([node.slice()]).flatten().any(|name: &Text| name.raw() == place) || node.id.to_string() == *place
+        own.into_iter().chain([node.slice()]).flatten().any(|name: &Text| name.raw() == place)
+            || node.id.to_string() == *place
     };
     let wanted =
         |node: &Node| arguments.places.is_empty() || arguments.places.iter().any(|place| is(node, place));

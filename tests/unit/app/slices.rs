@@ -208,7 +208,8 @@ fn a_slice_whose_hosts_are_named_after_two_clusters_is_one_slice() {
     let mut state = sliced();
     let hosts = Arc::make_mut(&mut state.nodes).iter_mut();
     for (n, node) in hosts.filter(|node| node.slice().is_some_and(|s| s.raw().contains("aa10"))).enumerate() {
-        let name = if n % 2 == 0 { format!("ray-m-worker-aa10-tpu-w-{n}") } else { format!("ray-other-w-{n}") };
+        let name =
+            if n % 2 == 0 { format!("ray-m-worker-aa10-tpu-w-{n}") } else { format!("ray-other-w-{n}") };
         node.name = name.as_str().into();
     }
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
