@@ -157,10 +157,10 @@ fn the_silent_worker_stands_elsewhere_and_the_driver_waits_for_all() {
         found["groups"].as_array().unwrap().iter().map(|g| g["count"].as_u64().unwrap()).collect();
     assert!(counts.contains(&31) && counts.contains(&1), "{found}");
     let roll = place.json(&["job-workers", &job, "--json"]);
-    let (host, pid) = (&roll[0]["address"], &roll[0]["pid"]);
+    let (host, pid) = (&roll[0]["node_id"], &roll[0]["pid"]);
     let alone = found["groups"].as_array().unwrap().iter().find(|group| {
         let workers = group["workers"].as_array().unwrap();
-        workers.len() == 1 && (&workers[0]["address"], &workers[0]["pid"]) == (host, pid)
+        workers.len() == 1 && (&workers[0]["node_id"], &workers[0]["pid"]) == (host, pid)
     });
     assert!(alone.is_some(), "{host} {pid}: {found}");
     let driver = &found["driver"];
