@@ -99,6 +99,6 @@ pub use text::Text;
 pub use time::Timestamp;
 pub use update::{JobStopOutcome, News, Request, Snapshot};
 pub use userinfo::{shown_address, without_passwords};
-pub use vitals::{Checkpoint, Doing, Price, Roster, Run, Sign, SignKind, VitalLimits, Vitals};
+pub use vitals::{Checkpoint, Doing, LogRead, Price, Roster, Run, Sign, SignKind, VitalLimits, Vitals};
 pub use work::{Counted, DeadActor, Holding, Wait, Work};
 pub use worker::{DRAIN_SECS, MOST_WORKERS, is_worker_name, worker_names};

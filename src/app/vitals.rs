@@ -7,7 +7,7 @@ use crate::model::amount::{bytes, counted, grouped};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::vitals::{held, loss, rate};
-use crate::model::{Doing, Job, JobStatus, NodeId, Roster, Run, Text, Timestamp, Vitals};
+use crate::model::{Doing, Job, JobStatus, LogRead, NodeId, Roster, Run, Text, Timestamp, Vitals};
 use std::collections::BTreeMap;
 
 /// Labels and texts, row by row.
@@ -61,7 +61,12 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
     push("time left", vitals.left(now).map(brief));
     push("restarts", (vitals.restarts > 0).then(|| grouped(vitals.restarts as usize)));
     push("last line", vitals.logged.map(|at| format!("{} ago", brief(at.age(now)))));
-    push("vitals", Some(format!("read {} ago", brief(vitals.read.age(now)))));
+    let log = match vitals.log {
+        LogRead::None => String::new(),
+        LogRead::Unread => ", its log not yet".to_owned(),
+        LogRead::At(at) => format!(", its log {} ago", brief(at.age(now))),
+    };
+    push("vitals", Some(format!("read {} ago{log}", brief(vitals.read.age(now)))));
     lines
 }
 
