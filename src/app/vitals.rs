@@ -46,8 +46,7 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
         lines.extend(text.filter(|text| !text.is_empty()).map(|text| (label.to_owned(), text)));
     };
     for sign in &vitals.signs {
-        let lasted = brief(sign.since.age(now));
-        push("warning", Some(format!("{} for {lasted}: {}", sign.kind.words(), sign.evidence)));
+        push("warning", Some(sign.words(now)));
     }
     let holds = vitals.holds.as_deref().map(held);
     let on = places(&vitals.nodes, cluster);

@@ -26,6 +26,8 @@ pub enum Verdict {
     Silent,
     /// A worker is behind the others, or has failed while others run.
     Lagging,
+    /// Its workers write, and the run itself is not well: it makes no steps or fewer, or its loss is wrong.
+    Unhealthy,
     /// Nothing is wrong.
     Healthy,
     /// It has ended as intended.
@@ -41,6 +43,7 @@ impl Verdict {
             Self::Waiting => "waiting",
             Self::Silent => "silent",
             Self::Lagging => "lagging",
+            Self::Unhealthy => "unhealthy",
             Self::Healthy => "healthy",
             Self::Ended => "ended",
         }
@@ -150,7 +153,7 @@ pub fn failure(crew: &Crew, explanation: Option<Explanation>) -> Findings {
 }
 
 /// Whether a job that runs makes progress, and which worker does not. `last` says by the places in the crew whether a
-/// worker's last line is on standard error.
+/// worker's last line is on standard error. A run that its vitals show to be unwell is not healthy because its workers write.
 pub fn running(crew: &Crew, answers: &[Answer], waits: &[Wait], last: &[Option<bool>]) -> Findings {
     let runs = crew.seats.iter().filter(|seat| seat.runs()).count();
     let of = |remark: Remark| answers.iter().filter(move |a| a.remark == remark);
@@ -177,6 +180,9 @@ pub fn running(crew: &Crew, answers: &[Answer], waits: &[Wait], last: &[Option<b
             (Verdict::Waiting, format!("{id} runs, and waits for {}", waits[0]))
         }
         () if !behind.is_empty() => (Verdict::Lagging, format!("{id} runs, but {}", behind[0])),
+        () if !crew.known.unwell.is_empty() => {
+            (Verdict::Unhealthy, format!("{id} runs, but not well: {}", crew.known.unwell[0].words))
+        }
         () => {
             let step = answers.iter().filter_map(|a| a.step).max();
             let step = step.map(|step| format!(", at step {step}")).unwrap_or_default();
@@ -186,9 +192,15 @@ pub fn running(crew: &Crew, answers: &[Answer], waits: &[Wait], last: &[Option<b
     };
     let waits: Vec<String> = waits.iter().map(|what| format!("waits for {what}")).collect();
     let served = crew.known.served.iter().filter(|_| !waits.is_empty()).cloned();
-    let evidence = silent.into_iter().chain(behind).chain(waits.iter().cloned()).chain(served).collect();
+    // The worst is in the summary where nothing else is wrong.
+    let said = usize::from(verdict == Verdict::Unhealthy);
+    let unwell = crew.known.unwell.iter().skip(said).map(|unwell| unwell.words.clone());
+    let waits = waits.iter().cloned();
+    let evidence = unwell.chain(silent).chain(behind).chain(waits).chain(served).collect();
     let quiet = if verdict == Verdict::Silent { quiet(answers, last, all_quiet) } else { Vec::new() };
-    Findings { evidence, quiet, ..Findings::plain(verdict, summary) }
+    let hint = crew.known.unwell.first().filter(|_| verdict == Verdict::Unhealthy);
+    let hint = hint.map_or_else(Hint::none, |unwell| unwell.hint.clone());
+    Findings { evidence, quiet, hint, ..Findings::plain(verdict, summary) }
 }
 
 /// The workers that are silent, or all of them, the one that was silent first before the others.

@@ -149,6 +149,13 @@ impl LogRead {
     }
 }
 
+impl Sign {
+    /// `run slowed for 12m: 1.3 s/step, 1.0 steps/s before`, safe to print.
+    pub fn words(&self, now: Timestamp) -> String {
+        format!("{} for {}: {}", self.kind.words(), brief(self.since.age(now)), self.evidence)
+    }
+}
+
 /// The vitals of one job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vitals {

@@ -223,7 +223,7 @@ impl Taken {
             unread: dumps().filter_map(|(n, dump)| Some((worker(n), dump.as_ref().err()?.clone()))).collect(),
             driver: self.dumps.get(count).map(|dump| StandingDriver {
                 process: worker(count),
-                threads: dump.as_ref().map(|dump| threads(dump)).map_err(Clone::clone),
+                threads: dump.as_ref().map(threads).map_err(Clone::clone),
             }),
         }
     }
