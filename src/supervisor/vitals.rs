@@ -30,7 +30,7 @@ const LINES: u32 = 200;
 const LINES_ONCE: u32 = 2000;
 /// Bytes that vitals may cost a head in a minute: after a larger reading the next one is later.
 const BUDGET: u64 = 1_000_000;
-/// The same until each log was read once, and the time between two readings until then.
+/// The same until each log was read once, and the longest time between two readings until then.
 const FIRST_BUDGET: u64 = 6_000_000;
 const FIRST: Duration = Duration::from_secs(10);
 /// Machines that are asked in one reading for figures.
@@ -260,7 +260,7 @@ impl Round {
         let wanted = self.pick.next(&self.jobs, gauges, holdings, Timestamp::now()).into_iter();
         let wanted = wanted.filter_map(|job| Some((job.key.clone(), job.submission_id()?.clone())));
         let asked = |(key, id): (JobKey, SubmissionId)| async move {
-            let lines = self.lines[usize::from(gauges.contains_key(&key))];
+            let lines = self.lines[usize::from(gauges.get(&key).is_some_and(Gauge::was_read))];
             (key, self.client.read_job_log(&id, self.node, lines).await)
         };
         let mut answers = stream::iter(wanted.map(asked).collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
@@ -334,7 +334,7 @@ impl Round {
         let bytes = bytes as u64;
         let within = |budget: u64| Duration::from_secs(bytes * 60 / budget);
         let is_first = self.pick.is_behind(&self.jobs, &gauges);
-        let every = if is_first { FIRST.max(within(FIRST_BUDGET)) } else { every.max(within(BUDGET)) };
+        let every = if is_first { FIRST.min(every).max(within(FIRST_BUDGET)) } else { every.max(within(BUDGET)) };
         let price = Price { requests: requests as u64, bytes, logs, every };
         let missing = read.missing.iter().map(|(key, why)| format!("log of {key}: {why}"));
         let missing = holdings.cut.iter().cloned().chain(missing).collect();

@@ -177,6 +177,11 @@ impl Gauge {
         self.tried
     }
 
+    /// Whether anything of its log was read.
+    pub const fn was_read(&self) -> bool {
+        self.read.is_some()
+    }
+
     /// Whether a sign was found in its log.
     pub const fn is_sick(&self) -> bool {
         self.is_sick
