@@ -17,7 +17,7 @@ pub use explain::{
     Findings, Quiet, Verdict, ahead, certainty_words, explained, failure, place, running, seat_of,
     without_error,
 };
-pub use known::{Known, Pending};
+pub use known::{Known, Pending, Unwell};
 pub use lines::{Among, FOLDED, Folded, Said, fold, in_order};
 pub use seat::{Crew, Seat, Tail, age_words, first_few, lost_words};
 pub use told::{Part, Price, Told, What};

@@ -7,5 +7,5 @@ mod fold;
 mod group;
 
 pub use dump::{Dump, Frame, Thread};
-pub use fold::{Place, place};
+pub use fold::{Place, is_driver, is_worker, place, places};
 pub use group::{Group, groups, moved};

@@ -38,6 +38,7 @@ mod stop;
 mod streams;
 mod sweep;
 mod task;
+mod turns;
 mod visit;
 mod vitals;
 mod wake;

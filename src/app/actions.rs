@@ -155,6 +155,8 @@ actions! {
         "Mark or unmark the job; in a dialog, toggle the option";
     Looks ChooseLog "choose-log" "" &[Log], always, App::choose_log,
         "Choose another log of the cluster from a list: jobs, workers, nodes, the autoscaler";
+    Looks SavePage "save-page" "save" &[Node, Job, Info], always, App::begin_save,
+        "Save the text of the page to a file, without the lines that the filter hides";
     View Follow "follow" "follow" &[Log], always, |app, _| app.in_log(LogView::toggle_follow),
         "Toggle follow: keep the end of the log in view";
     View Wrap "wrap" "wrap" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.wrap)),
@@ -174,7 +176,7 @@ actions! {
     Looks CopyToken "copy-token" "token" PAGES, has_cluster, |app, _| app.at_cluster(Effect::CopyToken),
         "Copy the cluster's token to the clipboard; it is never shown";
     Looks Ssh "ssh" "ssh" PAGES, may_log_in, App::ssh,
-        "Log in by SSH to the head, or to the host of the selected TPU or of the page (a job's driver); logging out returns to the console";
+        "Log in by SSH to the head, or to the host of the selected TPU or of the page (a job's driver, the worker whose stack differs); logging out returns to the console";
     Looks Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Slice, Crew, Node, Job, Info, Progress], is_on_google, App::open_tpus,
         "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";
     Looks Reconnect "reconnect" "reconnect" PAGES, is_down, |app, _| app.at_cluster(|name| Effect::Ask(name, Request::Reconnect)),

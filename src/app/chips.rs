@@ -36,7 +36,7 @@ impl App {
             Target::Chips(_, chips) => return Some((place, chips)),
             Target::Node(_, id) => {
                 let node = cluster.node(&id)?;
-                match node.label("ray.io/tpu-slice-name").filter(|name| !name.is_empty()) {
+                match node.slice() {
                     Some(slice) => of(slice.to_string(), of_slice(cluster, slice.raw())),
                     None if has_chips(node) => of(cluster.node_name(node).to_string(), vec![id]),
                     None => return None,
@@ -138,7 +138,7 @@ fn has_chips(node: &Node) -> bool {
 }
 
 fn of_slice(cluster: &Cluster, slice: &str) -> Vec<NodeId> {
-    let is_of = |node: &&Node| node.label("ray.io/tpu-slice-name").is_some_and(|name| name.raw() == slice);
+    let is_of = |node: &&Node| node.slice().is_some_and(|name| name.raw() == slice);
     cluster.snapshot.nodes.iter().filter(is_of).filter(|node| has_chips(node)).map(|node| node.id).collect()
 }
 

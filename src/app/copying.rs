@@ -26,9 +26,9 @@ impl App {
             let owned = |(what, text): (&str, String)| (what.to_owned(), text);
             match (self.listing(), self.view()) {
                 (Some(listing), _) => listing.copied(&self.fleet).map(owned),
-                (None, View::Details(page)) if page.target == Target::Messages => {
-                    let (_, lines) = details::lines(&self.look(now), page);
-                    Some(("messages".to_owned(), text_of(&Filter::of_lines(&page.filter, &lines))))
+                (None, View::Details(page)) if is_text(&page.target) => {
+                    let (title, text) = self.text_of_page(now)?;
+                    Some((title.to_lowercase(), text))
                 }
                 (None, View::Details(page)) => page.target.copied(&self.fleet).map(owned),
                 (None, View::Operation(_)) => {
@@ -43,6 +43,13 @@ impl App {
             self.toasts.say(Tone::Info, "nothing to copy here", now);
         }
         copied.map(|(what, text)| Effect::Copy { what, text }).into_iter().collect()
+    }
+
+    /// The title of the page on the screen, and its lines as they are shown; none where it is a table or a log.
+    pub(super) fn text_of_page(&self, now: Timestamp) -> Option<(&'static str, String)> {
+        let View::Details(page) = self.view() else { return None };
+        let (title, lines) = details::lines(&self.look(now), page);
+        Some((title, text_of(&Filter::of_lines(&page.filter, &lines))))
     }
 
     /// Opens the list of everything that can be copied here.
@@ -97,7 +104,11 @@ impl App {
         if let Some(target) = self.target() {
             values.extend(self.commands(&target));
             if !is_log {
-                values.extend(facts(details::lines(&self.look(now), &Details::of(target)).1));
+                let page = match self.view() {
+                    View::Details(page) => details::lines(&self.look(now), page),
+                    _ => details::lines(&self.look(now), &Details::of(target)),
+                };
+                values.extend(facts(page.1));
             }
         }
         let message = self.toasts.said().next();
@@ -123,6 +134,11 @@ impl App {
         );
         values
     }
+}
+
+/// Whether a page is read as a whole: what is copied there is its text, and not a name.
+fn is_text(page: &Target) -> bool {
+    matches!(page, Target::Messages | Target::Stacks(..) | Target::Chips(..))
 }
 
 /// Labelled lines as one text.

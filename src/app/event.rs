@@ -86,7 +86,7 @@ pub enum Effect {
         text: String,
         /// Whether a file that is there may be replaced.
         replace: bool,
-        /// How many lines the log has that the console holds.
+        /// How many lines there are with those that are not shown.
         held: usize,
     },
     /// Hand the terminal to a program that shows lines.

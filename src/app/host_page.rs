@@ -40,7 +40,7 @@ pub fn lines(node: &Node, cluster: &Cluster, details: &Details, look: &Look<'_>)
 
 /// What Google says of the slice that the host is of.
 fn at_google(node: &Node, cluster: &Cluster) -> Option<(String, String)> {
-    let slice = node.label("ray.io/tpu-slice-name")?;
+    let slice = node.slice()?;
     let row = cluster.tpus.rows().iter().find(|row| row.name == *slice)?;
     let note = row.note.as_ref().map(|note| format!(", {note}")).unwrap_or_default();
     Some(("slice".to_owned(), format!("{slice}, {}{note}", row.status.word())))

@@ -106,9 +106,8 @@ fn workers(lines: &mut Lines, all: &[JobWorker], cluster: &Cluster, look: &Look<
 
 fn slice(worker: &JobWorker, cluster: &Cluster) -> String {
     let Some(node) = cluster.node(&worker.node) else { return "gone".to_owned() };
-    let slice = node.label("ray.io/tpu-slice-name").filter(|name| !name.is_empty());
     let kind = if node.is_head { Text::from("head") } else { node.node_type.clone() };
-    let name = slice.unwrap_or(&kind);
+    let name = node.slice().unwrap_or(&kind);
     if name.is_empty() { "hosts".to_owned() } else { name.to_string() }
 }
 

@@ -120,6 +120,7 @@ impl App {
                 Some(effects) => effects,
                 None => self.open_log(now),
             },
+            (View::Details(_), Some(Target::Stacks(..))) => self.choose_process().unwrap_or_default(),
             (View::Crew(place), _) => self.open_worker(*place, now),
             (View::Cluster(_), Some(Target::Cluster(_))) | (View::Details(_), _) => self.open_log(now),
             (_, Some(Target::Job(..))) if self.has_log_of_job() => self.open_log(now),

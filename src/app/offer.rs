@@ -27,6 +27,8 @@ pub enum OfferKind {
     Command,
     /// The command, on this thing.
     On(Target),
+    /// The page of this thing.
+    Page(Target),
     /// The text to copy.
     Text(String),
     /// A log.

@@ -62,7 +62,7 @@ impl App {
                 Some(Argument::Thing(action)) => self.things_for(verb, action, typed),
                 None => Vec::new(),
             },
-            (PromptKind::Copy | PromptKind::Found | PromptKind::Files, _) => {
+            (PromptKind::Copy | PromptKind::Found | PromptKind::Files | PromptKind::Processes, _) => {
                 let names: Vec<&str> = prompt.given.iter().map(|offer| offer.words.as_str()).collect();
                 let hit = |(i, hits): (usize, Vec<usize>)| Offer { hits, ..prompt.given[i].clone() };
                 ranked(typed.trim(), &names).into_iter().map(hit).collect()
@@ -208,11 +208,10 @@ impl App {
             }
             Some(Offer { kind: OfferKind::Line { at, text }, .. }) => self.go_to_found(at, &text, now),
             Some(Offer { kind: OfferKind::Log(source), .. }) => self.open_source(source),
+            Some(Offer { kind: OfferKind::Page(target), .. }) => self.open_details(target),
             Some(Offer { kind: OfferKind::On(target), words, .. }) => self.run_on_thing(&words, target, now),
             Some(Offer { kind: OfferKind::Command, words, .. }) => self.run_command(&words, now),
-            None if matches!(prompt.kind, PromptKind::Copy | PromptKind::Found | PromptKind::Files) => {
-                Vec::new()
-            }
+            None if !matches!(prompt.kind, PromptKind::Command | PromptKind::Page) => Vec::new(),
             None => self.run_command(prompt.line.text().trim(), now),
         }
     }

@@ -44,6 +44,8 @@ pub enum PromptKind {
     Found,
     /// Opens one of the log files of a host.
     Files,
+    /// Opens the host of one of a job's processes.
+    Processes,
     /// Goes to a line or a time of the log.
     GoTo,
     /// Saves lines of the log to the file of that path.
@@ -82,7 +84,7 @@ pub enum Typed {
 impl PromptKind {
     /// Whether a list is above the line, from which the arrows choose.
     pub fn has_list(self) -> bool {
-        matches!(self, Self::Command | Self::Page | Self::Copy | Self::Found | Self::Files)
+        matches!(self, Self::Command | Self::Page | Self::Copy | Self::Found | Self::Files | Self::Processes)
     }
 
     /// Whether what is typed counts at once.
@@ -96,9 +98,14 @@ impl PromptKind {
             Self::Filter => Some(Entered::Filter),
             Self::Search | Self::Lines | Self::Logs => Some(Entered::Search),
             Self::Command => Some(Entered::Command),
-            Self::Page | Self::Copy | Self::Found | Self::Files | Self::GoTo | Self::Save | Self::Since => {
-                None
-            }
+            Self::Page
+            | Self::Copy
+            | Self::Found
+            | Self::Files
+            | Self::Processes
+            | Self::GoTo
+            | Self::Save
+            | Self::Since => None,
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Where the workers of a job stand: the page of their stacks.
 
 use super::describe::{Lines, ago};
+use super::offer::{Offer, OfferKind};
+use super::prompt::{Prompt, PromptKind};
 use super::target::Target;
 use super::view::{Details, Stacks, View};
 use super::{App, Effect};
 use crate::model::amount::counted;
 use crate::model::text::printable;
-use crate::model::{ClusterName, Hint, JobId, Problem, Standing, Timestamp};
+use crate::model::{ClusterName, Hint, JobId, Problem, Standing, StandingGroup, StandingWorker, Timestamp};
 use std::sync::Arc;
 
 impl App {
@@ -24,6 +26,40 @@ impl App {
         }
         effects.push(Effect::Stacks(self.fleet.clusters[place].name().clone(), driver));
         effects
+    }
+
+    /// The stacks on the screen, once they are there.
+    pub(super) fn stacks_shown(&self) -> Option<&Standing> {
+        let View::Details(details) = self.view() else { return None };
+        let Stacks::Told(_, told) = &details.stacks else { return None };
+        told.as_ref().as_ref().ok()
+    }
+
+    /// Lists the processes of the stacks on the screen, those that differ first: each opens its host. None where there is
+    /// none.
+    pub(super) fn choose_process(&mut self) -> Option<Vec<Effect>> {
+        let place = self.view().place()?;
+        let standing = self.stacks_shown()?;
+        let offer = |worker: &StandingWorker, help: String| Offer {
+            kind: OfferKind::Page(Target::Node(place, worker.node)),
+            ..Offer::new(worker.words(), help)
+        };
+        let odd = |group: &&StandingGroup| group.named(standing).is_empty();
+        let (usual, odd): (Vec<_>, Vec<_>) = standing.groups.iter().rev().partition(odd);
+        let of_group = |group: &StandingGroup| {
+            let one = |worker: &StandingWorker| offer(worker, group.place.clone());
+            group.workers.iter().map(one).collect::<Vec<_>>()
+        };
+        let unread = standing.unread.iter();
+        let unread = unread.map(|(worker, why)| offer(worker, printable(why).into_owned()));
+        let driver = standing.driver.iter().map(|driver| offer(&driver.process, driver.words()));
+        let offers = odd.into_iter().flat_map(of_group).chain(unread).chain(driver);
+        let offers: Vec<Offer> = offers.chain(usual.into_iter().flat_map(of_group)).collect();
+        if offers.is_empty() {
+            return None;
+        }
+        self.prompt = Some(Prompt::of(PromptKind::Processes, offers));
+        Some(Vec::new())
     }
 
     /// Takes in where the workers of a driver stand, for its page.
@@ -79,5 +115,15 @@ pub fn lines(stacks: &Stacks, words: impl Fn(&Hint) -> String, now: Timestamp) -
     lines.extend(
         unread.map(|(worker, why)| ("unread".to_owned(), format!("{}: {}", worker.words(), printable(why)))),
     );
+    if let Some(driver) = &standing.driver {
+        lines.push((String::new(), String::new()));
+        let words = driver.words();
+        let (label, text) = words.split_once(' ').unwrap_or(("driver", &words));
+        lines.push((label.to_owned(), text.to_owned()));
+        for thread in driver.threads.iter().flatten() {
+            lines.push((" ".to_owned(), thread.words()));
+            lines.extend(thread.frames.iter().map(|frame| (" ".to_owned(), format!("  {frame}"))));
+        }
+    }
     lines
 }

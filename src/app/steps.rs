@@ -231,9 +231,14 @@ impl App {
         }
     }
 
-    /// The host that the page on the screen is of, or the one of its job's driver; none for the head.
+    /// The host that the page on the screen is of, the one of the worker whose stack differs there, or the one of its job's
+    /// driver; none for the head.
     fn host_of_page(&self) -> Option<TpuHost> {
         let View::Details(_) = self.view() else { return None };
+        if let Some(worker) = self.stacks_shown().and_then(|stacks| stacks.odd().next()) {
+            let is_head = self.meant().and_then(|c| c.node(&worker.node)).is_some_and(|node| node.is_head);
+            return (!is_head).then(|| TpuHost::at(worker.address.raw()));
+        }
         let of_job = self.meant_job().and_then(|(place, job)| Some((place, job.driver_node?)));
         let of_node = self.meant_node().map(|(place, node)| (place, node.id));
         let (place, id) = of_node.or(of_job)?;

@@ -1,38 +1,47 @@
-//! The lines of the log taken out of the console: to a file, to a pager, to an editor.
+//! The lines of the log, or of a page, taken out of the console: to a file, to a pager, to an editor.
 
 use super::dialog::{Dialog, Question};
 use super::event::Viewer;
 use super::prompt::{Prompt, PromptKind};
-use super::{App, Effect, Tone};
+use super::{App, Effect, Tone, View};
 use crate::model::{LogSource, Timestamp};
 
 impl App {
     /// Opens the line for the path of a file, with a name for it.
     pub(super) fn begin_save(&mut self, now: Timestamp) -> Vec<Effect> {
-        match self.log().and_then(|log| log.source()) {
-            Some(source) => self.prompt = Some(Prompt::new(PromptKind::Save, &file_name(source))),
+        let name = match self.view() {
+            View::Details(page) => Some(safe_name(&format!("{}.txt", page.target.words(&self.fleet)))),
+            _ => self.log().and_then(|log| log.source()).map(file_name),
+        };
+        match name {
+            Some(name) => self.prompt = Some(Prompt::new(PromptKind::Save, &name)),
             None => self.toasts.say(Tone::Info, "no log is open", now),
         }
         Vec::new()
     }
 
-    /// Saves the lines that are held to a file.
+    /// Saves the lines that are held, or those of the page, to a file.
     pub(super) fn save_log(&mut self, path: &str, replace: bool, now: Timestamp) -> Vec<Effect> {
-        let held = self.log().map_or(0, super::LogView::held);
-        let written = |text| Effect::WriteFile { path: path.to_owned(), text, replace, held };
+        let written = |(text, held)| Effect::WriteFile { path: path.to_owned(), text, replace, held };
         self.lines_taken_out(now).map(written).into_iter().collect()
     }
 
     /// Opens the lines that are held in a program.
     pub(super) fn view_log(&mut self, viewer: Viewer, now: Timestamp) -> Vec<Effect> {
         let line = self.log().map_or(1, super::LogView::line_taken_out);
-        self.lines_taken_out(now).map(|text| Effect::ShowText { viewer, text, line }).into_iter().collect()
+        let shown = |(text, _)| Effect::ShowText { viewer, text, line };
+        self.lines_taken_out(now).map(shown).into_iter().collect()
     }
 
-    /// The lines, or a message when there are none.
-    fn lines_taken_out(&mut self, now: Timestamp) -> Option<String> {
+    /// The lines, and how many there are with those that are not shown; a message when there are none.
+    fn lines_taken_out(&mut self, now: Timestamp) -> Option<(String, usize)> {
+        if let Some((_, text)) = self.text_of_page(now) {
+            let lines = text.lines().count();
+            return Some((text + "\n", lines));
+        }
+        let held = self.log().map_or(0, super::LogView::held);
         let why = match self.log().map(super::LogView::taken_out) {
-            Some(Some(text)) if !text.is_empty() => return Some(text),
+            Some(Some(text)) if !text.is_empty() => return Some((text, held)),
             Some(None) => "the lines are still being filtered; try again in a moment",
             Some(Some(_)) | None => "the log shows no line",
         };
@@ -50,7 +59,7 @@ impl App {
         }
         let lines = vec![
             ("file".to_owned(), shown.clone()),
-            (String::new(), "It exists already. Its content is replaced by the lines of the log.".to_owned()),
+            (String::new(), "It exists already. Its content is replaced.".to_owned()),
         ];
         let title = format!("Replace {shown}?");
         self.dialog = Some(Dialog::ask(Question::ReplaceFile { path }, title, lines, "Replace file"));
@@ -64,6 +73,10 @@ fn file_name(source: &LogSource) -> String {
         LogSource::Monitor(name) => name.clone(),
         LogSource::File { name, .. } => name.raw().to_owned(),
     };
+    safe_name(&name)
+}
+
+fn safe_name(name: &str) -> String {
     let safe = |c: char| if c.is_alphanumeric() || "._-".contains(c) { c } else { '-' };
     name.chars().map(safe).collect::<String>().trim_start_matches(['.', '-']).to_owned()
 }

@@ -82,11 +82,11 @@ impl Target {
             Self::Broken(among) => ("file name", printable(&fleet.broken.get(*among)?.0).into_owned()),
             Self::Node(_, id) => ("node id", id.to_string()),
             // As it is shown: a hostile id must not act in the shell that it is pasted into.
-            Self::Job(_, key) | Self::Stacks(_, key) => ("job id", key.to_string()),
+            Self::Job(_, key) => ("job id", key.to_string()),
             Self::Tpu(_, name) => ("tpu name", name.to_string()),
             Self::Hosts(_, key) if key.name.is_empty() => return None,
             Self::Hosts(_, key) => ("slice name", key.name.to_string()),
-            Self::Chips(..) | Self::Messages => return None,
+            Self::Stacks(..) | Self::Chips(..) | Self::Messages => return None,
         })
     }
 }

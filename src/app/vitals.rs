@@ -7,7 +7,7 @@ use crate::model::amount::{bytes, counted, grouped};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::vitals::{held, loss, rate};
-use crate::model::{Doing, Job, JobStatus, NodeId, Roster, Run, Text, Timestamp, Vitals};
+use crate::model::{Doing, Job, JobStatus, LogRead, NodeId, Roster, Run, Text, Timestamp, Vitals};
 use std::collections::BTreeMap;
 
 /// Labels and texts, row by row.
@@ -46,8 +46,7 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
         lines.extend(text.filter(|text| !text.is_empty()).map(|text| (label.to_owned(), text)));
     };
     for sign in &vitals.signs {
-        let lasted = brief(sign.since.age(now));
-        push("warning", Some(format!("{} for {lasted}: {}", sign.kind.words(), sign.evidence)));
+        push("warning", Some(sign.words(now)));
     }
     let holds = vitals.holds.as_deref().map(held);
     let on = places(&vitals.nodes, cluster);
@@ -61,7 +60,12 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
     push("time left", vitals.left(now).map(brief));
     push("restarts", (vitals.restarts > 0).then(|| grouped(vitals.restarts as usize)));
     push("last line", vitals.logged.map(|at| format!("{} ago", brief(at.age(now)))));
-    push("vitals", Some(format!("read {} ago", brief(vitals.read.age(now)))));
+    let log = match vitals.log {
+        LogRead::None => String::new(),
+        LogRead::Unread => ", its log not yet".to_owned(),
+        LogRead::At(at) => format!(", its log {} ago", brief(at.age(now))),
+    };
+    push("vitals", Some(format!("read {} ago{log}", brief(vitals.read.age(now)))));
     lines
 }
 
@@ -82,8 +86,7 @@ fn checkpoint(run: &Run, now: Timestamp) -> Option<String> {
 fn places(nodes: &[NodeId], cluster: &Cluster) -> String {
     let mut all: BTreeMap<String, usize> = BTreeMap::new();
     for node in nodes.iter().filter_map(|id| cluster.node(id)) {
-        let slice = node.label("ray.io/tpu-slice-name").filter(|name| !name.is_empty());
-        *all.entry(slice.map_or_else(|| cluster.node_name(node).to_string(), Text::to_string))
+        *all.entry(node.slice().map_or_else(|| cluster.node_name(node).to_string(), Text::to_string))
             .or_default() += 1;
     }
     let more = all.len().saturating_sub(PLACES);

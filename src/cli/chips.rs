@@ -75,10 +75,9 @@ async fn read(
         through: channel.login.as_ref(),
     };
     let is = |node: &Node, place: &String| {
-        let slice = node.label("ray.io/tpu-slice-name");
-        let names =
-            [Some(&node.address), Some(&node.name), Some(&node.hostname), Some(&node.node_type), slice];
-        names.into_iter().flatten().any(|name: &Text| name.raw() == place) || node.id.to_string() == *place
+        let own = [&node.address, &node.name, &node.hostname, &node.node_type].map(Some);
+        own.into_iter().chain([node.slice()]).flatten().any(|name: &Text| name.raw() == place)
+            || node.id.to_string() == *place
     };
     let wanted =
         |node: &Node| arguments.places.is_empty() || arguments.places.iter().any(|place| is(node, place));

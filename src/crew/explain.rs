@@ -30,6 +30,8 @@ pub enum Verdict {
     Silent,
     /// A worker is behind the others, or has failed while others run.
     Lagging,
+    /// Its workers write, and the run itself is not well: it makes no steps or fewer, or its loss is wrong.
+    Unhealthy,
     /// Nothing is wrong.
     Healthy,
     /// It has ended as intended.
@@ -45,6 +47,7 @@ impl Verdict {
             Self::Waiting => "waiting",
             Self::Silent => "silent",
             Self::Lagging => "lagging",
+            Self::Unhealthy => "unhealthy",
             Self::Healthy => "healthy",
             Self::Ended => "ended",
         }
@@ -154,7 +157,7 @@ pub fn failure(crew: &Crew, explanation: Option<Explanation>) -> Findings {
 }
 
 /// Whether a job that runs makes progress, and which worker does not. `last` says by the places in the crew whether a
-/// worker's last line is on standard error.
+/// worker's last line is on standard error. A run that its vitals show to be unwell is not healthy because its workers write.
 pub fn running(crew: &Crew, answers: &[Answer], waits: &[Wait], last: &[Option<bool>]) -> Findings {
     let runs = crew.seats.iter().filter(|seat| seat.runs()).count();
     let of = |remark: Remark| answers.iter().filter(move |a| a.remark == remark);
@@ -186,6 +189,9 @@ pub fn running(crew: &Crew, answers: &[Answer], waits: &[Wait], last: &[Option<b
             (Verdict::Waiting, format!("{id} runs, and waits for {}", waits[0]))
         }
         () if !behind.is_empty() => (Verdict::Lagging, format!("{id} runs, but {}", behind[0])),
+        () if !crew.known.unwell.is_empty() => {
+            (Verdict::Unhealthy, format!("{id} runs, but not well: {}", crew.known.unwell[0].words))
+        }
         () => {
             let step = answers.iter().filter_map(|a| a.step).max();
             let step = step.map(|step| format!(", at step {}", grouped(step as usize))).unwrap_or_default();
@@ -195,13 +201,17 @@ pub fn running(crew: &Crew, answers: &[Answer], waits: &[Wait], last: &[Option<b
     };
     let waits: Vec<String> = waits.iter().map(|what| format!("waits for {what}")).collect();
     let served = crew.known.served.iter().filter(|_| !waits.is_empty()).cloned();
-    let evidence = silent.into_iter().chain(behind).chain(replaced);
+    // The worst is in the summary where nothing else is wrong.
+    let said = usize::from(verdict == Verdict::Unhealthy);
+    let unwell = crew.known.unwell.iter().skip(said).map(|unwell| unwell.words.clone());
+    let evidence = unwell.chain(silent).chain(behind).chain(replaced);
     let evidence = evidence.chain(waits.iter().cloned()).chain(served).collect();
     let (quiet, hint) = match verdict {
         Verdict::Silent => {
             let aim = "find the worker whose stack differs";
             (quiet(answers, last, all_quiet), Verb::JobStacks.on(id.raw(), aim).into())
         }
+        Verdict::Unhealthy => (Vec::new(), crew.known.unwell[0].hint.clone()),
         _ => (Vec::new(), Hint::none()),
     };
     Findings { evidence, quiet, hint, ..Findings::plain(verdict, summary) }

@@ -5,7 +5,7 @@ use crate::logs::{Clock, Patterns, Worker};
 use crate::model::amount::counted;
 use crate::model::text::log_line;
 use crate::model::time::brief;
-use crate::model::{JobWorker, Line, Text, Timestamp, WorkerState};
+use crate::model::{JobWorker, Line, Node, Text, Timestamp, WorkerState};
 use std::time::Duration;
 
 /// A worker, with the names that people know it by.
@@ -15,7 +15,7 @@ pub struct Seat {
     pub worker: JobWorker,
     /// The name that its node is shown by.
     pub host: String,
-    /// The name of its slice (label `ray.io/tpu-slice-name`); empty if it is in none.
+    /// The name of its slice ([`Node::slice`]); empty if it is in none.
     pub slice: String,
     /// Why it no longer runs.
     pub ended: Option<String>,
@@ -28,7 +28,7 @@ pub struct Seat {
 impl Seat {
     fn of(worker: JobWorker, known: &Known, now: Timestamp) -> Self {
         let node = known.node(&worker.node);
-        let slice = node.and_then(|node| node.label("ray.io/tpu-slice-name")).map(Text::to_string);
+        let slice = node.and_then(Node::slice).map(Text::to_string);
         // A node that Ray has forgotten has been dead for long.
         let is_lost = node.is_none_or(|node| !node.state.is_alive());
         let ended = match &worker.state {

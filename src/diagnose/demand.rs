@@ -82,9 +82,7 @@ fn units(t: &NodeTypeCount, nodes: &[Node]) -> u32 {
         return if nodes.iter().any(|n| !n.is_head && n.state.is_alive()) { reported } else { 0 };
     }
     let alive = nodes.iter().filter(|n| n.state.is_alive() && n.node_type == t.name);
-    let slice =
-        |n: &Node| n.labels.iter().find(|(k, _)| k.raw() == "ray.io/tpu-slice-name").map(|(_, v)| v.clone());
-    let (named, single): (Vec<_>, Vec<_>) = alive.map(slice).partition(Option::is_some);
+    let (named, single): (Vec<_>, Vec<_>) = alive.map(Node::slice).partition(Option::is_some);
     let slices: BTreeSet<_> = named.into_iter().collect();
     reported.min(u32::try_from(single.len() + slices.len()).unwrap_or(u32::MAX))
 }

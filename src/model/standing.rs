@@ -1,5 +1,6 @@
 //! The Python stacks of a job's workers, equal ones grouped.
 
+use super::text::printable;
 use super::{NodeId, Text, Timestamp};
 
 /// The stacks of a job's workers, grouped.
@@ -13,6 +14,28 @@ pub struct Standing {
     pub groups: Vec<StandingGroup>,
     /// Workers whose stacks could not be read, and why not.
     pub unread: Vec<(StandingWorker, String)>,
+    /// The job's driver; none where Ray does not say which process that is.
+    pub driver: Option<StandingDriver>,
+}
+
+/// The threads of a job's driver.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StandingDriver {
+    /// The process.
+    pub process: StandingWorker,
+    /// Its threads in which code of the program runs, the main one first; or why they could not be read.
+    pub threads: Result<Vec<StandingThread>, String>,
+}
+
+/// A thread of a process, safe for a terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandingThread {
+    /// Its name, `MainThread`; empty when it has none.
+    pub name: String,
+    /// The place in one line: `main (train.py:30) in get`.
+    pub place: String,
+    /// The frames of the program, the innermost first.
+    pub frames: Vec<String>,
 }
 
 /// Workers with the same stack.
@@ -46,6 +69,11 @@ impl Standing {
     pub fn workers(&self) -> usize {
         self.groups.iter().map(|group| group.workers.len()).sum::<usize>() + self.unread.len()
     }
+
+    /// The workers whose stacks differ from the usual one, those of the smallest group first.
+    pub fn odd(&self) -> impl Iterator<Item = &StandingWorker> {
+        self.groups.iter().rev().flat_map(|group| group.named(self))
+    }
 }
 
 impl StandingGroup {
@@ -66,6 +94,28 @@ impl StandingGroup {
             n if n == self.workers.len() => "has not moved".to_owned(),
             n => format!("{n} of {} have not moved", self.workers.len()),
         })
+    }
+}
+
+impl StandingDriver {
+    /// `driver 10.0.0.1 pid 867`, with what is to be known of it beside its threads; safe for a terminal.
+    pub fn words(&self) -> String {
+        let StandingWorker { address, pid, moved, .. } = &self.process;
+        let pace = match (&self.threads, moved) {
+            (Err(why), _) => format!(": {}", printable(why)),
+            (Ok(threads), _) if threads.is_empty() => ": no code of the program runs".to_owned(),
+            (_, Some(true)) => "  has moved".to_owned(),
+            (_, Some(false)) => "  has not moved".to_owned(),
+            (_, None) => String::new(),
+        };
+        format!("driver {address} pid {pid}{pace}")
+    }
+}
+
+impl StandingThread {
+    /// `MainThread: main (train.py:30) in get`.
+    pub fn words(&self) -> String {
+        if self.name.is_empty() { self.place.clone() } else { format!("{}: {}", self.name, self.place) }
     }
 }
 
@@ -103,12 +153,18 @@ mod tests {
 
     #[test]
     fn only_the_few_are_named() {
-        let standing =
-            |groups| Standing { at: Timestamp::from_millis(0), over_ssh: false, groups, unread: Vec::new() };
+        let standing = |groups| Standing {
+            at: Timestamp::from_millis(0),
+            over_ssh: false,
+            groups,
+            unread: Vec::new(),
+            driver: None,
+        };
         let (many, few) = (group(&[None; 20]), group(&[None]));
         let both = standing(vec![many.clone(), few.clone()]);
         assert_eq!((many.named(&both).len(), few.named(&both).len(), both.workers()), (0, 1, 21));
         assert!(few.named(&standing(vec![few.clone()])).is_empty(), "that is the usual stack of the run");
         assert_eq!(few.workers[0].words(), "10.0.0.7 pid 7 W");
+        assert_eq!((both.odd().count(), standing(vec![few]).odd().count()), (1, 0));
     }
 }

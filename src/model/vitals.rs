@@ -96,6 +96,11 @@ impl SignKind {
         Self::WaitsLong,
     ];
 
+    /// Whether it is found in the log of the job's driver, and not in what Ray says of its tasks.
+    pub const fn is_of_log(self) -> bool {
+        !matches!(self, Self::DriverAlone | Self::ChipsIdle | Self::WaitsLong)
+    }
+
     /// What is wrong, in a few words.
     pub const fn words(self) -> &'static str {
         match self {
@@ -122,11 +127,42 @@ pub struct Sign {
     pub evidence: String,
 }
 
+/// What was read of the log of a job's driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogRead {
+    /// There is none: the driver was started by hand.
+    #[default]
+    None,
+    /// Its turn has not come yet.
+    Unread,
+    /// Its end was last read then: what is said of steps and losses is as old.
+    At(Timestamp),
+}
+
+impl LogRead {
+    /// How old what was read is, when that is more than a screen may pass over.
+    fn old(self, now: Timestamp) -> Option<String> {
+        /// So old is what is read again and again.
+        const FRESH: Duration = Duration::from_secs(60);
+        let Self::At(at) = self else { return None };
+        Some(at.age(now)).filter(|age| *age >= FRESH).map(|age| format!(", {} ago", brief(age)))
+    }
+}
+
+impl Sign {
+    /// `run slowed for 12m: 1.3 s/step, 1.0 steps/s before`, safe to print.
+    pub fn words(&self, now: Timestamp) -> String {
+        format!("{} for {}: {}", self.kind.words(), brief(self.since.age(now)), self.evidence)
+    }
+}
+
 /// The vitals of one job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vitals {
-    /// When they were read.
+    /// When Ray was asked what it holds and waits for.
     pub read: Timestamp,
+    /// What was read of its log.
+    pub log: LogRead,
     /// What it does.
     pub doing: Doing,
     /// Since when it does that, if that is known.
@@ -148,7 +184,8 @@ pub struct Vitals {
 }
 
 impl Vitals {
-    /// What it does in a few words, safe to print: `waits for v4-256, 12m`, `step 1,200/20,000`, `silent 22m`.
+    /// What it does in a few words, safe to print: `waits for v4-256, 12m`, `step 1,200/20,000`, `silent 22m`. What was read
+    /// a while ago says so: `step 1,200/20,000, 3m ago`.
     pub fn words(&self, now: Timestamp) -> String {
         let lasted = |since: Option<Timestamp>, behind: &str| {
             since.map(|at| format!("{behind}{}", brief(at.age(now)))).unwrap_or_default()
@@ -157,11 +194,23 @@ impl Vitals {
             Doing::Waits(wait) => waits_for(&wait.shape, wait.since, now),
             Doing::DriverOnly => format!("driver only{}", lasted(self.since, ", ")),
             Doing::Compiles => format!("compiling{}", lasted(self.since, " ")),
-            Doing::Silent(since) => format!("silent {}", brief(since.age(now))),
-            Doing::Steps => self.run.as_ref().map_or_else(|| "running".to_owned(), Run::steps),
-            Doing::Works { tasks: 0, actors: 0 } => "running".to_owned(),
-            Doing::Works { tasks: 0, actors } => counted(*actors, "actor"),
-            Doing::Works { tasks, .. } => counted(*tasks, "task"),
+            Doing::Silent(since) => match self.log {
+                LogRead::At(at) => format!("silent {}", brief(since.age(at))),
+                LogRead::None | LogRead::Unread => format!("silent {}", brief(since.age(now))),
+            },
+            Doing::Steps => {
+                let steps = self.run.as_ref().map_or_else(|| "running".to_owned(), Run::steps);
+                steps + &self.log.old(now).unwrap_or_default()
+            }
+            Doing::Works { tasks, actors } => {
+                let words = match (tasks, actors) {
+                    (0, 0) => "running".to_owned(),
+                    (0, actors) => counted(*actors, "actor"),
+                    (tasks, _) => counted(*tasks, "task"),
+                };
+                let unread = if self.log == LogRead::Unread { ", log not read yet" } else { "" };
+                words + unread
+            }
         }
     }
 
@@ -327,7 +376,8 @@ impl Vitals {
     pub(crate) fn sample(doing: Doing, read: Timestamp) -> Self {
         let (holds, run) = (Some(Vec::new()), None);
         let (nodes, waits, signs) = (Vec::new(), Vec::new(), Vec::new());
-        Self { read, doing, since: None, holds, nodes, waits, run, logged: None, restarts: 0, signs }
+        let log = LogRead::None;
+        Self { read, log, doing, since: None, holds, nodes, waits, run, logged: None, restarts: 0, signs }
     }
 }
 
@@ -358,7 +408,13 @@ mod tests {
             (steps.words(at(30)), steps.left(at(30))),
             ("step 1,200/20,000".into(), Some(Duration::from_secs(3600)))
         );
+        steps.log = LogRead::At(at(27));
+        assert_eq!(steps.words(at(30)), "step 1,200/20,000, 3m ago");
         steps.doing = Doing::Silent(at(8));
+        assert_eq!(steps.words(at(30)), "silent 19m", "that is all that is known");
+        let unread =
+            Vitals { log: LogRead::Unread, ..Vitals::sample(Doing::Works { tasks: 3, actors: 9 }, at(30)) };
+        assert_eq!(unread.words(at(30)), "3 tasks, log not read yet");
         assert_eq!(steps.left(at(30)), None, "nobody knows");
     }
 

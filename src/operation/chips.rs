@@ -184,8 +184,7 @@ fn has_tpus(node: &Node) -> bool {
 
 /// The slice of a node, else its type.
 fn group(node: &Node) -> Text {
-    let slice = node.label("ray.io/tpu-slice-name").filter(|name| !name.is_empty());
-    slice.unwrap_or(&node.node_type).clone()
+    node.slice().unwrap_or(&node.node_type).clone()
 }
 
 impl Request {

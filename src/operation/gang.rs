@@ -150,7 +150,8 @@ impl<'a> Gangs<'a> {
         let tails = self.tails(crew, CALLED).await?;
         let answers = call(crew, &tails, Timestamp::now());
         let found = running(crew, &answers, &waits, &last_files(crew, &tails));
-        if found.verdict == Verdict::Healthy {
+        // Whose workers write has no error to be looked for.
+        if matches!(found.verdict, Verdict::Healthy | Verdict::Unhealthy) {
             return Ok((found, None));
         }
         let logs = self.logs(crew, lines).await?;

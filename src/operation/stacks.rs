@@ -8,11 +8,11 @@ use super::request::Request;
 use crate::model::cloud::TpuHost;
 use crate::model::text::printable;
 use crate::model::{
-    ClusterSpec, HeadAddress, Hint, JobId, JobWorker, NodeId, Problem, ProblemKind, Standing, StandingGroup,
-    StandingWorker, Timestamp, WorkerState,
+    ClusterSpec, HeadAddress, Hint, JobId, JobKey, JobWorker, NodeId, Problem, ProblemKind, Snapshot,
+    Standing, StandingDriver, StandingGroup, StandingThread, StandingWorker, Text, Timestamp, WorkerState,
 };
 use crate::ray::{Client, Listed, Poller, RayError};
-use crate::stacks::{Dump, Group, groups, moved};
+use crate::stacks::{Dump, Group, Place, groups, is_driver, is_worker, moved, places};
 use crate::supervisor::Options;
 use futures_util::stream::{self, StreamExt};
 use std::collections::BTreeMap;
@@ -25,8 +25,24 @@ const AT_ONCE: usize = 8;
 /// For a login and the stacks of all processes of one host.
 const ON_A_HOST: Duration = Duration::from_secs(60);
 
-/// The stacks of some workers, in their order: read, or why not.
-#[derive(Clone, Debug)]
+/// The processes of a job.
+#[derive(Clone, Debug, Default)]
+pub struct Processes {
+    /// Its workers that run a task or an actor now.
+    pub workers: Vec<StandingWorker>,
+    /// Its driver; none where Ray does not say which process that is.
+    pub driver: Option<StandingWorker>,
+}
+
+impl Processes {
+    /// The workers, and behind them the driver.
+    fn all(&self) -> Vec<&StandingWorker> {
+        self.workers.iter().chain(&self.driver).collect()
+    }
+}
+
+/// The stacks of the processes of a job, in their order: read, or why not.
+#[derive(Clone, Debug, Default)]
 pub struct Taken {
     dumps: Vec<Result<Dump, String>>,
     over_ssh: bool,
@@ -44,14 +60,18 @@ pub struct Stacks<'a> {
 }
 
 impl Stacks<'_> {
-    /// The workers of a driver that run a task or an actor now.
-    pub async fn workers(&self, job: &JobId) -> Result<Vec<StandingWorker>, Problem> {
+    /// The workers of a job that run a task or an actor now, and its driver.
+    ///
+    /// # Errors
+    ///
+    /// Ray does not list them, or there are none.
+    pub async fn processes(&self, job: &JobId) -> Result<Processes, Problem> {
         let failed = |error: RayError| error.problem(Timestamp::now());
         let snapshot = Poller::new(self.client.clone()).refresh().await.map_err(failed)?;
         let alive: BTreeMap<NodeId, _> =
             snapshot.nodes.iter().filter(|n| n.state.is_alive()).map(|n| (n.id, &n.address)).collect();
-        let nodes: Vec<NodeId> = alive.keys().copied().collect();
-        let gang = self.client.gang(job, &nodes, &mut Listed::default()).await.map_err(failed)?;
+        // Their files are not needed: no node is asked for them.
+        let gang = self.client.gang(job, &[], &mut Listed::default()).await.map_err(failed)?;
         let worker = |worker: JobWorker| {
             let address =
                 (*alive.get(&worker.node).filter(|_| worker.state == WorkerState::Running)?).clone();
@@ -64,18 +84,32 @@ impl Stacks<'_> {
             })
         };
         let workers: Vec<StandingWorker> = gang.workers.into_iter().filter_map(worker).collect();
-        if workers.is_empty() {
-            let what = format!("no worker of job {job} runs a task or an actor now");
+        let driver = self.driver(job, &snapshot).await;
+        if workers.is_empty() && driver.is_none() {
+            let what = format!("no worker of job {job} runs a task or an actor now, and Ray names no driver");
             return Err(Problem::new(ProblemKind::Other, what, Hint::default(), Timestamp::now()));
         }
-        Ok(workers)
+        Ok(Processes { workers, driver })
     }
 
-    /// Takes the stacks of these workers, eight at a time.
-    pub async fn take(&self, processes: &[StandingWorker]) -> Taken {
-        let Some((first, others)) = processes.split_first() else {
-            return Taken { dumps: Vec::new(), over_ssh: false };
-        };
+    /// The process of a job's driver; none where Ray does not say which that is.
+    async fn driver(&self, job: &JobId, snapshot: &Snapshot) -> Option<StandingWorker> {
+        let known = snapshot.jobs.iter().find(|known| known.driver.as_ref() == Some(job));
+        let key = known.map_or_else(|| JobKey::Driver(job.clone()), |known| known.key.clone());
+        let told = self.client.driver_process(&key).await;
+        let (address, pid) =
+            told.inspect_err(|e| tracing::debug!(error = %e, "no driver's process")).ok()??;
+        let node = snapshot.nodes.iter().find(|n| n.state.is_alive() && n.address == address)?.id;
+        Some(StandingWorker { node, address, pid, name: Text::from("driver"), moved: None })
+    }
+
+    /// Takes the stacks of these processes, eight at a time.
+    pub async fn take(&self, processes: &Processes) -> Taken {
+        self.read(&processes.all()).await.of(processes)
+    }
+
+    async fn read(&self, processes: &[&StandingWorker]) -> Taken {
+        let Some((first, others)) = processes.split_first() else { return Taken::default() };
         let first = match self.client.stacks(first.node, first.pid).await {
             Err(RayError::Forbidden(off)) => return self.over_ssh(processes, &off).await,
             answer => answer,
@@ -87,13 +121,12 @@ impl Stacks<'_> {
             RayError::Status { message, .. } => reason(&message),
             error => error.to_string(),
         };
-        let dumps =
-            std::iter::once(first).chain(others).map(|dump| dump.map_err(said).and_then(of_ray)).collect();
+        let dumps = std::iter::once(first).chain(others).map(|dump| dump.map_err(said)).collect();
         Taken { dumps, over_ssh: false }
     }
 
     /// Takes them on their hosts. `off` are Ray's words why it does not give them.
-    async fn over_ssh(&self, processes: &[StandingWorker], off: &str) -> Taken {
+    async fn over_ssh(&self, processes: &[&StandingWorker], off: &str) -> Taken {
         let mut dumps: Vec<Result<Dump, String>> = processes.iter().map(|_| Err(off.to_owned())).collect();
         if matches!(self.spec.head, HeadAddress::Direct { .. }) {
             return Taken { dumps, over_ssh: false };
@@ -139,12 +172,12 @@ impl Request {
     async fn look_twice(&self, driver: &JobId, pause: Duration) -> Result<(), Problem> {
         let channel = self.connection.channel().await?;
         let stacks = Stacks { spec: &self.spec, options: &self.environment.options, client: &channel.client };
-        let workers = stacks.workers(driver).await?;
-        let first = stacks.take(&workers).await;
-        self.say_stacks(driver, Ok(first.standing(&workers, None))).await;
+        let processes = stacks.processes(driver).await?;
+        let first = stacks.take(&processes).await;
+        self.say_stacks(driver, Ok(first.standing(&processes, None))).await;
         tokio::time::sleep(pause).await;
-        let second = stacks.take(&workers).await;
-        self.say_stacks(driver, Ok(second.standing(&workers, Some(&first)))).await;
+        let second = stacks.take(&processes).await;
+        self.say_stacks(driver, Ok(second.standing(&processes, Some(&first)))).await;
         Ok(())
     }
 
@@ -155,27 +188,58 @@ impl Request {
 }
 
 impl Taken {
+    /// Without the stacks of other processes: the numbers of processes are given again.
+    fn of(mut self, processes: &Processes) -> Self {
+        for (number, dump) in self.dumps.iter_mut().enumerate() {
+            let is_it = if number < processes.workers.len() { is_worker } else { is_driver };
+            let other = dump.as_ref().ok().filter(|dump| !is_it(dump)).map(|dump| dump.process.clone());
+            if let Some(other) = other {
+                *dump = Err(format!("the process has ended; another one has its number now: {other}"));
+            }
+        }
+        self
+    }
+
     /// Groups workers with equal stacks; with an earlier sample, each is marked as moved or not.
-    pub fn standing(&self, workers: &[StandingWorker], before: Option<&Self>) -> Standing {
+    pub fn standing(&self, processes: &Processes, before: Option<&Self>) -> Standing {
+        let all = processes.all();
         let worker = |n: usize| {
             let before = before.and_then(|before| before.dumps.get(n)?.as_ref().ok());
             let after = self.dumps.get(n).and_then(|dump| dump.as_ref().ok());
-            StandingWorker { moved: before.zip(after).map(|(a, b)| moved(a, b)), ..workers[n].clone() }
+            StandingWorker { moved: before.zip(after).map(|(a, b)| moved(a, b)), ..all[n].clone() }
         };
         let group = |group: Group| StandingGroup {
             place: group.place.words(),
-            frames: group.place.frames.iter().map(ToString::to_string).collect(),
+            frames: frames(&group.place),
             workers: group.members.iter().map(|n| worker(*n)).collect(),
         };
-        let dumps = || self.dumps.iter().enumerate();
+        let count = processes.workers.len();
+        let dumps = || self.dumps.iter().enumerate().take(count);
         let read = dumps().filter_map(|(n, dump)| Some((n, dump.as_ref().ok()?)));
         Standing {
             at: Timestamp::now(),
             over_ssh: self.over_ssh,
             groups: groups(read).into_iter().map(group).collect(),
             unread: dumps().filter_map(|(n, dump)| Some((worker(n), dump.as_ref().err()?.clone()))).collect(),
+            driver: self.dumps.get(count).map(|dump| StandingDriver {
+                process: worker(count),
+                threads: dump.as_ref().map(threads).map_err(Clone::clone),
+            }),
         }
     }
+}
+
+fn frames(place: &Place) -> Vec<String> {
+    place.frames.iter().map(ToString::to_string).collect()
+}
+
+fn threads(dump: &Dump) -> Vec<StandingThread> {
+    let thread = |(thread, place): (&crate::stacks::Thread, Place)| StandingThread {
+        name: thread.name.to_string(),
+        place: place.words(),
+        frames: frames(&place),
+    };
+    places(dump).map(thread).collect()
 }
 
 /// What the script says of one process.
@@ -186,16 +250,7 @@ fn answer(said: &str, pid: u32) -> Result<Dump, String> {
     if let Some(why) = part.strip_prefix("failed\t") {
         return Err(reason(why.lines().next().unwrap_or_default()));
     }
-    Dump::read(part).ok_or_else(|| "py-spy wrote no stack".to_owned()).and_then(of_ray)
-}
-
-/// The dump, if it is that of a process of Ray: numbers of processes are given again.
-fn of_ray(dump: Dump) -> Result<Dump, String> {
-    if dump.process.raw().starts_with("ray::") {
-        return Ok(dump);
-    }
-    let process = &dump.process;
-    Err(format!("the worker has ended; another process has its number now: {process}"))
+    Dump::read(part).ok_or_else(|| "py-spy wrote no stack".to_owned())
 }
 
 /// Why py-spy fails, and what would make it work.
@@ -211,6 +266,9 @@ fn reason(words: &str) -> String {
             "py-spy is not installed beside Ray; it comes with `pip install 'ray[default]'`".to_owned()
         }
         () if lower.contains("failed to get process executable name") => "the process has ended".to_owned(),
+        () if lower.contains("failed to get agent address") => {
+            "its node has died, or Ray's agent there does not answer".to_owned()
+        }
         () => words.into_owned(),
     }
 }
@@ -226,8 +284,41 @@ mod tests {
         let dump = answer(SAID, 7).unwrap();
         assert_eq!((dump.pid, dump.threads.len()), (Some(7), 1));
         assert_eq!(answer(SAID, 8).unwrap_err(), "the process has ended");
-        assert!(answer(SAID, 77).unwrap_err().contains("another process has its number now: sleep 9"));
         assert_eq!(answer(SAID, 9).unwrap_err(), "the host did not answer for it");
+    }
+
+    #[test]
+    fn another_process_with_the_number_of_one_that_ended_is_none_of_the_job() {
+        let process = |pid| StandingWorker {
+            node: NodeId::from_bytes(&[7; 28]).unwrap(),
+            address: "10.0.0.7".into(),
+            pid,
+            name: "W".into(),
+            moved: None,
+        };
+        let dump = |process: &str, file: &str| {
+            let text = format!(
+                "Process 1: {process}\n\nThread 1 (idle): \"MainThread\"\n    f (a.py:1)\n    g ({file}:2)\n"
+            );
+            Dump::read(&text)
+        };
+        let worker = dump("ray::W.train", "ray/_private/worker.py").unwrap();
+        let driver = dump("python train.py", "ray/_private/worker.py").unwrap();
+        let other = dump("python -m http.server", "http/server.py").unwrap();
+        let processes = Processes { workers: [7, 8, 9].map(process).into(), driver: Some(process(5)) };
+        let taken = |last: &Dump| {
+            let dumps = [&worker, &driver, &worker, last].map(|dump| Ok(dump.clone())).into();
+            Taken { dumps, over_ssh: true }.of(&processes).standing(&processes, None)
+        };
+        let found = taken(&driver);
+        assert_eq!((found.groups.len(), found.groups[0].workers.len(), found.workers()), (1, 2, 3));
+        let (unread, why) = &found.unread[0];
+        assert!(unread.pid == 8 && why.ends_with("another one has its number now: python train.py"), "{why}");
+        let threads = found.driver.unwrap().threads.unwrap();
+        assert_eq!((threads[0].name.as_str(), threads[0].place.as_str()), ("MainThread", "f (a.py:1)"));
+        for no_driver in [&worker, &other] {
+            assert!(taken(no_driver).driver.unwrap().threads.unwrap_err().contains("another one"));
+        }
     }
 
     #[test]

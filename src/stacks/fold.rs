@@ -55,12 +55,27 @@ fn whose(frame: &Frame) -> Whose {
 /// Where a process stands: by its main thread if code of the program runs there, else by the first thread in which it
 /// does (actors with threads or asyncio run their methods elsewhere).
 pub fn place(dump: &Dump) -> Place {
-    let main = dump.threads.iter().filter(|thread| thread.name.raw() == "MainThread");
-    let others = dump.threads.iter().filter(|thread| thread.name.raw() != "MainThread");
-    main.chain(others)
-        .map(folded)
-        .find(|place| !place.frames.is_empty())
-        .unwrap_or(Place { frames: Vec::new() })
+    places(dump).next().map_or(Place { frames: Vec::new() }, |(_, place)| place)
+}
+
+/// The threads in which code of the program runs, the main one first.
+pub fn places(dump: &Dump) -> impl Iterator<Item = (&Thread, Place)> {
+    let is_main = |thread: &&Thread| thread.name.raw() == "MainThread";
+    let (main, others) = dump.threads.iter().partition::<Vec<_>, _>(is_main);
+    let folded = main.into_iter().chain(others).map(|thread| (thread, folded(thread)));
+    folded.filter(|(_, place)| !place.is_idle())
+}
+
+/// Whether it is a worker of Ray, which calls itself `ray::` and what it runs.
+pub fn is_worker(dump: &Dump) -> bool {
+    dump.process.raw().starts_with("ray::")
+}
+
+/// Whether it is a driver: Ray's code runs in it, as in the thread that waits for errors of the cluster
+/// (`ray_listen_error_messages`), and it is no worker.
+pub fn is_driver(dump: &Dump) -> bool {
+    let mut frames = dump.threads.iter().flat_map(|thread| &thread.frames);
+    !is_worker(dump) && frames.any(|frame| whose(frame) == Whose::Ray)
 }
 
 fn folded(thread: &Thread) -> Place {

@@ -1,24 +1,26 @@
 //! Reads the vitals of running jobs: what Ray lists of all their tasks in four requests, and the ends of some logs. Slowly,
 //! a few at a time, and within a budget: a head's dashboard is one Python process that a whole team shares.
 
+use super::turns::Pick;
 use crate::logs::{Clock, LineSplitter, Patterns};
 use crate::model::vitals::Price;
 use crate::model::{
     Job, JobIds, JobKey, JobStatus, Node, NodeId, Roster, Snapshot, SubmissionId, Timestamp, VitalLimits,
-    Vitals,
 };
 use crate::ray::{AT_ONCE, Client, Holdings, RayError};
 use crate::vitals::{Gauge, Looks};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
-/// Logs that are read of the cluster on the screen, and of another one.
+/// Logs that one reading takes of the cluster on the screen, and of another one.
 const LOGS: usize = 16;
-const LOGS_UNSEEN: usize = 2;
+const LOGS_UNSEEN: usize = 8;
+/// Jobs whose page was opened and whose logs are therefore always read: the last ones.
+const OPENED: usize = 4;
 /// Another cluster is read so many times more seldom.
 const SELDOM: u32 = 4;
 /// Lines of a log that are read at first, and later on.
@@ -28,10 +30,14 @@ const LINES: u32 = 200;
 const LINES_ONCE: u32 = 2000;
 /// Bytes that vitals may cost a head in a minute: after a larger reading the next one is later.
 const BUDGET: u64 = 1_000_000;
+/// The same until each log was read once, and the longest time between two readings until then.
+const FIRST_BUDGET: u64 = 6_000_000;
+const FIRST: Duration = Duration::from_secs(10);
 /// Machines that are asked in one reading for figures.
 const MACHINES: usize = 4;
 
-type Gauges = HashMap<JobKey, Gauge>;
+/// What is known of each job.
+pub(super) type Gauges = HashMap<JobKey, Gauge>;
 
 /// What a reading returns: what is known of each job, the seconds that the head's zone is east, and the vitals.
 struct Reading {
@@ -48,10 +54,10 @@ pub(super) struct Watch {
     east: Option<i32>,
     jobs: Arc<Vec<Arc<Job>>>,
     nodes: Arc<Vec<Node>>,
-    /// Chips of each job at the last reading.
-    chips: HashMap<JobKey, f64>,
-    /// Jobs whose page was opened.
-    opened: HashSet<JobKey>,
+    /// Jobs whose page was opened, the last one at the end.
+    opened: Vec<JobKey>,
+    /// Whether one was opened since the last reading began.
+    is_hurried: bool,
     running: Option<JoinHandle<Reading>>,
     due: Instant,
 }
@@ -66,8 +72,8 @@ impl Watch {
             east: None,
             jobs: Arc::default(),
             nodes: Arc::default(),
-            chips: HashMap::new(),
-            opened: HashSet::new(),
+            opened: Vec::new(),
+            is_hurried: false,
             running: None,
             due: Instant::now(),
         }
@@ -81,8 +87,12 @@ impl Watch {
     /// The page of a job was opened: its log is read from now on.
     pub fn open(&mut self, ids: &JobIds) {
         let submission = ids.submission.clone().map(JobKey::Submission);
-        self.opened.extend(submission.or_else(|| ids.driver.clone().map(JobKey::Driver)));
-        self.due = Instant::now();
+        let Some(key) = submission.or_else(|| ids.driver.clone().map(JobKey::Driver)) else { return };
+        self.opened.retain(|opened| *opened != key);
+        self.opened.push(key);
+        let more = self.opened.len().saturating_sub(OPENED);
+        self.opened.drain(..more);
+        (self.due, self.is_hurried) = (Instant::now(), true);
     }
 
     /// The cluster has come on the screen: its vitals are read soon.
@@ -99,7 +109,7 @@ impl Watch {
         }
         let jobs: Vec<Arc<Job>> = self.jobs.iter().filter(runs).cloned().collect();
         let Some(node) = head_of(&self.nodes) else { return };
-        let logs = self.choose(&jobs, if is_focused { LOGS } else { LOGS_UNSEEN });
+        let pick = Pick { opened: self.opened.clone(), most: if is_focused { LOGS } else { LOGS_UNSEEN } };
         let mut gauges = std::mem::take(&mut self.gauges);
         gauges.retain(|key, _| jobs.iter().any(|job| job.key == *key));
         let round = Round {
@@ -109,23 +119,13 @@ impl Watch {
             looks: Looks::Often,
             east: self.east,
             jobs,
-            logs,
+            pick,
             node,
             lines: [FIRST_LINES, LINES],
         };
         let every = self.limits.every * if is_focused { 1 } else { SELDOM };
-        self.due = Instant::now() + every;
+        self.is_hurried = false;
         self.running = Some(tokio::spawn(round.read(gauges, every)));
-    }
-
-    /// The jobs whose logs are read: those that were opened, then those with the most chips, then the newest.
-    fn choose(&self, jobs: &[Arc<Job>], most: usize) -> HashSet<JobKey> {
-        let chips = |job: &Job| self.chips.get(&job.key).copied().unwrap_or_default() as u64;
-        let mut logs: Vec<&Arc<Job>> = jobs.iter().filter(|job| job.submission_id().is_some()).collect();
-        logs.sort_by_key(|job| {
-            std::cmp::Reverse((self.opened.contains(&job.key), chips(job), job.started, job.key.clone()))
-        });
-        logs.into_iter().take(most).map(|job| job.key.clone()).collect()
     }
 
     /// The vitals of a reading that is over; none when they could not be read, or when it came to nothing. Never
@@ -138,13 +138,13 @@ impl Watch {
         (self.gauges, self.east) = (reading.gauges, reading.east);
         match reading.roster {
             Ok(roster) => {
-                let chips = |(key, vitals): (&JobKey, &Arc<Vitals>)| Some((key.clone(), vitals.chips()?.1));
-                self.chips = roster.jobs.iter().filter_map(chips).collect();
-                self.due = self.due.max(Instant::now() + roster.price.every);
+                let pause = if self.is_hurried { Duration::ZERO } else { roster.price.every };
+                self.due = Instant::now() + pause;
                 Some(Arc::new(roster))
             }
             Err(e) => {
                 tracing::debug!(error = %e, "no vitals");
+                self.due = Instant::now() + self.limits.every;
                 None
             }
         }
@@ -171,21 +171,20 @@ pub async fn read_vitals(
     jobs: Vec<Arc<Job>>,
     (limits, patterns): (VitalLimits, &Patterns),
 ) -> Result<Roster, RayError> {
-    let logs = jobs.iter().map(|job| job.key.clone()).collect();
-    read_once(client, snapshot, jobs, logs, (limits, patterns)).await
+    read_once(client, snapshot, jobs, usize::MAX, (limits, patterns)).await
 }
 
 async fn read_once(
     client: &Client,
     snapshot: &Snapshot,
     jobs: Vec<Arc<Job>>,
-    logs: HashSet<JobKey>,
+    most: usize,
     (limits, patterns): (VitalLimits, &Patterns),
 ) -> Result<Roster, RayError> {
     let Some(node) = head_of(&snapshot.nodes) else { return Ok(Roster::default()) };
     let (client, looks, lines) = (client.clone(), Looks::Once, [LINES_ONCE; 2]);
-    let patterns = patterns.clone();
-    let round = Round { client, limits, patterns, looks, east: None, jobs, logs, node, lines };
+    let (patterns, pick) = (patterns.clone(), Pick { opened: Vec::new(), most });
+    let round = Round { client, limits, patterns, looks, east: None, jobs, pick, node, lines };
     round.read(Gauges::new(), Duration::ZERO).await.roster
 }
 
@@ -200,7 +199,7 @@ pub async fn read_holdings(
     jobs: Vec<Arc<Job>>,
     limits: VitalLimits,
 ) -> Result<Roster, RayError> {
-    read_once(client, snapshot, jobs, HashSet::new(), (limits, &Patterns::default())).await
+    read_once(client, snapshot, jobs, 0, (limits, &Patterns::default())).await
 }
 
 /// The node that is asked for the drivers' logs; Ray finds the right one.
@@ -216,8 +215,7 @@ struct Round {
     looks: Looks,
     east: Option<i32>,
     jobs: Vec<Arc<Job>>,
-    /// The jobs whose logs are read.
-    logs: HashSet<JobKey>,
+    pick: Pick,
     node: NodeId,
     /// Lines of a log that is read for the first time, and of another one.
     lines: [u32; 2],
@@ -229,7 +227,8 @@ struct Read {
     logs: Vec<(JobKey, Bytes)>,
     /// The most that a chip, and a processor, of a job's machine works, in percent.
     figures: Vec<(JobKey, Option<f64>, Option<f64>)>,
-    missing: Vec<String>,
+    /// The jobs whose logs could not be read, and why.
+    missing: Vec<(JobKey, String)>,
 }
 
 impl Round {
@@ -242,7 +241,7 @@ impl Round {
             Ok(holdings) => holdings,
             Err(e) => return Reading { gauges, east, roster: Err(e) },
         };
-        let mut read = self.logs(&gauges).await;
+        let mut read = self.logs(&gauges, &holdings).await;
         read.figures = self.figures(&gauges, &holdings).await;
         // Thousands of lines are matched against the forms of progress lines.
         let evaluated =
@@ -256,12 +255,12 @@ impl Round {
         }
     }
 
-    /// The ends of the logs.
-    async fn logs(&self, gauges: &Gauges) -> Read {
-        let wanted = self.jobs.iter().filter(|job| self.logs.contains(&job.key));
+    /// The ends of the logs whose turn it is.
+    async fn logs(&self, gauges: &Gauges, holdings: &Holdings) -> Read {
+        let wanted = self.pick.next(&self.jobs, gauges, holdings, Timestamp::now()).into_iter();
         let wanted = wanted.filter_map(|job| Some((job.key.clone(), job.submission_id()?.clone())));
         let asked = |(key, id): (JobKey, SubmissionId)| async move {
-            let lines = self.lines[usize::from(gauges.contains_key(&key))];
+            let lines = self.lines[usize::from(gauges.get(&key).is_some_and(Gauge::was_read))];
             (key, self.client.read_job_log(&id, self.node, lines).await)
         };
         let mut answers = stream::iter(wanted.map(asked).collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
@@ -270,7 +269,7 @@ impl Round {
             match answer {
                 Ok(bytes) => read.logs.push((key, bytes)),
                 // A job that begins has no log yet.
-                Err(e) => read.missing.push(format!("log of {key}: {e}")),
+                Err(e) => read.missing.push((key, e.to_string())),
             }
         }
         read
@@ -316,6 +315,9 @@ impl Round {
             let lines = splitter.push(&log);
             gauges.entry(key).or_insert_with(new).read(&lines, splitter.finish().as_ref(), clock);
         }
+        for (key, _) in &read.missing {
+            gauges.entry(key.clone()).or_insert_with(new).missed(now);
+        }
         for (key, chip, cpu) in read.figures {
             gauges.entry(key).or_insert_with(new).measured(chip, cpu, now);
         }
@@ -330,9 +332,13 @@ impl Round {
             jobs.insert(job.key.clone(), Arc::new(vitals));
         }
         let bytes = bytes as u64;
-        let every = every.max(Duration::from_secs(bytes * 60 / BUDGET));
+        let within = |budget: u64| Duration::from_secs(bytes * 60 / budget);
+        let is_first = self.pick.is_behind(&self.jobs, &gauges);
+        let every =
+            if is_first { FIRST.min(every).max(within(FIRST_BUDGET)) } else { every.max(within(BUDGET)) };
         let price = Price { requests: requests as u64, bytes, logs, every };
-        let missing = [&holdings.cut[..], &read.missing].concat();
+        let missing = read.missing.iter().map(|(key, why)| format!("log of {key}: {why}"));
+        let missing = holdings.cut.iter().cloned().chain(missing).collect();
         (gauges, Roster { read: Some(now), jobs, limits: self.limits, price, missing })
     }
 }

@@ -40,6 +40,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
         PromptKind::Copy => "copy",
         PromptKind::Found => "lines of the whole log",
         PromptKind::Files => "log files",
+        PromptKind::Processes => "processes",
         PromptKind::Filter
         | PromptKind::Search
         | PromptKind::Lines

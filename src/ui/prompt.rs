@@ -39,6 +39,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
         PromptKind::Copy => "copy: ",
         PromptKind::Found => "go to the line: ",
         PromptKind::Files => "open: ",
+        PromptKind::Processes => "open the host of: ",
         PromptKind::GoTo => "go to: ",
         PromptKind::Save => "save to the file: ",
         PromptKind::Since => "show since: ",
@@ -52,9 +53,12 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
         PromptKind::GoTo => PLACE,
         PromptKind::Save => FILE,
         PromptKind::Since => TIME,
-        PromptKind::Command | PromptKind::Page | PromptKind::Copy | PromptKind::Found | PromptKind::Files => {
-            ""
-        }
+        PromptKind::Command
+        | PromptKind::Page
+        | PromptKind::Copy
+        | PromptKind::Found
+        | PromptKind::Files
+        | PromptKind::Processes => "",
     };
     let is_new = !syntax.is_empty() && prompt.line.is_empty();
     let (beside, style) = if is_new { (syntax, d.theme.dim) } else { (prompt.wrong.as_str(), d.theme.bad) };

@@ -5,7 +5,8 @@ use super::track::{Key, Track};
 use crate::logs::{Clock, Patterns, Phase, Progress, Times, Writers, checkpoint, prefixed};
 use crate::model::vitals::{loss, rate};
 use crate::model::{
-    Checkpoint, Doing, Holding, Job, Line, Run, Sign, SignKind, Text, Timestamp, VitalLimits, Vitals, Wait,
+    Checkpoint, Doing, Holding, Job, Line, LogRead, Run, Sign, SignKind, Text, Timestamp, VitalLimits,
+    Vitals, Wait,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,6 +17,8 @@ const TRACKS: usize = 64;
 const LOSSES: usize = 24;
 /// Checkpoints that have to be known before the next one can be late.
 const CHECKPOINTS: u32 = 2;
+/// After so long a second look tells more than the first, also of a run that sometimes pauses for longer.
+const SHORT: Duration = Duration::from_secs(60);
 /// A processor that works less, in percent, does nothing.
 const IDLE_CPU: f64 = 3.0;
 /// The same of a chip.
@@ -54,6 +57,12 @@ pub struct Gauge {
     /// How old the newest progress line was at the readings that brought one, at least: a clock that is that late.
     behind: Option<Duration>,
     readings: u32,
+    /// The first reading, and the last one. Of its log nothing is known after that.
+    read: Option<(Timestamp, Timestamp)>,
+    /// The last attempt to read it.
+    tried: Option<Timestamp>,
+    /// Whether a sign was found in its log.
+    is_sick: bool,
     /// Whether it has held chips, or had tasks or actors.
     had_work: bool,
     alone: Option<Timestamp>,
@@ -103,6 +112,9 @@ impl Gauge {
             moved: None,
             behind: None,
             readings: 0,
+            read: None,
+            tried: None,
+            is_sick: false,
             had_work: false,
             alone: None,
             idle: None,
@@ -155,6 +167,41 @@ impl Gauge {
             self.behind = Some(self.behind.map_or(age, |least| least.min(age)));
         }
         self.readings = self.readings.saturating_add(1);
+        self.read = Some((self.read.map_or(clock.near, |(first, _)| first), clock.near));
+        self.tried = Some(clock.near);
+    }
+
+    /// Its log could not be read: it may have none yet.
+    pub fn missed(&mut self, now: Timestamp) {
+        self.tried = Some(now);
+    }
+
+    /// When its log was last read, or could not be; none before.
+    pub const fn tried(&self) -> Option<Timestamp> {
+        self.tried
+    }
+
+    /// Whether anything of its log was read.
+    pub const fn was_read(&self) -> bool {
+        self.read.is_some()
+    }
+
+    /// Whether a sign was found in its log.
+    pub const fn is_sick(&self) -> bool {
+        self.is_sick
+    }
+
+    /// Whether it seems to have stopped by one reading alone: another one tells.
+    pub fn is_doubtful(&self) -> bool {
+        let Some((_, read)) = self.read else { return false };
+        let patience = self.main().and_then(|track| track.patience(self.limits.stalled));
+        let seems = self.age(read).zip(patience).is_some_and(|(age, patience)| age >= patience);
+        seems && !self.is_seen_twice()
+    }
+
+    /// Until when its log is known; now, where it was never read.
+    fn seen(&self, now: Timestamp) -> Timestamp {
+        self.read.map_or(now, |(_, last)| last)
     }
 
     fn line(&mut self, line: &str, time: Option<Timestamp>, now: Timestamp) {
@@ -197,7 +244,8 @@ impl Gauge {
 
     /// Whether its machines' figures would say more: it holds chips, and no step of it was seen for a while.
     pub fn wants_figures(&self, now: Timestamp) -> bool {
-        !self.limits.idle.is_zero() && self.moved.is_none_or(|at| at.age(now) > self.limits.idle / 3)
+        let seen = self.seen(now);
+        !self.limits.idle.is_zero() && self.moved.is_none_or(|at| at.age(seen) > self.limits.idle / 3)
     }
 
     /// The track that says how the run goes: it trains, has the most lines, and is ahead of the others.
@@ -218,6 +266,11 @@ impl Gauge {
     pub fn vitals(&mut self, job: &Job, holding: Option<&Holding>, now: Timestamp) -> Vitals {
         let holds = holding.map(|holding| held(job, holding));
         let is_held = holds.as_ref().is_some_and(|holds| chips(holds) > 0.0);
+        let log = match (self.read, job.submission_id()) {
+            (Some((_, last)), _) => LogRead::At(last),
+            (None, Some(_)) => LogRead::Unread,
+            (None, None) => LogRead::None,
+        };
         let works = holding.is_some_and(|holding| holding.tasks + holding.actors > 0);
         let is_alone = holding.is_some_and(|holding| holding.waits.is_empty()) && !works && !is_held;
         self.had_work |= works && is_held;
@@ -234,15 +287,17 @@ impl Gauge {
             Doing::Steps | Doing::Works { .. } => None,
         };
         let signs = self.signs(&doing, (is_held, works), is_alone, now);
+        self.is_sick = signs.iter().any(|sign| sign.kind.is_of_log());
         let restarts = self.main().map_or(0, |track| track.restarts);
         Vitals {
             read: now,
+            log,
             doing,
             since,
             holds,
             nodes: holding.map(|holding| holding.nodes.iter().copied().collect()).unwrap_or_default(),
             waits: holding.map(|holding| holding.waits.clone()).unwrap_or_default(),
-            run: self.run(now),
+            run: self.run(self.seen(now)),
             logged: self.logged,
             restarts: restarts.max(holding.map_or(0, |holding| holding.restarts)),
             signs,
@@ -258,7 +313,9 @@ impl Gauge {
         if let Some(wait) = waits {
             return Doing::Waits(wait.clone());
         }
-        let (age, patience) = (self.age(now), self.main().and_then(|t| t.patience(self.limits.stalled)));
+        // What its log does not say after its last reading is no silence.
+        let seen = self.seen(now);
+        let (age, patience) = (self.age(seen), self.main().and_then(|t| t.patience(self.limits.stalled)));
         let is_fresh = age.zip(patience).is_none_or(|(age, patience)| age < patience);
         if is_alone && !(age.is_some() && is_fresh) {
             return Doing::DriverOnly;
@@ -266,11 +323,11 @@ impl Gauge {
         if self.compiles() {
             return Doing::Compiles;
         }
-        let quiet = self.grown.map_or(Duration::ZERO, |at| at.age(now));
-        let quiet = self.logged.map_or(quiet, |at| quiet.max(at.age(now)));
+        let quiet = self.grown.map_or(Duration::ZERO, |at| at.age(seen));
+        let quiet = self.logged.map_or(quiet, |at| quiet.max(at.age(seen)));
         match age {
             Some(_) if !is_fresh && self.is_seen_twice() && patience.is_some_and(|p| quiet >= p) => {
-                Doing::Silent(self.logged.or(self.grown).unwrap_or(now))
+                Doing::Silent(self.logged.or(self.grown).unwrap_or(seen))
             }
             Some(_) => Doing::Steps,
             None => Doing::Works {
@@ -280,8 +337,12 @@ impl Gauge {
         }
     }
 
+    /// Whether it was looked at over a time in which it would have written something: one look may have come between two
+    /// lines of a log whose clock is another one.
     fn is_seen_twice(&self) -> bool {
-        self.looks == Looks::Once || self.readings > 1
+        let gap = self.main().map_or(Duration::ZERO, |track| track.gap).min(SHORT);
+        let watched = self.read.map_or(Duration::ZERO, |(first, last)| first.age(last));
+        self.looks == Looks::Once || self.readings > 1 && watched >= gap
     }
 
     /// Whether it prepares its first step: a line with a step 0 may come before that is done.
@@ -321,14 +382,15 @@ impl Gauge {
         now: Timestamp,
     ) -> Vec<Sign> {
         let runs = matches!(doing, Doing::Steps | Doing::Silent(_) | Doing::Works { .. });
-        let stalled = self.stalled(doing, now).filter(|_| runs && (works || is_held));
+        let seen = self.seen(now);
+        let stalled = self.stalled(doing, seen).filter(|_| runs && (works || is_held));
         let is_moving = stalled.is_none() && *doing == Doing::Steps;
         let slowed = self.slowed().filter(|_| is_moving);
-        let late = self.late(now).filter(|_| is_moving);
+        let late = self.late(seen).filter(|_| is_moving);
         let found = [
-            self.not_finite(now).filter(|_| runs),
+            self.not_finite(seen).filter(|_| runs),
             stalled,
-            self.diverging(now).filter(|_| runs),
+            self.diverging(seen).filter(|_| runs),
             self.abandoned(is_alone, doing, now),
             self.unused(is_held, doing, now),
             slowed,
@@ -390,7 +452,8 @@ impl Gauge {
 
     fn unused(&self, is_held: bool, doing: &Doing, now: Timestamp) -> Option<Sign> {
         let (limit, (since, looks)) = (self.limits.idle, self.idle.filter(|_| is_held)?);
-        let is_quiet = self.grown.is_none_or(|at| at.age(now) >= limit) && !matches!(doing, Doing::Compiles);
+        let is_quiet =
+            self.grown.is_none_or(|at| at.age(self.seen(now)) >= limit) && !matches!(doing, Doing::Compiles);
         let is_idle = !limit.is_zero() && is_quiet && looks > 2 && since.age(now) >= limit;
         let evidence = "its machines do nothing, and its log has no new line".to_owned();
         is_idle.then_some(Sign { kind: SignKind::ChipsIdle, since, evidence })

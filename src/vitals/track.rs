@@ -26,7 +26,7 @@ pub(super) struct Track {
     /// Lines of this run.
     pub lines: u32,
     /// The longest time between two of them.
-    gap: Duration,
+    pub gap: Duration,
     /// How often the steps went back.
     pub restarts: u64,
 }

@@ -149,6 +149,32 @@ fn workers_logs_are_merged_and_folded() {
 }
 
 #[test]
+fn the_silent_worker_stands_elsewhere_and_the_driver_waits_for_all() {
+    let place = Place::new("2.60.0");
+    let job = place.job(JobStatus::Running);
+    let found = place.json(&["stacks", &job, "--json"]);
+    let counts: Vec<u64> =
+        found["groups"].as_array().unwrap().iter().map(|g| g["count"].as_u64().unwrap()).collect();
+    assert!(counts.contains(&31) && counts.contains(&1), "{found}");
+    let roll = place.json(&["job-workers", &job, "--json"]);
+    let (host, pid) = (&roll[0]["node_id"], &roll[0]["pid"]);
+    let alone = found["groups"].as_array().unwrap().iter().find(|group| {
+        let workers = group["workers"].as_array().unwrap();
+        workers.len() == 1 && (&workers[0]["node_id"], &workers[0]["pid"]) == (host, pid)
+    });
+    assert!(alone.is_some(), "{host} {pid}: {found}");
+    let driver = &found["driver"];
+    assert_eq!(
+        (&driver["pid"], &driver["threads"][0]["name"]),
+        (&867.into(), &"MainThread".into()),
+        "{found}"
+    );
+    assert_eq!(driver["threads"][0]["at"], "main (marin/run/train.py:88) in get", "{found}");
+    let told = place.ok(&["stacks", &job]);
+    assert!(told.contains("pid 867\n       MainThread: main (marin/run/train.py:88) in get"), "{told}");
+}
+
+#[test]
 fn a_worker_whose_node_died_says_so() {
     let place = Place::new("2.60.0");
     let job = place.job(JobStatus::Running);

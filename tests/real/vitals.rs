@@ -80,7 +80,7 @@ fn vitals(bed: Bed, job: &str) -> Value {
     let found = jobs.as_array().unwrap().iter().find(|row| row["submission_id"] == job);
     let row = found.unwrap_or_else(|| panic!("no {job} in {jobs}"));
     let status = row["status"].as_str();
-    assert!(matches!(status, Some("RUNNING" | "PENDING")), "{row}");
+    assert!(matches!(status, Some("running" | "pending")), "{row}");
     row["vitals"].clone()
 }
 

@@ -19,6 +19,7 @@ fn roster(app: &App) -> Roster {
     };
     let of = |hangs: bool| Vitals {
         read: before(4),
+        log: LogRead::At(before(4)),
         doing: if hangs { Doing::Silent(before(1320)) } else { Doing::Steps },
         since: None,
         holds: Some(vec![("CPU".into(), 4.0), ("TPU".into(), 16.0)]),

@@ -2,7 +2,7 @@
 //! nothing lost.
 
 use marin_tui::logs::LineSplitter;
-use marin_tui::model::{JobStatus, Line, LogPart, ProblemKind, Secret, SubmissionId, Timestamp};
+use marin_tui::model::{JobStatus, Line, LogPart, NodeId, ProblemKind, Secret, SubmissionId, Timestamp};
 use marin_tui::ray::{Client, Endpoint, Limits, LogEvent, Poller, RayError, Tail, follow_whole};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -291,6 +291,21 @@ async fn a_line_of_a_megabyte_is_cut_and_the_rest_goes_on() {
     assert!(lines[0].text().len() < 20_000 && lines[0].text().ends_with("bytes more)"));
     assert_eq!(lines[1], Line::cleaned("\x1b[31mred\x1b[0m"), "with its colour");
     assert_eq!(tail.next().await, Some(LogEvent::Complete));
+}
+
+#[tokio::test]
+async fn stacks_with_names_that_are_no_utf_8_and_escapes_are_read() {
+    let client = client(|route| {
+        assert!(route.starts_with("/worker/traceback?"), "{route}");
+        let body = b"Process 7: ray::\xff\xfe\n\nThread 7 (idle): \"Main\xc3Thread\"\n    st\xe9p\x1b[31m (tr\xff.py:7)\n";
+        http("200 OK", "text/plain", body)
+    })
+    .await;
+    let dump = client.stacks(NodeId::from_bytes(&[7; 28]).unwrap(), 7).await.unwrap();
+    assert_eq!(dump.process.raw(), "ray::\u{fffd}\u{fffd}");
+    let frame = dump.threads[0].frames[0].to_string();
+    assert!(frame.starts_with("st\u{fffd}p") && frame.ends_with("(tr\u{fffd}.py:7)"), "{frame}");
+    assert!(!frame.contains('\u{1b}'), "{frame}");
 }
 
 #[test]

@@ -218,6 +218,7 @@ pub fn figures(cpu: f64, memory: u64, disk: u64) -> Physical {
 pub fn held(driver: &str, nodes: impl IntoIterator<Item = u8>) -> News {
     let vitals = Vitals {
         read: NOW,
+        log: LogRead::None,
         doing: Doing::Works { tasks: 0, actors: 1 },
         since: None,
         holds: None,

@@ -8,7 +8,7 @@ use crate::app::{Cluster, could_serve};
 use crate::crew::{Crew, Findings, Verdict, certainty_words, first_few, place, without_error};
 use crate::logs::{Certainty, Evidence, Explanation};
 use crate::model::amount::counted;
-use crate::model::{JobStatus, News, Target, Timestamp, VitalLimits};
+use crate::model::{JobStatus, News, Roster, Target, Timestamp, VitalLimits};
 use crate::state::ClusterState;
 use crate::supervisor::{self, Session};
 use clap::Args;
@@ -53,6 +53,10 @@ pub(super) async fn run(
     let session = reach.connect(progress).await?;
     let tell = telling(progress);
     let Gang { mut gangs, mut crew, cluster } = Gang::read(&arguments.id, reach, &session, &tell).await?;
+    if crew.known.job.status == JobStatus::Running {
+        progress.tell("reading the vitals of the run");
+        read_unwell(&mut crew, &cluster, &session, reach).await;
+    }
     let (mut found, logs) = gangs.explain(&mut crew, arguments.lines).await.map_err(failed(reach))?;
     if let Some(logs) = logs {
         found = gangs.with_clocks(&mut crew, found, &logs).await;
@@ -78,9 +82,24 @@ async fn served(crew: &Crew, cluster: &Cluster, session: &Session) -> Vec<String
     let roster = supervisor::read_holdings(&session.client, snapshot, running, VitalLimits::default()).await;
     // Without it the rest is said.
     let Ok(roster) = roster else { return Vec::new() };
+    could_serve(&crew.known.job, &knowing(cluster, roster))
+}
+
+/// What the vitals of the run show to be wrong, from the end of its driver's log.
+async fn read_unwell(crew: &mut Crew, cluster: &Cluster, session: &Session, reach: &Reach) {
+    let job = Arc::clone(&crew.known.job);
+    let how = (reach.options.vitals, &reach.options.patterns);
+    match supervisor::read_vitals(&session.client, &cluster.snapshot, vec![Arc::clone(&job)], how).await {
+        Ok(roster) => crew.known.unwell = knowing(cluster, roster).known_of(&job).unwell,
+        Err(why) => crew.incomplete.push(format!("cannot read the vitals of the run: {why}")),
+    }
+}
+
+/// The cluster with these vitals.
+fn knowing(cluster: &Cluster, roster: Roster) -> Cluster {
     let mut state = ClusterState::clone(cluster.state());
     state.learn(&News::Vitals(Arc::new(roster)));
-    could_serve(&crew.known.job, &Cluster::of(cluster.spec.clone(), state))
+    Cluster::of(cluster.spec.clone(), state)
 }
 
 /// Prints the verdict, the evidence and the hint.

@@ -5,7 +5,10 @@ use super::super::{candidates, output};
 use super::{failed, id};
 use crate::model::amount::counted;
 use crate::model::text::printable;
-use crate::model::{Hint, JobId, Problem, ProblemKind, Standing, StandingGroup, StandingWorker, Timestamp};
+use crate::model::{
+    Hint, JobId, Problem, ProblemKind, Standing, StandingDriver, StandingGroup, StandingThread,
+    StandingWorker, Timestamp,
+};
 use crate::operation::Stacks;
 use clap::Args;
 use serde_json::{Value, json};
@@ -17,7 +20,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui -c us-central2 stacks eval-7                  where nearly all stand, and who does not
   marin-tui -c us-central2 stacks eval-7 --interval 5s    look twice: who has not moved
-  marin-tui -c us-central2 stacks eval-7 --frames
+  marin-tui -c us-central2 stacks eval-7 --frames         all frames, also of the driver's threads
   marin-tui -c us-central2 stacks eval-7 --json | jq -r '.groups[-1].workers[].address'
 
 The stacks come from py-spy, which pauses no process: through Ray where its head gives them, else over ssh on the hosts of \
@@ -73,13 +76,13 @@ async fn look(
     again: Option<Duration>,
     progress: &Progress,
 ) -> Result<Standing, Problem> {
-    let workers = stacks.workers(driver).await?;
-    progress.tell(format!("taking the stacks of {}", counted(workers.len(), "worker")));
-    let first = stacks.take(&workers).await;
-    let Some(pause) = again else { return Ok(first.standing(&workers, None)) };
+    let processes = stacks.processes(driver).await?;
+    progress.tell(format!("taking the stacks of {}", counted(processes.workers.len(), "worker")));
+    let first = stacks.take(&processes).await;
+    let Some(pause) = again else { return Ok(first.standing(&processes, None)) };
     progress.tell(format!("sampling again in {} s", pause.as_secs()));
     tokio::time::sleep(pause).await;
-    Ok(stacks.take(&workers).await.standing(&workers, Some(&first)))
+    Ok(stacks.take(&processes).await.standing(&processes, Some(&first)))
 }
 
 /// The driver's job id of a submission, or the id itself.
@@ -105,6 +108,14 @@ fn print(found: &Standing, frames: bool) -> std::io::Result<()> {
         }
         group.named(found).iter().try_for_each(|worker| writeln!(out, "         {}", worker.words()))?;
     }
+    if let Some(driver) = &found.driver {
+        writeln!(out, "{}", driver.words())?;
+        for thread in driver.threads.iter().flatten() {
+            writeln!(out, "       {}", thread.words())?;
+            let shown = thread.frames.iter().filter(|_| frames);
+            shown.into_iter().try_for_each(|frame| writeln!(out, "         {frame}"))?;
+        }
+    }
     out.flush()
 }
 
@@ -128,8 +139,18 @@ fn for_scripts(id: &str, found: &Standing) -> Value {
         value["why"] = why.as_str().into();
         value
     };
+    let thread =
+        |thread: &StandingThread| json!({"name": thread.name, "at": thread.place, "frames": thread.frames});
+    let driver = |driver: &StandingDriver| {
+        let mut value = worker(&driver.process);
+        match &driver.threads {
+            Ok(threads) => value["threads"] = threads.iter().map(thread).collect(),
+            Err(why) => value["why"] = why.as_str().into(),
+        }
+        value
+    };
     json!({
-        "id": id,
+        "id": id, "driver": found.driver.as_ref().map(driver),
         "workers": found.workers(),
         "through": if found.over_ssh { "ssh" } else { "ray" },
         "groups": found.groups.iter().map(group).collect::<Vec<_>>(),

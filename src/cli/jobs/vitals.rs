@@ -6,7 +6,7 @@ use super::failed;
 use crate::model::amount::{counted, number};
 use crate::model::time::brief;
 use crate::model::vitals::{loss, waits_for};
-use crate::model::{Job, JobStatus, News, Sign, Timestamp, Vitals};
+use crate::model::{Job, JobStatus, News, Timestamp, Vitals};
 use crate::state::ClusterState;
 use crate::supervisor::{self, Session};
 use serde_json::{Value, json};
@@ -53,8 +53,6 @@ fn row(job: &Job, state: &ClusterState, now: Timestamp) -> Vec<String> {
             job.requested.as_deref().filter(|needs| !needs.is_empty() && job.status == JobStatus::Pending)?;
         Some(waits_for(needs, job.started, now))
     };
-    let warning =
-        |sign: &Sign| format!("{} for {}: {}", sign.kind.words(), brief(sign.since.age(now)), sign.evidence);
     vec![
         job.key.to_string(),
         job.status.word().to_owned(),
@@ -64,7 +62,7 @@ fn row(job: &Job, state: &ClusterState, now: Timestamp) -> Vec<String> {
         or_dash(vitals.and_then(Vitals::chips).map(|(_, n)| number(n))),
         or_dash(vitals.and_then(|vitals| vitals.run.as_ref()?.loss).map(loss)),
         or_dash(vitals.and_then(|vitals| vitals.left(now)).map(brief)),
-        or_dash(vitals.and_then(Vitals::worst).map(warning)),
+        or_dash(vitals.and_then(Vitals::worst).map(|sign| sign.words(now))),
     ]
 }
 

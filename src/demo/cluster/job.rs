@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 /// Where the head's jobs run: the driver runs on the head.
 pub(in crate::demo) const HEAD_IP: &str = "10.128.0.1";
+/// The process id that each driver has.
+pub(in crate::demo) const DRIVER_PID: u32 = 867;
 
 const OWNERS: [&str; 8] = ["ahmed", "dlwh", "helw", "kaiyue", "rav", "rohith", "tonyhlee", "will"];
 const WORK: [&str; 6] = ["train-8b", "tokenize-fineweb", "eval-mmlu", "sweep-lr", "dedup-stack", "sft-olmo"];
@@ -211,7 +213,7 @@ impl SimJob {
             "type": if by_hand { "DRIVER" } else { "SUBMISSION" },
             "job_id": self.driver,
             "submission_id": self.submission,
-            "driver_info": driver_info.map(|id| json!({"id": id, "node_ip_address": HEAD_IP, "pid": "867"})),
+            "driver_info": driver_info.map(|id| json!({"id": id, "node_ip_address": HEAD_IP, "pid": DRIVER_PID.to_string()})),
             "status": self.status_word(),
             "entrypoint": self.entrypoint,
             "message": self.message,

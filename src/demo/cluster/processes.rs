@@ -3,6 +3,7 @@
 
 use super::super::life::gang::Gang;
 use super::Cluster;
+use super::job::DRIVER_PID;
 use super::log::Log;
 use crate::model::{JobStatus, NodeId, WorkerFile};
 
@@ -178,6 +179,9 @@ const AT_WORK: &str = "    train_step (train.py:5)\n";
 impl Cluster {
     /// What py-spy writes of a worker that runs; none when there is no such process on the node.
     pub fn stacks(&self, node: NodeId, pid: u32) -> Option<String> {
+        if node == self.head() && pid == DRIVER_PID {
+            return Some(written_of_driver(pid));
+        }
         let is_actor =
             node == self.head() && (ACTOR_PID..ACTOR_PID + self.running().count() as u32).contains(&pid);
         if is_actor {
@@ -200,6 +204,18 @@ impl Cluster {
 
 /// The process id of the first driver's actor; the others' follow.
 const ACTOR_PID: u32 = 970;
+
+/// What py-spy writes of a driver, which waits for its tasks.
+fn written_of_driver(pid: u32) -> String {
+    format!(
+        "Process {pid}: python -m marin.run.train\nPython v3.11.13 (/home/ray/anaconda3/bin/python3.11)\n\nThread {pid} (idle): \
+         \"MainThread\"\n    get_objects (ray/_private/worker.py:980)\n    get (ray/_private/worker.py:2962)\n    main \
+         (marin/run/train.py:88)\n    <module> (marin/run/train.py:93)\nThread {} (idle): \
+         \"ray_listen_error_messages\"\n    listen_error_messages (ray/_private/worker.py:2230)\n    run \
+         (threading.py:982)\n    _bootstrap_inner (threading.py:1045)\n",
+        pid + 30,
+    )
+}
 
 /// What py-spy writes of a worker that is in these frames.
 fn written(pid: u32, process: &str, frames: &str) -> String {

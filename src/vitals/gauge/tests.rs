@@ -326,3 +326,44 @@ fn a_run_whose_lines_say_no_time_is_not_as_old_as_the_line_above_them() {
         Watched { gauge: Gauge::new(VitalLimits::default(), Looks::Once), ..Watched::new(watched.log) };
     assert_eq!(kinds(&once.look(4200)), [], "one look cannot tell");
 }
+
+#[test]
+fn a_log_that_was_not_read_again_is_no_silence() {
+    let mut watched = Watched::new(steps(0..600));
+    watched.look(1200);
+    let ask = |watched: &mut Watched, at: u64| watched.gauge.vitals(&job(), Some(&holding()), after(at));
+    // Other runs had their turns for half an hour.
+    let vitals = ask(&mut watched, 3000);
+    assert_eq!((kinds(&vitals), vitals.doing.clone()), (vec![], Doing::Steps));
+    assert_eq!(
+        (vitals.log, vitals.words(after(3000))),
+        (LogRead::At(after(1200)), "step 599/20,000, 30m ago".into())
+    );
+    watched.log = steps(0..1500);
+    assert_eq!((kinds(&watched.look(3010)), ask(&mut watched, 3010).log), (vec![], LogRead::At(after(3010))));
+    // The run has stopped since, and the next look tells.
+    assert_eq!(kinds(&ask(&mut watched, 9000)), []);
+    assert_eq!(kinds(&watched.look(9000)), [SignKind::Stalled]);
+}
+
+#[test]
+fn a_log_whose_turn_has_not_come_says_so() {
+    let mut gauge = Gauge::new(VitalLimits::default(), Looks::Often);
+    let vitals = gauge.vitals(&job(), Some(&holding()), after(0));
+    assert_eq!((vitals.log, vitals.words(after(0))), (LogRead::Unread, "1 task, log not read yet".into()));
+    let by_hand = Job { key: crate::model::JobKey::Driver(crate::model::JobId("0a000000".into())), ..job() };
+    assert_eq!(gauge.vitals(&by_hand, Some(&holding()), after(0)).words(after(0)), "1 task");
+}
+
+#[test]
+fn a_run_of_long_steps_is_not_stalled_by_two_looks_at_the_same_line_with_another_clock() {
+    // Its clock is an hour behind, and it makes a step every 40 seconds.
+    let slow: Vec<Line> = (0..60).map(|n| step(n * 40, n, 3.0)).collect();
+    let mut watched = Watched::new(slow.clone());
+    let hour = 3600 + 59 * 40;
+    watched.look(hour + 5);
+    assert!(watched.gauge.is_doubtful());
+    assert_eq!(kinds(&watched.look(hour + 15)), [], "it has not had the time for a step");
+    watched.log.push(step(60 * 40, 60, 3.0));
+    assert_eq!(kinds(&watched.look(hour + 50)), [], "it writes");
+}

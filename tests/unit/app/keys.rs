@@ -26,6 +26,7 @@ fn every_action_is_in_the_keymap_the_help_and_the_palette() {
         ("c", Context::Clusters),
         ("N", Context::AllNodes),
         ("J", Context::AllJobs),
+        ("d", Context::Job),
         ("T", Context::Tpus),
     ] {
         press(&mut app, keys);

@@ -170,3 +170,55 @@ fn slices_of_one_name_on_two_clusters_stay_apart() {
     press(&mut app, "<esc>>>>");
     assert!(app.listing().unwrap().sorted_by().is_some());
 }
+
+#[test]
+fn a_slice_is_the_same_on_every_page_where_ray_has_no_labels() {
+    let mut app = shown();
+    let mut state = sliced();
+    for node in Arc::make_mut(&mut state.nodes).iter_mut().filter(|node| node.slice().is_some()) {
+        let pod = Resource { name: node.slice().unwrap().clone(), total: 1.0, used: None };
+        node.resources.0.push(pod);
+        node.labels = [].into();
+    }
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    let News::Vitals(mut roster) = held("04000000", 1..=64) else { unreachable!() };
+    for vitals in Arc::make_mut(&mut roster).jobs.values_mut() {
+        Arc::make_mut(vitals).holds = Some(vec![("TPU".into(), 256.0)]);
+    }
+    tell(&mut app, CLUSTER, News::Vitals(roster));
+    press(&mut app, "1vgg/slice:aa10<enter>");
+    assert!(cells(&app)[0].contains("|ray-m-worker-aa10-tpu|") && cells(&app)[0].contains("|64|"));
+    // One of its hosts leads to the chips of all of them.
+    press(&mut app, "<esc>v/slice:aa10<enter>");
+    let chips = press(&mut app, "%");
+    let hosts = chips.iter().find_map(|effect| match effect {
+        Effect::Chips(_, nodes) => Some(nodes.len()),
+        _ => None,
+    });
+    assert_eq!(hosts, Some(64), "{chips:?}");
+    press(&mut app, "<esc><esc>2/job:04000000<enter>d");
+    let page = details(&app);
+    let holds = ("holds now".to_owned(), "TPU 256 on ray-m-worker-aa10-tpu (64 hosts)".to_owned());
+    assert!(page.contains(&holds), "{page:#?}");
+}
+
+#[test]
+fn a_slice_whose_hosts_are_named_after_two_clusters_is_one_slice() {
+    let mut app = shown();
+    let mut state = sliced();
+    let hosts = Arc::make_mut(&mut state.nodes).iter_mut();
+    for (n, node) in hosts.filter(|node| node.slice().is_some_and(|s| s.raw().contains("aa10"))).enumerate() {
+        let name =
+            if n % 2 == 0 { format!("ray-m-worker-aa10-tpu-w-{n}") } else { format!("ray-other-w-{n}") };
+        node.name = name.as_str().into();
+    }
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    let figures = |n: u8| (node(n, "", 0.0, 0.0).id, figures(if n == 18 { 2.0 } else { 70.0 }, 40, 30));
+    tell(&mut app, CLUSTER, News::Physical((1..=64).map(figures).collect()));
+    press(&mut app, "1vgg/slice:aa10<enter>");
+    let seen = cells(&app);
+    assert!(seen.len() == 1 && seen[0].contains("|64/64|cpu 2% ray-other-w-17|"), "{seen:#?}");
+    press(&mut app, "<enter>");
+    assert_eq!(app.listing().unwrap().len(), 64);
+    paint(&mut app, 80, 24);
+}

@@ -1,7 +1,9 @@
 //! The page of the stacks of a job's workers.
 
 use super::*;
-use marin_tui::model::{NodeId, Problem, Standing, StandingGroup, StandingWorker};
+use marin_tui::model::{
+    NodeId, Problem, Standing, StandingDriver, StandingGroup, StandingThread, StandingWorker,
+};
 
 fn worker(n: u8, moved: Option<bool>) -> StandingWorker {
     let address = format!("10.0.0.{n}").as_str().into();
@@ -22,6 +24,7 @@ fn standing(moved: Option<bool>) -> Standing {
         over_ssh: true,
         groups,
         unread: vec![(worker(20, None), "the process has ended".into())],
+        driver: None,
     }
 }
 
@@ -58,6 +61,73 @@ fn the_worker_that_stands_elsewhere_is_named_by_one_key() {
     let problem = Problem::new(ProblemKind::Other, "no worker \u{1b}[31mruns", "wait", NOW);
     told(&mut app, &driver, Err(problem));
     assert_eq!(rows(&app), ["problem: no worker ·[31mruns", "hint: wait"]);
+}
+
+/// The page with these stacks of the first job's workers.
+fn page_of(standing: Standing) -> App {
+    let mut app = shown();
+    press(&mut app, "W");
+    let (cluster, driver) = (ClusterName::new(CLUSTER), JobId("0a000000".into()));
+    app.update(Event::Stacks(cluster, driver, Arc::new(Ok(standing))), NOW);
+    app
+}
+
+fn driver(threads: Result<Vec<StandingThread>, String>) -> Option<StandingDriver> {
+    let process = StandingWorker { name: "driver".into(), pid: 867, ..worker(1, Some(false)) };
+    Some(StandingDriver { process, threads })
+}
+
+#[test]
+fn the_threads_of_the_driver_stand_below_its_workers() {
+    let thread = |name: &str, place: &str| StandingThread {
+        name: name.into(),
+        place: place.into(),
+        frames: vec![place.into()],
+    };
+    let threads = vec![thread("MainThread", "main (train.py:30) in get"), thread("", "save (io.py:7)")];
+    let page = rows(&page_of(Standing { driver: driver(Ok(threads)), ..standing(None) }));
+    let at = page.iter().position(|row| row == "driver: 10.0.0.1 pid 867  has not moved").unwrap();
+    assert_eq!(
+        page[at + 1..],
+        [
+            " : MainThread: main (train.py:30) in get",
+            " :   main (train.py:30) in get",
+            " : save (io.py:7)",
+            " :   save (io.py:7)"
+        ]
+    );
+    let page =
+        rows(&page_of(Standing { driver: driver(Err("no \u{1b}[31mright".into())), ..standing(None) }));
+    assert_eq!(page.last().unwrap(), "driver: 10.0.0.1 pid 867: no ·[31mright");
+}
+
+#[test]
+fn a_process_is_opened_logged_in_to_copied_and_saved() {
+    let mut app = page_of(Standing { driver: driver(Ok(Vec::new())), ..standing(Some(false)) });
+    let host = |effects: &[Effect]| match effects {
+        [Effect::SshHost(_, host)] => host.internal.to_string(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(host(&press(&mut app, "!")), "10.0.0.19", "the one that stands elsewhere");
+    press(&mut app, "<enter>");
+    let offers: Vec<String> = app.offers().iter().map(|offer| offer.words.clone()).collect();
+    assert_eq!(offers[..3], ["10.0.0.19 pid 262 W", "10.0.0.20 pid 262 W", "10.0.0.1 pid 867 driver"]);
+    assert_eq!(offers.len(), 22, "and those of the usual stack");
+    press(&mut app, "<enter>");
+    assert_eq!(app.target(), Some(Target::Node(0, worker(19, None).node)));
+    press(&mut app, "<esc>");
+
+    let copied = press(&mut app, "y");
+    let [Effect::Copy { what, text }] = &copied[..] else { panic!("{copied:?}") };
+    assert!(what == "stacks" && text.contains("1  load (data.py:88)  has not moved"), "{text}");
+    assert!(text.contains("\non  10.0.0.19 pid 262 W\n"), "{text}");
+    press(&mut app, "Y");
+    assert!(app.offers().iter().any(|offer| offer.words == "on" && offer.help.contains("10.0.0.19")));
+    let saved = press(&mut app, "<esc><^s><enter>");
+    let [Effect::WriteFile { path, text: written, replace: false, .. }] = &saved[..] else {
+        panic!("{saved:?}")
+    };
+    assert_eq!((path.as_str(), written.trim_end()), ("stacks-of-eval-tulu-99.txt", text.as_str()));
 }
 
 #[test]

@@ -1,0 +1,174 @@
+//! Whose logs are read next. A reading takes a few of them, and each running job has its turn: of what is not read nothing
+//! is known.
+
+use crate::model::{Job, JobKey, Timestamp};
+use crate::ray::Holdings;
+use crate::vitals::Gauge;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A run with a sign is so much sooner looked at again than another one.
+const SICK: u64 = 4;
+
+/// Which logs a reading takes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pick {
+    /// Jobs whose page was opened.
+    pub opened: Vec<JobKey>,
+    /// The most logs of one reading.
+    pub most: usize,
+}
+
+impl Pick {
+    /// The jobs whose turn it is: those whose page was opened; those of which nothing was read yet, and those that seem to
+    /// have stopped by one reading alone, the largest first; then those that were not read for long, large runs and runs with
+    /// a sign sooner.
+    pub fn next<'j>(
+        &self,
+        jobs: &'j [Arc<Job>],
+        gauges: &HashMap<JobKey, Gauge>,
+        holdings: &Holdings,
+        now: Timestamp,
+    ) -> Vec<&'j Arc<Job>> {
+        let rank = |job: &Arc<Job>| {
+            let chips = chips(job, holdings);
+            let gauge = gauges.get(&job.key);
+            let weight = (1 + u64::from((1 + chips).ilog2()) / 4)
+                * if gauge.is_some_and(Gauge::is_sick) { SICK } else { 1 };
+            let age = gauge.and_then(Gauge::tried).map_or(0, |tried| tried.age(now).as_secs());
+            let is_first = is_unread(gauge) || gauge.is_some_and(Gauge::is_doubtful);
+            let urgency = if is_first { chips } else { (1 + age).saturating_mul(weight) };
+            Reverse((self.opened.contains(&job.key), is_first, urgency, job.started, job.key.clone()))
+        };
+        let mut logs: Vec<&Arc<Job>> = jobs.iter().filter(|job| job.submission_id().is_some()).collect();
+        logs.sort_by_cached_key(|job| rank(job));
+        logs.truncate(self.most);
+        logs
+    }
+
+    /// Whether a log was not read yet, or has to be read again before it says anything.
+    pub fn is_behind(&self, jobs: &[Arc<Job>], gauges: &HashMap<JobKey, Gauge>) -> bool {
+        let is_first = |job: &Arc<Job>| {
+            let gauge = gauges.get(&job.key);
+            is_unread(gauge) || gauge.is_some_and(Gauge::is_doubtful)
+        };
+        self.most > 0 && jobs.iter().filter(|job| job.submission_id().is_some()).any(is_first)
+    }
+}
+
+fn is_unread(gauge: Option<&Gauge>) -> bool {
+    gauge.and_then(Gauge::tried).is_none()
+}
+
+/// The chips that a job holds.
+fn chips(job: &Job, holdings: &Holdings) -> u64 {
+    let own = job.requested.iter().flatten().map(|(name, n)| (name.raw(), *n));
+    let held = job.driver.as_ref().and_then(|driver| holdings.by_job.get(driver)).into_iter();
+    let held = held.flat_map(|holding| holding.holds.iter().map(|(name, n)| (name.as_str(), *n)));
+    own.chain(held).filter(|(name, _)| matches!(*name, "TPU" | "GPU")).map(|(_, n)| n as u64).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::Clock;
+    use crate::model::{JobStatus, Line, VitalLimits};
+    use crate::vitals::Looks;
+    use std::time::Duration;
+
+    fn at(minute: u64) -> Timestamp {
+        Timestamp::from_millis(1_795_000_000_000).plus(Duration::from_secs(minute * 60))
+    }
+
+    /// Jobs that request so many chips each.
+    fn jobs(chips: &[u32]) -> Vec<Arc<Job>> {
+        let job = |(n, chips): (usize, &u32)| Job {
+            requested: Some(vec![("TPU".into(), f64::from(*chips))]),
+            ..Job::sample(&format!("j{n}"), JobStatus::Running)
+        };
+        chips.iter().enumerate().map(|pair| Arc::new(job(pair))).collect()
+    }
+
+    struct Watched {
+        jobs: Vec<Arc<Job>>,
+        gauges: HashMap<JobKey, Gauge>,
+        pick: Pick,
+    }
+
+    impl Watched {
+        fn new(chips: &[u32], most: usize) -> Self {
+            Self { jobs: jobs(chips), gauges: HashMap::new(), pick: Pick { opened: Vec::new(), most } }
+        }
+
+        fn next(&self, now: Timestamp) -> Vec<String> {
+            let next = self.pick.next(&self.jobs, &self.gauges, &Holdings::default(), now);
+            next.iter().map(|job| job.key.to_string()).collect()
+        }
+
+        /// Reads those whose turn it is: a log without a progress line.
+        fn read(&mut self, now: Timestamp) -> Vec<String> {
+            let next = self.next(now);
+            for job in &self.jobs {
+                if next.contains(&job.key.to_string()) {
+                    let gauge = self.gauges.entry(job.key.clone());
+                    let gauge = gauge.or_insert_with(|| Gauge::new(VitalLimits::default(), Looks::Often));
+                    gauge.read(&[Line::from("hello")], None, Clock::utc(now));
+                }
+            }
+            next
+        }
+    }
+
+    #[test]
+    fn each_log_is_read_once_the_largest_first_and_then_all_take_turns() {
+        let mut watched = Watched::new(&[4, 256, 0, 4, 4], 2);
+        assert_eq!(watched.read(at(0)), ["j1", "j4"], "of equal ones the newest id");
+        assert!(watched.pick.is_behind(&watched.jobs, &watched.gauges));
+        assert_eq!(watched.read(at(1)), ["j3", "j0"]);
+        assert_eq!(watched.read(at(2))[0], "j2");
+        assert!(!watched.pick.is_behind(&watched.jobs, &watched.gauges));
+        let mut seen: Vec<String> = (3..10).flat_map(|minute| watched.read(at(minute))).collect();
+        let large = seen.iter().filter(|job| *job == "j1").count();
+        assert!(large > seen.iter().filter(|job| *job == "j2").count(), "{seen:?}");
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), 5, "each had its turn");
+        watched.pick.opened.push(watched.jobs[2].key.clone());
+        assert_eq!(watched.next(at(10))[0], "j2", "its page was opened");
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_read_waits_for_its_turn_like_the_others() {
+        let mut watched = Watched::new(&[4, 4], 1);
+        let key = watched.jobs[1].key.clone();
+        let gauge =
+            watched.gauges.entry(key).or_insert_with(|| Gauge::new(VitalLimits::default(), Looks::Often));
+        gauge.missed(at(0));
+        assert_eq!(watched.read(at(1)), ["j0"]);
+        assert!(!watched.pick.is_behind(&watched.jobs, &watched.gauges));
+        assert_eq!(watched.read(at(2)), ["j1"]);
+    }
+
+    #[test]
+    fn a_run_that_seems_to_have_stopped_is_looked_at_again_before_the_others() {
+        let mut watched = Watched::new(&[4, 256, 256], 1);
+        for minute in 0..3 {
+            watched.read(at(minute));
+        }
+        let step = |n: u64| {
+            let time = jiff::Timestamp::from_millisecond(at(n / 60).as_millis()).unwrap();
+            Line::from(format!("{} step {n}/900 loss 2.0", time.strftime("%F %T")).as_str())
+        };
+        let steps: Vec<Line> = (0..600).map(step).collect();
+        let key = watched.jobs[0].key.clone();
+        let gauge = Gauge::new(VitalLimits::default(), Looks::Often);
+        watched.gauges.insert(key, gauge);
+        watched.gauges.get_mut(&watched.jobs[0].key).unwrap().read(&steps, None, Clock::utc(at(60)));
+        assert_eq!(watched.next(at(60)), ["j0"], "its last step was 50 minutes ago");
+        assert!(watched.pick.is_behind(&watched.jobs, &watched.gauges));
+        watched.gauges.get_mut(&watched.jobs[0].key).unwrap().read(&steps, None, Clock::utc(at(61)));
+        assert!(!watched.pick.is_behind(&watched.jobs, &watched.gauges), "now it is sure");
+        assert_ne!(watched.next(at(61)), ["j0"]);
+    }
+}
