@@ -79,6 +79,12 @@ impl Watch {
         }
     }
 
+    /// Vitals without a reading, which say that none will come; none where they are read.
+    pub fn off(&self) -> Option<Arc<Roster>> {
+        let limits = self.limits;
+        limits.every.is_zero().then(|| Arc::new(Roster { limits, ..Roster::default() }))
+    }
+
     /// Learns the jobs of a new state.
     pub fn learn(&mut self, snapshot: &Snapshot) {
         (self.jobs, self.nodes) = (Arc::clone(&snapshot.jobs), Arc::clone(&snapshot.nodes));
@@ -334,7 +340,8 @@ impl Round {
         let bytes = bytes as u64;
         let within = |budget: u64| Duration::from_secs(bytes * 60 / budget);
         let is_first = self.pick.is_behind(&self.jobs, &gauges);
-        let every = if is_first { FIRST.min(every).max(within(FIRST_BUDGET)) } else { every.max(within(BUDGET)) };
+        let every =
+            if is_first { FIRST.min(every).max(within(FIRST_BUDGET)) } else { every.max(within(BUDGET)) };
         let price = Price { requests: requests as u64, bytes, logs, every };
         let missing = read.missing.iter().map(|(key, why)| format!("log of {key}: {why}"));
         let missing = holdings.cut.iter().cloned().chain(missing).collect();
