@@ -81,7 +81,9 @@ pub use log_match::{DOWNLOADED, LogMatch, LogMatches, NotSearched};
 pub use log_sweep::{Sweep, SweepId, SweepTally, Swept, SweptFile, SweptLine};
 pub use mark::{MARK_PULSE, MARK_STALE, OperationMark, Pulse};
 pub use named::{Named, named, without_first_word};
-pub use node::{Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip};
+pub use node::{
+    Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip, name_nodes,
+};
 pub use operation::{NewWorker, Operation, OperationKind, Progress, Remains, Task, runs_already};
 pub use order::{JournaledOperation, OperationEnd, OperationNews, Order, Refusal, Touched};
 pub use others::Others;

@@ -11,7 +11,7 @@ pub use tpus::Tpus;
 
 use crate::diagnose::{self, Finding, FindingKind, History, Pending, Restart, RestartedBy, Severity};
 use crate::model::{
-    ClusterName, ClusterSpec, JobKey, Link, News, OperationMark, Problem, Pulse, Roster, Snapshot,
+    ClusterName, ClusterSpec, JobKey, JobStatus, Link, News, OperationMark, Problem, Pulse, Roster, Snapshot,
     SubmissionId, Tally, Text, Timestamp,
 };
 use std::collections::HashMap;
@@ -102,6 +102,7 @@ impl ClusterState {
             }
             News::Vitals(roster) => {
                 self.vitals = Arc::clone(roster);
+                self.tally.held_up = self.held_up();
                 self.diagnose();
             }
             News::Mark(mark) => self.mark.clone_from(mark),
@@ -138,15 +139,21 @@ impl ClusterState {
             self.history.learn_restart(restart, &now.jobs);
         }
         if before.session != now.session {
-            self.vitals = Arc::default();
+            self.vitals = Arc::new(Roster { limits: self.vitals.limits, ..Roster::default() });
         }
         let first = !std::mem::replace(&mut self.known, true);
-        self.tally = Tally::of(now);
-        self.history.learn(now);
-        if first || before.nodes != now.nodes {
+        self.tally = Tally { held_up: self.held_up(), ..Tally::of(&self.snapshot) };
+        self.history.learn(&self.snapshot);
+        if first || before.nodes != self.snapshot.nodes {
             self.join_tpus();
         }
         self.diagnose();
+    }
+
+    /// How many jobs of those that Ray calls running wait for their first node.
+    fn held_up(&self) -> usize {
+        let running = self.snapshot.jobs.iter().filter(|job| job.status == JobStatus::Running);
+        running.filter(|job| self.vitals.jobs.get(&job.key).is_some_and(|vitals| vitals.is_waiting())).count()
     }
 
     /// Who restarts it, if that is known here.
@@ -178,7 +185,7 @@ impl ClusterState {
     fn diagnose(&mut self) {
         let known = self.known.then_some(&*self.snapshot);
         self.findings = diagnose::findings(self.link.as_ref(), known, &self.history, self.tpus.at_google());
-        self.pending = diagnose::pending(&self.snapshot, &self.findings);
+        self.pending = diagnose::pending(&self.snapshot, &self.spec.node_types, &self.findings);
         let of_jobs = diagnose::of_jobs(&self.snapshot, &self.vitals, |key| self.pending.get(key));
         if !of_jobs.is_empty() {
             // A broken connection stays first: it is among the worst.
@@ -242,8 +249,7 @@ mod tests {
     use crate::diagnose::Severity;
     use crate::model::cloud::{Capacity, CloudView, TpuVm, VmState};
     use crate::model::{
-        GoogleNames, HeadAddress, Job, JobStatus, Phase, ProblemKind, Provider, RunningHead, SshAuth,
-        several_heads,
+        GoogleNames, HeadAddress, Job, Phase, ProblemKind, Provider, RunningHead, SshAuth, several_heads,
     };
 
     fn at(secs: u64) -> Timestamp {

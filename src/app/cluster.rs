@@ -10,7 +10,7 @@ use super::watched::Watched;
 use crate::diagnose::Finding;
 use crate::model::{
     ClusterName, ClusterSpec, Cost, GoogleWait, Job, JobKey, JobStatus, Link, LocalPorts, Node, NodeId,
-    OperationMark, Physical, Problem, Provider, SubmissionId, Text, Timestamp,
+    OperationMark, Physical, Problem, Provider, SubmissionId, Text, Timestamp, name_nodes,
 };
 use crate::reconcile::HostsKey;
 use crate::state::ClusterState;
@@ -329,36 +329,16 @@ impl Cluster {
         (self.tally.alive, self.tally.pending, self.tally.lost)
     }
 
-    /// The numbers of jobs running, pending, and failed within the last day.
+    /// The numbers of jobs that run, that wait, and that failed within the last day.
     pub fn job_counts(&self, now: Timestamp) -> (usize, usize, usize) {
         const DAY: Duration = Duration::from_secs(86_400);
         let count = |is: &dyn Fn(&Job) -> bool| self.snapshot.jobs.iter().filter(|j| is(j)).count();
         let lately = |j: &Job| j.ended.is_some_and(|at| at.age(now) < DAY);
-        (self.tally.running, self.tally.waiting, count(&|j| j.status == JobStatus::Failed && lately(j)))
+        let (running, waiting) = self.tally.jobs();
+        (running, waiting, count(&|j| j.status == JobStatus::Failed && lately(j)))
     }
 }
 
 fn shown_name<'n>(names: &'n HashMap<NodeId, Text>, node: &'n Node) -> &'n Text {
     names.get(&node.id).unwrap_or(&node.address)
-}
-
-/// Learns the names of nodes and forgets those of nodes that are gone. Known names stay: Ray reports a node's
-/// state some seconds before its registered name, and a joining host may have the name of a known one.
-fn name_nodes(names: &mut HashMap<NodeId, Text>, nodes: &[Node]) {
-    let mut hosts: HashMap<&str, usize> = HashMap::new();
-    for node in nodes.iter().filter(|n| n.state.is_alive()) {
-        *hosts.entry(node.hostname.raw()).or_default() += 1;
-    }
-    let mut known = std::mem::take(names);
-    names.extend(nodes.iter().filter_map(|node| {
-        // Containers on one machine may have its name, all of them.
-        let tells = !node.hostname.is_empty() && hosts.get(node.hostname.raw()).is_none_or(|n| *n < 2);
-        let name = match known.remove(&node.id) {
-            Some(name) => name,
-            None if !node.name.is_empty() && node.name != node.address => node.name.clone(),
-            None if tells => node.hostname.clone(),
-            None => return None,
-        };
-        Some((node.id, name))
-    }));
 }

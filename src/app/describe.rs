@@ -187,14 +187,15 @@ pub fn in_a_line(job: &Job, now: Timestamp) -> String {
     format!("{}{age}, {}", job.status.word(), job.owner_words())
 }
 
-/// The lines of the question before a job is stopped.
-pub fn before_stop(job: &Job, cluster: &str, now: Timestamp) -> Lines {
+/// The lines of the question before a job is stopped, with what of its run is at stake.
+pub fn before_stop(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
-    push(&mut lines, "cluster", cluster);
+    push(&mut lines, "cluster", cluster.name().to_string());
     push(&mut lines, "job", job.key.to_string());
     push(&mut lines, "owner", job.owner_words());
     let age = duration(job, now).map(|d| format!(" for {d}")).unwrap_or_default();
     push(&mut lines, "status", format!("{}{age}", job.status.word()));
+    lines.extend(super::vitals::at_stake(job, cluster, now));
     push(&mut lines, "entrypoint", job.entrypoint.to_string());
     lines.push((String::new(), String::new()));
     let consequence = match job.status {

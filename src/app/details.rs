@@ -34,7 +34,10 @@ pub fn lines(look: &Look<'_>, details: &Details) -> (&'static str, Lines) {
             lines.extend(job_page::lines(job, cluster, details, look));
             ("Job", lines)
         }
-        (Target::Stacks(..), Some(_)) => ("Stacks", standing::lines(&details.stacks, words, now)),
+        (Target::Stacks(_, key), Some(cluster)) => {
+            let vitals = cluster.vitals.jobs.get(key).map(AsRef::as_ref);
+            ("Stacks", standing::lines(&details.stacks, vitals, words, now))
+        }
         (Target::Chips(_, of), Some(_)) => ("Chips", chips::lines(of, details.chips.as_deref(), words, now)),
         (Target::Tpu(_, name), Some(cluster)) => {
             let slice = cluster.tpus.rows().iter().find(|row| row.name == *name);

@@ -112,7 +112,7 @@ impl App {
         let ask = match &jobs[..] {
             [] => return self.say_unfit("has already ended", now),
             [(place, job)] if left == 0 => {
-                let lines = describe::before_stop(job, &self.fleet.clusters[*place].name().to_string(), now);
+                let lines = describe::before_stop(job, &self.fleet.clusters[*place], now);
                 (self.asks("Stop", &jobs), lines, "Stop job".to_owned())
             }
             several => {

@@ -125,8 +125,8 @@ impl Fleet {
             all.up += usize::from(matches!(c.link, Some(Link::Up { .. })));
             all.known += usize::from(c.known);
             all.nodes += t.alive;
-            all.running += t.running;
-            all.waiting += t.waiting;
+            let (running, waiting) = t.jobs();
+            (all.running, all.waiting) = (all.running + running, all.waiting + waiting);
             match t.chip {
                 Chip::Tpu => all.tpus.add(t.used, t.chips),
                 Chip::Gpu => all.gpus.add(t.used, t.chips),

@@ -34,6 +34,8 @@ pub fn told(row: &HostsRow<'_>, now: Timestamp) -> Vec<(&'static str, String, Ro
     lines.extend(age.map(|age| ("up", age, Role::Text)));
     let jobs: Vec<String> = row.jobs().iter().map(|job| job.key.to_string()).collect();
     lines.extend((!jobs.is_empty()).then(|| ("job", jobs.join(", "), Role::Text)));
+    let off = "not known: vitals are off (the setting vitals.every_seconds is 0)";
+    lines.extend(row.is_unasked().then(|| ("job", off.to_owned(), Role::Dim)));
     lines.extend(row.loss(now).map(|loss| {
         let is_news = hosts.is_lost() || hosts.is_incomplete();
         ("lost", loss.strip_prefix("lost ").unwrap_or(&loss).to_owned(), Role::Bad.unless(!is_news))

@@ -29,3 +29,62 @@ impl Cluster {
         Known { job: Arc::clone(job), snapshot, names, pending, served, unwell }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crew::{Crew, Verdict, running};
+    use crate::logs::Clock;
+    use crate::model::{
+        ClusterName, ClusterSpec, Doing, GoogleNames, HeadAddress, JobStatus, News, Provider, Roster, Sign,
+        Snapshot, SshAuth, Timestamp, Vitals,
+    };
+    use crate::state::ClusterState;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_795_000_000_000);
+
+    /// What is said of a running job with these signs.
+    fn said_of(kinds: &[SignKind]) -> crate::crew::Findings {
+        let job = Arc::new(Job::sample("a", JobStatus::Running));
+        let sign = |kind: &SignKind| Sign { kind: *kind, since: NOW, evidence: "1.3 s/step".into() };
+        let vitals = Vitals { signs: kinds.iter().map(sign).collect(), ..Vitals::sample(Doing::Steps, NOW) };
+        let jobs = [(job.key.clone(), Arc::new(vitals))].into();
+        let roster = Roster { read: Some(NOW), jobs, ..Roster::default() };
+        let snapshot = Snapshot { taken: NOW, jobs: Arc::new(vec![Arc::clone(&job)]), ..Snapshot::default() };
+        let spec = ClusterSpec {
+            name: ClusterName::new("lab"),
+            file: None,
+            accepted: None,
+            provider: Provider::Gcp,
+            zone: None,
+            head: HeadAddress::AskRay,
+            auth: SshAuth::default(),
+            node_types: Vec::new(),
+            google: GoogleNames::default(),
+        };
+        let mut state = ClusterState::new(Arc::new(spec.clone()));
+        state.learn(&News::Snapshot(Arc::new(snapshot)));
+        state.learn(&News::Vitals(Arc::new(roster)));
+        let known = Cluster::of(spec, state).known_of(&job);
+        running(&Crew::new(known, Vec::new(), Clock::utc(NOW)), &[], &[], &[])
+    }
+
+    #[test]
+    fn a_run_that_its_vitals_show_to_be_unwell_is_not_called_healthy() {
+        let found = said_of(&[SignKind::Diverging, SignKind::Slowed]);
+        assert_eq!(found.verdict, Verdict::Unhealthy);
+        assert!(found.summary.contains("loss diverging for"), "{}", found.summary);
+        assert!(
+            found.evidence.len() == 1 && found.evidence[0].contains("run slowed"),
+            "{:?}",
+            found.evidence
+        );
+        assert!(!found.hint.is_empty(), "what to do is that of the issue");
+        assert_eq!(said_of(&[]).verdict, Verdict::Healthy);
+        assert_eq!(
+            said_of(&[SignKind::WaitsLong]).verdict,
+            Verdict::Healthy,
+            "that it waits is no fault of its own"
+        );
+    }
+}

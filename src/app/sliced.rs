@@ -106,11 +106,6 @@ impl Sliced {
         self.facts.get(place)?.worst.as_ref()
     }
 
-    /// Whether Ray told what holds its nodes.
-    pub fn knows_jobs(&self) -> bool {
-        !self.held.is_empty()
-    }
-
     fn find_jobs(&mut self, now: &Snapshot) {
         let open = || now.jobs.iter().filter(|job| !job.status.is_ended());
         let by_key: HashMap<&JobKey, &Arc<Job>> = open().map(|job| (&job.key, job)).collect();

@@ -8,7 +8,9 @@ use super::view::{Details, Stacks, View};
 use super::{App, Effect};
 use crate::model::amount::counted;
 use crate::model::text::printable;
-use crate::model::{ClusterName, Hint, JobId, Problem, Standing, StandingGroup, StandingWorker, Timestamp};
+use crate::model::{
+    ClusterName, Hint, JobId, Problem, Standing, StandingGroup, StandingWorker, Timestamp, Vitals,
+};
 use std::sync::Arc;
 
 impl App {
@@ -82,8 +84,13 @@ impl App {
     }
 }
 
-/// The page's lines, with `words` for a hint.
-pub fn lines(stacks: &Stacks, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
+/// The page's lines, with `words` for a hint, and with the vitals of the run: they say whether it makes steps.
+pub fn lines(
+    stacks: &Stacks,
+    vitals: Option<&Vitals>,
+    words: impl Fn(&Hint) -> String,
+    now: Timestamp,
+) -> Lines {
     let told = match stacks {
         Stacks::No => {
             return vec![(String::new(), "the job has no driver yet, and so no workers".to_owned())];
@@ -104,11 +111,13 @@ pub fn lines(stacks: &Stacks, words: impl Fn(&Hint) -> String, now: Timestamp) -
     };
     let way = if standing.over_ssh { "py-spy over ssh" } else { "Ray" };
     let looked = format!("{} by {way}, {}", counted(standing.workers(), "worker"), ago(standing.at, now));
-    let mut lines = vec![("looked at".to_owned(), looked), (String::new(), String::new())];
+    let mut lines = vec![("looked at".to_owned(), looked)];
+    lines.extend(vitals.map(|vitals| ("run".to_owned(), vitals.words(now))));
+    lines.push((String::new(), String::new()));
     for group in &standing.groups {
         let pace = group.pace().map(|pace| format!("  {pace}")).unwrap_or_default();
         lines.push((group.workers.len().to_string(), format!("{}{pace}", group.place)));
-        lines.extend(group.frames.iter().map(|frame| (" ".to_owned(), format!("  {frame}"))));
+        lines.extend(group.callers().iter().map(|frame| (" ".to_owned(), format!("  {frame}"))));
         lines.extend(group.named(standing).iter().map(|worker| ("on".to_owned(), worker.words())));
     }
     let unread = standing.unread.iter();
@@ -122,7 +131,7 @@ pub fn lines(stacks: &Stacks, words: impl Fn(&Hint) -> String, now: Timestamp) -
         lines.push((label.to_owned(), text.to_owned()));
         for thread in driver.threads.iter().flatten() {
             lines.push((" ".to_owned(), thread.words()));
-            lines.extend(thread.frames.iter().map(|frame| (" ".to_owned(), format!("  {frame}"))));
+            lines.extend(thread.callers().iter().map(|frame| (" ".to_owned(), format!("  {frame}"))));
         }
     }
     lines

@@ -15,6 +15,8 @@ type Lines = Vec<(String, String)>;
 
 /// Points of the curve of losses.
 const CURVE: usize = 24;
+/// A run of whose checkpoints nothing is known.
+const UNSEEN: &str = "none seen in what was read of its log";
 /// Places that are named.
 const PLACES: usize = 4;
 
@@ -26,6 +28,17 @@ pub(super) fn lines(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
     let sayings = could_serve(job, cluster).into_iter().enumerate();
     lines.extend(sayings.map(|(at, text)| (label(at).to_owned(), text)));
     lines
+}
+
+/// What a running job would lose if it were stopped: what it holds, what it does, and when it last saved a checkpoint.
+/// Nothing before its vitals were read.
+pub(super) fn at_stake(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
+    let vitals = cluster.vitals.jobs.get(&job.key).filter(|_| job.status == JobStatus::Running);
+    let Some(vitals) = vitals else { return Vec::new() };
+    let saved = vitals.run.as_ref().map(|run| checkpoint(run, now).unwrap_or_else(|| UNSEEN.to_owned()));
+    let holds = vitals.holds.as_deref().filter(|holds| !holds.is_empty()).map(held);
+    let rows = [("holds", holds), ("does", Some(vitals.words(now))), ("checkpoint", saved)];
+    rows.into_iter().filter_map(|(label, text)| Some((label.to_owned(), text?))).collect()
 }
 
 /// What could serve what a job waits for, and why it does not, a sentence each; nothing of a job that waits for nothing.

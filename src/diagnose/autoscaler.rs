@@ -3,7 +3,9 @@
 use super::demand::{Room, Want, coming, failing_now};
 use super::{Finding, FindingKind, History, Severity};
 use crate::model::amount::{counted, shape};
-use crate::model::{Autoscaler, AutoscalerVersion, Fix, Hint, PendingNode, Snapshot, Timestamp, Verb};
+use crate::model::{
+    Autoscaler, AutoscalerVersion, Fix, Hint, LaunchFailure, PendingNode, Snapshot, Timestamp, Verb,
+};
 use std::time::Duration;
 
 /// An autoscaler that launches nothing for unmet demand for that long is stuck. It works through its loop
@@ -73,9 +75,7 @@ fn silent(want: &Want, history: &History) -> Option<Finding> {
 fn failing(report: &Autoscaler, want: &Want, now: Timestamp, history: &History) -> Option<Finding> {
     let first = failing_now(report, now).next()?;
     let oldest = report.failures.iter().filter_map(|f| f.at).chain(history.failing).min();
-    let why = cause(first.reason.raw());
-    let short = [Some(first.node_type.to_string()), why.map(str::to_owned)];
-    let short = short.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let (why, short) = (cause(first.reason.raw()), failed(first));
     let reason = if first.reason.is_empty() {
         "no reason given; see monitor.log".to_owned()
     } else {
@@ -90,6 +90,12 @@ fn failing(report: &Autoscaler, want: &Want, now: Timestamp, history: &History) 
     };
     let severity = if want.is_something() && !want.moves { Severity::Bad } else { Severity::Warn };
     Some(Finding::new(FindingKind::LaunchesFail, severity, oldest, short, long, hint))
+}
+
+/// A failed launch in a few words: `tpu_worker, no quota`.
+pub(super) fn failed(failure: &LaunchFailure) -> String {
+    let why = cause(failure.reason.raw()).map(|why| format!(", {why}")).unwrap_or_default();
+    format!("{}{why}", failure.node_type)
 }
 
 /// The cause of a failed launch, from the words that Google and Ray use.

@@ -1,11 +1,13 @@
 //! Why a job is pending: what its entrypoint requests, which nodes have that, and what the autoscaler does about it.
 
-use super::demand::coming;
+use super::autoscaler::failed;
+use super::demand::{coming, failing_now};
+use super::served::gives_all;
 use super::{Finding, FindingKind};
 use crate::model::amount::{amount, counted, rank, shape};
 use crate::model::text::printable;
-use crate::model::{Demand, Job, JobKey, JobStatus, Node, NodeState, Snapshot, Text};
-use std::collections::HashMap;
+use crate::model::{Demand, Job, JobKey, JobStatus, Node, NodeState, NodeTypeLimits, Snapshot, Text};
+use std::collections::{BTreeSet, HashMap};
 
 /// Why a job is pending.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +21,15 @@ pub struct Pending {
 /// Resources that an entrypoint requests, by name.
 type Requested = [(Text, f64)];
 
-/// Why each of the pending jobs is, with the findings of the same state.
-pub fn pending(snapshot: &Snapshot, findings: &[Finding]) -> HashMap<JobKey, Pending> {
+/// Node types whose failed launches are named.
+const NAMED: usize = 3;
+
+/// Why each of the pending jobs is, with the node types of the cluster file and the findings of the same state.
+pub fn pending(
+    snapshot: &Snapshot,
+    types: &[NodeTypeLimits],
+    findings: &[Finding],
+) -> HashMap<JobKey, Pending> {
     // Hundreds of jobs that request the same wait for the same reason.
     let mut known: Vec<(Option<&Requested>, Pending)> = Vec::new();
     let mut all = HashMap::new();
@@ -28,7 +37,7 @@ pub fn pending(snapshot: &Snapshot, findings: &[Finding]) -> HashMap<JobKey, Pen
         let requested = job.requested.as_deref();
         let same = known.iter().find(|(other, _)| *other == requested).map(|(_, why)| why.clone());
         let why = same.unwrap_or_else(|| {
-            let why = reason(job, snapshot, findings);
+            let why = reason(job, snapshot, types, findings);
             known.push((requested, why.clone()));
             why
         });
@@ -37,11 +46,11 @@ pub fn pending(snapshot: &Snapshot, findings: &[Finding]) -> HashMap<JobKey, Pen
     all
 }
 
-fn reason(job: &Job, snapshot: &Snapshot, findings: &[Finding]) -> Pending {
+fn reason(job: &Job, snapshot: &Snapshot, types: &[NodeTypeLimits], findings: &[Finding]) -> Pending {
     let here = |what: String| Pending { words: printable(&what).into_owned(), finding: None };
     match job.requested.as_deref() {
         None => {
-            let (done, finding) = scaling(None, snapshot, findings);
+            let (done, finding) = scaling(None, snapshot, types, findings);
             let words = format!("waits for resources or its runtime environment{done}");
             Pending { finding, ..here(words) }
         }
@@ -50,7 +59,7 @@ fn reason(job: &Job, snapshot: &Snapshot, findings: &[Finding]) -> Pending {
         Some(requested) => match lack(requested, &snapshot.nodes) {
             None => here(format!("waits for its runtime environment; {} is free", shape(requested))),
             Some(lack) => {
-                let (done, finding) = scaling(Some(requested), snapshot, findings);
+                let (done, finding) = scaling(Some(requested), snapshot, types, findings);
                 let others = asked(requested, snapshot);
                 let others = if others > 1 {
                     format!(", {}", counted(others as usize, "request"))
@@ -110,6 +119,7 @@ fn asked(requested: &Requested, snapshot: &Snapshot) -> u64 {
 fn scaling(
     requested: Option<&Requested>,
     snapshot: &Snapshot,
+    types: &[NodeTypeLimits],
     findings: &[Finding],
 ) -> (String, Option<FindingKind>) {
     use FindingKind::{Infeasible, LaunchesFail, Scaling, Unmet};
@@ -117,8 +127,17 @@ fn scaling(
     let of = |kind| findings.iter().find(|f| f.kind == kind);
     let is_infeasible = requested
         .is_some_and(|requested| report.demands.iter().any(|d| d.infeasible && covers(d, requested)));
-    let broken =
-        || findings.iter().find(|f| f.kind.is_of_autoscaler() && !matches!(f.kind, Infeasible | Unmet));
+    // What happens to other node types says nothing; where none is known to have it, it may be any.
+    let able: Vec<_> =
+        types.iter().filter(|kind| gives_all(kind, requested.unwrap_or_default(), snapshot)).collect();
+    let may_serve = |name: &Text| able.is_empty() || able.iter().any(|kind| kind.name == name.raw());
+    let failing = failing_now(report, snapshot.taken).filter(|failure| may_serve(&failure.node_type));
+    let failing: BTreeSet<String> = failing.map(failed).collect();
+    let is_elsewhere = |finding: &Finding| finding.kind == LaunchesFail && failing.is_empty();
+    let broken = || {
+        let mut all = findings.iter().filter(|f| f.kind.is_of_autoscaler() && !is_elsewhere(f));
+        all.find(|f| !matches!(f.kind, Infeasible | Unmet))
+    };
     let found = match () {
         () if is_infeasible => of(Infeasible),
         () => broken().or_else(|| of(Unmet)).or_else(|| of(Scaling)),
@@ -128,10 +147,19 @@ fn scaling(
         Some(Finding { kind: Infeasible, .. }) => "infeasible, no node type provides it".to_owned(),
         Some(Finding { kind: Unmet, short, .. }) => short.clone(),
         Some(Finding { kind: Scaling, .. }) => {
-            let launching: u32 = report.types.iter().map(coming).sum();
-            counted((launching as usize).max(report.pending.len()), "node") + " launching"
+            let launching: u32 = report.types.iter().filter(|t| may_serve(&t.name)).map(coming).sum();
+            let joining = report.pending.iter().filter(|node| may_serve(&node.node_type)).count();
+            match (launching as usize).max(joining) {
+                0 => String::new(),
+                n => counted(n, "node") + " launching",
+            }
         }
-        Some(Finding { kind: LaunchesFail, short, .. }) => format!("launches fail: {short}"),
+        Some(Finding { kind: LaunchesFail, .. }) => {
+            let more = failing.len().saturating_sub(NAMED);
+            let more = (more > 0).then(|| format!("{more} more node types"));
+            let named: Vec<String> = failing.into_iter().take(NAMED).chain(more).collect();
+            format!("launches fail: {}", named.join("; "))
+        }
         Some(finding) => finding.kind.word().to_owned(),
     };
     let words = if words.is_empty() { words } else { format!("; {words}") };
@@ -142,7 +170,7 @@ fn scaling(
 mod tests {
     use super::super::Severity;
     use super::*;
-    use crate::model::{Autoscaler, DemandKind, Hint, NodeTypeCount, Resource, Resources};
+    use crate::model::{Autoscaler, DemandKind, Hint, LaunchFailure, NodeTypeCount, Resource, Resources};
     use std::sync::Arc;
 
     fn requested(all: &[(&str, f64)]) -> Vec<(Text, f64)> {
@@ -165,10 +193,20 @@ mod tests {
     }
 
     fn says(requests: Option<&[(&str, f64)]>, snapshot: &Snapshot, findings: &[Finding]) -> String {
+        says_with(&[], requests, snapshot, findings)
+    }
+
+    /// The same with these node types in the cluster file.
+    fn says_with(
+        types: &[NodeTypeLimits],
+        requests: Option<&[(&str, f64)]>,
+        snapshot: &Snapshot,
+        findings: &[Finding],
+    ) -> String {
         let job = Job { requested: requests.map(requested), ..Job::sample("a", JobStatus::Pending) };
         let running = Job::sample("b", JobStatus::Running);
         let jobs = Arc::new(vec![Arc::new(job), Arc::new(running)]);
-        let all = pending(&Snapshot { jobs, ..snapshot.clone() }, findings);
+        let all = pending(&Snapshot { jobs, ..snapshot.clone() }, types, findings);
         assert_eq!(all.len(), 1, "of pending jobs alone");
         all.into_values().next().unwrap().words
     }
@@ -207,6 +245,44 @@ mod tests {
         assert_eq!(says(Some(&[("CPU", 1.0)]), &of(all), &[]), "waits for CPU 1: no node has it");
     }
 
+    fn failure(node_type: &str, reason: &str) -> LaunchFailure {
+        LaunchFailure { node_type: node_type.into(), count: 1, reason: reason.into(), at: None }
+    }
+
+    #[test]
+    fn launches_of_types_that_cannot_serve_it_say_nothing() {
+        let kind = |name: &str, head: &str| NodeTypeLimits {
+            name: name.into(),
+            min: 0,
+            max: 4,
+            is_head: false,
+            gives: vec![(head.into(), 1)],
+        };
+        let types = [kind("v4_8", "TPU-v4-8-head"), kind("v4_16", "TPU-v4-16-head")];
+        let launching =
+            |name: &str| NodeTypeCount { name: name.into(), launching: 2, ..NodeTypeCount::default() };
+        let report = Autoscaler {
+            types: vec![launching("v4_16"), launching("v4_16_spot")],
+            failures: vec![failure("v4_8", "Quota exceeded"), failure("v4_8_spot", "stockout")],
+            ..Autoscaler::default()
+        };
+        let state = Snapshot { autoscaler: Arc::new(report), ..Snapshot::default() };
+        let finding =
+            |kind| Finding::new(kind, Severity::Warn, None, "v4_8_spot, no capacity", "", Hint::none());
+        let findings = [finding(FindingKind::LaunchesFail), finding(FindingKind::Scaling)];
+        let said = |head: &str| says_with(&types, Some(&[(head, 1.0)]), &state, &findings);
+        assert_eq!(
+            said("TPU-v4-8-head"),
+            "waits for TPU-v4-8-head: no node has it; launches fail: v4_8, no quota"
+        );
+        assert_eq!(said("TPU-v4-16-head"), "waits for TPU-v4-16-head: no node has it; 2 nodes launching");
+        assert_eq!(
+            said("TPU-v4-32-head"),
+            "waits for TPU-v4-32-head: no node has it; launches fail: v4_8, no quota; v4_8_spot, no capacity",
+            "of a type that the file does not have nothing is known"
+        );
+    }
+
     #[test]
     fn what_the_autoscaler_does_about_it_is_added() {
         let head = requested(&[("CPU", 1.0), ("TPU-v4-8-head", 1.0)]);
@@ -217,6 +293,7 @@ mod tests {
             let report = Autoscaler {
                 demands: vec![demand(infeasible)],
                 types: vec![launching],
+                failures: vec![failure("tpu_worker", "Quota exceeded")],
                 ..Autoscaler::default()
             };
             Snapshot { autoscaler: Arc::new(report), ..Snapshot::default() }

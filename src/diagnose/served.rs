@@ -80,7 +80,7 @@ fn described(kind: &NodeTypeLimits) -> String {
 }
 
 /// Whether one node of this type has all of it, by its file or by a node that is or was there.
-fn gives_all(kind: &NodeTypeLimits, needs: &[(Text, f64)], snapshot: &Snapshot) -> bool {
+pub(super) fn gives_all(kind: &NodeTypeLimits, needs: &[(Text, f64)], snapshot: &Snapshot) -> bool {
     if kind.is_head || kind.max == 0 || needs.is_empty() {
         return false;
     }

@@ -2,6 +2,7 @@
 
 use super::time::brief;
 use super::{Text, Timestamp};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -178,6 +179,27 @@ pub struct Node {
     pub resources: Resources,
     /// Labels, sorted by key. A node keeps those that it registered with.
     pub labels: Arc<[(Text, Text)]>,
+}
+
+/// Learns the names that nodes are shown by, beside their addresses, and forgets those of nodes that are gone. Known names stay: Ray reports a node's
+/// state some seconds before its registered name, and a joining host may have the name of a known one.
+pub fn name_nodes(names: &mut HashMap<NodeId, Text>, nodes: &[Node]) {
+    let mut hosts: HashMap<&str, usize> = HashMap::new();
+    for node in nodes.iter().filter(|n| n.state.is_alive()) {
+        *hosts.entry(node.hostname.raw()).or_default() += 1;
+    }
+    let mut known = std::mem::take(names);
+    names.extend(nodes.iter().filter_map(|node| {
+        // Containers on one machine may have its name, all of them.
+        let tells = !node.hostname.is_empty() && hosts.get(node.hostname.raw()).is_none_or(|n| *n < 2);
+        let name = match known.remove(&node.id) {
+            Some(name) => name,
+            None if !node.name.is_empty() && node.name != node.address => node.name.clone(),
+            None if tells => node.hostname.clone(),
+            None => return None,
+        };
+        Some((node.id, name))
+    }));
 }
 
 /// What the machine itself measured (dashboard, `GET /nodes/{id}`). Sampled by the node's agent every 5 s.

@@ -3,6 +3,10 @@
 use super::text::printable;
 use super::{NodeId, Text, Timestamp};
 
+/// What two samples of a process say.
+const SAME: &str = "same in both samples";
+const CHANGED: &str = "changed between samples";
+
 /// The stacks of a job's workers, grouped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
@@ -54,6 +58,8 @@ pub struct StandingGroup {
 pub struct StandingWorker {
     /// Ray's id of the node that it runs on.
     pub node: NodeId,
+    /// The name that the node is shown by; its address where it has none.
+    pub host: Text,
     /// The node's address.
     pub address: Text,
     /// Its process id there.
@@ -85,30 +91,36 @@ impl StandingGroup {
         if of.groups.len() > 1 && self.workers.len() <= Self::NAMED { &self.workers } else { &[] }
     }
 
-    /// `has not moved`, once the workers were sampled twice.
+    /// `same in both samples`, once the workers were sampled twice. Whether they make progress it does not say: a run that makes
+    /// two steps a second is nearly always found in the same line.
     pub fn pace(&self) -> Option<String> {
-        let stand = self.workers.iter().filter(|worker| worker.moved == Some(false)).count();
+        let same = self.workers.iter().filter(|worker| worker.moved == Some(false)).count();
         self.workers.iter().find(|worker| worker.moved.is_some())?;
-        Some(match stand {
-            0 => "has moved".to_owned(),
-            n if n == self.workers.len() => "has not moved".to_owned(),
-            n => format!("{n} of {} have not moved", self.workers.len()),
+        Some(match same {
+            0 => CHANGED.to_owned(),
+            n if n == self.workers.len() => SAME.to_owned(),
+            n => format!("{n} of {} the {SAME}", self.workers.len()),
         })
+    }
+
+    /// The frames further out than the place, which the place does not name.
+    pub fn callers(&self) -> &[String] {
+        callers(&self.place, &self.frames)
     }
 }
 
 impl StandingDriver {
     /// `driver 10.0.0.1 pid 867`, with what is to be known of it beside its threads; safe for a terminal.
     pub fn words(&self) -> String {
-        let StandingWorker { address, pid, moved, .. } = &self.process;
+        let StandingWorker { pid, moved, .. } = &self.process;
         let pace = match (&self.threads, moved) {
             (Err(why), _) => format!(": {}", printable(why)),
             (Ok(threads), _) if threads.is_empty() => ": no code of the program runs".to_owned(),
-            (_, Some(true)) => "  has moved".to_owned(),
-            (_, Some(false)) => "  has not moved".to_owned(),
+            (_, Some(true)) => format!("  {CHANGED}"),
+            (_, Some(false)) => format!("  {SAME}"),
             (_, None) => String::new(),
         };
-        format!("driver {address} pid {pid}{pace}")
+        format!("driver {} pid {pid}{pace}", self.process.on())
     }
 }
 
@@ -117,13 +129,30 @@ impl StandingThread {
     pub fn words(&self) -> String {
         if self.name.is_empty() { self.place.clone() } else { format!("{}: {}", self.name, self.place) }
     }
+
+    /// The frames further out than the place.
+    pub fn callers(&self) -> &[String] {
+        callers(&self.place, &self.frames)
+    }
 }
 
 impl StandingWorker {
-    /// `10.0.0.7 pid 262 train_step`, safe for a terminal.
+    /// `t1v-n-7 (10.0.0.7) pid 262 train_step`, safe for a terminal.
     pub fn words(&self) -> String {
-        format!("{} pid {} {}", self.address, self.pid, self.name).trim_end().to_owned()
+        format!("{} pid {} {}", self.on(), self.pid, self.name).trim_end().to_owned()
     }
+
+    /// The host and its address.
+    fn on(&self) -> String {
+        let Self { host, address, .. } = self;
+        if host == address { address.to_string() } else { format!("{host} ({address})") }
+    }
+}
+
+/// The frames behind the one that a place begins with.
+fn callers<'f>(place: &str, frames: &'f [String]) -> &'f [String] {
+    let at = frames.iter().position(|frame| place.starts_with(frame.as_str()));
+    &frames[at.map_or(0, |at| at + 1)..]
 }
 
 #[cfg(test)]
@@ -133,6 +162,7 @@ mod tests {
     fn group(moved: &[Option<bool>]) -> StandingGroup {
         let worker = |moved: &Option<bool>| StandingWorker {
             node: NodeId::from_bytes(&[1; 28]).unwrap(),
+            host: "tb-w7".into(),
             address: "10.0.0.7".into(),
             pid: 7,
             name: "W".into(),
@@ -143,12 +173,21 @@ mod tests {
     }
 
     #[test]
-    fn a_group_says_who_has_not_moved() {
+    fn a_group_says_whose_stack_is_the_same() {
         let of = |moved: &[Option<bool>]| group(moved).pace();
         assert_eq!(of(&[None, None]), None);
-        assert_eq!(of(&[Some(true), Some(true)]).as_deref(), Some("has moved"));
-        assert_eq!(of(&[Some(false)]).as_deref(), Some("has not moved"));
-        assert_eq!(of(&[Some(false), Some(true), None]).as_deref(), Some("1 of 3 have not moved"));
+        assert_eq!(of(&[Some(true), Some(true)]).as_deref(), Some("changed between samples"));
+        assert_eq!(of(&[Some(false)]).as_deref(), Some("same in both samples"));
+        assert_eq!(of(&[Some(false), Some(true), None]).as_deref(), Some("1 of 3 the same in both samples"));
+    }
+
+    #[test]
+    fn a_frame_that_the_place_names_is_not_repeated() {
+        let frames = ["wait (threading.py:331)", "load (data.py:88)", "main (train.py:3)"].map(String::from);
+        let of = |place: &str| callers(place, &frames).to_vec();
+        assert_eq!(of("load (data.py:88) in wait"), frames[2..]);
+        assert_eq!(of("wait (threading.py:331)"), frames[1..]);
+        assert_eq!(of("no task: waits for Ray"), frames);
     }
 
     #[test]
@@ -164,7 +203,7 @@ mod tests {
         let both = standing(vec![many.clone(), few.clone()]);
         assert_eq!((many.named(&both).len(), few.named(&both).len(), both.workers()), (0, 1, 21));
         assert!(few.named(&standing(vec![few.clone()])).is_empty(), "that is the usual stack of the run");
-        assert_eq!(few.workers[0].words(), "10.0.0.7 pid 7 W");
+        assert_eq!(few.workers[0].words(), "tb-w7 (10.0.0.7) pid 7 W");
         assert_eq!((both.odd().count(), standing(vec![few]).odd().count()), (1, 0));
     }
 }

@@ -42,16 +42,18 @@ pub struct Tally {
     pub chips: f64,
     /// Chips in use; `None` if the channel does not report it.
     pub used: Option<f64>,
-    /// Number of running jobs.
+    /// Number of jobs that Ray calls running.
     pub running: usize,
     /// Number of pending jobs.
     pub waiting: usize,
+    /// Number of running jobs that hold nothing and wait for a node, as their vitals show.
+    pub held_up: usize,
     /// Number of unmet demands.
     pub wants: u64,
 }
 
 impl Tally {
-    /// Computes the totals of a snapshot.
+    /// Computes the totals of a snapshot; what only vitals show is zero.
     pub fn of(snapshot: &Snapshot) -> Self {
         let alive = || snapshot.nodes.iter().filter(|n| n.state.is_alive());
         let report = &snapshot.autoscaler;
@@ -72,8 +74,14 @@ impl Tally {
             used: resources().map(|r| r.used).sum(),
             running: jobs(JobStatus::Running),
             waiting: jobs(JobStatus::Pending),
+            held_up: 0,
             wants: report.demands.iter().map(|d| d.count).sum(),
         }
+    }
+
+    /// The numbers of jobs that run and that wait, whatever Ray calls them.
+    pub const fn jobs(&self) -> (usize, usize) {
+        (self.running.saturating_sub(self.held_up), self.waiting + self.held_up)
     }
 
     /// The share of the chips in use, 0 to 1; `None` when unknown or when there are none.

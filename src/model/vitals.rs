@@ -239,6 +239,11 @@ impl Vitals {
         self.run.as_ref()?.ends.filter(|_| is_moving).map(|at| at.until(now))
     }
 
+    /// Whether it holds nothing and waits for a node.
+    pub const fn is_waiting(&self) -> bool {
+        matches!(self.doing, Doing::Waits(_))
+    }
+
     /// The worst sign.
     pub fn worst(&self) -> Option<&Sign> {
         self.signs.first()

@@ -8,14 +8,15 @@ use super::request::Request;
 use crate::model::cloud::TpuHost;
 use crate::model::text::printable;
 use crate::model::{
-    ClusterSpec, HeadAddress, Hint, JobId, JobKey, JobWorker, NodeId, Problem, ProblemKind, Snapshot,
+    ClusterSpec, HeadAddress, Hint, JobId, JobKey, JobWorker, Node, NodeId, Problem, ProblemKind, Snapshot,
     Standing, StandingDriver, StandingGroup, StandingThread, StandingWorker, Text, Timestamp, WorkerState,
+    name_nodes,
 };
 use crate::ray::{Client, Listed, Poller, RayError};
 use crate::stacks::{Dump, Group, Place, groups, is_driver, is_worker, moved, places};
 use crate::supervisor::Options;
 use futures_util::stream::{self, StreamExt};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +39,27 @@ impl Processes {
     /// The workers, and behind them the driver.
     fn all(&self) -> Vec<&StandingWorker> {
         self.workers.iter().chain(&self.driver).collect()
+    }
+}
+
+/// The names and the addresses of the nodes that are alive.
+struct Hosts(HashMap<NodeId, (Text, Text)>);
+
+impl Hosts {
+    fn of(nodes: &[Node]) -> Self {
+        let mut names = HashMap::new();
+        name_nodes(&mut names, nodes);
+        let host = |node: &Node| {
+            let name = names.get(&node.id).unwrap_or(&node.address);
+            (node.id, (name.clone(), node.address.clone()))
+        };
+        Self(nodes.iter().filter(|node| node.state.is_alive()).map(host).collect())
+    }
+
+    /// A process on one of them; none on another node.
+    fn process(&self, node: NodeId, pid: u32, name: Text) -> Option<StandingWorker> {
+        let (host, address) = self.0.get(&node)?.clone();
+        Some(StandingWorker { node, host, address, pid, name, moved: None })
     }
 }
 
@@ -68,23 +90,13 @@ impl Stacks<'_> {
     pub async fn processes(&self, job: &JobId) -> Result<Processes, Problem> {
         let failed = |error: RayError| error.problem(Timestamp::now());
         let snapshot = Poller::new(self.client.clone()).refresh().await.map_err(failed)?;
-        let alive: BTreeMap<NodeId, _> =
-            snapshot.nodes.iter().filter(|n| n.state.is_alive()).map(|n| (n.id, &n.address)).collect();
+        let hosts = Hosts::of(&snapshot.nodes);
         // Their files are not needed: no node is asked for them.
         let gang = self.client.gang(job, &[], &mut Listed::default()).await.map_err(failed)?;
-        let worker = |worker: JobWorker| {
-            let address =
-                (*alive.get(&worker.node).filter(|_| worker.state == WorkerState::Running)?).clone();
-            Some(StandingWorker {
-                node: worker.node,
-                address,
-                pid: worker.pid,
-                name: worker.name,
-                moved: None,
-            })
-        };
-        let workers: Vec<StandingWorker> = gang.workers.into_iter().filter_map(worker).collect();
-        let driver = self.driver(job, &snapshot).await;
+        let running = gang.workers.into_iter().filter(|worker| worker.state == WorkerState::Running);
+        let worker = |worker: JobWorker| hosts.process(worker.node, worker.pid, worker.name);
+        let workers: Vec<StandingWorker> = running.filter_map(worker).collect();
+        let driver = self.driver(job, &snapshot, &hosts).await;
         if workers.is_empty() && driver.is_none() {
             let what = format!("no worker of job {job} runs a task or an actor now, and Ray names no driver");
             return Err(Problem::new(ProblemKind::Other, what, Hint::default(), Timestamp::now()));
@@ -93,14 +105,14 @@ impl Stacks<'_> {
     }
 
     /// The process of a job's driver; none where Ray does not say which that is.
-    async fn driver(&self, job: &JobId, snapshot: &Snapshot) -> Option<StandingWorker> {
+    async fn driver(&self, job: &JobId, snapshot: &Snapshot, hosts: &Hosts) -> Option<StandingWorker> {
         let known = snapshot.jobs.iter().find(|known| known.driver.as_ref() == Some(job));
         let key = known.map_or_else(|| JobKey::Driver(job.clone()), |known| known.key.clone());
         let told = self.client.driver_process(&key).await;
         let (address, pid) =
             told.inspect_err(|e| tracing::debug!(error = %e, "no driver's process")).ok()??;
         let node = snapshot.nodes.iter().find(|n| n.state.is_alive() && n.address == address)?.id;
-        Some(StandingWorker { node, address, pid, name: Text::from("driver"), moved: None })
+        hosts.process(node, pid, Text::from("driver"))
     }
 
     /// Takes the stacks of these processes, eight at a time.
@@ -291,6 +303,7 @@ mod tests {
     fn another_process_with_the_number_of_one_that_ended_is_none_of_the_job() {
         let process = |pid| StandingWorker {
             node: NodeId::from_bytes(&[7; 28]).unwrap(),
+            host: "tb-w7".into(),
             address: "10.0.0.7".into(),
             pid,
             name: "W".into(),
@@ -328,6 +341,27 @@ mod tests {
         assert!(denied.contains("SYS_PTRACE"), "{denied}");
         assert!(reason("py-spy is not installed").contains("ray[default]"));
         assert_eq!(reason("Error: something \u{1b}[31melse"), "something ·[31melse");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn names_that_are_no_utf_8_are_read_with_the_rest() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let spy = folder.path().join("py-spy");
+        let dump = "#!/bin/sh\nprintf 'Process 7: ray::W\\n\\nThread 7 (idle): \"MainThread\"\\n    caf\\351 (tra\\377in.py:3)\\n'\n";
+        std::fs::write(&spy, dump).unwrap();
+        std::fs::set_permissions(&spy, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut child =
+            std::process::Command::new("/bin/sleep").arg("60").env("PATH", folder.path()).spawn().unwrap();
+        let said = std::process::Command::new("/bin/sh")
+            .args(["-c", SCRIPT, "sh", &child.id().to_string()])
+            .output()
+            .unwrap();
+        let _ = (child.kill(), child.wait());
+        let read = answer(&String::from_utf8_lossy(&said.stdout), child.id()).unwrap();
+        let frame = read.threads[0].frames[0].to_string();
+        assert_eq!(frame, "caf\u{fffd} (tra\u{fffd}in.py:3)");
     }
 
     #[test]

@@ -118,6 +118,9 @@ impl ClusterTask {
             session,
         };
         self.client = Some(s.session.client.clone());
+        if let Some(off) = s.watch.off() {
+            self.out.send(News::Vitals(off)).await;
+        }
         self.streams.set_way(Some(Way {
             client: s.session.client.clone(),
             remote: s.session.tunnel.as_ref().map(|(tunnel, _)| tunnel.remote()),

@@ -11,6 +11,9 @@ use std::sync::Arc;
 /// A run with a sign is so much sooner looked at again than another one.
 const SICK: u64 = 4;
 
+/// More chips than a job can hold: a figure of Ray's that is larger, or infinite, is none.
+const MOST_CHIPS: f64 = 1e6;
+
 /// Which logs a reading takes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pick {
@@ -61,12 +64,13 @@ fn is_unread(gauge: Option<&Gauge>) -> bool {
     gauge.and_then(Gauge::tried).is_none()
 }
 
-/// The chips that a job holds.
+/// The chips that a job holds, as far as the figure can be believed.
 fn chips(job: &Job, holdings: &Holdings) -> u64 {
     let own = job.requested.iter().flatten().map(|(name, n)| (name.raw(), *n));
     let held = job.driver.as_ref().and_then(|driver| holdings.by_job.get(driver)).into_iter();
     let held = held.flat_map(|holding| holding.holds.iter().map(|(name, n)| (name.as_str(), *n)));
-    own.chain(held).filter(|(name, _)| matches!(*name, "TPU" | "GPU")).map(|(_, n)| n as u64).sum()
+    let all: f64 = own.chain(held).filter(|(name, _)| matches!(*name, "TPU" | "GPU")).map(|(_, n)| n).sum();
+    all.clamp(0.0, MOST_CHIPS) as u64
 }
 
 #[cfg(test)]
@@ -136,6 +140,19 @@ mod tests {
         assert_eq!(seen.len(), 5, "each had its turn");
         watched.pick.opened.push(watched.jobs[2].key.clone());
         assert_eq!(watched.next(at(10))[0], "j2", "its page was opened");
+    }
+
+    #[test]
+    fn figures_that_are_infinite_or_no_numbers_leave_each_log_its_turn() {
+        let mut watched = Watched::new(&[4, 4, 4, 4], 2);
+        for (job, n) in watched.jobs.iter_mut().zip([f64::INFINITY, f64::NAN, 1e308, f64::NEG_INFINITY]) {
+            let requested = vec![("TPU".into(), n), ("GPU".into(), n)];
+            *job = Arc::new(Job { requested: Some(requested), ..Job::clone(job) });
+        }
+        let mut seen: Vec<String> = (0..9).flat_map(|minute| watched.read(at(minute))).collect();
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), 4);
     }
 
     #[test]

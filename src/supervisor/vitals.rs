@@ -79,6 +79,12 @@ impl Watch {
         }
     }
 
+    /// Vitals without a reading, which say that none will come; none where they are read.
+    pub fn off(&self) -> Option<Arc<Roster>> {
+        let limits = self.limits;
+        limits.every.is_zero().then(|| Arc::new(Roster { limits, ..Roster::default() }))
+    }
+
     /// Learns the jobs of a new state.
     pub fn learn(&mut self, snapshot: &Snapshot) {
         (self.jobs, self.nodes) = (Arc::clone(&snapshot.jobs), Arc::clone(&snapshot.nodes));

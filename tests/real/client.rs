@@ -3,8 +3,8 @@
 use crate::head::{Head, TOKEN};
 use marin_tui::logs::LineSplitter;
 use marin_tui::model::{
-    AutoscalerVersion, Demand, DemandKind, Job, JobKey, JobStatus, Line, Node, NodeState, Secret, Snapshot,
-    SubmissionId, Work,
+    AutoscalerVersion, Demand, DemandKind, Inspection, Job, JobIds, JobKey, JobStatus, Line, Node, NodeState,
+    Secret, Snapshot, Subject, SubmissionId, Wait, Work,
 };
 use marin_tui::ray::{Client, LogEvent, Polled, Poller, RayError, Tail, cleaned, follow_whole, poll};
 use serde_json::json;
@@ -164,6 +164,29 @@ async fn both_channels_tell_the_same(head: &Head, expected: AutoscalerVersion) {
     assert_eq!((a.missing, b.missing), (Vec::new(), Vec::new()));
 }
 
+/// Two bundles of seven CPUs on different nodes have no place, and tasks that want what no node has wait beside them.
+async fn a_pending_placement_group_is_what_its_driver_waits_for(head: &Head) {
+    let snapshot = Poller::new(head.client()).refresh().await.unwrap();
+    let by_hand = snapshot.jobs.iter().find(|job| matches!(job.key, JobKey::Driver(_))).unwrap();
+    let held = head.client().holdings().await.unwrap().of(by_hand.driver.as_ref()).unwrap();
+    let waits = |shape: &[(&str, f64)], count| {
+        let is_it = |wait: &&Wait| {
+            wait.count == count && shape.iter().all(|(name, n)| wait.shape.contains(&((*name).into(), *n)))
+        };
+        held.waits.iter().any(|wait| is_it(&wait))
+    };
+    assert!(waits(&[("CPU", 14.0)], 1) && waits(&[("nonexistent_resource", 1.0)], 3), "{held:?}");
+    assert!(held.holds.is_empty() && held.tasks == 0, "{held:?}");
+    let ids = JobIds { submission: None, driver: by_hand.driver.clone() };
+    let Inspection::Job(told) = head.client().inspect(&Subject::Job { ids, through: None }).await.unwrap()
+    else {
+        panic!("of a host")
+    };
+    let [group] = &told.groups.unwrap()[..] else { panic!("one group") };
+    assert_eq!((group.state.raw(), group.bundles.len()), ("PENDING", 2), "{group:?}");
+    assert!(!group.why.is_empty() && group.bundles.iter().all(|(_, node)| node.is_none()), "{group:?}");
+}
+
 async fn a_refresh_is_light_and_keeps_what_did_not_change(head: &Head) {
     let mut poller = Poller::new(head.client());
     let first = poller.refresh().await.unwrap();
@@ -312,6 +335,7 @@ async fn the_contract_holds(version: &str) {
     a_machine_is_measured(&head).await;
     a_package_comes_back_byte_for_byte(&head).await;
     both_channels_tell_the_same(&head, AutoscalerVersion::None).await;
+    a_pending_placement_group_is_what_its_driver_waits_for(&head).await;
     a_refresh_is_light_and_keeps_what_did_not_change(&head).await;
     a_job_tells_its_details(&head).await;
     log_files_are_listed_read_and_followed(&head).await;

@@ -20,7 +20,7 @@ fn roster(app: &App) -> Roster {
     let of = |hangs: bool| Vitals {
         read: before(4),
         log: LogRead::At(before(4)),
-        doing: if hangs { Doing::Silent(before(1320)) } else { Doing::Steps },
+        doing: if hangs { Doing::Silent(before(1330)) } else { Doing::Steps },
         since: None,
         holds: Some(vec![("CPU".into(), 4.0), ("TPU".into(), 16.0)]),
         nodes: Vec::new(),
@@ -30,7 +30,7 @@ fn roster(app: &App) -> Roster {
         restarts: 1,
         signs: Vec::from_iter(hangs.then(|| Sign {
             kind: SignKind::Stalled,
-            since: before(1320),
+            since: before(1330),
             evidence: "at step 18,223/200,000, its log is silent".into(),
         })),
     };

@@ -224,7 +224,7 @@ const COLUMNS: &[Column<Clusters>] = &[
             })
         },
         order: Some(|a, b| {
-            let jobs = |row: &Row<'_>| (tally(row).running, tally(row).waiting);
+            let jobs = |row: &Row<'_>| tally(row).jobs();
             jobs(b).cmp(&jobs(a))
         }),
     },

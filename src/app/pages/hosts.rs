@@ -137,6 +137,11 @@ impl<'f> HostsRow<'f> {
         self.cluster.sliced.jobs(self.number)
     }
 
+    /// Whether Ray is not asked for the jobs on its living hosts, because the settings say so.
+    pub fn is_unasked(&self) -> bool {
+        self.cluster.vitals.limits.every.is_zero() && self.hosts.alive > 0 && self.jobs().is_empty()
+    }
+
     /// The worst host, while its figures are fresh.
     pub fn worst(&self, now: Timestamp) -> Option<&'f Worst> {
         let worst = self.cluster.sliced.worst(self.number);
@@ -376,7 +381,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
         width: Width::rest(10, 24, 4),
         when: When::Usually,
         cell: |row, look| match row.jobs() {
-            [] => Cell::new("-", Role::Dim),
+            [] => Cell::new(if row.is_unasked() { "vitals off" } else { "-" }, Role::Dim),
             [job] => Cell::new(job.key.to_string(), HostsTable::text(row, look)).named(),
             [job, more @ ..] => {
                 let text = format!("{} and {} more", job.key, more.len());

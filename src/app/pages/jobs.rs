@@ -140,8 +140,7 @@ impl Member for Jobs {
     }
 
     fn mark(row: &Row<'_>) -> (&'static str, Role) {
-        wrong(row)
-            .map_or_else(|| words::job(row.job.status), |sign| words::severity_mark(sign_severity(sign)))
+        wrong(row).map_or_else(|| glyph(row), |sign| words::severity_mark(sign_severity(sign)))
     }
 
     fn since(row: &Row<'_>) -> Option<Timestamp> {
@@ -181,7 +180,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         width: Width::text(9, 9, 3),
         when: When::Usually,
         cell: |row, look| {
-            let (_, role) = words::job(row.job.status);
+            let (_, role) = glyph(row);
             match row.job.submission_id() {
                 Some(id) if row.cluster.stopping.contains(id) => Cell::new("stopping…", Role::Text),
                 _ => Cell::new(row.job.status.word(), role.unless(row.cluster.is_stale(look.now))),
@@ -337,6 +336,12 @@ fn restarts(row: &Row<'_>) -> Option<u64> {
     vitals(row).map(|vitals| vitals.restarts)
 }
 
+/// The glyph and role of its state: a job that waits for its first node is none that runs, whatever Ray says of it.
+fn glyph(row: &Row<'_>) -> (&'static str, Role) {
+    let is_waiting = vitals(row).is_some_and(Vitals::is_waiting);
+    words::job(if is_waiting { JobStatus::Pending } else { row.job.status })
+}
+
 /// Jobs with the worst signs first, those without vitals last.
 fn sickness(row: &Row<'_>) -> (u8, Option<SignKind>) {
     match vitals(row).map(Vitals::worst) {
@@ -358,7 +363,11 @@ fn does(row: &Row<'_>, now: Timestamp) -> Option<(String, Role)> {
         let needs = row.job.requested.as_deref().filter(|needs| !needs.is_empty())?;
         return Some((waits_for(needs, row.job.started, now), Role::Text));
     }
-    let vitals = vitals(row)?;
+    if row.job.status != JobStatus::Running {
+        return None;
+    }
+    // It has begun since the last reading.
+    let Some(vitals) = vitals(row) else { return Some(("not read yet".to_owned(), Role::Dim)) };
     let role = vitals.worst().map_or(Role::Text, |sign| words::severity(sign_severity(sign.kind)));
     Some((vitals.words(now), role))
 }

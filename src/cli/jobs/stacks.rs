@@ -19,7 +19,7 @@ use std::time::Duration;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui -c us-central2 stacks eval-7                  where nearly all stand, and who does not
-  marin-tui -c us-central2 stacks eval-7 --interval 5s    look twice: who has not moved
+  marin-tui -c us-central2 stacks eval-7 --interval 5s    look twice: whose stack is the same
   marin-tui -c us-central2 stacks eval-7 --frames         all frames, also of the driver's threads
   marin-tui -c us-central2 stacks eval-7 --json | jq -r '.groups[-1].workers[].address'
 
@@ -34,10 +34,10 @@ pub struct StacksArguments {
     /// Submission id of the job, or the job id of a driver that was started by hand
     #[arg(value_name = "ID", add = candidates::jobs())]
     id: String,
-    /// Look again after this time, and say who has moved: seconds, or as 5s, 1m
+    /// Sample again after this time, and say whose stack has changed: seconds, or as 5s, 1m
     #[arg(long, value_name = "DURATION", value_parser = crate::model::time::span)]
     interval: Option<Duration>,
-    /// Print the frames of each group
+    /// Print the frames of each group that its line does not name
     #[arg(long)]
     frames: bool,
     /// Print JSON
@@ -104,7 +104,7 @@ fn print(found: &Standing, frames: bool) -> std::io::Result<()> {
         let pace = group.pace().map(|pace| format!("  {pace}")).unwrap_or_default();
         writeln!(out, "{:>5}  {}{pace}", group.workers.len(), group.place)?;
         if frames {
-            group.frames.iter().try_for_each(|frame| writeln!(out, "         {frame}"))?;
+            group.callers().iter().try_for_each(|frame| writeln!(out, "         {frame}"))?;
         }
         group.named(found).iter().try_for_each(|worker| writeln!(out, "         {}", worker.words()))?;
     }
@@ -112,7 +112,7 @@ fn print(found: &Standing, frames: bool) -> std::io::Result<()> {
         writeln!(out, "{}", driver.words())?;
         for thread in driver.threads.iter().flatten() {
             writeln!(out, "       {}", thread.words())?;
-            let shown = thread.frames.iter().filter(|_| frames);
+            let shown = thread.callers().iter().filter(|_| frames);
             shown.into_iter().try_for_each(|frame| writeln!(out, "         {frame}"))?;
         }
     }
@@ -122,8 +122,8 @@ fn print(found: &Standing, frames: bool) -> std::io::Result<()> {
 fn for_scripts(id: &str, found: &Standing) -> Value {
     let worker = |worker: &StandingWorker| {
         let mut value = json!({
-            "node_id": worker.node.to_string(), "address": worker.address.raw(), "pid": worker.pid,
-            "name": worker.name.raw(),
+            "node_id": worker.node.to_string(), "host": worker.host.raw(), "address": worker.address.raw(),
+            "pid": worker.pid, "name": worker.name.raw(),
         });
         if let Some(moved) = worker.moved {
             value["moved"] = moved.into();

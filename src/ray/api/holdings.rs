@@ -2,11 +2,10 @@
 //! `/api/v0/actors`, `/api/v0/placement_groups`): four requests for the whole cluster, however many jobs it has.
 
 use super::super::client::Client;
-use super::super::convert::envelope;
+use super::super::convert::{envelope, names::is_shadow};
 use super::super::json::{Num, Str, Table, read_with};
 use super::RayError;
 use super::groups::Group;
-use super::work::plain;
 use crate::model::{Holding, JobId, NodeId, Text, Timestamp, Wait};
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -43,8 +42,11 @@ struct Row<'a> {
     node_id: Str<'a>,
     #[serde(borrow)]
     class_name: Str<'a>,
+    /// Of a task; an actor has none.
     #[serde(borrow)]
     r#type: Str<'a>,
+    #[serde(borrow)]
+    state: Str<'a>,
     required_resources: Table<Num>,
     creation_time_ms: Num,
     attempt_number: Num,
@@ -85,7 +87,9 @@ fn learn(all: &mut Holdings, list: List, text: &str) -> Result<(), serde_json::E
         (listed.result.0.len(), listed.num_filtered)
     } else {
         let listed = envelope::listed::<Row>(text)?;
-        listed.result.0.iter().for_each(|row| row.learn(all, list));
+        for row in listed.result.0.iter().filter(|row| !row.is_supervisor()) {
+            row.learn(all.by_job.entry(JobId(row.job_id.text())).or_default());
+        }
         (listed.result.0.len(), listed.num_filtered)
     };
     let left_out = filtered.whole().unwrap_or_default().saturating_sub(rows as u64);
@@ -97,33 +101,57 @@ fn learn(all: &mut Holdings, list: List, text: &str) -> Result<(), serde_json::E
     Ok(())
 }
 
+/// What one driver holds and waits for, from a list of its tasks or its actors.
+pub(super) fn of_driver(text: &str) -> Result<Holding, serde_json::Error> {
+    let mut its = Holding::default();
+    envelope::listed::<Row>(text)?.result.0.iter().for_each(|row| row.learn(&mut its));
+    its.waits.sort_by_key(|wait| std::cmp::Reverse(wait.count));
+    Ok(its)
+}
+
 impl Row<'_> {
-    fn learn(&self, all: &mut Holdings, list: List) {
-        // The actor that runs an entrypoint holds what the job's record says.
-        if self.class_name.0 == "JobSupervisor" {
-            return;
-        }
-        let its = all.by_job.entry(JobId(self.job_id.text())).or_default();
+    /// Whether it is the actor that runs an entrypoint: it holds what the job's record says.
+    fn is_supervisor(&self) -> bool {
+        self.class_name.0 == "JobSupervisor"
+    }
+
+    /// Adds what it holds or waits for. A pending actor is listed as its creation task.
+    fn learn(&self, its: &mut Holding) {
         let needs = self.required_resources.0.iter().filter_map(|(name, n)| Some((plain(name)?, n.0?)));
-        if list == List::Waiting {
-            let shape = needs.map(|(name, n)| (Text::from(name), n)).collect();
-            wait(its, shape, self.creation_time_ms.millis());
-            return;
-        }
+        let holds = match (&*self.r#type.0, &*self.state.0) {
+            (_, "PENDING_NODE_ASSIGNMENT") => {
+                let shape = needs.map(|(name, n)| (Text::from(name), n)).collect();
+                wait(its, shape, self.creation_time_ms.millis());
+                return;
+            }
+            (_, "ALIVE") => {
+                its.actors += 1;
+                true
+            }
+            (kind, "RUNNING") => {
+                its.tasks += 1;
+                // The task that an actor runs holds nothing: the actor does.
+                kind == "NORMAL_TASK"
+            }
+            _ => return,
+        };
         its.nodes.extend(NodeId::from_hex(&self.node_id.0));
         let again = self.attempt_number.whole().or_else(|| self.num_restarts.0.parse().ok());
         its.restarts += again.unwrap_or_default();
-        match list {
-            List::Actors => its.actors += 1,
-            // The task that an actor runs holds nothing: the actor does.
-            _ => its.tasks += 1,
-        }
-        if list == List::Actors || self.r#type.0 == "NORMAL_TASK" {
-            for (name, n) in needs {
-                *its.holds.entry(name.to_owned()).or_default() += n;
-            }
+        for (name, n) in needs.filter(|_| holds) {
+            *its.holds.entry(name.to_owned()).or_default() += n;
         }
     }
+}
+
+/// The resource behind a placement group's resource. `TPU_group_<id>` counts; `TPU_group_0_<id>` repeats it, and the
+/// bundle itself is no resource.
+fn plain(name: &str) -> Option<&str> {
+    if !is_shadow(name) {
+        return Some(name);
+    }
+    let (resource, tail) = name.split_once("_group_")?;
+    (resource != "bundle" && !tail.contains('_')).then_some(resource)
 }
 
 /// Adds one that waits; those that want the same are counted.
@@ -175,8 +203,10 @@ impl Client {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::convert::fixtures::{VERSIONS, text};
     use super::*;
     use serde_json::{Value, json};
+    use std::collections::BTreeMap;
 
     fn listed(rows: &Value, filtered: usize) -> String {
         json!({"data": {"result": {"total": filtered, "num_filtered": filtered, "result": rows}}}).to_string()
@@ -188,18 +218,18 @@ mod tests {
         let shadow = |name: &str| format!("{name}_{}", "0e91".repeat(9));
         let mut all = Holdings::default();
         let running = json!([
-            {"job_id": "01000000", "type": "NORMAL_TASK", "node_id": node, "attempt_number": 2,
+            {"job_id": "01000000", "type": "NORMAL_TASK", "state": "RUNNING", "node_id": node, "attempt_number": 2,
              "required_resources": {"CPU": 1.0, "TPU": 4.0}},
-            {"job_id": "01000000", "type": "ACTOR_TASK", "node_id": node, "required_resources": {"CPU": 1.0}},
+            {"job_id": "01000000", "type": "ACTOR_TASK", "state": "RUNNING", "node_id": node, "required_resources": {"CPU": 1.0}},
         ]);
         let waiting = json!([
-            {"job_id": "02000000", "required_resources": {"CPU": 1.0, "TPU-v4-32-head": 1.0}, "creation_time_ms": 9000.0},
-            {"job_id": "02000000", "required_resources": {"CPU": 1.0, "TPU-v4-32-head": 1.0}, "creation_time_ms": 4000.0},
+            {"job_id": "02000000", "state": "PENDING_NODE_ASSIGNMENT", "required_resources": {"CPU": 1.0, "TPU-v4-32-head": 1.0}, "creation_time_ms": 9000.0},
+            {"job_id": "02000000", "state": "PENDING_NODE_ASSIGNMENT", "required_resources": {"CPU": 1.0, "TPU-v4-32-head": 1.0}, "creation_time_ms": 4000.0},
         ]);
         let actors = json!([
-            {"job_id": "01000000", "class_name": "Trainer", "node_id": node, "num_restarts": "1",
+            {"job_id": "01000000", "class_name": "Trainer", "state": "ALIVE", "node_id": node, "num_restarts": "1",
              "required_resources": {shadow("GPU_group"): 2.0, shadow("GPU_group_0"): 2.0, shadow("bundle_group"): 0.001}},
-            {"job_id": "03000000", "class_name": "JobSupervisor", "node_id": node, "required_resources": {"CPU": 9.0}},
+            {"job_id": "03000000", "class_name": "JobSupervisor", "state": "ALIVE", "node_id": node, "required_resources": {"CPU": 9.0}},
         ]);
         let groups = json!([
             {"creator_job_id": "03000000", "bundles": [{"unit_resources": {"TPU": 4.0}}, {"unit_resources": {"TPU": 4.0}}]},
@@ -228,5 +258,68 @@ mod tests {
         learn(&mut all, List::Running, &listed(&json!([{"job_id": "01000000"}]), 4000)).unwrap();
         assert_eq!(all.of(None), None);
         assert_eq!(all.cut, ["Ray lists 1 running tasks; 3999 more are not looked at"]);
+    }
+
+    #[test]
+    fn recorded_tasks_and_actors_hold_what_they_require() {
+        for version in VERSIONS {
+            let held = ["busy_v0_tasks", "busy_v0_actors"]
+                .map(|kind| of_driver(&text(version, kind)).unwrap().holds);
+            assert!(
+                held.iter().all(|h| !h.is_empty() && h.values().all(|n| *n > 0.0)),
+                "{version}: {held:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn those_that_wait_for_the_same_are_one_wait_since_the_oldest() {
+        let row = |state: &str, needs: &str, at: u64| {
+            format!(
+                "{{\"type\": \"NORMAL_TASK\", \"state\": \"{state}\", \"creation_time_ms\": {at}.0, \"required_resources\": {{{needs}}}}}"
+            )
+        };
+        let rows = [
+            row("PENDING_NODE_ASSIGNMENT", "\"TPU\": 4", 3),
+            row("PENDING_NODE_ASSIGNMENT", "\"CPU\": 1", 1),
+            row("PENDING_NODE_ASSIGNMENT", "\"TPU\": 4", 2),
+            row("PENDING_ARGS_AVAIL", "\"TPU\": 4", 1),
+            row("RUNNING", "\"TPU\": 4", 1),
+        ];
+        let list =
+            format!("{{\"result\": true, \"data\": {{\"result\": {{\"result\": [{}]}}}}}}", rows.join(", "));
+        let wait = |name: &str, n: f64, count, at| Wait {
+            shape: vec![(name.into(), n)],
+            count,
+            since: Some(Timestamp::from_millis(at)),
+        };
+        assert_eq!(of_driver(&list).unwrap().waits, [wait("TPU", 4.0, 2, 2), wait("CPU", 1.0, 1, 1)]);
+    }
+
+    #[test]
+    fn waiting_tasks_and_tasks_of_actors_hold_nothing() {
+        let group = "e9154e65c0a6fb61b6cf1577f1c104000000";
+        let row = |kind: &str, state: &str, needs: &str| {
+            format!("{{\"type\": \"{kind}\", \"state\": \"{state}\", \"required_resources\": {{{needs}}}}}")
+        };
+        let rows = [
+            row("NORMAL_TASK", "RUNNING", "\"TPU\": 4, \"CPU\": 1"),
+            row("NORMAL_TASK", "PENDING_NODE_ASSIGNMENT", "\"TPU\": 4"),
+            row("ACTOR_TASK", "RUNNING", "\"TPU\": 4"),
+            row("ACTOR_CREATION_TASK", "RUNNING", "\"TPU\": 4"),
+            row(
+                "NORMAL_TASK",
+                "RUNNING",
+                &format!(
+                    "\"TPU_group_0_{group}\": 2, \"TPU_group_{group}\": 2, \"bundle_group_{group}\": 0.001"
+                ),
+            ),
+        ];
+        let list =
+            format!("{{\"result\": true, \"data\": {{\"result\": {{\"result\": [{}]}}}}}}", rows.join(", "));
+        assert_eq!(
+            of_driver(&list).unwrap().holds,
+            BTreeMap::from([("TPU".to_owned(), 6.0), ("CPU".to_owned(), 1.0)])
+        );
     }
 }

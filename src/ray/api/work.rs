@@ -3,10 +3,11 @@
 //! The state API returns at most 10,000 rows and truncates a list silently, but returns the total number of rows.
 
 use super::super::client::{Client, encoded};
-use super::super::convert::{envelope, names::is_shadow};
+use super::super::convert::envelope;
 use super::super::json::{Loose, Num, Str, Table, read_with};
 use super::RayError;
-use crate::model::{Counted, DeadActor, JobId, JobIds, JobStatus, NodeId, Text, Wait, Work};
+use super::holdings::of_driver;
+use crate::model::{Counted, DeadActor, JobId, JobIds, JobStatus, NodeId, Text, Work};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -14,17 +15,6 @@ use std::collections::BTreeMap;
 pub(super) const ROWS: u32 = 10_000;
 /// Dead actors that are read; each is more than a kilobyte.
 const DEAD_ROWS: u32 = 200;
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Row<'a> {
-    #[serde(borrow)]
-    r#type: Str<'a>,
-    #[serde(borrow)]
-    state: Str<'a>,
-    required_resources: Table<Num>,
-    creation_time_ms: Num,
-}
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -109,43 +99,6 @@ fn died(text: &str) -> Result<Vec<DeadActor>, serde_json::Error> {
     Ok(list.result.0.iter().filter_map(of).collect())
 }
 
-/// Sums the resources in use. An actor's tasks use none: the actor does.
-fn sum(text: &str) -> Result<BTreeMap<String, f64>, serde_json::Error> {
-    let mut sum = BTreeMap::new();
-    let list = envelope::listed::<Row>(text)?;
-    let holding = |row: &&Row| match &*row.r#type.0 {
-        "" => row.state.0 == "ALIVE",
-        "NORMAL_TASK" => row.state.0 == "RUNNING",
-        _ => false,
-    };
-    for row in list.result.0.iter().filter(holding) {
-        for (name, n) in &row.required_resources.0 {
-            if let (Some(name), Some(n)) = (plain(name), n.0) {
-                *sum.entry(name.to_owned()).or_default() += n;
-            }
-        }
-    }
-    Ok(sum)
-}
-
-/// The tasks that wait for a node, by requested resources. A pending actor is listed as its creation task.
-fn waits(text: &str) -> Result<Vec<Wait>, serde_json::Error> {
-    let list = envelope::listed::<Row>(text)?;
-    let mut by_shape: BTreeMap<String, Wait> = BTreeMap::new();
-    for row in list.result.0.iter().filter(|row| row.state.0 == "PENDING_NODE_ASSIGNMENT") {
-        let wanted = row.required_resources.0.iter();
-        let shape: Vec<(Text, f64)> =
-            wanted.filter_map(|(name, n)| Some((Text::from(plain(name)?), n.0?))).collect();
-        let since = row.creation_time_ms.millis();
-        let wait = by_shape.entry(format!("{shape:?}")).or_insert(Wait { shape, count: 0, since });
-        wait.count += 1;
-        wait.since = [wait.since, since].into_iter().flatten().min();
-    }
-    let mut waits: Vec<Wait> = by_shape.into_values().collect();
-    waits.sort_by_key(|w| std::cmp::Reverse(w.count));
-    Ok(waits)
-}
-
 /// Functions or classes with the number of their tasks or actors in each state.
 fn counted(text: &str) -> Result<Vec<Counted>, serde_json::Error> {
     let summarized: Summarized = envelope::result(text)?;
@@ -168,16 +121,6 @@ fn in_state(kind: &str, job: &JobId, state: &str) -> String {
     format!("{}{filter}&detail=1&limit={ROWS}", of_job(kind, job))
 }
 
-/// The resource behind a placement group's resource. `TPU_group_<id>` counts; `TPU_group_0_<id>` repeats it, and the
-/// bundle itself is no resource.
-pub(super) fn plain(name: &str) -> Option<&str> {
-    if !is_shadow(name) {
-        return Some(name);
-    }
-    let (resource, tail) = name.split_once("_group_")?;
-    (resource != "bundle" && !tail.contains('_')).then_some(resource)
-}
-
 impl Client {
     /// The resources that a job uses: its driver's running tasks and live actors (`GET /api/v0/tasks` and
     /// `/api/v0/actors`), and its entrypoint while that runs. Ray lists the entrypoint among no driver's actors; its
@@ -187,7 +130,7 @@ impl Client {
         if let Some(driver) = &job.driver {
             for (kind, state) in [("tasks", "RUNNING"), ("actors", "ALIVE")] {
                 let body = self.get(&in_state(kind, driver, state)).await?;
-                for (name, n) in read_with("/api/v0", &body, sum)? {
+                for (name, n) in read_with("/api/v0", &body, of_driver)?.holds {
                     *all.entry(name).or_default() += n;
                 }
             }
@@ -222,7 +165,7 @@ impl Client {
         let waiting = self.get(&in_state("tasks", job, "PENDING_NODE_ASSIGNMENT")).await?;
         Ok(Work {
             holds,
-            waits: read_with("/api/v0/tasks", &waiting, waits)?,
+            waits: read_with("/api/v0/tasks", &waiting, of_driver)?.waits,
             tasks: counted_of("tasks/summarize").await?,
             actors: counted_of("actors/summarize").await?,
             died: self.died(job).await?,
@@ -234,18 +177,6 @@ impl Client {
 mod tests {
     use super::super::super::convert::fixtures::{VERSIONS, text};
     use super::*;
-    use crate::model::Timestamp;
-
-    #[test]
-    fn recorded_tasks_and_actors_hold_what_they_require() {
-        for version in VERSIONS {
-            let held = ["busy_v0_tasks", "busy_v0_actors"].map(|kind| sum(&text(version, kind)).unwrap());
-            assert!(
-                held.iter().all(|h| !h.is_empty() && h.values().all(|n| *n > 0.0)),
-                "{version}: {held:?}"
-            );
-        }
-    }
 
     #[test]
     fn an_actor_that_died_says_where_and_why_and_one_that_was_ended_is_none() {
@@ -284,53 +215,5 @@ mod tests {
             let step = all.iter().find(|c| c.name.raw() == "train_step").unwrap();
             assert!(step.states.iter().any(|(s, n)| s.raw() == "RUNNING" && *n == 1), "{version} {step:?}");
         }
-    }
-
-    #[test]
-    fn those_that_wait_for_the_same_are_one_wait_since_the_oldest() {
-        let row = |state: &str, needs: &str, at: u64| {
-            format!(
-                "{{\"type\": \"NORMAL_TASK\", \"state\": \"{state}\", \"creation_time_ms\": {at}.0, \"required_resources\": {{{needs}}}}}"
-            )
-        };
-        let rows = [
-            row("PENDING_NODE_ASSIGNMENT", "\"TPU\": 4", 3),
-            row("PENDING_NODE_ASSIGNMENT", "\"CPU\": 1", 1),
-            row("PENDING_NODE_ASSIGNMENT", "\"TPU\": 4", 2),
-            row("PENDING_ARGS_AVAIL", "\"TPU\": 4", 1),
-            row("RUNNING", "\"TPU\": 4", 1),
-        ];
-        let list =
-            format!("{{\"result\": true, \"data\": {{\"result\": {{\"result\": [{}]}}}}}}", rows.join(", "));
-        let wait = |name: &str, n: f64, count, at| Wait {
-            shape: vec![(name.into(), n)],
-            count,
-            since: Some(Timestamp::from_millis(at)),
-        };
-        assert_eq!(waits(&list).unwrap(), [wait("TPU", 4.0, 2, 2), wait("CPU", 1.0, 1, 1)]);
-    }
-
-    #[test]
-    fn waiting_tasks_and_tasks_of_actors_hold_nothing() {
-        let group = "e9154e65c0a6fb61b6cf1577f1c104000000";
-        let row = |kind: &str, state: &str, needs: &str| {
-            format!("{{\"type\": \"{kind}\", \"state\": \"{state}\", \"required_resources\": {{{needs}}}}}")
-        };
-        let rows = [
-            row("NORMAL_TASK", "RUNNING", "\"TPU\": 4, \"CPU\": 1"),
-            row("NORMAL_TASK", "PENDING_NODE_ASSIGNMENT", "\"TPU\": 4"),
-            row("ACTOR_TASK", "RUNNING", "\"TPU\": 4"),
-            row("ACTOR_CREATION_TASK", "RUNNING", "\"TPU\": 4"),
-            row(
-                "NORMAL_TASK",
-                "RUNNING",
-                &format!(
-                    "\"TPU_group_0_{group}\": 2, \"TPU_group_{group}\": 2, \"bundle_group_{group}\": 0.001"
-                ),
-            ),
-        ];
-        let list =
-            format!("{{\"result\": true, \"data\": {{\"result\": {{\"result\": [{}]}}}}}}", rows.join(", "));
-        assert_eq!(sum(&list).unwrap(), BTreeMap::from([("TPU".to_owned(), 6.0), ("CPU".to_owned(), 1.0)]));
     }
 }

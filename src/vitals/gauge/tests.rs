@@ -255,6 +255,35 @@ fn what_a_job_without_steps_does_comes_from_ray_and_from_its_phases() {
 }
 
 #[test]
+fn figures_without_bounds_end_in_words_and_in_no_alarm_but_their_own() {
+    let line = |n: u64, words: &str| written(n * 2, words);
+    let odd = [
+        "step 18446744073709551615/18446744073709551615 loss=1e999 rate:1e999it/s",
+        "step 99999999999999999999999/1 loss=-inf",
+        "Progress on:train infit/nanit rate:nan remaining:99999999999:00:00 postfix:loss=inf",
+        "step=-5 loss=NaN lr=1e-999 tokens/s=1e400",
+        "Saved checkpoint at step 99999999999999999999 to gs://b in 1e999s",
+    ];
+    let log: Vec<Line> = (0..200).map(|n| line(n, odd[n as usize % odd.len()])).collect();
+    let mut gauge = Gauge::new(VitalLimits::default(), Looks::Once);
+    gauge.read(&log, None, Clock::utc(after(400)));
+    let huge = Holding {
+        holds: [("TPU".to_owned(), f64::INFINITY), ("GPU".to_owned(), f64::NAN)].into(),
+        tasks: u64::MAX,
+        restarts: u64::MAX,
+        waits: vec![Wait { shape: vec![("TPU".into(), f64::INFINITY)], count: u64::MAX, since: None }],
+        ..Holding::default()
+    };
+    gauge.measured(Some(f64::INFINITY), Some(f64::NAN), after(400));
+    let vitals = gauge.vitals(&job(), Some(&huge), after(400));
+    assert!(!vitals.words(after(400)).is_empty());
+    assert!(kinds(&vitals).iter().all(|kind| *kind == SignKind::NotFinite), "{:?}", vitals.signs);
+    let run = vitals.run.expect("its lines have steps");
+    assert!(run.losses.iter().all(|loss| loss.is_finite()), "{:?}", run.losses);
+    assert!(run.rate.is_none_or(f64::is_finite), "{:?}", run.rate);
+}
+
+#[test]
 fn a_driver_is_alone_only_after_it_had_workers() {
     let mut gauge = Gauge::new(VitalLimits::default(), Looks::Often);
     let mut look = |holding: &Holding, at| kinds(&gauge.vitals(&job(), Some(holding), after(at)));

@@ -132,6 +132,18 @@ fn the_job_that_holds_a_slice_is_shown_as_its_vitals_tell() {
 }
 
 #[test]
+fn that_nobody_asks_what_holds_a_slice_is_said() {
+    let mut app = by_slice();
+    assert!(cells(&app)[2].contains("|256/256|-|"), "{:#?}", cells(&app));
+    let limits = VitalLimits { every: Duration::ZERO, ..VitalLimits::default() };
+    tell(&mut app, CLUSTER, News::Vitals(Arc::new(Roster { limits, ..Roster::default() })));
+    let seen = cells(&app);
+    assert!(seen[2].contains("|256/256|vitals off|") && !seen[0].contains("vitals off"), "{seen:#?}");
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(Snapshot { session: "another".into(), ..sliced() })));
+    assert_eq!(cells(&app)[2], seen[2], "also of a restarted cluster");
+}
+
+#[test]
 fn the_key_leads_from_a_slice_to_its_hosts_and_from_a_host_to_its_slice() {
     let mut app = by_slice();
     press(&mut app, "j");

@@ -6,8 +6,9 @@ use marin_tui::model::{
 };
 
 fn worker(n: u8, moved: Option<bool>) -> StandingWorker {
-    let address = format!("10.0.0.{n}").as_str().into();
-    StandingWorker { node: NodeId::from_bytes(&[n; 28]).unwrap(), address, pid: 262, name: "W".into(), moved }
+    let (host, address) = (format!("tb-w{n}").as_str().into(), format!("10.0.0.{n}").as_str().into());
+    let node = NodeId::from_bytes(&[n; 28]).unwrap();
+    StandingWorker { node, host, address, pid: 262, name: "W".into(), moved }
 }
 
 /// Of twenty workers one stands elsewhere.
@@ -51,12 +52,16 @@ fn the_worker_that_stands_elsewhere_is_named_by_one_key() {
     assert!(first[0].starts_with("looked at: 21 workers by py-spy over ssh"), "{first:?}");
     assert!(first.contains(&"19: step (train.py:11)".to_owned()), "{first:?}");
     let at = first.iter().position(|row| row == "1: load (data.py:88)").unwrap();
-    assert_eq!(first[at + 3], "on: 10.0.0.19 pid 262 W", "{first:?}");
-    assert!(!first.contains(&"on: 10.0.0.3 pid 262 W".to_owned()), "{first:?}");
-    assert_eq!(first.last().unwrap(), "unread: 10.0.0.20 pid 262 W: the process has ended");
+    assert_eq!(first[at + 2], "on: tb-w19 (10.0.0.19) pid 262 W", "{first:?}");
+    assert!(!first.contains(&"on: tb-w3 (10.0.0.3) pid 262 W".to_owned()), "{first:?}");
+    assert_eq!(first.last().unwrap(), "unread: tb-w20 (10.0.0.20) pid 262 W: the process has ended");
 
     told(&mut app, &driver, Ok(standing(Some(false))));
-    assert!(rows(&app).contains(&"1: load (data.py:88)  has not moved".to_owned()), "{:?}", rows(&app));
+    assert!(
+        rows(&app).contains(&"1: load (data.py:88)  same in both samples".to_owned()),
+        "{:?}",
+        rows(&app)
+    );
     assert_eq!(press(&mut app, "W"), [Effect::Stacks(cluster.clone(), driver.clone())], "it looks again");
     let problem = Problem::new(ProblemKind::Other, "no worker \u{1b}[31mruns", "wait", NOW);
     told(&mut app, &driver, Err(problem));
@@ -82,23 +87,24 @@ fn the_threads_of_the_driver_stand_below_its_workers() {
     let thread = |name: &str, place: &str| StandingThread {
         name: name.into(),
         place: place.into(),
-        frames: vec![place.into()],
+        frames: vec![place.split(" in ").next().unwrap().into(), "run (train.py:9)".into()],
     };
     let threads = vec![thread("MainThread", "main (train.py:30) in get"), thread("", "save (io.py:7)")];
     let page = rows(&page_of(Standing { driver: driver(Ok(threads)), ..standing(None) }));
-    let at = page.iter().position(|row| row == "driver: 10.0.0.1 pid 867  has not moved").unwrap();
+    let at =
+        page.iter().position(|row| row == "driver: tb-w1 (10.0.0.1) pid 867  same in both samples").unwrap();
     assert_eq!(
         page[at + 1..],
         [
             " : MainThread: main (train.py:30) in get",
-            " :   main (train.py:30) in get",
+            " :   run (train.py:9)",
             " : save (io.py:7)",
-            " :   save (io.py:7)"
+            " :   run (train.py:9)"
         ]
     );
     let page =
         rows(&page_of(Standing { driver: driver(Err("no \u{1b}[31mright".into())), ..standing(None) }));
-    assert_eq!(page.last().unwrap(), "driver: 10.0.0.1 pid 867: no ·[31mright");
+    assert_eq!(page.last().unwrap(), "driver: tb-w1 (10.0.0.1) pid 867: no ·[31mright");
 }
 
 #[test]
@@ -111,7 +117,10 @@ fn a_process_is_opened_logged_in_to_copied_and_saved() {
     assert_eq!(host(&press(&mut app, "!")), "10.0.0.19", "the one that stands elsewhere");
     press(&mut app, "<enter>");
     let offers: Vec<String> = app.offers().iter().map(|offer| offer.words.clone()).collect();
-    assert_eq!(offers[..3], ["10.0.0.19 pid 262 W", "10.0.0.20 pid 262 W", "10.0.0.1 pid 867 driver"]);
+    assert_eq!(
+        offers[..3],
+        ["tb-w19 (10.0.0.19) pid 262 W", "tb-w20 (10.0.0.20) pid 262 W", "tb-w1 (10.0.0.1) pid 867 driver"]
+    );
     assert_eq!(offers.len(), 22, "and those of the usual stack");
     press(&mut app, "<enter>");
     assert_eq!(app.target(), Some(Target::Node(0, worker(19, None).node)));
@@ -119,8 +128,8 @@ fn a_process_is_opened_logged_in_to_copied_and_saved() {
 
     let copied = press(&mut app, "y");
     let [Effect::Copy { what, text }] = &copied[..] else { panic!("{copied:?}") };
-    assert!(what == "stacks" && text.contains("1  load (data.py:88)  has not moved"), "{text}");
-    assert!(text.contains("\non  10.0.0.19 pid 262 W\n"), "{text}");
+    assert!(what == "stacks" && text.contains("1  load (data.py:88)  same in both samples"), "{text}");
+    assert!(text.contains("\non  tb-w19 (10.0.0.19) pid 262 W\n"), "{text}");
     press(&mut app, "Y");
     assert!(app.offers().iter().any(|offer| offer.words == "on" && offer.help.contains("10.0.0.19")));
     let saved = press(&mut app, "<esc><^s><enter>");
