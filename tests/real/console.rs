@@ -49,21 +49,8 @@ fn follow(console: &mut Pty, job: &str) -> u64 {
     *ticks(&text).last().unwrap()
 }
 
-/// Stops the job when dropped, so that a failed test leaves no work behind.
-struct Job {
-    bed: Bed,
-    id: String,
-}
-
-impl Drop for Job {
-    fn drop(&mut self) {
-        let stop = format!("ray job stop --no-wait --address http://127.0.0.1:8265 {}", self.id);
-        let _ = self.bed.command("head", &["sh", "-c", &stop]).output();
-    }
-}
-
 fn ticking(bed: Bed) -> Job {
-    Job { bed, id: bed.submit("ticking", TICKS) }
+    bed.start("ticking", TICKS)
 }
 
 #[test]

@@ -96,16 +96,17 @@ fn sick_runs_are_told_from_a_healthy_one_beside_them() {
     let start = |kind: &str| {
         // Jobs have one working folder.
         let script = format!("cat >run-{kind}.py <<'END'\n{RUN}END\nexec python run-{kind}.py {kind}");
-        bed.submit(kind, &script)
+        bed.start(kind, &script)
     };
-    let [well, nan, stalls, waits] = ["well", "nan", "stalls", "waits"].map(start);
-    bed.job_becomes(&well, "RUNNING");
+    let runs = ["well", "nan", "stalls", "waits"].map(start);
+    let [well, nan, stalls, waits] = runs.each_ref().map(|run| run.id.as_str());
+    bed.job_becomes(well, "RUNNING");
     let feed = Feed::start(bed);
-    let sick = [(&nan, "loss not finite"), (&stalls, "run stalled"), (&waits, "job waits")];
+    let sick = [(nan, "loss not finite"), (stalls, "run stalled"), (waits, "job waits")];
     for (job, kind) in sick {
         let mut last = Value::Null;
         let told = until(&format!("the command says {kind}"), || {
-            let healthy = vitals(bed, &well);
+            let healthy = vitals(bed, well);
             assert!(healthy.is_object() && kinds(&healthy).is_empty(), "a false alarm: {healthy}");
             let told = vitals(bed, job);
             if told["what"] != last {
@@ -123,15 +124,12 @@ fn sick_runs_are_told_from_a_healthy_one_beside_them() {
             _ => assert!(told["what"].as_str().unwrap().starts_with("waits for v5p-256, "), "{told}"),
         }
     }
-    let told = vitals(bed, &well);
+    let told = vitals(bed, well);
     assert_eq!((&told["does"], &told["steps"]), (&json!("training"), &json!(100_000)), "{told}");
     assert!(told["step"].as_u64() > Some(20) && told["loss"].as_f64().is_some(), "{told}");
     let about =
-        |line: &&String| line.contains(&well) && (line.contains("issue:") || line.contains("warning:"));
+        |line: &&String| line.contains(well) && (line.contains("issue:") || line.contains("warning:"));
     assert_eq!(feed.lines().iter().filter(about).count(), 0, "a false alarm: {:#?}", feed.lines());
-    for job in [&well, &nan, &stalls, &waits] {
-        bed.post(&format!("/api/jobs/{job}/stop"), &json!({}));
-    }
 }
 
 /// Hosts that were joined by hand as one slice of two; Ray is stopped there when it is dropped.

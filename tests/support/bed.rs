@@ -45,6 +45,20 @@ pub struct Bed {
     name: &'static str,
 }
 
+/// A job that is stopped when this is dropped, so that a failed test leaves no work behind.
+#[derive(Debug)]
+pub struct Job {
+    bed: Bed,
+    /// Its submission id.
+    pub id: String,
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let _ = self.bed.script("api").arg(format!("/api/jobs/{}/stop", self.id)).args(["-d", "{}"]).output();
+    }
+}
+
 impl Bed {
     /// A healthy cluster: three nodes alive.
     pub fn shared(ray: Ray) -> Self {
@@ -183,6 +197,11 @@ impl Bed {
         request["submission_id"] = id.as_str().into();
         assert_eq!(self.post("/api/jobs/", &request)["submission_id"], id.as_str());
         id
+    }
+
+    /// The same for a job that is stopped at the end of the test.
+    pub fn start(self, label: &str, entrypoint: &str) -> Job {
+        Job { bed: self, id: self.submit(label, entrypoint) }
     }
 
     /// The job as `GET /api/jobs/{id}` tells it.
