@@ -133,6 +133,56 @@ fn a_followed_search_begins_with_what_the_head_finds_and_goes_on() {
 }
 
 #[test]
+fn lines_since_a_time_are_searched_on_the_head_and_followed() {
+    let world = World::new();
+    let id = world.job();
+    // Two hours ago and five minutes ago; what matches says no time itself, and the last line is coloured.
+    let now = jiff::Timestamp::now();
+    let lines = |minutes: i64, color: &str| {
+        let time = (now - jiff::SignedDuration::from_mins(minutes)).strftime("%Y-%m-%d %H:%M:%S,000");
+        (0..3_000).fold(String::new(), |text, n| {
+            let what =
+                if n == 2_999 { format!("{color}wan\x1b[0mted {minutes}") } else { format!("step {n}") };
+            text + &format!("{time} INFO next\n  {what}\n")
+        })
+    };
+    world.write(&id, &(lines(120, "") + &lines(5, "\x1b[36m") + "  wanted, and no more times"));
+    let since = |words: &str| world.start(&format!("job-logs --since 10m -g wanted {words} {id}")).ends();
+    let expected = "  wanted 5\n  wanted, and no more times\n";
+    let (code, out, err) = since("");
+    assert_eq!((code, &*out), (Some(0), expected), "{err}");
+    let (_, json, _) = since("--json");
+    assert!(
+        json.lines().all(|line| line.contains(r#""time_ms":null"#)),
+        "the line above did not match: {json}"
+    );
+    let mut follows = world.start(&format!("job-logs -f --since 10m -g wanted {id}"));
+    follows.out.until("no more times");
+    world.cut();
+    follows.err.until("connection lost");
+    world.write(&id, "wanted again\nnot this");
+    follows.out.until("wanted again");
+    assert!(world.head().turn_job(&id, JobStatus::Succeeded));
+    let (code, out, err) = follows.ends();
+    assert_eq!((code, out), (Some(0), format!("{expected}wanted again\n")), "{err}");
+    // All of them are older.
+    let (code, out, err) = world.start(&format!("job-logs --since 1m {id}")).ends();
+    assert_eq!((code, &*out), (Some(0), ""), "{err}");
+    assert!(err.contains("no line since then: the newest says "), "{err}");
+}
+
+#[test]
+fn a_log_in_utf_16_is_said_and_searched_all_the_same() {
+    let world = World::new();
+    let id = world.job();
+    let wide: Vec<u8> = "one\nERROR: wide\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert!(world.head().write_job_log(&id, &wide));
+    let (code, out, err) = world.start(&format!("job-logs -g wide {id}")).ends();
+    assert_eq!((code, &*out), (Some(0), "ERROR: wide\n"), "{err}");
+    assert!(err.contains("cannot be read on the head: it is in UTF-16"), "{err}");
+}
+
+#[test]
 fn a_job_that_ends_while_nobody_answers_ends_its_command() {
     let world = World::new();
     let id = world.job();

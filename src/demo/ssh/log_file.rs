@@ -10,6 +10,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// Exit codes of the scripts: no such file, and another file than that.
 const MISSING: u32 = 80;
 const REPLACED: u32 = 81;
+/// That of a search in a file in UTF-16.
+const UTF_16: u32 = 86;
 
 /// What a script answers: its name, the file, and its other arguments.
 pub(super) async fn run(script: &str, path: &str, arguments: &[&str], files: &Files) -> Option<Answer> {
@@ -41,6 +43,9 @@ pub(super) async fn run(script: &str, path: &str, arguments: &[&str], files: &Fi
             if number(0).is_some_and(|known| known != inode) =>
         {
             Answer { status: REPLACED, ..Answer::default() }
+        }
+        "marin-tui-search-log" | "marin-tui-matched-log" if is_utf_16(&bytes) => {
+            Answer { status: UTF_16, ..Answer::default() }
         }
         "marin-tui-search-log" => {
             let mut out = Wanted::of(arguments)?.matches(&bytes, true)?;
@@ -118,6 +123,12 @@ impl<'a> Wanted<'a> {
         }
         Some(out)
     }
+}
+
+/// Whether more than a third of the last bytes are NULs.
+fn is_utf_16(bytes: &[u8]) -> bool {
+    let last = &bytes[bytes.len().saturating_sub(512)..];
+    last.iter().filter(|b| **b == 0).count() * 3 > last.len()
 }
 
 /// Whether sequences colour the lines, or carriage returns overwrite them.
