@@ -21,4 +21,5 @@ mod shell;
 mod soon;
 #[path = "../support/spec.rs"]
 mod spec;
+mod sweep;
 mod token_care;
