@@ -151,3 +151,63 @@ fn a_file_that_cannot_be_searched_says_why() {
         assert!(output.status.code() == Some(127) && said.contains(lacks), "{said}");
     }
 }
+
+/// A docker whose container has Ray's log folder beside the script.
+const DOCKER: &str = r#"#!/bin/sh
+folder=${0%/*}
+if [ "$1" = inspect ]; then echo true; exit; fi
+[ "$1 $2 $3" = "exec -i ray_docker" ] || exit 125
+shift 3
+n=$#
+while [ "$n" -gt 0 ]; do
+  a=$1
+  shift
+  case $a in /tmp/ray/session_latest/logs/*) a=$folder/logs/${a##*/} ;; esac
+  set -- "$@" "$a"
+  n=$((n - 1))
+done
+exec "$@"
+"#;
+
+#[test]
+fn without_a_log_folder_the_container_has_the_file() {
+    use crate::model::{ClusterName, GoogleNames, HeadAddress, Provider, SshAuth};
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let docker = file("docker", DOCKER);
+    std::fs::set_permissions(docker, std::fs::Permissions::from_mode(0o700)).unwrap();
+    std::fs::create_dir(folder.path().join("logs")).unwrap();
+    file("logs/a 'log'", "step 1\nERROR 2\nstep 3\n");
+    let spec = |text: &str| ClusterSpec {
+        name: ClusterName::new("lab"),
+        file: Some(file("lab.yaml", text)),
+        accepted: None,
+        provider: Provider::Local,
+        zone: None,
+        head: HeadAddress::AskRay,
+        auth: SshAuth::default(),
+        node_types: Vec::new(),
+        google: GoogleNames::default(),
+    };
+    let has_none = spec("cluster_name: lab\n");
+    assert!(!LogFile::new("a 'log'").enter(&has_none), "there is nowhere else to look");
+    let has_one = spec("cluster_name: lab\ndocker: {image: i, container_name: ray_docker}\n");
+    let mut log = LogFile::new("a 'log'");
+    assert!(log.enter(&has_one) && !log.enter(&has_one), "once");
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let answer = |script: (&str, &str), arguments: &[String]| {
+        let line = log.command(&has_one, script, arguments).unwrap();
+        let output = Command::new("sh").args(["-c", &line]).env("PATH", &path).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let search = format!("{}{}", script::GREP, script::SEARCH);
+    let sought = Sought::all(words("ERROR")).arguments();
+    assert_eq!(answer(("search", &search), &sought), "2:7:ERROR 2\nstatus 0\n");
+    assert_eq!(answer(("last", script::LAST), &["1".to_owned()]), "step 3\n");
+}
