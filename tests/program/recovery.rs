@@ -1,11 +1,14 @@
 //! Commands that follow a job on a simulated head behind SSH: the connection is lost under them, and they go on.
 
+use crate::left::assert_no_process_names;
 use crate::program::program;
 use crate::running::{Running, count};
 use crate::until::until;
 use marin_tui::demo::{Fault, Fleet, Head, Plan, Trouble};
 use marin_tui::model::JobStatus;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
+use std::process::Command;
 use tokio::runtime::Runtime;
 
 /// One cluster behind SSH, in which nobody writes a log but the test.
@@ -169,6 +172,58 @@ fn lines_since_a_time_are_searched_on_the_head_and_followed() {
     let (code, out, err) = world.start(&format!("job-logs --since 1m {id}")).ends();
     assert_eq!((code, &*out), (Some(0), ""), "{err}");
     assert!(err.contains("no line since then: the newest says "), "{err}");
+}
+
+/// Presses ^C: the signal itself ends the command, which a shell shows as code 130. What it had printed until then.
+fn interrupted(mut running: Running) -> (String, String) {
+    let pid = running.child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let status = running.child.wait().unwrap();
+    let (out, err) = (running.out.whole(), running.err.whole());
+    assert_eq!(status.signal(), Some(2), "{status}: {out}{err}");
+    (out, err)
+}
+
+#[test]
+fn ctrl_c_ends_every_command_about_logs_while_the_head_does_not_answer() {
+    let world = World::new();
+    let id = world.job();
+    world.write(&id, "line-1");
+    let (mut follows, mut searches) =
+        (world.start(&format!("job-logs -f {id}")), world.start(&format!("job-logs -f -g line {id}")));
+    follows.out.until("line-1");
+    searches.out.until("line-1");
+    world.head().trouble(vec![Trouble { path: String::new(), fault: Fault::Stall }]);
+    for running in [follows, searches] {
+        assert_eq!(interrupted(running).0, "line-1\n");
+    }
+    // A head that takes every request, and one of which the calls about nodes and files hang.
+    for path in ["", "/api/v0/"] {
+        world.head().trouble(vec![Trouble { path: path.into(), fault: Fault::Stall }]);
+        let asked = || {
+            let requests = world.head().cost().requests;
+            requests.iter().filter(|(route, _)| route.starts_with(path)).map(|(_, times)| times).sum::<u64>()
+        };
+        let mut commands = vec![
+            "cluster-logs -f".to_owned(),
+            "cluster-logs --node all -g x".to_owned(),
+            "cluster-logs --all-clusters -g x".to_owned(),
+            format!("job-logs --workers {id}"),
+            format!("job-workers {id}"),
+            format!("explain-job {id}"),
+        ];
+        if path.is_empty() {
+            commands.extend(["-f", "-g line", "-f -g line"].map(|words| format!("job-logs {words} {id}")));
+        }
+        for words in commands {
+            let before = asked();
+            let running = world.start(&words);
+            until("it waits for the head", || asked() > before);
+            let (out, err) = interrupted(running);
+            assert_eq!(out, "", "{words}: {err}");
+        }
+    }
+    assert_no_process_names(world.fleet.folder().path());
 }
 
 #[test]
