@@ -14,7 +14,9 @@ fn line(n: u32) -> Line {
     let line = match n % 1000 {
         999 => format!("E1121 04:53:01.001 client.cc:77] RESOURCE_EXHAUSTED: out of memory in step {n}"),
         _ => {
-            format!("(train_step pid=1073, ip=10.128.0.5) I1121 04:53:01.001 train.py:88] step {n} loss 2.3456")
+            format!(
+                "(train_step pid=1073, ip=10.128.0.5) I1121 04:53:01.001 train.py:88] step {n} loss 2.3456"
+            )
         }
     };
     line.into()

@@ -321,9 +321,9 @@ impl Follower {
                 Ok(Ended::Again)
             }
             Unread::NoFolder if is_new && self.file.enter(&self.spec) => Ok(Ended::Again),
-            Unread::NoFolder | Unread::Refused(_) | Unread::Utf16 if is_new => Ok(Ended::Elsewhere),
-            Unread::Failed(why) if is_new => {
-                self.note(&format!("{why}; reading through the dashboard instead")).await?;
+            Unread::NoFolder if is_new => Ok(Ended::Elsewhere),
+            Unread::Failed(_) | Unread::Refused(_) | Unread::Utf16 if is_new => {
+                self.note(&self.file.elsewhere(&why)).await?;
                 Ok(Ended::Elsewhere)
             }
             Unread::Missing | Unread::NoFolder => self.missing(&name).await,

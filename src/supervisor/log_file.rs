@@ -179,6 +179,11 @@ impl LogFile {
         has_one && !std::mem::replace(&mut self.in_container, true)
     }
 
+    /// That it is read through the dashboard, in a sentence, as it cannot be read here.
+    pub fn elsewhere(&self, why: &Unread) -> String {
+        format!("{} cannot be read on the head: {why}; the dashboard is asked", self.name)
+    }
+
     /// Follows it from a position of the file with that inode, or from its start. What was opened comes first.
     pub fn follow(
         &self,

@@ -235,6 +235,14 @@ fn a_log_in_utf_16_is_said_and_searched_all_the_same() {
     let (code, out, err) = world.start(&format!("job-logs -g wide {id}")).ends();
     assert_eq!((code, &*out), (Some(0), "ERROR: wide\n"), "{err}");
     assert!(err.contains("cannot be read on the head: it is in UTF-16"), "{err}");
+    let mut follows = world.start(&format!("job-logs -f -g wide {id}"));
+    follows.out.until("ERROR: wide");
+    follows.err.until("cannot search on the head: it is in UTF-16");
+    let more: Vec<u8> = "two\nwider\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert!(world.head().write_job_log(&id, &more));
+    assert!(world.head().turn_job(&id, JobStatus::Succeeded));
+    let (code, out, err) = follows.ends();
+    assert_eq!((code, &*out), (Some(0), "ERROR: wide\nwider\n"), "{err}");
 }
 
 #[test]

@@ -129,7 +129,7 @@ impl<'a> LogSource<'a> {
             return Some(());
         }
         if let Unread::Failed(_) | Unread::Refused(_) | Unread::Utf16 = why {
-            eprintln!("{} cannot be read on the head: {why}; the dashboard is asked", self.file.name());
+            eprintln!("{}", self.file.elsewhere(why));
         }
         None
     }

@@ -19,7 +19,7 @@ impl Follower {
                 }
                 Ok(Ended::Again)
             }
-            Err(Unread::Failed(why)) => {
+            Err(why @ (Unread::Failed(_) | Unread::Utf16)) => {
                 self.sought = None;
                 self.note(&format!("cannot search on the head: {why}; all lines are read instead")).await?;
                 Ok(Ended::Again)
