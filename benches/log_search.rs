@@ -2,19 +2,31 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use marin_tui::logs::{Held, Pattern, Search};
+use marin_tui::model::Line;
 use std::hint::black_box;
 
-/// A million lines as a training job writes them, some 90 MB.
-fn held() -> Held {
-    let mut held = Held::new(usize::MAX, usize::MAX);
-    for n in 0..1_000_000_u32 {
-        let line = match n % 1000 {
-            999 => format!("E1121 04:53:01.001 client.cc:77] RESOURCE_EXHAUSTED: out of memory in step {n}"),
-            _ => format!(
+const LINES: u32 = 1_000_000;
+/// Lines that come between two frames, which are 16 ms apart, of a log that grows by 10,000 lines a second.
+const A_FRAME: u32 = 160;
+
+/// A line as a training job writes it.
+fn line(n: u32) -> Line {
+    let line = match n % 1000 {
+        999 => format!("E1121 04:53:01.001 client.cc:77] RESOURCE_EXHAUSTED: out of memory in step {n}"),
+        _ => {
+            format!(
                 "(train_step pid=1073, ip=10.128.0.5) I1121 04:53:01.001 train.py:88] step {n} loss 2.3456"
-            ),
-        };
-        held.push(line.into());
+            )
+        }
+    };
+    line.into()
+}
+
+/// A million lines, some 90 MB; of more the last million.
+fn held() -> Held {
+    let mut held = Held::new(LINES as usize, usize::MAX);
+    for n in 0..LINES {
+        held.push(line(n));
     }
     held
 }
@@ -34,6 +46,23 @@ fn bench(c: &mut Criterion) {
         });
         group.bench_function(format!("one step: {text}"), |b| {
             b.iter(|| black_box(Search::new(pattern.clone()).step(&held)));
+        });
+    }
+    group.throughput(Throughput::Elements(u64::from(A_FRAME)));
+    for text in ["resource_exhausted", "loss"] {
+        let mut search = Search::new(Pattern::parse(text).expect("a regular expression"));
+        let mut held = held.clone();
+        while !search.step(&held) {}
+        let mut numbers = LINES..;
+        group.bench_function(format!("10,000 lines a second, one frame: {text}"), |b| {
+            b.iter(|| {
+                for n in numbers.by_ref().take(A_FRAME as usize) {
+                    held.push(line(n));
+                }
+                held.trim();
+                while !search.step(&held) {}
+                black_box(search.found().len())
+            });
         });
     }
     group.finish();

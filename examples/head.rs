@@ -110,7 +110,7 @@ fn obey(head: &Head, line: &str) -> Result<Value> {
         "cost" => {
             let cost = head.cost();
             json!({"connections": cost.connections, "sent": cost.sent, "received": cost.received,
-                "requests": cost.requests})
+                "requests": cost.requests, "most_at_once": cost.most_at_once})
         }
         "running" => json!(head.submissions(marin_tui::model::JobStatus::Running)),
         "kill-node" => {

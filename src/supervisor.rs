@@ -53,7 +53,7 @@ pub use discover::head_address;
 pub use follow::{Way, Ways, follow, follow_matching, is_elsewhere};
 pub use git::git_commit;
 pub use here::{KeyFault, inspect_key, run_program, run_self, ssh_version};
-pub use log_file::{LogFile, Start, Unread};
+pub use log_file::{LogFile, Opened, Sought, Start, Unread};
 pub use login::trust;
 pub use mark::{Held, OwnMarks, keeps_marks, place_mark, read_mark, remove_mark, renew_mark};
 pub use options::{Note, Options, Reach, SECRET_VARIABLES, google};

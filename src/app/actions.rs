@@ -237,6 +237,8 @@ actions! {
         "Show one line fewer around each line that matches";
     Looks SearchWhole "search-whole" "" &[Log], always, App::search_whole,
         "Search the whole log for the current pattern, on the head where possible, and list the matches";
+    View Levels "levels" "" &[Log], always, |app, _| app.in_log(LogView::turn_levels),
+        "Show only warnings and errors, then only errors, then all lines";
     View NextError "next-error" "error" &[Log], always, |app, now| app.error_step(true, now),
         "Go to the next line that reports an error";
     View PreviousError "previous-error" "" &[Log], always, |app, now| app.error_step(false, now),

@@ -241,8 +241,11 @@ impl App {
     pub(super) fn pop(&mut self) -> Vec<Effect> {
         match self.stack.as_slice() {
             [below @ .., _] if !below.is_empty() => {
+                let left = self.log_below(below.len() - 1);
                 let mut effects = self.go_to(below.to_vec());
-                effects.extend(self.return_to_log());
+                if let Some(left) = left {
+                    effects.extend(self.return_to_log(left));
+                }
                 effects
             }
             _ => Vec::new(),

@@ -94,6 +94,17 @@ pub struct Pages {
     pub crew: Vec<CrewPage>,
 }
 
+/// A log that was left for another one of its cluster.
+#[derive(Clone, Debug)]
+pub struct Left {
+    /// Number of the page, from the first one, that showed it.
+    pub at: usize,
+    /// The log.
+    pub source: LogSource,
+    /// The line there; none while its end was followed.
+    pub line: Option<Wanted>,
+}
+
 /// The page of a cluster.
 #[derive(Debug)]
 pub struct ClusterPage {
@@ -107,8 +118,8 @@ pub struct ClusterPage {
     pub jobs: List<Jobs>,
     /// The log that is open.
     pub log: LogView,
-    /// Logs that are returned to from pages that were opened from them, each with the line there; the earliest first.
-    pub left: Vec<(LogSource, Option<Wanted>)>,
+    /// Logs that are returned to from pages that were opened from them; the earliest first.
+    pub left: Vec<Left>,
     /// The state of the job whose log could not be read, when that failed; none of a job that was not listed.
     log_failed_at: Option<JobStatus>,
     /// First line of the autoscaler pane.

@@ -136,7 +136,7 @@ impl App {
     pub(super) fn widen(&mut self, more: bool, now: Timestamp) -> Vec<Effect> {
         let key = self.key_of(Action::ShowLines);
         let Some(log) = self.log_mut() else { return Vec::new() };
-        if log.lens().text().is_empty() {
+        if !log.lens().is_filtered() {
             self.toasts.say(Tone::Info, format!("all lines are shown; {key} shows those that match"), now);
         } else {
             log.widen(more);

@@ -2,6 +2,7 @@
 
 use super::log::Wanted;
 use super::offer::{Offer, OfferKind};
+use super::pages::Left;
 use super::prompt::{Prompt, PromptKind};
 use super::view::View;
 use super::{App, Cluster, Effect, Tone, words};
@@ -12,6 +13,8 @@ use crate::model::{Job, LogSource, Node, Text, Timestamp};
 pub(super) const MONITOR: [&str; 3] = ["monitor.log", "monitor.out", "monitor.err"];
 /// A node's own log.
 pub(super) const RAYLET: &str = "raylet.out";
+/// Logs of the GCS and of the dashboard, on the head.
+const OF_HEAD: [&str; 2] = ["gcs_server.out", "dashboard.log"];
 
 impl App {
     /// Opens a log in the whole window, at a line of it. Over a page that was opened from another log, that one is
@@ -23,13 +26,13 @@ impl App {
         line: Option<Wanted>,
     ) -> Vec<Effect> {
         let page = &mut self.pages.cluster[place];
-        let log = View::Log(place);
-        let is_over_another =
-            *self.stack.last().unwrap_or(&View::Clusters) != log && self.stack.contains(&log);
-        if let Some(open) = page.log.source().filter(|_| is_over_another) {
-            page.left.push((open.clone(), page.log.here()));
+        let below = self.stack.iter().rposition(|view| view.shows_log(place));
+        let is_over_another = below.is_some_and(|at| at + 1 < self.stack.len());
+        if let Some((at, open)) = below.zip(page.log.source()).filter(|_| is_over_another) {
+            page.left.push(Left { at, source: open.clone(), line: page.log.here() });
         }
         let mut effects = self.show_log(place, source, line);
+        let log = View::Log(place);
         effects.extend(if is_over_another { self.open_over(log) } else { self.open_page(log) });
         effects
     }
@@ -44,25 +47,24 @@ impl App {
         effects
     }
 
-    /// Forgets logs to which no page leads back any more.
+    /// Forgets logs to which no page leads back any more: those that were left below the page on the screen stay.
     pub(super) fn forget_logs(&mut self) {
-        let stack = &self.stack;
-        let pages = self.pages.cluster.iter_mut().enumerate();
-        let gone = pages.filter(|(place, page)| !page.left.is_empty() && !stack.contains(&View::Log(*place)));
-        gone.for_each(|(_, page)| page.left.clear());
+        let (stack, top) = (&self.stack, self.stack.len().saturating_sub(1));
+        for (place, page) in self.pages.cluster.iter_mut().enumerate() {
+            page.left.retain(|left| left.at < top && stack[left.at].shows_log(place));
+        }
     }
 
-    /// Shows the log again from which the pages were opened that have been left now.
-    pub(super) fn return_to_log(&mut self) -> Vec<Effect> {
-        let View::Log(place) = *self.view() else { return Vec::new() };
-        let below = self.stack.iter().filter(|view| **view == View::Log(place)).count() - 1;
-        let left = &mut self.pages.cluster[place].left;
-        if left.len() <= below {
-            return Vec::new();
-        }
-        let (source, line) = left.swap_remove(below);
-        left.truncate(below);
-        self.show_log(place, source, line)
+    /// The log from which the pages were opened that are left when this one is on the screen, and its cluster.
+    pub(super) fn log_below(&self, at: usize) -> Option<(usize, Left)> {
+        let place = self.stack.get(at)?.place()?;
+        let left = self.pages.cluster[place].left.iter().find(|left| left.at == at)?;
+        Some((place, left.clone()))
+    }
+
+    /// Shows a log again that was left.
+    pub(super) fn return_to_log(&mut self, (place, left): (usize, Left)) -> Vec<Effect> {
+        self.show_log(place, left.source, left.line)
     }
 
     /// Lists the logs of the cluster on the screen: of jobs, of the workers that were read last, of the autoscaler, of nodes.
@@ -114,11 +116,15 @@ fn logs_of(cluster: &Cluster) -> Vec<Offer> {
         });
         offers.extend(monitor);
     }
-    let of_node = |node: &Node| {
-        let name = Text::from(RAYLET);
+    let of_node = |node: &Node, name: &str| {
+        let name = Text::from(name);
         let words = words::log_file(cluster, &node.id, &name);
-        offer(words, "node".to_owned(), LogSource::File { node: node.id, name })
+        let of = if node.is_head { "head" } else { "node" };
+        offer(words, of.to_owned(), LogSource::File { node: node.id, name })
     };
-    offers.extend(snapshot.nodes.iter().filter(|node| node.state.is_alive()).map(of_node));
+    for node in snapshot.nodes.iter().filter(|node| node.state.is_alive()) {
+        let names = OF_HEAD.into_iter().filter(|_| node.is_head).chain([RAYLET]);
+        offers.extend(names.map(|name| of_node(node, name)));
+    }
     offers
 }

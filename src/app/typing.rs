@@ -44,10 +44,15 @@ impl App {
             None if self.text().is_some_and(|page| !page.filter.is_empty()) => true,
             None => is_log && self.log().is_some_and(LogView::is_narrowed),
         };
-        if let Some(log) = self.log_mut().filter(|log| is_log && !log.is_narrowed() && log.since().is_some())
-        {
-            log.show_since(None);
-            return true;
+        if let Some(log) = self.log_mut().filter(|log| is_log && !log.is_narrowed()) {
+            if log.lens().least().is_some() {
+                log.show_levels(None);
+                return true;
+            }
+            if log.since().is_some() {
+                log.show_since(None);
+                return true;
+            }
         }
         let is_searched = is_log && self.log().is_some_and(|log| !log.search().pattern().is_empty());
         if is_set {

@@ -47,6 +47,11 @@ impl View {
         }
     }
 
+    /// Whether the open log of that cluster is on it.
+    pub fn shows_log(&self, of: usize) -> bool {
+        matches!(self, Self::Cluster(place) | Self::Log(place) if *place == of)
+    }
+
     /// Where its keys are looked up.
     pub fn context(&self, pane: Pane) -> Context {
         match self {

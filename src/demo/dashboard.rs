@@ -56,7 +56,7 @@ pub(super) async fn serve(io: Io, shared: Arc<Shared>) {
 
 async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> io::Result<Response<Body>> {
     let path = request.uri().path().to_owned();
-    shared.meter.request(&path);
+    let _answering = shared.meter.request(&path);
     let fault = shared.fault(&path);
     match &fault {
         Some(Fault::Latency(by)) => tokio::time::sleep(*by).await,

@@ -34,7 +34,7 @@ pub(super) async fn serve(io: Io, shared: Arc<Shared>) {
 
 async fn call(request: Request<Incoming>, shared: Arc<Shared>) -> io::Result<Response<Body>> {
     let path = request.uri().path().to_owned();
-    shared.meter.request(&path);
+    let _answering = shared.meter.request(&path);
     match shared.fault(&path) {
         Some(Fault::Latency(by)) => tokio::time::sleep(by).await,
         Some(Fault::Stall) => shared.stall(&path).await,

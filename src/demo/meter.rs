@@ -4,7 +4,7 @@ use super::locked;
 use std::collections::BTreeMap;
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -20,6 +20,8 @@ pub struct Cost {
     pub received: u64,
     /// Requests by route; long path segments (ids) are written `*`.
     pub requests: BTreeMap<String, u64>,
+    /// The most requests that were being answered at the same time.
+    pub most_at_once: usize,
 }
 
 #[derive(Debug, Default)]
@@ -28,14 +30,29 @@ pub(super) struct Meter {
     sent: AtomicU64,
     received: AtomicU64,
     requests: Mutex<BTreeMap<String, u64>>,
+    at_once: AtomicUsize,
+    most_at_once: AtomicUsize,
+}
+
+/// A request that is being answered, until this is dropped.
+#[must_use]
+pub(super) struct Answering<'a>(&'a Meter);
+
+impl Drop for Answering<'_> {
+    fn drop(&mut self) {
+        self.0.at_once.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Meter {
     /// Counts a request.
-    pub fn request(&self, path: &str) {
+    pub fn request(&self, path: &str) -> Answering<'_> {
         let route: Vec<&str> = path.split('/').map(|s| if s.len() > 48 { "*" } else { s }).collect();
         let mut requests = locked(&self.requests);
         *requests.entry(route.join("/")).or_default() += 1;
+        let now = self.at_once.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most_at_once.fetch_max(now, Ordering::Relaxed);
+        Answering(self)
     }
 
     pub fn cost(&self) -> Cost {
@@ -44,6 +61,7 @@ impl Meter {
             sent: self.sent.load(Ordering::Relaxed),
             received: self.received.load(Ordering::Relaxed),
             requests: locked(&self.requests).clone(),
+            most_at_once: self.most_at_once.load(Ordering::Relaxed),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! A pattern as an extended regular expression, to search a file on its host with `grep -E`.
 //!
 //! Extended regular expressions (POSIX.1, 9.4) are the one dialect that every host's grep has. The expression is written
-//! from the pattern's syntax tree, so that it means the same there or is refused. What grep finds is matched again here:
-//! grep sees the bytes of a line, with the sequences that colour it.
+//! from the pattern's syntax tree, so that it means the same there or is refused. Grep sees the bytes of a line, and a person
+//! what a terminal makes of them: a second expression matches across what colours and overwrites a line. It may match more,
+//! so that what grep finds is matched again here.
 
 use super::Pattern;
 use regex_syntax::ast::{
@@ -16,6 +17,9 @@ use std::fmt::{self, Write as _};
 pub struct Grep {
     /// The extended regular expression; not yet quoted for a shell.
     pub expression: String,
+    /// The same for lines as a terminal draws them: sequences that colour or clear (ECMA-48, 5.4) may stand anywhere, and
+    /// the line begins behind the last carriage return.
+    pub drawn: String,
     /// Whether `-i` is needed.
     pub any_case: bool,
     /// Whether it has only ASCII in it. Then `LC_ALL=C` makes grep compare bytes, which is fast and takes any file.
@@ -32,18 +36,42 @@ impl Grep {
     /// pattern.
     pub fn of(pattern: &Pattern) -> Result<Option<Self>, NotForGrep> {
         let Some(syntax) = pattern.syntax() else { return Ok(None) };
-        let mut written = Self {
-            expression: String::new(),
-            any_case: pattern.is_any_case(),
-            is_ascii: pattern.text().is_ascii(),
+        let written = |drawn| {
+            let mut writer = Writer { out: String::new(), any_case: pattern.is_any_case(), drawn };
+            writer.any(syntax).map(|()| writer)
         };
-        written.any(syntax)?;
-        Ok(Some(written))
+        let (plain, drawn) = (written(false)?, written(true)?);
+        Ok(Some(Self {
+            expression: plain.out,
+            drawn: drawn.out,
+            any_case: plain.any_case,
+            is_ascii: pattern.text().is_ascii(),
+        }))
     }
+}
 
+/// A sequence that colours or clears.
+macro_rules! sequence {
+    () => {
+        "\x1b\\[[0-9;:?]*[A-Za-z]"
+    };
+}
+
+/// Sequences, or none.
+const SEQUENCES: &str = concat!("(", sequence!(), ")*");
+
+/// Writes one of the expressions.
+struct Writer {
+    out: String,
+    any_case: bool,
+    /// Whether it is for lines as they are drawn.
+    drawn: bool,
+}
+
+impl Writer {
     fn put(&mut self, words: fmt::Arguments<'_>) {
         // Nothing fails that is written to a string.
-        let _ = self.expression.write_fmt(words);
+        let _ = self.out.write_fmt(words);
     }
 
     fn any(&mut self, node: &Ast) -> Result<(), NotForGrep> {
@@ -55,21 +83,28 @@ impl Grep {
                 }
             }
             Ast::Literal(literal) => self.literal(literal.c),
-            Ast::Dot(_) => self.expression.push('.'),
+            Ast::Dot(_) => {
+                self.out.push('.');
+                self.passed();
+            }
             Ast::Assertion(assertion) => self.assertion(assertion)?,
             Ast::ClassUnicode(_) => return Err(NotForGrep("a class of Unicode (\\p)")),
             Ast::ClassPerl(class) => {
                 let negated = if class.negated { "^" } else { "" };
                 self.put(format_args!("[{negated}{}]", perl(class)));
+                self.passed();
             }
-            Ast::ClassBracketed(class) => self.bracketed(class)?,
+            Ast::ClassBracketed(class) => {
+                self.bracketed(class)?;
+                self.passed();
+            }
             Ast::Repetition(repetition) => {
                 self.operand(&repetition.ast)?;
                 // Which of the possible matches is taken (`*?`) makes no difference to which lines match.
                 match &repetition.op.kind {
-                    RepetitionKind::ZeroOrOne => self.expression.push('?'),
-                    RepetitionKind::ZeroOrMore => self.expression.push('*'),
-                    RepetitionKind::OneOrMore => self.expression.push('+'),
+                    RepetitionKind::ZeroOrOne => self.out.push('?'),
+                    RepetitionKind::ZeroOrMore => self.out.push('*'),
+                    RepetitionKind::OneOrMore => self.out.push('+'),
                     RepetitionKind::Range(range) => match range {
                         RepetitionRange::Exactly(n) => self.put(format_args!("{{{n}}}")),
                         RepetitionRange::AtLeast(n) => self.put(format_args!("{{{n},}}")),
@@ -88,7 +123,7 @@ impl Grep {
             Ast::Alternation(either) => {
                 for (place, branch) in either.asts.iter().enumerate() {
                     if place > 0 {
-                        self.expression.push('|');
+                        self.out.push('|');
                     }
                     self.any(branch)?;
                 }
@@ -102,19 +137,25 @@ impl Grep {
         Ok(())
     }
 
+    /// Behind a character that was written.
+    fn passed(&mut self) {
+        if self.drawn {
+            self.out.push_str(SEQUENCES);
+        }
+    }
+
     /// What is repeated, in a group where it is more than one atom.
     fn operand(&mut self, node: &Ast) -> Result<(), NotForGrep> {
-        let is_atom = matches!(
-            node,
-            Ast::Literal(_) | Ast::Dot(_) | Ast::ClassPerl(_) | Ast::ClassBracketed(_) | Ast::Group(_)
-        );
+        let is_one =
+            matches!(node, Ast::Literal(_) | Ast::Dot(_) | Ast::ClassPerl(_) | Ast::ClassBracketed(_));
+        let is_atom = (is_one && !self.drawn) || matches!(node, Ast::Group(_));
         if is_atom { self.any(node) } else { self.group(node) }
     }
 
     fn group(&mut self, node: &Ast) -> Result<(), NotForGrep> {
-        self.expression.push('(');
+        self.out.push('(');
         self.any(node)?;
-        self.expression.push(')');
+        self.out.push(')');
         Ok(())
     }
 
@@ -122,7 +163,7 @@ impl Grep {
     fn flag(&mut self, kind: &FlagsItemKind) -> Result<(), NotForGrep> {
         use regex_syntax::ast::Flag;
         match kind {
-            FlagsItemKind::Flag(Flag::CaseInsensitive) if self.expression.is_empty() => self.any_case = true,
+            FlagsItemKind::Flag(Flag::CaseInsensitive) if self.out.is_empty() => self.any_case = true,
             FlagsItemKind::Flag(
                 Flag::MultiLine | Flag::DotMatchesNewLine | Flag::SwapGreed | Flag::IgnoreWhitespace,
             ) => {}
@@ -133,20 +174,27 @@ impl Grep {
 
     fn literal(&mut self, c: char) {
         if r".[]{}()*+?|^$\".contains(c) {
-            self.expression.push('\\');
+            self.out.push('\\');
         }
-        self.expression.push(c);
+        self.out.push(c);
+        self.passed();
     }
 
     fn assertion(&mut self, assertion: &Assertion) -> Result<(), NotForGrep> {
-        self.expression.push_str(match assertion.kind {
-            AssertionKind::StartLine | AssertionKind::StartText => "^",
-            AssertionKind::EndLine | AssertionKind::EndText => "$",
+        self.out.push_str(match (&assertion.kind, self.drawn) {
+            (AssertionKind::StartLine | AssertionKind::StartText, false) => "^",
+            (AssertionKind::StartLine | AssertionKind::StartText, true) => "^(.*\r)?",
+            (AssertionKind::EndLine | AssertionKind::EndText, false) => "$",
+            (AssertionKind::EndLine | AssertionKind::EndText, true) => "\r*$",
             // Not of POSIX, but GNU, BSD and BusyBox have both.
-            AssertionKind::WordBoundary => r"\b",
-            AssertionKind::NotWordBoundary => r"\B",
+            (AssertionKind::WordBoundary, false) => r"\b",
+            (AssertionKind::NotWordBoundary, false) => r"\B",
+            // The letter that ends a sequence is of no word.
+            (AssertionKind::WordBoundary, true) => concat!(r"(\b|", sequence!(), ")"),
+            (AssertionKind::NotWordBoundary, true) => "",
             _ => return Err(NotForGrep("a half of a word boundary")),
         });
+        self.passed();
         Ok(())
     }
 
@@ -160,7 +208,7 @@ impl Grep {
         // `[^]` is no class of one caret.
         let alone = caret && !class.negated && items.is_empty() && !closes;
         if alone {
-            self.expression.push_str(if dash { "[-^]" } else { r"\^" });
+            self.out.push_str(if dash { "[-^]" } else { r"\^" });
             return Ok(());
         }
         let open = if class.negated { "[^" } else { "[" };
@@ -244,6 +292,7 @@ fn ascii(kind: &ClassAsciiKind) -> Result<&'static str, NotForGrep> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::text::log_line;
     use proptest::prelude::*;
     use std::io::Write as _;
     use std::process::{Command, Stdio};
@@ -283,8 +332,59 @@ mod tests {
         }
     }
 
+    /// The numbers of the lines that the system's grep finds.
+    fn found(expression: &str, any_case: bool, text: &str) -> Vec<usize> {
+        let mut command = Command::new("grep");
+        command.env("LC_ALL", "C").args(["-a", "-n", "-E"]);
+        if any_case {
+            command.arg("-i");
+        }
+        command.args(["-e", expression, "--", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let found = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+        found.lines().map(|l| l.split(':').next().unwrap().parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn what_colours_and_overwrites_a_line_is_no_part_of_it() {
+        let red = "\x1b[1;31mERROR\x1b[0m: out of \x1b[2Kmemory";
+        let bar = "10%|#\r\x1b[32m20%\x1b[m|##";
+        let text = format!("{red}\n{bar}\nfine\r\n");
+        for (pattern, lines) in [
+            ("ERROR: out", vec![1]),
+            ("^ERROR", vec![1]),
+            (r"\bout of memory$", vec![1]),
+            (r"\bERROR\b", vec![1]),
+            (r"^20%\|#", vec![2]),
+            (r"\Bemory|##$", vec![1, 2]),
+            ("(of )+mem", vec![1]),
+            ("e$", vec![3]),
+        ] {
+            let words = grep(pattern).unwrap();
+            assert_eq!(found(&words.drawn, words.any_case, &text), lines, "{pattern} as {:?}", words.drawn);
+            assert_ne!(found(&words.expression, words.any_case, &text), lines, "{pattern} finds it anyway");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
+        /// Colours hide no line.
+        #[test]
+        fn lines_are_found_whatever_colours_them(
+            text in r"\^?(\\d|\\w|\\b|[a-c]|A|\.|\[ab\]|\[\^a\]| ){1,4}([*+?]|\{2\}|\{1,2\})?(\|[ab1]{1,2}|\$)?",
+            lines in prop::collection::vec(prop::collection::vec("[abcA1 ]|\x1b\\[[0-9]{0,2}m", 0..8), 1..20),
+        ) {
+            let Ok(pattern) = Pattern::parse(&text) else { return Ok(()) };
+            let Ok(Some(words)) = Grep::of(&pattern) else { return Ok(()) };
+            let lines: Vec<String> = lines.iter().map(|parts| parts.concat()).collect();
+            let found = found(&words.drawn, words.any_case, &(lines.join("\n") + "\n"));
+            for (number, line) in (1..).zip(&lines) {
+                let is_one = pattern.is_match(&log_line(line));
+                prop_assert!(!is_one || found.contains(&number), "{line:?}: {text} as {:?}", words.drawn);
+            }
+        }
+
         /// The system's grep finds the lines that the pattern finds.
         #[test]
         fn grep_and_the_pattern_find_the_same_lines(
@@ -293,16 +393,7 @@ mod tests {
         ) {
             let Ok(pattern) = Pattern::parse(&text) else { return Ok(()) };
             let Ok(Some(words)) = Grep::of(&pattern) else { return Ok(()) };
-            let mut command = Command::new("grep");
-            command.env("LC_ALL", "C").args(["-a", "-n", "-E"]);
-            if words.any_case {
-                command.arg("-i");
-            }
-            command.args(["-e", &words.expression, "--", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-            let mut child = command.spawn().unwrap();
-            child.stdin.take().unwrap().write_all((lines.join("\n") + "\n").as_bytes()).unwrap();
-            let found = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
-            let found: Vec<usize> = found.lines().map(|l| l.split(':').next().unwrap().parse().unwrap()).collect();
+            let found = found(&words.expression, words.any_case, &(lines.join("\n") + "\n"));
             let expected: Vec<usize> = (1..).zip(&lines).filter(|(_, l)| pattern.is_match(l)).map(|(n, _)| n).collect();
             prop_assert_eq!(found, expected, "{} as {}", text, words.expression);
         }

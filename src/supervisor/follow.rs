@@ -9,6 +9,7 @@ use crate::logs::Grep;
 use crate::model::{ClusterSpec, LogSource, NodeId, SubmissionId};
 use crate::ray::{self, Client, Clients, Closed, JobDetail, LogEvent, Outlet, Polled, RayError, Tail};
 use crate::ssh::{Remote, RemoteStream};
+use bytes::Bytes;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,11 +61,10 @@ pub fn follow_matching(
     ways: Ways,
     spec: Arc<ClusterSpec>,
     source: LogSource,
-    (words, lines): (Grep, Option<u32>),
+    (words, start): (Grep, Start),
     longest: usize,
 ) -> Tail {
-    let start = lines.map_or(Start::Beginning, Start::Lines);
-    let sought = Sought { words, lines, opened: None, came: 0 };
+    let sought = Sought { start, to_end: false, ..Sought::all(words) };
     follow_from((start, Some(sought)), ways, spec, source, longest)
 }
 
@@ -265,27 +265,30 @@ impl Follower {
         &mut self,
         stream: &mut RemoteStream,
     ) -> Result<Result<(Opened, Vec<u8>), Unread>, Closed> {
-        let mut head = Vec::new();
+        let mut came = Vec::new();
         loop {
-            let chunk = tokio::select! {
-                chunk = stream.chunk() => chunk,
+            match self.chunk(stream).await? {
+                Ok(Some(bytes)) => came.extend_from_slice(&bytes),
+                Ok(None) => return Ok(Err(Unread::Lost("the remote command ended".to_owned()))),
+                Err(why) => return Ok(Err(why)),
+            }
+            if let Some(opened) = Opened::take(&mut came) {
+                return Ok(opened.map(|opened| (opened, came)));
+            }
+        }
+    }
+
+    /// The next bytes of a stream; none at its end. It is lost with the connection.
+    async fn chunk(&mut self, stream: &mut RemoteStream) -> Result<Result<Option<Bytes>, Unread>, Closed> {
+        loop {
+            tokio::select! {
+                chunk = stream.chunk() => return Ok(chunk.map_err(Unread::from)),
                 changed = self.ways.changed() => {
                     changed.map_err(|_| Closed)?;
                     if self.ways.borrow_and_update().is_none() {
                         return Ok(Err(Unread::Lost("cluster not connected".to_owned())));
                     }
-                    continue;
                 }
-            };
-            match chunk {
-                Ok(Some(bytes)) => head.extend_from_slice(&bytes),
-                Ok(None) => return Ok(Err(Unread::Lost("the remote command ended".to_owned()))),
-                Err(error) => return Ok(Err(error.into())),
-            }
-            if let Some(end) = head.iter().position(|b| *b == b'\n') {
-                let rest = head.split_off(end + 1);
-                let strange = || Unread::Failed("the head's shell answered something else".to_owned());
-                return Ok(Opened::parse(&head).map(|opened| (opened, rest)).ok_or_else(strange));
             }
         }
     }
@@ -318,13 +321,13 @@ impl Follower {
                 Ok(Ended::Again)
             }
             Unread::NoFolder if is_new && self.file.enter(&self.spec) => Ok(Ended::Again),
-            Unread::NoFolder | Unread::Refused(_) if is_new => Ok(Ended::Elsewhere),
-            Unread::Failed(why) if is_new => {
-                self.note(&format!("{why}; reading through the dashboard instead")).await?;
+            Unread::NoFolder if is_new => Ok(Ended::Elsewhere),
+            Unread::Failed(_) | Unread::Refused(_) | Unread::Utf16 if is_new => {
+                self.note(&self.file.elsewhere(&why)).await?;
                 Ok(Ended::Elsewhere)
             }
             Unread::Missing | Unread::NoFolder => self.missing(&name).await,
-            Unread::Refused(why) => Ok(Ended::Broken(format!("{name}: {why}"))),
+            Unread::Refused(_) | Unread::Utf16 => Ok(Ended::Broken(format!("{name}: {why}"))),
             Unread::Lost(why) | Unread::Failed(why) => Ok(Ended::Broken(why)),
         }
     }
@@ -415,13 +418,13 @@ impl Follower {
     /// Follows the file through Ray's API.
     async fn through_ray(mut self) -> Result<(), Closed> {
         let lines = match self.start {
-            Start::Beginning => u32::MAX,
+            Start::Beginning | Start::At { .. } => u32::MAX,
             Start::Lines(lines) => lines,
             Start::Bytes(_) => LINES,
         };
         let clients = clients(self.ways.clone());
         if let Some(id) = self.job {
-            if self.start == Start::Beginning {
+            if matches!(self.start, Start::Beginning | Start::At { .. }) {
                 return ray::follow_whole(clients, id, self.out).await;
             }
             return ray::poll(clients, Polled::Job(id), lines, self.out).await;

@@ -203,8 +203,7 @@ impl Position {
         loop {
             let from = end.saturating_sub(size);
             let bytes = file.part(over, piece.inode, from..end).await.map_err(|why| match why {
-                Unread::Failed(why) | Unread::Lost(why) => why,
-                Unread::Refused(why) => why.to_owned(),
+                Unread::Failed(_) | Unread::Lost(_) | Unread::Refused(_) | Unread::Utf16 => why.to_string(),
                 Unread::Missing | Unread::NoFolder | Unread::Replaced | Unread::Truncated => {
                     format!("the file of {} that had them is gone", file.name())
                 }

@@ -40,7 +40,7 @@ pub enum Unsearched {
 impl From<Unsearched> for NotSearched {
     fn from(why: Unsearched) -> Self {
         match why {
-            Unsearched::NoShell(_) => Self::Remote(why.to_string()),
+            Unsearched::NoShell(_) | Unsearched::Unread(Unread::Utf16) => Self::Remote(why.to_string()),
             _ => Self::Failed(why.to_string()),
         }
     }

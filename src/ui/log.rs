@@ -10,7 +10,7 @@ use super::grid::{cut, cut_middle};
 use super::part::{Draw, Shown, split_bottom, split_top};
 use super::text::wrap;
 use crate::app::{Action, Area, Cluster, LogView, Older, Pane, Window, words};
-use crate::logs::clock;
+use crate::logs::{Level, clock};
 use crate::model::amount::bytes;
 use crate::model::text::printable;
 use crate::model::time::brief;
@@ -110,15 +110,19 @@ fn search(log: &LogView) -> String {
     }
 }
 
-/// `&loss ±2, 35 of 5000 lines`: which lines are shown, with so many around each.
+/// `&loss errors ±2, 35 of 5000 lines`: which lines are shown, with so many around each.
 fn filter(log: &LogView) -> String {
-    let (text, around) = (log.lens().text(), log.lens().around());
-    if text.is_empty() {
+    let lens = log.lens();
+    if !lens.is_filtered() {
         return String::new();
     }
-    let text = printable(text);
-    let around = if around == 0 { String::new() } else { format!(" ±{around}") };
-    format!("  &{}{around}, {} of {} lines", cut(&text, SOUGHT), log.len(), log.held())
+    let text = printable(lens.text());
+    let levels =
+        lens.least().map(|least| if least == Level::Error { "errors" } else { "warnings and errors" });
+    let text = Some(cut(&text, SOUGHT).into_owned()).filter(|text| !text.is_empty());
+    let what = text.into_iter().chain(levels.map(str::to_owned)).collect::<Vec<_>>().join(" ");
+    let around = if lens.around() == 0 { String::new() } else { format!(" ±{}", lens.around()) };
+    format!("  &{what}{around}, {} of {} lines", log.len(), log.held())
 }
 
 /// `since 13:05:00 (5m)`: from when on lines are shown.

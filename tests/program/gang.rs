@@ -2,10 +2,11 @@
 //! another is at work.
 
 use crate::program::program;
-use marin_tui::demo::{Head, Life, Scenario};
+use marin_tui::demo::{Fault, Head, Life, Scenario, Trouble};
 use marin_tui::model::{JobStatus, Secret};
 use serde_json::Value;
 use std::process::Output;
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -23,6 +24,17 @@ runs:
 - {node_type: tpu_slice_v4_256, silent: {worker: 9, minutes_ago: 20}, slow: 3}
 ";
 
+/// The same with 256 hosts, a worker each.
+const LIFE_OF_256: &str = "
+types: [{name: tpu_slice_v4_2048, accelerator_type: v4-2048, min_workers: 1, slices: 1}]
+past_minutes: 60
+jobs_per_hour: 0
+preemptions_per_hour: 0
+runs:
+- {node_type: tpu_slice_v4_2048, fails: {worker: 137, minutes_ago: 30}}
+- {node_type: tpu_slice_v4_2048, silent: {worker: 201, minutes_ago: 20}}
+";
+
 struct Place {
     _runtime: Runtime,
     head: Head,
@@ -31,8 +43,12 @@ struct Place {
 
 impl Place {
     fn new(ray: &str) -> Self {
+        Self::living(ray, LIFE)
+    }
+
+    fn living(ray: &str, life: &str) -> Self {
         let runtime = Runtime::new().unwrap();
-        let life: Life = serde_yaml::from_str(LIFE).unwrap();
+        let life: Life = serde_yaml::from_str(life).unwrap();
         let scenario = Scenario {
             token: Some(Secret::new(TOKEN)),
             jobs: 0,
@@ -172,6 +188,25 @@ fn the_silent_worker_stands_elsewhere_and_the_driver_waits_for_all() {
     assert_eq!(driver["threads"][0]["at"], "main (marin/run/train.py:88) in get", "{found}");
     let told = place.ok(&["stacks", &job]);
     assert!(told.contains("pid 867\n       MainThread: main (marin/run/train.py:88) in get"), "{told}");
+}
+
+#[test]
+fn a_head_with_256_workers_is_asked_by_eight_requests_at_a_time() {
+    let place = Place::living("2.60.0", LIFE_OF_256);
+    // Answers take a while, so that requests meet.
+    let slow = Fault::Latency(Duration::from_millis(5));
+    place.head.trouble(vec![Trouble { path: "/api/v0/".into(), fault: slow }]);
+    let job = place.job(JobStatus::Running);
+    let rows = place.json(&["job-workers", &job, "--json"]);
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows.len(), 257, "256 hosts and an actor on the head");
+    assert!(is_worker(&rows[0]["host"], 201) && rows[0]["remark"] == "silent", "{}", rows[0]);
+    let explained = place.ok(&["explain-job", &job]);
+    assert!(explained.contains("-w-201"), "{explained}");
+    let found = place.ok(&["cluster-logs", "--node", "all", "-g", "RESOURCE_EXHAUSTED", "-n", "20"]);
+    assert!(found.contains("-w-137 worker-"), "{found}");
+    let cost = place.head.cost();
+    assert!((2..=8).contains(&cost.most_at_once), "{cost:?}");
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! Commands that follow a job on a simulated head behind SSH: the connection is lost under them, and they go on.
 
+use crate::left::assert_no_process_names;
 use crate::program::program;
 use crate::running::{Running, count};
 use crate::until::until;
 use marin_tui::demo::{Fault, Fleet, Head, Plan, Trouble};
 use marin_tui::model::JobStatus;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
+use std::process::Command;
 use tokio::runtime::Runtime;
 
 /// One cluster behind SSH, in which nobody writes a log but the test.
@@ -130,6 +133,116 @@ fn a_followed_search_begins_with_what_the_head_finds_and_goes_on() {
         );
         assert!(!err.contains("search"), "the head searched: {err:?}");
     }
+}
+
+#[test]
+fn lines_since_a_time_are_searched_on_the_head_and_followed() {
+    let world = World::new();
+    let id = world.job();
+    // Two hours ago and five minutes ago; what matches says no time itself, and the last line is coloured.
+    let now = jiff::Timestamp::now();
+    let lines = |minutes: i64, color: &str| {
+        let time = (now - jiff::SignedDuration::from_mins(minutes)).strftime("%Y-%m-%d %H:%M:%S,000");
+        (0..3_000).fold(String::new(), |text, n| {
+            let what =
+                if n == 2_999 { format!("{color}wan\x1b[0mted {minutes}") } else { format!("step {n}") };
+            text + &format!("{time} INFO next\n  {what}\n")
+        })
+    };
+    world.write(&id, &(lines(120, "") + &lines(5, "\x1b[36m") + "  wanted, and no more times"));
+    let since = |words: &str| world.start(&format!("job-logs --since 10m -g wanted {words} {id}")).ends();
+    let expected = "  wanted 5\n  wanted, and no more times\n";
+    let (code, out, err) = since("");
+    assert_eq!((code, &*out), (Some(0), expected), "{err}");
+    let (_, json, _) = since("--json");
+    assert!(
+        json.lines().all(|line| line.contains(r#""time_ms":null"#)),
+        "the line above did not match: {json}"
+    );
+    let mut follows = world.start(&format!("job-logs -f --since 10m -g wanted {id}"));
+    follows.out.until("no more times");
+    world.cut();
+    follows.err.until("connection lost");
+    world.write(&id, "wanted again\nnot this");
+    follows.out.until("wanted again");
+    assert!(world.head().turn_job(&id, JobStatus::Succeeded));
+    let (code, out, err) = follows.ends();
+    assert_eq!((code, out), (Some(0), format!("{expected}wanted again\n")), "{err}");
+    // All of them are older.
+    let (code, out, err) = world.start(&format!("job-logs --since 1m {id}")).ends();
+    assert_eq!((code, &*out), (Some(0), ""), "{err}");
+    assert!(err.contains("no line since then: the newest says "), "{err}");
+}
+
+/// Presses ^C: the signal itself ends the command, which a shell shows as code 130. What it had printed until then.
+fn interrupted(mut running: Running) -> (String, String) {
+    let pid = running.child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let status = running.child.wait().unwrap();
+    let (out, err) = (running.out.whole(), running.err.whole());
+    assert_eq!(status.signal(), Some(2), "{status}: {out}{err}");
+    (out, err)
+}
+
+#[test]
+fn ctrl_c_ends_every_command_about_logs_while_the_head_does_not_answer() {
+    let world = World::new();
+    let id = world.job();
+    world.write(&id, "line-1");
+    let (mut follows, mut searches) =
+        (world.start(&format!("job-logs -f {id}")), world.start(&format!("job-logs -f -g line {id}")));
+    follows.out.until("line-1");
+    searches.out.until("line-1");
+    world.head().trouble(vec![Trouble { path: String::new(), fault: Fault::Stall }]);
+    for running in [follows, searches] {
+        assert_eq!(interrupted(running).0, "line-1\n");
+    }
+    // A head that takes every request, and one of which the calls about nodes and files hang.
+    for path in ["", "/api/v0/"] {
+        world.head().trouble(vec![Trouble { path: path.into(), fault: Fault::Stall }]);
+        let asked = || {
+            let requests = world.head().cost().requests;
+            requests.iter().filter(|(route, _)| route.starts_with(path)).map(|(_, times)| times).sum::<u64>()
+        };
+        let mut commands = vec![
+            "cluster-logs -f".to_owned(),
+            "cluster-logs --node all -g x".to_owned(),
+            "cluster-logs --all-clusters -g x".to_owned(),
+            format!("job-logs --workers {id}"),
+            format!("job-workers {id}"),
+            format!("explain-job {id}"),
+        ];
+        if path.is_empty() {
+            commands.extend(["-f", "-g line", "-f -g line"].map(|words| format!("job-logs {words} {id}")));
+        }
+        for words in commands {
+            let before = asked();
+            let running = world.start(&words);
+            until("it waits for the head", || asked() > before);
+            let (out, err) = interrupted(running);
+            assert_eq!(out, "", "{words}: {err}");
+        }
+    }
+    assert_no_process_names(world.fleet.folder().path());
+}
+
+#[test]
+fn a_log_in_utf_16_is_said_and_searched_all_the_same() {
+    let world = World::new();
+    let id = world.job();
+    let wide: Vec<u8> = "one\nERROR: wide\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert!(world.head().write_job_log(&id, &wide));
+    let (code, out, err) = world.start(&format!("job-logs -g wide {id}")).ends();
+    assert_eq!((code, &*out), (Some(0), "ERROR: wide\n"), "{err}");
+    assert!(err.contains("cannot be read on the head: it is in UTF-16"), "{err}");
+    let mut follows = world.start(&format!("job-logs -f -g wide {id}"));
+    follows.out.until("ERROR: wide");
+    follows.err.until("cannot search on the head: it is in UTF-16");
+    let more: Vec<u8> = "two\nwider\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert!(world.head().write_job_log(&id, &more));
+    assert!(world.head().turn_job(&id, JobStatus::Succeeded));
+    let (code, out, err) = follows.ends();
+    assert_eq!((code, &*out), (Some(0), "ERROR: wide\nwider\n"), "{err}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The console in a terminal on one host, a real Ray behind a real sshd on others: what it shows is held against
 //! Ray's own API, and what breaks in life is broken.
 
-use crate::bed::{Bed, Ray, TOKEN};
+use crate::bed::{Bed, Job, Ray, TOKEN};
 use crate::pty::Pty;
 use crate::until::until;
 use serde_json::json;

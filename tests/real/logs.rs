@@ -154,9 +154,58 @@ fn lines_of_the_last_minutes_are_found_by_their_own_times() {
     assert_eq!(recent.last().unwrap(), "all-said");
     assert!(recent[0].contains(" INFO step "), "{}", recent[0]);
     assert!(lines(&["--since", "1h", "-g", "INFO"]).len() > 3000);
+    // What matches says no time itself: it is that of the line above.
+    let untimed = lines(&["--since", "10m", "-g", "^  of$"]);
+    assert!((300..=601).contains(&untimed.len()), "{}", untimed.len());
+    let before = received(bed);
+    let mut follows = command(bed, &["job-logs", "-f", "--since", "10m", "-g", "all-said|added", &job.id]);
+    follows.out.until("all-said");
+    job.on_head("echo added >>$f");
+    follows.out.until("added");
+    assert_eq!(follows.out.all, "all-said\nadded\n");
+    assert!(received(bed) - before < 200_000, "more than some parts and the lines came");
     let json = lines(&["--since", "10m", "--json"]);
     let of = |line: &String| serde_json::from_str::<serde_json::Value>(line).unwrap()["time_ms"].as_i64();
     assert!(json.iter().all(|line| of(line).is_some()), "a line has the time of the one before");
+}
+
+#[test]
+fn a_log_that_cannot_be_read_says_why_and_one_that_is_coloured_is_searched() {
+    let bed = Bed::shared(Ray::Newest);
+    let entry =
+        r"printf '\033[1;31mERROR\033[0m: out of \033[36mmemory\033[m\r\n10%%|#\r20%%|##\n'; sleep 3600";
+    let job = Job::new(bed, entry, &json!({}));
+    until("the log", || bed.on("head", &["cat", &job.file()]).contains("20%"));
+    let found = |pattern: &str| command(bed, &["job-logs", &job.id, "-g", pattern]).ends();
+    for (pattern, line) in [("^ERROR: out of memory$", "ERROR: out of memory"), ("^20%", "20%|##")] {
+        let (code, out, said) = found(pattern);
+        assert_eq!((code, out), (Some(0), format!("{line}\n")), "{pattern}: {said}");
+        assert!(!said.contains("cannot be"), "{said}");
+    }
+    let mut console = console(&job);
+    console.send("l");
+    console.wait_text("out of memory");
+    console.send("/ERROR: out\r");
+    console.wait_text("/ERROR: out");
+    console.send("g/");
+    console.wait_text("1 line of the whole log");
+    drop(console);
+    // In UTF-16 it comes through the dashboard.
+    job.on_head(r"printf '\377\376E\0R\0R\0O\0R\0 \0w\0i\0d\0e\0\n\0' >$f.new; cat $f.new >$f; rm $f.new");
+    let (code, out, said) = found("wide");
+    assert_eq!((code, &*out), (Some(0), "ERROR wide\n"), "{said}");
+    assert!(said.contains("it is in UTF-16, which grep on the head does not read"), "{said}");
+    // A folder in its place, and a file of somebody else's.
+    job.on_head("mv $f $f.1; mkdir $f");
+    let (code, out, said) = found("wide");
+    assert!(said.contains("it is not a regular file; the dashboard is asked"), "{code:?} {out} {said}");
+    assert!(code != Some(0) && out.is_empty(), "{code:?} {out} {said}");
+    job.on_head("rmdir $f; mv $f.1 $f");
+    let of_root = format!("chown root:root {0}; chmod 000 {0}", job.file());
+    bed.on_root("head", &["sh", "-c", &of_root]);
+    let (code, out, said) = found("wide");
+    assert!(said.contains("permission denied; the dashboard is asked"), "{code:?} {out} {said}");
+    assert!(code != Some(0) && out.is_empty(), "{code:?} {out} {said}");
 }
 
 #[test]

@@ -22,4 +22,5 @@ mod soon;
 #[path = "../support/spec.rs"]
 mod spec;
 mod stacks;
+mod sweep;
 mod token_care;

@@ -2,7 +2,7 @@
 
 use super::lens::{Filter, Lens};
 use super::view::LogView;
-use crate::logs::{Pattern, Repeated, Search};
+use crate::logs::{Level, Pattern, Repeated, Search};
 use crate::model::Line;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -51,6 +51,22 @@ impl LogView {
     pub fn set_filter(&mut self, filter: Filter) {
         self.lens.set_filter(filter);
         self.look_on();
+    }
+
+    /// Shows only lines of this level and worse ones, or all. The first line in the window stays, or the next one that is
+    /// shown.
+    pub fn show_levels(&mut self, least: Option<Level>) {
+        self.lens.set_least(least);
+        self.look_on();
+    }
+
+    /// Goes on from all lines to warnings and errors, to errors alone, and to all again.
+    pub fn turn_levels(&mut self) {
+        self.show_levels(match self.lens.least() {
+            None => Some(Level::Warning),
+            Some(Level::Warning) => Some(Level::Error),
+            Some(_) => None,
+        });
     }
 
     /// Shows one line more, or one fewer, around each line that matches the filter.
@@ -310,6 +326,36 @@ mod tests {
         assert!(view.visible().all(|line| !line.starts_with("line 1")) && view.lens().text() == "!line 1");
         assert_eq!(Filter::parse("!(").unwrap_err().at, Some(2));
         assert_eq!(first(&view), "line 96", "the end is at the bottom");
+    }
+
+    #[test]
+    fn levels_are_shown_from_one_on_and_a_traceback_is_whole() {
+        let mut view = view(0);
+        let mut text = vec!["INFO fine"; 50];
+        text.extend([
+            "WARNING slow",
+            "plain",
+            "Traceback (most recent call last):",
+            "  File \"a.py\", line 1",
+        ]);
+        text.extend(["    boom()", "ValueError: boom", "  of no level", "INFO fine", "  of the line above"]);
+        text.extend(["INFO fine"; 50]);
+        lines(&mut view, text.into_iter().map(Line::from).collect());
+        view.go_to_top();
+        view.scroll(45);
+        view.turn_levels();
+        let shown = |view: &LogView| view.visible().map(str::to_owned).collect::<Vec<_>>();
+        let error = ["Traceback (most recent call last):", "  File \"a.py\", line 1", "    boom()"];
+        assert_eq!(shown(&view)[..4], [&["WARNING slow"], &error[..]].concat());
+        assert_eq!((view.len(), view.follows()), (6, false), "{:?}", shown(&view));
+        view.turn_levels();
+        assert_eq!(view.len(), 5);
+        view.set_filter(Filter::parse("boom").unwrap());
+        assert_eq!(shown(&view), ["    boom()", "ValueError: boom"], "both count");
+        view.set_filter(Filter::default());
+        view.turn_levels();
+        assert_eq!((view.len(), first(&view), view.lens().least()), (109, "INFO fine", None));
+        assert_eq!(view.place(view.top), 45, "where it was");
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Which lines of the log are shown.
 
-use crate::logs::{Held, Pattern, PatternError, Sieve, noise};
+use crate::logs::{Held, Level, Pattern, PatternError, Sieve, level, noise, prefixed};
 use crate::model::Line;
 use std::ops::Range;
 
 /// Most lines that are shown around each one that matches.
 const AROUND: u64 = 9;
+/// Most lines of a traceback that are shown with the first.
+const FRAMES: u64 = 64;
 
 /// Which of the held lines are shown: all but known noise, or those that match, as with `&` in `less`; and of these
 /// all, or those from a line on.
@@ -15,6 +17,8 @@ const AROUND: u64 = 9;
 #[derive(Clone, Debug)]
 pub struct Lens {
     filter: Filter,
+    /// The least level that is shown; none: all lines.
+    least: Option<Level>,
     /// Lines shown before and after each that matches.
     around: u64,
     /// The lines that match.
@@ -44,10 +48,29 @@ impl Filter {
     }
 }
 
+impl Filter {
+    /// Whether a line is shown.
+    fn lets_through(&self, line: &Line) -> bool {
+        self.pattern.is_empty() || self.pattern.is_match(line.text()) != self.is_inverted
+    }
+}
+
+/// The level of a line; of an indented one that says none, as the frames of a traceback, that of the line above them.
+fn level_of(held: &Held, number: u64) -> Option<Level> {
+    for number in (number.saturating_sub(FRAMES).max(held.first())..=number).rev() {
+        let text = held.get(held.place(number))?.text();
+        let said = level(text);
+        if said.is_some() || !prefixed(text).text.starts_with([' ', '\t']) {
+            return said;
+        }
+    }
+    None
+}
+
 impl Default for Lens {
     fn default() -> Self {
         let (filter, matches, hidden) = (Filter::default(), Sieve::default(), Sieve::default());
-        Self { filter, around: 0, matches, is_quiet: true, hidden, from: 0 }
+        Self { filter, least: None, around: 0, matches, is_quiet: true, hidden, from: 0 }
     }
 }
 
@@ -55,8 +78,10 @@ impl Lens {
     /// Looks at some lines. Whether all were looked at.
     pub fn step(&mut self, held: &Held) -> bool {
         if self.is_filtered() {
-            let Filter { pattern, is_inverted, .. } = &self.filter;
-            return self.matches.step(held, |_, line| pattern.is_match(line.text()) != *is_inverted);
+            let (filter, least) = (&self.filter, self.least);
+            return self.matches.step(held, |number, line| {
+                filter.lets_through(line) && least.is_none_or(|least| level_of(held, number) >= Some(least))
+            });
         }
         let is_noise = |line: &Line| noise(line.text()).is_some();
         let above = |number: u64| (number > held.first()).then(|| held.get(held.place(number - 1))).flatten();
@@ -80,7 +105,18 @@ impl Lens {
 
     /// Whether only lines that match are shown.
     pub fn is_filtered(&self) -> bool {
-        !self.filter.pattern.is_empty()
+        !self.filter.pattern.is_empty() || self.least.is_some()
+    }
+
+    /// The least level that is shown; none: all lines.
+    pub const fn least(&self) -> Option<Level> {
+        self.least
+    }
+
+    /// Shows lines of this level and worse ones, or all.
+    pub fn set_least(&mut self, least: Option<Level>) {
+        self.least = least;
+        self.matches = Sieve::with(self.around());
     }
 
     /// Whether noise is hidden behind its count now.
@@ -103,9 +139,9 @@ impl Lens {
         self.from > held.first()
     }
 
-    /// What was typed; empty when all lines are shown.
+    /// What was typed; empty when lines are shown whatever they say.
     pub fn text(&self) -> &str {
-        if self.is_filtered() { &self.filter.text } else { "" }
+        if self.filter.pattern.is_empty() { "" } else { &self.filter.text }
     }
 
     /// Lines shown before and after each that matches. Around those that do not match there would be what is hidden.

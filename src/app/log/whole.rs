@@ -35,6 +35,7 @@ impl LogView {
     pub(super) fn go_to_shown(&mut self, number: u64) {
         if !self.lens.is_shown(number) {
             self.set_filter(Filter::default());
+            self.show_levels(None);
             self.show_since(None);
         }
         self.go_to(number);

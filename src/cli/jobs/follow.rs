@@ -57,8 +57,8 @@ pub struct Following<'a> {
     connection: Connection,
     state: watch::Receiver<ConnectionState>,
     limit: Option<Duration>,
-    /// What alone is wanted of the lines that a log has at the beginning, and of how many of them.
-    sought: Option<(Grep, Option<u32>)>,
+    /// What alone is wanted of the lines that a log has at the beginning.
+    sought: Option<Grep>,
     /// The head's node id, where a file of it is followed.
     head: Option<NodeId>,
     /// When the cluster stopped answering.
@@ -84,10 +84,10 @@ impl<'a> Following<'a> {
         Self { reach, connection, state, limit, sought, head, lost, told, ray_session, seen }
     }
 
-    /// Wants only the lines that match of those that the log has at the beginning, or of its last ones. Others may come
-    /// all the same, where its machine cannot search.
-    pub fn search(&mut self, words: Grep, lines: Option<u32>) {
-        self.sought = Some((words, lines));
+    /// Wants only the lines that match of those that the log has at the beginning. Others may come all the same, where its
+    /// machine cannot search.
+    pub fn search(&mut self, words: Grep) {
+        self.sought = Some(words);
     }
 
     /// Passes the lines of a job's log to `print` until the job has ended, and returns how it ended.
@@ -119,9 +119,9 @@ impl<'a> Following<'a> {
             supervisor::follow(heard.clone(), spec, source.clone(), start, LineSplitter::WHOLE)
         };
         let mut tail = match self.sought.take() {
-            Some(sought) => {
+            Some(words) => {
                 let (ways, spec) = (heard.clone(), Arc::clone(&spec));
-                supervisor::follow_matching(ways, spec, source.clone(), sought, LineSplitter::WHOLE)
+                supervisor::follow_matching(ways, spec, source.clone(), (words, start), LineSplitter::WHOLE)
             }
             None => follow(start),
         };

@@ -4,26 +4,19 @@
 use super::super::reach::Reach;
 use super::failed;
 use crate::logs::{Clock, Grep, LineSplitter};
-use crate::model::{NodeId, SubmissionId, Timestamp};
-use crate::supervisor::{LogFile, Remote, RemoteStream, Session, Unread, is_elsewhere};
+use crate::model::{ClusterSpec, NodeId, SubmissionId, Timestamp};
+use crate::supervisor::{
+    LogFile, Opened, Remote, RemoteStream, Session, Sought, Start, Unread, is_elsewhere,
+};
 use anyhow::{Result, bail};
 use bytes::Bytes;
 
 /// Lines that are searched through the dashboard, which has to send them all.
 const SEARCHED: u32 = 100_000;
+/// Lines without a time among which none is expected any more.
+const UNTIMED: u32 = 100_000;
 /// Numbers of lines before the end in which the first of a time is looked for, one after the other.
 const STEPS: [u32; 4] = [1000, 10_000, 100_000, 1_000_000];
-
-/// A part of a log.
-#[derive(Clone, Debug)]
-pub enum Part {
-    /// So many lines before its end.
-    Last(u32),
-    /// The lines that match, of the whole log.
-    Matching(Grep),
-    /// All of it.
-    Whole,
-}
 
 /// A job's driver log.
 pub struct LogSource<'a> {
@@ -71,9 +64,10 @@ impl<'a> LogSource<'a> {
         Self { reach, session, id, file: LogFile::of_job(id), remote, is_placed: false, node: None }
     }
 
-    /// Begins to read a part; none while the job has no driver.
-    pub async fn open(&mut self, part: &Part) -> Result<Option<LogBytes>> {
-        if let Some(bytes) = self.over_ssh(part).await {
+    /// Begins to read it from there on, or only its lines that match, which its machine searches for; none while the job
+    /// has no driver. Without a shell there all lines come.
+    pub async fn open(&mut self, start: Start, words: Option<&Grep>) -> Result<Option<LogBytes>> {
+        if let Some(bytes) = self.over_ssh(start, words).await {
             return Ok(Some(bytes));
         }
         // The driver runs on another node, there is no ssh, or no such job.
@@ -89,58 +83,76 @@ impl<'a> LogSource<'a> {
             };
             *self.node.insert(node)
         };
-        let lines = match part {
-            Part::Last(lines) => *lines,
-            Part::Matching(_) | Part::Whole => {
-                eprintln!(
-                    "searching the last {SEARCHED} lines, read through the dashboard; -n N sets their number"
-                );
-                SEARCHED
-            }
+        let lines = if let Start::Lines(lines) = start {
+            lines
+        } else {
+            eprintln!(
+                "searching the last {SEARCHED} lines, read through the dashboard; -n N sets their number"
+            );
+            SEARCHED
         };
         let log = client.read_job_log(id, node, lines).await.map_err(failed(self.reach))?;
         Ok(Some(LogBytes::Read(log)))
     }
 
     /// Reads the file on the head, if it is there.
-    async fn over_ssh(&mut self, part: &Part) -> Option<LogBytes> {
-        // A head that does not report them may have the file all the same.
-        let elsewhere = !std::mem::replace(&mut self.is_placed, true)
-            && is_elsewhere(&self.session.client, self.id, None).await;
-        if elsewhere {
-            return None;
-        }
-        let over = (self.remote.as_ref()?, &self.reach.spec);
+    async fn over_ssh(&mut self, start: Start, words: Option<&Grep>) -> Option<LogBytes> {
+        self.look_where().await;
         loop {
-            let stream = match part {
-                Part::Last(lines) => self.file.last(over, *lines),
-                Part::Matching(words) => self.file.matching(over, words),
-                Part::Whole => self.file.whole(over),
+            let over = (self.remote.as_ref()?, &self.reach.spec);
+            let opened = match words {
+                Some(words) => {
+                    matched(&self.file, over, &Sought { start, ..Sought::all(words.clone()) }).await
+                }
+                None => begun(self.file.rest(over, start)).await,
             };
-            let why = match stream {
-                Ok(mut stream) => match stream.chunk().await {
-                    Ok(Some(first)) => return Some(LogBytes::Remote(first, Box::new(stream))),
-                    // Nothing may be read behind the end.
-                    Ok(None) => return Some(LogBytes::Read(Bytes::new())),
-                    Err(error) => error.into(),
-                },
-                Err(why) => why,
-            };
-            if matches!(why, Unread::NoFolder) && self.file.enter(&self.reach.spec) {
-                continue;
+            match opened {
+                Ok(bytes) => return Some(bytes),
+                Err(why) => self.told(&why)?,
             }
-            if let Unread::Failed(_) | Unread::Refused(_) = why {
-                eprintln!("{} cannot be read on the head: {why}; the dashboard is asked", self.file.name());
-            }
-            return None;
         }
     }
 
-    /// A part that has all lines since then, by the times that its lines say.
-    pub async fn since(&mut self, since: Timestamp, clock: Clock) -> Result<Part> {
+    /// Finds out, once, whether the driver runs on the head.
+    async fn look_where(&mut self) {
+        // A head that does not report them may have the file all the same.
+        if !std::mem::replace(&mut self.is_placed, true)
+            && is_elsewhere(&self.session.client, self.id, None).await
+        {
+            self.remote = None;
+        }
+    }
+
+    /// Says why the file cannot be read on the head; none. Something, if it is to be looked for in the container.
+    fn told(&mut self, why: &Unread) -> Option<()> {
+        if matches!(why, Unread::NoFolder) && self.file.enter(&self.reach.spec) {
+            return Some(());
+        }
+        if let Unread::Failed(_) | Unread::Refused(_) | Unread::Utf16 = why {
+            eprintln!("{}", self.file.elsewhere(why));
+        }
+        None
+    }
+
+    /// Where its lines since then begin, by the times that they say: the byte in the file on the head, else a number of lines
+    /// that has them all.
+    pub async fn since(&mut self, since: Timestamp, clock: Clock) -> Result<Start> {
+        self.look_where().await;
+        while let Some(remote) = &self.remote {
+            match self.file.since((remote, &self.reach.spec), since, clock).await {
+                Ok(Some(start)) => return Ok(start),
+                Ok(None) => break,
+                Err(why) => {
+                    if self.told(&why).is_none() {
+                        self.remote = None;
+                    }
+                }
+            }
+        }
         for lines in STEPS {
-            let part = Part::Last(lines);
-            let Some(mut bytes) = self.open(&part).await? else { return Ok(part) };
+            let Some(mut bytes) = self.open(Start::Lines(lines), None).await? else {
+                return Ok(Start::Lines(lines));
+            };
             let (mut splitter, mut read) = (LineSplitter::default(), 0);
             let time = loop {
                 let (batch, is_end) = match bytes.chunk().await? {
@@ -153,11 +165,33 @@ impl<'a> LogSource<'a> {
                     break time;
                 }
             };
-            let is_all = time.is_none() && read < lines as usize;
+            let is_all = time.is_none() && (read < lines as usize || lines >= UNTIMED);
             if is_all || time.is_some_and(|time| time < since) {
-                return Ok(part);
+                return Ok(Start::Lines(lines));
             }
         }
-        Ok(Part::Whole)
+        Ok(Start::Beginning)
     }
+}
+
+/// The first bytes of a stream, and what follows; nothing may be read behind an end.
+async fn begun(stream: Result<RemoteStream, Unread>) -> Result<LogBytes, Unread> {
+    let mut stream = stream?;
+    Ok(match stream.chunk().await? {
+        Some(first) => LogBytes::Remote(first, Box::new(stream)),
+        None => LogBytes::Read(Bytes::new()),
+    })
+}
+
+/// The lines that match, behind the line that says what is open.
+async fn matched(file: &LogFile, over: (&Remote, &ClusterSpec), sought: &Sought) -> Result<LogBytes, Unread> {
+    let (mut stream, mut came) = (file.matched(over, sought)?, Vec::new());
+    while let Some(chunk) = stream.chunk().await? {
+        came.extend_from_slice(&chunk);
+        if let Some(opened) = Opened::take(&mut came) {
+            opened?;
+            return Ok(LogBytes::Remote(came.into(), Box::new(stream)));
+        }
+    }
+    Ok(LogBytes::Read(Bytes::new()))
 }

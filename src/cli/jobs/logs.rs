@@ -4,7 +4,7 @@ use super::super::reach::{Progress, Reach};
 use super::super::{candidates, output};
 use super::follow::{Following, GiveUp};
 use super::gang::too_old;
-use super::log_source::{LogSource, Part};
+use super::log_source::LogSource;
 use super::merged::{self, Wanted, WorkersOptions};
 use super::{conclude, id};
 use crate::logs::{Clock, Grep, LineSplitter, Pattern, Repeated, Times};
@@ -62,6 +62,8 @@ pub(super) fn print(lines: Vec<Line>) -> io::Result<()> {
 struct Printer<'a> {
     grep: Option<&'a Pattern>,
     since: Option<Timestamp>,
+    /// Whether all lines that say no time are of that time.
+    all_since: bool,
     times: Times,
     json: bool,
 }
@@ -72,7 +74,8 @@ impl Printer<'_> {
         for line in lines {
             // Only who asks for times pays for reading them.
             let time = if self.json || self.since.is_some() { self.times.next(line.text()) } else { None };
-            let is_then = self.since.is_none_or(|since| time.is_some_and(|time| time >= since));
+            let is_since = |since| time.map_or(self.all_since, |time| time >= since);
+            let is_then = self.since.is_none_or(is_since);
             if !is_then || self.grep.is_some_and(|grep| !grep.is_match(line.text())) {
                 continue;
             }
@@ -90,7 +93,7 @@ impl Printer<'_> {
 
     /// What a search or a time leaves to say.
     fn told(&self) {
-        let Some(since) = self.since else { return };
+        let Some(since) = self.since.filter(|_| !self.all_since) else { return };
         match self.times.last() {
             None => eprintln!("no line has a time, so --since matches none"),
             Some(last) if last < since => eprintln!("{}", too_old(last)),
@@ -120,33 +123,29 @@ pub(super) async fn run(
     let east = if reads_times { session.client.zone().await.unwrap_or_default() } else { 0 };
     let clock = Clock { near: now, east };
     let since = arguments.since.map(|span| now.minus(span));
-    let mut printer = Printer { grep, since, times: Times::new(clock), json: arguments.json };
     let mut source = LogSource::new(reach, &session, &id);
-    let part = match (since, arguments.lines, grep) {
-        (_, Some(lines), _) => Part::Last(lines),
-        (Some(since), None, _) => source.since(since, clock).await?,
-        (None, None, Some(pattern)) => whole(pattern),
-        (None, None, _) if arguments.follow => Part::Whole,
-        (None, None, _) => Part::Last(LINES),
+    let start = match (since, arguments.lines) {
+        // The empty pattern matches nothing, as in the console.
+        _ if grep.is_some_and(Pattern::is_empty) => Start::Lines(0),
+        (_, Some(lines)) => Start::Lines(lines),
+        (Some(since), None) => source.since(since, clock).await?,
+        (None, None) if arguments.follow || grep.is_some() => Start::Beginning,
+        (None, None) => Start::Lines(LINES),
     };
+    let all_since = matches!(start, Start::At { .. });
+    let mut printer = Printer { grep, since, all_since, times: Times::new(clock), json: arguments.json };
+    // Elsewhere a line may have its time from one above it that does not match.
+    let words = grep.filter(|_| since.is_none() || all_since).and_then(for_its_host);
     if arguments.follow {
         let mut following = Following::new(reach, &session, arguments.give_up);
-        let start = if let Part::Last(lines) = part { Start::Lines(lines) } else { Start::Beginning };
-        // By `--since` a line may have its time from one above it that does not match.
-        match (part, grep) {
-            (Part::Matching(words), _) => following.search(words, None),
-            (Part::Last(lines), Some(pattern)) if since.is_none() => {
-                if let Part::Matching(words) = whole(pattern) {
-                    following.search(words, Some(lines));
-                }
-            }
-            _ => {}
+        if let Some(words) = words {
+            following.search(words);
         }
         let ended = following.log_and_end(&id, start, |lines| printer.print(lines)).await?;
         session.close().await;
         return Ok(conclude(&following, &id, ended));
     }
-    if let Some(mut log) = source.open(&part).await? {
+    if let Some(mut log) = source.open(start, words.as_ref()).await? {
         let mut splitter = LineSplitter::new(LineSplitter::WHOLE);
         while let Some(bytes) = log.chunk().await? {
             printer.print(splitter.push(&bytes))?;
@@ -158,16 +157,10 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The part in which a pattern is looked for: the lines that the head's grep finds, or all where it cannot express the
-/// pattern.
-fn whole(pattern: &Pattern) -> Part {
-    match Grep::of(pattern) {
-        Ok(Some(words)) => Part::Matching(words),
-        // The empty pattern matches nothing, as in the console.
-        Ok(None) => Part::Last(0),
-        Err(why) => {
-            eprintln!("{why}; the whole log is read instead");
-            Part::Whole
-        }
-    }
+/// What the log's machine searches for; none if it is to send all lines.
+fn for_its_host(pattern: &Pattern) -> Option<Grep> {
+    Grep::of(pattern).unwrap_or_else(|why| {
+        eprintln!("{why}; all lines are read instead");
+        None
+    })
 }

@@ -26,7 +26,7 @@ pub(in crate::demo) async fn serve(io: Io, shared: Arc<Shared>) {
 
 fn answer(request: &Request<Incoming>, shared: &Shared) -> Response<Body> {
     let path = request.uri().path();
-    shared.meter.request(path);
+    let _answering = shared.meter.request(path);
     if path != "/metrics" {
         return text(StatusCode::NOT_FOUND, "404: Not Found");
     }

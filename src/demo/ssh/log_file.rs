@@ -1,6 +1,6 @@
 //! The console's scripts that read a log file by position, as a simulated head answers them: `marin-tui-follow-log`,
-//! `marin-tui-part-log`, `marin-tui-search-log`, `marin-tui-matching-log`, `marin-tui-matched-log`, `marin-tui-whole-log`
-//! and `marin-tui-last-log`.
+//! `marin-tui-part-log`, `marin-tui-search-log`, `marin-tui-matched-log`, `marin-tui-place-log`, `marin-tui-rest-log` and
+//! `marin-tui-last-log`.
 
 use super::answer::{Answer, Files, Rest, whole};
 use bytes::Bytes;
@@ -10,6 +10,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// Exit codes of the scripts: no such file, and another file than that.
 const MISSING: u32 = 80;
 const REPLACED: u32 = 81;
+/// That of a search in a file in UTF-16.
+const UTF_16: u32 = 86;
 
 /// What a script answers: its name, the file, and its other arguments.
 pub(super) async fn run(script: &str, path: &str, arguments: &[&str], files: &Files) -> Option<Answer> {
@@ -33,56 +35,105 @@ pub(super) async fn run(script: &str, path: &str, arguments: &[&str], files: &Fi
             let end = bytes.len().min(from.saturating_add(number(2)? as usize));
             Answer { out: bytes.slice(from..end), ..Answer::default() }
         }
+        "marin-tui-place-log" => {
+            Answer { out: format!("{inode} {} 0\n", bytes.len()).into(), ..Answer::default() }
+        }
+        // All others are of the file with that inode, if one is named.
+        "marin-tui-search-log" | "marin-tui-matched-log" | "marin-tui-rest-log"
+            if number(0).is_some_and(|known| known != inode) =>
+        {
+            Answer { status: REPLACED, ..Answer::default() }
+        }
+        "marin-tui-search-log" | "marin-tui-matched-log" if is_utf_16(&bytes) => {
+            Answer { status: UTF_16, ..Answer::default() }
+        }
         "marin-tui-search-log" => {
-            let mut out = matches(arguments.get(1)?, &bytes, true)?;
+            let mut out = Wanted::of(arguments)?.matches(&bytes, true)?;
             out.extend_from_slice(if out.is_empty() { b"status 1\n" } else { b"status 0\n" });
             Answer { out: out.into(), ..Answer::default() }
         }
-        "marin-tui-matching-log" => {
-            Answer { out: matches(arguments.get(1)?, &bytes, false)?.into(), ..Answer::default() }
-        }
-        "marin-tui-matched-log" if number(0).is_some_and(|known| known != inode) => {
-            Answer { status: REPLACED, ..Answer::default() }
-        }
         "marin-tui-matched-log" => {
-            let mut part = arguments.get(1)?.split(' ').skip(1);
-            let from = part.next()?;
-            let lines_end = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
-            let end = part.next().map_or(Some(lines_end), |end| end.parse().ok())?.min(bytes.len());
-            let from = match from.strip_prefix('n') {
-                Some(lines) => {
-                    let lines = bytes[..end].split_inclusive(|b| *b == b'\n').rev().take(lines.parse().ok()?);
-                    end - lines.map(<[u8]>::len).sum::<usize>()
-                }
-                None => from.parse::<usize>().ok()?.min(end),
-            };
-            let mut out = format!("{inode} {end} {from}\n").into_bytes();
-            out.extend(matches(arguments.get(2)?, &bytes.slice(from..end), false)?);
+            let wanted = Wanted::of(arguments)?;
+            let (from, end) = wanted.part(&bytes)?;
+            let (part, is_drawn) = (bytes.slice(from..end), u8::from(is_drawn(&bytes[from..])));
+            let mut out = format!("{inode} {end} {from} {is_drawn}\n").into_bytes();
+            out.extend(wanted.matches(&part, false)?);
             Answer { out: out.into(), ..Answer::default() }
         }
-        "marin-tui-whole-log" => Answer { out: bytes, ..Answer::default() },
+        "marin-tui-rest-log" => {
+            Answer { out: bytes.slice(bytes.len().min(number(1)? as usize)..), ..Answer::default() }
+        }
         "marin-tui-last-log" => Answer { out: last(path, number(0)?, files).await, ..Answer::default() },
         _ => return None,
     })
 }
 
-/// Each line that matches, with `NUMBER:POSITION:` before it when it is to be found again.
-fn matches(expression: &str, bytes: &[u8], with_places: bool) -> Option<Vec<u8>> {
-    let (case, expression) = expression.split_once(':')?;
-    let regex = RegexBuilder::new(expression).case_insensitive(case == "i").build().ok()?;
-    let (mut out, mut at) = (Vec::new(), 0);
-    for (number, line) in (1..).zip(bytes.split(|b| *b == b'\n')) {
-        // Behind the last line break there is no line.
-        if regex.is_match(line) && (at < bytes.len()) {
-            if with_places {
-                out.extend_from_slice(format!("{number}:{at}:").as_bytes());
-            }
-            out.extend_from_slice(line);
-            out.push(b'\n');
-        }
-        at += line.len() + 1;
+/// A search: of which part, and for what.
+struct Wanted<'a> {
+    any_case: bool,
+    from: &'a str,
+    to: &'a str,
+    /// The expression, and that for lines as they are drawn.
+    expressions: [&'a str; 2],
+}
+
+impl<'a> Wanted<'a> {
+    fn of(arguments: &[&'a str]) -> Option<Self> {
+        let [_, part, plain, drawn] = arguments else { return None };
+        let mut part = part.split(' ').skip(1);
+        Some(Self {
+            any_case: part.next()? == "i",
+            from: part.next()?,
+            to: part.next()?,
+            expressions: [plain, drawn],
+        })
     }
-    Some(out)
+
+    fn part(&self, bytes: &Bytes) -> Option<(usize, usize)> {
+        let end = match self.to {
+            "all" => bytes.len(),
+            "line" => bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1),
+            end => end.parse::<usize>().ok()?.min(bytes.len()),
+        };
+        let from = match self.from.strip_prefix('n') {
+            Some(lines) => {
+                let lines = bytes[..end].split_inclusive(|b| *b == b'\n').rev().take(lines.parse().ok()?);
+                end - lines.map(<[u8]>::len).sum::<usize>()
+            }
+            None => self.from.parse::<usize>().ok()?.min(end),
+        };
+        Some((from, end))
+    }
+
+    /// Each line that matches, with `NUMBER:POSITION:` before it when it is to be found again.
+    fn matches(&self, bytes: &[u8], with_places: bool) -> Option<Vec<u8>> {
+        let expression = self.expressions[usize::from(is_drawn(bytes))];
+        let regex = RegexBuilder::new(expression).case_insensitive(self.any_case).build().ok()?;
+        let (mut out, mut at) = (Vec::new(), 0);
+        for (number, line) in (1..).zip(bytes.split(|b| *b == b'\n')) {
+            // Behind the last line break there is no line.
+            if regex.is_match(line) && (at < bytes.len()) {
+                if with_places {
+                    out.extend_from_slice(format!("{number}:{at}:").as_bytes());
+                }
+                out.extend_from_slice(line);
+                out.push(b'\n');
+            }
+            at += line.len() + 1;
+        }
+        Some(out)
+    }
+}
+
+/// Whether more than a third of the last bytes are NULs.
+fn is_utf_16(bytes: &[u8]) -> bool {
+    let last = &bytes[bytes.len().saturating_sub(512)..];
+    last.iter().filter(|b| **b == 0).count() * 3 > last.len()
+}
+
+/// Whether sequences colour the lines, or carriage returns overwrite them.
+fn is_drawn(bytes: &[u8]) -> bool {
+    bytes.iter().any(|b| [b'\r', 0x1b].contains(b))
 }
 
 /// The first byte that is printed.

@@ -19,7 +19,7 @@ impl Follower {
                 }
                 Ok(Ended::Again)
             }
-            Err(Unread::Failed(why)) => {
+            Err(why @ (Unread::Failed(_) | Unread::Utf16)) => {
                 self.sought = None;
                 self.note(&format!("cannot search on the head: {why}; all lines are read instead")).await?;
                 Ok(Ended::Again)
@@ -51,24 +51,13 @@ impl Follower {
             known -= again as u64;
             self.out.feed(&bytes[again..]).await?;
             if let Some(sought) = &mut self.sought {
-                sought.opened = Some(opened);
+                sought.opened.get_or_insert(opened);
                 sought.came += (bytes.len() - again) as u64;
             }
-            let chunk = tokio::select! {
-                chunk = stream.chunk() => chunk,
-                changed = self.ways.changed() => {
-                    changed.map_err(|_| Closed)?;
-                    if self.ways.borrow_and_update().is_none() {
-                        return Ok(Err(Unread::Lost("cluster not connected".to_owned())));
-                    }
-                    bytes.clear();
-                    continue;
-                }
-            };
-            match chunk {
+            match self.chunk(&mut stream).await? {
                 Ok(Some(more)) => bytes = more.to_vec(),
                 Ok(None) => return Ok(Ok(())),
-                Err(error) => return Ok(Err(error.into())),
+                Err(why) => return Ok(Err(why)),
             }
         }
     }

@@ -9,7 +9,7 @@ use marin_tui::crew::{
 use marin_tui::logs::{Clock, Remark};
 
 /// Answers what the page asks for.
-fn answer(app: &mut App, effects: &[Effect]) {
+pub(super) fn answer(app: &mut App, effects: &[Effect]) {
     let asked = effects.iter().find_map(|effect| match effect {
         Effect::Crew(cluster, known, part) => Some((cluster.clone(), known.job.key.clone(), *part)),
         _ => None,
@@ -166,6 +166,37 @@ fn the_first_cause_is_read_once_and_leads_to_the_log_that_says_it() {
     press(&mut app, &"j".repeat(first));
     let effects = press(&mut app, "l");
     assert!(!effects.is_empty() && app.context() == Context::Log);
+}
+
+#[test]
+fn of_a_job_that_hangs_the_silent_workers_are_rows_that_open_their_logs() {
+    let mut app = opened();
+    let asked = press(&mut app, "4");
+    let job = asked.iter().find_map(|effect| match effect {
+        Effect::Crew(cluster, known, Part::Cause) => Some((cluster.clone(), known.job.key.clone())),
+        _ => None,
+    });
+    let (cluster, key) = job.unwrap_or_else(|| panic!("{asked:?}"));
+    let crew = told(&app, Part::Roll).crew;
+    let What::Roll { answers, last } = told(&app, Part::Roll).what else { panic!("a roll call") };
+    let found = running(&crew, &answers, &[], &last);
+    assert_eq!((found.verdict, found.quiet.len()), (Verdict::Silent, 1), "{found:?}");
+    let what = What::Cause(Box::new(found));
+    let news = Told { at: NOW, price: Price::default(), crew, idle: 0, what };
+    app.update(Event::Crew(cluster, key, Part::Cause, Arc::new(Ok(news))), NOW);
+    paint(&mut app, 120, 40);
+    let all: Vec<String> = (0..rows(&app).len()).map(|position| row(&app, position)).collect();
+    assert!(all[0].starts_with("silent | "), "{all:#?}");
+    let quiet =
+        all.iter().position(|row| row.starts_with("last lines | ")).unwrap_or_else(|| panic!("{all:#?}"));
+    assert!(all[quiet].contains("/102 | ") && all[quiet].contains("step 900"), "{all:#?}");
+    press(&mut app, &"j".repeat(quiet));
+    let effects = press(&mut app, "<enter>");
+    let is_file = |effect: &Effect| match effect {
+        Effect::Ask(_, Request::Follow(_, LogSource::File { name, .. })) => name.raw().ends_with("-102.err"),
+        _ => false,
+    };
+    assert!(effects.iter().any(is_file), "{effects:?}");
 }
 
 #[test]

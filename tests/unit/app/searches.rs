@@ -201,12 +201,41 @@ fn esc_leads_back_from_a_workers_log_to_the_line_of_the_driver_log() {
 }
 
 #[test]
+fn esc_leads_back_to_the_log_in_the_pane_of_its_cluster() {
+    let mut app = shown();
+    press(&mut app, "3z");
+    let driver = app.log().unwrap().source().cloned();
+    assert!(driver.is_some());
+    let asked = press(&mut app, "gw");
+    super::crew::answer(&mut app, &asked);
+    let at_work = press(&mut app, "<enter>");
+    assert!(at_work.iter().any(|effect| matches!(effect, Effect::Ask(_, Request::Follow(..)))));
+    assert!(app.context() == Context::Log && app.log().unwrap().source() != driver.as_ref());
+    back_to(&mut app, Context::Crew);
+    // Another worker's log, and back to the page twice.
+    press(&mut app, "j<enter>");
+    back_to(&mut app, Context::Crew);
+    let effects = back_to(&mut app, Context::Log);
+    assert_eq!(app.log().unwrap().source(), driver.as_ref(), "{effects:?}");
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Ask(_, Request::Follow(..)))));
+    // Who goes to the panes with a worker's log keeps it there.
+    press(&mut app, "gw<enter>");
+    let worker = app.log().unwrap().source().cloned();
+    press(&mut app, "2");
+    assert_eq!((app.context(), app.log().unwrap().source()), (Context::Jobs, worker.as_ref()));
+    press(&mut app, "w<esc>");
+    assert_eq!(app.log().unwrap().source(), worker.as_ref());
+}
+
+#[test]
 fn another_log_is_chosen_from_a_list_by_letters_of_its_name() {
     let mut app = shown();
     press(&mut app, "3zgl");
     let offers: Vec<String> = app.offers().into_iter().map(|offer| offer.words).collect();
     assert!(offers.contains(&"monitor.err".to_owned()), "{offers:?}");
-    assert!(offers.iter().any(|words| words.ends_with(" raylet.out")), "{offers:?}");
+    for name in ["raylet.out", "gcs_server.out", "dashboard.log"] {
+        assert!(offers.iter().any(|words| words.ends_with(&format!(" {name}"))), "{offers:?}");
+    }
     let effects = press(&mut app, "monitor.err<enter>");
     let is_it = |effect: &Effect| match effect {
         Effect::Ask(_, Request::Follow(_, LogSource::Monitor(name))) => name == "monitor.err",

@@ -1,0 +1,118 @@
+//! The scripts that read a log file on its machine, for a POSIX `sh` with the programs of GNU or `BusyBox`. Each is run behind
+//! [`OPEN`].
+
+/// `FILE INODE`: opens the file of that name as 3; if it has another inode than the given one, the file beside it that
+/// has that, as `monitor.log.1` (Python's handlers) and `raylet.1.out` (spdlog) are beside theirs. `$1` and `$2` are then
+/// the inode and the size of what is open.
+pub const OPEN: &str = r#"n=$1 i=$2 f=$1 o=$3 c=$4 x=$5
+id() { stat -Lc '%i %s' "$1" 2>/dev/null || { [ -r "$1" ] && set -- "$1" $(ls -Li "$1") && echo "$2 $(($(wc -c <"$1")))"; }; }
+for p in head tail; do command -v $p >/dev/null || { echo "$p: no such program" >&2; exit 127; }; done
+[ -d "${f%/*}" ] || exit 83
+[ -e "$f" ] || exit 80
+[ -f "$f" ] || exit 84
+[ -r "$f" ] || exit 85
+set -- $(id "$f")
+if [ "$i" ] && [ "$1" != "$i" ]; then
+  for g in "${f%.*}".*; do
+    set -- $(id "$g")
+    if [ "$1" = "$i" ]; then f=$g; break; fi
+  done
+fi
+exec 3<"$f" || exit 80
+set -- $(id /dev/fd/3)
+"#;
+
+/// `FILE INODE FROM`: prints a line with the inode, the size, and the position of the first byte that follows it, and
+/// then the file from there on as it grows. `FROM` is a position; without an inode also `c` and a number of bytes or `n`
+/// and a number of lines before the end, where one byte more is printed: what follows the first line break is whole.
+/// Of another file than the one with this inode it prints all.
+///
+/// `tail -F` would not say at which byte another file begins. `cat` goes on where the one before it ended, for both
+/// read through 3, so that the byte behind the last one printed is always known. Ends with 81 when the file was
+/// replaced and nothing was added to the old one for a while, with 82 when it was truncated.
+pub const FOLLOW: &str = r#"if [ "$i" ] && [ "$1" != "$i" ]; then o=0; fi
+case $o in
+  c*) s=$(($2 - ${o#c} - 1)) ;;
+  n*) s=$(($2 - $(tail -n "${o#n}" "$f" | wc -c) - 1)) ;;
+  *) s=$o ;;
+esac
+if [ "$s" -lt 0 ] || [ "$s" -gt "$2" ]; then s=0; fi
+echo "$1 $2 $s"
+dd bs=1 skip="$s" count=0 <&3 2>/dev/null
+l=$s r=0
+while :; do
+  set -- $(id /dev/fd/3)
+  [ "$2" -ge "$l" ] || exit 82
+  if [ "$2" -gt "$l" ]; then
+    cat <&3 || exit
+    l=$2 r=0
+  else
+    if [ -e "$n" ] && ! [ "$n" -ef /dev/fd/3 ]; then r=$((r + 1)); fi
+    [ "$r" -lt 4 ] || exit 81
+    sleep 0.3 2>/dev/null || sleep 1
+  fi
+done"#;
+
+/// `FILE INODE FROM COUNT`: prints so many bytes of the file from a position on.
+pub const PART: &str = r#"[ "$1" = "$i" ] || exit 81
+tail -c "+$((o + 1))" "$f" | head -c "$c""#;
+
+/// What the two searches below share. `FILE INODE PART EXPRESSION DRAWN`: extended regular expressions, the second for lines
+/// with sequences or carriage returns in them, which is slower: it is taken if there are any behind the first byte that is
+/// searched. `PART` is a locale, `i` where case does not matter or else `x`, the first byte, or `n` and a number of lines before
+/// the end, and the end: a position, `line` for the one behind the last line break, or `all`. Binary bytes are text (`-a`): a
+/// log may have some. Ends with 81 if the file with this inode is gone, and with 86 if every other of its last bytes is a NUL, as
+/// in UTF-16.
+pub const GREP: &str = r#"d=$1 s=$2 g= t=512 w=0
+if [ "$i" ] && [ "$d" != "$i" ]; then exit 81; fi
+[ "$s" -ge "$t" ] || t=$s
+[ $(($(tail -c "$t" "$f" | tr -cd '\000' | wc -c) * 3)) -le "$t" ] || exit 86
+set -- $o
+l=$1 b=$3 e=$4
+[ "$2" = x ] || g=-i
+look() {
+  if { dd bs=1 skip="$b" count=0 2>/dev/null; LC_ALL=C grep -qa "$(printf '[\033\r]')"; } <"$f"; then c=$x w=1; fi
+}
+found() { LC_ALL=$l grep -a $g -E "$@" -e "$c"; }
+"#;
+
+/// Prints `NUMBER:POSITION:LINE` for the last lines that match, each cut, and then the exit status of grep. For the part that
+/// is all of the file.
+pub const SEARCH: &str = r#"look
+{ found -n -b <&3; echo "status $?"; } | LC_ALL=C cut -b 1-1000 | tail -n 2002"#;
+
+/// Prints a line with the inode, the position behind the part that is searched, that of its first byte, and 1 if the second
+/// expression was taken, and then the lines in it that match.
+pub const MATCHED: &str = r#"case $e in
+  line)
+    e=$s k=65536
+    if [ "$s" -gt 0 ] && [ "$(tail -c "+$s" "$f" | head -c 1 | wc -l)" -eq 0 ]; then
+      while :; do
+        [ "$k" -lt "$s" ] || k=$s
+        r=$(tail -c "+$((s - k + 1))" "$f" | head -c "$k" | tail -n 1 | wc -c)
+        if [ "$r" -lt "$k" ] || [ "$k" -eq "$s" ]; then break; fi
+        k=$((k * 16))
+      done
+      e=$((s - r))
+    fi ;;
+  all) e=$s ;;
+esac
+case $b in n*) b=$((e - $(head -c "$e" "$f" | tail -n "${b#n}" | wc -c))) ;; esac
+[ "$b" -le "$e" ] || b=$e
+look
+echo "$d $e $b $w"
+dd bs=1 skip="$b" count=0 <&3 2>/dev/null
+head -c "$((e - b))" <&3 | found
+s=$?
+[ $s -le 1 ] || exit $s"#;
+
+/// `FILE`: prints a line with the inode, the size, and 0.
+pub const PLACE: &str = r#"echo "$1 $2 0""#;
+
+/// `FILE INODE FROM`: prints the file from a position on.
+pub const REST: &str = r#"if [ "$i" ] && [ "$1" != "$i" ]; then exit 81; fi
+dd bs=1 skip="$o" count=0 <&3 2>/dev/null
+cat <&3"#;
+
+/// `FILE LINES`: prints the last lines of the file.
+pub const LAST: &str = r#"tail -n "$i" "$f""#;

@@ -1,0 +1,200 @@
+//! The first line of a time in a log, found where the log lies: in the parts of the file that half it again and again. The
+//! times of its lines ascend, but for what workers wrote a moment earlier.
+
+use super::{LogFile, Opened, Start, Unread, script};
+use crate::logs::{Clock, LineSplitter};
+use crate::model::{ClusterSpec, Timestamp};
+use crate::ssh::Remote;
+use std::ops::Range;
+
+/// Bytes that are read at once.
+const PART: u64 = 64 << 10;
+/// Bytes that are read for one line with a time: a log with fewer times is not searched for one.
+const FAR: u64 = 4 << 20;
+
+impl LogFile {
+    /// Where its first line of that time begins, by the times that its lines say. None if they say none, or all are older.
+    pub async fn since(
+        &self,
+        (remote, spec): (&Remote, &ClusterSpec),
+        since: Timestamp,
+        clock: Clock,
+    ) -> Result<Option<Start>, Unread> {
+        let output = remote.run(&self.command(spec, ("place", script::PLACE), &[])?, super::QUICK).await?;
+        let mut said = output.stdout;
+        let opened = match (Unread::of(output.status), Opened::take(&mut said)) {
+            (Some(why), _) => return Err(why),
+            (None, Some(opened)) => opened?,
+            (None, None) => return Err(Unread::Failed(output.stderr)),
+        };
+        let inode = opened.inode;
+        let read = async |bytes| self.part((remote, spec), inode, bytes).await;
+        let from = first_since(since, clock, opened.size, read).await?;
+        Ok(from.map(|from| Start::At { inode, from }))
+    }
+}
+
+/// The position of the first line that says that time or a later one, among so many bytes.
+async fn first_since(
+    since: Timestamp,
+    clock: Clock,
+    size: u64,
+    mut read: impl AsyncFnMut(Range<u64>) -> Result<Vec<u8>, Unread>,
+) -> Result<Option<u64>, Unread> {
+    // Lines above `low` are older, and of those from `high` on the first with a time is `found`.
+    let (mut low, mut high, mut found) = (0, size, None);
+    while high - low > 2 * PART {
+        let middle = u64::midpoint(low, high);
+        let Some(Seen { first, line }) = timed(middle..high, clock, &mut read).await? else {
+            return Ok(None);
+        };
+        match line {
+            Some((lines, time)) if time < since => low = lines.end,
+            // Those that say no time belong to what is above them.
+            line => {
+                found = line.map(|(lines, _)| lines.start).or(found);
+                if first == high {
+                    break;
+                }
+                high = first;
+            }
+        }
+    }
+    if high - low > FAR {
+        return Ok(None);
+    }
+    let rest = if low < high { read(low..high).await? } else { Vec::new() };
+    for line in rest.split_inclusive(|b| *b == b'\n') {
+        if time_of(line, clock).is_some_and(|time| time >= since) {
+            return Ok(Some(low));
+        }
+        low += line.len() as u64;
+    }
+    Ok(found)
+}
+
+/// What was seen of some bytes.
+struct Seen {
+    /// Where the first line begins that was looked at.
+    first: u64,
+    /// The bytes of the first line that says a time, and that time.
+    line: Option<(Range<u64>, Timestamp)>,
+}
+
+/// Looks for a line that says a time. What stands before the first line break may be the end of a line. None if that is too
+/// far.
+async fn timed(
+    bytes: Range<u64>,
+    clock: Clock,
+    read: &mut impl AsyncFnMut(Range<u64>) -> Result<Vec<u8>, Unread>,
+) -> Result<Option<Seen>, Unread> {
+    let mut first = None;
+    // The beginning of a line that has not ended, which begins there.
+    let (mut held, mut at) = (Vec::new(), bytes.start);
+    let mut next = bytes.start;
+    while next < bytes.end {
+        if next - bytes.start >= FAR {
+            return Ok(None);
+        }
+        let part = read(next..bytes.end.min(next + PART)).await?;
+        if part.is_empty() {
+            break;
+        }
+        next += part.len() as u64;
+        for piece in part.split_inclusive(|b| *b == b'\n') {
+            held.extend_from_slice(piece);
+            if !piece.ends_with(b"\n") {
+                break;
+            }
+            let line = std::mem::take(&mut held);
+            let lines = at..at + line.len() as u64;
+            at = lines.end;
+            let Some(first) = first else {
+                first = Some(at);
+                continue;
+            };
+            if let Some(time) = time_of(&line, clock) {
+                return Ok(Some(Seen { first, line: Some((lines, time)) }));
+            }
+        }
+    }
+    // A last line may not have ended.
+    let line = first.and_then(|_| time_of(&held, clock)).map(|time| (at..next, time));
+    Ok(Some(Seen { first: first.unwrap_or(bytes.end), line }))
+}
+
+fn time_of(line: &[u8], clock: Clock) -> Option<Timestamp> {
+    let mut splitter = LineSplitter::default();
+    let line = splitter.push(line).pop().or_else(|| splitter.finish())?;
+    clock.time(line.text())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_795_424_400_000);
+
+    /// Where the lines since that time begin in a log, and how many bytes were read for it.
+    fn found(log: &[u8], since: Timestamp) -> (Option<u64>, u64) {
+        let mut bytes = 0;
+        let read = async |part: Range<u64>| {
+            let part = log[part.start as usize..log.len().min(part.end as usize)].to_vec();
+            bytes += part.len() as u64;
+            Ok(part)
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let found = runtime.block_on(first_since(since, Clock::utc(NOW), log.len() as u64, read)).unwrap();
+        (found, bytes)
+    }
+
+    /// A line of that many seconds ago, with as many lines that say no time behind it.
+    fn line(ago: u64, untimed: usize) -> String {
+        let time = jiff::Timestamp::from_millisecond(NOW.as_millis() - ago as i64 * 1000).unwrap();
+        format!("{} INFO step\n{}", time.strftime("%Y-%m-%d %H:%M:%S"), "  of it\n".repeat(untimed))
+    }
+
+    #[test]
+    fn little_is_read_of_a_large_log() {
+        let log: String = (0..60_000).rev().map(|ago| line(ago, 1)).collect();
+        let (at, bytes) = found(log.as_bytes(), NOW.minus(std::time::Duration::from_secs(600)));
+        assert!(log[at.unwrap() as usize..].starts_with(&line(600, 1)), "{at:?}");
+        assert!(bytes * 3 < log.len() as u64, "{bytes} of {}", log.len());
+        // A log without times, and one whose lines are all older.
+        let untimed = "step 12 of 400\n".repeat(400_000);
+        assert_eq!(found(untimed.as_bytes(), NOW).0, None);
+        assert_eq!(found(line(60, 3).as_bytes(), NOW).0, None);
+        assert_eq!(found(b"", NOW), (None, 0));
+    }
+
+    #[test]
+    fn lines_that_are_longer_than_a_part_are_found_whole() {
+        let long = |ago: u64| line(ago, 0).replace("step", &"x".repeat(3 * PART as usize));
+        let log: String = [500, 400, 300, 200, 100].map(long).concat();
+        let (at, _) = found(log.as_bytes(), NOW.minus(std::time::Duration::from_secs(300)));
+        assert!(log[at.unwrap() as usize..].starts_with(&long(300)[..24]));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// It is the first line of that time, whatever stands between.
+        #[test]
+        fn no_line_is_left_out(
+            steps in prop::collection::vec((0u64..40, 0usize..1500), 1..120),
+            since in 0u64..2400,
+        ) {
+            let mut ago = steps.iter().map(|(step, _)| step).sum::<u64>();
+            let (mut log, mut expected) = (String::new(), None);
+            for (step, untimed) in steps {
+                ago -= step;
+                if ago <= since && expected.is_none() {
+                    expected = Some(log.len() as u64);
+                }
+                log += &line(ago, untimed);
+            }
+            let since = NOW.minus(std::time::Duration::from_secs(since));
+            prop_assert_eq!(found(log.as_bytes(), since).0, expected);
+        }
+    }
+}

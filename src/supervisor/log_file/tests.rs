@@ -1,0 +1,213 @@
+//! The scripts, as the shell of this machine runs them.
+
+use super::*;
+use crate::logs::Pattern;
+use std::path::Path;
+use std::process::Command;
+
+/// What a search answers: of all of a file, or of the part of it that begins to be followed.
+fn answer(file: &Path, script: &str, sought: &Sought) -> (Option<i32>, String) {
+    let mut sh = Command::new("sh");
+    let script = format!("{}{}{script}", script::OPEN, script::GREP);
+    sh.args(["-c", &script, "search"]).arg(file).args(sought.arguments());
+    let output = sh.output().unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn words(pattern: &str) -> Grep {
+    Grep::of(&Pattern::parse(pattern).unwrap()).unwrap().unwrap()
+}
+
+fn searched(file: &Path, pattern: &str) -> (Option<i32>, String) {
+    answer(file, script::SEARCH, &Sought::all(words(pattern)))
+}
+
+#[test]
+fn a_whole_file_is_searched_by_the_systems_grep() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a 'log'.txt");
+    let long = format!("Error {}", "x".repeat(2000));
+    std::fs::write(&file, format!("-e one\n\0binary 'quoted' \u{e9}\n$(id) {long}\nerror two")).unwrap();
+    let found = |pattern: &str| searched(&file, pattern).1;
+    assert_eq!(found("-e one"), "1:0:-e one\nstatus 0\n");
+    assert_eq!(found("'quoted' "), "2:7:\0binary 'quoted' \u{e9}\nstatus 0\n");
+    assert_eq!(found("\u{c9}\u{e9}|\u{e9}$"), "2:7:\0binary 'quoted' \u{e9}\nstatus 0\n");
+    assert_eq!(found("nowhere"), "status 1\n");
+    assert_eq!(found("Error").len(), 1000 + "\nstatus 0\n".len(), "a long line is cut");
+    assert!(found("error").ends_with(":error two\nstatus 0\n"), "any case, and the line without an end");
+    std::fs::write(&file, "yes\n".repeat(5000)).unwrap();
+    let all = found("yes");
+    assert!(all.starts_with("3000:11996:yes\n") && all.lines().count() == 2002);
+}
+
+fn matched(file: &Path, sought: &Sought) -> (Option<i32>, String) {
+    answer(file, script::MATCHED, sought)
+}
+
+#[test]
+fn colours_and_what_was_overwritten_hide_no_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("log");
+    let red = "\x1b[1;31mERROR\x1b[0m: out of memory";
+    std::fs::write(&file, format!("plain\n{red}\n10%|#\r20%|## done\r\n")).unwrap();
+    let found = |pattern: &str| searched(&file, pattern).1;
+    assert_eq!(found("^ERROR: out"), format!("2:6:{red}\nstatus 0\n"));
+    assert!(found("^20%.* done$").starts_with("3:"), "as a terminal shows it");
+    let mut sought = Sought { to_end: false, ..Sought::all(words("^ERROR: out")) };
+    let inode = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&file).unwrap());
+    let size = std::fs::metadata(&file).unwrap().len();
+    assert_eq!(matched(&file, &sought).1, format!("{inode} {size} 0 1\n{red}\n"));
+    // The part above the colours is searched once more as it was.
+    sought.opened = Some(Opened { inode, size: 6, from: 0, is_drawn: false });
+    sought.words = words("plain");
+    assert_eq!(matched(&file, &sought).1, format!("{inode} 6 0 1\nplain\n"));
+}
+
+#[test]
+fn utf_16_is_not_taken_for_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("log");
+    let wide: Vec<u8> = "\u{feff}ERROR: wide\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    std::fs::write(&file, &wide).unwrap();
+    assert_eq!(searched(&file, "wide").0, Some(86));
+    std::fs::write(&file, [b":job_id:01000000\n".repeat(100), wide.repeat(50)].concat()).unwrap();
+    assert_eq!(searched(&file, "wide").0, Some(86), "behind the lines that Ray begins it with");
+    // What a truncated file begins with, and some bytes that are no text.
+    std::fs::write(&file, [&[0; 4096][..], b"ERROR: wide\n", &b"a\0b of a line\n".repeat(50)].concat())
+        .unwrap();
+    assert_eq!(searched(&file, "wide$").0, Some(0));
+}
+
+#[test]
+fn a_part_is_searched_to_its_end_or_to_the_last_line_break() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("log");
+    std::fs::write(&file, "step 1\nstep 2\nstep 3").unwrap();
+    let inode = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&file).unwrap());
+    let mut sought = Sought { start: Start::At { inode, from: 7 }, ..Sought::all(words("step")) };
+    assert_eq!(matched(&file, &sought).1, format!("{inode} 20 7 0\nstep 2\nstep 3\n"));
+    sought.to_end = false;
+    assert_eq!(matched(&file, &sought).1, format!("{inode} 14 7 0\nstep 2\n"));
+    sought.start = Start::At { inode, from: 14 };
+    assert_eq!(matched(&file, &sought).1, format!("{inode} 14 14 0\n"), "it is followed from there");
+    sought.start = Start::At { inode: inode + 1_000_000, from: 14 };
+    assert_eq!(matched(&file, &sought).0, Some(81));
+}
+
+#[test]
+fn whole_lines_are_searched_before_a_file_is_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("log");
+    let mut sought = Sought { to_end: false, ..Sought::all(words("-?step [0-9]*5$")) };
+    let lines = |numbers: Range<u32>| numbers.fold(String::new(), |text, n| text + &format!("step {n}\n"));
+    let mut found = |text: &str, lines: Option<u32>| {
+        std::fs::write(&file, text).unwrap();
+        sought.start = lines.map_or(Start::Beginning, Start::Lines);
+        let (status, answer) = matched(&file, &sought);
+        assert_eq!(status, Some(0), "{answer}");
+        let (head, rest) = answer.split_once('\n').unwrap();
+        let opened = Opened::parse(head.as_bytes()).unwrap();
+        (opened.from, opened.size, rest.to_owned())
+    };
+    assert_eq!(found("", None), (0, 0, String::new()));
+    assert_eq!(found("step 5", None), (0, 0, String::new()), "a line that has not ended is followed");
+    assert_eq!(found(&lines(0..10), None), (0, 70, "step 5\n".into()));
+    assert_eq!(found(&(lines(0..10) + "step 15"), None), (0, 70, "step 5\n".into()));
+    assert_eq!(found(&(lines(0..10) + "step 15"), Some(4)), (42, 70, String::new()));
+    assert_eq!(found(&lines(0..10), Some(5)), (35, 70, "step 5\n".into()));
+    let bar = "x".repeat(200_000);
+    assert_eq!(found(&(lines(4..6) + &bar), None), (0, 14, "step 5\n".into()));
+    assert_eq!(found(&bar, None), (0, 0, String::new()));
+    // Once more of the same part, of a file that has grown, and of one that is gone.
+    let opened = |inode| Some(Opened { inode, size: 70, from: 0, is_drawn: false });
+    std::fs::write(&file, lines(0..20)).unwrap();
+    let inode = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&file).unwrap());
+    sought.opened = opened(inode);
+    assert_eq!(matched(&file, &sought), (Some(0), format!("{inode} 70 0 0\nstep 5\n")));
+    sought.opened = opened(inode + 1_000_000);
+    assert_eq!(matched(&file, &sought).0, Some(81));
+}
+
+#[test]
+fn a_file_that_cannot_be_searched_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let status = |name: &str| searched(&folder.path().join(name), "x").0;
+    assert_eq!((status("missing"), status("."), status("no/folder")), (Some(80), Some(84), Some(83)));
+    // A machine that lacks a program.
+    std::fs::write(folder.path().join("log"), "x\n").unwrap();
+    for (has, lacks) in [("head", "tail"), ("tail", "head"), ("head tail", "grep")] {
+        let tools = folder.path().join(lacks);
+        std::fs::create_dir(&tools).unwrap();
+        for tool in has.split(' ').chain(["sh", "stat", "wc", "dd", "tr"]) {
+            let there = ["/bin", "/usr/bin"].map(|place| Path::new(place).join(tool));
+            let there = there.iter().find(|path| path.exists()).unwrap();
+            std::os::unix::fs::symlink(there, tools.join(tool)).unwrap();
+        }
+        let mut sh = Command::new("/bin/sh");
+        let script = format!("{}{}{}", script::OPEN, script::GREP, script::MATCHED);
+        sh.args(["-c", &script, "matched"]).arg(folder.path().join("log"));
+        let output = sh.args(Sought::all(words("x")).arguments()).env("PATH", &tools).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(127) && said.contains(lacks), "{said}");
+    }
+}
+
+/// A docker whose container has Ray's log folder beside the script.
+const DOCKER: &str = r#"#!/bin/sh
+folder=${0%/*}
+if [ "$1" = inspect ]; then echo true; exit; fi
+[ "$1 $2 $3" = "exec -i ray_docker" ] || exit 125
+shift 3
+n=$#
+while [ "$n" -gt 0 ]; do
+  a=$1
+  shift
+  case $a in /tmp/ray/session_latest/logs/*) a=$folder/logs/${a##*/} ;; esac
+  set -- "$@" "$a"
+  n=$((n - 1))
+done
+exec "$@"
+"#;
+
+#[test]
+fn without_a_log_folder_the_container_has_the_file() {
+    use crate::model::{ClusterName, GoogleNames, HeadAddress, Provider, SshAuth};
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let docker = file("docker", DOCKER);
+    std::fs::set_permissions(docker, std::fs::Permissions::from_mode(0o700)).unwrap();
+    std::fs::create_dir(folder.path().join("logs")).unwrap();
+    file("logs/a 'log'", "step 1\nERROR 2\nstep 3\n");
+    let spec = |text: &str| ClusterSpec {
+        name: ClusterName::new("lab"),
+        file: Some(file("lab.yaml", text)),
+        accepted: None,
+        provider: Provider::Local,
+        zone: None,
+        head: HeadAddress::AskRay,
+        auth: SshAuth::default(),
+        node_types: Vec::new(),
+        google: GoogleNames::default(),
+    };
+    let has_none = spec("cluster_name: lab\n");
+    assert!(!LogFile::new("a 'log'").enter(&has_none), "there is nowhere else to look");
+    let has_one = spec("cluster_name: lab\ndocker: {image: i, container_name: ray_docker}\n");
+    let mut log = LogFile::new("a 'log'");
+    assert!(log.enter(&has_one) && !log.enter(&has_one), "once");
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let answer = |script: (&str, &str), arguments: &[String]| {
+        let line = log.command(&has_one, script, arguments).unwrap();
+        let output = Command::new("sh").args(["-c", &line]).env("PATH", &path).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let search = format!("{}{}", script::GREP, script::SEARCH);
+    let sought = Sought::all(words("ERROR")).arguments();
+    assert_eq!(answer(("search", &search), &sought), "2:7:ERROR 2\nstatus 0\n");
+    assert_eq!(answer(("last", script::LAST), &["1".to_owned()]), "step 3\n");
+}

@@ -1,0 +1,108 @@
+//! A search through the logs of several clusters: of a head that has some, of one that has none, of one that fails to read
+//! them, and of one that is down.
+
+use crate::soon::soon;
+use crate::spec::spec;
+use marin_tui::config::{Env, Folders, Settings};
+use marin_tui::demo::{Fault, Head, Scenario, Trouble};
+use marin_tui::model::{
+    ClusterName, ClusterSpec, HeadAddress, JobStatus, Link, News, NodeId, Provider, Request, Sweep, SweepId,
+    SweepTally, Swept, SweptFile,
+};
+use marin_tui::state::Update;
+use marin_tui::supervisor::{Options, Supervisor};
+use marin_tui::token::Places;
+use std::collections::BTreeMap;
+use tokio::sync::mpsc;
+
+const ID: SweepId = SweepId(7);
+
+/// What a cluster has told of the search.
+#[derive(Default)]
+struct Told {
+    files: Vec<SweptFile>,
+    last: Option<Result<SweepTally, String>>,
+}
+
+fn at(name: &str, dashboard: String) -> ClusterSpec {
+    let head = HeadAddress::Direct { dashboard, gcs: None };
+    ClusterSpec { provider: Provider::Local, head, ..spec(name) }
+}
+
+fn search(nodes: &[NodeId]) -> Request {
+    let globs = |node: &NodeId| ["job-driver-*", "worker-*"].map(|glob| (*node, glob.to_owned()));
+    let files = nodes.iter().flat_map(globs).collect();
+    Request::SweepLogs(Box::new(Sweep { id: ID, pattern: "boom".into(), files, lines: 100, most: 2 }))
+}
+
+async fn next(news: &mut mpsc::Receiver<Update>) -> Update {
+    soon("the clusters tell something", news.recv()).await.expect("the supervisor lives")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_cluster_tells_what_it_found_or_why_it_was_not_searched() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let home = tempfile::tempdir().unwrap();
+    let start = async |jobs| Head::start(Scenario { jobs, ..Scenario::default() }).await.unwrap();
+    let (has, empty, fails) = (start(6).await, start(0).await, start(6).await);
+    let running = has.submissions(JobStatus::Running);
+    assert!(has.write_job_log(&running[0], b"fine\nboom 1\nboom 2\nfine\nboom 3\n"));
+    let trouble = Trouble { path: "/api/v0/logs/file".into(), fault: Fault::Status(503) };
+    fails.trouble(vec![trouble]);
+    let url = |head: &Head| format!("http://{}", head.dashboard);
+    let specs = [
+        at("has", url(&has)),
+        at("empty", url(&empty)),
+        at("fails", url(&fails)),
+        at("down", "http://127.0.0.1:9".to_owned()),
+    ];
+    let env = Env::new(&[("HOME", home.path().to_str().unwrap())], home.path());
+    let options = Options::new(&Settings::default(), &Folders::new(&env), Places::default());
+    let (updates, mut news) = mpsc::channel(256);
+    let supervisor = Supervisor::start(specs.to_vec(), options, &updates);
+    let mut links = BTreeMap::new();
+    while links.len() < specs.len() {
+        let Update { cluster, news, .. } = next(&mut news).await;
+        if let News::Link(Link::Up { .. } | Link::Retrying { .. }) = news {
+            links.insert(cluster.to_string(), matches!(news, News::Link(Link::Up { .. })));
+        }
+    }
+    assert_eq!(
+        links.iter().filter(|(_, up)| !**up).map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+        ["down"]
+    );
+    for (name, nodes) in
+        [("has", has.nodes()), ("empty", empty.nodes()), ("fails", fails.nodes()), ("down", has.nodes())]
+    {
+        supervisor.ask(&ClusterName::new(name), search(&nodes));
+    }
+    let mut told: BTreeMap<String, Told> = BTreeMap::new();
+    while told.values().filter(|told| told.last.is_some()).count() < specs.len() {
+        let Update { cluster, news, .. } = next(&mut news).await;
+        let News::Swept(id, swept) = news else { continue };
+        assert_eq!(id, ID);
+        let told = told.entry(cluster.to_string()).or_default();
+        assert!(told.last.is_none(), "{cluster} tells nothing behind its last word");
+        match swept {
+            Swept::Found(files) => told.files.extend(files),
+            Swept::Done(tally) => told.last = Some(Ok(tally)),
+            Swept::Failed(why) => told.last = Some(Err(why)),
+        }
+    }
+    let files = &told["has"].files;
+    assert_eq!(files.len(), 1, "{files:?}");
+    let lines: Vec<&str> = files[0].lines.iter().map(|found| found.line.text()).collect();
+    assert_eq!((lines, files[0].more), (vec!["boom 2", "boom 3"], 1));
+    assert_eq!(files[0].name.raw(), format!("job-driver-{}.log", running[0]));
+    let tally = |name: &str| told[name].last.clone().unwrap();
+    let of_has = tally("has").unwrap();
+    assert!(of_has.files > 1 && of_has.incomplete.is_empty(), "{of_has:?}");
+    assert_eq!(tally("empty"), Ok(SweepTally::default()), "there was nothing to search");
+    let of_fails = tally("fails").unwrap();
+    assert!(of_fails.files == 0 && !of_fails.incomplete.is_empty(), "{of_fails:?}");
+    let is_said = |why: &String| why.starts_with("cannot read job-driver-") && why.contains("503");
+    assert!(of_fails.incomplete.iter().any(is_said), "{of_fails:?}");
+    assert_eq!(tally("down"), Err("the cluster is not connected".to_owned()));
+    assert!(told.iter().all(|(name, told)| name == "has" || told.files.is_empty()));
+    soon("the supervisor ends", supervisor.shutdown()).await;
+}
