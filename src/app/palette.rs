@@ -62,21 +62,12 @@ impl App {
                 Some(Argument::Thing(action)) => self.things_for(verb, action, typed),
                 None => Vec::new(),
             },
-            (PromptKind::Copy | PromptKind::Found | PromptKind::Files, _) => {
+            _ if prompt.given.is_empty() => Vec::new(),
+            _ => {
                 let names: Vec<&str> = prompt.given.iter().map(|offer| offer.words.as_str()).collect();
                 let hit = |(i, hits): (usize, Vec<usize>)| Offer { hits, ..prompt.given[i].clone() };
                 ranked(typed.trim(), &names).into_iter().map(hit).collect()
             }
-            (
-                PromptKind::Filter
-                | PromptKind::Search
-                | PromptKind::Lines
-                | PromptKind::GoTo
-                | PromptKind::Save
-                | PromptKind::Since
-                | PromptKind::Logs,
-                _,
-            ) => Vec::new(),
         }
     }
 
@@ -210,9 +201,7 @@ impl App {
             Some(Offer { kind: OfferKind::Log(source), .. }) => self.open_source(source),
             Some(Offer { kind: OfferKind::On(target), words, .. }) => self.run_on_thing(&words, target, now),
             Some(Offer { kind: OfferKind::Command, words, .. }) => self.run_command(&words, now),
-            None if matches!(prompt.kind, PromptKind::Copy | PromptKind::Found | PromptKind::Files) => {
-                Vec::new()
-            }
+            None if !prompt.given.is_empty() => Vec::new(),
             None => self.run_command(prompt.line.text().trim(), now),
         }
     }
