@@ -335,7 +335,7 @@ fn a_region_that_refuses_does_not_keep_the_others_from_the_image() {
         "{denied}"
     );
     assert_eq!(world.lines("pushed").len(), 2);
-    world.double.hint();
+    world.double.recover();
     let mut other = registry::repository(PROJECT, "us-east5/marin");
     other["format"] = "MAVEN".into();
     world.double.state().repositories = vec![other];

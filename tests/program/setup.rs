@@ -194,7 +194,7 @@ fn permissions_that_are_missing_are_named_with_their_role() {
             .unwrap()
             .starts_with("not checked: API cloudresourcemanager")
     );
-    newcomer.world.double.hint();
+    newcomer.world.double.recover();
     // A project that is somebody else's.
     let file = newcomer.world.home.path().join("infra/a.yaml");
     fs::write(&file, fs::read_to_string(&file).unwrap().replace(PROJECT, "theirs")).unwrap();

@@ -342,7 +342,7 @@ fn a_worker_is_removed_with_consent_and_to_its_end() {
     );
     let (code, _, said) = world.run("remove-worker by-hand --now --others --yes");
     assert!(code == Some(1) && said.contains("[2/3] failed"), "{said}");
-    world.double.hint();
+    world.double.recover();
     assert_eq!(world.refused("stop-cluster --yes --others").0, "interrupted");
     // Meanwhile somebody deletes it by hand.
     world.double.state().nodes.clear();

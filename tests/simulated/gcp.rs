@@ -130,7 +130,7 @@ async fn every_failure_is_told_apart_and_says_its_mend() {
         assert!(error.hint().to_string().contains(hint), "{fault:?}: {}", error.hint());
         assert!(!format!("{error} {error:?}").contains(VALUE), "{error:?}");
         // All of it passes without a restart: a new login is seen, too.
-        double.hint();
+        double.recover();
         let found = google.latest_version(PROJECT, NAME).await;
         assert_eq!(found.map(|v| v.version), Ok("1".into()), "after {fault:?}");
     }
@@ -143,15 +143,15 @@ async fn what_does_not_pass_is_asked_once_and_what_may_three_times() {
     double.fail("aggregated", Fault::Refuse { code: 403, status: "", reason: "forbidden", message: "no" });
     assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
     assert_eq!(double.asked("aggregated"), 1);
-    double.hint();
+    double.recover();
     double.fail("aggregated", Fault::Html(502));
     assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
     assert_eq!(double.asked("aggregated"), 4, "a load balancer's page is asked for again");
-    double.hint();
+    double.recover();
     double.fail("aggregated", Fault::Refuse { code: 503, status: "", reason: "", message: "" });
     assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
     assert_eq!(double.asked("aggregated"), 7);
-    double.hint();
+    double.recover();
     double.fail("aggregated", Fault::SignIn);
     assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
     assert_eq!(double.asked("aggregated"), 8, "a network's page for signing in is not");
@@ -174,7 +174,7 @@ async fn google_says_when_it_wants_to_be_asked_again() {
         assert_eq!(error.retry_after(), Some(Duration::from_secs(90)), "{path}: {error:?}");
         assert!(error.hint().to_string().contains("wait 90 s"), "{}", error.hint());
         assert_eq!(double.asked(path), before + 1, "{path}");
-        double.hint();
+        double.recover();
     }
     // Nothing more is sent to these services before, whatever the call and the service of another project is.
     let before = double.requests().len();
@@ -197,7 +197,7 @@ async fn google_says_when_it_wants_to_be_asked_again() {
         }
     };
     soon("it was refused once", refused).await;
-    double.hint();
+    double.recover();
     assert!(asking.await.unwrap().is_ok());
 }
 
@@ -215,7 +215,7 @@ async fn google_may_say_when_in_the_body_too() {
             _ => google.machines(PROJECT, Role::Head, None).await.map(drop),
         };
         assert_eq!(error.unwrap_err().retry_after(), Some(Duration::from_millis(90_500)), "{path}");
-        double.hint();
+        double.recover();
     }
 }
 
@@ -234,7 +234,7 @@ async fn a_patient_call_waits_as_long_as_google_asks_and_says_so_once() {
     let wait = soon("the wait is told", waits.recv()).await.unwrap();
     assert_eq!((wait.project.as_str(), wait.asked), (PROJECT, Duration::from_secs(2)));
     assert!(wait.words(wait.left).starts_with("Google asks to wait 2 s (quota exceeded: "), "{wait:?}");
-    double.hint();
+    double.recover();
     for asking in asking {
         assert!(asking.await.unwrap().is_ok());
     }
@@ -257,12 +257,12 @@ async fn a_change_is_repeated_when_google_has_not_begun_with_it() {
     let error = add().await.unwrap_err();
     assert!(matches!(error, GcpError::Unavailable { code: 503, .. }), "{error:?}");
     assert_eq!((double.asked("/token"), double.asked(":addVersion")), (3, 0));
-    double.hint();
+    double.recover();
     // Google says when: too late for this call, or soon enough.
     double.fail(":addVersion", Fault::Busy(90));
     assert_eq!(add().await.unwrap_err().retry_after(), Some(Duration::from_secs(90)));
     assert_eq!(double.asked(":addVersion"), 1);
-    double.hint();
+    double.recover();
     let google = client(&double);
     let add = || {
         let google = google.clone();
@@ -276,7 +276,7 @@ async fn a_change_is_repeated_when_google_has_not_begun_with_it() {
         }
     };
     soon("it was refused once", refused).await;
-    double.hint();
+    double.recover();
     assert_eq!(adding.await.unwrap(), Ok("2".into()));
     // It may have been carried out: asked once.
     let before = double.asked(":addVersion");

@@ -6,8 +6,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// What differs from run to run, and what stands for it.
-const VARIES: &[(&str, &str)] =
-    &[(r"127\.0\.0\.1:\d+", "ADDRESS"), (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?Z?", "TIME")];
+const VARIES: &[(&str, &str)] = &[
+    (r"127\.0\.0\.1:\d+", "ADDRESS"),
+    // The width of a column with a path in it.
+    (r"(\S) {3,}", "$1  "),
+    (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?Z?", "TIME"),
+];
 
 /// A session in a shell: commands, their output, and their exit codes where they are not 0.
 pub struct Transcript {
