@@ -210,7 +210,12 @@ impl App {
         let (word, argument) = split(text);
         let argument = argument.filter(|argument| !argument.is_empty());
         let Some(verb) = Verb::named(word) else {
-            self.toasts.say(Tone::Bad, format!("no action `{word}`; ? lists them"), now);
+            let why = if manual::has_command(word) {
+                format!("`{word}` is a command: type `marin-tui {word}` in a shell")
+            } else {
+                format!("no action `{word}`; {} lists them", self.key_of(Action::Help))
+            };
+            self.toasts.say(Tone::Bad, why, now);
             return Vec::new();
         };
         if !(verb == Verb::Cluster && argument.is_none()) {
@@ -330,7 +335,7 @@ impl App {
             self.toasts.say(Tone::Bad, format!("no page `{topic}`; there are {}", topics.join(", ")), now);
             return;
         };
-        self.dialog = Some(Dialog::page_of_manual(topic, manual::rows(text), self.dialog.take()));
+        self.dialog = Some(Dialog::text(format!("manual: {topic}"), manual::rows(text), self.dialog.take()));
     }
 
     /// The place of the cluster with that name, as on the command line.
