@@ -8,6 +8,7 @@ use std::path::Path;
 /// What differs from run to run, and what stands for it.
 const VARIES: &[(&str, &str)] = &[
     (r"127\.0\.0\.1:\d+", "ADDRESS"),
+    (r"SHA256:[A-Za-z0-9+/]{43}", "FINGERPRINT"),
     // The width of a column with a path in it.
     (r"(\S) {3,}", "$1  "),
     (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?Z?", "TIME"),
