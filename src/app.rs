@@ -323,6 +323,10 @@ impl App {
             }),
             Event::Form(cluster, form, news) => self.behind(|app| app.form_news(&cluster, form, news, now)),
             Event::Operation(cluster, news) => self.behind(|app| app.operation_news(&cluster, news, now)),
+            Event::Audit(read) => {
+                self.show_audit(read, now);
+                Vec::new()
+            }
             Event::FileExists(path) => {
                 self.ask_to_replace(path, now);
                 Vec::new()

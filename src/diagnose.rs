@@ -19,7 +19,7 @@ mod vitals;
 
 pub use autoscaler::{NO_NODE_JOINS, STUCK_AFTER};
 pub use demand::LAUNCH_RETRIES;
-pub use finding::{Finding, FindingKind, Severity};
+pub use finding::{Finding, FindingKind, Severity, Subject};
 pub use history::{GAP, History, SILENT_AFTER, SILENT_AT_ONCE};
 pub use nodes::JUST_NOW;
 pub use pending::{Pending, pending};
@@ -196,6 +196,7 @@ mod tests {
             let mut state = state(secs, report);
             let mut dead = worker(1, NodeState::Dead);
             dead.ended = Some(at(0));
+            dead.death = Some(Death { reason: DeathReason::Expected, message: Text::default() });
             // v1 still counts the dead.
             state.nodes = Arc::new(vec![dead]);
             state
@@ -364,9 +365,12 @@ mod tests {
         let found = lost(60);
         assert_eq!(
             (found[0].kind, found[0].short.as_str()),
-            (FindingKind::NodesLost, "1 preempted, 1 crashed")
+            (FindingKind::NodesLost, "2, 1 of them preempted")
         );
-        assert_eq!(kinds(&lost(915)), [FindingKind::Idle]);
+        assert_eq!(found[0].severity, Severity::Warn);
+        let later = lost(915);
+        assert_eq!((later[0].kind, later[0].severity), (FindingKind::NodesLost, Severity::Info));
+        assert_eq!(kinds(&lost(3700)), [FindingKind::Idle]);
     }
 
     fn sliced(secs: u64, hosts: &[NodeState]) -> Snapshot {

@@ -25,6 +25,25 @@ pub fn page(topic: &str) -> Option<&'static str> {
     PAGES.iter().find(|(known, _)| *known == topic).map(|(_, text)| *text)
 }
 
+/// The states that the console shows, each with its glyph and its meaning: the table of its page.
+pub fn states() -> Vec<(String, String)> {
+    let text = page("console").unwrap_or_default();
+    let section = text.split_once("\n## States\n").map_or("", |(_, after)| after);
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let table = section.lines().filter(|line| line.starts_with('|')).filter_map(cells).skip(1);
+    table.map(|(state, meaning)| (state.replace('`', ""), meaning.replace('`', ""))).collect()
+}
+
+/// Whether the page of commands has a row of that command.
+pub fn has_command(name: &str) -> bool {
+    let rows = page("commands").unwrap_or_default().lines().filter_map(|line| line.strip_prefix("| "));
+    let mut names = rows.filter_map(|row| row.split(" | ").next()).flat_map(|first| {
+        // What is between two backticks.
+        first.split('`').skip(1).step_by(2).filter_map(|words| words.split(' ').next())
+    });
+    names.any(|known| known == name)
+}
+
 /// The first sentence of a page, which stands below its title.
 pub fn summary(text: &str) -> &str {
     text.lines().find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default()
@@ -66,6 +85,26 @@ fn cells(line: &str) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_are_known_by_their_names() {
+        for name in ["audit", "list-jobs", "start-cluster", "stop-cluster", "job-logs"] {
+            assert!(has_command(name), "{name}");
+        }
+        for name in ["", "command", "ID", "nothing"] {
+            assert!(!has_command(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_states_are_a_table_of_the_console_page() {
+        let states = states();
+        assert!(states.iter().any(|(state, _)| state == "✕ lost"), "{states:?}");
+        assert!(
+            states.iter().all(|(state, meaning)| !state.contains('`') && !meaning.is_empty()),
+            "{states:?}"
+        );
+    }
 
     #[test]
     fn a_page_becomes_rows() {

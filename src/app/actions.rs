@@ -1,7 +1,7 @@
 //! The one table of actions: keymap, footer, help, palette and read-only are all read from it.
 
 use super::class::Class;
-use super::context::{Context, PAGES};
+use super::context::{Context, FLEET, PAGES};
 use super::event::Viewer;
 use super::log::LogView;
 use super::offers::{
@@ -119,13 +119,13 @@ actions! {
         "Delete the records of ended jobs (the marked ones, or the selected one) from Ray, after confirmation";
     View Progress "progress" "progress" PAGES, has_operation, App::show_progress,
         "Show the progress of the cluster's operation";
-    Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Autoscaler, Slice, Crew, Node, Job], has_log, App::open_log,
+    Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Table, Autoscaler, Slice, Crew, Node, Job], has_log, App::open_log,
         "Follow the log of the selection: a job's driver, a worker's file, a node's raylet, the autoscaler's monitor (again: its next file)";
-    Looks Stacks "stacks" "stacks" &[Jobs, AllJobs, Crew, Job, Nodes, AllNodes, Slice, Node, Info], has_driver, App::take_stacks,
+    Looks Stacks "stacks" "stacks" &[Jobs, AllJobs, Table, Crew, Job, Nodes, AllNodes, Slice, Node, Info], has_driver, App::take_stacks,
         "Show the Python stacks of the workers of the job, or of the slice's job, equal ones grouped (again: refreshes them)";
     Looks Chips "chips" "chips" OF_CHIPS, has_chips, App::take_chips,
         "Show duty cycle and memory of each chip of the slice or the job (again: refreshes them)";
-    Looks Workers "workers" "workers" &[Jobs, AllJobs, Job], has_job, App::show_workers,
+    Looks Workers "workers" "workers" &[Jobs, AllJobs, Table, Job], has_job, App::show_workers,
         "Show the workers of the job: which are silent or lag behind, the lines of all of them, the first cause";
     Looks LogWorkers "log-workers" "" &[Log], always, App::show_workers,
         "Show the workers of the job whose log this is";
@@ -193,7 +193,7 @@ actions! {
         "Add workers to the cluster, outside the autoscaler, with a form";
     Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Slice, Crew, Job, Info], has_cluster, App::submit_form,
         "Submit a job with a form";
-    Changes Resubmit "resubmit" "submit again" OF_JOBS, has_submission, App::resubmit_form,
+    Changes Resubmit "resubmit" "submit again" &[Jobs, AllJobs, Job], has_submission, App::resubmit_form,
         "Submit the selected job again: the form is filled with its settings";
     View Zoom "zoom" "zoom" CLUSTER, always, |app, _| app.zoom(),
         "Zoom the focused pane to the whole window, or back";
@@ -275,7 +275,7 @@ actions! {
         "Open the same lines in $PAGER";
     Looks Editor "editor" "" &[Log], always, |app, now| app.view_log(Viewer::Editor, now),
         "Open the same lines in $VISUAL or $EDITOR";
-    View Wide "wide" "" TABLES, always, |app, _| app.toggle_wide(),
+    View Wide "wide" "" TABLES, always, App::toggle_wide,
         "Show all columns, or fewer again";
     View Columns "columns" "" TABLES, always, |app, _| app.choose_columns(),
         "Choose the columns of the table and their order";
@@ -301,6 +301,8 @@ actions! {
         "Show the fleet: all clusters, those with issues first";
     View Messages "messages" "" PAGES, always, |app, _| app.open_details(Target::Messages),
         "Show the console's messages so far";
+    Looks Audit "audit" "" PAGES, always, |_, _| vec![Effect::ReadAudit],
+        "Show who did what to which cluster when: the actions of this user on this machine";
     View Help "help" "help" SCROLLED, always, |app, _| app.help(),
         "Show this list";
     Looks Accept "accept" "" &[Ask], always, App::answer,
@@ -328,14 +330,23 @@ impl Description {
             help: page.help,
             contexts: page.from,
             is_offered: |app, action| action.page().is_some_and(|page| *app.view() != View::Table(page)),
-            run: |app, action, _| action.page().map(|page| app.show(View::Table(page))).unwrap_or_default(),
+            run: |app, action, _| {
+                action.page().map(|page| app.open_page(View::Table(page))).unwrap_or_default()
+            },
         }
+    }
+
+    /// Whether it opens the table of all nodes, jobs or TPUs.
+    fn is_of_one_kind(&self) -> bool {
+        self.action.page().is_some_and(|page| page.context != Table)
     }
 
     /// The label that the footer shows in that context.
     pub fn label_in(&self, context: Context) -> &'static str {
         match (self.action, context) {
             (Action::Filter, Log) => "search",
+            // Elsewhere the footer has what concerns the page.
+            (Action::Table(_), _) if self.is_of_one_kind() && !FLEET.contains(&context) => "",
             _ => self.label,
         }
     }

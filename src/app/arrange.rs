@@ -3,8 +3,8 @@
 use super::chooser::Chooser;
 use super::dialog::Dialog;
 use super::target::Target;
-use super::{App, Effect, Listing};
-use crate::model::{Layout, TableLayout};
+use super::{Action, App, Effect, Listing, Tone, View};
+use crate::model::{Layout, TableLayout, Timestamp};
 use std::collections::{BTreeMap, HashSet};
 
 impl App {
@@ -30,10 +30,17 @@ impl App {
     }
 
     /// Shows all columns of the table that has the focus, or fewer again.
-    pub(super) fn toggle_wide(&mut self) -> Vec<Effect> {
+    pub(super) fn toggle_wide(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(listing) = self.listing() else { return Vec::new() };
         let (table, layout) = (listing.name(), listing.layout());
         let layout = TableLayout { wide: !layout.wide, ..layout };
+        let pane = matches!(self.view(), View::Cluster(_)).then_some(self.pane);
+        let has_room = |(_, width): &(u16, u16)| *width > 0;
+        if layout.wide && self.areas.table_of(pane).is_some_and(|drawn| !drawn.heads.iter().all(has_room)) {
+            let choose = self.key_of(Action::Columns);
+            let text = format!("no room for all columns; a wider window shows more, {choose} chooses them");
+            self.toasts.say(Tone::Info, text, now);
+        }
         self.lay_out(table, &layout);
         vec![Effect::Remember(Layout::of(table, layout))]
     }

@@ -44,7 +44,7 @@ pub trait Kind: Debug + Send + 'static {
     /// out.
     const BELOW: Option<&'static str> = None;
 
-    /// The names of the texts that a filter searches.
+    /// The names of the texts that a filter searches. Other columns are searched where a filter names them.
     const FIELDS: &'static [&'static str];
 
     /// All columns, in the order of the screen.

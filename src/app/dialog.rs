@@ -155,9 +155,9 @@ impl Dialog {
         Self::Tell { title, lines, top: 0, last: 0, search, pages: true, under }
     }
 
-    /// A page of the manual, over another dialog if one is open.
-    pub fn page_of_manual(topic: &str, lines: Vec<(String, String)>, over: Option<Self>) -> Self {
-        let (title, search) = (format!("manual: {topic}"), Search::default());
+    /// A text that can be searched, such as a page of the manual, over another dialog if one is open.
+    pub fn text(title: String, lines: Vec<(String, String)>, over: Option<Self>) -> Self {
+        let search = Search::default();
         let under = over.map(Box::new);
         Self::Tell { title, lines, top: 0, last: 0, search, pages: false, under }
     }

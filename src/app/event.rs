@@ -39,6 +39,8 @@ pub enum Event {
     GoogleWait(GoogleWait),
     /// News for the form of a job.
     Form(ClusterName, FormId, FormNews),
+    /// The entries of the audit log, newest first: when, and what was done; or why it could not be read.
+    Audit(Result<Vec<(String, String)>, String>),
     /// A file that lines were to be saved to is there already.
     FileExists(String),
     /// The outcome of an effect.
@@ -118,6 +120,8 @@ pub enum Effect {
     Crew(ClusterName, Box<Known>, Part),
     /// Write an action on a cluster and its outcome to the audit log.
     Note(ClusterName, String, String),
+    /// Read the audit log, to be shown.
+    ReadAudit,
     /// Keep what was arranged for the next start.
     Remember(Layout),
     /// Write a typed line to the file of typed lines.
@@ -146,6 +150,7 @@ impl Effect {
             | Self::Chips(..)
             | Self::Crew(..)
             | Self::Note(..)
+            | Self::ReadAudit
             | Self::Remember(_)
             | Self::Save(..) => Class::Looks,
         }

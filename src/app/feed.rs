@@ -103,12 +103,12 @@ impl Said {
         let told = |f: &&Finding| f.problem.is_none() && f.severity != Severity::Info;
         let mut now: Vec<Issue> = Vec::new();
         for finding in findings.iter().filter(told) {
-            let is_it = |(kind, job, _): &&Issue| *kind == finding.kind && *job == finding.job;
+            let is_it = |(kind, job, _): &&Issue| *kind == finding.kind && job.as_ref() == finding.job();
             // Of several of a kind, and of the same job, the worst is first.
             if now.iter().any(|issue| is_it(&issue)) {
                 continue;
             }
-            now.push((finding.kind, finding.job.clone(), finding.severity));
+            now.push((finding.kind, finding.job().cloned(), finding.severity));
             if self.issues.iter().find(is_it).is_none_or(|(_, _, severity)| *severity != finding.severity) {
                 let words = format!("{}: {}: {}", finding.severity.word(), finding.kind.word(), finding.long);
                 lines.push(hinted(words, &finding.hint.in_commands(target)));
@@ -172,7 +172,7 @@ fn at_first(cluster: &Cluster, now: Timestamp) -> String {
     )
 }
 
-fn changed_job(job: &Job) -> String {
+pub(super) fn changed_job(job: &Job) -> String {
     let name = format!("job {} (owner {})", job.key, job.owner().unwrap_or("unknown"));
     match job.status {
         JobStatus::Pending => format!("{name} submitted"),
@@ -180,8 +180,8 @@ fn changed_job(job: &Job) -> String {
         JobStatus::Succeeded => format!("{name} succeeded"),
         JobStatus::Stopped => format!("{name} was stopped"),
         JobStatus::Failed => {
-            let why = job.message.raw().lines().next().unwrap_or_default();
-            if why.is_empty() { format!("{name} failed") } else { format!("{name} failed: {why}") }
+            let why = Job::in_a_line(job.message.raw()).map_or_else(String::new, |why| format!(": {why}"));
+            format!("{name} failed{why}")
         }
         JobStatus::Unknown => format!("{name} is in a state that is not known"),
     }

@@ -95,8 +95,34 @@ impl Filter {
 
     /// Whether a row with these fields matches, each a column's name and its text.
     pub fn admits<'a>(&self, fields: impl IntoIterator<Item = (&'a str, &'a str), IntoIter: Clone>) -> bool {
+        self.admits_row(fields, |_| None)
+    }
+
+    /// The same for a row of a table, of which a column that is none of the fields is asked for its text.
+    pub fn admits_row<'a>(
+        &self,
+        fields: impl IntoIterator<Item = (&'a str, &'a str), IntoIter: Clone>,
+        text_of: impl Fn(&str) -> Option<String>,
+    ) -> bool {
         let fields = fields.into_iter();
-        self.terms.iter().all(|term| fields.clone().any(|field| term.is_in(field)) != term.is_inverted)
+        let is_in = |term: &Term| {
+            let in_column =
+                || term.column.as_deref().and_then(&text_of).is_some_and(|t| term.needle.is_in(&t));
+            fields.clone().any(|field| term.is_in(field)) || in_column()
+        };
+        self.terms.iter().all(|term| is_in(term) != term.is_inverted)
+    }
+
+    /// The field for which a row matches where none of the texts that are `seen` shows why, and that text.
+    pub fn unseen<'a>(
+        &self,
+        fields: impl IntoIterator<Item = (&'a str, &'a str), IntoIter: Clone>,
+        seen: &[impl AsRef<str>],
+    ) -> Option<(&'a str, &'a str)> {
+        let fields = fields.into_iter();
+        let is_seen = |term: &&Term| seen.iter().any(|text| term.needle.is_in(text.as_ref()));
+        let hidden = self.terms.iter().filter(|term| !term.is_inverted).filter(|term| !is_seen(term));
+        hidden.filter_map(|term| fields.clone().find(|field| term.is_in(*field))).next()
     }
 }
 
@@ -108,11 +134,7 @@ impl fmt::Debug for Filter {
 
 impl Term {
     fn is_in(&self, (column, text): (&str, &str)) -> bool {
-        self.column.as_deref().is_none_or(|wanted| wanted == column)
-            && match &self.needle {
-                Needle::Text(needle) => contains(text, needle),
-                Needle::Regex(regex) => regex.is_match(text),
-            }
+        self.column.as_deref().is_none_or(|wanted| wanted == column) && self.needle.is_in(text)
     }
 }
 
@@ -181,6 +203,13 @@ fn between_slashes(text: &str) -> Option<(&str, &str)> {
 }
 
 impl Needle {
+    fn is_in(&self, text: &str) -> bool {
+        match self {
+            Self::Text(needle) => contains(text, needle),
+            Self::Regex(regex) => regex.is_match(text),
+        }
+    }
+
     fn text(word: &str) -> Self {
         Self::Text(word.to_lowercase().into())
     }
@@ -266,6 +295,26 @@ mod tests {
         assert!(parse("! owner:").is_empty() && !parse("x").is_empty());
         assert_eq!(parse(" a  b").text(), " a  b");
         assert!(Filter::parse("x:y", &[]).unwrap().admits(row()), "without columns a colon is a character");
+    }
+
+    #[test]
+    fn a_column_that_is_no_field_is_asked_for_its_text() {
+        let columns = [COLUMNS, &["does"]].concat();
+        let admits = |text: &str| {
+            let filter = Filter::parse(text, &columns).unwrap();
+            filter.admits_row(row(), |column| (column == "does").then(|| "step 1,200".to_owned()))
+        };
+        assert!(admits("does:STEP") && !admits("does:train") && admits("!does:train owner:dara"));
+        assert!(!admits("step"), "without its name it is not asked");
+    }
+
+    #[test]
+    fn a_match_in_a_column_that_is_not_seen_is_named() {
+        let unseen = |text: &str| parse(text).unseen(row(), &["ray-run-dara-exp12", "dara"]);
+        assert_eq!(unseen("exp12"), None);
+        assert_eq!(unseen("!nothing"), None);
+        assert_eq!(unseen("dara failed"), Some(("state", "failed")));
+        assert_eq!(unseen("dara train").map(|(name, _)| name), Some("command"));
     }
 
     #[test]

@@ -59,6 +59,9 @@ impl Way {
         use Action as A;
         const AUTOSCALER: &[Context] = &[Context::Autoscaler];
         const PROGRESS: &[Context] = &[Context::Progress];
+        // A table of all clusters has it on the rows of issues.
+        const JOBS: &[Context] = &[Context::Jobs, Context::AllJobs, Context::Table];
+        const OF_JOB: &[Context] = &[Context::Jobs, Context::AllJobs, Context::Table, Context::Job];
         match verb {
             Verb::MonitorLog => {
                 Self::new(A::Log).within(AUTOSCALER, "the cluster's autoscaler pane").after(A::Pane4)
@@ -82,12 +85,8 @@ impl Way {
             Verb::SkipStep => Self::new(A::RollForward).within(PROGRESS, "its progress").after(A::Progress),
             Verb::Abandon => Self::new(A::Abandon).within(PROGRESS, "its progress").after(A::Progress),
             Verb::JobStacks => Self { on_row: true, ..Self::new(A::Stacks) }.within(&[], "the jobs pane"),
-            Verb::JobLog => {
-                Self { on_row: true, ..Self::new(A::Log) }.within(&[Context::Jobs], "the jobs pane")
-            }
-            Verb::ExplainJob => {
-                Self { on_row: true, ..Self::new(A::Describe) }.within(&[Context::Jobs], "the jobs pane")
-            }
+            Verb::JobLog => Self { on_row: true, ..Self::new(A::Log) }.within(OF_JOB, "the jobs pane"),
+            Verb::ExplainJob => Self { on_row: true, ..Self::new(A::Describe) }.within(JOBS, "the jobs pane"),
             Verb::TakeOver | Verb::Drain | Verb::EndWork | Verb::AllowOthers | Verb::AllowUnknown => {
                 Self::new(A::Mark)
                     .within(&[Context::Plan], "the confirmation of an operation")
@@ -143,7 +142,7 @@ impl Ways<'_> {
 
     /// The key of a way, and what follows it: `D on its row, with its first option off`.
     fn pressed(&self, way: &Way, here: Option<Context>) -> String {
-        let is_its_own = here.is_some_and(|here| matches!(here, Context::Node | Context::Tpu));
+        let is_its_own = here.is_some_and(|here| matches!(here, Context::Node | Context::Tpu | Context::Job));
         let row = if way.on_row && !is_its_own { " on its row" } else { "" };
         let gap = match (row, way.with) {
             (_, "") => "",

@@ -129,7 +129,7 @@ pub enum Meaning {
 }
 
 /// The keys of every action.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Keymap {
     bindings: Vec<Binding>,
     /// Whether the screen names keys in ASCII words.

@@ -20,7 +20,7 @@ impl Cluster {
         // Both have the worst first; old vitals have no findings.
         let signs = self.vitals.jobs.get(&job.key).into_iter().flat_map(|vitals| &vitals.signs);
         let signs = signs.filter(|sign| sign.kind != SignKind::WaitsLong);
-        let findings = self.findings.iter().filter(|finding| finding.job.as_ref() == Some(&job.key));
+        let findings = self.findings.iter().filter(|finding| finding.job() == Some(&job.key));
         let unwell = signs.zip(findings).map(|(sign, finding)| Unwell {
             words: sign.words(self.snapshot.taken),
             hint: finding.hint.clone(),

@@ -11,6 +11,7 @@ use super::shown::Shown;
 use super::table::{By, Sort, Table};
 use super::target::Target;
 use crate::model::TableLayout;
+use crate::model::text::printable;
 use crate::reconcile::HostsKey;
 use std::cmp::Ordering;
 use std::fmt::Debug;
@@ -120,6 +121,21 @@ impl<K: Kind> List<K> {
     }
 }
 
+/// The texts of a row that a filter searches. The cluster of a cluster's rows is the same in all of them.
+fn searched<'f, K: Kind>(
+    row: &K::Row<'f>,
+    is_across: bool,
+) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
+    K::fields(row).filter(move |(name, _)| is_across || *name != CLUSTER)
+}
+
+/// What a row says in a column that a filter searches only by its name, as of its cluster's state.
+fn text_of<'f, K: Kind>(fleet: &'f Fleet, row: &K::Row<'f>, id: &str) -> Option<String> {
+    let column = K::columns().iter().find(|c| c.id == id && !K::FIELDS.contains(&id))?;
+    let taken = fleet.clusters.get(K::place(row))?.snapshot.taken;
+    Some((column.cell)(row, &Look::plain(fleet, taken)).text.into_owned())
+}
+
 /// The identity of a row; rows that are gone keep their number's place.
 fn ids<'a, K: Kind>(places: &'a [(u32, u32)], fleet: &'a Fleet) -> impl Fn(usize) -> Option<Id<K>> + 'a {
     |i| {
@@ -150,7 +166,7 @@ pub trait Listing: Debug + Send {
     /// Replaces the filter.
     fn set_filter(&mut self, fleet: &Fleet, filter: Filter);
     /// The names that may stand before a colon in its filter.
-    fn fields(&self) -> &'static [&'static str];
+    fn fields(&self) -> Vec<&'static str>;
     /// Sorts by another column: the next one, the previous one, or that one (again: reversed).
     fn sort_by(&mut self, fleet: &Fleet, by: By);
     /// The name of the table in the settings.
@@ -188,6 +204,8 @@ pub trait Listing: Debug + Send {
     fn cells<'f>(&self, look: &Look<'f>, position: usize) -> Vec<Cell<'f>>;
     /// Which of these cells stands below the table for the row under the cursor where it has no room in its column.
     fn below(&self) -> Option<usize>;
+    /// For what the row under the cursor matches the filter, where none of these of its cells shows it.
+    fn matches_unseen(&self, look: &Look<'_>, seen: &[usize]) -> Option<String>;
     /// The title of the table.
     fn title(&self) -> &'static str;
     /// What stands beside the title.
@@ -219,7 +237,9 @@ impl<K: Kind> Listing for List<K> {
         self.table.arrange(
             rows.len(),
             |i| Some((K::place(&rows[i]), K::key(&rows[i]))),
-            |i, filter| filter.admits(K::fields(&rows[i]).filter(|(name, _)| is_across || *name != CLUSTER)),
+            |i, filter| {
+                filter.admits_row(searched::<K>(&rows[i], is_across), |id| text_of::<K>(fleet, &rows[i], id))
+            },
             |a, b, sort| compare(columns, &rows[a], &rows[b], sort),
         );
         if self.holds_top && !self.moved {
@@ -241,12 +261,11 @@ impl<K: Kind> Listing for List<K> {
         self.table.drawn(height);
     }
 
-    fn fields(&self) -> &'static [&'static str] {
-        match (self.of, K::FIELDS.split_last()) {
-            // The cluster is the same in all rows.
-            (Some(_), Some((&CLUSTER, rest))) => rest,
-            _ => K::FIELDS,
-        }
+    fn fields(&self) -> Vec<&'static str> {
+        let columns = K::columns().iter().filter(|c| !c.title.is_empty()).map(|c| c.id);
+        let others = columns.filter(|id| !K::FIELDS.contains(id));
+        // The cluster of a cluster's rows is the same in all of them.
+        K::FIELDS.iter().copied().chain(others).filter(|name| self.of.is_none() || *name != CLUSTER).collect()
     }
 
     fn set_filter(&mut self, fleet: &Fleet, filter: Filter) {
@@ -359,6 +378,14 @@ impl<K: Kind> Listing for List<K> {
 
     fn below(&self) -> Option<usize> {
         self.shown().position(|c| Some(c.id) == K::BELOW)
+    }
+
+    fn matches_unseen(&self, look: &Look<'_>, seen: &[usize]) -> Option<String> {
+        let row = self.selected(look.fleet).filter(|_| !self.filter().is_empty())?;
+        let cells = self.shown().enumerate().filter(|(i, c)| seen.contains(i) || Some(c.id) == K::BELOW);
+        let seen: Vec<_> = cells.map(|(_, c)| (c.cell)(&row, look).text).collect();
+        let (name, text) = self.filter().unseen(searched::<K>(&row, self.of.is_none()), &seen)?;
+        Some(format!("matches in {name}: {}", printable(text)))
     }
 
     fn title(&self) -> &'static str {

@@ -1,12 +1,14 @@
 //! What cells depend on beside their row.
 
 use super::actions::Action;
+use super::context::Context;
 use super::fixes::Ways;
 use super::fleet::Fleet;
 use super::keymap::Keymap;
 use super::marks::Marks;
 use super::toast::Toasts;
 use crate::model::{Hint, Timestamp};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// The fleet as it is looked at now.
@@ -26,6 +28,16 @@ pub struct Look<'f> {
     pub now: Timestamp,
     /// The age below which data is fresh.
     pub fresh: Duration,
+}
+
+impl<'f> Look<'f> {
+    /// A look without keys, marks and messages: what rows say by themselves at that time.
+    pub fn plain(fleet: &'f Fleet, now: Timestamp) -> Self {
+        static NOTHING: LazyLock<(Keymap, Marks, Toasts)> = LazyLock::new(Default::default);
+        let (keymap, marks, messages) = &*NOTHING;
+        let ways = Ways { keymap, read_only: true, page: Context::AllNodes };
+        Self { fleet, marks, messages, keymap, ways, now, fresh: Duration::ZERO }
+    }
 }
 
 impl Look<'_> {

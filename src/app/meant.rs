@@ -68,10 +68,10 @@ impl App {
     pub fn meant_slice(&self) -> Option<&Slice> {
         let Target::Tpu(place, name) = self.target()? else { return None };
         let rows = self.fleet.clusters.get(place)?.tpus.rows();
-        match self.listing() {
-            Some(listing) => rows.get(listing.number(&self.fleet)?.1),
-            None => rows.iter().find(|row| row.name == name),
-        }
+        // A table of TPUs knows the number of its row; other pages look for it.
+        let number = self.listing().and_then(|listing| listing.number(&self.fleet)).map(|(_, number)| number);
+        let here = number.and_then(|number| rows.get(number)).filter(|row| row.name == name);
+        here.or_else(|| rows.iter().find(|row| row.name == name))
     }
 
     /// The cluster whose TPUs are on the screen, or of the TPU that an action acts on.

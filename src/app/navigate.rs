@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::dialog::Dialog;
 use super::list::Listing;
-use super::pages::found;
+use super::pages::{found, issues};
 use super::target::Target;
 use super::view::{Asked, Details, Pane, View};
 use super::{App, Effect};
@@ -123,6 +123,7 @@ impl App {
             (View::Details(_), Some(Target::Stacks(..))) => self.choose_process().unwrap_or_default(),
             (View::Crew(place), _) => self.open_worker(*place, now),
             (View::Cluster(_), Some(Target::Cluster(_))) | (View::Details(_), _) => self.open_log(now),
+            (View::Table(page), Some(target)) if **page == issues::PAGE => self.open_issue(target, now),
             (_, Some(Target::Job(..))) if self.has_log_of_job() => self.open_log(now),
             (_, Some(Target::Hosts(place, hosts))) => self.open_page(View::Slice(place, hosts)),
             (View::Table(page), Some(_)) if **page == found::PAGE => self.open_found(),
@@ -130,6 +131,21 @@ impl App {
             (_, Some(_)) => self.describe(now),
             (_, None) => Vec::new(),
         }
+    }
+
+    /// Opens what an issue tells of: the job, the slice, the TPU, or the pane of the cluster where it is seen.
+    fn open_issue(&mut self, target: Target, now: Timestamp) -> Vec<Effect> {
+        match target {
+            Target::Job(..) => return self.open_details(target),
+            Target::Hosts(place, hosts) => return self.open_page(View::Slice(place, hosts)),
+            _ => {}
+        }
+        let issue = self.listing().and_then(|listing| listing.number(&self.fleet));
+        let kind =
+            issue.and_then(|(place, number)| Some(self.fleet.clusters[place].findings.get(number)?.kind));
+        let effects = self.visit_row(&target, now);
+        self.pane = kind.and_then(issues::pane).unwrap_or(self.pane);
+        effects
     }
 
     /// Opens the cluster of a row of all, with that row selected in its pane.

@@ -1,15 +1,18 @@
 //! News of a cluster become state, messages, and sometimes a request.
 
+use super::feed::changed_job;
 use super::list::Listing;
+use super::pages::ALL_JOBS;
 use super::pages::jobs::newest_running;
 use super::toast::Cause;
 use super::{Action, App, Effect, Tone, View};
 use crate::diagnose::{FindingKind, Severity};
 use crate::model::{
-    ClusterName, JobKey, JobStatus, JobStopOutcome, Link, LogSource, News, ProblemKind, Request,
+    ClusterName, Job, JobKey, JobStatus, JobStopOutcome, Link, LogSource, News, ProblemKind, Request,
     SubmissionId, Timestamp,
 };
 use crate::state::Update;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 impl App {
@@ -79,6 +82,7 @@ impl App {
                     return Vec::new();
                 }
                 if changed {
+                    self.say_failed(place, &before.snapshot.jobs, now);
                     self.marks.keep(place, &self.fleet.clusters[place].snapshot.jobs);
                     self.rearrange(place);
                 }
@@ -136,6 +140,22 @@ impl App {
             News::Note(note) => self.say_of(&update.cluster, Cause::Connection, &note, now),
         }
         Vec::new()
+    }
+
+    /// Says which jobs have failed since they were listed so, where a person looks at them. In the fleet the changes say it.
+    fn say_failed(&mut self, place: usize, before: &[Arc<Job>], now: Timestamp) {
+        let is_seen = self.view().place() == Some(place) || *self.view() == View::Table(&ALL_JOBS);
+        let cluster = &self.fleet.clusters[place];
+        let ran: HashSet<&JobKey> =
+            before.iter().filter(|job| !job.status.is_ended()).map(|job| &job.key).collect();
+        let jobs = cluster.snapshot.jobs.iter();
+        let mut failed = jobs.filter(|job| job.status == JobStatus::Failed && ran.contains(&job.key));
+        let Some(first) = failed.next().filter(|_| is_seen) else { return };
+        let more = failed.count();
+        let more = if more > 0 { format!("; {more} more failed") } else { String::new() };
+        let text = format!("{}: {}{more}", cluster.name(), changed_job(first));
+        self.toasts.say(Tone::Bad, text, now);
+        self.dirty = true;
     }
 
     fn stop_news(

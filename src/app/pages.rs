@@ -14,7 +14,7 @@ pub mod nodes;
 pub mod slice;
 pub mod slices;
 
-use super::context::{Context, FLEET};
+use super::context::{Context, PAGES_BUT_LOGS};
 use super::fleet::Fleet;
 use super::list::{List, Listing};
 use super::log::{LogView, Wanted};
@@ -34,10 +34,10 @@ pub static ALL_NODES: TablePage = TablePage {
     name: "all-nodes",
     label: "all nodes",
     help: "Show the nodes of all clusters in one table",
-    from: FLEET,
+    from: PAGES_BUT_LOGS,
     crumb: "all nodes",
     context: Context::AllNodes,
-    list: || Box::new(List::<Nodes>::new(None)),
+    list: || Box::new(List::<Nodes>::new(None).holding_top()),
 };
 
 /// The jobs of all clusters.
@@ -45,10 +45,10 @@ pub static ALL_JOBS: TablePage = TablePage {
     name: "all-jobs",
     label: "all jobs",
     help: "Show the jobs of all clusters in one table",
-    from: FLEET,
+    from: PAGES_BUT_LOGS,
     crumb: "all jobs",
     context: Context::AllJobs,
-    list: || Box::new(List::<Jobs>::new(None)),
+    list: || Box::new(List::<Jobs>::new(None).holding_top()),
 };
 
 /// The TPUs of all clusters.
@@ -56,10 +56,10 @@ pub static ALL_TPUS: TablePage = TablePage {
     name: "all-tpus",
     label: "all tpus",
     help: "Show the TPUs of all clusters in Google Cloud in one table",
-    from: FLEET,
+    from: PAGES_BUT_LOGS,
     crumb: "all tpus",
     context: Context::AllTpus,
-    list: || Box::new(List::<Slices>::new(None)),
+    list: || Box::new(List::<Slices>::new(None).holding_top()),
 };
 
 /// The pages that are tables of the rows of all clusters. Each has an action that opens it.

@@ -62,21 +62,12 @@ impl App {
                 Some(Argument::Thing(action)) => self.things_for(verb, action, typed),
                 None => Vec::new(),
             },
-            (PromptKind::Copy | PromptKind::Found | PromptKind::Files | PromptKind::Processes, _) => {
+            _ if prompt.given.is_empty() => Vec::new(),
+            _ => {
                 let names: Vec<&str> = prompt.given.iter().map(|offer| offer.words.as_str()).collect();
                 let hit = |(i, hits): (usize, Vec<usize>)| Offer { hits, ..prompt.given[i].clone() };
                 ranked(typed.trim(), &names).into_iter().map(hit).collect()
             }
-            (
-                PromptKind::Filter
-                | PromptKind::Search
-                | PromptKind::Lines
-                | PromptKind::GoTo
-                | PromptKind::Save
-                | PromptKind::Since
-                | PromptKind::Logs,
-                _,
-            ) => Vec::new(),
         }
     }
 
@@ -220,7 +211,12 @@ impl App {
         let (word, argument) = split(text);
         let argument = argument.filter(|argument| !argument.is_empty());
         let Some(verb) = Verb::named(word) else {
-            self.toasts.say(Tone::Bad, format!("no action `{word}`; ? lists them"), now);
+            let why = if manual::has_command(word) {
+                format!("`{word}` is a command: type `marin-tui {word}` in a shell")
+            } else {
+                format!("no action `{word}`; {} lists them", self.key_of(Action::Help))
+            };
+            self.toasts.say(Tone::Bad, why, now);
             return Vec::new();
         };
         if !(verb == Verb::Cluster && argument.is_none()) {
@@ -340,7 +336,7 @@ impl App {
             self.toasts.say(Tone::Bad, format!("no page `{topic}`; there are {}", topics.join(", ")), now);
             return;
         };
-        self.dialog = Some(Dialog::page_of_manual(topic, manual::rows(text), self.dialog.take()));
+        self.dialog = Some(Dialog::text(format!("manual: {topic}"), manual::rows(text), self.dialog.take()));
     }
 
     /// The place of the cluster with that name, as on the command line.

@@ -82,9 +82,28 @@ pub enum Typed {
 }
 
 impl PromptKind {
-    /// Whether a list is above the line, from which the arrows choose.
+    /// The title of the list above the line, from which the arrows choose; none where there is no such list.
+    pub fn list(self) -> Option<&'static str> {
+        match self {
+            Self::Command => Some("commands"),
+            Self::Page => Some("manual"),
+            Self::Copy => Some("copy"),
+            Self::Found => Some("lines of the whole log"),
+            Self::Files => Some("log files"),
+            Self::Processes => Some("processes"),
+            Self::Filter
+            | Self::Search
+            | Self::Lines
+            | Self::GoTo
+            | Self::Save
+            | Self::Since
+            | Self::Logs => None,
+        }
+    }
+
+    /// Whether there is such a list.
     pub fn has_list(self) -> bool {
-        matches!(self, Self::Command | Self::Page | Self::Copy | Self::Found | Self::Files | Self::Processes)
+        self.list().is_some()
     }
 
     /// Whether what is typed counts at once.

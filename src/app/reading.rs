@@ -2,7 +2,6 @@
 
 use super::log::{LogView, Step};
 use super::prompt::{Prompt, PromptKind};
-use super::typing::empty;
 use super::{Action, App, Effect, Tone};
 use crate::model::Timestamp;
 
@@ -128,7 +127,7 @@ impl App {
     /// Opens the line for the lines that are shown.
     pub(super) fn begin_lines(&mut self) -> Vec<Effect> {
         let before = self.log().map(|log| log.lens().text().to_owned()).unwrap_or_default();
-        self.prompt = Some(empty(Prompt::new(PromptKind::Lines, &before)));
+        self.prompt = Some(Prompt::new(PromptKind::Lines, &before));
         Vec::new()
     }
 

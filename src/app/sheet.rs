@@ -1,15 +1,11 @@
 //! A table of the console as plain texts, for a command: its own columns, cells and order.
 
 use super::column::{Kind, When};
-use super::context::Context;
 use super::fixes::Ways;
 use super::fleet::Fleet;
 use super::keymap::Keymap;
 use super::look::Look;
-use super::marks::Marks;
-use super::toast::Toasts;
 use crate::model::Timestamp;
-use std::time::Duration;
 
 /// What a cell says that has no value.
 const NOTHING: [&str; 3] = ["", "-", "?"];
@@ -30,9 +26,8 @@ pub fn sheet<K: Kind>(
     now: Timestamp,
     wanted: impl Fn(&K::Row<'_>) -> bool,
 ) -> Sheet {
-    let (marks, messages) = (Marks::default(), Toasts::default());
-    let ways = Ways { keymap, read_only: true, page: Context::AllNodes };
-    let look = Look { fleet, marks: &marks, messages: &messages, keymap, ways, now, fresh: Duration::ZERO };
+    let plain = Look::plain(fleet, now);
+    let look = Look { keymap, ways: Ways { keymap, ..plain.ways }, ..plain };
     let mut rows: Vec<K::Row<'_>> = K::rows(fleet, None).filter(|row| wanted(row)).collect();
     rows.sort_by(|a, b| K::order(a, b));
     let columns = || K::columns().iter().filter(|c| c.when == When::Usually && !c.title.is_empty());

@@ -6,6 +6,7 @@ use super::prompt::{Prompt, PromptKind};
 use super::sources::{MONITOR, RAYLET};
 use super::table::By;
 use super::{Action, App, Class, Effect, Pane, Tone, View, actions::actions, describe};
+use crate::manual;
 use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, JobKey, LogSource, Order, ProblemKind, Request, Text, Timestamp};
 
@@ -286,6 +287,18 @@ impl App {
         Vec::new()
     }
 
+    /// Shows the audit log.
+    pub(super) fn show_audit(&mut self, read: Result<Vec<(String, String)>, String>, now: Timestamp) {
+        match read {
+            Ok(lines) if lines.is_empty() => {
+                self.toasts.say(Tone::Info, "the audit log is empty: nothing was changed from here yet", now);
+            }
+            Ok(lines) => self.dialog = Some(Dialog::text("audit".to_owned(), lines, self.dialog.take())),
+            Err(why) => self.toasts.say(Tone::Bad, format!("cannot read the audit log: {why}"), now),
+        }
+        self.dirty = true;
+    }
+
     /// Sorts the table that has the focus.
     pub(super) fn sort(&mut self, by: By) -> Vec<Effect> {
         if let Some((listing, fleet)) = self.listing_mut() {
@@ -294,7 +307,7 @@ impl App {
         Vec::new()
     }
 
-    /// The keys of this context with their help, then those of the others.
+    /// The keys of this context with their help, what the states mean, then the keys of other contexts.
     fn help_lines(&self) -> Vec<(String, String)> {
         let context = self.context();
         let row = |d: &super::actions::Description, place: &str| {
@@ -305,7 +318,12 @@ impl App {
         let others = actions().iter().filter(|d| !d.contexts.contains(&context));
         let others = others.map(|d| row(d, &format!("in {}: ", d.places())));
         let blank = || (String::new(), String::new());
-        here.chain([blank(), (String::new(), "elsewhere".into())]).chain(others).collect()
+        let titled = |title: &str| [blank(), (String::new(), title.to_owned())];
+        here.chain(titled("states"))
+            .chain(manual::states())
+            .chain(titled("elsewhere"))
+            .chain(others)
+            .collect()
     }
 }
 

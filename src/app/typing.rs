@@ -68,7 +68,7 @@ impl App {
     fn set_text(&mut self, kind: PromptKind, text: &str) {
         let wrong = match self.listing_mut() {
             Some((listing, fleet)) => {
-                let parsed = Filter::parse(text, listing.fields()).map_err(|e| e.to_string());
+                let parsed = Filter::parse(text, &listing.fields()).map_err(|e| e.to_string());
                 parsed.map(|filter| listing.set_filter(fleet, filter)).err()
             }
             None if kind == PromptKind::Lines => {

@@ -87,6 +87,12 @@ pub fn node_counts(cluster: &Cluster) -> String {
     format!("{}{}", cluster.node_counts().0, unwell_nodes(cluster))
 }
 
+/// Nodes alive and lost lately, else pending: `41 ✕2`.
+pub fn node_counts_in_brief(cluster: &Cluster) -> String {
+    let (alive, pending, lost) = cluster.node_counts();
+    format!("{alive}{}", if lost > 0 { counted(lost, "✕") } else { counted(pending, "+") })
+}
+
 /// Nodes pending and lost lately: ` +3 ✕2`.
 pub fn unwell_nodes(cluster: &Cluster) -> String {
     let (_, pending, lost) = cluster.node_counts();

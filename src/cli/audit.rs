@@ -52,7 +52,5 @@ pub(super) fn print(audit: &Audit, as_json: bool) -> anyhow::Result<()> {
 }
 
 fn row(entry: Entry) -> Vec<String> {
-    let at = jiff::Timestamp::from_millisecond(entry.at_ms).unwrap_or_default();
-    let at = at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string();
-    vec![at, entry.who, entry.cluster, entry.what, entry.outcome]
+    vec![entry.when(), entry.who, entry.cluster, entry.what, entry.outcome]
 }

@@ -28,7 +28,7 @@ Examples:
 
 Nothing real is changed. The clusters, Google Cloud and the ray command are simulated in this process, behind servers on \
 127.0.0.1; all files are in one folder under /tmp that is removed at exit. To run commands on a fleet started with \
---serve, pass the printed --config and --infra and set the printed variables (`env`).";
+--serve, pass what it prints: `settings` as --config, `infra` as --infra, and the variables of `env`.";
 
 /// Options of `demo`.
 #[derive(Debug, Args)]

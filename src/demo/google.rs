@@ -120,7 +120,7 @@ impl Google {
     }
 
     /// Removes all faults.
-    pub fn hint(&self) {
+    pub fn recover(&self) {
         self.state().faults.clear();
     }
 

@@ -1,6 +1,6 @@
 //! A finding: its kind, its severity, its texts.
 
-use crate::model::{Hint, JobKey, Problem, ProblemKind, SignKind, Timestamp};
+use crate::model::{Hint, JobKey, Problem, ProblemKind, SignKind, Text, Timestamp};
 use std::time::Duration;
 
 /// A finding first seen within this time shows no age.
@@ -51,7 +51,7 @@ pub enum FindingKind {
     Restarted,
     /// A node has been joining for too long.
     JoinsLate,
-    /// Nodes died within [`super::JUST_NOW`] without being stopped.
+    /// Nodes died lately without being stopped.
     NodesLost,
     /// A slice has fewer hosts than it needs.
     SliceIncomplete,
@@ -137,6 +137,20 @@ impl FindingKind {
     }
 }
 
+/// What a finding tells of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Subject {
+    /// The cluster, or several things of it.
+    #[default]
+    Cluster,
+    /// That job.
+    Job(JobKey),
+    /// The slice of that name, as Ray has it.
+    Slice(Text),
+    /// The TPU of that name, as Google has it.
+    Tpu(Text),
+}
+
 /// An issue of a cluster. Its texts are safe to print.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -154,8 +168,8 @@ pub struct Finding {
     pub hint: Hint,
     /// The kind of the connection's problem that it tells of.
     pub problem: Option<ProblemKind>,
-    /// The one job that it tells of; none when it tells of the cluster.
-    pub job: Option<JobKey>,
+    /// What it tells of.
+    pub about: Subject,
 }
 
 impl Finding {
@@ -169,11 +183,24 @@ impl Finding {
     ) -> Self {
         let clean = |s: &str| crate::model::text::printable(s).into_owned();
         let (short, long) = (clean(short.as_ref()), clean(long.as_ref()));
-        Self { kind, severity, since, short, long, hint: hint.into(), problem: None, job: None }
+        Self { kind, severity, since, short, long, hint: hint.into(), problem: None, about: Subject::Cluster }
     }
 }
 
 impl Finding {
+    /// The same, of that subject.
+    pub(super) fn about(self, about: Subject) -> Self {
+        Self { about, ..self }
+    }
+
+    /// The one job that it tells of; none when it tells of something else.
+    pub const fn job(&self) -> Option<&JobKey> {
+        match &self.about {
+            Subject::Job(job) => Some(job),
+            _ => None,
+        }
+    }
+
     /// Whether a finding of another cluster has the same cause: the connections fail in the same way, as they do
     /// when a login or this machine's network is gone.
     pub fn is_of_same_cause(&self, other: &Self) -> bool {

@@ -1,6 +1,6 @@
 //! TPUs that Google creates or repairs for too long.
 
-use super::{Finding, FindingKind, Severity};
+use super::{Finding, FindingKind, Severity, Subject};
 use crate::model::{Hint, Late, Verb};
 use std::collections::BTreeSet;
 
@@ -9,13 +9,13 @@ pub(super) fn finding(late: &[Late]) -> Option<Finding> {
     let since = late.iter().map(|l| l.since).min()?;
     let states: BTreeSet<String> = late.iter().map(|l| l.api_state.to_string()).collect();
     let states = states.into_iter().collect::<Vec<_>>().join(" or ");
-    let (short, name) = match late {
-        [only] => (format!("{} is {states}", only.name), only.name.raw()),
-        several => (format!("{} TPUs are {states}", several.len()), ""),
+    let (short, name, about) = match late {
+        [only] => (format!("{} is {states}", only.name), only.name.raw(), Subject::Tpu(only.name.clone())),
+        several => (format!("{} TPUs are {states}", several.len()), "", Subject::Cluster),
     };
     let names: Vec<String> = late.iter().map(|l| l.name.to_string()).collect();
     let long = format!("{short} for longer than Google usually takes: {}", names.join(", "));
     let hint = Hint::from("see status.cloud.google.com for known outages")
         .and(Verb::RemoveWorker.on(name, "or delete it, so that it is requested again"));
-    Some(Finding::new(FindingKind::TpuDelayed, Severity::Warn, Some(since), short, long, hint))
+    Some(Finding::new(FindingKind::TpuDelayed, Severity::Warn, Some(since), short, long, hint).about(about))
 }

@@ -1,36 +1,40 @@
 //! Findings about nodes: recent deaths, incomplete slices, and idle clusters.
 
 use super::slices::{ASSEMBLY, Slice, slices};
-use super::{Finding, FindingKind, Severity};
+use super::{Finding, FindingKind, Severity, Subject};
+use crate::model::node::LOST_LATELY;
+use crate::model::time::brief;
 use crate::model::{AutoscalerVersion, DeathReason, Hint, JobStatus, Node, Snapshot, Timestamp, Verb};
 use std::time::Duration;
 
-/// A death is reported for that long.
+/// A death is a warning for that long.
 pub const JUST_NOW: Duration = Duration::from_secs(900);
 
 pub fn findings(snapshot: &Snapshot) -> Vec<Finding> {
-    [lost(snapshot), incomplete(snapshot)].into_iter().flatten().collect()
+    [incomplete(snapshot), lost(snapshot)].into_iter().flatten().collect()
 }
 
-/// Nodes that died just now without being stopped in order.
+/// Nodes that were lost lately ([`Node::is_lost`]): the same that the console and `status` count. It is a warning while
+/// the last of them died within [`JUST_NOW`].
 fn lost(snapshot: &Snapshot) -> Option<Finding> {
-    let news = |n: &&Node| n.ended.is_some_and(|at| at.age(snapshot.taken) < JUST_NOW);
-    let died = |reason| {
-        let of = move |n: &&Node| n.death.as_ref().is_some_and(|d| d.reason == reason);
-        snapshot.nodes.iter().filter(|n| !n.state.is_alive()).filter(news).filter(of).collect::<Vec<_>>()
+    let lost: Vec<&Node> = snapshot.nodes.iter().filter(|node| node.is_lost(snapshot.taken)).collect();
+    let ends = || lost.iter().filter_map(|node| node.ended);
+    let (first, last) = (ends().min()?, ends().max()?);
+    let is_preempted = |n: &&&Node| n.death.as_ref().is_some_and(|d| d.reason == DeathReason::Preempted);
+    let short = match lost.iter().filter(is_preempted).count() {
+        0 => lost.len().to_string(),
+        all if all == lost.len() => format!("{all} preempted"),
+        some => format!("{}, {some} of them preempted", lost.len()),
     };
-    let (preempted, crashed) = (died(DeathReason::Preempted), died(DeathReason::Unexpected));
-    let since = preempted.iter().chain(&crashed).filter_map(|n| n.ended).min()?;
-    let counted = |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}"));
-    let counts = [counted(preempted.len(), "preempted"), counted(crashed.len(), "crashed")];
-    let short = counts.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    let names: Vec<String> = preempted.iter().chain(&crashed).take(3).map(|n| n.name.to_string()).collect();
-    let more = preempted.len() + crashed.len() - names.len();
+    let names: Vec<String> = lost.iter().take(3).map(|n| n.name.to_string()).collect();
+    let more = lost.len() - names.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let long = format!("{short}: {}{more}", names.join(", "));
+    let long = format!("{short}, within {}: {}{more}", brief(LOST_LATELY), names.join(", "));
     let hint = Hint::from("the autoscaler replaces them if they are needed")
         .and(Verb::Nodes.to("see Ray's reason for each in the nodes pane"));
-    Some(Finding::new(FindingKind::NodesLost, Severity::Warn, Some(since), short, long, hint))
+    let is_news = last.age(snapshot.taken) < JUST_NOW;
+    let severity = if is_news { Severity::Warn } else { Severity::Info };
+    Some(Finding::new(FindingKind::NodesLost, severity, Some(first), short, long, hint))
 }
 
 fn incomplete(snapshot: &Snapshot) -> Option<Finding> {
@@ -44,11 +48,12 @@ fn incomplete(snapshot: &Snapshot) -> Option<Finding> {
     let one = format!("{} {} of {} hosts", worst.name, worst.registered, worst.expected);
     let short = if late.len() == 1 { one.clone() } else { format!("{} slices, e.g. {one}", late.len()) };
     let long = format!("{short}; a job that needs all its hosts cannot run");
-    let slice = if late.len() == 1 { worst.name } else { "" };
+    let only = (late.len() == 1).then_some(worst.name);
     let aim =
         "if the missing hosts do not come back, delete the slice, so that the autoscaler creates a new one";
-    let hint = Verb::RemoveWorker.on(slice, aim);
-    Some(Finding::new(FindingKind::SliceIncomplete, Severity::Warn, since, short, long, hint))
+    let hint = Verb::RemoveWorker.on(only.unwrap_or_default(), aim);
+    let about = only.map_or(Subject::Cluster, |name| Subject::Slice(name.into()));
+    Some(Finding::new(FindingKind::SliceIncomplete, Severity::Warn, since, short, long, hint).about(about))
 }
 
 /// No job, no demand, and no node in use.

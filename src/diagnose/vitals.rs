@@ -1,6 +1,6 @@
 //! What is wrong with single jobs: the signs of their vitals in words, and those that wait for long.
 
-use super::{Finding, FindingKind, Pending, Severity};
+use super::{Finding, FindingKind, Pending, Severity, Subject};
 use crate::model::amount::counted;
 use crate::model::{
     Fix, Hint, Job, JobKey, JobStatus, Roster, Sign, SignKind, Snapshot, Timestamp, Verb, Vitals,
@@ -63,15 +63,15 @@ fn of_sign(sign: &Sign, job: &Job, vitals: &Vitals) -> Finding {
         sign.evidence,
         cleared(sign.kind)
     );
-    let found = Finding::new(
+    Finding::new(
         kind(sign.kind),
         sign_severity(sign.kind),
         Some(sign.since),
         short,
         long,
         hint(sign.kind, job),
-    );
-    Finding { job: Some(job.key.clone()), ..found }
+    )
+    .about(Subject::Job(job.key.clone()))
 }
 
 const fn kind(sign: SignKind) -> FindingKind {
@@ -100,7 +100,7 @@ pub const fn sign_severity(sign: SignKind) -> Severity {
 pub fn sick(findings: &[Finding]) -> Option<String> {
     let words = SignKind::ALL.into_iter().filter_map(|sign| {
         let kind = kind(sign);
-        let n = findings.iter().filter(|finding| finding.kind == kind && finding.job.is_some()).count();
+        let n = findings.iter().filter(|finding| finding.kind == kind && finding.job().is_some()).count();
         (n > 0).then(|| format!("{} {}", counted(n, "run"), how(sign)))
     });
     let words: Vec<String> = words.take(SICK).collect();

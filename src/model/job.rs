@@ -145,7 +145,8 @@ pub struct Job {
     pub status: JobStatus,
     /// Shell command of the job.
     pub entrypoint: Text,
-    /// What Ray says about the state; cut to [`Job::MESSAGE_LIMIT`] bytes (a failed job's may carry 20 kB of log).
+    /// What Ray says about the state. Of more than [`Job::MESSAGE_LIMIT`] bytes (a failed job's may carry 20 kB of log) its
+    /// first line and its end.
     pub message: Text,
     /// Ray's error class, e.g. `JOB_ENTRYPOINT_COMMAND_ERROR`; empty when none.
     pub error_type: Text,
@@ -169,6 +170,17 @@ impl Job {
     pub const MESSAGE_LIMIT: usize = 1024;
     /// Metadata that names a job's owner; the first of them counts, and our own submissions carry it.
     pub const OWNER_KEYS: [&str; 5] = ["owner", "user", "username", "submitter", "job_owner"];
+
+    /// A message in a line: its first one. Below that of a failed command Ray quotes the end of its log
+    /// (`python/ray/dashboard/modules/job/job_supervisor.py`), of which the last line names the error.
+    pub fn in_a_line(message: &str) -> Option<Cow<'_, str>> {
+        let mut lines = message.lines().filter(|line| !line.trim().is_empty());
+        let first = lines.next()?;
+        Some(match (first.split_once(", last available logs"), lines.next_back()) {
+            (Some((what, _)), Some(error)) => format!("{what}: {}", error.trim()).into(),
+            _ => first.into(),
+        })
+    }
 
     /// The submission id, if this is a submission.
     pub fn submission_id(&self) -> Option<&SubmissionId> {
@@ -280,5 +292,22 @@ mod tests {
         assert_eq!(job("ray-run-bob-exp1-77", &[("user", "carol")]).owner(), Some("carol"));
         assert_eq!(job("raysubmit_abc", &[]).owner(), None);
         assert_eq!(job("ray-run--x", &[("owner", "")]).owner(), None);
+    }
+
+    #[test]
+    fn a_failed_commands_message_ends_in_its_error() {
+        let message = "Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):\n\
+                       Traceback (most recent call last):\n  File \"x.py\", line 8\nValueError: no such bucket\n\n";
+        let expected = "Job entrypoint command failed with exit code 1: ValueError: no such bucket";
+        assert_eq!(Job::in_a_line(message).as_deref(), Some(expected));
+        assert_eq!(
+            Job::in_a_line("Job finished successfully.").as_deref(),
+            Some("Job finished successfully.")
+        );
+        assert_eq!(
+            Job::in_a_line("runtime_env setup failed: x\nCould not").as_deref(),
+            Some("runtime_env setup failed: x")
+        );
+        assert_eq!(Job::in_a_line("\n"), None);
     }
 }

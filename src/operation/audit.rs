@@ -23,6 +23,14 @@ pub struct Entry {
     pub outcome: String,
 }
 
+impl Entry {
+    /// When, in the time of this machine: `2026-11-20 14:05:31`.
+    pub fn when(&self) -> String {
+        let at = jiff::Timestamp::from_millisecond(self.at_ms).unwrap_or_default();
+        at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+    }
+}
+
 /// The log of this machine's user.
 #[derive(Clone, Debug)]
 pub struct Audit {

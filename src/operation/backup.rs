@@ -315,8 +315,13 @@ fn read(dir: &Path) -> Result<List, Problem> {
     let is_inside = |name: &String| {
         name.strip_prefix("packages/").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()) && !n.is_empty())
     };
-    if list.version != VERSION || !list.packages.values().all(is_inside) {
-        return Err(problem(format!("{} is a backup of another version", path.display()), ""));
+    if list.version != VERSION {
+        let what = format!("{} is a backup of version {}", path.display(), list.version);
+        return Err(problem(what, format!("this program reads version {VERSION}: use the one that made it")));
+    }
+    if let Some(name) = list.packages.values().find(|name| !is_inside(name)) {
+        let what = format!("{} names a package outside its folder: {name}", path.display());
+        return Err(problem(what, "nothing outside the backup is read; make the backup again"));
     }
     Ok(list)
 }

@@ -113,9 +113,9 @@ fn fits(path: &Path, bytes: u64) -> Result<(), PackError> {
 }
 
 fn largest(entries: &[Entry]) -> Vec<String> {
-    let mut files: Vec<&Entry> = entries.iter().collect();
+    let mut files: Vec<&Entry> = entries.iter().filter(|e| e.is_file).collect();
     files.sort_by_key(|e| std::cmp::Reverse(e.bytes));
-    files.iter().take(3).map(|e| format!("{} ({} MiB)", e.name, e.bytes >> 20)).collect()
+    files.iter().take(3).map(|e| format!("{} ({} MiB)", e.name, e.bytes.div_ceil(1 << 20))).collect()
 }
 
 /// SHA-1 of a name and, unless it is a folder, its content. Of a dangling link or a socket only the name counts; a
@@ -194,7 +194,7 @@ mod tests {
         File::create(dir.path().join("weights.bin")).unwrap().set_len(UPLOAD_LIMIT + 1).unwrap();
         let e = Folder::survey(dir.path(), &[]).unwrap_err().to_string();
         assert!(
-            e.contains("100 MiB") && e.contains("weights.bin (100 MiB)") && e.contains(".rayignore"),
+            e.contains("101 MiB") && e.contains("weights.bin (101 MiB)") && e.contains(".rayignore"),
             "{e}"
         );
         assert!(Folder::survey(dir.path(), &["*.bin".into()]).is_ok());

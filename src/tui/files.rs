@@ -1,6 +1,9 @@
 //! Lines that leave the console: written to a file, or lent to a program that shows them.
 
 use crate::app::Viewer;
+use crate::model::amount::counted;
+use crate::model::text::printable;
+use crate::operation::{Audit, Entry};
 use crate::replace;
 use crate::supervisor::SECRET_VARIABLES;
 use std::env;
@@ -15,6 +18,26 @@ use tempfile::TempPath;
 const TAKES_LINE: [&str; 9] = ["less", "more", "vi", "vim", "nvim", "view", "nano", "emacs", "emacsclient"];
 /// Characters that only a shell understands, as in git's `run-command.c`.
 const OF_SHELLS: &str = "|&;<>()$`\\\"'*?[#~=%";
+
+/// Entries of the audit log that are shown; `marin-tui audit` prints all.
+const ENTRIES: usize = 1000;
+
+/// The latest entries of the audit log, newest first: when, and who did what to which cluster with which outcome. Safe to
+/// print.
+pub(super) fn entries(audit: &Audit) -> Result<Vec<(String, String)>, String> {
+    let (entries, unreadable) = audit.read().map_err(|e| e.to_string())?;
+    let line = |entry: &Entry| {
+        let Entry { cluster, what, outcome, who, .. } = entry;
+        (entry.when(), printable(&format!("{cluster}: {what}: {outcome}  ({who})")).into_owned())
+    };
+    let mut lines: Vec<(String, String)> = entries.iter().rev().take(ENTRIES).map(line).collect();
+    let more = entries.len().saturating_sub(ENTRIES);
+    lines.extend((more > 0).then(|| (String::new(), format!("{more} older ones: `marin-tui audit`"))));
+    lines.extend(
+        (unreadable > 0).then(|| (String::new(), format!("{} cannot be read", counted(unreadable, "line")))),
+    );
+    Ok(lines)
+}
 
 /// How a file was written.
 pub(super) enum Written {
@@ -98,6 +121,19 @@ mod tests {
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn the_audit_log_is_read_newest_first_and_cleaned() {
+        let folder = tempfile::tempdir().unwrap();
+        let audit = Audit::new(folder.path(), "alice@laptop");
+        assert_eq!(entries(&audit), Ok(Vec::new()));
+        for (what, outcome) in [("stop-job x", "stopped"), ("restart", "done\x1b[2J")] {
+            audit.note(&crate::model::ClusterName::new("alpha"), what, outcome).unwrap();
+        }
+        let lines: Vec<String> = entries(&audit).unwrap().into_iter().map(|(_, text)| text).collect();
+        assert!(lines[0].starts_with("alpha: restart: done") && !lines[0].contains('\x1b'), "{lines:?}");
+        assert_eq!(lines[1..], ["alpha: stop-job x: stopped  (alice@laptop)"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::config::TypedLines;
 use crate::model::amount::counted;
 use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, Problem, ProblemKind, Secret, Target, Timestamp};
-use crate::operation::{Environment, Journals, News, Operations};
+use crate::operation::{Audit, Environment, Journals, News, Operations};
 use crate::supervisor::{SECRET_VARIABLES, Supervisor};
 use std::collections::VecDeque;
 use std::io;
@@ -60,6 +60,7 @@ pub struct Performer {
     remote: bool,
     operations: Option<(Operations, mpsc::Receiver<News>)>,
     lines: Option<LineWriter>,
+    audit: Option<Audit>,
     /// Tokens that are being read, to be copied.
     tokens: JoinSet<(ClusterName, Result<Secret, Problem>)>,
     /// The login that is being prepared, if one is, or another program that gets the terminal.
@@ -91,6 +92,7 @@ impl Performer {
             remote: place.remote,
             operations: None,
             lines: None,
+            audit: None,
             tokens: JoinSet::new(),
             logins: JoinSet::new(),
             dashboards: JoinSet::new(),
@@ -114,6 +116,7 @@ impl Performer {
     pub fn operating(mut self, environment: Environment) -> Self {
         let connections = self.supervisor.connections();
         let environment = Environment { connections, ..environment };
+        self.audit = Some(environment.audit.clone());
         self.operations = Some(Operations::start(environment, Journals::Watched));
         self
     }
@@ -193,6 +196,7 @@ impl Performer {
                     operations.note(cluster, what, outcome);
                 }
             }
+            Effect::ReadAudit => self.read_audit(),
             Effect::Submit(cluster, form, draft) => {
                 if let Some((operations, _)) = &self.operations {
                     operations.submit(&cluster, form, *draft);
@@ -277,6 +281,14 @@ impl Performer {
             // The console may have been quit meanwhile.
             let _ = events.send(event);
         });
+    }
+
+    /// Reads the audit log beside the loop.
+    fn read_audit(&self) {
+        let Some(audit) = self.audit.clone() else { return };
+        let events = self.events.0.clone();
+        // The console may have been quit meanwhile.
+        tokio::task::spawn_blocking(move || drop(events.send(Event::Audit(files::entries(&audit)))));
     }
 
     /// Prepares a program that shows lines; an earlier one that has not started is dropped.

@@ -51,13 +51,16 @@ pub fn more_below(buf: &mut Buffer, area: Rect, theme: &Theme, hidden: usize, th
     more_around(buf, area, theme, (0, hidden), things);
 }
 
-/// Writes on the lower border how many `things` are above and below the visible part.
-pub fn more_around(buf: &mut Buffer, area: Rect, theme: &Theme, hidden: (usize, usize), things: &str) {
+/// Writes on the lower border how many `things` are above and below the visible part; returns the cells that it takes
+/// there.
+pub fn more_around(buf: &mut Buffer, area: Rect, theme: &Theme, hidden: (usize, usize), things: &str) -> u16 {
     let text = more(hidden, things);
     let width = u16::try_from(text.width() + 2).unwrap_or(u16::MAX);
-    if !text.is_empty() && area.height > 1 && area.width > width.saturating_add(4) {
-        buf.set_string(area.right() - 2 - width, area.bottom() - 1, format!(" {text} "), theme.dim);
+    if text.is_empty() || area.height < 2 || area.width <= width.saturating_add(4) {
+        return 0;
     }
+    buf.set_string(area.right() - 2 - width, area.bottom() - 1, format!(" {text} "), theme.dim);
+    width
 }
 
 /// Writes a text on the left of the lower border, cut where it has no room.

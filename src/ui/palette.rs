@@ -33,21 +33,8 @@ fn visible(area: Rect, offers: usize) -> usize {
 /// Draws the list at the bottom of the area, the chosen command in sight; nothing while no command is typed. Notes where
 /// it is.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
-    let Some(prompt) = d.app.prompt() else { return };
-    let title = match prompt.kind {
-        PromptKind::Command => "commands",
-        PromptKind::Page => "manual",
-        PromptKind::Copy => "copy",
-        PromptKind::Found => "lines of the whole log",
-        PromptKind::Files => "log files",
-        PromptKind::Processes => "processes",
-        PromptKind::Filter
-        | PromptKind::Search
-        | PromptKind::Lines
-        | PromptKind::GoTo
-        | PromptKind::Save
-        | PromptKind::Since
-        | PromptKind::Logs => return,
+    let Some((prompt, title)) = d.app.prompt().and_then(|prompt| Some((prompt, prompt.kind.list()?))) else {
+        return;
     };
     // Lines are long, and nothing stands beside them.
     let is_text = prompt.kind == PromptKind::Found;

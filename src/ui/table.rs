@@ -1,6 +1,6 @@
 //! A table in its pane: any list of rows, drawn from its columns.
 
-use super::frame::{Title, on_lower_border, pane};
+use super::frame::{Title, more_around, on_lower_border, pane};
 use super::grid::{Grid, put};
 use super::part::Draw;
 use super::text::wrap;
@@ -44,13 +44,22 @@ fn draw(
     let tone = Some(d.theme.role(counts.role));
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: &counts.text, tone, focused });
     let drawn = rows(buf, inner, d, listing, selection);
-    draw_below(buf, area, d, listing, &drawn);
+    let visible = usize::from(drawn.rows.height);
+    let above = listing.window(visible);
+    let below = listing.len().saturating_sub(above + visible);
+    let taken = more_around(buf, area, d.theme, (above, below), "");
+    draw_below(buf, Rect { width: area.width - taken, ..area }, d, listing, &drawn);
     drawn
 }
 
 /// Writes below the rows, where they leave room for all of it, or on the lower border what the row under the cursor says
-/// in a column that has no room for it.
+/// in a column that has no room for it; first of all why it matches the filter, where no column shows that.
 fn draw_below(buf: &mut Buffer, area: Rect, d: &Draw<'_>, listing: &dyn Listing, drawn: &Headed) {
+    let seen: Vec<usize> =
+        (0..).zip(&drawn.heads).filter(|(_, (_, width))| *width > 0).map(|(i, _)| i).collect();
+    if let Some(text) = listing.matches_unseen(&d.app.look(d.now), &seen) {
+        return on_lower_border(buf, area, &text, d.theme.dim);
+    }
     let Some(column) = listing.below() else { return };
     let cells = listing.cells(&d.app.look(d.now), listing.cursor());
     let Some(cell) = cells.get(column).filter(|cell| *cell.text != *"-") else { return };

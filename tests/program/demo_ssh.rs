@@ -146,10 +146,8 @@ async fn in_a_terminal_the_shell_edits_lines_and_is_interrupted() {
     soon("the host is known", Tunnel::open(place.spec())).await.unwrap().close().await;
     place.head.write_file("monitor.log", b"it is still here\n");
     let login = ssh::login(&place.spec());
-    let words = std::iter::once(login.get_program()).chain(login.get_args());
-    let words: Vec<String> = words.map(|w| w.to_str().unwrap().to_owned()).collect();
     let typing = tokio::task::spawn_blocking(move || {
-        let mut pty = Pty::start(&words.iter().map(String::as_str).collect::<Vec<_>>(), &[], 120, 30);
+        let mut pty = Pty::of(&login, 120, 30);
         pty.wait_text("ray@ray-marin-x-head:logs$");
         pty.send("hostnamx\x7fe\r");
         pty.wait("the name on a line of its own", |t| t.lines().any(|l| l.trim_end() == "ray-marin-x-head"));

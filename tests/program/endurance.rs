@@ -1,48 +1,33 @@
 //! What the console bears for as long as it runs: a full disk, and being stopped and continued from outside.
 
+use crate::place::{Place, TOKEN};
 use crate::program::{Ran, kill, program};
 use crate::pty::Pty;
-use marin_tui::demo::{Head, Scenario};
+use marin_tui::demo::Scenario;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::{Duration, SystemTime};
-use tempfile::TempDir;
-use tokio::runtime::Runtime;
 
-/// A simulated head, and a person's home.
-struct Place {
-    _runtime: Runtime,
-    head: Head,
-    home: TempDir,
+fn place() -> Place {
+    Place::new(Scenario::default())
 }
 
-impl Place {
-    fn new() -> Self {
-        let runtime = Runtime::new().unwrap();
-        let head = runtime.block_on(Head::start(Scenario::default())).unwrap();
-        let home = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
-        Self { _runtime: runtime, head, home }
-    }
-
-    fn console(&self) -> Pty {
-        let address = format!("http://{}", self.head.dashboard);
-        let argv = [env!("CARGO_BIN_EXE_marin-tui"), "--address", &address];
-        Pty::start(&argv, &[("HOME", self.home.path().to_str().unwrap())], 120, 40)
-    }
+fn console(place: &Place) -> Pty {
+    Pty::of(&place.command(&[]), 120, 40)
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_leaves_the_screen_alone_and_is_told_at_the_end() {
-    let place = Place::new();
+    let place = place();
     let state = place.home.path().join(".local/state/marin-tui");
     fs::create_dir_all(&state).unwrap();
     fs::set_permissions(&state, PermissionsExt::from_mode(0o700)).unwrap();
     // Every write to it fails with ENOSPC.
     symlink("/dev/full", state.join("marin-tui.log")).unwrap();
     // Nobody answers there: each try is logged.
-    let argv = [env!("CARGO_BIN_EXE_marin-tui"), "--address", "http://127.0.0.1:9"];
-    let mut pty = Pty::start(&argv, &[("HOME", place.home.path().to_str().unwrap())], 120, 40);
+    let mut command = program(place.home.path());
+    let mut pty = Pty::of(command.args(["--address", "http://127.0.0.1:9"]), 120, 40);
     pty.wait("why there is no connection", |s| s.contains("retry in"));
     pty.send("q");
     let exit = pty.wait_exit();
@@ -59,11 +44,11 @@ const SHELL: &str = "set -m; \"$@\"; while [ $? -gt 128 ]; do echo held; read -r
 #[test]
 #[cfg(target_os = "linux")]
 fn a_stopped_console_gives_the_terminal_back_and_takes_it_again() {
-    let place = Place::new();
+    let place = place();
     let address = format!("http://{}", place.head.dashboard);
     let argv = ["/bin/bash", "-c", SHELL, "bash", env!("CARGO_BIN_EXE_marin-tui"), "--address", &address];
     let home = place.home.path().to_str().unwrap();
-    let mut pty = Pty::start(&argv, &[("HOME", home)], 120, 40);
+    let mut pty = Pty::start(&argv, &[("HOME", home), ("RAY_AUTH_TOKEN", TOKEN)], 120, 40);
     // A small window has the names of its panes in a line.
     let is_shown = |s: &str| (s.contains("1 Slices") || s.contains("1 Nodes")) && !s.contains("held");
     pty.wait("the console", is_shown);
@@ -89,8 +74,8 @@ fn a_stopped_console_gives_the_terminal_back_and_takes_it_again() {
 
 #[test]
 fn without_a_shell_the_key_does_not_stop_it() {
-    let place = Place::new();
-    let mut pty = place.console();
+    let place = place();
+    let mut pty = console(&place);
     pty.wait_text("1 Slices");
     pty.send("\x1a");
     pty.wait_text("cannot suspend");
@@ -100,7 +85,7 @@ fn without_a_shell_the_key_does_not_stop_it() {
 
 #[test]
 fn old_backups_are_said_at_the_start_and_deleted_when_asked() {
-    let place = Place::new();
+    let place = place();
     let state = place.home.path().join(".local/state/marin-tui");
     let folder = state.join("backups/a-1");
     fs::create_dir_all(folder.join("packages")).unwrap();
@@ -110,25 +95,23 @@ fn old_backups_are_said_at_the_start_and_deleted_when_asked() {
     fs::write(&list, r#"{"version":1,"cluster":"a","jobs":[],"packages":{}}"#).unwrap();
     let long_ago = SystemTime::now() - Duration::from_secs(31 * 24 * 3600);
     fs::File::options().write(true).open(&list).unwrap().set_modified(long_ago).unwrap();
-    let mut pty = place.console();
+    let mut pty = console(&place);
     pty.wait_text("1 backup older than 30 days");
     pty.send("q");
     assert!(pty.wait_exit().success());
-    let run = |args: &[&str]| {
-        let Ran { code, out, err } = Ran::of(&program(place.home.path()).args(args).output().unwrap());
-        (code, out, err)
+    let run = |args: &[&str]| Ran::of(&program(place.home.path()).args(args).output().unwrap());
+    let listed = run(&["backups", "--json"]).json();
+    assert_eq!((&listed[0]["cluster"], &listed[0]["outcome"]), (&"a".into(), &"old".into()));
+    let mut transcript = place.transcript();
+    let mut delete = |more: &[&str]| {
+        let words = [&["backups", "--delete-older-than"], more].concat();
+        transcript.add(&words.join(" "), &run(&words));
+        folder.exists()
     };
-    let (code, listed, _) = run(&["backups", "--json"]);
-    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
-    assert_eq!((code, &listed[0]["cluster"], &listed[0]["outcome"]), (Some(0), &"a".into(), &"old".into()));
-    let (code, _, said) = run(&["backups", "--delete-older-than", "30"]);
-    assert!(code == Some(1) && said.contains("--yes") && folder.exists(), "{said}");
-    let (_, would, _) = run(&["backups", "--delete-older-than", "30", "--dry-run"]);
-    assert!(would.contains("would be deleted") && folder.exists(), "{would}");
-    let (_, none, _) = run(&["backups", "--delete-older-than", "60", "--yes"]);
-    assert!(!none.contains("deleted") && folder.exists(), "{none}");
-    let (code, done, said) = run(&["backups", "--delete-older-than", "30", "--yes"]);
-    assert!(code == Some(0) && done.contains("deleted") && !folder.exists(), "{done}{said}");
-    let (_, audited, _) = run(&["audit"]);
-    assert!(audited.contains("delete backup") && audited.trim_end().ends_with("deleted"), "{audited}");
+    assert!(delete(&["30"]) && delete(&["30", "--dry-run"]) && delete(&["60", "--yes"]));
+    assert!(!delete(&["30", "--yes"]));
+    transcript.is("old_backups");
+    let audited = run(&["audit", "--json"]).json();
+    let last = audited.as_array().unwrap().last().unwrap();
+    assert_eq!(last["outcome"], "deleted", "{last}");
 }

@@ -3,6 +3,7 @@
 use crate::program::{Ran, kill, program};
 use crate::running::Running;
 use crate::shell;
+use crate::transcript::Transcript;
 use crate::until::until;
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT, registry};
 use serde_json::{Value, json};
@@ -91,6 +92,20 @@ impl World {
         Ran::of(&self.command(words).output().unwrap())
     }
 
+    /// A picture of commands, which begins empty. Days and commits differ from run to run.
+    fn transcript(&self) -> Transcript {
+        Transcript::new(self.home.path())
+            .varying(r"\d{8}-[0-9a-f]{7,}", "DATE-COMMIT")
+            .varying("commit [0-9a-f]{7,}", "commit COMMIT")
+    }
+
+    /// Runs a command for a picture.
+    fn shows(&self, transcript: &mut Transcript, words: &str) -> Ran {
+        let ran = self.run(words);
+        transcript.add(words, &ran);
+        ran
+    }
+
     /// Repositories of these regions.
     fn repositories(&self, regions: &[&str]) {
         let made = |region: &&str| registry::repository(PROJECT, &format!("{region}/marin"));
@@ -129,84 +144,74 @@ fn an_image_is_built_under_its_date_and_commit() {
     assert!(expected.iter().any(|name| name == tags[0]) && tags[1] == "marin_cluster:latest", "{tags:?}");
     // Nobody could build it again.
     fs::write(world.file("src/infra/docker/notes"), "x").unwrap();
-    let dirty = world.run("image build").bad();
-    assert!(
-        dirty.contains("1 file is") && dirty.contains("docker/notes") && dirty.contains("--allow-dirty"),
-        "{dirty}"
-    );
+    let mut shown = world.transcript();
+    world.shows(&mut shown, "image build").exits(1);
     let allowed = world.run("image build --allow-dirty").good();
-    assert!(allowed.trim().ends_with(&format!("-{hash}-dirty")) && !allowed.contains("latest"), "{allowed}");
+    assert!(allowed.lines().count() == 1 && allowed.trim().ends_with(&format!("-{hash}-dirty")), "{allowed}");
     assert_eq!(
         world.run("image build --allow-dirty --image marin_vllm --tag v1").good(),
         "marin_vllm:v1\nmarin_vllm:latest\n"
     );
     fs::write(world.file("stub/broken"), "").unwrap();
-    let failed = world.run("image build --allow-dirty").bad();
-    assert!(failed.contains("failed with exit code 125: docker: failed to solve"), "{failed}");
+    world.shows(&mut shown, "image build --allow-dirty").exits(1);
+    shown.is("images_that_are_not_built");
 }
 
 #[test]
 fn what_cannot_be_a_tag_or_an_image_is_refused_before_anything_is_started() {
     let world = World::new();
-    let digest = world.run("image build --tag latest@sha256:0a1b").bad();
-    assert!(
-        digest.contains("is a digest, which names one build") && digest.contains("give a tag"),
-        "{digest}"
-    );
-    assert!(world.run("configs set-image sha256:0a1b").bad().contains("is a digest"));
-    assert!(world.run("image push --tag -x").code != Some(0));
-    assert!(world.run("image build --tag a/b").bad().contains("is not an image tag"));
-    assert!(world.run("image build --ray-version a:b").bad().contains("is not a version of Ray"));
-    let image = world.run("image build --image other").bad();
-    assert!(
-        image.contains("no cluster of") && image.contains("marin_cluster, marin_cluster_test, marin_vllm"),
-        "{image}"
-    );
-    let region = world.run("image push --region us-centrl2").bad();
-    assert!(region.contains("did you mean `us-central2`?"), "{region}");
-    let refused = world.run("--read-only image push").bad();
-    assert!(refused.contains("image push refused: read-only"), "{refused}");
+    let mut shown = world.transcript();
+    for words in [
+        "image build --tag latest@sha256:0a1b",
+        "configs set-image sha256:0a1b",
+        "image push --tag -x",
+        "image build --tag a/b",
+        "image build --ray-version a:b",
+        "image build --image other",
+        "image push --region us-centrl2",
+        "--read-only image push",
+    ] {
+        assert_ne!(world.shows(&mut shown, words).code, Some(0), "{words}");
+    }
     fs::remove_file(world.file("src/infra/docker/Dockerfile")).unwrap();
-    let missing = world.run("image build --allow-dirty").bad();
-    assert!(missing.contains("docker/Dockerfile; the image is built from it"), "{missing}");
+    world.shows(&mut shown, "image build --allow-dirty").exits(1);
     fs::remove_dir_all(world.file("src/.git")).unwrap();
-    let bare = world.run("image push --region us-central2").bad();
-    assert!(bare.contains("is in no git repository; give a tag with --tag"), "{bare}");
+    world.shows(&mut shown, "image push --region us-central2").exits(1);
     assert!(world.lines("calls").is_empty());
+    shown.is("images_that_cannot_be");
 }
 
 #[test]
 fn without_docker_the_error_says_how_it_is_installed() {
     let world = World::new();
-    let without = |words: &str, path: &str| {
-        Ran::of(&world.command(words).env("PATH", world.file(path)).output().unwrap()).bad()
+    let mut shown = world.transcript();
+    let mut without = |words: &str, path: &str| {
+        let ran = Ran::of(&world.command(words).env("PATH", world.file(path)).output().unwrap());
+        shown.add(words, &ran);
+        assert_eq!(ran.code, Some(1), "{words}");
     };
-    let none = without("image build", "tmp");
-    assert!(none.contains("docker is not on this machine; install it: https://docs.docker.com"), "{none}");
-    let other = without("image push --engine podman", "bin");
-    assert!(other.contains("podman is not on this machine; use --engine docker"), "{other}");
+    without("image build", "tmp");
+    without("image push --engine podman", "bin");
     // It is there, and may not be run.
     fs::set_permissions(world.file("bin/docker"), fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(without("image build", "bin").contains("docker is not on this machine"));
+    without("image build", "bin");
+    shown.is("images_without_docker");
 }
 
 #[test]
 fn an_image_is_pushed_to_every_region_and_the_token_is_seen_nowhere() {
     let world = World::new();
     world.repositories(&REGIONS[1..]);
-    let none = world.run("image push").bad();
-    assert!(none.contains("build it: `marin-tui image build`"), "{none}");
+    let mut shown = world.transcript();
+    world.shows(&mut shown, "image push").exits(1);
     let built = world.run("image build").good();
     let local = built.lines().next().unwrap();
     let tag = local.split(':').nth(1).unwrap();
     let dry = world.run("image push --dry-run").good();
     assert!(dry.contains("repositories?repositoryId=marin\"") && dry.contains("\"DOCKER\""), "{dry}");
     assert_eq!(dry.matches("docker push ").count(), 12, "{dry}");
-    let asked = world.run("image push").bad();
-    let question = format!(
-        "Create europe-west4-docker.pkg.dev/{PROJECT}/marin in Artifact Registry? Push {local} as {tag} and latest to "
-    );
-    assert!(asked.contains(&question) && asked.contains("use --yes"), "{asked}");
+    world.shows(&mut shown, "image push").exits(1);
+    shown.is("images_to_be_pushed");
     assert!(world.lines("pushed").is_empty() && world.double.state().repositories.len() == 5);
 
     let ran = world.run("image push --yes").exits(0);
@@ -236,8 +241,10 @@ fn podman_does_the_same_with_a_login_of_its_own() {
     let world = World::new();
     world.repositories(&REGIONS);
     fs::rename(world.file("bin/docker"), world.file("bin/podman")).unwrap();
-    let docker = world.run("image build").bad();
-    assert!(docker.contains("docker is not on this machine; use --engine podman"), "{docker}");
+    world
+        .transcript()
+        .with("image build", &world.run("image build").exits(1))
+        .is("podman_in_place_of_docker");
     let built = world.run("image build --engine podman --tag t1").good();
     assert_eq!(built, "marin_cluster:t1\nmarin_cluster:latest\n");
     let pushed = world.run("image push --engine podman --tag t1 --yes --region us-east5").exits(0);
@@ -305,8 +312,7 @@ fn what_was_built_and_pushed_is_json_and_what_was_changed_is_written_down() {
         format!("us-east5-do {push}: pushed"),
     ];
     assert_eq!(lines, expected);
-    let both = world.run("image push --tag t1 --yes --json --set-image").bad();
-    assert!(both.contains("cannot be used with"), "{both}");
+    world.run("image push --tag t1 --yes --json --set-image").exits(2);
 }
 
 #[test]
@@ -315,12 +321,8 @@ fn a_region_that_refuses_does_not_keep_the_others_from_the_image() {
     world.repositories(&REGIONS);
     world.run("image build --tag t1").good();
     fs::write(world.file("stub/refused"), "us-central1-").unwrap();
-    let ran = world.run("image push --tag t1 --yes --region us-central1 --region us-central2").exits(1);
-    assert!(
-        ran.err.contains("uploadArtifacts") && ran.err.contains("not pushed to 1 of 2 repositories"),
-        "{}",
-        ran.err
-    );
+    let mut shown = world.transcript();
+    world.shows(&mut shown, "image push --tag t1 --yes --region us-central1 --region us-central2").exits(1);
     assert_eq!(world.lines("pushed").len(), 2);
     // Nothing is pushed before each repository was seen.
     world.double.fail_at(
@@ -328,21 +330,15 @@ fn a_region_that_refuses_does_not_keep_the_others_from_the_image() {
         "us-east5/repositories",
         Fault::Recorded { code: 403, body: r#"{"error": {"code": 403, "message": "Permission 'artifactregistry.repositories.get' denied on resource 'r' (or it may not exist).", "status": "PERMISSION_DENIED", "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "IAM_PERMISSION_DENIED", "domain": "artifactregistry.googleapis.com", "metadata": {"permission": "artifactregistry.repositories.get"}}]}}"# },
     );
-    let denied = world.run("image push --tag t1 --yes").bad();
-    assert!(
-        denied.contains("cannot read us-east5-docker.pkg.dev")
-            && denied.contains("roles/artifactregistry.reader"),
-        "{denied}"
-    );
+    world.shows(&mut shown, "image push --tag t1 --yes").exits(1);
     assert_eq!(world.lines("pushed").len(), 2);
-    world.double.hint();
+    world.double.recover();
     let mut other = registry::repository(PROJECT, "us-east5/marin");
     other["format"] = "MAVEN".into();
     world.double.state().repositories = vec![other];
-    let maven = world.run("image push --tag t1 --yes --region us-east5").bad();
-    assert!(maven.contains("is a repository for MAVEN, not for container images"), "{maven}");
-    let unknown = world.run("image push --tag t2 --region us-east5").bad();
-    assert!(unknown.contains("no image marin_cluster:t2 on this machine; build it"), "{unknown}");
+    world.shows(&mut shown, "image push --tag t1 --yes --region us-east5").exits(1);
+    world.shows(&mut shown, "image push --tag t2 --region us-east5").exits(1);
+    shown.is("images_that_are_refused");
 }
 
 #[test]

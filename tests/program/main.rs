@@ -32,6 +32,8 @@ mod old_script;
 mod operate;
 mod packaging;
 mod picture;
+#[path = "../support/place.rs"]
+mod place;
 #[path = "../support/ports.rs"]
 mod ports;
 #[path = "../support/program.rs"]
@@ -61,6 +63,8 @@ mod svg;
 mod terminal;
 mod token_commands;
 mod tpus;
+#[path = "../support/transcript.rs"]
+mod transcript;
 mod trust;
 mod two_operators;
 #[path = "../support/until.rs"]

@@ -99,7 +99,7 @@ fn a_resumed_removal_looks_again_what_has_the_name_now() {
         world.double.fail_at("DELETE", "/nodes/", unavailable());
         let (code, _, said) = world.run("remove-worker by-hand --now --yes");
         assert!(code == Some(1) && said.contains("[2/3] failed"), "{said}");
-        world.double.hint();
+        world.double.recover();
         change(&mut world.double.state().nodes[0]);
         let sent = world.deletions().len();
         let (code, _, said) = world.run("remove-worker --resume");
@@ -205,7 +205,7 @@ fn plain_workers_are_deleted_with_the_cluster_and_seen_gone() {
         state.instances.iter().map(|i| i["name"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(names(&world), ["cpu-2", "theirs", "by-hand", "of-the-same-name"]);
-    world.double.hint();
+    world.double.recover();
     let (code, _, said) = world.run("stop-cluster --resume");
     assert!(code == Some(0) && said.contains("deleting 1 Compute Engine VMs of its autoscaler"), "{said}");
     assert_eq!(names(&world), ["theirs", "by-hand", "of-the-same-name"]);

@@ -259,7 +259,7 @@ fn a_stop_that_failed_and_is_resumed_saves_what_came_meanwhile() {
     // Perhaps by us: half a stop ends jobs.
     world.heads[0].0.turn_job("ended", JobStatus::Failed);
     submit(&world, "late");
-    world.double.hint();
+    world.double.recover();
     let restarting = world.spawn("restart-cluster --resume");
     renew(&mut world);
     world.file("is-up", "");
@@ -274,7 +274,7 @@ fn another_ray_that_somebody_started_meanwhile_is_not_stopped() {
     world.double.fail_at("DELETE", "", DENIED);
     let (code, _, said) = world.run("restart-cluster --yes --others");
     assert!(code == Some(1) && said.contains("[4/9] failed"), "{said}");
-    world.double.hint();
+    world.double.recover();
     world.double.state().instances.clear();
     world.head_of(|s| s.jobs = 0);
     let (code, _, said) = world.run("restart-cluster --resume");

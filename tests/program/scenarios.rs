@@ -22,7 +22,6 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 use std::thread;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -396,22 +395,12 @@ fn a_job_that_comes_between_preview_and_yes_is_not_ended() {
     head(&mut by_command, &["me"]);
     let mut asked = by_command.command("restart-cluster --preserve-jobs=0");
     asked.env("USER", "me");
-    let mut terminal = in_a_terminal(&asked);
+    let mut terminal = Pty::of(&asked, 160, 40);
     terminal.wait_text("Type the cluster name");
     job(&by_command, 1, "bo");
     terminal.send("marin-a\r");
     terminal.wait_text("jobs of bo run on marin-a");
     assert!(!terminal.wait_exit().success() && !has_begun(&by_command));
-}
-
-/// Runs a command as a shell in a terminal does.
-fn in_a_terminal(command: &Command) -> Pty {
-    let text = |s: &std::ffi::OsStr| s.to_str().unwrap().to_owned();
-    let mut argv = vec!["env".to_owned(), "-i".to_owned()];
-    argv.extend(command.get_envs().filter_map(|(k, v)| Some(format!("{}={}", text(k), text(v?)))));
-    argv.push(text(command.get_program()));
-    argv.extend(command.get_args().map(text));
-    Pty::start(&argv.iter().map(String::as_str).collect::<Vec<_>>(), &[], 160, 40)
 }
 
 #[test]

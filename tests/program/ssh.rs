@@ -400,10 +400,7 @@ async fn a_login_has_the_terminal_to_itself() {
     let sshd = Sshd::start("");
     let spec = sshd.spec();
     let tunnel = Tunnel::open(spec.clone()).await.unwrap();
-    let login = ssh::login(&spec);
-    let words: Vec<&str> =
-        [login.get_program()].into_iter().chain(login.get_args()).map(|a| a.to_str().unwrap()).collect();
-    let mut terminal = Pty::start(&words, &[], 80, 24);
+    let mut terminal = Pty::of(&ssh::login(&spec), 80, 24);
     terminal.send("echo $((40 + 2)); exit 5\r");
     terminal.wait("answer of the head's shell", |text| text.lines().any(|l| l.trim() == "42"));
     assert_eq!(terminal.wait_exit().exit_code(), 5);

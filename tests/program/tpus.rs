@@ -254,7 +254,7 @@ fn when_google_fails_the_mend_is_said_and_ray_is_not_waited_for() {
         world.double.fail("/nodes", fault);
         let ran = world.run("tpus --cluster a").exits(1);
         assert!(ran.err.contains(hint) && ran.err.contains("marin-a") && ran.out.is_empty(), "{}", ran.err);
-        world.double.hint();
+        world.double.recover();
     }
     let mut command = world.command("clean-preempted --cluster a --yes");
     let ran = Ran::of(&command.env("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere").output().unwrap()).exits(1);
@@ -269,7 +269,7 @@ fn a_command_waits_as_long_as_google_asks_and_says_so() {
     let mut command = world.command("tpus --cluster a");
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     until("Google has refused", || world.double.asked("/nodes") > 0);
-    world.double.hint();
+    world.double.recover();
     let ran = Ran::of(&child.wait_with_output().unwrap()).exits(0);
     assert!(ran.err.contains("Google asks to wait 3 s (quota exceeded: "), "{}", ran.err);
     assert!(ran.err.contains("next try in 3 s") && ran.out.contains("works"), "{}{}", ran.err, ran.out);

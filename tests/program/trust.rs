@@ -2,6 +2,7 @@
 
 use crate::program::{Ran, program};
 use crate::pty::Pty;
+use crate::transcript::Transcript;
 use marin_tui::demo::google::{Google as Double, PROJECT};
 use marin_tui::demo::{Head, Scenario};
 use marin_tui::model::Secret;
@@ -119,6 +120,11 @@ impl World {
         ran.out
     }
 
+    /// Adds a command to a picture, in which the folder of all is `~` and temporary addresses have no port.
+    fn shown(&self, words: &str, ran: &Ran) -> Transcript {
+        Transcript::new(self.dir.path()).with(words, ran)
+    }
+
     fn bad(&self, words: &str) -> String {
         let ran = self.run(words);
         assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{words}: {}", ran.err);
@@ -156,36 +162,22 @@ fn nothing_of_a_strangers_folder_is_used_before_a_yes() {
         "-c asker auth-env",
         "token status",
     ] {
-        let err = world.bad(words);
-        assert!(
-            err.contains("is not trusted yet") && err.contains("--infra") && err.contains("marin-tui trust"),
-            "{words}: {err}"
-        );
-        for named in [
-            &format!("run      touch {}/proof-of-proxy", world.dir.path().display()),
-            "run      evil.provider",
-            "get-head-ip",
-            "contact  ray@127.0.0.1",
-            "contact  Google Cloud, project hai-test",
-            "read     secret STOLEN of hai-test",
-            "send     ~/.ssh",
-        ] {
-            assert!(err.contains(named), "{words} does not tell of `{named}`: {err}");
-        }
+        // Whatever the command, all that the folder would do is told.
+        world.shown("..", &world.run(words).exits(1)).is("a_strangers_folder");
         world.assert_untouched(words);
     }
     // What only looks needs no trust.
-    assert!(world.good("clusters").contains("evil"));
-    assert!(world.good("config print").contains("refresh_seconds"));
+    assert!(world.good("clusters").lines().any(|line| line.starts_with("evil ")));
+    world.good("config print");
     world.good("audit");
     world.assert_untouched("commands that only look");
     // Without a terminal the question is no yes.
-    assert!(world.bad("trust").contains("--yes"));
-    assert!(world.bad("-c evil list-jobs").contains("is not trusted yet"));
+    world.shown("trust", &world.run("trust").exits(1)).is("trust_without_a_terminal");
+    world.bad("-c evil list-jobs");
     world.assert_untouched("trust without a terminal");
 
     // After the yes everything that was listed happens.
-    assert!(world.good("trust --yes").contains("is now trusted"));
+    world.good("trust --yes");
     world.run("-c evil list-jobs");
     assert!(world.file("proof-of-proxy").exists());
     world.run("-c asker list-jobs");
@@ -204,9 +196,8 @@ fn a_table_of_clusters_alone_leads_to_no_question_at_google() {
             world.write(&format!("work/infra/{name}"), &text);
         }
     }
-    let err = world.bad("configs images us-central2");
-    let question = format!("ask Google for the tags of us-central2-docker.pkg.dev/{PROJECT}/");
-    assert!(err.contains(&question) && err.contains("--infra"), "{err}");
+    let words = "configs images us-central2";
+    world.shown(words, &world.run(words).exits(1)).is("a_table_of_clusters_that_nobody_trusts");
     world.assert_untouched("a table alone");
     // Named, it is the person's own word.
     world.run("--infra infra configs images us-central2");
@@ -226,8 +217,8 @@ fn a_folder_is_asked_about_once_and_again_when_it_changes() {
     assert!(
         all[0]["files"].as_object().unwrap().values().all(|d| d.as_str().unwrap().starts_with("sha256:"))
     );
-    assert!(world.good("trust --list").contains("work"));
-    assert!(world.good("trust").contains("is trusted. With its files"));
+    world.shown("trust --list", &world.run("trust --list").exits(0)).is("trusted_folders");
+    world.good("trust");
     world.good("token status");
     // Another content, another file, another target of a link.
     let proof = world.file("proof-of-change").display().to_string();

@@ -2,6 +2,7 @@
 //! jobs and workers are compared. The ray command is a script that asks as Ray does.
 
 use crate::program::Ran;
+use crate::transcript::Transcript;
 use crate::until::until;
 use crate::world::World;
 use serde_json::{Value, json};
@@ -84,6 +85,19 @@ impl Place {
         Ran::of(&self.0.command(words).output().unwrap())
     }
 
+    /// A picture of commands, which begins empty.
+    fn transcript(&self) -> Transcript {
+        // In the words of the `cat` of this machine.
+        Transcript::new(self.0.home.path()).varying(r"cat: .*?: (No such file)", "cat: $1")
+    }
+
+    /// Runs a command for a picture.
+    fn shows(&self, shown: &mut Transcript, words: &str, code: i32) -> Ran {
+        let ran = self.run(words).exits(code);
+        shown.add(words, &ran);
+        ran
+    }
+
     fn asked(&self) -> String {
         fs::read_to_string(self.0.home.path().join("asked")).unwrap_or_default()
     }
@@ -105,14 +119,11 @@ impl Place {
 #[test]
 fn what_runs_as_its_file_says_needs_nothing() {
     let place = Place::new();
+    let mut shown = place.transcript();
     for words in ["update-cluster", "update-cluster --dry-run"] {
-        let ran = place.run(words).exits(0);
-        assert!(
-            ran.err.contains("marin-a runs with what its file says") && ran.out.is_empty(),
-            "{}",
-            ran.err
-        );
+        assert_eq!(place.shows(&mut shown, words, 0).out, "");
     }
+    shown.is("a_cluster_that_runs_as_its_file_says");
     assert_eq!(place.run("update-cluster --json").exits(0).json(), json!([]));
     assert_eq!(place.asked(), "");
 }
@@ -121,11 +132,10 @@ fn what_runs_as_its_file_says_needs_nothing() {
 fn a_raised_limit_is_applied_and_the_jobs_stay() {
     let place = Place::new();
     place.edit("max_workers: 4", "max_workers: 6");
-    let dry = place.run("update-cluster --dry-run").exits(0);
-    assert!(dry.out.starts_with("max_workers (applies at once)\n  4 -> 6\n"), "{}", dry.out);
-    assert!(dry.out.contains("up --no-restart --no-config-cache") && !dry.out.contains("-y"), "{}", dry.out);
-    let refused = place.run("update-cluster").exits(1);
-    assert!(refused.err.contains("--yes"), "{}", refused.err);
+    let mut shown = place.transcript();
+    place.shows(&mut shown, "update-cluster --dry-run", 0);
+    place.shows(&mut shown, "update-cluster", 1);
+    shown.is("a_limit_that_is_raised");
     assert_eq!(place.asked(), "--version\n", "a dry run looks, and no more");
     assert_eq!(place.run("--read-only update-cluster --yes --json").refused().0, "read-only");
 
@@ -149,10 +159,8 @@ fn a_raised_limit_is_applied_and_the_jobs_stay() {
 fn what_needs_a_restart_is_refused_or_becomes_one() {
     let place = Place::new();
     place.edit("[pip install a]", "[pip install a, pip install b]");
-    let ran = place.run("update-cluster --yes").exits(1);
-    assert!(ran.out.contains("setup_commands (needs a restart of Ray)\n  + pip install b\n"), "{}", ran.out);
-    assert!(ran.err.contains("cannot apply without a restart of Ray: setup_commands"), "{}", ran.err);
-    assert!(ran.err.contains("`marin-tui -c marin-a update-cluster --restart-ray`"), "{}", ran.err);
+    let mut shown = place.transcript();
+    place.shows(&mut shown, "update-cluster --yes", 1);
     let ran = place.run("update-cluster --yes --json").exits(1);
     assert_eq!(ran.json(), json!([{"name": "marin-a", "refused": "needs-restart"}]));
     assert_eq!(place.asked(), "");
@@ -162,8 +170,8 @@ fn what_needs_a_restart_is_refused_or_becomes_one() {
     assert_eq!(ran.refused().0, "others-jobs", "the jobs of others are theirs");
     place.edit("availability_zone: us-central2-b", "availability_zone: us-central2-c");
     place.0.double.state().instances[0]["zone"] = json!("https://x/zones/us-central2-c");
-    let ran = place.run("update-cluster --yes --restart-ray").exits(1);
-    assert!(ran.err.contains("another cluster") || ran.err.contains("head"), "{}", ran.err);
+    place.shows(&mut shown, "update-cluster --yes --restart-ray", 1);
+    shown.is("updates_that_need_a_restart");
 }
 
 /// Ray asks before it replaces a head machine, whatever this program has seen.
@@ -172,14 +180,15 @@ fn a_head_is_neither_replaced_nor_started_beside_the_one_that_runs() {
     let place = Place::new();
     place.edit("max_workers: 4", "max_workers: 6");
     place.0.file("replaces", "");
-    let ran = place.run("update-cluster --yes").exits(1);
-    assert!(ran.err.contains("would replace the head's machine"), "{}", ran.err);
+    let mut shown = place.transcript();
+    place.shows(&mut shown, "update-cluster --yes", 1);
     assert!(place.asked().ends_with("answered y\nanswered n\n") && !place.launched(), "{}", place.asked());
     place.run("update-cluster --abandon").good();
     fs::remove_file(place.0.home.path().join("replaces")).unwrap();
     place.0.file("knows-no-head", "");
-    let ran = place.run("update-cluster --yes").exits(1);
-    assert!(ran.err.contains("does not find the head of marin-a") && !place.launched(), "{}", ran.err);
+    place.shows(&mut shown, "update-cluster --yes", 1);
+    shown.is("an_update_that_would_replace_the_head");
+    assert!(!place.launched());
     // It is resumed once the reason is gone.
     fs::remove_file(place.0.home.path().join("knows-no-head")).unwrap();
     fs::write(place.0.home.path().join("asked"), "").unwrap();
@@ -194,12 +203,12 @@ fn a_setup_command_that_fails_is_named_and_can_be_resumed() {
     let place = Place::new();
     place.edit("max_workers: 4", "max_workers: 6");
     place.0.file("fails", "");
-    let ran = place.run("update-cluster --yes").exits(1);
-    assert!(ran.err.contains("`ray up` failed with exit code 1: Setup command failed."), "{}", ran.err);
+    let mut shown = place.transcript();
+    place.shows(&mut shown, "update-cluster --yes", 1);
     // Somebody has applied it meanwhile.
     place.runs();
-    let ran = place.run("update-cluster --resume").exits(0);
-    assert!(ran.err.contains("[3/4] already applied"), "{}", ran.err);
+    place.shows(&mut shown, "update-cluster --resume", 0);
+    shown.is("a_setup_command_that_fails");
 }
 
 #[test]
@@ -236,34 +245,26 @@ fn what_cannot_be_compared_is_not_updated() {
     let place = Place::new();
     place.edit("max_workers: 4", "max_workers: 6");
     let head = &place.0.heads[0].0;
-    for (config, why) in [
-        (&b""[..], "No such file or directory"),
-        (b"{\"a\": ", "EOF while parsing"),
-        (b"[]", "is not a cluster configuration"),
-    ] {
+    let mut shown = place.transcript();
+    for config in [&b""[..], b"{\"a\": ", b"[]"] {
         head.write_bootstrap(config);
-        let ran = place.run("update-cluster --yes").exits(1);
-        assert!(ran.err.contains(why) && ran.err.contains("ray_bootstrap_config.yaml"), "{}", ran.err);
+        place.shows(&mut shown, "update-cluster --yes", 1);
     }
     let gone = World::new();
-    let (code, _, err) = gone.run("update-cluster --yes");
-    assert!(code == Some(1) && err.contains("start-cluster"), "{err}");
+    let words = "update-cluster --yes";
+    let ran = Ran::of(&gone.command(words).output().unwrap()).exits(1);
+    Transcript::new(gone.home.path()).with(words, &ran).is("an_update_of_a_cluster_that_is_gone");
     assert_eq!(place.asked(), "");
     // A file that Ray refuses, and one that is none.
     place.edit("max_workers: 6", "max_workers: 4");
     place.runs();
     place.edit("max_workers: 4", "max_workers: 6");
     place.0.file("invalid", "");
-    let ran = place.run("update-cluster --yes").exits(1);
-    assert!(
-        ran.err.contains("`ray up` refused it, and nothing was changed: Cluster config invalid"),
-        "{}",
-        ran.err
-    );
+    place.shows(&mut shown, "update-cluster --yes", 1);
     assert!(!place.asked().contains("answered"), "{}", place.asked());
     place.0.file("infra/a.yaml", "cluster_name: [\n");
-    let ran = place.run("update-cluster --yes").exits(1);
-    assert!(ran.err.contains("infra/a.yaml") || ran.err.contains("several clusters"), "{}", ran.err);
+    place.shows(&mut shown, "update-cluster --yes", 1);
+    shown.is("updates_that_cannot_be_compared");
 }
 
 #[test]

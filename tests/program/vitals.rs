@@ -1,16 +1,9 @@
 //! What running jobs really do, as commands say it, on simulated slices with a run that hangs, one that became slower, one
 //! whose loss rises, one that is well, and one that waits for a slice.
 
-use crate::program::program;
-use marin_tui::demo::{Head, Life, Scenario};
-use marin_tui::model::Secret;
+use crate::place::Place;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::process::Output;
-use tempfile::TempDir;
-use tokio::runtime::Runtime;
-
-const TOKEN: &str = "tok-vitals-never-shown";
 
 const LIFE: &str = "
 types:
@@ -31,52 +24,18 @@ runs:
 - {node_type: stalls, waits: 47}
 ";
 
-struct Place {
-    _runtime: Runtime,
-    head: Head,
-    home: TempDir,
+fn place(ray: &str) -> Place {
+    Place::with_life(LIFE, ray)
 }
 
-impl Place {
-    fn new(ray: &str) -> Self {
-        let runtime = Runtime::new().unwrap();
-        let life: Life = serde_yaml::from_str(LIFE).unwrap();
-        let scenario = Scenario {
-            token: Some(Secret::new(TOKEN)),
-            jobs: 0,
-            dead: 0,
-            log_rate: 1,
-            ray_version: ray.into(),
-            life: Some(life),
-            ..Scenario::default()
-        };
-        let head = runtime.block_on(Head::start(scenario)).unwrap();
-        Self { _runtime: runtime, head, home: tempfile::tempdir().unwrap() }
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        let mut command = program(self.home.path());
-        command.env("RAY_AUTH_TOKEN", TOKEN).env("TZ", "UTC");
-        command.args(["--address", &format!("http://{}", self.head.dashboard)]);
-        command.args(["--gcs", &self.head.gcs.to_string()]).args(args);
-        command.output().unwrap()
-    }
-
-    fn ok(&self, args: &[&str]) -> String {
-        let out = self.run(args);
-        assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
-        String::from_utf8(out.stdout).unwrap()
-    }
-
-    /// The jobs with their vitals, by the TPU type that they ask for; the one that waits is `waits`.
-    fn jobs(&self) -> BTreeMap<String, Value> {
-        let jobs: Vec<Value> = serde_json::from_str(&self.ok(&["list-jobs", "--vitals", "--json"])).unwrap();
-        let name = |job: &Value| match job["vitals"]["does"].as_str() {
-            Some("waiting") => "waits".to_owned(),
-            _ => job["metadata"]["tpu"].as_str().unwrap().to_owned(),
-        };
-        jobs.into_iter().map(|job| (name(&job), job)).collect()
-    }
+/// The jobs with their vitals, by the TPU type that they ask for; the one that waits is `waits`.
+fn jobs(place: &Place) -> BTreeMap<String, Value> {
+    let jobs = place.json(&["list-jobs", "--vitals", "--json"]);
+    let name = |job: &Value| match job["vitals"]["does"].as_str() {
+        Some("waiting") => "waits".to_owned(),
+        _ => job["metadata"]["tpu"].as_str().unwrap().to_owned(),
+    };
+    jobs.as_array().unwrap().iter().map(|job| (name(job), job.clone())).collect()
 }
 
 fn warnings(job: &Value) -> Vec<&str> {
@@ -87,8 +46,8 @@ fn warnings(job: &Value) -> Vec<&str> {
 #[test]
 fn sick_runs_are_named_with_their_evidence_and_one_that_is_well_is_not() {
     for ray in ["2.53.0", "2.60.0"] {
-        let place = Place::new(ray);
-        let jobs = place.jobs();
+        let place = place(ray);
+        let jobs = jobs(&place);
         assert_eq!(jobs.len(), 5, "{jobs:#?}");
         let of = |name: &str| &jobs[name];
         assert_eq!(warnings(of("v4-32")), ["run stalled"]);
@@ -117,22 +76,21 @@ fn sick_runs_are_named_with_their_evidence_and_one_that_is_well_is_not() {
 
 #[test]
 fn the_table_and_one_job_say_it_in_words() {
-    let place = Place::new("2.60.0");
+    let place = place("2.60.0");
     let table = place.ok(&["list-jobs", "--vitals"]);
     assert!(table.lines().next().unwrap().contains("DOES"), "{table}");
-    assert!(table.contains("run stalled for 2") && table.contains("its log is silent"), "{table}");
+    assert!(table.contains("run stalled for 2"), "{table}");
     let plain = place.ok(&["list-jobs"]);
     assert!(!plain.contains("DOES"), "{plain}");
-    let jobs = place.jobs();
+    let jobs = jobs(&place);
     let status = |name: &str| place.ok(&["job-status", jobs[name]["submission_id"].as_str().unwrap()]);
-    let well = status("v4-256");
-    assert!(
-        well.contains("TPU 128") && well.contains("checkpoint") && well.contains("1.0 steps/s"),
-        "{well}"
-    );
-    assert!(!well.contains("warning"), "{well}");
-    let sick = status("v4-32");
-    assert!(sick.contains("run stalled for 2") && sick.contains("at step"), "{sick}");
-    let explained = place.ok(&["explain-job", jobs["waits"]["submission_id"].as_str().unwrap()]);
-    assert!(explained.contains("TPU-v4-32-head"), "{explained}");
+    let labels = |text: String| -> Vec<String> {
+        text.lines().filter_map(|line| Some(line.split_once("  ")?.0.to_owned())).collect()
+    };
+    let (well, sick) = (labels(status("v4-256")), labels(status("v4-32")));
+    let has = |labels: &[String], label: &str| labels.iter().any(|l| l == label);
+    assert!(has(&well, "checkpoint") && has(&well, "rate") && !has(&well, "warning"), "{well:?}");
+    assert!(has(&sick, "warning"), "{sick:?}");
+    let explained = place.json(&["explain-job", jobs["waits"]["submission_id"].as_str().unwrap(), "--json"]);
+    assert!(explained["evidence"][0].as_str().unwrap().contains("TPU-v4-32-head"), "{explained}");
 }

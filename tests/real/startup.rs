@@ -153,7 +153,7 @@ fn a_worker_finds_its_head_and_comes_back_to_it() {
         google.fail("/compute/", Fault::Html(502));
         let asked = google.asked("/aggregated/");
         until("it asks in vain", || google.asked("/aggregated/") > asked + 3);
-        google.hint();
+        google.recover();
         assert_eq!(joins().len(), 1);
 
         // Ray here crashes.
@@ -240,7 +240,7 @@ fn without_the_right_to_its_secret_it_says_so_and_tries_again() {
         let mut script = boot();
         until("it says what it lacks", || read("script").contains("secretmanager.secretAccessor"));
         assert_eq!(joins().len(), 0);
-        google.hint();
+        google.recover();
         until("it joins", || joins().len() == 1);
         script.kill().unwrap();
         script.wait().unwrap();

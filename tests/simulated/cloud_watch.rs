@@ -118,7 +118,7 @@ async fn google_is_asked_at_its_pace_and_whatever_becomes_of_the_head() {
         }
     };
     assert!(problem.what.contains("permission denied by Google") && !problem.hint.is_empty(), "{problem:?}");
-    world.double.hint();
+    world.double.recover();
     while world.cloud().await.is_err() {}
     world.running.take().unwrap().0.shutdown().await;
 }
@@ -225,7 +225,7 @@ async fn what_is_deleted_during_a_question_is_looked_at_after_it() {
     };
     soon("google is asked again", asked_again).await;
     // The question under way is held, and no other.
-    world.double.hint();
+    world.double.recover();
     world.ask(Request::CleanPreempted(left));
     let is = |news| if let News::Cleaned(answer) = news { Some(answer) } else { None };
     world.news("what became of them", is).await.unwrap();
@@ -261,7 +261,7 @@ async fn another_operators_mark_comes_as_news_and_goes_although_the_head_is_away
     while world.double.asked("instanceGroups") < asked + 3 {
         tokio::task::yield_now().await;
     }
-    world.double.hint();
+    world.double.recover();
     world.double.state().groups.clear();
     assert_eq!(world.news("its end", is).await, None);
 }

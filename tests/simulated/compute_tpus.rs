@@ -224,7 +224,7 @@ async fn what_compute_engine_refuses_hides_nothing_of_cloud_tpu() {
     // What might have overlooked something is no answer to a restart.
     let kinds = google.tpus_of_kind(&place(), "unmanaged").await;
     assert!(matches!(kinds, Err(GcpError::Forbidden { .. })), "{kinds:?}");
-    double.hint();
+    double.recover();
     double.state().unreachable = vec![ZONE.to_owned()];
     assert!(view(&google).await.unlisted.unwrap().raw().contains(ZONE));
     double.state().unreachable = vec!["us-east1-z".to_owned()];

@@ -221,12 +221,12 @@ async fn every_refusal_of_an_api_has_a_hint_that_can_be_pasted() {
     for (case, code, body, says) in REFUSED {
         double.fail(":access", Fault::Recorded { code: *code, body });
         row(case, &error(&google).await, says);
-        double.hint();
+        double.recover();
     }
     for (case, code, body, says) in REFUSED_BY_COMPUTE {
         double.fail("aggregated", Fault::Recorded { code: *code, body });
         row(case, &google.machines(PROJECT, Role::Head, None).await.unwrap_err(), says);
-        double.hint();
+        double.recover();
     }
     for (case, code, body, says) in REFUSED_BY_OTHERS {
         for path in [":testIamPermissions", "repositories"] {
@@ -235,7 +235,7 @@ async fn every_refusal_of_an_api_has_a_hint_that_can_be_pasted() {
         row(case, &google.lacks(PROJECT).await.unwrap_err(), says);
         let registry = ImageName::parse("us-central2-docker.pkg.dev/hai-test/marin/x").unwrap().registry();
         row(case, &google.repository(&registry).await.unwrap_err(), says);
-        double.hint();
+        double.recover();
     }
     // What is wrong on the way.
     for (case, path, fault, says) in [
@@ -250,7 +250,7 @@ async fn every_refusal_of_an_api_has_a_hint_that_can_be_pasted() {
         // One that has no access token yet.
         let google = at(&double, Login::file(file.clone()));
         row(case, &error(&google).await, &[says]);
-        double.hint();
+        double.recover();
     }
 }
 
@@ -322,18 +322,18 @@ async fn a_failed_login_of_a_person_names_its_file_and_what_renews_it() {
         ],
     );
     let rapt = r#"{"error": "invalid_grant", "error_subtype": "invalid_rapt", "error_description": "reauth related error (invalid_rapt)"}"#;
-    bed.double.hint();
+    bed.double.recover();
     bed.double.fail("/token", Fault::Recorded { code: 400, body: rapt });
     row("a person who has to log in again", &bed.error().await, &["(invalid_rapt)", &moves]);
-    bed.double.hint();
+    bed.double.recover();
     let client = r#"{"error": "deleted_client", "error_description": "The OAuth client was deleted."}"#;
     bed.double.fail("/token", Fault::Recorded { code: 401, body: client });
     row("a deleted client", &bed.error().await, &["deleted_client: The OAuth client was deleted", &moves]);
-    bed.double.hint();
+    bed.double.recover();
     let scope = r#"{"error": "invalid_scope", "error_description": "Bad Request"}"#;
     bed.double.fail("/token", Fault::Recorded { code: 400, body: scope });
     row("a login for other scopes", &bed.error().await, &["scopes are insufficient", &moves]);
-    bed.double.hint();
+    bed.double.recover();
     bed.double.fail("/token", GONE);
     row(
         "a person, GOOGLE_APPLICATION_CREDENTIALS",
@@ -359,7 +359,7 @@ async fn a_failed_login_of_a_person_names_its_file_and_what_renews_it() {
             &format!("CLOUDSDK_CONFIG={folder}/.config/gcloud gcloud auth application-default login"),
         ],
     );
-    bed.double.hint();
+    bed.double.recover();
     let quota = r#"{"error": {"code": 403, "message": "The API requires a quota project, which is not set by default.", "status": "PERMISSION_DENIED", "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "SERVICE_DISABLED", "domain": "googleapis.com", "metadata": {"consumer": "projects/764086051850"}}]}}"#;
     bed.double.fail(":access", Fault::Recorded { code: 403, body: quota });
     row(
@@ -369,7 +369,7 @@ async fn a_failed_login_of_a_person_names_its_file_and_what_renews_it() {
             "CLOUDSDK_CONFIG={folder}/.config/gcloud gcloud auth application-default set-quota-project hai-test"
         )],
     );
-    bed.double.hint();
+    bed.double.recover();
 }
 
 #[tokio::test]
@@ -386,11 +386,11 @@ async fn a_failed_login_of_a_service_account_says_what_renews_it() {
             &format!("gcloud auth application-default login --impersonate-service-account={ACCOUNT} && mv"),
         ],
     );
-    bed.double.hint();
+    bed.double.recover();
     let denied = r#"{"error": {"code": 403, "message": "Permission 'iam.serviceAccounts.getAccessToken' denied on resource (or it may not exist).", "status": "PERMISSION_DENIED", "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "IAM_PERMISSION_DENIED", "domain": "iam.googleapis.com", "metadata": {"permission": "iam.serviceAccounts.getAccessToken"}}]}}"#;
     bed.double.fail(":generateAccessToken", Fault::Recorded { code: 403, body: denied });
     row("a person who must not impersonate", &bed.error().await, &["roles/iam.serviceAccountTokenCreator"]);
-    bed.double.hint();
+    bed.double.recover();
     bed.put(
         &json!({"type": "service_account", "client_email": ACCOUNT, "private_key_id": "k", "private_key": "none", "project_id": PROJECT}),
     );
@@ -429,7 +429,7 @@ async fn a_failed_login_of_an_external_account_says_what_renews_it() {
     bed.double.fail("/v1/token", Fault::Recorded { code: 400, body: condition });
     let refused = bed.error().await;
     row("an external account that is refused", &refused, &["rejected by the attribute condition", &renew]);
-    bed.double.hint();
+    bed.double.recover();
     for (case, change, says) in [
         ("AWS", json!({"credential_source": {"environment_id": "aws1"}}), "--aws --output-file"),
         (

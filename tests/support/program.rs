@@ -55,6 +55,12 @@ impl Ran {
         (rows[0]["refused"].as_str().unwrap_or_else(|| panic!("{}{}", ran.out, ran.err)).to_owned(), ran.err)
     }
 
+    /// The objects of its standard output, one a line.
+    pub fn lines(&self) -> Vec<Value> {
+        let objects = self.out.lines().map(serde_json::from_str);
+        objects.collect::<Result<_, _>>().unwrap_or_else(|e| panic!("{e}: {}{}", self.out, self.err))
+    }
+
     /// Its standard output as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}{}", self.out, self.err))

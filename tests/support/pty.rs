@@ -6,6 +6,7 @@
 use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 use std::io::{Read, Write};
 use std::num::NonZero;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -44,15 +45,35 @@ impl vt100::Callbacks for Callbacks {
 impl Pty {
     /// Starts `argv` with `env` added in a terminal of that size.
     pub fn start(argv: &[&str], env: &[(&str, &str)], cols: u16, rows: u16) -> Self {
-        let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
-        let pair = native_pty_system().openpty(size).unwrap();
-        let modes = modes(pair.master.as_ref());
         let mut command = CommandBuilder::new(argv[0]);
         command.args(&argv[1..]);
         command.env("TERM", "xterm-256color");
         for (k, v) in env {
             command.env(k, v);
         }
+        Self::spawn(command, cols, rows)
+    }
+
+    /// Starts a command in a terminal of that size, with the variables that it sets and no others.
+    pub fn of(command: &Command, cols: u16, rows: u16) -> Self {
+        let mut copy = CommandBuilder::new(command.get_program());
+        copy.args(command.get_args());
+        copy.env_clear();
+        copy.env("TERM", "xterm-256color");
+        copy.env("PATH", "/usr/bin:/bin");
+        for (k, v) in command.get_envs().filter_map(|(k, v)| Some((k, v?))) {
+            copy.env(k, v);
+        }
+        if let Some(dir) = command.get_current_dir() {
+            copy.cwd(dir);
+        }
+        Self::spawn(copy, cols, rows)
+    }
+
+    fn spawn(command: CommandBuilder, cols: u16, rows: u16) -> Self {
+        let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let modes = modes(pair.master.as_ref());
         let child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);
         let parser = vt100::Parser::new_with_callbacks(nonzero(rows), nonzero(cols), 0, Callbacks::default());

@@ -10,6 +10,7 @@ mod fleet;
 mod form;
 mod freeze;
 mod inspect;
+mod issues;
 mod jobs;
 mod keys;
 mod mouse;

@@ -172,9 +172,9 @@ const COLUMNS: &[Column<Clusters>] = &[
         when: When::Usually,
         cell: |row, look| {
             known(row, |c| {
-                let counts = words::node_counts(c);
-                let brief = counts.replace(' ', "");
-                Cell::new(counts, Role::Text.unless(c.is_stale(look.now))).or(brief)
+                // In a narrow column those that are lost matter more than those that come.
+                let brief = words::node_counts_in_brief(c);
+                Cell::new(words::node_counts(c), Role::Text.unless(c.is_stale(look.now))).or(brief)
             })
         },
         order: Some(|a, b| tally(b).alive.cmp(&tally(a).alive)),
@@ -370,7 +370,7 @@ fn issue<'f>(cluster: &'f Cluster, look: &Look<'_>) -> Cell<'f> {
         let sick = sick(&cluster.findings);
         // One sick run that is the worst finding is named by it.
         let sick = sick.filter(|_| {
-            finding.job.is_none() || cluster.findings.iter().filter(|f| f.job.is_some()).count() > 1
+            finding.job().is_none() || cluster.findings.iter().filter(|f| f.job().is_some()).count() > 1
         });
         let sick = sick.map(|sick| format!("{sick}; ")).unwrap_or_default();
         format!("{sick}{}", words::finding(finding, look.now))

@@ -142,10 +142,11 @@ impl<'f> HostsRow<'f> {
         self.cluster.vitals.limits.every.is_zero() && self.hosts.alive > 0 && self.jobs().is_empty()
     }
 
-    /// The worst host, while its figures are fresh.
+    /// The worst host, while it is alive and its figures are fresh.
     pub fn worst(&self, now: Timestamp) -> Option<&'f Worst> {
         let worst = self.cluster.sliced.worst(self.number);
-        worst.filter(|worst| self.cluster.physical(&worst.node, now).is_some())
+        let is_alive = |worst: &&Worst| self.cluster.node(&worst.node).is_some_and(|n| n.state.is_alive());
+        worst.filter(is_alive).filter(|worst| self.cluster.physical(&worst.node, now).is_some())
     }
 
     /// That host in words: `mem 93% w-7`. Of a name that holds the slice's only what follows that is said.

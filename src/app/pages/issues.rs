@@ -9,10 +9,11 @@ use crate::app::list::List;
 use crate::app::look::Look;
 use crate::app::pages::common::{self, Member};
 use crate::app::target::Target;
-use crate::app::view::TablePage;
-use crate::diagnose::{Finding, FindingKind, Severity};
+use crate::app::view::{Pane, TablePage};
+use crate::diagnose::{Finding, FindingKind, Severity, Subject};
 use crate::model::Timestamp;
 use crate::model::amount::counted;
+use crate::reconcile::{HostsKey, HostsKind};
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
 
@@ -24,7 +25,7 @@ pub static PAGE: TablePage = TablePage {
     crumb: "issues",
     context: Context::Table,
     from: PAGES_BUT_LOGS,
-    list: || Box::new(List::<Issues>::new(None)),
+    list: || Box::new(List::<Issues>::new(None).holding_top()),
 };
 
 /// The issues and warnings of all clusters.
@@ -41,6 +42,15 @@ pub struct IssueRow<'f> {
 }
 
 type Row<'f> = IssueRow<'f>;
+
+/// The pane of the cluster where an issue of that kind is seen; none where it is in no pane more than in another.
+pub fn pane(kind: FindingKind) -> Option<Pane> {
+    match kind {
+        FindingKind::NodesLost | FindingKind::SliceIncomplete => Some(Pane::Nodes),
+        FindingKind::WaitsLong => Some(Pane::Jobs),
+        kind => kind.is_of_autoscaler().then_some(Pane::Autoscaler),
+    }
+}
 
 fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
     let finding = cluster.findings.get(number)?;
@@ -114,7 +124,16 @@ impl Kind for Issues {
     }
 
     fn target(row: &Row<'_>) -> Target {
-        Target::Cluster(row.place)
+        let place = row.place;
+        match &row.finding.about {
+            Subject::Job(job) => Target::Job(place, job.clone()),
+            Subject::Slice(name) => {
+                let key = HostsKey { kind: HostsKind::Slice, name: name.clone(), lost: None };
+                Target::Hosts(place, key)
+            }
+            Subject::Tpu(name) => Target::Tpu(place, name.clone()),
+            Subject::Cluster => Target::Cluster(place),
+        }
     }
 
     fn copied(row: &Row<'_>) -> (&'static str, String) {

@@ -213,7 +213,7 @@ const COLUMNS: &[Column<Jobs>] = &[
     Column {
         id: "loss",
         title: "LOSS",
-        width: Width::text(5, 16, 5).hiding(),
+        width: Width::text(5, 16, 3).hiding(),
         when: When::Usually,
         cell: |row, look| {
             let run = vitals(row).and_then(|vitals| vitals.run.as_ref());
@@ -239,18 +239,16 @@ const COLUMNS: &[Column<Jobs>] = &[
     },
     common::age("age", "AGE", 1),
     Column {
-        id: "took",
-        title: "TOOK",
-        width: Width { hides: true, ..Width::number(7, 5) },
+        id: "ended",
+        title: "ENDED",
+        // How long ago it was.
+        width: Width { hides: true, ..Width::number(7, 4) },
         when: When::Usually,
         cell: |row, look| {
-            let took = match (row.job.started, row.job.ended) {
-                (Some(from), Some(to)) => brief(from.age(to)),
-                _ => "-".into(),
-            };
-            Cell::new(took, Jobs::text(row, look))
+            let ended = row.job.ended.map_or_else(|| "-".into(), |at| words::minutes(at.age(look.now)));
+            Cell::new(ended, Jobs::text(row, look))
         },
-        order: None,
+        order: Some(|a, b| b.job.ended.cmp(&a.job.ended)),
     },
     Column {
         id: "entrypoint",
@@ -266,8 +264,23 @@ const COLUMNS: &[Column<Jobs>] = &[
         width: Width::rest(16, 80, 4).hiding(),
         when: When::Usually,
         cell: |row, look| {
-            let words = message(row).and_then(first_line).map_or(Cow::Borrowed("-"), printable);
+            let words = message(row).and_then(Job::in_a_line);
+            let words = words.as_deref().map_or(Cow::Borrowed("-"), printable).into_owned();
             Cell::new(words, Jobs::text(row, look))
+        },
+        order: None,
+    },
+    Column {
+        id: "took",
+        title: "TOOK",
+        width: Width { hides: true, ..Width::number(7, 5) },
+        when: When::Wide,
+        cell: |row, look| {
+            let took = match (row.job.started, row.job.ended) {
+                (Some(from), Some(to)) => brief(from.age(to)),
+                _ => "-".into(),
+            };
+            Cell::new(took, Jobs::text(row, look))
         },
         order: None,
     },
@@ -395,10 +408,6 @@ fn message<'f>(row: &Row<'f>) -> Option<&'f str> {
         JobStatus::Pending => row.cluster.pending.get(&row.job.key).map(|why| why.words.as_str()),
         _ => Some(row.job.message.raw()),
     }
-}
-
-fn first_line(message: &str) -> Option<&str> {
-    message.lines().next().filter(|line| !line.is_empty())
 }
 
 /// The job whose log is opened first: the newest running submission.

@@ -102,13 +102,10 @@ async fn commit(options: &ImageOptions, folder: &Path) -> Result<Option<Commit>>
     let changed = tool::run(&git(&["status", "--porcelain"]), |_| ()).await?.good("`git status`")?;
     if !changed.is_empty() && !options.allow_dirty {
         let first = changed[0].trim();
+        let are = if changed.len() == 1 { "is" } else { "are" };
         bail!(
-            "{} in the repository of {folder} not committed, e.g. `{first}`; commit, or use --allow-dirty",
-            if changed.len() == 1 {
-                "1 file is".to_owned()
-            } else {
-                format!("{} are", counted(changed.len(), "file"))
-            }
+            "{} {are} not committed in the repository of {folder}, e.g. `{first}`; commit, or use --allow-dirty",
+            counted(changed.len(), "file")
         );
     }
     let dirty = if changed.is_empty() { "" } else { DIRTY };

@@ -9,6 +9,7 @@ use super::interner::Interner;
 use crate::model::{Job, JobId, JobKey, JobStatus, NodeId, SubmissionId, Text, Timestamp};
 use crate::proto;
 use serde::Deserialize;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -60,7 +61,7 @@ impl JobRow<'_> {
             driver,
             status: JobStatus::parse(&self.status.0),
             entrypoint: words.text(&self.entrypoint.0),
-            message: words.text(cut(&self.message.0, Job::MESSAGE_LIMIT)),
+            message: words.text(&excerpt(&self.message.0)),
             error_type: words.text(&self.error_type.0),
             started: self.start_time.millis(),
             ended: self.end_time.millis(),
@@ -81,6 +82,22 @@ impl JobRow<'_> {
             .filter_map(|(name, n)| Some((words.text(name), n.0.filter(|n| n.is_finite() && *n > 0.0)?)));
         all.collect()
     }
+}
+
+/// A message that a row keeps: of one that is too long its first line, and its end, where the log that Ray quotes names the
+/// error.
+fn excerpt(message: &str) -> Cow<'_, str> {
+    const GAP: &str = "\n…\n";
+    if message.len() <= Job::MESSAGE_LIMIT {
+        return message.into();
+    }
+    let first = cut(message.lines().next().unwrap_or_default(), Job::MESSAGE_LIMIT / 4);
+    let from = message.len() - (Job::MESSAGE_LIMIT - Job::MESSAGE_LIMIT / 4 - GAP.len());
+    let from = (from..message.len()).find(|at| message.is_char_boundary(*at)).unwrap_or(message.len());
+    let end = &message[from..];
+    // It begins with a whole line, where there is one.
+    let lines = end.split_once('\n').map(|(_, lines)| lines).filter(|lines| !lines.trim().is_empty());
+    format!("{first}{GAP}{}", lines.unwrap_or(end)).into()
 }
 
 /// The list of `GET /api/jobs/`. Unchanged jobs keep their allocation.

@@ -1,6 +1,8 @@
 //! Jobs saved to a folder and restored from it, with their packages.
 
-use super::{Place, TOKEN, stderr};
+use super::place;
+use crate::place::{Place, TOKEN};
+use crate::program::Ran;
 use marin_tui::model::{JobStatus, Secret};
 use marin_tui::ray::{Client, Endpoint};
 use serde_json::{Value, json};
@@ -26,7 +28,7 @@ fn modes(dir: &Path) -> Vec<(String, u32)> {
 
 #[test]
 fn jobs_are_saved_and_restored_once() {
-    let old = Place::new();
+    let old = place();
     old.file("work/train.py", "print(1)\n");
     let submit = |args: &[&str]| old.ok(&[&["submit-job", "--no-wait", "--submission-id"], args].concat());
     submit(&["plain", "--metadata", "owner=alice", "--", "python x.py"]);
@@ -47,14 +49,11 @@ fn jobs_are_saved_and_restored_once() {
     old.head.turn_job("ended", JobStatus::Succeeded);
     let dir = old.home.path().join("saved");
     let saved = dir.to_str().unwrap();
-    let dry = old.run(&["backup-jobs", saved, "--json", "--dry-run"]);
-    assert_eq!(dry.status.code(), Some(1), "one job could not be restored: {}", stderr(&dry));
+    // One job cannot be restored.
+    let said = old.run(&["backup-jobs", saved, "--json", "--dry-run"]).exits(1).json();
     assert!(!dir.exists());
-    let out = old.run(&["backup-jobs", saved, "--json"]);
-    assert_eq!(out.status.code(), Some(1), "one job cannot be restored: {}", stderr(&out));
-    let mut report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let mut report = old.run(&["backup-jobs", saved, "--json"]).exits(1).json();
     // A dry run prints the same, but for the outcome.
-    let said: Value = serde_json::from_slice(&dry.stdout).unwrap();
     assert!(report["jobs"].as_array().unwrap().iter().all(|j| j["outcome"] == "saved"), "{report}");
     report["jobs"].as_array_mut().unwrap().iter_mut().for_each(|j| j["outcome"] = json!("would be saved"));
     assert_eq!(said, report);
@@ -66,24 +65,23 @@ fn jobs_are_saved_and_restored_once() {
         assert_eq!(mode, if name == "packages" { 0o700 } else { 0o600 }, "{name}");
     }
     assert_eq!(modes(old.home.path()).into_iter().find(|(n, _)| n == "saved").unwrap().1, 0o700);
-    let twice = old.run(&["backup-jobs", saved]);
-    assert!(stderr(&twice).contains("already contains a backup"), "{}", stderr(&twice));
+    let mut twice = old.transcript();
+    old.shows(&mut twice, &["backup-jobs", saved]);
+    twice.is("a_folder_with_a_backup");
 
     // A new cluster, with none of it.
-    let new = Place::new();
-    let restored = new.run(&["restore-jobs", saved, "--json"]);
-    assert_eq!(restored.status.code(), Some(1));
-    let rows: Value = serde_json::from_slice(&restored.stdout).unwrap();
+    let new = place();
+    let rows = new.run(&["restore-jobs", saved, "--json"]).exits(1).json();
     let outcome = |i: usize| rows[i]["outcome"].as_str().unwrap().to_owned();
     assert_eq!([outcome(0), outcome(2), outcome(3)], ["submitted", "submitted", "submitted"]);
     assert!(outcome(1).contains("was already gone when the job was saved"), "{rows}");
     for id in ["plain", "dir", "waits"] {
-        let (before, after) = (old.job(id), new.job(id));
+        let (before, after) = (old.details(id), new.details(id));
         for part in ["entrypoint", "metadata", "runtime_env"] {
             assert_eq!(before[part], after[part], "{part} of {id}");
         }
     }
-    let again: Value = serde_json::from_slice(&new.run(&["restore-jobs", saved, "--json"]).stdout).unwrap();
+    let again = new.run(&["restore-jobs", saved, "--json"]).json();
     assert_eq!(again[0]["outcome"], "already exists");
     // What the entrypoint needs has come along: saving the new cluster saves the same.
     let copy = new.home.path().join("copy");
@@ -105,7 +103,7 @@ fn jobs_are_saved_and_restored_once() {
 #[test]
 fn a_package_of_500_megabytes_passes_through_little_memory() {
     const SIZE: u64 = (500 << 20) - 100;
-    let (old, new) = (Place::new(), Place::new());
+    let (old, new) = (place(), place());
     let uri = "gcs://_ray_pkg_1a46e.zip";
     let client = |place: &Place| {
         let endpoint = Endpoint::Direct {
@@ -164,7 +162,7 @@ fn peak(place: &Place, args: &[&str]) -> u64 {
 
 #[test]
 fn a_full_disk_leaves_no_backup_that_looks_like_one() {
-    let place = Place::new();
+    let place = place();
     fs::create_dir(place.home.path().join("work")).unwrap();
     fs::write(place.home.path().join("work/data"), vec![1; 200_000]).unwrap();
     place.ok(&["submit-job", "--no-wait", "--working-dir", "work", "--", "true"]);
@@ -175,13 +173,9 @@ fn a_full_disk_leaves_no_backup_that_looks_like_one() {
     limited.args(command.get_args()).env_clear().current_dir(place.home.path()).stdin(Stdio::null());
     limited.envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))));
     let out = limited.output().unwrap();
-    assert_eq!(out.status.code(), Some(1), "{out:?}");
-    assert!(
-        stderr(&out).contains("cannot write") && stderr(&out).contains("free disk space"),
-        "{}",
-        stderr(&out)
-    );
-    assert_eq!(place.run(&["restore-jobs", "saved"]).status.code(), Some(1));
+    let transcript = place.transcript().varying(r"\.0\.\w+\.part", "PART");
+    transcript.with("backup-jobs saved", &Ran::of(&out)).is("a_backup_on_a_full_disk");
+    assert_eq!(place.run(&["restore-jobs", "saved"]).code, Some(1));
     assert_eq!(
         fs::read_dir(place.home.path().join("saved/packages")).unwrap().count(),
         0,
@@ -192,14 +186,13 @@ fn a_full_disk_leaves_no_backup_that_looks_like_one() {
 
 #[test]
 fn a_backup_touches_nothing_of_others() {
-    let place = Place::new();
+    let place = place();
     place.submit("one");
     place.file("notes/mine.txt", "mine");
-    let out = place.run(&["backup-jobs", "notes"]);
-    assert!(stderr(&out).contains("not empty"), "{}", stderr(&out));
+    let mut refused = place.transcript();
+    place.shows(&mut refused, &["backup-jobs", "notes"]);
     assert_eq!(fs::read_dir(place.home.path().join("notes")).unwrap().count(), 1);
-    let none = place.run(&["restore-jobs", "notes"]);
-    assert!(stderr(&none).contains("jobs.json"), "{}", stderr(&none));
+    place.shows(&mut refused, &["restore-jobs", "notes"]);
     // An interrupted backup is taken up again.
     place.file("half/marin-tui-backup", "");
     place.file("half/packages/0", "torn");
@@ -208,7 +201,7 @@ fn a_backup_touches_nothing_of_others() {
     // A list that leads out of its folder is not followed.
     let list = json!({"version": 1, "cluster": "x", "jobs": [], "packages": {"gcs://a.zip": "packages/../../notes/mine.txt"}});
     place.file("evil/jobs.json", &list.to_string());
-    assert_eq!(place.run(&["restore-jobs", "evil"]).status.code(), Some(1));
+    place.shows(&mut refused, &["restore-jobs", "evil"]);
     // Nor a link, and what a record names here stays here.
     let job = json!({"submission": {
         "entrypoint": "true", "submission_id": "evil",
@@ -220,12 +213,11 @@ fn a_backup_touches_nothing_of_others() {
     fs::create_dir(place.home.path().join("evil/packages")).unwrap();
     let package = place.home.path().join("evil/packages/0");
     std::os::unix::fs::symlink("../../notes/mine.txt", &package).unwrap();
-    let out = place.run(&["restore-jobs", "evil"]);
-    let said = String::from_utf8_lossy(&out.stdout).into_owned();
-    assert!(out.status.code() == Some(1) && said.contains("not a file in the backup folder"), "{said}");
+    place.shows(&mut refused, &["restore-jobs", "evil"]);
+    refused.is("folders_that_are_no_backups");
     assert_eq!(place.get("/api/packages/gcs/a.zip").0, 404, "nothing is uploaded");
     fs::remove_file(&package).unwrap();
     fs::write(&package, "zip").unwrap();
     place.ok(&["restore-jobs", "evil"]);
-    assert_eq!(place.job("evil")["runtime_env"], job["submission"]["runtime_env"], "verbatim");
+    assert_eq!(place.details("evil")["runtime_env"], job["submission"]["runtime_env"], "verbatim");
 }

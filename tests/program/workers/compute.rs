@@ -193,7 +193,7 @@ fn what_was_made_is_taken_back_when_a_later_part_fails_for_good() {
     let (code, _, said) = world.run("add-worker --resume");
     assert!(code == Some(1) && said.contains("Google is unavailable"), "{said}");
     assert_eq!(world.parts(), (1, 1, 0));
-    world.double.hint();
+    world.double.recover();
     let mut adding = world.spawn("add-worker --resume");
     adding.says("s: the instance template exists already");
     adding.says("s: instance group made");
@@ -212,7 +212,7 @@ fn an_interrupted_making_goes_on_and_still_knows_what_it_made() {
     adding.says("s: instance template made");
     adding.child.kill().unwrap();
     adding.child.wait().unwrap();
-    world.double.hint();
+    world.double.recover();
     assert_eq!(world.parts(), (1, 1, 0));
     world.fails("no such zone", "RESOURCE_NOT_FOUND", "/instanceGroupManagers/");
     let (code, _, said) = world.run("add-worker --resume");

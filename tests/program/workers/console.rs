@@ -1,7 +1,8 @@
 //! The same from the console, in a terminal.
 
-use super::{WORKER, World, ZONE, labels, tpu};
 use crate::pty::Pty;
+use crate::world::{WORKER, World, ZONE, labels};
+use marin_tui::demo::google::tpu;
 
 impl World {
     fn terminal(&self) -> Pty {

@@ -85,7 +85,7 @@ fn a_round_stops_at_the_first_failure_and_is_resumed_with_what_is_left() {
     assert!(said.contains("remove-worker --resume"), "{said}");
     assert_eq!(world.at_google(), ["b", "c"]);
     assert_eq!(world.refused("remove-worker c --now --yes").0, "interrupted");
-    world.double.hint();
+    world.double.recover();
     let resuming = world.spawn("remove-worker --resume");
     world.goes("b");
     world.goes("c");

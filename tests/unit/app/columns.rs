@@ -33,7 +33,7 @@ const USUAL: [&str; 12] = [
     "loss",
     "left",
     "age",
-    "took",
+    "ended",
     "entrypoint",
     "message",
 ];
@@ -48,7 +48,7 @@ fn columns_are_hidden_moved_and_kept() {
     press(&mut app, "jj kJJ");
     assert_eq!(
         jobs(&app),
-        ["mark", "status", "job", "does", "chips", "loss", "left", "age", "took", "entrypoint", "message"]
+        ["mark", "status", "job", "does", "chips", "loss", "left", "age", "ended", "entrypoint", "message"]
     );
     assert_eq!(titles(&app)[..4], ["", "STATUS", "JOB", "DOES"], "the table behind follows at once");
     let kept = press(&mut app, "<enter>");
@@ -64,7 +64,7 @@ fn columns_are_hidden_moved_and_kept() {
                 "loss",
                 "left",
                 "age",
-                "took",
+                "ended",
                 "entrypoint",
                 "message"
             ],
@@ -104,7 +104,7 @@ fn one_column_always_stays() {
         press(&mut app, " j");
     }
     assert_eq!(jobs(&app), ["message"]);
-    press(&mut app, "<end>kkkk ");
+    press(&mut app, "<end>kkkkk ");
     assert_eq!(app.note(), "the last column stays");
     assert_eq!(jobs(&app), ["message"]);
 }
@@ -116,11 +116,17 @@ fn a_wide_table_shows_every_column_and_is_remembered() {
     let chosen: Vec<&str> = USUAL.into_iter().filter(|id| *id != "owner").collect();
     assert_eq!(press(&mut app, "<^w>"), remembered(&chosen, true));
     assert_eq!(titles(&app)[..3], ["", "JOB", "OWNER"]);
+    assert!(app.toasts().shown().is_empty());
     assert_eq!(titles(&app).last(), Some(&"DRIVER"));
     assert_eq!(press(&mut app, "C<esc>"), []);
     assert_eq!(titles(&app).last(), Some(&"DRIVER"), "still wide");
     assert_eq!(press(&mut app, "<^w>"), remembered(&chosen, false));
     assert!(!titles(&app).contains(&"OWNER"));
+    // Where not even the usual columns have room, the key says why it shows no more.
+    let areas = areas(&app, 60, 24);
+    app.drawn(areas);
+    press(&mut app, "<^w>");
+    assert!(said(&app).starts_with("no room for all columns"), "{}", said(&app));
 }
 
 #[test]

@@ -272,10 +272,16 @@ fn nodes_of_all_stand_in_one_table_with_one_filter_and_one_order() {
         "newest running first"
     );
     press(&mut app, "<esc>");
-    assert_eq!(app.view().clone(), View::Clusters);
-    press(&mut app, "J");
+    assert_eq!(app.view().clone(), View::Table(&ALL_NODES), "the page that it was opened from");
     assert_eq!(press(&mut app, "q"), [], "q leads to the fleet first");
     assert_eq!(app.view().clone(), View::Clusters);
+    // From a cluster, too.
+    press(&mut app, "<enter>");
+    let cluster = app.view().clone();
+    press(&mut app, "J");
+    assert_eq!(app.view().clone(), View::Table(&ALL_JOBS));
+    press(&mut app, "<esc>");
+    assert_eq!(app.view().clone(), cluster);
 }
 
 #[test]

@@ -175,5 +175,21 @@ fn words_of_other_tools_are_understood() {
     assert!(app.toasts().shown().is_empty(), "that page is on the screen");
     press(&mut app, ":ctx us-central2<enter>");
     assert_eq!(app.view().clone(), View::Cluster(1));
+    press(&mut app, ":list-jobs<enter>");
+    assert!(said(&app).contains("`marin-tui list-jobs`"), "{}", said(&app));
     assert_eq!(press(&mut app, ":exit<enter>"), [Effect::Quit]);
+}
+
+#[test]
+fn the_audit_log_is_shown_once_it_was_read() {
+    let mut app = shown();
+    assert_eq!(press(&mut app, ":audit<enter>"), [Effect::ReadAudit]);
+    assert!(app.dialog().is_none(), "no key waits for a disk");
+    let entry = ("2026-11-20 14:05:31".to_owned(), "alpha: stop-job x: stopped  (alice@laptop)".to_owned());
+    app.update(Event::Audit(Ok(vec![entry.clone()])), NOW);
+    let Some(Dialog::Tell { title, lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
+    assert_eq!((title.as_str(), &lines[..]), ("audit", &[entry][..]));
+    press(&mut app, "<esc>");
+    app.update(Event::Audit(Ok(Vec::new())), NOW);
+    assert!(app.dialog().is_none() && said(&app).contains("empty"), "{}", said(&app));
 }

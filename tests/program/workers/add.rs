@@ -1,0 +1,187 @@
+//! Workers that are requested from Google: asked for, followed, cancelled and resumed.
+
+use crate::world::{WORKER, World, ZONE, labels};
+use marin_tui::demo::google::PROJECT;
+use serde_json::{Value, json};
+use std::fs;
+
+#[test]
+fn a_worker_is_asked_for_and_followed_until_it_has_joined() {
+    let mut world = World::new();
+    world.head();
+    let mut adding = world.spawn("add-worker --type v4-8 --capacity best-effort --name extra --yes --json");
+    adding.says("extra: waiting");
+    let sent = world.double.state().queued[0].clone();
+    assert_eq!(sent["bestEffort"], json!({}));
+    let node = &sent["tpu"]["nodeSpec"][0]["node"];
+    assert_eq!((&node["labels"], &node["acceleratorType"]), (&labels("unmanaged"), &json!("v4-8")));
+    assert!(node["schedulingConfig"].is_null(), "the queued resource says it");
+    assert!(node["metadata"]["startup-script"].as_str().unwrap().starts_with("#!"));
+    assert!(world.double.asked("POST /v2alpha1/") == 1, "best effort is known to v2alpha1 only");
+    world.turn("extra", "PROVISIONING");
+    adding.says("extra: provisioning");
+    world.grant("extra");
+    let (code, out, said) = adding.ends();
+    assert_eq!(code, Some(0), "{said}");
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&rows[0]["name"], &rows[0]["joined"]), (&json!("extra"), &json!(true)));
+    // Once more: it is there, so it is followed and not asked for twice.
+    let (code, _, said) = world.run("add-worker --type v4-8 --capacity best-effort --name extra --yes");
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(world.double.state().queued.len(), 1);
+    // Another one under that name is not passed off as what was asked for.
+    let (code, _, said) = world.run("add-worker --type v4-8 --capacity reserved --name extra --yes");
+    let refused = "extra was requested before and is another: capacity best effort, not reserved";
+    assert!(code != Some(0) && said.contains(refused) && said.contains("choose another name"), "{said}");
+    assert_eq!(world.double.state().queued.len(), 1);
+    let (_, log, _) = world.run("audit");
+    assert!(log.contains("add-worker extra") && log.contains("done"), "{log}");
+}
+
+#[test]
+fn a_worker_is_asked_for_by_flex_start() {
+    let mut world = World::new();
+    world.head();
+    let asked = "add-worker --type v4-8 --capacity flex_start --name flex --yes --no-wait";
+    let (code, _, said) = world.run(asked);
+    assert_eq!(code, Some(0), "{said}");
+    let sent = world.double.state().queued[0].clone();
+    assert_eq!(
+        (&sent["provisioningModel"], &sent["runDuration"]),
+        (&json!("FLEX_START"), &json!({"maxRunDuration": "604800s"}))
+    );
+    assert_eq!(world.double.asked("POST /v2alpha1/"), 1, "v2 has no field for it");
+    let (_, out, _) = world.run("tpus --json");
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    let row = rows["rows"].as_array().unwrap().iter().find(|row| row["name"] == "flex").unwrap();
+    assert_eq!((&row["capacity"], &row["status"]), (&json!("flex-start"), &json!("waiting")), "{row}");
+    // It is the same request, and another capacity is another.
+    let (code, _, said) = world.run(asked);
+    assert!(code == Some(0) && said.contains("already requested from Google"), "{said}");
+    let (code, _, said) = world.run("add-worker --type v4-8 --name flex --yes --no-wait");
+    assert!(code == Some(1) && said.contains("capacity flex-start, not spot"), "{said}");
+    assert_eq!(world.run("add-worker --abandon").0, Some(0));
+    // How long is a setting; a version of the API without the field refuses it in Google's words.
+    let file = world.home.path().join("config.yaml");
+    let mut settings: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let unknown = "Unknown name \"provisioningModel\"";
+    for (api, ends, wanted) in [("v2alpha1", Some(0), ""), ("v2", Some(1), unknown)] {
+        let field = json!({"provisioningModel": "FLEX_START", "runDuration": {"maxRunDuration": "3600s"}});
+        settings["tpu_capacity"] = json!({"flex-start": {"api": api, "field": field}});
+        world.file("config.yaml", &settings.to_string());
+        let of_settings = asked.replace("--name flex", &format!("--name {api}"));
+        let (code, _, said) = world.run(&of_settings);
+        assert!(code == ends && said.contains(wanted), "{api}: {said}");
+    }
+    let state = world.double.state();
+    assert_eq!(state.queued.len(), 2);
+    assert_eq!(state.queued[1]["runDuration"], json!({"maxRunDuration": "3600s"}));
+}
+
+#[test]
+fn a_request_that_comes_to_nothing_says_why_and_what_to_do() {
+    let mut world = World::new();
+    world.head();
+    let (code, out, _) =
+        world.run("add-worker --type tpu_worker --capacity reserved --count 2 --name r --dry-run");
+    let calls: Vec<Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!((code, calls.len()), (Some(0), 2));
+    assert!(
+        calls[1]["url"].as_str().unwrap().ends_with("/queuedResources?queuedResourceId=r-2"),
+        "{}",
+        calls[1]
+    );
+    let reservation = format!("projects/{PROJECT}/locations/{ZONE}/reservations/-");
+    assert_eq!(calls[0]["body"]["reservationName"], reservation.as_str());
+    assert_eq!(world.double.asked("POST"), world.double.asked("POST /token"), "a dry run sends nothing");
+    let (code, _, said) = world.run("add-worker --type v9-8 --yes");
+    assert!(code == Some(1) && said.contains("available types: tpu_worker"), "{said}");
+    let (code, _, said) = world.run("add-worker --type v4-8 --name ../x --yes");
+    assert!(code == Some(1) && said.contains("is not a valid TPU VM name"), "{said}");
+
+    let mut adding = world.spawn("add-worker --type v4-8 --name poor --yes");
+    adding.says("poor: waiting");
+    {
+        let mut state = world.double.state();
+        state.queued[0]["state"] = json!({"state": "FAILED",
+            "failedData": {"error": {"code": 8, "message": "no quota for v4 in this zone"}}});
+    }
+    let (code, _, said) = adding.ends();
+    assert_eq!(code, Some(1));
+    assert!(said.contains("no quota for v4") && said.contains("remove-worker poor"), "{said}");
+    assert_eq!(world.refused("remove-worker poor --yes").0, "interrupted");
+    assert_eq!(world.run("add-worker --abandon").0, Some(0));
+    let (code, _, said) = world.run("remove-worker poor --yes");
+    assert_eq!((code, world.double.state().queued.len()), (Some(0), 0), "{said}");
+    let (code, _, said) = world.run("remove-worker poor --yes");
+    assert!(code == Some(1) && said.contains("no TPU VM, host or queued resource"), "{said}");
+}
+
+#[test]
+fn a_wait_for_capacity_is_resumed_when_it_was_killed_and_makes_room_when_it_is_cancelled() {
+    let mut world = World::new();
+    world.head();
+    let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes");
+    adding.says("extra: waiting");
+    assert_eq!(world.refused("restart-cluster --yes --others").0, "at-work", "one operation at a time");
+    adding.child.kill().unwrap();
+    adding.child.wait().unwrap();
+    for another in ["restart-cluster --yes --others", "add-worker --type v4-8 --name other --yes"] {
+        assert_eq!(world.refused(another).0, "interrupted", "{another}");
+    }
+    let mut adding = world.spawn("add-worker --resume");
+    adding.says("already requested from Google");
+    adding.says("extra: waiting");
+    assert_eq!(world.double.state().queued.len(), 1);
+
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&adding.child),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
+    let (code, _, said) = adding.ends();
+    assert!(code == Some(1) && said.contains("cancelled; the request stays with Google"), "{code:?}: {said}");
+    let (code, _, said) = world.run("restart-cluster --dry-run");
+    assert_eq!(code, Some(0), "there is room: {said}");
+    let mut adding = world.spawn("add-worker --type v4-8 --name extra --yes --json");
+    adding.says("extra: waiting");
+    world.grant("extra");
+    let (code, out, said) = adding.ends();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(serde_json::from_str::<Value>(&out).unwrap()[0]["hosts"], json!([WORKER]));
+    assert_eq!(world.double.state().queued.len(), 1, "it was asked for once");
+    let (_, log, _) = world.run("audit");
+    let deed = "add-worker extra (v4-8, preemptible)";
+    let line = |outcome: &str| log.lines().any(|l| l.contains(deed) && l.contains(outcome));
+    assert!(line("begun") && line("cancelled") && line("done"), "{log}");
+}
+
+#[test]
+fn a_request_that_somebody_deleted_is_asked_for_anew_when_it_is_resumed() {
+    let mut world = World::new();
+    world.head();
+    let (code, out, said) = world.run("add-worker --type v4-8 --name later --no-wait --yes --json");
+    assert_eq!(code, Some(0), "{said}");
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(rows, json!([{"name": "later", "hosts": [], "joined": false}]));
+    let (code, out, said) = world.run("remove-worker later --yes --json");
+    assert_eq!(code, Some(0), "nothing stands in the way of another: {said}");
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(rows, json!([{"name": "later", "hosts": [], "removed": true}]));
+
+    let mut adding = world.spawn("add-worker --type v4-8 --name gone --yes");
+    adding.says("gone: waiting");
+    world.double.state().queued.clear();
+    let (code, _, said) = adding.ends();
+    assert!(
+        code == Some(1) && said.contains("it was deleted; ask who deleted it; or resume to request"),
+        "{said}"
+    );
+    let mut adding = world.spawn("add-worker --resume");
+    adding.says("gone: Google accepted the request");
+    adding.says("gone: waiting");
+    world.grant("gone");
+    let (code, _, said) = adding.ends();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(world.refused("add-worker --resume").0, "nothing-to-resume");
+}

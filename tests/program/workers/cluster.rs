@@ -1,0 +1,184 @@
+//! A cluster in Google Cloud that is started, stopped and restarted.
+
+use crate::until::until;
+use crate::world::{HEAD, WORKER, World, ZONE, labels};
+use marin_tui::demo::google::{Fault, tpu};
+use serde_json::{Value, json};
+use std::fs;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+#[test]
+fn a_restart_deletes_the_head_first_and_keeps_what_a_person_added() {
+    let mut world = World::new();
+    world.head();
+    world.double.state().nodes = vec![
+        tpu::node(ZONE, "of-autoscaler-1", "v4-8", "READY", &labels("worker"), &["10.9.9.1"]),
+        tpu::node(ZONE, "of-autoscaler-2", "v4-8", "READY", &labels("worker"), &["10.9.9.2"]),
+        tpu::node(ZONE, "by-hand", "v4-8", "READY", &labels("unmanaged"), &[WORKER]),
+        tpu::node(
+            ZONE,
+            "others",
+            "v4-8",
+            "READY",
+            &json!({"ray-cluster-name": "b", "ray-node-type": "worker"}),
+            &["10.9.9.4"],
+        ),
+    ];
+    let (code, out, said) = world.run("restart-cluster --dry-run");
+    assert_eq!(code, Some(0), "{said}");
+    let calls: Vec<&str> = out.lines().collect();
+    let place = |words: &str| {
+        calls.iter().position(|c| c.contains(words)).unwrap_or_else(|| panic!("{words}: {out}"))
+    };
+    assert!(place("(head-1)") < place("nodes/of-autoscaler-1"), "{out}");
+    assert!(
+        place("nodes/of-autoscaler-2") < place(" down -y")
+            && place(" down -y") < place(" up -y --no-config-cache")
+    );
+    assert!(!out.contains("by-hand") && !out.contains("others"), "{out}");
+    assert!(out.contains(r#""method":"POST","url":"/api/jobs/""#) && !out.contains("ssh "), "{out}");
+    assert!(out.contains(r#""HF_TOKEN":"***""#), "a variable is a secret: {out}");
+    assert_eq!(world.double.asked("DELETE"), 0);
+
+    let restarting = world.spawn("restart-cluster --yes --others --preserve-jobs=0");
+    until("ray up is run", || world.asked().iter().any(|w| w == "up"));
+    assert_eq!(world.double.state().instances.len(), 0, "the head is gone before ray up");
+    world.head();
+    world.file("is-up", "");
+    let (code, _, said) = restarting.ends();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("1 manually added workers have rejoined"), "{said}");
+    let asked = world.asked();
+    assert_eq!(asked, ["--version", "--version", "down", "up"], "the dry run looks for the ray command, too");
+    let deleted = world.deletions();
+    assert!(deleted.len() == 3 && deleted[0].contains("/instances/7"), "{deleted:?}");
+    let names = world.double.state().nodes.iter().map(|n| n["name"].to_string()).collect::<String>();
+    assert!(
+        names.contains("by-hand") && names.contains("others") && !names.contains("of-autoscaler"),
+        "{names}"
+    );
+}
+
+#[test]
+fn a_dry_restart_of_a_local_cluster_names_each_machine_and_each_job() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let local = format!("provider: {{type: local, head_ip: {HEAD}, worker_ips: [{WORKER}]}}");
+    let start = "worker_start_ray_commands: ['ray start --address=$RAY_HEAD_IP:6379']";
+    world.file("infra/a.yaml", &format!("cluster_name: marin-a\n{local}\n{start}\n"));
+    world.file("work/train.py", "print(1)\n");
+    for submit in [
+        "submit-job --no-wait --submission-id first --working-dir work -- python train.py",
+        "submit-job --no-wait --submission-id lost --runtime-env {\"working_dir\":\"gcs://_ray_pkg_0.zip\"} -- true",
+        "submit-job --no-wait --submission-id second --working-dir work -- python train.py",
+    ] {
+        let (code, _, said) = world.run(submit);
+        assert_eq!(code, Some(0), "{said}");
+    }
+    let (code, out, said) = world.run("restart-cluster --dry-run");
+    assert_eq!(code, Some(0), "{said}");
+    // What a line says for itself, without files, scripts and the package's name.
+    let short = |l: &str| {
+        let l = l.replace(world.home.path().to_str().unwrap(), "");
+        match l.split_once("    (") {
+            Some((call, note)) if call.starts_with("ssh ") => {
+                format!("{} ({note}", call.split(' ').take(2).collect::<Vec<_>>().join(" "))
+            }
+            Some((call, note)) => {
+                let sent: Value = serde_json::from_str(call).unwrap();
+                format!("{} {} ({note}", sent["method"].as_str().unwrap(), sent["url"].as_str().unwrap())
+            }
+            None => l.split("_ray_pkg_").next().unwrap().split(" -y").next().unwrap().to_owned(),
+        }
+    };
+    let lines: Vec<String> = out.lines().map(short).collect();
+    assert_eq!(
+        lines,
+        [
+            "RAY_UP_enable_autoscaler_v2=1 /ray down",
+            "ssh 10.128.0.2 (ends remaining processes of Ray and its jobs)",
+            "ssh 10.128.0.3 (ends remaining processes of Ray and its jobs)",
+            "ssh 127.0.0.11 (ends remaining processes of Ray and its jobs)",
+            "RAY_UP_enable_autoscaler_v2=1 /ray up",
+            "PUT /api/packages/gcs/",
+            "POST /api/jobs/ (first)",
+            "POST /api/jobs/ (second)",
+            "ssh 10.128.0.3 (starts Ray)",
+        ],
+        "{out}"
+    );
+    let (_, out, _) = world.run("restart-cluster --dry-run --preserve-jobs=0");
+    assert!(!out.contains("/api/") && out.contains("ssh 10.128.0.2 "), "{out}");
+    let (_, out, _) = world.run("stop-cluster --dry-run");
+    assert_eq!(out.lines().map(short).collect::<Vec<_>>(), lines[..4], "{out}");
+    // A cluster that is silent tells nothing of its workers, and of its jobs nothing that could be saved.
+    world.heads.clear();
+    let (code, out, said) = world.run("restart-cluster --dry-run");
+    assert!(code == Some(1) && out.is_empty() && said.contains("--preserve-jobs=0"), "{out}{said}");
+    let (code, out, said) = world.run("restart-cluster --dry-run --preserve-jobs=0");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!out.contains("10.128.0.2") && out.contains("ssh 127.0.0.11 "), "{out}");
+    assert!(world.asked().iter().all(|word| word == "--version"), "nothing was done: {:?}", world.asked());
+}
+
+#[test]
+fn a_cluster_is_started_alone() {
+    let mut world = World::new();
+    world.file("hold-down", "");
+    let (code, out, said) = world.run("start-cluster --dry-run");
+    assert!(
+        code == Some(0) && out.lines().count() == 1 && out.contains(" up -y --no-config-cache"),
+        "{out}{said}"
+    );
+    let starting = world.spawn("start-cluster");
+    until("ray up is run", || world.asked().iter().any(|w| w == "up"));
+    world.head();
+    world.file("is-up", "");
+    let (code, _, said) = starting.ends();
+    assert_eq!(code, Some(0), "{said}");
+    // The dry run looked for the ray command, too.
+    assert_eq!(
+        (world.asked(), world.deletions().len()),
+        (["--version", "--version", "up"].map(str::to_owned).to_vec(), 0)
+    );
+    // It runs: nothing is begun again.
+    for again in ["start-cluster", "start-cluster --dry-run"] {
+        let (code, out, said) = world.run(again);
+        assert!(
+            code == Some(0) && out.is_empty() && said.contains("marin-a: already running, with"),
+            "{out}{said}"
+        );
+    }
+    assert_eq!(world.asked().iter().filter(|w| *w == "up").count(), 1);
+}
+
+#[test]
+fn a_cluster_is_stopped_head_first_then_its_tpus_side_by_side_then_ray_down() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let own = ["of-autoscaler-1", "of-autoscaler-2", "of-autoscaler-3"];
+    let one = |name: &str, kind: &str| tpu::node(ZONE, name, "v4-8", "READY", &labels(kind), &["10.9.9.1"]);
+    world.double.state().nodes = own.map(|name| one(name, "worker")).to_vec();
+    world.double.state().nodes.push(one("by-hand", "unmanaged"));
+    // None is answered before all are asked for.
+    let all = Arc::new(Semaphore::new(0));
+    world.double.fail_at("DELETE", "/nodes/", Fault::Held(all.clone()));
+    world.file("hold-down", "");
+    let head = world.double.state().instances[0]["id"].as_str().unwrap().to_owned();
+    let deletions = || world.deletions();
+    let stopping = world.spawn("stop-cluster --yes");
+    until("all are asked for", || deletions().iter().filter(|d| d.contains("/nodes/")).count() == 3);
+    assert!(deletions()[0].contains(&format!("/instances/{head}")), "{:#?}", deletions());
+    all.add_permits(3);
+    until("ray down is run", || world.asked().iter().any(|w| w == "down"));
+    {
+        let state = world.double.state();
+        assert!(state.instances.is_empty(), "the machines are gone before ray down");
+        assert_eq!(state.nodes.len(), 1, "only what a person added is left");
+    }
+    fs::remove_file(world.home.path().join("hold-down")).unwrap();
+    let (code, _, said) = stopping.ends();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(world.asked(), ["--version", "down"]);
+}

@@ -1,0 +1,129 @@
+//! Orders to the console's part that runs operations, without a screen.
+
+use crate::world::World;
+use marin_tui::app::{Effect, Event};
+use marin_tui::model::{
+    ClusterName, Confirmed, Consent, NewWorker, OperationEnd, OperationNews, Order, Progress, Remains, Task,
+    WorkerOffer, WorkerType,
+};
+use marin_tui::operation::Environment;
+use marin_tui::tui::Performer;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// The console's part that runs operations, without a screen.
+struct Console<'a> {
+    world: &'a World,
+    performer: Performer,
+}
+
+impl World {
+    fn console(&self, read_only: bool) -> Console<'_> {
+        let environment = Environment { read_only, ..self.environment() };
+        Console { world: self, performer: self.performer(environment, &mpsc::channel(1).0) }
+    }
+}
+
+impl Console<'_> {
+    fn order(&mut self, order: Order) {
+        let _runtime = self.world.runtime.enter();
+        self.performer.perform(Effect::Operate(ClusterName::new("marin-a"), order));
+    }
+
+    /// The next news of this kind.
+    fn hears<T>(&mut self, wanted: impl Fn(OperationNews) -> Option<T>) -> T {
+        let mut heard = Vec::new();
+        let news = async {
+            loop {
+                let Event::Operation(_, news) = self.performer.done().await else { continue };
+                heard.push(format!("{news:?}"));
+                if let Some(found) = wanted(news) {
+                    return found;
+                }
+            }
+        };
+        let news = async { tokio::time::timeout(Duration::from_secs(60), news).await };
+        let found = self.world.runtime.block_on(news);
+        found.unwrap_or_else(|_| panic!("it never came: {heard:#?}"))
+    }
+
+    fn offered(&mut self) -> WorkerOffer {
+        self.order(Order::Offer);
+        self.hears(|news| match news {
+            OperationNews::Offered(offer) => Some(offer.unwrap()),
+            _ => None,
+        })
+    }
+
+    fn refused(&mut self, order: Order) -> String {
+        self.order(order);
+        self.hears(|news| match news {
+            OperationNews::Refused(_, refusal) => {
+                let problem = refusal.problem;
+                Some(format!("{}; {}", problem.what, problem.hint))
+            }
+            _ => None,
+        })
+    }
+
+    fn says(&mut self, words: &str) {
+        self.hears(|news| match news {
+            OperationNews::Progress(Progress::Output(line)) if line.contains(words) => Some(()),
+            _ => None,
+        });
+    }
+
+    fn ends(&mut self) -> OperationEnd {
+        self.hears(|news| match news {
+            OperationNews::Ended(end) => Some(end),
+            _ => None,
+        })
+    }
+}
+
+#[test]
+fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
+    let mut world = World::new();
+    world.head();
+    let mut console = world.console(false);
+    let offer = console.offered();
+    assert_eq!(offer.types, [WorkerType { name: "tpu_worker".into(), accelerator: "v4-8".into() }]);
+    assert_eq!(offer.capacities, ["preemptible", "best-effort", "flex-start", "reserved"]);
+    assert_eq!(offer.last, None);
+    let wanted = |node_type: &str| NewWorker::Queued {
+        node_type: node_type.into(),
+        capacity: "best-effort".into(),
+        names: vec!["by-console".into()],
+    };
+    let said = console.refused(Order::Look(Task::AddWorker(wanted("v9-8"))));
+    assert!(said.contains("available types: tpu_worker"), "{said}");
+
+    let add = Task::AddWorker(wanted("v4-8"));
+    let agreed = Consent { confirmed: Confirmed::Yes, ..Consent::default() };
+    console.order(Order::Begin(add.clone(), agreed.clone()));
+    console.says("by-console: waiting");
+    let busy = console.refused(Order::Begin(Task::Stop, agreed.clone()));
+    assert!(busy.contains("add worker by-console (marin-a), started"), "{busy}");
+    assert!(busy.contains("cancel it where it runs"), "{busy}");
+    console.order(Order::Cancel);
+    let OperationEnd::Cancelled(how) = console.ends() else { panic!("it was not cancelled") };
+    assert_eq!(how, Remains::Requested);
+    assert_eq!(console.offered().last, Some(wanted("v4-8")));
+    console.order(Order::Begin(add, agreed.clone()));
+    console.says("already requested from Google");
+    world.grant("by-console");
+    assert_eq!(console.ends(), OperationEnd::Done);
+
+    let remove = |worker: &str| Task::RemoveWorker { worker: worker.into(), drain: Some(60) };
+    console.order(Order::Look(remove("by-console")));
+    let seen = console.hears(|news| match news {
+        OperationNews::Previewed(_, seen) => Some(seen),
+        _ => None,
+    });
+    assert!(!seen.others().is_empty() && seen.trouble.is_none(), "{seen:?}");
+    let fates = seen.jobs.iter().map(|j| j.fate.words()).collect::<String>();
+    assert!(fates.contains("1 task runs there; may finish"), "{fates}");
+    let mut locked = world.console(true);
+    let said = locked.refused(Order::Begin(remove("by-console"), agreed));
+    assert!(said.contains("remove-worker refused: read-only"), "{said}");
+}

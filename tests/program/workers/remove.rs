@@ -1,0 +1,107 @@
+//! Workers that are removed, and those that get their startup anew.
+
+use crate::until::until;
+use crate::world::{WORKER, World, ZONE, labels};
+use marin_tui::demo::google::{Fault, tpu};
+use serde_json::{Value, json};
+use std::fs;
+
+#[test]
+fn a_worker_is_removed_with_consent_and_to_its_end() {
+    let mut world = World::new();
+    world.head();
+    world.double.state().nodes =
+        vec![tpu::node(ZONE, "by-hand", "v4-8", "READY", &labels("unmanaged"), &[WORKER])];
+    let (code, out, said) = world.run("remove-worker by-hand --dry-run");
+    assert!(code == Some(0) && out.trim_end().ends_with("/nodes/by-hand"), "{out}{said}");
+    assert!(said.contains("RUNS ON WORKER") && said.contains("1 task runs there"), "{said}");
+    assert_eq!(world.refused("remove-worker by-hand --yes").0, "runs-there");
+    for words in ["remove-worker by-hand --now --yes", "init-worker by-hand --yes"] {
+        assert_eq!(world.refused(words).0, "others-jobs", "{words}");
+    }
+    assert_eq!(world.double.asked("DELETE") + world.double.asked("PATCH"), 0);
+
+    world.double.fail_at(
+        "DELETE",
+        "/nodes/",
+        Fault::Refuse { code: 503, status: "UNAVAILABLE", reason: "", message: "try later" },
+    );
+    let (code, _, said) = world.run("remove-worker by-hand --now --others --yes");
+    assert!(code == Some(1) && said.contains("[2/3] failed"), "{said}");
+    world.double.recover();
+    assert_eq!(world.refused("stop-cluster --yes --others").0, "interrupted");
+    // Meanwhile somebody deletes it by hand.
+    world.double.state().nodes.clear();
+    let head = &world.heads[0].0;
+    assert!(head.kill_node(head.nodes()[1]));
+    let (code, out, said) = world.run("remove-worker --resume --json");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("already done: TPU VM by-hand") && said.contains("by-hand is gone"), "{said}");
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(rows, json!([{"name": "by-hand", "hosts": [WORKER], "removed": true}]));
+}
+
+/// A login on a TPU host, in the place of sshd there: what came in is kept.
+const LOGINS: &str = "case \" $* \" in *\" -T -- 127.\"*) ;; *\" -T -- \"*) \
+     to=${*#* -T -- }; cat >\"$HOME/script-${to%% *}\"; echo \"$to\" >>\"$HOME/logins\"; exit 0;; esac\n\
+     exec /usr/bin/ssh \"$@\"\n";
+
+#[test]
+fn a_tpu_vm_gets_its_startup_anew_on_each_host() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let hosts = [WORKER, "10.128.0.3"];
+    world.program("ssh", LOGINS);
+    let mut node = tpu::node(ZONE, "by-hand", "v4-16", "READY", &labels("unmanaged"), &hosts);
+    node["metadata"] = json!({"startup-script": "#!old", "enable-oslogin": "TRUE"});
+    world.double.state().nodes.push(node);
+    let metadata = || world.double.state().nodes[0]["metadata"].clone();
+    let (code, _, said) = world.run("init-worker by-hand --dry-run");
+    assert!(code == Some(0) && metadata()["startup-script"] == "#!old", "{said}");
+    assert!(!world.home.path().join("logins").exists());
+
+    let starting = world.spawn("init-worker by-hand --yes --json");
+    let script = |host: &str| fs::read_to_string(world.home.path().join(format!("script-{host}")));
+    until("both hosts have the script", || hosts.iter().all(|h| script(h).is_ok_and(|s| !s.is_empty())));
+    assert_eq!(metadata()["enable-oslogin"], "TRUE", "what else is there stays");
+    let written = metadata()["startup-script"].as_str().unwrap().to_owned();
+    assert!(written.starts_with("#!") && written.contains("marin-a"), "{written}");
+    for host in hosts {
+        until("it is the same script", || script(host).unwrap() == written);
+    }
+    // Its old nodes are no sign that it has joined.
+    for node in world.heads[0].0.nodes().into_iter().skip(1) {
+        assert!(world.heads[0].0.renew_node(node));
+    }
+    let (code, out, said) = starting.ends();
+    assert!(code == Some(0) && said.contains("joined"), "{said}");
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(rows, json!([{"name": "by-hand", "hosts": hosts, "joined": true}]));
+    let logins = fs::read_to_string(world.home.path().join("logins")).unwrap();
+    assert_eq!(logins.lines().filter(|l| l.starts_with("10.")).count(), 2, "each host once: {logins}");
+    assert!(logins.contains("sudo -n sh -c"), "{logins}");
+    let (_, log, _) = world.run("audit");
+    assert!(log.contains("init-worker by-hand"), "{log}");
+}
+
+#[test]
+fn a_living_tpu_vm_is_removed_from_google_and_seen_gone_from_ray() {
+    let mut world = World::new();
+    world.head_of(|s| s.jobs = 0);
+    let hosts = [WORKER, "10.128.0.3"];
+    let node = tpu::node(ZONE, "by-hand", "v4-16", "READY", &labels("unmanaged"), &hosts);
+    world.double.state().nodes.push(node);
+    let (code, out, said) = world.run("remove-worker by-hand --dry-run");
+    assert!(code == Some(0) && format!("{out}{said}").contains("by-hand"), "{out}{said}");
+    assert_eq!(world.double.asked("DELETE"), 0);
+    let removing = world.spawn("remove-worker by-hand --now --yes");
+    until("google has deleted it", || world.double.state().nodes.is_empty());
+    for node in world.heads[0].0.nodes().into_iter().skip(1) {
+        world.heads[0].0.kill_node(node);
+    }
+    let (code, _, said) = removing.ends();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(world.deletions().len(), 1);
+    let (_, log, _) = world.run("audit");
+    assert!(log.contains("remove-worker by-hand"), "{log}");
+}

@@ -1,0 +1,157 @@
+//! What is asked again, when, and how often.
+
+use super::{NAME, VALUE, client};
+use crate::soon::soon;
+use marin_tui::demo::google::{Fault, Google as Double, PROJECT};
+use marin_tui::gcp::{GcpError, Role};
+use marin_tui::model::Secret;
+use std::time::Duration;
+
+#[tokio::test]
+async fn what_does_not_pass_is_asked_once_and_what_may_three_times() {
+    let double = Double::start().await.unwrap();
+    let google = client(&double);
+    double.fail("aggregated", Fault::Refuse { code: 403, status: "", reason: "forbidden", message: "no" });
+    assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
+    assert_eq!(double.asked("aggregated"), 1);
+    double.recover();
+    double.fail("aggregated", Fault::Html(502));
+    assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
+    assert_eq!(double.asked("aggregated"), 4, "a load balancer's page is asked for again");
+    double.recover();
+    double.fail("aggregated", Fault::Refuse { code: 503, status: "", reason: "", message: "" });
+    assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
+    assert_eq!(double.asked("aggregated"), 7);
+    double.recover();
+    double.fail("aggregated", Fault::SignIn);
+    assert!(google.machines(PROJECT, Role::Head, None).await.is_err());
+    assert_eq!(double.asked("aggregated"), 8, "a network's page for signing in is not");
+}
+
+#[tokio::test]
+async fn google_says_when_it_wants_to_be_asked_again() {
+    let double = Double::start().await.unwrap();
+    double.put_secret(NAME, VALUE);
+    let google = client(&double);
+    for path in ["aggregated", ":access"] {
+        // Longer than a call is waited for: told, and not asked again before.
+        double.fail(path, Fault::Busy(90));
+        let before = double.asked(path);
+        let error = match path {
+            ":access" => google.latest_version(PROJECT, NAME).await.map(drop),
+            _ => google.machines(PROJECT, Role::Head, None).await.map(drop),
+        }
+        .unwrap_err();
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(90)), "{path}: {error:?}");
+        assert!(error.hint().to_string().contains("wait 90 s"), "{}", error.hint());
+        assert_eq!(double.asked(path), before + 1, "{path}");
+        double.recover();
+    }
+    // Nothing more is sent to these services before, whatever the call and the service of another project is.
+    let before = double.requests().len();
+    let error = google.machines(PROJECT, Role::Worker, None).await.unwrap_err();
+    assert!(error.retry_after().is_some_and(|left| left > Duration::from_secs(30)), "{error:?}");
+    assert!(google.add_version(PROJECT, NAME, &Secret::new("next")).await.is_err());
+    assert_eq!(double.requests().len(), before, "{:?}", double.requests());
+    assert!(matches!(google.latest_version("other-project", NAME).await, Err(GcpError::Forbidden { .. })));
+    // A short time is waited, and then it works.
+    let google = client(&double);
+    double.fail("aggregated", Fault::Busy(1));
+    let before = double.asked("aggregated");
+    let asking = tokio::spawn({
+        let google = google.clone();
+        async move { google.machines(PROJECT, Role::Head, None).await }
+    });
+    let refused = async {
+        while double.asked("aggregated") == before {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    soon("it was refused once", refused).await;
+    double.recover();
+    assert!(asking.await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn google_may_say_when_in_the_body_too() {
+    let body = r#"{"error": {"code": 429, "message": "Quota exceeded.", "status": "RESOURCE_EXHAUSTED", "details": [
+        {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "90.500s"}]}}"#;
+    let double = Double::start().await.unwrap();
+    double.put_secret(NAME, VALUE);
+    let google = client(&double);
+    for path in ["aggregated", ":access"] {
+        double.fail(path, Fault::Recorded { code: 429, body });
+        let error = match path {
+            ":access" => google.latest_version(PROJECT, NAME).await.map(drop),
+            _ => google.machines(PROJECT, Role::Head, None).await.map(drop),
+        };
+        assert_eq!(error.unwrap_err().retry_after(), Some(Duration::from_millis(90_500)), "{path}");
+        double.recover();
+    }
+}
+
+#[tokio::test]
+async fn a_patient_call_waits_as_long_as_google_asks_and_says_so_once() {
+    let double = Double::start().await.unwrap();
+    let google = client(&double);
+    let (told, mut waits) = tokio::sync::mpsc::unbounded_channel();
+    google.tell_waits(move |wait| drop(told.send(wait)));
+    double.fail("aggregated", Fault::Busy(2));
+    // Two calls side by side, of which both are refused.
+    let asking = [Role::Head, Role::Worker].map(|role| {
+        let google = google.patient();
+        tokio::spawn(async move { google.machines(PROJECT, role, None).await })
+    });
+    let wait = soon("the wait is told", waits.recv()).await.unwrap();
+    assert_eq!((wait.project.as_str(), wait.asked), (PROJECT, Duration::from_secs(2)));
+    assert!(wait.words(wait.left).starts_with("Google asks to wait 2 s (quota exceeded: "), "{wait:?}");
+    double.recover();
+    for asking in asking {
+        assert!(asking.await.unwrap().is_ok());
+    }
+    // Only a wait that begins later, for a call that was refused later, is another one.
+    let others: Vec<_> = std::iter::from_fn(|| waits.try_recv().ok()).collect();
+    assert!(others.len() <= 1, "{others:?}");
+}
+
+#[tokio::test]
+async fn a_change_is_repeated_when_google_has_not_begun_with_it() {
+    let double = Double::start().await.unwrap();
+    double.put_secret(NAME, VALUE);
+    let google = client(&double);
+    let add = || {
+        let google = google.clone();
+        async move { google.add_version(PROJECT, NAME, &Secret::new("next")).await }
+    };
+    // No access token for a moment: nothing was sent yet.
+    double.fail("/token", Fault::Refuse { code: 503, status: "", reason: "", message: "" });
+    let error = add().await.unwrap_err();
+    assert!(matches!(error, GcpError::Unavailable { code: 503, .. }), "{error:?}");
+    assert_eq!((double.asked("/token"), double.asked(":addVersion")), (3, 0));
+    double.recover();
+    // Google says when: too late for this call, or soon enough.
+    double.fail(":addVersion", Fault::Busy(90));
+    assert_eq!(add().await.unwrap_err().retry_after(), Some(Duration::from_secs(90)));
+    assert_eq!(double.asked(":addVersion"), 1);
+    double.recover();
+    let google = client(&double);
+    let add = || {
+        let google = google.clone();
+        async move { google.add_version(PROJECT, NAME, &Secret::new("next")).await }
+    };
+    double.fail(":addVersion", Fault::Busy(1));
+    let adding = tokio::spawn(add());
+    let refused = async {
+        while double.asked(":addVersion") == 1 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    soon("it was refused once", refused).await;
+    double.recover();
+    assert_eq!(adding.await.unwrap(), Ok("2".into()));
+    // It may have been carried out: asked once.
+    let before = double.asked(":addVersion");
+    double.fail(":addVersion", Fault::Refuse { code: 503, status: "", reason: "", message: "" });
+    assert!(add().await.is_err());
+    assert_eq!(double.asked(":addVersion"), before + 1);
+}

@@ -1,0 +1,56 @@
+//! The table of issues: what each leads to, and that keys act on what it tells of.
+
+use super::*;
+use marin_tui::diagnose::FindingKind;
+
+/// The console on the table of issues, with the row of that kind under the cursor.
+fn at(app: &mut App, kind: FindingKind) {
+    press(app, "E");
+    press(app, &format!("/{}<enter>", kind.word()));
+    assert_eq!(app.listing().unwrap().len(), 1, "{kind:?}");
+}
+
+#[test]
+fn an_issue_of_a_job_opens_its_page_and_takes_the_keys_of_a_job() {
+    let mut app = shown();
+    let key = app.clusters()[0].snapshot.jobs.iter().find(|j| j.key.raw() == "04000000").unwrap().key.clone();
+    let News::Vitals(mut roster) = held(key.raw(), []) else { panic!() };
+    let vitals = Arc::make_mut(&mut roster).jobs.get_mut(&key).unwrap();
+    let sign = Sign { kind: SignKind::Stalled, since: before(900), evidence: "at step 9".into() };
+    Arc::make_mut(vitals).signs = vec![sign];
+    tell(&mut app, CLUSTER, News::Vitals(roster));
+    at(&mut app, FindingKind::Stalled);
+    assert_eq!(app.target(), Some(Target::Job(0, key.clone())));
+    press(&mut app, "<enter>");
+    let View::Details(page) = app.view() else { panic!("{:?}", app.view()) };
+    assert_eq!(page.target, Target::Job(0, key.clone()));
+    assert_eq!(app.context(), Context::Job);
+    press(&mut app, "<esc>");
+    assert_eq!(app.context(), Context::Table, "back at the issue");
+    press(&mut app, "w");
+    assert_eq!(app.context(), Context::Crew);
+    press(&mut app, "<esc>");
+    let footer = footer(&mut app);
+    assert!(footer.contains("workers") && footer.contains("log"), "{footer}");
+}
+
+#[test]
+fn an_issue_of_a_slice_opens_its_hosts() {
+    let mut app = shown();
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
+    at(&mut app, FindingKind::SliceIncomplete);
+    press(&mut app, "<enter>");
+    let View::Slice(0, hosts) = app.view() else { panic!("{:?}", app.view()) };
+    assert_eq!(hosts.name.raw(), "ray-m-worker-bb20-tpu");
+    assert_eq!(app.listing().unwrap().len(), 8);
+}
+
+#[test]
+fn an_issue_of_the_cluster_opens_the_pane_where_it_is_seen() {
+    let mut app = shown();
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
+    press(&mut app, "4");
+    at(&mut app, FindingKind::NodesLost);
+    press(&mut app, "<enter>");
+    assert_eq!((app.view(), app.pane()), (&View::Cluster(0), Pane::Nodes));
+}
