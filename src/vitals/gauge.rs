@@ -273,7 +273,9 @@ impl Gauge {
             Doing::Silent(at) => Some(*at),
             Doing::Steps | Doing::Works { .. } => None,
         };
-        let signs = self.signs(&doing, (is_held, works), is_alone, now);
+        let mut signs = self.signs(&doing, (is_held, works), is_alone, now);
+        // What its machines do not show may be in a log that nobody has read yet.
+        signs.retain(|sign| sign.kind != SignKind::ChipsIdle || log != LogRead::Unread);
         self.is_sick = signs.iter().any(|sign| sign.kind.is_of_log());
         let restarts = self.main().map_or(0, |track| track.restarts);
         Vitals {
@@ -442,7 +444,8 @@ impl Gauge {
         let is_quiet =
             self.grown.is_none_or(|at| at.age(self.seen(now)) >= limit) && !matches!(doing, Doing::Compiles);
         let is_idle = !limit.is_zero() && is_quiet && looks > 2 && since.age(now) >= limit;
-        let evidence = "its machines do nothing, and its log has no new line".to_owned();
+        let log = if self.read.is_some() { ", and its log has no new line" } else { "" };
+        let evidence = format!("its machines do nothing{log}");
         is_idle.then_some(Sign { kind: SignKind::ChipsIdle, since, evidence })
     }
 
