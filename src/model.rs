@@ -82,7 +82,7 @@ pub use log_sweep::{Sweep, SweepId, SweepTally, Swept, SweptFile, SweptLine};
 pub use mark::{MARK_PULSE, MARK_STALE, OperationMark, Pulse};
 pub use named::{Named, named, without_first_word};
 pub use node::{
-    Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip, name_nodes,
+    Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip, node_names,
 };
 pub use operation::{NewWorker, Operation, OperationKind, Progress, Remains, Task, runs_already};
 pub use order::{JournaledOperation, OperationEnd, OperationNews, Order, Refusal, Touched};

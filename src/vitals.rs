@@ -6,6 +6,7 @@
 
 mod gauge;
 mod pace;
+mod saved;
 mod tail;
 mod track;
 mod trend;

@@ -10,7 +10,7 @@ use super::watched::Watched;
 use crate::diagnose::Finding;
 use crate::model::{
     ClusterName, ClusterSpec, Cost, GoogleWait, Job, JobKey, JobStatus, Link, LocalPorts, Node, NodeId,
-    OperationMark, Physical, Problem, Provider, SubmissionId, Text, Timestamp, name_nodes,
+    OperationMark, Physical, Problem, Provider, SubmissionId, Text, Timestamp, node_names,
 };
 use crate::reconcile::HostsKey;
 use crate::state::ClusterState;
@@ -341,4 +341,11 @@ impl Cluster {
 
 fn shown_name<'n>(names: &'n HashMap<NodeId, Text>, node: &'n Node) -> &'n Text {
     names.get(&node.id).unwrap_or(&node.address)
+}
+
+/// Learns the names of nodes and forgets those of nodes that are gone. Known names stay: Ray reports a node's
+/// state some seconds before its registered name, and a joining host may have the name of a known one.
+fn name_nodes(names: &mut HashMap<NodeId, Text>, nodes: &[Node]) {
+    let mut known = std::mem::replace(names, node_names(nodes));
+    names.extend(nodes.iter().filter_map(|node| Some((node.id, known.remove(&node.id)?))));
 }

@@ -181,25 +181,22 @@ pub struct Node {
     pub labels: Arc<[(Text, Text)]>,
 }
 
-/// Learns the names that nodes are shown by, beside their addresses, and forgets those of nodes that are gone. Known names stay: Ray reports a node's
-/// state some seconds before its registered name, and a joining host may have the name of a known one.
-pub fn name_nodes(names: &mut HashMap<NodeId, Text>, nodes: &[Node]) {
+/// The names that nodes are shown by, of those that have one beside their address: the provider's, else the host's.
+pub fn node_names(nodes: &[Node]) -> HashMap<NodeId, Text> {
     let mut hosts: HashMap<&str, usize> = HashMap::new();
     for node in nodes.iter().filter(|n| n.state.is_alive()) {
         *hosts.entry(node.hostname.raw()).or_default() += 1;
     }
-    let mut known = std::mem::take(names);
-    names.extend(nodes.iter().filter_map(|node| {
+    let name = |node: &Node| {
         // Containers on one machine may have its name, all of them.
         let tells = !node.hostname.is_empty() && hosts.get(node.hostname.raw()).is_none_or(|n| *n < 2);
-        let name = match known.remove(&node.id) {
-            Some(name) => name,
-            None if !node.name.is_empty() && node.name != node.address => node.name.clone(),
-            None if tells => node.hostname.clone(),
-            None => return None,
-        };
-        Some((node.id, name))
-    }));
+        match () {
+            () if !node.name.is_empty() && node.name != node.address => Some(node.name.clone()),
+            () if tells => Some(node.hostname.clone()),
+            () => None,
+        }
+    };
+    nodes.iter().filter_map(|node| Some((node.id, name(node)?))).collect()
 }
 
 /// What the machine itself measured (dashboard, `GET /nodes/{id}`). Sampled by the node's agent every 5 s.

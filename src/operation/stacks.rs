@@ -10,7 +10,7 @@ use crate::model::text::printable;
 use crate::model::{
     ClusterSpec, HeadAddress, Hint, JobId, JobKey, JobWorker, Node, NodeId, Problem, ProblemKind, Snapshot,
     Standing, StandingDriver, StandingGroup, StandingThread, StandingWorker, Text, Timestamp, WorkerState,
-    name_nodes,
+    node_names,
 };
 use crate::ray::{Client, Listed, Poller, RayError};
 use crate::stacks::{Dump, Group, Place, groups, is_driver, is_worker, moved, places};
@@ -47,8 +47,7 @@ struct Hosts(HashMap<NodeId, (Text, Text)>);
 
 impl Hosts {
     fn of(nodes: &[Node]) -> Self {
-        let mut names = HashMap::new();
-        name_nodes(&mut names, nodes);
+        let names = node_names(nodes);
         let host = |node: &Node| {
             let name = names.get(&node.id).unwrap_or(&node.address);
             (node.id, (name.clone(), node.address.clone()))

@@ -23,7 +23,7 @@ const LOGS_UNSEEN: usize = 8;
 const OPENED: usize = 4;
 /// Another cluster is read so many times more seldom.
 const SELDOM: u32 = 4;
-/// Lines of a log that are read at first, and later on.
+/// Lines of a log that are read at first, or always where few of them are of progress, and later on.
 const FIRST_LINES: u32 = 1000;
 const LINES: u32 = 200;
 /// Lines of a log that a command reads, which looks once.
@@ -223,7 +223,7 @@ struct Round {
     jobs: Vec<Arc<Job>>,
     pick: Pick,
     node: NodeId,
-    /// Lines of a log that is read for the first time, and of another one.
+    /// Lines of a log that is read for the first time or has few lines of progress, and of another one.
     lines: [u32; 2],
 }
 
@@ -266,7 +266,8 @@ impl Round {
         let wanted = self.pick.next(&self.jobs, gauges, holdings, Timestamp::now()).into_iter();
         let wanted = wanted.filter_map(|job| Some((job.key.clone(), job.submission_id()?.clone())));
         let asked = |(key, id): (JobKey, SubmissionId)| async move {
-            let lines = self.lines[usize::from(gauges.get(&key).is_some_and(Gauge::was_read))];
+            let is_short = gauges.get(&key).is_some_and(|gauge| gauge.was_read() && !gauge.is_chatty());
+            let lines = self.lines[usize::from(is_short)];
             (key, self.client.read_job_log(&id, self.node, lines).await)
         };
         let mut answers = stream::iter(wanted.map(asked).collect::<Vec<_>>()).buffer_unordered(AT_ONCE);

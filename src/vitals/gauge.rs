@@ -1,12 +1,12 @@
 //! The vitals of one job, over many readings of the end of its driver's log.
 
+use super::saved::Saved;
 use super::tail::Tail;
 use super::track::{Key, Track};
 use crate::logs::{Clock, Patterns, Phase, Progress, Times, Writers, checkpoint, prefixed};
 use crate::model::vitals::{loss, rate};
 use crate::model::{
-    Checkpoint, Doing, Holding, Job, Line, LogRead, Run, Sign, SignKind, Text, Timestamp, VitalLimits,
-    Vitals, Wait,
+    Doing, Holding, Job, Line, LogRead, Run, Sign, SignKind, Text, Timestamp, VitalLimits, Vitals, Wait,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -54,6 +54,8 @@ pub struct Gauge {
     /// When new lines and new progress lines were last seen, by ours.
     grown: Option<Timestamp>,
     moved: Option<Timestamp>,
+    /// The last reading that left lines out and brought no progress line: there may have been one among those.
+    unread: Option<Timestamp>,
     /// How old the newest progress line was at the readings that brought one, at least: a clock that is that late.
     behind: Option<Duration>,
     readings: u32,
@@ -67,29 +69,6 @@ pub struct Gauge {
     had_work: bool,
     alone: Option<Timestamp>,
     idle: Option<(Timestamp, u32)>,
-}
-
-/// The checkpoints of a run.
-#[derive(Clone, Copy, Debug, Default)]
-struct Saved {
-    last: Option<Checkpoint>,
-    count: u32,
-    /// The longest time between two of them.
-    longest: Duration,
-}
-
-impl Saved {
-    fn push(&mut self, step: Option<u64>, at: Option<Timestamp>) {
-        let before = self.last.and_then(|last| last.at);
-        if let Some((before, now)) = before.zip(at) {
-            self.longest = self.longest.max(before.age(now));
-        }
-        // Every worker may report the same one.
-        if self.last.is_none_or(|last| last.step != step || step.is_none()) {
-            self.count = self.count.saturating_add(1);
-        }
-        self.last = Some(Checkpoint { step, at });
-    }
 }
 
 impl Gauge {
@@ -110,6 +89,7 @@ impl Gauge {
             stepped: None,
             grown: None,
             moved: None,
+            unread: None,
             behind: None,
             readings: 0,
             read: None,
@@ -134,6 +114,7 @@ impl Gauge {
         let new = self.tail.compare(lines);
         let mut times = Times::new(clock);
         let before = self.moved;
+        self.tracks.iter_mut().for_each(|track| track.skips |= new.is_gapped);
         for (at, line) in lines.iter().enumerate() {
             // Known lines bring the times of those behind them.
             let said = times.said(line.text());
@@ -162,6 +143,9 @@ impl Gauge {
             }
         }
         self.unfinished = unfinished.cloned();
+        if new.is_gapped && self.moved == before {
+            self.unread = Some(clock.near);
+        }
         if let (true, Some(stepped)) = (self.readings > 0 && self.moved != before, self.stepped) {
             let age = stepped.age(clock.near);
             self.behind = Some(self.behind.map_or(age, |least| least.min(age)));
@@ -184,6 +168,11 @@ impl Gauge {
     /// Whether anything of its log was read.
     pub const fn was_read(&self) -> bool {
         self.read.is_some()
+    }
+
+    /// Whether it writes so much beside its progress lines that the few last lines may have none of them.
+    pub const fn is_chatty(&self) -> bool {
+        self.unread.is_some()
     }
 
     /// Whether a sign was found in its log.
@@ -255,11 +244,13 @@ impl Gauge {
         self.tracks.iter().max_by_key(|track| (track.trains(), track.lines.max(1).ilog2(), step(track)))
     }
 
-    /// How long ago the newest progress line was written; none without one.
+    /// How long ago the newest progress line was written, as far as all lines since then were read; none without one.
     fn age(&self, now: Timestamp) -> Option<Duration> {
         let seen = self.moved?.age(now);
         let said = self.stepped.map(|at| at.age(now).saturating_sub(self.behind.unwrap_or_default()));
-        Some(said.map_or(seen, |said| said.max(seen)))
+        let age = said.map_or(seen, |said| said.max(seen));
+        let unread = self.unread.filter(|at| self.moved < Some(*at));
+        Some(unread.map_or(age, |at| age.min(at.age(now))))
     }
 
     /// The vitals, with what Ray says of the job's driver; none when Ray's lists were cut.
@@ -286,7 +277,9 @@ impl Gauge {
             Doing::Silent(at) => Some(*at),
             Doing::Steps | Doing::Works { .. } => None,
         };
-        let signs = self.signs(&doing, (is_held, works), is_alone, now);
+        let mut signs = self.signs(&doing, (is_held, works), is_alone, now);
+        // What its machines do not show may be in a log that nobody has read yet.
+        signs.retain(|sign| sign.kind != SignKind::ChipsIdle || log != LogRead::Unread);
         self.is_sick = signs.iter().any(|sign| sign.kind.is_of_log());
         let restarts = self.main().map_or(0, |track| track.restarts);
         Vitals {
@@ -455,7 +448,8 @@ impl Gauge {
         let is_quiet =
             self.grown.is_none_or(|at| at.age(self.seen(now)) >= limit) && !matches!(doing, Doing::Compiles);
         let is_idle = !limit.is_zero() && is_quiet && looks > 2 && since.age(now) >= limit;
-        let evidence = "its machines do nothing, and its log has no new line".to_owned();
+        let log = if self.read.is_some() { ", and its log has no new line" } else { "" };
+        let evidence = format!("its machines do nothing{log}");
         is_idle.then_some(Sign { kind: SignKind::ChipsIdle, since, evidence })
     }
 

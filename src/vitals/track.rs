@@ -25,8 +25,10 @@ pub(super) struct Track {
     pub trend: Trend,
     /// Lines of this run.
     pub lines: u32,
-    /// The longest time between two of them.
+    /// The longest time between two of them, as far as all lines between them were read.
     pub gap: Duration,
+    /// Whether lines behind the last one were not read.
+    pub skips: bool,
     /// How often the steps went back.
     pub restarts: u64,
 }
@@ -34,7 +36,7 @@ pub(super) struct Track {
 impl Track {
     pub fn new(key: Key) -> Self {
         let (series, pace, trend) = (Series::default(), Pace::default(), Trend::default());
-        Self { key, series, pace, trend, lines: 0, gap: Duration::ZERO, restarts: 0 }
+        Self { key, series, pace, trend, lines: 0, gap: Duration::ZERO, skips: false, restarts: 0 }
     }
 
     /// Adds a line. A step below the last one begins another run, of which nothing is known yet.
@@ -45,9 +47,10 @@ impl Track {
             self.restarts += 1;
             (self.pace, self.trend) = (Pace::default(), Trend::default());
             (self.lines, self.gap) = (0, Duration::ZERO);
-        } else if let Some((last, now)) = before.and_then(|p| p.time).zip(at) {
+        } else if let Some((last, now)) = before.and_then(|p| p.time).zip(at).filter(|_| !self.skips) {
             self.gap = self.gap.max(last.age(now));
         }
+        self.skips = false;
         self.lines = self.lines.saturating_add(1);
         if let Some((step, at)) = progress.step.zip(at) {
             self.pace.push(step, at, limits.slowed);

@@ -54,8 +54,13 @@ impl Watched {
 
     /// The vitals after another look at the last lines at that second.
     fn look(&mut self, at: u64) -> Vitals {
+        self.look_far(at, 200)
+    }
+
+    /// The same after a look at so many lines.
+    fn look_far(&mut self, at: u64, lines: usize) -> Vitals {
         let clock = Clock::utc(after(at));
-        let lines = &self.log[self.log.len().saturating_sub(200)..];
+        let lines = &self.log[self.log.len().saturating_sub(lines)..];
         self.gauge.read(lines, None, clock);
         self.gauge.vitals(&job(), Some(&holding()), after(at))
     }
@@ -304,8 +309,14 @@ fn chips_are_idle_only_when_machines_and_log_are_quiet_for_long() {
     };
     assert_eq!((look(1.0, 0), look(1.0, 300), look(40.0, 600)), (vec![], vec![], vec![]));
     assert_eq!((look(0.5, 700), look(0.5, 1200)), (vec![], vec![]));
-    assert_eq!(look(0.5, 1700), [SignKind::ChipsIdle]);
-    assert_eq!(look(60.0, 1800), []);
+    assert_eq!(look(0.5, 1700), [], "its log was not read yet");
+    gauge.read(&[], None, Clock::utc(after(1800)));
+    let mut look = |cpu: f64, at| {
+        gauge.measured(None, Some(cpu), after(at));
+        kinds(&gauge.vitals(&job(), Some(&holding()), after(at)))
+    };
+    assert_eq!(look(0.5, 1800), [SignKind::ChipsIdle]);
+    assert_eq!(look(60.0, 1900), []);
 }
 
 #[test]
@@ -373,6 +384,35 @@ fn a_log_that_was_not_read_again_is_no_silence() {
     // The run has stopped since, and the next look tells.
     assert_eq!(kinds(&ask(&mut watched, 9000)), []);
     assert_eq!(kinds(&watched.look(9000)), [SignKind::Stalled]);
+}
+
+#[test]
+fn a_run_whose_steps_are_among_lines_that_were_not_read_is_not_stalled() {
+    // Five lines a second, and from the tenth minute on a step each two minutes, until the fourth hour.
+    let line = |n: u64| match (n / 5, n % 5) {
+        (at, 0) if at < 600 && at % 2 == 0 => step(at, at / 2, 3.0),
+        (at, 0) if at < 14_400 && at % 120 == 60 => step(at, 300 + at / 120, 3.0),
+        (at, _) => written(at, &format!("fetched shard {n}")),
+    };
+    let ending = |at: u64| ((at * 5).saturating_sub(1000)..at * 5).map(line).collect::<Vec<_>>();
+    let mut watched = Watched::new(ending(590));
+    watched.look_far(590, 1000);
+    for at in (720..7200).step_by(120) {
+        watched.log = ending(at);
+        let vitals = watched.look(at);
+        assert_eq!(
+            (kinds(&vitals), vitals.doing),
+            (vec![], Doing::Steps),
+            "at {at}: no step is among the last lines"
+        );
+    }
+    assert!(watched.gauge.is_chatty(), "so that more of them are read");
+    let mut found = Vec::new();
+    for at in (7200..18_000).step_by(120) {
+        watched.log = ending(at);
+        found.extend(kinds(&watched.look_far(at, 1000)).into_iter().map(|kind| (kind, at)));
+    }
+    assert_eq!(found.first(), Some(&(SignKind::Stalled, 15_000)), "the last step was at 14,340");
 }
 
 #[test]

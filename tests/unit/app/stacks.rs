@@ -77,9 +77,9 @@ fn page_of(standing: Standing) -> App {
     app
 }
 
-fn driver(threads: Result<Vec<StandingThread>, String>) -> Option<StandingDriver> {
+fn driver(threads: Result<Vec<StandingThread>, String>) -> StandingDriver {
     let process = StandingWorker { name: "driver".into(), pid: 867, ..worker(1, Some(false)) };
-    Some(StandingDriver { process, threads })
+    StandingDriver { process, threads }
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn the_threads_of_the_driver_stand_below_its_workers() {
         frames: vec![place.split(" in ").next().unwrap().into(), "run (train.py:9)".into()],
     };
     let threads = vec![thread("MainThread", "main (train.py:30) in get"), thread("", "save (io.py:7)")];
-    let page = rows(&page_of(Standing { driver: driver(Ok(threads)), ..standing(None) }));
+    let page = rows(&page_of(Standing { driver: Some(driver(Ok(threads))), ..standing(None) }));
     let at =
         page.iter().position(|row| row == "driver: tb-w1 (10.0.0.1) pid 867  same in both samples").unwrap();
     assert_eq!(
@@ -103,13 +103,13 @@ fn the_threads_of_the_driver_stand_below_its_workers() {
         ]
     );
     let page =
-        rows(&page_of(Standing { driver: driver(Err("no \u{1b}[31mright".into())), ..standing(None) }));
+        rows(&page_of(Standing { driver: Some(driver(Err("no \u{1b}[31mright".into()))), ..standing(None) }));
     assert_eq!(page.last().unwrap(), "driver: tb-w1 (10.0.0.1) pid 867: no ·[31mright");
 }
 
 #[test]
 fn a_process_is_opened_logged_in_to_copied_and_saved() {
-    let mut app = page_of(Standing { driver: driver(Ok(Vec::new())), ..standing(Some(false)) });
+    let mut app = page_of(Standing { driver: Some(driver(Ok(Vec::new()))), ..standing(Some(false)) });
     let host = |effects: &[Effect]| match effects {
         [Effect::SshHost(_, host)] => host.internal.to_string(),
         other => panic!("{other:?}"),
