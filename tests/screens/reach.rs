@@ -32,7 +32,7 @@ fn met(app: &mut App, size: (u16, u16), key: &str, more: &str) -> String {
         if let Some(before) = all.last() {
             assert!(follows(before), "what follows is said: {before}");
         }
-        assert!(all.len() < 1000, "it never ends");
+        assert!(all.len() < 2000, "it never ends");
         all.push(screen);
         press(app, key);
     }

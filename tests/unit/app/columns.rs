@@ -104,7 +104,7 @@ fn one_column_always_stays() {
         press(&mut app, " j");
     }
     assert_eq!(jobs(&app), ["message"]);
-    press(&mut app, "<end>kkkk ");
+    press(&mut app, "<end>kkkkk ");
     assert_eq!(app.note(), "the last column stays");
     assert_eq!(jobs(&app), ["message"]);
 }
