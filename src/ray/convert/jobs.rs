@@ -209,9 +209,10 @@ mod tests {
     #[test]
     fn a_long_message_keeps_its_first_line_and_its_end() {
         assert_eq!(excerpt("short\nand whole"), "short\nand whole");
-        let log: String = (0..900).map(|n| format!("line {n} é\n")).collect();
+        let log: Vec<String> = (0..900).map(|n| format!("line {n} é")).collect();
+        let log = log.join("\n");
         let long =
-            format!("failed with exit code 1, last available logs:\n{log}ValueError: no such bucket\n");
+            format!("failed with exit code 1, last available logs:\n{log}\nValueError: no such bucket\n");
         let kept = excerpt(&long);
         assert!(kept.len() <= Job::MESSAGE_LIMIT);
         let lines: Vec<&str> = kept.lines().collect();
