@@ -51,7 +51,7 @@ mod worker;
 pub use audit::{Audit, Entry};
 pub use backup::{Backed, Kept, Restored, back_up, restore};
 pub use backups::{Backup, backups, delete, remember};
-pub use call::{Call, Deed};
+pub use call::{Call, CallKind};
 pub use chips::ChipReader;
 pub use cleanup::{Cleanup, DEVICES, FullDisk, HostFound, HostLeft, LeftProcess, Outcome as Ended, Subject};
 pub use environment::Environment;

@@ -121,8 +121,8 @@ impl Filter {
     ) -> Option<(&'a str, &'a str)> {
         let fields = fields.into_iter();
         let is_seen = |term: &&Term| seen.iter().any(|text| term.needle.is_in(text.as_ref()));
-        let hidden = self.terms.iter().filter(|term| !term.is_inverted).filter(|term| !is_seen(term));
-        hidden.filter_map(|term| fields.clone().find(|field| term.is_in(*field))).next()
+        let mut hidden = self.terms.iter().filter(|term| !term.is_inverted).filter(|term| !is_seen(term));
+        hidden.find_map(|term| fields.clone().find(|field| term.is_in(*field)))
     }
 }
 

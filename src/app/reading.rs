@@ -135,10 +135,10 @@ impl App {
     pub(super) fn widen(&mut self, more: bool, now: Timestamp) -> Vec<Effect> {
         let key = self.key_of(Action::ShowLines);
         let Some(log) = self.log_mut() else { return Vec::new() };
-        if !log.lens().is_filtered() {
-            self.toasts.say(Tone::Info, format!("all lines are shown; {key} shows those that match"), now);
-        } else {
+        if log.lens().is_filtered() {
             log.widen(more);
+        } else {
+            self.toasts.say(Tone::Info, format!("all lines are shown; {key} shows those that match"), now);
         }
         Vec::new()
     }

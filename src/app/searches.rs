@@ -123,7 +123,9 @@ impl App {
             let sweep = Sweep { id, pattern: pattern.to_owned(), files, lines: LINES, most };
             effects.push(Effect::Ask(cluster.name().clone(), Request::SweepLogs(Box::new(sweep))));
         }
-        unknown.into_iter().for_each(|said| self.toasts.say(Tone::Bad, said, now));
+        for said in unknown {
+            self.toasts.say(Tone::Bad, said, now);
+        }
         effects.extend(self.open_page(View::Table(&found::PAGE)));
         // The same page may be on the screen with what was found before.
         self.arrange_page();

@@ -12,7 +12,7 @@ use crate::operation::{Cleanup, DEVICES, HostFound};
 use crate::ray::Poller;
 use crate::supervisor;
 use clap::{Args, ValueEnum};
-use rows::{Deed, Row};
+use rows::{Outcome, Row};
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -115,7 +115,7 @@ struct Found {
 impl Found {
     /// What was found, before anything is done.
     fn rows(&self) -> Vec<Row> {
-        let tpus = self.tpus.iter().map(|leftover| Row::tpu(leftover, Deed::Planned));
+        let tpus = self.tpus.iter().map(|leftover| Row::tpu(leftover, Outcome::Planned));
         tpus.chain(self.hosts.iter().flat_map(|host| Row::of_host(host, &[]))).collect()
     }
 }
@@ -285,7 +285,7 @@ impl Round<'_> {
             let cleaned = supervisor::clean(&reach.spec, &reach.options.google, tpus, |_, _| ()).await;
             for (leftover, cleaned) in cleaned.map_err(|p| reach.error(&p))? {
                 reach.note(&leftover.deed(), &cleaned.words(Hint::to_string));
-                done.push(Row::tpu(&leftover, Deed::Tpu(cleaned)));
+                done.push(Row::tpu(&leftover, Outcome::Tpu(cleaned)));
             }
         }
         let ended = self.cleanup().end(&found.hosts).await;

@@ -13,7 +13,7 @@ const LONGEST: usize = 1000;
 
 /// The kind of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Deed {
+pub enum ClaimKind {
     /// Runs a command.
     Run,
     /// Connects to a host or a service.
@@ -24,7 +24,7 @@ pub enum Deed {
     Send,
 }
 
-impl Deed {
+impl ClaimKind {
     /// The verb, as the list and JSON have it.
     pub const fn word(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl Deed {
 /// One action that the content leads to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Claim {
-    pub deed: Deed,
+    pub kind: ClaimKind,
     /// The command, host, file, secret or address, as the content has it.
     pub what: String,
     /// What for, and when.
@@ -47,44 +47,52 @@ pub struct Claim {
 }
 
 impl Claim {
-    pub(super) fn new(deed: Deed, what: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { deed, what: what.into(), why: why.into() }
+    pub(super) fn new(kind: ClaimKind, what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { kind, what: what.into(), why: why.into() }
     }
 }
 
 /// The actions that a cluster file leads to; `text` is the file's.
 pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<Claim> {
     let mut all = Vec::new();
-    let mut claim = |deed, what: String, why: &str| all.push(Claim::new(deed, what, why));
+    let mut claim = |kind, what: String, why: &str| all.push(Claim::new(kind, what, why));
     let file = spec.file.as_deref().unwrap_or(Path::new("")).display();
     let ray = settings.ray.join(" ");
     let is_google = spec.provider == Provider::Gcp;
     let project = spec.google.project.as_deref().filter(|_| is_google);
     if let Some(project) = project {
-        claim(Deed::Contact, format!("Google Cloud, project {project}"), "to find the head and the TPUs");
+        claim(
+            ClaimKind::Contact,
+            format!("Google Cloud, project {project}"),
+            "to find the head and the TPUs",
+        );
     }
     let user = spec.auth.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
     match &spec.head {
         HeadAddress::Ssh(host) => {
             let port = spec.auth.port.map(|port| format!(" port {port}")).unwrap_or_default();
-            claim(Deed::Contact, format!("{user}{host}{port}"), "by ssh, as the head");
+            claim(ClaimKind::Contact, format!("{user}{host}{port}"), "by ssh, as the head");
         }
         HeadAddress::AskRay => {
             let when =
                 if project.is_some() { "to find the head if Google fails" } else { "to find the head" };
-            claim(Deed::Run, format!("{ray} get-head-ip {file}"), when);
-            claim(Deed::Contact, format!("{user}<head address>"), "by ssh");
+            claim(ClaimKind::Run, format!("{ray} get-head-ip {file}"), when);
+            claim(ClaimKind::Contact, format!("{user}<head address>"), "by ssh");
         }
         HeadAddress::Direct { .. } => {}
     }
-    claim(Deed::Run, format!("{ray} up, {ray} down {file}"), "when you start, stop or restart the cluster");
-    claim(Deed::Send, "the cluster's Ray token".into(), "to the head, if it requires one");
+    claim(
+        ClaimKind::Run,
+        format!("{ray} up, {ray} down {file}"),
+        "when you start, stop or restart the cluster",
+    );
+    claim(ClaimKind::Send, "the cluster's Ray token".into(), "to the head, if it requires one");
     if let Some(key) = &spec.auth.private_key {
-        claim(Deed::Read, key.display().to_string(), "by ssh, to log in");
+        claim(ClaimKind::Read, key.display().to_string(), "by ssh, to log in");
     }
     if let Some(secret) = &spec.google.token_secret {
         claim(
-            Deed::Read,
+            ClaimKind::Read,
             format!("secret {secret}"),
             "from Google Secret Manager, as the cluster's Ray token",
         );
@@ -99,24 +107,28 @@ pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<Cl
 fn of_value(value: &Value, spec: &ClusterSpec) -> Vec<Claim> {
     let mut all = Vec::new();
     if let Some(proxy) = &spec.auth.proxy_command {
-        all.push(Claim::new(Deed::Run, proxy.clone(), "by ssh, to reach the head (ssh_proxy_command)"));
+        all.push(Claim::new(ClaimKind::Run, proxy.clone(), "by ssh, to reach the head (ssh_proxy_command)"));
     }
     each_entry(value, &mut |key, value| match key {
         // Outside `auth`, and as a map by region, only ray uses it.
         "ssh_proxy_command" => each_text(value, &mut |text| {
             if spec.auth.proxy_command.as_deref() != Some(text) {
-                all.push(Claim::new(Deed::Run, text, "by ray, to reach the machines (ssh_proxy_command)"));
+                all.push(Claim::new(
+                    ClaimKind::Run,
+                    text,
+                    "by ray, to reach the machines (ssh_proxy_command)",
+                ));
             }
         }),
         "module" => each_text(value, &mut |text| {
-            all.push(Claim::new(Deed::Run, text, "a Python module that ray loads (provider.module)"));
+            all.push(Claim::new(ClaimKind::Run, text, "a Python module that ray loads (provider.module)"));
         }),
         "coordinator_address" => each_text(value, &mut |text| {
-            all.push(Claim::new(Deed::Contact, text, "by ray (provider.coordinator_address)"));
+            all.push(Claim::new(ClaimKind::Contact, text, "by ray (provider.coordinator_address)"));
         }),
         "worker_ips" => each_text(value, &mut |text| {
             all.push(Claim::new(
-                Deed::Contact,
+                ClaimKind::Contact,
                 text,
                 "by ssh, when workers are started or stopped (worker_ips)",
             ));
@@ -130,25 +142,25 @@ fn of_value(value: &Value, spec: &ClusterSpec) -> Vec<Claim> {
         }
         "image" | "worker_image" | "head_image" => each_text(value, &mut |text| {
             all.push(Claim::new(
-                Deed::Run,
+                ClaimKind::Run,
                 text,
                 format!("as the container of the cluster's machines ({key})"),
             ));
         }),
         "startup-script" => each_text(value, &mut |text| {
             all.push(Claim::new(
-                Deed::Run,
+                ClaimKind::Run,
                 cut(text),
                 "on the cluster's machines, when they start (startup-script)",
             ));
         }),
         key if key.ends_with("run_options") => each_text(value, &mut |text| {
-            all.push(Claim::new(Deed::Run, cut(text), format!("as options of the container ({key})")));
+            all.push(Claim::new(ClaimKind::Run, cut(text), format!("as options of the container ({key})")));
         }),
         "cluster_synced_files" | "ssh_public_key" => each_text(value, &mut |text| all.push(sent(text, key))),
         key if key.ends_with("_commands") => each_text(value, &mut |text| {
             let why = format!("on the cluster's machines, when you start them ({key})");
-            all.push(Claim::new(Deed::Run, cut(text), why));
+            all.push(Claim::new(ClaimKind::Run, cut(text), why));
         }),
         _ => {}
     });
@@ -165,7 +177,7 @@ fn cut(text: &str) -> String {
 }
 
 fn sent(text: &str, key: &str) -> Claim {
-    Claim::new(Deed::Send, text, format!("to the cluster's machines, when you start them ({key})"))
+    Claim::new(ClaimKind::Send, text, format!("to the cluster's machines, when you start them ({key})"))
 }
 
 /// Every `key: value` of a value, however deep.
@@ -198,22 +210,30 @@ fn each_text(value: &Value, see: &mut impl FnMut(&str)) {
 pub fn of_variables(variables: &BTreeMap<String, String>, token_file: Option<&Path>) -> Vec<Claim> {
     let mut all = Vec::new();
     if let Some(address) = variables.get("RAY_ADDRESS") {
-        all.push(Claim::new(Deed::Contact, address, "as the cluster's dashboard (RAY_ADDRESS)"));
-        all.push(Claim::new(Deed::Send, format!("the Ray token to {address}"), "if it requires one"));
+        all.push(Claim::new(ClaimKind::Contact, address, "as the cluster's dashboard (RAY_ADDRESS)"));
+        all.push(Claim::new(ClaimKind::Send, format!("the Ray token to {address}"), "if it requires one"));
     }
     if variables.contains_key("RAY_AUTH_TOKEN") {
-        all.push(Claim::new(Deed::Send, "the token in .marin.yaml", "to every cluster (RAY_AUTH_TOKEN)"));
+        all.push(Claim::new(
+            ClaimKind::Send,
+            "the token in .marin.yaml",
+            "to every cluster (RAY_AUTH_TOKEN)",
+        ));
     }
     if let Some(file) = token_file {
         let what = format!("the first line of {}", file.display());
-        all.push(Claim::new(Deed::Read, &what, "as the Ray token of every cluster (RAY_AUTH_TOKEN_PATH)"));
-        all.push(Claim::new(Deed::Send, what, "to every cluster that requires a token"));
+        all.push(Claim::new(
+            ClaimKind::Read,
+            &what,
+            "as the Ray token of every cluster (RAY_AUTH_TOKEN_PATH)",
+        ));
+        all.push(Claim::new(ClaimKind::Send, what, "to every cluster that requires a token"));
     }
     let others: Vec<&str> =
         variables.keys().map(String::as_str).filter(|name| !super::shared::NAMES.contains(name)).collect();
     if !others.is_empty() {
         let why = "to a cluster whose job asks for it with `submit-job --env NAME`";
-        all.push(Claim::new(Deed::Send, format!("the values of {}", others.join(", ")), why));
+        all.push(Claim::new(ClaimKind::Send, format!("the values of {}", others.join(", ")), why));
     }
     all
 }
@@ -226,7 +246,7 @@ pub fn lines(claims: &BTreeMap<Claim, Vec<String>>) -> Vec<String> {
             few if few.len() <= 3 => format!("; {}", few.join(", ")),
             many => format!("; {} clusters", many.len()),
         };
-        printable(&format!("  {:<8} {}  ({}{of})", claim.deed.word(), claim.what, claim.why)).into_owned()
+        printable(&format!("  {:<8} {}  ({}{of})", claim.kind.word(), claim.what, claim.why)).into_owned()
     };
     claims.iter().map(line).collect()
 }
@@ -240,7 +260,7 @@ mod tests {
         let env = Env::new(&[("HOME", "/home/me")], "/w");
         let spec = cluster::parse(text, Path::new("/w/infra/c.yaml"), &Settings::default(), &env).unwrap();
         let all = of_cluster(&spec, text, &Settings::default());
-        all.into_iter().map(|c| format!("{} {} | {}", c.deed.word(), c.what, c.why)).collect()
+        all.into_iter().map(|c| format!("{} {} | {}", c.kind.word(), c.what, c.why)).collect()
     }
 
     #[test]
@@ -281,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_list_shows_nothing_that_a_terminal_acts_on() {
-        let claim = Claim::new(Deed::Run, "a\u{1b}[2Jb\nc", "x");
+        let claim = Claim::new(ClaimKind::Run, "a\u{1b}[2Jb\nc", "x");
         let many = (0..4).map(|n| format!("c{n}")).collect();
         let lines = lines(&BTreeMap::from([(claim, many)]));
         assert!(lines[0].contains("4 clusters") && !lines[0].contains(['\u{1b}', '\n']), "{lines:?}");

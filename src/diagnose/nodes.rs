@@ -2,8 +2,6 @@
 
 use super::slices::{ASSEMBLY, Slice, slices};
 use super::{Finding, FindingKind, Severity, Subject};
-use crate::model::node::LOST_LATELY;
-use crate::model::time::brief;
 use crate::model::{AutoscalerVersion, DeathReason, Hint, JobStatus, Node, Snapshot, Timestamp, Verb};
 use std::time::Duration;
 
@@ -29,7 +27,7 @@ fn lost(snapshot: &Snapshot) -> Option<Finding> {
     let names: Vec<String> = lost.iter().take(3).map(|n| n.name.to_string()).collect();
     let more = lost.len() - names.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let long = format!("{short}, within {}: {}{more}", brief(LOST_LATELY), names.join(", "));
+    let long = format!("{short} within the hour: {}{more}", names.join(", "));
     let hint = Hint::from("the autoscaler replaces them if they are needed")
         .and(Verb::Nodes.to("see Ray's reason for each in the nodes pane"));
     let is_news = last.age(snapshot.taken) < JUST_NOW;

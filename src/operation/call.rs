@@ -10,15 +10,15 @@ use std::fmt;
 pub struct Call {
     /// The request or command itself.
     #[serde(flatten)]
-    pub deed: Deed,
-    /// When or why, where the deed does not say so itself.
+    pub kind: CallKind,
+    /// When or why, where the kind does not say so itself.
     pub note: Option<String>,
 }
 
 /// What is done. Its name in JSON is `kind`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Deed {
+pub enum CallKind {
     /// An HTTP call of Google's, or of the dashboard's where the URL is a path (`/ray.rpc...`: gRPC, to the GCS).
     Http {
         /// HTTP method: `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
@@ -56,32 +56,32 @@ pub enum Deed {
 impl Call {
     /// An HTTP call without a JSON body.
     pub fn http(method: &'static str, url: impl Into<String>) -> Self {
-        Self::of(Deed::Http { method, url: url.into(), body: Value::Null })
+        Self::of(CallKind::Http { method, url: url.into(), body: Value::Null })
     }
 
     /// An HTTP call that sends this.
     pub fn post(url: impl Into<String>, body: Value) -> Self {
-        Self::of(Deed::Http { method: "POST", url: url.into(), body })
+        Self::of(CallKind::Http { method: "POST", url: url.into(), body })
     }
 
     /// A command run on this machine.
     pub fn run(command: impl Into<String>) -> Self {
-        Self::of(Deed::Run { command: command.into() })
+        Self::of(CallKind::Run { command: command.into() })
     }
 
     /// A command run on a host over ssh.
     pub fn ssh(host: impl Into<String>, command: impl Into<String>) -> Self {
-        Self::of(Deed::Ssh { host: host.into(), command: command.into(), input: None })
+        Self::of(CallKind::Ssh { host: host.into(), command: command.into(), input: None })
     }
 
     /// A command run on a host over ssh that reads this.
     pub fn ssh_with(host: impl Into<String>, command: impl Into<String>, input: &str) -> Self {
-        Self::of(Deed::Ssh { host: host.into(), command: command.into(), input: Some(input.to_owned()) })
+        Self::of(CallKind::Ssh { host: host.into(), command: command.into(), input: Some(input.to_owned()) })
     }
 
     /// A copy of a local file to a host.
     pub fn copy(host: impl Into<String>, from: impl Into<String>, to: impl Into<String>) -> Self {
-        Self::of(Deed::Copy { host: host.into(), from: from.into(), to: to.into() })
+        Self::of(CallKind::Copy { host: host.into(), from: from.into(), to: to.into() })
     }
 
     /// The same with a note.
@@ -90,22 +90,22 @@ impl Call {
         Self { note: Some(note.into()), ..self }
     }
 
-    fn of(deed: Deed) -> Self {
-        Self { deed, note: None }
+    fn of(kind: CallKind) -> Self {
+        Self { kind, note: None }
     }
 }
 
 /// Formats the call on one line. A call with a body is printed as JSON that can be sent as it is.
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.deed {
-            Deed::Http { method, url, body: Value::Null } => write!(f, "{method} {url}")?,
-            Deed::Http { method, url, body } => {
+        match &self.kind {
+            CallKind::Http { method, url, body: Value::Null } => write!(f, "{method} {url}")?,
+            CallKind::Http { method, url, body } => {
                 write!(f, "{}", json!({"method": method, "url": url, "body": body}))?;
             }
-            Deed::Run { command } => write!(f, "{command}")?,
-            Deed::Ssh { host, command, .. } => write!(f, "ssh {host} {command}")?,
-            Deed::Copy { host, from, to } => write!(f, "copy {from} to {host}:{to}")?,
+            CallKind::Run { command } => write!(f, "{command}")?,
+            CallKind::Ssh { host, command, .. } => write!(f, "ssh {host} {command}")?,
+            CallKind::Copy { host, from, to } => write!(f, "copy {from} to {host}:{to}")?,
         }
         self.note.as_ref().map_or(Ok(()), |note| write!(f, "    ({note})"))
     }

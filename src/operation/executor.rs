@@ -4,7 +4,7 @@
 //!
 //! A step that changes something past it would be missing in the dry run: `tests/program/record.rs` compares the two.
 
-use super::call::{Call, Deed};
+use super::call::{Call, CallKind};
 use crate::gcp::{Begun, Change, GcpError, Google};
 use crate::model::{Problem, Text};
 use crate::ray::{self, Client, Drain, RayError, Submission};
@@ -145,6 +145,6 @@ impl Executor {
 impl From<&Change> for Call {
     fn from(change: &Change) -> Self {
         let Change { method, url, body, .. } = change;
-        Self { deed: Deed::Http { method, url: url.clone(), body: body.clone() }, note: None }
+        Self { kind: CallKind::Http { method, url: url.clone(), body: body.clone() }, note: None }
     }
 }

@@ -21,7 +21,8 @@ use unicode_width::UnicodeWidthStr;
 /// On a frozen screen its own age stands in place of the data's.
 pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>, now: Timestamp) {
     let here = d.app.current();
-    let crumb = crumbs(d.app);
+    let crumbs = crumbs(d.app);
+    let way = way(&crumbs, usize::MAX).width();
     // The age comes last where there is one; this part is dropped after all others.
     let read_only = d.app.is_read_only().then(|| ("read-only".to_owned(), d.theme.accent));
     let mut parts: Vec<(String, Style)> = Vec::new();
@@ -66,22 +67,34 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>, now: Timestamp) {
     }
     // Parts are dropped from the left: the less important come first.
     let room = usize::from(area.width.saturating_sub(2));
-    while parts.len() > 2
-        && parts.iter().map(|(t, _)| t.width() + 2).sum::<usize>() + crumb.width() + 2 > room
-    {
+    while parts.len() > 2 && parts.iter().map(|(t, _)| t.width() + 2).sum::<usize>() + way + 2 > room {
         parts.remove(1);
     }
     let width: usize = parts.iter().map(|(t, _)| t.width() + 2).sum();
     let spans: Vec<Span> =
         parts.iter().flat_map(|(t, s)| [Span::raw("  "), Span::styled(t.as_str(), *s)]).collect();
     let left = u16::try_from(room.saturating_sub(width)).unwrap_or(0);
-    put(buf, area.x + 1, area.y, left, false, &crumb, d.theme.text.add_modifier(Modifier::BOLD));
+    let way = self::way(&crumbs, left.into());
+    put(buf, area.x + 1, area.y, left, false, &way, d.theme.text.add_modifier(Modifier::BOLD));
     let at = area.x + 1 + left;
     buf.set_line(at, area.y, &Line::from(spans), area.right().saturating_sub(at));
 }
 
-/// The way to the page on the screen: `fleet › us-central2 › job raysubmit_4f1c`.
-fn crumbs(app: &App) -> String {
+/// The way to the page on the screen: `fleet › us-central2 › job raysubmit_4f1c`. Where it has no room, it begins later:
+/// `… › job raysubmit_4f1c`.
+fn way(crumbs: &[String], room: usize) -> String {
+    let mut way = crumbs.join(" › ");
+    for from in 1..crumbs.len() {
+        if way.width() <= room {
+            break;
+        }
+        way = format!("… › {}", crumbs[from..].join(" › "));
+    }
+    way
+}
+
+/// The pages that lie on each other, from the first to the one on the screen.
+fn crumbs(app: &App) -> Vec<String> {
     let mut crumbs = Vec::new();
     let mut named = None;
     for view in app.stack() {
@@ -91,7 +104,7 @@ fn crumbs(app: &App) -> String {
         crumbs.push(view.crumb(app.fleet()));
         named = view.place().or(named);
     }
-    crumbs.join(" › ")
+    crumbs
 }
 
 fn token(cluster: &Cluster, d: &Draw<'_>) -> Option<(String, Style)> {

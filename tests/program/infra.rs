@@ -295,7 +295,7 @@ fn a_broken_table_is_told_with_its_line_and_mend() {
     for (old, new) in cases {
         let said = with(old, new);
         let ran = Ran { code: Some(1), out: String::new(), err: format!("{said}\n") };
-        shown.add(&format!("{:?} in place of {:?}", new, old), &ran);
+        shown.add(&format!("{new:?} in place of {old:?}"), &ran);
         assert!(
             said.starts_with(':') && said[1..].starts_with(|c: char| c.is_ascii_digit()),
             "no line: {said}"

@@ -8,6 +8,7 @@ use marin_tui::demo::google::{Fault, PROJECT};
 use marin_tui::demo::{Head, Scenario};
 use marin_tui::model::Secret;
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -97,12 +98,15 @@ impl Newcomer {
         let rows = self.rows(words, code);
         let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
         let is_shown = |row: &&Value| checks.contains(&row["check"].as_str().unwrap());
-        let found = rows.as_array().unwrap().iter().filter(is_shown).map(|row| {
+        let mut out = String::new();
+        for row in rows.as_array().unwrap().iter().filter(is_shown) {
             let [check, status, what, hint] = ["check", "status", "what", "hint"].map(|key| text(row, key));
-            let hint = if hint.is_empty() { hint } else { format!("  hint: {hint}\n") };
-            format!("{check}: {status}: {what}\n{hint}")
-        });
-        shown.add(words, &Ran { code: Some(code), out: found.collect(), err: String::new() });
+            writeln!(out, "{check}: {status}: {what}").unwrap();
+            if !hint.is_empty() {
+                writeln!(out, "  hint: {hint}").unwrap();
+            }
+        }
+        shown.add(words, &Ran { code: Some(code), out, err: String::new() });
         rows
     }
 

@@ -1,6 +1,7 @@
 //! What `submit-job` checks before it sends anything, and the jobs of `stop-job` and `delete-job` from stdin.
 
 use crate::program::Ran;
+use crate::transcript::Transcript;
 use crate::world::World;
 use marin_tui::demo::google::PROJECT;
 use serde_json::{Value, json};
@@ -23,6 +24,13 @@ impl World {
         (code, serde_json::from_str(&out).unwrap_or(Value::Null), err)
     }
 
+    /// What a submission that is not sent says, in a picture.
+    fn shows(&self, shown: &mut Transcript, words: &[&str], code: i32) {
+        let (ended, sent, err) = self.submission(words, &[]);
+        assert_eq!(ended, Some(code), "{words:?}: {sent}: {err}");
+        shown.add(&format!("submit-job {}", words.join(" ")), &Ran { code: ended, out: String::new(), err });
+    }
+
     fn git(&self, words: &str) -> String {
         let mut git = Command::new("git");
         git.args(words.split(' ')).current_dir(self.home.path().join("repo")).env("HOME", self.home.path());
@@ -42,8 +50,9 @@ fn variables_are_passed_on_by_their_names_and_never_shown() {
     let (code, sent, said) = world.submission(&words, &[("HF_TOKEN", "hunter2")]);
     assert_eq!((code, &sent["runtime_env"]["env_vars"]), (Some(0), &json!({"HF_TOKEN": "***"})), "{said}");
     assert!(!said.contains("hunter2"), "{said}");
-    let (code, _, said) = world.submission(&["--pass-env", "HF_TOKEN", "--", "true"], &[]);
-    assert!(code == Some(1) && said.contains("HF_TOKEN is not set in the local environment"), "{said}");
+    let mut shown = Transcript::new(world.home.path());
+    world.shows(&mut shown, &["--pass-env", "HF_TOKEN", "--", "true"], 1);
+    shown.is("a_variable_that_is_not_set");
     for wrong in ["HF_TOKEN=hunter2", ""] {
         let (code, _, said) = world.submission(&["--pass-env", wrong, "--", "true"], &[]);
         assert_eq!(code, Some(2), "{wrong}: {said}");
@@ -79,8 +88,11 @@ fn the_commit_is_that_of_the_working_directory_and_says_when_files_differ() {
         let saved: Value = serde_json::from_str(&saved).unwrap();
         (code, commit_of(&saved, id), err)
     };
-    let (code, _, said) = submit("unborn");
-    assert!(code == Some(1) && said.contains("GIT_COMMIT is not set, and git does not know it"), "{said}");
+    let (code, _, err) = submit("unborn");
+    let ran = Ran { code, out: String::new(), err };
+    // The reason is in git's words.
+    let shown = Transcript::new(world.home.path()).varying(r"know it: [^\n]*", "know it: WHY");
+    shown.with("submit-job --pass-env GIT_COMMIT", &ran.exits(1)).is("no_commit_yet");
     world.git("add train.py");
     world.git("commit -q -m first");
     let commit = world.git("rev-parse HEAD");
@@ -96,21 +108,15 @@ fn a_slice_is_requested_by_its_head_where_the_cluster_offers_it() {
     // All of it is on one host, whose chips nothing else may use.
     let resources = json!({"TPU": 4.0, "TPU-v4-8-head": 1.0});
     assert_eq!((code, &sent["entrypoint_resources"]), (Some(0), &resources), "{said}");
-    let (code, _, said) = world.submission(&["--tpu", "v4-128", "--", "true"], &[]);
-    assert!(
-        code == Some(1) && said.contains("no node type of marin-a is a v4-128; the nearest are v4-8"),
-        "{said}"
-    );
-    let (code, _, said) = world.submission(&["--tpu", "a b", "--", "true"], &[]);
-    assert!(code == Some(1) && said.contains("`a b` is not a TPU type like v4-128"), "{said}");
+    let mut shown = Transcript::new(world.home.path());
+    world.shows(&mut shown, &["--tpu", "v4-128", "--", "true"], 1);
+    world.shows(&mut shown, &["--tpu", "a b", "--", "true"], 1);
     let (code, _, said) = world.submission(&["--tpu", "v4-8", "--tpu", "v4-8", "--", "true"], &[]);
     assert_eq!(code, Some(2), "{said}");
     let words = ["--tpu", "v4-8", "--entrypoint-resources", "{\"TPU-v4-8-head\": 2}", "--", "true"];
-    let (code, _, said) = world.submission(&words, &[]);
-    assert!(code == Some(1) && said.contains("TPU-v4-8-head is requested twice"), "{said}");
-    let words = ["--entrypoint-resources", "{\"TPU\": 8}", "--", "true"];
-    let (code, _, said) = world.submission(&words, &[]);
-    assert!(code == Some(0) && said.contains("warning: TPU 8 is requested of one host"), "{said}");
+    world.shows(&mut shown, &words, 1);
+    world.shows(&mut shown, &["--entrypoint-resources", "{\"TPU\": 8}", "--", "true"], 0);
+    shown.is("tpus_that_cannot_be_requested");
 }
 
 #[test]
@@ -173,15 +179,13 @@ fn thousands_of_jobs_come_from_stdin() {
     assert_eq!((&rows[2]["submission_id"], &rows[2]["done"]), (&json!("nobody-0"), &json!(false)));
     let Ran { code, out, err } = with_input(&world, "delete-job - --yes --json", "one\ntwo\n");
     assert_eq!(code, Some(0), "{out}{err}");
-    let Ran { code, err, .. } = with_input(&world, "stop-job -", "a\nb\n");
-    assert!(code == Some(1) && err.contains("Stop a, b on marin-a? No terminal to confirm"), "{err}");
-    let Ran { code, out, .. } = with_input(&world, "stop-job - --dry-run", &ids);
-    assert!(
-        code == Some(0) && out.contains("would stop one, two, nobody-0 and 4999 more jobs on marin-a"),
-        "{out}"
-    );
-    let Ran { code, err, .. } = with_input(&world, "stop-job - --yes", "\n \n");
-    assert!(code == Some(0) && err.contains("no job ids on stdin"), "{err}");
+    let mut shown = Transcript::new(world.home.path());
+    for (words, input, code) in
+        [("stop-job -", "a\nb\n", 1), ("stop-job - --dry-run", &ids, 0), ("stop-job - --yes", "\n \n", 0)]
+    {
+        shown.add(words, &with_input(&world, words, input).exits(code));
+    }
+    shown.is("jobs_from_stdin");
     world.heads.clear();
     let Ran { code, err, .. } = with_input(&world, "stop-job - --yes", "one\n");
     assert!(code == Some(1) && !err.is_empty(), "the cluster is down: {err}");

@@ -2,6 +2,7 @@
 //! deleted and what never is.
 
 use crate::program::{Ran, program};
+use crate::transcript::Transcript;
 use crate::until::until;
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT, tpu};
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};
@@ -245,20 +246,20 @@ fn without_ray_google_still_tells_its_half() {
 fn when_google_fails_the_mend_is_said_and_ray_is_not_waited_for() {
     let world = World::new();
     let refuse = |code, status, reason| Fault::Refuse { code, status, reason, message: "no" };
-    let cases = [
-        (refuse(403, "PERMISSION_DENIED", "IAM_PERMISSION_DENIED"), "ask the project's owner"),
-        (refuse(403, "PERMISSION_DENIED", "SERVICE_DISABLED"), "gcloud services enable"),
-        (refuse(429, "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED"), "wait a minute"),
-    ];
-    for (fault, hint) in cases {
+    let mut shown = Transcript::new(world.home.path());
+    for fault in [
+        refuse(403, "PERMISSION_DENIED", "IAM_PERMISSION_DENIED"),
+        refuse(403, "PERMISSION_DENIED", "SERVICE_DISABLED"),
+        refuse(429, "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED"),
+    ] {
         world.double.fail("/nodes", fault);
-        let ran = world.run("tpus --cluster a").exits(1);
-        assert!(ran.err.contains(hint) && ran.err.contains("marin-a") && ran.out.is_empty(), "{}", ran.err);
+        shown.add("tpus --cluster a", &world.run("tpus --cluster a").exits(1));
         world.double.recover();
     }
-    let mut command = world.command("clean-preempted --cluster a --yes");
+    let words = "clean-preempted --cluster a --yes";
+    let mut command = world.command(words);
     let ran = Ran::of(&command.env("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere").output().unwrap()).exits(1);
-    assert!(ran.err.contains("cannot use the Google credentials file"), "{}", ran.err);
+    shown.with(words, &ran).is("tpus_when_google_fails");
 }
 
 #[test]
@@ -278,10 +279,11 @@ fn a_command_waits_as_long_as_google_asks_and_says_so() {
 #[test]
 fn other_providers_have_none() {
     let world = World::new();
+    let mut shown = Transcript::new(world.home.path());
     for words in ["tpus -c lab", "clean-preempted -c lab --yes", "tpus --address http://127.0.0.1:9"] {
-        let ran = world.run(words).exits(1);
-        assert!(ran.err.contains("use a cluster of provider gcp"), "{words}: {}", ran.err);
+        shown.add(words, &world.run(words).exits(1));
     }
+    shown.is("clusters_without_tpus");
     assert!(world.double.requests().is_empty(), "{:?}", world.double.requests());
 }
 

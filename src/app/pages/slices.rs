@@ -153,7 +153,7 @@ const COLUMNS: &[Column<Slices>] = &[
     Column {
         id: "status",
         title: "STATUS",
-        width: Width::text(12, 22, 0),
+        width: Width::text(12, 22, 0).firm(22),
         when: When::Usually,
         cell: |row, look| {
             let (_, role) = status(row.slice.status);

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// What becomes of something that was found.
 #[derive(Clone, Debug)]
-pub(super) enum Deed {
+pub(super) enum Outcome {
     /// It would be ended.
     Planned,
     /// It is named only.
@@ -31,25 +31,25 @@ pub(super) struct Row {
     host: Option<Text>,
     name: String,
     proof: String,
-    deed: Deed,
+    outcome: Outcome,
 }
 
 impl Row {
-    pub(super) fn tpu(leftover: &Leftover, deed: Deed) -> Self {
+    pub(super) fn tpu(leftover: &Leftover, outcome: Outcome) -> Self {
         let proof = match leftover.holds.as_slice() {
             [] => format!("Google has taken it away ({} chips)", leftover.chips),
             holds => format!("all its TPUs are taken away ({} TPU VMs)", holds.len()),
         };
-        Self { kind: leftover.kind.word(), host: None, name: leftover.name.raw().to_owned(), proof, deed }
+        Self { kind: leftover.kind.word(), host: None, name: leftover.name.raw().to_owned(), proof, outcome }
     }
 
     /// What is left over on a host, with the outcomes that are known.
     pub(super) fn of_host(found: &HostFound, ended: &[(Subject, Ended)]) -> Vec<Self> {
         let Ok(left) = &found.left else { return Vec::new() };
         let host = Some(found.host.internal.clone());
-        let deed = |subject: &Subject| {
-            let outcome = ended.iter().find(|(of, _)| of == subject);
-            outcome.map_or(Deed::Planned, |(_, outcome)| Deed::Host(outcome.clone()))
+        let outcome = |subject: &Subject| {
+            let known = ended.iter().find(|(of, _)| of == subject);
+            known.map_or(Outcome::Planned, |(_, ended)| Outcome::Host(ended.clone()))
         };
         let process = |p: &LeftProcess| {
             let age = brief(Duration::from_secs(p.age));
@@ -58,22 +58,22 @@ impl Row {
                 if devices.is_empty() { String::new() } else { format!("; holds {}", devices.join(" ")) };
             let (name, proof) =
                 (format!("{} {}", p.pid, p.name), format!("{}; runs for {age}{holds}", p.proof));
-            let deed = deed(&Subject::Process(p.pid));
-            Self { kind: "process", host: host.clone(), name, proof, deed }
+            let outcome = outcome(&Subject::Process(p.pid));
+            Self { kind: "process", host: host.clone(), name, proof, outcome }
         };
         let lock = |path: &Text| Self {
             kind: "lock file",
             host: host.clone(),
             name: path.raw().to_owned(),
             proof: "no other process holds it or a TPU".to_owned(),
-            deed: deed(&Subject::Lock(path.raw().to_owned())),
+            outcome: outcome(&Subject::Lock(path.raw().to_owned())),
         };
         let disk = |disk: &FullDisk| Self {
             kind: "disk",
             host: host.clone(),
             name: disk.mount.raw().to_owned(),
             proof: format!("{} % used, {:.1} GB free", disk.used, disk.free as f64 / 1e9),
-            deed: Deed::Named,
+            outcome: Outcome::Named,
         };
         let processes = left.processes.iter().map(process);
         processes.chain(left.locks.iter().map(lock)).chain(left.disks.iter().map(disk)).collect()
@@ -81,15 +81,15 @@ impl Row {
 
     /// Whether anything is done about it.
     pub(super) const fn is_deed(&self) -> bool {
-        !matches!(self.deed, Deed::Named)
+        !matches!(self.outcome, Outcome::Named)
     }
 
     /// Whether nothing is left to be done.
     pub(super) fn is_well(&self) -> bool {
-        match &self.deed {
-            Deed::Planned | Deed::Named => true,
-            Deed::Tpu(cleaned) => cleaned.is_well(),
-            Deed::Host(ended) => !matches!(ended, Ended::Failed(_)),
+        match &self.outcome {
+            Outcome::Planned | Outcome::Named => true,
+            Outcome::Tpu(cleaned) => cleaned.is_well(),
+            Outcome::Host(ended) => !matches!(ended, Ended::Failed(_)),
         }
     }
 
@@ -107,19 +107,19 @@ impl Row {
 
     fn outcome(&self) -> (&'static str, Option<String>) {
         let is_tpu = self.host.is_none();
-        match &self.deed {
-            Deed::Planned if is_tpu => ("would be deleted", None),
-            Deed::Planned if self.kind == "process" => ("would be ended", None),
-            Deed::Planned => ("would be removed", None),
-            Deed::Named => ("named only", None),
-            Deed::Tpu(Cleaned::Deleted) => ("deleted", None),
-            Deed::Host(Ended::Done) if self.kind == "process" => ("ended", None),
-            Deed::Host(Ended::Done) => ("removed", None),
-            Deed::Tpu(Cleaned::GoneAlready) | Deed::Host(Ended::GoneAlready) => ("already gone", None),
-            Deed::Tpu(Cleaned::LeftAlone(why)) | Deed::Host(Ended::LeftAlone(why)) => {
+        match &self.outcome {
+            Outcome::Planned if is_tpu => ("would be deleted", None),
+            Outcome::Planned if self.kind == "process" => ("would be ended", None),
+            Outcome::Planned => ("would be removed", None),
+            Outcome::Named => ("named only", None),
+            Outcome::Tpu(Cleaned::Deleted) => ("deleted", None),
+            Outcome::Host(Ended::Done) if self.kind == "process" => ("ended", None),
+            Outcome::Host(Ended::Done) => ("removed", None),
+            Outcome::Tpu(Cleaned::GoneAlready) | Outcome::Host(Ended::GoneAlready) => ("already gone", None),
+            Outcome::Tpu(Cleaned::LeftAlone(why)) | Outcome::Host(Ended::LeftAlone(why)) => {
                 ("skipped", Some(why.clone()))
             }
-            Deed::Tpu(Cleaned::Failed { what, .. }) | Deed::Host(Ended::Failed(what)) => {
+            Outcome::Tpu(Cleaned::Failed { what, .. }) | Outcome::Host(Ended::Failed(what)) => {
                 ("failed", Some(what.clone()))
             }
         }
@@ -127,9 +127,9 @@ impl Row {
 
     /// What a person can do about it.
     fn hint(&self, reach: &Reach) -> Option<Hint> {
-        match (&self.deed, &self.host) {
-            (Deed::Tpu(Cleaned::Failed { hint, .. }), _) => Some(hint.clone()),
-            (Deed::Named, Some(host)) => {
+        match (&self.outcome, &self.host) {
+            (Outcome::Tpu(Cleaned::Failed { hint, .. }), _) => Some(hint.clone()),
+            (Outcome::Named, Some(host)) => {
                 let look =
                     format!("ssh {} -- 'df -h; sudo du -xh -d 2 / | sort -h | tail -n 20'", host.raw());
                 let line = Target::of(&reach.spec.name).line(&look);

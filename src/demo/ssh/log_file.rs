@@ -128,7 +128,7 @@ impl<'a> Wanted<'a> {
 /// Whether more than a third of the last bytes are NULs.
 fn is_utf_16(bytes: &[u8]) -> bool {
     let last = &bytes[bytes.len().saturating_sub(512)..];
-    last.iter().filter(|b| **b == 0).count() * 3 > last.len()
+    last.split(|b| *b == 0).count() > 1 + last.len() / 3
 }
 
 /// Whether sequences colour the lines, or carriage returns overwrite them.

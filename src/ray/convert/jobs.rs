@@ -207,6 +207,25 @@ mod tests {
     }
 
     #[test]
+    fn a_long_message_keeps_its_first_line_and_its_end() {
+        assert_eq!(excerpt("short\nand whole"), "short\nand whole");
+        let log: Vec<String> = (0..900).map(|n| format!("line {n} é")).collect();
+        let log = log.join("\n");
+        let long =
+            format!("failed with exit code 1, last available logs:\n{log}\nValueError: no such bucket\n");
+        let kept = excerpt(&long);
+        assert!(kept.len() <= Job::MESSAGE_LIMIT);
+        let lines: Vec<&str> = kept.lines().collect();
+        assert_eq!(lines[..2], ["failed with exit code 1, last available logs:", "…"]);
+        assert_eq!(lines.last(), Some(&"ValueError: no such bucket"));
+        assert!(lines[2].starts_with("line "), "a whole one: {}", lines[2]);
+        // One line without an end, of characters of several bytes.
+        let endless = "é".repeat(5000);
+        let kept = excerpt(&endless);
+        assert!(kept.len() <= Job::MESSAGE_LIMIT && kept.ends_with('é'));
+    }
+
+    #[test]
     fn recorded_jobs_are_read() {
         for version in VERSIONS {
             let jobs = table(version, "busy_jobs");

@@ -151,7 +151,8 @@ mod tests {
 
     /// A line of that many seconds ago, with as many lines that say no time behind it.
     fn line(ago: u64, untimed: usize) -> String {
-        let time = jiff::Timestamp::from_millisecond(NOW.as_millis() - ago as i64 * 1000).unwrap();
+        let time = NOW.minus(std::time::Duration::from_secs(ago)).as_millis();
+        let time = jiff::Timestamp::from_millisecond(time).unwrap();
         format!("{} INFO step\n{}", time.strftime("%Y-%m-%d %H:%M:%S"), "  of it\n".repeat(untimed))
     }
 

@@ -269,7 +269,8 @@ fn a_job_that_failed_begins_with_the_first_cause_and_is_not_read_again() {
 /// What is found where each worker last wrote its step at so many milliseconds before now.
 fn found(crew: &Crew, wrote: [(u64, u64); 8]) -> Findings {
     let line = |(ago, step): (u64, u64)| {
-        let at = jiff::Timestamp::from_millisecond(NOW.as_millis() - ago as i64).unwrap();
+        let at =
+            jiff::Timestamp::from_millisecond(NOW.minus(Duration::from_millis(ago)).as_millis()).unwrap();
         Line::from(format!("{} INFO step {step} loss 2.5", at.strftime("%F %T,%3f")))
     };
     let tails = wrote.into_iter().enumerate();

@@ -353,3 +353,36 @@ fn a_log_that_failed_is_read_again_once_its_job_is_back_and_not_before() {
     tell(&mut app, CLUSTER, News::Log(LogBatch { stream: again, part: LogPart::default(), end: failed }));
     assert_eq!(tell(&mut app, CLUSTER, News::Snapshot(Arc::new(with))), []);
 }
+
+#[test]
+fn a_job_that_fails_under_ones_eyes_is_said_with_its_error() {
+    let failed = |id: &str| {
+        let mut state = snapshot();
+        let jobs = Arc::make_mut(&mut state.jobs);
+        let job = jobs.iter_mut().map(Arc::make_mut).find(|j| j.key.raw() == id).unwrap();
+        (job.status, job.ended) = (JobStatus::Failed, Some(NOW));
+        job.message = "exit code 1, last available logs:\nTraceback\nValueError: no such bucket\n".into();
+        News::Snapshot(Arc::new(state))
+    };
+    let mut app = shown();
+    let before = app.toasts().said().len();
+    tell(&mut app, CLUSTER, failed(JOBS[0]));
+    assert_eq!(app.toasts().said().len(), before + 1);
+    assert!(
+        said(&app).contains(JOBS[0]) && said(&app).ends_with("ValueError: no such bucket"),
+        "{}",
+        said(&app)
+    );
+    // It is no news when it is read again.
+    tell(&mut app, CLUSTER, failed(JOBS[0]));
+    assert_eq!(app.toasts().said().len(), before + 1);
+    // In the fleet the list of changes has it.
+    let mut app = super::app(&["a-us", "b-eu"]);
+    tell(&mut app, "a-us", News::Snapshot(Arc::new(snapshot())));
+    tell(&mut app, "a-us", failed(JOBS[0]));
+    assert_eq!(app.toasts().said().len(), 0);
+    press(&mut app, "J");
+    tell(&mut app, "a-us", News::Snapshot(Arc::new(snapshot())));
+    tell(&mut app, "a-us", failed(JOBS[0]));
+    assert_eq!(app.toasts().said().len(), 1);
+}
