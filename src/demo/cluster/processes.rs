@@ -287,6 +287,11 @@ mod tests {
 
     /// A slice of 16 hosts on which one run has failed, and another is running.
     fn cluster() -> Cluster {
+        busy_cluster(60, 0.0)
+    }
+
+    /// The same after so many minutes in which others submitted jobs, too.
+    fn busy_cluster(past_minutes: u32, jobs_per_hour: f64) -> Cluster {
         let told = |fails, silent, slow| Told {
             node_type: "tpu_slice_v4_128".into(),
             fails,
@@ -296,8 +301,8 @@ mod tests {
         };
         let life = Life {
             types: vec![TpuType::new("tpu_slice_v4_128", "v4-128", 1, 1)],
-            past_minutes: 60,
-            jobs_per_hour: 0.0,
+            past_minutes,
+            jobs_per_hour,
             preemptions_per_hour: 0.0,
             runs: vec![
                 told(Some(Moment { worker: 5, minutes_ago: 30 }), None, None),
@@ -360,6 +365,14 @@ mod tests {
             "the driver repeats its first worker"
         );
         assert_eq!(cluster.tasks().iter().filter(|task| task.state == "RUNNING").count(), 16);
+    }
+
+    #[test]
+    fn the_slice_of_a_run_that_has_a_story_is_kept_for_the_next_one() {
+        let cluster = busy_cluster(400, 6.0);
+        let statuses: Vec<JobStatus> = cluster.jobs.iter().map(|job| job.status).collect();
+        assert_eq!(statuses[..2], [JobStatus::Failed, JobStatus::Running], "{statuses:?}");
+        assert!(cluster.hosts_of(1).len() == 16 && statuses.len() > 10, "others wait: {statuses:?}");
     }
 
     #[test]

@@ -210,16 +210,28 @@ impl Engine {
 
     /// Gives free slices of a kind to the jobs that wait for one.
     pub(super) fn serve(&mut self, cluster: &mut State, kind: usize) {
-        while let (Some(&job), Some(&slice)) =
-            (self.kinds[kind].waiting.front(), self.kinds[kind].free.first())
-        {
-            self.kinds[kind].waiting.pop_front();
+        while let (Some(job), Some(&slice)) = (self.next(cluster, kind), self.kinds[kind].free.first()) {
+            self.kinds[kind].waiting.retain(|waits| *waits != job);
             if !cluster.jobs[job].status.is_ended() {
                 self.kinds[kind].free.remove(&slice);
                 self.train(cluster, job, slice);
             }
             self.changed = true;
         }
+    }
+
+    /// The job that the next free slice of a kind is for: one that has a story, and while such a one is still to come none.
+    fn next(&self, cluster: &State, kind: usize) -> Option<usize> {
+        let waiting = &self.kinds[kind].waiting;
+        let has_story = |job: &usize| self.work.get(job).is_some_and(|work| work.told.is_some());
+        if let Some(job) = waiting.iter().find(|job| has_story(job)) {
+            return Some(*job);
+        }
+        let is_to_come = |(job, work): (&usize, &Work)| {
+            let waits = work.told.is_some() && work.kind == Some(kind) && work.slice.is_none();
+            waits && !cluster.jobs[*job].status.is_ended()
+        };
+        waiting.front().copied().filter(|_| !self.work.iter().any(is_to_come))
     }
 
     fn train(&mut self, cluster: &mut State, job: usize, id: u64) {
