@@ -248,26 +248,14 @@ mod tests {
     use super::*;
     use crate::diagnose::Severity;
     use crate::model::cloud::{Capacity, CloudView, TpuVm, VmState};
-    use crate::model::{
-        GoogleNames, HeadAddress, Job, Phase, ProblemKind, Provider, RunningHead, SshAuth, several_heads,
-    };
+    use crate::model::{Job, Phase, ProblemKind, Provider, RunningHead, several_heads};
 
     fn at(secs: u64) -> Timestamp {
         Timestamp::from_millis(1_795_000_000_000).plus(Duration::from_secs(secs))
     }
 
     fn state() -> ClusterState {
-        ClusterState::new(Arc::new(ClusterSpec {
-            name: ClusterName::new("lab"),
-            file: None,
-            accepted: None,
-            provider: Provider::Gcp,
-            zone: None,
-            head: HeadAddress::AskRay,
-            auth: SshAuth::default(),
-            node_types: Vec::new(),
-            google: GoogleNames::default(),
-        }))
+        ClusterState::new(Arc::new(ClusterSpec::sample("lab", Provider::Gcp)))
     }
 
     fn up() -> News {

@@ -36,8 +36,7 @@ mod tests {
     use crate::crew::{Crew, Verdict, running};
     use crate::logs::Clock;
     use crate::model::{
-        ClusterName, ClusterSpec, Doing, GoogleNames, HeadAddress, JobStatus, News, Provider, Roster, Sign,
-        Snapshot, SshAuth, Timestamp, Vitals,
+        ClusterSpec, Doing, JobStatus, News, Provider, Roster, Sign, Snapshot, Timestamp, Vitals,
     };
     use crate::state::ClusterState;
 
@@ -51,17 +50,7 @@ mod tests {
         let jobs = [(job.key.clone(), Arc::new(vitals))].into();
         let roster = Roster { read: Some(NOW), jobs, ..Roster::default() };
         let snapshot = Snapshot { taken: NOW, jobs: Arc::new(vec![Arc::clone(&job)]), ..Snapshot::default() };
-        let spec = ClusterSpec {
-            name: ClusterName::new("lab"),
-            file: None,
-            accepted: None,
-            provider: Provider::Gcp,
-            zone: None,
-            head: HeadAddress::AskRay,
-            auth: SshAuth::default(),
-            node_types: Vec::new(),
-            google: GoogleNames::default(),
-        };
+        let spec = ClusterSpec::sample("lab", Provider::Gcp);
         let mut state = ClusterState::new(Arc::new(spec.clone()));
         state.learn(&News::Snapshot(Arc::new(snapshot)));
         state.learn(&News::Vitals(Arc::new(roster)));

@@ -257,10 +257,11 @@ fn quiet(answers: &[Answer], last: &[Option<bool>], all: bool) -> Vec<Quiet> {
     quiet
 }
 
-/// `10.0.0.7/4123: silent 22m; others 3s`.
+/// `10.0.0.7/4123: silent 22m, others 3s`: a semicolon separates the parts of a summary.
 fn in_a_line(answer: &Answer, crew: &Crew) -> String {
     let who = crew.seats.get(answer.worker as usize).map(Seat::who).unwrap_or_default();
-    let reason = if answer.reason.is_empty() { age_words(answer.age) } else { answer.reason.clone() };
+    let reason =
+        if answer.reason.is_empty() { age_words(answer.age) } else { answer.reason.replace("; ", ", ") };
     format!("{who}: {reason}")
 }
 

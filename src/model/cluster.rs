@@ -108,6 +108,24 @@ pub enum HeadAddress {
     },
 }
 
+#[cfg(test)]
+impl ClusterSpec {
+    /// A cluster of which nothing but the name and the provider is known.
+    pub(crate) fn sample(name: &str, provider: Provider) -> Self {
+        Self {
+            name: ClusterName::new(name),
+            file: None,
+            accepted: None,
+            provider,
+            zone: None,
+            head: HeadAddress::AskRay,
+            auth: SshAuth::default(),
+            node_types: Vec::new(),
+            google: GoogleNames::default(),
+        }
+    }
+}
+
 impl ClusterSpec {
     /// Where its head's address is from, in words for a table.
     pub fn head_words(&self) -> String {

@@ -354,7 +354,7 @@ fn file_name(name: &str) -> String {
 mod tests {
     use super::*;
     use crate::config::{Env, Folders, Settings};
-    use crate::model::{ClusterName, ClusterSpec, HeadAddress, NewWorker, Provider, SshAuth, Task};
+    use crate::model::{ClusterSpec, HeadAddress, NewWorker, Provider, Task};
     use crate::supervisor::Options;
     use std::path::Path;
 
@@ -367,15 +367,8 @@ mod tests {
     #[test]
     fn other_providers_are_refused_in_words() {
         let spec = |provider: Provider, file: Option<&str>| ClusterSpec {
-            name: ClusterName::new("c"),
             file: file.map(PathBuf::from),
-            accepted: None,
-            provider,
-            zone: None,
-            head: HeadAddress::AskRay,
-            auth: SshAuth::default(),
-            node_types: Vec::new(),
-            google: crate::model::GoogleNames::default(),
+            ..ClusterSpec::sample("c", provider)
         };
         let (dir, restart) = (tempfile::tempdir().unwrap(), Task::Restart { preserve: true });
         let options = options(dir.path());

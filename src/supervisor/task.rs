@@ -348,7 +348,7 @@ fn needs_a_person(kind: &ProblemKind) -> bool {
 mod tests {
     use super::*;
     use crate::config::{Env, Folders, Settings};
-    use crate::model::{ClusterName, GoogleNames, HeadAddress, HostName, Provider, SshAuth};
+    use crate::model::{HeadAddress, HostName, Provider};
     use crate::state::Update;
     use crate::supervisor::Supervisor;
     use crate::token::Places;
@@ -374,15 +374,8 @@ mod tests {
         // The kernel's own file system: nobody can make a folder there.
         (options.known_hosts, options.run_dir) = ("/proc/none/known_hosts".into(), home.path().join("r"));
         let spec = ClusterSpec {
-            name: ClusterName::new("a"),
-            file: None,
-            accepted: None,
-            provider: Provider::Local,
-            zone: None,
             head: HeadAddress::Ssh(HostName::parse("127.0.0.1").unwrap()),
-            auth: SshAuth::default(),
-            node_types: Vec::new(),
-            google: GoogleNames::default(),
+            ..ClusterSpec::sample("a", Provider::Local)
         };
         let name = spec.name.clone();
         let (updates, mut news) = mpsc::channel(64);

@@ -171,7 +171,7 @@ exec "$@"
 
 #[test]
 fn without_a_log_folder_the_container_has_the_file() {
-    use crate::model::{ClusterName, GoogleNames, HeadAddress, Provider, SshAuth};
+    use crate::model::Provider;
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
@@ -184,15 +184,8 @@ fn without_a_log_folder_the_container_has_the_file() {
     std::fs::create_dir(folder.path().join("logs")).unwrap();
     file("logs/a 'log'", "step 1\nERROR 2\nstep 3\n");
     let spec = |text: &str| ClusterSpec {
-        name: ClusterName::new("lab"),
         file: Some(file("lab.yaml", text)),
-        accepted: None,
-        provider: Provider::Local,
-        zone: None,
-        head: HeadAddress::AskRay,
-        auth: SshAuth::default(),
-        node_types: Vec::new(),
-        google: GoogleNames::default(),
+        ..ClusterSpec::sample("lab", Provider::Local)
     };
     let has_none = spec("cluster_name: lab\n");
     assert!(!LogFile::new("a 'log'").enter(&has_none), "there is nowhere else to look");
