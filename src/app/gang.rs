@@ -17,7 +17,9 @@ impl App {
     pub(super) fn show_workers(&mut self, now: Timestamp) -> Vec<Effect> {
         let selected = self.meant_job().map(|(place, job)| (place, job.key.clone()));
         let Some((place, key)) = selected.or_else(|| self.job_of_log()) else {
-            self.toasts.say(Tone::Info, "this log does not belong to a job", now);
+            let is_log = self.context() == super::Context::Log;
+            let said = if is_log { "this log does not belong to a job" } else { "no job is selected" };
+            self.toasts.say(Tone::Info, said, now);
             return Vec::new();
         };
         let cluster = &mut self.fleet.clusters[place];

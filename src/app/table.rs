@@ -62,7 +62,7 @@ impl<K: Clone + PartialEq> Table<K> {
         admits: impl Fn(usize, &Filter) -> bool,
         compare: impl Fn(usize, usize, Sort) -> Ordering,
     ) {
-        let offset = self.cursor.saturating_sub(self.top);
+        let (offset, is_at_top) = (self.cursor.saturating_sub(self.top), self.top == 0);
         let count = u32::try_from(rows).unwrap_or(u32::MAX);
         self.order.clear();
         self.order.extend((0..count).filter(|i| self.filter.is_empty() || admits(*i as usize, &self.filter)));
@@ -73,7 +73,9 @@ impl<K: Clone + PartialEq> Table<K> {
             .as_ref()
             .and_then(|s| self.order.iter().position(|i| key(*i as usize).as_ref() == Some(s)));
         self.cursor = found.unwrap_or(self.cursor).min(self.order.len().saturating_sub(1));
-        self.top = self.cursor.saturating_sub(offset);
+        // What comes up at the top is seen by who looks at the top.
+        let stays = is_at_top && self.cursor < self.height();
+        self.top = if stays { 0 } else { self.cursor.saturating_sub(offset) };
         self.selected = self.order.get(self.cursor).and_then(|i| key(*i as usize));
     }
 
@@ -225,6 +227,7 @@ mod tests {
             table.drawn(height);
             let chosen = *table.selected().unwrap();
             let on_screen = table.cursor() - table.window(height);
+            let was_at_top = table.window(height) == 0;
             let turn = seed % rows.len();
             rows.rotate_left(turn);
             arrange(&mut table, &rows);
@@ -232,8 +235,10 @@ mod tests {
             prop_assert_eq!(rows[table.selected_row().unwrap()], chosen);
             let top = table.window(height);
             prop_assert!(top <= table.cursor() && table.cursor() < top + height);
-            // The row stays where it was unless an end of the table is nearer.
-            if table.cursor() >= on_screen && table.cursor() - on_screen + height <= rows.len() {
+            // The row stays where it was unless an end of the table is nearer, or the window shows the top.
+            if was_at_top && table.cursor() < height {
+                prop_assert_eq!(top, 0);
+            } else if table.cursor() >= on_screen && table.cursor() - on_screen + height <= rows.len() {
                 prop_assert_eq!(table.cursor() - top, on_screen);
             }
         }

@@ -187,7 +187,8 @@ impl Roll {
     pub fn call(&self, now: Timestamp) -> Vec<Answer> {
         let all = Others::of(self, now);
         let mut answers: Vec<Answer> = (0..self.seen.len()).map(|at| self.answer(at, now, &all)).collect();
-        answers.sort_by_key(|a| (a.remark, Reverse(a.age), a.step, a.worker));
+        let behind = |a: &Answer| (a.remark != Remark::None).then_some((Reverse(a.age), a.step));
+        answers.sort_by_key(|a| (a.remark, behind(a), a.worker));
         answers
     }
 

@@ -185,7 +185,7 @@ pub struct Vitals {
 
 impl Vitals {
     /// What it does in a few words, safe to print: `waits for v4-256, 12m`, `step 1,200/20,000`, `silent 22m`. What was read
-    /// a while ago says so: `step 1,200/20,000, 3m ago`.
+    /// a while ago says so: `step 1,200, 3m ago`.
     pub fn words(&self, now: Timestamp) -> String {
         let lasted = |since: Option<Timestamp>, behind: &str| {
             since.map(|at| format!("{behind}{}", brief(at.age(now)))).unwrap_or_default()
@@ -199,8 +199,11 @@ impl Vitals {
                 LogRead::None | LogRead::Unread => format!("silent {}", brief(since.age(now))),
             },
             Doing::Steps => {
-                let steps = self.run.as_ref().map_or_else(|| "running".to_owned(), Run::steps);
-                steps + &self.log.old(now).unwrap_or_default()
+                let old = self.log.old(now);
+                // The age is to be read in a narrow column, too.
+                let total = |run: &Run| run.total.filter(|_| old.is_none());
+                let steps = self.run.as_ref().map(|run| run.steps_of(total(run)));
+                steps.unwrap_or_else(|| "running".to_owned()) + &old.unwrap_or_default()
             }
             Doing::Works { tasks, actors } => {
                 let words = match (tasks, actors) {
@@ -253,8 +256,12 @@ impl Vitals {
 impl Run {
     /// `step 1,200/20,000`.
     pub fn steps(&self) -> String {
+        self.steps_of(self.total)
+    }
+
+    fn steps_of(&self, total: Option<u64>) -> String {
         let number = |n: u64| grouped(usize::try_from(n).unwrap_or(usize::MAX));
-        match (self.step, self.total) {
+        match (self.step, total) {
             (Some(step), Some(total)) => format!("step {}/{}", number(step), number(total)),
             (Some(step), None) => format!("step {}", number(step)),
             (None, _) => "running".to_owned(),
@@ -414,7 +421,7 @@ mod tests {
             ("step 1,200/20,000".into(), Some(Duration::from_secs(3600)))
         );
         steps.log = LogRead::At(at(27));
-        assert_eq!(steps.words(at(30)), "step 1,200/20,000, 3m ago");
+        assert_eq!(steps.words(at(30)), "step 1,200, 3m ago");
         steps.doing = Doing::Silent(at(8));
         assert_eq!(steps.words(at(30)), "silent 19m", "that is all that is known");
         let unread =

@@ -346,6 +346,11 @@ impl SimNode {
         self.written = None;
     }
 
+    /// The part of its disk that is used, 0 to 1.
+    pub fn disk_share(&self) -> f64 {
+        0.15 + 0.7 * self.memory_share
+    }
+
     /// Ends it.
     pub fn die(&mut self, at: i64, reason: DeathReason, message: &'static str) {
         self.end = Some(End { at, reason, message });

@@ -51,8 +51,8 @@ fn exposition(node: &SimNode, session: &str) -> String {
         ("ray_node_cpu_utilization", node.cpu_percent),
         ("ray_node_mem_used", memory * node.memory_share),
         ("ray_node_mem_total", memory),
-        ("ray_node_disk_usage", 270_553_174_016.0 * node.memory_share),
-        ("ray_node_disk_free", 270_553_174_016.0 * (1.0 - node.memory_share)),
+        ("ray_node_disk_usage", 270_553_174_016.0 * node.disk_share()),
+        ("ray_node_disk_free", 270_553_174_016.0 * (1.0 - node.disk_share())),
         ("ray_node_network_receive_speed", 2_345_678.9),
         ("ray_node_network_send_speed", 1_234_567.8),
     ];

@@ -135,9 +135,9 @@ impl SimNode {
         let total = self.resources.iter().find(|r| r.0 == "memory").map_or(1, |r| (r.1 * 1.4) as u64);
         let used = (total as f64 * self.memory_share) as u64;
         let cpus = self.resources.iter().find(|r| r.0 == "CPU").map_or(8, |r| r.1 as u64);
-        let disk_used = (BYTES_OF_DISK as f64 * self.memory_share) as u64;
+        let disk_used = (BYTES_OF_DISK as f64 * self.disk_share()) as u64;
         let disk = json!({"total": BYTES_OF_DISK, "used": disk_used, "free": BYTES_OF_DISK - disk_used,
-            "percent": (self.memory_share * 1000.0).round() / 10.0});
+            "percent": (self.disk_share() * 1000.0).round() / 10.0});
         let load = self.cpu_percent / 100.0 * cpus as f64;
         json!({
             "now": sampled as f64 / 1000.0,

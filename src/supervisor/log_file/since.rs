@@ -7,8 +7,9 @@ use crate::model::{ClusterSpec, Timestamp};
 use crate::ssh::Remote;
 use std::ops::Range;
 
-/// Bytes that are read at once.
+/// Bytes that are read at once, and those that are read first for one line with a time.
 const PART: u64 = 64 << 10;
+const LINE: u64 = 4 << 10;
 /// Bytes that are read for one line with a time: a log with fewer times is not searched for one.
 const FAR: u64 = 4 << 20;
 
@@ -91,12 +92,13 @@ async fn timed(
     let mut first = None;
     // The beginning of a line that has not ended, which begins there.
     let (mut held, mut at) = (Vec::new(), bytes.start);
-    let mut next = bytes.start;
+    let (mut next, mut most) = (bytes.start, LINE);
     while next < bytes.end {
         if next - bytes.start >= FAR {
             return Ok(None);
         }
-        let part = read(next..bytes.end.min(next + PART)).await?;
+        let part = read(next..bytes.end.min(next + most)).await?;
+        most = PART.min(most * 4);
         if part.is_empty() {
             break;
         }
@@ -161,7 +163,7 @@ mod tests {
         let log: String = (0..60_000).rev().map(|ago| line(ago, 1)).collect();
         let (at, bytes) = found(log.as_bytes(), NOW.minus(std::time::Duration::from_secs(600)));
         assert!(log[at.unwrap() as usize..].starts_with(&line(600, 1)), "{at:?}");
-        assert!(bytes * 3 < log.len() as u64, "{bytes} of {}", log.len());
+        assert!(bytes * 10 < log.len() as u64, "{bytes} of {}", log.len());
         // A log without times, and one whose lines are all older.
         let untimed = "step 12 of 400\n".repeat(400_000);
         assert_eq!(found(untimed.as_bytes(), NOW).0, None);
