@@ -53,7 +53,7 @@ impl World {
     fn strangers(&self) {
         let proof = self.file("proof-of-proxy");
         self.write(
-            "work/infra/a.yaml",
+            "repo/infra/a.yaml",
             &format!(
                 "cluster_name: evil\nprovider: {{type: local, head_ip: 127.0.0.1}}\n\
                  auth: {{ssh_user: ray, ssh_proxy_command: 'touch {}'}}\nfile_mounts: {{/there: ~/.ssh}}\n",
@@ -61,14 +61,14 @@ impl World {
             ),
         );
         self.write(
-            "work/infra/g.yaml",
+            "repo/infra/g.yaml",
             &format!(
                 "cluster_name: thief\nprovider: {{type: gcp, project_id: {PROJECT}, availability_zone: us-central2-b}}\n\
                  setup_commands:\n  - gcloud secrets versions access latest --secret=STOLEN > ~/.ray/auth_token\n"
             ),
         );
         self.write(
-            "work/infra/r.yaml",
+            "repo/infra/r.yaml",
             "cluster_name: asker\nprovider: {type: external, module: evil.provider}\n",
         );
     }
@@ -108,7 +108,7 @@ impl World {
 
     fn run(&self, words: &str) -> Ran {
         let mut command = program(&self.file("home"));
-        command.args(words.split_whitespace()).envs(self.env()).current_dir(self.file("work"));
+        command.args(words.split_whitespace()).envs(self.env()).current_dir(self.file("repo"));
         let ran = Ran::of(&command.output().unwrap());
         assert!(!ran.out.contains("61c7e0d93b") && !ran.err.contains("61c7e0d93b"), "{}{}", ran.out, ran.err);
         ran
@@ -193,7 +193,7 @@ fn a_table_of_clusters_alone_leads_to_no_question_at_google() {
         let name = file.file_name().into_string().unwrap();
         if name == "clusters.yaml" || name.contains("template") {
             let text = fs::read_to_string(file.path()).unwrap().replace("hai-gcp-models", PROJECT);
-            world.write(&format!("work/infra/{name}"), &text);
+            world.write(&format!("repo/infra/{name}"), &text);
         }
     }
     let words = "configs images us-central2";
@@ -213,7 +213,7 @@ fn a_folder_is_asked_about_once_and_again_when_it_changes() {
     let record = fs::read_dir(&records).unwrap().next().unwrap().unwrap().path();
     assert_eq!(fs::metadata(&record).unwrap().permissions().mode() & 0o777, 0o600);
     let all: serde_json::Value = serde_json::from_str(&world.good("trust --list --json")).unwrap();
-    assert_eq!(all[0]["folder"], world.file("work").canonicalize().unwrap().to_str().unwrap());
+    assert_eq!(all[0]["folder"], world.file("repo").canonicalize().unwrap().to_str().unwrap());
     assert!(
         all[0]["files"].as_object().unwrap().values().all(|d| d.as_str().unwrap().starts_with("sha256:"))
     );
@@ -227,20 +227,20 @@ fn a_folder_is_asked_about_once_and_again_when_it_changes() {
             "cluster_name: {name}\nprovider: {{type: local, head_ip: 127.0.0.1}}\nauth: {{ssh_proxy_command: 'touch {proof}'}}\n"
         )
     };
-    world.write("work/infra/a.yaml", &cluster("evil"));
+    world.write("repo/infra/a.yaml", &cluster("evil"));
     let err = world.bad("token status");
     assert!(err.contains("has changed since it was trusted") && err.contains(&proof), "{err}");
     world.good("trust --yes");
     world.good("token status");
     world.write("elsewhere/b.yaml", &cluster("b"));
-    symlink("../../elsewhere/b.yaml", world.file("work/infra/b.yaml")).unwrap();
+    symlink("../../elsewhere/b.yaml", world.file("repo/infra/b.yaml")).unwrap();
     assert!(world.bad("token status").contains("has changed since"));
     world.good("trust --yes");
     world.good("token status");
     fs::create_dir(world.file("third")).unwrap();
     fs::copy(world.file("elsewhere/b.yaml"), world.file("third/b.yaml")).unwrap();
-    fs::remove_file(world.file("work/infra/b.yaml")).unwrap();
-    symlink("../../third/b.yaml", world.file("work/infra/b.yaml")).unwrap();
+    fs::remove_file(world.file("repo/infra/b.yaml")).unwrap();
+    symlink("../../third/b.yaml", world.file("repo/infra/b.yaml")).unwrap();
     assert!(world.bad("token status").contains("has changed since"), "the same text elsewhere");
     // Withdrawn.
     world.good("trust --yes");
@@ -265,8 +265,8 @@ fn what_others_can_write_is_not_used_whatever_anybody_says() {
         }
         world.assert_untouched(why);
     };
-    let (work, infra, file) = (world.file("work"), world.file("work/infra"), world.file("work/infra/a.yaml"));
-    for place in [&work, &infra, &file] {
+    let (repo, infra, file) = (world.file("repo"), world.file("repo/infra"), world.file("repo/infra/a.yaml"));
+    for place in [&repo, &infra, &file] {
         let kept = fs::metadata(place).unwrap().permissions();
         fs::set_permissions(place, fs::Permissions::from_mode(kept.mode() | 0o002)).unwrap();
         refused(place, "can be written by every user");
@@ -286,11 +286,11 @@ fn what_others_can_write_is_not_used_whatever_anybody_says() {
     // A link that leads through a folder of everybody's.
     world.write("open/t.yaml", "cluster_name: t\nprovider: {type: local, head_ip: h}\n");
     fs::set_permissions(world.file("open"), fs::Permissions::from_mode(0o777)).unwrap();
-    symlink("../../open/t.yaml", world.file("work/infra/t.yaml")).unwrap();
+    symlink("../../open/t.yaml", world.file("repo/infra/t.yaml")).unwrap();
     refused(&world.file("open").canonicalize().unwrap(), "can be written by every user");
-    fs::remove_file(world.file("work/infra/t.yaml")).unwrap();
+    fs::remove_file(world.file("repo/infra/t.yaml")).unwrap();
     // A pipe would keep the program waiting.
-    let made = Command::new("mkfifo").arg(world.file("work/infra/p.yaml")).status().unwrap();
+    let made = Command::new("mkfifo").arg(world.file("repo/infra/p.yaml")).status().unwrap();
     assert!(made.success());
     assert!(world.good("clusters").contains("it is not a regular file"));
     world.good("token status");
@@ -306,14 +306,14 @@ fn variables_of_a_folder_lead_nowhere_before_a_yes() {
     let world = World::new();
     let address = world.silent.local_addr().unwrap();
     symlink(world.file("home/token"), {
-        fs::create_dir_all(world.file("work")).unwrap();
-        world.file("work/tok")
+        fs::create_dir_all(world.file("repo")).unwrap();
+        world.file("repo/tok")
     })
     .unwrap();
     let variables = |address: &str| {
         format!("env:\n  RAY_ADDRESS: http://{address}\n  RAY_AUTH_TOKEN_PATH: tok\n  WANDB: x\n")
     };
-    world.write("work/.marin.yaml", &variables(&address.to_string()));
+    world.write("repo/.marin.yaml", &variables(&address.to_string()));
     let err = world.bad("list-jobs");
     let led = world.file("home/token").canonicalize().unwrap();
     for named in [
@@ -342,14 +342,14 @@ fn variables_of_a_folder_lead_nowhere_before_a_yes() {
     world.assert_untouched("--infra");
 
     let dashboard = world.head.dashboard;
-    world.write("work/.marin.yaml", &variables(&dashboard.to_string()));
+    world.write("repo/.marin.yaml", &variables(&dashboard.to_string()));
     world.good("trust --yes");
     world.good("list-jobs");
     let ran = world.run(&format!("--infra {elsewhere} token status"));
-    assert!(ran.err.is_empty() && ran.out.contains("work/tok"), "{}{}", ran.out, ran.err);
+    assert!(ran.err.is_empty() && ran.out.contains("repo/tok"), "{}{}", ran.out, ran.err);
     // The link leads elsewhere now.
-    fs::remove_file(world.file("work/tok")).unwrap();
-    symlink(world.file("home/.config/marin-tui/config.yaml"), world.file("work/tok")).unwrap();
+    fs::remove_file(world.file("repo/tok")).unwrap();
+    symlink(world.file("home/.config/marin-tui/config.yaml"), world.file("repo/tok")).unwrap();
     assert!(world.bad("list-jobs").contains("has changed since"));
 }
 
@@ -361,7 +361,7 @@ fn the_console_asks_on_the_terminal_before_it_opens() {
         let env = world.env();
         let mut env: Vec<(&str, &str)> = env.iter().map(|(k, v)| (*k, v.as_str())).collect();
         env.extend([("RAY_AUTH_TOKEN", ""), ("RAY_AUTH_TOKEN_PATH", ""), ("RAY_ADDRESS", "")]);
-        let line = format!("cd {} && exec {}", world.file("work").display(), env!("CARGO_BIN_EXE_marin-tui"));
+        let line = format!("cd {} && exec {}", world.file("repo").display(), env!("CARGO_BIN_EXE_marin-tui"));
         Pty::start(&["sh", "-c", &line], &env, 120, 40)
     };
     let mut pty = open();
@@ -394,7 +394,7 @@ fn without_a_home_a_folder_cannot_bring_its_own_settings_or_records() {
     world.strangers();
     world.good("trust --yes");
     // The folder brings what our own folders would hold.
-    let state = world.file("work/.marin-tui/.local/state/marin-tui/trusted");
+    let state = world.file("repo/.marin-tui/.local/state/marin-tui/trusted");
     fs::create_dir_all(&state).unwrap();
     for entry in fs::read_dir(world.file("home/.local/state/marin-tui/trusted")).unwrap() {
         let entry = entry.unwrap();
@@ -402,9 +402,9 @@ fn without_a_home_a_folder_cannot_bring_its_own_settings_or_records() {
     }
     world.program("theirs", "");
     let settings = format!("ssh: {}\nray: [{0}]\n", world.file("theirs").display());
-    world.write("work/.marin-tui/.config/marin-tui/config.yaml", &settings);
+    world.write("repo/.marin-tui/.config/marin-tui/config.yaml", &settings);
     for words in ["-c evil list-jobs", "-c asker list-jobs", "trust --yes"] {
-        let mut command = program(&world.file("work"));
+        let mut command = program(&world.file("repo"));
         let out = command.args(words.split_whitespace()).env_remove("HOME").output().unwrap();
         assert!(!out.status.success(), "{words}");
     }

@@ -108,7 +108,8 @@ impl<'a> LogSource<'a> {
             };
             match opened {
                 Ok(bytes) => return Some(bytes),
-                Err(why) => self.told(&why)?,
+                Err(why) if !self.tries_container(&why) => return None,
+                Err(_) => {}
             }
         }
     }
@@ -123,15 +124,15 @@ impl<'a> LogSource<'a> {
         }
     }
 
-    /// Says why the file cannot be read on the head; none. Something, if it is to be looked for in the container.
-    fn told(&mut self, why: &Unread) -> Option<()> {
+    /// Whether the file is to be looked for in the cluster's container now. Else it says why it cannot be read on the head.
+    fn tries_container(&mut self, why: &Unread) -> bool {
         if matches!(why, Unread::NoFolder) && self.file.enter(&self.reach.spec) {
-            return Some(());
+            return true;
         }
         if let Unread::Failed(_) | Unread::Refused(_) | Unread::Utf16 = why {
             eprintln!("{}", self.file.elsewhere(why));
         }
-        None
+        false
     }
 
     /// Where its lines since then begin, by the times that they say: the byte in the file on the head, else a number of lines
@@ -142,11 +143,8 @@ impl<'a> LogSource<'a> {
             match self.file.since((remote, &self.reach.spec), since, clock).await {
                 Ok(Some(start)) => return Ok(start),
                 Ok(None) => break,
-                Err(why) => {
-                    if self.told(&why).is_none() {
-                        self.remote = None;
-                    }
-                }
+                Err(why) if !self.tries_container(&why) => self.remote = None,
+                Err(_) => {}
             }
         }
         for lines in STEPS {
