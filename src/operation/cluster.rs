@@ -58,11 +58,7 @@ impl Performer {
                 return Err(problem);
             }
         };
-        let outcome = self.steps((operation, done), journal, marked.as_ref(), tell, cancels).await;
-        if let Some(marked) = marked.filter(|_| outcome.is_ok()) {
-            marked.remove(tell).await;
-        }
-        outcome
+        self.steps((operation, done), journal, marked.as_ref(), tell, cancels).await
     }
 
     async fn steps(
@@ -100,6 +96,7 @@ impl Performer {
             };
             let Some(ended) = ended else {
                 let left = cancelled.unwrap_or(Remains::Unchanged);
+                unmark(marked, tell).await;
                 journal.beside(move |j| j.cancelled(left)).await?;
                 return Ok(Outcome::Cancelled(left));
             };
@@ -123,6 +120,7 @@ impl Performer {
                 }
             }
         }
+        unmark(marked, tell).await;
         journal.beside(|j| j.end("done")).await?;
         Ok(Outcome::Done)
     }
@@ -337,6 +335,14 @@ impl Performer {
                 format!("{good} restored; not restored: {} (saved in {})", names.join(", "), folder.display())
             }
         })
+    }
+}
+
+/// Removes the mark of an operation that is over. The journal ends after it: a program that is killed in between leaves an
+/// operation that can be resumed, and not a mark that nobody can.
+async fn unmark(marked: Option<&Marked>, tell: &mpsc::UnboundedSender<Progress>) {
+    if let Some(marked) = marked {
+        marked.remove(tell).await;
     }
 }
 

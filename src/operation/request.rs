@@ -274,20 +274,18 @@ impl Request {
 
     async fn abandon(&self) -> Result<(), Refused> {
         let (state, name) = (self.environment.state.clone(), self.spec.name.clone());
-        let ended = blocking(move || {
-            let mut journal = Journal::open(&state, &name)
-                .map_err(|e| Box::new((OperationKind::Restart, Refusal::from(e))))?;
-            let Some(unfinished) = journal.unfinished().cloned() else { return Ok(None) };
-            let kind = unfinished.task.kind();
-            journal.end("abandoned").map_err(|e| Box::new((kind, Refusal::from(e))))?;
-            Ok::<_, Box<Refused>>(Some((unfinished.operation(&name), unfinished.facts)))
-        });
-        match ended.await.map_err(|refused| *refused)? {
-            Some((operation, facts)) => {
-                if let Err(p) = remove_mark(self.access(), &facts).await {
+        let opened = blocking(move || Journal::open(&state, &name)).await;
+        let journal = opened.map_err(|e| (OperationKind::Restart, e.into()))?;
+        match journal.unfinished() {
+            Some(unfinished) => {
+                if let Err(p) = remove_mark(self.access(), &unfinished.facts).await {
                     let words = p.in_commands(Target::of(&self.spec.name));
                     self.say(OperationNews::Progress(Progress::Output(words))).await;
                 }
+                let kind = unfinished.task.kind();
+                journal.beside(|j| j.end("abandoned")).await.map_err(|e| (kind, e.into()))?;
+                let operation = unfinished.operation(&self.spec.name);
+                drop(journal);
                 self.note(operation.deed(), "abandoned".to_owned()).await;
             }
             None => self.say(OperationNews::Journaled(None)).await,
