@@ -15,8 +15,10 @@ use tokio::sync::mpsc;
 
 /// What a look at the head's processes may take.
 const LOOKING: Duration = Duration::from_secs(30);
+/// What TPU VMs that were added manually are given to rejoin by themselves before Ray is started on them.
+const UNAIDED: Duration = Duration::from_secs(45);
 /// What workers are given to come back before they are named as missing.
-const WORKERS: Duration = Duration::from_secs(90);
+const WORKERS: Duration = Duration::from_secs(180);
 /// What jobs are given to begin once the workers are back.
 const SETTLING: Duration = Duration::from_secs(20);
 
@@ -112,6 +114,7 @@ impl Performer {
         let mut is_helped = !self.is_google();
         let session = self.connect().await?;
         let mut poller = Poller::new(session.client);
+        let unaided = Instant::now() + UNAIDED;
         let mut deadline = Instant::now() + WORKERS;
         let mut settled = Instant::now() + SETTLING;
         loop {
@@ -127,7 +130,7 @@ impl Performer {
                     settled = Instant::now() + SETTLING;
                 }
                 let over = Instant::now() > deadline || Instant::now() > settled;
-                if !is_helped && !missing.is_empty() && deadline - Instant::now() < WORKERS / 2 {
+                if !is_helped && !missing.is_empty() && Instant::now() > unaided {
                     is_helped = true;
                     let missing: Vec<String> = missing.into_iter().cloned().collect();
                     self.rejoin(&missing, tell).await;

@@ -1,5 +1,5 @@
 //! Against the real thing: Ray on this machine, alone or as several hosts behind sshd (`tests/bed`), Google's own clients, a
-//! browser. One test at a time (`.config/nextest.toml`).
+//! browser. Two tests at a time at most (`.config/nextest.toml`).
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

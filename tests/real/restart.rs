@@ -115,9 +115,18 @@ fn a_restart_of_the_oldest_ray_brings_every_job_back() {
     restart_with_jobs(fresh(Ray::Oldest));
 }
 
+/// A driver that is started by hand, and ends with this.
+struct Driver(Child);
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let _ = (self.0.kill(), self.0.wait());
+    }
+}
+
 /// Two jobs whose owner nobody can tell, once they run: a plain `ray job submit`, and a driver started by hand on the
 /// head, which ends with its process. Their ids.
-fn two_of_unknown_owner(bed: Bed) -> ([String; 2], Child) {
+fn two_of_unknown_owner(bed: Bed) -> ([String; 2], Driver) {
     let submit = "RAY_AUTH_TOKEN=$(cat ~/.ray/auth_token) ray job submit --address http://10.77.0.1:8265 --no-wait \
                   -- sleep 3602 2>&1";
     let said = bed.on("client", &["sh", "-c", submit]);
@@ -126,7 +135,7 @@ fn two_of_unknown_owner(bed: Bed) -> ([String; 2], Child) {
     bed.job_becomes(&id, "RUNNING");
     let script = "import ray, time; ray.init(address='auto', log_to_driver=False); time.sleep(3602)";
     let mut driver = bed.command("head", &["python3", "-c", script]);
-    let driver = driver.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let driver = Driver(driver.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let by_hand = |job: &Value| job["type"] == "DRIVER" && job["status"] == "RUNNING";
     let job = until("the driver by hand is there", || {
         bed.api("/api/jobs/").as_array().unwrap().iter().find(|j| by_hand(j)).cloned()
@@ -142,7 +151,7 @@ fn restart_with_jobs(bed: Bed) {
         row.unwrap()["owner"].clone()
     };
     assert!(ids.iter().all(|id| owner(id) == "ray"), "what we submit says whose it is: {mine}");
-    let (unowned, mut driver) = two_of_unknown_owner(bed);
+    let (unowned, driver) = two_of_unknown_owner(bed);
     let old = session(bed);
     let refused = run(bed, &["restart-cluster", "--yes"]);
     let error = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -156,7 +165,7 @@ fn restart_with_jobs(bed: Bed) {
     assert!(said.contains("jobs restored") && said.contains("all workers have rejoined"), "{said}");
     assert!(!said.contains("s3cr3t-of-a-job"), "{said}");
     assert_ne!(session(bed), old);
-    let _ = (driver.kill(), driver.wait());
+    drop(driver);
     are_back(bed, &ids, &before);
     // Whose it was is as unknown as it was before.
     assert!(bed.job_becomes(&unowned[0], "RUNNING")["metadata"]["owner"].is_null());

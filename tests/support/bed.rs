@@ -2,8 +2,9 @@
 //! `tests/bed` (once; tests and runs that follow use it again), talks to it, and breaks it in the ways that life does.
 //!
 //! Hosts: `client` (the console runs there, nothing listens), `head`, `w1` and `w2` (joined by the autoscaler), `w3`
-//! (joined by [`Bed::join_spare`]). A test of `tests/real` has a bed to itself while it runs
-//! (`.config/nextest.toml`); what a test breaks it mends, and the next `up` mends what a killed test left.
+//! (joined by [`Bed::join_spare`]). A test of `tests/real` has a bed to itself while it runs: one test at a time uses the
+//! shared beds, and one those that tests restart (`.config/nextest.toml`). What a test breaks it mends, and the next `up`
+//! mends what a killed test left.
 
 use crate::pty::Pty;
 use crate::until::until;
@@ -63,30 +64,43 @@ impl Bed {
     /// A healthy cluster: three nodes alive.
     pub fn shared(ray: Ray) -> Self {
         match ray {
-            Ray::Newest => Self::up("test-newest", &["--ray", "2.60.0", "--autoscaler", "2"]),
-            Ray::Oldest => Self::up("test-oldest", &["--ray", "2.53.0", "--autoscaler", "1"]),
+            Ray::Newest => Self::up("shared-newest", &["--ray", "2.60.0", "--autoscaler", "2"]),
+            Ray::Oldest => Self::up("shared-oldest", &["--ray", "2.53.0", "--autoscaler", "1"]),
         }
     }
 
     /// A healthy cluster of its own, for tests that restart it: what they leave is no other test's.
     pub fn restarted(ray: Ray) -> Self {
         match ray {
-            Ray::Newest => Self::up("jobs-newest", &["--ray", "2.60.0", "--autoscaler", "2"]),
-            Ray::Oldest => Self::up("jobs-oldest", &["--ray", "2.53.0", "--autoscaler", "1"]),
+            Ray::Newest => Self::up("restarted-newest", &["--ray", "2.60.0", "--autoscaler", "2"]),
+            Ray::Oldest => Self::up("restarted-oldest", &["--ray", "2.53.0", "--autoscaler", "1"]),
         }
     }
 
     /// A cluster whose autoscaler (v2) is refused every machine of type `tpu_v5e`; two nodes alive.
     pub fn stuck() -> Self {
-        Self::up("test-stuck", &["--cluster", "stuck"])
+        Self::up("shared-stuck", &["--cluster", "stuck"])
     }
 
     fn up(name: &'static str, args: &[&str]) -> Self {
-        take_turn();
         let bed = Self { name };
+        bed.take_turn();
         let up = bed.script("up").args(args).output().unwrap();
         assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
         bed
+    }
+
+    /// Waits until no other test process has a bed of this kind. The turn ends with this process, however it ends: `cat`
+    /// in the script sees its standard input closed.
+    fn take_turn(&self) {
+        static TURN: OnceLock<Child> = OnceLock::new();
+        TURN.get_or_init(|| {
+            let mut command = self.script("turn");
+            command.args(["sh", "-c", "echo && exec cat"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+            child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+            child
+        });
     }
 
     fn script(&self, script: &str) -> Command {
@@ -308,20 +322,6 @@ pub fn inside_of(bed: impl FnOnce() -> Bed, body: impl FnOnce()) {
     let said = String::from_utf8_lossy(&out.stdout);
     let error = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success() && said.contains("1 passed"), "{said}\n{error}");
-}
-
-/// Waits until no other test process has a bed. The turn ends with this process, however it ends: `cat` in the script
-/// sees its standard input closed.
-fn take_turn() {
-    static TURN: OnceLock<Child> = OnceLock::new();
-    TURN.get_or_init(|| {
-        let script = format!("{}/tests/bed/turn", env!("CARGO_MANIFEST_DIR"));
-        let mut command = Command::new(script);
-        command.args(["sh", "-c", "echo && exec cat"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
-        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
-        child
-    });
 }
 
 fn output(mut command: Command, input: &str) -> String {
