@@ -1,6 +1,6 @@
 //! The workers of a job on a real Ray of three hosts: who is silent, who failed first, and what their files say.
 
-use crate::bed::{Bed, Ray};
+use crate::bed::{Bed, Job, Ray};
 use crate::until::until;
 use serde_json::{Value, json};
 
@@ -40,11 +40,11 @@ ray.get([member.ready.remote() for member in members])
 ray.get([member.train.remote(sys.argv[1]) for member in members])
 "#;
 
-/// Submits the gang; its submission id.
-fn submit(bed: Bed, mode: &str) -> String {
+/// Submits the gang.
+fn submit(bed: Bed, mode: &str) -> Job {
     let script = GANG.replace('\n', "\\n").replace('\'', "\\x27").replace('"', "\\\"");
     let entrypoint = format!("python -c \"exec('{script}')\" {mode}");
-    bed.submit(mode, &entrypoint)
+    bed.start(mode, &entrypoint)
 }
 
 fn json_of(bed: Bed, args: &[&str]) -> Value {
@@ -60,11 +60,12 @@ fn rows(bed: Bed, id: &str) -> Vec<Value> {
 }
 
 fn a_stalled_and_a_failed_worker_are_found(bed: Bed) {
-    let stalled = submit(bed, "stall");
+    let gang = submit(bed, "stall");
+    let stalled = gang.id.as_str();
     let rows = until("the stalled worker is silent", || {
-        let job = bed.job(&stalled);
+        let job = bed.job(stalled);
         assert_ne!(job["status"], "FAILED", "{job}");
-        let rows = rows(bed, &stalled);
+        let rows = rows(bed, stalled);
         (rows.len() == 24 && rows[0]["remark"] == "silent").then_some(rows)
     });
     assert_eq!(rows[0]["step"], 5, "{}", rows[0]);
@@ -72,26 +73,26 @@ fn a_stalled_and_a_failed_worker_are_found(bed: Bed) {
     let hosts: std::collections::BTreeSet<&str> =
         rows.iter().map(|row| row["node_id"].as_str().unwrap()).collect();
     assert!(hosts.len() >= 2, "{hosts:?}");
-    let explained = json_of(bed, &["explain-job", &stalled, "--json"]);
+    let explained = json_of(bed, &["explain-job", stalled, "--json"]);
     assert_eq!(explained["verdict"], "silent", "{explained}");
     let who = format!("{}/{}", rows[0]["host"].as_str().unwrap(), rows[0]["pid"]);
     assert!(explained["summary"].as_str().unwrap().contains(&who), "{explained}");
-    let folded = bed.program(&["job-logs", &stalled, "--workers", "--fold", "-n", "20"]).output().unwrap();
+    let folded = bed.program(&["job-logs", stalled, "--workers", "--fold", "-n", "20"]).output().unwrap();
     let folded = String::from_utf8_lossy(&folded.stdout).into_owned();
     assert!(folded.contains("missing: "), "{folded}");
     let found = bed.program(&["cluster-logs", "--node", "all", "-g", "rank 7 has done 5"]).output().unwrap();
     let found = String::from_utf8_lossy(&found.stdout).into_owned();
     assert_eq!(found.lines().filter(|line| line.starts_with("==> ")).count(), 1, "{found}");
     bed.post(&format!("/api/jobs/{stalled}/stop"), &json!({}));
-    bed.job_becomes(&stalled, "STOPPED");
+    bed.job_becomes(stalled, "STOPPED");
 
-    let failed = submit(bed, "raise");
-    bed.job_becomes(&failed, "FAILED");
-    let explained = json_of(bed, &["explain-job", &failed, "--json"]);
+    let gang = submit(bed, "raise");
+    let failed = gang.id.as_str();
+    bed.job_becomes(failed, "FAILED");
+    let explained = json_of(bed, &["explain-job", failed, "--json"]);
     let first = &explained["first"];
     assert!(explained["verdict"] == "failed" && first["kind"] == "out of device memory", "{explained}");
-    let file =
-        bed.program(&["job-logs", &failed, "--workers", "-g", "RESOURCE_EXHAUSTED", "--json"]).output();
+    let file = bed.program(&["job-logs", failed, "--workers", "-g", "RESOURCE_EXHAUSTED", "--json"]).output();
     let file = String::from_utf8(file.unwrap().stdout).unwrap();
     let said: Value = serde_json::from_str(file.lines().next().expect("a worker said it")).unwrap();
     let process = format!("{}/{}", said["host"].as_str().unwrap(), said["pid"]);
@@ -100,10 +101,10 @@ fn a_stalled_and_a_failed_worker_are_found(bed: Bed) {
 
 #[test]
 fn the_newest_ray_tells_who_stalls_and_who_failed_first() {
-    a_stalled_and_a_failed_worker_are_found(Bed::restarted(Ray::Newest));
+    a_stalled_and_a_failed_worker_are_found(Bed::shared(Ray::Newest));
 }
 
 #[test]
 fn the_oldest_ray_tells_who_stalls_and_who_failed_first() {
-    a_stalled_and_a_failed_worker_are_found(Bed::restarted(Ray::Oldest));
+    a_stalled_and_a_failed_worker_are_found(Bed::shared(Ray::Oldest));
 }
