@@ -4,131 +4,62 @@
 //! returns what the world outside has to do.
 
 mod access;
-pub mod actions;
-mod areas;
-mod arrange;
-mod cause;
-pub mod cell;
-mod chips;
-mod chooser;
-mod class;
-pub mod cluster;
-pub mod column;
-mod context;
-mod copying;
-pub mod describe;
-pub mod details;
-mod dialog;
-mod drawn;
-mod end_jobs;
+pub mod action;
 mod event;
-mod feed;
-mod filter;
-mod fixes;
-mod fleet;
-pub mod form;
-mod forms;
-mod found;
-mod freeze;
-mod frozen;
-mod gang;
-mod history;
-mod host_page;
-pub mod hosts;
-mod inspect;
-mod job_page;
-mod keymap;
-pub mod kinds;
-mod known;
-mod lately;
-pub mod line;
-mod list;
-mod log;
-mod look;
-mod marks;
-mod meant;
-mod mouse;
-mod natural;
+pub mod fleet;
+pub mod host;
+pub mod input;
+pub mod job;
+pub mod log;
 mod navigate;
 mod news;
-mod offer;
-mod offers;
-mod operate;
-mod paces;
+pub mod operation;
 pub mod pages;
-mod palette;
-pub mod plan;
-mod ports;
-mod prompt;
-mod reading;
-pub mod running;
-mod runs;
-mod searches;
-mod sheet;
-mod shown;
-mod sliced;
-mod slices;
-mod sources;
-mod standing;
-mod steps;
-mod sum;
-mod table;
-mod take_out;
-mod target;
-mod things;
-mod toast;
-mod trend;
-mod typing;
-mod verb;
+pub mod screen;
+pub mod table;
+pub mod text;
 mod view;
-mod vitals;
-mod watched;
-mod whole;
-pub mod words;
-mod work;
-pub mod worker;
-mod workers;
 
-pub use actions::Action;
-pub use areas::{Area, Areas, Grip, Headed, Rows, Seams};
-pub use chooser::{Choice, Chooser};
-pub use class::Class;
-pub use cluster::{Cluster, Listed};
-pub use context::Context;
-pub use dialog::{Dialog, Question};
+pub use action::class::Class;
+pub use action::context::Context;
+pub use action::keymap::{Keymap, KeymapError};
+pub use action::table::Action;
+pub use action::target::Target;
 pub use event::{Effect, Event, Outcome, Viewer};
-pub use feed::Feed;
-pub use filter::{Filter, FilterError};
+pub use fleet::changes::Change;
+pub use fleet::chips::Sum;
+pub use fleet::cluster::{Cluster, Listed};
+pub use fleet::feed::Feed;
+pub use fleet::intervals::Paces;
+pub use fleet::runs::Run;
+pub use fleet::trend::{FULL, Trend};
 pub use fleet::{Fleet, Totals};
-pub use history::Entered;
-pub use keymap::{Keymap, KeymapError};
-pub use lately::Change;
-pub use list::{List, Listing};
+pub use input::entry::{Offer, OfferKind};
+pub use input::history::Entered;
+pub use input::prompt::{Prompt, PromptKind};
+pub use job::vitals::could_serve;
 pub use log::{Dated, Landmark, LogView, Older, Show, Since, Window, pieces};
-pub use look::Look;
-pub use marks::Marks;
-pub use offer::{Offer, OfferKind};
-pub use paces::Paces;
+pub use operation::confirmation::Plan;
+pub use operation::progress::Running;
 pub use pages::crew::{CrewPage, Way};
 pub use pages::{ClusterPage, Pages, SlicePage, TpusPage};
-pub use plan::Plan;
-pub use prompt::{Prompt, PromptKind};
-pub use running::Running;
-pub use runs::Run;
-pub use sheet::{Sheet, sheet};
-pub use sum::Sum;
+pub use screen::areas::{Area, Areas, Grip, Headed, Rows, Seams};
+pub use screen::dialog::{Dialog, Question};
+pub use table::chooser::{Choice, Chooser};
+pub use table::facts::Look;
+pub use table::filter::{Filter, FilterError};
+pub use table::list::{List, Listing};
+pub use table::marks::Marks;
+pub use table::sheet::{Sheet, sheet};
 pub use table::{By, Sort, Table};
-pub use target::Target;
-pub use toast::{Toast, Toasts, Tone};
-pub use trend::{FULL, Trend};
+pub use text::toast::{Toast, Toasts, Tone};
 pub use view::{Asked, Details, Pane, TablePage, View};
-pub use vitals::could_serve;
 
 use crate::logs::Patterns;
 use crate::model::{ClusterName, Link, NodeId, PaneLayout, StreamId, Timestamp};
+use action::keymap::Meaning;
 use crossterm::event::KeyEvent;
-use keymap::Meaning;
-use line::Edit;
+use input::line::Edit;
 use std::time::Duration;
 
 /// The state of the screen: pages over the fleet.
@@ -150,10 +81,10 @@ pub struct App {
     marks: Marks,
     dialog: Option<Dialog>,
     prompt: Option<Prompt>,
-    history: history::History,
+    history: input::history::History,
     feed: Feed,
     /// What goes on behind a frozen screen, while it is frozen.
-    frozen: Option<Box<frozen::Frozen>>,
+    frozen: Option<Box<screen::frozen::Frozen>>,
     /// The answer to a key that is not available in the open dialog.
     note: String,
     toasts: Toasts,
@@ -186,7 +117,7 @@ impl App {
             marks: Marks::default(),
             dialog: None,
             prompt: None,
-            history: history::History::default(),
+            history: input::history::History::default(),
             feed: Feed::default(),
             frozen: None,
             note: String::new(),
@@ -227,7 +158,7 @@ impl App {
     /// The same console, with the lines that were entered before; those that are entered from now on are to be saved.
     #[must_use]
     pub fn recalling(mut self, lines: &[(String, String)]) -> Self {
-        self.history = history::History::saved(lines);
+        self.history = input::history::History::saved(lines);
         self
     }
 
@@ -260,8 +191,8 @@ impl App {
     /// The age below which data is shown as fresh; higher in the fleet, where clusters are polled less often.
     pub fn fresh(&self) -> Duration {
         match self.view().place() {
-            Some(_) => cluster::FRESH,
-            None => cluster::STALE.max(self.paces.background * 2),
+            Some(_) => fleet::cluster::FRESH,
+            None => fleet::cluster::STALE.max(self.paces.background * 2),
         }
     }
 
@@ -371,7 +302,7 @@ impl App {
         }
         if self.field().is_some_and(|line| line.key(key) != Edit::Nothing)
             || self.chooses(key)
-            || (self.is_form_at_work() && line::is_typed(key))
+            || (self.is_form_at_work() && input::line::is_typed(key))
         {
             return Vec::new();
         }
@@ -418,7 +349,7 @@ impl App {
         self.dirty
     }
 
-    /// When a clock text on the screen changes next by itself. Ages below [`cluster::FRESH`] and durations show no
+    /// When a clock text on the screen changes next by itself. Ages below [`fleet::cluster::FRESH`] and durations show no
     /// seconds, so that an idle screen draws nothing.
     pub fn next_change(&self, now: Timestamp) -> Option<Duration> {
         const SECOND: Duration = Duration::from_secs(1);
@@ -437,7 +368,7 @@ impl App {
                 matches!(cluster.link, Some(Link::Retrying { .. })) || cluster.google_wait(now).is_some();
             match cluster.age(now) {
                 _ if counting => next = next.min(SECOND),
-                Some(age) if age >= cluster::AGED => {}
+                Some(age) if age >= fleet::cluster::AGED => {}
                 Some(age) if age >= self.fresh() => next = next.min(SECOND),
                 Some(age) => next = next.min(self.fresh().saturating_sub(age)),
                 None => {}

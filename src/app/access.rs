@@ -1,11 +1,11 @@
 //! What drawing, commands and pages read of the console's state.
 
-use super::fixes::Ways;
-use super::list::Listing;
 use super::{
     App, Cluster, ClusterPage, Context, Dialog, Fleet, Keymap, LogView, Look, Pages, Pane, Prompt, Toasts,
     View,
 };
+use crate::app::action::fixes::Ways;
+use crate::app::table::list::Listing;
 use crate::model::{Hint, PaneLayout, Timestamp};
 
 impl App {

@@ -1,7 +1,7 @@
 //! Events that the console takes in, and effects that it asks for.
 
-use super::class::Class;
-use super::history::Entered;
+use crate::app::action::class::Class;
+use crate::app::input::history::Entered;
 use crate::crew::{Known, Part, Told};
 use crate::model::cloud::TpuHost;
 use crate::model::{

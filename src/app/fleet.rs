@@ -1,11 +1,21 @@
 //! All that is known of all clusters, and the totals.
 
-use super::cell::{Cell, Role};
-use super::cluster::{Cluster, Listed};
-use super::found::Searched;
-use super::kinds::{Kind, together};
-use super::lately::Lately;
-use super::sum::Sum;
+pub(super) mod changes;
+pub(super) mod chips;
+pub mod cluster;
+pub(super) mod feed;
+pub(super) mod intervals;
+pub(super) mod ports;
+pub(super) mod runs;
+pub(super) mod trend;
+pub mod types;
+
+use crate::app::fleet::changes::Lately;
+use crate::app::fleet::chips::Sum;
+use crate::app::fleet::cluster::{Cluster, Listed};
+use crate::app::fleet::types::{Kind, together};
+use crate::app::log::results::Searched;
+use crate::app::table::cell::{Cell, Role};
 use crate::diagnose::Finding;
 use crate::model::text::printable;
 use crate::model::{Chip, ClusterName, Link, Problem};

@@ -1,5 +1,12 @@
 //! The log pane: what is held of the log, where one is in it, and what is searched for.
 
+pub(super) mod export;
+pub(super) mod keys;
+pub(super) mod open;
+pub(super) mod results;
+pub(super) mod search_clusters;
+pub(super) mod search_host;
+
 mod find;
 mod folded;
 mod lens;

@@ -1,12 +1,12 @@
 //! The way from page to page: a stack that Esc pops, and the pages before for `-`.
 
-use super::context::Context;
-use super::dialog::Dialog;
-use super::list::Listing;
 use super::pages::{found, issues};
-use super::target::Target;
 use super::view::{Asked, Details, Pane, View};
 use super::{App, Effect};
+use crate::app::action::context::Context;
+use crate::app::action::target::Target;
+use crate::app::screen::dialog::Dialog;
+use crate::app::table::list::Listing;
 use crate::model::{JobStatus, Request, Timestamp};
 
 impl App {

@@ -1,11 +1,11 @@
 //! News of a cluster become state, messages, and sometimes a request.
 
-use super::feed::changed_job;
-use super::list::Listing;
 use super::pages::ALL_JOBS;
 use super::pages::jobs::newest_running;
-use super::toast::Cause;
 use super::{Action, App, Effect, Tone, View};
+use crate::app::fleet::feed::changed_job;
+use crate::app::table::list::Listing;
+use crate::app::text::toast::Cause;
 use crate::diagnose::{FindingKind, Severity};
 use crate::model::{
     ClusterName, Job, JobKey, JobStatus, JobStopOutcome, Link, LogSource, News, ProblemKind, Request,

@@ -14,11 +14,11 @@ pub mod nodes;
 pub mod slice;
 pub mod slices;
 
-use super::context::{Context, PAGES_BUT_LOGS};
 use super::fleet::Fleet;
-use super::list::{List, Listing};
 use super::log::{LogView, Wanted};
 use super::view::{Pane, TablePage, View};
+use crate::app::action::context::{Context, PAGES_BUT_LOGS};
+use crate::app::table::list::{List, Listing};
 use crate::model::{JobStatus, LogBatch, LogEnd, LogSource, SubmissionId, Timestamp};
 use crate::reconcile::HostsKey;
 use clusters::Clusters;

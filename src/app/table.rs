@@ -1,7 +1,18 @@
 //! A table's order, selection, filter and scroll position. Selection follows identity: a row keeps the cursor through
 //! any reorder, and the row under the eye stays where it is on the screen.
 
-use super::filter::Filter;
+pub mod cell;
+pub(super) mod chooser;
+pub mod column;
+pub(super) mod columns;
+pub(super) mod facts;
+pub(super) mod filter;
+pub(super) mod list;
+pub(super) mod marks;
+pub(super) mod natural;
+pub(super) mod sheet;
+
+use crate::app::table::filter::Filter;
 use std::cmp::Ordering;
 
 /// What a table shows of some rows that live elsewhere.

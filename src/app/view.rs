@@ -1,10 +1,10 @@
 //! Which page is on the screen, and which of its panes has the focus.
 
-use super::context::Context;
 use super::fleet::Fleet;
-use super::list::Listing;
-use super::target::Target;
-use super::words;
+use crate::app::action::context::Context;
+use crate::app::action::target::Target;
+use crate::app::table::list::Listing;
+use crate::app::text::words;
 use crate::model::{Chips, Inspection, JobId, JobIds, Problem, Standing, Subject, Timestamp, Work};
 use crate::reconcile::HostsKey;
 use std::sync::Arc;

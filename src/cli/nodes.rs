@@ -65,7 +65,8 @@ pub(super) fn run(arguments: &NodeArguments, reach: &Reach) -> anyhow::Result<Ex
 /// As JSON: `node_id`, `name`, `address`, `host_name`, `type`, `instance`, `head`, `state`, `ghost`, `started_ms`,
 /// `ended_ms`, `cause`, `message`, `idle_ms`, `slice`, `resources`, `labels`.
 fn for_scripts(node: &Node, cluster: &Cluster) -> Value {
-    let cause = node.death.as_ref().map(|Death { reason, .. }| crate::app::describe::death_word(*reason));
+    let cause =
+        node.death.as_ref().map(|Death { reason, .. }| crate::app::text::describe::death_word(*reason));
     let resource =
         |Resource { name, total, used }: &Resource| json!({"name": name.raw(), "total": total, "used": used});
     let labels: Map<_, _> = node.labels.iter().map(|(k, v)| (k.raw().to_owned(), v.raw().into())).collect();

@@ -2,7 +2,7 @@
 
 use super::part::Draw;
 use super::text::wrap;
-use crate::app::words;
+use crate::app::text::words;
 use crate::diagnose::{Finding, Severity};
 use crate::model::ClusterName;
 use ratatui::style::{Modifier, Style};

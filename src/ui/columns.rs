@@ -48,7 +48,7 @@ fn missing(d: &Draw<'_>, areas: &Areas) -> Vec<&'static str> {
     let pane = matches!(d.app.view(), View::Cluster(_)).then(|| d.app.pane());
     let (Some(drawn), Some(listing)) = (areas.table_of(pane), d.app.listing()) else { return Vec::new() };
     let heads = listing.heads(&d.app.look(d.now));
-    let why = |(head, (_, width)): (&crate::app::column::Head, &(u16, u16))| match width {
+    let why = |(head, (_, width)): (&crate::app::table::column::Head, &(u16, u16))| match width {
         0 if head.width.hides && head.widest == 0 => "empty",
         0 => "no room",
         _ => "",

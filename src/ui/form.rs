@@ -6,7 +6,7 @@ use super::grid::put;
 use super::line;
 use super::part::Draw;
 use super::text::wrap;
-use crate::app::form::Form;
+use crate::app::job::form::Form;
 use crate::app::{Area, Areas, Rows};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -94,7 +94,7 @@ pub(super) fn plain(glyph: char) -> Option<char> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::words;
+    use crate::app::text::words;
     use crate::model::{JobStatus, NodeState};
     use ratatui::layout::Rect;
     use ratatui::style::Style;

@@ -1,8 +1,8 @@
 //! Tables: columns that fit the width, cells cut with an ellipsis, numbers to the right. Only visible rows are made.
 
 use super::Theme;
-use crate::app::cell::{Cell, Keeps};
-use crate::app::column::{Head, Width};
+use crate::app::table::cell::{Cell, Keeps};
+use crate::app::table::column::{Head, Width};
 use crate::app::{Area, Headed};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

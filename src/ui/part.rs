@@ -1,7 +1,7 @@
 //! What every part of the screen needs to draw itself, and how the screen is divided.
 
 use super::theme::Theme;
-use crate::app::cell::Role;
+use crate::app::table::cell::Role;
 use crate::app::{Action, App, Cluster, ClusterPage, Pane};
 use crate::model::Timestamp;
 use ratatui::layout::Rect;

@@ -3,7 +3,7 @@
 use super::grid::{cut, put};
 use super::line;
 use super::part::Draw;
-use crate::app::line::Line;
+use crate::app::input::line::Line;
 use crate::app::{Dialog, PromptKind};
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;

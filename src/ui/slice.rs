@@ -4,9 +4,10 @@ use super::frame::{Title, pane};
 use super::grid::put;
 use super::part::{Draw, split_top};
 use super::table;
-use crate::app::cell::Role;
 use crate::app::pages::hosts::{HostsRow, role};
-use crate::app::{Cluster, Headed, SlicePage, hosts, words};
+use crate::app::table::cell::Role;
+use crate::app::text::words;
+use crate::app::{Cluster, Headed, SlicePage, host};
 use crate::model::{Node, NodeId};
 use crate::reconcile::HostsKey;
 use ratatui::buffer::Buffer;
@@ -29,7 +30,7 @@ pub fn draw(
     let title = table::filtered(&words::hosts(key), &page.list);
     let state = row.map_or("no longer listed", |row| row.state());
     let inner = pane(buf, area, d.theme, &Title { left: &title, right: state, tone: None, focused: true });
-    let told = row.map(|row| hosts::told(&row, d.now)).unwrap_or_default();
+    let told = row.map(|row| host::slice::told(&row, d.now)).unwrap_or_default();
     let above = inner.height.saturating_sub(TABLE);
     let (facts, rest) = split_top(inner, u16::try_from(told.len()).unwrap_or(0).min(above));
     for (y, (label, text, role)) in (facts.y..facts.bottom()).zip(&told) {

@@ -10,7 +10,7 @@ mod look;
 mod role;
 
 use super::glyphs::Glyphs;
-use crate::app::cell::Role as Meaning;
+use crate::app::table::cell::Role as Meaning;
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Style};
 use role::Role;

@@ -6,7 +6,7 @@ use super::grid::{cut, put};
 use super::line;
 use super::part::Draw;
 use super::text::wrap;
-use crate::app::worker::{Offered, WorkerField, WorkerForm};
+use crate::app::operation::worker_form::{Offered, WorkerField, WorkerForm};
 use crate::app::{Area, Areas, Rows};
 use crate::model::text::printable;
 use crate::model::{MOST_WORKERS, NewWorker};

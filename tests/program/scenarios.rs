@@ -8,7 +8,7 @@ use crate::pty::Pty;
 use crate::until::until;
 use crate::world::World;
 use console::Console;
-use marin_tui::app::plan::Control;
+use marin_tui::app::operation::confirmation::Control;
 use marin_tui::app::{App, Dialog, Effect, Event, Keymap, Listed};
 use marin_tui::demo::google::PROJECT;
 use marin_tui::model::{

@@ -26,7 +26,7 @@ mod workers;
 
 use crate::sample::*;
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-use marin_tui::app::actions::actions;
+use marin_tui::app::action::table::actions;
 use marin_tui::app::pages::{ALL_JOBS, ALL_NODES};
 use marin_tui::app::{
     App, Area, ClusterPage, Context, Dialog, Effect, Event, Listing, Outcome, Pane, Sum, TablePage, Target,
@@ -100,7 +100,7 @@ fn rows(app: &App) -> Vec<String> {
 /// The lines of the page that shows a thing in full.
 fn details(app: &App) -> Vec<(String, String)> {
     let View::Details(page) = app.view() else { panic!("{:?}", app.view()) };
-    marin_tui::app::details::lines(&app.look(NOW), page).1
+    marin_tui::app::text::details::lines(&app.look(NOW), page).1
 }
 
 fn asks(request: Request) -> Effect {

@@ -3,7 +3,7 @@
 
 use clap::{Command, CommandFactory as _};
 use marin_tui::app::Keymap;
-use marin_tui::app::actions::actions;
+use marin_tui::app::action::table::actions;
 use marin_tui::app::pages::tables;
 use marin_tui::cli::Arguments;
 use marin_tui::manual::PAGES;

@@ -1,15 +1,15 @@
 //! The fleet: one row per cluster with its worst issue, and the files that could not be read.
 
-use crate::app::actions::Action;
-use crate::app::cell::{Cell, Role};
-use crate::app::cluster::Cluster;
-use crate::app::column::{Column, Kind, When, Width};
+use crate::app::action::table::Action;
+use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
-use crate::app::look::Look;
-use crate::app::running::Running;
-use crate::app::target::Target;
-use crate::app::trend::sparkline;
-use crate::app::words;
+use crate::app::fleet::cluster::Cluster;
+use crate::app::fleet::trend::sparkline;
+use crate::app::operation::progress::Running;
+use crate::app::table::cell::{Cell, Role};
+use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::facts::Look;
+use crate::app::text::words;
 use crate::diagnose::{Finding, FindingKind, Severity, sick};
 use crate::model::amount::number;
 use crate::model::text::printable;

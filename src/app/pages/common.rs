@@ -1,10 +1,10 @@
 //! Columns that rows of several kinds have, each said once.
 
-use crate::app::cell::{Cell, Role};
-use crate::app::cluster::Cluster;
-use crate::app::column::{Column, Kind, When, Width};
-use crate::app::look::Look;
-use crate::app::words;
+use crate::app::fleet::cluster::Cluster;
+use crate::app::table::cell::{Cell, Role};
+use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::facts::Look;
+use crate::app::text::words;
 use crate::model::Timestamp;
 
 /// Rows that are each of one cluster and in one state.

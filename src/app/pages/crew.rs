@@ -7,8 +7,8 @@ pub mod merged;
 pub mod roll;
 
 use crate::app::fleet::Fleet;
-use crate::app::list::{List, Listing};
 use crate::app::log::Wanted;
+use crate::app::table::list::{List, Listing};
 use crate::crew::Part;
 use causes::Causes;
 pub use common::Spot;

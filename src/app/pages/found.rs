@@ -1,19 +1,19 @@
 //! What the last search of the logs of several clusters found, a row for each line.
 
 use super::crew::line_role;
-use crate::app::actions::Action;
-use crate::app::cell::{Cell, Role};
-use crate::app::cluster::Cluster;
-use crate::app::column::{Column, Kind, When, Width};
-use crate::app::context::{Context, PAGES_BUT_LOGS};
+use crate::app::action::context::{Context, PAGES_BUT_LOGS};
+use crate::app::action::table::Action;
+use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
-use crate::app::found::{Found, Sought};
-use crate::app::list::List;
-use crate::app::look::Look;
-use crate::app::natural::natural;
-use crate::app::target::Target;
+use crate::app::fleet::cluster::Cluster;
+use crate::app::log::results::{Found, Sought};
+use crate::app::table::cell::{Cell, Role};
+use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::facts::Look;
+use crate::app::table::list::List;
+use crate::app::table::natural::natural;
+use crate::app::text::words;
 use crate::app::view::TablePage;
-use crate::app::words;
 use crate::logs::clock;
 use crate::model::amount::{counted, grouped};
 use crate::model::text::printable;

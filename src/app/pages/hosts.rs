@@ -1,18 +1,18 @@
 //! The nodes of a cluster, or of all, by slice: one row for each slice, for the workers of each other type, and for what
 //! died together.
 
-use crate::app::cell::{Cell, Role};
-use crate::app::cluster::Cluster;
-use crate::app::column::{Column, Kind, When, Width};
-use crate::app::describe::death_word;
+use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
-use crate::app::look::Look;
-use crate::app::natural::natural;
+use crate::app::fleet::cluster::Cluster;
+use crate::app::host::slices::{Why, Worst};
 use crate::app::pages::common::{self, Member};
 use crate::app::pages::nodes::Nodes;
-use crate::app::sliced::{Why, Worst};
-use crate::app::target::Target;
-use crate::app::words;
+use crate::app::table::cell::{Cell, Role};
+use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::facts::Look;
+use crate::app::table::natural::natural;
+use crate::app::text::describe::death_word;
+use crate::app::text::words;
 use crate::diagnose::ASSEMBLY;
 use crate::model::amount::{counted, number};
 use crate::model::{DeathReason, Job, Timestamp};

@@ -1,14 +1,14 @@
 //! The issues of all clusters, in one table.
 
-use crate::app::cell::{Cell, Role};
-use crate::app::cluster::Cluster;
-use crate::app::column::{Column, Kind, When, Width};
-use crate::app::context::{Context, PAGES_BUT_LOGS};
+use crate::app::action::context::{Context, PAGES_BUT_LOGS};
+use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
-use crate::app::list::List;
-use crate::app::look::Look;
+use crate::app::fleet::cluster::Cluster;
 use crate::app::pages::common::{self, Member};
-use crate::app::target::Target;
+use crate::app::table::cell::{Cell, Role};
+use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::facts::Look;
+use crate::app::table::list::List;
 use crate::app::view::{Pane, TablePage};
 use crate::diagnose::{Finding, FindingKind, Severity, Subject};
 use crate::model::Timestamp;

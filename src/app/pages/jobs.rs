@@ -1,14 +1,14 @@
 //! Jobs: those of a cluster, in its pane, and those of all clusters.
 
-use crate::app::cell::{Cell, Role};
-use crate::app::cluster::Cluster;
-use crate::app::column::{Column, Kind, When, Width};
+use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
-use crate::app::look::Look;
+use crate::app::fleet::cluster::Cluster;
+use crate::app::fleet::trend::curve;
 use crate::app::pages::common::{self, Member};
-use crate::app::target::Target;
-use crate::app::trend::curve;
-use crate::app::words;
+use crate::app::table::cell::{Cell, Role};
+use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::facts::Look;
+use crate::app::text::words;
 use crate::diagnose::sign_severity;
 use crate::model::amount::number;
 use crate::model::text::printable;

@@ -1,16 +1,16 @@
 //! Nodes: those of a cluster, in its pane, and those of all clusters.
 
-use crate::app::cell::{Cell, Role};
-use crate::app::cluster::Cluster;
-use crate::app::column::{Column, Kind, When, Width};
-use crate::app::describe::death_word;
+use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
-use crate::app::look::Look;
-use crate::app::natural::natural;
+use crate::app::fleet::cluster::Cluster;
+use crate::app::host::slices::{NEARLY_FULL, share};
 use crate::app::pages::common::{self, Member};
-use crate::app::sliced::{NEARLY_FULL, share};
-use crate::app::target::Target;
-use crate::app::words;
+use crate::app::table::cell::{Cell, Role};
+use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::facts::Look;
+use crate::app::table::natural::natural;
+use crate::app::text::describe::death_word;
+use crate::app::text::words;
 use crate::model::amount::number;
 use crate::model::{Node, NodeId, NodeState, Physical, Resource, Text, Timestamp};
 use crate::reconcile::{HostsKey, HostsKind};

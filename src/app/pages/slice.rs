@@ -1,10 +1,10 @@
 //! The page of a slice, or of other hosts that stand in one row: each host as a cell of a grid, and a table of them.
 
 use super::nodes::Nodes;
-use crate::app::cluster::Cluster;
 use crate::app::fleet::Fleet;
-use crate::app::list::{List, Listing};
-use crate::app::natural::natural;
+use crate::app::fleet::cluster::Cluster;
+use crate::app::table::list::{List, Listing};
+use crate::app::table::natural::natural;
 use crate::model::Node;
 use crate::reconcile::HostsKey;
 use std::collections::HashSet;

@@ -1,13 +1,13 @@
 //! The TPUs of a cluster: slices and requests at Google Cloud, joined with Ray's nodes.
 
-use crate::app::cell::{Cell, Role};
-use crate::app::cluster::Cluster;
-use crate::app::column::{Column, Kind, When, Width};
+use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
-use crate::app::look::Look;
+use crate::app::fleet::cluster::Cluster;
 use crate::app::pages::common::{self, Member};
-use crate::app::target::Target;
-use crate::app::words;
+use crate::app::table::cell::{Cell, Role};
+use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::facts::Look;
+use crate::app::text::words;
 use crate::model::cloud::Capacity;
 use crate::model::{Text, Timestamp};
 use crate::reconcile::{Row as Slice, TpuStatus, chips_by_generation};

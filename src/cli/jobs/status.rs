@@ -3,7 +3,8 @@
 use super::super::reach::{Progress, Reach};
 use super::super::{candidates, output, seen};
 use super::{table, vitals};
-use crate::app::{Cluster, describe};
+use crate::app::Cluster;
+use crate::app::text::describe;
 use crate::config::nearest;
 use crate::model::{Fix, Hint, Job, JobKey, JobStatus, Problem, ProblemKind, Target, Timestamp};
 use crate::state::ClusterState;

@@ -1,7 +1,7 @@
 //! The colours that a program gave its lines, as far as the terminal may show them.
 
 use super::{Colors, Theme};
-use crate::app::cell::Role;
+use crate::app::table::cell::Role;
 use crate::model::{Colour, Look};
 use ratatui::style::{Color, Modifier, Style};
 

@@ -1,8 +1,8 @@
 //! The fleet: rows by issue, totals and alerts, all nodes and all jobs.
 
 use super::*;
-use marin_tui::app::Paces;
-use marin_tui::app::{Change, words};
+use marin_tui::app::text::words;
+use marin_tui::app::{Change, Paces};
 use marin_tui::diagnose::{FindingKind, Severity};
 use marin_tui::model::cloud::CloudView;
 

@@ -1,7 +1,7 @@
 //! The form of a job: typed, filled from a job, sent, refused.
 
 use super::*;
-use marin_tui::app::form::{Field, Form};
+use marin_tui::app::job::form::{Field, Form};
 
 fn form(app: &App) -> &Form {
     let Some(Dialog::Form(form)) = app.dialog() else { panic!("{:?}", app.dialog()) };

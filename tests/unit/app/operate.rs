@@ -1,8 +1,8 @@
 //! Operations on whole clusters: asked about, run, watched, resumed.
 
 use super::*;
-use marin_tui::app::plan::{Check, Control};
-use marin_tui::app::running::{Ending, OperationState};
+use marin_tui::app::operation::confirmation::{Check, Control};
+use marin_tui::app::operation::progress::{Ending, OperationState};
 use marin_tui::app::{Keymap, Listed};
 
 fn orders(order: Order) -> Effect {

@@ -1,8 +1,8 @@
 //! Typed lines, their history, the filter language, the search of a text, and what is said about keys.
 
 use super::*;
-use marin_tui::app::form::Field;
-use marin_tui::app::plan::Control;
+use marin_tui::app::job::form::Field;
+use marin_tui::app::operation::confirmation::Control;
 
 fn prompt(app: &App) -> &str {
     app.prompt().unwrap().line.text()

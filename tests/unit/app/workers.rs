@@ -1,9 +1,9 @@
 //! Workers by hand: the form, the dialogs, what their progress says.
 
 use super::*;
-use marin_tui::app::plan::{Check, Control};
-use marin_tui::app::running::{Ending, OperationState};
-use marin_tui::app::worker::{Offered, WorkerField, WorkerForm};
+use marin_tui::app::operation::confirmation::{Check, Control};
+use marin_tui::app::operation::progress::{Ending, OperationState};
+use marin_tui::app::operation::worker_form::{Offered, WorkerField, WorkerForm};
 use marin_tui::app::{Keymap, Listed};
 use marin_tui::model::cloud::{Capacity, CloudView, QueuedResource, QueuedState, TpuVm, VmState};
 

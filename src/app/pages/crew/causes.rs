@@ -1,14 +1,14 @@
 //! The first cause of a job that failed or hangs, line by line.
 
 use super::common::{Spot, of_job, state, why_empty};
-use crate::app::cause::CauseLine;
-use crate::app::cell::{Cell, Role};
-use crate::app::cluster::Cluster;
-use crate::app::column::{Column, Kind, When, Width};
+use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
+use crate::app::fleet::cluster::Cluster;
+use crate::app::job::cause::CauseLine;
 use crate::app::log::Wanted;
-use crate::app::look::Look;
-use crate::app::target::Target;
+use crate::app::table::cell::{Cell, Role};
+use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::facts::Look;
 use crate::crew::Part;
 use crate::model::amount::counted;
 use std::cmp::Ordering;

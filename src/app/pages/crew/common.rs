@@ -1,11 +1,11 @@
 //! What the tables of a job's workers share.
 
-use crate::app::cell::{Cell, Role};
-use crate::app::cluster::Cluster;
+use crate::app::action::target::Target;
+use crate::app::fleet::cluster::Cluster;
 use crate::app::log::{CONTEXT, Wanted};
-use crate::app::look::Look;
-use crate::app::target::Target;
-use crate::app::words;
+use crate::app::table::cell::{Cell, Role};
+use crate::app::table::facts::Look;
+use crate::app::text::words;
 use crate::crew::{Crew, Part, Said};
 use crate::logs::{Level, level};
 use crate::model::text::printable;

@@ -1,14 +1,14 @@
 //! What a job's workers wrote, equal lines of many as one row.
 
 use super::common::{Spot, hue, in_file, of_job, role, state, why_empty};
-use crate::app::cell::{Cell, Role};
-use crate::app::cluster::Cluster;
-use crate::app::column::{Column, Kind, When, Width};
+use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
+use crate::app::fleet::cluster::Cluster;
+use crate::app::job::workers::{FoldedLine, Watched};
 use crate::app::log::Wanted;
-use crate::app::look::Look;
-use crate::app::target::Target;
-use crate::app::watched::{FoldedLine, Watched};
+use crate::app::table::cell::{Cell, Role};
+use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::facts::Look;
 use crate::crew::{Among, Crew, Part, Said, Seat};
 use crate::logs::{Member, Row as Alike, untimed};
 use crate::model::Timestamp;

@@ -1,13 +1,13 @@
 //! The roll call of a job's workers.
 
 use super::common::{Process, Spot, of_job, state, why_empty};
-use crate::app::cell::{Cell, Role};
-use crate::app::cluster::Cluster;
-use crate::app::column::{Column, Kind, When, Width};
+use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
+use crate::app::fleet::cluster::Cluster;
 use crate::app::log::Wanted;
-use crate::app::look::Look;
-use crate::app::target::Target;
+use crate::app::table::cell::{Cell, Role};
+use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::facts::Look;
 use crate::crew::{Part, Seat, What, age_words, steps_words, unwell};
 use crate::logs::{Answer, Remark, untimed};
 use crate::model::amount::{counted, grouped};

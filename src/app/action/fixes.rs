@@ -1,0 +1,178 @@
+//! Fixes as the console shows them: each with the key that is bound to its action now, and with the place where that key
+//! works when it is not this one.
+
+use crate::app::action::context::{Context, PAGES};
+use crate::app::action::keymap::Keymap;
+use crate::app::action::table::Action;
+use crate::model::{Fix, Hint, Verb};
+
+/// What the words of a hint depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct Ways<'a> {
+    /// The keys in force.
+    pub keymap: &'a Keymap,
+    /// Whether changes of a cluster are refused.
+    pub read_only: bool,
+    /// The context of the page, also beneath a dialog.
+    pub page: Context,
+}
+
+/// The console's way to a verb.
+struct Way {
+    action: Action,
+    /// Where the action does what the verb means; empty for all of the action's contexts.
+    within: &'static [Context],
+    /// The action that leads there from other pages, where there is one.
+    lead: Option<Action>,
+    /// The place in words, as it follows `in`; empty for an action of every page.
+    place: &'static str,
+    /// Whether the thing has to be selected, unless the page is its own.
+    on_row: bool,
+    /// What follows the key; may be empty.
+    with: &'static str,
+}
+
+impl Way {
+    const fn new(action: Action) -> Self {
+        Self { action, within: &[], lead: None, place: "", on_row: false, with: "" }
+    }
+
+    const fn within(self, within: &'static [Context], place: &'static str) -> Self {
+        Self { within, place, ..self }
+    }
+
+    const fn after(self, lead: Action) -> Self {
+        Self { lead: Some(lead), ..self }
+    }
+
+    /// On the row of a worker.
+    const fn on_row(self) -> Self {
+        Self { on_row: true, ..self }.within(&[], "the nodes pane or the TPUs")
+    }
+
+    const fn with(self, with: &'static str) -> Self {
+        Self { with, ..self }
+    }
+
+    /// The console's way to each verb.
+    const fn to(verb: Verb) -> Self {
+        use Action as A;
+        const AUTOSCALER: &[Context] = &[Context::Autoscaler];
+        const PROGRESS: &[Context] = &[Context::Progress];
+        // A table of all clusters has it on the rows of issues.
+        const JOBS: &[Context] = &[Context::Jobs, Context::AllJobs, Context::Table];
+        const OF_JOB: &[Context] = &[Context::Jobs, Context::AllJobs, Context::Table, Context::Job];
+        match verb {
+            Verb::MonitorLog => {
+                Self::new(A::Log).within(AUTOSCALER, "the cluster's autoscaler pane").after(A::Pane4)
+            }
+            Verb::MonitorOut => Self::to(Verb::MonitorLog).with("twice"),
+            Verb::Nodes => Self::new(A::Pane1).within(&[], "the cluster's panes"),
+            Verb::Tpus => Self::new(A::Tpus).within(&[], "the cluster's panes"),
+            Verb::Ssh => Self::new(A::Ssh),
+            Verb::Reconnect => Self::new(A::Reconnect),
+            Verb::HostKey => Self::new(A::HostKey),
+            Verb::Start => Self::new(A::Start),
+            Verb::Stop => Self::new(A::StopCluster),
+            Verb::Restart => Self::new(A::Restart),
+            Verb::RestartWithoutJobs => Self::new(A::Restart).with("with its first option off"),
+            Verb::AddWorker => Self::new(A::AddWorker),
+            Verb::InitWorker => Self::new(A::InitWorker).on_row(),
+            Verb::RemoveWorker => Self::new(A::RemoveWorker).on_row(),
+            Verb::RemoveNow => Self::new(A::RemoveWorker).on_row().with("with its first option off"),
+            Verb::CleanPreempted => Self::new(A::CleanPreempted).within(&[], "the TPUs").after(A::Tpus),
+            Verb::Resume => Self::new(A::Resume).within(PROGRESS, "its progress").after(A::Progress),
+            Verb::SkipStep => Self::new(A::RollForward).within(PROGRESS, "its progress").after(A::Progress),
+            Verb::Abandon => Self::new(A::Abandon).within(PROGRESS, "its progress").after(A::Progress),
+            Verb::JobStacks => Self { on_row: true, ..Self::new(A::Stacks) }.within(&[], "the jobs pane"),
+            Verb::JobLog => Self { on_row: true, ..Self::new(A::Log) }.within(OF_JOB, "the jobs pane"),
+            Verb::ExplainJob => Self { on_row: true, ..Self::new(A::Describe) }.within(JOBS, "the jobs pane"),
+            Verb::TakeOver | Verb::Drain | Verb::EndWork | Verb::AllowOthers | Verb::AllowUnknown => {
+                Self::new(A::Mark)
+                    .within(&[Context::Plan], "the confirmation of an operation")
+                    .with("on its option")
+            }
+        }
+    }
+}
+
+impl Way {
+    fn works_in(&self, context: Context) -> bool {
+        let within = if self.within.is_empty() { self.action.describe().contexts } else { self.within };
+        within.contains(&context)
+    }
+}
+
+impl Ways<'_> {
+    /// The hint as it is shown in this context: the page's, a dialog's over it, or that of a message, which has none
+    /// because it stays while pages change.
+    pub fn hint(&self, hint: &Hint, here: Option<Context>) -> String {
+        let fix = |fix: &Fix| match fix {
+            Fix::Text(text) => text.clone(),
+            Fix::Command { aim, line } if aim.is_empty() => format!("run `{line}`"),
+            Fix::Command { aim, line } => format!("{aim}: `{line}`"),
+            Fix::Action { aim, verb, .. } => match self.way_to(*verb, here) {
+                Some(way) => format!("{aim}: {way}"),
+                None => aim.clone(),
+            },
+        };
+        hint.fixes().iter().map(fix).collect::<Vec<_>>().join("; ")
+    }
+
+    /// The keys that lead to a verb; none in read-only mode if it changes a cluster.
+    fn way_to(&self, verb: Verb, here: Option<Context>) -> Option<String> {
+        let way = Way::to(verb);
+        if self.read_only && way.action.changes_a_cluster() {
+            return None;
+        }
+        let key = self.pressed(&way, here);
+        let there = || if way.place.is_empty() { key.clone() } else { format!("{key} in {}", way.place) };
+        let Some(here) = here else { return Some(there()) };
+        if way.works_in(here) {
+            return Some(key);
+        }
+        let lead = way.lead.filter(|lead| lead.describe().contexts.contains(&self.page));
+        let keys = match lead {
+            _ if way.works_in(self.page) => key,
+            Some(lead) => format!("{}, then {key}", self.key_or_name(lead)),
+            None => return Some(there()),
+        };
+        Some(if PAGES.contains(&here) { keys } else { format!("{keys} after closing this dialog") })
+    }
+
+    /// The key of a way, and what follows it: `D on its row, with its first option off`.
+    fn pressed(&self, way: &Way, here: Option<Context>) -> String {
+        let is_its_own = here.is_some_and(|here| matches!(here, Context::Node | Context::Tpu | Context::Job));
+        let row = if way.on_row && !is_its_own { " on its row" } else { "" };
+        let gap = match (row, way.with) {
+            (_, "") => "",
+            ("", _) => " ",
+            _ => ", ",
+        };
+        format!("{}{row}{gap}{}", self.key_or_name(way.action), way.with)
+    }
+
+    /// The first key of an action; of one without a key, its name for the palette.
+    fn key_or_name(&self, action: Action) -> String {
+        let key = |action| self.keymap.keys_of(action).next();
+        key(action).unwrap_or_else(|| {
+            format!("{}{}", key(Action::Palette).unwrap_or_default(), action.describe().name)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::app::action::fixes::*;
+
+    #[test]
+    fn every_verb_has_an_action_that_works_somewhere() {
+        for verb in Verb::ALL {
+            let way = Way::to(*verb);
+            let contexts = way.action.describe().contexts;
+            assert!(way.within.iter().all(|c| contexts.contains(c)), "{verb:?} works where its action does");
+            let everywhere = PAGES.iter().all(|page| way.works_in(*page));
+            assert_eq!(way.place.is_empty(), everywhere, "{verb:?} names its place unless it is every page");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Which key means what. The default keys are defined in `assets/keymap.yaml` only.
+
+use crate::app::action::context::Context;
+use crate::app::action::table::{Action, actions};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use std::collections::BTreeMap;
+
+const DEFAULT: &str = include_str!("../../../assets/keymap.yaml");
+
+/// One key with its modifiers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Chord {
+    code: KeyCode,
+    modifiers: KeyModifiers,
+}
+
+impl Chord {
+    fn parse(word: &str) -> Option<Self> {
+        let mut modifiers = KeyModifiers::NONE;
+        let mut rest = word;
+        loop {
+            if let Some(after) = rest.strip_prefix("ctrl-") {
+                (modifiers, rest) = (modifiers | KeyModifiers::CONTROL, after);
+            } else if let Some(after) = rest.strip_prefix("alt-") {
+                (modifiers, rest) = (modifiers | KeyModifiers::ALT, after);
+            } else {
+                break;
+            }
+        }
+        let mut characters = rest.chars();
+        let code = match (characters.next(), characters.next()) {
+            (Some(c), None) => KeyCode::Char(c),
+            _ => named(rest)?,
+        };
+        Some(Self { code, modifiers })
+    }
+
+    /// Terminals differ in whether they report shift with a character that is upper-case already.
+    fn of(key: KeyEvent) -> Self {
+        let kept = KeyModifiers::CONTROL | KeyModifiers::ALT;
+        Self { code: key.code, modifiers: key.modifiers & kept }
+    }
+
+    /// The key as [`Self::parse`] reads it; none of a key that it does not read.
+    fn words(self) -> Option<String> {
+        let name = NAMED.iter().find(|(_, code)| *code == self.code).map(|(name, _)| (*name).to_owned());
+        let key = match (name, self.code) {
+            (Some(name), _) => name,
+            (None, KeyCode::Char(c)) if !c.is_control() => c.to_string(),
+            (None, KeyCode::F(n)) => format!("f{n}"),
+            _ => return None,
+        };
+        let control = if self.modifiers.contains(KeyModifiers::CONTROL) { "ctrl-" } else { "" };
+        let alt = if self.modifiers.contains(KeyModifiers::ALT) { "alt-" } else { "" };
+        Some(format!("{control}{alt}{key}"))
+    }
+}
+
+/// Keys that have a name.
+const NAMED: [(&str, KeyCode); 14] = [
+    ("enter", KeyCode::Enter),
+    ("esc", KeyCode::Esc),
+    ("tab", KeyCode::Tab),
+    ("backtab", KeyCode::BackTab),
+    ("space", KeyCode::Char(' ')),
+    ("backspace", KeyCode::Backspace),
+    ("up", KeyCode::Up),
+    ("down", KeyCode::Down),
+    ("left", KeyCode::Left),
+    ("right", KeyCode::Right),
+    ("home", KeyCode::Home),
+    ("end", KeyCode::End),
+    ("pgup", KeyCode::PageUp),
+    ("pgdn", KeyCode::PageDown),
+];
+
+fn named(word: &str) -> Option<KeyCode> {
+    let code = NAMED.iter().find(|(name, _)| *name == word).map(|(_, code)| *code);
+    let function = || word.strip_prefix('f')?.parse().ok().filter(|n| (1..=12).contains(n));
+    code.or_else(|| function().map(KeyCode::F))
+}
+
+/// An error in the keymap.
+#[derive(Debug, thiserror::Error)]
+pub enum KeymapError {
+    /// The YAML cannot be parsed.
+    #[error("cannot read the keymap")]
+    Yaml(#[from] serde_yaml::Error),
+    /// Keys are given to an action that does not exist.
+    #[error("keys: unknown action `{0}`; ? in the console lists the actions")]
+    UnknownAction(String),
+    /// A key cannot be parsed.
+    #[error("keys: invalid key `{key}` for `{action}`; use e.g. `x`, `ctrl-x`, `f5`, `g g`")]
+    UnknownKey {
+        /// The name of the action in the keymap.
+        action: String,
+        /// The key as it is written in the keymap.
+        key: String,
+    },
+    /// Two actions of one context have the same key.
+    #[error("keys: `{key}` is bound to both `{first}` and `{second}`; remove it from one of them")]
+    Conflict {
+        /// The key as it is written in the keymap.
+        key: String,
+        /// The action that had the key first.
+        first: &'static str,
+        /// The action that takes it a second time.
+        second: &'static str,
+    },
+}
+
+#[derive(Clone, Debug)]
+struct Binding {
+    keys: Vec<Chord>,
+    /// As written, for the screen.
+    words: String,
+    action: Action,
+}
+
+/// The meaning of the keys pressed so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// They stand for this action.
+    Action(Action),
+    /// They are the beginning of a longer sequence.
+    Pending,
+    /// They have no meaning.
+    Nothing,
+}
+
+/// The keys of every action.
+#[derive(Clone, Debug, Default)]
+pub struct Keymap {
+    bindings: Vec<Binding>,
+    /// Whether the screen names keys in ASCII words.
+    spelled: bool,
+}
+
+impl Keymap {
+    /// The default keys, with the keys of some actions replaced.
+    pub fn with_changes(changes: &BTreeMap<String, Vec<String>>) -> Result<Self, KeymapError> {
+        let mut keys: BTreeMap<String, Vec<String>> = serde_yaml::from_str(DEFAULT)?;
+        keys.extend(changes.iter().map(|(k, v)| (k.clone(), v.clone())));
+        let mut keymap = Self { bindings: Vec::new(), spelled: false };
+        for (name, words) in &keys {
+            let action = Action::named(name).ok_or_else(|| KeymapError::UnknownAction(name.clone()))?;
+            for word in words {
+                keymap.bind(action, word)?;
+            }
+        }
+        Ok(keymap)
+    }
+
+    /// The same keys, which the screen names in ASCII words: `enter` in place of `⏎`.
+    #[must_use]
+    pub fn spelled_out(self, spelled: bool) -> Self {
+        Self { spelled, ..self }
+    }
+
+    fn bind(&mut self, action: Action, words: &str) -> Result<(), KeymapError> {
+        let description = action.describe();
+        let unknown = || KeymapError::UnknownKey { action: description.name.into(), key: words.into() };
+        let keys: Option<Vec<Chord>> = words.split_whitespace().map(Chord::parse).collect();
+        let keys = keys.filter(|k| !k.is_empty()).ok_or_else(unknown)?;
+        let meets = |other: &&Binding| {
+            let theirs = other.action.describe().contexts;
+            let shared = keys.len().min(other.keys.len());
+            other.keys[..shared] == keys[..shared] && description.contexts.iter().any(|c| theirs.contains(c))
+        };
+        if let Some(other) = self.bindings.iter().find(meets) {
+            let (first, second) = (other.action.describe().name, description.name);
+            return Err(KeymapError::Conflict { key: words.into(), first, second });
+        }
+        self.bindings.push(Binding { keys, words: words.into(), action });
+        Ok(())
+    }
+
+    /// What `key` means in that context after the keys `before`.
+    pub fn meaning(&self, context: Context, before: &[KeyEvent], key: KeyEvent) -> Meaning {
+        let pressed: Vec<Chord> = before.iter().chain([&key]).map(|k| Chord::of(*k)).collect();
+        let here = self.bindings.iter().filter(|b| b.action.describe().contexts.contains(&context));
+        let mut matching = here.filter(|b| b.keys.starts_with(&pressed));
+        match matching.next() {
+            Some(binding) if binding.keys.len() == pressed.len() => Meaning::Action(binding.action),
+            Some(_) => Meaning::Pending,
+            None => Meaning::Nothing,
+        }
+    }
+
+    /// The actions that a key has in any context, with the key as the screen shows it.
+    pub fn elsewhere(&self, key: KeyEvent) -> impl Iterator<Item = (String, Action)> {
+        let pressed = Chord::of(key);
+        let of_key = self.bindings.iter().filter(move |b| b.keys == [pressed]);
+        of_key.map(|b| (self.pretty(&b.words), b.action))
+    }
+
+    /// A key as the screen shows it; none of a key without a name, such as those of media players.
+    pub fn shown(&self, key: KeyEvent) -> Option<String> {
+        Chord::of(key).words().map(|words| self.pretty(&words))
+    }
+
+    /// The keys of an action as the screen shows them, the first one only or all.
+    pub fn keys_of(&self, action: Action) -> impl Iterator<Item = String> {
+        self.bindings.iter().filter(move |b| b.action == action).map(|b| self.pretty(&b.words))
+    }
+
+    /// Actions of a context with their first key, in the table's order.
+    pub fn hints(&self, context: Context) -> impl Iterator<Item = (Action, String)> {
+        let here = actions().iter().filter(move |d| d.contexts.contains(&context));
+        here.filter_map(|d| Some((d.action, self.keys_of(d.action).next()?)))
+    }
+
+    /// `ctrl-r` as `^r`, `enter` as `⏎` unless keys are spelled out.
+    fn pretty(&self, words: &str) -> String {
+        let word = |w: &str| match w {
+            "enter" if !self.spelled => "⏎".to_owned(),
+            "backtab" => "shift-tab".to_owned(),
+            w => w.replace("ctrl-", "^"),
+        };
+        words.split_whitespace().map(word).collect::<String>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::app::action::keymap::*;
+
+    fn key(code: KeyCode, modifiers: KeyModifiers) -> KeyEvent {
+        KeyEvent::new(code, modifiers)
+    }
+
+    #[test]
+    fn every_action_has_a_key_and_no_two_share_one() {
+        let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
+        for description in actions() {
+            assert!(keymap.keys_of(description.action).next().is_some(), "{} has no key", description.name);
+        }
+    }
+
+    #[test]
+    fn keys_mean_what_the_context_says() {
+        let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
+        let y = key(KeyCode::Char('y'), KeyModifiers::NONE);
+        assert_eq!(keymap.meaning(Context::Jobs, &[], y), Meaning::Action(Action::Copy));
+        assert_eq!(keymap.meaning(Context::Ask, &[], y), Meaning::Action(Action::Accept));
+        let g = key(KeyCode::Char('g'), KeyModifiers::NONE);
+        assert_eq!(keymap.meaning(Context::Jobs, &[], g), Meaning::Pending);
+        assert_eq!(keymap.meaning(Context::Jobs, &[g], g), Meaning::Action(Action::Top));
+        assert_eq!(keymap.meaning(Context::Jobs, &[g], y), Meaning::Nothing);
+        let shifted = key(KeyCode::Char('G'), KeyModifiers::SHIFT);
+        assert_eq!(keymap.meaning(Context::Jobs, &[], shifted), Meaning::Action(Action::Bottom));
+        let quit = key(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        assert_eq!(keymap.meaning(Context::Ask, &[], quit), Meaning::Action(Action::ForceQuit));
+    }
+
+    #[test]
+    fn changes_are_checked() {
+        let change = |action: &str, key: &str| {
+            Keymap::with_changes(&BTreeMap::from([(action.to_owned(), vec![key.to_owned()])])).map(|_| ())
+        };
+        assert!(change("stop-job", "K").is_ok());
+        assert!(matches!(change("stop-jobs", "x"), Err(KeymapError::UnknownAction(_))));
+        assert!(matches!(change("stop-job", "hyper-x"), Err(KeymapError::UnknownKey { .. })));
+        assert!(matches!(change("stop-job", "j"), Err(KeymapError::Conflict { .. })));
+        assert!(matches!(change("stop-job", "g"), Err(KeymapError::Conflict { .. })));
+    }
+}

@@ -1,0 +1,339 @@
+//! Carries out actions.
+
+use crate::app::action::context::Context;
+use crate::app::action::table::actions;
+use crate::app::input::prompt::{Prompt, PromptKind};
+use crate::app::log::open::{MONITOR, RAYLET};
+use crate::app::screen::dialog::{Dialog, Question};
+use crate::app::table::By;
+use crate::app::text::describe;
+use crate::app::{Action, App, Class, Effect, Pane, Tone, View};
+use crate::manual;
+use crate::model::cloud::TpuHost;
+use crate::model::{ClusterName, JobKey, LogSource, Order, ProblemKind, Request, Text, Timestamp};
+
+impl App {
+    /// Carries an action out.
+    pub fn act(&mut self, action: Action, now: Timestamp) -> Vec<Effect> {
+        if self.is_refused(action, now) {
+            return Vec::new();
+        }
+        let confirms = self.context().confirms();
+        let mut effects = (action.describe().run)(self, action, now);
+        if !confirms {
+            // What an action asks for is done by the dialog that it opens.
+            effects.retain(|effect| effect.class() < Class::Changes);
+        }
+        effects
+    }
+
+    /// Rows or lines of a page.
+    pub(in crate::app) fn page(&self) -> isize {
+        let height = match (self.listing(), self.view()) {
+            (Some(listing), _) => listing.height(),
+            (None, View::Details(_) | View::Operation(_)) => {
+                usize::from(self.areas.details.unwrap_or_default().height)
+            }
+            (None, View::Cluster(_)) if self.pane == Pane::Autoscaler => {
+                usize::from(self.areas.autoscaler.unwrap_or_default().height)
+            }
+            (None, view) => view.place().map_or(1, |place| self.pages.cluster[place].log.page()),
+        };
+        isize::try_from(height.max(1)).unwrap_or(1)
+    }
+
+    /// Moves by a page, in that direction.
+    pub(in crate::app) fn turn_page(&mut self, way: isize) -> Vec<Effect> {
+        let by = way * self.page();
+        if let Some(dialog) = &mut self.dialog {
+            dialog.page(by);
+            return Vec::new();
+        }
+        self.step(by)
+    }
+
+    /// Moves the cursor or the lines by so many rows.
+    pub(in crate::app) fn step(&mut self, by: isize) -> Vec<Effect> {
+        if let Some(dialog) = &mut self.dialog {
+            dialog.scroll(by);
+            return Vec::new();
+        }
+        let pane = self.pane;
+        match self.stack.last_mut() {
+            Some(View::Details(details)) => {
+                details.top = details.top.saturating_add_signed(by).min(details.last);
+            }
+            Some(View::Operation(place)) => {
+                let page = &mut self.pages.cluster[*place];
+                let below = page.operation_below.saturating_add_signed(by.saturating_neg());
+                page.operation_below = below.min(page.operation_most);
+            }
+            Some(View::Tpus(place)) => self.pages.tpus[*place].step(&self.fleet, by),
+            Some(View::Log(_)) => return self.scroll(Pane::Log, by),
+            Some(View::Cluster(_)) => return self.scroll(pane, by),
+            _ => {
+                if let Some((listing, fleet)) = self.listing_mut() {
+                    listing.step(fleet, by);
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    /// Moves the cursor of a pane, or its lines.
+    pub(in crate::app) fn scroll(&mut self, pane: Pane, by: isize) -> Vec<Effect> {
+        let last = self.areas.autoscaler_last;
+        let Some(page) = self.view().place().map(|place| &mut self.pages.cluster[place]) else {
+            return Vec::new();
+        };
+        match pane {
+            Pane::Nodes | Pane::Jobs => {
+                if let Some(listing) = page.listing_mut(pane) {
+                    listing.step(&self.fleet, by);
+                }
+            }
+            Pane::Log => page.log.scroll(by),
+            Pane::Autoscaler => {
+                page.autoscaler_top = page.autoscaler_top.saturating_add_signed(by).min(last);
+            }
+        }
+        Vec::new()
+    }
+
+    /// Goes to the first row or line, or to the last.
+    pub(in crate::app) fn jump(&mut self, bottom: bool) -> Vec<Effect> {
+        const FAR: isize = isize::MAX / 2;
+        let is_log = self.dialog.is_none() && self.context() == Context::Log;
+        match self.log_mut().filter(|_| is_log) {
+            Some(log) if bottom && log.is_cut() => return self.open_again(),
+            Some(log) if bottom => log.go_to_end(),
+            Some(log) => log.go_to_top(),
+            None => return self.step(if bottom { FAR } else { -FAR }),
+        }
+        Vec::new()
+    }
+
+    /// The question was confirmed.
+    pub(in crate::app) fn answer(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(Dialog::Ask { question, .. }) = self.dialog.take() else { return Vec::new() };
+        match question {
+            Question::Quit => vec![Effect::Quit],
+            Question::Abandon { cluster } => vec![Effect::Operate(cluster, Order::Abandon)],
+            Question::Allow { cluster, order } => vec![Effect::Operate(cluster, *order)],
+            Question::StopJobs(jobs) => self.asked_of_jobs(jobs, Request::StopJob),
+            Question::DeleteJobs(jobs) => self.asked_of_jobs(jobs, Request::DeleteJob),
+            Question::CleanPreempted { cluster, left } => {
+                let place = self.fleet.place(&cluster);
+                place.map(|place| self.begin_cleaning(place, left, now)).unwrap_or_default()
+            }
+            Question::DownloadLog { cluster, stream, pattern } => {
+                self.download_log(cluster, stream, pattern, now)
+            }
+            Question::ReplaceFile { path } => self.save_log(&path, true, now),
+            Question::TrustHostKey { cluster, fingerprint } => {
+                self.toasts.say(Tone::Info, format!("{cluster}: accepting the new host key"), now);
+                vec![Effect::Ask(cluster, Request::TrustHostKey(fingerprint))]
+            }
+        }
+    }
+
+    pub(in crate::app) fn host_key(&mut self, now: Timestamp) -> Vec<Effect> {
+        if !self.ask_about_host_key(now) {
+            self.toasts.say(Tone::Info, "the host key has not changed", now);
+        }
+        Vec::new()
+    }
+
+    /// Asks whether a changed host key is to be accepted. False when none has changed.
+    pub(in crate::app) fn ask_about_host_key(&mut self, now: Timestamp) -> bool {
+        let Some((cluster, problem)) = self.meant().and_then(|c| Some((c, c.problem()?))) else {
+            return false;
+        };
+        let ProblemKind::HostKeyChanged { known, offered } = &problem.kind else { return false };
+        let label =
+            |label: &str, text: &str| (label.to_owned(), crate::model::text::printable(text).into_owned());
+        let lines = vec![
+            label("cluster", cluster.name().as_str()),
+            label("known key", known),
+            label("offered key", offered),
+            label("since", &describe::ago(problem.since, now)),
+            label("", ""),
+            label(
+                "",
+                "A recreated head has a new host key. Otherwise this may be a man-in-the-middle attack that would get the cluster's token.",
+            ),
+            label(
+                "",
+                "Before you accept, compare the offered key with the head's own: run ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub on the head.",
+            ),
+        ];
+        let title = format!("Accept the changed host key of {}?", cluster.name());
+        let question =
+            Question::TrustHostKey { cluster: cluster.name().clone(), fingerprint: offered.clone() };
+        self.dialog = Some(Dialog::ask(question, title, lines, "Accept new key"));
+        true
+    }
+
+    /// Opens the log of the selection in the whole window: a job's, a node's, the autoscaler's.
+    pub(in crate::app) fn open_log(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(place) = self.meant_place() else { return Vec::new() };
+        if let View::Crew(_) = self.view() {
+            return self.open_worker_log(place, now);
+        }
+        let of_job = self.meant_job().map(|(_, job)| match &job.key {
+            JobKey::Submission(id) => Ok(LogSource::Job(id.clone())),
+            JobKey::Driver(id) => Err(format!("{id} was started by hand: Ray keeps no log of it")),
+        });
+        let of_node = self.meant_node().map(|(_, node)| {
+            if node.state.is_alive() {
+                Ok(LogSource::File { node: node.id, name: Text::from(RAYLET) })
+            } else {
+                let name = self.fleet.clusters[place].node_name(node);
+                Err(format!("{name} is dead: its log cannot be read"))
+            }
+        });
+        let monitor = (self.context() == Context::Autoscaler)
+            .then(|| Ok(next_monitor(self.pages.cluster[place].log.source())));
+        match of_job.or(of_node).or(monitor) {
+            Some(Ok(source)) => {
+                // The autoscaler's files are gone through in the pane beside its report.
+                if let LogSource::Monitor(_) = source {
+                    return self.follow(place, source);
+                }
+                self.open_log_at(place, source, None)
+            }
+            Some(Err(why)) => {
+                self.toasts.say(Tone::Bad, why, now);
+                Vec::new()
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// An action on a row where there is none.
+    pub(in crate::app) fn nothing_chosen(&mut self, action: Action, now: Timestamp) {
+        let text = format!("{}: no row selected", action.describe().name);
+        self.toasts.say(Tone::Info, text, now);
+    }
+
+    /// An effect on the cluster that is meant.
+    pub(in crate::app) fn at_cluster(&self, effect: impl Fn(ClusterName) -> Effect) -> Vec<Effect> {
+        self.meant().map(|c| vec![effect(c.name().clone())]).unwrap_or_default()
+    }
+
+    /// Logs in to the head, or to the host of the TPU or of the worker under the cursor.
+    pub(in crate::app) fn ssh(&mut self, now: Timestamp) -> Vec<Effect> {
+        match self.view() {
+            View::Crew(_) => return self.ssh_worker(),
+            _ if self.tpus().is_some() => return self.ssh_tpu(now),
+            _ => {}
+        }
+        match self.host_of_page() {
+            Some(host) => self.at_cluster(|name| Effect::SshHost(name, host.clone())),
+            None => self.at_cluster(Effect::SshHead),
+        }
+    }
+
+    /// The host that the page on the screen is of, the one of the worker whose stack differs there, or the one of its job's
+    /// driver; none for the head.
+    fn host_of_page(&self) -> Option<TpuHost> {
+        let View::Details(_) = self.view() else { return None };
+        if let Some(worker) = self.stacks_shown().and_then(|stacks| stacks.odd().next()) {
+            let is_head = self.meant().and_then(|c| c.node(&worker.node)).is_some_and(|node| node.is_head);
+            return (!is_head).then(|| TpuHost::at(worker.address.raw()));
+        }
+        let of_job = self.meant_job().and_then(|(place, job)| Some((place, job.driver_node?)));
+        let of_node = self.meant_node().map(|(place, node)| (place, node.id));
+        let (place, id) = of_node.or(of_job)?;
+        let node = self.fleet.clusters.get(place)?.node(&id).filter(|node| !node.is_head)?;
+        Some(TpuHost::at(node.address.raw()))
+    }
+
+    /// Reads the cluster's data now. A frozen screen follows the news again.
+    pub(in crate::app) fn refresh(&mut self, now: Timestamp) -> Vec<Effect> {
+        self.thaw(now);
+        let mut effects = self.at_cluster(|name| Effect::Ask(name, Request::Refresh));
+        if self.tpus().is_some() {
+            effects.extend(self.at_cluster(|name| Effect::Ask(name, Request::Cloud)));
+        }
+        effects.extend(self.ask_for_page());
+        if let View::Crew(place) = *self.view() {
+            self.fleet.clusters[place].crew.ask_again(self.pages.crew[place].way.part());
+        }
+        if let Some(cluster) = self.meant() {
+            let text = format!("{}: refreshing", cluster.name());
+            self.toasts.say(Tone::Info, text, now);
+        }
+        effects
+    }
+
+    /// Says where to begin, to who has typed nothing into the console so far.
+    pub fn welcome(&mut self, now: Timestamp) {
+        let [help, palette, filter] = [Action::Help, Action::Palette, Action::Filter].map(|a| self.key_of(a));
+        let text = format!(
+            "{help} lists the keys, {filter} filters, {palette} runs anything by name; {palette}help getting-started is a guide"
+        );
+        self.toasts.say(Tone::Info, text, now);
+    }
+
+    /// Opens the line for a command.
+    pub(in crate::app) fn begin_command(&mut self) -> Vec<Effect> {
+        self.prompt = Some(Prompt::new(PromptKind::Command, ""));
+        Vec::new()
+    }
+
+    /// Shows the keys, over a dialog if one is open.
+    pub(in crate::app) fn help(&mut self) -> Vec<Effect> {
+        let lines = self.help_lines();
+        self.dialog = Some(Dialog::help(lines, self.dialog.take()));
+        Vec::new()
+    }
+
+    /// Shows the audit log.
+    pub(in crate::app) fn show_audit(&mut self, read: Result<Vec<(String, String)>, String>, now: Timestamp) {
+        match read {
+            Ok(lines) if lines.is_empty() => {
+                self.toasts.say(Tone::Info, "the audit log is empty: nothing was changed from here yet", now);
+            }
+            Ok(lines) => self.dialog = Some(Dialog::text("audit".to_owned(), lines, self.dialog.take())),
+            Err(why) => self.toasts.say(Tone::Bad, format!("cannot read the audit log: {why}"), now),
+        }
+        self.dirty = true;
+    }
+
+    /// Sorts the table that has the focus.
+    pub(in crate::app) fn sort(&mut self, by: By) -> Vec<Effect> {
+        if let Some((listing, fleet)) = self.listing_mut() {
+            listing.sort_by(fleet, by);
+        }
+        Vec::new()
+    }
+
+    /// The keys of this context with their help, what the states mean, then the keys of other contexts.
+    fn help_lines(&self) -> Vec<(String, String)> {
+        let context = self.context();
+        let row = |d: &crate::app::action::table::Description, place: &str| {
+            let keys: Vec<String> = self.keymap.keys_of(d.action).collect();
+            (keys.join(" "), format!("{place}{}  ({})", d.help, d.name))
+        };
+        let here = actions().iter().filter(|d| d.contexts.contains(&context)).map(|d| row(d, ""));
+        let others = actions().iter().filter(|d| !d.contexts.contains(&context));
+        let others = others.map(|d| row(d, &format!("in {}: ", d.places())));
+        let blank = || (String::new(), String::new());
+        let titled = |title: &str| [blank(), (String::new(), title.to_owned())];
+        here.chain(titled("states"))
+            .chain(manual::states())
+            .chain(titled("elsewhere"))
+            .chain(others)
+            .collect()
+    }
+}
+
+/// The next of the autoscaler's files after the one that is open.
+fn next_monitor(open: Option<&LogSource>) -> LogSource {
+    let here = match open {
+        Some(LogSource::Monitor(name)) => MONITOR.iter().position(|m| m == name),
+        _ => None,
+    };
+    LogSource::Monitor(MONITOR[here.map_or(0, |i| (i + 1) % MONITOR.len())].to_owned())
+}

@@ -1,0 +1,86 @@
+//! What an action acts on: the row under the cursor, or the thing that the page is of.
+
+use crate::app::{App, Cluster, Target, View};
+use crate::model::{Job, Node};
+use crate::reconcile::Row as Slice;
+use std::sync::Arc;
+
+impl App {
+    /// What an action acts on: the row under the cursor, or what the page is of.
+    pub fn target(&self) -> Option<Target> {
+        match (self.listing(), self.view()) {
+            (_, View::Details(details)) => Some(details.target.clone()),
+            (Some(listing), view) => {
+                listing.target(&self.fleet).or_else(|| view.place().map(Target::Cluster))
+            }
+            (None, view) => view.place().map(Target::Cluster),
+        }
+    }
+
+    /// The cluster that an action acts on, or on a thing of which it acts.
+    pub fn meant(&self) -> Option<&Cluster> {
+        self.fleet.clusters.get(self.meant_place()?)
+    }
+
+    pub(in crate::app) fn meant_place(&self) -> Option<usize> {
+        let of_page = self.view().place();
+        of_page.or_else(|| self.listing()?.target(&self.fleet)?.place())
+    }
+
+    /// The node that an action acts on, and its cluster's place.
+    pub fn meant_node(&self) -> Option<(usize, &Node)> {
+        let Target::Node(place, id) = self.target()? else { return None };
+        let cluster = self.fleet.clusters.get(place)?;
+        // A table of nodes knows the number of its row; a page of one node, or a table by slice, looks for it.
+        let number = self.listing().and_then(|listing| Some(listing.number(&self.fleet)?.1));
+        let here = number.and_then(|number| cluster.snapshot.nodes.get(number)).filter(|node| node.id == id);
+        Some((place, here.or_else(|| cluster.node(&id))?))
+    }
+
+    /// The job that an action on workers acts on: the one that is meant, or the first that holds the slice or the node.
+    pub fn meant_run(&self) -> Option<(usize, &Arc<Job>)> {
+        let (place, row) = match self.target()? {
+            Target::Hosts(place, hosts) => (
+                place,
+                self.fleet.clusters.get(place)?.sliced.by_slice.rows.iter().position(|r| r.key == hosts)?,
+            ),
+            Target::Node(place, id) => {
+                let cluster = self.fleet.clusters.get(place)?;
+                let number = cluster.snapshot.nodes.iter().position(|node| node.id == id)?;
+                (place, cluster.sliced.by_slice.place_of(number)?)
+            }
+            _ => return self.meant_job(),
+        };
+        Some((place, self.fleet.clusters.get(place)?.sliced.jobs(row).first()?))
+    }
+
+    /// The job that an action acts on, and its cluster's place.
+    pub fn meant_job(&self) -> Option<(usize, &Arc<Job>)> {
+        let (Target::Job(place, key) | Target::Stacks(place, key)) = self.target()? else { return None };
+        let cluster = self.fleet.clusters.get(place)?;
+        // A table of jobs knows the number of its row; other pages look for it.
+        let number = self.listing().and_then(|listing| listing.number(&self.fleet)).map(|(_, number)| number);
+        let here = number.and_then(|number| cluster.snapshot.jobs.get(number)).filter(|job| job.key == key);
+        Some((place, here.or_else(|| cluster.job(&key))?))
+    }
+
+    /// The slice that an action acts on.
+    pub fn meant_slice(&self) -> Option<&Slice> {
+        let Target::Tpu(place, name) = self.target()? else { return None };
+        let rows = self.fleet.clusters.get(place)?.tpus.rows();
+        // A table of TPUs knows the number of its row; other pages look for it.
+        let number = self.listing().and_then(|listing| listing.number(&self.fleet)).map(|(_, number)| number);
+        let here = number.and_then(|number| rows.get(number)).filter(|row| row.name == name);
+        here.or_else(|| rows.iter().find(|row| row.name == name))
+    }
+
+    /// The cluster whose TPUs are on the screen, or of the TPU that an action acts on.
+    pub fn tpus(&self) -> Option<&Cluster> {
+        let place = match (self.view(), self.target()) {
+            (View::Tpus(place), _) => *place,
+            (_, Some(Target::Tpu(place, _))) => place,
+            _ => return None,
+        };
+        self.fleet.clusters.get(place)
+    }
+}

@@ -1,0 +1,414 @@
+//! The one table of actions: keymap, footer, help, palette and read-only are all read from it.
+
+use crate::app::action::availability::{
+    always, has_chips, has_cluster, has_driver, has_fleet, has_job, has_log, has_new_host_key, has_operation,
+    has_row, has_submission, has_worker, is_at_the_root, is_down, is_interrupted, is_on_google, is_up,
+    may_cancel, may_clean, may_delete, may_log_in, may_open, may_operate, may_skip, may_stop, takes_workers,
+};
+use crate::app::action::class::Class;
+use crate::app::action::context::{Context, FLEET, PAGES};
+use crate::app::action::target::Target;
+use crate::app::event::Viewer;
+use crate::app::log::LogView;
+use crate::app::pages::crew::Way;
+use crate::app::pages::{self, TABLES as TABLE_PAGES};
+use crate::app::table::By;
+use crate::app::view::{Pane, TablePage, View};
+use crate::app::{App, Effect};
+use crate::model::{Request, Task, Timestamp};
+use std::sync::LazyLock;
+
+/// An action: how the keymap, the footer, the palette and the help show it, and what it does.
+#[derive(Clone, Copy, Debug)]
+pub struct Description {
+    /// The action that is described.
+    pub action: Action,
+    /// The most that it can do.
+    pub class: Class,
+    /// Its name in the keymap and the palette.
+    pub name: &'static str,
+    /// One or two words for the footer; empty keeps it out.
+    pub label: &'static str,
+    /// One line for the help: a capitalised imperative.
+    pub help: &'static str,
+    /// The contexts in which it is available.
+    pub contexts: &'static [Context],
+    /// Whether it has an effect now; the footer leaves it out otherwise.
+    pub is_offered: fn(&App, Action) -> bool,
+    /// Carries it out.
+    pub run: fn(&mut App, Action, Timestamp) -> Vec<Effect>,
+}
+
+use Context::{
+    AllJobs, AllNodes, AllTpus, Ask, Autoscaler, Clusters, Columns, Crew, Form, Info, Job, Jobs, Log, Node,
+    Nodes, Plan, Progress, Slice, Table, Tell, Tpu, Tpus,
+};
+
+const EVERYWHERE: &[Context] = &[
+    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Crew, Node, Job,
+    Tpu, Info, Progress, Ask, Tell, Plan, Form, Columns,
+];
+/// The pages and their panes; everything else is a dialog.
+const SCROLLED: &[Context] = &[
+    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Crew, Node, Job,
+    Tpu, Info, Progress, Ask, Tell, Plan, Columns,
+];
+const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
+const SEARCHED: &[Context] =
+    &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, Crew, Node, Job, Tpu, Info];
+const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Tpus, Slice, Crew];
+const WORKERS: &[Context] = &[Nodes, AllNodes, AllTpus, Tpus, Slice, Node, Tpu];
+const BELOW: &[Context] = &[
+    AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Crew, Node, Job, Tpu, Info,
+    Progress,
+];
+const OF_CHIPS: &[Context] = &[Jobs, AllJobs, Nodes, AllNodes, Tpus, AllTpus, Slice, Node, Tpu, Job, Info];
+const OF_JOBS: &[Context] = &[Jobs, AllJobs, Crew, Job];
+
+macro_rules! actions {
+    ($($class:ident $action:ident $name:literal $label:literal $contexts:expr, $offered:expr, $run:expr, $help:literal;)*) => {
+        /// What a key can mean.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[allow(missing_docs, reason = "each is described by its help")]
+        pub enum Action {
+            $($action,)*
+            /// Shows a table of all clusters, by its name.
+            Table(&'static str),
+        }
+
+        /// The rows below.
+        const ROWS: &[Description] = &[$(Description {
+            action: Action::$action, class: Class::$class, name: $name, label: $label, contexts: $contexts,
+            is_offered: |app, _| asked($offered, app), run: |app, _, now| ran($run, app, now), help: $help,
+        }),*];
+
+        /// Every action, in the order of the footer and the help. A new one is a row below and the function that it names; each
+        /// table of all clusters has one, before those on the cluster under the cursor.
+        pub fn actions() -> &'static [Description] {
+            static ALL: LazyLock<Vec<Description>> = LazyLock::new(|| {
+                let mut all = ROWS.to_vec();
+                let at = all.iter().position(|d| d.action == Action::Dashboard).unwrap_or(all.len());
+                all.splice(at..at, TABLE_PAGES.iter().map(|page| Description::of(page)));
+                all
+            });
+            &ALL
+        }
+    };
+}
+
+fn asked(is_offered: fn(&App) -> bool, app: &App) -> bool {
+    is_offered(app)
+}
+
+fn ran(run: fn(&mut App, Timestamp) -> Vec<Effect>, app: &mut App, now: Timestamp) -> Vec<Effect> {
+    run(app, now)
+}
+
+actions! {
+    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Tpus, Slice, Crew, Node, Job, Log, Ask, Tell, Plan, Form, Columns], may_open, App::open,
+        "Open the selection; in a log, the lines that one marked as repeated stands for; in a dialog, press the focused button";
+    View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
+        "Filter the table or the text (! inverts), or search the log";
+    Looks SearchLogs "search-logs" "" &[Clusters, AllNodes, AllJobs, Table, Nodes, Jobs], has_fleet, App::begin_search_logs,
+        "Search the logs of all clusters, or of the marked jobs, and list the lines that match";
+    View Palette "palette" "commands" PAGES, always, |app, _| app.begin_command(),
+        "Run an action by name, or open a cluster with `cluster NAME`";
+    Ends StopJob "stop-job" "stop" OF_JOBS, may_stop, App::ask_to_stop,
+        "Stop the marked jobs, or the selected one, after confirmation, and watch until they have ended";
+    Changes DeleteJob "delete-job" "delete" OF_JOBS, may_delete, App::ask_to_delete,
+        "Delete the records of ended jobs (the marked ones, or the selected one) from Ray, after confirmation";
+    View Progress "progress" "progress" PAGES, has_operation, App::show_progress,
+        "Show the progress of the cluster's operation";
+    Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Table, Autoscaler, Slice, Crew, Node, Job], has_log, App::open_log,
+        "Follow the log of the selection: a job's driver, a worker's file, a node's raylet, the autoscaler's monitor (again: its next file)";
+    Looks Stacks "stacks" "stacks" &[Jobs, AllJobs, Table, Crew, Job, Nodes, AllNodes, Slice, Node, Info], has_driver, App::take_stacks,
+        "Show the Python stacks of the workers of the job, or of the slice's job, equal ones grouped (again: refreshes them)";
+    Looks Chips "chips" "chips" OF_CHIPS, has_chips, App::take_chips,
+        "Show duty cycle and memory of each chip of the slice or the job (again: refreshes them)";
+    Looks Workers "workers" "workers" &[Jobs, AllJobs, Table, Job], has_job, App::show_workers,
+        "Show the workers of the job: which are silent or lag behind, the lines of all of them, the first cause";
+    Looks LogWorkers "log-workers" "" &[Log], always, App::show_workers,
+        "Show the workers of the job whose log this is";
+    Looks RollCall "roll-call" "" &[Crew], always, |app, _| app.turn_workers(Way::Roll),
+        "Show one row per worker: last line, its age, step; silent and lagging workers first";
+    Looks Folded "folded" "" &[Crew], always, |app, _| app.turn_workers(Way::Folded),
+        "Show equal lines of many workers as one row, which opens to the workers that wrote it and those that did not";
+    Looks ByTime "by-time" "" &[Crew], always, |app, _| app.turn_workers(Way::Merged),
+        "Show the lines of all workers in time order";
+    Looks FirstCause "first-cause" "" &[Crew], always, |app, _| app.turn_workers(Way::Cause),
+        "Show why the job failed or hangs: the first error of all workers, and what followed";
+    Changes CleanPreempted "clean-preempted" "delete preempted" &[Tpus], may_clean, App::ask_to_clean,
+        "Delete the cluster's preempted TPUs, after confirmation";
+    Ends RemoveWorker "remove-worker" "remove" WORKERS, has_worker, App::remove_worker,
+        "Remove the selected worker, drained or at once (shows affected jobs first)";
+    Ends InitWorker "init-worker" "init" WORKERS, has_worker, App::init_worker,
+        "Restart Ray on the selected worker (shows affected jobs first)";
+    Ends Resume "resume" "resume" &[Progress], is_interrupted, App::resume,
+        "Resume the operation at the step where it stopped";
+    Ends RollForward "roll-forward" "skip failed step" &[Progress], may_skip, App::roll_forward,
+        "Skip the failed step and continue, where later steps do not need it";
+    Changes Abandon "abandon" "abandon" &[Progress], is_interrupted, App::abandon,
+        "Abandon the interrupted operation and leave the cluster as it is, after confirmation";
+    Changes Cancel "cancel" "cancel" &[Progress], may_cancel, App::cancel,
+        "Cancel the operation before it changes anything; when only Google is waited for, stop waiting";
+    View Mark "mark" "mark" &[Jobs, AllJobs, Plan, Columns], has_submission, App::mark,
+        "Mark or unmark the job; in a dialog, toggle the option";
+    Looks ChooseLog "choose-log" "" &[Log], always, App::choose_log,
+        "Choose another log of the cluster from a list: jobs, workers, nodes, the autoscaler";
+    Looks SavePage "save-page" "save" &[Node, Job, Info], always, App::begin_save,
+        "Save the text of the page to a file, without the lines that the filter hides";
+    View Follow "follow" "follow" &[Log], always, |app, _| app.in_log(LogView::toggle_follow),
+        "Toggle follow: keep the end of the log in view";
+    View Wrap "wrap" "wrap" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.wrap)),
+        "Toggle wrapping of long lines";
+    View BySlice "by-slice" "slices" &[Nodes, AllNodes], always, |app, _| app.toggle_slices(),
+        "Show nodes by slice, or one by one";
+    Looks Describe "describe" "describe" TABLES, has_row, App::describe,
+        "Describe the selection in full";
+    Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, Crew, Node, Job, Tpu, Info, Progress, Tell, Plan], has_row, App::copy,
+        "Copy the selection's id, the log's visible lines, or the text of a dialog";
+    Looks CopyOther "copy-other" "" PAGES, always, App::choose_copy,
+        "List all that can be copied of the selection: ids, addresses, commands, errors";
+    Looks Dashboard "dashboard" "dashboard" PAGES, is_up, |app, _| app.at_cluster(Effect::OpenDashboard),
+        "Open the cluster's dashboard in the browser";
+    Looks Ports "ports" "" PAGES, has_cluster, App::toggle_ports,
+        "Open or close local ports for the cluster's dashboard, GCS and Ray client";
+    Looks CopyToken "copy-token" "token" PAGES, has_cluster, |app, _| app.at_cluster(Effect::CopyToken),
+        "Copy the cluster's token to the clipboard; it is never shown";
+    Looks Ssh "ssh" "ssh" PAGES, may_log_in, App::ssh,
+        "Log in by SSH to the head, or to the host of the selected TPU or of the page (a job's driver, the worker whose stack differs); logging out returns to the console";
+    Looks Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Slice, Crew, Node, Job, Info, Progress], is_on_google, App::open_tpus,
+        "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";
+    Looks Reconnect "reconnect" "reconnect" PAGES, is_down, |app, _| app.at_cluster(|name| Effect::Ask(name, Request::Reconnect)),
+        "Reconnect now";
+    Looks HostKey "host-key" "host key" PAGES, has_new_host_key, App::host_key,
+        "Review a changed host key";
+    Ends Restart "restart" "restart" PAGES, may_operate, |app, now| app.plan(Task::Restart { preserve: true }, now),
+        "Restart the cluster and restore its jobs (shows affected jobs first)";
+    Changes Start "start" "" PAGES, has_cluster, App::start_cluster,
+        "Start the cluster";
+    Ends StopCluster "stop-cluster" "" PAGES, may_operate, |app, now| app.plan(Task::Stop, now),
+        "Stop the cluster (shows affected jobs first)";
+    Changes AddWorker "add-worker" "add worker" PAGES, takes_workers, App::add_worker,
+        "Add workers to the cluster, outside the autoscaler, with a form";
+    Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Slice, Crew, Job, Info], has_cluster, App::submit_form,
+        "Submit a job with a form";
+    Changes Resubmit "resubmit" "submit again" &[Jobs, AllJobs, Job], has_submission, App::resubmit_form,
+        "Submit the selected job again: the form is filled with its settings";
+    View Zoom "zoom" "zoom" CLUSTER, always, |app, _| app.zoom(),
+        "Zoom the focused pane to the whole window, or back";
+    View NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, Crew, Ask, Plan, Form], always, |app, _| app.turn_pane(true),
+        "Focus the next pane, field or button, or show the next table of the workers";
+    View PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, Crew, Ask, Plan, Form], always, |app, _| app.turn_pane(false),
+        "Focus the previous pane, field or button, or show the previous table of the workers";
+    View Pane1 "pane-1" "" CLUSTER, always, |app, _| app.focus(Pane::Nodes),
+        "Focus the nodes";
+    View Pane2 "pane-2" "" CLUSTER, always, |app, _| app.focus(Pane::Jobs),
+        "Focus the jobs";
+    View Pane3 "pane-3" "" CLUSTER, always, |app, _| app.focus(Pane::Log),
+        "Focus the log";
+    View Pane4 "pane-4" "" CLUSTER, always, |app, _| app.focus(Pane::Autoscaler),
+        "Focus the autoscaler";
+    View Up "up" "" EVERYWHERE, always, |app, _| app.step(-1),
+        "Move up one row";
+    View Down "down" "" EVERYWHERE, always, |app, _| app.step(1),
+        "Move down one row";
+    View HalfUp "half-page-up" "" SCROLLED, always, |app, _| app.step(-(app.page() / 2).max(1)),
+        "Move up half a page";
+    View HalfDown "half-page-down" "" SCROLLED, always, |app, _| app.step((app.page() / 2).max(1)),
+        "Move down half a page";
+    View PageUp "page-up" "" EVERYWHERE, always, |app, _| app.turn_page(-1),
+        "Move up one page";
+    View PageDown "page-down" "" EVERYWHERE, always, |app, _| app.turn_page(1),
+        "Move down one page";
+    View Top "top" "" SCROLLED, always, |app, _| app.jump(false),
+        "Go to the first row";
+    View Bottom "bottom" "" SCROLLED, always, |app, _| app.jump(true),
+        "Go to the last row; a log follows again";
+    View NextMatch "next-match" "" &[Log], always, |app, now| app.match_step(true, now),
+        "Go to the next match of the search";
+    View PreviousMatch "previous-match" "" &[Log], always, |app, now| app.match_step(false, now),
+        "Go to the previous match of the search";
+    View ShowLines "show-lines" "lines" &[Log], always, |app, _| app.begin_lines(),
+        "Show only the log's lines that match a pattern (! those that do not; empty: all)";
+    View MoreAround "more-around" "" &[Log], always, |app, now| app.widen(true, now),
+        "Show one line more around each line that matches, 9 at most";
+    View FewerAround "fewer-around" "" &[Log], always, |app, now| app.widen(false, now),
+        "Show one line fewer around each line that matches";
+    Looks SearchWhole "search-whole" "" &[Log], always, App::search_whole,
+        "Search the whole log for the current pattern, on the head where possible, and list the matches";
+    View Levels "levels" "" &[Log], always, |app, _| app.in_log(LogView::turn_levels),
+        "Show only warnings and errors, then only errors, then all lines";
+    View NextError "next-error" "error" &[Log], always, |app, now| app.error_step(true, now),
+        "Go to the next line that reports an error";
+    View PreviousError "previous-error" "" &[Log], always, |app, now| app.error_step(false, now),
+        "Go to the previous line that reports an error";
+    View MarkLine "mark-line" "" &[Log], always, |app, _| app.in_log(LogView::toggle_mark),
+        "Mark or unmark the current line, or the first one in the window; the list of copies offers the lines from a mark to here";
+    View NextMark "next-mark" "" &[Log], always, |app, now| app.mark_step(true, now),
+        "Go to the next marked line";
+    View PreviousMark "previous-mark" "" &[Log], always, |app, now| app.mark_step(false, now),
+        "Go to the previous marked line";
+    View Since "since" "since" &[Log], always, App::turn_since,
+        "Show only the log's lines of the last 1m, 5m, 15m, 1h, then all again";
+    View SinceTime "since-time" "" &[Log], always, |app, _| app.begin_since(),
+        "Show only the log's lines since a time (14:05, 2026-11-20 14:05) or an age (10m)";
+    View Times "times" "times" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.times)),
+        "Show or hide the time of each line: its own, or after ~ the time at which it was received";
+    View GoTo "go-to" "" &[Log], always, |app, _| app.begin_go_to(),
+        "Go to a line (120), a part (50%), a time (14:05) or an age (-5m)";
+    View Histogram "histogram" "histogram" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.histogram)),
+        "Show or hide lines and errors over time";
+    View NextTime "next-time" "" &[Log], always, |app, now| app.time_step(true, now),
+        "Go to the next bar of the histogram that has lines";
+    View PreviousTime "previous-time" "" &[Log], always, |app, now| app.time_step(false, now),
+        "Go to the previous bar of the histogram that has lines";
+    View Noise "noise" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.noise)),
+        "Show known noise of JAX, XLA, libtpu and absl, or its count again";
+    View LiveProgress "live-progress" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.progress)),
+        "Show or hide the progress line: step, loss, rate, time left";
+    View Raw "raw" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.raw)),
+        "Show lines as they are: none hidden, cut or shortened";
+    Looks SaveLog "save-log" "save" &[Log], always, App::begin_save,
+        "Save the loaded lines to a file, without those that the filter hides";
+    Looks Pager "pager" "" &[Log], always, |app, now| app.view_log(Viewer::Pager, now),
+        "Open the same lines in $PAGER";
+    Looks Editor "editor" "" &[Log], always, |app, now| app.view_log(Viewer::Editor, now),
+        "Open the same lines in $VISUAL or $EDITOR";
+    View Wide "wide" "" TABLES, always, App::toggle_wide,
+        "Show all columns, or fewer again";
+    View Columns "columns" "" TABLES, always, |app, _| app.choose_columns(),
+        "Choose the columns of the table and their order";
+    View MoveUp "move-up" "move up" &[Columns], always, |app, _| app.in_chooser(|chooser| chooser.shift(false)),
+        "Move the column up, which is to the left in the table";
+    View MoveDown "move-down" "move down" &[Columns], always, |app, _| app.in_chooser(|chooser| chooser.shift(true)),
+        "Move the column down, which is to the right in the table";
+    View Reset "reset" "reset" &[Columns], always, |app, _| app.reset_columns(),
+        "Return to the default columns";
+    View SortNext "sort-next" "" TABLES, always, |app, _| app.sort(By::Next),
+        "Sort by the next column";
+    View SortPrevious "sort-previous" "" TABLES, always, |app, _| app.sort(By::Previous),
+        "Sort by the previous column";
+    View SortInvert "sort-invert" "" TABLES, always, |app, _| app.sort(By::Reversed),
+        "Reverse sort order";
+    Looks Refresh "refresh" "" PAGES, has_cluster, App::refresh,
+        "Refresh the cluster's data now";
+    View Freeze "freeze" "" PAGES, always, App::toggle_freeze,
+        "Freeze the screen, or return to live data; updates are still received";
+    View LastPage "last-page" "" PAGES, always, |app, _| app.last_page(),
+        "Return to the previous page";
+    View Clusters "clusters" "fleet" BELOW, has_fleet, |app, _| app.show(View::Clusters),
+        "Show the fleet: all clusters, those with issues first";
+    View Messages "messages" "" PAGES, always, |app, _| app.open_details(Target::Messages),
+        "Show the console's messages so far";
+    Looks Audit "audit" "" PAGES, always, |_, _| vec![Effect::ReadAudit],
+        "Show who did what to which cluster when: the actions of this user on this machine";
+    View Help "help" "help" SCROLLED, always, |app, _| app.help(),
+        "Show this list";
+    Looks Accept "accept" "" &[Ask], always, App::answer,
+        "Confirm";
+    View Back "back" "" EVERYWHERE, always, |app, _| app.back(),
+        "Go back: out of a dialog, a filter, a zoomed pane, the cluster";
+    View Quit "quit" "quit" EVERYWHERE, is_at_the_root, App::leave,
+        "Leave the dialog or view; in the fleet, quit";
+    View ForceQuit "force-quit" "" EVERYWHERE, always, |_, _| vec![Effect::Quit],
+        "Quit at once";
+    View Redraw "redraw" "" EVERYWHERE, always, |_, _| vec![Effect::Redraw],
+        "Redraw the screen";
+    View Suspend "suspend" "" EVERYWHERE, always, |_, _| vec![Effect::Suspend],
+        "Suspend the console; `fg` in the shell resumes it";
+}
+
+impl Description {
+    /// The action that opens a table of all clusters.
+    fn of(page: &'static TablePage) -> Self {
+        Self {
+            action: Action::Table(page.name),
+            class: Class::View,
+            name: page.name,
+            label: page.label,
+            help: page.help,
+            contexts: page.from,
+            is_offered: |app, action| action.page().is_some_and(|page| *app.view() != View::Table(page)),
+            run: |app, action, _| {
+                action.page().map(|page| app.open_page(View::Table(page))).unwrap_or_default()
+            },
+        }
+    }
+
+    /// Whether it opens the table of all nodes, jobs or TPUs.
+    fn is_of_one_kind(&self) -> bool {
+        self.action.page().is_some_and(|page| page.context != Table)
+    }
+
+    /// The label that the footer shows in that context.
+    pub fn label_in(&self, context: Context) -> &'static str {
+        match (self.action, context) {
+            (Action::Filter, Log) => "search",
+            // Elsewhere the footer has what concerns the page.
+            (Action::Table(_), _) if self.is_of_one_kind() && !FLEET.contains(&context) => "",
+            _ => self.label,
+        }
+    }
+
+    /// The places where it is available, in words: `the jobs pane or all jobs`.
+    pub fn places(&self) -> String {
+        let has = |all: &[Context]| all.iter().all(|c| self.contexts.contains(c));
+        let panes = if has(CLUSTER) { CLUSTER } else { &[] };
+        let mut places: Vec<&str> = if panes.is_empty() { Vec::new() } else { vec!["a cluster's panes"] };
+        for place in self.contexts.iter().filter(|c| !panes.contains(c)).map(|c| c.place()) {
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        match places.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+            Some((only, _)) => (*only).to_owned(),
+            None => String::new(),
+        }
+    }
+}
+
+impl Action {
+    /// The entry of the action in [`actions`].
+    pub fn describe(self) -> &'static Description {
+        // The table is complete: a test counts.
+        actions().iter().find(|d| d.action == self).unwrap_or(&ROWS[0])
+    }
+
+    /// The table of all clusters that it shows.
+    fn page(self) -> Option<&'static TablePage> {
+        let Self::Table(name) = self else { return None };
+        pages::table(name)
+    }
+
+    /// Whether the footer offers it: it has an effect now, and is not refused.
+    pub fn is_offered(self, app: &App) -> bool {
+        (self.describe().is_offered)(app, self) && app.refusal(self).is_none()
+    }
+
+    /// Whether it leads to a change of a cluster; read-only mode refuses it.
+    pub fn changes_a_cluster(self) -> bool {
+        self.describe().class >= Class::Changes
+    }
+
+    /// The action with that name in the keymap; none if there is no such action.
+    pub fn named(name: &str) -> Option<Self> {
+        actions().iter().find(|d| d.name == name).map(|d| d.action)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::app::action::table::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_action_is_in_the_table_once() {
+        let all: BTreeSet<Action> = actions().iter().map(|d| d.action).collect();
+        let names: BTreeSet<&str> = actions().iter().map(|d| d.name).collect();
+        assert_eq!(all.len(), actions().len());
+        assert_eq!(names.len(), actions().len());
+        assert!(actions().iter().all(|d| !d.help.is_empty() && !d.contexts.is_empty()));
+    }
+}

@@ -1,0 +1,92 @@
+//! What an action acts on: the cluster, node, job, slice or TPU under the cursor, or on the page.
+
+use crate::app::fleet::Fleet;
+use crate::app::text::words;
+use crate::model::text::printable;
+use crate::model::{JobKey, NodeId, Text};
+use crate::reconcile::HostsKey;
+use std::sync::Arc;
+
+/// A thing in the fleet, by its cluster's place and its own key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A cluster, by its place in the fleet.
+    Cluster(usize),
+    /// A file that could not be read, by its place among those.
+    Broken(usize),
+    /// A node of a cluster.
+    Node(usize, NodeId),
+    /// A job of a cluster.
+    Job(usize, JobKey),
+    /// Where the workers of a job of a cluster stand.
+    Stacks(usize, JobKey),
+    /// What chips of a cluster do.
+    Chips(usize, Arc<ChipsOf>),
+    /// A TPU slice or request of a cluster, by its name.
+    Tpu(usize, Text),
+    /// A slice of a cluster, or other hosts that stand in one row.
+    Hosts(usize, HostsKey),
+    /// The messages of the console.
+    Messages,
+}
+
+/// Chips that are looked at together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChipsOf {
+    /// Whose they are, safe to print: a slice, a host, a job.
+    pub what: String,
+    /// Ray's ids of their nodes.
+    pub nodes: Arc<[NodeId]>,
+}
+
+impl Target {
+    /// The place of its cluster in the fleet; none for what is not of a cluster.
+    pub fn place(&self) -> Option<usize> {
+        match self {
+            Self::Cluster(place)
+            | Self::Node(place, _)
+            | Self::Job(place, _)
+            | Self::Stacks(place, _)
+            | Self::Chips(place, _)
+            | Self::Tpu(place, _)
+            | Self::Hosts(place, _) => Some(*place),
+            Self::Broken(_) | Self::Messages => None,
+        }
+    }
+
+    /// What it is, in a few words that are safe to print: `job raysubmit_4f1c`.
+    pub fn words(&self, fleet: &Fleet) -> String {
+        match self {
+            Self::Cluster(_) => "about".to_owned(),
+            Self::Broken(among) => {
+                fleet.broken.get(*among).map_or_else(String::new, |(file, _)| printable(file).into_owned())
+            }
+            Self::Node(place, id) => {
+                let cluster = fleet.clusters.get(*place);
+                let named = cluster.and_then(|c| Some(c.node_name(c.node(id)?).to_string()));
+                format!("node {}", named.unwrap_or_else(|| id.to_string()))
+            }
+            Self::Job(_, key) => format!("job {key}"),
+            Self::Stacks(_, key) => format!("stacks of {key}"),
+            Self::Chips(_, chips) => format!("chips of {}", chips.what),
+            Self::Tpu(_, name) => format!("tpu {name}"),
+            Self::Hosts(_, key) => words::hosts(key),
+            Self::Messages => "messages".to_owned(),
+        }
+    }
+
+    /// The text that is copied from its page, with a description.
+    pub fn copied(&self, fleet: &Fleet) -> Option<(&'static str, String)> {
+        Some(match self {
+            Self::Cluster(place) => ("cluster name", fleet.clusters.get(*place)?.name().as_str().to_owned()),
+            Self::Broken(among) => ("file name", printable(&fleet.broken.get(*among)?.0).into_owned()),
+            Self::Node(_, id) => ("node id", id.to_string()),
+            // As it is shown: a hostile id must not act in the shell that it is pasted into.
+            Self::Job(_, key) => ("job id", key.to_string()),
+            Self::Tpu(_, name) => ("tpu name", name.to_string()),
+            Self::Hosts(_, key) if key.name.is_empty() => return None,
+            Self::Hosts(_, key) => ("slice name", key.name.to_string()),
+            Self::Stacks(..) | Self::Chips(..) | Self::Messages => return None,
+        })
+    }
+}

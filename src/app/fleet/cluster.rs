@@ -1,0 +1,351 @@
+//! One cluster: all that is known of it. What a page shows of it, and how, is the page's own.
+
+use crate::app::fleet::runs::{Run, runs};
+use crate::app::fleet::trend::Trend;
+use crate::app::fleet::types::{Kind, kinds};
+use crate::app::host::slices::Sliced;
+use crate::app::job::workers::Watched;
+use crate::app::log::results::Found;
+use crate::app::operation::progress::Running;
+use crate::diagnose::Finding;
+use crate::model::{
+    ClusterName, ClusterSpec, Cost, GoogleWait, Job, JobKey, JobStatus, Link, LocalPorts, Node, NodeId,
+    OperationMark, Physical, Problem, Provider, SubmissionId, Text, Timestamp, node_names,
+};
+use crate::reconcile::HostsKey;
+use crate::state::ClusterState;
+use std::collections::{HashMap, HashSet};
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Data younger than this is shown as fresh.
+pub const FRESH: Duration = Duration::from_secs(5);
+/// From this age on ages are shown in minutes.
+pub const AGED: Duration = Duration::from_secs(120);
+/// Data older than this is stale, unless the poll interval is longer.
+pub const STALE: Duration = Duration::from_secs(30);
+/// The same for a cluster that is polled every few seconds.
+const PROMPT: Duration = Duration::from_secs(10);
+
+/// Machine figures that have not changed for this long may be out of date.
+const OLD_FIGURES: Duration = Duration::from_secs(30);
+
+/// A row of the list of clusters.
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "there are a few dozen, and nearly all are clusters")]
+pub enum Listed {
+    /// A cluster whose description is known.
+    Cluster(ClusterSpec),
+    /// A file that could not be read.
+    Broken {
+        /// The path of the file.
+        file: String,
+        /// What is wrong with it.
+        problem: Problem,
+    },
+}
+
+/// One cluster: its finished state, which it derefs to, and what the console itself adds.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// Its description: file, provider, zone and the way to its head.
+    pub spec: ClusterSpec,
+    state: Arc<ClusterState>,
+    /// The first of its jobs that have not ended, and the number of all those.
+    pub runs: (Vec<Run>, usize),
+    /// Its TPUs and GPUs by type.
+    pub kinds: Vec<Kind>,
+    /// Its nodes by slice.
+    pub sliced: Sliced,
+    /// The recent use of its chips.
+    pub trend: Trend,
+    /// The names that nodes are shown by, of those that have one beside their address.
+    pub(in crate::app) names: Arc<HashMap<NodeId, Text>>,
+    /// Machine figures by node, and when each sample was first seen.
+    physical: HashMap<NodeId, (Timestamp, Physical)>,
+    /// The number of its nodes on the screen, whose figures are read in turn.
+    pub(in crate::app) watched: usize,
+    /// The load that the console puts on the head.
+    pub cost: Cost,
+    /// TCP ports of this machine that lead to its head's services, opened for people.
+    pub ports: LocalPorts,
+    /// Whether its preempted TPUs are being deleted.
+    pub cleaning: bool,
+    /// Jobs that were asked to stop and have not ended yet.
+    pub stopping: HashSet<SubmissionId>,
+    /// The poll intervals in force of Ray and of Google; zero when they are not known, which counts as short.
+    pub(in crate::app) paces: (Duration, Duration),
+    /// What was read of the workers of one of its jobs.
+    pub crew: Watched,
+    /// What the last search of its logs found.
+    pub found: Found,
+    /// The operation on it that is running or interrupted, or has just ended.
+    pub running: Option<Running>,
+    /// The mark of another operator's operation on it. An operation that is refused because of one may have seen it
+    /// before the cluster's task, so this may be newer than the state's.
+    pub mark: Option<OperationMark>,
+    /// That Google asked to wait before the next call in its project, and until when.
+    google_wait: Option<(GoogleWait, Timestamp)>,
+}
+
+impl Deref for Cluster {
+    type Target = ClusterState;
+
+    fn deref(&self) -> &ClusterState {
+        &self.state
+    }
+}
+
+impl Cluster {
+    /// A cluster before its first state.
+    pub fn new(spec: ClusterSpec) -> Self {
+        Self {
+            state: Arc::new(ClusterState::new(Arc::new(spec.clone()))),
+            spec,
+            runs: Default::default(),
+            kinds: Vec::new(),
+            sliced: Sliced::default(),
+            trend: Trend::default(),
+            names: Arc::default(),
+            physical: HashMap::new(),
+            watched: 0,
+            cost: Cost::default(),
+            ports: LocalPorts::new(),
+            cleaning: false,
+            stopping: HashSet::new(),
+            paces: (Duration::ZERO, Duration::ZERO),
+            crew: Watched::default(),
+            found: Found::default(),
+            running: None,
+            mark: None,
+            google_wait: None,
+        }
+    }
+
+    /// A cluster in the state that a command has read.
+    pub fn of(spec: ClusterSpec, state: ClusterState) -> Self {
+        let mut cluster = Self::new(spec);
+        cluster.take(Arc::new(state));
+        cluster
+    }
+
+    /// Takes in that calls in a project wait for Google; whether it is the cluster's.
+    pub(in crate::app) fn wait_for_google(&mut self, wait: &GoogleWait, now: Timestamp) -> bool {
+        let is_ours = self.spec.provider == Provider::Gcp && wait.is_of(self.spec.google.project.as_deref());
+        if is_ours {
+            self.google_wait = Some((wait.clone(), now.plus(wait.left)));
+        }
+        is_ours
+    }
+
+    /// What Google's calls wait for, with a countdown, while they do.
+    pub fn google_wait(&self, now: Timestamp) -> Option<String> {
+        let (wait, until) = self.google_wait.as_ref().filter(|(_, until)| *until > now)?;
+        Some(wait.words(until.until(now)))
+    }
+
+    /// The cluster's full name.
+    pub fn name(&self) -> &ClusterName {
+        &self.spec.name
+    }
+
+    /// The state as the cluster's task made it.
+    pub fn state(&self) -> &Arc<ClusterState> {
+        &self.state
+    }
+
+    /// Stores a new state, and returns the one before it.
+    pub(in crate::app) fn take(&mut self, state: Arc<ClusterState>) -> Arc<ClusterState> {
+        let before = std::mem::replace(&mut self.state, state);
+        // Most news are of something else.
+        if !self.state.known || Arc::ptr_eq(&before.snapshot, &self.state.snapshot) {
+            return before;
+        }
+        let (old, new) = (&before.snapshot, &self.state.snapshot);
+        let first = !before.known;
+        let nodes = first || old.nodes != new.nodes;
+        if nodes {
+            name_nodes(Arc::make_mut(&mut self.names), &new.nodes);
+            self.physical.retain(|id, _| new.nodes.iter().any(|n| n.id == *id));
+        }
+        if nodes || old.autoscaler != new.autoscaler {
+            self.kinds = kinds(new);
+        }
+        if first || old.jobs != new.jobs {
+            self.runs = runs(&new.jobs);
+        }
+        // What was lost is news for a while only: time alone may change the rows.
+        let physical = &self.physical;
+        self.sliced.learn(new, |id| physical.get(id).map(|(_, figures)| figures));
+        before
+    }
+
+    /// Whether the last snapshot or its findings differ visibly from those of an earlier state.
+    pub(in crate::app) fn differs(&self, before: &ClusterState) -> bool {
+        let (old, new) = (&before.snapshot, &self.snapshot);
+        before.known != self.known
+            || old.nodes != new.nodes
+            || old.jobs != new.jobs
+            || old.autoscaler != new.autoscaler
+            || old.missing != new.missing
+            || old.ray_version != new.ray_version
+            || before.findings != self.findings
+            || before.pending != self.pending
+    }
+
+    /// Whether an operation of this machine stops or starts it now. Only the console knows: its task is told, because
+    /// Ray's restart is then no finding.
+    pub fn is_operated(&self) -> bool {
+        self.running.as_ref().is_some_and(|r| r.operation.kind().takes_down() && r.is_at_work())
+    }
+
+    /// Stores a machine's figures. True when the shown figures changed.
+    pub(in crate::app) fn measure(&mut self, id: NodeId, figures: Physical, now: Timestamp) -> bool {
+        let changed = self.physical(&id, now) != Some(&figures);
+        // The dashboard goes on telling the last sample of an agent that has died. The machine's clock may differ
+        // from ours: only that its samples follow each other counts.
+        let same =
+            self.physical.get(&id).filter(|(_, old)| old.sampled.is_some() && old.sampled == figures.sampled);
+        let seen = same.map_or(now, |(seen, _)| *seen);
+        self.physical.insert(id, (seen, figures));
+        let (nodes, physical) = (&self.state.snapshot.nodes, &self.physical);
+        if let Some(number) = nodes.iter().position(|node| node.id == id).filter(|_| changed) {
+            self.sliced.measure(number, nodes, |id| physical.get(id).map(|(_, figures)| figures));
+        }
+        changed
+    }
+
+    /// A machine's figures, unless they are too old.
+    pub fn physical(&self, id: &NodeId, now: Timestamp) -> Option<&Physical> {
+        let (seen, figures) = self.physical.get(id)?;
+        (seen.age(now) < self.figures_last()).then_some(figures)
+    }
+
+    /// How long figures count: one machine is read each second.
+    fn figures_last(&self) -> Duration {
+        OLD_FIGURES.max(Duration::from_secs(3 * self.watched as u64))
+    }
+
+    /// Time until the next figures get too old.
+    pub(in crate::app) fn next_old_figures(&self, now: Timestamp) -> Option<Duration> {
+        let last = self.figures_last();
+        self.physical
+            .values()
+            .filter_map(|(seen, _)| last.checked_sub(seen.age(now)))
+            .filter(|d| !d.is_zero())
+            .min()
+    }
+
+    /// Adds the current use of its chips to the trend. True when the shown trend changed.
+    pub fn note_use(&mut self) -> bool {
+        self.trend.learn(self.tally.share(), self.snapshot.taken)
+    }
+
+    /// The name that a node is shown by: its own where it has one beside its address, else its host's where that is
+    /// no other's, else the address. A node keeps the name that it was first shown by.
+    pub fn node_name<'n>(&'n self, node: &'n Node) -> &'n Text {
+        shown_name(&self.names, node)
+    }
+
+    /// A node's name and address where its row is not shown: `t1v-n-3 (10.0.0.7)`; none when Ray does not list it.
+    pub fn node_words(&self, id: &NodeId) -> Option<String> {
+        let node = self.node(id)?;
+        let (name, address) = (self.node_name(node), &node.address);
+        Some(if name == address { address.to_string() } else { format!("{name} ({address})") })
+    }
+
+    /// The node with that id.
+    pub fn node(&self, id: &NodeId) -> Option<&Node> {
+        self.snapshot.nodes.iter().find(|n| n.id == *id)
+    }
+
+    /// The job with that key.
+    pub fn job(&self, key: &JobKey) -> Option<&Arc<Job>> {
+        self.snapshot.jobs.iter().find(|j| j.key == *key)
+    }
+
+    /// The living nodes of a row of hosts.
+    pub fn alive_of(&self, hosts: &HostsKey) -> Vec<NodeId> {
+        let numbers = self.sliced.by_slice.find(hosts).map(|row| row.nodes.iter());
+        let nodes = numbers.into_iter().flatten().filter_map(|n| self.snapshot.nodes.get(*n as usize));
+        nodes.filter(|node| node.state.is_alive()).map(|node| node.id).collect()
+    }
+
+    /// The operation on it that is running or interrupted.
+    pub fn operating(&self) -> Option<&Running> {
+        self.running.as_ref().filter(|r| r.is_at_work() || r.is_stopped())
+    }
+
+    /// The mark of another operator's operation, unless one of ours is shown instead.
+    pub fn marked_by_others(&self) -> Option<&OperationMark> {
+        self.mark.as_ref().filter(|_| self.operating().is_none())
+    }
+
+    /// The worst finding, which the fleet's row shows.
+    pub fn says(&self) -> Option<&Finding> {
+        self.worst()
+    }
+
+    /// The number of findings that need action, as an operation from here changes it.
+    pub fn alerts(&self) -> usize {
+        if let Some(running) = self.operating() {
+            if running.takes_down() {
+                return 0;
+            }
+            if running.is_stopped() {
+                return 1;
+            }
+        }
+        self.issues()
+    }
+
+    /// The age of the state; none before the first one.
+    pub fn age(&self, now: Timestamp) -> Option<Duration> {
+        self.known.then(|| self.snapshot.taken.age(now))
+    }
+
+    /// Whether the shown state may be out of date.
+    pub fn is_stale(&self, now: Timestamp) -> bool {
+        let old = if self.paces.0.is_zero() { STALE } else { PROMPT.max(self.paces.0 * 2) };
+        self.age(now).is_some_and(|age| age >= old) || (self.known && self.problem().is_some())
+    }
+
+    /// Whether what is known of Google may be out of date.
+    pub fn is_google_stale(&self, now: Timestamp) -> bool {
+        self.tpus.is_stale(now, self.paces.1)
+    }
+
+    /// What is wrong with the dashboard while the GCS answers for the state.
+    pub fn silent_dashboard(&self) -> Option<&Problem> {
+        match &self.state.link {
+            Some(Link::Up { dashboard, .. }) => dashboard.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The numbers of nodes alive, pending, and lost lately.
+    pub fn node_counts(&self) -> (usize, usize, usize) {
+        (self.tally.alive, self.tally.pending, self.tally.lost)
+    }
+
+    /// The numbers of jobs that run, that wait, and that failed within the last day.
+    pub fn job_counts(&self, now: Timestamp) -> (usize, usize, usize) {
+        const DAY: Duration = Duration::from_secs(86_400);
+        let count = |is: &dyn Fn(&Job) -> bool| self.snapshot.jobs.iter().filter(|j| is(j)).count();
+        let lately = |j: &Job| j.ended.is_some_and(|at| at.age(now) < DAY);
+        let (running, waiting) = self.tally.jobs();
+        (running, waiting, count(&|j| j.status == JobStatus::Failed && lately(j)))
+    }
+}
+
+fn shown_name<'n>(names: &'n HashMap<NodeId, Text>, node: &'n Node) -> &'n Text {
+    names.get(&node.id).unwrap_or(&node.address)
+}
+
+/// Learns the names of nodes and forgets those of nodes that are gone. Known names stay: Ray reports a node's
+/// state some seconds before its registered name, and a joining host may have the name of a known one.
+fn name_nodes(names: &mut HashMap<NodeId, Text>, nodes: &[Node]) {
+    let mut known = std::mem::replace(names, node_names(nodes));
+    names.extend(nodes.iter().filter_map(|node| Some((node.id, known.remove(&node.id)?))));
+}

@@ -1,0 +1,192 @@
+//! What changes in the fleet as lines of plain words, one per change: for screen readers and pipes.
+//!
+//! It reads the same state and findings as the screen and compares them with what it said last. What it remembers is
+//! bounded by the state itself.
+
+use crate::app::Cluster;
+use crate::diagnose::{Finding, FindingKind, Severity};
+use crate::model::fix::Target;
+use crate::model::text::printable;
+use crate::model::{ClusterName, Job, JobKey, JobStatus, Link, Problem, Pulse, Timestamp};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Maximum number of lines about jobs for one state; the others are counted.
+const MOST: usize = 20;
+
+/// What was said about each cluster.
+#[derive(Debug, Default)]
+pub struct Feed {
+    said: HashMap<ClusterName, Said>,
+}
+
+/// What was said about one cluster.
+#[derive(Debug, Default)]
+struct Said {
+    link: Option<Reach>,
+    /// Whether a state was known.
+    known: bool,
+    issues: Vec<Issue>,
+    /// The list of jobs as it was last compared: the same list again has changed nothing.
+    jobs: Option<Arc<Vec<Arc<Job>>>>,
+    /// Id, step and liveness of another operator's operation, and its words.
+    operation: Option<((String, usize, bool), String)>,
+}
+
+/// An issue that was said: its kind, the job that it is of, its severity.
+type Issue = (FindingKind, Option<JobKey>, Severity);
+
+/// The state of a connection as far as it is said.
+#[derive(Debug, PartialEq, Eq)]
+enum Reach {
+    Up,
+    Down { what: String, for_good: bool },
+}
+
+impl Feed {
+    /// Whether connection and state of a cluster were told: what comes after that is a change.
+    pub fn has_told(&self, cluster: &ClusterName) -> bool {
+        self.said.get(cluster).is_some_and(|said| said.known && said.link.is_some())
+    }
+
+    /// What has changed on a cluster since the last call, in the order in which it matters. The lines are safe to
+    /// print, and each begins with the cluster's name.
+    pub fn changes(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<String> {
+        let lines = self.changes_of(cluster, now);
+        lines.iter().map(|line| format!("{}: {line}", cluster.name())).collect()
+    }
+
+    /// The same without the cluster's name.
+    pub fn changes_of(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<String> {
+        let said = self.said.entry(cluster.name().clone()).or_default();
+        let target = Target::of(cluster.name());
+        let mut lines = Vec::new();
+        lines.extend(said.reach(cluster.link.as_ref(), target));
+        said.operation(cluster, now, &mut lines);
+        if cluster.known {
+            let first = !std::mem::replace(&mut said.known, true);
+            if first {
+                lines.push(at_first(cluster, now));
+            }
+            said.issues(&cluster.findings, target, &mut lines);
+            said.jobs(&cluster.snapshot.jobs, &mut lines);
+        }
+        lines.iter().map(|line| printable(line).into_owned()).collect()
+    }
+}
+
+impl Said {
+    fn reach(&mut self, link: Option<&Link>, target: Target<'_>) -> Option<String> {
+        let down = |problem: &Problem, for_good| Reach::Down { what: problem.what.clone(), for_good };
+        let (reach, hint) = match link? {
+            // An attempt is no news, its outcome is.
+            Link::Connecting { .. } => return None,
+            Link::Up { .. } => (Reach::Up, String::new()),
+            Link::Retrying { problem, .. } => (down(problem, false), problem.hint.in_commands(target)),
+            Link::Stopped { problem } => (down(problem, true), problem.hint.in_commands(target)),
+        };
+        if self.link.as_ref() == Some(&reach) {
+            return None;
+        }
+        let words = match (&reach, &self.link) {
+            (Reach::Up, None) => "connected".to_owned(),
+            (Reach::Up, Some(_)) => "reconnected".to_owned(),
+            (Reach::Down { what, for_good: false }, _) => hinted(format!("down, retrying: {what}"), &hint),
+            (Reach::Down { what, for_good: true }, _) => hinted(format!("down: {what}"), &hint),
+        };
+        self.link = Some(reach);
+        Some(words)
+    }
+
+    fn issues(&mut self, findings: &[Finding], target: Target<'_>, lines: &mut Vec<String>) {
+        // A broken connection is said by itself.
+        let told = |f: &&Finding| f.problem.is_none() && f.severity != Severity::Info;
+        let mut now: Vec<Issue> = Vec::new();
+        for finding in findings.iter().filter(told) {
+            let is_it = |(kind, job, _): &&Issue| *kind == finding.kind && job.as_ref() == finding.job();
+            // Of several of a kind, and of the same job, the worst is first.
+            if now.iter().any(|issue| is_it(&issue)) {
+                continue;
+            }
+            now.push((finding.kind, finding.job().cloned(), finding.severity));
+            if self.issues.iter().find(is_it).is_none_or(|(_, _, severity)| *severity != finding.severity) {
+                let words = format!("{}: {}: {}", finding.severity.word(), finding.kind.word(), finding.long);
+                lines.push(hinted(words, &finding.hint.in_commands(target)));
+            }
+        }
+        for (kind, job, _) in &self.issues {
+            if now.iter().all(|(still, its, _)| (still, its) != (kind, job)) {
+                let of = job.as_ref().map_or_else(String::new, |job| format!(": {job}"));
+                lines.push(format!("resolved: {}{of}", kind.word()));
+            }
+        }
+        self.issues = now;
+    }
+
+    /// Jobs that began, ended or left the list, in the order of the lists. The first list is only learnt.
+    fn jobs(&mut self, jobs: &Arc<Vec<Arc<Job>>>, lines: &mut Vec<String>) {
+        let Some(before) = self.jobs.replace(Arc::clone(jobs)) else { return };
+        if Arc::ptr_eq(&before, jobs) {
+            return;
+        }
+        let was: HashMap<&JobKey, JobStatus> = before.iter().map(|job| (&job.key, job.status)).collect();
+        let is: HashSet<&JobKey> = jobs.iter().map(|job| &job.key).collect();
+        let changed =
+            jobs.iter().filter(|job| was.get(&job.key) != Some(&job.status)).map(|job| changed_job(job));
+        let gone = before.iter().filter(|job| !job.status.is_ended() && !is.contains(&job.key));
+        let mut changes = changed.chain(gone.map(|job| format!("job {} is no longer listed", job.key)));
+        lines.extend(changes.by_ref().take(MOST));
+        let more = changes.count();
+        if more > 0 {
+            lines.push(format!("and {more} more jobs changed"));
+        }
+    }
+
+    fn operation(&mut self, cluster: &Cluster, now: Timestamp, lines: &mut Vec<String>) {
+        let operation = cluster.mark.as_ref().map(|mark| {
+            let is_fresh = mark.pulse(now) == Pulse::Fresh;
+            ((mark.id.clone(), mark.step, is_fresh), mark.brief(now))
+        });
+        match (&self.operation, &operation) {
+            (Some((was, _)), Some((is, words))) if was != is => lines.push(format!("operation: {words}")),
+            (None, Some((_, words))) => lines.push(format!("operation: {words}")),
+            (Some((_, words)), None) => lines.push(format!("operation over: {words}")),
+            _ => {}
+        }
+        self.operation = operation;
+    }
+}
+
+/// The first state in a line.
+fn at_first(cluster: &Cluster, now: Timestamp) -> String {
+    let (alive, pending, lost) = cluster.node_counts();
+    let (running, waiting, failed) = cluster.job_counts(now);
+    let of = |n: usize, words: &str| if n > 0 { format!(", {n} {words}") } else { String::new() };
+    format!(
+        "Ray {}; nodes: {alive} alive{}{}; jobs: {running} running{}{}",
+        cluster.snapshot.ray_version.shown(),
+        of(pending, "pending"),
+        of(lost, "lost"),
+        of(waiting, "pending"),
+        of(failed, "failed today"),
+    )
+}
+
+pub(in crate::app) fn changed_job(job: &Job) -> String {
+    let name = format!("job {} (owner {})", job.key, job.owner().unwrap_or("unknown"));
+    match job.status {
+        JobStatus::Pending => format!("{name} submitted"),
+        JobStatus::Running => format!("{name} started"),
+        JobStatus::Succeeded => format!("{name} succeeded"),
+        JobStatus::Stopped => format!("{name} was stopped"),
+        JobStatus::Failed => {
+            let why = Job::in_a_line(job.message.raw()).map_or_else(String::new, |why| format!(": {why}"));
+            format!("{name} failed{why}")
+        }
+        JobStatus::Unknown => format!("{name} is in a state that is not known"),
+    }
+}
+
+fn hinted(words: String, hint: &str) -> String {
+    if hint.is_empty() { words } else { format!("{words}. Hint: {hint}") }
+}

@@ -1,0 +1,47 @@
+//! Local ports for operators: opened and closed by a key, shown with the service behind each.
+
+use crate::app::App;
+use crate::app::event::Effect;
+use crate::app::text::toast::{Cause, Tone};
+use crate::model::service::{OPEN_TO_ALL, addresses};
+use crate::model::{Link, LocalPorts, Request, Timestamp};
+
+impl App {
+    /// Opens the local ports of the selected cluster, or closes them.
+    pub(in crate::app) fn toggle_ports(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(cluster) = self.meant() else { return Vec::new() };
+        let (name, open) = (cluster.name().clone(), cluster.ports.is_empty());
+        let is_up = matches!(cluster.link, Some(Link::Up { .. }));
+        if !open {
+            self.toasts.say(Tone::Info, format!("{name}: local ports closed"), now);
+        } else if !is_up {
+            let text = format!("{name} is not connected; its local ports open once it is");
+            self.toasts.say(Tone::Info, text, now);
+        }
+        vec![Effect::Ask(name, Request::Ports(open))]
+    }
+
+    /// Stores the ports that are open now.
+    pub(in crate::app) fn ports_news(
+        &mut self,
+        place: usize,
+        open: LocalPorts,
+        notes: &[String],
+        now: Timestamp,
+    ) {
+        let cluster = &mut self.fleet.clusters[place];
+        let name = cluster.name().clone();
+        let is_told = open.is_empty() || open == cluster.ports;
+        let is_open_to_all = matches!(cluster.link, Some(Link::Up { token_auth: false, .. }));
+        cluster.ports = open;
+        if !is_told {
+            let warning = if is_open_to_all { format!("; {OPEN_TO_ALL}") } else { String::new() };
+            let text = format!("{name}: {}{warning}", addresses(&name, &self.fleet.clusters[place].ports));
+            self.toasts.say(if is_open_to_all { Tone::Info } else { Tone::Good }, text, now);
+        }
+        if !notes.is_empty() {
+            self.say_of(&name, Cause::Ports, &notes.join("; "), now);
+        }
+        self.dirty = true;
+    }
+}

@@ -1,0 +1,87 @@
+//! A small history of use: one sample in half a minute, a bounded number of them.
+
+use crate::model::Timestamp;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Time between two samples.
+pub const EVERY: Duration = Duration::from_secs(30);
+/// Samples kept: as many as the widest screen shows.
+pub const KEPT: usize = 24;
+/// The highest level: all chips in use.
+pub const FULL: u8 = 7;
+
+/// Levels of use, oldest first; `None` where nothing was known.
+#[derive(Clone, Debug, Default)]
+pub struct Trend {
+    levels: VecDeque<Option<u8>>,
+    last: Option<Timestamp>,
+}
+
+impl Trend {
+    /// Takes a share of 0 to 1 as it was at `at`. True when the shown levels changed.
+    pub fn learn(&mut self, share: Option<f64>, at: Timestamp) -> bool {
+        if self.last.is_some_and(|last| last.age(at) < EVERY) {
+            return false;
+        }
+        let before = self.levels.clone();
+        // Missed samples leave a gap.
+        let missed = self.last.map_or(0, |last| (last.age(at).as_secs() / EVERY.as_secs()).saturating_sub(2));
+        let missed = usize::try_from(missed).unwrap_or(KEPT).min(KEPT);
+        self.levels.extend(std::iter::repeat_n(None, missed));
+        self.levels.push_back(share.map(|s| (s.clamp(0.0, 1.0) * f64::from(FULL)).ceil() as u8));
+        self.levels.drain(..self.levels.len().saturating_sub(KEPT));
+        self.last = Some(at);
+        before != self.levels
+    }
+
+    /// The last `n` levels, 0 to [`FULL`], oldest first.
+    pub fn levels(&self, n: usize) -> impl Iterator<Item = Option<u8>> {
+        self.levels.iter().skip(self.levels.len().saturating_sub(n)).copied()
+    }
+}
+
+/// Levels of 0 to [`FULL`] as characters, a blank where nothing is known.
+pub fn sparkline(levels: impl Iterator<Item = Option<u8>>) -> String {
+    const LEVELS: [&str; FULL as usize + 1] = ["▁", "▁", "▂", "▃", "▄", "▅", "▆", "▇"];
+    levels.map(|level| level.and_then(|l| LEVELS.get(usize::from(l))).unwrap_or(&" ")).copied().collect()
+}
+
+/// The last so many values between the least and the largest of them, as a sparkline.
+pub fn curve(values: &[f64], width: usize) -> String {
+    let values = &values[values.len().saturating_sub(width)..];
+    let (low, high) =
+        values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v)));
+    let level = |value: &f64| {
+        let share = if high > low { (value - low) / (high - low) } else { 0.0 };
+        Some(1 + (share * f64::from(FULL - 1)).round() as u8)
+    };
+    sparkline(values.iter().map(level))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::app::fleet::trend::*;
+
+    fn at(secs: u64) -> Timestamp {
+        Timestamp::from_millis(0).plus(Duration::from_secs(secs))
+    }
+
+    #[test]
+    fn samples_come_at_intervals_leave_gaps_and_are_bounded() {
+        let mut trend = Trend::default();
+        assert!(trend.learn(Some(0.5), at(0)));
+        assert!(!trend.learn(Some(1.0), at(29)), "too early");
+        assert!(trend.learn(Some(1.0), at(30)));
+        assert!(trend.learn(None, at(60)));
+        assert_eq!(trend.levels(9).collect::<Vec<_>>(), [Some(4), Some(FULL), None]);
+        trend.learn(Some(0.0), at(180));
+        assert_eq!(trend.levels(9).collect::<Vec<_>>(), [Some(4), Some(FULL), None, None, None, Some(0)]);
+        assert_eq!(trend.levels(1).collect::<Vec<_>>(), [Some(0)]);
+        for n in 0..100 {
+            trend.learn(Some(0.0), at(1000 + n * 30));
+        }
+        assert_eq!(trend.levels(999).count(), KEPT);
+        assert!(!trend.learn(Some(0.0), at(9000 - 5030)), "a level line stands still");
+    }
+}

@@ -1,0 +1,8 @@
+//! Hosts, slices, chips and TPUs: their pages, and what is asked of Ray and Google for them.
+
+pub(super) mod chips;
+pub(super) mod inspect;
+pub(super) mod page;
+pub mod slice;
+pub(super) mod slices;
+pub(super) mod tpus;

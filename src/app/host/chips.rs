@@ -1,0 +1,259 @@
+//! The chips of a slice, a host or a job's hosts: a grid in which one that differs is seen, and what is known of it.
+
+use crate::app::action::target::{ChipsOf, Target};
+use crate::app::text::describe::{Lines, WARNS, ago, heading};
+use crate::app::text::words;
+use crate::app::view::{Details, Inspected, View};
+use crate::app::{App, Cluster, Effect};
+use crate::model::amount::{bytes, counted};
+use crate::model::text::printable;
+use crate::model::{
+    ChipUse, Chips, ClusterName, Hint, HostChips, Inspection, JobKey, Node, NodeId, Problem, Timestamp,
+    WorkerState,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Hosts in a line of the grid: four chips each are 60 columns.
+const HOSTS: usize = 12;
+/// Hosts that are listed one by one, with their figures.
+const FEW: usize = 8;
+/// Time between two readings of a page that is shown.
+const AGAIN: Duration = Duration::from_secs(10);
+/// A reading that has not come by then is started again: of hosts that do not answer each takes half a minute.
+const LOST: Duration = Duration::from_secs(120);
+/// Hosts that are named beside a reason that several have.
+const NAMED: usize = 6;
+
+impl App {
+    /// The hosts whose chips are meant: those of the slice of the selected node or TPU, or of the job on the screen.
+    pub(in crate::app) fn chips_meant(&self) -> Option<(usize, Arc<ChipsOf>)> {
+        let of = |what: String, nodes: Vec<NodeId>| Arc::new(ChipsOf { what, nodes: nodes.into() });
+        let target = self.target()?;
+        let place = target.place()?;
+        let cluster = self.fleet.clusters.get(place)?;
+        let chips = match target {
+            Target::Chips(_, chips) => return Some((place, chips)),
+            Target::Node(_, id) => {
+                let node = cluster.node(&id)?;
+                match node.slice() {
+                    Some(slice) => of(slice.to_string(), of_slice(cluster, slice.raw())),
+                    None if has_chips(node) => of(cluster.node_name(node).to_string(), vec![id]),
+                    None => return None,
+                }
+            }
+            Target::Hosts(_, key) => {
+                let alive = cluster.alive_of(&key).into_iter();
+                let has_any = |id: &NodeId| cluster.node(id).is_some_and(has_chips);
+                of(words::hosts(&key), alive.filter(has_any).collect())
+            }
+            Target::Tpu(_, name) => of(name.to_string(), of_slice(cluster, name.raw())),
+            Target::Job(_, key) => of(key.to_string(), self.hosts_of_job(cluster, &key)),
+            Target::Cluster(_) | Target::Stacks(..) | Target::Broken(_) | Target::Messages => return None,
+        };
+        (!chips.nodes.is_empty()).then_some((place, chips))
+    }
+
+    /// The living hosts with chips on which a job runs, by its page or by its vitals.
+    fn hosts_of_job(&self, cluster: &Cluster, job: &JobKey) -> Vec<NodeId> {
+        let vitals = cluster.vitals.jobs.get(job).map(|vitals| &vitals.nodes);
+        let hosts = self.hosts_inspected().or_else(|| Some(vitals?.iter().copied().collect()));
+        let hosts = hosts.unwrap_or_default().into_iter();
+        hosts.filter(|id| cluster.node(id).is_some_and(has_chips)).collect()
+    }
+
+    /// The hosts on which the job of the page on the screen runs, as Ray told that page.
+    fn hosts_inspected(&self) -> Option<BTreeSet<NodeId>> {
+        let View::Details(details) = self.view() else { return None };
+        let Inspected::Told(_, _, told) = &*details.inspected else { return None };
+        let Ok(Inspection::Job(told)) = &**told else { return None };
+        let workers = told.workers.as_deref().ok()?.iter();
+        Some(
+            workers.filter(|worker| worker.state == WorkerState::Running).map(|worker| worker.node).collect(),
+        )
+    }
+
+    /// Opens the page of the chips that are meant, and has them read; once it is open, reads them again.
+    pub(in crate::app) fn take_chips(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some((place, chips)) = self.chips_meant() else { return Vec::new() };
+        let target = Target::Chips(place, Arc::clone(&chips));
+        let is_open = matches!(self.view(), View::Details(details) if details.target == target);
+        let mut effects =
+            if is_open { Vec::new() } else { self.open_page(View::Details(Details::of(target))) };
+        effects.extend(self.ask_for_chips(now));
+        effects
+    }
+
+    /// Has the chips of the page on the screen read.
+    fn ask_for_chips(&mut self, now: Timestamp) -> Option<Effect> {
+        let Some(View::Details(details)) = self.stack.last_mut() else { return None };
+        let Target::Chips(place, chips) = &details.target else { return None };
+        details.chips_asked = Some(now);
+        Some(Effect::Chips(self.fleet.clusters[*place].name().clone(), chips.nodes.to_vec()))
+    }
+
+    /// How long until the page of chips on the screen is read again: [`AGAIN`] after the last reading has come.
+    pub(in crate::app) fn next_chips(&self, now: Timestamp) -> Option<Duration> {
+        let View::Details(details) = self.view() else { return None };
+        let (Some(told), Target::Chips(..)) = (details.chips.as_deref(), &details.target) else {
+            return None;
+        };
+        let asked = details.chips_asked?;
+        let read = told.as_ref().map_or(asked, |chips| chips.at);
+        // Asked for after what is there was read: it is on its way, and may be lost.
+        let wait = if asked > read { LOST } else { AGAIN };
+        let from = asked.max(read);
+        (!self.is_frozen()).then(|| wait.saturating_sub(from.age(now)))
+    }
+
+    /// Has the chips of the page on the screen read when what is there is old.
+    pub(in crate::app) fn read_chips(&mut self, now: Timestamp) -> Option<Effect> {
+        self.next_chips(now).filter(Duration::is_zero)?;
+        self.ask_for_chips(now)
+    }
+
+    /// Stores what the chips of these nodes do, for their page.
+    pub(in crate::app) fn chips_news(
+        &mut self,
+        cluster: &ClusterName,
+        nodes: &[NodeId],
+        result: &Arc<Result<Chips, Problem>>,
+    ) -> Vec<Effect> {
+        let place = self.fleet.clusters.iter().position(|c| c.name() == cluster);
+        for view in &mut self.stack {
+            let View::Details(details) = view else { continue };
+            let is_it = matches!(&details.target, Target::Chips(of, chips) if Some(*of) == place && *chips.nodes == *nodes);
+            if is_it {
+                details.chips = Some(Arc::clone(result));
+                self.dirty = true;
+            }
+        }
+        Vec::new()
+    }
+}
+
+fn has_chips(node: &Node) -> bool {
+    let has = |name: &str| node.resources.get(name).is_some_and(|r| r.total >= 1.0);
+    node.state.is_alive() && (has("TPU") || has("GPU"))
+}
+
+fn of_slice(cluster: &Cluster, slice: &str) -> Vec<NodeId> {
+    let is_of = |node: &&Node| node.slice().is_some_and(|name| name.raw() == slice);
+    cluster.snapshot.nodes.iter().filter(is_of).filter(|node| has_chips(node)).map(|node| node.id).collect()
+}
+
+/// `97%, 12.1 GB of 32.0 GB`.
+pub fn figures(chip: &ChipUse) -> String {
+    let duty =
+        chip.duty_percent.map_or_else(|| "duty cycle unknown".to_owned(), |duty| format!("{duty:.0}%"));
+    let memory = chip.memory.map(|(used, all)| format!(", {} of {}", bytes(used as f64), bytes(all as f64)));
+    let name = if chip.name.is_empty() { String::new() } else { format!("  {}", chip.name) };
+    format!("{duty}{}{name}", memory.unwrap_or_default())
+}
+
+/// The page's lines, with `words` for a hint.
+pub fn lines(
+    of: &ChipsOf,
+    told: Option<&Result<Chips, Problem>>,
+    words: impl Fn(&Hint) -> String,
+    now: Timestamp,
+) -> Lines {
+    let chips = match told {
+        None => {
+            let hosts = counted(of.nodes.len(), "host");
+            return vec![(String::new(), format!("reading the chips of {hosts}..."))];
+        }
+        Some(Err(problem)) => {
+            let mut lines = vec![("problem".to_owned(), printable(&problem.what).into_owned())];
+            let hint = words(&problem.hint);
+            if !hint.is_empty() {
+                lines.push(("hint".to_owned(), hint));
+            }
+            return lines;
+        }
+        Some(Ok(chips)) => chips,
+    };
+    let outliers = chips.outliers();
+    let mut lines = vec![("read".to_owned(), ago(chips.at, now))];
+    for (group, places) in chips.groups() {
+        let hosts: Vec<(usize, &HostChips)> = places.iter().map(|p| (*p, &chips.hosts[*p])).collect();
+        heading(&mut lines, &format!("{group}: {}", in_numbers(&hosts)));
+        if hosts.iter().any(|(_, host)| !host.chips().is_empty()) {
+            grid(&mut lines, &hosts, &outliers);
+        }
+        remarks(&mut lines, &hosts, &outliers);
+        if hosts.len() <= FEW {
+            for (_, host) in &hosts {
+                let chips = host.chips().iter().map(|chip| format!("{}  {}", chip.number, figures(chip)));
+                crate::app::text::describe::list(&mut lines, &host.address.to_string(), chips);
+            }
+        }
+    }
+    lines
+}
+
+/// `256 hosts, 1,024 chips, 95% busy, 62% of their memory`.
+fn in_numbers(hosts: &[(usize, &HostChips)]) -> String {
+    let chips = || hosts.iter().flat_map(|(_, host)| host.chips());
+    let duties: Vec<f64> = chips().filter_map(|chip| chip.duty_percent).collect();
+    let busy = (!duties.is_empty())
+        .then(|| format!("{:.0}% busy", duties.iter().sum::<f64>() / duties.len() as f64));
+    let (used, all) = chips()
+        .filter_map(|chip| chip.memory)
+        .fold((0.0, 0.0), |(used, all), (u, a)| (used + u as f64, all + a as f64));
+    let memory = (all > 0.0).then(|| format!("{:.0}% of their memory", used * 100.0 / all));
+    let count: u32 = hosts.iter().map(|(_, host)| host.expected).sum();
+    let parts = [Some(counted(hosts.len(), "host")), Some(counted(count as usize, "chip")), busy, memory];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// A digit for each chip: its duty cycle in tens of percent; `?` where it is not known, and `!` behind a host that differs.
+fn grid(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet<(usize, u32)>) {
+    let digit = |chip: &ChipUse| {
+        let tens = chip.duty_percent.map(|duty| (duty / 10.0).clamp(0.0, 9.0) as u32);
+        tens.and_then(|tens| char::from_digit(tens, 10)).unwrap_or('?')
+    };
+    let cell = |(place, host): &(usize, &HostChips)| {
+        let chips: String = host.chips().iter().map(digit).collect();
+        let chips = if chips.is_empty() { "?".repeat(host.expected.clamp(1, 8) as usize) } else { chips };
+        let differs = host.is_behind || outliers.range((*place, 0)..=(*place, u32::MAX)).next().is_some();
+        format!("{chips}{}", if differs { '!' } else { ' ' })
+    };
+    for (row, hosts) in hosts.chunks(HOSTS).enumerate() {
+        let text: String = hosts.iter().map(cell).collect();
+        let mark = if text.contains('!') { WARNS } else { "  " };
+        lines.push((format!("host {}", row * HOSTS), format!("{mark}{}", text.trim_end())));
+    }
+    lines.push((String::new(), "each digit is a chip's duty cycle in tens of percent".to_owned()));
+}
+
+/// What differs, and what could not be read and why.
+fn remarks(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet<(usize, u32)>) {
+    let mut silent: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (number, (place, host)) in hosts.iter().enumerate() {
+        let differs = host.chips().iter().filter(|chip| outliers.contains(&(*place, chip.number)));
+        let differs = differs.map(|chip| format!("chip {} at {}", chip.number, figures(chip)));
+        let differs: Vec<String> = differs.collect();
+        if !differs.is_empty() {
+            let text = format!("{WARNS}{} (host {number}): {}", host.address, differs.join("; "));
+            lines.push(("differs".to_owned(), text));
+        }
+        match &host.read {
+            Err(_) => silent.entry(host.note()).or_default().push(host.address.to_string()),
+            Ok(_) if !host.note().is_empty() => {
+                lines.push((
+                    "host".to_owned(),
+                    format!("{WARNS}{} (host {number}): {}", host.address, host.note()),
+                ));
+            }
+            Ok(_) => {}
+        }
+    }
+    for (why, addresses) in silent {
+        let more = addresses.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let named: Vec<_> = addresses.iter().take(NAMED).map(String::as_str).collect();
+        lines.push(("unread".to_owned(), format!("{}{more}: {why}", named.join(", "))));
+    }
+}

@@ -1,0 +1,113 @@
+//! The page of a host: its row in full, its chips, Ray's processes and whom they serve, its log files.
+
+use crate::app::host::chips::figures;
+use crate::app::table::facts::Look;
+use crate::app::text::describe::{self, Lines, ago, heading, list};
+use crate::app::view::{Details, Inspected};
+use crate::app::{Action, Cluster};
+use crate::model::amount::{bytes, counted};
+use crate::model::text::printable;
+use crate::model::{HostInspection, HostProcess, Inspection, Node, Text, Timestamp};
+
+/// Processes that are listed; a host may run hundreds that idle.
+const PROCESSES: usize = 40;
+
+/// The page's lines.
+pub fn lines(node: &Node, cluster: &Cluster, details: &Details, look: &Look<'_>) -> Lines {
+    let mut lines = describe::node(node, cluster, |hint| look.hint(hint), look.now);
+    // Labels are many, and seldom what the page is opened for.
+    let at = lines.iter().position(|(label, _)| label == "labels").unwrap_or(lines.len());
+    let labels = lines.split_off(at);
+    lines.extend(at_google(node, cluster));
+    match &*details.inspected {
+        Inspected::No => {}
+        Inspected::Waiting(_) => lines.push(("processes".to_owned(), "asking Ray...".to_owned())),
+        Inspected::Told(_, at, told) => {
+            lines.push(("asked".to_owned(), ago(*at, look.now)));
+            match &**told {
+                Err(why) => lines.push(("processes".to_owned(), format!("? ({})", printable(why)))),
+                Ok(Inspection::Host(host)) => sections(&mut lines, (node, host), cluster, look),
+                Ok(Inspection::Job(_)) => {}
+            }
+        }
+    }
+    if !matches!(*details.inspected, Inspected::No) && !labels.is_empty() {
+        lines.push((String::new(), String::new()));
+    }
+    lines.extend(labels);
+    lines
+}
+
+/// What Google says of the slice that the host is of.
+fn at_google(node: &Node, cluster: &Cluster) -> Option<(String, String)> {
+    let slice = node.slice()?;
+    let row = cluster.tpus.rows().iter().find(|row| row.name == *slice)?;
+    let note = row.note.as_ref().map(|note| format!(", {note}")).unwrap_or_default();
+    Some(("slice".to_owned(), format!("{slice}, {}{note}", row.status.word())))
+}
+
+fn sections(lines: &mut Lines, (node, host): (&Node, &HostInspection), cluster: &Cluster, look: &Look<'_>) {
+    if !host.chips.is_empty() {
+        heading(lines, "Chips");
+        lines.extend(host.chips.iter().map(|chip| (chip.number.to_string(), figures(chip))));
+    } else if node.resources.get("TPU").is_some_and(|r| r.total > 0.0) {
+        heading(lines, "Chips");
+        let key = look.key(Action::Chips);
+        lines.push((String::new(), format!("Ray sees none of them; {key} asks libtpu on the host over ssh")));
+    }
+    let idle = host.processes.iter().filter(|p| is_idle(p)).count();
+    heading(lines, "Processes");
+    let busy = host.processes.iter().filter(|p| !is_idle(p));
+    for process in busy.take(PROCESSES) {
+        lines.push((process.pid.to_string(), words(process, cluster, look.now)));
+    }
+    let more = (host.processes.len() - idle).saturating_sub(PROCESSES);
+    if more > 0 {
+        lines.push((" ".to_owned(), format!("and {more} more")));
+    }
+    if idle > 0 {
+        lines.push(("idle".to_owned(), format!("{} without a task", counted(idle, "worker"))));
+    }
+    heading(lines, "Log files");
+    match &host.logs {
+        Err(why) => lines.push(("not listed".to_owned(), printable(why).into_owned())),
+        Ok(files) => {
+            let count: usize = files.iter().map(|(_, names)| names.len()).sum();
+            let key = look.key(Action::Open);
+            lines.push((String::new(), format!("{}; {key} lists and opens them", counted(count, "file"))));
+            for (category, names) in files.iter().filter(|(_, names)| !names.is_empty()) {
+                list(lines, &category.to_string(), [names_in_a_line(names)]);
+            }
+        }
+    }
+}
+
+/// A worker that no task was given to.
+fn is_idle(process: &HostProcess) -> bool {
+    process.title.raw() == "ray::IDLE"
+}
+
+/// `ray::train_step  1.3 GB  98% CPU  3h 02m  serves job train-8b (alice)`.
+fn words(process: &HostProcess, cluster: &Cluster, now: Timestamp) -> String {
+    let memory = process.memory.map(|n| bytes(n as f64));
+    let cpu = process.cpu_percent.map(|cpu| format!("{cpu:.0}% CPU"));
+    let age = process.started.map(|at| crate::model::time::brief(at.age(now)));
+    let serves = process.job.as_ref().map(|driver| {
+        let job = cluster.snapshot.jobs.iter().find(|job| job.driver.as_ref() == Some(driver));
+        job.map_or_else(
+            || format!("serves driver {driver}, which has ended"),
+            |job| format!("serves {} ({}, {})", job.key, job.status.word(), job.owner_words()),
+        )
+    });
+    let parts = [Some(process.title.to_string()), memory, cpu, age, serves];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
+}
+
+/// The first names, and how many more there are.
+fn names_in_a_line(names: &[Text]) -> String {
+    const NAMED: usize = 3;
+    let named: Vec<String> = names.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = names.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", named.join(", "))
+}

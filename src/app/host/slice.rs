@@ -1,0 +1,64 @@
+//! A slice in words: what its page says above its hosts.
+
+use crate::app::host::slices::Why;
+use crate::app::pages::hosts::HostsRow;
+use crate::app::table::cell::Role;
+use crate::app::text::describe::Lines;
+use crate::app::text::words;
+use crate::model::Timestamp;
+use crate::model::amount::counted;
+use crate::reconcile::HostsKind;
+
+/// What is known of hosts that stand in one row; each line with its label and its role.
+pub fn told(row: &HostsRow<'_>, now: Timestamp) -> Vec<(&'static str, String, Role)> {
+    let hosts = row.hosts;
+    let mut lines: Vec<(&'static str, String, Role)> = Vec::new();
+    let topology = if hosts.topology.is_empty() { String::new() } else { format!(" {}", hosts.topology) };
+    let is_other = !hosts.node_type.is_empty() && hosts.node_type != hosts.chip_type;
+    let node_type = if is_other { format!(", node type {}", hosts.node_type) } else { String::new() };
+    lines.push(("type", format!("{}{topology}{node_type}", row.kind()), Role::Text));
+    let (alive, role_of_hosts) = match (hosts.key.kind, hosts.expected) {
+        (HostsKind::Dead, _) => (counted(hosts.nodes.len(), "host"), Role::Text),
+        (_, Some(expected)) => {
+            let missing = expected.saturating_sub(hosts.alive);
+            let missing = if missing > 0 { format!(", {missing} missing") } else { String::new() };
+            let role = if row.state() == "incomplete" { Role::Bad } else { Role::Text };
+            (format!("{} of {expected} alive{missing}", hosts.alive), role)
+        }
+        (_, None) => (format!("{} alive", hosts.alive), Role::Text),
+    };
+    let draining = if hosts.draining > 0 { format!(", {} draining", hosts.draining) } else { String::new() };
+    lines.push(("hosts", format!("{alive}{draining}"), role_of_hosts));
+    lines.extend(row.chips().map(|chips| ("chips", format!("{chips} in use"), Role::Text)));
+    let age = hosts.started.map(|at| words::minutes(at.age(now)));
+    lines.extend(age.map(|age| ("up", age, Role::Text)));
+    let jobs: Vec<String> = row.jobs().iter().map(|job| job.key.to_string()).collect();
+    lines.extend((!jobs.is_empty()).then(|| ("job", jobs.join(", "), Role::Text)));
+    let off = "not known: vitals are off (the setting vitals.every_seconds is 0)";
+    lines.extend(row.is_unasked().then(|| ("job", off.to_owned(), Role::Dim)));
+    lines.extend(row.loss(now).map(|loss| {
+        let is_news = hosts.is_lost() || hosts.is_incomplete();
+        ("lost", loss.strip_prefix("lost ").unwrap_or(&loss).to_owned(), Role::Bad.unless(!is_news))
+    }));
+    if let (Some((text, role)), Some(worst)) = (row.worst_words(now), row.worst(now)) {
+        let mut about = Vec::new();
+        if let Some(Why::Apart(median)) = worst.why {
+            about.push(format!("the others {median:.0}%"));
+        }
+        // One machine after the other is read: the worst of all may be among the rest.
+        if worst.known < hosts.alive as usize {
+            about.push(format!("{} of {} hosts read so far", worst.known, hosts.alive));
+        }
+        let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };
+        lines.push(("worst", format!("{text}{about}"), role));
+    }
+    lines
+}
+
+/// The same as a description.
+pub fn lines(row: &HostsRow<'_>, now: Timestamp) -> Lines {
+    let name = ("name".to_owned(), row.name().into_owned());
+    let state = ("state".to_owned(), row.state().to_owned());
+    let told = told(row, now).into_iter().map(|(label, text, _)| (label.to_owned(), text));
+    [name, state].into_iter().chain(told).collect()
+}

@@ -1,0 +1,165 @@
+//! What is done with a cluster's TPUs: shown, logged in to, deleted when they were preempted.
+
+use crate::app::screen::dialog::{Dialog, Question};
+use crate::app::text::toast::Cause;
+use crate::app::{App, Context, Effect, Tone, View};
+use crate::model::cloud::TpuHost;
+use crate::model::{Cleaned, Hint, Leftover, Problem, ProblemKind, Provider, Request, Timestamp};
+use crate::reconcile::TpuStatus;
+use crate::state::{ClusterState, Tpus};
+
+/// Lines of a dialog's list.
+const LISTED: usize = 12;
+
+impl App {
+    /// Shows the TPUs of the cluster that is meant, and asks Google for them.
+    pub(in crate::app) fn open_tpus(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(place) = self.meant_place() else { return Vec::new() };
+        let spec = &self.fleet.clusters[place].spec;
+        if spec.provider != Provider::Gcp {
+            let (name, provider) = (&spec.name, spec.provider);
+            let text = format!("TPUs are shown for Google Cloud only; the provider of {name} is {provider}");
+            self.toasts.say(Tone::Info, text, now);
+            return Vec::new();
+        }
+        self.open_page(View::Tpus(place))
+    }
+
+    /// Logs in to the selected row's host: the first that Ray misses, else the first.
+    pub(in crate::app) fn ssh_tpu(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(cluster) = self.tpus() else { return Vec::new() };
+        let Some(row) = self.meant_slice() else { return Vec::new() };
+        let is_missing = |h: &&TpuHost| row.missing.contains(&h.internal);
+        let reached = || row.logins.iter().filter(|h| !h.internal.is_empty() || h.external.is_some());
+        let host = reached().find(is_missing).or_else(|| reached().next());
+        let why = match (row.status, host) {
+            (TpuStatus::HoldsQuota | TpuStatus::Preempted, _) => {
+                format!("{} was preempted: there is no host to log in to", row.name)
+            }
+            (_, None) => format!("{} has no address", row.name),
+            (_, Some(host)) => return vec![Effect::SshHost(cluster.name().clone(), host.clone())],
+        };
+        self.toasts.say(Tone::Info, why, now);
+        Vec::new()
+    }
+
+    /// Asks before preempted TPUs are deleted.
+    pub(in crate::app) fn ask_to_clean(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(cluster) = self.meant() else { return Vec::new() };
+        let left = cluster.tpus.left().to_vec();
+        if cluster.cleaning {
+            self.toasts.say(
+                Tone::Info,
+                format!("{}: preempted TPUs are already being deleted", cluster.name()),
+                now,
+            );
+            return Vec::new();
+        }
+        if left.is_empty() {
+            self.toasts.say(Tone::Info, "no preempted TPUs to delete", now);
+            return Vec::new();
+        }
+        let row = |label: &str, text: String| (label.to_owned(), text);
+        let chips: u32 = left.iter().map(|l| l.chips).sum();
+        let mut told = vec![row("cluster", cluster.name().to_string()), row("chips", chips.to_string())];
+        let named = left
+            .iter()
+            .take(LISTED)
+            .map(|l| row(l.kind.word(), format!("{}  {}", l.name, l.accelerator_type)));
+        told.extend(named);
+        if left.len() > LISTED {
+            told.push(row(" ", format!("and {} more", left.len() - LISTED)));
+        }
+        told.push(row("", String::new()));
+        told.push(row(
+            "",
+            "Each is checked again right before it is deleted; one that is back is kept.".into(),
+        ));
+        let title = format!("Delete preempted TPUs on {}?", cluster.name());
+        let question = Question::CleanPreempted { cluster: cluster.name().clone(), left };
+        self.dialog = Some(Dialog::ask(question, title, told, "Delete preempted TPUs"));
+        Vec::new()
+    }
+
+    /// Deletes them, after the confirmation.
+    pub(in crate::app) fn begin_cleaning(
+        &mut self,
+        place: usize,
+        left: Vec<Leftover>,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        let cluster = &mut self.fleet.clusters[place];
+        cluster.cleaning = true;
+        let name = cluster.name().clone();
+        self.toasts.say(
+            Tone::Info,
+            format!("{name}: deleting preempted TPUs; a large slice takes some minutes"),
+            now,
+        );
+        vec![Effect::Ask(name, Request::CleanPreempted(left))]
+    }
+
+    pub(in crate::app) fn cloud_news(&mut self, place: usize, before: &ClusterState, now: Timestamp) {
+        let cluster = &self.fleet.clusters[place];
+        let name = cluster.name().clone();
+        match cluster.tpus.problem() {
+            // One login serves all clusters, so that one message does.
+            Some(problem) if problem.kind == ProblemKind::Login => {
+                let why = problem.joined(&self.hint_in(&problem.hint, None));
+                self.say_of(&name, Cause::Google, &format!("cannot list TPUs: {why}"), now);
+            }
+            Some(_) => {}
+            None => self.toasts.is_over(&name, Cause::Google),
+        }
+        let cluster = &self.fleet.clusters[place];
+        let seen = |tpus: &Tpus| (tpus.rows().to_vec(), tpus.problem().cloned());
+        let changed = seen(&before.tpus) != seen(&cluster.tpus);
+        if before.findings != cluster.findings {
+            self.arrange_fleet();
+        }
+        let is_shown = match self.page_context() {
+            Context::AllTpus => true,
+            _ => *self.view() == View::Tpus(place),
+        };
+        if is_shown && !self.is_frozen() {
+            self.arrange_page();
+        }
+        // Where the TPUs are on the screen, so is the age of the answer.
+        let on_screen = self.view().place().is_none_or(|shown| shown == place);
+        self.dirty |= is_shown || (changed && on_screen);
+    }
+
+    pub(in crate::app) fn cleaned_news(
+        &mut self,
+        place: usize,
+        done: Result<Vec<(Leftover, Cleaned)>, Problem>,
+        now: Timestamp,
+    ) {
+        let cluster = &mut self.fleet.clusters[place];
+        cluster.cleaning = false;
+        let name = cluster.name().clone();
+        let (tone, text) = match done {
+            Err(problem) => (Tone::Bad, problem.joined(&self.hint_in(&problem.hint, None))),
+            Ok(done) => outcome(&done, |hint| self.hint_in(hint, None)),
+        };
+        self.toasts.say(tone, format!("{name}: {text}"), now);
+        self.dirty = true;
+    }
+}
+
+fn outcome(done: &[(Leftover, Cleaned)], words: impl Fn(&Hint) -> String) -> (Tone, String) {
+    let count = |is: fn(&Cleaned) -> bool| done.iter().filter(|(_, c)| is(c)).count();
+    let deleted = count(|c| matches!(c, Cleaned::Deleted | Cleaned::GoneAlready));
+    let alone = count(|c| matches!(c, Cleaned::LeftAlone(_)));
+    let failed = done.iter().filter(|(_, c)| !c.is_well()).collect::<Vec<_>>();
+    let alone = if alone > 0 { format!(", {alone} kept") } else { String::new() };
+    let text = format!("{deleted} of {} deleted{alone}", done.len());
+    match failed.first() {
+        None => (Tone::Good, text),
+        Some((leftover, cleaned)) => {
+            let more =
+                if failed.len() > 1 { format!(" (and {} more)", failed.len() - 1) } else { String::new() };
+            (Tone::Bad, format!("{text}; {} {}{more}", leftover.name, cleaned.words(words)))
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Things that a command of the palette names: jobs, nodes and TPUs, by their ids.
+
+use crate::app::action::context::Context;
+use crate::app::action::table::Action;
+use crate::app::action::target::Target;
+use crate::app::fleet::Fleet;
+use crate::app::pages::jobs::Jobs;
+use crate::app::pages::nodes::Nodes;
+use crate::app::pages::slices::Slices;
+use crate::app::table::column::Kind;
+use crate::model::{Job, Node, Text};
+
+/// Actions on a thing that can be named. Which kinds of things, the tables in which an action is available say.
+const ON_THINGS: &[Action] = &[
+    Action::StopJob,
+    Action::DeleteJob,
+    Action::Log,
+    Action::Describe,
+    Action::Resubmit,
+    Action::RemoveWorker,
+    Action::InitWorker,
+];
+
+/// A thing as it is named.
+pub(in crate::app) struct Thing {
+    /// Its id or name, safe to print.
+    pub name: String,
+    /// What it is, in a line.
+    pub about: String,
+    /// What an action acts on if this one is chosen.
+    pub target: Target,
+}
+
+/// Whether an action acts on a thing that can be named.
+pub(in crate::app) fn takes_thing(action: Action) -> bool {
+    ON_THINGS.contains(&action)
+}
+
+/// The things of a cluster, or of all, that an action has an effect on, in the order of their tables.
+pub(in crate::app) fn things(fleet: &Fleet, of: Option<usize>, action: Action) -> Vec<Thing> {
+    let has = |table| takes_thing(action) && action.describe().contexts.contains(&table);
+    let on = |place: usize| {
+        let cluster = fleet.clusters.get(place).filter(|_| of.is_none());
+        cluster.map_or_else(String::new, |cluster| format!(", {}", cluster.name()))
+    };
+    let mut things = Vec::new();
+    if has(Context::Jobs) {
+        things.extend(ordered::<Jobs>(fleet, of).into_iter().filter(|row| fits_job(action, row.job)).map(
+            |row| {
+                let (place, owner) = (Jobs::place(&row), Text::from(row.job.owner().unwrap_or("-")));
+                let about = format!("job, {}, {owner}{}", row.job.status.word(), on(place));
+                let target = Target::Job(place, row.job.key.clone());
+                Thing { name: row.job.key.to_string(), about, target }
+            },
+        ));
+    }
+    if has(Context::Nodes) {
+        things.extend(ordered::<Nodes>(fleet, of).into_iter().filter(|row| fits_node(action, row.node)).map(
+            |row| {
+                let place = Nodes::place(&row);
+                let about = format!("node, {}, {}{}", row.node.state.word(), row.node.address, on(place));
+                let name = fleet.clusters[place].node_name(row.node).to_string();
+                Thing { name, about, target: Target::Node(place, row.node.id) }
+            },
+        ));
+    }
+    if has(Context::Tpus) {
+        things.extend(ordered::<Slices>(fleet, of).into_iter().map(|row| {
+            let place = Slices::place(&row);
+            let about = format!("TPU, {}{}", row.slice.status.word(), on(place));
+            Thing {
+                name: row.slice.name.to_string(),
+                about,
+                target: Target::Tpu(place, row.slice.name.clone()),
+            }
+        }));
+    }
+    things
+}
+
+/// The rows of a kind in the order of their table.
+fn ordered<K: Kind>(fleet: &Fleet, of: Option<usize>) -> Vec<K::Row<'_>> {
+    let mut rows: Vec<_> = K::rows(fleet, of).collect();
+    rows.sort_by(K::order);
+    rows
+}
+
+fn fits_job(action: Action, job: &Job) -> bool {
+    match action {
+        Action::StopJob => job.submission_id().is_some() && !job.status.is_ended(),
+        Action::DeleteJob => job.submission_id().is_some() && job.status.is_ended(),
+        Action::Log | Action::Resubmit => job.submission_id().is_some(),
+        _ => true,
+    }
+}
+
+fn fits_node(action: Action, node: &Node) -> bool {
+    match action {
+        Action::RemoveWorker | Action::InitWorker => !node.is_head,
+        Action::Log => node.state.is_alive(),
+        _ => true,
+    }
+}

@@ -1,0 +1,412 @@
+//! The palette: what can be run by name, found by letters of it, with a cluster, a job, a node, a TPU or a page of the
+//! manual as argument.
+
+use crate::app::action::table::{Action, Description, actions};
+use crate::app::action::target::Target;
+use crate::app::input::entry::{Offer, OfferKind};
+use crate::app::input::history::Entered;
+use crate::app::input::ids::{takes_thing, things};
+use crate::app::input::prompt::{Prompt, PromptKind};
+use crate::app::input::verb::{Argument, Verb, WORDS};
+use crate::app::screen::dialog::Dialog;
+use crate::app::{App, Effect, Pane, Tone, View};
+use crate::manual;
+use crate::model::{ClusterSpec, Named, Timestamp, named};
+use nucleo_matcher::pattern::{Atom, AtomKind, CaseMatching, Normalization};
+use nucleo_matcher::{Config, Matcher, Utf32Str};
+use std::cmp::Reverse;
+
+/// Commands of before that an empty line offers first.
+const RECENT: usize = 5;
+/// Letters from which on a command is also found by its help.
+const OF_HELP: usize = 3;
+
+/// The first word, and what follows a blank after it.
+fn split(text: &str) -> (&str, Option<&str>) {
+    let text = text.trim_start();
+    text.split_once(char::is_whitespace).map_or((text, None), |(verb, rest)| (verb, Some(rest.trim())))
+}
+
+/// The places of the names that have the letters of `typed` in its order, the best first, with the matching characters.
+fn ranked(typed: &str, names: &[&str]) -> Vec<(usize, Vec<usize>)> {
+    if typed.is_empty() {
+        return (0..names.len()).map(|place| (place, Vec::new())).collect();
+    }
+    let letters = Atom::new(typed, CaseMatching::Ignore, Normalization::Smart, AtomKind::Fuzzy, false);
+    let mut matcher = Matcher::new(Config::DEFAULT);
+    let mut characters = Vec::new();
+    let mut found = Vec::new();
+    for (place, name) in names.iter().enumerate() {
+        let mut hits = Vec::new();
+        let score = letters.indices(Utf32Str::new(name, &mut characters), &mut matcher, &mut hits);
+        found.extend(score.map(|score| (score, place, hits)));
+    }
+    // Names of equal score stay in their order.
+    found.sort_by_key(|(score, ..)| Reverse(*score));
+    let places = |hits: Vec<u32>| hits.into_iter().map(|hit| hit as usize).collect();
+    found.into_iter().map(|(_, place, hits)| (place, places(hits))).collect()
+}
+
+impl App {
+    /// What the palette offers for what is typed, the best first; nothing when it is not open.
+    pub fn offers(&self) -> Vec<Offer> {
+        let Some(prompt) = &self.prompt else { return Vec::new() };
+        let typed = prompt.line.text();
+        match (prompt.kind, split(typed)) {
+            (PromptKind::Page, _) => pages("help", typed.trim()),
+            (PromptKind::Command, ("", _)) => self.all_offers(),
+            (PromptKind::Command, (verb, None)) => self.named_so(verb),
+            (PromptKind::Command, (verb, Some(typed))) => match Verb::named(verb).and_then(Verb::argument) {
+                Some(Argument::Page) => pages(verb, typed),
+                Some(Argument::Cluster) => self.clusters_for(verb, typed),
+                Some(Argument::Thing(action)) => self.things_for(verb, action, typed),
+                None => Vec::new(),
+            },
+            _ if prompt.given.is_empty() => Vec::new(),
+            _ => {
+                let names: Vec<&str> = prompt.given.iter().map(|offer| offer.words.as_str()).collect();
+                let hit = |(i, hits): (usize, Vec<usize>)| Offer { hits, ..prompt.given[i].clone() };
+                ranked(typed.trim(), &names).into_iter().map(hit).collect()
+            }
+        }
+    }
+
+    /// Commands of before, then what is available here, then what is not.
+    fn all_offers(&self) -> Vec<Offer> {
+        let recent = self.history.latest(Entered::Command).take(RECENT);
+        let recent = recent.map(|words| Offer::new(words, "entered before"));
+        let cluster = WORDS.iter().filter(|(_, verb)| *verb == Verb::Cluster).take(1);
+        let mut all: Vec<Offer> = actions().iter().map(|d| self.offer_of(d)).collect();
+        all.extend(cluster.map(|(word, verb)| self.offer_of_word(word, *verb)));
+        all.sort_by_key(|offer| !offer.is_here);
+        recent.chain(all).collect()
+    }
+
+    fn named_so(&self, typed: &str) -> Vec<Offer> {
+        let actions = actions().iter().map(|d| self.offer_of(d));
+        let words = WORDS.iter().filter(|(word, _)| Action::named(word).is_none());
+        let all: Vec<Offer> =
+            actions.chain(words.map(|(word, verb)| self.offer_of_word(word, *verb))).collect();
+        let names: Vec<&str> = all.iter().map(|offer| offer.words.as_str()).collect();
+        let ranked = ranked(typed, &names);
+        let mut found: Vec<Offer> =
+            ranked.iter().map(|(i, hits)| Offer { hits: hits.clone(), ..all[*i].clone() }).collect();
+        // The other name of an action that is listed says nothing new.
+        let listed: Vec<Action> = found.iter().filter_map(|offer| Action::named(&offer.words)).collect();
+        let is_repeated = |word: &str| {
+            let other = WORDS.iter().find(|(known, _)| *known == word && Action::named(known).is_none());
+            other.is_some_and(|(_, verb)| matches!(verb, Verb::Act(action) if listed.contains(action)))
+        };
+        found.retain(|offer| offer.words == typed || !is_repeated(&offer.words));
+        found.sort_by_key(|offer| (offer.words != typed, !offer.is_here));
+        if typed.len() >= OF_HELP {
+            let lower = typed.to_lowercase();
+            let is_in_help = |offer: &Offer| offer.help.to_lowercase().contains(&lower);
+            let by_name = |i: usize| ranked.iter().any(|(place, _)| *place == i);
+            let by_help =
+                (0..).zip(all).filter(|(i, offer)| !by_name(*i) && offer.is_here && is_in_help(offer));
+            found.extend(by_help.map(|(_, offer)| offer));
+        }
+        found
+    }
+
+    fn offer_of(&self, d: &Description) -> Offer {
+        let refusal = self.refusal(d.action);
+        let is_here = (self.is_here(d.action) || takes_thing(d.action)) && refusal.is_none();
+        let help = refusal.map_or(d.help.to_owned(), |(when, _)| format!("refused {when}: {}", d.help));
+        let key = self.keymap.keys_of(d.action).next().unwrap_or_default();
+        Offer { key, is_here, ..Offer::new(d.name, help) }
+    }
+
+    fn offer_of_word(&self, word: &str, verb: Verb) -> Offer {
+        let named = |help: &str| Offer::new(word, help);
+        match verb {
+            Verb::Act(action) => Offer { words: word.to_owned(), ..self.offer_of(action.describe()) },
+            Verb::Cluster => named("Open a cluster: `cluster NAME`"),
+            Verb::Help => named("Show the keys, or a page of the manual: `help TOPIC`"),
+            Verb::Pane(Pane::Jobs, _) => named("Show the jobs of the cluster, or of all clusters"),
+            Verb::Pane(Pane::Nodes, _) => named("Show the nodes of the cluster, or of all clusters"),
+            Verb::Pane(Pane::Log, _) => named("Show the log of the cluster"),
+            Verb::Pane(Pane::Autoscaler, _) => named("Show the autoscaler of the cluster"),
+        }
+    }
+
+    fn clusters_for(&self, verb: &str, typed: &str) -> Vec<Offer> {
+        let names: Vec<&str> = self.fleet.clusters.iter().map(|c| c.name().as_str()).collect();
+        let offer = |(place, hits): (usize, Vec<usize>)| {
+            let help = self.fleet.clusters[place].says().map(|finding| finding.long.clone());
+            let words = format!("{verb} {}", names[place]);
+            Offer { hits: shifted(verb, hits), ..Offer::new(words, help.unwrap_or_default()) }
+        };
+        ranked(typed, &names).into_iter().map(offer).collect()
+    }
+
+    /// The jobs, nodes and TPUs that an action acts on: of the cluster on the screen, or of all.
+    fn things_for(&self, verb: &str, action: Action, typed: &str) -> Vec<Offer> {
+        let things = things(&self.fleet, self.view().place(), action);
+        let names: Vec<&str> = things.iter().map(|thing| thing.name.as_str()).collect();
+        let offer = |(i, hits): (usize, Vec<usize>)| Offer {
+            hits: shifted(verb, hits),
+            kind: OfferKind::On(things[i].target.clone()),
+            ..Offer::new(format!("{verb} {}", names[i]), things[i].about.as_str())
+        };
+        ranked(typed, &names).into_iter().map(offer).collect()
+    }
+
+    /// Completes the line to the chosen offer, or to its argument.
+    pub(in crate::app) fn complete_command(&mut self) {
+        let offers = self.offers();
+        let Some(prompt) = &mut self.prompt else { return };
+        let Some(offer) = offers.get(prompt.chosen) else { return };
+        let (verb, argument) = split(&offer.words);
+        let takes_more = Verb::named(verb).and_then(Verb::argument).is_some();
+        let is_whole = offer.words == prompt.line.text().trim();
+        let goes_on = argument.is_none() && takes_more && (is_whole || verb == "cluster");
+        let words = format!("{}{}", offer.words, if goes_on { " " } else { "" });
+        prompt.complete(&words);
+    }
+
+    /// The line of the palette that enter takes, by its place among the offers: the one chosen with the arrows, else the
+    /// best for what is typed. What a command names has to be chosen, or named without doubt.
+    pub fn chosen_offer(&self, offers: &[Offer]) -> Option<usize> {
+        let prompt = self.prompt.as_ref().filter(|prompt| prompt.has_choice())?;
+        let (verb, argument) = split(prompt.line.text());
+        let chosen = match argument {
+            _ if prompt.is_chosen => prompt.chosen,
+            Some(typed) if prompt.kind == PromptKind::Command && Verb::named(verb) != Some(Verb::Help) => {
+                let named: Vec<usize> =
+                    (0..offers.len()).filter(|i| split(&offers[*i].words).1 == Some(typed)).collect();
+                match named.as_slice() {
+                    // Of the same name on several clusters none is taken.
+                    [only] => *only,
+                    [] if offers.len() == 1 && !typed.is_empty() => 0,
+                    _ => return None,
+                }
+            }
+            _ => 0,
+        };
+        (chosen < offers.len()).then_some(chosen)
+    }
+
+    /// Enter in the palette: runs what is chosen, else what is typed.
+    pub(in crate::app) fn enter_command(&mut self, now: Timestamp) -> Vec<Effect> {
+        let mut offers = self.offers();
+        let chosen = self.chosen_offer(&offers).map(|i| offers.swap_remove(i));
+        let Some(prompt) = self.prompt.take().filter(Prompt::has_choice) else { return Vec::new() };
+        match chosen {
+            Some(Offer { kind: OfferKind::Text(text), words, .. }) => {
+                vec![Effect::Copy { what: words, text }]
+            }
+            Some(Offer { kind: OfferKind::Line { at, text }, .. }) => self.go_to_found(at, &text, now),
+            Some(Offer { kind: OfferKind::Log(source), .. }) => self.open_source(source),
+            Some(Offer { kind: OfferKind::Page(target), .. }) => self.open_details(target),
+            Some(Offer { kind: OfferKind::On(target), words, .. }) => self.run_on_thing(&words, target, now),
+            Some(Offer { kind: OfferKind::Command, words, .. }) => self.run_command(&words, now),
+            None if !matches!(prompt.kind, PromptKind::Command | PromptKind::Page) => Vec::new(),
+            None => self.run_command(prompt.line.text().trim(), now),
+        }
+    }
+
+    fn run_command(&mut self, text: &str, now: Timestamp) -> Vec<Effect> {
+        let (word, argument) = split(text);
+        let argument = argument.filter(|argument| !argument.is_empty());
+        let Some(verb) = Verb::named(word) else {
+            let why = if manual::has_command(word) {
+                format!("`{word}` is a command: type `marin-tui {word}` in a shell")
+            } else {
+                format!("no action `{word}`; {} lists them", self.key_of(Action::Help))
+            };
+            self.toasts.say(Tone::Bad, why, now);
+            return Vec::new();
+        };
+        if !(verb == Verb::Cluster && argument.is_none()) {
+            self.history.keep(Entered::Command, text);
+        }
+        match (verb, argument) {
+            (Verb::Act(action), None) if takes_thing(action) && !self.is_here(action) => {
+                self.prompt = Some(Prompt::new(PromptKind::Command, &format!("{word} ")));
+                Vec::new()
+            }
+            (Verb::Act(action), None) => self.run_here(action, word, now),
+            (Verb::Cluster, None) => {
+                self.prompt = Some(Prompt::new(PromptKind::Command, "cluster "));
+                Vec::new()
+            }
+            (Verb::Pane(pane, all), None) => self.show_pane(pane, all, now),
+            (Verb::Help, None) => self.act(Action::Help, now),
+            (Verb::Help, Some(topic)) => {
+                self.show_page(topic, now);
+                Vec::new()
+            }
+            (Verb::Act(action), Some(name)) if takes_thing(action) => {
+                let found = self.things_for(word, action, name);
+                let names: Vec<&str> = found.iter().filter_map(|offer| split(&offer.words).1).collect();
+                let why = match names.as_slice() {
+                    [] => format!("`{word}` applies to nothing named `{name}`"),
+                    several => format!("`{name}` is ambiguous: {}; choose one with the arrows", few(several)),
+                };
+                self.toasts.say(Tone::Bad, why, now);
+                Vec::new()
+            }
+            (verb, Some(name)) if verb.argument() == Some(Argument::Cluster) => {
+                match self.cluster_named(name) {
+                    Ok(place) => self.run_on(verb, place, word, now),
+                    Err(why) => {
+                        self.toasts.say(Tone::Bad, why, now);
+                        Vec::new()
+                    }
+                }
+            }
+            (_, Some(extra)) => {
+                self.toasts.say(Tone::Bad, format!("`{word}` takes no argument: `{extra}`"), now);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Opens the page of a thing and runs the command there, so that it is certain what it acts on.
+    fn run_on_thing(&mut self, words: &str, target: Target, now: Timestamp) -> Vec<Effect> {
+        self.history.keep(Entered::Command, words);
+        let Some(Verb::Act(action)) = Verb::named(split(words).0) else { return Vec::new() };
+        if self.is_refused(action, now) {
+            return Vec::new();
+        }
+        let mut effects = self.open_details(target);
+        if action != Action::Describe {
+            effects.extend(self.act(action, now));
+        }
+        effects
+    }
+
+    /// Whether an action is available on the page or in the dialog.
+    fn is_here(&self, action: Action) -> bool {
+        action.describe().contexts.contains(&self.context())
+    }
+
+    fn run_here(&mut self, action: Action, word: &str, now: Timestamp) -> Vec<Effect> {
+        if self.is_here(action) {
+            return self.act(action, now);
+        }
+        // The page that it opens is on the screen.
+        if action == Action::Clusters || (action == Action::Tpus && matches!(self.view(), View::Tpus(_))) {
+            return Vec::new();
+        }
+        let places = action.describe().places();
+        self.toasts.say(Tone::Bad, format!("`{word}` is not available here; use it in {places}"), now);
+        Vec::new()
+    }
+
+    fn run_on(&mut self, verb: Verb, place: usize, word: &str, now: Timestamp) -> Vec<Effect> {
+        match verb {
+            Verb::Cluster => self.visit(place, now),
+            Verb::Pane(pane, _) => self.show_cluster(place, Some(pane)),
+            Verb::Act(action) => {
+                let mut effects = self.show_cluster(place, None);
+                if !self.is_here(action) {
+                    self.pane = Pane::Jobs;
+                }
+                effects.extend(self.run_here(action, word, now));
+                effects
+            }
+            Verb::Help => Vec::new(),
+        }
+    }
+
+    fn show_pane(&mut self, pane: Pane, all: Option<Action>, now: Timestamp) -> Vec<Effect> {
+        match (self.view().place(), all) {
+            (Some(place), _) => self.show_cluster(place, Some(pane)),
+            (None, Some(all)) => self.act(all, now),
+            (None, None) => {
+                let place = self.meant_place();
+                place.map(|place| self.show_cluster(place, Some(pane))).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Shows a cluster, unless its page is on the screen already.
+    fn show_cluster(&mut self, place: usize, pane: Option<Pane>) -> Vec<Effect> {
+        self.pane = pane.unwrap_or(self.pane);
+        self.open_page(View::Cluster(place))
+    }
+
+    /// Opens a page of the manual over what is on the screen.
+    fn show_page(&mut self, topic: &str, now: Timestamp) {
+        let Some(text) = manual::page(topic) else {
+            let topics: Vec<&str> = manual::PAGES.iter().map(|(topic, _)| *topic).collect();
+            self.toasts.say(Tone::Bad, format!("no page `{topic}`; there are {}", topics.join(", ")), now);
+            return;
+        };
+        self.dialog = Some(Dialog::text(format!("manual: {topic}"), manual::rows(text), self.dialog.take()));
+    }
+
+    /// The place of the cluster with that name, as on the command line.
+    fn cluster_named(&self, name: &str) -> Result<usize, String> {
+        let clusters: Vec<&ClusterSpec> = self.fleet.clusters.iter().map(|c| &c.spec).collect();
+        let unknown = || format!("no cluster `{name}`; {} lists them", self.key_of(Action::Clusters));
+        match named(name, &clusters) {
+            Named::One(cluster) => self.fleet.place(&cluster.name).ok_or_else(unknown),
+            Named::Nothing => Err(unknown()),
+            Named::Several(several) => {
+                let names: Vec<&str> = several.iter().map(|c| c.name.as_str()).collect();
+                Err(format!("`{name}` is ambiguous: {}; type more of the name", few(&names)))
+            }
+        }
+    }
+}
+
+/// The first of some names, and how many more there are.
+fn few(names: &[&str]) -> String {
+    const NAMED: usize = 4;
+    let more = names.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(", {more} more") } else { String::new() };
+    names[..names.len().min(NAMED)].join(", ") + &more
+}
+
+/// The pages of the manual.
+fn pages(verb: &str, typed: &str) -> Vec<Offer> {
+    let topics = manual::PAGES.map(|(topic, _)| topic);
+    let offer = |(place, hits): (usize, Vec<usize>)| Offer {
+        hits: shifted(verb, hits),
+        ..Offer::new(format!("{verb} {}", topics[place]), manual::summary(manual::PAGES[place].1))
+    };
+    ranked(typed, &topics).into_iter().map(offer).collect()
+}
+
+/// The matching characters of an argument, counted from the beginning of the command.
+fn shifted(verb: &str, hits: Vec<usize>) -> Vec<usize> {
+    let before = verb.chars().count() + 1;
+    hits.into_iter().map(|hit| before + hit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::app::input::palette::*;
+
+    #[test]
+    fn names_are_found_by_their_letters() {
+        let names = ["stop-cluster", "sort-next", "restart", "start", "tpus"];
+        let found = |typed| ranked(typed, &names).iter().map(|(i, _)| names[*i]).collect::<Vec<_>>();
+        assert_eq!(found("start"), ["start", "restart"]);
+        assert_eq!(found("STC"), ["stop-cluster"]);
+        assert_eq!(found("xyz"), [""; 0]);
+        assert_eq!(found("").len(), names.len());
+        let mut hits = ranked("sc", &names)[0].1.clone();
+        hits.sort_unstable();
+        assert_eq!(hits, [0, 5]);
+    }
+
+    #[test]
+    fn verbs_are_known_by_their_beginning_too() {
+        assert_eq!(Verb::named("restart"), Some(Verb::Act(Action::Restart)));
+        assert_eq!(Verb::named("rest"), Some(Verb::Act(Action::Restart)));
+        assert_eq!(Verb::named("s"), None, "many begin so");
+        assert_eq!(Verb::named(""), None);
+        assert_eq!(split(" cluster  us east "), ("cluster", Some("us east")));
+        assert_eq!(split("jobs"), ("jobs", None));
+        // Each word beside the actions' names is one of its own, or an action's.
+        for (i, (word, verb)) in WORDS.iter().enumerate() {
+            assert!(WORDS[..i].iter().all(|(other, _)| other != word), "{word}");
+            assert_eq!(Verb::named(word), Some(*verb));
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! The input line at the bottom: a filter, a search, a command.
+
+use crate::app::input::entry::Offer;
+use crate::app::input::history::{Entered, History, Recall};
+use crate::app::input::line::{Edit, Line};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// An open input line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prompt {
+    /// The purpose of the prompt.
+    pub kind: PromptKind,
+    /// What is typed.
+    pub line: Line,
+    /// The text before, which Esc restores.
+    pub before: String,
+    /// What is wrong with the text; empty when it is valid.
+    pub wrong: String,
+    /// The chosen line of the palette's list.
+    pub chosen: usize,
+    /// Whether that line was chosen with the arrows, and not by what is typed.
+    pub is_chosen: bool,
+    /// The lines of a list that was made when it was opened.
+    pub given: Vec<Offer>,
+    recall: Recall,
+}
+
+/// The purpose of a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PromptKind {
+    /// Filters the table under it, live.
+    Filter,
+    /// Searches the log, live.
+    Search,
+    /// Shows only some lines of the log, live.
+    Lines,
+    /// Runs an action by name.
+    Command,
+    /// Opens a page of the manual.
+    Page,
+    /// Copies one of the values that are listed.
+    Copy,
+    /// Goes to one of the lines that a search of the whole log has found.
+    Found,
+    /// Opens one of the log files of a host.
+    Files,
+    /// Opens the host of one of a job's processes.
+    Processes,
+    /// Goes to a line or a time of the log.
+    GoTo,
+    /// Saves lines of the log to the file of that path.
+    Save,
+    /// Shows only lines of the log from a time on.
+    Since,
+    /// Searches the logs of all clusters.
+    Logs,
+}
+
+/// The effect of a key on a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Typed {
+    /// The text changed.
+    Changed,
+    /// Tab: the text is to be completed.
+    Complete,
+    /// An arrow or its letter: the entry before is to be recalled, or the one after it.
+    Recall {
+        /// Whether it is the one before.
+        is_older: bool,
+    },
+    /// An arrow in a list: the line above is chosen, or the one below.
+    Choose {
+        /// Whether it is the one below.
+        is_down: bool,
+    },
+    /// Enter: the text is complete.
+    Enter,
+    /// Esc: the prompt is closed.
+    Escape,
+    /// The key has no effect.
+    Nothing,
+}
+
+impl PromptKind {
+    /// The title of the list above the line, from which the arrows choose; none where there is no such list.
+    pub fn list(self) -> Option<&'static str> {
+        match self {
+            Self::Command => Some("commands"),
+            Self::Page => Some("manual"),
+            Self::Copy => Some("copy"),
+            Self::Found => Some("lines of the whole log"),
+            Self::Files => Some("log files"),
+            Self::Processes => Some("processes"),
+            Self::Filter
+            | Self::Search
+            | Self::Lines
+            | Self::GoTo
+            | Self::Save
+            | Self::Since
+            | Self::Logs => None,
+        }
+    }
+
+    /// Whether there is such a list.
+    pub fn has_list(self) -> bool {
+        self.list().is_some()
+    }
+
+    /// Whether what is typed counts at once.
+    pub fn is_live(self) -> bool {
+        matches!(self, Self::Filter | Self::Search | Self::Lines)
+    }
+
+    /// What is recalled in such a line.
+    fn entered(self) -> Option<Entered> {
+        match self {
+            Self::Filter => Some(Entered::Filter),
+            Self::Search | Self::Lines | Self::Logs => Some(Entered::Search),
+            Self::Command => Some(Entered::Command),
+            Self::Page
+            | Self::Copy
+            | Self::Found
+            | Self::Files
+            | Self::Processes
+            | Self::GoTo
+            | Self::Save
+            | Self::Since => None,
+        }
+    }
+}
+
+impl Prompt {
+    /// A prompt that starts with the text that was there before.
+    pub fn new(kind: PromptKind, before: &str) -> Self {
+        Self {
+            kind,
+            line: Line::new(before),
+            before: before.to_owned(),
+            wrong: String::new(),
+            chosen: 0,
+            is_chosen: false,
+            given: Vec::new(),
+            recall: Recall::default(),
+        }
+    }
+
+    /// A list of these lines, of which the first is chosen.
+    pub fn of(kind: PromptKind, given: Vec<Offer>) -> Self {
+        Self { given, is_chosen: true, ..Self::new(kind, "") }
+    }
+
+    /// A key while it is open. These are the editing keys of any line, not part of the keymap.
+    pub fn key(&mut self, key: KeyEvent) -> Typed {
+        match (key.code, arrow(key)) {
+            (KeyCode::Enter, _) => Typed::Enter,
+            (KeyCode::Esc, _) => Typed::Escape,
+            (KeyCode::Tab, _) => Typed::Complete,
+            (KeyCode::Up | KeyCode::Down, Some(is_older)) if self.kind.has_list() => {
+                Typed::Choose { is_down: !is_older }
+            }
+            (_, Some(is_older)) => Typed::Recall { is_older },
+            (KeyCode::Backspace, _) if self.line.is_empty() => Typed::Escape,
+            _ => match self.line.key(key) {
+                Edit::Changed => {
+                    self.recall = Recall::default();
+                    (self.chosen, self.is_chosen) = (0, false);
+                    Typed::Changed
+                }
+                Edit::Kept | Edit::Nothing => Typed::Nothing,
+            },
+        }
+    }
+
+    /// Puts the first line of pasted text at the cursor.
+    pub fn paste(&mut self, text: &str) {
+        self.line.paste(text);
+        (self.chosen, self.is_chosen) = (0, false);
+    }
+
+    /// Replaces the text by a command that was chosen.
+    pub fn complete(&mut self, words: &str) {
+        self.line.set(words);
+        (self.chosen, self.is_chosen) = (0, false);
+    }
+
+    /// Chooses the line below or above in a list of so many, and goes on at the other end. While nothing is typed, no
+    /// line is chosen before.
+    pub fn choose(&mut self, is_down: bool, of: usize) {
+        if of > 0 {
+            let is_first = !self.has_choice();
+            self.chosen = match is_down {
+                true if is_first => 0,
+                true => (self.chosen + 1) % of,
+                false => (self.chosen + of - 1) % of,
+            };
+            self.is_chosen = true;
+        }
+    }
+
+    /// Whether a line of the list is chosen: with the arrows, or as the best for what is typed.
+    pub fn has_choice(&self) -> bool {
+        self.is_chosen || !self.line.text().trim().is_empty()
+    }
+
+    /// Recalls what was entered before, or the entry after it. Whether there is one.
+    pub fn recall(&mut self, history: &History, is_older: bool) -> bool {
+        (self.chosen, self.is_chosen) = (0, false);
+        let kind = self.kind.entered();
+        kind.is_some_and(|kind| history.recall(kind, &mut self.recall, &mut self.line, is_older))
+    }
+
+    /// Keeps what is typed, to be recalled.
+    pub fn keep(&self, history: &mut History) {
+        if let Some(kind) = self.kind.entered() {
+            history.keep(kind, self.line.text());
+        }
+    }
+}
+
+/// Up and `^p` lead to what was entered before, down and `^n` back from there.
+pub(in crate::app) fn arrow(key: KeyEvent) -> Option<bool> {
+    let is_control = key.modifiers == KeyModifiers::CONTROL;
+    match key.code {
+        KeyCode::Up => Some(true),
+        KeyCode::Down => Some(false),
+        KeyCode::Char('p') if is_control => Some(true),
+        KeyCode::Char('n') if is_control => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::app::input::prompt::*;
+
+    #[test]
+    fn backspace_in_an_empty_line_closes_it() {
+        let mut prompt = Prompt::new(PromptKind::Filter, "ab");
+        let mut press = |code| prompt.key(KeyEvent::from(code));
+        assert_eq!(press(KeyCode::Left), Typed::Nothing);
+        assert_eq!((press(KeyCode::Backspace), press(KeyCode::Delete)), (Typed::Changed, Typed::Changed));
+        assert_eq!(press(KeyCode::Backspace), Typed::Escape);
+    }
+
+    #[test]
+    fn arrows_recall_where_there_is_no_list() {
+        let up = KeyEvent::from(KeyCode::Up);
+        let control = KeyEvent::new(KeyCode::Char('p'), KeyModifiers::CONTROL);
+        for (kind, of_up) in [
+            (PromptKind::Filter, Typed::Recall { is_older: true }),
+            (PromptKind::Command, Typed::Choose { is_down: false }),
+        ] {
+            let mut prompt = Prompt::new(kind, "");
+            assert_eq!(prompt.key(up), of_up);
+            assert_eq!(prompt.key(control), Typed::Recall { is_older: true });
+        }
+        let mut prompt = Prompt::new(PromptKind::Command, "");
+        prompt.choose(false, 3);
+        assert_eq!((prompt.chosen, prompt.is_chosen), (2, true));
+        prompt.choose(true, 3);
+        assert_eq!(prompt.chosen, 0);
+        prompt.key(KeyEvent::from(KeyCode::Char('x')));
+        assert!(!prompt.is_chosen, "another list");
+    }
+}

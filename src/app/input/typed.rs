@@ -1,0 +1,248 @@
+//! Typed text: live filters and searches, the palette's line, the search of a text, and the answers to keys that are not
+//! available here.
+
+use crate::app::action::context::Context;
+use crate::app::action::table::Action;
+use crate::app::input::history::Entered;
+use crate::app::input::line::Line;
+use crate::app::input::prompt::{Prompt, PromptKind, Typed, arrow};
+use crate::app::job::form::Field;
+use crate::app::log::{self, LogView};
+use crate::app::screen::dialog::Dialog;
+use crate::app::table::filter::Filter;
+use crate::app::view::{Details, View};
+use crate::app::{App, Effect, Tone};
+use crate::logs::Pattern;
+use crate::model::Timestamp;
+use crossterm::event::{KeyCode, KeyEvent};
+
+impl App {
+    /// Opens the line for the filter of the table that has the focus or of the text, or for the search in the log.
+    pub(in crate::app) fn begin_filter(&mut self) -> Vec<Effect> {
+        self.prompt = match (self.listing(), self.context()) {
+            (Some(listing), _) => Some(Prompt::new(PromptKind::Filter, listing.filter().text())),
+            (None, Context::Log) => {
+                let before = self.log().map(|log| log.search().pattern().text().to_owned());
+                Some(empty(Prompt::new(PromptKind::Search, &before.unwrap_or_default())))
+            }
+            (None, _) => self.text().map(|page| Prompt::new(PromptKind::Filter, &page.filter)),
+        };
+        Vec::new()
+    }
+
+    /// The page on the screen, where it is a text.
+    fn text(&self) -> Option<&Details> {
+        let View::Details(page) = self.view() else { return None };
+        Some(page)
+    }
+
+    /// Clears the filter or the search. True when there was one.
+    pub(in crate::app) fn clear_filter(&mut self) -> bool {
+        let is_log = self.context() == Context::Log;
+        let is_set = match self.listing() {
+            Some(listing) => !listing.filter().text().is_empty(),
+            None if self.text().is_some_and(|page| !page.filter.is_empty()) => true,
+            None => is_log && self.log().is_some_and(LogView::is_narrowed),
+        };
+        if let Some(log) = self.log_mut().filter(|log| is_log && !log.is_narrowed()) {
+            if log.lens().least().is_some() {
+                log.show_levels(None);
+                return true;
+            }
+            if log.since().is_some() {
+                log.show_since(None);
+                return true;
+            }
+        }
+        let is_searched = is_log && self.log().is_some_and(|log| !log.search().pattern().is_empty());
+        if is_set {
+            // Of a log the search goes first, then the filter.
+            let kind = if is_log && !is_searched { PromptKind::Lines } else { PromptKind::Filter };
+            self.set_text(kind, "");
+        }
+        is_set
+    }
+
+    /// Searches the log, filters its lines, or filters the table or the text. A text that is neither pattern nor filter
+    /// changes nothing; the line says why.
+    fn set_text(&mut self, kind: PromptKind, text: &str) {
+        let wrong = match self.listing_mut() {
+            Some((listing, fleet)) => {
+                let parsed = Filter::parse(text, &listing.fields()).map_err(|e| e.to_string());
+                parsed.map(|filter| listing.set_filter(fleet, filter)).err()
+            }
+            None if kind == PromptKind::Lines => {
+                let parsed = log::Filter::parse(text).map_err(|e| e.to_string());
+                parsed.map(|filter| self.log_mut().map(|log| log.set_filter(filter))).err()
+            }
+            None => {
+                if let Some(View::Details(page)) = self.stack.last_mut() {
+                    (page.filter, page.top) = (text.to_owned(), 0);
+                    return;
+                }
+                let parsed = Pattern::parse(text).map_err(|e| e.to_string());
+                parsed.map(|pattern| self.log_mut().map(|log| log.set_search(pattern))).err()
+            }
+        };
+        if let Some(prompt) = &mut self.prompt {
+            prompt.wrong = wrong.unwrap_or_default();
+        }
+    }
+
+    /// The prompt's text changed: filters and searches are live.
+    pub(in crate::app) fn typed(&mut self) {
+        if let Some(Prompt { kind, line, .. }) = &self.prompt
+            && kind.is_live()
+        {
+            let (kind, text) = (*kind, line.text().to_owned());
+            self.set_text(kind, &text);
+        } else if let Some(prompt) = &mut self.prompt {
+            prompt.wrong.clear();
+        }
+    }
+
+    pub(in crate::app) fn prompt_key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Effect> {
+        let offers = if arrow(key).is_some() { self.offers().len() } else { 0 };
+        let Some(prompt) = &mut self.prompt else { return Vec::new() };
+        match prompt.key(key) {
+            Typed::Changed => self.typed(),
+            Typed::Recall { is_older } => {
+                if prompt.recall(&self.history, is_older) {
+                    self.typed();
+                }
+            }
+            Typed::Choose { is_down } => prompt.choose(is_down, offers),
+            Typed::Complete if prompt.kind.has_list() => self.complete_command(),
+            Typed::Escape => {
+                let (kind, before) = (prompt.kind, String::clone(&prompt.before));
+                self.prompt = None;
+                if kind.is_live() {
+                    self.set_text(kind, &before);
+                }
+            }
+            Typed::Enter if prompt.kind.has_list() => return self.enter_command(now),
+            Typed::Enter
+                if matches!(prompt.kind, PromptKind::GoTo | PromptKind::Save | PromptKind::Since) =>
+            {
+                let text = prompt.line.text().to_owned();
+                return self.enter_for_log(&text, now);
+            }
+            Typed::Enter if prompt.kind == PromptKind::Logs => {
+                let text = prompt.line.text().to_owned();
+                return self.search_logs(&text, now);
+            }
+            // A text that is no filter is to be corrected.
+            Typed::Enter if !prompt.wrong.is_empty() => {}
+            Typed::Enter => {
+                prompt.keep(&mut self.history);
+                let searched = prompt.kind == PromptKind::Search && !prompt.line.is_empty();
+                self.prompt = None;
+                if searched {
+                    return self.match_step(false, now);
+                }
+            }
+            Typed::Complete | Typed::Nothing => {}
+        }
+        Vec::new()
+    }
+
+    /// A key while a text is shown: enter and esc end its search, and the key of filters begins one. False when the
+    /// key is none of these.
+    pub(in crate::app) fn text_key(&mut self, key: KeyEvent) -> bool {
+        let is_filter = self.keymap.elsewhere(key).any(|(_, action)| action == Action::Filter);
+        let Some(Dialog::Tell { search, pages, top, .. }) = &mut self.dialog else { return false };
+        match (key.code, search.is_open) {
+            (KeyCode::Enter, true) => search.is_open = false,
+            (KeyCode::Backspace, true) if search.line.is_empty() => search.is_open = false,
+            (KeyCode::Esc, _) if search.is_open || !search.line.is_empty() => {
+                (search.line, search.is_open) = (Line::default(), false);
+            }
+            (_, false) if is_filter => {
+                (search.is_open, *top) = (true, 0);
+            }
+            (KeyCode::Enter, false) if *pages => self.prompt = Some(Prompt::new(PromptKind::Page, "")),
+            _ => return false,
+        }
+        true
+    }
+
+    /// An arrow in the entrypoint or the working dir of a job's form recalls what was submitted before. Without such an
+    /// entry it changes the field.
+    pub(in crate::app) fn recalls(&mut self, key: KeyEvent) -> bool {
+        let Some(is_older) = arrow(key) else { return false };
+        let Some(Dialog::Form(form)) = &mut self.dialog else { return false };
+        let Some(row) = form.rows.get_mut(form.at) else { return false };
+        let kind = match row.field {
+            Field::Command => Entered::Entrypoint,
+            Field::WorkingDir => Entered::WorkingDir,
+            _ => return false,
+        };
+        form.doing.is_none() && self.history.recall(kind, &mut form.recall, &mut row.line, is_older)
+    }
+
+    /// Says where a key is available that is not available here, or that it has no action. In a dialog, which lies over
+    /// the messages, the footer says it.
+    pub(in crate::app) fn say_where(&mut self, key: KeyEvent, now: Timestamp) {
+        if let Some(dialog) = self.dialog.take() {
+            let below = self.context();
+            self.dialog = Some(dialog);
+            self.say_in_dialog(key, below);
+            return;
+        }
+        // The key that opens a page needs no message on that page.
+        let here = match self.context() {
+            Context::Tpus => Some(Action::Tpus),
+            Context::Clusters => Some(Action::Clusters),
+            _ => None,
+        };
+        let elsewhere = self.keymap.elsewhere(key).filter(|(_, action)| Some(*action) != here);
+        let found: Vec<(String, Action)> = elsewhere.collect();
+        let Some((shown, _)) = found.first() else {
+            if let Some(text) = self.unknown(key) {
+                self.toasts.say(Tone::Info, text, now);
+            }
+            return;
+        };
+        let means: Vec<String> = found
+            .iter()
+            .map(|(_, action)| action.describe())
+            .map(|d| format!("{} in {}", d.name, d.places()))
+            .collect();
+        self.toasts.say(
+            Tone::Info,
+            format!("{shown} is not available here; it is {}", means.join("; ")),
+            now,
+        );
+    }
+
+    /// The answer to a key without an action; none for keys that have one, and for those without a name.
+    fn unknown(&self, key: KeyEvent) -> Option<String> {
+        let help = self.key_of(Action::Help);
+        let is_known = self.keymap.elsewhere(key).next().is_some();
+        let shown = self.keymap.shown(key).filter(|_| !is_known)?;
+        Some(format!("{shown} has no action; {help} lists the keys"))
+    }
+
+    fn say_in_dialog(&mut self, key: KeyEvent, below: Context) {
+        let found: Vec<(String, Action)> = self.keymap.elsewhere(key).collect();
+        let Some((shown, _)) = found.first() else {
+            self.note = self.unknown(key).unwrap_or_default();
+            return;
+        };
+        let on_page = found.iter().map(|(_, action)| action.describe()).find(|d| d.contexts.contains(&below));
+        self.note = if let Some(d) = on_page {
+            let back = self.key_of(Action::Back);
+            format!("{shown} is not available in this dialog; {back} closes it, then {shown} is {}", d.name)
+        } else {
+            let means = found.iter().map(|(_, action)| action.describe());
+            let means: Vec<String> = means.map(|d| format!("{} in {}", d.name, d.places())).collect();
+            format!("{shown} is not available in this dialog; it is {}", means.join("; "))
+        };
+    }
+}
+
+/// The same line with nothing in it: another pattern is typed, as in `less`, while a filter is made narrower.
+pub(in crate::app) fn empty(mut prompt: Prompt) -> Prompt {
+    prompt.line = Line::default();
+    prompt
+}

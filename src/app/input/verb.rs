@@ -1,0 +1,93 @@
+//! What the first word of a command in the palette stands for, and what may follow it.
+
+use crate::app::action::table::{Action, actions};
+use crate::app::input::ids::takes_thing;
+use crate::app::view::Pane;
+
+/// What the first word of a command stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::app) enum Verb {
+    /// An action, on the selection or on the cluster that is named.
+    Act(Action),
+    /// Opens the cluster that is named.
+    Cluster,
+    /// A pane of the cluster; without one on the screen the page of all clusters, if there is one.
+    Pane(Pane, Option<Action>),
+    /// The list of keys, or a page of the manual.
+    Help,
+}
+
+/// Words beside the names of actions: those that users of k9s, kubectl and Ray type.
+pub(in crate::app) const WORDS: &[(&str, Verb)] = &[
+    ("cluster", Verb::Cluster),
+    ("ctx", Verb::Cluster),
+    ("use", Verb::Cluster),
+    ("jobs", Verb::Pane(Pane::Jobs, Some(Action::Table("all-jobs")))),
+    ("nodes", Verb::Pane(Pane::Nodes, Some(Action::Table("all-nodes")))),
+    ("workers", Verb::Pane(Pane::Nodes, Some(Action::Table("all-nodes")))),
+    ("autoscaler", Verb::Pane(Pane::Autoscaler, None)),
+    ("logs", Verb::Act(Action::Log)),
+    ("fleet", Verb::Act(Action::Clusters)),
+    ("contexts", Verb::Act(Action::Clusters)),
+    ("shell", Verb::Act(Action::Ssh)),
+    ("token", Verb::Act(Action::CopyToken)),
+    ("stop", Verb::Act(Action::StopJob)),
+    ("delete", Verb::Act(Action::DeleteJob)),
+    ("help", Verb::Help),
+    ("manual", Verb::Help),
+    ("q", Verb::Act(Action::ForceQuit)),
+    ("exit", Verb::Act(Action::ForceQuit)),
+];
+
+/// Actions on the cluster that is on the screen or selected, which can be named instead.
+pub(in crate::app) const ON_CLUSTER: &[Action] = &[
+    Action::Restart,
+    Action::Start,
+    Action::StopCluster,
+    Action::AddWorker,
+    Action::Submit,
+    Action::Progress,
+    Action::Tpus,
+    Action::Ssh,
+    Action::Dashboard,
+    Action::Ports,
+    Action::CopyToken,
+    Action::Refresh,
+    Action::Reconnect,
+    Action::HostKey,
+];
+
+impl Verb {
+    /// The verb of that name, or the only one whose name begins so.
+    pub(in crate::app) fn named(name: &str) -> Option<Self> {
+        let word = WORDS.iter().find(|(word, _)| *word == name).map(|(_, verb)| *verb);
+        word.or_else(|| Action::named(name).map(Self::Act)).or_else(|| {
+            let words = WORDS.iter().filter(|(word, _)| word.starts_with(name)).map(|(_, verb)| *verb);
+            let actions = actions().iter().filter(|d| d.name.starts_with(name)).map(|d| Self::Act(d.action));
+            let mut begin = words.chain(actions);
+            let first = begin.next().filter(|_| !name.is_empty())?;
+            begin.all(|other| other == first).then_some(first)
+        })
+    }
+
+    /// What may follow it.
+    pub(in crate::app) fn argument(self) -> Option<Argument> {
+        match self {
+            Self::Act(action) if takes_thing(action) => Some(Argument::Thing(action)),
+            Self::Act(action) => ON_CLUSTER.contains(&action).then_some(Argument::Cluster),
+            Self::Cluster | Self::Pane(..) => Some(Argument::Cluster),
+            Self::Help => Some(Argument::Page),
+        }
+    }
+}
+
+/// What a command may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::app) enum Argument {
+    /// A cluster, by its name or a prefix of it.
+    Cluster,
+    /// A job, a node or a TPU that this action acts on.
+    Thing(Action),
+    /// A page of the manual.
+    Page,
+}

@@ -1,0 +1,144 @@
+//! The lines of the first cause: the earliest error, what followed from it, and how far the clocks differ.
+
+use crate::app::log::Wanted;
+use crate::app::table::cell::Role;
+use crate::crew::{Crew, Quiet, Seat, Told, What, certainty_words, first_few, place, seat_of, without_error};
+use crate::logs::{Evidence, untimed};
+use crate::model::Timestamp;
+use crate::model::amount::counted;
+use crate::model::text::printable;
+
+/// Silent workers that are shown.
+const QUIET: usize = 8;
+/// Errors that may have been first as well that are shown.
+const CANDIDATES: usize = 3;
+/// Lines of a traceback that are shown.
+const TRACE: usize = 12;
+
+/// A line of the first cause.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CauseLine {
+    /// What the line is: `first error`, `followed by`; empty for a line that belongs to the one above.
+    pub label: &'static str,
+    /// When it happened, as far as a log says.
+    pub time: Option<Timestamp>,
+    /// The process, or the host.
+    pub who: String,
+    /// Safe for a terminal.
+    pub text: String,
+    /// What it means to the eye.
+    pub role: Role,
+    /// The worker whose log says it, by its place in the crew, and whether on standard error.
+    pub seat: Option<(usize, Option<bool>)>,
+    /// The line as that log has it; none of what no log says.
+    pub line: Option<Wanted>,
+}
+
+impl CauseLine {
+    fn plain(label: &'static str, text: &str, role: Role) -> Self {
+        Self { label, text: printable(text).into_owned(), role, ..Self::default() }
+    }
+
+    fn of(label: &'static str, evidence: &Evidence, crew: &Crew, text: &str, role: Role) -> Self {
+        let (time, who, seat) = (evidence.time, place(evidence, crew), seat_of(evidence, crew));
+        let line = evidence.source.map(|_| in_log(evidence, &evidence.text));
+        Self { label, time, who, text: printable(text).into_owned(), role, seat, line }
+    }
+}
+
+/// The workers that are silent with their last lines, the first few of them.
+fn quiet_lines(quiet: &[Quiet], crew: &Crew) -> Vec<CauseLine> {
+    let line = |(at, worker): (usize, &Quiet)| CauseLine {
+        label: if at == 0 { "last lines" } else { "" },
+        time: worker.time,
+        who: crew.seats.get(worker.seat).map(Seat::who).unwrap_or_default(),
+        text: match worker.line.as_str() {
+            "" => "has written no line".to_owned(),
+            line => printable(untimed(line)).into_owned(),
+        },
+        role: if at == 0 { Role::Warn } else { Role::Text },
+        seat: Some((worker.seat, worker.is_err)),
+        line: (!worker.line.is_empty()).then(|| Wanted { text: worker.line.clone(), before: Vec::new() }),
+    };
+    let mut lines: Vec<CauseLine> = quiet.iter().take(QUIET).enumerate().map(line).collect();
+    if quiet.len() > QUIET {
+        let more = counted(quiet.len() - QUIET, "more worker");
+        lines.push(CauseLine::plain("", &format!("{more}; the roll call has them all"), Role::Dim));
+    }
+    lines
+}
+
+/// A line of what was found, as it stands in the log: below the lines of its traceback that stand above it.
+fn in_log(evidence: &Evidence, text: &str) -> Wanted {
+    let above = evidence.trace.iter().position(|line| line == text).unwrap_or(evidence.trace.len());
+    Wanted { text: text.to_owned(), before: evidence.trace[..above].to_vec() }
+}
+
+/// What an error says, with its kind where its words do not begin with that.
+fn said(evidence: &Evidence) -> String {
+    let (kind, text) = (evidence.fault.words(), untimed(&evidence.text));
+    if text.starts_with(kind) { text.to_owned() } else { format!("{kind}: {text}") }
+}
+
+/// The lines of what was told; none where something else was asked.
+pub fn cause_lines(told: &Told) -> Vec<CauseLine> {
+    let What::Cause(findings) = &told.what else { return Vec::new() };
+    let crew = &told.crew;
+    let plain = CauseLine::plain;
+    // A part of the sentence in each row: it is longer than a small window is wide.
+    let mut parts = findings.summary.split("; ");
+    let mut lines = vec![plain(findings.verdict.word(), parts.next().unwrap_or_default(), Role::Accent)];
+    // Enter on the verdict goes to what it is based on.
+    if let Some(first) = findings.explanation.as_ref().map(|found| &found.first) {
+        lines[0].seat = seat_of(first, crew);
+        lines[0].line = first.source.map(|_| in_log(first, &first.text));
+    }
+    lines.extend(parts.map(|words| plain("", words, Role::Accent)));
+    lines.extend(quiet_lines(&findings.quiet, crew));
+    lines.extend(findings.evidence.iter().map(|words| plain("", words, Role::Text)));
+    if let Some(found) = &findings.explanation {
+        let first = &found.first;
+        let words = said(first);
+        lines.push(CauseLine::of("first error", first, crew, &words, Role::Bad));
+        let skipped = first.trace.len().saturating_sub(TRACE);
+        let trace = first.trace.iter().skip(skipped).filter(|line| **line != first.text);
+        lines.extend(trace.map(|text| CauseLine {
+            // Time and process stand above.
+            time: None,
+            who: String::new(),
+            line: first.source.map(|_| in_log(first, text)),
+            ..CauseLine::of("", first, crew, text, Role::Dim)
+        }));
+        lines.extend(certainty_words(found).map(|words| plain("certainty", &words, Role::Text)));
+        let others = found.candidates.len() + found.before.len();
+        for other in found.candidates.iter().chain(&found.before).take(CANDIDATES) {
+            let words = said(other);
+            lines.push(CauseLine::of("or first", other, crew, &words, Role::Warn));
+        }
+        if others > CANDIDATES {
+            let words = format!("{} named above", counted(others - CANDIDATES, "more host"));
+            lines.push(plain("", &words, Role::Dim));
+        }
+        for followed in &found.followed {
+            let (errors, hosts) =
+                (counted(followed.errors as usize, "error"), counted(followed.hosts, "host"));
+            let kind = followed.fault.words();
+            let first = untimed(&followed.first.text);
+            let words = format!("{kind}: {errors} on {hosts}; the first: {first}");
+            lines.push(CauseLine::of("followed by", &followed.first, crew, &words, Role::Text));
+        }
+        let quiet = without_error(found, crew);
+        if !quiet.is_empty() && quiet.len() < crew.seats.len() {
+            let quiet: Vec<&str> = quiet.iter().map(String::as_str).collect();
+            let words = format!("{}: {}", counted(quiet.len(), "worker"), first_few(&quiet));
+            lines.push(plain("no error", &words, Role::Dim));
+        }
+        if found.survived > 0 {
+            let words = format!("{} did not end the run", counted(found.survived as usize, "earlier error"));
+            lines.push(plain("survived", &words, Role::Dim));
+        }
+    }
+    let clocks = findings.clock_words(crew).into_iter();
+    lines.extend(clocks.map(|words| plain("clock", &words, Role::Dim)));
+    lines
+}

@@ -1,0 +1,157 @@
+//! The description of a job, with its driver's work in Ray, which is read on demand.
+
+use crate::app::text::describe::{Lines, list};
+use crate::app::view::{Asked, View};
+use crate::app::{App, Cluster};
+use crate::model::amount::shape;
+use crate::model::text::printable;
+use crate::model::{Counted, DeadActor, JobIds, Text, Timestamp, Work};
+use std::cmp::Reverse;
+
+/// Functions and classes that are listed; a driver may have thousands.
+const NAMES: usize = 12;
+
+impl App {
+    /// Stores what a driver does, for the page of its job.
+    pub(in crate::app) fn work_news(&mut self, place: usize, job: &JobIds, work: &Result<Box<Work>, String>) {
+        for view in &mut self.stack {
+            let View::Details(details) = view else { continue };
+            let is_of_cluster = details.target.place() == Some(place);
+            if is_of_cluster && matches!(&details.work, Asked::Waiting(asked) if asked == job) {
+                details.work = Asked::Told(work.clone());
+                self.dirty = true;
+            }
+        }
+    }
+}
+
+/// What the driver of a job holds, waits for and does, as far as it was asked and told; of an ended job, what it left.
+pub fn lines(asked: &Asked, cluster: &Cluster, is_ended: bool, now: Timestamp) -> Lines {
+    match asked {
+        Asked::No => Vec::new(),
+        Asked::Waiting(_) => vec![("holds".to_owned(), "asking Ray...".to_owned())],
+        Asked::Told(Ok(work)) => told(work, Some(cluster), is_ended, now),
+        Asked::Told(Err(why)) => vec![("holds".to_owned(), format!("? ({})", printable(why)))],
+    }
+}
+
+fn told(work: &Work, cluster: Option<&Cluster>, is_ended: bool, now: Timestamp) -> Lines {
+    let mut lines = Vec::new();
+    let idle = work.tasks.is_empty() && work.actors.is_empty();
+    let holds = match (work.holds.is_empty(), idle && !is_ended) {
+        (false, _) => shape(&work.holds),
+        (true, false) => "nothing".to_owned(),
+        (true, true) => "nothing: no tasks and no actors, only its driver runs".to_owned(),
+    };
+    lines.push(("holds".to_owned(), holds));
+    list(&mut lines, "waits for", cut(work.waits.iter().map(|wait| wait.words(now)).collect()));
+    list(&mut lines, "tasks", cut(counts(&work.tasks)));
+    list(&mut lines, "actors", cut(counts(&work.actors)));
+    list(&mut lines, "died", cut(work.died.iter().map(|actor| dead(actor, cluster)).collect()));
+    lines
+}
+
+/// `Holder h1 on bed-w1 (10.0.0.7): the reason`.
+fn dead(actor: &DeadActor, cluster: Option<&Cluster>) -> String {
+    let name = if actor.name.is_empty() { String::new() } else { format!(" {}", actor.name) };
+    let named = actor.node.as_ref().zip(cluster).and_then(|(node, cluster)| cluster.node_words(node));
+    let place = match named {
+        Some(name) => format!(" on {name}"),
+        None if actor.address.is_empty() => String::new(),
+        None => format!(" on {}", actor.address),
+    };
+    format!("{}{name}{place}: {}", actor.class, printable(actor.why.raw()))
+}
+
+/// The first of them, and how many more there are.
+fn cut(mut texts: Vec<String>) -> Vec<String> {
+    let more = texts.len().saturating_sub(NAMES);
+    if more > 0 {
+        texts.truncate(NAMES);
+        texts.push(format!("and {more} more"));
+    }
+    texts
+}
+
+/// `train_step: 2 running, 3 waiting for a node`; what has not ended first.
+fn counts(all: &[Counted]) -> Vec<String> {
+    let is_over = |state: &str| matches!(state, "FINISHED" | "FAILED" | "DEAD");
+    let living = |c: &Counted| -> u64 {
+        c.states.iter().filter(|(state, _)| !is_over(state.raw())).map(|(_, n)| n).sum()
+    };
+    let mut sorted: Vec<&Counted> = all.iter().collect();
+    sorted.sort_by_key(|c| (Reverse(living(c)), c.name.clone()));
+    let words = |c: &Counted| {
+        let states: Vec<String> = c.states.iter().map(|(state, n)| format!("{n} {}", word(state))).collect();
+        format!("{}: {}", c.name, states.join(", "))
+    };
+    sorted.into_iter().map(words).collect()
+}
+
+/// Ray's word for a state as people say it.
+fn word(state: &Text) -> String {
+    match state.raw() {
+        "PENDING_NODE_ASSIGNMENT" => "waiting for a node".to_owned(),
+        _ => state.to_string().to_lowercase().replace('_', " "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::app::job::description::*;
+    use crate::model::Wait;
+
+    #[test]
+    fn what_a_driver_does_is_told_in_words_the_unfinished_first() {
+        let counted = |name: &str, states: &[(&str, u64)]| Counted {
+            name: name.into(),
+            states: states.iter().map(|(s, n)| (Text::from(*s), *n)).collect(),
+        };
+        let minute = |n: i64| Timestamp::from_millis(n * 60_000);
+        let work = Work {
+            holds: vec![("CPU".into(), 4.0), ("TPU".into(), 16.0), ("memory".into(), 2e9)],
+            waits: vec![Wait { shape: vec![("TPU".into(), 4.0)], count: 3, since: Some(minute(8)) }],
+            tasks: vec![
+                counted("read", &[("FINISHED", 900)]),
+                counted("train_step", &[("RUNNING", 4), ("PENDING_NODE_ASSIGNMENT", 3)]),
+            ],
+            actors: vec![counted("Holder", &[("ALIVE", 1)])],
+            died: vec![DeadActor {
+                class: "Holder".into(),
+                name: "h1".into(),
+                node: None,
+                address: "10.0.0.7".into(),
+                why: "killed by\nSIGKILL".into(),
+            }],
+        };
+        let lines = told(&work, None, false, minute(30));
+        let lines: Vec<(&str, &str)> = lines.iter().map(|(l, t)| (l.as_str(), t.as_str())).collect();
+        assert_eq!(
+            lines,
+            [
+                ("holds", "TPU 16, CPU 4, memory 2.0 GB"),
+                ("waits for", "3 times TPU 4, for 22m"),
+                ("tasks", "train_step: 4 running, 3 waiting for a node"),
+                (" ", "read: 900 finished"),
+                ("actors", "Holder: 1 alive"),
+                ("died", "Holder h1 on 10.0.0.7: killed by SIGKILL"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_driver_that_does_nothing_and_one_that_does_too_much_to_list() {
+        assert!(
+            told(&Work::default(), None, false, Timestamp::default())[0].1.contains("only its driver runs")
+        );
+        assert_eq!(
+            told(&Work::default(), None, true, Timestamp::default())[0].1,
+            "nothing",
+            "no driver runs"
+        );
+        let one = |n: usize| Counted { name: format!("f{n:02}").as_str().into(), states: Vec::new() };
+        let work = Work { tasks: (0..50).map(one).collect(), ..Work::default() };
+        let lines = told(&work, None, false, Timestamp::default());
+        assert_eq!((lines.len(), &*lines.last().unwrap().1), (1 + NAMES + 1, "and 38 more"));
+    }
+}

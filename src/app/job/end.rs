@@ -1,0 +1,193 @@
+//! Ends jobs and deletes their records: the marked ones or, without marks, the selected one.
+
+use crate::app::screen::dialog::{Dialog, Question};
+use crate::app::text::describe;
+use crate::app::{App, Context, Effect, Tone};
+use crate::model::amount::counted;
+use crate::model::{ClusterName, Job, JobKey, Request, SubmissionId, Timestamp};
+use std::sync::Arc;
+
+/// Jobs that a dialog names at most; it counts the others.
+const NAMED: usize = 12;
+
+/// A job by its cluster.
+type Named = (ClusterName, SubmissionId);
+
+impl App {
+    /// Marks or unmarks the selected job, and moves to the next one.
+    pub(in crate::app) fn mark_job(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some((place, key)) = self.meant_job().map(|(place, job)| (place, job.key.clone())) else {
+            return Vec::new();
+        };
+        match key {
+            JobKey::Submission(id) => {
+                self.marks.toggle(place, id);
+                self.step(1)
+            }
+            JobKey::Driver(id) => {
+                let text = format!("{id} was started by hand: Ray can neither stop it nor delete its record");
+                self.toasts.say(Tone::Info, text, now);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The places whose marks count on this page.
+    fn marking(&self) -> std::ops::Range<usize> {
+        match (self.page_context(), self.view().place()) {
+            (Context::AllJobs, _) => 0..self.fleet.clusters.len(),
+            (Context::Jobs, Some(place)) => place..place + 1,
+            _ => 0..0,
+        }
+    }
+
+    /// Clears all marks of this page. True when there were any.
+    pub(in crate::app) fn clear_marks(&mut self) -> bool {
+        self.marking().filter(|place| self.marks.clear(Some(*place))).count() > 0
+    }
+
+    /// How many jobs are marked on this page.
+    pub fn marked(&self) -> usize {
+        self.marking().map(|place| self.marks.count(Some(place))).sum()
+    }
+
+    /// The marked jobs of this page, else the selected one.
+    fn chosen(&self) -> Vec<(usize, Arc<Job>)> {
+        let marked = |place: usize| {
+            let jobs = self.fleet.clusters[place].snapshot.jobs.iter();
+            jobs.filter(move |j| self.marks.has(place, j)).map(move |j| (place, Arc::clone(j)))
+        };
+        let all: Vec<_> = self.marking().flat_map(marked).collect();
+        if all.is_empty() {
+            self.meant_job().map(|(p, j)| (p, Arc::clone(j))).into_iter().collect()
+        } else {
+            all
+        }
+    }
+
+    /// The chosen jobs that `fits` admits, and the number of the others.
+    fn fitting(&self, fits: impl Fn(&Job) -> bool) -> (Vec<(usize, Arc<Job>)>, usize) {
+        let chosen = self.chosen();
+        let all = chosen.len();
+        let fit: Vec<_> =
+            chosen.into_iter().filter(|(_, j)| j.submission_id().is_some() && fits(j)).collect();
+        let left = all - fit.len();
+        (fit, left)
+    }
+
+    fn named(&self, jobs: &[(usize, Arc<Job>)]) -> Vec<Named> {
+        let name = |(place, job): &(usize, Arc<Job>)| {
+            Some((self.fleet.clusters[*place].name().clone(), job.submission_id()?.clone()))
+        };
+        jobs.iter().filter_map(name).collect()
+    }
+
+    /// The jobs line by line, then the number of jobs that are not affected, then the consequence.
+    fn lines(
+        &self,
+        jobs: &[(usize, Arc<Job>)],
+        left: usize,
+        why_left: &str,
+        consequence: &str,
+        now: Timestamp,
+    ) -> Vec<(String, String)> {
+        let line = |(place, job): &(usize, Arc<Job>)| {
+            let text = describe::in_a_line(job, now);
+            (self.fleet.clusters[*place].name().to_string(), format!("{}  {text}", job.key))
+        };
+        let mut lines: Vec<_> = jobs.iter().take(NAMED).map(line).collect();
+        let said = |text: String| (String::new(), text);
+        if jobs.len() > NAMED {
+            lines.push(said(format!("and {} more", jobs.len() - NAMED)));
+        }
+        lines.push(said(String::new()));
+        if left > 0 {
+            lines.push(said(format!("{left} of the marked jobs {why_left}: not affected.")));
+        }
+        lines.push(said(consequence.to_owned()));
+        lines
+    }
+
+    pub(in crate::app) fn ask_to_stop(&mut self, now: Timestamp) -> Vec<Effect> {
+        let (jobs, left) = self.fitting(|j| !j.status.is_ended());
+        let ask = match &jobs[..] {
+            [] => return self.say_unfit("has already ended", now),
+            [(place, job)] if left == 0 => {
+                let lines = describe::before_stop(job, &self.fleet.clusters[*place], now);
+                (self.asks("Stop", &jobs), lines, "Stop job".to_owned())
+            }
+            several => {
+                let text = "Ray sends SIGTERM to their drivers, and SIGKILL 3 s later. Unsaved work is lost.";
+                let lines = self.lines(several, left, "have ended or were started by hand", text, now);
+                (self.asks("Stop", several), lines, format!("Stop {}", counted(several.len(), "job")))
+            }
+        };
+        self.dialog = Some(Dialog::ask(Question::StopJobs(self.named(&jobs)), ask.0, ask.1, ask.2));
+        Vec::new()
+    }
+
+    pub(in crate::app) fn ask_to_delete(&mut self, now: Timestamp) -> Vec<Effect> {
+        let (jobs, left) = self.fitting(|j| j.status.is_ended());
+        if jobs.is_empty() {
+            return self.say_unfit("has not ended; stop it first", now);
+        }
+        let text = "Their records in Ray are deleted: they leave the list and cannot be resubmitted from here. Their log files stay.";
+        let lines = self.lines(&jobs, left, "have not ended", text, now);
+        let (title, yes) = (self.asks("Delete", &jobs), format!("Delete {}", counted(jobs.len(), "job")));
+        self.dialog = Some(Dialog::ask(Question::DeleteJobs(self.named(&jobs)), title, lines, yes));
+        Vec::new()
+    }
+
+    /// The title of a question: `Stop 2 jobs on lab?`.
+    fn asks(&self, verb: &str, jobs: &[(usize, Arc<Job>)]) -> String {
+        let mut places: Vec<usize> = jobs.iter().map(|(place, _)| *place).collect();
+        places.sort_unstable();
+        places.dedup();
+        let clusters = match &places[..] {
+            [place] => self.fleet.clusters[*place].name().to_string(),
+            several => format!("{} clusters", several.len()),
+        };
+        format!("{verb} {} on {clusters}?", counted(jobs.len(), "job"))
+    }
+
+    /// Says why the action applies to none of the chosen jobs.
+    fn say_unfit(&mut self, why: &str, now: Timestamp) -> Vec<Effect> {
+        match &self.chosen()[..] {
+            [] => {}
+            [(_, job)] => match &job.key {
+                JobKey::Driver(id) if job.status.is_ended() => {
+                    let text = format!(
+                        "{id} was started by hand and has ended ({}): there is nothing to stop, and Ray cannot delete its record",
+                        job.status.word()
+                    );
+                    self.toasts.say(Tone::Info, text, now);
+                }
+                JobKey::Driver(id) => {
+                    let text = format!(
+                        "{id} was started by hand, not submitted: Ray cannot stop it; end its process on its node"
+                    );
+                    self.toasts.say(Tone::Bad, text, now);
+                }
+                JobKey::Submission(id) => {
+                    let text = format!("{id} {why} ({})", job.status.word());
+                    self.toasts.say(Tone::Info, text, now);
+                }
+            },
+            several => {
+                let text = format!("each of the {} marked jobs {why}", several.len());
+                self.toasts.say(Tone::Info, text, now);
+            }
+        }
+        Vec::new()
+    }
+
+    /// Confirmed: sends the same request for each job and clears the marks.
+    pub(in crate::app) fn asked_of_jobs(
+        &mut self,
+        jobs: Vec<Named>,
+        request: fn(SubmissionId) -> Request,
+    ) -> Vec<Effect> {
+        self.clear_marks();
+        jobs.into_iter().map(|(cluster, id)| Effect::Ask(cluster, request(id))).collect()
+    }
+}

@@ -1,0 +1,272 @@
+//! The form that submits a job, empty or filled with the settings of an earlier submission.
+
+use crate::app::input::history::Recall;
+use crate::app::input::line::Line;
+use crate::model::draft::AS_IT_WAS;
+use crate::model::{ClusterName, Draft, FormId, SubmissionId};
+
+/// The setting that a row of the form holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// The entrypoint: a shell command.
+    Command,
+    /// The folder it runs in.
+    WorkingDir,
+    /// A variable; there may be several.
+    Variable,
+    /// The rest of the runtime environment.
+    RuntimeEnv,
+    /// CPUs of the command itself.
+    Cpus,
+    /// GPUs of the command itself.
+    Gpus,
+    /// Memory of the command itself.
+    Memory,
+    /// Other resources of the command itself.
+    Resources,
+    /// The TPU slice of the command itself.
+    Tpu,
+    /// The submission id.
+    Id,
+    /// A metadata pair; there may be several.
+    Metadata,
+}
+
+impl Field {
+    const ALL: [Self; 11] = [
+        Self::Command,
+        Self::WorkingDir,
+        Self::Variable,
+        Self::RuntimeEnv,
+        Self::Cpus,
+        Self::Gpus,
+        Self::Memory,
+        Self::Resources,
+        Self::Tpu,
+        Self::Id,
+        Self::Metadata,
+    ];
+
+    /// The label of the field.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::WorkingDir => "working dir",
+            Self::Variable => "variable",
+            Self::RuntimeEnv => "runtime env",
+            Self::Cpus => "cpus",
+            Self::Gpus => "gpus",
+            Self::Memory => "memory",
+            Self::Resources => "resources",
+            Self::Tpu => "tpu",
+            Self::Id => "job id",
+            Self::Metadata => "metadata",
+        }
+    }
+
+    /// A hint on what can be entered.
+    pub const fn hint(self) -> &'static str {
+        match self {
+            Self::Command => "a shell command, e.g. python train.py --steps 10",
+            Self::WorkingDir => {
+                "a local folder or .zip, or a URI; leave empty to run in the cluster's own directory"
+            }
+            Self::Variable => "NAME=VALUE, or NAME to copy it from this machine; values are hidden",
+            Self::RuntimeEnv => "JSON or YAML, or a file with it, e.g. {pip: [wandb]}",
+            Self::Cpus | Self::Gpus => "for the command itself, not for its tasks",
+            Self::Memory => "for the command itself, e.g. 2 GB",
+            Self::Resources => "other resources for the command itself, e.g. {\"TPU\": 4}",
+            Self::Tpu => "a whole TPU slice for the command itself, e.g. v4-128",
+            Self::Id => "leave empty to generate one",
+            Self::Metadata => "KEY=VALUE, e.g. owner=alice",
+        }
+    }
+
+    const fn repeats(self) -> bool {
+        matches!(self, Self::Variable | Self::Metadata)
+    }
+}
+
+/// A row of the form.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The setting that it holds.
+    pub field: Field,
+    /// What is typed.
+    pub line: Line,
+}
+
+/// It may hold a secret.
+impl std::fmt::Debug for Row {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Row").field("field", &self.field).finish_non_exhaustive()
+    }
+}
+
+impl Row {
+    /// The row as it is shown; the value of a variable is masked.
+    pub fn shown(&self) -> String {
+        let text = crate::model::text::printable(self.line.text());
+        match text.split_once('=') {
+            Some((name, value)) if self.field == Field::Variable && value != AS_IT_WAS => {
+                format!("{name}={}", "•".repeat(value.chars().count()))
+            }
+            _ => text.into_owned(),
+        }
+    }
+}
+
+/// The form that submits a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Form {
+    /// The id that news of the form carry.
+    pub id: FormId,
+    /// The cluster that the job is submitted to.
+    pub cluster: ClusterName,
+    /// The job whose settings fill the form.
+    pub like: Option<SubmissionId>,
+    /// The rows, in the order of the fields.
+    pub rows: Vec<Row>,
+    /// The focused row; after the rows come Cancel and Submit.
+    pub at: usize,
+    /// What is in progress, e.g. `submitting`.
+    pub doing: Option<String>,
+    /// Why the last submission failed; empty if none did.
+    pub said: String,
+    /// The warnings that were shown: a job with no others is submitted.
+    pub(in crate::app) seen: Vec<String>,
+    /// First line shown of the text below the rows.
+    pub top: usize,
+    /// The highest value of `top`, known once drawn.
+    pub last: usize,
+    /// How far the entrypoint has gone back to what was submitted before.
+    pub(in crate::app) recall: Recall,
+    /// The rows as the form was opened.
+    filled: Vec<Row>,
+    /// The typed rows that Esc has warned about; a second Esc discards exactly these.
+    warned: Vec<Row>,
+}
+
+impl Form {
+    /// An empty form for that cluster.
+    pub fn new(id: FormId, cluster: ClusterName) -> Self {
+        let mut form = Self {
+            id,
+            cluster,
+            like: None,
+            rows: Vec::new(),
+            at: 0,
+            doing: None,
+            said: String::new(),
+            seen: Vec::new(),
+            top: 0,
+            last: 0,
+            recall: Recall::default(),
+            filled: Vec::new(),
+            warned: Vec::new(),
+        };
+        form.fill(&Draft::default());
+        form
+    }
+
+    /// Fills the rows from a draft.
+    pub fn fill(&mut self, draft: &Draft) {
+        self.like.clone_from(&draft.like);
+        let row = |field: Field, text: &str| Row { field, line: Line::new(text) };
+        self.rows.clear();
+        for field in Field::ALL {
+            let one = match field {
+                Field::Command => &draft.entrypoint,
+                Field::WorkingDir => &draft.working_dir,
+                Field::RuntimeEnv => &draft.runtime_env,
+                Field::Cpus => &draft.cpus,
+                Field::Gpus => &draft.gpus,
+                Field::Memory => &draft.memory,
+                Field::Resources => &draft.resources,
+                Field::Tpu => &draft.tpu,
+                Field::Id => &draft.id,
+                Field::Variable | Field::Metadata => {
+                    let several = if field == Field::Variable { &draft.variables } else { &draft.metadata };
+                    self.rows.extend(several.iter().map(|text| row(field, text)));
+                    self.rows.push(row(field, ""));
+                    continue;
+                }
+            };
+            self.rows.push(row(field, one));
+        }
+        self.filled.clone_from(&self.rows);
+    }
+
+    /// Whether Esc must be pressed again because typed text would be lost; the form says so then.
+    pub fn holds_on(&mut self) -> bool {
+        let typed = |rows: &[Row]| rows.iter().filter(|r| !r.line.is_empty()).cloned().collect::<Vec<_>>();
+        let now = typed(&self.rows);
+        if self.doing.is_some() || now == typed(&self.filled) || now == self.warned {
+            return false;
+        }
+        self.warned = now;
+        (self.said, self.top) = ("press esc again to discard what was typed".to_owned(), 0);
+        true
+    }
+
+    /// Enter in a row: the next row, and from the last one Submit.
+    pub fn enter(&mut self) {
+        let is_last = self.at + 1 == self.rows.len();
+        self.turn(1);
+        if is_last && self.button() == Some(false) {
+            self.at += 1;
+        }
+    }
+
+    /// The draft of the job that the rows describe.
+    pub fn draft(&self) -> Draft {
+        let mut draft = Draft { like: self.like.clone(), seen: self.seen.clone(), ..Draft::default() };
+        for Row { field, line } in &self.rows {
+            let text = line.text();
+            let one = match field {
+                Field::Command => &mut draft.entrypoint,
+                Field::WorkingDir => &mut draft.working_dir,
+                Field::RuntimeEnv => &mut draft.runtime_env,
+                Field::Cpus => &mut draft.cpus,
+                Field::Gpus => &mut draft.gpus,
+                Field::Memory => &mut draft.memory,
+                Field::Resources => &mut draft.resources,
+                Field::Tpu => &mut draft.tpu,
+                Field::Id => &mut draft.id,
+                Field::Variable => {
+                    draft.variables.push(text.to_owned());
+                    continue;
+                }
+                Field::Metadata => {
+                    draft.metadata.push(text.to_owned());
+                    continue;
+                }
+            };
+            text.clone_into(one);
+        }
+        draft
+    }
+
+    /// Moves the focus by `by` places and wraps around. Fields that repeat have one empty row at their end.
+    pub fn turn(&mut self, by: isize) {
+        self.said.clear();
+        self.recall = Recall::default();
+        if let Some(Row { field, line }) = self.rows.get(self.at)
+            && field.repeats()
+        {
+            let (field, is_last) =
+                (*field, self.rows.get(self.at + 1).is_none_or(|next| next.field != *field));
+            if !line.is_empty() && is_last {
+                self.rows.insert(self.at + 1, Row { field, line: Line::default() });
+            }
+        }
+        let places = isize::try_from(self.rows.len() + 2).unwrap_or(isize::MAX);
+        let at = isize::try_from(self.at).unwrap_or(0);
+        self.at = usize::try_from((at + by).rem_euclid(places)).unwrap_or(0);
+    }
+
+    /// The focused button: `false` for Cancel, `true` for Submit; none when a row has the focus.
+    pub fn button(&self) -> Option<bool> {
+        self.at.checked_sub(self.rows.len()).map(|button| button == 1)
+    }
+}

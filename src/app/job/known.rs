@@ -1,0 +1,79 @@
+//! What the console and the commands know of a job before its workers are asked.
+
+use crate::app::fleet::cluster::Cluster;
+use crate::app::job::vitals::could_serve;
+use crate::crew::{Known, Pending, Unwell};
+use crate::model::{Hint, Job, SignKind};
+use std::sync::Arc;
+
+impl Cluster {
+    /// What is known of a job before its workers are asked.
+    pub fn known_of(&self, job: &Arc<Job>) -> Known {
+        let why = self.pending.get(&job.key);
+        let finding = why.and_then(|why| self.findings.iter().find(|f| Some(f.kind) == why.finding));
+        let pending = why.map(|why| Pending {
+            words: why.words.clone(),
+            finding: finding.map(|finding| finding.long.clone()),
+            hint: finding.map_or_else(Hint::none, |finding| finding.hint.clone()),
+        });
+        let (snapshot, names) = (Arc::clone(&self.snapshot), Arc::clone(&self.names));
+        // Both have the worst first; old vitals have no findings.
+        let signs = self.vitals.jobs.get(&job.key).into_iter().flat_map(|vitals| &vitals.signs);
+        let signs = signs.filter(|sign| sign.kind != SignKind::WaitsLong);
+        let findings = self.findings.iter().filter(|finding| finding.job() == Some(&job.key));
+        let unwell = signs.zip(findings).map(|(sign, finding)| Unwell {
+            words: sign.words(self.snapshot.taken),
+            hint: finding.hint.clone(),
+        });
+        let (served, unwell) = (could_serve(job, self), unwell.collect());
+        Known { job: Arc::clone(job), snapshot, names, pending, served, unwell }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::app::job::known::*;
+    use crate::crew::{Crew, Verdict, running};
+    use crate::logs::Clock;
+    use crate::model::{
+        ClusterSpec, Doing, JobStatus, News, Provider, Roster, Sign, Snapshot, Timestamp, Vitals,
+    };
+    use crate::state::ClusterState;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_795_000_000_000);
+
+    /// What is said of a running job with these signs.
+    fn said_of(kinds: &[SignKind]) -> crate::crew::Findings {
+        let job = Arc::new(Job::sample("a", JobStatus::Running));
+        let sign = |kind: &SignKind| Sign { kind: *kind, since: NOW, evidence: "1.3 s/step".into() };
+        let vitals = Vitals { signs: kinds.iter().map(sign).collect(), ..Vitals::sample(Doing::Steps, NOW) };
+        let jobs = [(job.key.clone(), Arc::new(vitals))].into();
+        let roster = Roster { read: Some(NOW), jobs, ..Roster::default() };
+        let snapshot = Snapshot { taken: NOW, jobs: Arc::new(vec![Arc::clone(&job)]), ..Snapshot::default() };
+        let spec = ClusterSpec::sample("lab", Provider::Gcp);
+        let mut state = ClusterState::new(Arc::new(spec.clone()));
+        state.learn(&News::Snapshot(Arc::new(snapshot)));
+        state.learn(&News::Vitals(Arc::new(roster)));
+        let known = Cluster::of(spec, state).known_of(&job);
+        running(&Crew::new(known, Vec::new(), Clock::utc(NOW)), &[], &[], &[])
+    }
+
+    #[test]
+    fn a_run_that_its_vitals_show_to_be_unwell_is_not_called_healthy() {
+        let found = said_of(&[SignKind::Diverging, SignKind::Slowed]);
+        assert_eq!(found.verdict, Verdict::Unhealthy);
+        assert!(found.summary.contains("loss diverging for"), "{}", found.summary);
+        assert!(
+            found.evidence.len() == 1 && found.evidence[0].contains("run slowed"),
+            "{:?}",
+            found.evidence
+        );
+        assert!(!found.hint.is_empty(), "what to do is that of the issue");
+        assert_eq!(said_of(&[]).verdict, Verdict::Healthy);
+        assert_eq!(
+            said_of(&[SignKind::WaitsLong]).verdict,
+            Verdict::Healthy,
+            "that it waits is no fault of its own"
+        );
+    }
+}

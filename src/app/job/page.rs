@@ -1,0 +1,237 @@
+//! The page of a job: its row in full, its workers by slice and those of them that are not well, its placement groups, what
+//! happened when, its environment, the last lines of its log.
+
+use crate::app::table::facts::Look;
+use crate::app::text::describe::{Lines, WARNS, ago, heading};
+use crate::app::view::{Details, Inspected};
+use crate::app::{Action, Cluster};
+use crate::model::amount::{counted, shape};
+use crate::model::text::printable;
+use crate::model::time::brief;
+use crate::model::{
+    Inspection, Job, JobInspection, JobWorker, Node, NodeState, PlacementGroup, Text, Timestamp, WorkerState,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Workers that are listed one by one; more are counted by slice, and those that are not well are named.
+const FEW: usize = 12;
+/// Lines of a list that may be long.
+const LISTED: usize = 20;
+/// A machine whose memory is so full is about to lose a process to the kernel, in percent.
+const FULL: f64 = 95.0;
+
+/// What Ray answered about the job: the lines below the row's own.
+pub fn lines(job: &Job, cluster: &Cluster, details: &Details, look: &Look<'_>) -> Lines {
+    let mut lines = Lines::new();
+    match &*details.inspected {
+        Inspected::No => {}
+        Inspected::Waiting(_) => lines.push(("workers".to_owned(), "asking Ray...".to_owned())),
+        Inspected::Told(_, at, told) => {
+            lines.push(("asked".to_owned(), ago(*at, look.now)));
+            match &**told {
+                Err(why) => lines.push(("workers".to_owned(), format!("? ({})", printable(why)))),
+                Ok(Inspection::Job(told)) => sections(&mut lines, (job, told), cluster, look),
+                Ok(Inspection::Host(_)) => {}
+            }
+        }
+    }
+    lines
+}
+
+fn sections(lines: &mut Lines, (job, told): (&Job, &JobInspection), cluster: &Cluster, look: &Look<'_>) {
+    part(lines, "Workers", &told.workers, |lines, all| workers(lines, all, cluster, look));
+    part(lines, "Placement groups", &told.groups, |lines, groups| {
+        lines.extend(groups.iter().take(LISTED).map(|group| of_group(group, cluster, look.now)));
+    });
+    heading(lines, "History");
+    lines.extend(history(job, told.workers.as_deref().unwrap_or_default(), cluster, look.now));
+    part(lines, "Environment", &told.environment, |lines, values| {
+        lines.extend(values.iter().map(|(path, value)| (path.to_string(), value.to_string())));
+    });
+    part(lines, "Log", &told.log, |lines, log| {
+        lines.extend(log.iter().map(|line| (String::new(), line.text().to_owned())));
+        lines.push((String::new(), format!("{} follows it", look.key(Action::Log))));
+    });
+}
+
+/// A section, unless there is nothing in it; with the reason where it could not be read.
+fn part<T>(
+    lines: &mut Lines,
+    title: &str,
+    told: &Result<Vec<T>, String>,
+    write: impl FnOnce(&mut Lines, &[T]),
+) {
+    match told {
+        Ok(all) if all.is_empty() => {}
+        Ok(all) => {
+            heading(lines, title);
+            write(lines, all);
+        }
+        Err(why) => {
+            heading(lines, title);
+            lines.push(("not read".to_owned(), printable(why).into_owned()));
+        }
+    }
+}
+
+/// Counts by slice, or by node type where there is none; then each worker, or of many those that are not well.
+fn workers(lines: &mut Lines, all: &[JobWorker], cluster: &Cluster, look: &Look<'_>) {
+    let live: Vec<&JobWorker> = all.iter().filter(|worker| worker.state != WorkerState::Ended).collect();
+    let mut slices: BTreeMap<String, Vec<&JobWorker>> = BTreeMap::new();
+    for worker in &live {
+        slices.entry(slice(worker, cluster)).or_default().push(worker);
+    }
+    for (slice, workers) in &slices {
+        lines.push((slice.clone(), in_numbers(workers, cluster)));
+    }
+    let unwell = |worker: &&&JobWorker| !health(worker, cluster, look.now).is_empty();
+    let is_few = live.len() <= FEW;
+    let listed: Vec<&JobWorker> =
+        if is_few { live.clone() } else { live.iter().filter(unwell).copied().collect() };
+    for worker in listed.iter().take(LISTED) {
+        let health = health(worker, cluster, look.now);
+        let place = cluster.node_words(&worker.node).unwrap_or_else(|| worker.node.to_string());
+        let mark = if health.is_empty() { "" } else { WARNS };
+        let text = format!("{mark}{place} pid {} {}", worker.pid, worker.name);
+        let health = if health.is_empty() { String::new() } else { format!(": {health}") };
+        lines.push((" ".to_owned(), format!("{}{health}", text.trim_end())));
+    }
+    if listed.len() > LISTED {
+        lines.push((" ".to_owned(), format!("and {} more", listed.len() - LISTED)));
+    }
+    if !is_few && listed.is_empty() {
+        lines.push((" ".to_owned(), "none has failed, and all their hosts are alive".to_owned()));
+    }
+}
+
+fn slice(worker: &JobWorker, cluster: &Cluster) -> String {
+    let Some(node) = cluster.node(&worker.node) else { return "gone".to_owned() };
+    let kind = if node.is_head { Text::from("head") } else { node.node_type.clone() };
+    let name = node.slice().unwrap_or(&kind);
+    if name.is_empty() { "hosts".to_owned() } else { name.to_string() }
+}
+
+/// `256 workers on 256 hosts: 255 running, 1 failed`.
+fn in_numbers(workers: &[&JobWorker], cluster: &Cluster) -> String {
+    let hosts: BTreeSet<_> = workers.iter().map(|worker| worker.node).collect();
+    let dead = hosts.iter().filter(|id| cluster.node(id).is_none_or(|node| !node.state.is_alive())).count();
+    let failed = workers.iter().filter(|w| matches!(w.state, WorkerState::Failed { .. })).count();
+    let states = [(workers.len() - failed, "running"), (failed, "failed")];
+    let mut states: Vec<String> =
+        states.into_iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
+    if dead > 0 {
+        states.push(format!("{} dead", counted(dead, "host")));
+    }
+    let mark = if failed + dead > 0 { WARNS } else { "" };
+    let (workers, hosts) = (counted(workers.len(), "worker"), counted(hosts.len(), "host"));
+    format!("{mark}{workers} on {hosts}: {}", states.join(", "))
+}
+
+/// What is wrong with a worker or its host; empty when nothing is.
+fn health(worker: &JobWorker, cluster: &Cluster, now: Timestamp) -> String {
+    let host = match cluster.node(&worker.node) {
+        None => Some("its node is gone".to_owned()),
+        Some(node) => host(node, cluster, now),
+    };
+    let failed = match &worker.state {
+        WorkerState::Failed { why, .. } => Some(format!("failed: {}", last_line(why))),
+        WorkerState::Running | WorkerState::Ended => None,
+    };
+    [failed, host].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn host(node: &Node, cluster: &Cluster, now: Timestamp) -> Option<String> {
+    match node.state {
+        NodeState::Dead => {
+            let since = node.ended.map(|at| format!(" {}", ago(at, now))).unwrap_or_default();
+            let why = node.death.as_ref().map(|d| format!(": {}", d.message)).unwrap_or_default();
+            Some(format!("its node died{since}{why}"))
+        }
+        NodeState::Draining => Some("its node is draining".to_owned()),
+        NodeState::Alive | NodeState::Idle => {
+            let (used, all) = cluster.physical(&node.id, now)?.memory?;
+            let percent = used as f64 * 100.0 / all.max(1) as f64;
+            (percent >= FULL).then(|| format!("the memory of its host is {percent:.0}% full"))
+        }
+    }
+}
+
+/// The last line of a traceback is the error.
+fn last_line(why: &Text) -> String {
+    let line = why.raw().lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    printable(line.trim()).into_owned()
+}
+
+/// `gang: created 3h 02m ago, 4 bundles of TPU 4`, or why it waits.
+fn of_group(group: &PlacementGroup, cluster: &Cluster, now: Timestamp) -> (String, String) {
+    let name = if group.name.is_empty() { "unnamed".to_owned() } else { group.name.to_string() };
+    let mut shapes: BTreeMap<String, usize> = BTreeMap::new();
+    for (wanted, _) in &group.bundles {
+        *shapes.entry(shape(wanted)).or_default() += 1;
+    }
+    let shapes = shapes.iter().map(|(shape, n)| format!("{} of {shape}", counted(*n, "bundle")));
+    let shapes = shapes.collect::<Vec<_>>().join(", ");
+    let placed: BTreeSet<_> = group.bundles.iter().filter_map(|(_, node)| *node).collect();
+    let age = group.created.map(|at| format!(" for {}", brief(at.age(now)))).unwrap_or_default();
+    let why = if group.why.is_empty() { String::new() } else { format!(" ({})", spoken(&group.why)) };
+    let places = match placed.len() {
+        0 => String::new(),
+        1..=3 => {
+            let names = placed.iter().map(|id| cluster.node_words(id).unwrap_or_else(|| id.to_string()));
+            format!(", on {}", names.collect::<Vec<_>>().join(", "))
+        }
+        n => format!(", on {n} hosts"),
+    };
+    let mark = if group.state.raw() == "CREATED" || group.state.raw() == "REMOVED" { "" } else { WARNS };
+    (name, format!("{mark}{}{age}{why}: {shapes}{places}", spoken(&group.state)))
+}
+
+/// Ray's word as people say it: `no resources`.
+fn spoken(word: &Text) -> String {
+    word.to_string().to_lowercase().replace('_', " ")
+}
+
+/// What is known to have happened, the oldest first: submission, the first failures, hosts that died, the end.
+fn history(job: &Job, workers: &[JobWorker], cluster: &Cluster, now: Timestamp) -> Lines {
+    let mut events: Vec<(Timestamp, String)> = Vec::new();
+    events.extend(job.started.map(|at| (at, "submitted".to_owned())));
+    let place =
+        |worker: &JobWorker| cluster.node_words(&worker.node).unwrap_or_else(|| worker.node.to_string());
+    let mut failed: Vec<(Timestamp, &JobWorker, &Text)> = workers
+        .iter()
+        .filter_map(|worker| match &worker.state {
+            WorkerState::Failed { why, at } => Some(((*at)?, worker, why)),
+            WorkerState::Running | WorkerState::Ended => None,
+        })
+        .collect();
+    failed.sort_by_key(|(at, ..)| *at);
+    if let Some((at, worker, why)) = failed.first() {
+        let name = if worker.name.is_empty() { String::new() } else { format!(" {}", worker.name) };
+        events.push((
+            *at,
+            format!(
+                "{WARNS}first worker failed: {} pid {}{name}: {}",
+                place(worker),
+                worker.pid,
+                last_line(why)
+            ),
+        ));
+    }
+    if let [_, .., (at, ..)] = failed.as_slice() {
+        events.push((*at, format!("{WARNS}{} had failed", counted(failed.len(), "worker"))));
+    }
+    let hosts: BTreeSet<_> = workers.iter().map(|worker| worker.node).collect();
+    let died = hosts.iter().filter_map(|id| cluster.node(id)).filter_map(|node| Some((node.ended?, node)));
+    let died = died.filter(|(_, node)| !node.state.is_alive());
+    for (at, node) in died.take(LISTED) {
+        let why = node.death.as_ref().map(|death| format!(": {}", death.message)).unwrap_or_default();
+        events.push((at, format!("{WARNS}its host {} died{why}", cluster.node_name(node))));
+    }
+    events.extend(job.ended.map(|at| (at, job.status.word().to_owned())));
+    if job.ended.is_none() {
+        events.push((now, job.status.word().to_owned()));
+    }
+    events.sort_by_key(|(at, _)| *at);
+    let label = |at: Timestamp| if at == now { "now".to_owned() } else { ago(at, now) };
+    events.into_iter().map(|(at, what)| (label(at), what)).collect()
+}

@@ -1,0 +1,138 @@
+//! Where the workers of a job stand: the page of their stacks.
+
+use crate::app::action::target::Target;
+use crate::app::input::entry::{Offer, OfferKind};
+use crate::app::input::prompt::{Prompt, PromptKind};
+use crate::app::text::describe::{Lines, ago};
+use crate::app::view::{Details, Stacks, View};
+use crate::app::{App, Effect};
+use crate::model::amount::counted;
+use crate::model::text::printable;
+use crate::model::{
+    ClusterName, Hint, JobId, Problem, Standing, StandingGroup, StandingWorker, Timestamp, Vitals,
+};
+use std::sync::Arc;
+
+impl App {
+    /// Opens the page of the stacks of the workers of the selected job, or of the job that holds the selected slice, and has them looked at; once it is open, looks again.
+    pub(in crate::app) fn take_stacks(&mut self, _: Timestamp) -> Vec<Effect> {
+        let Some((place, job)) = self.meant_run() else { return Vec::new() };
+        let (key, driver) = (job.key.clone(), job.driver.clone());
+        let target = Target::Stacks(place, key);
+        let is_open = matches!(self.view(), View::Details(details) if details.target == target);
+        let mut effects =
+            if is_open { Vec::new() } else { self.open_page(View::Details(Details::of(target))) };
+        let Some(driver) = driver else { return effects };
+        if let Some(View::Details(details)) = self.stack.last_mut() {
+            details.stacks = Stacks::Waiting(driver.clone());
+        }
+        effects.push(Effect::Stacks(self.fleet.clusters[place].name().clone(), driver));
+        effects
+    }
+
+    /// The stacks on the screen, once they are there.
+    pub(in crate::app) fn stacks_shown(&self) -> Option<&Standing> {
+        let View::Details(details) = self.view() else { return None };
+        let Stacks::Told(_, told) = &details.stacks else { return None };
+        told.as_ref().as_ref().ok()
+    }
+
+    /// Lists the processes of the stacks on the screen, those that differ first: each opens its host. None where there is
+    /// none.
+    pub(in crate::app) fn choose_process(&mut self) -> Option<Vec<Effect>> {
+        let place = self.view().place()?;
+        let standing = self.stacks_shown()?;
+        let offer = |worker: &StandingWorker, help: String| Offer {
+            kind: OfferKind::Page(Target::Node(place, worker.node)),
+            ..Offer::new(worker.words(), help)
+        };
+        let odd = |group: &&StandingGroup| group.named(standing).is_empty();
+        let (usual, odd): (Vec<_>, Vec<_>) = standing.groups.iter().rev().partition(odd);
+        let of_group = |group: &StandingGroup| {
+            let one = |worker: &StandingWorker| offer(worker, group.place.clone());
+            group.workers.iter().map(one).collect::<Vec<_>>()
+        };
+        let unread = standing.unread.iter();
+        let unread = unread.map(|(worker, why)| offer(worker, printable(why).into_owned()));
+        let driver = standing.driver.iter().map(|driver| offer(&driver.process, driver.words()));
+        let offers = odd.into_iter().flat_map(of_group).chain(unread).chain(driver);
+        let offers: Vec<Offer> = offers.chain(usual.into_iter().flat_map(of_group)).collect();
+        if offers.is_empty() {
+            return None;
+        }
+        self.prompt = Some(Prompt::of(PromptKind::Processes, offers));
+        Some(Vec::new())
+    }
+
+    /// Takes in where the workers of a driver stand, for its page.
+    pub(in crate::app) fn stacks_news(
+        &mut self,
+        cluster: &ClusterName,
+        driver: &JobId,
+        result: &Arc<Result<Standing, Problem>>,
+    ) -> Vec<Effect> {
+        let place = self.fleet.clusters.iter().position(|c| c.name() == cluster);
+        for view in &mut self.stack {
+            let View::Details(details) = view else { continue };
+            let is_of = matches!(&details.stacks, Stacks::Waiting(of) | Stacks::Told(of, _) if of == driver);
+            if is_of && details.target.place() == place {
+                details.stacks = Stacks::Told(driver.clone(), Arc::clone(result));
+                self.dirty = true;
+            }
+        }
+        Vec::new()
+    }
+}
+
+/// The page's lines, with `words` for a hint, and with the vitals of the run: they say whether it makes steps.
+pub fn lines(
+    stacks: &Stacks,
+    vitals: Option<&Vitals>,
+    words: impl Fn(&Hint) -> String,
+    now: Timestamp,
+) -> Lines {
+    let told = match stacks {
+        Stacks::No => {
+            return vec![(String::new(), "the job has no driver yet, and so no workers".to_owned())];
+        }
+        Stacks::Waiting(_) => return vec![(String::new(), "looking at the workers...".to_owned())],
+        Stacks::Told(_, told) => told,
+    };
+    let standing = match &**told {
+        Err(problem) => {
+            let mut lines = vec![("problem".to_owned(), printable(&problem.what).into_owned())];
+            let hint = words(&problem.hint);
+            if !hint.is_empty() {
+                lines.push(("hint".to_owned(), hint));
+            }
+            return lines;
+        }
+        Ok(standing) => standing,
+    };
+    let way = if standing.over_ssh { "py-spy over ssh" } else { "Ray" };
+    let looked = format!("{} by {way}, {}", counted(standing.workers(), "worker"), ago(standing.at, now));
+    let mut lines = vec![("looked at".to_owned(), looked)];
+    lines.extend(vitals.map(|vitals| ("run".to_owned(), vitals.words(now))));
+    lines.push((String::new(), String::new()));
+    for group in &standing.groups {
+        let pace = group.pace().map(|pace| format!("  {pace}")).unwrap_or_default();
+        lines.push((group.workers.len().to_string(), format!("{}{pace}", group.place)));
+        lines.extend(group.callers().iter().map(|frame| (" ".to_owned(), format!("  {frame}"))));
+        lines.extend(group.named(standing).iter().map(|worker| ("on".to_owned(), worker.words())));
+    }
+    let unread = standing.unread.iter();
+    lines.extend(
+        unread.map(|(worker, why)| ("unread".to_owned(), format!("{}: {}", worker.words(), printable(why)))),
+    );
+    if let Some(driver) = &standing.driver {
+        lines.push((String::new(), String::new()));
+        let words = driver.words();
+        let (label, text) = words.split_once(' ').unwrap_or(("driver", &words));
+        lines.push((label.to_owned(), text.to_owned()));
+        for thread in driver.threads.iter().flatten() {
+            lines.push((" ".to_owned(), thread.words()));
+            lines.extend(thread.callers().iter().map(|frame| (" ".to_owned(), format!("  {frame}"))));
+        }
+    }
+    lines
+}

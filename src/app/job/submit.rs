@@ -1,0 +1,129 @@
+//! Opens the form of a job, presses its buttons, and takes in what comes of it.
+
+use crate::app::input::history::Entered;
+use crate::app::job::form::Form;
+use crate::app::operation::worker_form::Offered;
+use crate::app::screen::dialog::Dialog;
+use crate::app::{Action, App, Effect, Tone};
+use crate::model::{ClusterName, FormId, FormNews, JobKey, Request, Timestamp};
+
+impl App {
+    /// Whether a form is busy: text typed meanwhile would be lost, or would act as keys.
+    pub(in crate::app) fn is_form_at_work(&self) -> bool {
+        match &self.dialog {
+            Some(Dialog::Form(form)) => form.doing.is_some(),
+            Some(Dialog::Worker(form)) => form.offered == Offered::Looking,
+            _ => false,
+        }
+    }
+
+    /// Opens the form, empty.
+    pub(in crate::app) fn submit_form(&mut self, now: Timestamp) -> Vec<Effect> {
+        if let Some(cluster) = self.meant().map(|c| c.name().clone()) {
+            self.dialog = Some(Dialog::Form(Box::new(Form::new(self.form_id(), cluster))));
+        } else {
+            self.nothing_chosen(Action::Submit, now);
+        }
+        Vec::new()
+    }
+
+    fn form_id(&mut self) -> FormId {
+        self.next_form += 1;
+        FormId(self.next_form)
+    }
+
+    /// Opens the form with what the selected job was submitted with.
+    pub(in crate::app) fn resubmit_form(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some((place, key)) = self.meant_job().map(|(place, job)| (place, job.key.clone())) else {
+            return Vec::new();
+        };
+        let cluster = self.fleet.clusters[place].name().clone();
+        match key {
+            JobKey::Driver(id) => {
+                let text = format!("{id} was started by hand: its submission settings are not known");
+                self.toasts.say(Tone::Info, text, now);
+                Vec::new()
+            }
+            JobKey::Submission(id) => {
+                let form_id = self.form_id();
+                let mut form = Form::new(form_id, cluster.clone());
+                form.doing = Some(format!("reading the submission of {id}"));
+                self.dialog = Some(Dialog::Form(Box::new(form)));
+                vec![Effect::Fill(cluster, form_id, id)]
+            }
+        }
+    }
+
+    /// Enter in the form.
+    pub(in crate::app) fn form_pressed(&mut self) -> Vec<Effect> {
+        let Some(Dialog::Form(form)) = &mut self.dialog else { return Vec::new() };
+        match form.button() {
+            None => {
+                form.enter();
+                Vec::new()
+            }
+            Some(false) => {
+                self.dialog = None;
+                Vec::new()
+            }
+            Some(true) if form.doing.is_some() => Vec::new(),
+            Some(true) => {
+                form.said.clear();
+                form.doing = Some("submitting".to_owned());
+                let draft = form.draft();
+                self.history.keep(Entered::Entrypoint, &draft.entrypoint);
+                self.history.keep(Entered::WorkingDir, &draft.working_dir);
+                vec![Effect::Submit(form.cluster.clone(), form.id, Box::new(draft))]
+            }
+        }
+    }
+
+    /// News of a form on a cluster; the result of a form that was closed meanwhile becomes a message.
+    pub(in crate::app) fn form_news(
+        &mut self,
+        cluster: &ClusterName,
+        id: FormId,
+        news: FormNews,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        self.dirty = true;
+        let form = match &mut self.dialog {
+            Some(Dialog::Form(form)) if form.id == id => Some(form),
+            _ => None,
+        };
+        match (news, form) {
+            (FormNews::Filled(draft), Some(form)) => {
+                form.fill(&draft);
+                form.doing = None;
+            }
+            (FormNews::Doing(words), Some(form)) => form.doing = Some(words),
+            (FormNews::Failed(why), Some(form)) => {
+                form.doing = None;
+                (form.said, form.top) = (why, 0);
+            }
+            (FormNews::Warned(warnings), Some(form)) => {
+                form.doing = None;
+                let said = format!("{}; submit again to submit it as it is", warnings.join("; "));
+                (form.said, form.top, form.seen) = (said, 0, warnings);
+            }
+            (FormNews::Warned(warnings), None) => {
+                let why = warnings.join("; ");
+                self.toasts.say(Tone::Bad, format!("{cluster}: the job was not submitted: {why}"), now);
+            }
+            (FormNews::Failed(why), None) => self.toasts.say(Tone::Bad, format!("{cluster}: {why}"), now),
+            (FormNews::Submitted(id), form) => {
+                if form.is_some() {
+                    self.dialog = None;
+                    // Who has closed the form may be reading something else by now.
+                    if let Some(place) = self.fleet.place(cluster) {
+                        self.pages.cluster[place].awaited = Some(id.clone());
+                    }
+                }
+                self.toasts.say(Tone::Good, format!("{cluster}: {id} submitted"), now);
+                return vec![Effect::Ask(cluster.clone(), Request::Refresh)];
+            }
+            (FormNews::Filled(_) | FormNews::Doing(_), None) => {}
+        }
+        Vec::new()
+    }
+}

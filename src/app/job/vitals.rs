@@ -1,0 +1,127 @@
+//! The vitals of a job in full, for its page and for `job-status`.
+
+use crate::app::fleet::cluster::Cluster;
+use crate::app::fleet::trend::curve;
+use crate::diagnose::served;
+use crate::model::amount::{bytes, counted, grouped};
+use crate::model::text::printable;
+use crate::model::time::brief;
+use crate::model::vitals::{held, loss, rate};
+use crate::model::{Doing, Job, JobStatus, LogRead, NodeId, Roster, Run, Text, Timestamp, Vitals};
+use std::collections::BTreeMap;
+
+/// Labels and texts, row by row.
+type Lines = Vec<(String, String)>;
+
+/// Points of the curve of losses.
+const CURVE: usize = 24;
+/// A run of whose checkpoints nothing is known.
+const UNSEEN: &str = "none seen in what was read of its log";
+/// Places that are named.
+const PLACES: usize = 4;
+
+/// The vitals of a job that runs, and of one that waits what could serve it; nothing before they were read.
+pub(in crate::app) fn lines(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
+    let vitals = cluster.vitals.jobs.get(&job.key).filter(|_| job.status == JobStatus::Running);
+    let mut lines = vitals.map(|vitals| of(vitals, cluster, now)).unwrap_or_default();
+    let label = |at: usize| if at == 0 { "could serve" } else { " " };
+    let sayings = could_serve(job, cluster).into_iter().enumerate();
+    lines.extend(sayings.map(|(at, text)| (label(at).to_owned(), text)));
+    lines
+}
+
+/// What a running job would lose if it were stopped: what it holds, what it does, and when it last saved a checkpoint.
+/// Nothing before its vitals were read.
+pub(in crate::app) fn at_stake(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
+    let vitals = cluster.vitals.jobs.get(&job.key).filter(|_| job.status == JobStatus::Running);
+    let Some(vitals) = vitals else { return Vec::new() };
+    let saved = vitals.run.as_ref().map(|run| checkpoint(run, now).unwrap_or_else(|| UNSEEN.to_owned()));
+    let holds = vitals.holds.as_deref().filter(|holds| !holds.is_empty()).map(held);
+    let rows = [("holds", holds), ("does", Some(vitals.words(now))), ("checkpoint", saved)];
+    rows.into_iter().filter_map(|(label, text)| Some((label.to_owned(), text?))).collect()
+}
+
+/// What could serve what a job waits for, and why it does not, a sentence each; nothing of a job that waits for nothing.
+pub fn could_serve(job: &Job, cluster: &Cluster) -> Vec<String> {
+    let vitals = cluster.vitals.jobs.get(&job.key);
+    let needs = match (job.status, vitals.map(|vitals| &vitals.doing)) {
+        (JobStatus::Pending, _) => job.requested.as_deref(),
+        (JobStatus::Running, Some(Doing::Waits(wait))) => Some(&wait.shape[..]),
+        _ => None,
+    };
+    let Some(needs) = needs.filter(|needs| !needs.is_empty()) else { return Vec::new() };
+    served(&job.key, needs, &cluster.spec.node_types, &cluster.snapshot, &cluster.vitals)
+}
+
+fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
+    let mut lines = vec![("does".to_owned(), vitals.words(now))];
+    let mut push = |label: &str, text: Option<String>| {
+        lines.extend(text.filter(|text| !text.is_empty()).map(|text| (label.to_owned(), text)));
+    };
+    for sign in &vitals.signs {
+        push("warning", Some(sign.words(now)));
+    }
+    let holds = vitals.holds.as_deref().map(held);
+    let on = places(&vitals.nodes, cluster);
+    push("holds now", holds.map(|holds| if on.is_empty() { holds } else { format!("{holds} on {on}") }));
+    if let Some(run) = &vitals.run {
+        push("run", Some(run.steps()).filter(|_| run.step.is_some()));
+        push("loss", run.loss.map(|value| format!("{} {}", loss(value), curve(&run.losses, CURVE))));
+        push("rate", speed(run));
+        push("checkpoint", checkpoint(run, now));
+    }
+    push("time left", vitals.left(now).map(brief));
+    push("restarts", (vitals.restarts > 0).then(|| grouped(vitals.restarts as usize)));
+    push("last line", vitals.logged.map(|at| format!("{} ago", brief(at.age(now)))));
+    let log = match vitals.log {
+        LogRead::None => String::new(),
+        LogRead::Unread => ", its log not yet".to_owned(),
+        LogRead::At(at) => format!(", its log {} ago", brief(at.age(now))),
+    };
+    push("vitals", Some(format!("read {} ago{log}", brief(vitals.read.age(now)))));
+    lines
+}
+
+fn speed(run: &Run) -> Option<String> {
+    let now = run.rate?;
+    let before = run.usual_rate.filter(|usual| (now / usual - 1.0).abs() > 0.1);
+    Some(rate(now) + &before.map(|usual| format!(", usually {}", rate(usual))).unwrap_or_default())
+}
+
+fn checkpoint(run: &Run, now: Timestamp) -> Option<String> {
+    let saved = run.checkpoint?;
+    let step = saved.step.map(|step| format!("step {}", grouped(step as usize)));
+    let ago = saved.at.map(|at| format!("{} ago", brief(at.age(now))));
+    Some([step, ago].into_iter().flatten().collect::<Vec<_>>().join(", "))
+}
+
+/// The slices, or the hosts that are in none, with their number: `slice-a (64 hosts), 10.0.0.7`.
+fn places(nodes: &[NodeId], cluster: &Cluster) -> String {
+    let mut all: BTreeMap<String, usize> = BTreeMap::new();
+    for node in nodes.iter().filter_map(|id| cluster.node(id)) {
+        *all.entry(node.slice().map_or_else(|| cluster.node_name(node).to_string(), Text::to_string))
+            .or_default() += 1;
+    }
+    let more = all.len().saturating_sub(PLACES);
+    let one =
+        |(name, n): (&String, &usize)| if *n > 1 { format!("{name} ({n} hosts)") } else { name.clone() };
+    let mut named: Vec<String> = all.iter().take(PLACES).map(one).collect();
+    named.extend((more > 0).then(|| format!("{more} more")));
+    named.join(", ")
+}
+
+/// What reading them costs the head: `9 requests, 212 kB each 30s (3 logs), 12s ago`; empty before the first time.
+pub(in crate::app) fn price(roster: &Roster, now: Timestamp) -> String {
+    let Some(read) = roster.read else { return String::new() };
+    let price = roster.price;
+    let words = format!(
+        "{}, {} every {} ({}), read {} ago",
+        counted(price.requests as usize, "request"),
+        bytes(price.bytes as f64),
+        brief(price.every),
+        counted(price.logs, "log"),
+        brief(read.age(now))
+    );
+    let missing = roster.missing.iter().take(2).map(|what| printable(what).into_owned());
+    std::iter::once(words).chain(missing).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,95 @@
+//! The lines of the log, or of a page, taken out of the console: to a file, to a pager, to an editor.
+
+use crate::app::event::Viewer;
+use crate::app::input::prompt::{Prompt, PromptKind};
+use crate::app::screen::dialog::{Dialog, Question};
+use crate::app::{App, Effect, Tone, View};
+use crate::model::{LogSource, Timestamp};
+
+impl App {
+    /// Opens the line for the path of a file, with a name for it.
+    pub(in crate::app) fn begin_save(&mut self, now: Timestamp) -> Vec<Effect> {
+        let name = match self.view() {
+            View::Details(page) => Some(safe_name(&format!("{}.txt", page.target.words(&self.fleet)))),
+            _ => self.log().and_then(|log| log.source()).map(file_name),
+        };
+        match name {
+            Some(name) => self.prompt = Some(Prompt::new(PromptKind::Save, &name)),
+            None => self.toasts.say(Tone::Info, "no log is open", now),
+        }
+        Vec::new()
+    }
+
+    /// Saves the lines that are held, or those of the page, to a file.
+    pub(in crate::app) fn save_log(&mut self, path: &str, replace: bool, now: Timestamp) -> Vec<Effect> {
+        let written = |(text, held)| Effect::WriteFile { path: path.to_owned(), text, replace, held };
+        self.lines_taken_out(now).map(written).into_iter().collect()
+    }
+
+    /// Opens the lines that are held in a program.
+    pub(in crate::app) fn view_log(&mut self, viewer: Viewer, now: Timestamp) -> Vec<Effect> {
+        let line = self.log().map_or(1, crate::app::LogView::line_taken_out);
+        let shown = |(text, _)| Effect::ShowText { viewer, text, line };
+        self.lines_taken_out(now).map(shown).into_iter().collect()
+    }
+
+    /// The lines, and how many there are with those that are not shown; a message when there are none.
+    fn lines_taken_out(&mut self, now: Timestamp) -> Option<(String, usize)> {
+        if let Some((_, text)) = self.text_of_page(now) {
+            let lines = text.lines().count();
+            return Some((text + "\n", lines));
+        }
+        let held = self.log().map_or(0, crate::app::LogView::held);
+        let why = match self.log().map(crate::app::LogView::taken_out) {
+            Some(Some(text)) if !text.is_empty() => return Some((text, held)),
+            Some(None) => "the lines are still being filtered; try again in a moment",
+            Some(Some(_)) | None => "the log shows no line",
+        };
+        self.toasts.say(Tone::Info, why, now);
+        None
+    }
+
+    /// Asks whether a file that is there is to be replaced, unless something else is on the screen by now.
+    pub(in crate::app) fn ask_to_replace(&mut self, path: String, now: Timestamp) {
+        self.dirty = true;
+        let shown = crate::model::text::printable(&path).into_owned();
+        if self.dialog.is_some() || self.prompt.is_some() {
+            self.toasts.say(Tone::Bad, format!("not saved: {shown} exists already"), now);
+            return;
+        }
+        let lines = vec![
+            ("file".to_owned(), shown.clone()),
+            (String::new(), "It exists already. Its content is replaced.".to_owned()),
+        ];
+        let title = format!("Replace {shown}?");
+        self.dialog = Some(Dialog::ask(Question::ReplaceFile { path }, title, lines, "Replace file"));
+    }
+}
+
+/// A name for a file with lines of that log, safe in a path.
+fn file_name(source: &LogSource) -> String {
+    let name = match source {
+        LogSource::Job(id) => format!("{}.log", id.0.raw()),
+        LogSource::Monitor(name) => name.clone(),
+        LogSource::File { name, .. } => name.raw().to_owned(),
+    };
+    safe_name(&name)
+}
+
+fn safe_name(name: &str) -> String {
+    let safe = |c: char| if c.is_alphanumeric() || "._-".contains(c) { c } else { '-' };
+    name.chars().map(safe).collect::<String>().trim_start_matches(['.', '-']).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::app::log::export::*;
+    use crate::model::SubmissionId;
+
+    #[test]
+    fn a_name_stays_in_its_folder() {
+        let name = |id: &str| file_name(&LogSource::Job(SubmissionId(id.into())));
+        assert_eq!(name("train-1"), "train-1.log");
+        assert_eq!(name("../../etc/x y\n"), "etc-x-y-.log");
+    }
+}

@@ -1,0 +1,156 @@
+//! What keys do in a log: from match to match, from error to error, marks, and which lines are shown.
+
+use crate::app::input::prompt::{Prompt, PromptKind};
+use crate::app::log::{LogView, Step};
+use crate::app::{Action, App, Effect, Tone};
+use crate::model::Timestamp;
+
+/// Something that a log has many of, in words for messages.
+struct Kind {
+    next: fn(&mut LogView, bool) -> Option<Step>,
+    /// One of them: `error`.
+    one: &'static str,
+}
+
+const ERRORS: Kind = Kind { next: LogView::next_error, one: "error" };
+const MARKS: Kind = Kind { next: LogView::next_mark, one: "mark" };
+
+const NO_TIME: &str = "no line has a time";
+
+impl App {
+    /// Changes the log on the screen.
+    pub(in crate::app) fn in_log(&mut self, change: impl Fn(&mut LogView)) -> Vec<Effect> {
+        if let Some(log) = self.log_mut() {
+            change(log);
+        }
+        Vec::new()
+    }
+
+    /// Goes to the next match of the search, or to the one before.
+    pub(in crate::app) fn match_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
+        let search = self.key_of(Action::Filter);
+        let Some(log) = self.log_mut() else { return Vec::new() };
+        let sought = log.search().pattern().text().to_owned();
+        if sought.is_empty() {
+            self.toasts.say(Tone::Info, format!("no search; {search} starts one"), now);
+            return Vec::new();
+        }
+        let step = log.next_match(forward);
+        self.say_step(step, forward, (&format!("`{sought}`: "), "match"), now);
+        Vec::new()
+    }
+
+    /// Goes to the next line that reports an error, or to the one before.
+    pub(in crate::app) fn error_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
+        self.step_of(&ERRORS, forward, now)
+    }
+
+    /// Goes to the next line that was marked, or to the one before.
+    pub(in crate::app) fn mark_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
+        self.step_of(&MARKS, forward, now)
+    }
+
+    fn step_of(&mut self, kind: &Kind, forward: bool, now: Timestamp) -> Vec<Effect> {
+        let Some(log) = self.log_mut() else { return Vec::new() };
+        let step = (kind.next)(log, forward);
+        self.say_step(step, forward, ("", kind.one), now);
+        Vec::new()
+    }
+
+    /// Says when a step has gone on at the other end of the log, or nowhere.
+    fn say_step(&mut self, step: Option<Step>, forward: bool, (of, one): (&str, &str), now: Timestamp) {
+        let text = match step {
+            Some(Step::Next | Step::Looking) => return,
+            Some(Step::Wrapped) => {
+                let end = if forward { "first" } else { "last" };
+                format!("{of}continued at the {end} {one}")
+            }
+            None => format!("{of}no {one} in the loaded lines"),
+        };
+        self.toasts.say(Tone::Info, text, now);
+    }
+
+    /// Shows lines of the next span of time only.
+    pub(in crate::app) fn turn_since(&mut self, now: Timestamp) -> Vec<Effect> {
+        if self.log_mut().is_some_and(|log| !log.turn_since(now)) {
+            self.toasts.say(Tone::Info, NO_TIME, now);
+        }
+        Vec::new()
+    }
+
+    /// Goes to the next bar of the histogram that has lines, or to the one before.
+    pub(in crate::app) fn time_step(&mut self, forward: bool, now: Timestamp) -> Vec<Effect> {
+        let Some(log) = self.log_mut() else { return Vec::new() };
+        let width = log.size().width.max(1);
+        let said = match log.next_bin(width, forward) {
+            Some(true) => return Vec::new(),
+            Some(false) if forward => "no later line is loaded",
+            Some(false) => "no earlier line is loaded",
+            None => NO_TIME,
+        };
+        self.toasts.say(Tone::Info, said, now);
+        Vec::new()
+    }
+
+    /// Opens the line for a place in the log.
+    pub(in crate::app) fn begin_go_to(&mut self) -> Vec<Effect> {
+        self.prompt = Some(Prompt::new(PromptKind::GoTo, ""));
+        Vec::new()
+    }
+
+    /// Opens the line for the time from which on lines are shown.
+    pub(in crate::app) fn begin_since(&mut self) -> Vec<Effect> {
+        self.prompt = Some(Prompt::new(PromptKind::Since, ""));
+        Vec::new()
+    }
+
+    /// Does what was typed for the log: goes to a place, shows it from a time on, or saves it. A text that names no place
+    /// stays, to be corrected.
+    pub(in crate::app) fn enter_for_log(&mut self, text: &str, now: Timestamp) -> Vec<Effect> {
+        let kind = self.prompt.as_ref().map(|prompt| prompt.kind);
+        let wrong = match kind {
+            Some(PromptKind::Save) if text.trim().is_empty() => Err("type a path".to_owned()),
+            Some(PromptKind::Save) => {
+                self.prompt = None;
+                return self.save_log(text.trim(), false, now);
+            }
+            Some(PromptKind::Since) => self.log_mut().map_or(Ok(()), |log| log.since_typed(text, now)),
+            _ => self.log_mut().map_or(Ok(()), |log| log.jump(text, now)),
+        };
+        match (wrong, &mut self.prompt) {
+            (Err(why), Some(prompt)) => prompt.wrong = why,
+            _ => self.prompt = None,
+        }
+        Vec::new()
+    }
+
+    /// Opens the line for the lines that are shown.
+    pub(in crate::app) fn begin_lines(&mut self) -> Vec<Effect> {
+        let before = self.log().map(|log| log.lens().text().to_owned()).unwrap_or_default();
+        self.prompt = Some(Prompt::new(PromptKind::Lines, &before));
+        Vec::new()
+    }
+
+    /// Shows one line more around each line that matches the filter, or one fewer.
+    pub(in crate::app) fn widen(&mut self, more: bool, now: Timestamp) -> Vec<Effect> {
+        let key = self.key_of(Action::ShowLines);
+        let Some(log) = self.log_mut() else { return Vec::new() };
+        if log.lens().is_filtered() {
+            log.widen(more);
+        } else {
+            self.toasts.say(Tone::Info, format!("all lines are shown; {key} shows those that match"), now);
+        }
+        Vec::new()
+    }
+
+    /// Looks at more lines of the log on the screen, where some were not looked at yet. Whether this was the last of
+    /// them.
+    pub(in crate::app) fn look_on(&mut self) -> bool {
+        self.log_mut().is_some_and(|log| log.is_looking() && !log.look_on())
+    }
+
+    /// Whether lines of the log on the screen are left to be searched or filtered: the loop should come back at once.
+    pub fn is_at_work(&self) -> bool {
+        self.log().is_some_and(LogView::is_looking)
+    }
+}

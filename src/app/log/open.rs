@@ -1,0 +1,131 @@
+//! Opening a log: at a line of it, or from a list of the cluster's logs; and the way back to the one that was open before.
+
+use crate::app::input::entry::{Offer, OfferKind};
+use crate::app::input::prompt::{Prompt, PromptKind};
+use crate::app::log::Wanted;
+use crate::app::pages::Left;
+use crate::app::text::words;
+use crate::app::view::View;
+use crate::app::{App, Cluster, Effect, Tone};
+use crate::crew::Part;
+use crate::model::{Job, LogSource, Node, Text, Timestamp};
+
+/// The autoscaler's log files on a head, in the order in which they are offered.
+pub(in crate::app) const MONITOR: [&str; 3] = ["monitor.log", "monitor.out", "monitor.err"];
+/// A node's own log.
+pub(in crate::app) const RAYLET: &str = "raylet.out";
+/// Logs of the GCS and of the dashboard, on the head.
+const OF_HEAD: [&str; 2] = ["gcs_server.out", "dashboard.log"];
+
+impl App {
+    /// Opens a log in the whole window, at a line of it. Over a page that was opened from another log, that one is
+    /// returned to.
+    pub(in crate::app) fn open_log_at(
+        &mut self,
+        place: usize,
+        source: LogSource,
+        line: Option<Wanted>,
+    ) -> Vec<Effect> {
+        let page = &mut self.pages.cluster[place];
+        let below = self.stack.iter().rposition(|view| view.shows_log(place));
+        let is_over_another = below.is_some_and(|at| at + 1 < self.stack.len());
+        if let Some((at, open)) = below.zip(page.log.source()).filter(|_| is_over_another) {
+            page.left.push(Left { at, source: open.clone(), line: page.log.here() });
+        }
+        let mut effects = self.show_log(place, source, line);
+        let log = View::Log(place);
+        effects.extend(if is_over_another { self.open_over(log) } else { self.open_page(log) });
+        effects
+    }
+
+    /// Shows a log, at a line of it. What is open already goes on where it is.
+    fn show_log(&mut self, place: usize, source: LogSource, line: Option<Wanted>) -> Vec<Effect> {
+        let is_open = self.pages.cluster[place].log.source() == Some(&source);
+        let effects = if is_open { Vec::new() } else { self.follow(place, source) };
+        if let Some(line) = line {
+            self.pages.cluster[place].log.seek(line);
+        }
+        effects
+    }
+
+    /// Forgets logs to which no page leads back any more: those that were left below the page on the screen stay.
+    pub(in crate::app) fn forget_logs(&mut self) {
+        let (stack, top) = (&self.stack, self.stack.len().saturating_sub(1));
+        for (place, page) in self.pages.cluster.iter_mut().enumerate() {
+            page.left.retain(|left| left.at < top && stack[left.at].shows_log(place));
+        }
+    }
+
+    /// The log from which the pages were opened that are left when this one is on the screen, and its cluster.
+    pub(in crate::app) fn log_below(&self, at: usize) -> Option<(usize, Left)> {
+        let place = self.stack.get(at)?.place()?;
+        let left = self.pages.cluster[place].left.iter().find(|left| left.at == at)?;
+        Some((place, left.clone()))
+    }
+
+    /// Shows a log again that was left.
+    pub(in crate::app) fn return_to_log(&mut self, (place, left): (usize, Left)) -> Vec<Effect> {
+        self.show_log(place, left.source, left.line)
+    }
+
+    /// Lists the logs of the cluster on the screen: of jobs, of the workers that were read last, of the autoscaler, of nodes.
+    pub(in crate::app) fn choose_log(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(cluster) = self.view().place().and_then(|place| self.fleet.clusters.get(place)) else {
+            return Vec::new();
+        };
+        let offers = logs_of(cluster);
+        if offers.is_empty() {
+            let said = format!("{}: no log is known before the cluster was read", cluster.name());
+            self.toasts.say(Tone::Info, said, now);
+        } else {
+            self.prompt = Some(Prompt::of(PromptKind::Files, offers));
+        }
+        Vec::new()
+    }
+
+    /// Opens a log of the list in the whole window.
+    pub(in crate::app) fn open_source(&mut self, source: LogSource) -> Vec<Effect> {
+        let Some(place) = self.view().place() else { return Vec::new() };
+        self.open_log_at(place, source, None)
+    }
+}
+
+fn offer(words: String, help: String, source: LogSource) -> Offer {
+    Offer { kind: OfferKind::Log(source), ..Offer::new(words, help) }
+}
+
+fn logs_of(cluster: &Cluster) -> Vec<Offer> {
+    let snapshot = &cluster.snapshot;
+    let of_job = |job: &Job| {
+        let id = job.submission_id()?.clone();
+        Some(offer(id.to_string(), format!("driver, {}", job.status.word()), LogSource::Job(id)))
+    };
+    let mut jobs: Vec<&Job> = snapshot.jobs.iter().map(AsRef::as_ref).collect();
+    jobs.sort_by_key(|job| job.status.is_ended());
+    let mut offers: Vec<Offer> = jobs.into_iter().filter_map(of_job).collect();
+    let crew = [Part::Roll, Part::Lines, Part::Cause].into_iter().find_map(|part| cluster.crew.crew(part));
+    for seat in crew.iter().flat_map(|crew| &crew.seats).filter(|seat| !seat.is_lost) {
+        offers.extend(seat.worker.files.iter().map(|name| {
+            let words = words::log_file(cluster, &seat.worker.node, name);
+            let source = LogSource::File { node: seat.worker.node, name: name.clone() };
+            offer(words, format!("worker {}", seat.worker.name), source)
+        }));
+    }
+    if !snapshot.nodes.is_empty() {
+        let monitor = MONITOR.map(|name| {
+            offer(name.to_owned(), "autoscaler, on the head".to_owned(), LogSource::Monitor(name.to_owned()))
+        });
+        offers.extend(monitor);
+    }
+    let of_node = |node: &Node, name: &str| {
+        let name = Text::from(name);
+        let words = words::log_file(cluster, &node.id, &name);
+        let of = if node.is_head { "head" } else { "node" };
+        offer(words, of.to_owned(), LogSource::File { node: node.id, name })
+    };
+    for node in snapshot.nodes.iter().filter(|node| node.state.is_alive()) {
+        let names = OF_HEAD.into_iter().filter(|_| node.is_head).chain([RAYLET]);
+        offers.extend(names.map(|name| of_node(node, name)));
+    }
+    offers
+}

@@ -1,0 +1,101 @@
+//! What a search through the logs of a cluster found, for the table of what all clusters say.
+
+use crate::model::{SweepId, SweepTally, Swept, SweptFile, SweptLine};
+
+/// What the last search was for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Searched {
+    /// What was searched for, as it was typed.
+    pub sought: String,
+    /// Where, in words that are safe to print.
+    pub of: String,
+    /// Lines at the end of each file that were searched.
+    pub lines: u32,
+}
+
+/// What the last search found on a cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    id: SweepId,
+    /// The files with lines that match, in the order in which they came.
+    files: Vec<SweptFile>,
+    /// The file and the line of each row.
+    rows: Vec<(u32, u32)>,
+    /// How far the search is.
+    pub state: Sought,
+}
+
+/// How far a search of a cluster is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Sought {
+    /// The cluster was not searched.
+    #[default]
+    No,
+    /// It is being searched.
+    Searching,
+    /// It was searched.
+    Done(SweepTally),
+    /// The search ended early, and why.
+    Failed(String),
+}
+
+impl Found {
+    /// Nothing yet, of this search.
+    pub(in crate::app) fn begin(id: SweepId) -> Self {
+        Self { id, state: Sought::Searching, ..Self::default() }
+    }
+
+    /// Nothing, of a search that was not begun, and why.
+    pub(in crate::app) fn not_searched(id: SweepId, why: &str) -> Self {
+        Self { id, state: Sought::Failed(why.to_owned()), ..Self::default() }
+    }
+
+    /// What was looked at, once all of it was.
+    pub fn tally(&self) -> Option<&SweepTally> {
+        match &self.state {
+            Sought::Done(tally) => Some(tally),
+            Sought::No | Sought::Searching | Sought::Failed(_) => None,
+        }
+    }
+
+    /// Takes in what a search tells. Whether it is this search.
+    pub(in crate::app) fn take(&mut self, id: SweepId, swept: Swept) -> bool {
+        if id != self.id || self.state != Sought::Searching {
+            return false;
+        }
+        match swept {
+            Swept::Found(files) => {
+                for file in files {
+                    let number = self.files.len() as u32;
+                    self.rows.extend((0..file.lines.len() as u32).map(|line| (number, line)));
+                    self.files.push(file);
+                }
+            }
+            Swept::Done(tally) => self.state = Sought::Done(tally),
+            Swept::Failed(why) => self.state = Sought::Failed(why),
+        }
+        true
+    }
+
+    /// The number of lines.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is no line.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The files with lines that match.
+    pub fn files(&self) -> &[SweptFile] {
+        &self.files
+    }
+
+    /// The line with that number, and its file.
+    pub fn line(&self, number: usize) -> Option<(&SweptFile, &SweptLine)> {
+        let (file, line) = *self.rows.get(number)?;
+        let file = self.files.get(file as usize)?;
+        Some((file, file.lines.get(line as usize)?))
+    }
+}

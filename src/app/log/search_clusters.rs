@@ -1,0 +1,201 @@
+//! Searches through the logs of several clusters: what is asked of each, what they find, and the way to a line of it.
+
+use crate::app::input::prompt::{Prompt, PromptKind};
+use crate::app::log::results::{Found, Searched};
+use crate::app::log::{LogView, Wanted};
+use crate::app::pages::found::{self, log_of};
+use crate::app::{App, Cluster, Effect, Tone, View};
+use crate::logs::{Pattern, Repeated};
+use crate::model::amount::counted;
+use crate::model::{Job, JobKey, LogSource, NodeId, Request, Sweep, SweepId, Swept, Timestamp};
+
+/// Lines at the end of each file that are searched.
+const LINES: u32 = 1000;
+/// Lines of each file that are shown: of many files, and of the workers of one job.
+const OF_EACH: usize = 20;
+const OF_WORKER: usize = 200;
+/// The workers' files of a node.
+const WORKERS: &str = "worker-*";
+/// The jobs' driver logs of a node.
+const DRIVERS: &str = "job-driver-*";
+/// Ray's id of no job, in the names of the files of workers that were started before a job needed them.
+const NO_JOB: &str = "ffffffff";
+
+/// Nodes, each with a glob of names in its log folder.
+type Files = Vec<(NodeId, String)>;
+
+impl App {
+    /// Opens the line for a search of the logs of all clusters, or of the marked jobs.
+    pub(in crate::app) fn begin_search_logs(&mut self, now: Timestamp) -> Vec<Effect> {
+        if self.fleet.clusters.iter().any(|cluster| cluster.is_up()) {
+            self.prompt = Some(Prompt::new(PromptKind::Logs, ""));
+        } else {
+            self.toasts.say(Tone::Bad, "no cluster is connected: there is no log to search", now);
+        }
+        Vec::new()
+    }
+
+    /// The jobs whose logs a search is about: the marked ones; with none, those of all clusters.
+    pub fn searched_jobs(&self) -> usize {
+        self.marks.count(None)
+    }
+
+    /// Searches for what was typed. A text that is no pattern stays to be corrected.
+    pub(in crate::app) fn search_logs(&mut self, typed: &str, now: Timestamp) -> Vec<Effect> {
+        let wrong = match Pattern::parse(typed) {
+            Ok(pattern) if pattern.is_empty() => Some("type a regular expression".to_owned()),
+            Ok(_) => None,
+            Err(e) => Some(e.to_string()),
+        };
+        if let (Some(why), Some(prompt)) = (wrong, &mut self.prompt) {
+            prompt.wrong = why;
+            return Vec::new();
+        }
+        if let Some(prompt) = self.prompt.take() {
+            prompt.keep(&mut self.history);
+        }
+        let jobs = self.searched_jobs();
+        let asked = self.fleet.clusters.iter().enumerate().filter_map(|(place, cluster)| {
+            if jobs == 0 {
+                return Some((place, files_of_all(cluster)));
+            }
+            let marked = cluster.snapshot.jobs.iter().filter(|job| self.marks.has(place, job));
+            let files: Files = marked.flat_map(|job| files_of_job(cluster, job)).collect();
+            (!files.is_empty()).then_some((place, files))
+        });
+        let asked: Vec<_> = asked.collect();
+        let of = if jobs == 0 { "all clusters".to_owned() } else { counted(jobs, "marked job") };
+        let searched = Searched { sought: typed.to_owned(), of, lines: LINES };
+        self.sweep(asked, searched, (typed, OF_EACH), now)
+    }
+
+    /// Shows the lines that the line of a driver's log stands for which Ray has marked as repeated, from the files of the
+    /// job's workers.
+    pub(in crate::app) fn open_repeated(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(place) = self.view().place() else { return Vec::new() };
+        let Some(repeated) = self.log_mut().and_then(LogView::go_to_repeated) else {
+            let said = "no line in the window stands for others (`[repeated 12x across cluster]`)";
+            self.toasts.say(Tone::Info, said, now);
+            return Vec::new();
+        };
+        let cluster = &self.fleet.clusters[place];
+        let id = match self.log().and_then(LogView::source) {
+            Some(LogSource::Job(id)) => Some(id.clone()),
+            _ => None,
+        };
+        let job = id.and_then(|id| cluster.job(&JobKey::Submission(id)));
+        let Some(job) = job else {
+            let said = "the lines are in the files of a job's workers, and Ray lists no job of this log";
+            self.toasts.say(Tone::Info, said, now);
+            return Vec::new();
+        };
+        let asked = vec![(place, files_of_workers(cluster, job))];
+        let Repeated { count, text, pattern } = repeated;
+        let of = format!("the workers of {}; Ray left {count} out", job.key);
+        let searched = Searched { sought: text, of, lines: LINES };
+        self.sweep(asked, searched, (&pattern, OF_WORKER), now)
+    }
+
+    /// Asks these clusters, and shows the page of what they find.
+    fn sweep(
+        &mut self,
+        asked: Vec<(usize, Files)>,
+        searched: Searched,
+        (pattern, most): (&str, usize),
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        // A frozen screen would not show what comes.
+        self.thaw(now);
+        let id = SweepId(self.stream().0);
+        self.fleet.searched = Some(searched);
+        self.fleet.clusters.iter_mut().for_each(|cluster| cluster.found = Found::default());
+        let mut effects = Vec::new();
+        let mut unknown = Vec::new();
+        for (place, files) in asked {
+            let cluster = &mut self.fleet.clusters[place];
+            if files.is_empty() {
+                let why = "Ray has not listed its nodes";
+                unknown.push(format!("{}: logs not searched: {why}", cluster.name()));
+                cluster.found = Found::not_searched(id, why);
+                continue;
+            }
+            cluster.found = Found::begin(id);
+            let sweep = Sweep { id, pattern: pattern.to_owned(), files, lines: LINES, most };
+            effects.push(Effect::Ask(cluster.name().clone(), Request::SweepLogs(Box::new(sweep))));
+        }
+        for said in unknown {
+            self.toasts.say(Tone::Bad, said, now);
+        }
+        effects.extend(self.open_page(View::Table(&found::PAGE)));
+        // The same page may be on the screen with what was found before.
+        self.arrange_page();
+        effects
+    }
+
+    /// Takes in what a search has found on a cluster.
+    pub(in crate::app) fn swept_news(&mut self, place: usize, id: SweepId, swept: Swept, now: Timestamp) {
+        let said = match &swept {
+            Swept::Found(_) => None,
+            Swept::Failed(why) => Some(format!("logs not searched: {why}")),
+            Swept::Done(tally) => tally.incomplete.split_first().map(|(first, others)| match others.len() {
+                0 => format!("search of logs incomplete: {first}"),
+                n => format!("search of logs incomplete: {first}, and {n} more"),
+            }),
+        };
+        let cluster = &mut self.fleet.clusters[place];
+        if !cluster.found.take(id, swept) {
+            return;
+        }
+        if let Some(said) = said {
+            let said = format!("{}: {said}", cluster.name());
+            self.toasts.say(Tone::Bad, said, now);
+        }
+        if *self.view() == View::Table(&found::PAGE) && !self.is_frozen() {
+            self.arrange_page();
+        }
+        self.dirty = true;
+    }
+
+    /// Opens the log of the line under the cursor, at that line.
+    pub(in crate::app) fn open_found(&mut self) -> Vec<Effect> {
+        let Some((place, number)) = self.listing().and_then(|listing| listing.number(&self.fleet)) else {
+            return Vec::new();
+        };
+        let cluster = &self.fleet.clusters[place];
+        let Some((file, line)) = cluster.found.line(number) else { return Vec::new() };
+        let wanted = Wanted { text: line.line.text().to_owned(), before: line.above.clone() };
+        self.open_log_at(place, log_of(cluster, file), Some(wanted))
+    }
+}
+
+/// The driver logs and the workers' files of a cluster.
+fn files_of_all(cluster: &Cluster) -> Files {
+    let alive = || cluster.snapshot.nodes.iter().filter(|node| node.state.is_alive());
+    let drivers = alive().filter(|node| node.is_head).map(|node| (node.id, DRIVERS.to_owned()));
+    drivers.chain(alive().map(|node| (node.id, WORKERS.to_owned()))).collect()
+}
+
+/// The driver log of a job, and the files of its workers.
+fn files_of_job(cluster: &Cluster, job: &Job) -> Files {
+    let head = cluster.snapshot.nodes.iter().find(|node| node.is_head).map(|node| node.id);
+    let of_driver = job.submission_id().zip(job.driver_node.or(head));
+    let of_driver = of_driver.map(|(id, node)| (node, literal(&id.driver_log())));
+    of_driver.into_iter().chain(files_of_workers(cluster, job)).collect()
+}
+
+/// The files of a job's workers; those of all where Ray does not say which driver the job has.
+fn files_of_workers(cluster: &Cluster, job: &Job) -> Files {
+    let globs = match &job.driver {
+        Some(driver) => {
+            vec![format!("worker-*-{}-*", literal(driver.0.raw())), format!("worker-*-{NO_JOB}-*")]
+        }
+        None => vec![WORKERS.to_owned()],
+    };
+    let alive = cluster.snapshot.nodes.iter().filter(|node| node.state.is_alive());
+    alive.flat_map(|node| globs.iter().map(|glob| (node.id, glob.clone()))).collect()
+}
+
+/// A name as a glob of itself: `?` stands for the characters that mean something in one.
+fn literal(name: &str) -> String {
+    name.replace(['*', '[', ']', '?'], "?")
+}

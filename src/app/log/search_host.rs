@@ -1,0 +1,160 @@
+//! The search of a whole log on its host, and the list of what it found.
+
+use crate::app::input::entry::{Offer, OfferKind};
+use crate::app::input::prompt::{Prompt, PromptKind};
+use crate::app::log::Place;
+use crate::app::screen::dialog::{Dialog, Question};
+use crate::app::{Action, App, Effect, Tone};
+use crate::model::amount::{bytes, counted};
+use crate::model::text::printable;
+use crate::model::{
+    ClusterName, DOWNLOADED, LogMatch, LogMatches, NotSearched, Request, StreamId, Timestamp,
+};
+
+impl App {
+    /// Searches the whole log on the screen for what is searched for in what is held.
+    pub(in crate::app) fn search_whole(&mut self, now: Timestamp) -> Vec<Effect> {
+        let search = self.key_of(Action::Filter);
+        let Some((log, name)) = self.log().zip(self.current().map(|c| c.name().clone())) else {
+            return Vec::new();
+        };
+        let pattern = log.search().pattern().text().to_owned();
+        let (said, effects) = match (pattern.is_empty(), log.source()) {
+            (true, _) => (format!("no search; {search} starts one"), Vec::new()),
+            (_, None) => ("no log is open".to_owned(), Vec::new()),
+            (false, Some(_)) => {
+                let said = format!("`{pattern}`: searching the whole log on the head");
+                (said, vec![Effect::Ask(name, Request::SearchLog(log.stream(), pattern))])
+            }
+        };
+        self.toasts.say(Tone::Info, said, now);
+        effects
+    }
+
+    /// Applies what was found in a whole log: lists it, unless something else is on the screen by now.
+    pub(in crate::app) fn matches_news(
+        &mut self,
+        stream: StreamId,
+        pattern: &str,
+        found: Result<LogMatches, NotSearched>,
+        now: Timestamp,
+    ) {
+        self.dirty = true;
+        let is_shown = self.log().is_some_and(|log| log.stream() == stream);
+        let is_free = is_shown && self.dialog.is_none() && self.prompt.is_none();
+        let (tone, said) = match found {
+            Err(NotSearched::Remote(why)) if is_free => return self.ask_to_download(stream, pattern, &why),
+            Err(NotSearched::Remote(why) | NotSearched::Failed(why)) => {
+                (Tone::Bad, format!("`{pattern}`: the log was not searched: {why}"))
+            }
+            Ok(found) if found.last.is_empty() => {
+                (Tone::Info, format!("`{pattern}`: no match in {}", searched(found.is_cut)))
+            }
+            Ok(found) => {
+                let lines = counted(found.last.len(), "line");
+                let lines = if found.has_more { format!("the last {lines}") } else { lines };
+                if is_free {
+                    let mut prompt = Prompt::of(PromptKind::Found, found.last.iter().map(offer).collect());
+                    // The newest is the nearest.
+                    prompt.chosen = found.last.len() - 1;
+                    self.prompt = Some(prompt);
+                }
+                (Tone::Good, format!("`{pattern}`: {lines} of {}", searched(found.is_cut)))
+            }
+        };
+        self.toasts.say(tone, said, now);
+    }
+
+    /// Asks whether a log that cannot be searched on its host is to be downloaded.
+    fn ask_to_download(&mut self, stream: StreamId, pattern: &str, why: &str) {
+        let Some((log, cluster)) = self.log().zip(self.current().map(|c| c.name().clone())) else { return };
+        let size = match log.placed() {
+            Some((all, true)) => format!("about {}", bytes(all as f64)),
+            Some((held, false)) => format!("unknown; at least the {} that are loaded", bytes(held as f64)),
+            None => "not known".to_owned(),
+        };
+        let most = bytes(DOWNLOADED as f64);
+        let row = |label: &str, text: String| (label.to_owned(), printable(&text).into_owned());
+        let lines = vec![
+            row("cluster", cluster.to_string()),
+            row("search", pattern.to_owned()),
+            row("why", why.to_owned()),
+            row("size", size),
+            row(
+                "",
+                format!(
+                    "The log is downloaded from its first line through the dashboard, {most} at most, and searched here. Only lines that match are kept."
+                ),
+            ),
+        ];
+        let question = Question::DownloadLog { cluster, stream, pattern: pattern.to_owned() };
+        self.dialog = Some(Dialog::ask(question, "Download the log to search it?", lines, "Download log"));
+    }
+
+    /// Downloads a log and searches it.
+    pub(in crate::app) fn download_log(
+        &mut self,
+        cluster: ClusterName,
+        stream: StreamId,
+        pattern: String,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        self.toasts.say(Tone::Info, format!("`{pattern}`: downloading the log"), now);
+        vec![Effect::Ask(cluster, Request::DownloadLog(stream, pattern))]
+    }
+
+    /// Says how much of a log was downloaded, while it is on the screen.
+    pub(in crate::app) fn download_news(&mut self, stream: StreamId, so_far: u64, now: Timestamp) {
+        if self.log().is_some_and(|log| log.stream() == stream) {
+            let text = format!("downloading the log: {} searched so far", bytes(so_far as f64));
+            self.toasts.say(Tone::Info, text, now);
+            self.dirty = true;
+        }
+    }
+
+    /// Goes on with the search for the line that a log was opened at.
+    pub(in crate::app) fn seek_on(&mut self, now: Timestamp) {
+        let Some(log) = self.log_mut().filter(|log| log.is_seeking()) else { return };
+        let is_missed = log.seek_on(now);
+        self.dirty |= self.log().is_some_and(|log| !log.is_seeking());
+        if is_missed {
+            let said = "the line is not in the lines that were read; this is the end of the log";
+            self.toasts.say(Tone::Info, said, now);
+        }
+    }
+
+    /// Goes to a line of the list.
+    pub(in crate::app) fn go_to_found(&mut self, at: Option<u64>, text: &str, now: Timestamp) -> Vec<Effect> {
+        let Some(log) = self.log_mut() else { return Vec::new() };
+        let Some(at) = at else {
+            if !log.go_to_text(text) {
+                let said = "that line is not loaded; scroll up to load older ones";
+                self.toasts.say(Tone::Info, said, now);
+            }
+            return Vec::new();
+        };
+        let said = match log.go_to_match(at, text) {
+            Place::Here => return Vec::new(),
+            Place::Above(above) => format!("reading {} above the loaded lines", bytes(above as f64)),
+            Place::TooFar(above) => format!(
+                "the line is {} above the loaded lines, more than a log may take in memory (`log_memory_mb` in the settings)",
+                bytes(above as f64)
+            ),
+            Place::Gone => "the line is no longer where it was; search once more".to_owned(),
+        };
+        self.toasts.say(Tone::Info, said, now);
+        Vec::new()
+    }
+}
+
+/// How much was searched, in words.
+fn searched(is_cut: bool) -> String {
+    if is_cut { format!("the log's first {}", bytes(DOWNLOADED as f64)) } else { "the whole log".to_owned() }
+}
+
+/// A line of the list.
+fn offer(found: &LogMatch) -> Offer {
+    let text = found.line.text();
+    let kind = OfferKind::Line { at: found.at, text: text.to_owned() };
+    Offer { kind, ..Offer::new(format!("{} {text}", found.number), "") }
+}

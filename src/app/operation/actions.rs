@@ -1,0 +1,465 @@
+//! Operations on clusters and their workers: confirm, watch, resume, skip, cancel, abandon.
+
+use crate::app::input::line::Line;
+use crate::app::operation::confirmation::{Check, Control, Plan};
+use crate::app::operation::progress::{OperationState, Running, StepState};
+use crate::app::operation::workers::stays;
+use crate::app::screen::dialog::{Dialog, Question};
+use crate::app::text::describe;
+use crate::app::{Action, App, Cluster, Context, Effect, Tone, View};
+use crate::model::{
+    AffectedJob, ClusterName, Fix, Hint, Link, OperationEnd, OperationKind, OperationNews, Order, Progress,
+    Refusal, Request, Task, Timestamp, runs_already,
+};
+
+impl App {
+    /// Opens the confirmation of an operation on the selected cluster.
+    pub(in crate::app) fn plan(&mut self, task: Task, now: Timestamp) -> Vec<Effect> {
+        let name = self.meant().map(|c| c.name().clone());
+        name.map(|name| self.plan_on(name, task, now)).unwrap_or_default()
+    }
+
+    /// Opens the confirmation that starts the selected cluster, unless it is running already.
+    pub(in crate::app) fn start_cluster(&mut self, now: Timestamp) -> Vec<Effect> {
+        let up = |c: &&Cluster| matches!(c.link, Some(Link::Up { .. })) && c.operating().is_none();
+        let Some(cluster) = self.meant().filter(up) else { return self.plan(Task::Start, now) };
+        let open = cluster.snapshot.jobs.iter().filter(|j| !j.status.is_ended()).count();
+        let (stop, restart) = (self.key_of(Action::StopCluster), self.key_of(Action::Restart));
+        let lines = [
+            (cluster.name().to_string(), runs_already(open)),
+            (String::new(), format!("nothing to start; {stop} stops the cluster, {restart} restarts it")),
+        ];
+        self.dialog = Some(Dialog::tell("start", lines.to_vec()));
+        Vec::new()
+    }
+
+    /// Opens the confirmation of an operation, or the progress of the one that is running or interrupted already.
+    pub(in crate::app) fn plan_on(&mut self, name: ClusterName, task: Task, now: Timestamp) -> Vec<Effect> {
+        if let Some(effects) = self.refers_to_operation(&name, now) {
+            return effects;
+        }
+        let cluster = self.fleet.clusters.iter().filter(|c| *c.name() == name && task.kind().is_of_cluster());
+        let open = cluster.flat_map(|c| c.snapshot.jobs.iter()).filter(|j| !j.status.is_ended());
+        // The jobs on a single worker are not known before the preview.
+        let jobs = open.map(|j| AffectedJob::of(j)).collect();
+        let order = Order::Look(task.clone());
+        let short = self.fleet.short_name(&name);
+        let plan = Plan { short, ..Plan::new(task, name.clone(), jobs) };
+        self.dialog = Some(Dialog::Plan(Box::new(plan)));
+        vec![Effect::Operate(name, order)]
+    }
+
+    /// Shows the operation that is running or interrupted on that cluster, in place of the beginning of another one;
+    /// none where there is none.
+    pub(in crate::app) fn refers_to_operation(
+        &mut self,
+        name: &ClusterName,
+        now: Timestamp,
+    ) -> Option<Vec<Effect>> {
+        let running = self.fleet.named(name).and_then(Cluster::operating)?;
+        let text = format!("{name}: {}; no other operation can start until it has ended", running.brief());
+        self.toasts.say(Tone::Info, text, now);
+        Some(self.open_operation(name))
+    }
+
+    /// Opens the page of the operation on that cluster, at the end of its output.
+    fn open_operation(&mut self, name: &ClusterName) -> Vec<Effect> {
+        let Some(place) = self.fleet.place(name) else { return Vec::new() };
+        self.pages.cluster[place].operation_below = 0;
+        self.open_page(View::Operation(place))
+    }
+
+    /// Shows the progress of the operation on the selected cluster.
+    pub(in crate::app) fn show_progress(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(cluster) = self.meant() else { return Vec::new() };
+        let name = cluster.name().clone();
+        if cluster.running.is_some() {
+            return self.open_operation(&name);
+        }
+        if let Some(mark) = &cluster.mark {
+            let told = mark.refusal(now);
+            let lines = [
+                (name.to_string(), mark.brief(now)),
+                ("operator".to_owned(), format!("{} (process {})", mark.who, mark.process)),
+                ("started".to_owned(), describe::ago(mark.since(), now)),
+                ("hint".to_owned(), self.hint_in(&told.hint, Some(Context::Tell))),
+            ];
+            self.dialog = Some(Dialog::tell("another operator's operation", lines.to_vec()));
+        } else {
+            self.toasts.say(Tone::Info, format!("no operation running or interrupted on {name}"), now);
+        }
+        Vec::new()
+    }
+
+    /// The dialog's input line, if one has the focus.
+    pub(in crate::app) fn field(&mut self) -> Option<&mut Line> {
+        match &mut self.dialog {
+            Some(Dialog::Plan(plan)) if plan.control == Control::Name => {
+                // The line that is typed in is visible.
+                plan.strayed = false;
+                Some(&mut plan.name)
+            }
+            Some(Dialog::Form(form)) if form.doing.is_none() => {
+                form.rows.get_mut(form.at).map(|row| &mut row.line)
+            }
+            Some(Dialog::Worker(form)) => form.line(),
+            Some(Dialog::Tell { search, .. }) if search.is_open => Some(&mut search.line),
+            _ => None,
+        }
+    }
+
+    /// Enter, or the space bar on an option.
+    pub(in crate::app) fn plan_pressed(&mut self) -> Vec<Effect> {
+        let Some(Dialog::Plan(plan)) = &mut self.dialog else { return Vec::new() };
+        // The pressed line is visible.
+        plan.strayed = false;
+        match plan.control {
+            Control::Cancel => self.back(),
+            Control::Jobs | Control::Drain => {
+                let Some(task) = plan.turned() else { return Vec::new() };
+                plan.replace(task.clone());
+                vec![Effect::Operate(plan.operation.cluster.clone(), Order::Look(task))]
+            }
+            Control::Others => {
+                plan.others = !plan.others;
+                Vec::new()
+            }
+            Control::Blind => {
+                plan.blind = !plan.blind;
+                Vec::new()
+            }
+            Control::TakeOver => {
+                if let Some(marked) = &mut plan.marked {
+                    marked.take_over = !marked.take_over;
+                }
+                Vec::new()
+            }
+            Control::Name => {
+                plan.turn(1);
+                Vec::new()
+            }
+            Control::Go => {
+                if let Some(why) = plan.obstacle() {
+                    plan.said = why;
+                    return Vec::new();
+                }
+                let order = Order::Begin(plan.operation.task.clone(), plan.consent());
+                let cluster = plan.operation.cluster.clone();
+                self.dialog = None;
+                let mut effects = self.open_operation(&cluster);
+                effects.push(Effect::Operate(cluster, order));
+                effects
+            }
+        }
+    }
+
+    /// The operation whose progress is shown, to be changed, and its cluster.
+    fn watched_mut(&mut self) -> Option<(ClusterName, &mut Running)> {
+        let View::Operation(place) = *self.view() else { return None };
+        let cluster = self.fleet.clusters.get_mut(place)?;
+        Some((cluster.name().clone(), cluster.running.as_mut()?))
+    }
+
+    /// Resumes the operation whose progress is shown.
+    pub(in crate::app) fn resume(&mut self, _now: Timestamp) -> Vec<Effect> {
+        let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.is_stopped()) else {
+            return Vec::new();
+        };
+        vec![Effect::Operate(cluster, Order::Resume(running.meant()))]
+    }
+
+    /// Goes on behind the failed step, where later steps do not need it.
+    pub(in crate::app) fn roll_forward(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.is_stopped()) else {
+            return Vec::new();
+        };
+        if running.may_be_passed() {
+            return vec![Effect::Operate(cluster, Order::Forward(running.meant()))];
+        }
+        let text = format!("{cluster}: later steps need this one; cannot skip it");
+        self.toasts.say(Tone::Info, text, now);
+        Vec::new()
+    }
+
+    /// Cancels the operation, unless it has changed something that it must bring to an end.
+    pub(in crate::app) fn cancel(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.state == OperationState::Running)
+        else {
+            return Vec::new();
+        };
+        if running.may_be_cancelled() {
+            running.state = OperationState::Cancelling;
+            return vec![Effect::Operate(cluster, Order::Cancel)];
+        }
+        let text = "changes have been made, cannot cancel; if a step fails, it can be resumed";
+        self.toasts.say(Tone::Info, format!("{cluster}: {text}"), now);
+        Vec::new()
+    }
+
+    /// Asks before the interrupted operation is abandoned.
+    pub(in crate::app) fn abandon(&mut self, now: Timestamp) -> Vec<Effect> {
+        let stopped = self.watched_mut().filter(|(_, r)| r.is_stopped()).map(|(cluster, _)| cluster);
+        if let Some(cluster) = stopped {
+            self.ask_to_abandon(&cluster, now);
+        }
+        Vec::new()
+    }
+
+    /// Quits; asks first when that would interrupt an operation.
+    pub(in crate::app) fn ask_to_quit(&mut self, now: Timestamp) -> Vec<Effect> {
+        let ours = |r: &&Running| matches!(r.state, OperationState::Running | OperationState::Cancelling);
+        let running: Vec<&Running> =
+            self.fleet.clusters.iter().filter_map(|c| c.running.as_ref()).filter(ours).collect();
+        if running.is_empty() {
+            return vec![Effect::Quit];
+        }
+        let line = |r: &&Running| {
+            let since = describe::ago(r.since, now);
+            (r.operation.cluster.to_string(), format!("{}, started {since}", r.brief()))
+        };
+        let mut lines: Vec<_> = running.iter().map(line).collect();
+        let text = "Quitting interrupts it at this step. Nothing is lost: the next start of the console offers to resume it.";
+        lines.extend([(String::new(), String::new()), (String::new(), text.to_owned())]);
+        self.dialog = Some(Dialog::ask(Question::Quit, "Quit the console?", lines, "Quit"));
+        Vec::new()
+    }
+
+    fn ask_to_abandon(&mut self, cluster: &ClusterName, now: Timestamp) {
+        let Some(running) = self.fleet.named(cluster).and_then(|c| c.running.as_ref()) else {
+            return;
+        };
+        let line = |label: &str, text: String| (label.to_owned(), text);
+        let mut lines = vec![
+            line("operation", running.operation.title.clone()),
+            line("started", describe::ago(running.since, now)),
+            line("status", running.brief()),
+        ];
+        if let OperationState::Interrupted(_, Some(saved)) = &running.state {
+            let later = Fix::restore_jobs(cluster, saved, "submit them again");
+            lines.push(line("jobs", format!("stay saved in {saved}")));
+            lines.push(line("hint", self.hint_in(&later.into(), Some(Context::Ask))));
+        }
+        lines.push(line("", String::new()));
+        let stays = stays(&running.operation.task, running.step());
+        lines.push(line("", self.hint_in(&stays, Some(Context::Ask))));
+        let question = Question::Abandon { cluster: cluster.clone() };
+        let title = format!("Abandon the interrupted operation on {cluster}?");
+        self.dialog = Some(Dialog::ask(question, title, lines, "Abandon"));
+    }
+
+    /// News of an operation on a cluster.
+    pub(in crate::app) fn operation_news(
+        &mut self,
+        name: &ClusterName,
+        news: OperationNews,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        let is_operated = |app: &Self| app.fleet.named(name).is_some_and(Cluster::is_operated);
+        let before = is_operated(self);
+        let mut effects = self.take_operation_news(name, news, now);
+        let after = is_operated(self);
+        if before != after {
+            effects.insert(0, Effect::Ask(name.clone(), Request::Operated(after)));
+        }
+        effects
+    }
+
+    fn take_operation_news(
+        &mut self,
+        name: &ClusterName,
+        news: OperationNews,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        self.dirty = true;
+        // Whoever works on the cluster uses the same connection: it is not taken away.
+        let refresh = || vec![Effect::Ask(name.clone(), Request::Refresh)];
+        match news {
+            OperationNews::Offered(offer) => self.offered(name, offer),
+            OperationNews::Refused(kind, refusal) => return self.refused(name, kind, refusal, now),
+            // The steps have reported it.
+            OperationNews::Touched(_) => {}
+            OperationNews::Previewed(task, preview) => {
+                if let Some(plan) = self.plan_of(name, task.kind()).filter(|p| p.operation.task == task) {
+                    plan.see(preview);
+                }
+            }
+            OperationNews::Marked(mark) => {
+                if let Some(Dialog::Plan(plan)) = self.dialog.as_mut().map(Dialog::meant)
+                    && plan.operation.cluster == *name
+                {
+                    plan.see_mark(mark.clone());
+                }
+                if let Some(cluster) = self.cluster_mut(name) {
+                    cluster.mark = mark;
+                }
+            }
+            OperationNews::Journaled(journaled) => {
+                return self.journaled(name, journaled.map(Running::journaled), now);
+            }
+            OperationNews::Began(operation) => {
+                if let Some(cluster) = self.cluster_mut(name) {
+                    cluster.running = Some(Running::new(operation, now));
+                }
+            }
+            OperationNews::Progress(progress) => {
+                let answers = matches!(progress, Progress::Done(crate::model::StepName::Answer, _));
+                if let Some(running) = self.cluster_mut(name).and_then(|c| c.running.as_mut()) {
+                    running.take(progress, now);
+                }
+                if answers {
+                    return refresh();
+                }
+            }
+            OperationNews::Ended(end) => {
+                let running = self.cluster_mut(name).and_then(|c| c.running.as_ref());
+                let is_of_cluster = running.is_none_or(|r| r.operation.kind().is_of_cluster());
+                self.ended(name, end, now);
+                self.arrange_fleet();
+                // An operation on a worker leaves the connection to the cluster alone.
+                let news = [Request::Refresh, Request::Cloud].map(|r| Effect::Ask(name.clone(), r));
+                return if is_of_cluster { refresh() } else { news.to_vec() };
+            }
+        }
+        self.arrange_fleet();
+        Vec::new()
+    }
+
+    fn refused(
+        &mut self,
+        name: &ClusterName,
+        kind: OperationKind,
+        refusal: Refusal,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        let Refusal { problem, allow, .. } = refusal;
+        if let Some(plan) = self.plan_of(name, kind) {
+            plan.check = Check::Refused(problem);
+            plan.focus(Control::Cancel);
+            plan.top = 0;
+        } else if let Some(order) = allow.filter(|_| self.is_watched(name)) {
+            let lines = [
+                (name.to_string(), problem.what),
+                // The dialog gives the permission itself.
+                ("hint".to_owned(), self.hint_in(&problem.hint.without_permissions(), Some(Context::Ask))),
+                (String::new(), "Nothing has been changed yet. Allow it to continue anyway.".to_owned()),
+            ];
+            let question = Question::Allow { cluster: name.clone(), order };
+            self.dialog = Some(Dialog::ask(question, kind.word(), lines.to_vec(), "Allow"));
+        } else {
+            let why = problem.joined(&self.hint_in(&problem.hint, None));
+            let text = format!("{name}: cannot start {}: {why}", kind.word());
+            self.toasts.say(Tone::Bad, text, now);
+            if self.is_watched(name) && self.cluster_mut(name).is_some_and(|c| c.running.is_none()) {
+                return self.pop();
+            }
+        }
+        Vec::new()
+    }
+
+    /// Whether the operation on that cluster is on the screen: the operator waits for the result of the order.
+    fn is_watched(&self, name: &ClusterName) -> bool {
+        matches!(*self.view(), View::Operation(place) if self.fleet.place(name) == Some(place))
+    }
+
+    /// Applies what the journal says. An interrupted operation is shown when it is found, where that takes nobody away
+    /// from another cluster's page.
+    fn journaled(&mut self, name: &ClusterName, running: Option<Running>, now: Timestamp) -> Vec<Effect> {
+        let stopped = running.as_ref().is_some_and(Running::is_stopped);
+        let Some(cluster) = self.cluster_mut(name) else { return Vec::new() };
+        let known = cluster.running.is_some();
+        // A running operation is known better here than from its journal; an ended one stays visible.
+        let keeps = |r: &Running| match r.state {
+            OperationState::Running | OperationState::Cancelling => true,
+            OperationState::Ended(_) => running.is_none(),
+            OperationState::Interrupted(Some(_), _) => stopped,
+            OperationState::Interrupted(None, _) | OperationState::Elsewhere => false,
+        };
+        if cluster.running.as_ref().is_some_and(keeps) {
+            return Vec::new();
+        }
+        let brief = running.as_ref().map(Running::brief).unwrap_or_default();
+        cluster.running = running;
+        self.arrange_fleet();
+        if !stopped || known || self.is_frozen() {
+            return Vec::new();
+        }
+        let is_elsewhere = self.view().place().is_some_and(|shown| self.fleet.place(name) != Some(shown));
+        if is_elsewhere || self.dialog.is_some() || self.prompt.is_some() {
+            let text = format!("{name}: {brief}; {} on its page shows it", self.key_of(Action::Progress));
+            self.toasts.say(Tone::Bad, text, now);
+            return Vec::new();
+        }
+        self.open_operation(name)
+    }
+
+    fn ended(&mut self, name: &ClusterName, end: OperationEnd, now: Timestamp) {
+        let Some(running) = self.cluster_mut(name).and_then(|c| c.running.as_mut()) else { return };
+        running.end(end.clone(), now);
+        let task = running.operation.task.clone();
+        let stays = stays(&task, running.step());
+        let of_cluster = running.operation.kind().is_of_cluster();
+        let title = running.operation.title.clone();
+        let workers = match running.steps.last() {
+            Some(StepState::Done(said, _)) => said.clone(),
+            _ => String::new(),
+        };
+        let (tone, text) = match end {
+            OperationEnd::Done if workers.is_empty() => (Tone::Good, format!("{title}: done")),
+            OperationEnd::Done => (Tone::Good, format!("{title}: done; {workers}")),
+            OperationEnd::Cancelled(left) => {
+                let left = Hint::from(left.words()).and(left.hint(&task));
+                (Tone::Info, format!("{title}: cancelled; {}", self.hint_in(&left, None)))
+            }
+            OperationEnd::Abandoned if of_cluster => {
+                (Tone::Info, format!("{title}: abandoned; any backup is kept"))
+            }
+            OperationEnd::Abandoned => {
+                (Tone::Info, format!("{title}: abandoned; {}", self.hint_in(&stays, None)))
+            }
+            OperationEnd::Stopped(problem, saved) => {
+                let saved = saved.map_or_else(String::new, |s| format!("; jobs saved in {s}"));
+                let shows = self.key_of(Action::Progress);
+                let why = problem.joined(&self.hint_in(&problem.hint, None));
+                let text = format!("{title}: interrupted: {why}{saved}; {shows} shows it");
+                (Tone::Bad, text)
+            }
+        };
+        // Its page shows it already.
+        if !self.is_watched(name) {
+            self.toasts.say(tone, text, now);
+        }
+    }
+
+    fn plan_of(&mut self, name: &ClusterName, kind: OperationKind) -> Option<&mut Plan> {
+        match self.dialog.as_mut().map(Dialog::meant) {
+            Some(Dialog::Plan(plan)) if plan.operation.cluster == *name && plan.operation.kind() == kind => {
+                Some(plan)
+            }
+            _ => None,
+        }
+    }
+
+    fn cluster_mut(&mut self, name: &ClusterName) -> Option<&mut Cluster> {
+        self.fleet.named_mut(name)
+    }
+
+    /// The space bar: marks a job, or toggles the focused option.
+    pub(in crate::app) fn mark(&mut self, now: Timestamp) -> Vec<Effect> {
+        match &self.dialog {
+            None => self.mark_job(now),
+            Some(Dialog::Columns(_)) => self.toggle_column(),
+            Some(Dialog::Plan(plan))
+                if !matches!(plan.control, Control::Cancel | Control::Name | Control::Go) =>
+            {
+                self.plan_pressed()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The operation whose progress is shown.
+    pub fn watched(&self) -> Option<&Running> {
+        let View::Operation(place) = *self.view() else { return None };
+        self.fleet.clusters.get(place)?.running.as_ref()
+    }
+}

@@ -1,0 +1,227 @@
+//! Workers by hand: added with a form, removed or restarted from the selected row.
+
+use crate::app::action::target::Target;
+use crate::app::operation::confirmation::Plan;
+use crate::app::operation::worker_form::{Offered, WorkerForm};
+use crate::app::screen::dialog::Dialog;
+use crate::app::{Action, App, Cluster, Effect, Tone};
+use crate::model::{
+    ClusterName, DRAIN_SECS, Hint, NewWorker, Node, OperationKind, Order, Problem, StepName, Task, Timestamp,
+    Verb, WorkerOffer,
+};
+use crate::reconcile::{HostsKind, Row, TpuStatus};
+use crate::state::Tpus;
+use crossterm::event::KeyEvent;
+
+/// The worker of the selected row.
+struct Chosen {
+    cluster: ClusterName,
+    /// Name of a TPU VM or a queued resource, or address of a host.
+    worker: String,
+    /// The name of its row, where that is another; may be empty.
+    called: String,
+    /// Whether Ray may run work on it.
+    is_in_ray: bool,
+    /// Why nothing can be started there; empty when it can.
+    hostless: String,
+    /// What it is a part of, for the dialog; may be empty.
+    note: String,
+}
+
+impl App {
+    /// Opens the form that adds workers.
+    pub(in crate::app) fn add_worker(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(name) = self.meant().map(|c| c.name().clone()) else { return Vec::new() };
+        if let Some(effects) = self.refers_to_operation(&name, now) {
+            return effects;
+        }
+        self.dialog = Some(Dialog::Worker(Box::new(WorkerForm::new(name.clone()))));
+        vec![Effect::Operate(name, Order::Offer)]
+    }
+
+    /// Passes the offer to the form that asked for it.
+    pub(in crate::app) fn offered(&mut self, name: &ClusterName, offer: Result<WorkerOffer, Problem>) {
+        // A second answer would undo choices made after the first.
+        if let Some(Dialog::Worker(form)) = &mut self.dialog
+            && form.cluster == *name
+            && form.offered == Offered::Looking
+        {
+            form.take(offer);
+        }
+    }
+
+    /// Whether the key changes a choice in that form.
+    pub(in crate::app) fn chooses(&mut self, key: KeyEvent) -> bool {
+        match &mut self.dialog {
+            Some(Dialog::Worker(form)) => form.choose(key),
+            _ => false,
+        }
+    }
+
+    /// Enter in that form.
+    pub(in crate::app) fn worker_form_pressed(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(Dialog::Worker(form)) = &mut self.dialog else { return Vec::new() };
+        match form.button() {
+            None => form.enter(),
+            Some(false) => self.dialog = None,
+            Some(true) => {
+                let Some(task) = form.task(now) else { return Vec::new() };
+                let mut plan = Plan::new(task.clone(), form.cluster.clone(), Vec::new());
+                let name = form.cluster.clone();
+                plan.form = Some(form.clone());
+                self.dialog = Some(Dialog::Plan(Box::new(plan)));
+                return vec![Effect::Operate(name, Order::Look(task))];
+            }
+        }
+        Vec::new()
+    }
+
+    /// Opens the confirmation that removes the selected worker. It is drained first if Ray may run work on it.
+    pub(in crate::app) fn remove_worker(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(chosen) = self.chosen_worker(Action::StopCluster, now) else { return Vec::new() };
+        let drain = chosen.is_in_ray.then_some(DRAIN_SECS);
+        let task = Task::RemoveWorker { worker: chosen.worker, drain };
+        self.plan_of_worker(chosen.cluster, task, (chosen.called, chosen.note), now)
+    }
+
+    /// Opens the confirmation that restarts Ray on the selected worker.
+    pub(in crate::app) fn init_worker(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(chosen) = self.chosen_worker(Action::Restart, now) else { return Vec::new() };
+        if !chosen.hostless.is_empty() {
+            self.toasts.say(Tone::Info, chosen.hostless, now);
+            return Vec::new();
+        }
+        let task = Task::InitWorker { worker: chosen.worker };
+        self.plan_of_worker(chosen.cluster, task, (chosen.called, chosen.note), now)
+    }
+
+    fn plan_of_worker(
+        &mut self,
+        cluster: ClusterName,
+        task: Task,
+        (called, note): (String, String),
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        let effects = self.plan_on(cluster, task, now);
+        if let Some(Dialog::Plan(plan)) = &mut self.dialog {
+            (plan.called, plan.note) = (called, note);
+        }
+        effects
+    }
+
+    /// The selected worker. For a head the message names the key of `instead`.
+    fn chosen_worker(&mut self, instead: Action, now: Timestamp) -> Option<Chosen> {
+        let of_row = self.tpus().zip(self.meant_slice()).or_else(|| self.slice_at_google());
+        if let Some((cluster, row)) = of_row {
+            return Some(Chosen {
+                cluster: cluster.name().clone(),
+                worker: row.name.raw().to_owned(),
+                called: String::new(),
+                is_in_ray: row.hosts.1 > 0 || !cluster.tpus.knows_ray(),
+                hostless: hostless(row, &self.key_of(Action::RemoveWorker)),
+                note: String::new(),
+            });
+        }
+        if let Some(Target::Hosts(..)) = self.target() {
+            let text = format!("{} opens it: select a host there", self.key_of(Action::Open));
+            self.toasts.say(Tone::Info, text, now);
+            return None;
+        }
+        let (place, node) = self.meant_node()?;
+        let known = &self.fleet.clusters[place];
+        let cluster = known.name().clone();
+        // The address of a machine that was taken away is given to another.
+        let heir = known.snapshot.nodes.iter().find(|n| n.address == node.address && n.state.is_alive());
+        let heir = heir.filter(|_| !node.state.is_alive());
+        let why = if node.is_head {
+            let key = self.key_of(instead);
+            let does = if instead == Action::StopCluster { "stops" } else { "restarts" };
+            format!("{} is the head of {cluster}; {key} {does} the cluster", node.address)
+        } else if node.address.is_empty() {
+            format!("{} has no address in Ray", known.node_name(node))
+        } else if let Some(heir) = heir {
+            let (name, heir) = (known.node_name(node), known.node_name(heir));
+            format!("{name} is dead, and its address {} now belongs to {heir}: select that row", node.address)
+        } else {
+            let name = known.node_name(node);
+            return Some(Chosen {
+                cluster,
+                worker: node.address.raw().to_owned(),
+                called: if *name == node.address { String::new() } else { name.raw().to_owned() },
+                is_in_ray: node.state.is_alive(),
+                hostless: String::new(),
+                note: slice(&known.tpus, node),
+            });
+        };
+        self.toasts.say(Tone::Info, why, now);
+        None
+    }
+
+    /// The machine in Google Cloud of the selected slice of Ray's nodes, with its cluster.
+    pub(in crate::app) fn slice_at_google(&self) -> Option<(&Cluster, &Row)> {
+        let Target::Hosts(place, hosts) = self.target()? else { return None };
+        let cluster = self.fleet.clusters.get(place)?;
+        let mut rows = cluster.tpus.rows().iter();
+        Some((cluster, rows.find(|row| hosts.kind == HostsKind::Slice && row.name == hosts.name)?))
+    }
+
+    /// The first key of an action.
+    pub(in crate::app) fn key_of(&self, action: Action) -> String {
+        self.keymap.keys_of(action).next().unwrap_or_default()
+    }
+}
+
+/// The slice that a node is a host of, in words; empty when it is none, or Google was not asked.
+fn slice(tpus: &Tpus, node: &Node) -> String {
+    let row = tpus.rows().iter().find(|r| r.logins.iter().any(|h| h.internal == node.address));
+    match row.map(|r| (&r.name, r.logins.len())) {
+        Some((name, hosts)) if hosts > 1 => {
+            format!("it is one of the {hosts} hosts of {name}; all of them are affected")
+        }
+        Some((name, _)) if *name != node.address => format!("it is the host of {name}"),
+        _ => String::new(),
+    }
+}
+
+/// Why Ray cannot be started on a TPU; empty when it can.
+fn hostless(row: &Row, remove: &str) -> String {
+    match row.status {
+        TpuStatus::HoldsQuota | TpuStatus::Preempted => {
+            format!("{} was preempted: there is no host to start Ray on; {remove} removes it", row.name)
+        }
+        TpuStatus::Refused if !row.is_resize_request() => {
+            format!("{} was refused: there is no host to start Ray on; {remove} removes it", row.name)
+        }
+        _ if row.logins.is_empty() => {
+            format!("{} has no host yet to start Ray on", row.name)
+        }
+        _ => String::new(),
+    }
+}
+
+/// The state that is left when an operation is abandoned at a step, and what can be done about it.
+pub(in crate::app) fn stays(task: &Task, step: Option<StepName>) -> Hint {
+    let asked = step != Some(StepName::Ask);
+    match task.kind() {
+        OperationKind::AddWorker if matches!(task, Task::AddWorker(NewWorker::Host { .. })) => {
+            "the host stays as it is now".into()
+        }
+        OperationKind::AddWorker if asked => {
+            Hint::from("Google keeps the request, and its TPU is billed once it exists")
+                .and(Verb::RemoveWorker.on(task.worker(), "delete it"))
+        }
+        OperationKind::AddWorker => Hint::from("a request that Google has is kept")
+            .and(Verb::RemoveWorker.on(task.worker(), "delete it")),
+        OperationKind::InitWorker => {
+            "the worker stays as it is now; what was started there keeps running".into()
+        }
+        OperationKind::RemoveWorker => Hint::from("the worker stays as it is now").and(
+            Verb::InitWorker
+                .on(task.worker(), "a drained worker takes no new work until Ray is started on it again"),
+        ),
+        OperationKind::Update => "what the head has of the cluster file stays as it is now".into(),
+        OperationKind::Restart | OperationKind::Start | OperationKind::Stop => {
+            "the cluster stays as it is now: what was stopped stays stopped, what is up stays up".into()
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Where everything was drawn, for the mouse and for what scrolls.
+
+use crate::app::action::table::Action;
+use crate::app::operation::confirmation::Control;
+use crate::app::pages::crew::Way;
+use crate::app::view::Pane;
+use crate::model::PaneLayout;
+
+/// A rectangle of cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Area {
+    /// Column of the left edge.
+    pub x: u16,
+    /// Row of the top edge.
+    pub y: u16,
+    /// Width in columns.
+    pub width: u16,
+    /// Height in rows.
+    pub height: u16,
+}
+
+impl Area {
+    pub(in crate::app) fn contains(self, column: u16, row: u16) -> bool {
+        (self.x..self.x.saturating_add(self.width)).contains(&column)
+            && (self.y..self.y.saturating_add(self.height)).contains(&row)
+    }
+}
+
+/// Where a table was drawn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Headed {
+    /// Where its rows are; the titles are in the line above.
+    pub rows: Area,
+    /// Left edge and width of each of its columns; no width where there was no room.
+    pub heads: Vec<(u16, u16)>,
+}
+
+impl Headed {
+    /// The column whose title is there.
+    pub(in crate::app) fn head_at(&self, column: u16, row: u16) -> Option<usize> {
+        let is_there = |(x, width): &(u16, u16)| (*x..x.saturating_add(*width)).contains(&column);
+        (row + 1 == self.rows.y).then(|| self.heads.iter().position(is_there)).flatten()
+    }
+}
+
+/// Where a list of rows was drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// Where they are.
+    pub area: Area,
+    /// The first row that is shown.
+    pub first: usize,
+    /// The number of rows, shown or not.
+    pub all: usize,
+}
+
+impl Rows {
+    /// The row that is there.
+    pub(in crate::app) fn at(self, column: u16, row: u16) -> Option<usize> {
+        let at = self.area.contains(column, row).then(|| self.first + usize::from(row - self.area.y));
+        at.filter(|at| *at < self.all)
+    }
+}
+
+/// Where the panes of a cluster's page meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seams {
+    /// The area of all panes together.
+    pub area: Area,
+    /// The first column of the right panes; none in a small window, where the log lies under the one pane.
+    pub right: Option<u16>,
+    /// The first row of the lower panes.
+    pub lower: u16,
+}
+
+/// Borders that are dragged: how far from the pointer each begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grip {
+    right: Option<u16>,
+    lower: Option<u16>,
+}
+
+impl Seams {
+    /// The borders that are there: on each side of a seam is one.
+    pub(in crate::app) fn grip(self, column: u16, row: u16) -> Option<Grip> {
+        let at = |seam: u16, place: u16| seam.checked_sub(place).filter(|off| *off <= 1);
+        let grip = Grip { right: self.right.and_then(|right| at(right, column)), lower: at(self.lower, row) };
+        let is_border = grip.right.or(grip.lower).is_some();
+        (is_border && self.area.contains(column, row)).then_some(grip)
+    }
+
+    /// The panes when these borders are dragged there.
+    pub(in crate::app) fn dragged(self, panes: PaneLayout, grip: Grip, column: u16, row: u16) -> PaneLayout {
+        let Area { x, y, width, height } = self.area;
+        let left = |off: u16| PaneLayout::thousandths((column + off).saturating_sub(x), width);
+        let above = |off: u16| (row + off).saturating_sub(y).min(height);
+        let is_small = self.right.is_none();
+        let upper = |off: u16| PaneLayout::thousandths(above(off), height);
+        let log = |off: u16| PaneLayout::thousandths(height - above(off), height);
+        PaneLayout {
+            left: grip.right.map_or(panes.left, left),
+            upper: grip.lower.filter(|_| !is_small).map_or(panes.upper, upper),
+            log: grip.lower.filter(|_| is_small).map_or(panes.log, log),
+        }
+    }
+}
+
+/// Where everything was drawn; none for what was not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Areas {
+    /// The table of a page that is one.
+    pub table: Option<Headed>,
+    /// The nodes pane.
+    pub nodes: Option<Headed>,
+    /// The jobs pane.
+    pub jobs: Option<Headed>,
+    /// Where the lines of the log are.
+    pub log: Option<Area>,
+    /// Where the lines of the autoscaler pane are.
+    pub autoscaler: Option<Area>,
+    /// Highest first line of the autoscaler pane.
+    pub autoscaler_last: usize,
+    /// Highest first line of the worker types below a cluster's TPUs.
+    pub tpu_types_last: usize,
+    /// Where the lines of a thing in full are.
+    pub details: Option<Area>,
+    /// Highest first line of these.
+    pub details_last: usize,
+    /// Where the dialog is, with its border.
+    pub dialog: Option<Area>,
+    /// Where the panes of a cluster's page meet.
+    pub seams: Option<Seams>,
+    /// The palette with its border, and its rows.
+    pub palette: Option<(Area, Rows)>,
+    /// The dialog's rows that can be chosen.
+    pub dialog_rows: Option<Rows>,
+    /// What else can have the focus in it, line by line.
+    pub controls: Vec<(Area, Control)>,
+    /// The dialog's buttons: Cancel, and the one that confirms.
+    pub buttons: Option<[Area; 2]>,
+    /// First line of the dialog that is shown.
+    pub dialog_top: usize,
+    /// Highest first line of the dialog.
+    pub dialog_last: usize,
+    /// The panes as tabs, in a window where they are not side by side.
+    pub tabs: Vec<(Pane, Area)>,
+    /// The tables of a job's workers as tabs.
+    pub ways: Vec<(Way, Area)>,
+    /// The keys in the footer.
+    pub hints: Vec<(Action, Area)>,
+    /// Nothing could be drawn: the window is too small.
+    pub is_too_small: bool,
+}
+
+impl Areas {
+    /// Where a pane's rows or lines are.
+    pub(in crate::app) fn pane(&self, pane: Pane) -> Option<Area> {
+        match pane {
+            Pane::Nodes => self.nodes.as_ref().map(|t| t.rows),
+            Pane::Jobs => self.jobs.as_ref().map(|t| t.rows),
+            Pane::Log => self.log,
+            Pane::Autoscaler => self.autoscaler,
+        }
+    }
+
+    /// The table of a pane, or of the page.
+    pub fn table_of(&self, pane: Option<Pane>) -> Option<&Headed> {
+        match pane {
+            None => self.table.as_ref(),
+            Some(Pane::Nodes) => self.nodes.as_ref(),
+            Some(Pane::Jobs) => self.jobs.as_ref(),
+            Some(Pane::Log | Pane::Autoscaler) => None,
+        }
+    }
+
+    /// The panes from the top left to the bottom right; by their numbers where they are not all on the screen.
+    pub(in crate::app) fn panes_as_drawn(&self) -> [Pane; 4] {
+        let mut order = Pane::ALL;
+        if order.iter().all(|pane| self.pane(*pane).is_some()) {
+            order.sort_by_key(|pane| self.pane(*pane).map(|a| (a.y, a.x)));
+        }
+        order
+    }
+}

@@ -1,0 +1,255 @@
+//! Dialogs over the panes: confirmations, texts and forms.
+
+use crate::app::input::line::Line;
+use crate::app::job::form::Form;
+use crate::app::operation::confirmation::{Control, Plan};
+use crate::app::operation::worker_form::WorkerForm;
+use crate::app::table::chooser::Chooser;
+use crate::app::table::filter::Filter;
+use crate::manual;
+use crate::model::{ClusterName, Leftover, Order, StreamId, SubmissionId};
+
+/// A dialog over the panes; at most one is open.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Dialog {
+    /// Asks for confirmation. Cancel is focused first.
+    Ask {
+        /// What is done after the confirmation.
+        question: Question,
+        /// The title in the border.
+        title: String,
+        /// What exactly would happen, line by line: a label (may be empty) and a text.
+        lines: Vec<(String, String)>,
+        /// The label of the button that confirms: it names the act, e.g. `Stop 2 jobs`.
+        yes: String,
+        /// Whether that button is focused.
+        on_yes: bool,
+        /// The first line that is shown.
+        top: usize,
+        /// Highest first line, known once drawn.
+        last: usize,
+    },
+    /// Shows a text that can be scrolled.
+    Tell {
+        /// The title in the border.
+        title: String,
+        /// Labels (may be empty) and texts.
+        lines: Vec<(String, String)>,
+        /// The first line that is shown.
+        top: usize,
+        /// Highest first line, known once drawn.
+        last: usize,
+        /// The search, which leaves the lines that match.
+        search: Search,
+        /// Whether it is the list of keys: enter leads to the pages of the manual.
+        pages: bool,
+        /// The dialog that help was opened over; closing help returns to it.
+        under: Option<Box<Dialog>>,
+    },
+    /// The confirmation of an operation.
+    Plan(Box<Plan>),
+    /// The form that submits a job.
+    Form(Box<Form>),
+    /// The form that adds workers.
+    Worker(Box<WorkerForm>),
+    /// The columns of a table, to be chosen.
+    Columns(Box<Chooser>),
+}
+
+/// The search of a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Search {
+    /// The words that lines must contain.
+    pub line: Line,
+    /// Whether it is being typed.
+    pub is_open: bool,
+}
+
+impl Search {
+    /// The lines that contain every word, in their label or their text; all lines when nothing is searched.
+    pub fn of<'l>(&self, lines: &'l [(String, String)]) -> Vec<&'l (String, String)> {
+        Filter::of_lines(self.line.text(), lines)
+    }
+}
+
+/// What is done when a question is confirmed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// Stop these jobs.
+    StopJobs(Vec<(ClusterName, SubmissionId)>),
+    /// Delete the records of ended jobs in Ray.
+    DeleteJobs(Vec<(ClusterName, SubmissionId)>),
+    /// Quit although an operation is running.
+    Quit,
+    /// Abandon an interrupted operation.
+    Abandon {
+        /// The cluster that the operation is on.
+        cluster: ClusterName,
+    },
+    /// Allow what was refused.
+    Allow {
+        /// The cluster that the operation is on.
+        cluster: ClusterName,
+        /// The order, with that allowed.
+        order: Box<Order>,
+    },
+    /// Delete preempted TPUs and suspended requests.
+    CleanPreempted {
+        /// The cluster that is concerned.
+        cluster: ClusterName,
+        /// The TPU VMs and queued resources to delete.
+        left: Vec<Leftover>,
+    },
+    /// Save the lines of the log in place of a file.
+    ReplaceFile {
+        /// The path as it was typed.
+        path: String,
+    },
+    /// Download a log and search it.
+    DownloadLog {
+        /// The cluster that has it.
+        cluster: ClusterName,
+        /// The stream of the log that is to be downloaded.
+        stream: StreamId,
+        /// What is searched for.
+        pattern: String,
+    },
+    /// Accept a head's new host key.
+    TrustHostKey {
+        /// The cluster that is concerned.
+        cluster: ClusterName,
+        /// The fingerprint of the offered key.
+        fingerprint: String,
+    },
+}
+
+impl Dialog {
+    /// A dialog that shows a text.
+    pub fn tell(title: impl Into<String>, lines: Vec<(String, String)>) -> Self {
+        let (title, search) = (title.into(), Search::default());
+        Self::Tell { title, lines, top: 0, last: 0, search, pages: false, under: None }
+    }
+
+    /// Help, over another dialog if one is open, with the pages of the manual at its end. Help over help replaces it.
+    pub fn help(mut lines: Vec<(String, String)>, over: Option<Self>) -> Self {
+        let blank = || (String::new(), String::new());
+        lines.extend([
+            blank(),
+            (String::new(), "manual: enter lists its pages, `:help TOPIC` shows one".into()),
+        ]);
+        let page = |(topic, text): (&str, &str)| (topic.to_owned(), manual::summary(text).to_owned());
+        lines.extend(manual::PAGES.map(page));
+        let mut under = over.map(Box::new);
+        while let Some(dialog) = under {
+            match *dialog {
+                Self::Tell { pages: true, under: lower, .. } | Self::Tell { under: lower @ Some(_), .. } => {
+                    under = lower;
+                }
+                other => {
+                    under = Some(Box::new(other));
+                    break;
+                }
+            }
+        }
+        let (title, search) = ("keys".to_owned(), Search::default());
+        Self::Tell { title, lines, top: 0, last: 0, search, pages: true, under }
+    }
+
+    /// A text that can be searched, such as a page of the manual, over another dialog if one is open.
+    pub fn text(title: String, lines: Vec<(String, String)>, over: Option<Self>) -> Self {
+        let search = Search::default();
+        let under = over.map(Box::new);
+        Self::Tell { title, lines, top: 0, last: 0, search, pages: false, under }
+    }
+
+    /// The dialog that news concern: the one under help, or itself.
+    pub fn meant(&mut self) -> &mut Self {
+        match self {
+            Self::Tell { under: Some(under), .. } => under.meant(),
+            dialog => dialog,
+        }
+    }
+
+    /// Whether typed text would be lost if it were closed, and it has not said so yet.
+    pub fn holds_on(&mut self) -> bool {
+        match self {
+            Self::Form(form) => form.holds_on(),
+            Self::Worker(form) => form.holds_on(),
+            _ => false,
+        }
+    }
+
+    /// A dialog that asks for confirmation; `yes` is the label of the button that confirms.
+    pub fn ask(
+        question: Question,
+        title: impl Into<String>,
+        lines: Vec<(String, String)>,
+        yes: impl Into<String>,
+    ) -> Self {
+        let (title, yes) = (title.into(), yes.into());
+        Self::Ask { question, title, lines, yes, on_yes: false, top: 0, last: 0 }
+    }
+
+    /// Scrolls the dialog by `by` lines; in a form, moves the focus.
+    pub fn scroll(&mut self, by: isize) {
+        let (top, last, by) = match self {
+            Self::Tell { top, last, .. } | Self::Ask { top, last, .. } => (top, last, by),
+            Self::Plan(plan) => {
+                plan.strayed = true;
+                (&mut plan.top, &mut plan.last, by)
+            }
+            Self::Form(form) => return form.turn(by),
+            Self::Columns(chooser) => return chooser.step(by),
+            // A form without rows shows only text.
+            Self::Worker(form) if form.rows().is_empty() => (&mut form.top, &mut form.last, by),
+            Self::Worker(form) => return form.turn(by),
+        };
+        *top = top.saturating_add_signed(by).min(*last);
+    }
+
+    /// Scrolls by a page of `by` lines; in a form, where lines move the focus, scrolls the text below the rows.
+    pub fn page(&mut self, by: isize) {
+        /// Lines that a small window shows, less the one that stays in sight.
+        const SAID: isize = 3;
+        match self {
+            Self::Form(form) => form.top = form.top.saturating_add_signed(by.signum() * SAID).min(form.last),
+            Self::Worker(form) if !form.rows().is_empty() => {}
+            dialog => dialog.scroll(by),
+        }
+    }
+
+    /// Focuses the button that confirms, or Cancel.
+    pub fn focus_button(&mut self, yes: bool) {
+        match self {
+            Self::Ask { on_yes, .. } => *on_yes = yes,
+            Self::Plan(plan) => plan.focus(if yes { Control::Go } else { Control::Cancel }),
+            Self::Form(form) => form.at = form.rows.len() + usize::from(yes),
+            Self::Worker(form) => form.at = form.rows().len() + usize::from(yes),
+            Self::Tell { .. } | Self::Columns(_) => {}
+        }
+    }
+
+    /// Focuses a row that was clicked on; whether it had the focus already.
+    pub fn focus_row(&mut self, row: usize) -> bool {
+        let at = match self {
+            Self::Form(form) => &mut form.at,
+            Self::Worker(form) => &mut form.at,
+            Self::Columns(chooser) => &mut chooser.at,
+            Self::Ask { .. } | Self::Tell { .. } | Self::Plan(_) => return false,
+        };
+        std::mem::replace(at, row) == row
+    }
+
+    /// Records the first line that was drawn, and the highest first line.
+    pub fn drawn(&mut self, shown: usize, highest: usize) {
+        let (top, last) = match self {
+            Self::Tell { top, last, .. } | Self::Ask { top, last, .. } => (top, last),
+            Self::Plan(plan) => (&mut plan.top, &mut plan.last),
+            Self::Worker(form) => (&mut form.top, &mut form.last),
+            Self::Form(form) => (&mut form.top, &mut form.last),
+            // Its rows follow the cursor.
+            Self::Columns(_) => return,
+        };
+        (*top, *last) = (shown, highest);
+    }
+}

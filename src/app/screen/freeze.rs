@@ -1,0 +1,90 @@
+//! A screen that stands still: pages read the fleet as it was, while news are taken in behind it.
+
+use crate::app::screen::frozen::Frozen;
+use crate::app::{Action, App, Effect, Tone};
+use crate::model::Timestamp;
+use std::mem;
+
+impl App {
+    /// Freezes the screen, or shows what has happened since.
+    pub(in crate::app) fn toggle_freeze(&mut self, now: Timestamp) -> Vec<Effect> {
+        if self.is_frozen() {
+            self.thaw(now);
+            return Vec::new();
+        }
+        let open = self.pages.cluster.iter().enumerate();
+        let logs = open.filter_map(|(place, page)| Some((place, page.log.after_this()?))).collect();
+        self.frozen = Some(Box::new(Frozen { since: now, live: self.fleet.clone(), logs }));
+        Vec::new()
+    }
+
+    /// Whether the screen is frozen.
+    pub fn is_frozen(&self) -> bool {
+        self.frozen.is_some()
+    }
+
+    /// When the screen was frozen; none while it follows the news.
+    pub fn frozen_since(&self) -> Option<Timestamp> {
+        self.frozen.as_ref().map(|frozen| frozen.since)
+    }
+
+    /// Shows the fleet as it is now. Cursors stay on their rows.
+    pub(in crate::app) fn thaw(&mut self, now: Timestamp) {
+        let Some(frozen) = self.frozen.take() else { return };
+        let shown = mem::replace(&mut self.fleet, frozen.live);
+        for (live, shown) in self.fleet.clusters.iter_mut().zip(shown.clusters) {
+            // What follows from the page on the screen was changed in the fleet that was shown.
+            (live.paces.0, live.watched) = (shown.paces.0, shown.watched);
+            live.crew.show_as(&shown.crew);
+        }
+        for (place, log) in frozen.logs {
+            self.pages.cluster[place].take_log(&self.fleet, place, log.into_batch(), now);
+        }
+        for (place, cluster) in self.fleet.clusters.iter().enumerate() {
+            self.marks.keep(place, &cluster.snapshot.jobs);
+        }
+        self.arrange_fleet();
+        self.arrange_page();
+        self.dirty = true;
+    }
+
+    /// Takes news in: on a frozen screen, into the fleet behind it.
+    pub(in crate::app) fn behind(&mut self, take: impl FnOnce(&mut Self) -> Vec<Effect>) -> Vec<Effect> {
+        self.turn_over();
+        let effects = take(self);
+        self.turn_over();
+        effects
+    }
+
+    /// Exchanges the fleet that is shown with the one behind it.
+    fn turn_over(&mut self) {
+        if let Some(frozen) = &mut self.frozen {
+            mem::swap(&mut self.fleet, &mut frozen.live);
+        }
+    }
+
+    /// Why an action is refused now, if it changes a cluster: in a word or two, and in full.
+    pub(in crate::app) fn refusal(&self, action: Action) -> Option<(&'static str, String)> {
+        if !action.changes_a_cluster() {
+            None
+        } else if self.read_only {
+            let why = "read-only (--read-only, or `read_only` in the settings)".to_owned();
+            Some(("in read-only mode", why))
+        } else if self.is_frozen() {
+            let key = self.key_of(Action::Freeze);
+            Some((
+                "on a frozen screen",
+                format!("the screen is frozen; {key} shows the present, then try again"),
+            ))
+        } else {
+            None
+        }
+    }
+
+    /// Says that an action is refused, and why. Whether it is.
+    pub(in crate::app) fn is_refused(&mut self, action: Action, now: Timestamp) -> bool {
+        let Some((_, why)) = self.refusal(action) else { return false };
+        self.toasts.say(Tone::Bad, format!("{} refused: {why}", action.describe().name), now);
+        true
+    }
+}

@@ -1,0 +1,186 @@
+//! The mouse: what a click or a turn of the wheel does where it is.
+
+use crate::app::screen::areas::Area;
+use crate::app::table::By;
+use crate::app::{Action, App, Dialog, Effect, Pane, View};
+use crate::model::{Layout, Timestamp};
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+
+/// Rows a turn of the wheel moves.
+const WHEEL: isize = 3;
+
+impl App {
+    pub(in crate::app) fn mouse(&mut self, mouse: MouseEvent, now: Timestamp) -> Vec<Effect> {
+        let (column, row) = (mouse.column, mouse.row);
+        let by = match mouse.kind {
+            MouseEventKind::ScrollDown => WHEEL,
+            MouseEventKind::ScrollUp => -WHEEL,
+            MouseEventKind::Down(MouseButton::Left) => {
+                self.grip = None;
+                0
+            }
+            MouseEventKind::Drag(MouseButton::Left) => return self.drag(column, row),
+            MouseEventKind::Up(MouseButton::Left) => return self.drop_grip(),
+            _ => return Vec::new(),
+        };
+        if self.areas.is_too_small {
+            return Vec::new();
+        }
+        self.dirty = true;
+        if let Some(effects) = self.mouse_in_palette(column, row, by, now) {
+            return effects;
+        }
+        let is_there = |area: &Area| by == 0 && area.contains(column, row);
+        if let Some((action, _)) = self.areas.hints.iter().find(|(_, area)| is_there(area)) {
+            return self.act(*action, now);
+        }
+        if let (Some(_), Some(area)) = (&self.dialog, self.areas.dialog) {
+            return self.mouse_in_dialog((column, row), by, area, now);
+        }
+        let grip = self.areas.seams.filter(|_| by == 0).and_then(|seams| seams.grip(column, row));
+        if let Some(grip) = grip {
+            self.grip = Some((grip, self.panes));
+            return Vec::new();
+        }
+        match self.view() {
+            View::Cluster(_) => {
+                let tab = self.areas.tabs.iter().find(|(_, area)| is_there(area)).map(|(pane, _)| *pane);
+                match tab {
+                    Some(pane) => {
+                        self.prompt = None;
+                        self.focus(pane)
+                    }
+                    None => self.mouse_in_panes(column, row, by),
+                }
+            }
+            View::Crew(_) => match self.areas.ways.iter().find(|(_, area)| is_there(area)) {
+                Some((way, _)) => self.turn_workers(*way),
+                None => self.mouse_in_table(column, row, by, now),
+            },
+            View::Log(_) | View::Operation(_) | View::Details(_) if by != 0 => self.step(by),
+            View::Log(_) | View::Operation(_) | View::Details(_) => Vec::new(),
+            _ => self.mouse_in_table(column, row, by, now),
+        }
+    }
+
+    /// A click in the palette chooses a line, on the chosen one it runs it; outside it closes the palette, as esc does.
+    /// None where the palette is not open, or the wheel is turned outside it.
+    fn mouse_in_palette(&mut self, column: u16, row: u16, by: isize, now: Timestamp) -> Option<Vec<Effect>> {
+        let prompt = self.prompt.as_mut().filter(|prompt| prompt.kind.has_list())?;
+        let (frame, rows) = self.areas.palette?;
+        match (by, rows.at(column, row)) {
+            (0, Some(chosen)) if prompt.has_choice() && prompt.chosen == chosen => {
+                return Some(self.enter_command(now));
+            }
+            (0, Some(chosen)) => (prompt.chosen, prompt.is_chosen) = (chosen, true),
+            (0, None) if !frame.contains(column, row) => self.prompt = None,
+            (0, None) => {}
+            _ if frame.contains(column, row) => prompt.choose(by > 0, rows.all),
+            _ => return None,
+        }
+        Some(Vec::new())
+    }
+
+    /// A click on a button presses it; on a row it focuses the row, on an option that has the focus it toggles it.
+    fn mouse_in_dialog(
+        &mut self,
+        (column, row): (u16, u16),
+        by: isize,
+        area: Area,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        let Some(dialog) = &mut self.dialog else { return Vec::new() };
+        if by != 0 {
+            dialog.scroll(by);
+            return Vec::new();
+        }
+        let mut buttons = self.areas.buttons.into_iter().flatten();
+        if let Some(button) = buttons.position(|button| button.contains(column, row)) {
+            dialog.focus_button(button == 1);
+            return self.act(Action::Open, now);
+        }
+        if let Some(clicked) = self.areas.dialog_rows.and_then(|rows| rows.at(column, row)) {
+            return if dialog.focus_row(clicked) { self.act(Action::Mark, now) } else { Vec::new() };
+        }
+        let control = self
+            .areas
+            .controls
+            .iter()
+            .find(|(line, _)| line.contains(column, row))
+            .map(|(_, control)| *control);
+        if let (Dialog::Plan(plan), Some(control)) = (&mut *dialog, control) {
+            if plan.control == control {
+                return self.act(Action::Mark, now);
+            }
+            plan.focus(control);
+            return Vec::new();
+        }
+        // A click outside closes texts and questions, but not forms: typed text is kept.
+        let is_form = matches!(dialog, Dialog::Form(_) | Dialog::Worker(_));
+        if is_form || area.contains(column, row) { Vec::new() } else { self.act(Action::Back, now) }
+    }
+
+    /// Drags the borders that were gripped.
+    fn drag(&mut self, column: u16, row: u16) -> Vec<Effect> {
+        if let (Some((grip, _)), Some(seams)) = (self.grip, self.areas.seams) {
+            let panes = seams.dragged(self.panes, grip, column, row);
+            self.dirty |= panes != self.panes;
+            self.panes = panes;
+        }
+        Vec::new()
+    }
+
+    /// Lets go of the borders; where they were moved, the panes are kept as they are.
+    fn drop_grip(&mut self) -> Vec<Effect> {
+        let is_moved = self.grip.take().is_some_and(|(_, before)| before != self.panes);
+        let layout = Layout { panes: Some(self.panes), ..Layout::default() };
+        if is_moved { vec![Effect::Remember(layout)] } else { Vec::new() }
+    }
+
+    /// A click on a title sorts by it; on a row it selects the row, on the selected one it opens it.
+    fn mouse_in_table(&mut self, column: u16, row: u16, by: isize, now: Timestamp) -> Vec<Effect> {
+        let Some(table) = self.areas.table_of(None) else { return Vec::new() };
+        if let Some(head) = table.head_at(column, row).filter(|_| by == 0) {
+            return self.sort(By::Shown(head));
+        }
+        let area = table.rows;
+        if !area.contains(column, row) {
+            return Vec::new();
+        }
+        if by != 0 {
+            return self.step(by);
+        }
+        self.prompt = None;
+        let Some((listing, fleet)) = self.listing_mut() else { return Vec::new() };
+        let position = listing.window(area.height.into()) + usize::from(row - area.y);
+        if position == listing.cursor() && position < listing.len() {
+            return self.act(Action::Open, now);
+        }
+        listing.go(fleet, position);
+        Vec::new()
+    }
+
+    fn mouse_in_panes(&mut self, column: u16, row: u16, by: isize) -> Vec<Effect> {
+        let titled = |pane: &Pane| self.areas.table_of(Some(*pane)).and_then(|t| t.head_at(column, row));
+        let sorted = Pane::ALL.into_iter().find_map(|pane| Some((pane, titled(&pane)?)));
+        if let Some((pane, head)) = sorted.filter(|_| by == 0) {
+            self.pane = pane;
+            return self.sort(By::Shown(head));
+        }
+        let hit = Pane::ALL
+            .into_iter()
+            .find_map(|pane| Some((self.areas.pane(pane).filter(|a| a.contains(column, row))?, pane)));
+        let Some((area, pane)) = hit else { return Vec::new() };
+        if by != 0 {
+            return self.scroll(pane, by);
+        }
+        // The prompt belongs to the pane that had the focus.
+        self.prompt = None;
+        self.pane = pane;
+        if let Some((listing, fleet)) = self.listing_mut() {
+            let position = listing.window(area.height.into()) + usize::from(row - area.y);
+            listing.go(fleet, position);
+        }
+        Vec::new()
+    }
+}

@@ -1,0 +1,191 @@
+//! Columns as data. A column is one row of its page's table: id, title, width, cell, order.
+
+use crate::app::action::target::Target;
+use crate::app::fleet::Fleet;
+use crate::app::table::cell::Cell;
+use crate::app::table::facts::Look;
+use crate::reconcile::HostsKey;
+use std::cmp::Ordering;
+use std::fmt::Debug;
+
+/// A kind of rows: what they are made of, and which columns they have.
+pub trait Kind: Debug + Send + 'static {
+    /// A row with all that its cells need.
+    type Row<'f>: Copy;
+    /// What identifies a row within its cluster.
+    type Key: Clone + PartialEq + Debug + Send;
+
+    /// A row in words where there is none: `no job`.
+    const LACKS: &'static str;
+
+    /// The title of the table of one cluster's rows, or of those of all.
+    fn title(of: Option<usize>) -> &'static str;
+
+    /// The name of that table in the settings.
+    fn name(of: Option<usize>) -> &'static str;
+
+    /// What stands beside the title: how many there are, in which states.
+    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static>;
+
+    /// Why there are no rows, where none is hidden by a filter.
+    fn why_empty(look: &Look<'_>, of: Option<usize>) -> String {
+        let clusters = || look.fleet.each(of).map(|(_, c)| c);
+        match () {
+            () if clusters().any(|c| c.known) && of.is_some() => format!("{} here", Self::LACKS),
+            () if clusters().any(|c| c.known) => format!("{} on any cluster", Self::LACKS),
+            () if of.is_some() && clusters().any(|c| c.problem().is_some()) => {
+                "no data: the cluster was never reached".to_owned()
+            }
+            () => "waiting for the first answer".to_owned(),
+        }
+    }
+
+    /// The column whose text stands below the table for the row under the cursor where the column cuts it or is left
+    /// out.
+    const BELOW: Option<&'static str> = None;
+
+    /// The names of the texts that a filter searches. Other columns are searched where a filter names them.
+    const FIELDS: &'static [&'static str];
+
+    /// All columns, in the order of the screen.
+    fn columns() -> &'static [Column<Self>];
+
+    /// The rows of one cluster, or of all.
+    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Self::Row<'_>>;
+
+    /// The place of the row's cluster in the fleet.
+    fn place(row: &Self::Row<'_>) -> usize;
+
+    /// The row's number in its cluster.
+    fn number(row: &Self::Row<'_>) -> usize;
+
+    /// The row with that number in that cluster; none when it is gone.
+    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Self::Row<'_>>;
+
+    /// What identifies the row.
+    fn key(row: &Self::Row<'_>) -> Self::Key;
+
+    /// The order when no column decides, and among rows that are equal in their column.
+    fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering;
+
+    /// The texts that a filter searches, each with one of [`Self::FIELDS`].
+    fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone;
+
+    /// What actions on the row act on.
+    fn target(row: &Self::Row<'_>) -> Target;
+
+    /// Whether the row is one of these hosts, for a table of theirs.
+    fn is_among(_row: &Self::Row<'_>, _hosts: &HostsKey) -> bool {
+        true
+    }
+
+    /// The text that is copied, with a description.
+    fn copied(row: &Self::Row<'_>) -> (&'static str, String);
+}
+
+/// A column of the rows of a kind.
+#[derive(Debug)]
+pub struct Column<K: Kind + ?Sized> {
+    /// Its name in the settings and in filters.
+    pub id: &'static str,
+    /// The title above it.
+    pub title: &'static str,
+    /// How wide it is.
+    pub width: Width,
+    /// When it is shown.
+    pub when: When,
+    /// The cell of a row.
+    pub cell: CellOf<K>,
+    /// The order of two rows by this column; none where it cannot be sorted by.
+    pub order: Option<OrderOf<K>>,
+}
+
+/// Makes the cell of a row.
+pub type CellOf<K> = for<'f> fn(&<K as Kind>::Row<'f>, &Look<'f>) -> Cell<'f>;
+/// Compares two rows.
+pub type OrderOf<K> = for<'f> fn(&<K as Kind>::Row<'f>, &<K as Kind>::Row<'f>) -> Ordering;
+
+/// When a column is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Always, where there is room.
+    Usually,
+    /// In wide tables only.
+    Wide,
+    /// Where rows of several clusters stand in one table.
+    Across,
+}
+
+/// The width of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a rule of its own")]
+pub struct Width {
+    /// The least, in cells of the screen.
+    pub least: u16,
+    /// The most that it is given so that its texts are not cut.
+    pub most: u16,
+    /// Whether it takes what is left over.
+    pub grows: bool,
+    /// Whether its texts stand on the right, as numbers do.
+    pub right: bool,
+    /// Left out when space is short, the highest number first; 0 stays.
+    pub spare: u8,
+    /// Up to so many cells of its texts, columns that are easily missed ([`Width::EASILY`]) are left out before it is cut.
+    pub firm: u16,
+    /// Whether it is left out where no row has a text for it.
+    pub hides: bool,
+}
+
+impl Width {
+    /// Columns with this `spare` or a higher one are left out before a firm column is cut.
+    pub const EASILY: u8 = 4;
+
+    /// Text of `least` to `most` cells.
+    pub const fn text(least: u16, most: u16, spare: u8) -> Self {
+        Self { least, most, grows: false, right: false, spare, firm: 0, hides: false }
+    }
+
+    /// A number of so many cells.
+    pub const fn number(width: u16, spare: u8) -> Self {
+        Self { right: true, ..Self::text(width, width, spare) }
+    }
+
+    /// Text of at least so many cells that takes what is left over.
+    pub const fn rest(least: u16, most: u16, spare: u8) -> Self {
+        Self { grows: true, ..Self::text(least, most, spare) }
+    }
+
+    /// The same; up to so many cells are not cut before other columns are left out.
+    #[must_use]
+    pub const fn firm(self, firm: u16) -> Self {
+        Self { firm, ..self }
+    }
+
+    /// The same, left out where no row has a text for it.
+    #[must_use]
+    pub const fn hiding(self) -> Self {
+        Self { hides: true, ..self }
+    }
+}
+
+/// A column's title as a table shows it, with the widest of its texts.
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    /// Its title above the table, in capitals.
+    pub title: &'static str,
+    /// How wide it is.
+    pub width: Width,
+    /// The widest of the texts that were measured.
+    pub widest: u16,
+    /// The widest of their shorter forms; none where they have no such.
+    pub briefest: u16,
+    /// Whether the rows are in the order of this column, and whether reversed.
+    pub sorted: Option<bool>,
+}
+
+impl Head {
+    /// A column of a small table that is not sorted.
+    pub const fn plain(title: &'static str, width: Width) -> Self {
+        Self { title, width, widest: width.least, briefest: 0, sorted: None }
+    }
+}

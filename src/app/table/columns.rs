@@ -1,0 +1,133 @@
+//! Which columns of a table are shown, and in which order.
+
+/// The columns of a table by their places in its kind: from left to right, each with whether it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    order: Vec<(usize, bool)>,
+    /// The same where nothing is chosen.
+    usual: Vec<(usize, bool)>,
+    /// Whether all of them are shown.
+    pub is_wide: bool,
+}
+
+impl Shown {
+    /// The usual columns.
+    pub fn new(usual: Vec<(usize, bool)>) -> Self {
+        Self { order: usual.clone(), usual, is_wide: false }
+    }
+
+    /// All columns, from left to right.
+    pub fn all(&self) -> impl Iterator<Item = usize> {
+        self.order.iter().map(|(place, _)| *place)
+    }
+
+    /// Those that are shown, from left to right.
+    pub fn shown(&self) -> impl Iterator<Item = usize> {
+        let is_wide = self.is_wide;
+        self.order.iter().filter(move |(_, is_shown)| is_wide || *is_shown).map(|(place, _)| *place)
+    }
+
+    /// Those that are chosen; none where they are the usual ones.
+    pub fn chosen(&self) -> Option<Vec<usize>> {
+        let shown = |order: &[(usize, bool)]| order.iter().filter(|c| c.1).map(|c| c.0).collect();
+        let chosen: Vec<usize> = shown(&self.order);
+        (chosen != shown(&self.usual)).then_some(chosen)
+    }
+
+    /// Shows these columns in this order; where none of them is there, the usual ones.
+    pub fn choose(&mut self, chosen: &[usize]) {
+        self.order = self.ordered(chosen);
+    }
+
+    /// Makes these columns the usual ones, and shows them.
+    pub fn set_usual(&mut self, usual: &[usize]) {
+        self.usual = self.ordered(usual);
+        self.order.clone_from(&self.usual);
+    }
+
+    /// These columns in this order. Each of the others is hidden behind the one that it usually follows, so that it comes
+    /// back where it is looked for.
+    fn ordered(&self, chosen: &[usize]) -> Vec<(usize, bool)> {
+        let mut order: Vec<(usize, bool)> = Vec::with_capacity(self.usual.len());
+        for place in chosen {
+            let is_there = |order: &[(usize, bool)]| order.iter().any(|(other, _)| other == place);
+            if is_there(&self.usual) && !is_there(&order) {
+                order.push((*place, true));
+            }
+        }
+        if order.is_empty() {
+            return self.usual.clone();
+        }
+        let mut before = None;
+        for (place, _) in &self.usual {
+            let at = |order: &[(usize, bool)], wanted| order.iter().position(|(other, _)| *other == wanted);
+            if at(&order, *place).is_none() {
+                let behind = before.and_then(|before| at(&order, before)).map_or(0, |at| at + 1);
+                order.insert(behind, (*place, false));
+            }
+            before = Some(*place);
+        }
+        order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::app::table::columns::*;
+    use proptest::prelude::*;
+
+    /// Five columns, of which the last is usually hidden.
+    fn five() -> Shown {
+        Shown::new((0..5).map(|place| (place, place < 4)).collect())
+    }
+
+    fn shown(columns: &Shown) -> Vec<usize> {
+        columns.shown().collect()
+    }
+
+    #[test]
+    fn columns_are_shown_as_chosen_and_all_of_them_in_a_wide_table() {
+        let mut columns = five();
+        assert_eq!((shown(&columns), columns.chosen()), (vec![0, 1, 2, 3], None));
+        columns.choose(&[3, 0, 4]);
+        assert_eq!((shown(&columns), columns.chosen()), (vec![3, 0, 4], Some(vec![3, 0, 4])));
+        columns.is_wide = true;
+        assert_eq!(shown(&columns), [3, 0, 1, 2, 4], "each is behind the one that it usually follows");
+        assert_eq!(columns.chosen(), Some(vec![3, 0, 4]), "wide or not");
+        columns.choose(&[0, 1, 2, 3]);
+        assert_eq!(columns.chosen(), None, "the usual ones");
+    }
+
+    #[test]
+    fn what_is_no_column_or_named_twice_is_passed_over() {
+        let mut columns = five();
+        columns.choose(&[2, 9, 2, 1]);
+        assert_eq!(shown(&columns), [2, 1]);
+        columns.choose(&[9]);
+        assert_eq!(shown(&columns), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn the_usual_columns_are_those_of_the_settings() {
+        let mut columns = five();
+        columns.set_usual(&[4, 1]);
+        assert_eq!((shown(&columns), columns.chosen()), (vec![4, 1], None));
+        columns.choose(&[1]);
+        assert_eq!(columns.chosen(), Some(vec![1]));
+        columns.choose(&[]);
+        assert_eq!(shown(&columns), [4, 1]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_column_is_lost(chosen in proptest::collection::vec(0_usize..8, 0..8), usual in proptest::collection::vec(0_usize..8, 0..8)) {
+            let mut columns = five();
+            columns.set_usual(&usual);
+            columns.choose(&chosen);
+            let mut all: Vec<usize> = columns.all().collect();
+            all.sort_unstable();
+            prop_assert_eq!(all, [0, 1, 2, 3, 4]);
+            prop_assert!(columns.shown().next().is_some());
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! A table on the screen: rows of one kind, of one cluster or of all, with order, selection, filter and columns.
+
+use crate::app::action::table::Action;
+use crate::app::action::target::Target;
+use crate::app::fleet::Fleet;
+use crate::app::table::cell::Cell;
+use crate::app::table::chooser::Choice;
+use crate::app::table::column::{Column, Head, Kind, When};
+use crate::app::table::columns::Shown;
+use crate::app::table::facts::Look;
+use crate::app::table::filter::Filter;
+use crate::app::table::{By, Sort, Table};
+use crate::model::TableLayout;
+use crate::model::text::printable;
+use crate::reconcile::HostsKey;
+use std::cmp::Ordering;
+use std::fmt::Debug;
+use unicode_width::UnicodeWidthStr;
+
+/// Rows whose texts decide the width of columns: the first of the data, so that scrolling moves nothing.
+const MEASURED: usize = 64;
+
+/// The name of the cluster in filters; the last of the names where rows have one.
+const CLUSTER: &str = "cluster";
+
+/// What identifies a row: its cluster's place and its own key.
+type Id<K> = (usize, <K as Kind>::Key);
+
+/// A table of the rows of a kind.
+#[derive(Debug)]
+pub struct List<K: Kind> {
+    /// The cluster whose rows it has; none for those of all.
+    of: Option<usize>,
+    /// The hosts among which its rows are; none for all.
+    within: Option<HostsKey>,
+    /// The cluster and the number of each row.
+    places: Vec<(u32, u32)>,
+    table: Table<Id<K>>,
+    /// Whether the cursor was moved. Until then it stays on the first row where `holds_top` says so.
+    moved: bool,
+    holds_top: bool,
+    columns: Shown,
+}
+
+impl<K: Kind> List<K> {
+    /// The rows of a cluster, or of all.
+    pub fn new(of: Option<usize>) -> Self {
+        let usual = |column: &Column<K>| match column.when {
+            When::Usually => Some(true),
+            When::Wide => Some(false),
+            When::Across => of.is_none().then_some(true),
+        };
+        let columns = (0..).zip(K::columns()).filter_map(|(i, column)| Some((i, usual(column)?)));
+        Self {
+            of,
+            within: None,
+            places: Vec::new(),
+            table: Table::default(),
+            moved: false,
+            holds_top: false,
+            columns: Shown::new(columns.collect()),
+        }
+    }
+
+    /// The same; the cursor stays on the first row until it is moved, whatever comes up there.
+    #[must_use]
+    pub fn holding_top(self) -> Self {
+        Self { holds_top: true, ..self }
+    }
+
+    /// The rows of a cluster that are among these hosts.
+    pub fn among(place: usize, hosts: HostsKey) -> Self {
+        Self { within: Some(hosts), ..Self::new(Some(place)) }
+    }
+
+    /// The hosts among which its rows are; none for all.
+    pub fn within(&self) -> Option<&HostsKey> {
+        self.within.as_ref()
+    }
+
+    /// The number in its cluster of each row, whatever the filter.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.places.iter().map(|(_, number)| *number)
+    }
+
+    /// The row at a position of the order.
+    pub fn row<'f>(&self, fleet: &'f Fleet, position: usize) -> Option<K::Row<'f>> {
+        let (place, number) = *self.places.get(self.table.row(position)?)?;
+        K::row(fleet, place as usize, number as usize)
+    }
+
+    /// The row under the cursor.
+    pub fn selected<'f>(&self, fleet: &'f Fleet) -> Option<K::Row<'f>> {
+        self.row(fleet, self.table.cursor())
+    }
+
+    /// Puts the cursor on a row. It stays meant while it is not there; a filter that hides it is cleared.
+    pub fn select(&mut self, fleet: &Fleet, place: usize, key: &K::Key) {
+        self.moved = true;
+        let is_there = |list: &Self| list.table.selected().is_some_and(|(p, k)| (*p, k) == (place, key));
+        self.pick(fleet, place, key);
+        if !(is_there(self) && self.selected(fleet).is_some_and(|row| K::key(&row) == *key)) {
+            self.table.set_filter(Filter::default());
+            self.arrange(fleet);
+        }
+    }
+
+    fn pick(&mut self, fleet: &Fleet, place: usize, key: &K::Key) {
+        let ids = ids::<K>(&self.places, fleet);
+        self.table.select(&(place, key.clone()), ids);
+    }
+
+    /// The columns that are shown, from left to right.
+    fn shown(&self) -> impl Iterator<Item = &'static Column<K>> {
+        self.columns.shown().map(|i| &K::columns()[i])
+    }
+
+    /// The places of the columns with these ids. Ids of no column are ignored, as those of another version are.
+    fn places_of(ids: &[String]) -> Vec<usize> {
+        ids.iter().filter_map(|id| K::columns().iter().position(|c| c.id == id)).collect()
+    }
+}
+
+/// The texts of a row that a filter searches. The cluster of a cluster's rows is the same in all of them.
+fn searched<'f, K: Kind>(
+    row: &K::Row<'f>,
+    is_across: bool,
+) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
+    K::fields(row).filter(move |(name, _)| is_across || *name != CLUSTER)
+}
+
+/// What a row says in a column that a filter searches only by its name, as of its cluster's state.
+fn text_of<'f, K: Kind>(fleet: &'f Fleet, row: &K::Row<'f>, id: &str) -> Option<String> {
+    let column = K::columns().iter().find(|c| c.id == id && !K::FIELDS.contains(&id))?;
+    let taken = fleet.clusters.get(K::place(row))?.snapshot.taken;
+    Some((column.cell)(row, &Look::plain(fleet, taken)).text.into_owned())
+}
+
+/// The identity of a row; rows that are gone keep their number's place.
+fn ids<'a, K: Kind>(places: &'a [(u32, u32)], fleet: &'a Fleet) -> impl Fn(usize) -> Option<Id<K>> + 'a {
+    |i| {
+        let (place, number) = *places.get(i)?;
+        let row = K::row(fleet, place as usize, number as usize)?;
+        Some((place as usize, K::key(&row)))
+    }
+}
+
+/// A table, whatever its rows are.
+pub trait Listing: Debug + Send {
+    /// Puts the rows in order.
+    fn arrange(&mut self, fleet: &Fleet);
+    /// Moves the cursor by so many rows.
+    fn step(&mut self, fleet: &Fleet, by: isize);
+    /// Puts the cursor on a position of the order.
+    fn go(&mut self, fleet: &Fleet, position: usize);
+    /// Brings so many rows below the cursor into the window, as far as there is room, and leaves the cursor.
+    fn reveal(&mut self, fleet: &Fleet, below: usize) {
+        let at = self.cursor();
+        let last = self.len().saturating_sub(1);
+        let below = below.min(self.height().saturating_sub(1));
+        self.go(fleet, (at + below).min(last));
+        self.go(fleet, at);
+    }
+    /// Records the height at which it was drawn.
+    fn drawn(&mut self, height: usize);
+    /// Replaces the filter.
+    fn set_filter(&mut self, fleet: &Fleet, filter: Filter);
+    /// The names that may stand before a colon in its filter.
+    fn fields(&self) -> Vec<&'static str>;
+    /// Sorts by another column: the next one, the previous one, or that one (again: reversed).
+    fn sort_by(&mut self, fleet: &Fleet, by: By);
+    /// The name of the table in the settings.
+    fn name(&self) -> &'static str;
+    /// All of its columns from left to right, and whether each is shown.
+    fn choices(&self) -> Vec<Choice>;
+    /// Which columns are shown, as it is remembered.
+    fn layout(&self) -> TableLayout;
+    /// Shows these columns.
+    fn lay_out(&mut self, layout: &TableLayout);
+    /// Shows these columns where no others are chosen.
+    fn set_usual(&mut self, ids: &[String]);
+
+    /// The number of rows that match the filter.
+    fn len(&self) -> usize;
+    /// Whether no row matches the filter.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// The number of rows, whatever the filter.
+    fn all(&self) -> usize;
+    /// The cursor's position in the order.
+    fn cursor(&self) -> usize;
+    /// The first position to show in a window of that height.
+    fn window(&self, height: usize) -> usize;
+    /// Rows in the window.
+    fn height(&self) -> usize;
+    /// The filter in force.
+    fn filter(&self) -> &Filter;
+    /// The titles of the columns that are shown, with the widest of their texts.
+    fn heads(&self, look: &Look<'_>) -> Vec<Head>;
+    /// The title of the column that decides the order; none for the table's own order.
+    fn sorted_by(&self) -> Option<&'static str>;
+    /// The cells at a position, one for each of the columns that are shown.
+    fn cells<'f>(&self, look: &Look<'f>, position: usize) -> Vec<Cell<'f>>;
+    /// Which of these cells stands below the table for the row under the cursor where it has no room in its column.
+    fn below(&self) -> Option<usize>;
+    /// For what the row under the cursor matches the filter, where none of these of its cells shows it.
+    fn matches_unseen(&self, look: &Look<'_>, seen: &[usize]) -> Option<String>;
+    /// The title of the table.
+    fn title(&self) -> &'static str;
+    /// What stands beside the title.
+    fn counts(&self, look: &Look<'_>) -> Cell<'static>;
+    /// Why no row is shown.
+    fn why_empty(&self, look: &Look<'_>) -> String;
+    /// What is under the cursor.
+    fn target(&self, fleet: &Fleet) -> Option<Target>;
+    /// The place of the cluster and the number in it of what is under the cursor.
+    fn number(&self, fleet: &Fleet) -> Option<(usize, usize)>;
+    /// What is at a position.
+    fn target_at(&self, fleet: &Fleet, position: usize) -> Option<Target>;
+    /// The text that is copied from the row under the cursor, with a description.
+    fn copied(&self, fleet: &Fleet) -> Option<(&'static str, String)>;
+}
+
+impl<K: Kind> Listing for List<K> {
+    fn arrange(&mut self, fleet: &Fleet) {
+        let is_among = |row: &K::Row<'_>| self.within.as_ref().is_none_or(|hosts| K::is_among(row, hosts));
+        let rows: Vec<K::Row<'_>> = K::rows(fleet, self.of).filter(is_among).collect();
+        let place = |row: &K::Row<'_>| {
+            let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+            (number(K::place(row)), number(K::number(row)))
+        };
+        self.places.clear();
+        self.places.extend(rows.iter().map(place));
+        let columns = K::columns();
+        let is_across = self.of.is_none();
+        self.table.arrange(
+            rows.len(),
+            |i| Some((K::place(&rows[i]), K::key(&rows[i]))),
+            |i, filter| {
+                filter.admits_row(searched::<K>(&rows[i], is_across), |id| text_of::<K>(fleet, &rows[i], id))
+            },
+            |a, b, sort| compare(columns, &rows[a], &rows[b], sort),
+        );
+        if self.holds_top && !self.moved {
+            self.table.go(0, |i| Some((K::place(&rows[i]), K::key(&rows[i]))));
+        }
+    }
+
+    fn step(&mut self, fleet: &Fleet, by: isize) {
+        self.moved = true;
+        self.table.step(by, ids::<K>(&self.places, fleet));
+    }
+
+    fn go(&mut self, fleet: &Fleet, position: usize) {
+        self.moved = true;
+        self.table.go(position, ids::<K>(&self.places, fleet));
+    }
+
+    fn drawn(&mut self, height: usize) {
+        self.table.drawn(height);
+    }
+
+    fn fields(&self) -> Vec<&'static str> {
+        let columns = K::columns().iter().filter(|c| !c.title.is_empty()).map(|c| c.id);
+        let others = columns.filter(|id| !K::FIELDS.contains(id));
+        // The cluster of a cluster's rows is the same in all of them.
+        K::FIELDS.iter().copied().chain(others).filter(|name| self.of.is_none() || *name != CLUSTER).collect()
+    }
+
+    fn set_filter(&mut self, fleet: &Fleet, filter: Filter) {
+        self.table.set_filter(filter);
+        self.arrange(fleet);
+    }
+
+    fn sort_by(&mut self, fleet: &Fleet, by: By) {
+        let sort = self.table.sort();
+        let has_order = |i: &usize| K::columns()[*i].order.is_some();
+        let sortable: Vec<usize> = self.columns.shown().filter(has_order).collect();
+        let here = sort.column.and_then(|c| sortable.iter().position(|s| *s == c));
+        let turned = |forward| {
+            let turned = Sort { column: here, inverted: false }.turned(sortable.len(), forward);
+            Sort { column: turned.column.map(|c| sortable[c]), ..turned }
+        };
+        let sort = match by {
+            By::Next => turned(true),
+            By::Previous => turned(false),
+            By::Reversed => Sort { inverted: !sort.inverted, ..sort },
+            By::Shown(n) => {
+                let Some(column) = self.columns.shown().nth(n).filter(has_order) else { return };
+                let column = Some(column);
+                Sort { column, inverted: column == sort.column && !sort.inverted }
+            }
+        };
+        self.table.set_sort(sort);
+        self.arrange(fleet);
+    }
+
+    fn name(&self) -> &'static str {
+        K::name(self.of)
+    }
+
+    fn choices(&self) -> Vec<Choice> {
+        let shown: Vec<usize> = self.columns.shown().collect();
+        let choice = |i: usize| {
+            let Column { id, title, .. } = K::columns()[i];
+            Choice { id, title, is_shown: shown.contains(&i) }
+        };
+        self.columns.all().map(choice).collect()
+    }
+
+    fn layout(&self) -> TableLayout {
+        let chosen = self.columns.chosen().unwrap_or_default();
+        let columns = chosen.iter().map(|i| K::columns()[*i].id.to_owned()).collect();
+        TableLayout { columns, wide: self.columns.is_wide }
+    }
+
+    fn lay_out(&mut self, layout: &TableLayout) {
+        self.columns.choose(&Self::places_of(&layout.columns));
+        self.columns.is_wide = layout.wide;
+    }
+
+    fn set_usual(&mut self, ids: &[String]) {
+        self.columns.set_usual(&Self::places_of(ids));
+    }
+
+    fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    fn all(&self) -> usize {
+        self.places.len()
+    }
+
+    fn cursor(&self) -> usize {
+        self.table.cursor()
+    }
+
+    fn window(&self, height: usize) -> usize {
+        self.table.window(height)
+    }
+
+    fn height(&self) -> usize {
+        self.table.height()
+    }
+
+    fn filter(&self) -> &Filter {
+        self.table.filter()
+    }
+
+    fn heads(&self, look: &Look<'_>) -> Vec<Head> {
+        let sort = self.table.sort();
+        let rows: Vec<K::Row<'_>> = (self.places.iter().take(MEASURED))
+            .filter_map(|(place, number)| K::row(look.fleet, *place as usize, *number as usize))
+            .collect();
+        let sorted_by = sort.column.and_then(|c| K::columns().get(c)).map(|c| c.id);
+        let head = |c: &Column<K>| {
+            let (widest, briefest) = widest(c, &rows, look);
+            Head {
+                title: c.title,
+                width: c.width,
+                widest,
+                briefest,
+                sorted: (sorted_by == Some(c.id)).then_some(sort.inverted),
+            }
+        };
+        self.shown().map(head).collect()
+    }
+
+    fn sorted_by(&self) -> Option<&'static str> {
+        self.table.sort().column.and_then(|c| K::columns().get(c)).map(|c| c.title)
+    }
+
+    fn cells<'f>(&self, look: &Look<'f>, position: usize) -> Vec<Cell<'f>> {
+        let Some(row) = self.row(look.fleet, position) else { return Vec::new() };
+        self.shown().map(|c| (c.cell)(&row, look)).collect()
+    }
+
+    fn below(&self) -> Option<usize> {
+        self.shown().position(|c| Some(c.id) == K::BELOW)
+    }
+
+    fn matches_unseen(&self, look: &Look<'_>, seen: &[usize]) -> Option<String> {
+        let row = self.selected(look.fleet).filter(|_| !self.filter().is_empty())?;
+        let cells = self.shown().enumerate().filter(|(i, c)| seen.contains(i) || Some(c.id) == K::BELOW);
+        let seen: Vec<_> = cells.map(|(_, c)| (c.cell)(&row, look).text).collect();
+        let (name, text) = self.filter().unseen(searched::<K>(&row, self.of.is_none()), &seen)?;
+        Some(format!("matches in {name}: {}", printable(text)))
+    }
+
+    fn title(&self) -> &'static str {
+        K::title(self.of)
+    }
+
+    fn counts(&self, look: &Look<'_>) -> Cell<'static> {
+        K::counts(look, self.of)
+    }
+
+    fn why_empty(&self, look: &Look<'_>) -> String {
+        if self.table.filter().is_empty() {
+            return K::why_empty(look, self.of);
+        }
+        format!("{} matches the filter; {} clears it", K::LACKS, look.key(Action::Back))
+    }
+
+    fn target(&self, fleet: &Fleet) -> Option<Target> {
+        self.target_at(fleet, self.table.cursor())
+    }
+
+    fn number(&self, fleet: &Fleet) -> Option<(usize, usize)> {
+        self.selected(fleet).map(|row| (K::place(&row), K::number(&row)))
+    }
+
+    fn target_at(&self, fleet: &Fleet, position: usize) -> Option<Target> {
+        self.row(fleet, position).map(|row| K::target(&row))
+    }
+
+    fn copied(&self, fleet: &Fleet) -> Option<(&'static str, String)> {
+        self.selected(fleet).map(|row| K::copied(&row))
+    }
+}
+
+/// The widest text of a column and the widest of its shorter forms, measured only where that matters.
+fn widest<'f, K: Kind>(column: &Column<K>, rows: &[K::Row<'f>], look: &Look<'f>) -> (u16, u16) {
+    if column.width.most == column.width.least && !column.width.hides {
+        return (column.width.least, 0);
+    }
+    let title = u16::try_from(column.title.width()).unwrap_or(0);
+    let (mut widest, mut briefest) = (0, 0);
+    for cell in rows.iter().map(|row| (column.cell)(row, look)) {
+        widest = widest.max(cell.width());
+        briefest = briefest.max(cell.brief_width());
+    }
+    (if widest == 0 { 0 } else { widest.max(title) }, briefest)
+}
+
+fn compare<'f, K: Kind>(columns: &[Column<K>], a: &K::Row<'f>, b: &K::Row<'f>, sort: Sort) -> Ordering {
+    let by = match sort.column.and_then(|c| columns.get(c)).and_then(|c| c.order) {
+        Some(order) => order(a, b),
+        None => Ordering::Equal,
+    };
+    match (sort.column, sort.inverted) {
+        (None, true) => K::order(b, a),
+        (_, inverted) => if inverted { by.reverse() } else { by }.then_with(|| K::order(a, b)),
+    }
+}

@@ -1,0 +1,48 @@
+//! Names in the order in which people read them.
+
+use std::cmp::Ordering;
+
+/// Orders names as people read them: runs of digits compare as numbers, so that `w-2` comes before `w-10`.
+pub fn natural(left: &str, right: &str) -> Ordering {
+    let (mut left, mut right) = (left.as_bytes(), right.as_bytes());
+    loop {
+        let (run, other) = (digits(left), digits(right));
+        let by = if run > 0 && other > 0 {
+            let (number, against) = (significant(&left[..run]), significant(&right[..other]));
+            number.len().cmp(&against.len()).then_with(|| number.cmp(against))
+        } else {
+            left.first().cmp(&right.first())
+        };
+        if by != Ordering::Equal || left.is_empty() {
+            return by;
+        }
+        (left, right) =
+            if run > 0 && other > 0 { (&left[run..], &right[other..]) } else { (&left[1..], &right[1..]) };
+    }
+}
+
+/// How many digits a text begins with; none where a letter follows, as in the hexadecimal names of machines.
+fn digits(text: &[u8]) -> usize {
+    let run = text.iter().take_while(|c| c.is_ascii_digit()).count();
+    if text.get(run).is_some_and(u8::is_ascii_alphabetic) { 0 } else { run }
+}
+
+/// Digits without leading zeros.
+fn significant(digits: &[u8]) -> &[u8] {
+    &digits[digits.iter().take_while(|c| **c == b'0').count()..]
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::app::table::natural::*;
+
+    #[test]
+    fn numbers_in_names_count_as_numbers() {
+        let mut names = ["w-10", "w-2", "w-1", "w-100", "w-1-b", "w", "", "x-01", "w-1-a", "w-020"];
+        names.sort_by(|a, b| natural(a, b));
+        assert_eq!(names, ["", "w", "w-1", "w-1-a", "w-1-b", "w-2", "w-10", "w-020", "w-100", "x-01"]);
+        assert_eq!(natural("w-0afe", "w-07fe"), Ordering::Greater, "hexadecimal");
+        assert_eq!(natural("w-01", "w-1"), Ordering::Equal, "the id of the node decides");
+        assert_eq!(natural("99999999999999999999999", "100000000000000000000000"), Ordering::Less);
+    }
+}

@@ -1,0 +1,59 @@
+//! A table of the console as plain texts, for a command: its own columns, cells and order.
+
+use crate::app::action::fixes::Ways;
+use crate::app::action::keymap::Keymap;
+use crate::app::fleet::Fleet;
+use crate::app::table::column::{Kind, When};
+use crate::app::table::facts::Look;
+use crate::model::Timestamp;
+
+/// What a cell says that has no value.
+const NOTHING: [&str; 3] = ["", "-", "?"];
+
+/// Titles and cells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sheet {
+    /// The titles of its columns.
+    pub titles: Vec<&'static str>,
+    /// The cells of its rows, one for each column, safe to print.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// The rows of this kind that are wanted, in the console's order and columns. A column in which no row has a value is
+/// left out; what a cell says over the cells that follow stands in a last column of its own, `NOTE`.
+pub fn sheet<K: Kind>(
+    (fleet, keymap): (&Fleet, &Keymap),
+    now: Timestamp,
+    wanted: impl Fn(&K::Row<'_>) -> bool,
+) -> Sheet {
+    let plain = Look::plain(fleet, now);
+    let look = Look { keymap, ways: Ways { keymap, ..plain.ways }, ..plain };
+    let mut rows: Vec<K::Row<'_>> = K::rows(fleet, None).filter(|row| wanted(row)).collect();
+    rows.sort_by(|a, b| K::order(a, b));
+    let columns = || K::columns().iter().filter(|c| c.when == When::Usually && !c.title.is_empty());
+    let mut titles: Vec<&'static str> = columns().map(|column| column.title).collect();
+    titles.push("NOTE");
+    let mut cells: Vec<Vec<String>> = Vec::new();
+    for row in &rows {
+        let mut note = String::new();
+        let mut line: Vec<String> = columns()
+            .map(|column| {
+                if !note.is_empty() {
+                    return "-".to_owned();
+                }
+                let cell = (column.cell)(row, &look);
+                let Some(brief) = cell.brief.filter(|_| cell.spans) else { return cell.text.into_owned() };
+                cell.text.strip_prefix(&*brief).unwrap_or(&cell.text).trim().clone_into(&mut note);
+                brief.into_owned()
+            })
+            .collect();
+        line.push(note);
+        cells.push(line);
+    }
+    let says = |i: usize| cells.iter().any(|line| !NOTHING.contains(&line[i].as_str()));
+    let kept: Vec<usize> = (0..titles.len()).filter(|i| says(*i)).collect();
+    Sheet {
+        titles: kept.iter().map(|i| titles[*i]).collect(),
+        rows: cells.iter().map(|line| kept.iter().map(|i| line[*i].clone()).collect()).collect(),
+    }
+}

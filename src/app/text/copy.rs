@@ -1,0 +1,168 @@
+//! What is copied: the id of the selection, the text on the screen, or one of the values that are known of it.
+
+use crate::app::action::context::Context;
+use crate::app::action::target::Target;
+use crate::app::input::entry::{Offer, OfferKind};
+use crate::app::input::prompt::{Prompt, PromptKind};
+use crate::app::screen::dialog::Dialog;
+use crate::app::table::filter::Filter;
+use crate::app::text::details;
+use crate::app::text::toast::Tone;
+use crate::app::view::{Details, View};
+use crate::app::{App, Effect};
+use crate::model::fix::{Target as Command, word};
+use crate::model::service::Service;
+use crate::model::{JobKey, Timestamp};
+
+/// A value that can be copied: what it is, and its text.
+type Value = (String, String);
+
+impl App {
+    /// Copies what the dialog, the row under the cursor, the page or the log says.
+    pub(in crate::app) fn copy(&mut self, now: Timestamp) -> Vec<Effect> {
+        let copied = self.copied_of_dialog().or_else(|| {
+            if self.dialog.is_some() {
+                return None;
+            }
+            let owned = |(what, text): (&str, String)| (what.to_owned(), text);
+            match (self.listing(), self.view()) {
+                (Some(listing), _) => listing.copied(&self.fleet).map(owned),
+                (None, View::Details(page)) if is_text(&page.target) => {
+                    let (title, text) = self.text_of_page(now)?;
+                    Some((title.to_lowercase(), text))
+                }
+                (None, View::Details(page)) => page.target.copied(&self.fleet).map(owned),
+                (None, View::Operation(_)) => {
+                    let lines: Vec<&str> = self.watched()?.output().collect();
+                    (!lines.is_empty()).then(|| ("output".to_owned(), lines.join("\n")))
+                }
+                (None, _) if self.context() == Context::Log => self.copied_of_log().into_iter().next(),
+                (None, _) => None,
+            }
+        });
+        if copied.is_none() {
+            self.toasts.say(Tone::Info, "nothing to copy here", now);
+        }
+        copied.map(|(what, text)| Effect::Copy { what, text }).into_iter().collect()
+    }
+
+    /// The title of the page on the screen, and its lines as they are shown; none where it is a table or a log.
+    pub(in crate::app) fn text_of_page(&self, now: Timestamp) -> Option<(&'static str, String)> {
+        let View::Details(page) = self.view() else { return None };
+        let (title, lines) = details::lines(&self.look(now), page);
+        Some((title, text_of(&Filter::of_lines(&page.filter, &lines))))
+    }
+
+    /// Opens the list of everything that can be copied here.
+    pub(in crate::app) fn choose_copy(&mut self, now: Timestamp) -> Vec<Effect> {
+        let values = self.values(now);
+        if values.is_empty() {
+            self.toasts.say(Tone::Info, "nothing to copy here", now);
+        } else {
+            let offer = |(what, text): Value| {
+                let help = text.lines().next().unwrap_or_default().to_owned();
+                Offer { kind: OfferKind::Text(text), ..Offer::new(what, help) }
+            };
+            let values = values.into_iter().map(offer).collect();
+            self.prompt = Some(Prompt::of(PromptKind::Copy, values));
+        }
+        Vec::new()
+    }
+
+    /// The announcement of a plan, or a text.
+    fn copied_of_dialog(&self) -> Option<Value> {
+        let (what, text) = match self.dialog.as_ref()? {
+            Dialog::Plan(plan) => ("announcement", plan.announcement()),
+            Dialog::Tell { lines, search, .. } => ("text", text_of(&search.of(lines))),
+            Dialog::Ask { .. } | Dialog::Form(_) | Dialog::Worker(_) | Dialog::Columns(_) => return None,
+        };
+        Some((what.to_owned(), text))
+    }
+
+    /// What can be copied of the log on the screen: what is seen of it, the current line, and from a mark to there.
+    fn copied_of_log(&self) -> Vec<Value> {
+        let Some(log) = self.log() else { return Vec::new() };
+        let seen: Vec<&str> = log.visible().collect();
+        let mut values = Vec::new();
+        if !seen.is_empty() {
+            values.push((format!("{} lines", seen.len()), seen.join("\n")));
+        }
+        values.extend(log.current().map(|line| ("current line".to_owned(), line.to_owned())));
+        if let Some(lines) = log.marked_range() {
+            values.push((format!("{} lines from the mark to here", lines.len()), lines.join("\n")));
+        }
+        values
+    }
+
+    /// Everything that can be copied here: what the log shows, what is known of the selection, its commands, and the
+    /// latest message.
+    fn values(&self, now: Timestamp) -> Vec<Value> {
+        let mut values = Vec::new();
+        let is_log = self.context() == Context::Log;
+        if is_log {
+            values.extend(self.copied_of_log());
+        }
+        if let Some(target) = self.target() {
+            values.extend(self.commands(&target));
+            if !is_log {
+                let page = match self.view() {
+                    View::Details(page) => details::lines(&self.look(now), page),
+                    _ => details::lines(&self.look(now), &Details::of(target)),
+                };
+                values.extend(facts(page.1));
+            }
+        }
+        let message = self.toasts.said().next();
+        values.extend(message.map(|toast| ("latest message".to_owned(), toast.text.clone())));
+        values
+    }
+
+    /// Command lines and addresses for a thing.
+    fn commands(&self, target: &Target) -> Vec<Value> {
+        let Some(cluster) = target.place().and_then(|place| self.fleet.clusters.get(place)) else {
+            return Vec::new();
+        };
+        let line = |what: &str, command: &str| (what.to_owned(), Command::of(cluster.name()).line(command));
+        let mut values = Vec::new();
+        if let Target::Job(_, JobKey::Submission(id)) = target {
+            values.push(line("log command", &format!("job-logs {}", word(&id.to_string()))));
+        }
+        values.push(line("ssh command", "ssh"));
+        let port = cluster.ports.get(&Service::Dashboard);
+        let url = port.map(|port| Service::Dashboard.address(cluster.name(), *port));
+        values.push(
+            url.map_or_else(|| line("dashboard command", "forward"), |url| ("dashboard".to_owned(), url)),
+        );
+        values
+    }
+}
+
+/// Whether a page is read as a whole: what is copied there is its text, and not a name.
+fn is_text(page: &Target) -> bool {
+    matches!(page, Target::Messages | Target::Stacks(..) | Target::Chips(..))
+}
+
+/// Labelled lines as one text.
+fn text_of(lines: &[&(String, String)]) -> String {
+    let line = |(label, text): &&(String, String)| match (label.trim(), text) {
+        ("", text) => text.clone(),
+        (label, text) => format!("{label}  {text}"),
+    };
+    lines.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Labelled lines as values: lines without a label belong to the one above.
+fn facts(lines: Vec<(String, String)>) -> Vec<Value> {
+    let mut values: Vec<Value> = Vec::new();
+    // A label without a text is the title of a section.
+    for (label, text) in lines.into_iter().filter(|(_, text)| !text.is_empty()) {
+        match values.last_mut().filter(|_| label.trim().is_empty()) {
+            Some((_, above)) => {
+                above.push('\n');
+                above.push_str(&text);
+            }
+            None => values.push((label, text)),
+        }
+    }
+    values
+}

@@ -1,0 +1,242 @@
+//! The description of a row: everything that is known about a node, a job, a cluster.
+
+use crate::app::fleet::cluster::Cluster;
+use crate::app::job::vitals;
+use crate::model::amount::{amount, bytes, shape};
+use crate::model::cloud::Capacity;
+use crate::model::time::brief;
+use crate::model::{DeathReason, Hint, Job, JobKey, JobStatus, Node, NodeId, Text, Timestamp};
+use crate::reconcile::{Row as Slice, TpuStatus};
+
+/// Labels and texts, row by row.
+pub type Lines = Vec<(String, String)>;
+
+/// What a text begins with that needs a look.
+pub const WARNS: &str = "! ";
+
+fn push(lines: &mut Lines, label: &str, text: impl Into<String>) {
+    let text = text.into();
+    if !text.is_empty() {
+        lines.push((label.to_owned(), text));
+    }
+}
+
+/// Begins a section: a title of its own line, as a label without a text.
+pub(in crate::app) fn heading(lines: &mut Lines, title: &str) {
+    lines.push((String::new(), String::new()));
+    lines.push((title.to_owned(), String::new()));
+}
+
+/// A label before the first line; the other lines are indented.
+pub(in crate::app) fn list(lines: &mut Lines, label: &str, texts: impl IntoIterator<Item = String>) {
+    for (i, text) in texts.into_iter().enumerate() {
+        push(lines, if i == 0 { label } else { " " }, text);
+    }
+}
+
+fn pairs(lines: &mut Lines, label: &str, pairs: &[(Text, Text)]) {
+    list(lines, label, pairs.iter().map(|(key, value)| format!("{key} = {value}")));
+}
+
+/// How long ago, e.g. `3h 02m ago`.
+pub fn ago(at: Timestamp, now: Timestamp) -> String {
+    format!("{} ago", brief(at.age(now)))
+}
+
+/// The description of a node of that cluster; if Google contradicts Ray, that comes first, with `words` for its hint.
+pub fn node(node: &Node, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
+    let physical = cluster.physical(&node.id, now);
+    let mut lines = Vec::new();
+    if cluster.tpus.is_ghost(node) {
+        let hint = words(&TpuStatus::Ghost.hint(""));
+        push(&mut lines, "ghost", format!("alive in Ray, gone in Google Cloud; {hint}"));
+    }
+    push(&mut lines, "name", node.name.to_string());
+    push(&mut lines, "id", node.id.to_string());
+    push(&mut lines, "address", node.address.to_string());
+    push(&mut lines, "host name", node.hostname.to_string());
+    push(&mut lines, "type", node.node_type.to_string());
+    push(&mut lines, "instance", node.instance_id.to_string());
+    push(&mut lines, "state", node.state.word());
+    if let Some(death) = &node.death {
+        push(&mut lines, "cause", format!("{}: {}", death_word(death.reason), death.message));
+    }
+    push(&mut lines, "started", node.started.map(|t| ago(t, now)).unwrap_or_default());
+    push(&mut lines, "ended", node.ended.map(|t| ago(t, now)).unwrap_or_default());
+    let idle = node.idle_ms.map(|ms| brief(std::time::Duration::from_millis(ms)));
+    push(&mut lines, "idle for", idle.unwrap_or_default());
+    let resources = node.resources.0.iter().map(|r| {
+        let used = r.used.map_or_else(|| "?".into(), |u| amount(r.name.raw(), u));
+        format!("{} {used} of {}", r.name, amount(r.name.raw(), r.total))
+    });
+    list(&mut lines, "resources", resources);
+    if let Some(p) = physical {
+        let percent = p.cpu_percent.map(|c| format!("{c:.0}% of the machine")).unwrap_or_default();
+        push(&mut lines, "cpu", percent);
+        let share =
+            |m: Option<(u64, u64)>| m.map(|(u, t)| format!("{} of {}", bytes(u as f64), bytes(t as f64)));
+        push(&mut lines, "memory", share(p.memory).unwrap_or_default());
+        push(&mut lines, "disk", share(p.disk).unwrap_or_default());
+        for (i, chip) in p.tpus.iter().enumerate() {
+            let busy = chip.tensorcore_percent.map_or_else(|| "?".into(), |c| format!("{c:.0}%"));
+            push(
+                &mut lines,
+                &format!("tpu {i}"),
+                format!("{busy}, {}", share(chip.memory).unwrap_or_default()),
+            );
+        }
+    }
+    pairs(&mut lines, "labels", &node.labels);
+    lines
+}
+
+/// Ray's reason for a node's death, in a word.
+pub fn death_word(reason: DeathReason) -> &'static str {
+    match reason {
+        DeathReason::Unspecified => "unknown",
+        DeathReason::Expected => "stopped",
+        DeathReason::Unexpected => "lost",
+        DeathReason::Preempted => "preempted",
+    }
+}
+
+/// The description of a job of that cluster; why it is pending follows its state, with `words` for the hint.
+pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
+    let mut lines = Vec::new();
+    let kind = match &job.key {
+        JobKey::Submission(_) => "submission",
+        JobKey::Driver(_) => "driver started by hand",
+    };
+    push(&mut lines, "id", job.key.to_string());
+    push(&mut lines, "kind", kind);
+    push(&mut lines, "driver id", job.driver.as_ref().map(ToString::to_string).unwrap_or_default());
+    push(&mut lines, "owner", job.owner().map(|o| Text::from(o).to_string()).unwrap_or_default());
+    push(&mut lines, "status", job.status.word());
+    if let Some(why) = cluster.pending.get(&job.key) {
+        push(&mut lines, "reason", why.words.clone());
+        if let Some(finding) = cluster.findings.iter().find(|f| Some(f.kind) == why.finding) {
+            push(&mut lines, finding.kind.word(), finding.long.clone());
+            push(&mut lines, "hint", words(&finding.hint));
+        }
+    }
+    lines.extend(vitals::lines(job, cluster, now));
+    push(&mut lines, "requested", job.requested.as_deref().map(shape).unwrap_or_default());
+    push(&mut lines, "entrypoint", job.entrypoint.to_string());
+    let is_pending = job.status == JobStatus::Pending;
+    let (began, lasted) = if is_pending { ("submitted", "pending for") } else { ("started", "duration") };
+    push(&mut lines, began, job.started.map(|t| ago(t, now)).unwrap_or_default());
+    push(&mut lines, "ended", job.ended.map(|t| ago(t, now)).unwrap_or_default());
+    push(&mut lines, lasted, duration(job, now).unwrap_or_default());
+    push(&mut lines, "exit code", job.exit_code.map(|c| c.to_string()).unwrap_or_default());
+    push(&mut lines, "error", job.error_type.to_string());
+    list(&mut lines, "message", job.message.raw().lines().map(crate::model::text::log_line));
+    push(&mut lines, "driver on", job.driver_node.map(|id| driver_place(&id, cluster)).unwrap_or_default());
+    pairs(&mut lines, "metadata", &job.metadata);
+    lines
+}
+
+fn driver_place(id: &NodeId, cluster: &Cluster) -> String {
+    cluster.node_words(id).map_or_else(|| id.to_string(), |name| format!("{name}, {id}"))
+}
+
+/// How long a job ran, or has been running or waiting; none where its start is unknown.
+pub fn duration(job: &Job, now: Timestamp) -> Option<String> {
+    Some(brief(job.started?.age(job.ended.unwrap_or(now))))
+}
+
+/// The description of a cluster, with `words` for its hints.
+pub fn cluster(c: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
+    let mut lines = Vec::new();
+    push(&mut lines, "name", c.name().to_string());
+    let file =
+        c.spec.file.as_ref().map(|f| crate::model::text::printable(&f.display().to_string()).into_owned());
+    push(&mut lines, "file", file.unwrap_or_default());
+    push(&mut lines, "provider", c.spec.provider.name().to_owned());
+    push(&mut lines, "zone", c.spec.zone.clone().unwrap_or_default());
+    push(&mut lines, "head", c.spec.head_words());
+    let ports = crate::model::service::addresses(c.name(), &c.ports);
+    push(&mut lines, "local ports", ports);
+    push(&mut lines, "ray", c.snapshot.ray_version.to_string());
+    push(&mut lines, "session", c.snapshot.session.to_string());
+    if let Some(p) = c.problem() {
+        push(&mut lines, "problem", p.what.clone());
+        push(&mut lines, "hint", words(&p.hint));
+        push(&mut lines, "since", ago(p.since, now));
+    }
+    for finding in c.findings.iter().skip(usize::from(c.problem().is_some())) {
+        let since = finding.age(now).map(|age| format!(" (since {})", brief(age))).unwrap_or_default();
+        push(&mut lines, finding.kind.word(), format!("{}{since}", finding.long));
+        push(&mut lines, "hint", words(&finding.hint));
+    }
+    for t in &c.spec.node_types {
+        push(&mut lines, "node type", format!("{} {} to {}", t.name, t.min, t.max));
+    }
+    let cost = format!(
+        "{} requests, {} in the last minute",
+        c.cost.requests_per_minute,
+        bytes(c.cost.bytes_per_minute as f64)
+    );
+    push(&mut lines, "console load", cost);
+    push(&mut lines, "job vitals", vitals::price(&c.vitals, now));
+    lines
+}
+
+/// A job in a line: state, duration, owner.
+pub fn in_a_line(job: &Job, now: Timestamp) -> String {
+    let age = duration(job, now).map(|d| format!(" {d}")).unwrap_or_default();
+    format!("{}{age}, {}", job.status.word(), job.owner_words())
+}
+
+/// The lines of the question before a job is stopped, with what of its run is at stake.
+pub fn before_stop(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
+    let mut lines = Vec::new();
+    push(&mut lines, "cluster", cluster.name().to_string());
+    push(&mut lines, "job", job.key.to_string());
+    push(&mut lines, "owner", job.owner_words());
+    let age = duration(job, now).map(|d| format!(" for {d}")).unwrap_or_default();
+    push(&mut lines, "status", format!("{}{age}", job.status.word()));
+    lines.extend(crate::app::job::vitals::at_stake(job, cluster, now));
+    push(&mut lines, "entrypoint", job.entrypoint.to_string());
+    lines.push((String::new(), String::new()));
+    let consequence = match job.status {
+        JobStatus::Pending => {
+            "The job has not started. Some versions of Ray ignore the request for a pending job; a message reports whether it ended."
+        }
+        _ => "Ray sends SIGTERM to its driver, and SIGKILL 3 s later. Unsaved work is lost.",
+    };
+    lines.push((String::new(), consequence.into()));
+    lines
+}
+
+/// The description of a TPU slice or request, with `words` for its hint.
+pub fn slice(row: &Slice, ray_known: bool, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
+    let mut lines = Vec::new();
+    let mut push = |label: &str, text: String| {
+        if !text.is_empty() {
+            lines.push((label.to_owned(), text));
+        }
+    };
+    push("name", row.name.to_string());
+    push("status", row.status.word().into());
+    push("hint", words(&row.hint()));
+    push("Google state", row.state.as_ref().map_or_else(|| "not found".into(), ToString::to_string));
+    push("note", row.note.as_ref().map(ToString::to_string).unwrap_or_default());
+    push("type", row.accelerator_type.to_string());
+    push("chips", row.chips.to_string());
+    push("node type", row.ray_type.as_ref().map(ToString::to_string).unwrap_or_default());
+    push("capacity", row.capacity.map_or("", Capacity::word).into());
+    push("managed by", row.keeper.word().into());
+    push("requested", row.created.map(|t| ago(t, now)).unwrap_or_default());
+    for (i, host) in row.logins.iter().enumerate() {
+        let in_ray = match () {
+            () if !ray_known => "Ray unknown",
+            () if row.missing.contains(&host.internal) => "not in Ray",
+            () => "in Ray",
+        };
+        let external = host.external.as_ref().map(|e| format!(" ({e})")).unwrap_or_default();
+        let address =
+            if host.internal.is_empty() { "no address yet".into() } else { host.internal.to_string() };
+        push(if i == 0 { "hosts" } else { " " }, format!("{i}  {address}{external}  {in_ray}"));
+    }
+    lines
+}

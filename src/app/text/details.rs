@@ -1,0 +1,71 @@
+//! A thing in full, or the messages, as it is now: what its page shows.
+
+use crate::app::action::target::Target;
+use crate::app::host::{self, chips};
+use crate::app::job;
+use crate::app::pages::hosts::HostsRow;
+use crate::app::table::facts::Look;
+use crate::app::text::describe::{self, Lines};
+use crate::app::view::Details;
+use crate::model::Hint;
+
+/// The title and the lines of a thing's page; one line when the thing is gone.
+pub fn lines(look: &Look<'_>, details: &Details) -> (&'static str, Lines) {
+    let (fleet, now) = (look.fleet, look.now);
+    let words = |hint: &Hint| look.hint(hint);
+    let gone = |what: &str| vec![(String::new(), format!("{what} is no longer listed"))];
+    let cluster = details.target.place().and_then(|place| fleet.clusters.get(place));
+    match (&details.target, cluster) {
+        (Target::Cluster(_), Some(cluster)) => ("Cluster", describe::cluster(cluster, words, now)),
+        (Target::Node(_, id), Some(cluster)) => {
+            let node = cluster.node(id);
+            (
+                "Node",
+                node.map_or_else(|| gone("the node"), |node| host::page::lines(node, cluster, details, look)),
+            )
+        }
+        (Target::Job(_, key), Some(cluster)) => {
+            let Some(job) = cluster.job(key) else { return ("Job", gone("the job")) };
+            let mut lines = describe::job(job, cluster, words, now);
+            let after = lines.iter().position(|(label, _)| label == "status").map_or(0, |at| at + 1);
+            lines.splice(
+                after..after,
+                job::description::lines(&details.work, cluster, job.status.is_ended(), now),
+            );
+            lines.extend(job::page::lines(job, cluster, details, look));
+            ("Job", lines)
+        }
+        (Target::Stacks(_, key), Some(cluster)) => {
+            let vitals = cluster.vitals.jobs.get(key).map(AsRef::as_ref);
+            ("Stacks", job::stacks::lines(&details.stacks, vitals, words, now))
+        }
+        (Target::Chips(_, of), Some(_)) => ("Chips", chips::lines(of, details.chips.as_deref(), words, now)),
+        (Target::Tpu(_, name), Some(cluster)) => {
+            let slice = cluster.tpus.rows().iter().find(|row| row.name == *name);
+            let knows_ray = cluster.tpus.knows_ray();
+            (
+                "TPU",
+                slice.map_or_else(|| gone("the TPU"), |slice| describe::slice(slice, knows_ray, words, now)),
+            )
+        }
+        (Target::Hosts(place, key), Some(cluster)) => {
+            let row = HostsRow::find(cluster, *place, key);
+            ("Slice", row.map_or_else(|| gone("the slice"), |row| host::slice::lines(&row, now)))
+        }
+        (Target::Broken(among), _) => {
+            let Some((file, problem)) = fleet.broken.get(*among) else { return ("File", gone("the file")) };
+            let hint = words(&problem.hint);
+            let lines = [("file", file), ("problem", &problem.what), ("hint", &hint)];
+            ("Broken file", lines.map(|(label, text)| (label.to_owned(), text.clone())).to_vec())
+        }
+        (Target::Messages, _) => {
+            let mut said: Lines =
+                look.messages.said().map(|t| (describe::ago(t.at, now), t.text.clone())).collect();
+            if said.is_empty() {
+                said.push((String::new(), "no messages so far".to_owned()));
+            }
+            ("Messages", said)
+        }
+        (_, None) => ("", Vec::new()),
+    }
+}

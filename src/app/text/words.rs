@@ -1,0 +1,215 @@
+//! The words, glyphs and roles of states, which every page shares.
+
+use crate::app::fleet::cluster::Cluster;
+use crate::app::table::cell::Role;
+use crate::app::text::describe::death_word;
+use crate::diagnose::{Finding, Severity};
+use crate::model::time::brief;
+use crate::model::{JobStatus, Link, NodeId, NodeState, Phase, ProblemKind, Text, Timestamp, WorkerFile};
+use crate::reconcile::{HostsKey, HostsKind};
+use std::time::Duration;
+use unicode_width::UnicodeWidthStr;
+
+/// The glyph and role of a node's state.
+pub fn node(state: NodeState) -> (&'static str, Role) {
+    match state {
+        NodeState::Alive => ("●", Role::Good),
+        NodeState::Idle => ("○", Role::Good),
+        NodeState::Draining => ("◐", Role::Text),
+        NodeState::Dead => ("✕", Role::Bad),
+    }
+}
+
+/// The glyph and role of a job's state.
+pub fn job(status: JobStatus) -> (&'static str, Role) {
+    match status {
+        JobStatus::Pending => ("◐", Role::Text),
+        JobStatus::Running => ("●", Role::Good),
+        JobStatus::Succeeded => ("✓", Role::Dim),
+        JobStatus::Stopped => ("■", Role::Dim),
+        JobStatus::Failed => ("✕", Role::Bad),
+        JobStatus::Unknown => ("?", Role::Warn),
+    }
+}
+
+/// Clusters in few words: `marin-eu-west4 and 12 more`.
+pub fn named(names: &[impl std::fmt::Display]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.to_string(),
+        [first, second] => format!("{first} and {second}"),
+        [first, others @ ..] => format!("{first} and {} more", others.len()),
+    }
+}
+
+/// A finding in a line: the issue, its age, the details.
+pub fn finding(finding: &Finding, now: Timestamp) -> String {
+    let since = finding.age(now).map_or_else(String::new, |age| format!(" {}", minutes(age)));
+    let details = if finding.short.is_empty() { String::new() } else { format!(": {}", finding.short) };
+    format!("{}{since}{details}", finding.kind.word())
+}
+
+/// The role of a finding's severity.
+pub fn severity(severity: Severity) -> Role {
+    match severity {
+        Severity::Bad => Role::Bad,
+        Severity::Warn => Role::Warn,
+        Severity::Info => Role::Dim,
+    }
+}
+
+/// The glyph of a finding's severity, and its role.
+pub fn severity_mark(of: Severity) -> (&'static str, Role) {
+    let glyph = match of {
+        Severity::Bad => "▲",
+        Severity::Warn => "!",
+        Severity::Info => "○",
+    };
+    (glyph, severity(of))
+}
+
+/// The name that a node is shown by; its id where Ray does not list it.
+pub fn host(cluster: &Cluster, node: &NodeId) -> String {
+    cluster.node(node).map_or_else(|| node.to_string(), |node| cluster.node_name(node).to_string())
+}
+
+/// A file in the log folder of a node: `10.0.0.7/4123 err` of a worker, `10.0.0.7 raylet.out` of others.
+pub fn log_file(cluster: &Cluster, node: &NodeId, name: &Text) -> String {
+    let host = host(cluster, node);
+    match WorkerFile::parse(name.raw()) {
+        Some(file) => format!("{host}/{} {}", file.pid, if file.is_err { "err" } else { "out" }),
+        None => format!("{host} {name}"),
+    }
+}
+
+/// Nodes alive, pending, lost lately: `41 +3 ✕2`.
+pub fn node_counts(cluster: &Cluster) -> String {
+    format!("{}{}", cluster.node_counts().0, unwell_nodes(cluster))
+}
+
+/// Nodes alive and lost lately, else pending: `41 ✕2`.
+pub fn node_counts_in_brief(cluster: &Cluster) -> String {
+    let (alive, pending, lost) = cluster.node_counts();
+    format!("{alive}{}", if lost > 0 { counted(lost, "✕") } else { counted(pending, "+") })
+}
+
+/// Nodes pending and lost lately: ` +3 ✕2`.
+pub fn unwell_nodes(cluster: &Cluster) -> String {
+    let (_, pending, lost) = cluster.node_counts();
+    format!("{}{}", counted(pending, "+"), counted(lost, "✕"))
+}
+
+/// Jobs running, waiting, failed lately: `12 ◐3 ✕1`.
+pub fn job_counts(cluster: &Cluster, now: Timestamp) -> String {
+    let (running, waiting, failed) = cluster.job_counts(now);
+    format!("{running}{}{}", counted(waiting, "◐"), counted(failed, "✕"))
+}
+
+/// Counts in so many cells: without the blanks between them where those have no room, `233+28✕64`.
+pub fn squeezed(counts: String, width: u16) -> String {
+    if counts.width() > width.into() { counts.replace(' ', "") } else { counts }
+}
+
+fn counted(n: usize, glyph: &str) -> String {
+    if n > 0 { format!(" {glyph}{n}") } else { String::new() }
+}
+
+/// The state of the connection to a cluster, in a few words.
+pub fn link(cluster: &Cluster, now: Timestamp) -> (String, Role) {
+    match &cluster.link {
+        None => ("○ waiting".into(), Role::Dim),
+        Some(Link::Connecting { phase, .. }) => (format!("◌ {}", at(*phase)), Role::Dim),
+        Some(Link::Up { dashboard: Some(problem), .. }) => {
+            (format!("! {} {}", kind(&problem.kind), minutes(problem.since.age(now))), Role::Warn)
+        }
+        Some(Link::Up { latency, .. }) => {
+            let tone = if cluster.is_stale(now) { Role::Warn } else { Role::Good };
+            (latency.map_or_else(|| "● up".into(), |latency| format!("● up {}", trip(latency))), tone)
+        }
+        Some(Link::Retrying { problem, at }) => {
+            (format!("✕ {}, retry in {}", kind(&problem.kind), countdown(at.until(now))), Role::Bad)
+        }
+        Some(Link::Stopped { problem }) => (format!("✕ {}", kind(&problem.kind)), Role::Bad),
+    }
+}
+
+fn at(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Address => "finding the head",
+        Phase::Tunnel => "opening ssh",
+        Phase::Dashboard => "asking Ray",
+    }
+}
+
+/// A kind of problem in two or three words.
+pub fn kind(kind: &ProblemKind) -> &'static str {
+    match kind {
+        ProblemKind::Config => "broken file",
+        ProblemKind::Address => "no address",
+        ProblemKind::SeveralHeads => "several heads",
+        ProblemKind::Quota { .. } => "quota",
+        ProblemKind::Unreachable => "unreachable",
+        ProblemKind::KeyRefused => "key refused",
+        ProblemKind::HostKeyChanged { .. } => "host key changed",
+        ProblemKind::PortInUse => "port in use",
+        ProblemKind::TunnelLost => "connection lost",
+        ProblemKind::DashboardSilent => "dashboard silent",
+        ProblemKind::NotRay => "not Ray",
+        ProblemKind::TokenMissing => "no token",
+        ProblemKind::TokenRefused => "token refused",
+        ProblemKind::Login => "not logged in",
+        ProblemKind::Other => "broken",
+    }
+}
+
+/// The time of a round trip, e.g. `12 ms`.
+pub fn trip(latency: Duration) -> String {
+    match latency.as_millis() {
+        0 => "<1 ms".into(),
+        ms @ 1..10_000 => format!("{ms} ms"),
+        ms => format!("{} s", ms / 1000),
+    }
+}
+
+/// Whole seconds, rounded up: a countdown ends at "1 s", not at "0 s".
+pub fn countdown(left: Duration) -> String {
+    format!("{} s", left.as_millis().div_ceil(1000))
+}
+
+/// An age; below `fresh` no number, so that the text does not change.
+pub fn age(age: Option<Duration>, fresh: Duration) -> String {
+    match age {
+        None => "-".into(),
+        Some(age) if age < fresh => format!("<{} s", fresh.as_secs()),
+        Some(age) if age < Duration::from_secs(120) => format!("{} s", age.as_secs()),
+        Some(age) => brief(age),
+    }
+}
+
+/// A duration with its seconds: `8 s`, `1m 08s`, `1h 02m`.
+pub fn span(d: Duration) -> String {
+    match d.as_secs() {
+        s @ 0..60 => format!("{s} s"),
+        s @ 60..3600 => format!("{}m {:02}s", s / 60, s % 60),
+        _ => brief(d),
+    }
+}
+
+/// A duration without seconds, so that it does not change for a minute.
+pub fn minutes(d: Duration) -> String {
+    if d < Duration::from_secs(60) { "<1m".into() } else { brief(d) }
+}
+
+/// Hosts that stand in one row, in a few words: `slice ray-c-worker-7f-tpu`.
+pub fn hosts(key: &HostsKey) -> String {
+    match key.kind {
+        HostsKind::Head => "head".to_owned(),
+        HostsKind::Slice => format!("slice {}", key.name),
+        HostsKind::Type if key.name.is_empty() => "workers".to_owned(),
+        HostsKind::Type => format!("workers of {}", key.name),
+        HostsKind::Dead => match key.lost {
+            Some((reason, _)) => format!("hosts {}", death_word(reason)),
+            None => "dead hosts".to_owned(),
+        },
+    }
+}
