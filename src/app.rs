@@ -30,7 +30,7 @@ pub use fleet::changes::Change;
 pub use fleet::chips::Sum;
 pub use fleet::cluster::{Cluster, Listed};
 pub use fleet::feed::Feed;
-pub use fleet::intervals::Paces;
+pub use fleet::intervals::PollIntervals;
 pub use fleet::runs::Run;
 pub use fleet::trend::{FULL, Trend};
 pub use fleet::{Fleet, Totals};
@@ -41,7 +41,7 @@ pub use job::vitals::could_serve;
 pub use log::{Dated, Landmark, LogView, Older, Show, Since, Window, pieces};
 pub use operation::confirmation::Plan;
 pub use operation::progress::Running;
-pub use pages::crew::{CrewPage, Way};
+pub use pages::job_workers::{WorkersPage, WorkersView};
 pub use pages::{ClusterPage, Pages, SlicePage, TpusPage};
 pub use screen::areas::{Area, Areas, Grip, Headed, Rows, Seams};
 pub use screen::dialog::{Dialog, Question};
@@ -97,7 +97,7 @@ pub struct App {
     next_stream: u64,
     next_form: u64,
     read_only: bool,
-    paces: Paces,
+    paces: PollIntervals,
     dirty: bool,
 }
 
@@ -129,7 +129,7 @@ impl App {
             next_stream: 1,
             next_form: 1,
             read_only: false,
-            paces: Paces::default(),
+            paces: PollIntervals::default(),
             dirty: true,
         }
     }
@@ -180,7 +180,7 @@ impl App {
 
     /// The same console with these poll intervals.
     #[must_use]
-    pub fn reading_every(mut self, paces: Paces) -> Self {
+    pub fn reading_every(mut self, paces: PollIntervals) -> Self {
         for cluster in &mut self.fleet.clusters {
             cluster.paces = (paces.background, paces.cloud);
         }
@@ -243,8 +243,8 @@ impl App {
             Event::Chips(cluster, nodes, result) => {
                 self.behind(|app| app.chips_news(&cluster, &nodes, &result))
             }
-            Event::Crew(cluster, job, part, told) => {
-                self.behind(|app| app.crew_news(&cluster, &job, part, &told, now))
+            Event::JobWorkers(cluster, job, part, reading) => {
+                self.behind(|app| app.crew_news(&cluster, &job, part, &reading, now))
             }
             Event::GoogleWait(wait) => self.behind(|app| {
                 for cluster in &mut app.fleet.clusters {

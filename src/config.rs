@@ -53,7 +53,7 @@ use crate::model::{
 };
 use claims::Claim;
 use held::Held;
-use safe::Us;
+use safe::CurrentUser;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -195,7 +195,7 @@ pub fn load(sources: &Sources, env: &Env, now: Timestamp) -> Result<Config, Conf
 /// Reads the settings, `.marin.yaml` and every cluster file, each once.
 pub fn read(sources: &Sources, env: &Env, now: Timestamp) -> Result<Loaded, ConfigError> {
     let settings = Settings::read(sources.config.as_deref(), env)?;
-    let us = Us::here();
+    let us = CurrentUser::here();
     let plain = env.clone();
     let (env, mut files, mut claims) = with_variables(env, &us)?;
     let is_named = sources.infra.is_some() || sources.address.is_some();
@@ -232,7 +232,7 @@ pub fn read(sources: &Sources, env: &Env, now: Timestamp) -> Result<Loaded, Conf
 
 /// The environment with the variables of the folder's `.marin.yaml`, the files with and named by these variables, and
 /// the actions that they lead to.
-fn with_variables(env: &Env, us: &Us) -> Result<(Env, Vec<Held>, Claims), ConfigError> {
+fn with_variables(env: &Env, us: &CurrentUser) -> Result<(Env, Vec<Held>, Claims), ConfigError> {
     let file = env.cwd().join(shared::FILE);
     if file.symlink_metadata().is_err() {
         return Ok((env.clone(), Vec::new(), Claims::new()));
@@ -259,7 +259,13 @@ fn with_variables(env: &Env, us: &Us) -> Result<(Env, Vec<Held>, Claims), Config
 impl Config {
     /// Adds what a file describes. Of one that is the working folder's (`us` is who may have written it) the file as it
     /// was read comes back with its text, when it describes a cluster.
-    fn add(&mut self, file: &Path, us: Option<&Us>, env: &Env, now: Timestamp) -> Option<(Held, String)> {
+    fn add(
+        &mut self,
+        file: &Path,
+        us: Option<&CurrentUser>,
+        env: &Env,
+        now: Timestamp,
+    ) -> Option<(Held, String)> {
         if is_template_name(file) {
             self.skipped.push(file.into());
             return None;

@@ -28,7 +28,7 @@ pub use served::{infeasible, served};
 pub use slices::{ASSEMBLY, Slice, slices};
 pub use vitals::{of_jobs, sick, sign_severity};
 
-use crate::model::{Late, Leftover, Link, Problem, Snapshot};
+use crate::model::{DelayedTpu, Leftover, Link, Problem, Snapshot};
 
 /// What Google's last answer has that needs a look.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,7 +36,7 @@ pub struct AtGoogle<'a> {
     /// Preempted TPUs that are not deleted.
     pub left: &'a [Leftover],
     /// TPUs that do not get ready.
-    pub late: &'a [Late],
+    pub late: &'a [DelayedTpu],
     /// That several heads of the cluster are running.
     pub several_heads: Option<&'a Problem>,
 }

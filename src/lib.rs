@@ -9,7 +9,7 @@
 //! - [`replace`]: writes files that only their owner can read, in one piece.
 //! - `proto`: the messages of Ray's GCS and of libtpu, generated from `assets/ray/*.proto` and `assets/tpu/*.proto`.
 //! - [`logs`]: log lines: what is held of them, searches, and what many workers' lines say together. Pure.
-//! - [`crew`]: the workers of a job: roll call, folded and merged lines, the first cause. Pure.
+//! - [`job_workers`]: the workers of a job: roll call, folded and merged lines, the first cause. Pure.
 //! - [`stacks`]: Python stacks of many processes, grouped by equal stacks. Pure.
 //! - [`vitals`]: what running jobs really do, and signs that something is wrong with them. Pure.
 //! - [`config`], [`token`], [`ssh`], [`ray`], [`libtpu`], [`gcp`]: one external system each; they use the model and not each other.
@@ -33,14 +33,14 @@
 pub mod app;
 pub mod cli;
 pub mod config;
-#[warn(missing_docs)]
-pub mod crew;
 #[cfg(feature = "demo")]
 pub mod demo;
 #[warn(missing_docs)]
 pub mod diagnose;
 pub mod gcp;
 pub mod infra;
+#[warn(missing_docs)]
+pub mod job_workers;
 #[warn(missing_docs)]
 pub mod libtpu;
 #[warn(missing_docs)]

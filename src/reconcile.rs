@@ -9,7 +9,7 @@ mod totals;
 
 pub use hosts::{BySlice, Hosts, HostsKey, HostsKind};
 use row::RESIZE_REQUEST;
-pub use row::{JOIN_TIME, Keeper, Row, TpuStatus};
+pub use row::{JOIN_TIME, ManagedBy, Row, TpuStatus};
 pub use totals::{Chips, TypeCount, chips_by_generation, types};
 
 use crate::model::cloud::{CloudView, QueuedResource, QueuedState, TpuHost, TpuVm, VmState, chips};
@@ -72,9 +72,9 @@ fn in_ray(vm: &TpuVm, alive: &Alive) -> bool {
 }
 
 /// Ray's GCP provider names what it starts `ray-CLUSTER-worker-ID-tpu`.
-fn keeper(name: &Text, cluster: &str) -> Keeper {
+fn keeper(name: &Text, cluster: &str) -> ManagedBy {
     let own = name.raw().strip_prefix("ray-").and_then(|n| n.strip_prefix(cluster));
-    if own.is_some_and(|n| n.starts_with("-worker-")) { Keeper::Autoscaler } else { Keeper::Manual }
+    if own.is_some_and(|n| n.starts_with("-worker-")) { ManagedBy::Autoscaler } else { ManagedBy::Manual }
 }
 
 fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: Timestamp) -> Row {
@@ -195,7 +195,7 @@ fn resize_row(request: &ResizeRequest) -> Row {
         logins: Vec::new(),
         missing: Vec::new(),
         capacity: Some(request.capacity),
-        keeper: Keeper::Manual,
+        keeper: ManagedBy::Manual,
         created: request.created,
         note: Some(Text::new(request.words())),
     }
@@ -228,7 +228,7 @@ fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>, asked: Timestam
             logins: nodes.iter().map(|n| TpuHost::at(n.address.raw())).collect(),
             missing: Vec::new(),
             capacity: None,
-            keeper: Keeper::Autoscaler,
+            keeper: ManagedBy::Autoscaler,
             created: nodes.iter().filter_map(|n| n.started).min(),
             note: Some(Text::new("alive in Ray, but no TPU of Google's in this zone has its address")),
         }
@@ -414,7 +414,7 @@ mod tests {
         let kept: Vec<_> = rows.iter().map(|r| (r.name.raw(), r.keeper)).collect();
         assert_eq!(
             kept,
-            [("ray-c-worker-1-tpu", Keeper::Autoscaler), ("ray-worker-manual-7", Keeper::Manual)]
+            [("ray-c-worker-1-tpu", ManagedBy::Autoscaler), ("ray-worker-manual-7", ManagedBy::Manual)]
         );
         assert_eq!(chips_of(&rows, TpuStatus::Registered), 8);
     }

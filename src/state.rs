@@ -11,8 +11,8 @@ pub use tpus::Tpus;
 
 use crate::diagnose::{self, Finding, FindingKind, History, Pending, Restart, RestartedBy, Severity};
 use crate::model::{
-    ClusterName, ClusterSpec, JobKey, JobStatus, Link, News, OperationMark, Problem, Pulse, Roster, Snapshot,
-    SubmissionId, Tally, Text, Timestamp,
+    ClusterName, ClusterSpec, ClusterTotals, ClusterVitals, JobKey, JobStatus, Link, Liveness, News,
+    OperationMark, Problem, Snapshot, SubmissionId, Text, Timestamp,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -43,13 +43,13 @@ pub struct ClusterState {
     /// Whether any was read yet.
     pub known: bool,
     /// The last state in a few numbers.
-    pub tally: Tally,
+    pub tally: ClusterTotals,
     /// What is wrong with the cluster, worst first.
     pub findings: Vec<Finding>,
     /// Why each of its pending jobs is.
     pub pending: HashMap<JobKey, Pending>,
     /// The vitals of its running jobs.
-    pub vitals: Arc<Roster>,
+    pub vitals: Arc<ClusterVitals>,
     /// Its TPUs at Google.
     pub tpus: Arc<Tpus>,
     history: History,
@@ -74,7 +74,7 @@ impl ClusterState {
             link: None,
             snapshot: Arc::default(),
             known: false,
-            tally: Tally::default(),
+            tally: ClusterTotals::default(),
             findings: Vec::new(),
             pending: HashMap::new(),
             vitals: Arc::default(),
@@ -139,10 +139,10 @@ impl ClusterState {
             self.history.learn_restart(restart, &now.jobs);
         }
         if before.session != now.session {
-            self.vitals = Arc::new(Roster { limits: self.vitals.limits, ..Roster::default() });
+            self.vitals = Arc::new(ClusterVitals { limits: self.vitals.limits, ..ClusterVitals::default() });
         }
         let first = !std::mem::replace(&mut self.known, true);
-        self.tally = Tally { held_up: self.held_up(), ..Tally::of(&self.snapshot) };
+        self.tally = ClusterTotals { held_up: self.held_up(), ..ClusterTotals::of(&self.snapshot) };
         self.history.learn(&self.snapshot);
         if first || before.nodes != self.snapshot.nodes {
             self.join_tpus();
@@ -166,7 +166,7 @@ impl ClusterState {
             Operated::Before(until) => until.age(now) < AFTERWARDS,
         };
         let is_theirs =
-            |mark: &&OperationMark| mark.pulse(now) == Pulse::Fresh && mark.command.ends_with("-cluster");
+            |mark: &&OperationMark| mark.pulse(now) == Liveness::Fresh && mark.command.ends_with("-cluster");
         match self.mark.as_ref().filter(is_theirs) {
             _ if is_ours => RestartedBy::Us,
             Some(mark) => RestartedBy::Operator(mark.who.as_str().into()),

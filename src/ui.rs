@@ -15,7 +15,6 @@ mod autoscaler;
 mod buttons;
 mod chrome;
 mod columns;
-mod crew;
 mod details;
 mod dialog;
 mod fleet;
@@ -23,6 +22,7 @@ mod form;
 mod frame;
 mod glyphs;
 mod grid;
+mod job_workers;
 mod line;
 mod log;
 mod operation;
@@ -109,10 +109,10 @@ fn draw_page(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
                 areas.log = Some(log::draw(buf, area, d, (cluster, page), true));
             }
         }
-        (View::Crew(place), Some(cluster)) => {
+        (View::JobWorkers(place), Some(cluster)) => {
             let area = chrome::banner(buf, area, d, cluster);
-            if let Some(page) = d.app.pages().crew.get(*place) {
-                crew::draw(buf, area, d, (cluster, page), areas);
+            if let Some(page) = d.app.pages().job_workers.get(*place) {
+                job_workers::draw(buf, area, d, (cluster, page), areas);
             }
         }
         (View::Tpus(place), Some(cluster)) => {

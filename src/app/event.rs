@@ -2,11 +2,11 @@
 
 use crate::app::action::class::Class;
 use crate::app::input::history::Entered;
-use crate::crew::{Known, Part, Told};
+use crate::job_workers::{Known, Part, WorkersReading};
 use crate::model::cloud::TpuHost;
 use crate::model::{
-    Chips, ClusterName, Draft, FormId, FormNews, GoogleWait, JobId, JobKey, Layout, NodeId, OperationNews,
-    Order, Problem, Request, Standing, SubmissionId,
+    Chips, ClusterName, Draft, FormId, FormNews, GoogleWait, JobId, JobKey, JobStacks, Layout, NodeId,
+    OperationNews, Order, Problem, Request, SubmissionId,
 };
 use crate::state::Update;
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
@@ -30,11 +30,11 @@ pub enum Event {
     /// News of an operation on a cluster.
     Operation(ClusterName, OperationNews),
     /// Where the workers of a driver stand, or why that is not known.
-    Stacks(ClusterName, JobId, Arc<Result<Standing, Problem>>),
+    Stacks(ClusterName, JobId, Arc<Result<JobStacks, Problem>>),
     /// What the chips of these nodes do, or why that is not known.
     Chips(ClusterName, Vec<NodeId>, Arc<Result<Chips, Problem>>),
     /// What was asked of the workers of a job, or why it is not known.
-    Crew(ClusterName, JobKey, Part, Arc<Result<Told, Problem>>),
+    JobWorkers(ClusterName, JobKey, Part, Arc<Result<WorkersReading, Problem>>),
     /// Calls to Google wait because Google asks them to.
     GoogleWait(GoogleWait),
     /// News for the form of a job.
@@ -117,7 +117,7 @@ pub enum Effect {
     /// Read the chips of these nodes.
     Chips(ClusterName, Vec<NodeId>),
     /// Read what the page of a job's workers shows.
-    Crew(ClusterName, Box<Known>, Part),
+    JobWorkers(ClusterName, Box<Known>, Part),
     /// Write an action on a cluster and its outcome to the audit log.
     Note(ClusterName, String, String),
     /// Read the audit log, to be shown.
@@ -148,7 +148,7 @@ impl Effect {
             | Self::Fill(..)
             | Self::Stacks(..)
             | Self::Chips(..)
-            | Self::Crew(..)
+            | Self::JobWorkers(..)
             | Self::Note(..)
             | Self::ReadAudit
             | Self::Remember(_)

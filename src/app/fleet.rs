@@ -10,7 +10,7 @@ pub(super) mod runs;
 pub(super) mod trend;
 pub mod types;
 
-use crate::app::fleet::changes::Lately;
+use crate::app::fleet::changes::RecentChanges;
 use crate::app::fleet::chips::Sum;
 use crate::app::fleet::cluster::{Cluster, Listed};
 use crate::app::fleet::types::{Kind, together};
@@ -28,7 +28,7 @@ pub struct Fleet {
     /// Cluster files that could not be read, each with its problem.
     pub broken: Vec<(String, Problem)>,
     /// What has changed on any cluster since its first state.
-    pub lately: Lately,
+    pub lately: RecentChanges,
     /// What the logs were searched for last.
     pub searched: Option<Searched>,
     /// Bytes that the names of all clusters begin with.

@@ -121,7 +121,7 @@ impl App {
                 None => self.open_log(now),
             },
             (View::Details(_), Some(Target::Stacks(..))) => self.choose_process().unwrap_or_default(),
-            (View::Crew(place), _) => self.open_worker(*place, now),
+            (View::JobWorkers(place), _) => self.open_worker(*place, now),
             (View::Cluster(_), Some(Target::Cluster(_))) | (View::Details(_), _) => self.open_log(now),
             (View::Table(page), Some(target)) if **page == issues::PAGE => self.open_issue(target, now),
             (_, Some(Target::Job(..))) if self.has_log_of_job() => self.open_log(now),
@@ -179,7 +179,7 @@ impl App {
 
     /// Whether Ray keeps a log of the job under the cursor.
     fn has_log_of_job(&self) -> bool {
-        self.meant_job().is_some_and(|(_, job)| job.submission_id().is_some())
+        self.target_job().is_some_and(|(_, job)| job.submission_id().is_some())
     }
 
     /// Opens what is under the cursor in full.
@@ -211,7 +211,7 @@ impl App {
     pub(super) fn ask_for_page(&mut self) -> Vec<Effect> {
         let mut effects = self.inspect();
         let View::Details(Details { target: Target::Job(..), .. }) = self.view() else { return effects };
-        let Some((place, job)) = self.meant_job() else { return effects };
+        let Some((place, job)) = self.target_job() else { return effects };
         // A shell command has no driver, but its entrypoint may hold something.
         let does = match job.status {
             JobStatus::Running => true,
@@ -287,8 +287,8 @@ impl App {
             Some(Dialog::Plan(plan)) => plan.turn(if forward { 1 } else { plan.controls().len() - 1 }),
             Some(_) => {}
             None => {
-                if let View::Crew(place) = *self.view() {
-                    return self.turn_workers(self.pages.crew[place].way.turned(forward));
+                if let View::JobWorkers(place) = *self.view() {
+                    return self.turn_workers(self.pages.job_workers[place].way.turned(forward));
                 }
                 let order = self.areas.panes_as_drawn();
                 let here = order.iter().position(|p| *p == self.pane).unwrap_or(0);

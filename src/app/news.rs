@@ -122,7 +122,7 @@ impl App {
                 self.dirty |= on_screen && self.view().place().is_some();
             }
             News::LogMatches { stream, pattern, found } => self.matches_news(stream, &pattern, found, now),
-            News::Swept(id, swept) => self.swept_news(place, id, swept, now),
+            News::FileSearchNews(id, swept) => self.swept_news(place, id, swept, now),
             News::LogDownload { stream, bytes } => self.download_news(stream, bytes, now),
             News::JobStop { id, outcome } => return self.stop_news(&update.cluster, &id, &outcome, now),
             News::JobDelete { id, outcome } => return self.delete_news(update.cluster, &id, outcome, now),

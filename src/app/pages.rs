@@ -5,10 +5,10 @@
 
 pub mod clusters;
 mod common;
-pub mod crew;
 pub mod found;
 pub mod hosts;
 pub mod issues;
+pub mod job_workers;
 pub mod jobs;
 pub mod nodes;
 pub mod slice;
@@ -22,8 +22,8 @@ use crate::app::table::list::{List, Listing};
 use crate::model::{JobStatus, LogBatch, LogEnd, LogSource, SubmissionId, Timestamp};
 use crate::reconcile::HostsKey;
 use clusters::Clusters;
-use crew::CrewPage;
 use hosts::HostsTable;
+use job_workers::WorkersPage;
 use jobs::Jobs;
 use nodes::Nodes;
 pub use slice::SlicePage;
@@ -91,7 +91,7 @@ pub struct Pages {
     /// The TPUs of each cluster, by its place.
     pub tpus: Vec<TpusPage>,
     /// The workers of a job of each cluster, by its place.
-    pub crew: Vec<CrewPage>,
+    pub job_workers: Vec<WorkersPage>,
 }
 
 /// A log that was left for another one of its cluster.
@@ -155,7 +155,7 @@ impl Pages {
             slice: None,
             cluster: places().map(ClusterPage::new).collect(),
             tpus: places().map(TpusPage::new).collect(),
-            crew: places().map(CrewPage::new).collect(),
+            job_workers: places().map(WorkersPage::new).collect(),
         };
         pages.clusters.arrange(fleet);
         pages
@@ -174,7 +174,7 @@ impl Pages {
         let panes =
             panes.flat_map(|page| [&page.nodes as &dyn Listing, &page.slices, &page.jobs]).chain(slice);
         let tpus = self.tpus.iter().map(|page| &page.list as &dyn Listing);
-        let crews = self.crew.iter().flat_map(CrewPage::all);
+        let crews = self.job_workers.iter().flat_map(WorkersPage::all);
         fleet.chain(tables).chain(panes).chain(tpus).chain(crews)
     }
 
@@ -189,7 +189,7 @@ impl Pages {
             panes.flat_map(|page| [&mut page.nodes as &mut dyn Listing, &mut page.slices, &mut page.jobs]);
         let panes = panes.chain(slice);
         let tpus = self.tpus.iter_mut().map(|page| &mut page.list as &mut dyn Listing);
-        let crews = self.crew.iter_mut().flat_map(CrewPage::all_mut);
+        let crews = self.job_workers.iter_mut().flat_map(WorkersPage::all_mut);
         fleet.chain(tables).chain(panes).chain(tpus).chain(crews)
     }
 
@@ -240,7 +240,7 @@ impl Pages {
                 .filter(|page| page.is_of(*place, hosts))
                 .map(|page| &page.list as &dyn Listing),
             View::Tpus(place) => Some(&self.tpus.get(*place)?.list),
-            View::Crew(place) => Some(self.crew.get(*place)?.listing()),
+            View::JobWorkers(place) => Some(self.job_workers.get(*place)?.listing()),
             View::Cluster(place) => self.cluster.get(*place)?.listing(pane),
             View::Log(_) | View::Operation(_) | View::Details(_) => None,
         }
@@ -257,7 +257,7 @@ impl Pages {
                 Some(&mut page.list)
             }
             View::Tpus(place) => Some(&mut self.tpus.get_mut(*place)?.list),
-            View::Crew(place) => Some(self.crew.get_mut(*place)?.listing_mut()),
+            View::JobWorkers(place) => Some(self.job_workers.get_mut(*place)?.listing_mut()),
             View::Cluster(place) => self.cluster.get_mut(*place)?.listing_mut(pane),
             View::Log(_) | View::Operation(_) | View::Details(_) => None,
         }
@@ -272,8 +272,14 @@ pub fn tables() -> Vec<(&'static str, Vec<&'static str>)> {
         |list: &dyn Listing| (list.name(), list.choices().iter().map(|column| column.id).collect::<Vec<_>>());
     let across = TABLES.iter().map(|page| named((page.list)().as_ref()));
     let slices = named(&List::<HostsTable>::new(None));
-    let crew = CrewPage::new(0);
-    of_cluster.into_iter().map(named).chain(across).chain([slices]).chain(crew.all().map(named)).collect()
+    let job_workers = WorkersPage::new(0);
+    of_cluster
+        .into_iter()
+        .map(named)
+        .chain(across)
+        .chain([slices])
+        .chain(job_workers.all().map(named))
+        .collect()
 }
 
 impl ClusterPage {

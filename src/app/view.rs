@@ -5,7 +5,7 @@ use crate::app::action::context::Context;
 use crate::app::action::target::Target;
 use crate::app::table::list::Listing;
 use crate::app::text::words;
-use crate::model::{Chips, Inspection, JobId, JobIds, Problem, Standing, Subject, Timestamp, Work};
+use crate::model::{Chips, Inspection, JobId, JobIds, JobStacks, Problem, Subject, Timestamp, Work};
 use crate::reconcile::HostsKey;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub enum View {
     /// A slice of a cluster, or other hosts that stand in one row.
     Slice(usize, HostsKey),
     /// The workers of the job of a cluster that is watched.
-    Crew(usize),
+    JobWorkers(usize),
     /// The operation on a cluster or its workers: its steps, their output, its outcome.
     Operation(usize),
     /// A thing in full.
@@ -39,7 +39,7 @@ impl View {
             Self::Cluster(place)
             | Self::Log(place)
             | Self::Tpus(place)
-            | Self::Crew(place)
+            | Self::JobWorkers(place)
             | Self::Operation(place)
             | Self::Slice(place, _) => Some(*place),
             Self::Details(details) => details.target.place(),
@@ -59,7 +59,7 @@ impl View {
             Self::Table(page) => page.context,
             Self::Tpus(_) => Context::Tpus,
             Self::Slice(..) => Context::Slice,
-            Self::Crew(_) => Context::Crew,
+            Self::JobWorkers(_) => Context::JobWorkers,
             Self::Log(_) => Context::Log,
             Self::Operation(_) => Context::Progress,
             Self::Details(details) => details.context(),
@@ -76,8 +76,8 @@ impl View {
             Self::Log(_) => "log".to_owned(),
             Self::Tpus(_) => "tpus".to_owned(),
             Self::Slice(_, hosts) => words::hosts(hosts),
-            Self::Crew(place) => {
-                let job = fleet.clusters[*place].crew.job.as_ref();
+            Self::JobWorkers(place) => {
+                let job = fleet.clusters[*place].job_workers.job.as_ref();
                 job.map_or_else(|| "workers".to_owned(), |job| format!("workers of {job}"))
             }
             Self::Operation(_) => "operation".to_owned(),
@@ -170,7 +170,7 @@ pub enum Asked {
     /// Ray is being asked about this driver.
     Waiting(JobIds),
     /// Ray's answer, or why there is none.
-    Told(Result<Box<Work>, String>),
+    Answered(Result<Box<Work>, String>),
 }
 
 /// What Ray answered about a job or a host, as far as that is known.
@@ -181,7 +181,7 @@ pub enum Inspected {
     /// Ray is being asked.
     Waiting(Subject),
     /// The last answer and when it came, or why there is none; another may follow.
-    Told(Subject, Timestamp, Arc<Result<Inspection, String>>),
+    Answered(Subject, Timestamp, Arc<Result<Inspection, String>>),
 }
 
 /// Where the workers of a job stand, as far as that is known.
@@ -192,7 +192,7 @@ pub enum Stacks {
     /// The workers of this driver are being looked at.
     Waiting(JobId),
     /// The last result, or why there is none; a look may follow.
-    Told(JobId, Arc<Result<Standing, Problem>>),
+    Answered(JobId, Arc<Result<JobStacks, Problem>>),
 }
 
 impl Details {

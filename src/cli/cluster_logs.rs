@@ -264,12 +264,12 @@ fn place_words(cluster: &Cluster, node: NodeId, file: Option<&Text>) -> String {
 }
 
 /// Why a search ended early.
-enum Unread {
+enum ReadError {
     Ray(RayError),
     Output(anyhow::Error),
 }
 
-impl Unread {
+impl ReadError {
     fn of(self, failed: impl Fn(RayError) -> anyhow::Error) -> anyhow::Error {
         match self {
             Self::Ray(e) => failed(e),
@@ -321,7 +321,7 @@ async fn search(
     (cluster, name): (&Cluster, Option<&str>),
     places: &[Place],
     progress: &Progress,
-) -> Result<Searched, Unread> {
+) -> Result<Searched, ReadError> {
     let mut reads = read_ends(client, places, arguments.lines);
     progress.tell(format!("reading the ends of {}", counted(places.len(), "file")));
     let mut searched = Searched { files: places.len(), ..Searched::default() };
@@ -339,7 +339,7 @@ async fn search(
                 searched.empty += 1;
                 continue;
             }
-            Err(e) if e.is_token() || is_one => return Err(Unread::Ray(e)),
+            Err(e) if e.is_token() || is_one => return Err(ReadError::Ray(e)),
             Err(e) => {
                 incomplete(&e, "read", &place());
                 continue;
@@ -353,7 +353,7 @@ async fn search(
         searched.lines += matches.len();
         let head = (!is_one).then(place);
         let shown = &matches[..matches.len().min(most)];
-        print(shown, head.as_deref(), (name, node, file), arguments.json).map_err(Unread::Output)?;
+        print(shown, head.as_deref(), (name, node, file), arguments.json).map_err(ReadError::Output)?;
         if shown.len() < matches.len() && !arguments.json {
             let more = counted(matches.len() - shown.len(), "more line");
             println!("... {more}; -m prints more");

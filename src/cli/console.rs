@@ -3,7 +3,7 @@
 use super::places::{make_folders, places};
 use super::reach::{progress_patterns, runtime};
 use super::{GlobalArguments, LookArguments, feed, looks, output};
-use crate::app::{App, Event, Keymap, Listed, Outcome, Paces};
+use crate::app::{App, Event, Keymap, Listed, Outcome, PollIntervals};
 use crate::config::{self, Config, Entry, Env, Folders, Settings, TypedLines};
 use crate::model::{Layout, Timestamp};
 use crate::operation::Environment;
@@ -58,7 +58,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
         audit: super::audit::log(env, &folders),
         read_only: config.settings.read_only || arguments.read_only,
     };
-    let paces = Paces {
+    let paces = PollIntervals {
         focused: options.focused,
         background: options.background,
         cloud: options.cloud_refresh.unwrap_or_default(),

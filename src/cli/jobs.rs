@@ -2,10 +2,10 @@
 
 mod explain;
 mod follow;
-mod gang;
 mod log_source;
 mod logs;
 mod merged;
+mod reader;
 mod several;
 mod stacks;
 mod status;
@@ -25,7 +25,7 @@ use crate::model::JobStatus;
 use crate::ray::Poller;
 use crate::supervisor;
 use clap::{Args, Subcommand};
-use follow::{Unseen, failed, id};
+use follow::{FollowError, failed, id};
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -251,7 +251,7 @@ async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> 
     let has_ended = matches!(in_time, Some(Ok(_)));
     if arguments.json {
         let word = status.map(JobStatus::word);
-        let is_lost = matches!(in_time, Some(Err(Unseen::Lost(_))));
+        let is_lost = matches!(in_time, Some(Err(FollowError::Lost(_))));
         super::output::json_line(
             &json!({"submission_id": arguments.id, "status": word, "ended": has_ended, "lost": is_lost}),
         )?;

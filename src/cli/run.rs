@@ -246,7 +246,7 @@ impl Front<'_> {
         loop {
             match self.news.recv().await {
                 Some(News::Operation(_, news)) => return Ok(*news),
-                Some(News::Form(..) | News::Stacks(..) | News::Chips(..) | News::Crew(..)) => {}
+                Some(News::Form(..) | News::Stacks(..) | News::Chips(..) | News::JobWorkers(..)) => {}
                 None => {
                     let resume = Verb::Resume.to("resume it").in_commands(self.target());
                     anyhow::bail!("the operation ended unexpectedly; {resume}")

@@ -1,6 +1,6 @@
 //! A file of the working folder, read once, so that the content that was checked and hashed is the content in use.
 
-use super::safe::{Unsafe, Us};
+use super::safe::{CurrentUser, Unsafe};
 use super::yaml::{self, FileError};
 use crate::model::Digest;
 use crate::regular;
@@ -24,7 +24,7 @@ pub struct Held {
 
 impl Held {
     /// Reads a file by an absolute path, and looks who could have written it.
-    pub fn read(path: &Path, us: &Us) -> Self {
+    pub fn read(path: &Path, us: &CurrentUser) -> Self {
         let opened = open_regular(path);
         let (text, seen) = match opened {
             Ok((file, meta)) => (yaml::read_open(file, path), Some((meta.dev(), meta.ino()))),
@@ -46,7 +46,7 @@ impl Held {
     }
 
     /// A file that is named but not read yet: the digest covers its path only.
-    pub fn place_of(path: &Path, us: &Us) -> (Self, PathBuf) {
+    pub fn place_of(path: &Path, us: &CurrentUser) -> (Self, PathBuf) {
         let (place, fault) = match us.walk(path) {
             Ok(Ok(place)) => (place, None),
             Ok(Err(fault)) => (path.to_owned(), Some(fault)),

@@ -27,13 +27,13 @@ pub struct Unsafe {
 }
 
 /// The current user, and the groups without other members.
-pub struct Us {
+pub struct CurrentUser {
     uid: u32,
     passwd: String,
     group: String,
 }
 
-impl Us {
+impl CurrentUser {
     /// The user of this process.
     pub fn here() -> Self {
         let text = |file: &str| fs::read_to_string(file).unwrap_or_default();
@@ -141,9 +141,9 @@ mod tests {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    fn us() -> Us {
+    fn us() -> CurrentUser {
         // Nobody's group is known to be private, so that the person who runs the tests does not matter.
-        Us { passwd: String::new(), group: String::new(), ..Us::here() }
+        CurrentUser { passwd: String::new(), group: String::new(), ..CurrentUser::here() }
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
         let file = dir.path().canonicalize().unwrap().join("f");
         fs::write(&file, "x").unwrap();
         mode(&file, 0o600);
-        let stranger = Us { uid: us().uid + 1, ..us() };
+        let stranger = CurrentUser { uid: us().uid + 1, ..us() };
         let fault = stranger.walk(&file).unwrap();
         // Where the superuser runs the tests, a file of theirs is trusted.
         assert_eq!(fault.is_err(), us().uid != 0, "{fault:?}");
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_private_group_has_one_member() {
-        let us = |group: &str| Us {
+        let us = |group: &str| CurrentUser {
             uid: 1000,
             passwd: "root:x:0:0::/:/bin/sh\nme:x:1000:1000::/h:/bin/sh\nyou:x:1001:1001::/h:/bin/sh\n\
                      him:x:1002:20::/h:/bin/sh\n"

@@ -7,7 +7,7 @@ use super::Env;
 use super::claims::Claim;
 use super::held::Held;
 use super::paths::{Folders, create_private};
-use super::safe::{Unsafe, Us};
+use super::safe::{CurrentUser, Unsafe};
 use crate::model::{Digest, Timestamp};
 use crate::replace;
 use serde::{Deserialize, Serialize};
@@ -135,7 +135,7 @@ fn read(file: &Path) -> Option<Trusted> {
     if file.extension().is_none_or(|e| e != "json") {
         return None;
     }
-    let held = Held::read(&std::path::absolute(file).ok()?, &Us::here());
+    let held = Held::read(&std::path::absolute(file).ok()?, &CurrentUser::here());
     match held {
         Held { fault: Some(fault), .. } => {
             tracing::warn!("ignoring {}: {} {}", file.display(), fault.place.display(), fault.why);

@@ -1,11 +1,11 @@
 //! TPUs that Google creates or repairs for too long.
 
 use super::{Finding, FindingKind, Severity, Subject};
-use crate::model::{Hint, Late, Verb};
+use crate::model::{DelayedTpu, Hint, Verb};
 use std::collections::BTreeSet;
 
 /// One finding for all of them, as old as the oldest; none when there are none.
-pub(super) fn finding(late: &[Late]) -> Option<Finding> {
+pub(super) fn finding(late: &[DelayedTpu]) -> Option<Finding> {
     let since = late.iter().map(|l| l.since).min()?;
     let states: BTreeSet<String> = late.iter().map(|l| l.api_state.to_string()).collect();
     let states = states.into_iter().collect::<Vec<_>>().join(" or ");

@@ -4,7 +4,8 @@ use super::demand::{coming, failing_now};
 use crate::model::amount::{amount, counted, rank};
 use crate::model::time::brief;
 use crate::model::{
-    Job, JobKey, JobStatus, LaunchFailure, NodeTypeCount, NodeTypeLimits, Roster, Snapshot, Text, Timestamp,
+    ClusterVitals, Job, JobKey, JobStatus, LaunchFailure, NodeTypeCount, NodeTypeLimits, Snapshot, Text,
+    Timestamp,
 };
 use crate::model::{text::printable, vitals::need};
 use std::collections::BTreeSet;
@@ -19,7 +20,7 @@ pub fn served(
     needs: &[(Text, f64)],
     types: &[NodeTypeLimits],
     snapshot: &Snapshot,
-    roster: &Roster,
+    roster: &ClusterVitals,
 ) -> Vec<String> {
     let never = infeasible(needs, types, snapshot);
     let able: Vec<_> = types.iter().filter(|kind| gives_all(kind, needs, snapshot)).collect();
@@ -95,7 +96,7 @@ pub(super) fn gives_all(kind: &NodeTypeLimits, needs: &[(Text, f64)], snapshot: 
 }
 
 /// What a type that has it lacks now.
-fn lacks(kind: &NodeTypeLimits, snapshot: &Snapshot, roster: &Roster) -> String {
+fn lacks(kind: &NodeTypeLimits, snapshot: &Snapshot, roster: &ClusterVitals) -> String {
     let report = &*snapshot.autoscaler;
     let none = NodeTypeCount::default();
     let count = report.types.iter().find(|t| t.name.raw() == kind.name).unwrap_or(&none);
@@ -122,7 +123,7 @@ fn why(failure: &LaunchFailure, now: Timestamp) -> String {
 }
 
 /// The jobs whose tasks and actors run on nodes of a type, with their owners.
-fn holders(kind: &NodeTypeLimits, snapshot: &Snapshot, roster: &Roster) -> String {
+fn holders(kind: &NodeTypeLimits, snapshot: &Snapshot, roster: &ClusterVitals) -> String {
     let nodes = snapshot.nodes.iter().filter(|node| node.node_type.raw() == kind.name);
     let nodes: BTreeSet<_> = nodes.map(|node| node.id).collect();
     let holds = |job: &&std::sync::Arc<Job>| {
@@ -144,7 +145,12 @@ fn holders(kind: &NodeTypeLimits, snapshot: &Snapshot, roster: &Roster) -> Strin
 }
 
 /// The place among the jobs that wait for the same, by how long they do; none for the only one.
-fn position(key: &JobKey, needs: &[(Text, f64)], snapshot: &Snapshot, roster: &Roster) -> Option<String> {
+fn position(
+    key: &JobKey,
+    needs: &[(Text, f64)],
+    snapshot: &Snapshot,
+    roster: &ClusterVitals,
+) -> Option<String> {
     let since = |job: &Job| match job.status {
         JobStatus::Pending => {
             job.requested.as_deref().filter(|other| need(other) == need(needs)).map(|_| job.started)
@@ -211,12 +217,12 @@ mod tests {
             nodes: vec![crate::model::Node::sample(7).id],
             ..Vitals::sample(Doing::Steps, at(50))
         };
-        let roster = Roster {
+        let roster = ClusterVitals {
             jobs: [(&holder, holds), (&first, wait(1)), (&second, wait(9))]
                 .into_iter()
                 .map(|(job, vitals)| (job.key.clone(), Arc::new(vitals)))
                 .collect(),
-            ..Roster::default()
+            ..ClusterVitals::default()
         };
         let count = NodeTypeCount { name: "v4_256".into(), active: 1, ..NodeTypeCount::default() };
         let mut node = crate::model::Node::sample(7);

@@ -3,7 +3,7 @@
 use super::{Finding, FindingKind, Pending, Severity, Subject};
 use crate::model::amount::counted;
 use crate::model::{
-    Fix, Hint, Job, JobKey, JobStatus, Roster, Sign, SignKind, Snapshot, Timestamp, Verb, Vitals,
+    ClusterVitals, Fix, Hint, Job, JobKey, JobStatus, Sign, SignKind, Snapshot, Timestamp, Verb, Vitals,
 };
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const SICK: usize = 2;
 /// The findings of the jobs of a state, worst first; none before their vitals were read. `why` says why one is pending.
 pub fn of_jobs<'w>(
     snapshot: &Snapshot,
-    roster: &Roster,
+    roster: &ClusterVitals,
     why: impl Fn(&JobKey) -> Option<&'w Pending>,
 ) -> Vec<Finding> {
     let oldest = OLD.max(roster.price.every * 5);
@@ -196,7 +196,7 @@ mod tests {
         let list: Vec<Arc<Job>> = jobs.iter().map(|(id, status, _)| Arc::new(job(id, *status))).collect();
         let vitals =
             |signs: &Vec<Sign>| Vitals { signs: signs.clone(), ..Vitals::sample(Doing::Steps, at(read)) };
-        let roster = Roster {
+        let roster = ClusterVitals {
             read: Some(at(read)),
             jobs: list
                 .iter()
@@ -204,7 +204,7 @@ mod tests {
                 .map(|(job, (.., s))| (job.key.clone(), Arc::new(vitals(s))))
                 .collect(),
             limits: VitalLimits::default(),
-            ..Roster::default()
+            ..ClusterVitals::default()
         };
         let snapshot = Snapshot { taken: at(100), jobs: Arc::new(list), ..Snapshot::default() };
         of_jobs(&snapshot, &roster, |_| None)

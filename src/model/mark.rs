@@ -47,7 +47,7 @@ pub struct OperationMark {
 
 /// Whether the program behind a mark still seems to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pulse {
+pub enum Liveness {
     /// It renewed its mark within [`MARK_STALE`].
     Fresh,
     /// It did not renew its mark for so long.
@@ -106,12 +106,12 @@ impl OperationMark {
 
     /// Whether the program of the mark seems to run. Clocks of machines differ, so a mark from the future counts as
     /// fresh.
-    pub fn pulse(&self, now: Timestamp) -> Pulse {
+    pub fn pulse(&self, now: Timestamp) -> Liveness {
         let silent = Timestamp::from_millis(self.seen_ms).age(now);
         match () {
-            () if self.stopped => Pulse::Stopped,
-            () if silent >= MARK_STALE => Pulse::Stale(silent),
-            () => Pulse::Fresh,
+            () if self.stopped => Liveness::Stopped,
+            () if silent >= MARK_STALE => Liveness::Stale(silent),
+            () => Liveness::Fresh,
         }
     }
 
@@ -121,9 +121,9 @@ impl OperationMark {
             self.title.split_once(&format!(" {}", self.cluster)).map_or(self.title.as_str(), |(w, _)| w);
         let place = format!("step {} of {}", self.step, self.steps);
         match self.pulse(now) {
-            Pulse::Fresh => format!("{what} by {}, {place}", self.user()),
-            Pulse::Stopped => format!("{what} by {}, interrupted at {place}", self.user()),
-            Pulse::Stale(silent) => {
+            Liveness::Fresh => format!("{what} by {}, {place}", self.user()),
+            Liveness::Stopped => format!("{what} by {}, interrupted at {place}", self.user()),
+            Liveness::Stale(silent) => {
                 format!("{what} by {}, {place}, no update for {}", self.user(), brief(silent))
             }
         }
@@ -143,13 +143,13 @@ impl OperationMark {
         let look = Fix::command(aim, format!("ps -p {}", self.process));
         let take_over = Verb::TakeOver.to("take it over");
         let hint = match self.pulse(now) {
-            Pulse::Fresh => {
+            Liveness::Fresh => {
                 Hint::from([format!("wait for it to end, or ask {}", self.who).into(), look, take_over])
             }
-            Pulse::Stopped => {
+            Liveness::Stopped => {
                 Hint::from([format!("ask {} to resume or abandon it", self.who).into(), take_over])
             }
-            Pulse::Stale(_) => {
+            Liveness::Stale(_) => {
                 let ask = format!("its process seems to have exited: ask {}", self.who);
                 Hint::from([ask.into(), look, take_over])
             }
@@ -194,7 +194,7 @@ mod tests {
                 .contains("on laptop whether it is running: `ps -p 77`; take it over: `--take-over`"),
             "{refusal:?}"
         );
-        assert_eq!(mark().pulse(Timestamp::from_millis(0)), Pulse::Fresh, "clocks differ");
+        assert_eq!(mark().pulse(Timestamp::from_millis(0)), Liveness::Fresh, "clocks differ");
     }
 
     #[test]

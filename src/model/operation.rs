@@ -188,7 +188,7 @@ impl Task {
 
 /// The state that a cancelled operation leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remains {
+pub enum CancelledState {
     /// Nothing was changed.
     Unchanged,
     /// Google has the request for a TPU.
@@ -199,7 +199,7 @@ pub enum Remains {
     Draining,
 }
 
-impl Remains {
+impl CancelledState {
     /// The state in words.
     pub const fn words(self) -> &'static str {
         match self {
@@ -341,22 +341,22 @@ impl Operation {
     }
 
     /// The remaining state if the operation is cancelled at this step; none if it must not be cancelled.
-    pub fn cancelled_at(&self, step: StepName) -> Option<Remains> {
+    pub fn cancelled_at(&self, step: StepName) -> Option<CancelledState> {
         if self.steps.iter().take(self.number(step)).all(|s| s.only_looks()) {
-            return Some(Remains::Unchanged);
+            return Some(CancelledState::Unchanged);
         }
         match step {
             // The wait may take hours, and other operations on the cluster are blocked meanwhile.
-            StepName::Capacity => Some(Remains::Requested),
-            StepName::Join => Some(Remains::Joining),
-            StepName::Drain => Some(Remains::Draining),
+            StepName::Capacity => Some(CancelledState::Requested),
+            StepName::Join => Some(CancelledState::Joining),
+            StepName::Drain => Some(CancelledState::Draining),
             _ => None,
         }
     }
 
     /// [`Self::cancelled_at`] for a resumed operation: cancelling its first, read-only steps does not undo the changes
     /// of an earlier attempt. `done` are the steps of that attempt.
-    pub fn cancelled_again(&self, step: StepName, done: &[(StepName, String)]) -> Option<Remains> {
+    pub fn cancelled_again(&self, step: StepName, done: &[(StepName, String)]) -> Option<CancelledState> {
         let next = self.steps.iter().copied().find(|s| !done.iter().any(|(d, _)| d == s));
         let reached = next.filter(|n| !done.is_empty() && self.number(*n) > self.number(step));
         self.cancelled_at(reached.unwrap_or(step))
@@ -441,7 +441,7 @@ mod tests {
         );
         let remove = Task::RemoveWorker { worker: "w".into(), drain: Some(60) };
         let remove = Operation::new(remove, ClusterName::new("a"));
-        assert_eq!(remove.cancelled_at(StepName::Find), Some(Remains::Unchanged));
+        assert_eq!(remove.cancelled_at(StepName::Find), Some(CancelledState::Unchanged));
         assert!(remove.is_harmless_at(StepName::Drain) && !remove.is_harmless_at(StepName::Remove));
     }
 }

@@ -1,8 +1,8 @@
 //! Orders of the operator to the service of operations, why one is refused, and the news of a running operation.
 
 use super::{
-    Consent, Gate, Operation, OperationKind, OperationMark, Preview, Problem, Progress, Remains, StepName,
-    Task, Timestamp, WorkerOffer,
+    CancelledState, Consent, Gate, Operation, OperationKind, OperationMark, Preview, Problem, Progress,
+    StepName, Task, Timestamp, WorkerOffer,
 };
 
 /// An order of the operator.
@@ -81,7 +81,7 @@ pub enum OperationEnd {
     /// All steps are done.
     Done,
     /// The operation was cancelled, and leaves this state ([`Operation::cancelled_at`]).
-    Cancelled(Remains),
+    Cancelled(CancelledState),
     /// The operation was abandoned.
     Abandoned,
     /// It stopped; it can be resumed. With where its jobs are saved.

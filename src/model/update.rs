@@ -2,9 +2,9 @@
 
 use super::cloud::CloudView;
 use super::{
-    Autoscaler, Cleaned, Cost, Inspection, Job, JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch,
-    LogMatches, LogPart, LogSource, Node, NodeId, NotSearched, OperationMark, Physical, Problem, Roster,
-    StreamId, Subject, SubmissionId, Sweep, SweepId, Swept, Text, Timestamp, Work,
+    Autoscaler, Cleaned, ClusterVitals, Cost, FileSearch, FileSearchId, FileSearchNews, Inspection, Job,
+    JobIds, JobStatus, Leftover, Link, LocalPorts, LogBatch, LogMatches, LogPart, LogSource, Node, NodeId,
+    NotSearched, OperationMark, Physical, Problem, StreamId, Subject, SubmissionId, Text, Timestamp, Work,
 };
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ pub enum News {
         east: i32,
     },
     /// What a search through the ends of log files found, or how it ended.
-    Swept(SweepId, Swept),
+    FileSearchNews(FileSearchId, FileSearchNews),
     /// A log is being downloaded for a search.
     LogDownload {
         /// Stream of the log.
@@ -99,7 +99,7 @@ pub enum News {
     /// What Ray answered about a job or a host for its page, or why it did not.
     Inspected(Subject, Result<Box<Inspection>, String>),
     /// The vitals of its running jobs.
-    Vitals(Arc<Roster>),
+    Vitals(Arc<ClusterVitals>),
     /// What we cost the head.
     Cost(Cost),
     /// The mark of another operator's operation on the cluster, if any.
@@ -173,7 +173,7 @@ pub enum Request {
     /// Search the whole file of a followed log, on its host, for this regular expression.
     SearchLog(StreamId, String),
     /// Search the ends of log files. An earlier search of them ends.
-    SweepLogs(Box<Sweep>),
+    SweepLogs(Box<FileSearch>),
     /// Download a followed log through the dashboard and search it for this regular expression.
     DownloadLog(StreamId, String),
     /// Close a log stream.

@@ -356,7 +356,7 @@ impl Default for VitalLimits {
 
 /// The vitals of a cluster's jobs, as they were last read.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Roster {
+pub struct ClusterVitals {
     /// When; none before the first reading.
     pub read: Option<Timestamp>,
     /// By job, those that run and were looked at.

@@ -3,7 +3,7 @@
 
 use super::host::Host;
 use super::trouble;
-use crate::crew::HostClock;
+use crate::job_workers::HostClock;
 use crate::model::{Problem, Timestamp};
 use crate::ssh::quote;
 use std::time::Duration;

@@ -11,8 +11,8 @@ use super::preview::would_back_up;
 use super::{then_resume, trouble};
 use crate::model::amount::counted;
 use crate::model::{
-    AutoscalerVersion, Fix, Hint, Job, NodeState, Operation, Problem, Progress, Remains, Snapshot, StepName,
-    Task, Text, Timestamp, Verb,
+    AutoscalerVersion, CancelledState, Fix, Hint, Job, NodeState, Operation, Problem, Progress, Snapshot,
+    StepName, Task, Text, Timestamp, Verb,
 };
 use crate::ray::{Poller, RayError};
 use std::ffi::OsStr;
@@ -95,7 +95,7 @@ impl Performer {
                 ended = Box::pin(self.marked_step((step, number), journal, marked, tell)) => Some(ended),
             };
             let Some(ended) = ended else {
-                let left = cancelled.unwrap_or(Remains::Unchanged);
+                let left = cancelled.unwrap_or(CancelledState::Unchanged);
                 unmark(marked, tell).await;
                 journal.beside(move |j| j.cancelled(left)).await?;
                 return Ok(Outcome::Cancelled(left));

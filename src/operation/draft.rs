@@ -1,6 +1,6 @@
 //! A job's record in the form of a job, and a filled-in form as a job to be submitted.
 
-use super::submit::{Unfit, Wanted, unfit};
+use super::submit::{SubmitError, Wanted, unfit};
 use crate::model::draft::AS_IT_WAS;
 use crate::model::text::printable;
 use crate::model::{Draft, Job};
@@ -42,9 +42,9 @@ pub(super) fn draft_of(job: &Submission, me: &str) -> Draft {
 }
 
 /// The submission that a filled-in form describes; `like` is the job that the form was made from.
-pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<Wanted, Unfit> {
+pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<Wanted, SubmitError> {
     let filled = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
-    let number = |text: &str, what: &str| -> Result<Option<f64>, Unfit> {
+    let number = |text: &str, what: &str| -> Result<Option<f64>, SubmitError> {
         let Some(text) = filled(text) else { return Ok(None) };
         let n = text.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
         n.map(Some).ok_or_else(|| unfit!("{what}: `{}` is not a number", printable(&text)))
@@ -80,7 +80,7 @@ pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<Want
 }
 
 /// Parses a size in bytes: `2147483648`, `2 GB`, `2GiB`.
-fn bytes(text: &str) -> Result<u64, Unfit> {
+fn bytes(text: &str) -> Result<u64, SubmitError> {
     let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(at);
     let unit = match unit.trim() {

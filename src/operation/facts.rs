@@ -2,7 +2,7 @@
 
 use super::worker::{Machine, WorkerFacts};
 use crate::gcp::Head;
-use crate::model::{Remains, StepName, Timestamp};
+use crate::model::{CancelledState, StepName, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ pub enum Outcome {
     /// All of it is done.
     Done,
     /// The operation was cancelled, and leaves this state.
-    Cancelled(Remains),
+    Cancelled(CancelledState),
 }
 
 /// A head machine as an operation found it when it started: no other one may be deleted by it.

@@ -7,7 +7,8 @@ use super::folder;
 use super::{then_resume, trouble};
 use crate::model::time::brief;
 use crate::model::{
-    ClusterName, ClusterSpec, Consent, Hint, Others, Preview, Problem, Remains, StepName, Task, Timestamp,
+    CancelledState, ClusterName, ClusterSpec, Consent, Hint, Others, Preview, Problem, StepName, Task,
+    Timestamp,
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use serde::{Deserialize, Serialize};
@@ -230,7 +231,7 @@ impl Journal {
     }
 
     /// The operation was cancelled, and leaves that state.
-    pub(super) fn cancelled(&mut self, left: Remains) -> Result<(), JournalError> {
+    pub(super) fn cancelled(&mut self, left: CancelledState) -> Result<(), JournalError> {
         self.end(&format!("cancelled; {}", left.words()))
     }
 

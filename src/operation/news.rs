@@ -1,8 +1,8 @@
 //! News of the service of operations.
 
-use crate::crew::{Part, Told};
+use crate::job_workers::{Part, WorkersReading};
 use crate::model::{
-    Chips, ClusterName, FormId, FormNews, JobId, JobKey, NodeId, OperationNews, Problem, Standing,
+    Chips, ClusterName, FormId, FormNews, JobId, JobKey, JobStacks, NodeId, OperationNews, Problem,
 };
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ pub enum News {
     /// For the form of a job.
     Form(ClusterName, FormId, FormNews),
     /// Where the workers of a driver stand, or why that is not known.
-    Stacks(ClusterName, JobId, Arc<Result<Standing, Problem>>),
+    Stacks(ClusterName, JobId, Arc<Result<JobStacks, Problem>>),
     /// What the chips of these nodes do, or why that is not known.
     Chips(ClusterName, Vec<NodeId>, Arc<Result<Chips, Problem>>),
     /// What was asked of the workers of a job, or why it is not known.
-    Crew(ClusterName, JobKey, Part, Arc<Result<Told, Problem>>),
+    JobWorkers(ClusterName, JobKey, Part, Arc<Result<WorkersReading, Problem>>),
 }

@@ -16,7 +16,7 @@ use super::journal::JournalError;
 use super::journaled::journaled;
 use super::news::News;
 use super::request::{Request, Stop};
-use crate::crew::{Known, Part};
+use crate::job_workers::{Known, Part};
 use crate::model::{
     ClusterName, Consent, Draft, FormId, JobId, JournaledOperation, NodeId, Operation, OperationKind,
     OperationMark, OperationNews, Order, Preview, Problem, Refusal, SubmissionId, Task,
@@ -52,7 +52,7 @@ enum Ask {
     Fill(ClusterName, FormId, SubmissionId),
     Stacks(ClusterName, JobId),
     Chips(ClusterName, Vec<NodeId>),
-    Crew(ClusterName, Box<Known>, Part),
+    JobWorkers(ClusterName, Box<Known>, Part),
     Note(ClusterName, String, String),
 }
 
@@ -122,8 +122,8 @@ impl Operations {
 
     /// Reads what a page of a job's workers shows, beside the caller. What is still being read for another page of that
     /// cluster is given up: the head gets no more than one reading's requests at a time.
-    pub fn crew(&self, cluster: &ClusterName, known: Known, part: Part) {
-        self.ask(Ask::Crew(cluster.clone(), Box::new(known), part));
+    pub fn job_workers(&self, cluster: &ClusterName, known: Known, part: Part) {
+        self.ask(Ask::JobWorkers(cluster.clone(), Box::new(known), part));
     }
 
     /// Writes the audit log, beside the caller: its disk may be slow.
@@ -298,11 +298,11 @@ impl Hub {
                     None
                 });
             }
-            Ask::Crew(cluster, known, part) => {
+            Ask::JobWorkers(cluster, known, part) => {
                 let Some(request) = self.request(&cluster) else { return };
                 let listed = Arc::clone(self.listed.entry(cluster.clone()).or_default());
                 let reading = self.tasks.spawn(async move {
-                    request.crew(*known, part, &listed).await;
+                    request.job_workers(*known, part, &listed).await;
                     None
                 });
                 if let Some(before) = self.readings.insert(cluster, reading) {

@@ -2,7 +2,7 @@
 //! the resource `TPU-<type>-head`, of which Ray gives 1 to its first host (`get_current_node_additional_resources` in
 //! Ray's `_private/accelerators/tpu.py`); `TPU` alone is a number of chips on one host.
 
-use super::submit::{Unfit, unfit};
+use super::submit::{SubmitError, unfit};
 use crate::config::{Launch, NodeLaunch};
 use crate::model::ClusterSpec;
 use crate::model::cloud::chips;
@@ -50,7 +50,7 @@ fn official(wish: &str) -> String {
 /// # Errors
 ///
 /// It is no TPU type, or the cluster file offers TPUs but none of that type; the nearest are named.
-pub fn slice_resources(spec: &ClusterSpec, wish: &str) -> Result<BTreeMap<String, f64>, Unfit> {
+pub fn slice_resources(spec: &ClusterSpec, wish: &str) -> Result<BTreeMap<String, f64>, SubmitError> {
     let wanted = official(wish);
     let Some(size) = chips(&wanted) else {
         return Err(unfit!("`{}` is not a TPU type like v4-128", printable(wish)));

@@ -8,9 +8,8 @@ use super::request::Request;
 use crate::model::cloud::TpuHost;
 use crate::model::text::printable;
 use crate::model::{
-    ClusterSpec, HeadAddress, Hint, JobId, JobKey, JobWorker, Node, NodeId, Problem, ProblemKind, Snapshot,
-    Standing, StandingDriver, StandingGroup, StandingThread, StandingWorker, Text, Timestamp, WorkerState,
-    node_names,
+    ClusterSpec, DriverStacks, HeadAddress, Hint, JobId, JobKey, JobStacks, JobWorker, Node, NodeId, Problem,
+    ProblemKind, Snapshot, StackGroup, StackThread, StackWorker, Text, Timestamp, WorkerState, node_names,
 };
 use crate::ray::{Client, Listed, Poller, RayError};
 use crate::stacks::{Dump, Group, Place, groups, is_driver, is_worker, moved, places};
@@ -30,14 +29,14 @@ const ON_A_HOST: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, Default)]
 pub struct Processes {
     /// Its workers that run a task or an actor now.
-    pub workers: Vec<StandingWorker>,
+    pub workers: Vec<StackWorker>,
     /// Its driver; none where Ray does not say which process that is.
-    pub driver: Option<StandingWorker>,
+    pub driver: Option<StackWorker>,
 }
 
 impl Processes {
     /// The workers, and behind them the driver.
-    fn all(&self) -> Vec<&StandingWorker> {
+    fn all(&self) -> Vec<&StackWorker> {
         self.workers.iter().chain(&self.driver).collect()
     }
 }
@@ -56,15 +55,15 @@ impl Hosts {
     }
 
     /// A process on one of them; none on another node.
-    fn process(&self, node: NodeId, pid: u32, name: Text) -> Option<StandingWorker> {
+    fn process(&self, node: NodeId, pid: u32, name: Text) -> Option<StackWorker> {
         let (host, address) = self.0.get(&node)?.clone();
-        Some(StandingWorker { node, host, address, pid, name, moved: None })
+        Some(StackWorker { node, host, address, pid, name, moved: None })
     }
 }
 
 /// The stacks of the processes of a job, in their order: read, or why not.
 #[derive(Clone, Debug, Default)]
-pub struct Taken {
+pub struct StacksRead {
     dumps: Vec<Result<Dump, String>>,
     over_ssh: bool,
 }
@@ -94,7 +93,7 @@ impl Stacks<'_> {
         let gang = self.client.gang(job, &[], &mut Listed::default()).await.map_err(failed)?;
         let running = gang.workers.into_iter().filter(|worker| worker.state == WorkerState::Running);
         let worker = |worker: JobWorker| hosts.process(worker.node, worker.pid, worker.name);
-        let workers: Vec<StandingWorker> = running.filter_map(worker).collect();
+        let workers: Vec<StackWorker> = running.filter_map(worker).collect();
         let driver = self.driver(job, &snapshot, &hosts).await;
         if workers.is_empty() && driver.is_none() {
             let what = format!("no worker of job {job} runs a task or an actor now, and Ray names no driver");
@@ -104,7 +103,7 @@ impl Stacks<'_> {
     }
 
     /// The process of a job's driver; none where Ray does not say which that is.
-    async fn driver(&self, job: &JobId, snapshot: &Snapshot, hosts: &Hosts) -> Option<StandingWorker> {
+    async fn driver(&self, job: &JobId, snapshot: &Snapshot, hosts: &Hosts) -> Option<StackWorker> {
         let known = snapshot.jobs.iter().find(|known| known.driver.as_ref() == Some(job));
         let key = known.map_or_else(|| JobKey::Driver(job.clone()), |known| known.key.clone());
         let told = self.client.driver_process(&key).await;
@@ -115,12 +114,12 @@ impl Stacks<'_> {
     }
 
     /// Takes the stacks of these processes, eight at a time.
-    pub async fn take(&self, processes: &Processes) -> Taken {
+    pub async fn take(&self, processes: &Processes) -> StacksRead {
         self.read(&processes.all()).await.of(processes)
     }
 
-    async fn read(&self, processes: &[&StandingWorker]) -> Taken {
-        let Some((first, others)) = processes.split_first() else { return Taken::default() };
+    async fn read(&self, processes: &[&StackWorker]) -> StacksRead {
+        let Some((first, others)) = processes.split_first() else { return StacksRead::default() };
         let first = match self.client.stacks(first.node, first.pid).await {
             Err(RayError::Forbidden(off)) => return self.over_ssh(processes, &off).await,
             answer => answer,
@@ -133,14 +132,14 @@ impl Stacks<'_> {
             error => error.to_string(),
         };
         let dumps = std::iter::once(first).chain(others).map(|dump| dump.map_err(said)).collect();
-        Taken { dumps, over_ssh: false }
+        StacksRead { dumps, over_ssh: false }
     }
 
     /// Takes them on their hosts. `off` are Ray's words why it does not give them.
-    async fn over_ssh(&self, processes: &[&StandingWorker], off: &str) -> Taken {
+    async fn over_ssh(&self, processes: &[&StackWorker], off: &str) -> StacksRead {
         let mut dumps: Vec<Result<Dump, String>> = processes.iter().map(|_| Err(off.to_owned())).collect();
         if matches!(self.spec.head, HeadAddress::Direct { .. }) {
-            return Taken { dumps, over_ssh: false };
+            return StacksRead { dumps, over_ssh: false };
         }
         let mut hosts: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (number, process) in processes.iter().enumerate() {
@@ -165,7 +164,7 @@ impl Stacks<'_> {
                 };
             }
         }
-        Taken { dumps, over_ssh: true }
+        StacksRead { dumps, over_ssh: true }
     }
 }
 
@@ -192,13 +191,13 @@ impl Request {
         Ok(())
     }
 
-    async fn say_stacks(&self, driver: &JobId, result: Result<Standing, Problem>) {
+    async fn say_stacks(&self, driver: &JobId, result: Result<JobStacks, Problem>) {
         // The front end may be on its way out.
         let _ = self.news.send(News::Stacks(self.spec.name.clone(), driver.clone(), Arc::new(result))).await;
     }
 }
 
-impl Taken {
+impl StacksRead {
     /// Without the stacks of other processes: the numbers of processes are given again.
     fn of(mut self, processes: &Processes) -> Self {
         for (number, dump) in self.dumps.iter_mut().enumerate() {
@@ -212,14 +211,14 @@ impl Taken {
     }
 
     /// Groups workers with equal stacks; with an earlier sample, each is marked as moved or not.
-    pub fn standing(&self, processes: &Processes, before: Option<&Self>) -> Standing {
+    pub fn standing(&self, processes: &Processes, before: Option<&Self>) -> JobStacks {
         let all = processes.all();
         let worker = |n: usize| {
             let before = before.and_then(|before| before.dumps.get(n)?.as_ref().ok());
             let after = self.dumps.get(n).and_then(|dump| dump.as_ref().ok());
-            StandingWorker { moved: before.zip(after).map(|(a, b)| moved(a, b)), ..all[n].clone() }
+            StackWorker { moved: before.zip(after).map(|(a, b)| moved(a, b)), ..all[n].clone() }
         };
-        let group = |group: Group| StandingGroup {
+        let group = |group: Group| StackGroup {
             place: group.place.words(),
             frames: frames(&group.place),
             workers: group.members.iter().map(|n| worker(*n)).collect(),
@@ -227,12 +226,12 @@ impl Taken {
         let count = processes.workers.len();
         let dumps = || self.dumps.iter().enumerate().take(count);
         let read = dumps().filter_map(|(n, dump)| Some((n, dump.as_ref().ok()?)));
-        Standing {
+        JobStacks {
             at: Timestamp::now(),
             over_ssh: self.over_ssh,
             groups: groups(read).into_iter().map(group).collect(),
             unread: dumps().filter_map(|(n, dump)| Some((worker(n), dump.as_ref().err()?.clone()))).collect(),
-            driver: self.dumps.get(count).map(|dump| StandingDriver {
+            driver: self.dumps.get(count).map(|dump| DriverStacks {
                 process: worker(count),
                 threads: dump.as_ref().map(threads).map_err(Clone::clone),
             }),
@@ -244,8 +243,8 @@ fn frames(place: &Place) -> Vec<String> {
     place.frames.iter().map(ToString::to_string).collect()
 }
 
-fn threads(dump: &Dump) -> Vec<StandingThread> {
-    let thread = |(thread, place): (&crate::stacks::Thread, Place)| StandingThread {
+fn threads(dump: &Dump) -> Vec<StackThread> {
+    let thread = |(thread, place): (&crate::stacks::Thread, Place)| StackThread {
         name: thread.name.to_string(),
         place: place.words(),
         frames: frames(&place),
@@ -300,7 +299,7 @@ mod tests {
 
     #[test]
     fn another_process_with_the_number_of_one_that_ended_is_none_of_the_job() {
-        let process = |pid| StandingWorker {
+        let process = |pid| StackWorker {
             node: NodeId::from_bytes(&[7; 28]).unwrap(),
             host: "tb-w7".into(),
             address: "10.0.0.7".into(),
@@ -320,7 +319,7 @@ mod tests {
         let processes = Processes { workers: [7, 8, 9].map(process).into(), driver: Some(process(5)) };
         let taken = |last: &Dump| {
             let dumps = [&worker, &driver, &worker, last].map(|dump| Ok(dump.clone())).into();
-            Taken { dumps, over_ssh: true }.of(&processes).standing(&processes, None)
+            StacksRead { dumps, over_ssh: true }.of(&processes).standing(&processes, None)
         };
         let found = taken(&driver);
         assert_eq!((found.groups.len(), found.groups[0].workers.len(), found.workers()), (1, 2, 3));

@@ -19,15 +19,15 @@ use std::path::{Path, PathBuf};
 /// Why a job cannot be submitted as it is said: one sentence for the person who said it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Unfit(String);
+pub struct SubmitError(String);
 
-impl Unfit {
+impl SubmitError {
     pub(super) fn new(sentence: String) -> Self {
         Self(sentence)
     }
 }
 
-impl From<PackError> for Unfit {
+impl From<PackError> for SubmitError {
     fn from(e: PackError) -> Self {
         Self(e.to_string())
     }
@@ -35,7 +35,7 @@ impl From<PackError> for Unfit {
 
 /// Returns `Err` with this message.
 macro_rules! unfit {
-    ($($words:tt)*) => { $crate::operation::Unfit::new(format!($($words)*)) };
+    ($($words:tt)*) => { $crate::operation::SubmitError::new(format!($($words)*)) };
 }
 pub(super) use unfit;
 
@@ -110,7 +110,7 @@ impl Upload {
         }
     }
 
-    fn content(&self) -> Result<Bytes, Unfit> {
+    fn content(&self) -> Result<Bytes, SubmitError> {
         Ok(match self {
             Self::Folder { folder, parent } => folder.zip(*parent)?,
             Self::Archive { content, .. } => content.clone(),
@@ -119,7 +119,7 @@ impl Upload {
 }
 
 /// The job as it will be sent, and what must be there before. Reads this machine only.
-pub fn prepared(wanted: &Wanted, here: &Env) -> Result<(Submission, Vec<Upload>), Unfit> {
+pub fn prepared(wanted: &Wanted, here: &Env) -> Result<(Submission, Vec<Upload>), SubmitError> {
     let mut env = match &wanted.runtime_env {
         Some(said) => runtime_env(said, here, wanted.record.as_ref())?,
         None => Map::new(),
@@ -204,7 +204,7 @@ fn runtime_env(
     said: &str,
     here: &Env,
     record: Option<&Map<String, Value>>,
-) -> Result<Map<String, Value>, Unfit> {
+) -> Result<Map<String, Value>, SubmitError> {
     let text = if said.trim_start().starts_with('{') {
         if let Ok(env) = serde_json::from_str(said) {
             return Ok(env);
@@ -229,7 +229,12 @@ fn runtime_env(
     })
 }
 
-fn add_variables(env: &mut Map<String, Value>, said: &[String], dir: &Path, here: &Env) -> Result<(), Unfit> {
+fn add_variables(
+    env: &mut Map<String, Value>,
+    said: &[String],
+    dir: &Path,
+    here: &Env,
+) -> Result<(), SubmitError> {
     if said.is_empty() {
         return Ok(());
     }
@@ -250,7 +255,7 @@ fn add_variables(env: &mut Map<String, Value>, said: &[String], dir: &Path, here
 }
 
 /// The value of a variable here. No message has a value: it may be a secret.
-fn value_of(name: &str, dir: &Path, here: &Env) -> Result<String, Unfit> {
+fn value_of(name: &str, dir: &Path, here: &Env) -> Result<String, SubmitError> {
     match here.for_job(name) {
         Some(value) => Ok(value.to_owned()),
         None if name == COMMIT => {
@@ -261,7 +266,7 @@ fn value_of(name: &str, dir: &Path, here: &Env) -> Result<String, Unfit> {
 }
 
 /// A requirements file's lines, or the package itself.
-fn requirements(said: &str, here: &Env) -> Result<Vec<String>, Unfit> {
+fn requirements(said: &str, here: &Env) -> Result<Vec<String>, SubmitError> {
     let path = here.expand(Path::new(said));
     if !path.is_file() {
         if path.extension().is_some_and(|e| e == "txt") {
@@ -274,7 +279,7 @@ fn requirements(said: &str, here: &Env) -> Result<Vec<String>, Unfit> {
     Ok(lines.map(str::to_owned).collect())
 }
 
-fn pairs(said: &str) -> Result<BTreeMap<String, String>, Unfit> {
+fn pairs(said: &str) -> Result<BTreeMap<String, String>, SubmitError> {
     if said.trim_start().starts_with('{') {
         return serde_json::from_str(said)
             .map_err(|_| unfit!("metadata is not JSON like {{\"owner\": \"alice\"}}"));
@@ -289,7 +294,7 @@ fn pack(
     more: &[String],
     record: &Map<String, Value>,
     here: &Env,
-) -> Result<Vec<Upload>, Unfit> {
+) -> Result<Vec<Upload>, SubmitError> {
     let mut excludes: Vec<String> = match env.get("excludes") {
         None | Some(Value::Null) => Vec::new(),
         Some(list) => {
@@ -327,7 +332,7 @@ fn pack(
     Ok(uploads)
 }
 
-fn local(path: &Path, excludes: &[String], parent: bool) -> Result<Upload, Unfit> {
+fn local(path: &Path, excludes: &[String], parent: bool) -> Result<Upload, SubmitError> {
     if path.is_file() {
         let known = path.extension().is_some_and(|e| e == "zip" || e == "whl");
         if !known {

@@ -1,26 +1,26 @@
 //! Workers that a person adds, starts again and removes, outside the autoscaler: by a queued resource of Google's, or
 //! on a host that is reached by SSH.
 
+mod affected;
 mod choose;
 mod compute;
+mod create;
 mod disclosed;
 mod facts;
 mod follow;
-mod hit;
+mod joined;
 mod launch;
 mod machine;
-mod making;
 mod offer;
 mod planned;
 mod request;
-mod seen;
 mod steps;
 
+pub(super) use affected::{affected, hit, running_on};
 pub use choose::{Selection, select};
 pub(super) use disclosed::warnings;
 pub use facts::WorkerFacts;
-pub(super) use hit::{affected, hit, running_on};
+pub(super) use joined::head_address;
 pub use machine::Machine;
 pub use offer::offer;
 pub(super) use planned::{also_removed, check};
-pub(super) use seen::head_address;

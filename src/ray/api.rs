@@ -1,13 +1,13 @@
 //! The dashboard's routes, one method each: jobs, machines, tasks and actors, workers and log files.
 
-mod gang;
 mod groups;
 mod holdings;
 mod inspect;
+mod job_workers;
 mod work;
 
-pub use gang::{AT_ONCE, EMPTY_OR_FAILED, Listed};
 pub use holdings::Holdings;
+pub use job_workers::{AT_ONCE, EMPTY_OR_FAILED, Listed};
 
 use super::RayError;
 use super::client::{Client, encoded};

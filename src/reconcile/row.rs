@@ -92,14 +92,14 @@ impl TpuStatus {
 
 /// Who manages a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Keeper {
+pub enum ManagedBy {
     /// Ray's autoscaler launched it.
     Autoscaler,
     /// Somebody added it by hand; no autoscaler brings it back.
     Manual,
 }
 
-impl Keeper {
+impl ManagedBy {
     /// The manager in words, for the screen and JSON.
     pub const fn word(self) -> &'static str {
         match self {
@@ -135,7 +135,7 @@ pub struct Row {
     /// The kind of capacity that was requested; unknown for a ghost.
     pub capacity: Option<Capacity>,
     /// The manager of the machine.
-    pub keeper: Keeper,
+    pub keeper: ManagedBy,
     /// The time of its request.
     pub created: Option<Timestamp>,
     /// More, in the cloud's or Ray's words.

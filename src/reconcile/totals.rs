@@ -117,7 +117,7 @@ pub fn types(limits: &[NodeTypeLimits], rows: &[Row], nodes: Option<&[Node]>) ->
 mod tests {
     use super::*;
     use crate::model::{Resource, Resources, Text};
-    use crate::reconcile::Keeper;
+    use crate::reconcile::ManagedBy;
 
     fn row(kind: &str, chips: u32, status: TpuStatus, hosts: (usize, usize), ray_type: &str) -> Row {
         Row {
@@ -132,7 +132,7 @@ mod tests {
             logins: Vec::new(),
             missing: Vec::new(),
             capacity: None,
-            keeper: Keeper::Autoscaler,
+            keeper: ManagedBy::Autoscaler,
             created: None,
             note: None,
         }

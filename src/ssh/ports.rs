@@ -22,13 +22,13 @@ pub struct Pick {
     /// The free port.
     pub port: u16,
     /// Skipped ports that other programs use; ports given to other clusters are not among them.
-    pub taken: Option<Taken>,
+    pub taken: Option<PortsInUse>,
 }
 
 /// Ports that other programs use. Displays as `8265 is in use by ssh (pid 4711)`, or, when more than one was skipped,
 /// `8265 and 6 more are in use, the first by ssh (pid 4711)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct PortsInUse {
     /// The first of them.
     pub port: u16,
     /// The program that uses it, e.g. `ssh (pid 4711)`; known on Linux only, and only for the user's own processes.
@@ -38,7 +38,7 @@ pub struct Taken {
     pub more: usize,
 }
 
-impl fmt::Display for Taken {
+impl fmt::Display for PortsInUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (port, holder) = (self.port, self.holder.as_deref().unwrap_or("another program"));
         match self.more {
@@ -66,7 +66,8 @@ impl PortPlan {
             free
         })?;
         self.given.insert(port);
-        let taken = taken.first().map(|&port| Taken { port, holder: holder(port), more: taken.len() - 1 });
+        let taken =
+            taken.first().map(|&port| PortsInUse { port, holder: holder(port), more: taken.len() - 1 });
         Some(Pick { port, taken })
     }
 
@@ -132,7 +133,7 @@ mod tests {
             let us = format!("(pid {})", std::process::id());
             assert!(taken.holder.as_ref().unwrap().ends_with(&us), "{pick:?}");
         }
-        let told = |more| Taken { port: 8265, holder: Some("ssh (pid 4711)".into()), more }.to_string();
+        let told = |more| PortsInUse { port: 8265, holder: Some("ssh (pid 4711)".into()), more }.to_string();
         assert_eq!(told(0), "8265 is in use by ssh (pid 4711)");
         assert_eq!(told(6), "8265 and 6 more are in use, the first by ssh (pid 4711)");
         drop(listener);

@@ -3,7 +3,8 @@
 use crate::diagnose::AtGoogle;
 use crate::model::cloud::CloudView;
 use crate::model::{
-    ClusterSpec, Coming, Late, Leftover, Node, Problem, Snapshot, Text, Timestamp, leftovers, several_heads,
+    ClusterSpec, DelayedSince, DelayedTpu, Leftover, Node, Problem, Snapshot, Text, Timestamp, leftovers,
+    several_heads,
 };
 use crate::reconcile::{Chips, Row, TpuStatus, TypeCount, chips_by_generation, reconcile, types};
 use std::collections::{BTreeMap, HashSet};
@@ -21,8 +22,8 @@ pub struct Tpus {
     several_heads: Option<Problem>,
     rows: Vec<Row>,
     left: Vec<Leftover>,
-    coming: Coming,
-    late: Vec<Late>,
+    coming: DelayedSince,
+    late: Vec<DelayedTpu>,
     types: Vec<TypeCount>,
     ghosts: HashSet<Text>,
     ray_known: bool,

@@ -3,7 +3,7 @@
 
 mod matching;
 
-use super::log_file::{LogFile, Opened, Sought, Start, Unread};
+use super::log_file::{LogFile, Opened, ReadError, Sought, Start};
 use super::position::{Another, Arrived, Position};
 use crate::logs::Grep;
 use crate::model::{ClusterSpec, LogSource, NodeId, SubmissionId};
@@ -264,12 +264,12 @@ impl Follower {
     async fn opened(
         &mut self,
         stream: &mut RemoteStream,
-    ) -> Result<Result<(Opened, Vec<u8>), Unread>, Closed> {
+    ) -> Result<Result<(Opened, Vec<u8>), ReadError>, Closed> {
         let mut came = Vec::new();
         loop {
             match self.chunk(stream).await? {
                 Ok(Some(bytes)) => came.extend_from_slice(&bytes),
-                Ok(None) => return Ok(Err(Unread::Lost("the remote command ended".to_owned()))),
+                Ok(None) => return Ok(Err(ReadError::Lost("the remote command ended".to_owned()))),
                 Err(why) => return Ok(Err(why)),
             }
             if let Some(opened) = Opened::take(&mut came) {
@@ -279,14 +279,14 @@ impl Follower {
     }
 
     /// The next bytes of a stream; none at its end. It is lost with the connection.
-    async fn chunk(&mut self, stream: &mut RemoteStream) -> Result<Result<Option<Bytes>, Unread>, Closed> {
+    async fn chunk(&mut self, stream: &mut RemoteStream) -> Result<Result<Option<Bytes>, ReadError>, Closed> {
         loop {
             tokio::select! {
-                chunk = stream.chunk() => return Ok(chunk.map_err(Unread::from)),
+                chunk = stream.chunk() => return Ok(chunk.map_err(ReadError::from)),
                 changed = self.ways.changed() => {
                     changed.map_err(|_| Closed)?;
                     if self.ways.borrow_and_update().is_none() {
-                        return Ok(Err(Unread::Lost("cluster not connected".to_owned())));
+                        return Ok(Err(ReadError::Lost("cluster not connected".to_owned())));
                     }
                 }
             }
@@ -306,29 +306,29 @@ impl Follower {
     }
 
     /// What it means that the file cannot be read.
-    async fn unread(&mut self, why: Unread) -> Result<Ended, Closed> {
+    async fn unread(&mut self, why: ReadError) -> Result<Ended, Closed> {
         let name = self.file.name().to_owned();
         let is_new = self.position.is_new();
         match why {
-            Unread::Replaced => {
+            ReadError::Replaced => {
                 self.note(&format!("{name} was rotated; the new file follows")).await?;
                 self.position.begin_again(Start::Beginning);
                 Ok(Ended::Again)
             }
-            Unread::Truncated => {
+            ReadError::Truncated => {
                 self.note(&Another::Truncated.said(&name)).await?;
                 self.position.begin_again(Start::Beginning);
                 Ok(Ended::Again)
             }
-            Unread::NoFolder if is_new && self.file.enter(&self.spec) => Ok(Ended::Again),
-            Unread::NoFolder if is_new => Ok(Ended::Elsewhere),
-            Unread::Failed(_) | Unread::Refused(_) | Unread::Utf16 if is_new => {
+            ReadError::NoFolder if is_new && self.file.enter(&self.spec) => Ok(Ended::Again),
+            ReadError::NoFolder if is_new => Ok(Ended::Elsewhere),
+            ReadError::Failed(_) | ReadError::Refused(_) | ReadError::Utf16 if is_new => {
                 self.note(&self.file.elsewhere(&why)).await?;
                 Ok(Ended::Elsewhere)
             }
-            Unread::Missing | Unread::NoFolder => self.missing(&name).await,
-            Unread::Refused(_) | Unread::Utf16 => Ok(Ended::Broken(format!("{name}: {why}"))),
-            Unread::Lost(why) | Unread::Failed(why) => Ok(Ended::Broken(why)),
+            ReadError::Missing | ReadError::NoFolder => self.missing(&name).await,
+            ReadError::Refused(_) | ReadError::Utf16 => Ok(Ended::Broken(format!("{name}: {why}"))),
+            ReadError::Lost(why) | ReadError::Failed(why) => Ok(Ended::Broken(why)),
         }
     }
 
@@ -384,7 +384,7 @@ impl Follower {
                 };
                 Ok(match rest {
                     Ok(rest) if !rest.is_empty() => None,
-                    Ok(_) | Err(Unread::Missing | Unread::Replaced | Unread::NoFolder) => {
+                    Ok(_) | Err(ReadError::Missing | ReadError::Replaced | ReadError::NoFolder) => {
                         Some(Ended::Complete)
                     }
                     Err(why) => Some(self.unread(why).await?),

@@ -67,10 +67,10 @@ pub struct Opened {
 
 impl Opened {
     /// From the first line that a script prints, which is taken off what has come; none before all of it has.
-    pub fn take(came: &mut Vec<u8>) -> Option<Result<Self, Unread>> {
+    pub fn take(came: &mut Vec<u8>) -> Option<Result<Self, ReadError>> {
         let end = came.iter().position(|b| *b == b'\n')? + 1;
         let line: Vec<u8> = came.drain(..end).collect();
-        let strange = || Unread::Failed("the head's shell answered something else".to_owned());
+        let strange = || ReadError::Failed("the head's shell answered something else".to_owned());
         Some(Self::parse(&line).ok_or_else(strange))
     }
 
@@ -83,7 +83,7 @@ impl Opened {
 
 /// Why a file cannot be read now.
 #[derive(Clone, Debug)]
-pub enum Unread {
+pub enum ReadError {
     /// There is no such file.
     Missing,
     /// There is no log folder: Ray keeps its files elsewhere.
@@ -102,7 +102,7 @@ pub enum Unread {
     Lost(String),
 }
 
-impl From<SshError> for Unread {
+impl From<SshError> for ReadError {
     fn from(error: SshError) -> Self {
         match &error {
             SshError::Command { status, .. } => {
@@ -113,13 +113,13 @@ impl From<SshError> for Unread {
     }
 }
 
-impl From<Problem> for Unread {
+impl From<Problem> for ReadError {
     fn from(problem: Problem) -> Self {
         Self::Failed(problem.what)
     }
 }
 
-impl fmt::Display for Unread {
+impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Missing => "no such file",
@@ -133,7 +133,7 @@ impl fmt::Display for Unread {
     }
 }
 
-impl Unread {
+impl ReadError {
     fn of(status: i32) -> Option<Self> {
         Some(match status {
             80 => Self::Missing,
@@ -180,7 +180,7 @@ impl LogFile {
     }
 
     /// That it is read through the dashboard, in a sentence, as it cannot be read here.
-    pub fn elsewhere(&self, why: &Unread) -> String {
+    pub fn elsewhere(&self, why: &ReadError) -> String {
         format!("{} cannot be read on the head: {why}; the dashboard is asked", self.name)
     }
 
@@ -189,7 +189,7 @@ impl LogFile {
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
         from: Result<(u64, u64), Start>,
-    ) -> Result<RemoteStream, Unread> {
+    ) -> Result<RemoteStream, ReadError> {
         let (inode, from) = match from {
             Ok((inode, from)) => (inode.to_string(), from.to_string()),
             Err(Start::Beginning) => (String::new(), "0".to_owned()),
@@ -207,14 +207,14 @@ impl LogFile {
         (remote, spec): (&Remote, &ClusterSpec),
         inode: u64,
         bytes: Range<u64>,
-    ) -> Result<Vec<u8>, Unread> {
+    ) -> Result<Vec<u8>, ReadError> {
         let count = bytes.end.saturating_sub(bytes.start);
         let words = [inode, bytes.start, count].map(|n| n.to_string());
         let output = remote.run(&self.command(spec, ("part", script::PART), &words)?, QUICK).await?;
-        match (output.status, Unread::of(output.status)) {
+        match (output.status, ReadError::of(output.status)) {
             (0, _) => Ok(output.stdout),
             (_, Some(why)) => Err(why),
-            (_, None) => Err(Unread::Failed(output.stderr)),
+            (_, None) => Err(ReadError::Failed(output.stderr)),
         }
     }
 
@@ -223,11 +223,11 @@ impl LogFile {
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
         words: &Grep,
-    ) -> Result<Output, Unread> {
+    ) -> Result<Output, ReadError> {
         let sought = Sought::all(words.clone()).arguments();
         let script = format!("{}{}", script::GREP, script::SEARCH);
         let output = remote.run(&self.command(spec, ("search", &script), &sought)?, SEARCHED).await?;
-        match Unread::of(output.status) {
+        match ReadError::of(output.status) {
             Some(why) => Err(why),
             None => Ok(output),
         }
@@ -238,7 +238,7 @@ impl LogFile {
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
         sought: &Sought,
-    ) -> Result<RemoteStream, Unread> {
+    ) -> Result<RemoteStream, ReadError> {
         let script = format!("{}{}", script::GREP, script::MATCHED);
         Ok(remote.stream(&self.command(spec, ("matched", &script), &sought.arguments())?)?)
     }
@@ -248,7 +248,7 @@ impl LogFile {
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
         start: Start,
-    ) -> Result<RemoteStream, Unread> {
+    ) -> Result<RemoteStream, ReadError> {
         let (script, arguments) = match start {
             Start::Lines(lines) => (("last", script::LAST), vec![lines.to_string()]),
             Start::At { inode, from } => (("rest", script::REST), vec![inode.to_string(), from.to_string()]),

@@ -1,7 +1,7 @@
 //! Where a log was left: which file, which byte of it, and what the last bytes were. Positions of lines count on from
 //! one file to the next, so that a rotated log is one log.
 
-use super::log_file::{LogFile, Opened, Start, Unread};
+use super::log_file::{LogFile, Opened, ReadError, Start};
 use crate::model::{ClusterSpec, LogPart};
 use crate::ray::{Closed, Outlet, cleaned};
 use crate::ssh::Remote;
@@ -203,8 +203,10 @@ impl Position {
         loop {
             let from = end.saturating_sub(size);
             let bytes = file.part(over, piece.inode, from..end).await.map_err(|why| match why {
-                Unread::Failed(_) | Unread::Lost(_) | Unread::Refused(_) | Unread::Utf16 => why.to_string(),
-                Unread::Missing | Unread::NoFolder | Unread::Replaced | Unread::Truncated => {
+                ReadError::Failed(_) | ReadError::Lost(_) | ReadError::Refused(_) | ReadError::Utf16 => {
+                    why.to_string()
+                }
+                ReadError::Missing | ReadError::NoFolder | ReadError::Replaced | ReadError::Truncated => {
                     format!("the file of {} that had them is gone", file.name())
                 }
             })?;

@@ -1,7 +1,7 @@
 //! A search of a whole log on the head, where its file is: only the lines that match are sent.
 
 use super::follow::{Way, is_elsewhere};
-use super::log_file::{LogFile, Unread};
+use super::log_file::{LogFile, ReadError};
 use crate::logs::{Grep, LineSplitter, NotForGrep, Pattern, PatternError};
 use crate::model::{ClusterSpec, LogMatch, LogMatches, LogSource, NotSearched};
 use crate::ray::RayError;
@@ -31,7 +31,7 @@ pub enum Unsearched {
     NotForGrep(#[from] NotForGrep),
     /// The file cannot be read.
     #[error("{0}")]
-    Unread(Unread),
+    ReadError(ReadError),
     /// The program failed, in its own words.
     #[error("grep on the head: {0}")]
     Grep(String),
@@ -40,15 +40,15 @@ pub enum Unsearched {
 impl From<Unsearched> for NotSearched {
     fn from(why: Unsearched) -> Self {
         match why {
-            Unsearched::NoShell(_) | Unsearched::Unread(Unread::Utf16) => Self::Remote(why.to_string()),
+            Unsearched::NoShell(_) | Unsearched::ReadError(ReadError::Utf16) => Self::Remote(why.to_string()),
             _ => Self::Failed(why.to_string()),
         }
     }
 }
 
-impl From<Unread> for Unsearched {
-    fn from(why: Unread) -> Self {
-        Self::Unread(why)
+impl From<ReadError> for Unsearched {
+    fn from(why: ReadError) -> Self {
+        Self::ReadError(why)
     }
 }
 
@@ -78,7 +78,9 @@ pub async fn search(
     let Some(words) = Grep::of(&pattern)? else { return Ok(LogMatches::default()) };
     let over = (&remote, spec);
     let output = match file.search(over, &words).await {
-        Err(Unread::NoFolder | Unread::Missing) if file.enter(spec) => file.search(over, &words).await?,
+        Err(ReadError::NoFolder | ReadError::Missing) if file.enter(spec) => {
+            file.search(over, &words).await?
+        }
         output => output?,
     };
     read(&output.stdout, &output.stderr, &pattern)

@@ -1,14 +1,14 @@
 //! The open log streams of one cluster, for the console: each is a task of its own that outlives connections.
 
 use super::download::download;
+use super::file_search::sweep;
 use super::follow::{Way, Ways, follow};
 use super::log_file::Start;
 use super::out::Out;
 use super::search::search;
-use super::sweep::sweep;
 use crate::logs::LineSplitter;
 use crate::model::{
-    ClusterSpec, Line, LogBatch, LogEnd, LogPart, LogSource, News, NodeId, NotSearched, StreamId, Sweep,
+    ClusterSpec, FileSearch, Line, LogBatch, LogEnd, LogPart, LogSource, News, NodeId, NotSearched, StreamId,
 };
 use crate::ray::{Client, LogEvent, Tail};
 use std::collections::HashMap;
@@ -115,7 +115,7 @@ impl Streams {
     }
 
     /// Searches the ends of files; an earlier search of them ends.
-    pub fn sweep(&mut self, asked: Sweep, out: &Out) {
+    pub fn sweep(&mut self, asked: FileSearch, out: &Out) {
         let client = self.way.borrow().as_ref().map(|way| way.client.clone());
         let task = tokio::spawn(sweep(client, asked, out.clone()));
         if let Some(before) = self.sweep.replace(task.abort_handle()) {

@@ -5,7 +5,8 @@ use super::turns::Pick;
 use crate::logs::{Clock, LineSplitter, Patterns};
 use crate::model::vitals::Price;
 use crate::model::{
-    Job, JobIds, JobKey, JobStatus, Node, NodeId, Roster, Snapshot, SubmissionId, Timestamp, VitalLimits,
+    ClusterVitals, Job, JobIds, JobKey, JobStatus, Node, NodeId, Snapshot, SubmissionId, Timestamp,
+    VitalLimits,
 };
 use crate::ray::{AT_ONCE, Client, Holdings, RayError};
 use crate::vitals::{Gauge, Looks};
@@ -43,7 +44,7 @@ pub(super) type Gauges = HashMap<JobKey, Gauge>;
 struct Reading {
     gauges: Gauges,
     east: Option<i32>,
-    roster: Result<Roster, RayError>,
+    roster: Result<ClusterVitals, RayError>,
 }
 
 /// Reads the vitals of a cluster's jobs, never twice at once.
@@ -80,9 +81,9 @@ impl Watch {
     }
 
     /// Vitals without a reading, which say that none will come; none where they are read.
-    pub fn off(&self) -> Option<Arc<Roster>> {
+    pub fn off(&self) -> Option<Arc<ClusterVitals>> {
         let limits = self.limits;
-        limits.every.is_zero().then(|| Arc::new(Roster { limits, ..Roster::default() }))
+        limits.every.is_zero().then(|| Arc::new(ClusterVitals { limits, ..ClusterVitals::default() }))
     }
 
     /// Learns the jobs of a new state.
@@ -136,7 +137,7 @@ impl Watch {
 
     /// The vitals of a reading that is over; none when they could not be read, or when it came to nothing. Never
     /// resolves while none is under way.
-    pub async fn finished(&mut self) -> Option<Arc<Roster>> {
+    pub async fn finished(&mut self) -> Option<Arc<ClusterVitals>> {
         let Some(running) = &mut self.running else { return std::future::pending().await };
         let reading = running.await;
         self.running = None;
@@ -176,7 +177,7 @@ pub async fn read_vitals(
     snapshot: &Snapshot,
     jobs: Vec<Arc<Job>>,
     (limits, patterns): (VitalLimits, &Patterns),
-) -> Result<Roster, RayError> {
+) -> Result<ClusterVitals, RayError> {
     read_once(client, snapshot, jobs, usize::MAX, (limits, patterns)).await
 }
 
@@ -186,8 +187,8 @@ async fn read_once(
     jobs: Vec<Arc<Job>>,
     most: usize,
     (limits, patterns): (VitalLimits, &Patterns),
-) -> Result<Roster, RayError> {
-    let Some(node) = head_of(&snapshot.nodes) else { return Ok(Roster::default()) };
+) -> Result<ClusterVitals, RayError> {
+    let Some(node) = head_of(&snapshot.nodes) else { return Ok(ClusterVitals::default()) };
     let (client, looks, lines) = (client.clone(), Looks::Once, [LINES_ONCE; 2]);
     let (patterns, pick) = (patterns.clone(), Pick { opened: Vec::new(), most });
     let round = Round { client, limits, patterns, looks, east: None, jobs, pick, node, lines };
@@ -204,7 +205,7 @@ pub async fn read_holdings(
     snapshot: &Snapshot,
     jobs: Vec<Arc<Job>>,
     limits: VitalLimits,
-) -> Result<Roster, RayError> {
+) -> Result<ClusterVitals, RayError> {
     read_once(client, snapshot, jobs, 0, (limits, &Patterns::default())).await
 }
 
@@ -310,7 +311,7 @@ impl Round {
         holdings: &Holdings,
         read: Read,
         every: Duration,
-    ) -> (Gauges, Roster) {
+    ) -> (Gauges, ClusterVitals) {
         let now = Timestamp::now();
         let clock = Clock { near: now, east: self.east.unwrap_or_default() };
         let new = || Gauge::new(self.limits, self.looks).knowing(self.patterns.clone());
@@ -346,6 +347,6 @@ impl Round {
         let price = Price { requests: requests as u64, bytes, logs, every };
         let missing = read.missing.iter().map(|(key, why)| format!("log of {key}: {why}"));
         let missing = holdings.cut.iter().cloned().chain(missing).collect();
-        (gauges, Roster { read: Some(now), jobs, limits: self.limits, price, missing })
+        (gauges, ClusterVitals { read: Some(now), jobs, limits: self.limits, price, missing })
     }
 }

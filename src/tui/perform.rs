@@ -217,9 +217,9 @@ impl Performer {
                     operations.chips(&cluster, nodes);
                 }
             }
-            Effect::Crew(cluster, known, part) => {
+            Effect::JobWorkers(cluster, known, part) => {
                 if let Some((operations, _)) = &self.operations {
-                    operations.crew(&cluster, *known, part);
+                    operations.job_workers(&cluster, *known, part);
                 }
             }
             Effect::Operate(cluster, order) => match &self.operations {
@@ -427,7 +427,7 @@ async fn of(operations: &mut Option<(Operations, mpsc::Receiver<News>)>) -> Opti
         News::Form(cluster, form, news) => Event::Form(cluster, form, news),
         News::Stacks(cluster, driver, result) => Event::Stacks(cluster, driver, result),
         News::Chips(cluster, nodes, result) => Event::Chips(cluster, nodes, result),
-        News::Crew(cluster, job, part, told) => Event::Crew(cluster, job, part, told),
+        News::JobWorkers(cluster, job, part, told) => Event::JobWorkers(cluster, job, part, told),
     })
 }
 

@@ -55,7 +55,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Headed {
 /// Draws the parts below the table: the issues of the selected row before all; TPU types and what has changed of all
 /// clusters beside or below them; the jobs of the selected row.
 fn draw_details(buf: &mut Buffer, area: Rect, d: &Draw<'_>, selected: Option<&Target>) {
-    use Part::{Issues, Kinds, Lately, Runs};
+    use Part::{Issues, Kinds, RecentChanges, Runs};
     let fleet = d.app.fleet();
     let cluster = selected.and_then(Target::place).and_then(|place| fleet.clusters.get(place));
     let parts = |area: Rect| Parts {
@@ -77,9 +77,9 @@ fn draw_details(buf: &mut Buffer, area: Rect, d: &Draw<'_>, selected: Option<&Ta
         let (issues, beside) =
             (Rect { width: left, ..area }, Rect { x: area.x + left, width: area.width - left, ..area });
         draw(buf, issues, &parts(issues), &[Issues, Runs]);
-        draw(buf, beside, &parts(beside), &[Kinds, Lately]);
+        draw(buf, beside, &parts(beside), &[Kinds, RecentChanges]);
     } else {
-        draw(buf, area, &parts(area), &[Issues, Kinds, Lately, Runs]);
+        draw(buf, area, &parts(area), &[Issues, Kinds, RecentChanges, Runs]);
     }
 }
 
@@ -91,7 +91,7 @@ enum Part {
     /// TPUs and GPUs of all clusters by type.
     Kinds,
     /// What has changed on any cluster.
-    Lately,
+    RecentChanges,
     /// The jobs of the selected cluster that have not ended.
     Runs,
 }
@@ -110,7 +110,7 @@ impl Parts<'_> {
         let lines = match part {
             Part::Issues => self.issues.len(),
             Part::Kinds => self.kinds.len(),
-            Part::Lately => d.app.fleet().lately.changes().len(),
+            Part::RecentChanges => d.app.fleet().lately.changes().len(),
             Part::Runs => self.cluster.map_or(0, |c| c.runs.0.len()),
         };
         let title = usize::from(part != Part::Issues);
@@ -125,7 +125,7 @@ impl Parts<'_> {
         match part {
             Part::Issues => draw_issues(buf, area, d, &self.issues),
             Part::Kinds => draw_kinds(buf, body, d, &self.kinds),
-            Part::Lately => draw_lately(buf, body, d),
+            Part::RecentChanges => draw_lately(buf, body, d),
             Part::Runs => {
                 if let Some(cluster) = self.cluster {
                     draw_runs(buf, body, d, cluster);

@@ -8,7 +8,7 @@ use crate::app::operation::progress::{Ending, OperationState, Running, StepState
 use crate::app::text::words::span;
 use crate::app::{Action, Area, Areas};
 use crate::model::text::printable;
-use crate::model::{Hint, Remains, StepName};
+use crate::model::{CancelledState, Hint, StepName};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -125,7 +125,7 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
             if at_length {
                 say(GOES_ON.into(), d.theme.dim);
             }
-            let words = left.map_or("", Remains::words);
+            let words = left.map_or("", CancelledState::words);
             say(format!("{} cancels; {words}", key(Action::Cancel)), d.theme.text);
             let hint = left.map_or_else(Hint::none, |left| left.hint(&running.operation.task));
             if !hint.is_empty() {

@@ -39,7 +39,7 @@ pub fn draw(
     if lines > 0 {
         types(buf, limits, d, &wanted, (cluster, page.types_top));
     }
-    let selected = d.app.meant_slice();
+    let selected = d.app.target_slice();
     let (advice, area) = split_bottom(area, u16::from(area.height >= LOW && selected.is_some()));
     let drawn = table::page(buf, area, d, &page.list);
     let shown = page.list.window(drawn.rows.height.into()) + usize::from(drawn.rows.height);

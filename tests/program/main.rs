@@ -14,7 +14,6 @@ mod demo_restart;
 mod demo_ssh;
 mod endurance;
 mod exec;
-mod gang;
 #[path = "../support/google.rs"]
 mod google;
 mod host_key;
@@ -22,6 +21,7 @@ mod hostile;
 mod images;
 mod infra;
 mod job_logs;
+mod job_workers;
 mod jobs;
 mod leaks;
 #[path = "../support/left.rs"]

@@ -13,10 +13,10 @@ mod console;
 #[path = "../support/contract/mod.rs"]
 mod contract;
 mod faults;
-mod gang;
 mod google;
 mod head;
 mod infra;
+mod job_workers;
 mod jobs;
 mod keeps_contract;
 mod libtpu;

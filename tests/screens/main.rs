@@ -3,10 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod columns;
-mod crew;
 mod fleet;
-#[path = "../support/gang.rs"]
-mod gang;
+mod job_workers;
 mod log;
 mod operate;
 mod pages;
@@ -20,6 +18,8 @@ mod slices;
 mod spec;
 mod vitals;
 mod workers;
+#[path = "../support/workers_reading.rs"]
+mod workers_reading;
 
 use crate::sample::*;
 use marin_tui::app::{App, Event};
@@ -143,7 +143,7 @@ fn dialogs() {
     press(&mut app, "<esc>1d");
     snap("describe_node", &mut app);
     press(&mut app, "<esc>2d");
-    let job = app.meant_job().map(|(_, j)| j).unwrap().ids();
+    let job = app.target_job().map(|(_, j)| j).unwrap().ids();
     tell(&mut app, CLUSTER, News::Work { job, work: Ok(Box::new(work())) });
     snap("describe_job", &mut app);
     press(&mut app, "<esc>1");

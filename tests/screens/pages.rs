@@ -13,7 +13,7 @@ fn the_page_of_a_job() {
     let mut app = shown();
     let hosts = living(&app);
     press(&mut app, "2d");
-    let job = app.meant_job().map(|(_, j)| j).unwrap().ids();
+    let job = app.target_job().map(|(_, j)| j).unwrap().ids();
     tell(&mut app, CLUSTER, News::Work { job: job.clone(), work: Ok(Box::new(work())) });
     let failed = |n| WorkerState::Failed {
         why: "Traceback (most recent call last):\nRESOURCE_EXHAUSTED: out of memory".into(),
@@ -62,10 +62,10 @@ fn the_page_of_a_job() {
 fn the_page_of_a_host() {
     let mut app = shown();
     press(&mut app, "1gg");
-    while app.meant_node().is_none_or(|(_, node)| node.is_head || !node.state.is_alive()) {
+    while app.target_node().is_none_or(|(_, node)| node.is_head || !node.state.is_alive()) {
         press(&mut app, "j");
     }
-    let node = app.meant_node().unwrap().1.id;
+    let node = app.target_node().unwrap().1.id;
     press(&mut app, "d");
     let process = |pid, title: &str, job: Option<&str>, memory| HostProcess {
         pid,
@@ -101,7 +101,7 @@ fn the_page_of_a_host() {
 fn the_page_of_chips() {
     let mut app = shown();
     press(&mut app, "1gg");
-    while app.meant_node().is_none_or(|(_, node)| node.is_head || !node.state.is_alive()) {
+    while app.target_node().is_none_or(|(_, node)| node.is_head || !node.state.is_alive()) {
         press(&mut app, "j");
     }
     let asked = press(&mut app, "%");

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The sample's running jobs with vitals: every other of them hangs.
-fn roster(app: &App) -> Roster {
+fn roster(app: &App) -> ClusterVitals {
     let jobs = &app.clusters()[0].snapshot.jobs;
     let running = jobs.iter().filter(|job| job.status == JobStatus::Running);
     let run = |losses: Vec<f64>| Run {
@@ -34,10 +34,10 @@ fn roster(app: &App) -> Roster {
             evidence: "at step 18,223/200,000, its log is silent".into(),
         })),
     };
-    Roster {
+    ClusterVitals {
         read: Some(before(4)),
         jobs: running.zip(0..).map(|(job, n)| (job.key.clone(), Arc::new(of(n % 2 == 1)))).collect(),
-        ..Roster::default()
+        ..ClusterVitals::default()
     }
 }
 

@@ -8,6 +8,7 @@ mod connection;
 #[path = "../support/contract/mod.rs"]
 mod contract;
 mod discovery;
+mod file_search;
 mod gcp;
 #[path = "../support/google.rs"]
 mod google;
@@ -22,5 +23,4 @@ mod soon;
 #[path = "../support/spec.rs"]
 mod spec;
 mod stacks;
-mod sweep;
 mod token_care;

@@ -3,7 +3,7 @@
 use crate::spec::spec;
 use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::demo::{Head, Scenario};
-use marin_tui::model::{ClusterSpec, HeadAddress, JobStatus, Standing};
+use marin_tui::model::{ClusterSpec, HeadAddress, JobStacks, JobStatus};
 use marin_tui::operation::Stacks;
 use marin_tui::ray::{Client, Endpoint, Poller};
 use marin_tui::supervisor::Options;
@@ -13,7 +13,7 @@ use marin_tui::token::Places;
 const WORKERS: usize = 4;
 
 /// The words for a worker that could not be read.
-fn why(found: &Standing, pid: u32) -> &str {
+fn why(found: &JobStacks, pid: u32) -> &str {
     &found.unread.iter().find(|(worker, _)| worker.pid == pid).unwrap().1
 }
 

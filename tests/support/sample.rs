@@ -230,7 +230,7 @@ pub fn held(driver: &str, nodes: impl IntoIterator<Item = u8>) -> News {
         signs: Vec::new(),
     };
     let jobs = [(JobKey::Driver(JobId(driver.into())), Arc::new(vitals))].into();
-    News::Vitals(Arc::new(Roster { read: Some(NOW), jobs, ..Roster::default() }))
+    News::Vitals(Arc::new(ClusterVitals { read: Some(NOW), jobs, ..ClusterVitals::default() }))
 }
 
 /// News as the cluster's task sends them: with the state that they make of the one on the screen.

@@ -3,7 +3,6 @@
 mod columns;
 mod consent;
 mod copy;
-mod crew;
 mod feed;
 mod fixes;
 mod fleet;
@@ -11,6 +10,7 @@ mod form;
 mod freeze;
 mod inspect;
 mod issues;
+mod job_workers;
 mod jobs;
 mod keys;
 mod mouse;
@@ -118,7 +118,7 @@ fn begins(task: Task, others: Others) -> Order {
 }
 
 /// What is meant by who resumes the restart that is shown.
-fn meant() -> Consent {
+fn consent() -> Consent {
     Consent { means: Some(OperationKind::Restart), ..Consent::default() }
 }
 

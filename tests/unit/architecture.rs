@@ -24,7 +24,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("token", &["regular", "replace", "model"]),
     ("ssh", &["model"]),
     ("logs", &["model"]),
-    ("crew", &["logs", "model"]),
+    ("job_workers", &["logs", "model"]),
     ("stacks", &["model"]),
     ("vitals", &["logs", "model"]),
     ("ray", &["logs", "stacks", "proto", "model"]),
@@ -39,7 +39,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         "operation",
         &[
             "supervisor",
-            "crew",
+            "job_workers",
             "logs",
             "stacks",
             "ssh",
@@ -53,8 +53,8 @@ const ROOMS: &[(&str, &[&str])] = &[
             "model",
         ],
     ),
-    ("app", &["state", "crew", "logs", "diagnose", "reconcile", "manual", "model"]),
-    ("ui", &["app", "crew", "logs", "diagnose", "reconcile", "model"]),
+    ("app", &["state", "job_workers", "logs", "diagnose", "reconcile", "manual", "model"]),
+    ("ui", &["app", "job_workers", "logs", "diagnose", "reconcile", "model"]),
     ("tui", &["ui", "app", "operation", "supervisor", "state", "config", "replace", "model"]),
     // `cli` starts the console, on a simulated fleet too: it is where the arguments are.
     (
@@ -66,7 +66,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "operation",
             "supervisor",
             "vitals",
-            "crew",
+            "job_workers",
             "logs",
             "stacks",
             "ray",

@@ -7,8 +7,6 @@ mod app;
 mod architecture;
 mod config;
 mod event_loop;
-#[path = "../support/gang.rs"]
-mod gang;
 mod manual;
 mod readme;
 #[path = "../support/sample.rs"]
@@ -16,3 +14,5 @@ mod sample;
 #[path = "../support/spec.rs"]
 mod spec;
 mod words;
+#[path = "../support/workers_reading.rs"]
+mod workers_reading;

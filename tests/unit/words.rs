@@ -169,8 +169,8 @@ fn replaced_words_do_not_come_back() {
 fn the_scanner_sees_what_it_should() {
     let source = r##"
         /// Says first whom
-        /// it hits; `mend` and [`Standing`] are identifiers.
-        let mend = Standing::of(problem.mend, '"'); // Looks anew.
+        /// it hits; `mend` and [`JobStacks`] are identifiers.
+        let mend = JobStacks::of(problem.mend, '"'); // Looks anew.
         let a = "it eats \
                  quota; {mend}";
         let b = r#"a "MEND" of {what}"#;

@@ -9,43 +9,43 @@ pub(in crate::app) fn always(_: &App) -> bool {
 }
 
 pub(in crate::app) fn has_cluster(app: &App) -> bool {
-    app.meant().is_some()
+    app.target_cluster().is_some()
 }
 
 pub(in crate::app) fn is_up(app: &App) -> bool {
-    app.meant().is_some_and(|c| c.is_up())
+    app.target_cluster().is_some_and(|c| c.is_up())
 }
 
 pub(in crate::app) fn is_down(app: &App) -> bool {
-    app.meant().is_some_and(|c| !c.is_up())
+    app.target_cluster().is_some_and(|c| !c.is_up())
 }
 
 pub(in crate::app) fn is_on_google(app: &App) -> bool {
-    app.meant().is_some_and(|c| c.spec.provider == Provider::Gcp)
+    app.target_cluster().is_some_and(|c| c.spec.provider == Provider::Gcp)
 }
 
 /// One operation works on a cluster at a time.
 pub(in crate::app) fn may_operate(app: &App) -> bool {
-    app.meant().is_some_and(|c| c.operating().is_none())
+    app.target_cluster().is_some_and(|c| c.operating().is_none())
 }
 
 pub(in crate::app) fn takes_workers(app: &App) -> bool {
     let takes = |c: &Cluster| matches!(c.spec.provider, Provider::Gcp | Provider::Local);
-    may_operate(app) && app.meant().is_some_and(takes)
+    may_operate(app) && app.target_cluster().is_some_and(takes)
 }
 
 pub(in crate::app) fn has_operation(app: &App) -> bool {
     let is_shown = matches!(app.view(), View::Operation(_));
-    !is_shown && app.meant().is_some_and(|c| c.running.is_some() || c.mark.is_some())
+    !is_shown && app.target_cluster().is_some_and(|c| c.running.is_some() || c.mark.is_some())
 }
 
 pub(in crate::app) fn has_new_host_key(app: &App) -> bool {
-    let problem = app.meant().and_then(|c| c.problem());
+    let problem = app.target_cluster().and_then(|c| c.problem());
     matches!(problem.map(|p| &p.kind), Some(ProblemKind::HostKeyChanged { .. }))
 }
 
 pub(in crate::app) fn may_clean(app: &App) -> bool {
-    app.meant().is_some_and(|c| !c.tpus.left().is_empty() && !c.cleaning)
+    app.target_cluster().is_some_and(|c| !c.tpus.left().is_empty() && !c.cleaning)
 }
 
 pub(in crate::app) fn has_row(app: &App) -> bool {
@@ -62,25 +62,25 @@ pub(in crate::app) fn may_open(app: &App) -> bool {
 
 pub(in crate::app) fn has_worker(app: &App) -> bool {
     let is_worker = |n: &Node| !n.is_head;
-    app.meant_slice().is_some()
+    app.target_slice().is_some()
         || app.slice_at_google().is_some()
-        || app.meant_node().is_some_and(|(_, n)| is_worker(n))
+        || app.target_node().is_some_and(|(_, n)| is_worker(n))
 }
 
 pub(in crate::app) fn may_log_in(app: &App) -> bool {
-    if app.tpus().is_some() { app.meant_slice().is_some() } else { is_up(app) }
+    if app.tpus().is_some() { app.target_slice().is_some() } else { is_up(app) }
 }
 
 pub(in crate::app) fn has_log(app: &App) -> bool {
     app.context() == Context::Autoscaler
         || app.worker_spot().is_some()
-        || app.meant_node().is_some()
-        || app.meant_job().is_some()
+        || app.target_node().is_some()
+        || app.target_job().is_some()
 }
 
 fn of_jobs(app: &App, may: fn(&Job) -> bool) -> bool {
     let is = |j: &Job| j.submission_id().is_some() && may(j);
-    app.marked() > 0 || app.meant_job().is_some_and(|(_, j)| is(j))
+    app.marked() > 0 || app.target_job().is_some_and(|(_, j)| is(j))
 }
 
 pub(in crate::app) fn may_stop(app: &App) -> bool {
@@ -92,7 +92,7 @@ pub(in crate::app) fn may_delete(app: &App) -> bool {
 }
 
 pub(in crate::app) fn has_submission(app: &App) -> bool {
-    app.meant_job().is_some_and(|(_, j)| j.submission_id().is_some())
+    app.target_job().is_some_and(|(_, j)| j.submission_id().is_some())
 }
 
 /// Chips can be read of what the action acts on.
@@ -101,12 +101,12 @@ pub(in crate::app) fn has_chips(app: &App) -> bool {
 }
 
 pub(in crate::app) fn has_job(app: &App) -> bool {
-    app.meant_job().is_some()
+    app.target_job().is_some()
 }
 
 /// A job that runs has workers, or may have.
 pub(in crate::app) fn has_driver(app: &App) -> bool {
-    app.meant_run().is_some_and(|(_, j)| j.driver.is_some() && !j.status.is_ended())
+    app.target_run().is_some_and(|(_, j)| j.driver.is_some() && !j.status.is_ended())
 }
 
 pub(in crate::app) fn is_interrupted(app: &App) -> bool {

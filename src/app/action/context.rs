@@ -26,7 +26,7 @@ pub enum Context {
     /// The hosts of a slice.
     Slice,
     /// The workers of a job.
-    Crew,
+    JobWorkers,
     /// A node in full.
     Node,
     /// A job in full.
@@ -70,7 +70,7 @@ impl Context {
             Self::Autoscaler => "the autoscaler pane",
             Self::Tpus => "the TPUs",
             Self::Slice => "a slice's page",
-            Self::Crew => "the workers of a job",
+            Self::JobWorkers => "the workers of a job",
             Self::Node => "a node's page",
             Self::Job => "a job's page",
             Self::Tpu => "a TPU's page",
@@ -98,7 +98,7 @@ pub const PAGES: &[Context] = &[
     Context::Autoscaler,
     Context::Tpus,
     Context::Slice,
-    Context::Crew,
+    Context::JobWorkers,
     Context::Node,
     Context::Job,
     Context::Tpu,
@@ -118,7 +118,7 @@ pub const PAGES_BUT_LOGS: &[Context] = &[
     Context::Autoscaler,
     Context::Tpus,
     Context::Slice,
-    Context::Crew,
+    Context::JobWorkers,
     Context::Node,
     Context::Job,
     Context::Tpu,

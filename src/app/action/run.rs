@@ -146,7 +146,7 @@ impl App {
 
     /// Asks whether a changed host key is to be accepted. False when none has changed.
     pub(in crate::app) fn ask_about_host_key(&mut self, now: Timestamp) -> bool {
-        let Some((cluster, problem)) = self.meant().and_then(|c| Some((c, c.problem()?))) else {
+        let Some((cluster, problem)) = self.target_cluster().and_then(|c| Some((c, c.problem()?))) else {
             return false;
         };
         let ProblemKind::HostKeyChanged { known, offered } = &problem.kind else { return false };
@@ -176,15 +176,15 @@ impl App {
 
     /// Opens the log of the selection in the whole window: a job's, a node's, the autoscaler's.
     pub(in crate::app) fn open_log(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some(place) = self.meant_place() else { return Vec::new() };
-        if let View::Crew(_) = self.view() {
+        let Some(place) = self.target_place() else { return Vec::new() };
+        if let View::JobWorkers(_) = self.view() {
             return self.open_worker_log(place, now);
         }
-        let of_job = self.meant_job().map(|(_, job)| match &job.key {
+        let of_job = self.target_job().map(|(_, job)| match &job.key {
             JobKey::Submission(id) => Ok(LogSource::Job(id.clone())),
             JobKey::Driver(id) => Err(format!("{id} was started by hand: Ray keeps no log of it")),
         });
-        let of_node = self.meant_node().map(|(_, node)| {
+        let of_node = self.target_node().map(|(_, node)| {
             if node.state.is_alive() {
                 Ok(LogSource::File { node: node.id, name: Text::from(RAYLET) })
             } else {
@@ -218,13 +218,13 @@ impl App {
 
     /// An effect on the cluster that is meant.
     pub(in crate::app) fn at_cluster(&self, effect: impl Fn(ClusterName) -> Effect) -> Vec<Effect> {
-        self.meant().map(|c| vec![effect(c.name().clone())]).unwrap_or_default()
+        self.target_cluster().map(|c| vec![effect(c.name().clone())]).unwrap_or_default()
     }
 
     /// Logs in to the head, or to the host of the TPU or of the worker under the cursor.
     pub(in crate::app) fn ssh(&mut self, now: Timestamp) -> Vec<Effect> {
         match self.view() {
-            View::Crew(_) => return self.ssh_worker(),
+            View::JobWorkers(_) => return self.ssh_worker(),
             _ if self.tpus().is_some() => return self.ssh_tpu(now),
             _ => {}
         }
@@ -239,11 +239,12 @@ impl App {
     fn host_of_page(&self) -> Option<TpuHost> {
         let View::Details(_) = self.view() else { return None };
         if let Some(worker) = self.stacks_shown().and_then(|stacks| stacks.odd().next()) {
-            let is_head = self.meant().and_then(|c| c.node(&worker.node)).is_some_and(|node| node.is_head);
+            let is_head =
+                self.target_cluster().and_then(|c| c.node(&worker.node)).is_some_and(|node| node.is_head);
             return (!is_head).then(|| TpuHost::at(worker.address.raw()));
         }
-        let of_job = self.meant_job().and_then(|(place, job)| Some((place, job.driver_node?)));
-        let of_node = self.meant_node().map(|(place, node)| (place, node.id));
+        let of_job = self.target_job().and_then(|(place, job)| Some((place, job.driver_node?)));
+        let of_node = self.target_node().map(|(place, node)| (place, node.id));
         let (place, id) = of_node.or(of_job)?;
         let node = self.fleet.clusters.get(place)?.node(&id).filter(|node| !node.is_head)?;
         Some(TpuHost::at(node.address.raw()))
@@ -257,10 +258,10 @@ impl App {
             effects.extend(self.at_cluster(|name| Effect::Ask(name, Request::Cloud)));
         }
         effects.extend(self.ask_for_page());
-        if let View::Crew(place) = *self.view() {
-            self.fleet.clusters[place].crew.ask_again(self.pages.crew[place].way.part());
+        if let View::JobWorkers(place) = *self.view() {
+            self.fleet.clusters[place].job_workers.ask_again(self.pages.job_workers[place].way.part());
         }
-        if let Some(cluster) = self.meant() {
+        if let Some(cluster) = self.target_cluster() {
             let text = format!("{}: refreshing", cluster.name());
             self.toasts.say(Tone::Info, text, now);
         }

@@ -18,17 +18,17 @@ impl App {
     }
 
     /// The cluster that an action acts on, or on a thing of which it acts.
-    pub fn meant(&self) -> Option<&Cluster> {
-        self.fleet.clusters.get(self.meant_place()?)
+    pub fn target_cluster(&self) -> Option<&Cluster> {
+        self.fleet.clusters.get(self.target_place()?)
     }
 
-    pub(in crate::app) fn meant_place(&self) -> Option<usize> {
+    pub(in crate::app) fn target_place(&self) -> Option<usize> {
         let of_page = self.view().place();
         of_page.or_else(|| self.listing()?.target(&self.fleet)?.place())
     }
 
     /// The node that an action acts on, and its cluster's place.
-    pub fn meant_node(&self) -> Option<(usize, &Node)> {
+    pub fn target_node(&self) -> Option<(usize, &Node)> {
         let Target::Node(place, id) = self.target()? else { return None };
         let cluster = self.fleet.clusters.get(place)?;
         // A table of nodes knows the number of its row; a page of one node, or a table by slice, looks for it.
@@ -38,7 +38,7 @@ impl App {
     }
 
     /// The job that an action on workers acts on: the one that is meant, or the first that holds the slice or the node.
-    pub fn meant_run(&self) -> Option<(usize, &Arc<Job>)> {
+    pub fn target_run(&self) -> Option<(usize, &Arc<Job>)> {
         let (place, row) = match self.target()? {
             Target::Hosts(place, hosts) => (
                 place,
@@ -49,13 +49,13 @@ impl App {
                 let number = cluster.snapshot.nodes.iter().position(|node| node.id == id)?;
                 (place, cluster.sliced.by_slice.place_of(number)?)
             }
-            _ => return self.meant_job(),
+            _ => return self.target_job(),
         };
         Some((place, self.fleet.clusters.get(place)?.sliced.jobs(row).first()?))
     }
 
     /// The job that an action acts on, and its cluster's place.
-    pub fn meant_job(&self) -> Option<(usize, &Arc<Job>)> {
+    pub fn target_job(&self) -> Option<(usize, &Arc<Job>)> {
         let (Target::Job(place, key) | Target::Stacks(place, key)) = self.target()? else { return None };
         let cluster = self.fleet.clusters.get(place)?;
         // A table of jobs knows the number of its row; other pages look for it.
@@ -65,7 +65,7 @@ impl App {
     }
 
     /// The slice that an action acts on.
-    pub fn meant_slice(&self) -> Option<&Slice> {
+    pub fn target_slice(&self) -> Option<&Slice> {
         let Target::Tpu(place, name) = self.target()? else { return None };
         let rows = self.fleet.clusters.get(place)?.tpus.rows();
         // A table of TPUs knows the number of its row; other pages look for it.

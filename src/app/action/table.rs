@@ -10,7 +10,7 @@ use crate::app::action::context::{Context, FLEET, PAGES};
 use crate::app::action::target::Target;
 use crate::app::event::Viewer;
 use crate::app::log::LogView;
-use crate::app::pages::crew::Way;
+use crate::app::pages::job_workers::WorkersView;
 use crate::app::pages::{self, TABLES as TABLE_PAGES};
 use crate::app::table::By;
 use crate::app::view::{Pane, TablePage, View};
@@ -40,30 +40,33 @@ pub struct Description {
 }
 
 use Context::{
-    AllJobs, AllNodes, AllTpus, Ask, Autoscaler, Clusters, Columns, Crew, Form, Info, Job, Jobs, Log, Node,
-    Nodes, Plan, Progress, Slice, Table, Tell, Tpu, Tpus,
+    AllJobs, AllNodes, AllTpus, Ask, Autoscaler, Clusters, Columns, Form, Info, Job, JobWorkers, Jobs, Log,
+    Node, Nodes, Plan, Progress, Slice, Table, Tell, Tpu, Tpus,
 };
 
 const EVERYWHERE: &[Context] = &[
-    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Crew, Node, Job,
-    Tpu, Info, Progress, Ask, Tell, Plan, Form, Columns,
+    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, JobWorkers, Node,
+    Job, Tpu, Info, Progress, Ask, Tell, Plan, Form, Columns,
 ];
 /// The pages and their panes; everything else is a dialog.
 const SCROLLED: &[Context] = &[
-    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Crew, Node, Job,
-    Tpu, Info, Progress, Ask, Tell, Plan, Columns,
+    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, JobWorkers, Node,
+    Job, Tpu, Info, Progress, Ask, Tell, Plan, Columns,
 ];
 const CLUSTER: &[Context] = &[Nodes, Jobs, Log, Autoscaler];
-const SEARCHED: &[Context] =
-    &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, Crew, Node, Job, Tpu, Info];
-const TABLES: &[Context] = &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Tpus, Slice, Crew];
+const SEARCHED: &[Context] = &[
+    Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, JobWorkers, Node, Job, Tpu,
+    Info,
+];
+const TABLES: &[Context] =
+    &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Tpus, Slice, JobWorkers];
 const WORKERS: &[Context] = &[Nodes, AllNodes, AllTpus, Tpus, Slice, Node, Tpu];
 const BELOW: &[Context] = &[
-    AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, Crew, Node, Job, Tpu, Info,
-    Progress,
+    AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Tpus, Slice, JobWorkers, Node, Job, Tpu,
+    Info, Progress,
 ];
 const OF_CHIPS: &[Context] = &[Jobs, AllJobs, Nodes, AllNodes, Tpus, AllTpus, Slice, Node, Tpu, Job, Info];
-const OF_JOBS: &[Context] = &[Jobs, AllJobs, Crew, Job];
+const OF_JOBS: &[Context] = &[Jobs, AllJobs, JobWorkers, Job];
 
 macro_rules! actions {
     ($($class:ident $action:ident $name:literal $label:literal $contexts:expr, $offered:expr, $run:expr, $help:literal;)*) => {
@@ -105,7 +108,7 @@ fn ran(run: fn(&mut App, Timestamp) -> Vec<Effect>, app: &mut App, now: Timestam
 }
 
 actions! {
-    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Tpus, Slice, Crew, Node, Job, Log, Ask, Tell, Plan, Form, Columns], may_open, App::open,
+    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Tpus, Slice, JobWorkers, Node, Job, Log, Ask, Tell, Plan, Form, Columns], may_open, App::open,
         "Open the selection; in a log, the lines that one marked as repeated stands for; in a dialog, press the focused button";
     View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
         "Filter the table or the text (! inverts), or search the log";
@@ -119,9 +122,9 @@ actions! {
         "Delete the records of ended jobs (the marked ones, or the selected one) from Ray, after confirmation";
     View Progress "progress" "progress" PAGES, has_operation, App::show_progress,
         "Show the progress of the cluster's operation";
-    Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Table, Autoscaler, Slice, Crew, Node, Job], has_log, App::open_log,
+    Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Table, Autoscaler, Slice, JobWorkers, Node, Job], has_log, App::open_log,
         "Follow the log of the selection: a job's driver, a worker's file, a node's raylet, the autoscaler's monitor (again: its next file)";
-    Looks Stacks "stacks" "stacks" &[Jobs, AllJobs, Table, Crew, Job, Nodes, AllNodes, Slice, Node, Info], has_driver, App::take_stacks,
+    Looks Stacks "stacks" "stacks" &[Jobs, AllJobs, Table, JobWorkers, Job, Nodes, AllNodes, Slice, Node, Info], has_driver, App::take_stacks,
         "Show the Python stacks of the workers of the job, or of the slice's job, equal ones grouped (again: refreshes them)";
     Looks Chips "chips" "chips" OF_CHIPS, has_chips, App::take_chips,
         "Show duty cycle and memory of each chip of the slice or the job (again: refreshes them)";
@@ -129,13 +132,13 @@ actions! {
         "Show the workers of the job: which are silent or lag behind, the lines of all of them, the first cause";
     Looks LogWorkers "log-workers" "" &[Log], always, App::show_workers,
         "Show the workers of the job whose log this is";
-    Looks RollCall "roll-call" "" &[Crew], always, |app, _| app.turn_workers(Way::Roll),
+    Looks RollCall "roll-call" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Roll),
         "Show one row per worker: last line, its age, step; silent and lagging workers first";
-    Looks Folded "folded" "" &[Crew], always, |app, _| app.turn_workers(Way::Folded),
+    Looks Folded "folded" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Folded),
         "Show equal lines of many workers as one row, which opens to the workers that wrote it and those that did not";
-    Looks ByTime "by-time" "" &[Crew], always, |app, _| app.turn_workers(Way::Merged),
+    Looks ByTime "by-time" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Merged),
         "Show the lines of all workers in time order";
-    Looks FirstCause "first-cause" "" &[Crew], always, |app, _| app.turn_workers(Way::Cause),
+    Looks FirstCause "first-cause" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Cause),
         "Show why the job failed or hangs: the first error of all workers, and what followed";
     Changes CleanPreempted "clean-preempted" "delete preempted" &[Tpus], may_clean, App::ask_to_clean,
         "Delete the cluster's preempted TPUs, after confirmation";
@@ -165,7 +168,7 @@ actions! {
         "Show nodes by slice, or one by one";
     Looks Describe "describe" "describe" TABLES, has_row, App::describe,
         "Describe the selection in full";
-    Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, Crew, Node, Job, Tpu, Info, Progress, Tell, Plan], has_row, App::copy,
+    Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, JobWorkers, Node, Job, Tpu, Info, Progress, Tell, Plan], has_row, App::copy,
         "Copy the selection's id, the log's visible lines, or the text of a dialog";
     Looks CopyOther "copy-other" "" PAGES, always, App::choose_copy,
         "List all that can be copied of the selection: ids, addresses, commands, errors";
@@ -177,7 +180,7 @@ actions! {
         "Copy the cluster's token to the clipboard; it is never shown";
     Looks Ssh "ssh" "ssh" PAGES, may_log_in, App::ssh,
         "Log in by SSH to the head, or to the host of the selected TPU or of the page (a job's driver, the worker whose stack differs); logging out returns to the console";
-    Looks Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Slice, Crew, Node, Job, Info, Progress], is_on_google, App::open_tpus,
+    Looks Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Slice, JobWorkers, Node, Job, Info, Progress], is_on_google, App::open_tpus,
         "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";
     Looks Reconnect "reconnect" "reconnect" PAGES, is_down, |app, _| app.at_cluster(|name| Effect::Ask(name, Request::Reconnect)),
         "Reconnect now";
@@ -191,15 +194,15 @@ actions! {
         "Stop the cluster (shows affected jobs first)";
     Changes AddWorker "add-worker" "add worker" PAGES, takes_workers, App::add_worker,
         "Add workers to the cluster, outside the autoscaler, with a form";
-    Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Slice, Crew, Job, Info], has_cluster, App::submit_form,
+    Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Slice, JobWorkers, Job, Info], has_cluster, App::submit_form,
         "Submit a job with a form";
     Changes Resubmit "resubmit" "submit again" &[Jobs, AllJobs, Job], has_submission, App::resubmit_form,
         "Submit the selected job again: the form is filled with its settings";
     View Zoom "zoom" "zoom" CLUSTER, always, |app, _| app.zoom(),
         "Zoom the focused pane to the whole window, or back";
-    View NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, Crew, Ask, Plan, Form], always, |app, _| app.turn_pane(true),
+    View NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, JobWorkers, Ask, Plan, Form], always, |app, _| app.turn_pane(true),
         "Focus the next pane, field or button, or show the next table of the workers";
-    View PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, Crew, Ask, Plan, Form], always, |app, _| app.turn_pane(false),
+    View PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, JobWorkers, Ask, Plan, Form], always, |app, _| app.turn_pane(false),
         "Focus the previous pane, field or button, or show the previous table of the workers";
     View Pane1 "pane-1" "" CLUSTER, always, |app, _| app.focus(Pane::Nodes),
         "Focus the nodes";

@@ -22,11 +22,11 @@ pub struct Change {
 
 /// The latest changes.
 #[derive(Clone, Debug, Default)]
-pub struct Lately {
+pub struct RecentChanges {
     changes: VecDeque<Change>,
 }
 
-impl Lately {
+impl RecentChanges {
     /// Adds the changes of one state of a cluster; the one that matters most comes first.
     pub fn add(&mut self, cluster: &ClusterName, changes: Vec<String>, now: Timestamp) {
         for what in changes.into_iter().rev() {
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn the_same_change_of_several_clusters_is_one_for_a_while() {
-        let mut lately = Lately::default();
+        let mut lately = RecentChanges::default();
         let at = |secs: i64| Timestamp::from_millis(secs * 1000);
         let mut add = |name: &str, what: &[&str], secs| {
             lately.add(&ClusterName::new(name), what.iter().map(|w| (*w).to_owned()).collect(), at(secs));

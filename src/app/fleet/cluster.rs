@@ -3,7 +3,7 @@
 use crate::app::fleet::runs::{Run, runs};
 use crate::app::fleet::trend::Trend;
 use crate::app::fleet::types::{Kind, kinds};
-use crate::app::host::slices::Sliced;
+use crate::app::host::slices::SliceTable;
 use crate::app::job::workers::Watched;
 use crate::app::log::results::Found;
 use crate::app::operation::progress::Running;
@@ -57,7 +57,7 @@ pub struct Cluster {
     /// Its TPUs and GPUs by type.
     pub kinds: Vec<Kind>,
     /// Its nodes by slice.
-    pub sliced: Sliced,
+    pub sliced: SliceTable,
     /// The recent use of its chips.
     pub trend: Trend,
     /// The names that nodes are shown by, of those that have one beside their address.
@@ -77,7 +77,7 @@ pub struct Cluster {
     /// The poll intervals in force of Ray and of Google; zero when they are not known, which counts as short.
     pub(in crate::app) paces: (Duration, Duration),
     /// What was read of the workers of one of its jobs.
-    pub crew: Watched,
+    pub job_workers: Watched,
     /// What the last search of its logs found.
     pub found: Found,
     /// The operation on it that is running or interrupted, or has just ended.
@@ -105,7 +105,7 @@ impl Cluster {
             spec,
             runs: Default::default(),
             kinds: Vec::new(),
-            sliced: Sliced::default(),
+            sliced: SliceTable::default(),
             trend: Trend::default(),
             names: Arc::default(),
             physical: HashMap::new(),
@@ -115,7 +115,7 @@ impl Cluster {
             cleaning: false,
             stopping: HashSet::new(),
             paces: (Duration::ZERO, Duration::ZERO),
-            crew: Watched::default(),
+            job_workers: Watched::default(),
             found: Found::default(),
             running: None,
             mark: None,

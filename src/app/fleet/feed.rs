@@ -7,7 +7,7 @@ use crate::app::Cluster;
 use crate::diagnose::{Finding, FindingKind, Severity};
 use crate::model::fix::Target;
 use crate::model::text::printable;
-use crate::model::{ClusterName, Job, JobKey, JobStatus, Link, Problem, Pulse, Timestamp};
+use crate::model::{ClusterName, Job, JobKey, JobStatus, Link, Liveness, Problem, Timestamp};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -144,7 +144,7 @@ impl Said {
 
     fn operation(&mut self, cluster: &Cluster, now: Timestamp, lines: &mut Vec<String>) {
         let operation = cluster.mark.as_ref().map(|mark| {
-            let is_fresh = mark.pulse(now) == Pulse::Fresh;
+            let is_fresh = mark.pulse(now) == Liveness::Fresh;
             ((mark.id.clone(), mark.step, is_fresh), mark.brief(now))
         });
         match (&self.operation, &operation) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Poll intervals. Data is old when a second reading is due.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Paces {
+pub struct PollIntervals {
     /// Poll interval of the cluster on the screen.
     pub focused: Duration,
     /// Poll interval of the other clusters.

@@ -9,7 +9,7 @@ use crate::model::{Link, LocalPorts, Request, Timestamp};
 impl App {
     /// Opens the local ports of the selected cluster, or closes them.
     pub(in crate::app) fn toggle_ports(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some(cluster) = self.meant() else { return Vec::new() };
+        let Some(cluster) = self.target_cluster() else { return Vec::new() };
         let (name, open) = (cluster.name().clone(), cluster.ports.is_empty());
         let is_up = matches!(cluster.link, Some(Link::Up { .. }));
         if !open {

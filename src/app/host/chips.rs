@@ -66,7 +66,7 @@ impl App {
     /// The hosts on which the job of the page on the screen runs, as Ray told that page.
     fn hosts_inspected(&self) -> Option<BTreeSet<NodeId>> {
         let View::Details(details) = self.view() else { return None };
-        let Inspected::Told(_, _, told) = &*details.inspected else { return None };
+        let Inspected::Answered(_, _, told) = &*details.inspected else { return None };
         let Ok(Inspection::Job(told)) = &**told else { return None };
         let workers = told.workers.as_deref().ok()?.iter();
         Some(

@@ -34,7 +34,7 @@ impl App {
         let Some((place, subject)) = self.subject() else { return Vec::new() };
         if let Some(View::Details(details)) = self.stack.last_mut() {
             match &mut *details.inspected {
-                Inspected::Told(asked, ..) => asked.clone_from(&subject),
+                Inspected::Answered(asked, ..) => asked.clone_from(&subject),
                 other => *other = Inspected::Waiting(subject.clone()),
             }
         }
@@ -53,11 +53,11 @@ impl App {
         for view in &mut self.stack {
             let View::Details(details) = view else { continue };
             let asked = match &*details.inspected {
-                Inspected::Waiting(asked) | Inspected::Told(asked, ..) => asked == subject,
+                Inspected::Waiting(asked) | Inspected::Answered(asked, ..) => asked == subject,
                 Inspected::No => false,
             };
             if asked && details.target.place() == Some(place) {
-                *details.inspected = Inspected::Told(subject.clone(), now, Arc::clone(&told));
+                *details.inspected = Inspected::Answered(subject.clone(), now, Arc::clone(&told));
                 self.dirty = true;
             }
         }
@@ -66,7 +66,7 @@ impl App {
     /// Lists the log files of the host whose page is on the screen; none where they are not known.
     pub(in crate::app) fn choose_file(&mut self) -> Option<Vec<Effect>> {
         let View::Details(details) = self.view() else { return None };
-        let (Target::Node(_, node), Inspected::Told(_, _, told)) = (&details.target, &*details.inspected)
+        let (Target::Node(_, node), Inspected::Answered(_, _, told)) = (&details.target, &*details.inspected)
         else {
             return None;
         };

@@ -22,7 +22,7 @@ pub fn lines(node: &Node, cluster: &Cluster, details: &Details, look: &Look<'_>)
     match &*details.inspected {
         Inspected::No => {}
         Inspected::Waiting(_) => lines.push(("processes".to_owned(), "asking Ray...".to_owned())),
-        Inspected::Told(_, at, told) => {
+        Inspected::Answered(_, at, told) => {
             lines.push(("asked".to_owned(), ago(*at, look.now)));
             match &**told {
                 Err(why) => lines.push(("processes".to_owned(), format!("? ({})", printable(why)))),

@@ -1,7 +1,7 @@
 //! The nodes of a cluster by slice, with what is known of each slice beside Ray's nodes: the jobs that hold it, and its
 //! worst host. Made once for each state or answer; tables and pages only read it.
 
-use crate::model::{Job, JobKey, Node, NodeId, Physical, Roster, Snapshot};
+use crate::model::{ClusterVitals, Job, JobKey, Node, NodeId, Physical, Snapshot};
 use crate::reconcile::{BySlice, Hosts};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ struct Facts {
 
 /// The nodes of a cluster by slice.
 #[derive(Clone, Debug, Default)]
-pub struct Sliced {
+pub struct SliceTable {
     /// The nodes grouped by slice, type and death, a row each.
     pub by_slice: BySlice,
     facts: Vec<Facts>,
@@ -55,7 +55,7 @@ pub struct Sliced {
     held: HashMap<NodeId, Vec<JobKey>>,
 }
 
-impl Sliced {
+impl SliceTable {
     /// Stores a new state of the cluster, beside the figures of its machines.
     pub fn learn<'p>(&mut self, new: &Snapshot, physical: impl Fn(&NodeId) -> Option<&'p Physical>) {
         self.by_slice = BySlice::of(&new.nodes, new.taken);
@@ -67,7 +67,7 @@ impl Sliced {
     }
 
     /// Takes in which jobs have tasks and actors on which nodes.
-    pub fn hold(&mut self, roster: &Roster, now: &Snapshot) {
+    pub fn hold(&mut self, roster: &ClusterVitals, now: &Snapshot) {
         let mut by_node: HashMap<NodeId, Vec<JobKey>> = HashMap::new();
         for (key, vitals) in &roster.jobs {
             for node in &vitals.nodes {

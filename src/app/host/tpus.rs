@@ -14,7 +14,7 @@ const LISTED: usize = 12;
 impl App {
     /// Shows the TPUs of the cluster that is meant, and asks Google for them.
     pub(in crate::app) fn open_tpus(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some(place) = self.meant_place() else { return Vec::new() };
+        let Some(place) = self.target_place() else { return Vec::new() };
         let spec = &self.fleet.clusters[place].spec;
         if spec.provider != Provider::Gcp {
             let (name, provider) = (&spec.name, spec.provider);
@@ -28,7 +28,7 @@ impl App {
     /// Logs in to the selected row's host: the first that Ray misses, else the first.
     pub(in crate::app) fn ssh_tpu(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(cluster) = self.tpus() else { return Vec::new() };
-        let Some(row) = self.meant_slice() else { return Vec::new() };
+        let Some(row) = self.target_slice() else { return Vec::new() };
         let is_missing = |h: &&TpuHost| row.missing.contains(&h.internal);
         let reached = || row.logins.iter().filter(|h| !h.internal.is_empty() || h.external.is_some());
         let host = reached().find(is_missing).or_else(|| reached().next());
@@ -45,7 +45,7 @@ impl App {
 
     /// Asks before preempted TPUs are deleted.
     pub(in crate::app) fn ask_to_clean(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some(cluster) = self.meant() else { return Vec::new() };
+        let Some(cluster) = self.target_cluster() else { return Vec::new() };
         let left = cluster.tpus.left().to_vec();
         if cluster.cleaning {
             self.toasts.say(

@@ -317,7 +317,7 @@ impl App {
             (Some(place), _) => self.show_cluster(place, Some(pane)),
             (None, Some(all)) => self.act(all, now),
             (None, None) => {
-                let place = self.meant_place();
+                let place = self.target_place();
                 place.map(|place| self.show_cluster(place, Some(pane))).unwrap_or_default()
             }
         }

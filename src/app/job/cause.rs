@@ -2,7 +2,10 @@
 
 use crate::app::log::Wanted;
 use crate::app::table::cell::Role;
-use crate::crew::{Crew, Quiet, Seat, Told, What, certainty_words, first_few, place, seat_of, without_error};
+use crate::job_workers::{
+    JobWorkers, NamedWorker, Quiet, WorkersAnswer, WorkersReading, certainty_words, first_few, place,
+    without_error, worker_of,
+};
 use crate::logs::{Evidence, untimed};
 use crate::model::Timestamp;
 use crate::model::amount::counted;
@@ -18,7 +21,7 @@ const TRACE: usize = 12;
 /// A line of the first cause.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CauseLine {
-    /// What the line is: `first error`, `followed by`; empty for a line that belongs to the one above.
+    /// WorkersAnswer the line is: `first error`, `followed by`; empty for a line that belongs to the one above.
     pub label: &'static str,
     /// When it happened, as far as a log says.
     pub time: Option<Timestamp>,
@@ -26,10 +29,10 @@ pub struct CauseLine {
     pub who: String,
     /// Safe for a terminal.
     pub text: String,
-    /// What it means to the eye.
+    /// WorkersAnswer it means to the eye.
     pub role: Role,
-    /// The worker whose log says it, by its place in the crew, and whether on standard error.
-    pub seat: Option<(usize, Option<bool>)>,
+    /// The worker whose log says it, by its place in the list of workers, and whether on standard error.
+    pub worker: Option<(usize, Option<bool>)>,
     /// The line as that log has it; none of what no log says.
     pub line: Option<Wanted>,
 }
@@ -39,25 +42,32 @@ impl CauseLine {
         Self { label, text: printable(text).into_owned(), role, ..Self::default() }
     }
 
-    fn of(label: &'static str, evidence: &Evidence, crew: &Crew, text: &str, role: Role) -> Self {
-        let (time, who, seat) = (evidence.time, place(evidence, crew), seat_of(evidence, crew));
+    fn of(
+        label: &'static str,
+        evidence: &Evidence,
+        job_workers: &JobWorkers,
+        text: &str,
+        role: Role,
+    ) -> Self {
+        let (time, who, worker) =
+            (evidence.time, place(evidence, job_workers), worker_of(evidence, job_workers));
         let line = evidence.source.map(|_| in_log(evidence, &evidence.text));
-        Self { label, time, who, text: printable(text).into_owned(), role, seat, line }
+        Self { label, time, who, text: printable(text).into_owned(), role, worker, line }
     }
 }
 
 /// The workers that are silent with their last lines, the first few of them.
-fn quiet_lines(quiet: &[Quiet], crew: &Crew) -> Vec<CauseLine> {
+fn quiet_lines(quiet: &[Quiet], job_workers: &JobWorkers) -> Vec<CauseLine> {
     let line = |(at, worker): (usize, &Quiet)| CauseLine {
         label: if at == 0 { "last lines" } else { "" },
         time: worker.time,
-        who: crew.seats.get(worker.seat).map(Seat::who).unwrap_or_default(),
+        who: job_workers.workers.get(worker.worker).map(NamedWorker::who).unwrap_or_default(),
         text: match worker.line.as_str() {
             "" => "has written no line".to_owned(),
             line => printable(untimed(line)).into_owned(),
         },
         role: if at == 0 { Role::Warn } else { Role::Text },
-        seat: Some((worker.seat, worker.is_err)),
+        worker: Some((worker.worker, worker.is_err)),
         line: (!worker.line.is_empty()).then(|| Wanted { text: worker.line.clone(), before: Vec::new() }),
     };
     let mut lines: Vec<CauseLine> = quiet.iter().take(QUIET).enumerate().map(line).collect();
@@ -74,32 +84,32 @@ fn in_log(evidence: &Evidence, text: &str) -> Wanted {
     Wanted { text: text.to_owned(), before: evidence.trace[..above].to_vec() }
 }
 
-/// What an error says, with its kind where its words do not begin with that.
+/// WorkersAnswer an error says, with its kind where its words do not begin with that.
 fn said(evidence: &Evidence) -> String {
     let (kind, text) = (evidence.fault.words(), untimed(&evidence.text));
     if text.starts_with(kind) { text.to_owned() } else { format!("{kind}: {text}") }
 }
 
-/// The lines of what was told; none where something else was asked.
-pub fn cause_lines(told: &Told) -> Vec<CauseLine> {
-    let What::Cause(findings) = &told.what else { return Vec::new() };
-    let crew = &told.crew;
+/// The lines of what was reading; none where something else was asked.
+pub fn cause_lines(reading: &WorkersReading) -> Vec<CauseLine> {
+    let WorkersAnswer::Cause(findings) = &reading.what else { return Vec::new() };
+    let job_workers = &reading.job_workers;
     let plain = CauseLine::plain;
     // A part of the sentence in each row: it is longer than a small window is wide.
     let mut parts = findings.summary.split("; ");
     let mut lines = vec![plain(findings.verdict.word(), parts.next().unwrap_or_default(), Role::Accent)];
     // Enter on the verdict goes to what it is based on.
     if let Some(first) = findings.explanation.as_ref().map(|found| &found.first) {
-        lines[0].seat = seat_of(first, crew);
+        lines[0].worker = worker_of(first, job_workers);
         lines[0].line = first.source.map(|_| in_log(first, &first.text));
     }
     lines.extend(parts.map(|words| plain("", words, Role::Accent)));
-    lines.extend(quiet_lines(&findings.quiet, crew));
+    lines.extend(quiet_lines(&findings.quiet, job_workers));
     lines.extend(findings.evidence.iter().map(|words| plain("", words, Role::Text)));
     if let Some(found) = &findings.explanation {
         let first = &found.first;
         let words = said(first);
-        lines.push(CauseLine::of("first error", first, crew, &words, Role::Bad));
+        lines.push(CauseLine::of("first error", first, job_workers, &words, Role::Bad));
         let skipped = first.trace.len().saturating_sub(TRACE);
         let trace = first.trace.iter().skip(skipped).filter(|line| **line != first.text);
         lines.extend(trace.map(|text| CauseLine {
@@ -107,13 +117,13 @@ pub fn cause_lines(told: &Told) -> Vec<CauseLine> {
             time: None,
             who: String::new(),
             line: first.source.map(|_| in_log(first, text)),
-            ..CauseLine::of("", first, crew, text, Role::Dim)
+            ..CauseLine::of("", first, job_workers, text, Role::Dim)
         }));
         lines.extend(certainty_words(found).map(|words| plain("certainty", &words, Role::Text)));
         let others = found.candidates.len() + found.before.len();
         for other in found.candidates.iter().chain(&found.before).take(CANDIDATES) {
             let words = said(other);
-            lines.push(CauseLine::of("or first", other, crew, &words, Role::Warn));
+            lines.push(CauseLine::of("or first", other, job_workers, &words, Role::Warn));
         }
         if others > CANDIDATES {
             let words = format!("{} named above", counted(others - CANDIDATES, "more host"));
@@ -125,10 +135,10 @@ pub fn cause_lines(told: &Told) -> Vec<CauseLine> {
             let kind = followed.fault.words();
             let first = untimed(&followed.first.text);
             let words = format!("{kind}: {errors} on {hosts}; the first: {first}");
-            lines.push(CauseLine::of("followed by", &followed.first, crew, &words, Role::Text));
+            lines.push(CauseLine::of("followed by", &followed.first, job_workers, &words, Role::Text));
         }
-        let quiet = without_error(found, crew);
-        if !quiet.is_empty() && quiet.len() < crew.seats.len() {
+        let quiet = without_error(found, job_workers);
+        if !quiet.is_empty() && quiet.len() < job_workers.workers.len() {
             let quiet: Vec<&str> = quiet.iter().map(String::as_str).collect();
             let words = format!("{}: {}", counted(quiet.len(), "worker"), first_few(&quiet));
             lines.push(plain("no error", &words, Role::Dim));
@@ -138,7 +148,7 @@ pub fn cause_lines(told: &Told) -> Vec<CauseLine> {
             lines.push(plain("survived", &words, Role::Dim));
         }
     }
-    let clocks = findings.clock_words(crew).into_iter();
+    let clocks = findings.clock_words(job_workers).into_iter();
     lines.extend(clocks.map(|words| plain("clock", &words, Role::Dim)));
     lines
 }

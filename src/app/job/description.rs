@@ -18,7 +18,7 @@ impl App {
             let View::Details(details) = view else { continue };
             let is_of_cluster = details.target.place() == Some(place);
             if is_of_cluster && matches!(&details.work, Asked::Waiting(asked) if asked == job) {
-                details.work = Asked::Told(work.clone());
+                details.work = Asked::Answered(work.clone());
                 self.dirty = true;
             }
         }
@@ -30,8 +30,8 @@ pub fn lines(asked: &Asked, cluster: &Cluster, is_ended: bool, now: Timestamp) -
     match asked {
         Asked::No => Vec::new(),
         Asked::Waiting(_) => vec![("holds".to_owned(), "asking Ray...".to_owned())],
-        Asked::Told(Ok(work)) => told(work, Some(cluster), is_ended, now),
-        Asked::Told(Err(why)) => vec![("holds".to_owned(), format!("? ({})", printable(why)))],
+        Asked::Answered(Ok(work)) => told(work, Some(cluster), is_ended, now),
+        Asked::Answered(Err(why)) => vec![("holds".to_owned(), format!("? ({})", printable(why)))],
     }
 }
 

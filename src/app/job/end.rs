@@ -16,7 +16,7 @@ type Named = (ClusterName, SubmissionId);
 impl App {
     /// Marks or unmarks the selected job, and moves to the next one.
     pub(in crate::app) fn mark_job(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some((place, key)) = self.meant_job().map(|(place, job)| (place, job.key.clone())) else {
+        let Some((place, key)) = self.target_job().map(|(place, job)| (place, job.key.clone())) else {
             return Vec::new();
         };
         match key {
@@ -59,7 +59,7 @@ impl App {
         };
         let all: Vec<_> = self.marking().flat_map(marked).collect();
         if all.is_empty() {
-            self.meant_job().map(|(p, j)| (p, Arc::clone(j))).into_iter().collect()
+            self.target_job().map(|(p, j)| (p, Arc::clone(j))).into_iter().collect()
         } else {
             all
         }

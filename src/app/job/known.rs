@@ -2,7 +2,7 @@
 
 use crate::app::fleet::cluster::Cluster;
 use crate::app::job::vitals::could_serve;
-use crate::crew::{Known, Pending, Unwell};
+use crate::job_workers::{HealthIssue, Known, Pending};
 use crate::model::{Hint, Job, SignKind};
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl Cluster {
         let signs = self.vitals.jobs.get(&job.key).into_iter().flat_map(|vitals| &vitals.signs);
         let signs = signs.filter(|sign| sign.kind != SignKind::WaitsLong);
         let findings = self.findings.iter().filter(|finding| finding.job() == Some(&job.key));
-        let unwell = signs.zip(findings).map(|(sign, finding)| Unwell {
+        let unwell = signs.zip(findings).map(|(sign, finding)| HealthIssue {
             words: sign.words(self.snapshot.taken),
             hint: finding.hint.clone(),
         });
@@ -33,29 +33,29 @@ impl Cluster {
 #[cfg(test)]
 mod tests {
     use crate::app::job::known::*;
-    use crate::crew::{Crew, Verdict, running};
+    use crate::job_workers::{JobWorkers, Verdict, running};
     use crate::logs::Clock;
     use crate::model::{
-        ClusterSpec, Doing, JobStatus, News, Provider, Roster, Sign, Snapshot, Timestamp, Vitals,
+        ClusterSpec, ClusterVitals, Doing, JobStatus, News, Provider, Sign, Snapshot, Timestamp, Vitals,
     };
     use crate::state::ClusterState;
 
     const NOW: Timestamp = Timestamp::from_millis(1_795_000_000_000);
 
     /// What is said of a running job with these signs.
-    fn said_of(kinds: &[SignKind]) -> crate::crew::Findings {
+    fn said_of(kinds: &[SignKind]) -> crate::job_workers::Findings {
         let job = Arc::new(Job::sample("a", JobStatus::Running));
         let sign = |kind: &SignKind| Sign { kind: *kind, since: NOW, evidence: "1.3 s/step".into() };
         let vitals = Vitals { signs: kinds.iter().map(sign).collect(), ..Vitals::sample(Doing::Steps, NOW) };
         let jobs = [(job.key.clone(), Arc::new(vitals))].into();
-        let roster = Roster { read: Some(NOW), jobs, ..Roster::default() };
+        let roster = ClusterVitals { read: Some(NOW), jobs, ..ClusterVitals::default() };
         let snapshot = Snapshot { taken: NOW, jobs: Arc::new(vec![Arc::clone(&job)]), ..Snapshot::default() };
         let spec = ClusterSpec::sample("lab", Provider::Gcp);
         let mut state = ClusterState::new(Arc::new(spec.clone()));
         state.learn(&News::Snapshot(Arc::new(snapshot)));
         state.learn(&News::Vitals(Arc::new(roster)));
         let known = Cluster::of(spec, state).known_of(&job);
-        running(&Crew::new(known, Vec::new(), Clock::utc(NOW)), &[], &[], &[])
+        running(&JobWorkers::new(known, Vec::new(), Clock::utc(NOW)), &[], &[], &[])
     }
 
     #[test]

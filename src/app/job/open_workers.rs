@@ -1,11 +1,11 @@
 //! The workers of a job: opening their page, reading what it shows while it is open, and what keys do with a worker.
 
 use crate::app::job::workers::FoldedLine;
-use crate::app::pages::crew::{Spot, Way};
+use crate::app::pages::job_workers::{Spot, WorkersView};
 use crate::app::table::list::Listing as _;
 use crate::app::view::View;
 use crate::app::{App, Effect, Filter, Tone};
-use crate::crew::{Part, Seat, Told};
+use crate::job_workers::{NamedWorker, Part, WorkersReading};
 use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, JobKey, JobStatus, LogSource, Problem, Timestamp, WorkerFile};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ impl App {
     /// Opens the page of the workers of the selected job, or of the job whose log is open. That of a job that failed begins
     /// with the first cause.
     pub(in crate::app) fn show_workers(&mut self, now: Timestamp) -> Vec<Effect> {
-        let selected = self.meant_job().map(|(place, job)| (place, job.key.clone()));
+        let selected = self.target_job().map(|(place, job)| (place, job.key.clone()));
         let Some((place, key)) = selected.or_else(|| self.job_of_log()) else {
             let is_log = self.context() == crate::app::Context::Log;
             let said = if is_log { "this log does not belong to a job" } else { "no job is selected" };
@@ -23,55 +23,58 @@ impl App {
             return Vec::new();
         };
         let cluster = &mut self.fleet.clusters[place];
-        if cluster.crew.job.as_ref() != Some(&key) {
-            cluster.crew.begin(&key);
+        if cluster.job_workers.job.as_ref() != Some(&key) {
+            cluster.job_workers.begin(&key);
             let failed = cluster.job(&key).is_some_and(|job| job.status == JobStatus::Failed);
-            let page = &mut self.pages.crew[place];
-            page.way = if failed { Way::Cause } else { Way::Roll };
+            let page = &mut self.pages.job_workers[place];
+            page.way = if failed { WorkersView::Cause } else { WorkersView::Roll };
             page.all_mut().for_each(|table| table.set_filter(&self.fleet, Filter::default()));
         }
-        self.open_page(View::Crew(place))
+        self.open_page(View::JobWorkers(place))
     }
 
     /// The job whose log is on the screen, or whose worker's.
     fn job_of_log(&self) -> Option<(usize, JobKey)> {
         let place = self.view().place()?;
-        let crew = &self.fleet.clusters[place].crew;
+        let job_workers = &self.fleet.clusters[place].job_workers;
         match self.log()?.source()? {
             LogSource::Job(id) => Some((place, JobKey::Submission(id.clone()))),
             LogSource::Monitor(_) => None,
             LogSource::File { node, name } => {
-                let writes = |seat: &Seat| seat.worker.node == *node && seat.worker.files.contains(name);
+                let writes = |worker: &NamedWorker| {
+                    worker.process.node == *node && worker.process.files.contains(name)
+                };
                 let parts = [Part::Roll, Part::Lines, Part::Cause];
-                let mut crews = parts.into_iter().filter_map(|part| crew.crew(part));
-                crews.find(|crew| crew.seats.iter().any(writes))?;
-                Some((place, crew.job.clone()?))
+                let mut crews = parts.into_iter().filter_map(|part| job_workers.job_workers(part));
+                crews.find(|job_workers| job_workers.workers.iter().any(writes))?;
+                Some((place, job_workers.job.clone()?))
             }
         }
     }
 
     /// Has read what the page of workers on the screen shows, when that is not there yet or old.
     pub(in crate::app) fn read_workers(&mut self, now: Timestamp) -> Option<Effect> {
-        let View::Crew(place) = *self.view() else { return None };
-        let part = self.pages.crew[place].way.part();
+        let View::JobWorkers(place) = *self.view() else { return None };
+        let part = self.pages.job_workers[place].way.part();
         let is_frozen = self.is_frozen();
         let cluster = &mut self.fleet.clusters[place];
-        let is_due = cluster.crew.wait(part, now)?.is_zero();
+        let is_due = cluster.job_workers.wait(part, now)?.is_zero();
         if is_frozen || !is_due || !cluster.is_up() {
             return None;
         }
-        let known = cluster.known_of(cluster.job(cluster.crew.job.as_ref()?)?);
-        cluster.crew.ask(part, now);
+        let known = cluster.known_of(cluster.job(cluster.job_workers.job.as_ref()?)?);
+        cluster.job_workers.ask(part, now);
         self.dirty = true;
-        Some(Effect::Crew(cluster.name().clone(), Box::new(known), part))
+        Some(Effect::JobWorkers(cluster.name().clone(), Box::new(known), part))
     }
 
     /// How long until the page of workers on the screen is read again, or its age changes.
     pub(in crate::app) fn next_reading(&self, now: Timestamp) -> Option<Duration> {
         const SECOND: Duration = Duration::from_secs(1);
-        let View::Crew(place) = *self.view() else { return None };
-        let (part, watched) = (self.pages.crew[place].way.part(), &self.fleet.clusters[place].crew);
-        let counts = watched.slot(part).told.as_ref().map(|told| told.at.age(now));
+        let View::JobWorkers(place) = *self.view() else { return None };
+        let (part, watched) =
+            (self.pages.job_workers[place].way.part(), &self.fleet.clusters[place].job_workers);
+        let counts = watched.slot(part).reading.as_ref().map(|reading| reading.at.age(now));
         let ages = counts.filter(|age| *age < Duration::from_secs(3600)).map(|_| SECOND);
         let due = watched.wait(part, now).map(|wait| wait.max(SECOND));
         if self.is_frozen() { None } else { ages.into_iter().chain(due).min() }
@@ -83,50 +86,51 @@ impl App {
         cluster: &ClusterName,
         job: &JobKey,
         part: Part,
-        told: &Arc<Result<Told, Problem>>,
+        reading: &Arc<Result<WorkersReading, Problem>>,
         now: Timestamp,
     ) -> Vec<Effect> {
         let Some(place) = self.fleet.place(cluster) else { return Vec::new() };
-        let is_ours = self.fleet.clusters[place].crew.take(job, part, told, now);
-        if is_ours && !self.is_frozen() && *self.view() == View::Crew(place) {
+        let is_ours = self.fleet.clusters[place].job_workers.take(job, part, reading, now);
+        if is_ours && !self.is_frozen() && *self.view() == View::JobWorkers(place) {
             self.arrange_page();
-            self.pages.crew[place].go_to_awaited(&self.fleet, place);
+            self.pages.job_workers[place].go_to_awaited(&self.fleet, place);
             self.dirty = true;
         }
         Vec::new()
     }
 
     /// Shows another table of the workers, at the same worker and time.
-    pub(in crate::app) fn turn_workers(&mut self, way: Way) -> Vec<Effect> {
-        if let View::Crew(place) = *self.view() {
-            self.pages.crew[place].turn(&self.fleet, place, way);
+    pub(in crate::app) fn turn_workers(&mut self, way: WorkersView) -> Vec<Effect> {
+        if let View::JobWorkers(place) = *self.view() {
+            self.pages.job_workers[place].turn(&self.fleet, place, way);
         }
         Vec::new()
     }
 
     /// The worker under the cursor, and the time there.
     pub(in crate::app) fn worker_spot(&self) -> Option<Spot> {
-        let View::Crew(place) = *self.view() else { return None };
-        self.pages.crew[place].spot(&self.fleet)
+        let View::JobWorkers(place) = *self.view() else { return None };
+        self.pages.job_workers[place].spot(&self.fleet)
     }
 
     /// The worker under the cursor.
-    fn worker_here(&self) -> Option<&Seat> {
+    fn worker_here(&self) -> Option<&NamedWorker> {
         let place = self.view().place()?;
-        let crew = self.fleet.clusters[place].crew.crew(self.pages.crew[place].way.part())?;
-        crew.seats.get(self.worker_spot()?.seat)
+        let job_workers =
+            self.fleet.clusters[place].job_workers.job_workers(self.pages.job_workers[place].way.part())?;
+        job_workers.workers.get(self.worker_spot()?.worker)
     }
 
     /// Opens a row of equal lines, or folds it again; opens the log of a worker.
     pub(in crate::app) fn open_worker(&mut self, place: usize, now: Timestamp) -> Vec<Effect> {
-        let page = &mut self.pages.crew[place];
-        let folded = (page.way == Way::Folded).then(|| page.folded.selected(&self.fleet)).flatten();
+        let page = &mut self.pages.job_workers[place];
+        let folded = (page.way == WorkersView::Folded).then(|| page.folded.selected(&self.fleet)).flatten();
         let line = folded.and_then(|row| row.is_of_many().then_some(row.line));
         if let Some(FoldedLine::Row(row) | FoldedLine::Trace(row, _)) = line {
             let before = page.folded.len();
-            self.fleet.clusters[place].crew.toggle(row);
+            self.fleet.clusters[place].job_workers.toggle(row);
             self.arrange_page();
-            let folded = &mut self.pages.crew[place].folded;
+            let folded = &mut self.pages.job_workers[place].folded;
             folded.reveal(&self.fleet, folded.len().saturating_sub(before));
             return Vec::new();
         }
@@ -135,38 +139,39 @@ impl App {
 
     /// Opens the log that says the line under the cursor, at that line.
     pub(in crate::app) fn open_worker_log(&mut self, place: usize, now: Timestamp) -> Vec<Effect> {
-        let page = &mut self.pages.crew[place];
+        let page = &mut self.pages.job_workers[place];
         page.hold(&self.fleet, place);
         let line = page.wanted(&self.fleet);
-        let driver = self.fleet.clusters[place].crew.job.as_ref().filter(|_| page.is_drivers(&self.fleet));
+        let driver =
+            self.fleet.clusters[place].job_workers.job.as_ref().filter(|_| page.is_drivers(&self.fleet));
         if let Some(JobKey::Submission(id)) = driver {
             let source = LogSource::Job(id.clone());
             return self.open_log_at(place, source, line);
         }
-        let Some((seat, spot)) = self.worker_here().zip(self.worker_spot()) else {
+        let Some((worker, spot)) = self.worker_here().zip(self.worker_spot()) else {
             self.toasts.say(Tone::Info, "this line does not come from a worker", now);
             return Vec::new();
         };
         let is_it = |is_err: bool| spot.is_err.is_none_or(|wanted| wanted == is_err);
-        let of_stream = seat
-            .worker
+        let of_stream = worker
+            .process
             .files
             .iter()
             .find(|name| WorkerFile::parse(name.raw()).is_some_and(|f| is_it(f.is_err)));
-        let Some(name) = of_stream.or(seat.worker.files.first()).filter(|_| !seat.is_lost) else {
-            let why = if seat.is_lost { "gone with its node" } else { "not there" };
-            let said = format!("{}: its files are {why}", seat.who());
+        let Some(name) = of_stream.or(worker.process.files.first()).filter(|_| !worker.is_lost) else {
+            let why = if worker.is_lost { "gone with its node" } else { "not there" };
+            let said = format!("{}: its files are {why}", worker.who());
             self.toasts.say(Tone::Bad, said, now);
             return Vec::new();
         };
-        let source = LogSource::File { node: seat.worker.node, name: name.clone() };
+        let source = LogSource::File { node: worker.process.node, name: name.clone() };
         self.open_log_at(place, source, line)
     }
 
     /// Logs in to the host of the worker under the cursor.
     pub(in crate::app) fn ssh_worker(&self) -> Vec<Effect> {
-        let node = self.worker_here().map(|seat| seat.worker.node);
-        let node = node.and_then(|node| self.meant()?.node(&node));
+        let node = self.worker_here().map(|worker| worker.process.node);
+        let node = node.and_then(|node| self.target_cluster()?.node(&node));
         match node.filter(|node| !node.is_head) {
             Some(node) => self.at_cluster(|name| Effect::SshHost(name, TpuHost::at(node.address.raw()))),
             None => self.at_cluster(Effect::SshHead),

@@ -26,7 +26,7 @@ pub fn lines(job: &Job, cluster: &Cluster, details: &Details, look: &Look<'_>) -
     match &*details.inspected {
         Inspected::No => {}
         Inspected::Waiting(_) => lines.push(("workers".to_owned(), "asking Ray...".to_owned())),
-        Inspected::Told(_, at, told) => {
+        Inspected::Answered(_, at, told) => {
             lines.push(("asked".to_owned(), ago(*at, look.now)));
             match &**told {
                 Err(why) => lines.push(("workers".to_owned(), format!("? ({})", printable(why)))),

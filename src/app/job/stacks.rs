@@ -9,14 +9,14 @@ use crate::app::{App, Effect};
 use crate::model::amount::counted;
 use crate::model::text::printable;
 use crate::model::{
-    ClusterName, Hint, JobId, Problem, Standing, StandingGroup, StandingWorker, Timestamp, Vitals,
+    ClusterName, Hint, JobId, JobStacks, Problem, StackGroup, StackWorker, Timestamp, Vitals,
 };
 use std::sync::Arc;
 
 impl App {
     /// Opens the page of the stacks of the workers of the selected job, or of the job that holds the selected slice, and has them looked at; once it is open, looks again.
     pub(in crate::app) fn take_stacks(&mut self, _: Timestamp) -> Vec<Effect> {
-        let Some((place, job)) = self.meant_run() else { return Vec::new() };
+        let Some((place, job)) = self.target_run() else { return Vec::new() };
         let (key, driver) = (job.key.clone(), job.driver.clone());
         let target = Target::Stacks(place, key);
         let is_open = matches!(self.view(), View::Details(details) if details.target == target);
@@ -31,9 +31,9 @@ impl App {
     }
 
     /// The stacks on the screen, once they are there.
-    pub(in crate::app) fn stacks_shown(&self) -> Option<&Standing> {
+    pub(in crate::app) fn stacks_shown(&self) -> Option<&JobStacks> {
         let View::Details(details) = self.view() else { return None };
-        let Stacks::Told(_, told) = &details.stacks else { return None };
+        let Stacks::Answered(_, told) = &details.stacks else { return None };
         told.as_ref().as_ref().ok()
     }
 
@@ -42,14 +42,14 @@ impl App {
     pub(in crate::app) fn choose_process(&mut self) -> Option<Vec<Effect>> {
         let place = self.view().place()?;
         let standing = self.stacks_shown()?;
-        let offer = |worker: &StandingWorker, help: String| Offer {
+        let offer = |worker: &StackWorker, help: String| Offer {
             kind: OfferKind::Page(Target::Node(place, worker.node)),
             ..Offer::new(worker.words(), help)
         };
-        let odd = |group: &&StandingGroup| group.named(standing).is_empty();
+        let odd = |group: &&StackGroup| group.named(standing).is_empty();
         let (usual, odd): (Vec<_>, Vec<_>) = standing.groups.iter().rev().partition(odd);
-        let of_group = |group: &StandingGroup| {
-            let one = |worker: &StandingWorker| offer(worker, group.place.clone());
+        let of_group = |group: &StackGroup| {
+            let one = |worker: &StackWorker| offer(worker, group.place.clone());
             group.workers.iter().map(one).collect::<Vec<_>>()
         };
         let unread = standing.unread.iter();
@@ -69,14 +69,15 @@ impl App {
         &mut self,
         cluster: &ClusterName,
         driver: &JobId,
-        result: &Arc<Result<Standing, Problem>>,
+        result: &Arc<Result<JobStacks, Problem>>,
     ) -> Vec<Effect> {
         let place = self.fleet.clusters.iter().position(|c| c.name() == cluster);
         for view in &mut self.stack {
             let View::Details(details) = view else { continue };
-            let is_of = matches!(&details.stacks, Stacks::Waiting(of) | Stacks::Told(of, _) if of == driver);
+            let is_of =
+                matches!(&details.stacks, Stacks::Waiting(of) | Stacks::Answered(of, _) if of == driver);
             if is_of && details.target.place() == place {
-                details.stacks = Stacks::Told(driver.clone(), Arc::clone(result));
+                details.stacks = Stacks::Answered(driver.clone(), Arc::clone(result));
                 self.dirty = true;
             }
         }
@@ -96,7 +97,7 @@ pub fn lines(
             return vec![(String::new(), "the job has no driver yet, and so no workers".to_owned())];
         }
         Stacks::Waiting(_) => return vec![(String::new(), "looking at the workers...".to_owned())],
-        Stacks::Told(_, told) => told,
+        Stacks::Answered(_, told) => told,
     };
     let standing = match &**told {
         Err(problem) => {

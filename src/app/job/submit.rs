@@ -19,7 +19,7 @@ impl App {
 
     /// Opens the form, empty.
     pub(in crate::app) fn submit_form(&mut self, now: Timestamp) -> Vec<Effect> {
-        if let Some(cluster) = self.meant().map(|c| c.name().clone()) {
+        if let Some(cluster) = self.target_cluster().map(|c| c.name().clone()) {
             self.dialog = Some(Dialog::Form(Box::new(Form::new(self.form_id(), cluster))));
         } else {
             self.nothing_chosen(Action::Submit, now);
@@ -34,7 +34,7 @@ impl App {
 
     /// Opens the form with what the selected job was submitted with.
     pub(in crate::app) fn resubmit_form(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some((place, key)) = self.meant_job().map(|(place, job)| (place, job.key.clone())) else {
+        let Some((place, key)) = self.target_job().map(|(place, job)| (place, job.key.clone())) else {
             return Vec::new();
         };
         let cluster = self.fleet.clusters[place].name().clone();

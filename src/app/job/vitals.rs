@@ -7,7 +7,7 @@ use crate::model::amount::{bytes, counted, grouped};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::vitals::{held, loss, rate};
-use crate::model::{Doing, Job, JobStatus, LogRead, NodeId, Roster, Run, Text, Timestamp, Vitals};
+use crate::model::{ClusterVitals, Doing, Job, JobStatus, LogRead, NodeId, Run, Text, Timestamp, Vitals};
 use std::collections::BTreeMap;
 
 /// Labels and texts, row by row.
@@ -111,7 +111,7 @@ fn places(nodes: &[NodeId], cluster: &Cluster) -> String {
 }
 
 /// What reading them costs the head: `9 requests, 212 kB each 30s (3 logs), 12s ago`; empty before the first time.
-pub(in crate::app) fn price(roster: &Roster, now: Timestamp) -> String {
+pub(in crate::app) fn price(roster: &ClusterVitals, now: Timestamp) -> String {
     let Some(read) = roster.read else { return String::new() };
     let price = roster.price;
     let words = format!(

@@ -1,7 +1,7 @@
-//! What was read of the workers of one job of a cluster, for its page.
+//! WorkersAnswer was read of the workers of one job of a cluster, for its page.
 
 use crate::app::job::cause::{CauseLine, cause_lines};
-use crate::crew::{Crew, Folded, Part, Said, Told, What};
+use crate::job_workers::{Folded, JobWorkers, Part, WorkerLine, WorkersAnswer, WorkersReading};
 use crate::model::{JobKey, Problem, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const AGAIN: Duration = Duration::from_secs(30);
 /// A reading that has not ended by then was lost.
 const LOST: Duration = Duration::from_secs(180);
 
-/// What was read of a job's workers.
+/// WorkersAnswer was read of a job's workers.
 #[derive(Clone, Debug, Default)]
 pub struct Watched {
     /// The job; none before a page was opened.
@@ -36,7 +36,7 @@ pub struct Watched {
 #[derive(Clone, Debug, Default)]
 pub struct Slot {
     /// The last one that succeeded.
-    pub told: Option<Arc<Told>>,
+    pub reading: Option<Arc<WorkersReading>>,
     /// Why the last one failed, if it did.
     pub problem: Option<Problem>,
     /// Since when one is under way.
@@ -48,13 +48,13 @@ pub struct Slot {
 /// A line of what is folded, by the number of its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoldedLine {
-    /// What many say, once.
+    /// WorkersAnswer many say, once.
     Row(usize),
     /// A line of its traceback.
     Trace(usize, usize),
     /// One of those who say it.
     Member(usize, usize),
-    /// A worker that does not say it, by its place in the crew.
+    /// A worker that does not say it, by its place in the list of workers.
     Missing(usize, usize),
 }
 
@@ -74,13 +74,15 @@ impl Slot {
             return Some(LOST.saturating_sub(asked.age(now)));
         }
         let Some(ended) = self.ended else { return Some(Duration::ZERO) };
-        let pause = match (&self.problem, &self.told) {
+        let pause = match (&self.problem, &self.reading) {
             (Some(_), _) | (None, None) => AGAIN,
-            // What is said of a job that has ended stays, and the first cause is a matter of its own.
-            (None, Some(told)) if part == Part::Cause || told.crew.known.job.status.is_ended() => {
+            // WorkersAnswer is said of a job that has ended stays, and the first cause is a matter of its own.
+            (None, Some(reading))
+                if part == Part::Cause || reading.job_workers.known.job.status.is_ended() =>
+            {
                 return None;
             }
-            (None, Some(told)) => PAUSE.max(told.price.took * SHARE),
+            (None, Some(reading)) => PAUSE.max(reading.price.took * SHARE),
         };
         Some(pause.saturating_sub(ended.age(now)))
     }
@@ -94,7 +96,7 @@ impl Watched {
         }
     }
 
-    /// What was read of a part.
+    /// WorkersAnswer was read of a part.
     pub fn slot(&self, part: Part) -> &Slot {
         match part {
             Part::Roll => &self.roll,
@@ -136,7 +138,7 @@ impl Watched {
         &mut self,
         job: &JobKey,
         part: Part,
-        told: &Arc<Result<Told, Problem>>,
+        reading: &Arc<Result<WorkersReading, Problem>>,
         now: Timestamp,
     ) -> bool {
         if self.job.as_ref() != Some(job) {
@@ -144,8 +146,8 @@ impl Watched {
         }
         let slot = self.slot_mut(part);
         (slot.asked, slot.ended) = (None, Some(now));
-        match &**told {
-            Ok(told) => (slot.told, slot.problem) = (Some(Arc::new(told.clone())), None),
+        match &**reading {
+            Ok(reading) => (slot.reading, slot.problem) = (Some(Arc::new(reading.clone())), None),
             Err(problem) => slot.problem = Some(problem.clone()),
         }
         self.lay_out();
@@ -153,15 +155,15 @@ impl Watched {
     }
 
     /// The workers of the last reading of a part.
-    pub fn crew(&self, part: Part) -> Option<&Crew> {
-        self.slot(part).told.as_ref().map(|told| &told.crew)
+    pub fn job_workers(&self, part: Part) -> Option<&JobWorkers> {
+        self.slot(part).reading.as_ref().map(|reading| &reading.job_workers)
     }
 
-    /// What the workers wrote, in the order of time, and folded.
-    pub fn said(&self) -> Option<(&Crew, &[Said], &Folded)> {
-        let told = self.lines.told.as_ref()?;
-        let What::Lines { said, folded, .. } = &told.what else { return None };
-        Some((&told.crew, said, folded))
+    /// WorkersAnswer the workers wrote, in the order of time, and folded.
+    pub fn said(&self) -> Option<(&JobWorkers, &[WorkerLine], &Folded)> {
+        let reading = self.lines.reading.as_ref()?;
+        let WorkersAnswer::Lines { said, folded, .. } = &reading.what else { return None };
+        Some((&reading.job_workers, said, folded))
     }
 
     /// The folded rows as they are shown.
@@ -210,11 +212,11 @@ impl Watched {
                 let trace = (0..row.trace.len()).filter(|line| row.trace[*line] != row.text);
                 shown.extend(trace.map(|line| FoldedLine::Trace(number, line)));
                 let missing = folded.among[number].notable().iter();
-                shown.extend(missing.map(|seat| FoldedLine::Missing(number, *seat as usize)));
+                shown.extend(missing.map(|worker| FoldedLine::Missing(number, *worker as usize)));
                 shown.extend((0..row.members().len()).map(|member| FoldedLine::Member(number, member)));
             }
         }
         self.shown = shown;
-        self.told_cause = self.cause.told.as_ref().map(|told| cause_lines(told)).unwrap_or_default();
+        self.told_cause = self.cause.reading.as_ref().map(|reading| cause_lines(reading)).unwrap_or_default();
     }
 }

@@ -7,7 +7,7 @@ use crate::app::pages::Left;
 use crate::app::text::words;
 use crate::app::view::View;
 use crate::app::{App, Cluster, Effect, Tone};
-use crate::crew::Part;
+use crate::job_workers::Part;
 use crate::model::{Job, LogSource, Node, Text, Timestamp};
 
 /// The autoscaler's log files on a head, in the order in which they are offered.
@@ -103,12 +103,16 @@ fn logs_of(cluster: &Cluster) -> Vec<Offer> {
     let mut jobs: Vec<&Job> = snapshot.jobs.iter().map(AsRef::as_ref).collect();
     jobs.sort_by_key(|job| job.status.is_ended());
     let mut offers: Vec<Offer> = jobs.into_iter().filter_map(of_job).collect();
-    let crew = [Part::Roll, Part::Lines, Part::Cause].into_iter().find_map(|part| cluster.crew.crew(part));
-    for seat in crew.iter().flat_map(|crew| &crew.seats).filter(|seat| !seat.is_lost) {
-        offers.extend(seat.worker.files.iter().map(|name| {
-            let words = words::log_file(cluster, &seat.worker.node, name);
-            let source = LogSource::File { node: seat.worker.node, name: name.clone() };
-            offer(words, format!("worker {}", seat.worker.name), source)
+    let job_workers = [Part::Roll, Part::Lines, Part::Cause]
+        .into_iter()
+        .find_map(|part| cluster.job_workers.job_workers(part));
+    for worker in
+        job_workers.iter().flat_map(|job_workers| &job_workers.workers).filter(|worker| !worker.is_lost)
+    {
+        offers.extend(worker.process.files.iter().map(|name| {
+            let words = words::log_file(cluster, &worker.process.node, name);
+            let source = LogSource::File { node: worker.process.node, name: name.clone() };
+            offer(words, format!("worker {}", worker.process.name), source)
         }));
     }
     if !snapshot.nodes.is_empty() {

@@ -1,6 +1,6 @@
 //! What a search through the logs of a cluster found, for the table of what all clusters say.
 
-use crate::model::{SweepId, SweepTally, Swept, SweptFile, SweptLine};
+use crate::model::{FileMatches, FileSearchId, FileSearchNews, LineMatch, SearchTally};
 
 /// What the last search was for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,9 +16,9 @@ pub struct Searched {
 /// What the last search found on a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    id: SweepId,
+    id: FileSearchId,
     /// The files with lines that match, in the order in which they came.
-    files: Vec<SweptFile>,
+    files: Vec<FileMatches>,
     /// The file and the line of each row.
     rows: Vec<(u32, u32)>,
     /// How far the search is.
@@ -34,24 +34,24 @@ pub enum Sought {
     /// It is being searched.
     Searching,
     /// It was searched.
-    Done(SweepTally),
+    Done(SearchTally),
     /// The search ended early, and why.
     Failed(String),
 }
 
 impl Found {
     /// Nothing yet, of this search.
-    pub(in crate::app) fn begin(id: SweepId) -> Self {
+    pub(in crate::app) fn begin(id: FileSearchId) -> Self {
         Self { id, state: Sought::Searching, ..Self::default() }
     }
 
     /// Nothing, of a search that was not begun, and why.
-    pub(in crate::app) fn not_searched(id: SweepId, why: &str) -> Self {
+    pub(in crate::app) fn not_searched(id: FileSearchId, why: &str) -> Self {
         Self { id, state: Sought::Failed(why.to_owned()), ..Self::default() }
     }
 
     /// What was looked at, once all of it was.
-    pub fn tally(&self) -> Option<&SweepTally> {
+    pub fn tally(&self) -> Option<&SearchTally> {
         match &self.state {
             Sought::Done(tally) => Some(tally),
             Sought::No | Sought::Searching | Sought::Failed(_) => None,
@@ -59,20 +59,20 @@ impl Found {
     }
 
     /// Takes in what a search tells. Whether it is this search.
-    pub(in crate::app) fn take(&mut self, id: SweepId, swept: Swept) -> bool {
+    pub(in crate::app) fn take(&mut self, id: FileSearchId, swept: FileSearchNews) -> bool {
         if id != self.id || self.state != Sought::Searching {
             return false;
         }
         match swept {
-            Swept::Found(files) => {
+            FileSearchNews::Found(files) => {
                 for file in files {
                     let number = self.files.len() as u32;
                     self.rows.extend((0..file.lines.len() as u32).map(|line| (number, line)));
                     self.files.push(file);
                 }
             }
-            Swept::Done(tally) => self.state = Sought::Done(tally),
-            Swept::Failed(why) => self.state = Sought::Failed(why),
+            FileSearchNews::Done(tally) => self.state = Sought::Done(tally),
+            FileSearchNews::Failed(why) => self.state = Sought::Failed(why),
         }
         true
     }
@@ -88,12 +88,12 @@ impl Found {
     }
 
     /// The files with lines that match.
-    pub fn files(&self) -> &[SweptFile] {
+    pub fn files(&self) -> &[FileMatches] {
         &self.files
     }
 
     /// The line with that number, and its file.
-    pub fn line(&self, number: usize) -> Option<(&SweptFile, &SweptLine)> {
+    pub fn line(&self, number: usize) -> Option<(&FileMatches, &LineMatch)> {
         let (file, line) = *self.rows.get(number)?;
         let file = self.files.get(file as usize)?;
         Some((file, file.lines.get(line as usize)?))

@@ -7,7 +7,9 @@ use crate::app::pages::found::{self, log_of};
 use crate::app::{App, Cluster, Effect, Tone, View};
 use crate::logs::{Pattern, Repeated};
 use crate::model::amount::counted;
-use crate::model::{Job, JobKey, LogSource, NodeId, Request, Sweep, SweepId, Swept, Timestamp};
+use crate::model::{
+    FileSearch, FileSearchId, FileSearchNews, Job, JobKey, LogSource, NodeId, Request, Timestamp,
+};
 
 /// Lines at the end of each file that are searched.
 const LINES: u32 = 1000;
@@ -106,7 +108,7 @@ impl App {
     ) -> Vec<Effect> {
         // A frozen screen would not show what comes.
         self.thaw(now);
-        let id = SweepId(self.stream().0);
+        let id = FileSearchId(self.stream().0);
         self.fleet.searched = Some(searched);
         self.fleet.clusters.iter_mut().for_each(|cluster| cluster.found = Found::default());
         let mut effects = Vec::new();
@@ -120,7 +122,7 @@ impl App {
                 continue;
             }
             cluster.found = Found::begin(id);
-            let sweep = Sweep { id, pattern: pattern.to_owned(), files, lines: LINES, most };
+            let sweep = FileSearch { id, pattern: pattern.to_owned(), files, lines: LINES, most };
             effects.push(Effect::Ask(cluster.name().clone(), Request::SweepLogs(Box::new(sweep))));
         }
         for said in unknown {
@@ -133,14 +135,22 @@ impl App {
     }
 
     /// Takes in what a search has found on a cluster.
-    pub(in crate::app) fn swept_news(&mut self, place: usize, id: SweepId, swept: Swept, now: Timestamp) {
+    pub(in crate::app) fn swept_news(
+        &mut self,
+        place: usize,
+        id: FileSearchId,
+        swept: FileSearchNews,
+        now: Timestamp,
+    ) {
         let said = match &swept {
-            Swept::Found(_) => None,
-            Swept::Failed(why) => Some(format!("logs not searched: {why}")),
-            Swept::Done(tally) => tally.incomplete.split_first().map(|(first, others)| match others.len() {
-                0 => format!("search of logs incomplete: {first}"),
-                n => format!("search of logs incomplete: {first}, and {n} more"),
-            }),
+            FileSearchNews::Found(_) => None,
+            FileSearchNews::Failed(why) => Some(format!("logs not searched: {why}")),
+            FileSearchNews::Done(tally) => {
+                tally.incomplete.split_first().map(|(first, others)| match others.len() {
+                    0 => format!("search of logs incomplete: {first}"),
+                    n => format!("search of logs incomplete: {first}, and {n} more"),
+                })
+            }
         };
         let cluster = &mut self.fleet.clusters[place];
         if !cluster.found.take(id, swept) {

@@ -15,14 +15,14 @@ use crate::model::{
 impl App {
     /// Opens the confirmation of an operation on the selected cluster.
     pub(in crate::app) fn plan(&mut self, task: Task, now: Timestamp) -> Vec<Effect> {
-        let name = self.meant().map(|c| c.name().clone());
+        let name = self.target_cluster().map(|c| c.name().clone());
         name.map(|name| self.plan_on(name, task, now)).unwrap_or_default()
     }
 
     /// Opens the confirmation that starts the selected cluster, unless it is running already.
     pub(in crate::app) fn start_cluster(&mut self, now: Timestamp) -> Vec<Effect> {
         let up = |c: &&Cluster| matches!(c.link, Some(Link::Up { .. })) && c.operating().is_none();
-        let Some(cluster) = self.meant().filter(up) else { return self.plan(Task::Start, now) };
+        let Some(cluster) = self.target_cluster().filter(up) else { return self.plan(Task::Start, now) };
         let open = cluster.snapshot.jobs.iter().filter(|j| !j.status.is_ended()).count();
         let (stop, restart) = (self.key_of(Action::StopCluster), self.key_of(Action::Restart));
         let lines = [
@@ -71,7 +71,7 @@ impl App {
 
     /// Shows the progress of the operation on the selected cluster.
     pub(in crate::app) fn show_progress(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some(cluster) = self.meant() else { return Vec::new() };
+        let Some(cluster) = self.target_cluster() else { return Vec::new() };
         let name = cluster.name().clone();
         if cluster.running.is_some() {
             return self.open_operation(&name);
@@ -165,7 +165,7 @@ impl App {
         let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.is_stopped()) else {
             return Vec::new();
         };
-        vec![Effect::Operate(cluster, Order::Resume(running.meant()))]
+        vec![Effect::Operate(cluster, Order::Resume(running.consent_to_resume()))]
     }
 
     /// Goes on behind the failed step, where later steps do not need it.
@@ -174,7 +174,7 @@ impl App {
             return Vec::new();
         };
         if running.may_be_passed() {
-            return vec![Effect::Operate(cluster, Order::Forward(running.meant()))];
+            return vec![Effect::Operate(cluster, Order::Forward(running.consent_to_resume()))];
         }
         let text = format!("{cluster}: later steps need this one; cannot skip it");
         self.toasts.say(Tone::Info, text, now);
@@ -284,7 +284,7 @@ impl App {
                 }
             }
             OperationNews::Marked(mark) => {
-                if let Some(Dialog::Plan(plan)) = self.dialog.as_mut().map(Dialog::meant)
+                if let Some(Dialog::Plan(plan)) = self.dialog.as_mut().map(Dialog::innermost)
                     && plan.operation.cluster == *name
                 {
                     plan.see_mark(mark.clone());
@@ -431,7 +431,7 @@ impl App {
     }
 
     fn plan_of(&mut self, name: &ClusterName, kind: OperationKind) -> Option<&mut Plan> {
-        match self.dialog.as_mut().map(Dialog::meant) {
+        match self.dialog.as_mut().map(Dialog::innermost) {
             Some(Dialog::Plan(plan)) if plan.operation.cluster == *name && plan.operation.kind() == kind => {
                 Some(plan)
             }

@@ -2,7 +2,8 @@
 
 use crate::model::text::log_line;
 use crate::model::{
-    Consent, JournaledOperation, Operation, OperationEnd, Problem, Progress, Remains, StepName, Timestamp,
+    CancelledState, Consent, JournaledOperation, Operation, OperationEnd, Problem, Progress, StepName,
+    Timestamp,
 };
 use std::collections::VecDeque;
 
@@ -43,7 +44,7 @@ pub enum Ending {
     /// All steps are done.
     Done,
     /// Cancelled, which leaves this state.
-    Cancelled(Remains),
+    Cancelled(CancelledState),
     /// Given up by an operator; the cluster was left as it was then.
     Abandoned,
 }
@@ -153,7 +154,7 @@ impl Running {
     }
 
     /// The consent to resume this very operation.
-    pub fn meant(&self) -> Consent {
+    pub fn consent_to_resume(&self) -> Consent {
         Consent { means: Some(self.operation.kind()), ..Consent::default() }
     }
 
@@ -194,7 +195,7 @@ impl Running {
     }
 
     /// The state that is left if it is cancelled at the current step.
-    pub fn left_behind(&self) -> Option<Remains> {
+    pub fn left_behind(&self) -> Option<CancelledState> {
         self.step().and_then(|s| self.operation.cancelled_at(s))
     }
 

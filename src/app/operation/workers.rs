@@ -31,7 +31,7 @@ struct Chosen {
 impl App {
     /// Opens the form that adds workers.
     pub(in crate::app) fn add_worker(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some(name) = self.meant().map(|c| c.name().clone()) else { return Vec::new() };
+        let Some(name) = self.target_cluster().map(|c| c.name().clone()) else { return Vec::new() };
         if let Some(effects) = self.refers_to_operation(&name, now) {
             return effects;
         }
@@ -111,7 +111,7 @@ impl App {
 
     /// The selected worker. For a head the message names the key of `instead`.
     fn chosen_worker(&mut self, instead: Action, now: Timestamp) -> Option<Chosen> {
-        let of_row = self.tpus().zip(self.meant_slice()).or_else(|| self.slice_at_google());
+        let of_row = self.tpus().zip(self.target_slice()).or_else(|| self.slice_at_google());
         if let Some((cluster, row)) = of_row {
             return Some(Chosen {
                 cluster: cluster.name().clone(),
@@ -127,7 +127,7 @@ impl App {
             self.toasts.say(Tone::Info, text, now);
             return None;
         }
-        let (place, node) = self.meant_node()?;
+        let (place, node) = self.target_node()?;
         let known = &self.fleet.clusters[place];
         let cluster = known.name().clone();
         // The address of a machine that was taken away is given to another.

@@ -13,7 +13,7 @@ use crate::app::text::words;
 use crate::diagnose::{Finding, FindingKind, Severity, sick};
 use crate::model::amount::number;
 use crate::model::text::printable;
-use crate::model::{Chip, Link, Problem, Tally};
+use crate::model::{Chip, ClusterTotals, Link, Problem};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -275,10 +275,10 @@ fn known<'f>(row: &Row<'f>, cell: impl Fn(&'f Cluster) -> Cell<'f>) -> Cell<'f> 
     of(row, |c| if c.known { cell(c) } else { Cell::text("?") })
 }
 
-fn tally(row: &Row<'_>) -> Tally {
+fn tally(row: &Row<'_>) -> ClusterTotals {
     match row {
         Known(_, cluster) => cluster.tally,
-        Broken(..) => Tally::default(),
+        Broken(..) => ClusterTotals::default(),
     }
 }
 
@@ -396,7 +396,7 @@ fn broken<'f>(file: &'f str, problem: &'f Problem, look: &Look<'_>) -> Cell<'f> 
 }
 
 /// Used and all chips, with their kind unless they are TPUs.
-fn chips(t: &Tally) -> String {
+fn chips(t: &ClusterTotals) -> String {
     let unit = match t.chip {
         Chip::Tpu => "",
         Chip::Gpu => " gpu",
@@ -413,7 +413,7 @@ fn chips(t: &Tally) -> String {
 }
 
 /// `▇▇▇░░░`; nothing where nothing is known.
-fn bar(t: &Tally) -> String {
+fn bar(t: &ClusterTotals) -> String {
     let Some(share) = t.share() else { return String::new() };
     // Something used is never shown as nothing, nor something free as full.
     let cells = usize::from(BAR);
@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn a_bar_is_full_or_empty_only_when_the_chips_are() {
-        let bar = |used| bar(&Tally { chips: 1000.0, used, ..Tally::default() });
+        let bar = |used| bar(&ClusterTotals { chips: 1000.0, used, ..ClusterTotals::default() });
         assert_eq!(bar(Some(0.0)), "░░░░░░");
         assert_eq!(bar(Some(1.0)), "▇░░░░░");
         assert_eq!(bar(Some(999.0)), "▇▇▇▇▇░");

@@ -1,6 +1,6 @@
 //! What the last search of the logs of several clusters found, a row for each line.
 
-use super::crew::line_role;
+use super::job_workers::line_role;
 use crate::app::action::context::{Context, PAGES_BUT_LOGS};
 use crate::app::action::table::Action;
 use crate::app::action::target::Target;
@@ -17,7 +17,7 @@ use crate::app::view::TablePage;
 use crate::logs::clock;
 use crate::model::amount::{counted, grouped};
 use crate::model::text::printable;
-use crate::model::{LogSource, SubmissionId, SweptFile, SweptLine};
+use crate::model::{FileMatches, LineMatch, LogSource, SubmissionId};
 use std::cmp::Ordering;
 
 /// The table.
@@ -44,8 +44,8 @@ pub struct FoundRow<'f> {
     cluster: &'f Cluster,
     place: usize,
     number: usize,
-    file: &'f SweptFile,
-    line: &'f SweptLine,
+    file: &'f FileMatches,
+    line: &'f LineMatch,
 }
 
 type Row<'f> = FoundRow<'f>;
@@ -66,7 +66,7 @@ impl FoundRow<'_> {
 }
 
 /// The log that a line of a cluster is in: that of a job, where Ray lists the job, else the file.
-pub fn log_of(cluster: &Cluster, file: &SweptFile) -> LogSource {
+pub fn log_of(cluster: &Cluster, file: &FileMatches) -> LogSource {
     let listed = |id: &SubmissionId| cluster.snapshot.jobs.iter().any(|job| job.submission_id() == Some(id));
     match SubmissionId::of_driver_log(file.name.raw()).filter(listed) {
         Some(id) => LogSource::Job(id),

@@ -2,7 +2,7 @@
 
 use crate::app::action::table::Action;
 use crate::app::operation::confirmation::Control;
-use crate::app::pages::crew::Way;
+use crate::app::pages::job_workers::WorkersView;
 use crate::app::view::Pane;
 use crate::model::PaneLayout;
 
@@ -145,7 +145,7 @@ pub struct Areas {
     /// The panes as tabs, in a window where they are not side by side.
     pub tabs: Vec<(Pane, Area)>,
     /// The tables of a job's workers as tabs.
-    pub ways: Vec<(Way, Area)>,
+    pub ways: Vec<(WorkersView, Area)>,
     /// The keys in the footer.
     pub hints: Vec<(Action, Area)>,
     /// Nothing could be drawn: the window is too small.

@@ -163,9 +163,9 @@ impl Dialog {
     }
 
     /// The dialog that news concern: the one under help, or itself.
-    pub fn meant(&mut self) -> &mut Self {
+    pub fn innermost(&mut self) -> &mut Self {
         match self {
-            Self::Tell { under: Some(under), .. } => under.meant(),
+            Self::Tell { under: Some(under), .. } => under.innermost(),
             dialog => dialog,
         }
     }

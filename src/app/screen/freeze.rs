@@ -35,7 +35,7 @@ impl App {
         for (live, shown) in self.fleet.clusters.iter_mut().zip(shown.clusters) {
             // What follows from the page on the screen was changed in the fleet that was shown.
             (live.paces.0, live.watched) = (shown.paces.0, shown.watched);
-            live.crew.show_as(&shown.crew);
+            live.job_workers.show_as(&shown.job_workers);
         }
         for (place, log) in frozen.logs {
             self.pages.cluster[place].take_log(&self.fleet, place, log.into_batch(), now);

@@ -3,12 +3,12 @@
 use super::super::reach::{Progress, Reach};
 use super::super::{candidates, hints, output};
 use super::failed;
-use super::gang::{Gang, clock_time, tell_incomplete, telling};
+use super::reader::{Reader, clock_time, tell_incomplete, telling};
 use crate::app::{Cluster, could_serve};
-use crate::crew::{Crew, Findings, Verdict, certainty_words, first_few, place, without_error};
+use crate::job_workers::{Findings, JobWorkers, Verdict, certainty_words, first_few, place, without_error};
 use crate::logs::{Certainty, Evidence, Explanation};
 use crate::model::amount::counted;
-use crate::model::{JobStatus, News, Roster, Target, Timestamp, VitalLimits};
+use crate::model::{ClusterVitals, JobStatus, News, Target, Timestamp, VitalLimits};
 use crate::state::ClusterState;
 use crate::supervisor::{self, Session};
 use clap::Args;
@@ -52,66 +52,72 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let session = reach.connect(progress).await?;
     let tell = telling(progress);
-    let Gang { mut gangs, mut crew, cluster } = Gang::read(&arguments.id, reach, &session, &tell).await?;
-    if crew.known.job.status == JobStatus::Running {
+    let Reader { mut gangs, mut job_workers, cluster } =
+        Reader::read(&arguments.id, reach, &session, &tell).await?;
+    if job_workers.known.job.status == JobStatus::Running {
         progress.tell("reading the vitals of the run");
-        read_unwell(&mut crew, &cluster, &session, reach).await;
+        read_unwell(&mut job_workers, &cluster, &session, reach).await;
     }
-    let (mut found, logs) = gangs.explain(&mut crew, arguments.lines).await.map_err(failed(reach))?;
+    let (mut found, logs) = gangs.explain(&mut job_workers, arguments.lines).await.map_err(failed(reach))?;
     if let Some(logs) = logs {
-        found = gangs.with_clocks(&mut crew, found, &logs).await;
+        found = gangs.with_clocks(&mut job_workers, found, &logs).await;
     }
-    if found.verdict == Verdict::Waiting && crew.known.job.status == JobStatus::Running {
-        found.evidence.extend(served(&crew, &cluster, &session).await);
+    if found.verdict == Verdict::Waiting && job_workers.known.job.status == JobStatus::Running {
+        found.evidence.extend(served(&job_workers, &cluster, &session).await);
     }
     session.close().await;
-    tell_incomplete(&crew);
+    tell_incomplete(&job_workers);
     let target = Target::of(&reach.spec.name);
     if arguments.json {
-        output::json(&for_scripts(&found, &crew, target))?;
+        output::json(&for_scripts(&found, &job_workers, target))?;
     } else {
-        print(&found, &mut output::stdout(), &crew, target)?;
+        print(&found, &mut output::stdout(), &job_workers, target)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// What could serve what a running job waits for. Who holds it is read from what all running jobs hold.
-async fn served(crew: &Crew, cluster: &Cluster, session: &Session) -> Vec<String> {
+async fn served(job_workers: &JobWorkers, cluster: &Cluster, session: &Session) -> Vec<String> {
     let snapshot = &cluster.snapshot;
     let running = snapshot.jobs.iter().filter(|job| job.status == JobStatus::Running).cloned().collect();
     let roster = supervisor::read_holdings(&session.client, snapshot, running, VitalLimits::default()).await;
     // Without it the rest is said.
     let Ok(roster) = roster else { return Vec::new() };
-    could_serve(&crew.known.job, &knowing(cluster, roster))
+    could_serve(&job_workers.known.job, &knowing(cluster, roster))
 }
 
 /// What the vitals of the run show to be wrong, from the end of its driver's log.
-async fn read_unwell(crew: &mut Crew, cluster: &Cluster, session: &Session, reach: &Reach) {
-    let job = Arc::clone(&crew.known.job);
+async fn read_unwell(job_workers: &mut JobWorkers, cluster: &Cluster, session: &Session, reach: &Reach) {
+    let job = Arc::clone(&job_workers.known.job);
     let how = (reach.options.vitals, &reach.options.patterns);
     match supervisor::read_vitals(&session.client, &cluster.snapshot, vec![Arc::clone(&job)], how).await {
-        Ok(roster) => crew.known.unwell = knowing(cluster, roster).known_of(&job).unwell,
-        Err(why) => crew.incomplete.push(format!("cannot read the vitals of the run: {why}")),
+        Ok(roster) => job_workers.known.unwell = knowing(cluster, roster).known_of(&job).unwell,
+        Err(why) => job_workers.incomplete.push(format!("cannot read the vitals of the run: {why}")),
     }
 }
 
 /// The cluster with these vitals.
-fn knowing(cluster: &Cluster, roster: Roster) -> Cluster {
+fn knowing(cluster: &Cluster, roster: ClusterVitals) -> Cluster {
     let mut state = ClusterState::clone(cluster.state());
     state.learn(&News::Vitals(Arc::new(roster)));
     Cluster::of(cluster.spec.clone(), state)
 }
 
 /// Prints the verdict, the evidence and the hint.
-fn print(found: &Findings, out: &mut impl Write, crew: &Crew, target: Target<'_>) -> io::Result<()> {
+fn print(
+    found: &Findings,
+    out: &mut impl Write,
+    job_workers: &JobWorkers,
+    target: Target<'_>,
+) -> io::Result<()> {
     writeln!(out, "{}: {}", found.verdict.word(), found.summary)?;
     for line in found.evidence.iter().take(TRACE) {
         writeln!(out, "  {line}")?;
     }
     if let Some(cause) = &found.explanation {
-        print_cause(out, cause, crew, found.verdict)?;
+        print_cause(out, cause, job_workers, found.verdict)?;
     }
-    for clock in found.clock_words(crew) {
+    for clock in found.clock_words(job_workers) {
         writeln!(out, "clock of {clock}")?;
     }
     for fix in found.hint.fixes() {
@@ -122,22 +128,22 @@ fn print(found: &Findings, out: &mut impl Write, crew: &Crew, target: Target<'_>
 
 /// As JSON: `submission_id`, `job_id`, `status`, `verdict`, `summary`, `evidence`, `workers`, `first`, `certainty`,
 /// `candidates`, `followed`, `without_error`, `clocks`, `hint`, `fixes`.
-fn for_scripts(findings: &Findings, crew: &Crew, target: Target<'_>) -> Value {
-    let job = &crew.known.job;
+fn for_scripts(findings: &Findings, job_workers: &JobWorkers, target: Target<'_>) -> Value {
+    let job = &job_workers.known.job;
     let found = findings.explanation.as_ref();
     let mut value = json!({
         "submission_id": job.submission_id().map(|id| id.0.raw()), "job_id": job.driver.as_ref().map(|id| id.0.raw()),
         "status": job.status.word(), "verdict": findings.verdict.word(), "summary": findings.summary,
-        "evidence": findings.evidence, "workers": crew.seats.len(),
-        "first": found.map(|f| one(&f.first, crew)), "certainty": found.map(|f| certainty(f.certainty)),
-        "candidates": found.map(|f| f.candidates.iter().map(|e| one(e, crew)).collect::<Vec<_>>()),
+        "evidence": findings.evidence, "workers": job_workers.workers.len(),
+        "first": found.map(|f| one(&f.first, job_workers)), "certainty": found.map(|f| certainty(f.certainty)),
+        "candidates": found.map(|f| f.candidates.iter().map(|e| one(e, job_workers)).collect::<Vec<_>>()),
         "followed": found.map(|f| f.followed.iter().map(|followed| json!({
             "kind": followed.fault.words(), "errors": followed.errors, "hosts": followed.hosts,
-            "first": one(&followed.first, crew),
+            "first": one(&followed.first, job_workers),
         })).collect::<Vec<_>>()),
-        "without_error": found.map(|f| without_error(f, crew)),
+        "without_error": found.map(|f| without_error(f, job_workers)),
         "clocks": findings.clocks.iter().map(|(node, clock)| json!({
-            "node_id": node.to_string(), "host": crew.known.name_of(node), "ahead_ms": clock.ahead_ms,
+            "node_id": node.to_string(), "host": job_workers.known.name_of(node), "ahead_ms": clock.ahead_ms,
             "unsure_ms": clock.unsure_ms,
         })).collect::<Vec<_>>(),
     });
@@ -156,18 +162,23 @@ const fn certainty(certainty: Certainty) -> &'static str {
 }
 
 /// As JSON: `kind`, `host`, `process`, `time_ms`, `text`, `trace`.
-fn one(evidence: &Evidence, crew: &Crew) -> Value {
+fn one(evidence: &Evidence, job_workers: &JobWorkers) -> Value {
     json!({
-        "kind": evidence.fault.words(), "host": evidence.host, "process": place(evidence, crew),
+        "kind": evidence.fault.words(), "host": evidence.host, "process": place(evidence, job_workers),
         "time_ms": evidence.time.map(Timestamp::as_millis), "text": evidence.text, "trace": evidence.trace,
     })
 }
 
-fn print_cause(out: &mut impl Write, found: &Explanation, crew: &Crew, verdict: Verdict) -> io::Result<()> {
+fn print_cause(
+    out: &mut impl Write,
+    found: &Explanation,
+    job_workers: &JobWorkers,
+    verdict: Verdict,
+) -> io::Result<()> {
     let time = |e: &Evidence| e.time.map(|at| format!("{}  ", clock_time(at))).unwrap_or_default();
     let first = &found.first;
     let label = if verdict == Verdict::Failed { "first error" } else { "last errors in the logs begin with" };
-    writeln!(out, "{label}: {}{}: {}", time(first), place(first, crew), first.fault.words())?;
+    writeln!(out, "{label}: {}{}: {}", time(first), place(first, job_workers), first.fault.words())?;
     let skipped = first.trace.len().saturating_sub(TRACE);
     if skipped > 0 {
         writeln!(out, "    ... {skipped} lines")?;
@@ -187,12 +198,12 @@ fn print_cause(out: &mut impl Write, found: &Explanation, crew: &Crew, verdict: 
             counted(followed.errors as usize, "error"),
             counted(followed.hosts, "host"),
             time(&followed.first),
-            place(&followed.first, crew),
+            place(&followed.first, job_workers),
             followed.first.text,
         )?;
     }
-    let quiet = without_error(found, crew);
-    if !quiet.is_empty() && quiet.len() < crew.seats.len() {
+    let quiet = without_error(found, job_workers);
+    if !quiet.is_empty() && quiet.len() < job_workers.workers.len() {
         let quiet: Vec<&str> = quiet.iter().map(String::as_str).collect();
         writeln!(out, "no error in the logs of {}: {}", counted(quiet.len(), "worker"), first_few(&quiet))?;
     }

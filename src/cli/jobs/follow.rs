@@ -5,7 +5,7 @@
 use super::super::reach::Reach;
 use crate::logs::{Grep, LineSplitter};
 use crate::model::{
-    JobStatus, Line, LogSource, Node, NodeId, OperationKind, OperationMark, Problem, Pulse, SubmissionId,
+    JobStatus, Line, Liveness, LogSource, Node, NodeId, OperationKind, OperationMark, Problem, SubmissionId,
     Text, Timestamp,
 };
 use crate::ray::{Client, LogEvent, RayError};
@@ -34,7 +34,7 @@ pub struct GiveUp {
 
 /// Why the end of a job was not observed.
 #[derive(Clone, Debug)]
-pub enum Unseen {
+pub enum FollowError {
     /// The cluster did not answer within `--give-up-after`.
     GaveUp,
     /// Ray was restarted and the job was lost with its session; the text says so in a sentence.
@@ -46,7 +46,7 @@ enum Gone {
     /// A restart submitted the job again.
     Back,
     /// The end of the job cannot be observed.
-    Unseen(Unseen),
+    FollowError(FollowError),
     /// Ray was not restarted, so the cause is unknown.
     Unexplained,
 }
@@ -96,7 +96,7 @@ impl<'a> Following<'a> {
         id: &SubmissionId,
         start: Start,
         print: impl FnMut(Vec<Line>) -> io::Result<()>,
-    ) -> anyhow::Result<Result<JobStatus, Unseen>> {
+    ) -> anyhow::Result<Result<JobStatus, FollowError>> {
         match self.log(id, start, print).await? {
             Ok(()) => self.end(id).await,
             Err(unseen) => Ok(Err(unseen)),
@@ -110,7 +110,7 @@ impl<'a> Following<'a> {
         id: &SubmissionId,
         start: Start,
         mut print: impl FnMut(Vec<Line>) -> io::Result<()>,
-    ) -> anyhow::Result<Result<(), Unseen>> {
+    ) -> anyhow::Result<Result<(), FollowError>> {
         let (ways, heard) = watch::channel(self.way()?);
         let spec = Arc::new(self.reach.spec.clone());
         let source = LogSource::Job(id.clone());
@@ -147,7 +147,7 @@ impl<'a> Following<'a> {
                             ways.send_replace(self.way()?);
                             tail = follow(Start::Beginning);
                         }
-                        Gone::Unseen(unseen) => return Ok(Err(unseen)),
+                        Gone::FollowError(unseen) => return Ok(Err(unseen)),
                         Gone::Unexplained => anyhow::bail!("cannot read the log of {id}: {error}"),
                     },
                     Some(LogEvent::Complete) | None => return Ok(Ok(())),
@@ -165,7 +165,7 @@ impl<'a> Following<'a> {
                         Err(problem) => self.tell(&problem.what),
                     }
                 }
-                () = too_long(self.lost, self.limit) => return Ok(Err(Unseen::GaveUp)),
+                () = too_long(self.lost, self.limit) => return Ok(Err(FollowError::GaveUp)),
             }
         }
     }
@@ -223,14 +223,14 @@ impl<'a> Following<'a> {
                 eprintln!("{id} was restarted with the cluster");
                 return Ok(Gone::Back);
             }
-            let Some(mark) = restart else { return Ok(Gone::Unseen(Unseen::Lost(why))) };
+            let Some(mark) = restart else { return Ok(Gone::FollowError(FollowError::Lost(why))) };
             if !is_told {
                 is_told = true;
                 eprintln!("{id}: {}; waiting for the job to be restored", mark.brief(Timestamp::now()));
             }
             tokio::select! {
                 () = sleep(RESTART_LOOK) => {}
-                () = too_long(self.lost, self.limit) => return Ok(Gone::Unseen(Unseen::GaveUp)),
+                () = too_long(self.lost, self.limit) => return Ok(Gone::FollowError(FollowError::GaveUp)),
             }
         }
     }
@@ -244,7 +244,7 @@ impl<'a> Following<'a> {
         let access = Access { spec, options, connection: &self.connection };
         // Without the right to read marks the job counts as lost, as it does where none are kept.
         let mark = supervisor::read_mark(access).await.ok().flatten()?;
-        let is_at_work = mark.pulse(Timestamp::now()) == Pulse::Fresh;
+        let is_at_work = mark.pulse(Timestamp::now()) == Liveness::Fresh;
         (is_at_work && mark.command == OperationKind::Restart.command()).then_some(mark)
     }
 
@@ -258,13 +258,13 @@ impl<'a> Following<'a> {
     }
 
     /// Polls the job until it has ended.
-    pub async fn end(&mut self, id: &SubmissionId) -> anyhow::Result<Result<JobStatus, Unseen>> {
+    pub async fn end(&mut self, id: &SubmissionId) -> anyhow::Result<Result<JobStatus, FollowError>> {
         let mut backoff = Backoff::default();
         loop {
             let answer = match self.client()? {
                 Some(client) => tokio::select! {
                     answer = client.job(id) => Some(answer),
-                    () = too_long(self.lost, self.limit) => return Ok(Err(Unseen::GaveUp)),
+                    () = too_long(self.lost, self.limit) => return Ok(Err(FollowError::GaveUp)),
                 },
                 None => None,
             };
@@ -282,7 +282,7 @@ impl<'a> Following<'a> {
                 Some(Err(e @ (RayError::NotFound(_) | RayError::Forbidden(_)))) => {
                     match self.gone(id, &e).await? {
                         Gone::Back => continue,
-                        Gone::Unseen(unseen) => return Ok(Err(unseen)),
+                        Gone::FollowError(unseen) => return Ok(Err(unseen)),
                         Gone::Unexplained => return Err(failed(self.reach)(e)),
                     }
                 }
@@ -290,7 +290,7 @@ impl<'a> Following<'a> {
                     self.lose(&error.to_string());
                     let proved = tokio::select! {
                         proved = self.proof() => proved,
-                        () = too_long(self.lost, self.limit) => return Ok(Err(Unseen::GaveUp)),
+                        () = too_long(self.lost, self.limit) => return Ok(Err(FollowError::GaveUp)),
                     };
                     if let Err(problem) = proved {
                         self.tell(&problem.what);
@@ -303,7 +303,7 @@ impl<'a> Following<'a> {
             tokio::select! {
                 () = sleep(pause) => {}
                 _ = self.state.changed() => {}
-                () = too_long(self.lost, self.limit) => return Ok(Err(Unseen::GaveUp)),
+                () = too_long(self.lost, self.limit) => return Ok(Err(FollowError::GaveUp)),
             }
         }
     }

@@ -6,7 +6,7 @@ use super::failed;
 use crate::logs::{Clock, Grep, LineSplitter};
 use crate::model::{ClusterSpec, NodeId, SubmissionId, Timestamp};
 use crate::supervisor::{
-    LogFile, Opened, Remote, RemoteStream, Session, Sought, Start, Unread, is_elsewhere,
+    LogFile, Opened, ReadError, Remote, RemoteStream, Session, Sought, Start, is_elsewhere,
 };
 use anyhow::{Result, bail};
 use bytes::Bytes;
@@ -51,7 +51,7 @@ impl LogBytes {
             Self::Remote(first, _) if !first.is_empty() => Ok(Some(std::mem::take(first))),
             Self::Remote(_, stream) => match stream.chunk().await {
                 Ok(bytes) => Ok(bytes),
-                Err(why) => bail!("the log was cut off: {}", Unread::from(why)),
+                Err(why) => bail!("the log was cut off: {}", ReadError::from(why)),
             },
         }
     }
@@ -125,11 +125,11 @@ impl<'a> LogSource<'a> {
     }
 
     /// Whether the file is to be looked for in the cluster's container now. Else it says why it cannot be read on the head.
-    fn tries_container(&mut self, why: &Unread) -> bool {
-        if matches!(why, Unread::NoFolder) && self.file.enter(&self.reach.spec) {
+    fn tries_container(&mut self, why: &ReadError) -> bool {
+        if matches!(why, ReadError::NoFolder) && self.file.enter(&self.reach.spec) {
             return true;
         }
-        if let Unread::Failed(_) | Unread::Refused(_) | Unread::Utf16 = why {
+        if let ReadError::Failed(_) | ReadError::Refused(_) | ReadError::Utf16 = why {
             eprintln!("{}", self.file.elsewhere(why));
         }
         false
@@ -173,7 +173,7 @@ impl<'a> LogSource<'a> {
 }
 
 /// The first bytes of a stream, and what follows; nothing may be read behind an end.
-async fn begun(stream: Result<RemoteStream, Unread>) -> Result<LogBytes, Unread> {
+async fn begun(stream: Result<RemoteStream, ReadError>) -> Result<LogBytes, ReadError> {
     let mut stream = stream?;
     Ok(match stream.chunk().await? {
         Some(first) => LogBytes::Remote(first, Box::new(stream)),
@@ -182,7 +182,11 @@ async fn begun(stream: Result<RemoteStream, Unread>) -> Result<LogBytes, Unread>
 }
 
 /// The lines that match, behind the line that says what is open.
-async fn matched(file: &LogFile, over: (&Remote, &ClusterSpec), sought: &Sought) -> Result<LogBytes, Unread> {
+async fn matched(
+    file: &LogFile,
+    over: (&Remote, &ClusterSpec),
+    sought: &Sought,
+) -> Result<LogBytes, ReadError> {
     let (mut stream, mut came) = (file.matched(over, sought)?, Vec::new());
     while let Some(chunk) = stream.chunk().await? {
         came.extend_from_slice(&chunk);

@@ -3,9 +3,9 @@
 use super::super::reach::{Progress, Reach};
 use super::super::{candidates, output};
 use super::follow::{Following, GiveUp};
-use super::gang::too_old;
 use super::log_source::LogSource;
 use super::merged::{self, Wanted, WorkersOptions};
+use super::reader::too_old;
 use super::{conclude, id};
 use crate::logs::{Clock, Grep, LineSplitter, Pattern, Repeated, Times};
 use crate::model::time::span;

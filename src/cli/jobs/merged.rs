@@ -3,8 +3,8 @@
 use super::super::output;
 use super::super::reach::{Progress, Reach};
 use super::failed;
-use super::gang::{Gang, clock_time, tell_incomplete, telling, too_old};
-use crate::crew::{Crew, FOLDED, Said, Seat, first_few, fold, in_order};
+use super::reader::{Reader, clock_time, tell_incomplete, telling, too_old};
+use crate::job_workers::{FOLDED, JobWorkers, NamedWorker, WorkerLine, first_few, fold, in_order};
 use crate::logs::{Pattern, Repeated, Row};
 use crate::model::Timestamp;
 use clap::Args;
@@ -45,27 +45,27 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let session = reach.connect(progress).await?;
     let tell = telling(progress);
-    let Gang { mut gangs, mut crew, .. } = Gang::read(id, reach, &session, &tell).await?;
+    let Reader { mut gangs, mut job_workers, .. } = Reader::read(id, reach, &session, &tell).await?;
     let lines = wanted.lines.unwrap_or(FOLDED);
-    let tails = gangs.tails(&mut crew, lines).await.map_err(failed(reach))?;
+    let tails = gangs.tails(&mut job_workers, lines).await.map_err(failed(reach))?;
     session.close().await;
-    tell_incomplete(&crew);
-    if crew.seats.is_empty() {
-        eprintln!("{}", crew.why_empty());
+    tell_incomplete(&job_workers);
+    if job_workers.workers.is_empty() {
+        eprintln!("{}", job_workers.why_empty());
         return Ok(ExitCode::SUCCESS);
     }
     let since = wanted.since.map(|span| Timestamp::now().minus(span));
     let (mut timeless, mut newest) = (0, None);
-    let lines = in_order(&crew, tails).filter(|said| {
+    let lines = in_order(&job_workers, tails).filter(|said| {
         timeless += usize::from(since.is_some() && said.time.is_none());
         newest = newest.max(said.time);
         since.is_none_or(|since| said.time.is_some_and(|time| time >= since))
             && wanted.grep.is_none_or(|grep| grep.is_match(said.line.text()))
     });
     if wanted.options.fold {
-        print_folded(lines, &crew, wanted.json)?;
+        print_folded(lines, &job_workers, wanted.json)?;
     } else {
-        print_merged(lines, &crew.seats, wanted.json)?;
+        print_merged(lines, &job_workers.workers, wanted.json)?;
     }
     if let (Some(newest), Some(since)) = (newest, since)
         && newest < since
@@ -79,42 +79,50 @@ pub(super) async fn run(
 }
 
 /// Prints lines with who wrote them.
-fn print_merged(lines: impl Iterator<Item = Said>, seats: &[Seat], json: bool) -> anyhow::Result<()> {
-    let width = seats.iter().map(|seat| seat.who().chars().count()).max().unwrap_or(0);
+fn print_merged(
+    lines: impl Iterator<Item = WorkerLine>,
+    workers: &[NamedWorker],
+    json: bool,
+) -> anyhow::Result<()> {
+    let width = workers.iter().map(|worker| worker.who().chars().count()).max().unwrap_or(0);
     let mut out = output::stdout();
     for said in lines {
-        let seat = &seats[said.seat];
+        let worker = &workers[said.worker];
         if json {
-            output::json_line(&for_scripts(&said, seat))?;
+            output::json_line(&for_scripts(&said, worker))?;
         } else {
             let time = said.time.map_or_else(|| "-".repeat(18), clock_time);
-            writeln!(out, "{time}  {:<width$}  {}", seat.who(), said.line.text())?;
+            writeln!(out, "{time}  {:<width$}  {}", worker.who(), said.line.text())?;
         }
     }
     Ok(out.flush()?)
 }
 
 /// As JSON: `time_ms`, `node_id`, `host`, `slice`, `pid`, `name`, `stream`, `text`.
-fn for_scripts(said: &Said, seat: &Seat) -> Value {
+fn for_scripts(said: &WorkerLine, worker: &NamedWorker) -> Value {
     let or_null = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     json!({
-        "time_ms": said.time.map(Timestamp::as_millis), "node_id": seat.worker.node.to_string(), "host": seat.host,
-        "slice": or_null(&seat.slice), "pid": seat.worker.pid, "name": or_null(seat.worker.name.raw()),
+        "time_ms": said.time.map(Timestamp::as_millis), "node_id": worker.process.node.to_string(), "host": worker.host,
+        "slice": or_null(&worker.slice), "pid": worker.process.pid, "name": or_null(worker.process.name.raw()),
         "stream": if said.is_err { "err" } else { "out" }, "text": said.line.text(),
     })
 }
 
 /// Prints a row for equal lines of many workers.
-fn print_folded(lines: impl Iterator<Item = Said>, crew: &Crew, json: bool) -> anyhow::Result<()> {
-    let (folded, seats) = (fold(lines, crew), &crew.seats);
+fn print_folded(
+    lines: impl Iterator<Item = WorkerLine>,
+    job_workers: &JobWorkers,
+    json: bool,
+) -> anyhow::Result<()> {
+    let (folded, workers) = (fold(lines, job_workers), &job_workers.workers);
     if folded.left_out > 0 {
         eprintln!("the first {} rows are left out: too many lines differ", folded.left_out);
     }
     let mut out = output::stdout();
-    let digits = seats.len().to_string().len();
+    let digits = workers.len().to_string().len();
     for (row, among) in folded.rows.iter().zip(&folded.among) {
         let names = |of: &mut dyn Iterator<Item = u32>| -> Vec<String> {
-            of.filter_map(|at| seats.get(at as usize)).map(Seat::who).collect()
+            of.filter_map(|at| workers.get(at as usize)).map(NamedWorker::who).collect()
         };
         let said = names(&mut row.members().iter().map(|member| member.source));
         let missing = names(&mut among.missing.iter().copied());
@@ -123,7 +131,7 @@ fn print_folded(lines: impl Iterator<Item = Said>, crew: &Crew, json: bool) -> a
             continue;
         }
         let time = row.time.map_or_else(|| "-".repeat(18), |(first, _)| clock_time(first));
-        let who = if said.len() <= FEW && seats.len() > FEW {
+        let who = if said.len() <= FEW && workers.len() > FEW {
             format!("[{}] ", said.join(", "))
         } else {
             String::new()

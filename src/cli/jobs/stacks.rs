@@ -6,8 +6,8 @@ use super::{failed, id};
 use crate::model::amount::counted;
 use crate::model::text::printable;
 use crate::model::{
-    Hint, JobId, Problem, ProblemKind, Standing, StandingDriver, StandingGroup, StandingThread,
-    StandingWorker, Timestamp,
+    DriverStacks, Hint, JobId, JobStacks, Problem, ProblemKind, StackGroup, StackThread, StackWorker,
+    Timestamp,
 };
 use crate::operation::Stacks;
 use clap::Args;
@@ -75,7 +75,7 @@ async fn look(
     driver: &JobId,
     again: Option<Duration>,
     progress: &Progress,
-) -> Result<Standing, Problem> {
+) -> Result<JobStacks, Problem> {
     let processes = stacks.processes(driver).await?;
     progress.tell(format!("taking the stacks of {}", counted(processes.workers.len(), "worker")));
     let first = stacks.take(&processes).await;
@@ -98,7 +98,7 @@ async fn driver(text: &str, reach: &Reach, client: &crate::ray::Client) -> anyho
     })
 }
 
-fn print(found: &Standing, frames: bool) -> std::io::Result<()> {
+fn print(found: &JobStacks, frames: bool) -> std::io::Result<()> {
     let mut out = output::stdout();
     for group in &found.groups {
         let pace = group.pace().map(|pace| format!("  {pace}")).unwrap_or_default();
@@ -119,8 +119,8 @@ fn print(found: &Standing, frames: bool) -> std::io::Result<()> {
     out.flush()
 }
 
-fn for_scripts(id: &str, found: &Standing) -> Value {
-    let worker = |worker: &StandingWorker| {
+fn for_scripts(id: &str, found: &JobStacks) -> Value {
+    let worker = |worker: &StackWorker| {
         let mut value = json!({
             "node_id": worker.node.to_string(), "host": worker.host.raw(), "address": worker.address.raw(),
             "pid": worker.pid, "name": worker.name.raw(),
@@ -130,18 +130,18 @@ fn for_scripts(id: &str, found: &Standing) -> Value {
         }
         value
     };
-    let group = |group: &StandingGroup| {
+    let group = |group: &StackGroup| {
         let workers: Vec<_> = group.workers.iter().map(worker).collect();
         json!({"count": workers.len(), "at": group.place, "frames": group.frames, "workers": workers})
     };
-    let unread = |(unread, why): &(StandingWorker, String)| {
+    let unread = |(unread, why): &(StackWorker, String)| {
         let mut value = worker(unread);
         value["why"] = why.as_str().into();
         value
     };
     let thread =
-        |thread: &StandingThread| json!({"name": thread.name, "at": thread.place, "frames": thread.frames});
-    let driver = |driver: &StandingDriver| {
+        |thread: &StackThread| json!({"name": thread.name, "at": thread.place, "frames": thread.frames});
+    let driver = |driver: &DriverStacks| {
         let mut value = worker(&driver.process);
         match &driver.threads {
             Ok(threads) => value["threads"] = threads.iter().map(thread).collect(),

@@ -1,6 +1,6 @@
 //! How a command ends that waited for a job: what it says, and its exit code.
 
-use super::follow::{Following, Unseen};
+use super::follow::{FollowError, Following};
 use crate::model::{JobStatus, SubmissionId};
 use std::process::ExitCode;
 
@@ -14,18 +14,18 @@ pub(in crate::cli) const TIMED_OUT: u8 = 4;
 pub(super) fn conclude(
     following: &Following<'_>,
     id: &SubmissionId,
-    ended: Result<JobStatus, Unseen>,
+    ended: Result<JobStatus, FollowError>,
 ) -> ExitCode {
     match ended {
         Ok(status) => {
             eprintln!("{id} {}", status.word());
             verdict(status)
         }
-        Err(Unseen::GaveUp) => {
+        Err(FollowError::GaveUp) => {
             following.gave_up(id);
             ExitCode::from(TIMED_OUT)
         }
-        Err(Unseen::Lost(why)) => {
+        Err(FollowError::Lost(why)) => {
             eprintln!("{why}");
             ExitCode::from(DID_NOT_SUCCEED)
         }

@@ -4,8 +4,8 @@ use super::super::candidates;
 use super::super::columns;
 use super::super::output;
 use super::super::reach::{Progress, Reach};
-use super::gang::{Gang, tell_incomplete, telling};
-use crate::crew::{CALLED, Seat, age_words, call};
+use super::reader::{Reader, tell_incomplete, telling};
+use crate::job_workers::{CALLED, NamedWorker, age_words, roll_call};
 use crate::logs::Answer;
 use crate::model::Timestamp;
 use crate::model::amount::counted;
@@ -49,19 +49,20 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let session = reach.connect(progress).await?;
     let tell = telling(progress);
-    let Gang { mut gangs, mut crew, .. } = Gang::read(&arguments.id, reach, &session, &tell).await?;
-    let idle = if arguments.all { 0 } else { crew.leave_out_idle() };
-    let tails = gangs.tails(&mut crew, CALLED).await.map_err(super::failed(reach))?;
+    let Reader { mut gangs, mut job_workers, .. } =
+        Reader::read(&arguments.id, reach, &session, &tell).await?;
+    let idle = if arguments.all { 0 } else { job_workers.leave_out_idle() };
+    let tails = gangs.tails(&mut job_workers, CALLED).await.map_err(super::failed(reach))?;
     session.close().await;
-    let answers = call(&crew, &tails, Timestamp::now());
-    tell_incomplete(&crew);
+    let answers = roll_call(&job_workers, &tails, Timestamp::now());
+    tell_incomplete(&job_workers);
     if arguments.json {
-        let rows = answers.iter().map(|a| for_scripts(a, &crew.seats[a.worker as usize]));
+        let rows = answers.iter().map(|a| for_scripts(a, &job_workers.workers[a.worker as usize]));
         output::json(&rows.collect::<Vec<_>>())?;
     } else if answers.is_empty() {
-        eprintln!("{}", crew.why_empty());
+        eprintln!("{}", job_workers.why_empty());
     } else {
-        let rows: Vec<_> = answers.iter().map(|a| row(a, &crew.seats[a.worker as usize])).collect();
+        let rows: Vec<_> = answers.iter().map(|a| row(a, &job_workers.workers[a.worker as usize])).collect();
         let header = ["HOST", "SLICE", "PID", "NAME", "STEP", "AGE", "REMARK", "LAST LINE"];
         columns::print(&mut output::stdout(), &header, &rows)?;
     }
@@ -71,15 +72,15 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(answer: &Answer, seat: &Seat) -> Vec<String> {
+fn row(answer: &Answer, worker: &NamedWorker) -> Vec<String> {
     let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
     let step = answer.step.map_or_else(|| "-".to_owned(), |step| step.to_string());
     let line: String = answer.line.trim().chars().take(SHOWN).collect();
     vec![
-        seat.host.clone(),
-        or_dash(&seat.slice),
-        seat.worker.pid.to_string(),
-        or_dash(&seat.worker.name.shown()),
+        worker.host.clone(),
+        or_dash(&worker.slice),
+        worker.process.pid.to_string(),
+        or_dash(&worker.process.name.shown()),
         step,
         age_words(answer.age),
         or_dash(&answer.reason),
@@ -88,14 +89,14 @@ fn row(answer: &Answer, seat: &Seat) -> Vec<String> {
 }
 
 /// As JSON: `node_id`, `host`, `slice`, `pid`, `name`, `state`, `step`, `time_ms`, `remark`, `reason`, `line`, `files`.
-fn for_scripts(answer: &Answer, seat: &Seat) -> Value {
+fn for_scripts(answer: &Answer, worker: &NamedWorker) -> Value {
     let or_null = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     json!({
-        "node_id": seat.worker.node.to_string(), "host": seat.host, "slice": or_null(&seat.slice),
-        "pid": seat.worker.pid, "name": or_null(seat.worker.name.raw()),
-        "state": seat.state_word(), "step": answer.step,
+        "node_id": worker.process.node.to_string(), "host": worker.host, "slice": or_null(&worker.slice),
+        "pid": worker.process.pid, "name": or_null(worker.process.name.raw()),
+        "state": worker.state_word(), "step": answer.step,
         "time_ms": answer.time.map(Timestamp::as_millis), "remark": answer.remark.word(),
         "reason": or_null(&answer.reason), "line": or_null(&answer.line),
-        "files": seat.worker.files.iter().map(crate::model::Text::raw).collect::<Vec<_>>(),
+        "files": worker.process.files.iter().map(crate::model::Text::raw).collect::<Vec<_>>(),
     })
 }

@@ -1,6 +1,6 @@
 //! The search of what a log has when it begins to be followed.
 
-use super::super::log_file::Unread;
+use super::super::log_file::ReadError;
 use super::{Ended, Follower};
 use crate::ray::Closed;
 use crate::ssh::Remote;
@@ -19,14 +19,14 @@ impl Follower {
                 }
                 Ok(Ended::Again)
             }
-            Err(why @ (Unread::Failed(_) | Unread::Utf16)) => {
+            Err(why @ (ReadError::Failed(_) | ReadError::Utf16)) => {
                 self.sought = None;
                 self.note(&format!("cannot search on the head: {why}; all lines are read instead")).await?;
                 Ok(Ended::Again)
             }
-            Err(Unread::Replaced) => {
+            Err(ReadError::Replaced) => {
                 self.sought = None;
-                self.unread(Unread::Replaced).await
+                self.unread(ReadError::Replaced).await
             }
             Err(why) => self.unread(why).await,
         }
@@ -34,7 +34,7 @@ impl Follower {
 
     /// Reads the answer to its end. What came before a lost connection is not passed on again: the same part of a file
     /// that only grows gives the same answer.
-    async fn matching(&mut self, remote: &Remote) -> Result<Result<(), Unread>, Closed> {
+    async fn matching(&mut self, remote: &Remote) -> Result<Result<(), ReadError>, Closed> {
         let Some(sought) = &self.sought else { return Ok(Ok(())) };
         let mut known = sought.came;
         let mut stream = match self.file.matched((remote, &self.spec), sought) {

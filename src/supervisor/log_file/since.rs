@@ -1,7 +1,7 @@
 //! The first line of a time in a log, found where the log lies: in the parts of the file that half it again and again. The
 //! times of its lines ascend, but for what workers wrote a moment earlier.
 
-use super::{LogFile, Opened, Start, Unread, script};
+use super::{LogFile, Opened, ReadError, Start, script};
 use crate::logs::{Clock, LineSplitter};
 use crate::model::{ClusterSpec, Timestamp};
 use crate::ssh::Remote;
@@ -20,13 +20,13 @@ impl LogFile {
         (remote, spec): (&Remote, &ClusterSpec),
         since: Timestamp,
         clock: Clock,
-    ) -> Result<Option<Start>, Unread> {
+    ) -> Result<Option<Start>, ReadError> {
         let output = remote.run(&self.command(spec, ("place", script::PLACE), &[])?, super::QUICK).await?;
         let mut said = output.stdout;
-        let opened = match (Unread::of(output.status), Opened::take(&mut said)) {
+        let opened = match (ReadError::of(output.status), Opened::take(&mut said)) {
             (Some(why), _) => return Err(why),
             (None, Some(opened)) => opened?,
-            (None, None) => return Err(Unread::Failed(output.stderr)),
+            (None, None) => return Err(ReadError::Failed(output.stderr)),
         };
         let inode = opened.inode;
         let read = async |bytes| self.part((remote, spec), inode, bytes).await;
@@ -40,8 +40,8 @@ async fn first_since(
     since: Timestamp,
     clock: Clock,
     size: u64,
-    mut read: impl AsyncFnMut(Range<u64>) -> Result<Vec<u8>, Unread>,
-) -> Result<Option<u64>, Unread> {
+    mut read: impl AsyncFnMut(Range<u64>) -> Result<Vec<u8>, ReadError>,
+) -> Result<Option<u64>, ReadError> {
     // Lines above `low` are older, and of those from `high` on the first with a time is `found`.
     let (mut low, mut high, mut found) = (0, size, None);
     while high - low > 2 * PART {
@@ -87,8 +87,8 @@ struct Seen {
 async fn timed(
     bytes: Range<u64>,
     clock: Clock,
-    read: &mut impl AsyncFnMut(Range<u64>) -> Result<Vec<u8>, Unread>,
-) -> Result<Option<Seen>, Unread> {
+    read: &mut impl AsyncFnMut(Range<u64>) -> Result<Vec<u8>, ReadError>,
+) -> Result<Option<Seen>, ReadError> {
     let mut first = None;
     // The beginning of a line that has not ended, which begins there.
     let (mut held, mut at) = (Vec::new(), bytes.start);

@@ -3,8 +3,8 @@
 use crate::world::World;
 use marin_tui::app::{Effect, Event};
 use marin_tui::model::{
-    ClusterName, Confirmed, Consent, NewWorker, OperationEnd, OperationNews, Order, Progress, Remains, Task,
-    WorkerOffer, WorkerType,
+    CancelledState, ClusterName, Confirmed, Consent, NewWorker, OperationEnd, OperationNews, Order, Progress,
+    Task, WorkerOffer, WorkerType,
 };
 use marin_tui::operation::Environment;
 use marin_tui::tui::Performer;
@@ -107,7 +107,7 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
     assert!(busy.contains("cancel it where it runs"), "{busy}");
     console.order(Order::Cancel);
     let OperationEnd::Cancelled(how) = console.ends() else { panic!("it was not cancelled") };
-    assert_eq!(how, Remains::Requested);
+    assert_eq!(how, CancelledState::Requested);
     assert_eq!(console.offered().last, Some(wanted("v4-8")));
     console.order(Order::Begin(add, agreed.clone()));
     console.says("already requested from Google");

@@ -2,7 +2,7 @@
 
 use super::*;
 use marin_tui::app::text::words;
-use marin_tui::app::{Change, Paces};
+use marin_tui::app::{Change, PollIntervals};
 use marin_tui::diagnose::{FindingKind, Severity};
 use marin_tui::model::cloud::CloudView;
 
@@ -50,7 +50,7 @@ fn order(app: &App) -> Vec<&str> {
 }
 
 fn under_cursor(app: &App) -> &str {
-    app.meant().unwrap().name().as_str()
+    app.target_cluster().unwrap().name().as_str()
 }
 
 fn gone() -> Link {
@@ -101,7 +101,7 @@ fn a_new_try_leaves_the_screen_as_the_trouble_made_it() {
 #[test]
 fn what_is_read_seldom_on_purpose_is_not_stale() {
     let minutes = |n: u64| Duration::from_secs(n * 60);
-    let paces = Paces { focused: minutes(1), background: minutes(10), cloud: minutes(60) };
+    let paces = PollIntervals { focused: minutes(1), background: minutes(10), cloud: minutes(60) };
     let mut app = fleet().reading_every(paces);
     tell(&mut app, "alpha", News::Cloud(Ok(Arc::new(CloudView { asked: NOW, ..CloudView::default() }))));
     let at = |age: Duration| calm("alpha").taken.plus(age);
@@ -299,11 +299,11 @@ fn a_row_of_all_opens_its_cluster_with_that_row_and_leaving_returns_to_it() {
     assert_eq!(table(&app, &ALL_JOBS).filter().text(), "delta");
     press(&mut app, "N/beta-1<enter><enter>");
     assert_eq!((app.view().clone(), app.pane()), (View::Cluster(1), Pane::Nodes));
-    assert_eq!(app.meant_node().map(|(_, n)| n).unwrap().name.raw(), "beta-1");
+    assert_eq!(app.target_node().map(|(_, n)| n).unwrap().name.raw(), "beta-1");
     // A filter of the cluster's own that hides the row gives way.
     press(&mut app, "/beta-0<enter>qkq");
     press(&mut app, "N<enter>");
-    assert_eq!(app.meant_node().map(|(_, n)| n).unwrap().name.raw(), "beta-1");
+    assert_eq!(app.target_node().map(|(_, n)| n).unwrap().name.raw(), "beta-1");
 }
 
 #[test]
@@ -329,7 +329,7 @@ fn actions_on_a_row_of_all_name_its_cluster() {
 fn the_selection_among_all_follows_its_row_through_news() {
     let mut app = fleet();
     press(&mut app, "Jjjj");
-    let chosen = |app: &App| app.meant_job().map(|(_, j)| j.key.to_string());
+    let chosen = |app: &App| app.target_job().map(|(_, j)| j.key.to_string());
     assert_eq!(chosen(&app).as_deref(), Some("gamma-run"));
     let mut more = calm("alpha");
     Arc::make_mut(&mut more.jobs).push(Arc::new(job("alpha-new", JobStatus::Running, "x", 1)));

@@ -136,10 +136,10 @@ fn the_page_of_a_host_says_whom_its_processes_serve_and_opens_its_files() {
     let mut app = shown();
     let job = app.current().unwrap().snapshot.jobs.iter().find_map(|job| job.driver.clone()).unwrap();
     press(&mut app, "1gg");
-    while app.meant_node().is_none_or(|(_, node)| node.is_head || !node.state.is_alive()) {
+    while app.target_node().is_none_or(|(_, node)| node.is_head || !node.state.is_alive()) {
         press(&mut app, "j");
     }
-    let node = app.meant_node().unwrap().1.clone();
+    let node = app.target_node().unwrap().1.clone();
     let asked = subject(&press(&mut app, "d"));
     assert_eq!(asked, Subject::Host(node.id));
     told(&mut app, &asked, Ok(Inspection::Host(host_told(job.0.raw()))));
@@ -165,7 +165,7 @@ fn the_page_of_a_host_says_whom_its_processes_serve_and_opens_its_files() {
 fn nothing_is_asked_about_a_host_that_is_dead() {
     let mut app = shown();
     press(&mut app, "1gg");
-    while app.meant_node().is_none_or(|(_, node)| node.state.is_alive()) {
+    while app.target_node().is_none_or(|(_, node)| node.state.is_alive()) {
         press(&mut app, "j");
     }
     assert_eq!(press(&mut app, "d"), []);
@@ -203,7 +203,7 @@ fn the_host_whose_chips_idle_is_marked_in_the_grid_and_named() {
     press(&mut app, "1gg");
     for _ in 0..200 {
         if app
-            .meant_node()
+            .target_node()
             .is_some_and(|(_, node)| node.resources.get("TPU").is_some() && node.state.is_alive())
         {
             break;
@@ -249,7 +249,7 @@ fn the_page_of_chips_is_read_again_while_it_is_shown() {
         .key
         .clone();
     press(&mut app, "2gg");
-    while app.meant_job().is_some_and(|(_, at)| at.key != job) {
+    while app.target_job().is_some_and(|(_, at)| at.key != job) {
         press(&mut app, "j");
     }
     assert_eq!(press(&mut app, "%"), [], "its hosts are not known");

@@ -28,7 +28,7 @@ fn an_issue_of_a_job_opens_its_page_and_takes_the_keys_of_a_job() {
     press(&mut app, "<esc>");
     assert_eq!(app.context(), Context::Table, "back at the issue");
     press(&mut app, "w");
-    assert_eq!(app.context(), Context::Crew);
+    assert_eq!(app.context(), Context::JobWorkers);
     press(&mut app, "<esc>");
     let footer = footer(&mut app);
     assert!(footer.contains("workers") && footer.contains("log"), "{footer}");

@@ -65,7 +65,7 @@ proptest! {
             } else {
                 prop_assert_eq!(selected(&app).is_some(), !rows.is_empty());
             }
-            let on_cursor = app.meant_job().map(|(_, j)| j).map(|j| j.key.to_string());
+            let on_cursor = app.target_job().map(|(_, j)| j).map(|j| j.key.to_string());
             prop_assert_eq!(selected(&app), on_cursor);
         }
     }
@@ -273,7 +273,7 @@ fn a_description_asks_ray_what_the_driver_does_and_takes_that_answer_alone() {
     let mut app = shown();
     let asked = press(&mut app, "d");
     let driver = JobId("0a000000".into());
-    let ids = app.meant_job().map(|(_, j)| j).unwrap().ids();
+    let ids = app.target_job().map(|(_, j)| j).unwrap().ids();
     assert_eq!((&ids.driver, ids.submission.is_some()), (&Some(driver), true));
     let request = Effect::Ask(ClusterName::new(CLUSTER), Request::Work(ids.clone()));
     assert!(
@@ -304,7 +304,7 @@ fn a_description_asks_ray_what_the_driver_does_and_takes_that_answer_alone() {
 fn what_a_driver_does_is_not_asked_of_a_job_that_has_ended() {
     let mut app = shown();
     press(&mut app, "G");
-    assert!(app.meant_job().map(|(_, j)| j).unwrap().status.is_ended());
+    assert!(app.target_job().map(|(_, j)| j).unwrap().status.is_ended());
     let asked = press(&mut app, "d");
     assert!(matches!(&asked[..], [Effect::Ask(_, Request::Inspect(_))]), "{asked:?}");
     assert!(!told(&app).iter().any(|row| row.starts_with("holds")));

@@ -199,8 +199,8 @@ fn what_a_gate_refuses_is_allowed_in_a_question_of_its_own() {
         elsewhere: false,
     };
     hears(&mut app, OperationNews::Journaled(Some(stopped)));
-    assert_eq!(press(&mut app, "u"), [orders(Order::Resume(meant()))]);
-    let allowed = Order::Resume(Consent { unknown: true, ..meant() });
+    assert_eq!(press(&mut app, "u"), [orders(Order::Resume(consent()))]);
+    let allowed = Order::Resume(Consent { unknown: true, ..consent() });
     let refusal = Refusal {
         gate: Gate::UnknownJobs,
         problem: problem(
@@ -283,8 +283,8 @@ fn one_that_stopped_opens_by_itself_and_is_resumed_passed_or_left() {
     hears(&mut app, OperationNews::Journaled(Some(journaled(&before_clear, false))));
     assert_eq!(app.context(), Context::Progress, "it comes up by itself");
     assert_eq!(app.watched().unwrap().brief(), "restart 5/9 interrupted");
-    assert_eq!(press(&mut app, "u"), [orders(Order::Resume(meant()))]);
-    assert_eq!(press(&mut app, "f"), [orders(Order::Forward(meant()))]);
+    assert_eq!(press(&mut app, "u"), [orders(Order::Resume(consent()))]);
+    assert_eq!(press(&mut app, "f"), [orders(Order::Forward(consent()))]);
     assert_eq!(press(&mut app, "x<enter>"), [], "cancel has the focus");
     assert_eq!(press(&mut app, "xy"), [orders(Order::Abandon)]);
     hears(&mut app, OperationNews::Ended(OperationEnd::Abandoned));

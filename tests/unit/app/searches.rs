@@ -1,9 +1,9 @@
 //! Searches through the logs of several clusters, and the lines that Ray left out of a driver's log.
 
 use super::*;
-use marin_tui::model::{Sweep, SweepId, SweepTally, Swept, SweptFile, SweptLine};
+use marin_tui::model::{FileMatches, FileSearch, FileSearchId, FileSearchNews, LineMatch, SearchTally};
 
-fn sweep_of(effects: &[Effect]) -> Sweep {
+fn sweep_of(effects: &[Effect]) -> FileSearch {
     let sweep = effects.iter().find_map(|effect| match effect {
         Effect::Ask(_, Request::SweepLogs(sweep)) => Some((**sweep).clone()),
         _ => None,
@@ -33,18 +33,18 @@ fn counts(app: &App) -> String {
 }
 
 /// A file of the head with two lines that match.
-fn file(app: &App, name: &str) -> SweptFile {
+fn file(app: &App, name: &str) -> FileMatches {
     let head = app.clusters()[0].snapshot.nodes.iter().find(|node| node.is_head).unwrap().id;
-    let line = |n: u64| SweptLine {
+    let line = |n: u64| LineMatch {
         line: format!("boom {n}").into(),
         time: None,
         above: vec![format!("above {n}")],
     };
-    SweptFile { node: head, name: name.into(), lines: vec![line(1), line(2)], more: 3 }
+    FileMatches { node: head, name: name.into(), lines: vec![line(1), line(2)], more: 3 }
 }
 
-fn found(app: &mut App, id: SweepId, files: Vec<SweptFile>) {
-    tell(app, CLUSTER, News::Swept(id, Swept::Found(files)));
+fn found(app: &mut App, id: FileSearchId, files: Vec<FileMatches>) {
+    tell(app, CLUSTER, News::FileSearchNews(id, FileSearchNews::Found(files)));
 }
 
 #[test]
@@ -58,10 +58,10 @@ fn the_logs_of_all_clusters_are_searched_and_a_line_opens_its_log() {
     assert!(counts(&app).contains("`boom` in all clusters · 0 lines of 0 files · searching 1 cluster"));
     let files = [file(&app, "worker-ab-01000000-77.err"), file(&app, "raylet.out")];
     found(&mut app, sweep.id, files.to_vec());
-    found(&mut app, SweepId(u64::MAX), files.to_vec());
+    found(&mut app, FileSearchId(u64::MAX), files.to_vec());
     assert_eq!(app.listing().unwrap().len(), 4, "another search is none of ours");
-    let tally = SweepTally { files: 9, full: 0, incomplete: vec!["cannot read x".into(), "y".into()] };
-    tell(&mut app, CLUSTER, News::Swept(sweep.id, Swept::Done(tally)));
+    let tally = SearchTally { files: 9, full: 0, incomplete: vec!["cannot read x".into(), "y".into()] };
+    tell(&mut app, CLUSTER, News::FileSearchNews(sweep.id, FileSearchNews::Done(tally)));
     assert!(said(&app).contains("search of logs incomplete: cannot read x, and 1 more"), "{}", said(&app));
     let told = counts(&app);
     assert!(
@@ -90,7 +90,11 @@ fn the_logs_of_all_clusters_are_searched_and_a_line_opens_its_log() {
 fn a_cluster_that_was_not_searched_is_said() {
     let mut app = shown();
     let sweep = sweep_of(&press(&mut app, "g/boom<enter>"));
-    tell(&mut app, CLUSTER, News::Swept(sweep.id, Swept::Failed("the token was refused".into())));
+    tell(
+        &mut app,
+        CLUSTER,
+        News::FileSearchNews(sweep.id, FileSearchNews::Failed("the token was refused".into())),
+    );
     assert!(said(&app).contains("logs not searched: the token was refused"), "{}", said(&app));
     assert!(counts(&app).contains("1 cluster not searched"), "{}", counts(&app));
     let why = app.listing().unwrap().why_empty(&app.look(NOW));
@@ -207,14 +211,14 @@ fn esc_leads_back_to_the_log_in_the_pane_of_its_cluster() {
     let driver = app.log().unwrap().source().cloned();
     assert!(driver.is_some());
     let asked = press(&mut app, "gw");
-    super::crew::answer(&mut app, &asked);
+    super::job_workers::answer(&mut app, &asked);
     let at_work = press(&mut app, "<enter>");
     assert!(at_work.iter().any(|effect| matches!(effect, Effect::Ask(_, Request::Follow(..)))));
     assert!(app.context() == Context::Log && app.log().unwrap().source() != driver.as_ref());
-    back_to(&mut app, Context::Crew);
+    back_to(&mut app, Context::JobWorkers);
     // Another worker's log, and back to the page twice.
     press(&mut app, "j<enter>");
-    back_to(&mut app, Context::Crew);
+    back_to(&mut app, Context::JobWorkers);
     let effects = back_to(&mut app, Context::Log);
     assert_eq!(app.log().unwrap().source(), driver.as_ref(), "{effects:?}");
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Ask(_, Request::Follow(..)))));

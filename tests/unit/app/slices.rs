@@ -136,7 +136,7 @@ fn that_nobody_asks_what_holds_a_slice_is_said() {
     let mut app = by_slice();
     assert!(cells(&app)[2].contains("|256/256|-|"), "{:#?}", cells(&app));
     let limits = VitalLimits { every: Duration::ZERO, ..VitalLimits::default() };
-    tell(&mut app, CLUSTER, News::Vitals(Arc::new(Roster { limits, ..Roster::default() })));
+    tell(&mut app, CLUSTER, News::Vitals(Arc::new(ClusterVitals { limits, ..ClusterVitals::default() })));
     let seen = cells(&app);
     assert!(seen[2].contains("|256/256|vitals off|") && !seen[0].contains("vitals off"), "{seen:#?}");
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(Snapshot { session: "another".into(), ..sliced() })));
@@ -156,9 +156,9 @@ fn the_key_leads_from_a_slice_to_its_hosts_and_from_a_host_to_its_slice() {
     assert!(matches!(app.target(), Some(Target::Hosts(0, key)) if key.name.raw() == "ray-m-worker-bb20-tpu"));
     // The head's row is in both.
     press(&mut app, "Gv");
-    assert_eq!(app.meant_node().map(|(_, node)| node.is_head), Some(true));
+    assert_eq!(app.target_node().map(|(_, node)| node.is_head), Some(true));
     press(&mut app, "v");
-    assert_eq!(app.meant_node().map(|(_, node)| node.is_head), Some(true));
+    assert_eq!(app.target_node().map(|(_, node)| node.is_head), Some(true));
 }
 
 #[test]

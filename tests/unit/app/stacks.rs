@@ -1,26 +1,24 @@
 //! The page of the stacks of a job's workers.
 
 use super::*;
-use marin_tui::model::{
-    NodeId, Problem, Standing, StandingDriver, StandingGroup, StandingThread, StandingWorker,
-};
+use marin_tui::model::{DriverStacks, JobStacks, NodeId, Problem, StackGroup, StackThread, StackWorker};
 
-fn worker(n: u8, moved: Option<bool>) -> StandingWorker {
+fn worker(n: u8, moved: Option<bool>) -> StackWorker {
     let (host, address) = (format!("tb-w{n}").as_str().into(), format!("10.0.0.{n}").as_str().into());
     let node = NodeId::from_bytes(&[n; 28]).unwrap();
-    StandingWorker { node, host, address, pid: 262, name: "W".into(), moved }
+    StackWorker { node, host, address, pid: 262, name: "W".into(), moved }
 }
 
 /// Of twenty workers one stands elsewhere.
-fn standing(moved: Option<bool>) -> Standing {
-    let group = |place: &str, workers| StandingGroup {
+fn standing(moved: Option<bool>) -> JobStacks {
+    let group = |place: &str, workers| StackGroup {
         place: place.to_owned(),
         frames: vec![place.to_owned(), "main (train.py:30)".to_owned()],
         workers,
     };
     let most = (0..19).map(|n| worker(n, moved.map(|_| true))).collect();
     let groups = vec![group("step (train.py:11)", most), group("load (data.py:88)", vec![worker(19, moved)])];
-    Standing {
+    JobStacks {
         at: NOW,
         over_ssh: true,
         groups,
@@ -69,7 +67,7 @@ fn the_worker_that_stands_elsewhere_is_named_by_one_key() {
 }
 
 /// The page with these stacks of the first job's workers.
-fn page_of(standing: Standing) -> App {
+fn page_of(standing: JobStacks) -> App {
     let mut app = shown();
     press(&mut app, "W");
     let (cluster, driver) = (ClusterName::new(CLUSTER), JobId("0a000000".into()));
@@ -77,20 +75,20 @@ fn page_of(standing: Standing) -> App {
     app
 }
 
-fn driver(threads: Result<Vec<StandingThread>, String>) -> StandingDriver {
-    let process = StandingWorker { name: "driver".into(), pid: 867, ..worker(1, Some(false)) };
-    StandingDriver { process, threads }
+fn driver(threads: Result<Vec<StackThread>, String>) -> DriverStacks {
+    let process = StackWorker { name: "driver".into(), pid: 867, ..worker(1, Some(false)) };
+    DriverStacks { process, threads }
 }
 
 #[test]
 fn the_threads_of_the_driver_stand_below_its_workers() {
-    let thread = |name: &str, place: &str| StandingThread {
+    let thread = |name: &str, place: &str| StackThread {
         name: name.into(),
         place: place.into(),
         frames: vec![place.split(" in ").next().unwrap().into(), "run (train.py:9)".into()],
     };
     let threads = vec![thread("MainThread", "main (train.py:30) in get"), thread("", "save (io.py:7)")];
-    let page = rows(&page_of(Standing { driver: Some(driver(Ok(threads))), ..standing(None) }));
+    let page = rows(&page_of(JobStacks { driver: Some(driver(Ok(threads))), ..standing(None) }));
     let at =
         page.iter().position(|row| row == "driver: tb-w1 (10.0.0.1) pid 867  same in both samples").unwrap();
     assert_eq!(
@@ -102,14 +100,16 @@ fn the_threads_of_the_driver_stand_below_its_workers() {
             " :   run (train.py:9)"
         ]
     );
-    let page =
-        rows(&page_of(Standing { driver: Some(driver(Err("no \u{1b}[31mright".into()))), ..standing(None) }));
+    let page = rows(&page_of(JobStacks {
+        driver: Some(driver(Err("no \u{1b}[31mright".into()))),
+        ..standing(None)
+    }));
     assert_eq!(page.last().unwrap(), "driver: tb-w1 (10.0.0.1) pid 867: no ·[31mright");
 }
 
 #[test]
 fn a_process_is_opened_logged_in_to_copied_and_saved() {
-    let mut app = page_of(Standing { driver: Some(driver(Ok(Vec::new()))), ..standing(Some(false)) });
+    let mut app = page_of(JobStacks { driver: Some(driver(Ok(Vec::new()))), ..standing(Some(false)) });
     let host = |effects: &[Effect]| match effects {
         [Effect::SshHost(_, host)] => host.internal.to_string(),
         other => panic!("{other:?}"),

@@ -6,7 +6,7 @@ use crate::app::log::{CONTEXT, Wanted};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::facts::Look;
 use crate::app::text::words;
-use crate::crew::{Crew, Part, Said};
+use crate::job_workers::{JobWorkers, Part, WorkerLine};
 use crate::logs::{Level, level};
 use crate::model::text::printable;
 use crate::model::{NodeId, Timestamp};
@@ -14,8 +14,8 @@ use crate::model::{NodeId, Timestamp};
 /// A worker, and when: what is under the cursor, whatever the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spot {
-    /// Place of the worker in the crew of the table's reading.
-    pub seat: usize,
+    /// Place of the worker in the list of workers of the table's reading.
+    pub worker: usize,
     /// The time of the line.
     pub time: Option<Timestamp>,
     /// Which of its files says it; none if that is not known.
@@ -26,19 +26,19 @@ pub struct Spot {
 pub type Process = (NodeId, u32);
 
 /// What identifies a worker.
-pub fn process(crew: &Crew, seat: usize) -> Option<Process> {
-    crew.seats.get(seat).map(|seat| (seat.worker.node, seat.worker.pid))
+pub fn process(job_workers: &JobWorkers, worker: usize) -> Option<Process> {
+    job_workers.workers.get(worker).map(|worker| (worker.process.node, worker.process.pid))
 }
 
-/// The place of a worker in a crew.
-pub fn seat_at(crew: &Crew, (node, pid): Process) -> Option<usize> {
-    crew.seats.iter().position(|seat| seat.worker.node == node && seat.worker.pid == pid)
+/// The place of a worker in a list of workers.
+pub fn worker_at(job_workers: &JobWorkers, (node, pid): Process) -> Option<usize> {
+    job_workers.workers.iter().position(|worker| worker.process.node == node && worker.process.pid == pid)
 }
 
 /// A line among others, as it stands in its worker's file.
-pub fn in_file(said: &[Said], at: usize) -> Option<Wanted> {
+pub fn in_file(said: &[WorkerLine], at: usize) -> Option<Wanted> {
     let line = said.get(at)?;
-    let of_file = |other: &&Said| (other.seat, other.is_err) == (line.seat, line.is_err);
+    let of_file = |other: &&WorkerLine| (other.worker, other.is_err) == (line.worker, line.is_err);
     let above = said[..at].iter().rev().filter(of_file).take(CONTEXT);
     let mut before: Vec<String> = above.map(|said| said.line.text().to_owned()).collect();
     before.reverse();
@@ -50,15 +50,15 @@ pub fn state(
     look: &Look<'_>,
     of: Option<usize>,
     part: Part,
-    what: impl Fn(&Crew) -> String,
+    what: impl Fn(&JobWorkers) -> String,
 ) -> Cell<'static> {
     let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else { return Cell::default() };
-    let slot = cluster.crew.slot(part);
+    let slot = cluster.job_workers.slot(part);
     let mut parts = Vec::new();
-    if let Some(told) = &slot.told {
-        parts.push(what(&told.crew));
-        parts.push(format!("{} ago", words::span(told.at.age(look.now))));
-        parts.push(told.price.words());
+    if let Some(reading) = &slot.reading {
+        parts.push(what(&reading.job_workers));
+        parts.push(format!("{} ago", words::span(reading.at.age(look.now))));
+        parts.push(reading.price.words());
     }
     if slot.asked.is_some() {
         parts.push("reading".to_owned());
@@ -74,9 +74,9 @@ pub fn state(
 /// Why there are no rows.
 pub fn why_empty(look: &Look<'_>, of: Option<usize>, part: Part) -> String {
     let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else { return String::new() };
-    let slot = cluster.crew.slot(part);
-    match (&slot.told, &slot.problem, cluster.is_up()) {
-        (Some(told), ..) if told.crew.seats.is_empty() => told.crew.why_empty(),
+    let slot = cluster.job_workers.slot(part);
+    match (&slot.reading, &slot.problem, cluster.is_up()) {
+        (Some(reading), ..) if reading.job_workers.workers.is_empty() => reading.job_workers.why_empty(),
         (Some(_), ..) => "the workers have written nothing".to_owned(),
         (None, Some(problem), _) => {
             let hint = look.hint(&problem.hint);
@@ -90,12 +90,12 @@ pub fn why_empty(look: &Look<'_>, of: Option<usize>, part: Part) -> String {
 
 /// What actions on a row act on: the job.
 pub fn of_job(cluster: &Cluster, place: usize) -> Target {
-    cluster.crew.job.clone().map_or(Target::Cluster(place), |job| Target::Job(place, job))
+    cluster.job_workers.job.clone().map_or(Target::Cluster(place), |job| Target::Job(place, job))
 }
 
 /// The colour of a worker among the others.
-pub const fn hue(seat: usize) -> Role {
-    Role::Hue((seat % Role::HUES) as u8)
+pub const fn hue(worker: usize) -> Role {
+    Role::Hue((worker % Role::HUES) as u8)
 }
 
 /// The role of a line by its level.

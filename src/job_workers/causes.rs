@@ -1,6 +1,6 @@
 //! The errors of a job's driver and workers, and the deaths of their nodes, compared by time.
 
-use super::seat::{Crew, Seat, Tail};
+use super::worker::{JobWorkers, NamedWorker, Tail};
 use crate::logs::{Causes, Certainty, Evidence, Explanation, Source, Times, Writer, Writers, prefixed};
 use crate::model::text::log_line;
 use crate::model::{DeathReason, Line, Node, NodeId, WorkerState};
@@ -28,12 +28,12 @@ pub type Clocks = BTreeMap<NodeId, HostClock>;
 
 /// Number of a part of a worker among the sources: 0 standard output, 1 standard error, 2 Ray's own words of its task.
 /// Source 0 is the driver.
-const fn source_of(seat: usize, part: u32) -> u32 {
-    1 + seat as u32 * 3 + part
+const fn source_of(worker: usize, part: u32) -> u32 {
+    1 + worker as u32 * 3 + part
 }
 
 /// The worker that a source is of, and its part; none for the driver.
-pub(super) const fn seat_of_source(source: u32) -> Option<(usize, u32)> {
+pub(super) const fn worker_of_source(source: u32) -> Option<(usize, u32)> {
     match source.checked_sub(1) {
         Some(number) => Some((number as usize / 3, number % 3)),
         None => None,
@@ -41,32 +41,37 @@ pub(super) const fn seat_of_source(source: u32) -> Option<(usize, u32)> {
 }
 
 /// Whether none of the sources of a worker has an error.
-pub(super) fn is_without_error(found: &Explanation, seat: usize) -> bool {
-    (0..3).all(|part| found.silent.contains(&source_of(seat, part)))
+pub(super) fn is_without_error(found: &Explanation, worker: usize) -> bool {
+    (0..3).all(|part| found.silent.contains(&source_of(worker, part)))
 }
 
 /// The first cause: of the ends of the workers' files, of the end of the driver's log if it could be read, and of the
 /// deaths of nodes.
-pub fn causes(crew: &Crew, tails: &[Tail], driver: Option<&[Line]>, clocks: &Clocks) -> Option<Explanation> {
+pub fn causes(
+    job_workers: &JobWorkers,
+    tails: &[Tail],
+    driver: Option<&[Line]>,
+    clocks: &Clocks,
+) -> Option<Explanation> {
     let source = |node: Option<NodeId>, host: &str, name: String| {
         let clock = node.and_then(|node| clocks.get(&node));
         let clock = clock.copied().unwrap_or(HostClock { ahead_ms: 0, unsure_ms: CLOCKS });
         Source { host: host.to_owned(), name, ahead_ms: clock.ahead_ms, unsure_ms: clock.unsure_ms }
     };
-    let job = &crew.known.job;
-    let driver_host = job.driver_node.and_then(|id| crew.known.node(&id));
-    let driver_host = driver_host.map_or_else(|| "the driver's node".into(), |n| crew.known.name(n));
+    let job = &job_workers.known.job;
+    let driver_host = job.driver_node.and_then(|id| job_workers.known.node(&id));
+    let driver_host = driver_host.map_or_else(|| "the driver's node".into(), |n| job_workers.known.name(n));
     let mut sources = vec![source(job.driver_node, &driver_host, "driver".into())];
-    for seat in &crew.seats {
+    for worker in &job_workers.workers {
         for part in ["out", "err", "task"] {
-            let name = format!("pid {} {part}", seat.worker.pid);
-            sources.push(source(Some(seat.worker.node), &seat.host, name));
+            let name = format!("pid {} {part}", worker.process.pid);
+            sources.push(source(Some(worker.process.node), &worker.host, name));
         }
     }
-    let mut causes = Causes::new(sources, crew.patterns.clone());
+    let mut causes = Causes::new(sources, job_workers.patterns.clone());
     let mut own = Vec::new();
     let (mut times, mut writers, mut numbers) =
-        (Times::new(crew.clock), Writers::default(), Vec::<u32>::new());
+        (Times::new(job_workers.clock), Writers::default(), Vec::<u32>::new());
     for (number, line) in (0..).zip(driver.unwrap_or_default()) {
         let time = times.next(line.text());
         let source = match prefixed(line.text()).writer {
@@ -75,7 +80,7 @@ pub fn causes(crew: &Crew, tails: &[Tail], driver: Option<&[Line]>, clocks: &Clo
                 continue;
             }
             // Its own file has all that it wrote.
-            Some(writer) if has_file(crew, &writer) => continue,
+            Some(writer) if has_file(job_workers, &writer) => continue,
             Some(writer) => {
                 let at = writers.number(&writer) as usize;
                 if at >= numbers.len() {
@@ -88,20 +93,20 @@ pub fn causes(crew: &Crew, tails: &[Tail], driver: Option<&[Line]>, clocks: &Clo
         causes.push(source, number, time, line.text());
     }
     for tail in tails {
-        let mut times = Times::new(crew.clock);
-        let source = source_of(tail.seat, u32::from(tail.is_err));
+        let mut times = Times::new(job_workers.clock);
+        let source = source_of(tail.worker, u32::from(tail.is_err));
         for (number, line) in (0..).zip(&tail.lines) {
             causes.push(source, number, times.next(line.text()), line.text());
         }
     }
-    for node in crew.known.snapshot.nodes.iter().filter(|node| killed(node, crew)) {
-        causes.node_died(&crew.known.name(node), node.ended, &node.died(crew.clock.near));
+    for node in job_workers.known.snapshot.nodes.iter().filter(|node| killed(node, job_workers)) {
+        causes.node_died(&job_workers.known.name(node), node.ended, &node.died(job_workers.clock.near));
     }
     // Of a worker that was killed Ray alone knows why.
     let silent = causes.explain().map(|found| found.silent);
-    for (at, seat) in crew.seats.iter().enumerate() {
+    for (at, worker) in job_workers.workers.iter().enumerate() {
         let says_nothing = |part: u32| silent.as_ref().is_none_or(|all| all.contains(&source_of(at, part)));
-        if let WorkerState::Failed { why, at: time } = &seat.worker.state
+        if let WorkerState::Failed { why, at: time } = &worker.process.state
             && says_nothing(0)
             && says_nothing(1)
         {
@@ -123,17 +128,17 @@ pub fn causes(crew: &Crew, tails: &[Tail], driver: Option<&[Line]>, clocks: &Clo
 }
 
 /// The hosts on whose clocks the order of the first errors depends, the first one's first; those that are alive.
-pub fn hosts_to_time(found: &Explanation, crew: &Crew) -> Vec<NodeId> {
+pub fn hosts_to_time(found: &Explanation, job_workers: &JobWorkers) -> Vec<NodeId> {
     let node = |evidence: &Evidence| match evidence.source {
-        Some(0) => crew.known.job.driver_node,
-        Some(source) => Some(crew.seats.get(seat_of_source(source)?.0)?.worker.node),
+        Some(0) => job_workers.known.job.driver_node,
+        Some(source) => Some(job_workers.workers.get(worker_of_source(source)?.0)?.process.node),
         None => None,
     };
     let followed = found.followed.iter().map(|followed| &followed.first);
     let all = std::iter::once(&found.first).chain(&found.candidates).chain(&found.before).chain(followed);
     let mut hosts: Vec<NodeId> = Vec::new();
     for id in all.filter_map(node) {
-        let is_alive = crew.known.node(&id).is_some_and(|node| node.state.is_alive());
+        let is_alive = job_workers.known.node(&id).is_some_and(|node| node.state.is_alive());
         if is_alive && hosts.len() < TIMED && !hosts.contains(&id) {
             hosts.push(id);
         }
@@ -142,18 +147,20 @@ pub fn hosts_to_time(found: &Explanation, crew: &Crew) -> Vec<NodeId> {
 }
 
 /// Whether a writer of lines in the driver's log is a worker whose files can be read.
-fn has_file(crew: &Crew, writer: &Writer<'_>) -> bool {
-    let address = |seat: &Seat| crew.known.node(&seat.worker.node).map(|node| node.address.raw());
-    let is_there = |seat: &&Seat| {
-        Some(seat.worker.pid) == writer.pid && writer.ip.is_none_or(|ip| address(seat) == Some(ip))
+fn has_file(job_workers: &JobWorkers, writer: &Writer<'_>) -> bool {
+    let address =
+        |worker: &NamedWorker| job_workers.known.node(&worker.process.node).map(|node| node.address.raw());
+    let is_there = |worker: &&NamedWorker| {
+        Some(worker.process.pid) == writer.pid && writer.ip.is_none_or(|ip| address(worker) == Some(ip))
     };
-    crew.seats.iter().find(is_there).is_some_and(|seat| !seat.worker.files.is_empty())
+    job_workers.workers.iter().find(is_there).is_some_and(|worker| !worker.process.files.is_empty())
 }
 
 /// Whether the death of this node, which a worker or the driver ran on, may have ended the job.
-fn killed(node: &Node, crew: &Crew) -> bool {
-    let job = &crew.known.job;
-    let ran = job.driver_node == Some(node.id) || crew.seats.iter().any(|seat| seat.worker.node == node.id);
+fn killed(node: &Node, job_workers: &JobWorkers) -> bool {
+    let job = &job_workers.known.job;
+    let ran = job.driver_node == Some(node.id)
+        || job_workers.workers.iter().any(|worker| worker.process.node == node.id);
     let Some(at) = node.ended.filter(|_| ran && !node.state.is_alive()) else { return false };
     let is_after = job.ended.is_some_and(|ended| at > ended.plus(NOTICED));
     // A slice that the autoscaler takes away has no work any more.

@@ -9,7 +9,7 @@ use crate::app::log::Wanted;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
 use crate::app::table::facts::Look;
-use crate::crew::{Crew, Part, Said, Seat};
+use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkerLine};
 use crate::logs::untimed;
 use crate::model::Timestamp;
 use crate::model::amount::{counted, grouped};
@@ -25,9 +25,9 @@ pub struct MergedRow<'f> {
     cluster: &'f Cluster,
     place: usize,
     number: usize,
-    crew: &'f Crew,
-    said: &'f Said,
-    seat: &'f Seat,
+    job_workers: &'f JobWorkers,
+    said: &'f WorkerLine,
+    worker: &'f NamedWorker,
 }
 
 type Row<'f> = MergedRow<'f>;
@@ -35,28 +35,28 @@ type Row<'f> = MergedRow<'f>;
 impl MergedRow<'_> {
     /// Where the cursor is on it.
     pub fn spot(&self) -> Spot {
-        Spot { seat: self.said.seat, time: self.said.time, is_err: Some(self.said.is_err) }
+        Spot { worker: self.said.worker, time: self.said.time, is_err: Some(self.said.is_err) }
     }
 
     /// The line in its worker's file.
     pub fn wanted(&self) -> Option<Wanted> {
-        in_file(self.cluster.crew.said()?.1, self.number)
+        in_file(self.cluster.job_workers.said()?.1, self.number)
     }
 }
 
 /// The line of that worker that is the nearest to a time, or its last.
-pub(super) fn nearest(watched: &Watched, seat: usize, time: Option<Timestamp>) -> Option<(Process, u64)> {
-    let (crew, said, _) = watched.said()?;
-    let own = || said.iter().filter(|said| said.seat == seat);
+pub(super) fn nearest(watched: &Watched, worker: usize, time: Option<Timestamp>) -> Option<(Process, u64)> {
+    let (job_workers, said, _) = watched.said()?;
+    let own = || said.iter().filter(|said| said.worker == worker);
     let before = || own().rfind(|said| time.is_none_or(|time| said.time <= Some(time)));
     let found = before().or_else(|| own().next())?;
-    Some((process(crew, seat)?, found.mark))
+    Some((process(job_workers, worker)?, found.mark))
 }
 
 fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
-    let (crew, said, _) = cluster.crew.said()?;
+    let (job_workers, said, _) = cluster.job_workers.said()?;
     let said = said.get(number)?;
-    Some(Row { cluster, place, number, crew, said, seat: crew.seats.get(said.seat)? })
+    Some(Row { cluster, place, number, job_workers, said, worker: job_workers.workers.get(said.worker)? })
 }
 
 impl Kind for Merged {
@@ -76,10 +76,10 @@ impl Kind for Merged {
     }
 
     fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
-        let lines = of.and_then(|place| look.fleet.clusters.get(place)?.crew.said());
+        let lines = of.and_then(|place| look.fleet.clusters.get(place)?.job_workers.said());
         let lines = lines.map_or(0, |(_, said, _)| said.len());
-        state(look, of, Part::Lines, |crew| {
-            format!("{} lines of {}", grouped(lines), counted(crew.seats.len(), "worker"))
+        state(look, of, Part::Lines, |job_workers| {
+            format!("{} lines of {}", grouped(lines), counted(job_workers.workers.len(), "worker"))
         })
     }
 
@@ -93,7 +93,7 @@ impl Kind for Merged {
 
     fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
         fleet.each(of).flat_map(|(place, cluster)| {
-            let lines = cluster.crew.said().map_or(0, |(_, said, _)| said.len());
+            let lines = cluster.job_workers.said().map_or(0, |(_, said, _)| said.len());
             (0..lines).filter_map(move |number| row(cluster, place, number))
         })
     }
@@ -111,7 +111,7 @@ impl Kind for Merged {
     }
 
     fn key(row: &Row<'_>) -> Self::Key {
-        ((row.seat.worker.node, row.seat.worker.pid), row.said.mark)
+        ((row.worker.process.node, row.worker.process.pid), row.said.mark)
     }
 
     fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
@@ -121,9 +121,9 @@ impl Kind for Merged {
     fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
         [
             ("line", row.said.line.text()),
-            ("host", row.seat.host.as_str()),
-            ("slice", row.seat.slice.as_str()),
-            ("name", row.seat.worker.name.raw()),
+            ("host", row.worker.host.as_str()),
+            ("slice", row.worker.slice.as_str()),
+            ("name", row.worker.process.name.raw()),
             ("cluster", row.cluster.name().as_str()),
         ]
         .into_iter()
@@ -145,7 +145,7 @@ const COLUMNS: &[Column<Merged>] = &[
         width: Width::text(12, 18, 1).firm(18),
         when: When::Usually,
         cell: |row, _| {
-            let time = row.said.time.map_or_else(|| "-".to_owned(), |at| row.crew.clock.words(at));
+            let time = row.said.time.map_or_else(|| "-".to_owned(), |at| row.job_workers.clock.words(at));
             Cell::new(time, Role::Dim)
         },
         order: None,
@@ -155,24 +155,24 @@ const COLUMNS: &[Column<Merged>] = &[
         title: "SLICE",
         width: Width::text(8, 16, 5).hiding(),
         when: When::Wide,
-        cell: |row, _| Cell::text(row.seat.slice.as_str()).ending(),
-        order: Some(|a, b| a.seat.slice.cmp(&b.seat.slice)),
+        cell: |row, _| Cell::text(row.worker.slice.as_str()).ending(),
+        order: Some(|a, b| a.worker.slice.cmp(&b.worker.slice)),
     },
     Column {
         id: "host",
         title: "HOST",
         width: Width::text(10, 28, 0).firm(16),
         when: When::Usually,
-        cell: |row, _| Cell::new(row.seat.host.as_str(), hue(row.said.seat)).ending(),
-        order: Some(|a, b| a.seat.host.cmp(&b.seat.host)),
+        cell: |row, _| Cell::new(row.worker.host.as_str(), hue(row.said.worker)).ending(),
+        order: Some(|a, b| a.worker.host.cmp(&b.worker.host)),
     },
     Column {
         id: "pid",
         title: "PID",
         width: Width::number(7, 4),
         when: When::Usually,
-        cell: |row, _| Cell::new(row.seat.worker.pid.to_string(), hue(row.said.seat)),
-        order: Some(|a, b| a.seat.worker.pid.cmp(&b.seat.worker.pid)),
+        cell: |row, _| Cell::new(row.worker.process.pid.to_string(), hue(row.said.worker)),
+        order: Some(|a, b| a.worker.process.pid.cmp(&b.worker.process.pid)),
     },
     Column {
         id: "line",

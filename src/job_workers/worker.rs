@@ -10,9 +10,9 @@ use std::time::Duration;
 
 /// A worker, with the names that people know it by.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seat {
+pub struct NamedWorker {
     /// The worker as Ray knows it.
-    pub worker: JobWorker,
+    pub process: JobWorker,
     /// The name that its node is shown by.
     pub host: String,
     /// The name of its slice ([`Node::slice`]); empty if it is in none.
@@ -25,13 +25,13 @@ pub struct Seat {
     pub is_lost: bool,
 }
 
-impl Seat {
-    fn of(worker: JobWorker, known: &Known, now: Timestamp) -> Self {
-        let node = known.node(&worker.node);
+impl NamedWorker {
+    fn of(process: JobWorker, known: &Known, now: Timestamp) -> Self {
+        let node = known.node(&process.node);
         let slice = node.and_then(Node::slice).map(Text::to_string);
         // A node that Ray has forgotten has been dead for long.
         let is_lost = node.is_none_or(|node| !node.state.is_alive());
-        let ended = match &worker.state {
+        let ended = match &process.state {
             _ if is_lost => Some(node.map_or_else(|| "its node is gone".to_owned(), |node| node.died(now))),
             WorkerState::Running => None,
             WorkerState::Failed { why, at } => {
@@ -40,28 +40,28 @@ impl Seat {
             }
             WorkerState::Ended => Some("ended".to_owned()),
         };
-        let ended_at = match &worker.state {
+        let ended_at = match &process.state {
             _ if is_lost => node.and_then(|node| node.ended),
             WorkerState::Failed { at, .. } => *at,
             WorkerState::Running | WorkerState::Ended => None,
         };
-        let host = known.name_of(&worker.node);
-        Self { worker, host, slice: slice.unwrap_or_default(), ended, ended_at, is_lost }
+        let host = known.name_of(&process.node);
+        Self { process, host, slice: slice.unwrap_or_default(), ended, ended_at, is_lost }
     }
 
     /// Its host and process in a few characters: `10.0.0.7/4123`.
     pub fn who(&self) -> String {
-        format!("{}/{}", self.host, self.worker.pid)
+        format!("{}/{}", self.host, self.process.pid)
     }
 
     /// Whether it runs a task or an actor, as far as Ray reports it.
     pub fn runs(&self) -> bool {
-        self.worker.state == WorkerState::Running && !self.is_lost
+        self.process.state == WorkerState::Running && !self.is_lost
     }
 
     /// The word for its state: Ray's, or `lost` with its node.
     pub const fn state_word(&self) -> &'static str {
-        if self.is_lost { "lost" } else { self.worker.state.word() }
+        if self.is_lost { "lost" } else { self.process.state.word() }
     }
 
     /// As the roll call knows it.
@@ -69,8 +69,8 @@ impl Seat {
         Worker {
             host: self.host.clone(),
             slice: self.slice.clone(),
-            name: self.worker.name.to_string(),
-            pid: Some(self.worker.pid),
+            name: self.process.name.to_string(),
+            pid: Some(self.process.pid),
             rank: None,
             ahead_ms: 0,
             ended: self.ended.clone(),
@@ -87,8 +87,8 @@ fn last_line(words: &Text) -> String {
 /// The end of a worker's file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tail {
-    /// Place of the worker in its crew.
-    pub seat: usize,
+    /// Place of the worker in the list of workers.
+    pub worker: usize,
     /// Whether it is standard error.
     pub is_err: bool,
     /// Its last lines.
@@ -97,11 +97,11 @@ pub struct Tail {
 
 /// A job and its workers after one reading.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Crew {
+pub struct JobWorkers {
     /// The job and its cluster.
     pub known: Known,
     /// Its workers.
-    pub seats: Vec<Seat>,
+    pub workers: Vec<NamedWorker>,
     /// The clock that its logs are read by; [`Clock::near`] is when it was read.
     pub clock: Clock,
     /// The patterns by which its progress lines are known; those of common trainers unless others are set.
@@ -110,21 +110,21 @@ pub struct Crew {
     pub incomplete: Vec<String>,
 }
 
-impl Crew {
+impl JobWorkers {
     /// The workers of a job.
     pub fn new(known: Known, workers: Vec<JobWorker>, clock: Clock) -> Self {
-        let seats = workers.into_iter().map(|worker| Seat::of(worker, &known, clock.near)).collect();
-        Self { known, seats, clock, patterns: Patterns::default(), incomplete: Vec::new() }
+        let workers = workers.into_iter().map(|worker| NamedWorker::of(worker, &known, clock.near)).collect();
+        Self { known, workers, clock, patterns: Patterns::default(), incomplete: Vec::new() }
     }
 
     /// Leaves out the workers that run nothing and have not failed, as long as others run. How many those are.
     pub fn leave_out_idle(&mut self) -> usize {
-        if !self.seats.iter().any(Seat::runs) {
+        if !self.workers.iter().any(NamedWorker::runs) {
             return 0;
         }
-        let all = self.seats.len();
-        self.seats.retain(|seat| seat.worker.state != WorkerState::Ended || seat.is_lost);
-        all - self.seats.len()
+        let all = self.workers.len();
+        self.workers.retain(|worker| worker.process.state != WorkerState::Ended || worker.is_lost);
+        all - self.workers.len()
     }
 
     /// Why there are no workers, in a sentence.
@@ -138,9 +138,9 @@ impl Crew {
 }
 
 /// How many workers' files are gone with their nodes, and of which hosts; none if they are all there.
-pub fn lost_words(seats: &[Seat]) -> Option<String> {
-    let lost = seats.iter().filter(|seat| seat.is_lost);
-    let mut hosts: Vec<&str> = lost.clone().map(|seat| seat.host.as_str()).collect();
+pub fn lost_words(workers: &[NamedWorker]) -> Option<String> {
+    let lost = workers.iter().filter(|worker| worker.is_lost);
+    let mut hosts: Vec<&str> = lost.clone().map(|worker| worker.host.as_str()).collect();
     hosts.dedup();
     let (workers, hosts) = (counted(lost.count(), "worker"), first_few(&hosts));
     (!hosts.is_empty()).then(|| format!("the logs of {workers} are gone with their nodes: {hosts}"))

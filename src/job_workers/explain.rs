@@ -1,7 +1,7 @@
 //! What is wrong with a job: it failed and why, it hangs, it waits, it is healthy.
 
-use super::causes::{Clocks, is_without_error, seat_of_source};
-use super::seat::{Crew, Seat, age_words, first_few};
+use super::causes::{Clocks, is_without_error, worker_of_source};
+use super::worker::{JobWorkers, NamedWorker, age_words, first_few};
 use crate::logs::{Answer, Certainty, Evidence, Explanation, Remark};
 use crate::model::amount::{counted, grouped};
 use crate::model::text::log_line;
@@ -76,8 +76,8 @@ pub struct Findings {
 /// A worker that has stopped writing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quiet {
-    /// Its place in the crew.
-    pub seat: usize,
+    /// Its place in the list of workers.
+    pub worker: usize,
     /// Whether its last line is on standard error; none without a line.
     pub is_err: Option<bool>,
     /// When it wrote its last line.
@@ -95,11 +95,11 @@ impl Findings {
     }
 
     /// What the clocks say of each other, in a line each: `host-1: 0.31 s ahead of ours (±0.02 s)`.
-    pub fn clock_words(&self, crew: &Crew) -> Vec<String> {
+    pub fn clock_words(&self, job_workers: &JobWorkers) -> Vec<String> {
         let words = |(node, clock): (&_, &super::HostClock)| {
             let (ahead, unsure) = (clock.ahead_ms as f64 / 1000.0, clock.unsure_ms as f64 / 1000.0);
             let way = if clock.ahead_ms < 0 { "behind" } else { "ahead of" };
-            let host = crew.known.name_of(node);
+            let host = job_workers.known.name_of(node);
             format!("{host}: {:.2} s {way} ours (±{unsure:.2} s)", ahead.abs())
         };
         self.clocks.iter().map(words).collect()
@@ -107,30 +107,31 @@ impl Findings {
 }
 
 /// What needs no look at the workers: a job that has ended as intended, or has not begun.
-pub fn explained(crew: &Crew) -> Option<Findings> {
-    let (job, now) = (&crew.known.job, crew.clock.near);
+pub fn explained(job_workers: &JobWorkers) -> Option<Findings> {
+    let (job, now) = (&job_workers.known.job, job_workers.clock.near);
     match job.status {
         JobStatus::Succeeded | JobStatus::Stopped => {
             let ended = job.ended.map(|at| format!("{} ago", brief(at.age(now)))).unwrap_or_default();
             let words = format!("{} {} {ended}", job.key, job.status.word());
             Some(Findings::plain(Verdict::Ended, words.trim_end().to_owned()))
         }
-        JobStatus::Pending => Some(pending(crew)),
+        JobStatus::Pending => Some(pending(job_workers)),
         JobStatus::Failed | JobStatus::Running | JobStatus::Unknown => None,
     }
 }
 
 /// Why a job has not begun.
-fn pending(crew: &Crew) -> Findings {
-    let job = &crew.known.job;
-    let since = job.started.map(|at| format!(" for {}", brief(at.age(crew.clock.near)))).unwrap_or_default();
-    let why = crew.known.pending.as_ref();
+fn pending(job_workers: &JobWorkers) -> Findings {
+    let job = &job_workers.known.job;
+    let since =
+        job.started.map(|at| format!(" for {}", brief(at.age(job_workers.clock.near)))).unwrap_or_default();
+    let why = job_workers.known.pending.as_ref();
     let words = why.map_or_else(|| job.message.to_string(), |why| why.words.clone());
     Findings {
         evidence: why
             .and_then(|why| why.finding.clone())
             .into_iter()
-            .chain(crew.known.served.clone())
+            .chain(job_workers.known.served.clone())
             .collect(),
         hint: why.map_or_else(Hint::none, |why| why.hint.clone()),
         ..Findings::plain(Verdict::Waiting, format!("{} has been pending{since}: {words}", job.key))
@@ -138,9 +139,10 @@ fn pending(crew: &Crew) -> Findings {
 }
 
 /// What a job that failed failed of.
-pub fn failure(crew: &Crew, explanation: Option<Explanation>) -> Findings {
-    let job = &crew.known.job;
-    let ago = job.ended.map(|at| format!(" {} ago", brief(at.age(crew.clock.near)))).unwrap_or_default();
+pub fn failure(job_workers: &JobWorkers, explanation: Option<Explanation>) -> Findings {
+    let job = &job_workers.known.job;
+    let ago =
+        job.ended.map(|at| format!(" {} ago", brief(at.age(job_workers.clock.near)))).unwrap_or_default();
     let said = log_line(job.message.raw().lines().next().unwrap_or_default());
     let (verdict, summary) = match &explanation {
         Some(found) => {
@@ -156,29 +158,35 @@ pub fn failure(crew: &Crew, explanation: Option<Explanation>) -> Findings {
     }
 }
 
-/// Whether a job that runs makes progress, and which worker does not. `last` says by the places in the crew whether a
+/// Whether a job that runs makes progress, and which worker does not. `last` says by the places in the list of workers whether a
 /// worker's last line is on standard error. A run that its vitals show to be unwell is not healthy because its workers write.
-pub fn running(crew: &Crew, answers: &[Answer], waits: &[Wait], last: &[Option<bool>]) -> Findings {
-    let runs = crew.seats.iter().filter(|seat| seat.runs()).count();
+pub fn running(
+    job_workers: &JobWorkers,
+    answers: &[Answer],
+    waits: &[Wait],
+    last: &[Option<bool>],
+) -> Findings {
+    let runs = job_workers.workers.iter().filter(|worker| worker.runs()).count();
     let of = |remark: Remark| answers.iter().filter(move |a| a.remark == remark);
-    let unwell = |remark| of(remark).map(|a| in_a_line(a, crew)).collect::<Vec<_>>();
+    let unwell = |remark| of(remark).map(|a| in_a_line(a, job_workers)).collect::<Vec<_>>();
     let silent: Vec<String> = unwell(Remark::Silent).into_iter().chain(unwell(Remark::NoLine)).collect();
-    let id = &crew.known.job.key;
+    let id = &job_workers.known.job.key;
     let youngest = answers.iter().filter_map(|a| a.age).min();
     let all_quiet = runs > 0 && youngest.is_some_and(|age| age >= QUIET);
     let is_replaced = |answer: &&Answer| {
-        let ended = crew.seats.get(answer.worker as usize).and_then(|seat| seat.ended_at);
-        runs > 0 && !all_quiet && ended.is_some_and(|at| at.age(crew.clock.near) >= QUIET)
+        let ended = job_workers.workers.get(answer.worker as usize).and_then(|worker| worker.ended_at);
+        runs > 0 && !all_quiet && ended.is_some_and(|at| at.age(job_workers.clock.near) >= QUIET)
     };
     let (replaced, ended): (Vec<&Answer>, Vec<&Answer>) = of(Remark::Ended).partition(is_replaced);
-    let behind: Vec<String> = (ended.into_iter().map(|a| in_a_line(a, crew)))
+    let behind: Vec<String> = (ended.into_iter().map(|a| in_a_line(a, job_workers)))
         .chain([Remark::Lagging, Remark::Error].into_iter().flat_map(unwell))
         .collect();
-    let replaced = replaced.into_iter().map(|a| format!("the others went on without {}", in_a_line(a, crew)));
-    let waits: Vec<String> = waits.iter().map(|wait| wait.words(crew.clock.near)).collect();
+    let replaced =
+        replaced.into_iter().map(|a| format!("the others went on without {}", in_a_line(a, job_workers)));
+    let waits: Vec<String> = waits.iter().map(|wait| wait.words(job_workers.clock.near)).collect();
     let (verdict, summary) = match () {
         () if all_quiet => {
-            let (age, how) = (age_words(youngest), how_silent(answers, crew));
+            let (age, how) = (age_words(youngest), how_silent(answers, job_workers));
             (Verdict::Silent, format!("{id} runs, and no worker of {runs} has written for {age}; {how}"))
         }
         () if !silent.is_empty() => {
@@ -189,8 +197,8 @@ pub fn running(crew: &Crew, answers: &[Answer], waits: &[Wait], last: &[Option<b
             (Verdict::Waiting, format!("{id} runs, and waits for {}", waits[0]))
         }
         () if !behind.is_empty() => (Verdict::Lagging, format!("{id} runs, but {}", behind[0])),
-        () if !crew.known.unwell.is_empty() => {
-            (Verdict::Unhealthy, format!("{id} runs, but not well: {}", crew.known.unwell[0].words))
+        () if !job_workers.known.unwell.is_empty() => {
+            (Verdict::Unhealthy, format!("{id} runs, but not well: {}", job_workers.known.unwell[0].words))
         }
         () => {
             let step = answers.iter().filter_map(|a| a.step).max();
@@ -200,10 +208,10 @@ pub fn running(crew: &Crew, answers: &[Answer], waits: &[Wait], last: &[Option<b
         }
     };
     let waits: Vec<String> = waits.iter().map(|what| format!("waits for {what}")).collect();
-    let served = crew.known.served.iter().filter(|_| !waits.is_empty()).cloned();
+    let served = job_workers.known.served.iter().filter(|_| !waits.is_empty()).cloned();
     // The worst is in the summary where nothing else is wrong.
     let said = usize::from(verdict == Verdict::Unhealthy);
-    let unwell = crew.known.unwell.iter().skip(said).map(|unwell| unwell.words.clone());
+    let unwell = job_workers.known.unwell.iter().skip(said).map(|unwell| unwell.words.clone());
     let evidence = unwell.chain(silent).chain(behind).chain(replaced);
     let evidence = evidence.chain(waits.iter().cloned()).chain(served).collect();
     let (quiet, hint) = match verdict {
@@ -211,7 +219,7 @@ pub fn running(crew: &Crew, answers: &[Answer], waits: &[Wait], last: &[Option<b
             let aim = "find the worker whose stack differs";
             (quiet(answers, last, all_quiet), Verb::JobStacks.on(id.raw(), aim).into())
         }
-        Verdict::Unhealthy => (Vec::new(), crew.known.unwell[0].hint.clone()),
+        Verdict::Unhealthy => (Vec::new(), job_workers.known.unwell[0].hint.clone()),
         _ => (Vec::new(), Hint::none()),
     };
     Findings { evidence, quiet, hint, ..Findings::plain(verdict, summary) }
@@ -219,7 +227,7 @@ pub fn running(crew: &Crew, answers: &[Answer], waits: &[Wait], last: &[Option<b
 
 /// Which of the workers that are all silent stopped first: the others may only wait for it. Nobody can tell where all
 /// stopped together, as they do who wait for each other at each step.
-fn how_silent(answers: &[Answer], crew: &Crew) -> String {
+fn how_silent(answers: &[Answer], job_workers: &JobWorkers) -> String {
     let mut ages: Vec<&Answer> = answers.iter().filter(|a| a.age.is_some()).collect();
     ages.sort_by_key(|a| Reverse(a.age));
     let lead = match ages[..] {
@@ -228,7 +236,7 @@ fn how_silent(answers: &[Answer], crew: &Crew) -> String {
     };
     match ages.first() {
         Some(first) if lead.is_none_or(|lead| lead >= FIRST) => {
-            format!("silent first: {}", in_a_line(first, crew))
+            format!("silent first: {}", in_a_line(first, job_workers))
         }
         _ => {
             let steps: BTreeSet<u64> = answers.iter().filter_map(|a| a.step).collect();
@@ -246,42 +254,42 @@ fn quiet(answers: &[Answer], last: &[Option<bool>], all: bool) -> Vec<Quiet> {
         .iter()
         .filter(is_quiet)
         .map(|answer| Quiet {
-            seat: answer.worker as usize,
+            worker: answer.worker as usize,
             is_err: last.get(answer.worker as usize).copied().flatten(),
             time: answer.time,
             age: answer.age,
             line: answer.line.clone(),
         })
         .collect();
-    quiet.sort_by_key(|worker| (Reverse(worker.age), worker.seat));
+    quiet.sort_by_key(|worker| (Reverse(worker.age), worker.worker));
     quiet
 }
 
 /// `10.0.0.7/4123: silent 22m, others 3s`: a semicolon separates the parts of a summary.
-fn in_a_line(answer: &Answer, crew: &Crew) -> String {
-    let who = crew.seats.get(answer.worker as usize).map(Seat::who).unwrap_or_default();
+fn in_a_line(answer: &Answer, job_workers: &JobWorkers) -> String {
+    let who = job_workers.workers.get(answer.worker as usize).map(NamedWorker::who).unwrap_or_default();
     let reason =
         if answer.reason.is_empty() { age_words(answer.age) } else { answer.reason.replace("; ", ", ") };
     format!("{who}: {reason}")
 }
 
 /// The workers of whom no log has an error.
-pub fn without_error(found: &Explanation, crew: &Crew) -> Vec<String> {
-    let all = crew.seats.iter().enumerate();
-    all.filter(|(at, _)| is_without_error(found, *at)).map(|(_, seat)| seat.who()).collect()
+pub fn without_error(found: &Explanation, job_workers: &JobWorkers) -> Vec<String> {
+    let all = job_workers.workers.iter().enumerate();
+    all.filter(|(at, _)| is_without_error(found, *at)).map(|(_, worker)| worker.who()).collect()
 }
 
-/// The worker that an error was found of, by its place in the crew, and whether it was written to standard error; none
+/// The worker that an error was found of, by its place in the list of workers, and whether it was written to standard error; none
 /// of the latter for what Ray says of it.
-pub fn seat_of(evidence: &Evidence, crew: &Crew) -> Option<(usize, Option<bool>)> {
-    let (seat, part) = evidence.source.and_then(seat_of_source)?;
-    (seat < crew.seats.len()).then(|| (seat, [Some(false), Some(true), None][part as usize % 3]))
+pub fn worker_of(evidence: &Evidence, job_workers: &JobWorkers) -> Option<(usize, Option<bool>)> {
+    let (worker, part) = evidence.source.and_then(worker_of_source)?;
+    (worker < job_workers.workers.len()).then(|| (worker, [Some(false), Some(true), None][part as usize % 3]))
 }
 
 /// The process that an error was found in; the host alone for what the cluster reports.
-pub fn place(evidence: &Evidence, crew: &Crew) -> String {
-    match (evidence.source, seat_of(evidence, crew)) {
-        (_, Some((seat, _))) => crew.seats[seat].who(),
+pub fn place(evidence: &Evidence, job_workers: &JobWorkers) -> String {
+    match (evidence.source, worker_of(evidence, job_workers)) {
+        (_, Some((worker, _))) => job_workers.workers[worker].who(),
         (Some(0), None) => format!("driver on {}", evidence.host),
         _ => evidence.host.clone(),
     }

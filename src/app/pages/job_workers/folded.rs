@@ -9,7 +9,7 @@ use crate::app::log::Wanted;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
 use crate::app::table::facts::Look;
-use crate::crew::{Among, Crew, Part, Said, Seat};
+use crate::job_workers::{JobWorkers, NamedWorker, Part, Peers, WorkerLine};
 use crate::logs::{Member, Row as Alike, untimed};
 use crate::model::Timestamp;
 use crate::model::amount::{counted, grouped};
@@ -26,10 +26,10 @@ pub struct FoldedRow<'f> {
     cluster: &'f Cluster,
     place: usize,
     number: usize,
-    crew: &'f Crew,
-    said: &'f [Said],
+    job_workers: &'f JobWorkers,
+    said: &'f [WorkerLine],
     alike: &'f Alike,
-    among: &'f Among,
+    among: &'f Peers,
     mark: u64,
     /// Which line.
     pub line: FoldedLine,
@@ -43,12 +43,12 @@ const FEW: usize = 3;
 impl<'f> FoldedRow<'f> {
     /// Where the cursor is on it: on the first who says it, where it is about many.
     pub fn spot(&self) -> Option<Spot> {
-        if let FoldedLine::Missing(_, seat) = self.line {
-            return Some(Spot { seat, time: self.alike.time.map(|(first, _)| first), is_err: None });
+        if let FoldedLine::Missing(_, worker) = self.line {
+            return Some(Spot { worker, time: self.alike.time.map(|(first, _)| first), is_err: None });
         }
         let member = self.member().or_else(|| self.alike.members().first())?;
         let is_err = self.line_of(member).map(|said| said.is_err);
-        Some(Spot { seat: member.source as usize, time: member.time, is_err })
+        Some(Spot { worker: member.source as usize, time: member.time, is_err })
     }
 
     /// Whether it opens to more than it says: many say it, or it is a traceback.
@@ -75,7 +75,7 @@ impl<'f> FoldedRow<'f> {
     }
 
     /// The line that a member said.
-    fn line_of(&self, member: &Member) -> Option<&'f Said> {
+    fn line_of(&self, member: &Member) -> Option<&'f WorkerLine> {
         self.said.get(self.place_of(member)?)
     }
 
@@ -83,30 +83,32 @@ impl<'f> FoldedRow<'f> {
     fn place_of(&self, member: &Member) -> Option<usize> {
         // Those of one time lie beside each other.
         let from = self.said.partition_point(|said| said.time < member.time);
-        let is_it = |said: &Said| said.seat == member.source as usize && said.number == member.line;
+        let is_it = |said: &WorkerLine| said.worker == member.source as usize && said.number == member.line;
         let at = self.said[from..].iter().take_while(|said| said.time == member.time).position(is_it)?;
         Some(from + at)
     }
 
-    fn seat(&self) -> Option<&'f Seat> {
-        let seat = match self.line {
-            FoldedLine::Missing(_, seat) => seat,
+    fn worker(&self) -> Option<&'f NamedWorker> {
+        let worker = match self.line {
+            FoldedLine::Missing(_, worker) => worker,
             _ => self.member()?.source as usize,
         };
-        self.crew.seats.get(seat)
+        self.job_workers.workers.get(worker)
     }
 
     /// Who says it if few do, and who does not if most do.
     fn who(&self) -> String {
         let (members, missing) = (self.alike.members(), self.among.notable());
-        let name = |seat: usize| self.crew.seats.get(seat).map(|seat| seat.host.as_str()).unwrap_or_default();
+        let name = |worker: usize| {
+            self.job_workers.workers.get(worker).map(|worker| worker.host.as_str()).unwrap_or_default()
+        };
         if members.len() <= FEW && self.among.workers > FEW {
             return members.iter().map(|m| name(m.source as usize)).collect::<Vec<_>>().join(", ");
         }
         if missing.is_empty() {
             return String::new();
         }
-        let named: Vec<&str> = missing.iter().take(FEW).map(|seat| name(*seat as usize)).collect();
+        let named: Vec<&str> = missing.iter().take(FEW).map(|worker| name(*worker as usize)).collect();
         match missing.len() - named.len() {
             0 => format!("not {}", named.join(", ")),
             more => format!("not {} and {more} more", named.join(", ")),
@@ -116,7 +118,7 @@ impl<'f> FoldedRow<'f> {
     fn text(&self) -> Cow<'f, str> {
         match self.line {
             FoldedLine::Row(row) if self.is_of_many() => {
-                let glyph = if self.cluster.crew.is_open(row) { "▾" } else { "▸" };
+                let glyph = if self.cluster.job_workers.is_open(row) { "▾" } else { "▸" };
                 Cow::Owned(format!("{glyph} {}", untimed(&self.alike.text)))
             }
             FoldedLine::Row(_) => Cow::Owned(format!("  {}", untimed(&self.alike.text))),
@@ -131,9 +133,9 @@ impl<'f> FoldedRow<'f> {
 }
 
 /// The row that a worker says, the nearest to that time.
-pub(super) fn nearest(watched: &Watched, seat: usize, time: Option<Timestamp>) -> Option<(u64, usize)> {
+pub(super) fn nearest(watched: &Watched, worker: usize, time: Option<Timestamp>) -> Option<(u64, usize)> {
     let (_, _, folded) = watched.said()?;
-    let own = |row: &Alike| row.members().iter().find(|m| m.source as usize == seat).copied();
+    let own = |row: &Alike| row.members().iter().find(|m| m.source as usize == worker).copied();
     let own = folded.rows.iter().enumerate().filter_map(|(number, row)| Some((number, own(row)?)));
     let away = |member: &Member| match (member.time, time) {
         (Some(a), Some(b)) => a.age(b).max(b.age(a)),
@@ -144,11 +146,11 @@ pub(super) fn nearest(watched: &Watched, seat: usize, time: Option<Timestamp>) -
 }
 
 fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
-    let (crew, said, folded) = cluster.crew.said()?;
-    let line = *cluster.crew.folded().get(number)?;
+    let (job_workers, said, folded) = cluster.job_workers.said()?;
+    let line = *cluster.job_workers.folded().get(number)?;
     let (alike, mark) = (folded.rows.get(line.row())?, *folded.marks.get(line.row())?);
     let among = folded.among.get(line.row())?;
-    Some(Row { cluster, place, number, crew, said, alike, among, mark, line })
+    Some(Row { cluster, place, number, job_workers, said, alike, among, mark, line })
 }
 
 impl Kind for FoldedLines {
@@ -169,10 +171,10 @@ impl Kind for FoldedLines {
     }
 
     fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
-        let lines = of.and_then(|place| look.fleet.clusters.get(place)?.crew.said());
+        let lines = of.and_then(|place| look.fleet.clusters.get(place)?.job_workers.said());
         let (lines, rows) = lines.map_or((0, 0), |(_, said, folded)| (said.len(), folded.rows.len()));
-        state(look, of, Part::Lines, |crew| {
-            let workers = counted(crew.seats.len(), "worker");
+        state(look, of, Part::Lines, |job_workers| {
+            let workers = counted(job_workers.workers.len(), "worker");
             format!("{} lines of {workers} in {}", grouped(lines), counted(rows, "row"))
         })
     }
@@ -187,7 +189,7 @@ impl Kind for FoldedLines {
 
     fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
         fleet.each(of).flat_map(|(place, cluster)| {
-            let lines = cluster.crew.folded().len();
+            let lines = cluster.job_workers.folded().len();
             (0..lines).filter_map(move |number| row(cluster, place, number))
         })
     }
@@ -209,7 +211,7 @@ impl Kind for FoldedLines {
             FoldedLine::Row(_) => 0,
             FoldedLine::Trace(_, line) => 1 + line,
             // Behind the longest traceback.
-            FoldedLine::Missing(_, seat) => 100_000 + seat,
+            FoldedLine::Missing(_, worker) => 100_000 + worker,
             FoldedLine::Member(_, member) => 1_000_000 + member,
         };
         (row.mark, line)
@@ -224,8 +226,9 @@ impl Kind for FoldedLines {
             FoldedLine::Trace(_, line) => row.alike.trace[line].as_str(),
             _ => row.alike.text.as_str(),
         };
-        let members = row.alike.members().iter().filter_map(|m| row.crew.seats.get(m.source as usize));
-        let hosts = members.map(|seat| ("host", seat.host.as_str()));
+        let members =
+            row.alike.members().iter().filter_map(|m| row.job_workers.workers.get(m.source as usize));
+        let hosts = members.map(|worker| ("host", worker.host.as_str()));
         [("line", text), ("cluster", row.cluster.name().as_str())].into_iter().chain(hosts)
     }
 
@@ -249,7 +252,7 @@ const COLUMNS: &[Column<FoldedLines>] = &[
                 FoldedLine::Row(_) => row.alike.time.map(|(first, _)| first),
                 _ => row.member().and_then(|member| member.time),
             };
-            let time = time.map(|at| row.crew.clock.words(at)).unwrap_or_default();
+            let time = time.map(|at| row.job_workers.clock.words(at)).unwrap_or_default();
             Cell::new(time, Role::Dim)
         },
         order: None,
@@ -259,13 +262,13 @@ const COLUMNS: &[Column<FoldedLines>] = &[
         title: "WORKERS",
         width: Width::text(10, 28, 0).firm(20),
         when: When::Usually,
-        cell: |row, _| match row.seat() {
-            Some(seat) if matches!(row.line, FoldedLine::Missing(..)) => {
-                Cell::new(seat.who(), Role::Warn).ending()
+        cell: |row, _| match row.worker() {
+            Some(worker) if matches!(row.line, FoldedLine::Missing(..)) => {
+                Cell::new(worker.who(), Role::Warn).ending()
             }
-            Some(seat) => {
-                let hue = row.spot().map_or(Role::Text, |spot| hue(spot.seat));
-                Cell::new(seat.who(), hue).ending()
+            Some(worker) => {
+                let hue = row.spot().map_or(Role::Text, |spot| hue(spot.worker));
+                Cell::new(worker.who(), hue).ending()
             }
             None if matches!(row.line, FoldedLine::Row(_)) => {
                 Cell::text(format!("{} of {}", row.alike.members().len(), row.among.workers))

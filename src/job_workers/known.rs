@@ -18,12 +18,12 @@ pub struct Known {
     /// What could serve what it waits for, and why it does not, a sentence each.
     pub served: Vec<String>,
     /// What the vitals of its run show to be wrong, the worst first.
-    pub unwell: Vec<Unwell>,
+    pub unwell: Vec<HealthIssue>,
 }
 
 /// Something that is wrong with a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Unwell {
+pub struct HealthIssue {
     /// What, for how long, and the evidence, in a line that is safe to print.
     pub words: String,
     /// What to do now.

@@ -1,22 +1,23 @@
 //! The page of a job's workers.
 
 use super::*;
-use crate::gang::{told, workers};
-use marin_tui::app::Way;
-use marin_tui::crew::{
-    Crew, Findings, Part, Price, Tail, Told, Verdict, What, call, failure, fold, in_order, running,
+use crate::workers_reading::{reading, workers};
+use marin_tui::app::WorkersView;
+use marin_tui::job_workers::{
+    Findings, JobWorkers, Part, Price, Tail, Verdict, WorkersAnswer, WorkersReading, failure, fold, in_order,
+    roll_call, running,
 };
 use marin_tui::logs::{Clock, Remark};
 
 /// Answers what the page asks for.
 pub(super) fn answer(app: &mut App, effects: &[Effect]) {
     let asked = effects.iter().find_map(|effect| match effect {
-        Effect::Crew(cluster, known, part) => Some((cluster.clone(), known.job.key.clone(), *part)),
+        Effect::JobWorkers(cluster, known, part) => Some((cluster.clone(), known.job.key.clone(), *part)),
         _ => None,
     });
     let (cluster, key, part) = asked.unwrap_or_else(|| panic!("{effects:?}"));
-    let news = Ok(told(app, part));
-    let effects = app.update(Event::Crew(cluster, key, part, Arc::new(news)), NOW);
+    let news = Ok(reading(app, part));
+    let effects = app.update(Event::JobWorkers(cluster, key, part, Arc::new(news)), NOW);
     assert_eq!(effects, [], "what was read is not read again at once");
     paint(app, 120, 40);
 }
@@ -46,7 +47,7 @@ fn opened() -> App {
 #[test]
 fn the_silent_and_the_lagging_stand_first_and_the_price_is_said() {
     let app = opened();
-    assert_eq!((app.context(), rows(&app).len()), (Context::Crew, 8));
+    assert_eq!((app.context(), rows(&app).len()), (Context::JobWorkers, 8));
     assert!(row(&app, 0).contains("102 | 900 | 20m | silent 20m; others "), "{}", row(&app, 0));
     assert!(row(&app, 1).contains("104 | 1,000 | "), "{}", row(&app, 1));
     assert!(row(&app, 1).contains("step 1,000; others 1,200 | INFO step 1000"), "{}", row(&app, 1));
@@ -62,15 +63,16 @@ fn ages_are_counted_by_clocks_of_the_heads_zone() {
     // 05:30 ahead of UTC, which the lines do not say.
     let app = opened();
     let clock = Clock { near: NOW, east: 19_800 };
-    let crew = Crew { clock, ..told(&app, Part::Roll).crew };
-    let age = |seat: usize| Duration::from_secs(if seat == 2 { 1200 } else { 60 });
-    let line = |seat: usize| {
-        let shows = NOW.plus(Duration::from_secs(19_800)).minus(age(seat)).as_millis();
+    let job_workers = JobWorkers { clock, ..reading(&app, Part::Roll).job_workers };
+    let age = |worker: usize| Duration::from_secs(if worker == 2 { 1200 } else { 60 });
+    let line = |worker: usize| {
+        let shows = NOW.plus(Duration::from_secs(19_800)).minus(age(worker)).as_millis();
         let shows = jiff::Timestamp::from_millisecond(shows).unwrap();
         Line::from(shows.strftime("%F %T,000 INFO loading").to_string())
     };
-    let tails: Vec<Tail> = (0..8).map(|seat| Tail { seat, is_err: true, lines: vec![line(seat)] }).collect();
-    let answers = call(&crew, &tails, NOW);
+    let tails: Vec<Tail> =
+        (0..8).map(|worker| Tail { worker, is_err: true, lines: vec![line(worker)] }).collect();
+    let answers = roll_call(&job_workers, &tails, NOW);
     assert_eq!((answers[0].worker, answers[0].remark), (2, Remark::Silent), "{answers:?}");
     // Lines say whole seconds.
     let ages =
@@ -84,7 +86,7 @@ fn it_is_read_again_while_it_is_open_and_for_a_tenth_of_the_time() {
     let later = |seconds| NOW.plus(Duration::from_secs(seconds));
     assert_eq!(app.update(Event::Tick, later(22)), []);
     let again = app.update(Event::Tick, later(23));
-    assert!(matches!(again.as_slice(), [Effect::Crew(_, _, Part::Roll)]), "{again:?}");
+    assert!(matches!(again.as_slice(), [Effect::JobWorkers(_, _, Part::Roll)]), "{again:?}");
     assert_eq!(app.update(Event::Tick, later(24)), [], "one reading at a time");
     press(&mut app, "<esc>");
     assert_eq!(app.update(Event::Tick, later(400)), [], "the page is closed");
@@ -97,7 +99,7 @@ fn a_frozen_screen_reads_nothing_and_catches_up() {
     assert_eq!(app.update(Event::Tick, NOW.plus(Duration::from_secs(60))), []);
     assert_eq!(press(&mut app, "2"), [], "not even another table");
     let effects = press(&mut app, "Z");
-    assert!(matches!(effects.as_slice(), [Effect::Crew(_, _, Part::Lines)]), "{effects:?}");
+    assert!(matches!(effects.as_slice(), [Effect::JobWorkers(_, _, Part::Lines)]), "{effects:?}");
 }
 
 #[test]
@@ -112,7 +114,7 @@ fn tables_toggle_in_place() {
     press(&mut app, "1");
     assert!(row_here(&app).contains("104 | 1,000"), "{}", row_here(&app));
     press(&mut app, "<backtab>");
-    assert_eq!(app.pages().crew[0].way, Way::Cause);
+    assert_eq!(app.pages().job_workers[0].way, WorkersView::Cause);
 }
 
 #[test]
@@ -147,7 +149,11 @@ fn a_worker_opens_its_file_and_its_host() {
     assert!(effects.iter().any(is_file), "{effects:?}");
     assert_eq!(app.context(), Context::Log);
     press(&mut app, "gw");
-    assert_eq!((app.context(), rows(&app).cursor()), (Context::Crew, 0), "back to the workers of its job");
+    assert_eq!(
+        (app.context(), rows(&app).cursor()),
+        (Context::JobWorkers, 0),
+        "back to the workers of its job"
+    );
     assert!(press(&mut app, "W").iter().any(|effect| matches!(effect, Effect::Stacks(..))));
 }
 
@@ -162,7 +168,7 @@ fn the_first_cause_is_read_once_and_leads_to_the_log_that_says_it() {
     assert!(all[first + 1].contains("Traceback"), "{all:#?}");
     assert_eq!(app.update(Event::Tick, NOW.plus(Duration::from_secs(600))), []);
     let again = press(&mut app, "<^r>");
-    assert!(again.iter().any(|effect| matches!(effect, Effect::Crew(_, _, Part::Cause))), "{again:?}");
+    assert!(again.iter().any(|effect| matches!(effect, Effect::JobWorkers(_, _, Part::Cause))), "{again:?}");
     press(&mut app, &"j".repeat(first));
     let effects = press(&mut app, "l");
     assert!(!effects.is_empty() && app.context() == Context::Log);
@@ -173,17 +179,17 @@ fn of_a_job_that_hangs_the_silent_workers_are_rows_that_open_their_logs() {
     let mut app = opened();
     let asked = press(&mut app, "4");
     let job = asked.iter().find_map(|effect| match effect {
-        Effect::Crew(cluster, known, Part::Cause) => Some((cluster.clone(), known.job.key.clone())),
+        Effect::JobWorkers(cluster, known, Part::Cause) => Some((cluster.clone(), known.job.key.clone())),
         _ => None,
     });
     let (cluster, key) = job.unwrap_or_else(|| panic!("{asked:?}"));
-    let crew = told(&app, Part::Roll).crew;
-    let What::Roll { answers, last } = told(&app, Part::Roll).what else { panic!("a roll call") };
-    let found = running(&crew, &answers, &[], &last);
+    let job_workers = reading(&app, Part::Roll).job_workers;
+    let WorkersAnswer::Roll { answers, last } = reading(&app, Part::Roll).what else { panic!("a roll call") };
+    let found = running(&job_workers, &answers, &[], &last);
     assert_eq!((found.verdict, found.quiet.len()), (Verdict::Silent, 1), "{found:?}");
-    let what = What::Cause(Box::new(found));
-    let news = Told { at: NOW, price: Price::default(), crew, idle: 0, what };
-    app.update(Event::Crew(cluster, key, Part::Cause, Arc::new(Ok(news))), NOW);
+    let what = WorkersAnswer::Cause(Box::new(found));
+    let news = WorkersReading { at: NOW, price: Price::default(), job_workers, idle: 0, what };
+    app.update(Event::JobWorkers(cluster, key, Part::Cause, Arc::new(Ok(news))), NOW);
     paint(&mut app, 120, 40);
     let all: Vec<String> = (0..rows(&app).len()).map(|position| row(&app, position)).collect();
     assert!(all[0].starts_with("silent | "), "{all:#?}");
@@ -204,7 +210,7 @@ fn a_log_opens_at_the_line_that_was_chosen_and_esc_leads_back_to_its_row() {
     let mut app = opened();
     press(&mut app, "j");
     let worker = row_here(&app);
-    let said = app.pages().crew[0].wanted(app.fleet()).unwrap().text;
+    let said = app.pages().job_workers[0].wanted(app.fleet()).unwrap().text;
     press(&mut app, "<enter>");
     let stream = app.log().unwrap().stream();
     paint(&mut app, 120, 40);
@@ -225,9 +231,9 @@ fn a_log_opens_at_the_line_that_was_chosen_and_esc_leads_back_to_its_row() {
 #[test]
 fn what_cannot_be_read_is_said_and_what_was_read_stays() {
     let mut app = opened();
-    let (cluster, key) = (ClusterName::new(CLUSTER), app.clusters()[0].crew.job.clone().unwrap());
+    let (cluster, key) = (ClusterName::new(CLUSTER), app.clusters()[0].job_workers.job.clone().unwrap());
     let problem = Problem::new(ProblemKind::Other, "the dashboard \u{1b}[31mdoes not answer", "wait", NOW);
-    let failed = |part| Event::Crew(cluster.clone(), key.clone(), part, Arc::new(Err(problem.clone())));
+    let failed = |part| Event::JobWorkers(cluster.clone(), key.clone(), part, Arc::new(Err(problem.clone())));
     app.update(failed(Part::Roll), NOW);
     assert_eq!(rows(&app).len(), 8);
     assert!(rows(&app).counts(&app.look(NOW)).text.ends_with("not read"));
@@ -235,8 +241,8 @@ fn what_cannot_be_read_is_said_and_what_was_read_stays() {
     app.update(failed(Part::Lines), NOW);
     assert_eq!(rows(&app).why_empty(&app.look(NOW)), "the dashboard ·[31mdoes not answer; wait");
     let other = JobKey::Driver(JobId("77000000".into()));
-    let news = Ok(told(&app, Part::Lines));
-    app.update(Event::Crew(cluster.clone(), other, Part::Lines, Arc::new(news)), NOW);
+    let news = Ok(reading(&app, Part::Lines));
+    app.update(Event::JobWorkers(cluster.clone(), other, Part::Lines, Arc::new(news)), NOW);
     assert!(rows(&app).is_empty(), "of another job");
 }
 
@@ -246,28 +252,37 @@ fn a_job_that_failed_begins_with_the_first_cause_and_is_not_read_again() {
     press(&mut app, "/dclm<enter>");
     let asked = press(&mut app, "w");
     let known = asked.iter().find_map(|effect| match effect {
-        Effect::Crew(_, known, Part::Cause) => Some((**known).clone()),
+        Effect::JobWorkers(_, known, Part::Cause) => Some((**known).clone()),
         _ => None,
     });
     let known = known.unwrap_or_else(|| panic!("{asked:?}"));
     let key = known.job.key.clone();
-    let crew = Crew::new(known, Vec::new(), Clock::utc(NOW));
-    let tell = |app: &mut App, what: What| {
-        let told = Told { at: NOW, price: Price::default(), crew: crew.clone(), idle: 0, what };
-        let part = told.what.part();
-        app.update(Event::Crew(ClusterName::new(CLUSTER), key.clone(), part, Arc::new(Ok(told))), NOW);
+    let job_workers = JobWorkers::new(known, Vec::new(), Clock::utc(NOW));
+    let tell = |app: &mut App, what: WorkersAnswer| {
+        let reading = WorkersReading {
+            at: NOW,
+            price: Price::default(),
+            job_workers: job_workers.clone(),
+            idle: 0,
+            what,
+        };
+        let part = reading.what.part();
+        app.update(
+            Event::JobWorkers(ClusterName::new(CLUSTER), key.clone(), part, Arc::new(Ok(reading))),
+            NOW,
+        );
     };
-    tell(&mut app, What::Cause(Box::new(failure(&crew, None))));
+    tell(&mut app, WorkersAnswer::Cause(Box::new(failure(&job_workers, None))));
     assert!(row(&app, 0).contains("no log that can be read has an error"), "{}", row(&app, 0));
     press(&mut app, "1");
-    tell(&mut app, What::Roll { answers: Vec::new(), last: Vec::new() });
+    tell(&mut app, WorkersAnswer::Roll { answers: Vec::new(), last: Vec::new() });
     let why = rows(&app).why_empty(&app.look(NOW));
     assert_eq!(why, "dclm-run-02 is failed: it has not called ray.init, so Ray knows no worker of it");
     assert_eq!(app.update(Event::Tick, NOW.plus(Duration::from_secs(900))), []);
 }
 
-/// What is found where each worker last wrote its step at so many milliseconds before now.
-fn found(crew: &Crew, wrote: [(u64, u64); 8]) -> Findings {
+/// WorkersAnswer is found where each worker last wrote its step at so many milliseconds before now.
+fn found(job_workers: &JobWorkers, wrote: [(u64, u64); 8]) -> Findings {
     let line = |(ago, step): (u64, u64)| {
         let at =
             jiff::Timestamp::from_millisecond(NOW.minus(Duration::from_millis(ago)).as_millis()).unwrap();
@@ -275,14 +290,14 @@ fn found(crew: &Crew, wrote: [(u64, u64); 8]) -> Findings {
     };
     let tails = wrote.into_iter().enumerate();
     let tails: Vec<Tail> =
-        tails.map(|(seat, wrote)| Tail { seat, is_err: true, lines: vec![line(wrote)] }).collect();
-    running(crew, &call(crew, &tails, NOW), &[], &[])
+        tails.map(|(worker, wrote)| Tail { worker, is_err: true, lines: vec![line(wrote)] }).collect();
+    running(job_workers, &roll_call(job_workers, &tails, NOW), &[], &[])
 }
 
 #[test]
 fn of_workers_that_are_all_silent_one_is_blamed_only_if_it_stopped_before_the_others() {
-    let crew = workers(&opened()).0;
-    let together = found(&crew, std::array::from_fn(|n| (1_320_000 + n as u64 * 18, 22_672)));
+    let job_workers = workers(&opened()).0;
+    let together = found(&job_workers, std::array::from_fn(|n| (1_320_000 + n as u64 * 18, 22_672)));
     assert_eq!(together.verdict, Verdict::Silent);
     let how = "all of them stopped together at step 22,672: their stacks tell which one is elsewhere";
     assert!(together.summary.ends_with(how), "{}", together.summary);
@@ -292,19 +307,19 @@ fn of_workers_that_are_all_silent_one_is_blamed_only_if_it_stopped_before_the_ot
         "{hint}"
     );
     let one_before = |n| (if n == 5 { 1_325_000 } else { 1_320_000 }, 22_672);
-    let first = found(&crew, std::array::from_fn(one_before));
+    let first = found(&job_workers, std::array::from_fn(one_before));
     assert!(first.summary.contains("silent first: ") && first.summary.contains("/105"), "{}", first.summary);
 }
 
 #[test]
 fn a_worker_that_ended_while_the_others_go_on_does_not_lag() {
-    let mut crew = workers(&opened()).0;
+    let mut job_workers = workers(&opened()).0;
     let wrote = std::array::from_fn(|n| if n == 3 { (1_080_000, 400) } else { (2_000, 1200) });
     let mut ended = |minutes: u64| {
         let at = NOW.minus(Duration::from_secs(minutes * 60));
-        crew.seats[3].ended = Some("failed: its node is lost".into());
-        crew.seats[3].ended_at = Some(at);
-        found(&crew, wrote)
+        job_workers.workers[3].ended = Some("failed: its node is lost".into());
+        job_workers.workers[3].ended_at = Some(at);
+        found(&job_workers, wrote)
     };
     assert_eq!(ended(1).verdict, Verdict::Lagging, "the others may only not know it yet");
     let replaced = ended(18);
@@ -314,10 +329,10 @@ fn a_worker_that_ended_while_the_others_go_on_does_not_lag() {
 
 #[test]
 fn a_line_of_one_kind_of_worker_is_not_missed_at_another() {
-    let (mut crew, tails) = workers(&opened());
-    crew.seats[7].worker.kind = "holder".into();
-    let said: Vec<_> = in_order(&crew, tails).collect();
-    let folded = fold(said.iter(), &crew);
+    let (mut job_workers, tails) = workers(&opened());
+    job_workers.workers[7].process.kind = "holder".into();
+    let said: Vec<_> = in_order(&job_workers, tails).collect();
+    let folded = fold(said.iter(), &job_workers);
     let step = folded.rows.iter().position(|row| row.text.contains("step 1200")).unwrap();
     let of_holder = folded.rows[step].members().iter().any(|member| member.source == 7);
     assert!(of_holder, "it says it as well, so its kind counts");

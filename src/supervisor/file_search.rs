@@ -3,7 +3,9 @@
 
 use super::out::Out;
 use crate::logs::{Clock, LineSplitter, Pattern, Times};
-use crate::model::{Line, News, NodeId, Sweep, SweepTally, Swept, SweptFile, SweptLine, Text, Timestamp};
+use crate::model::{
+    FileMatches, FileSearch, FileSearchNews, Line, LineMatch, News, NodeId, SearchTally, Text, Timestamp,
+};
 use crate::ray::{AT_ONCE, Client, EMPTY_OR_FAILED, LogFiles, RayError};
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
@@ -53,21 +55,21 @@ pub fn lines_of(bytes: &[u8], longest: usize, asked: u32) -> (Vec<Line>, bool) {
 }
 
 /// Carries a search out and tells what it finds while it goes on.
-pub async fn sweep(client: Option<Client>, sweep: Sweep, out: Out) {
+pub async fn sweep(client: Option<Client>, sweep: FileSearch, out: Out) {
     let last = match client {
-        None => Swept::Failed("the cluster is not connected".to_owned()),
+        None => FileSearchNews::Failed("the cluster is not connected".to_owned()),
         Some(client) => match search(&client, &sweep, &out).await {
-            Ok(tally) => Swept::Done(tally),
-            Err(why) => Swept::Failed(why),
+            Ok(tally) => FileSearchNews::Done(tally),
+            Err(why) => FileSearchNews::Failed(why),
         },
     };
-    out.send(News::Swept(sweep.id, last)).await;
+    out.send(News::FileSearchNews(sweep.id, last)).await;
 }
 
-async fn search(client: &Client, sweep: &Sweep, out: &Out) -> Result<SweepTally, String> {
+async fn search(client: &Client, sweep: &FileSearch, out: &Out) -> Result<SearchTally, String> {
     let pattern = Pattern::parse(&sweep.pattern).map_err(|e| e.to_string())?;
     let zone = client.zone().await.unwrap_or_default();
-    let mut tally = SweepTally::default();
+    let mut tally = SearchTally::default();
     let mut files = Vec::new();
     let globs = sweep.files.iter().map(|(node, glob)| (*node, glob.as_str())).collect();
     let mut lists = list_files(client, globs);
@@ -88,7 +90,7 @@ async fn search(client: &Client, sweep: &Sweep, out: &Out) -> Result<SweepTally,
                 let (lines, more) = matching(&lines, &pattern, clock, sweep.most);
                 (tally.files, tally.full) = (tally.files + 1, tally.full + usize::from(is_full));
                 if !lines.is_empty() {
-                    found.push(SweptFile { node, name: name.clone(), lines, more });
+                    found.push(FileMatches { node, name: name.clone(), lines, more });
                 }
             }
             Err(e) if e.may_mean_empty() => (tally.files, empty) = (tally.files + 1, empty + 1),
@@ -96,12 +98,12 @@ async fn search(client: &Client, sweep: &Sweep, out: &Out) -> Result<SweepTally,
             Err(e) => tally.incomplete.push(format!("cannot read {name} of node {node}: {e}")),
         }
         if told_at.elapsed() >= PAUSE && !found.is_empty() {
-            out.send(News::Swept(sweep.id, Swept::Found(std::mem::take(&mut found)))).await;
+            out.send(News::FileSearchNews(sweep.id, FileSearchNews::Found(std::mem::take(&mut found)))).await;
             told_at = Instant::now();
         }
     }
     if !found.is_empty() {
-        out.send(News::Swept(sweep.id, Swept::Found(found))).await;
+        out.send(News::FileSearchNews(sweep.id, FileSearchNews::Found(found))).await;
     }
     if empty > 0 && empty == tally.files {
         tally.incomplete.push(EMPTY_OR_FAILED.to_owned());
@@ -110,12 +112,12 @@ async fn search(client: &Client, sweep: &Sweep, out: &Out) -> Result<SweepTally,
 }
 
 /// The last lines that match, and how many before them do.
-fn matching(lines: &[Line], pattern: &Pattern, clock: Clock, most: usize) -> (Vec<SweptLine>, usize) {
+fn matching(lines: &[Line], pattern: &Pattern, clock: Clock, most: usize) -> (Vec<LineMatch>, usize) {
     let mut times = Times::new(clock);
     let dated: Vec<Option<Timestamp>> = lines.iter().map(|line| times.next(line.text())).collect();
     let all: Vec<usize> = (0..lines.len()).filter(|at| pattern.is_match(lines[*at].text())).collect();
     let more = all.len().saturating_sub(most);
-    let told = all[more..].iter().map(|at| SweptLine {
+    let told = all[more..].iter().map(|at| LineMatch {
         line: lines[*at].clone(),
         time: dated[*at],
         above: lines[at.saturating_sub(ABOVE)..*at].iter().map(|line| line.text().to_owned()).collect(),

@@ -2,8 +2,9 @@
 
 use crate::sample::NOW;
 use marin_tui::app::App;
-use marin_tui::crew::{
-    Clocks, Crew, Part, Price, Tail, Told, What, call, causes, failure, fold, in_order, last_files,
+use marin_tui::job_workers::{
+    Clocks, JobWorkers, Part, Price, Tail, WorkersAnswer, WorkersReading, causes, failure, fold, in_order,
+    last_files, roll_call,
 };
 use marin_tui::logs::Clock;
 use marin_tui::model::*;
@@ -16,9 +17,9 @@ fn minute(ago: i64) -> String {
 }
 
 /// The workers of the watched job: of eight the third has written nothing for 20 minutes, and the fifth lags behind.
-pub fn workers(app: &App) -> (Crew, Vec<Tail>) {
+pub fn workers(app: &App) -> (JobWorkers, Vec<Tail>) {
     let cluster = &app.clusters()[0];
-    let job = cluster.job(cluster.crew.job.as_ref().unwrap()).unwrap();
+    let job = cluster.job(cluster.job_workers.job.as_ref().unwrap()).unwrap();
     let known = cluster.known_of(job);
     let worker = |n: u8| JobWorker {
         node: NodeId::from_bytes(&[if n < 4 { 1 } else { 2 }; 28]).unwrap(),
@@ -31,7 +32,7 @@ pub fn workers(app: &App) -> (Crew, Vec<Tail>) {
             .map(|end| format!("worker-a{n}-01000000-10{n}.{end}").as_str().into())
             .collect(),
     };
-    let crew = Crew::new(known, (0..8).map(worker).collect(), Clock::utc(NOW));
+    let job_workers = JobWorkers::new(known, (0..8).map(worker).collect(), Clock::utc(NOW));
     let (long_ago, lately) = (minute(20), minute(1));
     let lines = |n: usize| -> Vec<Line> {
         match n {
@@ -43,27 +44,33 @@ pub fn workers(app: &App) -> (Crew, Vec<Tail>) {
             ],
         }
     };
-    let tails = (0..8).map(|seat| Tail { seat, is_err: true, lines: lines(seat) }).collect();
-    (crew, tails)
+    let tails = (0..8).map(|worker| Tail { worker, is_err: true, lines: lines(worker) }).collect();
+    (job_workers, tails)
 }
 
-/// What a reading of the workers of the watched job tells.
-pub fn told(app: &App, part: Part) -> Told {
-    let (crew, mut tails) = workers(app);
+/// WorkersAnswer a reading of the workers of the watched job tells.
+pub fn reading(app: &App, part: Part) -> WorkersReading {
+    let (job_workers, mut tails) = workers(app);
     let what = match part {
-        Part::Roll => What::Roll { answers: call(&crew, &tails, NOW), last: last_files(&crew, &tails) },
+        Part::Roll => WorkersAnswer::Roll {
+            answers: roll_call(&job_workers, &tails, NOW),
+            last: last_files(&job_workers, &tails),
+        },
         Part::Lines => {
-            let said: Vec<_> = in_order(&crew, tails).collect();
-            let folded = fold(said.iter(), &crew);
-            What::Lines { said, folded, whole_since: None }
+            let said: Vec<_> = in_order(&job_workers, tails).collect();
+            let folded = fold(said.iter(), &job_workers);
+            WorkersAnswer::Lines { said, folded, whole_since: None }
         }
         Part::Cause => {
             let trace =
                 ["Traceback (most recent call last):", "  File \"a.py\", line 3, in f", "ValueError: bad"];
             tails[5].lines.extend(trace.map(Line::from));
-            What::Cause(Box::new(failure(&crew, causes(&crew, &tails, None, &Clocks::new()))))
+            WorkersAnswer::Cause(Box::new(failure(
+                &job_workers,
+                causes(&job_workers, &tails, None, &Clocks::new()),
+            )))
         }
     };
     let price = Price { requests: 24, bytes: 4_100_000, took: Duration::from_millis(2300) };
-    Told { at: NOW, price, crew, idle: 0, what }
+    WorkersReading { at: NOW, price, job_workers, idle: 0, what }
 }

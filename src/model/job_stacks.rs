@@ -9,31 +9,31 @@ const CHANGED: &str = "changed between samples";
 
 /// The stacks of a job's workers, grouped.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Standing {
+pub struct JobStacks {
     /// When the stacks were taken.
     pub at: Timestamp,
     /// Whether they were taken on the hosts over ssh, and not by Ray.
     pub over_ssh: bool,
     /// Workers with the same stack; the largest group first.
-    pub groups: Vec<StandingGroup>,
+    pub groups: Vec<StackGroup>,
     /// Workers whose stacks could not be read, and why not.
-    pub unread: Vec<(StandingWorker, String)>,
+    pub unread: Vec<(StackWorker, String)>,
     /// The job's driver; none where Ray does not say which process that is.
-    pub driver: Option<StandingDriver>,
+    pub driver: Option<DriverStacks>,
 }
 
 /// The threads of a job's driver.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StandingDriver {
+pub struct DriverStacks {
     /// The process.
-    pub process: StandingWorker,
+    pub process: StackWorker,
     /// Its threads in which code of the program runs, the main one first; or why they could not be read.
-    pub threads: Result<Vec<StandingThread>, String>,
+    pub threads: Result<Vec<StackThread>, String>,
 }
 
 /// A thread of a process, safe for a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StandingThread {
+pub struct StackThread {
     /// Its name, `MainThread`; empty when it has none.
     pub name: String,
     /// The place in one line: `main (train.py:30) in get`.
@@ -44,18 +44,18 @@ pub struct StandingThread {
 
 /// Workers with the same stack.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StandingGroup {
+pub struct StackGroup {
     /// The place in one line, safe for a terminal: `_read_batch (data.py:88) in wait`.
     pub place: String,
     /// The frames of the program, the innermost first, safe for a terminal.
     pub frames: Vec<String>,
     /// The workers of the group, in the order in which they were asked for.
-    pub workers: Vec<StandingWorker>,
+    pub workers: Vec<StackWorker>,
 }
 
 /// A worker's process.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StandingWorker {
+pub struct StackWorker {
     /// Ray's id of the node that it runs on.
     pub node: NodeId,
     /// The name that the node is shown by; its address where it has none.
@@ -70,24 +70,24 @@ pub struct StandingWorker {
     pub moved: Option<bool>,
 }
 
-impl Standing {
+impl JobStacks {
     /// The number of workers whose stacks were asked for.
     pub fn workers(&self) -> usize {
         self.groups.iter().map(|group| group.workers.len()).sum::<usize>() + self.unread.len()
     }
 
     /// The workers whose stacks differ from the usual one, those of the smallest group first.
-    pub fn odd(&self) -> impl Iterator<Item = &StandingWorker> {
+    pub fn odd(&self) -> impl Iterator<Item = &StackWorker> {
         self.groups.iter().rev().flat_map(|group| group.named(self))
     }
 }
 
-impl StandingGroup {
+impl StackGroup {
     /// Workers of a group that are named beside it.
     const NAMED: usize = 8;
 
     /// The workers that are to be named: none of a large group, nor of the only one, because that is the usual stack of the run.
-    pub fn named(&self, of: &Standing) -> &[StandingWorker] {
+    pub fn named(&self, of: &JobStacks) -> &[StackWorker] {
         if of.groups.len() > 1 && self.workers.len() <= Self::NAMED { &self.workers } else { &[] }
     }
 
@@ -109,10 +109,10 @@ impl StandingGroup {
     }
 }
 
-impl StandingDriver {
+impl DriverStacks {
     /// `driver 10.0.0.1 pid 867`, with what is to be known of it beside its threads; safe for a terminal.
     pub fn words(&self) -> String {
-        let StandingWorker { pid, moved, .. } = &self.process;
+        let StackWorker { pid, moved, .. } = &self.process;
         let pace = match (&self.threads, moved) {
             (Err(why), _) => format!(": {}", printable(why)),
             (Ok(threads), _) if threads.is_empty() => ": no code of the program runs".to_owned(),
@@ -124,7 +124,7 @@ impl StandingDriver {
     }
 }
 
-impl StandingThread {
+impl StackThread {
     /// `MainThread: main (train.py:30) in get`.
     pub fn words(&self) -> String {
         if self.name.is_empty() { self.place.clone() } else { format!("{}: {}", self.name, self.place) }
@@ -136,7 +136,7 @@ impl StandingThread {
     }
 }
 
-impl StandingWorker {
+impl StackWorker {
     /// `t1v-n-7 (10.0.0.7) pid 262 train_step`, safe for a terminal.
     pub fn words(&self) -> String {
         format!("{} pid {} {}", self.on(), self.pid, self.name).trim_end().to_owned()
@@ -159,8 +159,8 @@ fn callers<'f>(place: &str, frames: &'f [String]) -> &'f [String] {
 mod tests {
     use super::*;
 
-    fn group(moved: &[Option<bool>]) -> StandingGroup {
-        let worker = |moved: &Option<bool>| StandingWorker {
+    fn group(moved: &[Option<bool>]) -> StackGroup {
+        let worker = |moved: &Option<bool>| StackWorker {
             node: NodeId::from_bytes(&[1; 28]).unwrap(),
             host: "tb-w7".into(),
             address: "10.0.0.7".into(),
@@ -169,7 +169,7 @@ mod tests {
             moved: *moved,
         };
         let workers = moved.iter().map(worker).collect();
-        StandingGroup { place: "f (a.py:1)".into(), frames: Vec::new(), workers }
+        StackGroup { place: "f (a.py:1)".into(), frames: Vec::new(), workers }
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn only_the_few_are_named() {
-        let standing = |groups| Standing {
+        let standing = |groups| JobStacks {
             at: Timestamp::from_millis(0),
             over_ssh: false,
             groups,

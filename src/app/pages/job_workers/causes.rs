@@ -9,7 +9,7 @@ use crate::app::log::Wanted;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
 use crate::app::table::facts::Look;
-use crate::crew::Part;
+use crate::job_workers::Part;
 use crate::model::amount::counted;
 use std::cmp::Ordering;
 
@@ -36,18 +36,18 @@ impl CauseRow<'_> {
 
     /// Whether the driver's log says it.
     pub fn is_drivers(&self) -> bool {
-        self.line.line.is_some() && self.line.seat.is_none()
+        self.line.line.is_some() && self.line.worker.is_none()
     }
 
     /// Where the cursor is on it; none on a line that is no worker's.
     pub fn spot(&self) -> Option<Spot> {
-        let (seat, is_err) = self.line.seat?;
-        Some(Spot { seat, time: self.line.time, is_err })
+        let (worker, is_err) = self.line.worker?;
+        Some(Spot { worker, time: self.line.time, is_err })
     }
 }
 
 fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
-    Some(Row { cluster, place, number, line: cluster.crew.cause().get(number)? })
+    Some(Row { cluster, place, number, line: cluster.job_workers.cause().get(number)? })
 }
 
 impl Kind for Causes {
@@ -67,7 +67,7 @@ impl Kind for Causes {
     }
 
     fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
-        state(look, of, Part::Cause, |crew| counted(crew.seats.len(), "worker"))
+        state(look, of, Part::Cause, |job_workers| counted(job_workers.workers.len(), "worker"))
     }
 
     fn why_empty(look: &Look<'_>, of: Option<usize>) -> String {
@@ -80,7 +80,7 @@ impl Kind for Causes {
 
     fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
         fleet.each(of).flat_map(|(place, cluster)| {
-            (0..cluster.crew.cause().len()).filter_map(move |number| row(cluster, place, number))
+            (0..cluster.job_workers.cause().len()).filter_map(move |number| row(cluster, place, number))
         })
     }
 
@@ -140,8 +140,8 @@ const COLUMNS: &[Column<Causes>] = &[
         width: Width::text(12, 18, 2).firm(18).hiding(),
         when: When::Usually,
         cell: |row, _| {
-            let crew = row.cluster.crew.crew(Part::Cause);
-            let time = row.line.time.zip(crew).map(|(at, crew)| crew.clock.words(at));
+            let job_workers = row.cluster.job_workers.job_workers(Part::Cause);
+            let time = row.line.time.zip(job_workers).map(|(at, job_workers)| job_workers.clock.words(at));
             Cell::new(time.unwrap_or_default(), Role::Dim)
         },
         order: None,

@@ -6,8 +6,8 @@ use crate::spec::spec;
 use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::demo::{Fault, Head, Scenario, Trouble};
 use marin_tui::model::{
-    ClusterName, ClusterSpec, HeadAddress, JobStatus, Link, News, NodeId, Provider, Request, Sweep, SweepId,
-    SweepTally, Swept, SweptFile,
+    ClusterName, ClusterSpec, FileMatches, FileSearch, FileSearchId, FileSearchNews, HeadAddress, JobStatus,
+    Link, News, NodeId, Provider, Request, SearchTally,
 };
 use marin_tui::state::Update;
 use marin_tui::supervisor::{Options, Supervisor};
@@ -15,13 +15,13 @@ use marin_tui::token::Places;
 use std::collections::BTreeMap;
 use tokio::sync::mpsc;
 
-const ID: SweepId = SweepId(7);
+const ID: FileSearchId = FileSearchId(7);
 
 /// What a cluster has told of the search.
 #[derive(Default)]
-struct Told {
-    files: Vec<SweptFile>,
-    last: Option<Result<SweepTally, String>>,
+struct WorkersReading {
+    files: Vec<FileMatches>,
+    last: Option<Result<SearchTally, String>>,
 }
 
 fn at(name: &str, dashboard: String) -> ClusterSpec {
@@ -32,7 +32,7 @@ fn at(name: &str, dashboard: String) -> ClusterSpec {
 fn search(nodes: &[NodeId]) -> Request {
     let globs = |node: &NodeId| ["job-driver-*", "worker-*"].map(|glob| (*node, glob.to_owned()));
     let files = nodes.iter().flat_map(globs).collect();
-    Request::SweepLogs(Box::new(Sweep { id: ID, pattern: "boom".into(), files, lines: 100, most: 2 }))
+    Request::SweepLogs(Box::new(FileSearch { id: ID, pattern: "boom".into(), files, lines: 100, most: 2 }))
 }
 
 async fn next(news: &mut mpsc::Receiver<Update>) -> Update {
@@ -76,17 +76,17 @@ async fn each_cluster_tells_what_it_found_or_why_it_was_not_searched() {
     {
         supervisor.ask(&ClusterName::new(name), search(&nodes));
     }
-    let mut told: BTreeMap<String, Told> = BTreeMap::new();
+    let mut told: BTreeMap<String, WorkersReading> = BTreeMap::new();
     while told.values().filter(|told| told.last.is_some()).count() < specs.len() {
         let Update { cluster, news, .. } = next(&mut news).await;
-        let News::Swept(id, swept) = news else { continue };
+        let News::FileSearchNews(id, swept) = news else { continue };
         assert_eq!(id, ID);
         let told = told.entry(cluster.to_string()).or_default();
         assert!(told.last.is_none(), "{cluster} tells nothing behind its last word");
         match swept {
-            Swept::Found(files) => told.files.extend(files),
-            Swept::Done(tally) => told.last = Some(Ok(tally)),
-            Swept::Failed(why) => told.last = Some(Err(why)),
+            FileSearchNews::Found(files) => told.files.extend(files),
+            FileSearchNews::Done(tally) => told.last = Some(Ok(tally)),
+            FileSearchNews::Failed(why) => told.last = Some(Err(why)),
         }
     }
     let files = &told["has"].files;
@@ -97,7 +97,7 @@ async fn each_cluster_tells_what_it_found_or_why_it_was_not_searched() {
     let tally = |name: &str| told[name].last.clone().unwrap();
     let of_has = tally("has").unwrap();
     assert!(of_has.files > 1 && of_has.incomplete.is_empty(), "{of_has:?}");
-    assert_eq!(tally("empty"), Ok(SweepTally::default()), "there was nothing to search");
+    assert_eq!(tally("empty"), Ok(SearchTally::default()), "there was nothing to search");
     let of_fails = tally("fails").unwrap();
     assert!(of_fails.files == 0 && !of_fails.incomplete.is_empty(), "{of_fails:?}");
     let is_said = |why: &String| why.starts_with("cannot read job-driver-") && why.contains("503");

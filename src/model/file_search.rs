@@ -4,13 +4,13 @@ use super::{Line, NodeId, Text, Timestamp};
 
 /// Identifies one search, so that what an earlier one finds is dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SweepId(pub u64);
+pub struct FileSearchId(pub u64);
 
 /// What is searched for, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sweep {
+pub struct FileSearch {
     /// Which search this is.
-    pub id: SweepId,
+    pub id: FileSearchId,
     /// The regular expression.
     pub pattern: String,
     /// Nodes, each with a glob of names in its log folder.
@@ -23,20 +23,20 @@ pub struct Sweep {
 
 /// The lines of a file that match.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SweptFile {
+pub struct FileMatches {
     /// The node that the file is on.
     pub node: NodeId,
     /// Its name in the log folder.
     pub name: Text,
     /// The last lines that match, in the order of the file.
-    pub lines: Vec<SweptLine>,
+    pub lines: Vec<LineMatch>,
     /// How many before these match, too.
     pub more: usize,
 }
 
 /// A line that matches.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SweptLine {
+pub struct LineMatch {
     /// The line.
     pub line: Line,
     /// Its time, or that of the line before it.
@@ -47,7 +47,7 @@ pub struct SweptLine {
 
 /// What a search has looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SweepTally {
+pub struct SearchTally {
     /// Files that were searched.
     pub files: usize,
     /// Files among them that may have more lines than were read.
@@ -58,11 +58,11 @@ pub struct SweepTally {
 
 /// News of a search.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Swept {
+pub enum FileSearchNews {
     /// Lines that match, of some files.
-    Found(Vec<SweptFile>),
+    Found(Vec<FileMatches>),
     /// All files were searched, or as many as could be read.
-    Done(SweepTally),
+    Done(SearchTally),
     /// The search has ended, and why: what was told before stays true.
     Failed(String),
 }

@@ -1,14 +1,15 @@
 //! Reads the workers of a job and their files through the head, at most eight requests at a time, and the clocks of hosts
-//! over ssh. What it all says is [`crate::crew`]'s.
+//! over ssh. WorkersAnswer it all says is [`crate::job_workers`]'s.
 
 use super::clock::read_clock;
 use super::executor::Executor;
 use super::host::Host;
 use super::news::News;
 use super::request::Request;
-use crate::crew::{
-    CALLED, Clocks, Crew, FOLDED, Findings, Known, Part, Price, Tail, Told, Verdict, What, call, causes,
-    explained, failure, first_few, fold, hosts_to_time, in_order, last_files, running,
+use crate::job_workers::{
+    CALLED, Clocks, FOLDED, Findings, JobWorkers, Known, Part, Price, Tail, Verdict, WorkersAnswer,
+    WorkersReading, causes, explained, failure, first_few, fold, hosts_to_time, in_order, last_files,
+    roll_call, running,
 };
 use crate::logs::{Clock, Explanation, LineSplitter, Times};
 use crate::model::amount::counted;
@@ -29,7 +30,7 @@ use tokio::sync::Mutex;
 const EXPLAINED: u32 = 400;
 
 /// Reads the workers of a job.
-pub struct Gangs<'a> {
+pub struct WorkerReader<'a> {
     /// The cluster of the job.
     pub spec: &'a ClusterSpec,
     /// Login options, for the clocks of hosts.
@@ -42,7 +43,7 @@ pub struct Gangs<'a> {
     listed: Listed,
 }
 
-impl<'a> Gangs<'a> {
+impl<'a> WorkerReader<'a> {
     /// Reads through this client.
     pub fn new(
         (spec, options): (&'a ClusterSpec, &'a Options),
@@ -56,11 +57,13 @@ impl<'a> Gangs<'a> {
     ///
     /// # Errors
     ///
-    /// Ray does not list tasks or actors. A node that does not list its files is in [`Crew::incomplete`].
-    pub async fn crew(&mut self, known: Known) -> Result<Crew, RayError> {
+    /// Ray does not list tasks or actors. A node that does not list its files is in [`JobWorkers::incomplete`].
+    pub async fn job_workers(&mut self, known: Known) -> Result<JobWorkers, RayError> {
         let zone = self.client.zone().await;
         let clock = Clock { near: Timestamp::now(), east: zone.unwrap_or_default() };
-        let Some(driver) = known.job.driver.clone() else { return Ok(Crew::new(known, Vec::new(), clock)) };
+        let Some(driver) = known.job.driver.clone() else {
+            return Ok(JobWorkers::new(known, Vec::new(), clock));
+        };
         let alive = known.alive();
         (self.tell)(format!("listing the workers of {}", counted(alive.len(), "node")));
         let gang = self.client.gang(&driver, &alive, &mut self.listed).await?;
@@ -72,22 +75,22 @@ impl<'a> Gangs<'a> {
             .map(|(node, why)| format!("cannot list the files of {}: {why}", known.name_of(node)));
         let incomplete = unlisted.chain(gang.cut).collect();
         let patterns = self.options.patterns.clone();
-        Ok(Crew { patterns, incomplete, ..Crew::new(known, gang.workers, clock) })
+        Ok(JobWorkers { patterns, incomplete, ..JobWorkers::new(known, gang.workers, clock) })
     }
 
-    /// Reads the last lines of each worker's files. What cannot be read is added to [`Crew::incomplete`].
+    /// Reads the last lines of each worker's files. WorkersAnswer cannot be read is added to [`JobWorkers::incomplete`].
     ///
     /// # Errors
     ///
     /// The head refuses the token.
-    pub async fn tails(&mut self, crew: &mut Crew, lines: u32) -> Result<Vec<Tail>, RayError> {
+    pub async fn tails(&mut self, job_workers: &mut JobWorkers, lines: u32) -> Result<Vec<Tail>, RayError> {
         let client = self.client;
-        let files = crew.seats.iter().enumerate().flat_map(|(at, seat)| {
-            let files = seat.worker.files.iter();
-            files.filter_map(move |name| Some((at, seat, name, WorkerFile::parse(name.raw())?.is_err)))
+        let files = job_workers.workers.iter().enumerate().flat_map(|(at, worker)| {
+            let files = worker.process.files.iter();
+            files.filter_map(move |name| Some((at, worker, name, WorkerFile::parse(name.raw())?.is_err)))
         });
-        let reads = files.map(|(at, seat, name, is_err)| async move {
-            let read = client.read_log(seat.worker.node, name, lines).await;
+        let reads = files.map(|(at, worker, name, is_err)| async move {
+            let read = client.read_log(worker.process.node, name, lines).await;
             (at, is_err, read)
         });
         let reads: Vec<_> = reads.collect();
@@ -96,35 +99,35 @@ impl<'a> Gangs<'a> {
         let mut reads = stream::iter(reads).buffer_unordered(AT_ONCE);
         let (mut tails, mut received, mut empty) = (Vec::new(), 0, 0);
         let mut unread = BTreeMap::<String, BTreeSet<usize>>::new();
-        while let Some((seat, is_err, read)) = reads.next().await {
+        while let Some((worker, is_err, read)) = reads.next().await {
             match read {
                 Ok(read) => {
                     received += read.len();
-                    tails.push(Tail { seat, is_err, lines: split(&read) });
+                    tails.push(Tail { worker, is_err, lines: split(&read) });
                 }
                 Err(e) if e.is_token() => return Err(e),
                 Err(e) if e.may_mean_empty() => {
                     empty += 1;
-                    tails.push(Tail { seat, is_err, lines: Vec::new() });
+                    tails.push(Tail { worker, is_err, lines: Vec::new() });
                 }
                 Err(e) => {
-                    self.listed.forget(&crew.seats[seat].worker.node);
-                    unread.entry(e.to_string()).or_default().insert(seat);
+                    self.listed.forget(&job_workers.workers[worker].process.node);
+                    unread.entry(e.to_string()).or_default().insert(worker);
                 }
             }
         }
         drop(reads);
         self.price.bytes += received;
-        for (why, seats) in unread {
-            let who: Vec<String> = seats.iter().map(|seat| crew.seats[*seat].who()).collect();
+        for (why, workers) in unread {
+            let who: Vec<String> = workers.iter().map(|worker| job_workers.workers[*worker].who()).collect();
             let who = first_few(&who.iter().map(String::as_str).collect::<Vec<_>>());
-            crew.incomplete.push(format!("cannot read the log of {who}: {why}"));
+            job_workers.incomplete.push(format!("cannot read the log of {who}: {why}"));
         }
         if empty > 0 && empty == tails.len() {
-            crew.incomplete.push(EMPTY_OR_FAILED.to_owned());
+            job_workers.incomplete.push(EMPTY_OR_FAILED.to_owned());
         }
-        // What arrives first is chance.
-        tails.sort_by_key(|tail| (tail.seat, tail.is_err));
+        // WorkersAnswer arrives first is chance.
+        tails.sort_by_key(|tail| (tail.worker, tail.is_err));
         Ok(tails)
     }
 
@@ -135,50 +138,51 @@ impl<'a> Gangs<'a> {
     /// The head refuses the token, or does not report what the job waits for.
     pub async fn explain(
         &mut self,
-        crew: &mut Crew,
+        job_workers: &mut JobWorkers,
         lines: u32,
     ) -> Result<(Findings, Option<Logs>), RayError> {
-        if let Some(found) = explained(crew) {
+        if let Some(found) = explained(job_workers) {
             return Ok((found, None));
         }
-        if crew.known.job.status == JobStatus::Failed {
-            let logs = self.logs(crew, lines).await?;
-            return Ok((failure(crew, logs.causes(crew, &Clocks::new())), Some(logs)));
+        if job_workers.known.job.status == JobStatus::Failed {
+            let logs = self.logs(job_workers, lines).await?;
+            return Ok((failure(job_workers, logs.causes(job_workers, &Clocks::new())), Some(logs)));
         }
-        crew.leave_out_idle();
-        let waits = self.client.work(&crew.known.job.ids()).await?.waits;
-        let tails = self.tails(crew, CALLED).await?;
-        let answers = call(crew, &tails, Timestamp::now());
-        let found = running(crew, &answers, &waits, &last_files(crew, &tails));
+        job_workers.leave_out_idle();
+        let waits = self.client.work(&job_workers.known.job.ids()).await?.waits;
+        let tails = self.tails(job_workers, CALLED).await?;
+        let answers = roll_call(job_workers, &tails, Timestamp::now());
+        let found = running(job_workers, &answers, &waits, &last_files(job_workers, &tails));
         // Whose workers write has no error to be looked for.
         if matches!(found.verdict, Verdict::Healthy | Verdict::Unhealthy) {
             return Ok((found, None));
         }
-        let logs = self.logs(crew, lines).await?;
-        Ok((Findings { explanation: logs.causes(crew, &Clocks::new()), ..found }, Some(logs)))
+        let logs = self.logs(job_workers, lines).await?;
+        Ok((Findings { explanation: logs.causes(job_workers, &Clocks::new()), ..found }, Some(logs)))
     }
 
     /// The same, with times corrected by the clocks of the hosts on which the order of the errors depends, where ssh leads there.
-    pub async fn with_clocks(&self, crew: &mut Crew, found: Findings, logs: &Logs) -> Findings {
-        let hosts = found.explanation.as_ref().map(|found| hosts_to_time(found, crew)).unwrap_or_default();
+    pub async fn with_clocks(&self, job_workers: &mut JobWorkers, found: Findings, logs: &Logs) -> Findings {
+        let hosts =
+            found.explanation.as_ref().map(|found| hosts_to_time(found, job_workers)).unwrap_or_default();
         // With one host there is nothing to compare.
         if hosts.len() < 2 || matches!(self.spec.head, HeadAddress::Direct { .. }) {
             return found;
         }
-        let clocks = self.clocks(crew, &hosts).await;
+        let clocks = self.clocks(job_workers, &hosts).await;
         if clocks.is_empty() {
             return found;
         }
-        let explanation = logs.causes(crew, &clocks);
-        if crew.known.job.status == JobStatus::Failed {
-            return Findings { clocks, ..failure(crew, explanation) };
+        let explanation = logs.causes(job_workers, &clocks);
+        if job_workers.known.job.status == JobStatus::Failed {
+            return Findings { clocks, ..failure(job_workers, explanation) };
         }
         Findings { explanation, clocks, ..found }
     }
 
     /// Reads the ends of the driver's log and of the workers' files.
-    async fn logs(&mut self, crew: &mut Crew, lines: u32) -> Result<Logs, RayError> {
-        let driver = match (crew.known.job.submission_id(), crew.known.head()) {
+    async fn logs(&mut self, job_workers: &mut JobWorkers, lines: u32) -> Result<Logs, RayError> {
+        let driver = match (job_workers.known.job.submission_id(), job_workers.known.head()) {
             (Some(id), Some(head)) => match self.client.read_job_log(id, head.id, lines).await {
                 Ok(read) => {
                     self.price.bytes += read.len();
@@ -186,20 +190,20 @@ impl<'a> Gangs<'a> {
                 }
                 Err(e) if e.is_token() => return Err(e),
                 Err(e) => {
-                    crew.incomplete.push(format!("cannot read the driver's log: {e}"));
+                    job_workers.incomplete.push(format!("cannot read the driver's log: {e}"));
                     None
                 }
             },
             _ => None,
         };
         self.price.requests += 1;
-        Ok(Logs { tails: self.tails(crew, lines).await?, driver })
+        Ok(Logs { tails: self.tails(job_workers, lines).await?, driver })
     }
 
     /// Reads the clocks of these hosts over ssh, all at once: there are few.
-    async fn clocks(&self, crew: &mut Crew, hosts: &[NodeId]) -> Clocks {
+    async fn clocks(&self, job_workers: &mut JobWorkers, hosts: &[NodeId]) -> Clocks {
         (self.tell)(format!("reading the clocks of {}", counted(hosts.len(), "host")));
-        let reads = hosts.iter().filter_map(|id| crew.known.node(id)).map(|node| {
+        let reads = hosts.iter().filter_map(|id| job_workers.known.node(id)).map(|node| {
             let (id, address) = (node.id, node.address.raw().to_owned());
             async move {
                 let executor = Executor::Real;
@@ -213,8 +217,10 @@ impl<'a> Gangs<'a> {
             match clock {
                 Ok(clock) => drop(clocks.insert(id, clock)),
                 Err(problem) => {
-                    let host = crew.known.name_of(&id);
-                    crew.incomplete.push(format!("the clock of {host} is not known: {}", problem.what));
+                    let host = job_workers.known.name_of(&id);
+                    job_workers
+                        .incomplete
+                        .push(format!("the clock of {host} is not known: {}", problem.what));
                 }
             }
         }
@@ -222,32 +228,36 @@ impl<'a> Gangs<'a> {
     }
 
     /// Reads what a page of the workers shows; with the logs that an explanation compared.
-    async fn told(&mut self, known: Known, part: Part) -> Result<(Told, Option<Logs>), RayError> {
+    async fn reading(
+        &mut self,
+        known: Known,
+        part: Part,
+    ) -> Result<(WorkersReading, Option<Logs>), RayError> {
         let begun = Instant::now();
         let mut compared = None;
-        let mut crew = self.crew(known).await?;
+        let mut job_workers = self.job_workers(known).await?;
         let (what, idle) = match part {
             Part::Roll => {
-                let idle = crew.leave_out_idle();
-                let tails = self.tails(&mut crew, CALLED).await?;
-                let answers = call(&crew, &tails, Timestamp::now());
-                (What::Roll { answers, last: last_files(&crew, &tails) }, idle)
+                let idle = job_workers.leave_out_idle();
+                let tails = self.tails(&mut job_workers, CALLED).await?;
+                let answers = roll_call(&job_workers, &tails, Timestamp::now());
+                (WorkersAnswer::Roll { answers, last: last_files(&job_workers, &tails) }, idle)
             }
             Part::Lines => {
-                let tails = self.tails(&mut crew, FOLDED).await?;
-                let whole_since = whole_since(&crew, &tails);
-                let said: Vec<_> = in_order(&crew, tails).collect();
-                let folded = fold(said.iter(), &crew);
-                (What::Lines { said, folded, whole_since }, 0)
+                let tails = self.tails(&mut job_workers, FOLDED).await?;
+                let whole_since = whole_since(&job_workers, &tails);
+                let said: Vec<_> = in_order(&job_workers, tails).collect();
+                let folded = fold(said.iter(), &job_workers);
+                (WorkersAnswer::Lines { said, folded, whole_since }, 0)
             }
             Part::Cause => {
-                let (found, logs) = self.explain(&mut crew, EXPLAINED).await?;
+                let (found, logs) = self.explain(&mut job_workers, EXPLAINED).await?;
                 compared = logs;
-                (What::Cause(Box::new(found)), 0)
+                (WorkersAnswer::Cause(Box::new(found)), 0)
             }
         };
         let price = Price { took: begun.elapsed(), ..self.price };
-        Ok((Told { at: Timestamp::now(), price, crew, idle, what }, compared))
+        Ok((WorkersReading { at: Timestamp::now(), price, job_workers, idle, what }, compared))
     }
 }
 
@@ -258,8 +268,8 @@ pub struct Logs {
 }
 
 impl Logs {
-    fn causes(&self, crew: &Crew, clocks: &Clocks) -> Option<Explanation> {
-        causes(crew, &self.tails, self.driver.as_deref(), clocks)
+    fn causes(&self, job_workers: &JobWorkers, clocks: &Clocks) -> Option<Explanation> {
+        causes(job_workers, &self.tails, self.driver.as_deref(), clocks)
     }
 }
 
@@ -272,10 +282,10 @@ fn split(bytes: &Bytes) -> Vec<Line> {
 }
 
 /// The latest of the times at which what was read of a file begins, of those that have more above it.
-fn whole_since(crew: &Crew, tails: &[Tail]) -> Option<Timestamp> {
+fn whole_since(job_workers: &JobWorkers, tails: &[Tail]) -> Option<Timestamp> {
     let cut = tails.iter().filter(|tail| tail.lines.len() >= FOLDED as usize);
     let first = |tail: &Tail| {
-        let mut times = Times::new(crew.clock);
+        let mut times = Times::new(job_workers.clock);
         tail.lines.iter().find_map(|line| times.next(line.text()))
     };
     cut.filter_map(first).max()
@@ -284,7 +294,7 @@ fn whole_since(crew: &Crew, tails: &[Tail]) -> Option<Timestamp> {
 impl Request {
     /// Reads what a page of a job's workers shows, over the cluster's own connection.
     /// `listed` has the files that an earlier reading has listed.
-    pub async fn crew(&self, known: Known, part: Part, listed: &Mutex<Listed>) {
+    pub async fn job_workers(&self, known: Known, part: Part, listed: &Mutex<Listed>) {
         let key = known.job.key.clone();
         if let Err(problem) = self.read_crew(known, part, &mut *listed.lock().await).await {
             self.say_crew(&key, part, Err(problem)).await;
@@ -295,22 +305,25 @@ impl Request {
         let key = known.job.key.clone();
         let channel = self.connection.channel().await?;
         let of = (&self.spec, &self.environment.options);
-        let mut gangs = Gangs::new(of, &channel.client, &|_| ());
+        let mut gangs = WorkerReader::new(of, &channel.client, &|_| ());
         gangs.listed = std::mem::take(listed);
-        let told = gangs.told(known, part).await;
+        let reading = gangs.reading(known, part).await;
         *listed = std::mem::take(&mut gangs.listed);
-        let (told, logs) = told.map_err(|e| e.problem(Timestamp::now()))?;
+        let (reading, logs) = reading.map_err(|e| e.problem(Timestamp::now()))?;
         // Logins take their time: what is known is said before them.
-        self.say_crew(&key, part, Ok(told.clone())).await;
+        self.say_crew(&key, part, Ok(reading.clone())).await;
         let Some(logs) = logs else { return Ok(()) };
-        let Told { what: What::Cause(found), mut crew, at, price, idle } = told else { return Ok(()) };
-        let what = What::Cause(Box::new(gangs.with_clocks(&mut crew, *found, &logs).await));
-        self.say_crew(&key, part, Ok(Told { at, price, crew, idle, what })).await;
+        let WorkersReading { what: WorkersAnswer::Cause(found), mut job_workers, at, price, idle } = reading
+        else {
+            return Ok(());
+        };
+        let what = WorkersAnswer::Cause(Box::new(gangs.with_clocks(&mut job_workers, *found, &logs).await));
+        self.say_crew(&key, part, Ok(WorkersReading { at, price, job_workers, idle, what })).await;
         Ok(())
     }
 
-    async fn say_crew(&self, key: &JobKey, part: Part, told: Result<Told, Problem>) {
-        let news = News::Crew(self.spec.name.clone(), key.clone(), part, Arc::new(told));
+    async fn say_crew(&self, key: &JobKey, part: Part, reading: Result<WorkersReading, Problem>) {
+        let news = News::JobWorkers(self.spec.name.clone(), key.clone(), part, Arc::new(reading));
         // The front end may be on its way out.
         let _ = self.news.send(news).await;
     }

@@ -4,21 +4,21 @@ use super::super::reach::{Progress, Reach};
 use super::super::seen;
 use super::status::find;
 use crate::app::Cluster;
-use crate::crew::{Crew, lost_words};
+use crate::job_workers::{JobWorkers, lost_words};
 use crate::model::Timestamp;
 use crate::model::time::brief;
-use crate::operation::Gangs;
+use crate::operation::WorkerReader;
 use crate::supervisor::Session;
 use anyhow::Result;
 
 /// A job's workers, and what reads their files.
-pub(super) struct Gang<'a> {
-    pub gangs: Gangs<'a>,
-    pub crew: Crew,
+pub(super) struct Reader<'a> {
+    pub gangs: WorkerReader<'a>,
+    pub job_workers: JobWorkers,
     pub cluster: Cluster,
 }
 
-impl<'a> Gang<'a> {
+impl<'a> Reader<'a> {
     /// Reads the job of that id, its cluster and its workers. `tell` hears what is being done.
     pub async fn read(
         id: &str,
@@ -29,9 +29,9 @@ impl<'a> Gang<'a> {
         tell("reading the cluster".to_owned());
         let cluster = seen::read_open(reach, session).await?;
         let job = find(&cluster, id).map_err(|problem| reach.error(&problem))?.clone();
-        let mut gangs = Gangs::new((&reach.spec, &reach.options), &session.client, tell);
-        let crew = gangs.crew(cluster.known_of(&job)).await.map_err(super::failed(reach))?;
-        Ok(Self { gangs, crew, cluster })
+        let mut gangs = WorkerReader::new((&reach.spec, &reach.options), &session.client, tell);
+        let job_workers = gangs.job_workers(cluster.known_of(&job)).await.map_err(super::failed(reach))?;
+        Ok(Self { gangs, job_workers, cluster })
     }
 }
 
@@ -40,9 +40,9 @@ pub(super) fn telling(progress: &Progress) -> impl Fn(String) + Sync + '_ {
     |doing| progress.tell(doing)
 }
 
-/// Says on stderr what of the crew could not be read.
-pub(super) fn tell_incomplete(crew: &Crew) {
-    for part in crew.incomplete.iter().cloned().chain(lost_words(&crew.seats)) {
+/// Says on stderr what of the list of workers could not be read.
+pub(super) fn tell_incomplete(job_workers: &JobWorkers) {
+    for part in job_workers.incomplete.iter().cloned().chain(lost_words(&job_workers.workers)) {
         eprintln!("incomplete: {part}");
     }
 }

@@ -1,19 +1,19 @@
 //! The workers of a job: roll call, folded, by time, first cause.
 
 use super::*;
-use crate::gang::told;
+use crate::workers_reading::reading;
 use marin_tui::app::Effect;
 
 /// Presses a key, and answers what the page asks for.
 fn turn(app: &mut App, key: &str) {
     let asked = press(app, key);
     let asked = asked.into_iter().find_map(|effect| match effect {
-        Effect::Crew(cluster, known, part) => Some((cluster, known.job.key.clone(), part)),
+        Effect::JobWorkers(cluster, known, part) => Some((cluster, known.job.key.clone(), part)),
         _ => None,
     });
     if let Some((cluster, key, part)) = asked {
-        let news = Ok(told(app, part));
-        app.update(Event::Crew(cluster, key, part, Arc::new(news)), NOW);
+        let news = Ok(reading(app, part));
+        app.update(Event::JobWorkers(cluster, key, part, Arc::new(news)), NOW);
     }
 }
 

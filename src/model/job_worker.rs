@@ -48,7 +48,7 @@ impl WorkerState {
 
 /// The workers of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Gang {
+pub struct WorkerList {
     /// By node and process id.
     pub workers: Vec<JobWorker>,
     /// Nodes whose files could not be listed, and why.

@@ -9,18 +9,18 @@ pub mod roll;
 use crate::app::fleet::Fleet;
 use crate::app::log::Wanted;
 use crate::app::table::list::{List, Listing};
-use crate::crew::Part;
+use crate::job_workers::Part;
 use causes::Causes;
 pub use common::Spot;
 pub(super) use common::role as line_role;
-use common::{Process, process, seat_at};
+use common::{Process, process, worker_at};
 use folded::FoldedLines;
 use merged::Merged;
 use roll::Roll;
 
 /// One of the tables of the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Way {
+pub enum WorkersView {
     /// A row for each worker, the silent and the lagging first.
     #[default]
     Roll,
@@ -32,7 +32,7 @@ pub enum Way {
     Cause,
 }
 
-impl Way {
+impl WorkersView {
     /// In the order of their keys.
     pub const ALL: [Self; 4] = [Self::Roll, Self::Folded, Self::Merged, Self::Cause];
 
@@ -64,9 +64,9 @@ impl Way {
 
 /// The page of the workers of one cluster's jobs.
 #[derive(Debug)]
-pub struct CrewPage {
+pub struct WorkersPage {
     /// The table on the screen.
-    pub way: Way,
+    pub way: WorkersView,
     /// The roll call.
     pub roll: List<Roll>,
     /// What is said alike.
@@ -79,11 +79,11 @@ pub struct CrewPage {
     awaited: Option<(Process, Spot)>,
 }
 
-impl CrewPage {
+impl WorkersPage {
     /// The page of the cluster at that place.
     pub fn new(place: usize) -> Self {
         Self {
-            way: Way::default(),
+            way: WorkersView::default(),
             roll: List::new(Some(place)).holding_top(),
             folded: List::new(Some(place)),
             merged: List::new(Some(place)),
@@ -95,20 +95,20 @@ impl CrewPage {
     /// The table on the screen.
     pub fn listing(&self) -> &dyn Listing {
         match self.way {
-            Way::Roll => &self.roll,
-            Way::Folded => &self.folded,
-            Way::Merged => &self.merged,
-            Way::Cause => &self.causes,
+            WorkersView::Roll => &self.roll,
+            WorkersView::Folded => &self.folded,
+            WorkersView::Merged => &self.merged,
+            WorkersView::Cause => &self.causes,
         }
     }
 
     /// The same, to be changed.
     pub fn listing_mut(&mut self) -> &mut dyn Listing {
         match self.way {
-            Way::Roll => &mut self.roll,
-            Way::Folded => &mut self.folded,
-            Way::Merged => &mut self.merged,
-            Way::Cause => &mut self.causes,
+            WorkersView::Roll => &mut self.roll,
+            WorkersView::Folded => &mut self.folded,
+            WorkersView::Merged => &mut self.merged,
+            WorkersView::Cause => &mut self.causes,
         }
     }
 
@@ -127,41 +127,43 @@ impl CrewPage {
     /// What is under the cursor.
     pub fn spot(&self, fleet: &Fleet) -> Option<Spot> {
         match self.way {
-            Way::Roll => self.roll.selected(fleet).map(|row| row.spot()),
-            Way::Folded => self.folded.selected(fleet).and_then(|row| row.spot()),
-            Way::Merged => self.merged.selected(fleet).map(|row| row.spot()),
-            Way::Cause => self.causes.selected(fleet).and_then(|row| row.spot()),
+            WorkersView::Roll => self.roll.selected(fleet).map(|row| row.spot()),
+            WorkersView::Folded => self.folded.selected(fleet).and_then(|row| row.spot()),
+            WorkersView::Merged => self.merged.selected(fleet).map(|row| row.spot()),
+            WorkersView::Cause => self.causes.selected(fleet).and_then(|row| row.spot()),
         }
     }
 
     /// The line of a log under the cursor.
     pub fn wanted(&self, fleet: &Fleet) -> Option<Wanted> {
         match self.way {
-            Way::Roll => self.roll.selected(fleet)?.wanted(),
-            Way::Folded => self.folded.selected(fleet)?.wanted(),
-            Way::Merged => self.merged.selected(fleet)?.wanted(),
-            Way::Cause => self.causes.selected(fleet)?.wanted(),
+            WorkersView::Roll => self.roll.selected(fleet)?.wanted(),
+            WorkersView::Folded => self.folded.selected(fleet)?.wanted(),
+            WorkersView::Merged => self.merged.selected(fleet)?.wanted(),
+            WorkersView::Cause => self.causes.selected(fleet)?.wanted(),
         }
     }
 
     /// Whether the driver's log says the line under the cursor.
     pub fn is_drivers(&self, fleet: &Fleet) -> bool {
-        self.way == Way::Cause && self.causes.selected(fleet).is_some_and(|row| row.is_drivers())
+        self.way == WorkersView::Cause && self.causes.selected(fleet).is_some_and(|row| row.is_drivers())
     }
 
     /// Keeps the cursor on its row, whatever comes to the top meanwhile.
     pub(crate) fn hold(&mut self, fleet: &Fleet, place: usize) {
-        let worker = self.spot(fleet).filter(|_| self.way == Way::Roll).map(|spot| spot.seat);
-        let crew = fleet.clusters[place].crew.crew(Part::Roll);
-        if let Some(key) = crew.zip(worker).and_then(|(crew, seat)| process(crew, seat)) {
+        let worker = self.spot(fleet).filter(|_| self.way == WorkersView::Roll).map(|spot| spot.worker);
+        let job_workers = fleet.clusters[place].job_workers.job_workers(Part::Roll);
+        if let Some(key) =
+            job_workers.zip(worker).and_then(|(job_workers, worker)| process(job_workers, worker))
+        {
             self.roll.select(fleet, place, &key);
         }
     }
 
     /// Shows another table, with the cursor on the same worker, and near the same time.
-    pub(crate) fn turn(&mut self, fleet: &Fleet, place: usize, way: Way) {
-        let from = self.spot(fleet).zip(fleet.clusters[place].crew.crew(self.way.part()));
-        self.awaited = from.and_then(|(spot, crew)| Some((process(crew, spot.seat)?, spot)));
+    pub(crate) fn turn(&mut self, fleet: &Fleet, place: usize, way: WorkersView) {
+        let from = self.spot(fleet).zip(fleet.clusters[place].job_workers.job_workers(self.way.part()));
+        self.awaited = from.and_then(|(spot, job_workers)| Some((process(job_workers, spot.worker)?, spot)));
         self.way = way;
         self.listing_mut().arrange(fleet);
         self.go_to_awaited(fleet, place);
@@ -169,24 +171,24 @@ impl CrewPage {
 
     /// Puts the cursor where it is to be, once the table has been read.
     pub(crate) fn go_to_awaited(&mut self, fleet: &Fleet, place: usize) {
-        let crew = &fleet.clusters[place].crew;
-        let Some(of_table) = crew.crew(self.way.part()) else { return };
+        let job_workers = &fleet.clusters[place].job_workers;
+        let Some(of_table) = job_workers.job_workers(self.way.part()) else { return };
         let Some((process, spot)) = self.awaited.take() else { return };
-        let Some(seat) = seat_at(of_table, process) else { return };
+        let Some(worker) = worker_at(of_table, process) else { return };
         match self.way {
-            Way::Roll => self.roll.select(fleet, place, &process),
-            Way::Folded => {
-                if let Some(key) = folded::nearest(crew, seat, spot.time) {
+            WorkersView::Roll => self.roll.select(fleet, place, &process),
+            WorkersView::Folded => {
+                if let Some(key) = folded::nearest(job_workers, worker, spot.time) {
                     self.folded.select(fleet, place, &key);
                 }
             }
-            Way::Merged => {
-                if let Some(key) = merged::nearest(crew, seat, spot.time) {
+            WorkersView::Merged => {
+                if let Some(key) = merged::nearest(job_workers, worker, spot.time) {
                     self.merged.select(fleet, place, &key);
                 }
             }
             // It begins with what matters.
-            Way::Cause => {}
+            WorkersView::Cause => {}
         }
     }
 }

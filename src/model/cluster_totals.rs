@@ -27,7 +27,7 @@ impl Chip {
 
 /// Totals of a cluster's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Tally {
+pub struct ClusterTotals {
     /// Nodes alive, the head included.
     pub alive: usize,
     /// Nodes on their way: machines that have not joined, and launches asked for.
@@ -52,7 +52,7 @@ pub struct Tally {
     pub wants: u64,
 }
 
-impl Tally {
+impl ClusterTotals {
     /// Computes the totals of a snapshot; what only vitals show is zero.
     pub fn of(snapshot: &Snapshot) -> Self {
         let alive = || snapshot.nodes.iter().filter(|n| n.state.is_alive());

@@ -8,7 +8,7 @@ use super::super::convert::envelope;
 use super::super::json::{Loose, Num, Str, Table, read_with};
 use super::RayError;
 use super::work::{Cause, ROWS, of_job};
-use crate::model::{Gang, JobId, JobWorker, NodeId, Text, WorkerFile, WorkerState};
+use crate::model::{JobId, JobWorker, NodeId, Text, WorkerFile, WorkerList, WorkerState};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
@@ -207,9 +207,14 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Ray does not list tasks or actors. A node that does not list its files is in [`Gang::unread`].
-    pub async fn gang(&self, job: &JobId, nodes: &[NodeId], listed: &mut Listed) -> Result<Gang, RayError> {
-        let mut gang = Gang { requests: LISTS.len(), ..Gang::default() };
+    /// Ray does not list tasks or actors. A node that does not list its files is in [`WorkerList::unread`].
+    pub async fn gang(
+        &self,
+        job: &JobId,
+        nodes: &[NodeId],
+        listed: &mut Listed,
+    ) -> Result<WorkerList, RayError> {
+        let mut gang = WorkerList { requests: LISTS.len(), ..WorkerList::default() };
         listed.keep(job, nodes);
         let known = self.known(job, &mut gang.cut).await?;
         let known_here = &known;

@@ -1,6 +1,6 @@
 //! The roll call of a job's workers, each kind by itself.
 
-use super::seat::{Crew, Tail};
+use super::worker::{JobWorkers, Tail};
 use crate::logs::{Answer, Merge, Remark, Roll, Times};
 use crate::model::amount::grouped;
 use crate::model::{Line, Timestamp};
@@ -12,44 +12,45 @@ use std::time::Duration;
 pub const CALLED: u32 = 40;
 
 /// Calls the workers by the last lines of their files, each kind by itself: what one actor does says nothing about
-/// others. The remarkable ones first; [`Answer::worker`] is the place in the crew.
-pub fn call(crew: &Crew, tails: &[Tail], now: Timestamp) -> Vec<Answer> {
-    let mut said: Vec<Merge<&Line>> = crew.seats.iter().map(|_| Merge::new(Duration::ZERO)).collect();
+/// others. The remarkable ones first; [`Answer::worker`] is its place in [`JobWorkers::workers`].
+pub fn roll_call(job_workers: &JobWorkers, tails: &[Tail], now: Timestamp) -> Vec<Answer> {
+    let mut said: Vec<Merge<&Line>> =
+        job_workers.workers.iter().map(|_| Merge::new(Duration::ZERO)).collect();
     for tail in tails {
-        let mut times = Times::new(crew.clock);
+        let mut times = Times::new(job_workers.clock);
         // Only the last lines of what was read for something else.
         let first = tail.lines.len().saturating_sub(CALLED as usize);
         for line in &tail.lines[first..] {
-            said[tail.seat].push(u32::from(tail.is_err), times.next(line.text()), line);
+            said[tail.worker].push(u32::from(tail.is_err), times.next(line.text()), line);
         }
     }
     let mut kinds: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (at, seat) in crew.seats.iter().enumerate() {
-        kinds.entry(seat.worker.kind.raw()).or_default().push(at);
+    for (at, worker) in job_workers.workers.iter().enumerate() {
+        kinds.entry(worker.process.kind.raw()).or_default().push(at);
     }
     let mut answers = Vec::new();
-    for seats in kinds.into_values() {
-        let workers = seats.iter().map(|at| crew.seats[*at].called()).collect();
-        let mut roll = Roll::new(workers, crew.clock, crew.patterns.clone());
-        for (number, at) in (0..).zip(&seats) {
+    for places in kinds.into_values() {
+        let of_kind = places.iter().map(|at| job_workers.workers[*at].called()).collect();
+        let mut roll = Roll::new(of_kind, job_workers.clock, job_workers.patterns.clone());
+        for (number, at) in (0..).zip(&places) {
             while let Some(merged) = said[*at].next_anyway() {
                 roll.push(number, merged.item.text(), None);
             }
         }
-        let of_all = |answer: Answer| Answer { worker: seats[answer.worker as usize] as u32, ..answer };
+        let of_all = |answer: Answer| Answer { worker: places[answer.worker as usize] as u32, ..answer };
         answers.extend(roll.call(now).into_iter().map(of_all));
     }
     answers.sort_by_key(|a| (a.remark, Reverse(a.age), a.step, a.worker));
     answers
 }
 
-/// By the places in the crew: whether a worker's last line is on standard error; none of a worker without a line.
-pub fn last_files(crew: &Crew, tails: &[Tail]) -> Vec<Option<bool>> {
-    let mut last: Vec<Option<(Option<Timestamp>, bool)>> = vec![None; crew.seats.len()];
+/// By the places in [`JobWorkers::workers`]: whether a worker's last line is on standard error; none of a worker without a line.
+pub fn last_files(job_workers: &JobWorkers, tails: &[Tail]) -> Vec<Option<bool>> {
+    let mut last: Vec<Option<(Option<Timestamp>, bool)>> = vec![None; job_workers.workers.len()];
     for tail in tails.iter().filter(|tail| !tail.lines.is_empty()) {
-        let mut times = Times::new(crew.clock);
+        let mut times = Times::new(job_workers.clock);
         let time = tail.lines.iter().filter_map(|line| times.next(line.text())).last();
-        let known = &mut last[tail.seat];
+        let known = &mut last[tail.worker];
         *known = (*known).max(Some((time, tail.is_err)));
     }
     last.into_iter().map(|last| last.map(|(_, is_err)| is_err)).collect()

@@ -1,6 +1,6 @@
 //! What all workers of a job wrote: in the order of time, and folded where many say the same.
 
-use super::seat::{Crew, Tail};
+use super::worker::{JobWorkers, Tail};
 use crate::logs::{Fold, Merge, Row, Times};
 use crate::model::{Line, Timestamp};
 use std::borrow::Borrow;
@@ -17,9 +17,9 @@ const ROWS: usize = 64 << 20;
 
 /// A line of a worker, in its place among all.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Said {
-    /// Place of the worker in its crew.
-    pub seat: usize,
+pub struct WorkerLine {
+    /// Place of the worker in the list of workers.
+    pub worker: usize,
     /// Whether it was written to standard error.
     pub is_err: bool,
     /// Its number among the lines that were read of its file.
@@ -40,18 +40,19 @@ fn mark(of: impl Hash) -> u64 {
 }
 
 /// All lines in the order of time: those of one file in theirs.
-pub fn in_order(crew: &Crew, tails: Vec<Tail>) -> impl Iterator<Item = Said> {
+pub fn in_order(job_workers: &JobWorkers, tails: Vec<Tail>) -> impl Iterator<Item = WorkerLine> {
     let mut merge = Merge::new(Duration::ZERO);
-    for Tail { seat, is_err, lines } in tails {
-        let mut times = Times::new(crew.clock);
+    for Tail { worker, is_err, lines } in tails {
+        let mut times = Times::new(job_workers.clock);
         for (number, line) in (0..).zip(lines) {
             let time = times.next(line.text());
             let mark = mark((is_err, time, line.text()));
-            let said = Said { seat, is_err, number, time, mark, line };
-            merge.push(seat as u32 * 2 + u32::from(is_err), time, said);
+            let said = WorkerLine { worker, is_err, number, time, mark, line };
+            merge.push(worker as u32 * 2 + u32::from(is_err), time, said);
         }
     }
-    std::iter::from_fn(move || merge.next_anyway()).map(|merged| Said { time: merged.time, ..merged.item })
+    std::iter::from_fn(move || merge.next_anyway())
+        .map(|merged| WorkerLine { time: merged.time, ..merged.item })
 }
 
 /// Rows of equal lines.
@@ -62,25 +63,25 @@ pub struct Folded {
     /// For each of them a number that the same row has in a later reading, too.
     pub marks: Vec<u64>,
     /// For each of them who could have said it.
-    pub among: Vec<Among>,
+    pub among: Vec<Peers>,
     /// Rows before these that were dropped: too many lines differ.
     pub left_out: u64,
 }
 
 /// The workers that run what those run who say a row: what one actor says is not expected of another kind of actor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Among {
+pub struct Peers {
     /// How many they are, those who say it included.
     pub workers: usize,
-    /// Those who do not say it, by their places in the crew.
+    /// Those who do not say it, by their places in the list of workers.
     pub missing: Vec<u32>,
 }
 
-impl Among {
-    fn of(row: &Row, crew: &Crew) -> Self {
-        let kind = |at: u32| crew.seats.get(at as usize).map(|seat| seat.worker.kind.raw());
+impl Peers {
+    fn of(row: &Row, job_workers: &JobWorkers) -> Self {
+        let kind = |at: u32| job_workers.workers.get(at as usize).map(|worker| worker.process.kind.raw());
         let kinds: BTreeSet<_> = row.members().iter().map(|member| kind(member.source)).collect();
-        let mut missing = row.missing(crew.seats.len() as u32);
+        let mut missing = row.missing(job_workers.workers.len() as u32);
         missing.retain(|at| kinds.contains(&kind(*at)));
         Self { workers: row.members().len() + missing.len(), missing }
     }
@@ -91,17 +92,17 @@ impl Among {
     }
 }
 
-/// Folds lines that are in order; equal steps, which the patterns of the crew find, are one row. The sources of the rows
-/// are the places in the crew.
-pub fn fold(lines: impl Iterator<Item = impl Borrow<Said>>, crew: &Crew) -> Folded {
-    let mut fold = Fold::new(SAME_EVENT, ROWS, crew.patterns.clone());
+/// Folds lines that are in order; equal steps, which the patterns of the list of workers find, are one row. The sources of the rows
+/// are the places in the list of workers.
+pub fn fold(lines: impl Iterator<Item = impl Borrow<WorkerLine>>, job_workers: &JobWorkers) -> Folded {
+    let mut fold = Fold::new(SAME_EVENT, ROWS, job_workers.patterns.clone());
     for said in lines {
-        let said: &Said = said.borrow();
-        fold.push(said.seat as u32, said.number, said.time, said.line.text());
+        let said: &WorkerLine = said.borrow();
+        fold.push(said.worker as u32, said.number, said.time, said.line.text());
     }
     fold.flush();
     let rows: Vec<Row> = fold.rows().cloned().collect();
     let marks = rows.iter().map(|row| mark((row.time.map(|(first, _)| first), &row.text))).collect();
-    let among = rows.iter().map(|row| Among::of(row, crew)).collect();
+    let among = rows.iter().map(|row| Peers::of(row, job_workers)).collect();
     Folded { rows, marks, among, left_out: fold.first() }
 }

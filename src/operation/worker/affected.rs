@@ -1,8 +1,8 @@
 //! Finds the jobs whose tasks and actors run on a worker.
 
+use super::joined::alive;
 use super::machine::Machine;
 use super::planned::{find, find_all, unknown};
-use super::seen::alive;
 use crate::model::{
     AffectedJob, ClusterSpec, Job, JobKey, JobStatus, NodeId, Problem, Restoration, Snapshot, Task, Text,
     Timestamp,

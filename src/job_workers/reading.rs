@@ -1,25 +1,25 @@
-//! What was read of a job's workers, and what it cost the head.
+//! WorkersAnswer was read of a job's workers, and what it cost the head.
 
 use super::explain::Findings;
-use super::lines::{Folded, Said};
-use super::seat::Crew;
+use super::lines::{Folded, WorkerLine};
+use super::worker::JobWorkers;
 use crate::logs::Answer;
 use crate::model::Timestamp;
 use crate::model::amount::{bytes, counted};
 use std::time::Duration;
 
-/// What is asked of a job's workers.
+/// WorkersAnswer is asked of a job's workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// The roll call.
     Roll,
-    /// What they wrote last.
+    /// WorkersAnswer they wrote last.
     Lines,
     /// The first cause.
     Cause,
 }
 
-/// What a reading cost the head.
+/// WorkersAnswer a reading cost the head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Price {
     /// Requests, at most eight at a time.
@@ -38,46 +38,46 @@ impl Price {
     }
 }
 
-/// What was read of a job's workers.
+/// WorkersAnswer was read of a job's workers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct WorkersReading {
     /// When the reading ended.
     pub at: Timestamp,
-    /// What it cost.
+    /// WorkersAnswer it cost.
     pub price: Price,
     /// The job and its workers, those that were left out excepted.
-    pub crew: Crew,
+    pub job_workers: JobWorkers,
     /// Workers that run nothing any more, and were left out.
     pub idle: usize,
-    /// What was asked.
-    pub what: What,
+    /// WorkersAnswer was asked.
+    pub what: WorkersAnswer,
 }
 
 /// The answer to a [`Part`].
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum WorkersAnswer {
     /// The roll call.
     Roll {
         /// The remarkable workers first.
         answers: Vec<Answer>,
-        /// By the places in the crew: whether the last line is on standard error; none without a line.
+        /// By the places in the list of workers: whether the last line is on standard error; none without a line.
         last: Vec<Option<bool>>,
     },
     /// In the order of time, and folded.
     Lines {
         /// All lines, the earliest first.
-        said: Vec<Said>,
-        /// What many of them say alike.
+        said: Vec<WorkerLine>,
+        /// WorkersAnswer many of them say alike.
         folded: Folded,
         /// From when on no worker's lines are missing; none if all files were read whole.
         whole_since: Option<Timestamp>,
     },
-    /// What is wrong with the job.
+    /// WorkersAnswer is wrong with the job.
     Cause(Box<Findings>),
 }
 
-impl What {
-    /// What was asked.
+impl WorkersAnswer {
+    /// WorkersAnswer was asked.
     pub const fn part(&self) -> Part {
         match self {
             Self::Roll { .. } => Part::Roll,

@@ -8,7 +8,7 @@ use crate::app::log::Wanted;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
 use crate::app::table::facts::Look;
-use crate::crew::{Part, Seat, What, age_words, steps_words, unwell};
+use crate::job_workers::{NamedWorker, Part, WorkersAnswer, age_words, steps_words, unwell};
 use crate::logs::{Answer, Remark, untimed};
 use crate::model::amount::{counted, grouped};
 use std::cmp::{Ordering, Reverse};
@@ -24,7 +24,7 @@ pub struct RollRow<'f> {
     place: usize,
     number: usize,
     answer: &'f Answer,
-    seat: &'f Seat,
+    worker: &'f NamedWorker,
 }
 
 type Row<'f> = RollRow<'f>;
@@ -32,12 +32,13 @@ type Row<'f> = RollRow<'f>;
 impl RollRow<'_> {
     /// Where the cursor is on it.
     pub fn spot(&self) -> Spot {
-        let seat = self.answer.worker as usize;
-        let is_err = match self.cluster.crew.slot(Part::Roll).told.as_ref().map(|told| &told.what) {
-            Some(What::Roll { last, .. }) => last.get(seat).copied().flatten(),
-            _ => None,
-        };
-        Spot { seat, time: self.answer.time, is_err }
+        let worker = self.answer.worker as usize;
+        let is_err =
+            match self.cluster.job_workers.slot(Part::Roll).reading.as_ref().map(|reading| &reading.what) {
+                Some(WorkersAnswer::Roll { last, .. }) => last.get(worker).copied().flatten(),
+                _ => None,
+            };
+        Spot { worker, time: self.answer.time, is_err }
     }
 
     /// Its last line; none if it has written none.
@@ -56,16 +57,16 @@ impl RollRow<'_> {
 }
 
 fn answers(cluster: &Cluster) -> &[Answer] {
-    match cluster.crew.slot(Part::Roll).told.as_ref().map(|told| &told.what) {
-        Some(What::Roll { answers, .. }) => answers,
+    match cluster.job_workers.slot(Part::Roll).reading.as_ref().map(|reading| &reading.what) {
+        Some(WorkersAnswer::Roll { answers, .. }) => answers,
         _ => &[],
     }
 }
 
 fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
     let answer = answers(cluster).get(number)?;
-    let seat = cluster.crew.crew(Part::Roll)?.seats.get(answer.worker as usize)?;
-    Some(Row { cluster, place, number, answer, seat })
+    let worker = cluster.job_workers.job_workers(Part::Roll)?.workers.get(answer.worker as usize)?;
+    Some(Row { cluster, place, number, answer, worker })
 }
 
 impl Kind for Roll {
@@ -86,8 +87,8 @@ impl Kind for Roll {
 
     fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
         let answers = of.and_then(|place| look.fleet.clusters.get(place)).map(answers).unwrap_or_default();
-        state(look, of, Part::Roll, |crew| {
-            let workers = counted(crew.seats.len(), "worker");
+        state(look, of, Part::Roll, |job_workers| {
+            let workers = counted(job_workers.workers.len(), "worker");
             let how = [unwell(answers), steps_words(answers)].into_iter().filter(|words| !words.is_empty());
             let how = how.collect::<Vec<_>>().join(", ");
             if how.is_empty() { workers } else { format!("{workers}: {how}") }
@@ -121,7 +122,7 @@ impl Kind for Roll {
     }
 
     fn key(row: &Row<'_>) -> Process {
-        (row.seat.worker.node, row.seat.worker.pid)
+        (row.worker.process.node, row.worker.process.pid)
     }
 
     /// As the roll call has them.
@@ -131,11 +132,11 @@ impl Kind for Roll {
 
     fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
         [
-            ("host", row.seat.host.as_str()),
-            ("slice", row.seat.slice.as_str()),
-            ("name", row.seat.worker.name.raw()),
+            ("host", row.worker.host.as_str()),
+            ("slice", row.worker.slice.as_str()),
+            ("name", row.worker.process.name.raw()),
             ("remark", row.answer.remark.word().unwrap_or_default()),
-            ("state", row.seat.state_word()),
+            ("state", row.worker.state_word()),
             ("line", row.answer.line.as_str()),
             ("cluster", row.cluster.name().as_str()),
         ]
@@ -147,7 +148,7 @@ impl Kind for Roll {
     }
 
     fn copied(row: &Row<'_>) -> (&'static str, String) {
-        ("worker", row.seat.who())
+        ("worker", row.worker.who())
     }
 }
 
@@ -157,24 +158,24 @@ const COLUMNS: &[Column<Roll>] = &[
         title: "HOST",
         width: Width::text(10, 32, 0).firm(24),
         when: When::Usually,
-        cell: |row, _| Cell::new(row.seat.host.as_str(), row.role()).ending(),
-        order: Some(|a, b| a.seat.host.cmp(&b.seat.host)),
+        cell: |row, _| Cell::new(row.worker.host.as_str(), row.role()).ending(),
+        order: Some(|a, b| a.worker.host.cmp(&b.worker.host)),
     },
     Column {
         id: "slice",
         title: "SLICE",
         width: Width::text(8, 24, 5).hiding(),
         when: When::Usually,
-        cell: |row, _| Cell::text(row.seat.slice.as_str()).ending(),
-        order: Some(|a, b| a.seat.slice.cmp(&b.seat.slice)),
+        cell: |row, _| Cell::text(row.worker.slice.as_str()).ending(),
+        order: Some(|a, b| a.worker.slice.cmp(&b.worker.slice)),
     },
     Column {
         id: "pid",
         title: "PID",
         width: Width::number(7, 4),
         when: When::Usually,
-        cell: |row, _| Cell::text(row.seat.worker.pid.to_string()),
-        order: Some(|a, b| a.seat.worker.pid.cmp(&b.seat.worker.pid)),
+        cell: |row, _| Cell::text(row.worker.process.pid.to_string()),
+        order: Some(|a, b| a.worker.process.pid.cmp(&b.worker.process.pid)),
     },
     Column {
         id: "rank",
@@ -189,8 +190,8 @@ const COLUMNS: &[Column<Roll>] = &[
         title: "NAME",
         width: Width::text(6, 24, 7),
         when: When::Wide,
-        cell: |row, _| Cell::text(row.seat.worker.name.shown()),
-        order: Some(|a, b| a.seat.worker.name.cmp(&b.seat.worker.name)),
+        cell: |row, _| Cell::text(row.worker.process.name.shown()),
+        order: Some(|a, b| a.worker.process.name.cmp(&b.worker.process.name)),
     },
     Column {
         id: "step",

@@ -3,8 +3,8 @@
 use super::grid::put;
 use super::part::{Draw, split_top};
 use super::table;
-use crate::app::{Area, Areas, Cluster, CrewPage, Way};
-use crate::crew::{FOLDED, Told, What, lost_words};
+use crate::app::{Area, Areas, Cluster, WorkersPage, WorkersView};
+use crate::job_workers::{FOLDED, WorkersAnswer, WorkersReading, lost_words};
 use crate::model::amount::counted;
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;
@@ -17,7 +17,7 @@ pub fn draw(
     buf: &mut Buffer,
     area: Rect,
     d: &Draw<'_>,
-    (cluster, page): (&Cluster, &CrewPage),
+    (cluster, page): (&Cluster, &WorkersPage),
     areas: &mut Areas,
 ) {
     let (tabs, rest) = split_top(area, 1);
@@ -30,10 +30,10 @@ pub fn draw(
     areas.table = Some(table::page(buf, rest, d, page.listing()));
 }
 
-fn draw_tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, here: Way) -> Vec<(Way, Area)> {
+fn draw_tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, here: WorkersView) -> Vec<(WorkersView, Area)> {
     let mut x = area.x + 1;
     let mut places = Vec::new();
-    for (number, way) in (1..).zip(Way::ALL) {
+    for (number, way) in (1..).zip(WorkersView::ALL) {
         if number > 1 {
             put(buf, x, area.y, area.right().saturating_sub(x), false, " │ ", d.theme.border);
             x = x.saturating_add(3);
@@ -48,41 +48,42 @@ fn draw_tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, here: Way) -> Vec<(Way,
     places
 }
 
-/// What the reading lacks, and what it covers.
-fn note(cluster: &Cluster, way: Way, d: &Draw<'_>) -> Option<(String, Style)> {
-    let slot = cluster.crew.slot(way.part());
+/// WorkersAnswer the reading lacks, and what it covers.
+fn note(cluster: &Cluster, way: WorkersView, d: &Draw<'_>) -> Option<(String, Style)> {
+    let slot = cluster.job_workers.slot(way.part());
     let mut parts = Vec::new();
     let mut is_lacking = false;
-    if let (Some(problem), Some(_)) = (&slot.problem, &slot.told) {
+    if let (Some(problem), Some(_)) = (&slot.problem, &slot.reading) {
         is_lacking = true;
         parts.push(format!("not read again: {}", printable(&problem.what)));
     }
-    if let Some(told) = &slot.told {
-        let lost = lost_words(&told.crew.seats);
-        let unread = told.crew.incomplete.first().map(|first| match told.crew.incomplete.len() {
-            1 => first.clone(),
-            n => format!("{first} and {} more", n - 1),
-        });
+    if let Some(reading) = &slot.reading {
+        let lost = lost_words(&reading.job_workers.workers);
+        let unread =
+            reading.job_workers.incomplete.first().map(|first| match reading.job_workers.incomplete.len() {
+                1 => first.clone(),
+                n => format!("{first} and {} more", n - 1),
+            });
         is_lacking |= lost.is_some() || unread.is_some();
         parts
             .extend(lost.into_iter().chain(unread).map(|words| format!("incomplete: {}", printable(&words))));
-        parts.extend(covers(told));
+        parts.extend(covers(reading));
     }
     let style = if is_lacking { d.theme.warn } else { d.theme.dim };
     (!parts.is_empty()).then(|| (parts.join(" · "), style))
 }
 
-/// What a reading is of.
-fn covers(told: &Told) -> Option<String> {
-    match &told.what {
-        What::Roll { .. } if told.idle > 0 => {
-            Some(format!("{} that run nothing are left out", counted(told.idle, "worker")))
+/// WorkersAnswer a reading is of.
+fn covers(reading: &WorkersReading) -> Option<String> {
+    match &reading.what {
+        WorkersAnswer::Roll { .. } if reading.idle > 0 => {
+            Some(format!("{} that run nothing are left out", counted(reading.idle, "worker")))
         }
-        What::Lines { whole_since, .. } => {
-            let since =
-                whole_since.map(|at| format!("; no line is missing since {}", told.crew.clock.words(at)));
+        WorkersAnswer::Lines { whole_since, .. } => {
+            let since = whole_since
+                .map(|at| format!("; no line is missing since {}", reading.job_workers.clock.words(at)));
             Some(format!("the last {FOLDED} lines of each file{}", since.unwrap_or_default()))
         }
-        What::Roll { .. } | What::Cause(_) => None,
+        WorkersAnswer::Roll { .. } | WorkersAnswer::Cause(_) => None,
     }
 }

@@ -1,0 +1,23 @@
+//! The workers of a job, and what their files say together: roll call, equal lines of many, lines in the order of time,
+//! the first cause.
+//!
+//! No terminal and no network: [`crate::operation`] reads the files, and the console and the commands show the same.
+
+mod causes;
+mod explain;
+mod known;
+mod lines;
+mod reading;
+mod roll_call;
+mod worker;
+
+pub use causes::{Clocks, HostClock, causes, hosts_to_time};
+pub use explain::{
+    Findings, Quiet, Verdict, ahead, certainty_words, explained, failure, place, running, without_error,
+    worker_of,
+};
+pub use known::{HealthIssue, Known, Pending};
+pub use lines::{FOLDED, Folded, Peers, WorkerLine, fold, in_order};
+pub use reading::{Part, Price, WorkersAnswer, WorkersReading};
+pub use roll_call::{CALLED, last_files, roll_call, steps_words, unwell};
+pub use worker::{JobWorkers, NamedWorker, Tail, age_words, first_few, lost_words};
