@@ -79,7 +79,7 @@ fn bench(c: &mut Criterion) {
             out + std::iter::from_fn(|| merge.next_anyway()).count()
         });
     });
-    group.bench_function(BenchmarkId::new("first cause", "25,600 lines"), |b| {
+    group.bench_function(BenchmarkId::new("root cause", "25,600 lines"), |b| {
         b.iter(|| {
             let mut causes = Causes::new(vec![Source::default(); WORKERS as usize], Patterns::default());
             for (worker, line) in &all {
@@ -88,7 +88,7 @@ fn bench(c: &mut Criterion) {
             causes.explain().is_some()
         });
     });
-    group.bench_function(BenchmarkId::new("roll call", "25,600 lines"), |b| {
+    group.bench_function(BenchmarkId::new("overview", "25,600 lines"), |b| {
         b.iter(|| {
             let mut roll = Roll::new(vec![Worker::default(); WORKERS as usize], clock, Patterns::default());
             for (worker, line) in &all {

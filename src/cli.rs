@@ -76,7 +76,7 @@ const EXAMPLES: &str = "\
 Examples:
   marin-tui                                  all clusters in ./infra or in the settings
   marin-tui --cluster us-central2            one cluster: marin-us-central2
-  marin-tui --infra ~/src/marin/infra        cluster files in another folder
+  marin-tui --infra ~/src/marin/infra        cluster files in another directory
   marin-tui --address http://127.0.0.1:8265  a dashboard reachable without SSH
   marin-tui clusters --json                  list clusters as JSON
   marin-tui --plain | tee events.txt         print what changes line by line
@@ -86,9 +86,9 @@ Press ? in the console to list the keys; `marin-tui help TOPIC` shows a page of 
 
 const CONFIG_EXAMPLES: &str = "\
 Examples:
-  marin-tui config print > ~/.config/marin-tui/config.yaml    begin a settings file";
+  marin-tui config print > ~/.config/marin-tui/config.yaml    create a settings file";
 
-/// A terminal operations console for Ray clusters reached by SSH.
+/// A terminal console for operating Ray clusters over SSH.
 #[derive(Debug, Parser)]
 #[command(name = "marin-tui", version, about, after_help = EXAMPLES, disable_help_subcommand = true)]
 pub struct Arguments {
@@ -162,37 +162,37 @@ Examples:
     /// Commands on jobs.
     #[command(flatten)]
     Jobs(jobs::JobCommand),
-    /// Show what is wrong with a cluster, since when and what to do, or with all clusters
+    /// Show the issues of all clusters or of one: what is wrong, since when, and how to fix it
     #[command(after_help = status::EXAMPLES)]
     Status(status::StatusArguments),
     /// Operations on whole clusters.
     #[command(flatten)]
     Operate(operate::OperateCommand),
-    /// Apply the changes of a cluster's file to the running cluster, without ending its jobs
+    /// Apply the changes in a cluster file to the running cluster without ending its jobs
     #[command(after_help = update::EXAMPLES)]
     UpdateCluster(update::UpdateArguments),
     /// Commands on TPUs.
     #[command(flatten)]
     Tpus(tpus::TpuCommand),
-    /// List the nodes of a cluster that are alive, or all that Ray remembers
+    /// List a cluster's live nodes, or all nodes that Ray still lists
     #[command(after_help = nodes::EXAMPLES)]
     ListNodes(nodes::NodeArguments),
-    /// Show what each TPU chip and GPU does: duty cycle, memory, and which ones differ
+    /// Show the duty cycle and memory of each TPU chip and GPU, and which are outliers
     #[command(after_help = chips::EXAMPLES)]
     Chips(chips::ChipArguments),
-    /// Print a log file of a node, the autoscaler's by default, or search the files of all nodes
+    /// Print a node's log file (default: the autoscaler's), or search the log files of all nodes
     #[command(after_help = cluster_logs::EXAMPLES)]
     ClusterLogs(cluster_logs::ClusterLogArguments),
     /// Open a shell on a cluster's head, a node or a TPU host, or run a command there
     #[command(after_help = ssh::EXAMPLES)]
     Ssh(ssh::SshArguments),
-    /// Run a command on a cluster's head, in the cluster's container where it has one, or open a shell there
+    /// Run a command on a cluster's head, inside the cluster's container if there is one, or open a shell there
     #[command(after_help = exec::EXAMPLES)]
     Exec(exec::ExecArguments),
     /// Forward local ports to a cluster's dashboard, GCS and Ray client until ctrl-c
     #[command(after_help = forward::EXAMPLES)]
     Forward(forward::ForwardArguments),
-    /// Find what is left over on a cluster and its workers, and clean it up
+    /// Find and clean up leftover TPUs, processes and lock files of a cluster
     #[command(after_help = cleanup::EXAMPLES)]
     RunCleanup(cleanup::CleanupArguments),
     /// Operations on workers outside the autoscaler.
@@ -217,7 +217,7 @@ Examples:
     /// Check what this machine needs to reach the clusters, and set up what is missing
     #[command(after_help = setup::EXAMPLES)]
     Setup(setup::SetupArguments),
-    /// Review what the working folder's files do, and trust the folder
+    /// Review what the files in the current directory do, and trust the directory
     #[command(after_help = trust::EXAMPLES)]
     Trust(trust::TrustArguments),
     /// Show the help of a command, or a page of the manual
@@ -231,10 +231,10 @@ Examples:
         #[arg(value_name = "COMMAND or TOPIC")]
         words: Vec<String>,
     },
-    /// Print the script with which a shell completes commands, options, clusters and job ids
+    /// Print the shell completion script for commands, options, cluster names and job ids
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::CompletionsArguments),
-    /// Write the man pages of all commands and of the manual into a folder
+    /// Write the man pages of all commands and of the manual to a directory
     #[command(after_help = man::EXAMPLES)]
     Man(man::ManArguments),
     /// Print the settings
@@ -324,7 +324,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, cla
     let renewed = old::renew(&typed, &command, &Env::current());
     let renewed = renewed.map_err(|why| clap::Error::raw(ErrorKind::InvalidSubcommand, why))?;
     if let Some(renewed) = renewed.as_ref().filter(|_| output::asks_a_person()) {
-        eprintln!("marin-tui: now called `{}`", renewed.line);
+        eprintln!("marin-tui: this command is now `{}`", renewed.line);
     }
     let line = renewed.map_or(typed, |renewed| renewed.words);
     let program = words.into_iter().take(1).chain(line.iter().map(OsString::from));

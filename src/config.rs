@@ -77,7 +77,7 @@ pub enum ConfigError {
     },
     /// There are no cluster files.
     #[error(
-        "no cluster files found in {}; pass a folder of Ray cluster YAML with --infra, set `infra` in the settings, or \
+        "no cluster files found in {}; pass a directory with Ray cluster YAML with --infra, set `infra` in the settings, or \
          connect to a dashboard with --address",
         .0.display()
     )]
@@ -105,7 +105,7 @@ pub struct Config {
 pub fn file_of(spec: &ClusterSpec) -> Result<&Path, yaml::FileError> {
     let file = spec.file.as_deref();
     let file = file.ok_or_else(|| {
-        yaml::FileError::new(Path::new("-"), "the cluster has no file", "pass its folder with --infra")
+        yaml::FileError::new(Path::new("-"), "the cluster has no file", "pass its directory with --infra")
     })?;
     if let Some(accepted) = &spec.accepted {
         held::unchanged(file, accepted)?;
@@ -300,7 +300,7 @@ impl Config {
                 spec.name,
                 first.display()
             );
-            let hint = "rename one: two clusters of the same name share tags and orphan each other's nodes";
+            let hint = "rename one: two clusters with the same name share tags and orphan each other's nodes";
             self.add_broken(file, &what, hint, now);
             return None;
         }
@@ -334,7 +334,7 @@ pub fn cluster_files(place: &Path) -> Result<Vec<PathBuf>, ConfigError> {
         Ok(listing) => listing,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => {
-            let hint = "check that it is a folder and that you have read permission".into();
+            let hint = "check that it is a directory and that you have read permission".into();
             return Err(ConfigError::Value { what: format!("cannot read {}: {e}", place.display()), hint });
         }
     };

@@ -183,7 +183,7 @@ mod tests {
             });
             (found[0].kind, found[0].severity, found[0].short.clone())
         };
-        let words = "37 demands unmet, no autoscaler reports".to_owned();
+        let words = "37 demands unmet, no autoscaler is reporting".to_owned();
         assert_eq!(unattended(8), (FindingKind::Unmet, Severity::Warn, words.clone()));
         assert_eq!(unattended(0), (FindingKind::Unmet, Severity::Info, words));
     }

@@ -37,16 +37,16 @@ const MOST: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LibtpuError {
     /// The other end of the stream does not answer.
-    #[error("nothing answers: {0}")]
+    #[error("no response: {0}")]
     Silent(String),
     /// This libtpu does not have what is asked.
     #[error("this version of libtpu does not report it")]
     Unknown,
     /// libtpu answers with an error status of gRPC.
-    #[error("libtpu says: {0}")]
+    #[error("libtpu error: {0}")]
     Refused(String),
     /// The answer is not a valid answer of libtpu.
-    #[error("the answer is not libtpu's: {0}")]
+    #[error("unexpected response, not from libtpu: {0}")]
     Malformed(String),
 }
 

@@ -15,7 +15,7 @@ pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let meta = file.metadata()?;
     match () {
-        () if meta.is_dir() => Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")),
+        () if meta.is_dir() => Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")),
         () if !meta.is_file() => Err(io::Error::other("it is not a regular file")),
         () => Ok((file, meta)),
     }
@@ -31,7 +31,7 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {limit} bytes")));
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {limit} bytes")));
     }
     Ok(bytes)
 }

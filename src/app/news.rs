@@ -167,7 +167,7 @@ impl App {
     ) -> Vec<Effect> {
         let (tone, text) = match outcome {
             JobStopOutcome::Asked => {
-                (Tone::Info, format!("{cluster}: asked Ray to stop {id}; waiting for it to end"))
+                (Tone::Info, format!("{cluster}: stop requested for {id}; waiting for it to end"))
             }
             JobStopOutcome::Ended(word) => (Tone::Good, format!("{cluster}: {id} has ended ({word})")),
             JobStopOutcome::StillThere(status) => {

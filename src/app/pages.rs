@@ -54,10 +54,10 @@ pub static ALL_JOBS: TablePage = TablePage {
 /// The TPUs of all clusters.
 pub static ALL_TPUS: TablePage = TablePage {
     name: "all-tpus",
-    label: "all tpus",
+    label: "all TPUs",
     help: "Show the TPUs of all clusters in Google Cloud in one table",
     from: PAGES_BUT_LOGS,
-    crumb: "all tpus",
+    crumb: "all TPUs",
     context: Context::AllTpus,
     list: || Box::new(List::<Slices>::new(None).holding_top()),
 };

@@ -24,16 +24,16 @@ pub struct GlobalArguments {
 /// Options that select the clusters.
 #[derive(Clone, Debug, Args)]
 pub struct SourceArguments {
-    /// Open this cluster: its name, also without its first word, or an unambiguous prefix
+    /// Cluster to open: its name, with or without the first part (us-central2 for marin-us-central2), or an unambiguous prefix
     #[arg(long, short, global = true, value_name = "NAME", add = candidates::clusters())]
     pub cluster: Option<String>,
-    /// For commands: accept the head's changed host key if its fingerprint is this one (SHA256:...)
+    /// Commands only: accept the head's changed host key if it has this fingerprint (SHA256:...)
     #[arg(long, global = true, value_name = "FINGERPRINT")]
     pub accept_host_key: Option<String>,
-    /// Folder or file with Ray cluster launcher YAML [default: `infra` in the settings, else ./infra]
+    /// Directory or file with Ray cluster launcher YAML [default: `infra` in the settings, else ./infra]
     #[arg(long, global = true, value_name = "DIR")]
     pub infra: Option<PathBuf>,
-    /// Settings file [default: marin-tui/config.yaml in the user's config folder]
+    /// Settings file [default: marin-tui/config.yaml in the user's config directory]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Connect to a dashboard directly, without SSH [env: `RAY_ADDRESS`, if it is an http URL and -c names no cluster]
@@ -53,7 +53,7 @@ pub struct LookArguments {
     /// Color depth [default: detected from the terminal; `NO_COLOR` is respected]
     #[arg(long, value_enum, value_name = "DEPTH")]
     pub colors: Option<Colors>,
-    /// Print what changes line by line instead of the console, for screen readers and pipes
+    /// Do not open the console; print one line per change, for screen readers and pipes
     #[arg(long)]
     pub plain: bool,
     /// Theme: auto, dark, light, color-blind, high-contrast, mono, or a theme file [settings: `theme`]

@@ -122,5 +122,5 @@ fn rows_of<'a>(rows: impl Iterator<Item = (&'a Backup, String)>, now: Timestamp)
 }
 
 fn print(out: &mut impl std::io::Write, rows: &[Vec<String>]) -> std::io::Result<()> {
-    columns::print(out, &["CLUSTER", "JOBS", "AGE", "FOLDER", "NOTE"], rows)
+    columns::print(out, &["CLUSTER", "JOBS", "AGE", "DIRECTORY", "NOTE"], rows)
 }

@@ -12,14 +12,15 @@ use std::process::ExitCode;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui -c us-central2 chips                       duty cycle and memory of each chip
+  marin-tui -c us-central2 chips                       duty cycle and memory of all chips
   marin-tui -c us-central2 chips ray-worker-manual-7   of one slice
   marin-tui -c us-central2 chips 10.128.0.7            of one host: its address, node id or name
   marin-tui -c us-central2 chips --json | jq -r '.[] | select(.behind) | .address'
 
-Figures of GPUs come from Ray. On TPU VMs they come from libtpu over ssh, at most 8 hosts at a time: port 8431 of the host, \
-on which the program that holds the chips serves them. A `*` marks a chip whose duty cycle is far from that of most chips \
-of its slice. A host is behind when it is at an earlier program than most hosts of its slice, and stays there.
+GPU metrics come from Ray. On TPU VMs, metrics are read over SSH, at most 8 hosts at a time, from libtpu on port 8431 \
+of the host, which is open while a program uses the chips. A `*` marks an outlier: a chip whose duty cycle is far from \
+that of most chips in its slice. A host is behind if it is still at an earlier program launch than most hosts of its \
+slice.
 
 Exit codes: 0 the chips of all hosts were read, 1 not all of them (the message says why).";
 

@@ -19,26 +19,26 @@ use std::time::Duration;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui -c us-central2 run-cleanup --dry-run            show what is left over
+  marin-tui -c us-central2 run-cleanup --dry-run            show leftovers
   marin-tui -c us-central2 run-cleanup                      clean up after confirmation
   marin-tui -c us-central2 run-cleanup --only processes     only processes on workers
   marin-tui -c us-central2 run-cleanup --interval 10m -y    every 10 minutes
 
-Left over are: preempted TPUs and queued resources, as in clean-preempted; processes of Ray on workers whose raylet is \
-gone, or whose job has ended while no raylet is their parent; lock files of libtpu while no process holds a TPU. A \
-process that Ray did not start is never ended. A process gets SIGTERM, and SIGKILL after 5 seconds. Disks with less \
-than 10 % free are named, and nothing is deleted on them. Workers are looked at over ssh, at most 8 at a time.
+Leftovers are: preempted TPUs and queued resources, as in clean-preempted; Ray processes on workers whose raylet is \
+gone, or whose job has ended and that no live raylet owns; libtpu lock files while no process uses a TPU. A process \
+that Ray did not start is never killed. Processes are sent SIGTERM, then SIGKILL after 5 seconds. Disks with less than \
+10% free are reported; nothing on them is deleted. Workers are checked over SSH, at most 8 at a time.
 
-Exit codes: 0 all was looked at and cleaned up, 1 something could not be (the message says what).";
+Exit codes: 0 everything was checked and cleaned up, 1 something could not be (the message says what).";
 
 /// A part of a cleanup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Preempted TPUs and queued resources, which hold quota.
+    /// Preempted TPUs and queued resources that hold quota.
     Tpus,
-    /// Processes on workers, and lock files of libtpu.
+    /// Leftover processes and libtpu lock files on workers.
     Processes,
-    /// Disks with little space, which are named only.
+    /// Disks that are nearly full (reported only).
     Disk,
 }
 
@@ -48,7 +48,7 @@ pub struct CleanupArguments {
     /// Only this part; repeatable [default: all]
     #[arg(long, value_enum, value_name = "PART")]
     only: Vec<Part>,
-    /// Repeat until ctrl-c, so long after each round: seconds, or as 10m, 2h
+    /// Repeat until ctrl-c, waiting this long after each run (seconds, or e.g. 10m, 2h)
     #[arg(
         long,
         value_name = "DURATION",
@@ -67,7 +67,7 @@ pub struct CleanupArguments {
     /// Show what would be done; change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Print JSON; with --interval a line for each round
+    /// Print JSON; with --interval one line per run
     #[arg(long)]
     json: bool,
 }
@@ -142,7 +142,7 @@ impl Round<'_> {
         let every = brief(pause);
         let first = self.look().await?;
         if !self.arguments.yes {
-            self.ask(&first.rows(), &format!(" now, and what is left over every {every} until ctrl-c"))?;
+            self.ask(&first.rows(), &format!(" now, and then every {every} until ctrl-c"))?;
         }
         let mut found = Ok(first);
         loop {
@@ -203,7 +203,7 @@ impl Round<'_> {
                 Ok(view) => Some(view),
                 // Ray knows its hosts; what Google has it does not.
                 Err(problem) if !asked.covers(Part::Tpus) => {
-                    found.gaps.push(format!("Google did not answer: {}", problem.what));
+                    found.gaps.push(format!("Google did not respond: {}", problem.what));
                     None
                 }
                 Err(problem) => return Err(reach.error(&problem)),
@@ -220,10 +220,10 @@ impl Round<'_> {
         if on_hosts {
             let ray = self.ask_ray(&progress).await;
             if let Err(problem) = &ray {
-                let what = format!("Ray did not answer, so no job is known to have ended: {}", problem.what);
+                let what = format!("Ray did not respond, so no job counts as ended: {}", problem.what);
                 found.gaps.push(what);
             }
-            progress.tell("looking at the workers");
+            progress.tell("checking workers");
             self.look_at_hosts(&mut found, ray.ok().as_ref(), cloud.as_ref()).await;
         }
         Ok(found)
@@ -234,7 +234,7 @@ impl Round<'_> {
         for host in &mut found.hosts {
             match &mut host.left {
                 Err(problem) => {
-                    found.gaps.push(format!("{} was not looked at: {}", host.host.internal, problem.what));
+                    found.gaps.push(format!("{} was not checked: {}", host.host.internal, problem.what));
                 }
                 Ok(left) => {
                     if !self.arguments.covers(Part::Processes) {
@@ -277,7 +277,7 @@ impl Round<'_> {
         let planned = found.rows();
         if planned.iter().any(Row::is_deed) {
             // Before the first is touched: whoever is interrupted has still done it.
-            reach.note("run-cleanup", &format!("begun: {}", rows::summary(&planned)));
+            reach.note("run-cleanup", &format!("started: {}", rows::summary(&planned)));
         }
         let mut done: Vec<Row> = Vec::new();
         if !found.tpus.is_empty() {
@@ -312,7 +312,7 @@ impl Round<'_> {
             let unreadable = host.left.as_ref().map_or(0, |left| left.unreadable);
             if unreadable > 0 && self.arguments.covers(Part::Processes) {
                 eprintln!(
-                    "{}: {unreadable} processes of other users cannot be looked into without sudo, so lock files are kept",
+                    "{}: {unreadable} processes of other users cannot be inspected without sudo, so lock files are kept",
                     host.host.internal
                 );
             }

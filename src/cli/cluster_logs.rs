@@ -18,34 +18,35 @@ use std::process::ExitCode;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui cluster-logs                                    the end of the autoscaler's monitor.log
+  marin-tui cluster-logs                                    the last lines of the autoscaler's monitor.log
   marin-tui -c us-central2 cluster-logs -f -n 200           follow it
   marin-tui cluster-logs --node 10.130.0.7                  list the log files of a node
   marin-tui cluster-logs --node 10.130.0.7 --file raylet.out
-  marin-tui cluster-logs --node all -g RESOURCE_EXHAUSTED   which hosts say so
+  marin-tui cluster-logs --node all -g RESOURCE_EXHAUSTED   which hosts logged it
   marin-tui cluster-logs --all-clusters -g RESOURCE_EXHAUSTED
   marin-tui cluster-logs --node all --file 'raylet*' -g 'low on memory' -n 5000
 
-Files are read through the head's dashboard, the last N lines of each, at most 8 files at a time. What is before those lines is \
-not searched. With --all-clusters what cannot be read of one cluster is said on stderr, and the others are searched.
+Files are read through the head's dashboard, the last N lines of each, at most 8 files at a time. Earlier lines are \
+not searched. With --all-clusters, a cluster that cannot be read is reported on stderr, and the others are still \
+searched.
 
-Exit codes: 0 the log was printed, 1 it could not be read, or with --grep: no line matches, 4 with --follow: no answer from the \
+Exit codes: 0 the log was printed, 1 it could not be read, or with --grep: no line matches, 4 with --follow: no response from the \
 cluster for --give-up-after.";
 
 /// Options of `cluster-logs`.
 #[derive(Debug, Args)]
 pub struct ClusterLogArguments {
-    /// Name, address or id of a node, `head`, or `all` for all nodes that are alive [default: head]
+    /// Name, address or id of a node, `head`, or `all` for all live nodes [default: head]
     #[arg(long, value_name = "NODE")]
     node: Option<String>,
-    /// Search all nodes of all clusters, for --grep
+    /// With --grep: search all nodes of all clusters
     #[arg(long, requires = "grep", conflicts_with_all = ["node", "follow"])]
     all_clusters: bool,
-    /// Print at most N lines of each file [default with --all-clusters: 20]
+    /// Print at most N lines from each file [default with --all-clusters: 20]
     #[arg(long, short, value_name = "N", conflicts_with = "follow")]
     max_count: Option<usize>,
-    /// Name of a file in the node's log folder, or a pattern with * [default: monitor.log; of a --node: list its files;
-    /// with --node all and --all-clusters: worker-*]
+    /// Name of a file in the node's log directory, or a pattern with * [default: monitor.log; with --node NODE: list
+    /// its files; with --node all or --all-clusters: worker-*]
     #[arg(long, value_name = "FILE")]
     file: Option<String>,
     /// Read the last N lines of each file
@@ -57,7 +58,7 @@ pub struct ClusterLogArguments {
     /// Only lines that match this regular expression
     #[arg(long, short, value_name = "PATTERN", allow_hyphen_values = true)]
     grep: Option<Pattern>,
-    /// Print JSON: an object per line, or a list of files
+    /// Print JSON: one object per line, or a list of files
     #[arg(long, conflicts_with = "follow")]
     json: bool,
     /// Reconnection with `--follow`.
@@ -164,7 +165,7 @@ async fn with(
     let is_pattern = file.contains('*');
     if arguments.follow {
         if is_all || is_pattern {
-            anyhow::bail!("--follow is for one file: name it with --node and --file");
+            anyhow::bail!("--follow takes one file: give it with --node and --file");
         }
         return follow(arguments, reach, session, (nodes[0], &Text::from(file))).await;
     }
@@ -212,7 +213,7 @@ fn chosen<'c>(cluster: &'c Cluster, word: &str) -> Result<Vec<&'c Node>, Problem
         let hint = like.map_or(list.clone(), |like| Hint::from(format!("did you mean `{like}`?")).and(list));
         return Err(Problem::new(ProblemKind::Other, format!("no node `{word}`"), hint, now));
     };
-    let words = format!("{word}: its logs are gone with it: {}", dead.died(now));
+    let words = format!("{word}: its logs were lost with it: {}", dead.died(now));
     Err(Problem::new(ProblemKind::Other, words, list, now))
 }
 
@@ -309,7 +310,7 @@ impl Searched {
     fn tell_unsearched(&self, n: u32) {
         if self.full > 0 {
             let files = counted(self.full, "file");
-            eprintln!("only the last {n} lines were searched of {files}; -n reads more");
+            eprintln!("only the last {n} lines of {files} were searched; -n reads more");
         }
     }
 }
@@ -323,7 +324,7 @@ async fn search(
     progress: &Progress,
 ) -> Result<Searched, ReadError> {
     let mut reads = read_ends(client, places, arguments.lines);
-    progress.tell(format!("reading the ends of {}", counted(places.len(), "file")));
+    progress.tell(format!("reading the last lines of {}", counted(places.len(), "file")));
     let mut searched = Searched { files: places.len(), ..Searched::default() };
     let mut hosts = std::collections::BTreeSet::new();
     let is_one = places.len() == 1 && name.is_none();
@@ -423,6 +424,6 @@ async fn follow(
             out.flush()
         })
         .await?;
-    eprintln!("{}: no answer; gave up", reach.spec.name);
+    eprintln!("{}: no response; gave up", reach.spec.name);
     Ok(ExitCode::from(TIMED_OUT))
 }

@@ -12,8 +12,8 @@ Examples:
   marin-tui completions zsh > ~/.zfunc/_marin-tui        with ~/.zfunc in `fpath`, before compinit
   marin-tui completions fish > ~/.config/fish/completions/marin-tui.fish
 
-The script calls the `marin-tui` that is first in PATH. Names of clusters come from the cluster files; for the id of a job \
-the cluster is asked, for 5 seconds at most.";
+The script calls the first `marin-tui` in PATH. Cluster names come from the cluster files; job ids are queried from \
+the cluster, for at most 5 seconds.";
 
 /// Set by the shells' scripts when they ask for candidates, to the name of the shell.
 const VARIABLE: &str = "MARIN_TUI_COMPLETE";
@@ -21,7 +21,7 @@ const VARIABLE: &str = "MARIN_TUI_COMPLETE";
 /// Options of `completions`.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct CompletionsArguments {
-    /// Shell that the script is for
+    /// Shell to print the script for
     #[arg(value_enum)]
     shell: Shell,
 }

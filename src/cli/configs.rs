@@ -63,7 +63,7 @@ pub enum Action {
     /// Check cluster files for known mistakes; exit code 1 if an error is found
     #[command(after_help = EXAMPLES)]
     Validate {
-        /// Files to check [default: all cluster files of the folder]
+        /// Files to check [default: all cluster files in the directory]
         #[arg(value_name = "FILE")]
         files: Vec<PathBuf>,
         /// Print JSON
@@ -136,7 +136,7 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<()> {
                 if !(is_trusted
                     && images::of_file(&folder.join(format!("{stem}.yaml"))) == Some(image.clone()))
                 {
-                    super::trust::allow(&table.file, &format!("ask Google for the tags of {image}"))?;
+                    super::trust::allow(&table.file, &format!("query Google for the tags of {image}"))?;
                 }
             }
             images::run(&image, stem, &settings, *json)
@@ -167,7 +167,7 @@ pub(super) fn table_folder(folders: &[PathBuf]) -> Result<PathBuf> {
     let found = folders.iter().find(|f| f.join(FILE).is_file());
     found.cloned().with_context(|| {
         let looked: Vec<String> = folders.iter().map(|f| f.display().to_string()).collect();
-        format!("no {FILE} in {}; set its folder with --infra", looked.join(", "))
+        format!("no {FILE} in {}; set its directory with --infra", looked.join(", "))
     })
 }
 
@@ -229,7 +229,7 @@ fn show(table: &Table, name: &str, json: bool) -> Result<()> {
     writeln!(out, "{}.yaml, from {FILE}:{}\n", row.stem, row.line)?;
     let values: Vec<Vec<String>> =
         row.values.iter().map(|v| vec![v.key.into(), print::value(&v.value), source(&v.source)]).collect();
-    super::columns::print(&mut out, &["KEY", "VALUE", "FROM"], &values)?;
+    super::columns::print(&mut out, &["KEY", "VALUE", "SOURCE"], &values)?;
     writeln!(out)?;
     let types: Vec<Vec<String>> = row
         .types
@@ -267,7 +267,7 @@ fn validate(files: &[PathBuf], folders: &[PathBuf], json: bool) -> Result<()> {
         files.to_vec()
     };
     if files.is_empty() {
-        bail!("no cluster files to check; give file names, or set the folder with --infra");
+        bail!("no cluster files to check; give file names, or set the directory with --infra");
     }
     let broken = PlanError::distinct(plan.iter().filter_map(|p| p.error.as_ref()));
     let mut findings = infra::validate(&files, table.as_ref());

@@ -25,7 +25,7 @@ const NEWS: usize = 256;
 pub fn check_terminal(look: &LookArguments) -> anyhow::Result<()> {
     if !look.plain && (!output::is_terminal() || !std::io::stdin().is_terminal()) {
         anyhow::bail!(
-            "the console needs a terminal; use --plain to print what changes, or a command (see --help)"
+            "the console needs a terminal; use --plain to print changes line by line, or use a command (see --help)"
         );
     }
     Ok(())
@@ -91,7 +91,8 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
         }
         Err(e) => {
             let path = typed.path().display();
-            let why = format!("cannot read typed lines: {path}: {e}; remove it to save them again");
+            let why =
+                format!("cannot read the input history: {path}: {e}; remove the file to start a new history");
             app.update(Event::Done(Outcome::Failed(why)), Timestamp::now());
             None
         }

@@ -26,9 +26,9 @@ Examples:
   marin-tui demo --log-rate 1000 --cluster big-run          write 1000 log lines per second
   marin-tui demo --serve                                    no console, for tests and measurements
 
-Nothing real is changed. The clusters, Google Cloud and the ray command are simulated in this process, behind servers on \
-127.0.0.1; all files are in one folder under /tmp that is removed at exit. To run commands on a fleet started with \
---serve, pass what it prints: `settings` as --config, `infra` as --infra, and the variables of `env`.";
+No real resources are changed. The clusters, Google Cloud and the ray command are simulated in this process, behind servers on \
+127.0.0.1; all files are in one directory under /tmp that is removed at exit. To run commands on a fleet started with \
+--serve, pass the values it prints: `settings` as --config, `infra` as --infra, and the variables of `env`.";
 
 /// Options of `demo`.
 #[derive(Debug, Args)]

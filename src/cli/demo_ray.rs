@@ -54,7 +54,7 @@ enum Answer {
 }
 
 fn pass_on(socket: &Path, words: &[OsString]) -> anyhow::Result<Answer> {
-    let over = "the demo of this cluster has exited; start a new one";
+    let over = "the demo that runs this cluster has exited; start a new one";
     let mut demo = UnixStream::connect(socket).context(over)?;
     let words: Vec<&[u8]> = words.iter().map(|w| w.as_bytes()).collect();
     demo.write_all(&words.join(&0)).and_then(|()| demo.shutdown(Shutdown::Write)).context(over)?;

@@ -12,11 +12,12 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui -c us-central2 exec                             a shell in the container of the head
   marin-tui -c us-central2 exec -- ray status               run a command there
-  marin-tui -c us-central2 exec -- 'pip list | grep jax'    one word is a shell command
+  marin-tui -c us-central2 exec -- 'pip list | grep jax'    a single argument is run as a shell command
   marin-tui -c us-central2 exec --host ray-worker-manual-7/2 -- printenv TPU_NAME
 
-Runs in the container that the cluster file names in docker.container_name, by docker, or by podman with \
-docker.use_podman; without one on the machine itself. `marin-tui ssh` is always on the machine itself.
+Runs in the container set by docker.container_name in the cluster file, with docker, or with podman if \
+docker.use_podman is set; without a container, on the machine itself. `marin-tui ssh` always runs on the machine \
+itself.
 
 Exit codes: that of the command; 255 for a connection error; 1 if the host or its container is not found (the message \
 says what to do).";

@@ -41,7 +41,7 @@ pub struct ForwardArguments {
     /// Services to forward [default: all]
     #[arg(value_enum, value_name = "SERVICE")]
     services: Vec<ServiceWord>,
-    /// Print JSON: one object with a port per service, again whenever a reconnection changes a port
+    /// Print JSON: one object with the port of each service, printed again when a reconnection changes a port
     #[arg(long)]
     json: bool,
 }

@@ -25,20 +25,20 @@ use std::process::ExitCode;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui --infra ~/src/infra image build --dry-run      show the command
-  marin-tui --infra ~/src/infra image build                build it, tagged by date and commit
-  marin-tui --infra ~/src/infra image push                 push it to every region of clusters.yaml
+  marin-tui --infra ~/src/infra image build                build it, tagged with date and commit
+  marin-tui --infra ~/src/infra image push                 push it to every region in clusters.yaml
   marin-tui --infra ~/src/infra image push --region us-central2 --region europe-west4
-  marin-tui --infra ~/src/infra image push --set-image     and write its tag into clusters.yaml
+  marin-tui --infra ~/src/infra image push --set-image     push it, and write its tag into clusters.yaml
 
-The image is built from docker/Dockerfile in the folder of clusters.yaml. docker or podman is needed.";
+The image is built from docker/Dockerfile in the directory of clusters.yaml. Requires docker or podman.";
 
 /// Subcommands of `image`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Build the clusters' image, and tag it by date and commit
+    /// Build the clusters' image and tag it with date and commit
     #[command(after_help = EXAMPLES)]
     Build(BuildArguments),
-    /// Push an image that was built to the registries of clusters.yaml, also as `latest`
+    /// Push a built image to the registries in clusters.yaml, also as `latest`
     #[command(after_help = EXAMPLES)]
     Push(push::PushArguments),
 }
@@ -66,8 +66,8 @@ pub struct BuildArguments {
 /// Runs the subcommand.
 pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
     let deed = match action {
-        Action::Build(_) => "build the image of its Dockerfile, whose commands then run in a container",
-        Action::Push(_) => "push an image to the registries that it names, with your Google login",
+        Action::Build(_) => "build an image from its Dockerfile, whose commands then run in a container",
+        Action::Push(_) => "push an image to the registries in it, with your Google login",
     };
     let (Action::Build(BuildArguments { options, .. }) | Action::Push(push::PushArguments { options, .. })) =
         action;
@@ -101,7 +101,8 @@ async fn build(asked: &BuildArguments, engine: &Engine, targets: &Targets) -> Re
     let name = targets.image(options.image.as_deref())?;
     let context: PathBuf = targets.folder.join("docker");
     let file = context.join("Dockerfile");
-    file.metadata().with_context(|| format!("cannot read {}; the image is built from it", file.display()))?;
+    file.metadata()
+        .with_context(|| format!("cannot read {}, which the image is built from", file.display()))?;
     let tag = tag::for_build(options, &targets.folder).await?;
     let mut words = vec!["build", "--platform", "linux/amd64", "--file"];
     let (file, context) = (file.to_string_lossy(), context.to_string_lossy());

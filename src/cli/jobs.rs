@@ -51,7 +51,7 @@ Examples:
 
 After a lost connection the command reconnects.
 
-Exit codes: 0 the job succeeded, 3 the job ended otherwise, 4 timed out (--timeout, or no answer from the cluster for \
+Exit codes: 0 the job succeeded, 3 the job ended otherwise, 4 timed out (--timeout, or no response from the cluster for \
 --give-up-after), 1 the status could not be read.";
 
 /// Commands on jobs.
@@ -62,10 +62,10 @@ pub enum JobCommand {
     #[command(after_help = "\
 Examples:
   marin-tui -c us-central2 list-jobs                     jobs that have not ended
-  marin-tui -c us-central2 list-jobs --vitals            what they really do
+  marin-tui -c us-central2 list-jobs --vitals            what they are doing
   marin-tui -c us-central2 list-jobs --all --status failed --owner hana")]
     ListJobs(ListArguments),
-    /// Show a job: status, since when, message, exit code, node, owner, command
+    /// Show a job's status, start time, message, exit code, node, owner and command
     #[command(after_help = status::EXAMPLES)]
     JobStatus(status::StatusArguments),
     /// Submit a job and follow its log; the job's command comes after `--`
@@ -85,29 +85,29 @@ Exit codes: 0 all jobs have ended, 1 a job could not be stopped or is still runn
 Examples:
   marin-tui -c us-central2 delete-job eval-7             delete the record after confirmation
   marin-tui -c us-central2 delete-job eval-7 eval-8 --yes
-  marin-tui -c us-central2 delete-job - --yes < ids      ids from stdin, one a line")]
+  marin-tui -c us-central2 delete-job - --yes < ids      ids from stdin, one per line")]
     DeleteJob(several::SeveralArguments),
     /// Print a job's log
     #[command(after_help = "\
 Examples:
   marin-tui -c us-central2 job-logs eval-7               the last 1000 lines
-  marin-tui -c us-central2 job-logs eval-7 -f -n 100     the last 100 lines, then what is added
+  marin-tui -c us-central2 job-logs eval-7 -f -n 100     the last 100 lines, then new lines
   marin-tui -c us-central2 job-logs eval-7 -f -g 'loss|Error'
-  marin-tui -c us-central2 job-logs eval-7 -g RESOURCE_EXHAUSTED   searched on the head, all of it
-  marin-tui -c us-central2 job-logs eval-7 --since 10m   by the times that the lines say
+  marin-tui -c us-central2 job-logs eval-7 -g RESOURCE_EXHAUSTED   search the whole log on the head
+  marin-tui -c us-central2 job-logs eval-7 --since 10m   by the timestamps in the lines
   marin-tui job-logs eval-7 --workers --since 10m        the lines of all workers in time order
-  marin-tui job-logs eval-7 --workers --fold             what many of them say, once
+  marin-tui job-logs eval-7 --workers --fold             identical lines once
 
 Exit codes: 0 the log was printed (with --follow: the job succeeded), 3 the job did not succeed \
-(with --follow), 4 no answer from the cluster for --give-up-after, 1 the log could not be read.")]
+(with --follow), 4 no response from the cluster for --give-up-after, 1 the log could not be read.")]
     JobLogs(logs::LogArguments),
-    /// List a job's workers: last line, its age, step; silent and lagging ones first
+    /// List a job's workers with their last log line, its age and step; silent and lagging workers first
     #[command(after_help = workers::EXAMPLES)]
     JobWorkers(workers::WorkersArguments),
-    /// Explain why a job failed, hangs or waits: the first error of all its workers, and what followed
+    /// Explain why a job failed, hangs or is pending: the earliest error across its workers, and what followed
     #[command(after_help = explain::EXAMPLES)]
     ExplainJob(explain::ExplainArguments),
-    /// Show the Python stacks of a job's workers, equal ones grouped
+    /// Show the Python stacks of a job's workers, with identical stacks grouped
     #[command(after_help = stacks::EXAMPLES)]
     Stacks(stacks::StacksArguments),
     /// Wait until a job ends
@@ -127,7 +127,7 @@ pub struct ListArguments {
     /// Only jobs of this owner
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
-    /// Also show what running jobs really do: steps, loss, chips, time left, what is wrong (reads the ends of their logs)
+    /// Also show the activity of running jobs: steps, loss, chips, time left, issues (reads the last lines of their logs)
     #[arg(long)]
     vitals: bool,
     /// Print JSON

@@ -36,7 +36,7 @@ pub(super) fn chosen(
 pub(super) fn columns(settings: &Settings) -> anyhow::Result<&BTreeMap<String, Vec<String>>> {
     let tables = tables();
     let meant = |word: &str, known: &[&str]| match nearest(word, known.iter().copied()) {
-        Some(meant) => format!("did you mean `{meant}`? Possible are {}", known.join(", ")),
+        Some(meant) => format!("did you mean `{meant}`? Valid columns: {}", known.join(", ")),
         None => format!("use {}", known.join(", ")),
     };
     for (name, columns) in &settings.columns {
@@ -70,7 +70,7 @@ fn load(name: &str, env: &Env, folders: &Folders, deepest: usize) -> anyhow::Res
     let theme: ThemeFile = config::read_theme(&file)?;
     let base = theme.extends.clone().unwrap_or_else(|| "dark".into());
     if deepest == 0 || base == name {
-        anyhow::bail!("{}: themes extend each other without end; extend a built-in theme", file.display());
+        anyhow::bail!("{}: themes extend each other in a loop; extend a built-in theme", file.display());
     }
     let base = load(&base, env, folders, deepest - 1);
     Ok(theme.over(base.with_context(|| format!("{}: cannot extend a theme", file.display()))?))
@@ -171,7 +171,7 @@ mod tests {
         assert!(role.contains("themes/a.yaml:4:") && role.contains("unknown role `baad`"), "{role}");
         assert!(role.contains("did you mean `bad`? use text, dim,"), "{role}");
         let color = why("b", "full:\n  good: green\n  bad: bold reddish\n");
-        assert!(color.contains("themes/b.yaml:3:") && color.contains("`reddish` is not a colour"), "{color}");
+        assert!(color.contains("themes/b.yaml:3:") && color.contains("`reddish` is not a color"), "{color}");
         assert!(color.contains("use default, black, red") && color.contains("#rrggbb"), "{color}");
         let part = why("c", "extends: dark\nful: {}\n");
         assert!(
@@ -181,7 +181,7 @@ mod tests {
         let comment = why("d", "full:\n  bad: #ff0000\n");
         assert!(comment.contains("quote a colour"), "{comment}");
         let rgb = why("e", "sixteen: {bad: '#ff0000'}\n");
-        assert!(rgb.contains("`#ff0000` is not a colour"), "{rgb}");
+        assert!(rgb.contains("`#ff0000` is not a color"), "{rgb}");
         let turn = why("f", "extends: f\n");
         assert!(turn.contains("extend each other"), "{turn}");
         let name = home.look("drak").unwrap_err();

@@ -22,7 +22,7 @@ Examples:
 /// Options of `man`.
 #[derive(Debug, Args)]
 pub struct ManArguments {
-    /// Folder for the pages; created if it does not exist
+    /// Directory for the pages; created if it does not exist
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }

@@ -12,14 +12,14 @@ use std::process::ExitCode;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui -c us-central2 list-nodes                    nodes that are alive
-  marin-tui -c us-central2 list-nodes --all              dead ones, too, with the cause
+  marin-tui -c us-central2 list-nodes                    live nodes
+  marin-tui -c us-central2 list-nodes --all              dead nodes, too, with the cause
   marin-tui -c us-central2 list-nodes --type tpu_worker
-  marin-tui -c us-central2 list-nodes --slices           a row for each slice, and what was lost
+  marin-tui -c us-central2 list-nodes --slices           one row per slice, and lost nodes
   marin-tui -c us-central2 list-nodes --slices --json | jq '.[] | select(.state == \"lost\")'
   marin-tui -c us-central2 list-nodes --json | jq -r '.[] | select(.head | not) | .address'
 
-CPU, MEM GB and TPU are Ray's resources, used of all. What the machines themselves use is read by the console alone.
+CPU, MEM GB and TPU are Ray resources, used/total. The actual usage of the machines is shown in the console only.
 
 Exit codes: 0 the nodes were listed, 1 they could not be read.";
 
@@ -29,10 +29,10 @@ pub struct NodeArguments {
     /// Include dead nodes
     #[arg(long, short)]
     all: bool,
-    /// Only nodes of this type of the cluster file
+    /// Only nodes of this node type in the cluster file
     #[arg(long = "type", value_name = "TYPE")]
     node_type: Option<String>,
-    /// List slices: hosts of one slice in one row, other workers by their type, and what was lost together
+    /// List slices: one row per slice, other workers by node type, and nodes that were lost together
     #[arg(long)]
     slices: bool,
     /// Print JSON

@@ -47,12 +47,12 @@ Examples:
 
 Exit codes: 0 success, 1 a step failed or was interrupted (the message says which, and how to resume).")]
     StopCluster(StopArguments),
-    /// Save the jobs that have not ended, with their packages, to a folder
+    /// Save the jobs that have not ended, with their packages, to a directory
     #[command(after_help = "\
 Examples:
   marin-tui -c us-central2 backup-jobs jobs-of-us-central2")]
     BackupJobs(FolderArguments),
-    /// Submit the jobs of a backup again, each once
+    /// Resubmit the jobs in a backup, each job only once
     #[command(after_help = "\
 Examples:
   marin-tui -c us-central2 restore-jobs jobs-of-us-central2 --dry-run
@@ -78,7 +78,7 @@ pub struct StopArguments {
     /// Allow ending jobs of other people or of unknown owner
     #[arg(long)]
     others: bool,
-    /// With --resume: continue although a machine could not be cleared
+    /// With --resume: skip the failed step if it is safe to skip (machines that could not be cleaned up, missing workers)
     #[arg(long, requires = "resume")]
     leave: bool,
     /// Options of all operations.
@@ -89,7 +89,7 @@ pub struct StopArguments {
 /// Options of `backup-jobs` and `restore-jobs`.
 #[derive(Debug, Args)]
 pub struct FolderArguments {
-    /// Folder of the backup; `backup-jobs` creates it
+    /// Backup directory; `backup-jobs` creates it
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Show what would be done; change nothing
@@ -146,7 +146,7 @@ pub(super) fn run(command: &OperateCommand, reach: &Reach) -> anyhow::Result<Exi
 async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
     let progress = Telling::new();
     let session = reach.connect(&progress).await?;
-    let dir = std::path::absolute(&arguments.dir).context("no such folder")?;
+    let dir = std::path::absolute(&arguments.dir).context("no such directory")?;
     let dry = arguments.dry_run;
     progress.tell(if dry { "reading the jobs" } else { "saving the jobs" });
     let backed = if dry {
@@ -166,7 +166,10 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
         }
         for kept in backed.kept.iter().filter(|k| !k.missing.is_empty()) {
             let id = printable(&kept.submission.submission_id);
-            println!("cannot restore {id}: its package is gone ({})", printable(&kept.missing.join(", ")));
+            println!(
+                "cannot restore {id}: its package no longer exists ({})",
+                printable(&kept.missing.join(", "))
+            );
         }
         let left_out = if dry { "would be skipped" } else { "skipped" };
         backed.left_out.iter().for_each(|(id, why)| println!("{id} {left_out}: {why}"));

@@ -24,7 +24,7 @@ pub(super) fn runtime() -> io::Result<Runtime> {
 /// The patterns of progress lines that the settings have.
 pub(super) fn progress_patterns(settings: &Settings) -> anyhow::Result<Patterns> {
     Patterns::new(settings.progress_patterns.iter().map(String::as_str))
-        .map_err(|why| anyhow::anyhow!("{why}; it is in `progress_patterns` of the settings"))
+        .map_err(|why| anyhow::anyhow!("{why}; see `progress_patterns` in the settings"))
 }
 
 /// The cluster of a command and what is needed to connect to it.

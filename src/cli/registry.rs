@@ -23,12 +23,12 @@ Examples:
   marin-tui --infra ~/src/infra registry cleanup-policy --all
   marin-tui registry cleanup-policy --region us-central2 --older-than 60d --keep 8
 
-Google deletes what the policies say within a day or so; what one policy keeps, no other deletes.";
+Google applies the policies within about a day; an image that one policy keeps is not deleted by another.";
 
 /// Subcommands of `registry`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Set how long images are kept in the registries of clusters.yaml; other policies stay
+    /// Set how long images are kept in the registries in clusters.yaml; other policies are kept
     #[command(after_help = EXAMPLES)]
     CleanupPolicy(PolicyArguments),
 }
@@ -48,16 +48,16 @@ pub struct PolicyArguments {
     /// Region; may be repeated
     #[arg(long = "region", value_name = "REGION")]
     regions: Vec<String>,
-    /// All regions of clusters.yaml
+    /// All regions in clusters.yaml
     #[arg(long, conflicts_with = "regions")]
     all: bool,
     /// Delete images older than this many days
     #[arg(long, value_name = "DAYS", default_value = "30d", value_parser = days)]
     older_than: u32,
-    /// Keep this many of the newest builds of each image, however old
+    /// Always keep this many of the newest builds of each image
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
     keep: u32,
-    /// End the trial of a repository whose policies delete nothing (`cleanupPolicyDryRun`)
+    /// Turn off dry-run mode of a repository (`cleanupPolicyDryRun`), so that its policies delete images
     #[arg(long)]
     enforce: bool,
     /// Show the changes and calls; change nothing
@@ -113,7 +113,7 @@ impl Planned {
 /// Runs the subcommand.
 pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
     let Action::CleanupPolicy(asked) = action;
-    let deed = "change what the registries that it names delete, with your Google login";
+    let deed = "change the cleanup policies of the registries in it, with your Google login";
     let targets = Targets::read(sources, env, deed)?;
     let registries = targets.registries(None, &asked.regions)?;
     if registries.len() > 1 && asked.regions.is_empty() && !asked.all {
@@ -132,7 +132,7 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
         }
         show(&plan, asked)?;
         for planned in plan.iter().filter(|planned| planned.changes(asked.enforce)) {
-            progress.tell(format!("looking for images in use in {}", planned.registry));
+            progress.tell(format!("checking which images are in use in {}", planned.registry));
             warn(&google, &targets, &planned.registry, cleanup).await;
         }
         progress.hush();
@@ -186,7 +186,7 @@ async fn read(google: &Google, registry: Registry, cleanup: Cleanup) -> Planned 
             (planned.before, planned.is_trial) = (found.cleanup_policies, found.cleanup_policy_dry_run);
             if planned.after.len() > Cleanup::MOST {
                 let what = format!(
-                    "it would have {} policies, of which Google allows {}",
+                    "it would have {} policies; Google allows {}",
                     planned.after.len(),
                     Cleanup::MOST
                 );
@@ -211,7 +211,7 @@ fn show(plan: &[Planned], asked: &PolicyArguments) -> Result<()> {
     }
     for planned in plan.iter().filter(|planned| planned.is_trial && !asked.enforce) {
         eprintln!(
-            "{}: its policies are on trial (cleanupPolicyDryRun), so nothing is deleted; --enforce ends that",
+            "{}: its policies are in dry-run mode (cleanupPolicyDryRun), so nothing is deleted; --enforce turns it off",
             planned.registry
         );
     }
@@ -250,10 +250,10 @@ async fn set(google: &Google, planned: &mut Planned, change: &Change) {
             planned.outcome = "set";
         }
         Ok(_) => {
-            let what = "Google accepted the change, and has other policies now".to_owned();
-            planned.fail(what, "another person may have changed them: run the same command again".into());
+            let what = "Google accepted the change, but now has different policies".to_owned();
+            planned.fail(what, "someone else may have changed them: run the same command again".into());
         }
-        Err(e) => planned.fail(format!("set, but cannot be read again: {e}"), e.hint()),
+        Err(e) => planned.fail(format!("set, but could not be read back: {e}"), e.hint()),
     }
 }
 

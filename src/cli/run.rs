@@ -57,7 +57,7 @@ pub(super) struct RunOptions<'a> {
     pub kind: OperationKind,
     /// Allow ending other people's jobs.
     pub others: bool,
-    /// Allow ending what runs on the worker.
+    /// Allow ending running work on the worker.
     pub now: bool,
     /// Skip machines that could not be cleared.
     pub leave: bool,

@@ -29,13 +29,13 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui --infra ~/src/infra setup                 check this machine, and set up what is missing
   marin-tui --infra ~/src/infra setup --write-settings --key-secret RAY_CLUSTER_PRIVATE_KEY
-  marin-tui setup --check                             change nothing; exit code 1 if it needs you
+  marin-tui setup --check                             change nothing; exit code 1 if you need to take action
   marin-tui -c us-central2 setup --check --json       for one cluster, as JSON
 
-It fetches the token and, if a secret is named for it, the private key of the clusters; it makes a private key of yours \
-private, and the program's folders. A file that exists is never replaced.
+Fetches the token and, if a secret is configured for it, the clusters' private key; creates the program's directories; \
+and removes other users' access to your private key. An existing file is never replaced.
 
-Exit codes: 0 all is well, 1 something needs you.";
+Exit codes: 0 everything is ok, 1 you need to take action.";
 
 /// This command line, without `--check`.
 fn again(asked: &SetupArguments, global: &SourceArguments) -> String {
@@ -102,7 +102,7 @@ pub(super) fn run(
     match checks.iter().filter(|check| check.status == Status::NeedsYou).count() {
         0 => Ok(ExitCode::SUCCESS),
         n => {
-            eprintln!("marin-tui: {n} of {} checks need you", checks.len());
+            eprintln!("marin-tui: {n} of {} checks need action", checks.len());
             Ok(ExitCode::FAILURE)
         }
     }

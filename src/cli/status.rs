@@ -16,13 +16,13 @@ use std::process::ExitCode;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui status                           all clusters, one line each
+  marin-tui status                           all clusters, one line per cluster
   marin-tui -c us-central2 status            one cluster, with evidence and hints
   marin-tui status --check --json > status.json || echo 'something needs action'
   marin-tui status --json | jq -r '.[].findings[]?.fixes[].command | values'
 
-Each cluster is read once. That nothing changes takes longer to see: a stuck autoscaler is reported as unmet demand, \
-and `marin-tui --plain` prints it once it is certain.
+Each cluster is read once. One reading cannot show that nothing changes: a stuck autoscaler is reported as unmet \
+demand, and `marin-tui --plain` reports it as stuck once that is certain.
 
 Exit codes: 0 the status was printed, 1 it could not be printed, or with --check: something needs action.";
 

@@ -49,7 +49,7 @@ impl Targets {
         let table = self.table.file.display();
         match name {
             Some(name) if is_there(name) => return Ok(name),
-            Some(name) => bail!("no cluster of {table} has the image `{name}`; it has {}", all()),
+            Some(name) => bail!("no cluster in {table} has the image `{name}`; the images are {}", all()),
             None => {}
         }
         let values = self.table.rows.iter().flat_map(|row| &row.values);
@@ -60,7 +60,7 @@ impl Targets {
             values.filter(default).filter_map(|value| value.value.as_str()).filter(|n| is_there(n)).collect();
         match names.into_iter().collect::<Vec<_>>()[..] {
             [one] => Ok(one),
-            _ => bail!("the `defaults` of {table} name no image; choose one with --image: {}", all()),
+            _ => bail!("the `defaults` of {table} set no image; choose one with --image: {}", all()),
         }
     }
 
@@ -83,12 +83,12 @@ impl Targets {
         let known: BTreeSet<&str> = all.iter().map(|registry| registry.location.as_str()).collect();
         let known: Vec<&str> = known.into_iter().collect();
         if known.is_empty() {
-            bail!("no cluster of {} has an image in Artifact Registry", self.table.file.display());
+            bail!("no cluster in {} has an image in Artifact Registry", self.table.file.display());
         }
         if let Some(other) = regions.iter().find(|region| !known.contains(&region.as_str())) {
             let near = config::nearest(other, known.iter().copied());
             let near = near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
-            bail!("no image is in region `{other}`{near}; the regions are {}", known.join(", "));
+            bail!("no images in region `{other}`{near}; the regions are {}", known.join(", "));
         }
         let is_meant = |r: &Registry| regions.is_empty() || regions.contains(&r.location);
         Ok(all.into_iter().filter(is_meant).collect())

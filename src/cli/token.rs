@@ -222,7 +222,7 @@ async fn status(context: &TokenContext<'_>, as_json: bool) -> anyhow::Result<()>
     if as_json {
         return output::json(&values);
     }
-    Ok(columns::print(&mut output::stdout(), &["CLUSTER", "SECRET", "VERSION", "TOKEN FROM"], &rows)?)
+    Ok(columns::print(&mut output::stdout(), &["CLUSTER", "SECRET", "VERSION", "SOURCE"], &rows)?)
 }
 
 /// The secrets to fetch, without duplicates.

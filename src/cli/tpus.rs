@@ -17,7 +17,7 @@ Examples:
   marin-tui -c us-central2 tpus
   marin-tui -c us-central2 tpus --json | jq '.rows[] | select(.status == \"preempted, holds quota\")'
 
-Exit codes: 0 success (also without Ray's data if Ray does not answer; a warning says so), 1 the Google Cloud request \
+Exit codes: 0 success (also without Ray's data if Ray does not respond; a warning says so), 1 the Google Cloud request \
 failed.";
 
 const CLEAN_EXAMPLES: &str = "\

@@ -13,26 +13,26 @@ use std::path::{Path, PathBuf};
 pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui trust                      review ./infra and ./.marin.yaml, then confirm
-  marin-tui trust --yes ~/src/marin    trust a folder without confirmation, e.g. in a script
-  marin-tui trust --list               list trusted folders
-  marin-tui trust --remove             stop trusting the working folder
+  marin-tui trust --yes ~/src/marin    trust a directory without confirmation, e.g. in a script
+  marin-tui trust --list               list trusted directories
+  marin-tui trust --remove             stop trusting the current directory
 
-Only files in the working folder need trust. Files given with --infra or in the settings, and --address, do not.";
+Only files in the current directory need to be trusted. Files given with --infra or in the settings do not, nor does --address.";
 
 /// Options of `trust`.
 #[derive(Clone, Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct TrustArguments {
-    /// Folder [default: the working folder]
+    /// Directory [default: the current directory]
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// Trust the folder without confirmation
+    /// Trust the directory without confirmation
     #[arg(long, short, conflicts_with_all = ["list", "remove"])]
     yes: bool,
-    /// List trusted folders
+    /// List trusted directories
     #[arg(long, conflicts_with_all = ["remove", "folder"])]
     list: bool,
-    /// Stop trusting the folder
+    /// Stop trusting the directory
     #[arg(long)]
     remove: bool,
     /// With --list: print JSON
@@ -52,7 +52,10 @@ pub(super) fn run(arguments: &TrustArguments, sources: &Sources, env: Env) -> an
         // The record of a deleted folder can be removed, too.
         let folder = folder.canonicalize().or_else(|_| std::path::absolute(&folder))?;
         if !records.remove(&folder).context("cannot remove the trust record")? {
-            bail!("{} is not trusted; list trusted folders with `marin-tui trust --list`", shown(&folder));
+            bail!(
+                "{} is not trusted; list trusted directories with `marin-tui trust --list`",
+                shown(&folder)
+            );
         }
         println!("{} is no longer trusted", shown(&folder));
         return Ok(());
@@ -61,7 +64,7 @@ pub(super) fn run(arguments: &TrustArguments, sources: &Sources, env: Env) -> an
     let sources = Sources { config: sources.config.clone(), ..Sources::default() };
     let loaded = config::read(&sources, &env.within(folder.clone()), Timestamp::now())?;
     let Some(review) = loaded.review() else {
-        let what = "nothing to trust: no cluster file in `infra` and no `.marin.yaml` is used";
+        let what = "nothing to trust: no cluster files in `infra` and no `.marin.yaml` in use";
         println!("{}: {what}", shown(&folder));
         return Ok(());
     };
@@ -92,7 +95,7 @@ pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> 
         state if loaded.is_named() => {
             let why = match state {
                 TrustState::Unsafe(fault) => unsafe_words(fault),
-                _ => "the folder is not trusted; run `marin-tui trust`".to_owned(),
+                _ => "the directory is not trusted; run `marin-tui trust`".to_owned(),
             };
             eprintln!("marin-tui: .marin.yaml is not used: {why}");
         }
@@ -121,7 +124,7 @@ pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> 
 pub(super) fn allow(file: &Path, what: &str) -> anyhow::Result<()> {
     let question = printable(&format!("{} would make marin-tui {what}", file.display())).into_owned();
     if !io::stdin().is_terminal() {
-        bail!("{question}. No terminal to confirm: give the folder with --infra");
+        bail!("{question}. No terminal to confirm: give the directory with --infra");
     }
     eprint!("{question}. Allow it? [y/N] ");
     if answered_yes()? { Ok(()) } else { bail!("nothing was done") }
@@ -140,7 +143,7 @@ fn shown(folder: &Path) -> String {
 
 fn unsafe_words(fault: &config::Unsafe) -> String {
     let words = format!(
-        "{} {}, so the working folder's files are not used; {}, or give the cluster files with --infra",
+        "{} {}, so the files in the current directory are not used; {}, or give the cluster files with --infra",
         fault.place.display(),
         fault.why,
         fault.fix
@@ -155,9 +158,9 @@ fn listed(review: &Review, introduction: &str) -> String {
 /// Asks for confirmation on the terminal; fails without one.
 fn ask() -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() {
-        bail!("no terminal to confirm; use --yes to trust the folder without confirmation");
+        bail!("no terminal to confirm; use --yes to trust the directory without confirmation");
     }
-    eprint!("Trust this folder with this content? [y/N] ");
+    eprint!("Trust this directory with this content? [y/N] ");
     answered_yes()
 }
 
@@ -169,7 +172,9 @@ fn answered_yes() -> anyhow::Result<bool> {
 
 fn keep(records: &Records, review: &Review) -> anyhow::Result<()> {
     let kept = records.accept(review, Timestamp::now());
-    kept.context("cannot save the answer, so the folder is not used; use --infra to give the cluster files")
+    kept.context(
+        "cannot save the answer, so the directory is not used; use --infra to give the cluster files",
+    )
 }
 
 fn list(records: &Records, as_json: bool) -> anyhow::Result<()> {
@@ -185,5 +190,5 @@ fn list(records: &Records, as_json: bool) -> anyhow::Result<()> {
         vec![shown(&r.folder), r.files.len().to_string(), since.strftime("%Y-%m-%d %H:%M:%S").to_string()]
     };
     let rows: Vec<Vec<String>> = all.iter().map(row).collect();
-    Ok(columns::print(&mut output::stdout(), &["FOLDER", "FILES", "SINCE"], &rows)?)
+    Ok(columns::print(&mut output::stdout(), &["DIRECTORY", "FILES", "SINCE"], &rows)?)
 }

@@ -8,16 +8,17 @@ use std::process::ExitCode;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui -c us-central2 update-cluster --dry-run       what differs, and what applies it
+  marin-tui -c us-central2 update-cluster --dry-run       what differs, and how it would be applied
   marin-tui -c us-central2 update-cluster                 apply it; jobs keep running
-  marin-tui -c us-central2 update-cluster --restart-ray   with a restart, if one is needed
+  marin-tui -c us-central2 update-cluster --restart-ray   with a restart of Ray, if needed
 
 Compares the cluster file with ~/ray_bootstrap_config.yaml on the head. Limits of node types, new node types and commands \
-of new workers are applied by `ray up --no-restart`. Setup commands, the container and the head need a restart of Ray, \
-which is refused without --restart-ray. Workers whose node type was removed or has another node_config are ended by the \
-autoscaler; what runs there ends only with --now. The contents of file_mounts are not compared.
+of new workers are applied by `ray up --no-restart`. Changes to setup commands, the container or the head require a \
+restart of Ray, which is refused without --restart-ray. The autoscaler terminates workers whose node type was removed \
+or has a different node_config; running work there is ended only with --now. The contents of file_mounts are not \
+compared.
 
-Exit codes: 0 applied, or nothing to update; 1 refused (the message says by which option it is allowed), a step failed or \
+Exit codes: 0 applied, or nothing to update; 1 refused (the message names the option that allows it), a step failed or \
 was interrupted.";
 
 /// Options of `update-cluster`.
@@ -26,7 +27,7 @@ pub struct UpdateArguments {
     /// Restart Ray, and restore its jobs, if a change needs it
     #[arg(long)]
     restart_ray: bool,
-    /// Allow ending what runs on workers whose node type is gone or has changed
+    /// Allow ending running work on workers whose node type was removed or changed
     #[arg(long)]
     now: bool,
     /// Allow ending jobs of other people or of unknown owner

@@ -13,9 +13,9 @@ Examples:
   marin-tui -c us-central2 add-worker --type v4-128 --capacity reserved
   marin-tui -c us-east5 add-worker --type v6e-8 --capacity flex-start
   marin-tui -c us-central2 add-worker --type v4-8 --dry-run     show the exact calls
-  marin-tui -c lab add-worker --host 10.0.0.7                   a host of a local cluster, over ssh
+  marin-tui -c lab add-worker --host 10.0.0.7                   a host of a local cluster, over SSH
 
-While waiting for capacity, ctrl-c cancels the wait and keeps the request at Google; run the same command with its --name \
+While waiting for capacity, ctrl-c stops waiting but keeps the request at Google; run the same command with its --name \
 to wait again. After a crash, use --resume to continue or --abandon to give up the operation.
 
 Exit codes: 0 all hosts have joined Ray (with --no-wait: Google accepted the request), 1 failure.";
@@ -23,15 +23,15 @@ Exit codes: 0 all hosts have joined Ray (with --no-wait: Google accepted the req
 const REMOVE_EXAMPLES: &str = "\
 Examples:
   marin-tui -c us-central2 remove-worker worker-7 --drain       wait until running work ends
-  marin-tui -c us-central2 remove-worker 10.128.0.7 --now       remove the host's TPU VM at once
+  marin-tui -c us-central2 remove-worker 10.128.0.7 --now       remove the host's TPU VM immediately
   marin-tui -c lab remove-worker 10.0.0.7 --dry-run             show affected jobs
-  marin-tui -c us-central2 remove-worker w-1 w-2 w-3 --drain    several in turn
+  marin-tui -c us-central2 remove-worker w-1 w-2 w-3 --drain    several, one after another
   marin-tui -c us-central2 remove-worker --type v4-128 --drain  all of that type
   marin-tui -c us-central2 remove-worker --all-preempted        all that were preempted
   marin-tui -c lab remove-worker --resume                       resume an interrupted removal
 
-Each of several workers is checked again right before its turn: it must be the one that was confirmed, and jobs that \
-came since must be allowed. After a failure no further worker is touched; --resume continues with those that are left.
+With several workers, each is checked again right before it is removed: it must be the worker that was confirmed, and \
+jobs submitted since then must be allowed. After a failure no further worker is removed; --resume continues with the remaining ones.
 
 Exit codes: 0 the workers are gone from Ray and Google, 1 failure.";
 
@@ -42,7 +42,7 @@ pub enum WorkerCommand {
     /// Add a worker outside the autoscaler; it also rejoins after a restart of the head
     #[command(after_help = ADD_EXAMPLES)]
     AddWorker(AddArguments),
-    /// Run a worker's startup again and restart Ray on it
+    /// Rerun a worker's startup script and restart Ray on it
     #[command(after_help = "\
 Examples:
   marin-tui -c us-central2 init-worker worker-7 --dry-run       show the commands and affected jobs
@@ -50,7 +50,7 @@ Examples:
 
 Exit codes: 0 all hosts have joined Ray again, 1 failure.")]
     InitWorker(InitArguments),
-    /// Remove workers, drained or at once (shows affected jobs first)
+    /// Remove workers, after draining them or immediately (shows affected jobs first)
     #[command(after_help = REMOVE_EXAMPLES)]
     RemoveWorker(RemoveArguments),
 }
@@ -63,7 +63,7 @@ pub enum CapacityWord {
     /// Best-effort capacity.
     #[value(alias = "best_effort")]
     BestEffort,
-    /// As soon as there is capacity, for a limited time and without preemption.
+    /// Capacity as soon as it is available, for a limited time and without preemption.
     #[value(alias = "flex_start")]
     FlexStart,
     /// Capacity of the project's reservation.
@@ -97,7 +97,7 @@ pub struct AddArguments {
     /// Worker name; with --count NAME-1, NAME-2, ... [default: ray-worker-manual-<id>]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Add this host to a local cluster over ssh
+    /// Add this host to a local cluster over SSH
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["node_type", "capacity", "count", "name", "no_wait"])]
     host: Option<String>,
     /// Do not wait for capacity
@@ -135,7 +135,7 @@ pub struct RemoveArguments {
     /// All workers outside the autoscaler that Google has preempted; with --type, those of that type
     #[arg(long, conflicts_with_all = ["workers", "resume", "abandon"])]
     all_preempted: bool,
-    /// Number of workers that are removed at a time
+    /// Number of workers to remove at the same time
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=16))]
     at_once: u8,
     /// Allow ending jobs of other people or of unknown owner there
@@ -147,7 +147,7 @@ pub struct RemoveArguments {
     /// With --drain: timeout in seconds, after which the worker is removed anyway
     #[arg(long, value_name = "SECONDS", default_value_t = DRAIN_SECS, requires = "drain")]
     within: u64,
-    /// Remove at once and end running work
+    /// Remove immediately and end running work
     #[arg(long)]
     now: bool,
     /// Options of all operations.
@@ -179,7 +179,7 @@ impl RemoveArguments {
             let (workers, left) =
                 select(&reach.spec, &reach.options, &selection).await.map_err(|p| reach.error(&p))?;
             for words in left {
-                eprintln!("left out: {words}");
+                eprintln!("skipped: {words}");
             }
             if workers.is_empty() {
                 eprintln!("{}: no {}", reach.spec.name, selection.words());

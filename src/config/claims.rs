@@ -71,13 +71,13 @@ pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<Cl
     match &spec.head {
         HeadAddress::Ssh(host) => {
             let port = spec.auth.port.map(|port| format!(" port {port}")).unwrap_or_default();
-            claim(ClaimKind::Contact, format!("{user}{host}{port}"), "by ssh, as the head");
+            claim(ClaimKind::Contact, format!("{user}{host}{port}"), "over SSH, as the head");
         }
         HeadAddress::AskRay => {
             let when =
                 if project.is_some() { "to find the head if Google fails" } else { "to find the head" };
             claim(ClaimKind::Run, format!("{ray} get-head-ip {file}"), when);
-            claim(ClaimKind::Contact, format!("{user}<head address>"), "by ssh");
+            claim(ClaimKind::Contact, format!("{user}<head address>"), "over SSH");
         }
         HeadAddress::Direct { .. } => {}
     }
@@ -88,7 +88,7 @@ pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<Cl
     );
     claim(ClaimKind::Send, "the cluster's Ray token".into(), "to the head, if it requires one");
     if let Some(key) = &spec.auth.private_key {
-        claim(ClaimKind::Read, key.display().to_string(), "by ssh, to log in");
+        claim(ClaimKind::Read, key.display().to_string(), "over SSH, to log in");
     }
     if let Some(secret) = &spec.google.token_secret {
         claim(
@@ -107,7 +107,11 @@ pub fn of_cluster(spec: &ClusterSpec, text: &str, settings: &Settings) -> Vec<Cl
 fn of_value(value: &Value, spec: &ClusterSpec) -> Vec<Claim> {
     let mut all = Vec::new();
     if let Some(proxy) = &spec.auth.proxy_command {
-        all.push(Claim::new(ClaimKind::Run, proxy.clone(), "by ssh, to reach the head (ssh_proxy_command)"));
+        all.push(Claim::new(
+            ClaimKind::Run,
+            proxy.clone(),
+            "over SSH, to reach the head (ssh_proxy_command)",
+        ));
     }
     each_entry(value, &mut |key, value| match key {
         // Outside `auth`, and as a map by region, only ray uses it.
@@ -130,7 +134,7 @@ fn of_value(value: &Value, spec: &ClusterSpec) -> Vec<Claim> {
             all.push(Claim::new(
                 ClaimKind::Contact,
                 text,
-                "by ssh, when workers are started or stopped (worker_ips)",
+                "over SSH, when workers are started or stopped (worker_ips)",
             ));
         }),
         "file_mounts" => {

@@ -27,7 +27,7 @@ pub fn first_settings(infra: Option<&Path>, key_secret: Option<&str>) -> Result<
 /// Writes a file that is not there yet, for its owner alone; a folder that is missing is made, for the same person.
 pub fn write_first(file: &Path, content: &Secret) -> io::Result<()> {
     if file.symlink_metadata().is_ok() {
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it exists already"));
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it already exists"));
     }
     if let Some(folder) = file.parent().filter(|folder| !folder.exists()) {
         if let Some(above) = folder.parent() {

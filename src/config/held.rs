@@ -70,7 +70,7 @@ pub(super) fn unchanged(path: &Path, accepted: &Digest) -> Result<String, FileEr
         return Ok(text);
     }
     let hint = "start marin-tui again to review the new content";
-    Err(FileError::new(path, "has changed since its folder was trusted", hint))
+    Err(FileError::new(path, "has changed since its directory was trusted", hint))
 }
 
 fn digest(place: &Path, text: &[u8]) -> Digest {

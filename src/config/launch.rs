@@ -127,9 +127,11 @@ impl Launch {
         match (&spec.file, &spec.accepted) {
             (Some(file), Some(accepted)) => Self::parse(&held::unchanged(file, accepted)?, file),
             (Some(file), None) => Self::read(file),
-            (None, _) => {
-                Err(FileError::new(Path::new("-"), "the cluster has no file", "pass its folder with --infra"))
-            }
+            (None, _) => Err(FileError::new(
+                Path::new("-"),
+                "the cluster has no file",
+                "pass its directory with --infra",
+            )),
         }
     }
 

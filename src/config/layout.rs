@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const HEAD: &str = "\
 # Written by marin-tui when columns are chosen, a table is made wide, nodes are shown by slice or not,
 # or panes are resized.
-# Remove it to return to the settings.
+# Remove this file to return to the settings.
 ";
 
 /// Where it is kept, in the folder of the state.
@@ -35,7 +35,7 @@ pub fn keep_layout(file: &Path, since: Layout) -> Result<(), FileError> {
     // What is as usual is not worth a line.
     layout.tables.retain(|_, table| *table != TableLayout::default());
     let failed = |why: String| {
-        FileError::new(file, format!("cannot be written: {why}"), "check its folder and the disk")
+        FileError::new(file, format!("cannot be written: {why}"), "check its directory and the disk")
     };
     let text = serde_yaml::to_string(&layout).map_err(|e| failed(e.to_string()))?;
     replace::write(file, format!("{HEAD}{text}").as_bytes()).map_err(|e| failed(e.to_string()))

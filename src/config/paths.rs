@@ -51,8 +51,11 @@ pub fn create_private(folder: &Path) -> io::Result<()> {
     }
     if let Some(why) = not_ours(folder, &fs::symlink_metadata(folder)?) {
         let what = format!("{} {why}; check who created it, then remove it", folder.display());
-        let hint =
-            if folder.starts_with("/tmp") { ", or set XDG_RUNTIME_DIR to a folder of your own" } else { "" };
+        let hint = if folder.starts_with("/tmp") {
+            ", or set XDG_RUNTIME_DIR to a directory of your own"
+        } else {
+            ""
+        };
         return Err(io::Error::other(format!("{what}{hint}")));
     }
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
@@ -65,13 +68,13 @@ fn not_ours(folder: &Path, meta: &fs::Metadata) -> Option<String> {
     if meta.is_symlink() {
         Some("is a symbolic link".to_owned())
     } else if !meta.is_dir() {
-        Some("is not a folder".to_owned())
+        Some("is not a directory".to_owned())
     } else if meta.uid() != us {
         Some(format!("is owned by uid {}, not by uid {us}", meta.uid()))
     } else if meta.mode() & 0o022 != 0 {
         Some(format!("can be written by others (mode {:o})", meta.mode() & 0o777))
     } else if parent.is_some_and(|p| p.mode() & 0o1002 == 0o002) {
-        Some("is in a folder where any user can replace it".to_owned())
+        Some("is in a directory where any user can replace it".to_owned())
     } else {
         None
     }
@@ -119,7 +122,7 @@ mod tests {
         create_private(&folder).unwrap();
         fs::write(dir.path().join("file"), "").unwrap();
         assert!(
-            create_private(&dir.path().join("file")).unwrap_err().to_string().contains("is not a folder")
+            create_private(&dir.path().join("file")).unwrap_err().to_string().contains("is not a directory")
         );
     }
 

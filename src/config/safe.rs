@@ -74,7 +74,7 @@ impl CurrentUser {
         let found = |why: String, fix: String| Some(Unsafe { place: place.into(), why, fix });
         if !self.owns(meta.uid()) {
             let why = format!("is owned by another user (uid {})", meta.uid());
-            return found(why, "copy the folder, so that you own it".to_owned());
+            return found(why, "copy the directory, so that you own it".to_owned());
         }
         let mode = meta.mode();
         // A link's mode has no meaning; in a sticky folder other users cannot remove or rename our entries.
@@ -82,11 +82,10 @@ impl CurrentUser {
             return None;
         }
         if mode & 0o002 != 0 {
-            return found("can be written by every user".into(), format!("chmod o-w {shown}"));
+            return found("is writable by every user".into(), format!("chmod o-w {shown}"));
         }
         if mode & 0o020 != 0 && !self.is_alone_in(meta.gid()) {
-            let why =
-                format!("can be written by its group (gid {}), which may have other members", meta.gid());
+            let why = format!("is writable by its group (gid {}), which may have other members", meta.gid());
             return found(why, format!("chmod g-w {shown}"));
         }
         None

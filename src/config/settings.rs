@@ -188,7 +188,7 @@ impl Settings {
             return Err(FileError::new(&path, "`log_memory_mb` is out of range", hint));
         }
         if let Some(key) = settings.vitals.wrong() {
-            let hint = "write a whole number, 0 for never; seconds are at least 5, and a share less than 100 percent";
+            let hint = "use a whole number (0: never); at least 5 seconds, and less than 100 percent";
             return Err(FileError::new(&path, format!("`vitals.{key}` is out of range"), hint));
         }
         if !matches!(settings.cloud_refresh_seconds, 0 | 10..=86_400) {
@@ -196,7 +196,7 @@ impl Settings {
             return Err(FileError::new(&path, "`cloud_refresh_seconds` is out of range", hint));
         }
         if let Some((key, name)) = settings.secrets().find(|(_, name)| !SecretName::is_name(name)) {
-            let hint = "write its short name: letters, digits, - and _; set the project in `project`";
+            let hint = "use its short name: letters, digits, - and _; set the project in `project`";
             return Err(FileError::new(&path, format!("`{key}: {name}` is not a secret name"), hint));
         }
         if let Some(url) = &settings.google_endpoint {

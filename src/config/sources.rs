@@ -30,7 +30,7 @@ impl Sources {
     pub fn unused_address(&self, env: &Env) -> Option<String> {
         let address = self.of_env(env).filter(|address| self.is_another(address))?;
         Some(format!(
-            "RAY_ADDRESS ({}) is not used because `-c {}` names a cluster; leave out -c to use that address",
+            "RAY_ADDRESS ({}) is ignored because `-c {}` selects a cluster; omit -c to use that address",
             shown_address(address),
             printable(self.cluster.as_deref().unwrap_or_default()),
         ))

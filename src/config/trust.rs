@@ -106,7 +106,7 @@ impl Records {
     /// Records that the folder is trusted with this content. Other accepted files of the folder stay in the record.
     pub fn accept(&self, review: &Review, now: Timestamp) -> io::Result<()> {
         let (Some(records), Some(file)) = (&self.folder, self.file(&review.folder)) else {
-            return Err(io::Error::other("no home folder: set HOME"));
+            return Err(io::Error::other("no home directory: set HOME"));
         };
         let mut files = self.find(&review.folder).map(|known| known.files).unwrap_or_default();
         files.extend(review.files.iter().map(|held| (held.path.clone(), held.digest.as_str().to_owned())));

@@ -65,7 +65,7 @@ pub(super) fn read_open(open: fs::File, file: &Path) -> Result<String, FileError
         return Err(FileError::new(
             file,
             "is larger than 2 MB",
-            "this is not a cluster file; move it to another folder",
+            "this is not a cluster file; move it to another directory",
         ));
     }
     String::from_utf8(bytes).map_err(|e| {
@@ -152,7 +152,7 @@ fn nearer(text: &str, error: &str, at: (usize, usize)) -> (usize, usize) {
     let Some(value) = error
         .split('`')
         .nth(1)
-        .filter(|_| ["is not a host", "is not a colour"].iter().any(|why| error.contains(why)))
+        .filter(|_| ["is not a host", "is not a color"].iter().any(|why| error.contains(why)))
     else {
         return at;
     };

@@ -43,13 +43,13 @@ pub fn findings(snapshot: &Snapshot, history: &History) -> Vec<Finding> {
 /// Demand where no autoscaler reports: normal on a cluster started by hand, but not where the file allows more nodes.
 fn unattended(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding> {
     let since = history.still?;
-    let short = format!("{}, no autoscaler reports", want.words());
+    let short = format!("{}, no autoscaler is reporting", want.words());
     let scales = report.types.iter().any(|t| t.max > Some(0));
     let (severity, hint) = if scales {
         let aim = "read monitor.log, and check that monitor.py is running on the head";
         (Severity::Warn, Verb::MonitorLog.to(aim))
     } else {
-        (Severity::Info, "it is met when nodes become free or are added by hand".into())
+        (Severity::Info, "it is met when nodes become free or are added manually".into())
     };
     Some(Finding::new(FindingKind::Unmet, severity, Some(since), &short, &short, hint))
 }
@@ -61,8 +61,8 @@ fn silent(want: &Want, history: &History) -> Option<Finding> {
     let wanted = if want.is_something() { format!("{}; ", want.words()) } else { String::new() };
     let short = format!("{wanted}no new report");
     let long = format!(
-        "{wanted}no new report: its process (monitor.py on the head) has died, hangs or fails in each loop; the pending \
-         nodes and demands shown are as old"
+        "{wanted}no new report: its process (monitor.py on the head) has died, hangs or fails in every loop; the \
+         pending nodes and demands shown are from its last report"
     );
     let hint = [
         Verb::MonitorLog.to("read monitor.log"),
@@ -140,8 +140,8 @@ fn still(report: &Autoscaler, want: &Want, snapshot: &Snapshot, history: &Histor
 fn infeasible(report: &Autoscaler, want: &Want, history: &History) -> Option<Finding> {
     let demand = report.demands.iter().find(|d| d.infeasible)?;
     let short = format!("{} for {}", counted(want.infeasible as usize, "demand"), shape(&demand.shape));
-    let long = format!("{short}: no node type provides it, or those that do are at their maximum");
-    let hint = "request what a node type provides, or change the node types in the cluster's file";
+    let long = format!("{short}: no node type provides it, or the ones that do are at their maximum");
+    let hint = "request resources that a node type provides, or change the node types in the cluster file";
     Some(Finding::new(FindingKind::Infeasible, Severity::Warn, history.infeasible, short, long, hint))
 }
 

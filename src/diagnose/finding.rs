@@ -92,13 +92,13 @@ impl FindingKind {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Unreachable => "down",
-            Self::SeveralHeads => "several heads",
+            Self::SeveralHeads => "multiple heads",
             Self::Stuck => "autoscaler stuck",
-            Self::Silent => "autoscaler silent",
-            Self::DashboardSilent => "dashboard silent",
+            Self::Silent => "autoscaler not reporting",
+            Self::DashboardSilent => "dashboard not responding",
             Self::AutoscalerError => "autoscaler error",
-            Self::LaunchesFail => "launches fail",
-            Self::NoneJoins => "no node joins",
+            Self::LaunchesFail => "launches failing",
+            Self::NoneJoins => "nodes not joining",
             Self::Restarted => "Ray restarted",
             Self::JoinsLate => "join delayed",
             Self::NodesLost => "nodes lost",

@@ -98,8 +98,8 @@ fn lack(requested: &Requested, nodes: &[Node]) -> Option<String> {
     let able = nodes().filter(|node| total(node) >= *n).count();
     let most = nodes().filter_map(|node| free(node, name.raw())).fold(0.0, f64::max);
     Some(match () {
-        () if nodes().all(|node| total(node) <= 0.0) => format!("{what}: no node has it"),
-        () if able == 0 => format!("{what}: no node has so much"),
+        () if nodes().all(|node| total(node) <= 0.0) => format!("{what}: not available on any node"),
+        () if able == 0 => format!("{what}: no node has that much"),
         () if most <= 0.0 => format!("{what}: all in use on {}", counted(able, "node")),
         () => format!("{what}: at most {} free on a node", amount(name.raw(), most)),
     })
@@ -158,7 +158,7 @@ fn scaling(
             let more = failing.len().saturating_sub(NAMED);
             let more = (more > 0).then(|| format!("{more} more node types"));
             let named: Vec<String> = failing.into_iter().take(NAMED).chain(more).collect();
-            format!("launches fail: {}", named.join("; "))
+            format!("launches failing: {}", named.join("; "))
         }
         Some(finding) => finding.kind.word().to_owned(),
     };
@@ -303,7 +303,7 @@ mod tests {
         let waits = "waits for TPU-v4-8-head: no node has it, 3 requests";
         for (kind, short, infeasible, words) in [
             (FindingKind::Scaling, "", false, "2 nodes launching"),
-            (FindingKind::Silent, "3 demands unmet", false, "autoscaler silent"),
+            (FindingKind::Silent, "3 demands unmet", false, "autoscaler not reporting"),
             (FindingKind::LaunchesFail, "tpu_worker, no quota", false, "launches fail: tpu_worker, no quota"),
             (FindingKind::Infeasible, "", true, "infeasible, no node type provides it"),
         ] {

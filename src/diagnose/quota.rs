@@ -9,15 +9,14 @@ pub(super) fn finding(left: &[Leftover]) -> Option<Finding> {
     let of_compute = |l: &&Leftover| matches!(l.kind, LeftoverKind::Instance | LeftoverKind::InstanceGroup);
     let vms: Vec<&Leftover> = left.iter().filter(|l| l.kind == LeftoverKind::TpuVm).collect();
     let stopped: Vec<&Leftover> = left.iter().filter(of_compute).collect();
-    let parts =
-        [part(&vms, "holds quota", "hold quota"), part(&stopped, "is not deleted", "are not deleted")];
+    let parts = [part(&vms, "holds quota", "hold quota"), part(&stopped, "not deleted", "not deleted")];
     let short = parts.into_iter().flatten().collect::<Vec<_>>().join("; ");
     let (s, them) = match vms.len() + stopped.len() {
         0 => return None,
         1 => ("", "it"),
         _ => ("s", "them"),
     };
-    let long = format!("{short}: Google preempted the TPU VM{s}, and nobody has deleted {them}");
+    let long = format!("{short}: Google preempted the TPU VM{s}, but nobody has deleted {them} yet");
     let hint = Verb::CleanPreempted.to(format!("delete {them}"));
     Some(Finding::new(FindingKind::HoldsQuota, Severity::Warn, None, short, long, hint))
 }

@@ -122,7 +122,7 @@ impl Restart {
         };
         let workers = match missing {
             0 => String::new(),
-            n => format!(", {n} of {} workers not back", self.workers),
+            n => format!(", {n} of {} workers not rejoined", self.workers),
         };
         let names: Vec<String> =
             lost.iter().take(NAMED).map(|job| format!("{} ({})", job.key, job.owner)).collect();
@@ -136,12 +136,12 @@ impl Restart {
             (None, _) => Hint::none(),
             (Some(_), RestartedBy::Operator(who)) => {
                 format!(
-                    "their operation may still be restoring jobs; ask {who} before you submit any of them again"
+                    "their operation may still be restoring jobs; ask {who} before you resubmit any"
                 )
                 .into()
             }
             (Some(job), _) => format!(
-                "find out who restarted it, and submit the lost jobs again; their logs are on the head in /tmp/ray/{}/logs",
+                "find out who restarted it, and resubmit the lost jobs; their logs are on the head in /tmp/ray/{}/logs",
                 job.session
             )
             .into(),

@@ -27,7 +27,7 @@ pub fn served(
     let more = able.len().saturating_sub(NAMED);
     let mut said: Vec<String> = never.into_iter().collect();
     said.extend(able.iter().take(NAMED).map(|kind| lacks(kind, snapshot, roster)));
-    said.extend((more > 0).then(|| format!("{more} more node types have it")));
+    said.extend((more > 0).then(|| format!("{more} more node types provide it")));
     said.extend(position(key, needs, snapshot, roster));
     said
 }
@@ -50,7 +50,7 @@ pub fn infeasible(needs: &[(Text, f64)], types: &[NodeTypeLimits], snapshot: &Sn
     let close = |kind: &&NodeTypeLimits| scarce.map_or(0, |(name, n)| likeness(kind, name.raw(), *n));
     let nearest = workers().min_by_key(|kind| (lack(kind), close(kind)));
     let nearest = nearest.map(|kind| format!("; the nearest is {}", described(kind))).unwrap_or_default();
-    Some(format!("no node type has {}{nearest}", need(needs)))
+    Some(format!("no node type provides {}{nearest}", need(needs)))
 }
 
 /// What a node of a type has of a resource. Of CPUs and memory a file may say nothing: Ray counts those of the machine.
@@ -106,7 +106,7 @@ fn lacks(kind: &NodeTypeLimits, snapshot: &Snapshot, roster: &ClusterVitals) -> 
     let room = match failure {
         _ if on_way > 0 => format!("{on_way} launching"),
         _ if up >= kind.max => format!("at its maximum of {}", kind.max),
-        Some(failure) => format!("launches fail{}", why(failure, snapshot.taken)),
+        Some(failure) => format!("launches failing{}", why(failure, snapshot.taken)),
         None => format!("{up} of at most {}", kind.max),
     };
     let held = if held.is_empty() { String::new() } else { format!("; held by {held}") };
@@ -165,7 +165,7 @@ fn position(
     all.sort();
     let place = all.iter().position(|(_, other)| *other == key)? + 1;
     let total = counted(all.len(), "job");
-    (all.len() > 1).then(|| format!("number {place} by age of {total} that wait for {}", need(needs)))
+    (all.len() > 1).then(|| format!("{place} of {total} by age waiting for {}", need(needs)))
 }
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ pub fn sick(findings: &[Finding]) -> Option<String> {
 /// How a run is that has the sign.
 const fn how(sign: SignKind) -> &'static str {
     match sign {
-        SignKind::NotFinite => "with no finite loss",
+        SignKind::NotFinite => "with a loss that is not finite",
         SignKind::Stalled => "stalled",
         SignKind::Diverging => "diverging",
         SignKind::DriverAlone => "without workers",
@@ -128,10 +128,10 @@ const fn cleared(sign: SignKind) -> &'static str {
         SignKind::Stalled => "with the next step",
         SignKind::Diverging => "when the loss is back at its trend",
         SignKind::DriverAlone => "when it starts tasks or actors, or the job ends",
-        SignKind::ChipsIdle => "with work on its machines, or a line in its log",
-        SignKind::Slowed => "after three checks at the rate before",
+        SignKind::ChipsIdle => "when its machines are busy again, or its log has a new line",
+        SignKind::Slowed => "after three checks at the previous rate",
         SignKind::CheckpointLate => "with the next checkpoint",
-        SignKind::WaitsLong => "when it has what it waits for",
+        SignKind::WaitsLong => "when it gets the resources that it waits for",
     }
 }
 
@@ -145,14 +145,14 @@ fn hint(sign: SignKind, job: &Job) -> Hint {
         }
         SignKind::Slowed => stacks("find the worker whose stack differs").into(),
         SignKind::DriverAlone => {
-            [log("read why its workers ended"), Fix::from("stop the job if nothing is left to do")].into()
+            [log("find out why its workers ended"), Fix::from("stop the job if nothing is left to do")].into()
         }
         SignKind::NotFinite | SignKind::Diverging => [
             log("read its last lines"),
             Fix::from("restart the run from its last checkpoint with a finite loss"),
         ]
         .into(),
-        SignKind::CheckpointLate => log("check whether saving one fails").into(),
+        SignKind::CheckpointLate => log("check whether saving a checkpoint fails").into(),
         SignKind::WaitsLong => Hint::none(),
     }
 }
@@ -171,8 +171,8 @@ fn waiting(mut waits: Vec<(Timestamp, &Job, String)>) -> Option<Finding> {
     });
     let more = waits.len().saturating_sub(NAMED);
     let named: Vec<String> = named.chain((more > 0).then(|| format!("and {more} more"))).collect();
-    let long = format!("{} waiting for long: {}", counted(waits.len(), "job"), named.join("; "));
-    let hint = Verb::ExplainJob.on(&first.key.to_string(), "see which node types could serve it");
+    let long = format!("{} pending for too long: {}", counted(waits.len(), "job"), named.join("; "));
+    let hint = Verb::ExplainJob.on(&first.key.to_string(), "see which node types it could run on");
     Some(Finding::new(FindingKind::WaitsLong, Severity::Warn, Some(*since), short, long, hint))
 }
 
@@ -187,7 +187,7 @@ mod tests {
     }
 
     fn sign(kind: SignKind, minute: u64) -> Sign {
-        Sign { kind, since: at(minute), evidence: "at step 812, its log is silent".into() }
+        Sign { kind, since: at(minute), evidence: "at step 812, its log has no new lines".into() }
     }
 
     /// The findings at minute 100 of jobs with these signs, whose vitals were read then.

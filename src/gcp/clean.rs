@@ -231,6 +231,7 @@ fn recreated() -> Cleaned {
 
 fn left_alone(state: &str, label: Option<&Text>, place: &TpuPlace) -> Cleaned {
     let ours = label.is_some_and(|l| l.raw() == place.cluster);
-    let why = if ours { format!("it is {state} now") } else { "it belongs to another cluster now".into() };
+    let why =
+        if ours { format!("it is {state} now") } else { "it now belongs to a different cluster".into() };
     Cleaned::LeftAlone(why)
 }

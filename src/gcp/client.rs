@@ -118,7 +118,8 @@ impl Google {
         let headers = self.inner.attempts(LOGIN, "", Effect::None).authorized().await?;
         let bearer = headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = bearer.and_then(|value| value.strip_prefix("Bearer "));
-        let none = || GcpError::LoginRefused { why: "it gave no bearer token".into(), login: Box::default() };
+        let none =
+            || GcpError::LoginRefused { why: "it returned no bearer token".into(), login: Box::default() };
         token.map(Secret::new).ok_or_else(none)
     }
 }

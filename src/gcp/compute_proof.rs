@@ -37,7 +37,7 @@ impl Google {
         };
         belongs(&now, place, kind).map_err(|why| what(&why))?;
         if group_of(&now) != compute.group {
-            return Err(what("the managed instance group that made it is another one now"));
+            return Err(what("it now belongs to a different managed instance group"));
         }
         let Some(now) = instance(&now)
             .filter(|now| (&now.id, &now.name, now.created) == (&chosen.id, &chosen.name, chosen.created))
@@ -63,7 +63,7 @@ impl Google {
     ) -> Result<Option<Change>, GcpError> {
         let what = |why: &str| changed(format!("instance group {}: {why}", chosen.name));
         let Some(path) = compute.group.as_deref().filter(|path| last_part(path) == chosen.name) else {
-            return Err(what("it is not known where it is"));
+            return Err(what("its location is unknown"));
         };
         let base = self.compute_base(place);
         let url = format!("{base}/{path}");
@@ -94,7 +94,7 @@ impl Google {
                     return Err(what(&format!("it now has {name}, which was not selected")));
                 }
                 let Some((_, path)) = at.split_once("/zones/").filter(|_| is_number(&id)) else {
-                    return Err(what(&format!("it is not known where {name} is")));
+                    return Err(what(&format!("the location of {name} is unknown")));
                 };
                 let zone = path.split('/').next().unwrap_or_default();
                 let now = self.read(&format!("{base}/zones/{zone}/instances/{id}")).await?;

@@ -320,7 +320,7 @@ fn slice(group: &Value, path: String, machines: &[Machine]) -> Found {
     // A slice whose instances are of several clusters is of none.
     if machines.iter().any(|m| m.cluster != first.cluster) {
         vm.ray_cluster = None;
-        vm.unhealthy = Some("its instances have different labels ray-cluster-name".into());
+        vm.unhealthy = Some("its instances have different ray-cluster-name labels".into());
     }
     if machines.iter().any(|m| m.role != first.role) {
         found.role = None;

@@ -32,7 +32,7 @@ pub enum GcpError {
     #[error("your organization requires you to log in to Google Cloud again (invalid_rapt){login}")]
     Reauthenticate { login: Box<Identity> },
     /// No access token was given for another reason.
-    #[error("Google gave no access token: {why}{login}")]
+    #[error("Google returned no access token: {why}{login}")]
     LoginRefused {
         /// The words of the token endpoint.
         why: String,
@@ -52,7 +52,7 @@ pub enum GcpError {
         login: Box<Identity>,
     },
     /// The access token does not cover the API (`ACCESS_TOKEN_SCOPE_INSUFFICIENT`).
-    #[error("this login is not for Google Cloud: its scopes are insufficient: {message}{login}")]
+    #[error("this login has insufficient scopes for Google Cloud: {message}{login}")]
     Scopes {
         /// Google's message, safe to print.
         message: String,
@@ -80,7 +80,7 @@ pub enum GcpError {
         login: Box<Identity>,
     },
     /// The project has no billing account.
-    #[error("billing is off: {message}")]
+    #[error("billing is disabled: {message}")]
     Billing {
         /// Its id or number.
         project: String,
@@ -150,7 +150,7 @@ pub enum GcpError {
         after: Option<Duration>,
     },
     /// An HTML page instead of JSON: a load balancer's error, or a network that requires a sign-in.
-    #[error("the answer is not JSON ({code}): {begins}")]
+    #[error("the response is not JSON ({code}): {begins}")]
     NotJson { code: u16, begins: String },
     /// No CA certificates are installed.
     #[error("no CA certificates found on this machine")]
@@ -162,7 +162,7 @@ pub enum GcpError {
     #[error("the secret is damaged: wrong checksum")]
     Checksum,
     /// No answer came in time.
-    #[error("Google did not answer within {} s", .after.as_secs())]
+    #[error("Google did not respond within {} s", .after.as_secs())]
     Timeout { after: Duration },
     #[error("cannot reach Google: {why}")]
     Unreachable { why: String },
@@ -199,7 +199,7 @@ impl GcpError {
                 Fix::command("set this machine's clock, then try again", "timedatectl set-ntp true").into()
             }
             Self::ApiOff { service, project, .. } if service.is_empty() || project.is_empty() => {
-                "enable the API that Google names, or ask the project's owner to".into()
+                "enable the API named in the message, or ask the project's owner to".into()
             }
             Self::ApiOff { service, project, .. } => Fix::command(
                 "enable it, or ask the project's owner to",
@@ -215,9 +215,9 @@ impl GcpError {
                     .into(),
                 };
                 match project.as_str() {
-                    "" => ask.and("charge another project: set GOOGLE_CLOUD_QUOTA_PROJECT to its id"),
+                    "" => ask.and("bill another project: set GOOGLE_CLOUD_QUOTA_PROJECT to its id"),
                     project if project == refused => ask,
-                    project => ask.and(login.charge(project, "charge this login's calls to the cluster's project")),
+                    project => ask.and(login.charge(project, "bill this login's calls to the cluster's project")),
                 }
             }
             Self::Billing { project, .. } => billing(project),
@@ -236,7 +236,7 @@ impl GcpError {
                 "the Google Cloud console shows it too; then start again".into(),
             ]),
             Self::Quota { after: Some(after), .. } | Self::Unavailable { after: Some(after), .. } => {
-                format!("wait {} s, as Google asks", after.as_secs()).into()
+                format!("wait {} s, as requested by Google", after.as_secs()).into()
             }
             Self::NoRandomness => {
                 Fix::command("create the token on another machine", "openssl rand -hex 32").into()
@@ -256,7 +256,9 @@ impl GcpError {
             Self::NotJson { code: 500.., .. } => "wait; a Google load balancer returned this error",
             Self::NotJson { .. } => "sign in to this network, or check the proxy and the endpoint",
             Self::NoCaBundle => "install the ca-certificates package, or correct SSL_CERT_FILE",
-            Self::Checksum => "try again; if it persists, a proxy on the way to Google is changing answers",
+            Self::Checksum => {
+                "try again; if it persists, a proxy between this machine and Google is changing responses"
+            }
             Self::Timeout { .. } | Self::Unreachable { .. } => "check the network, a VPN or a proxy",
             _ => "see the message; the Google Cloud console shows more",
         }
@@ -381,7 +383,7 @@ fn billing(project: &str) -> Hint {
         project => format!("gcloud billing projects describe {}", word(project)),
     };
     Hint::from("ask the project's owner to link a billing account to it")
-        .and(Fix::command("see which it has", see))
+        .and(Fix::command("list its constraints", see))
 }
 
 fn policy(constraint: &str, project: &str) -> Hint {
@@ -412,7 +414,7 @@ fn state(message: &str, project: &str) -> Hint {
         _ => None,
     });
     let Some((project, secret, version)) = version else {
-        return Verb::Tpus.to("wait for the state that the message names; see what exists").into();
+        return Verb::Tpus.to("wait for the state named in the message; list what exists").into();
     };
     let add = Fix::command(
         "add a version with the token, which is read from standard input",

@@ -106,7 +106,7 @@ impl Identity {
                 self.log_in().into()
             }
             Kind::ServiceAccount { email } if email.is_empty() => {
-                "write another key of the service account to this file".into()
+                "save a new key of the service account to this file".into()
             }
             Kind::ServiceAccount { email } => {
                 let file = self.file().map(shell).unwrap_or_default();
@@ -115,7 +115,7 @@ impl Identity {
                 Fix::command("replace its key", line).into()
             }
             Kind::Impersonated { .. } => {
-                "write another key to `source_credentials` of this file, or replace it by a login".into()
+                "save a new key in `source_credentials` of this file, or replace it with a user login".into()
             }
             Kind::External(external) => self.exchange(external),
         }
@@ -192,7 +192,7 @@ impl Identity {
         match (&external.command, self.file()) {
             (Some(command), Some(file)) => {
                 let line = format!("{command} --output-file={}", shell(file));
-                renew.and(Fix::command("or write this file again", line))
+                renew.and(Fix::command("or recreate this file", line))
             }
             _ => renew,
         }
@@ -206,9 +206,9 @@ impl fmt::Display for Identity {
             Place::Given => return Ok(()),
             Place::Metadata => return f.write_str("; login of this machine, from its metadata server"),
             Place::Home(_) => "",
-            Place::Setting(_) => ", named by google_credentials",
-            Place::Variable(_) => ", named by GOOGLE_APPLICATION_CREDENTIALS",
-            Place::Folder(_) => ", in the folder of CLOUDSDK_CONFIG",
+            Place::Setting(_) => ", set by google_credentials",
+            Place::Variable(_) => ", set by GOOGLE_APPLICATION_CREDENTIALS",
+            Place::Folder(_) => ", in the directory CLOUDSDK_CONFIG",
         };
         let file =
             self.file().map(|file| printable(&file.to_string_lossy()).into_owned()).unwrap_or_default();

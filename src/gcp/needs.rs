@@ -17,7 +17,7 @@ pub struct Need {
 /// on the secret itself, which reading it shows.
 pub const NEEDS: &[Need] = &[
     Need {
-        aim: "find heads and TPUs of Compute Engine",
+        aim: "find heads and Compute Engine TPUs",
         role: "roles/compute.viewer",
         permissions: &[
             "compute.instances.get",
@@ -39,7 +39,7 @@ pub const NEEDS: &[Need] = &[
         permissions: &["artifactregistry.dockerimages.list", "artifactregistry.repositories.get"],
     },
     Need {
-        aim: "restart clusters, and to mark operations for other operators",
+        aim: "restart clusters, and to lock clusters during operations",
         role: "roles/compute.instanceAdmin.v1",
         permissions: &[
             "compute.instances.delete",
@@ -58,7 +58,7 @@ pub const NEEDS: &[Need] = &[
         permissions: &["tpu.nodes.create", "tpu.nodes.delete", "tpu.nodes.update"],
     },
     Need {
-        aim: "push images, and to set clean-up policies",
+        aim: "push images, and to set cleanup policies",
         role: "roles/artifactregistry.admin",
         permissions: &[
             "artifactregistry.repositories.create",

@@ -128,7 +128,7 @@ impl Google {
         };
         let specs = now["tpu"]["nodeSpec"].as_array().map_or(&[][..], Vec::as_slice);
         if specs.is_empty() {
-            return Err(what("it does not name its cluster".to_owned()));
+            return Err(what("it has no cluster label".to_owned()));
         }
         for spec in specs {
             let label = spec["node"]["labels"]["ray-cluster-name"].as_str();

@@ -86,7 +86,7 @@ impl Inner {
         while let Some(chunk) = answer.chunk().await.map_err(|e| GcpError::from_chain(&e))? {
             text.extend_from_slice(&chunk);
             if text.len() > BODY {
-                return Err(GcpError::Refused { code, message: "the answer is larger than 64 MB".into() });
+                return Err(GcpError::Refused { code, message: "the response is larger than 64 MB".into() });
             }
         }
         if serde_json::from_slice::<IgnoredAny>(&text).is_err() {

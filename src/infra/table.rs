@@ -249,7 +249,7 @@ impl Reader<'_> {
     ) -> Result<Row, FileError> {
         let path = ["clusters", stem];
         if !is_name(stem) || stem.contains("template") {
-            let hint = "it is used as a file name: use letters, digits, . _ and -, and not `template`";
+            let hint = "it is used as a file name: use letters, digits, . _ and -, but not `template`";
             return Err(self.error(&path, format!("`{stem}` is not valid as a cluster file name"), hint));
         }
         let own = self.values(entry, &path)?;

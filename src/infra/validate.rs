@@ -87,7 +87,7 @@ fn check<'f>(
             let name = name.to_owned();
             if let Some(first) = names.get(&name) {
                 let what = format!("cluster_name `{name}` is already used by {}", first.display());
-                let hint = "rename one: two clusters of the same name share tags and terminate each other's machines";
+                let hint = "rename one: two clusters with the same name share tags and terminate each other's machines";
                 rules.error("same-name", &["cluster_name"], what, hint);
             }
             names.entry(name).or_insert_with(|| file.into());
@@ -206,8 +206,10 @@ impl<'a> Rules<'a> {
         let Some((_, head)) = types.iter().find(|(n, _)| *n == name) else {
             let what = format!("head_node_type `{name}` is not among available_node_types");
             let near = crate::config::nearest(&name, types.iter().map(|(n, _)| n.as_str()));
-            let hint = near
-                .map_or_else(|| "add the type, or name another".into(), |n| format!("did you mean `{n}`?"));
+            let hint = near.map_or_else(
+                || "add the type, or use another one".into(),
+                |n| format!("did you mean `{n}`?"),
+            );
             return self.error("head-type", &["head_node_type"], what, &hint);
         };
         let cpu = head.get("resources").and_then(|r| r.get("CPU")).and_then(Value::as_u64);
@@ -218,7 +220,7 @@ impl<'a> Rules<'a> {
                 cpu.map_or_else(|| "not set, so Ray uses the machine's CPU count".into(), |n| n.to_string())
             );
             let hint =
-                "set `CPU: 0` in its resources: a task that uses up its memory takes the whole cluster down";
+                "set `CPU: 0` in its resources: a task that exhausts its memory takes down the whole cluster";
             self.warn("head-runs-tasks", &path, what, hint);
         }
         let max = head.get("max_workers").and_then(Value::as_u64);

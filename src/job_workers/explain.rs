@@ -100,7 +100,7 @@ impl Findings {
             let (ahead, unsure) = (clock.ahead_ms as f64 / 1000.0, clock.unsure_ms as f64 / 1000.0);
             let way = if clock.ahead_ms < 0 { "behind" } else { "ahead of" };
             let host = job_workers.known.name_of(node);
-            format!("{host}: {:.2} s {way} ours (±{unsure:.2} s)", ahead.abs())
+            format!("{host}: {:.2} s {way} this machine's clock (±{unsure:.2} s)", ahead.abs())
         };
         self.clocks.iter().map(words).collect()
     }
@@ -149,10 +149,13 @@ pub fn failure(job_workers: &JobWorkers, explanation: Option<Explanation>) -> Fi
             let (kind, host) = (found.first.fault.words(), &found.first.host);
             (Verdict::Failed, format!("{} failed{ago}: {kind} on {host}", job.key))
         }
-        None => (Verdict::Unknown, format!("{} failed{ago}: no log that can be read has an error", job.key)),
+        None => (
+            Verdict::Unknown,
+            format!("{} failed{ago}: no errors found in the logs that could be read", job.key),
+        ),
     };
     Findings {
-        evidence: vec![format!("Ray says: {said}")].into_iter().filter(|_| !said.is_empty()).collect(),
+        evidence: vec![format!("Ray reports: {said}")].into_iter().filter(|_| !said.is_empty()).collect(),
         explanation,
         ..Findings::plain(verdict, summary)
     }
@@ -182,29 +185,40 @@ pub fn running(
         .chain([Remark::Lagging, Remark::Error].into_iter().flat_map(unwell))
         .collect();
     let replaced =
-        replaced.into_iter().map(|a| format!("the others went on without {}", in_a_line(a, job_workers)));
+        replaced.into_iter().map(|a| format!("the others continued without {}", in_a_line(a, job_workers)));
     let waits: Vec<String> = waits.iter().map(|wait| wait.words(job_workers.clock.near)).collect();
     let (verdict, summary) = match () {
         () if all_quiet => {
             let (age, how) = (age_words(youngest), how_silent(answers, job_workers));
-            (Verdict::Silent, format!("{id} runs, and no worker of {runs} has written for {age}; {how}"))
+            (
+                Verdict::Silent,
+                format!(
+                    "{id} is running, but none of its {runs} workers has logged anything for {age}; {how}"
+                ),
+            )
         }
         () if !silent.is_empty() => {
-            let words = format!("{id} runs, and {} of {} silent: {}", silent.len(), answers.len(), silent[0]);
+            let words = format!(
+                "{id} is running, but {} of {} workers are silent: {}",
+                silent.len(),
+                answers.len(),
+                silent[0]
+            );
             (Verdict::Silent, words)
         }
         () if runs == 0 && !waits.is_empty() => {
-            (Verdict::Waiting, format!("{id} runs, and waits for {}", waits[0]))
+            (Verdict::Waiting, format!("{id} is running, but waits for {}", waits[0]))
         }
-        () if !behind.is_empty() => (Verdict::Lagging, format!("{id} runs, but {}", behind[0])),
-        () if !job_workers.known.unwell.is_empty() => {
-            (Verdict::Unhealthy, format!("{id} runs, but not well: {}", job_workers.known.unwell[0].words))
-        }
+        () if !behind.is_empty() => (Verdict::Lagging, format!("{id} is running, but {}", behind[0])),
+        () if !job_workers.known.unwell.is_empty() => (
+            Verdict::Unhealthy,
+            format!("{id} is running, but unhealthy: {}", job_workers.known.unwell[0].words),
+        ),
         () => {
             let step = answers.iter().filter_map(|a| a.step).max();
             let step = step.map(|step| format!(", at step {}", grouped(step as usize))).unwrap_or_default();
-            let age = youngest.map(|age| format!(", the last line {} old", brief(age))).unwrap_or_default();
-            (Verdict::Healthy, format!("{id} runs: {}{step}{age}", counted(runs, "worker")))
+            let age = youngest.map(|age| format!(", last log line {} ago", brief(age))).unwrap_or_default();
+            (Verdict::Healthy, format!("{id} is running: {}{step}{age}", counted(runs, "worker")))
         }
     };
     let waits: Vec<String> = waits.iter().map(|what| format!("waits for {what}")).collect();
@@ -236,13 +250,13 @@ fn how_silent(answers: &[Answer], job_workers: &JobWorkers) -> String {
     };
     match ages.first() {
         Some(first) if lead.is_none_or(|lead| lead >= FIRST) => {
-            format!("silent first: {}", in_a_line(first, job_workers))
+            format!("first to go silent: {}", in_a_line(first, job_workers))
         }
         _ => {
             let steps: BTreeSet<u64> = answers.iter().filter_map(|a| a.step).collect();
             let step = steps.first().filter(|_| steps.len() == 1);
             let step = step.map(|step| format!(" at step {}", grouped(*step as usize))).unwrap_or_default();
-            format!("all of them stopped together{step}: their stacks tell which one is elsewhere")
+            format!("all stopped at the same time{step}: compare their stacks to find the one that differs")
         }
     }
 }
@@ -309,19 +323,21 @@ pub fn certainty_words(found: &Explanation) -> Option<String> {
     match found.certainty {
         Certainty::Earliest => ahead(found)
             .map(|ahead| format!("{:.1} s before the first error of another host", ahead.as_secs_f64())),
-        Certainty::Close => Some(format!(
-            "possibly as early, within the error of the clocks, on: {}",
-            hosts(&found.candidates)
-        )),
+        Certainty::Close => {
+            Some(format!("possibly as early, within clock error, on: {}", hosts(&found.candidates)))
+        }
         Certainty::AfterLosses => {
             let hosts = hosts(&found.before);
             Some(format!(
-                "not certain: other hosts had lost a worker before, whose logs say nothing: {hosts}"
+                "not certain: these hosts lost a worker earlier, without an error in their logs: {hosts}"
             ))
         }
-        Certainty::OnlyConsequences => {
-            Some("it follows from another worker's failure, which no log that can be read has".to_owned())
+        Certainty::OnlyConsequences => Some(
+            "a consequence of another worker's failure, which is not in any log that could be read"
+                .to_owned(),
+        ),
+        Certainty::NoTime => {
+            Some("some errors have no timestamp, so it is not certain which came first".to_owned())
         }
-        Certainty::NoTime => Some("not all errors say a time: which came first is not certain".to_owned()),
     }
 }

@@ -32,7 +32,7 @@ impl NamedWorker {
         // A node that Ray has forgotten has been dead for long.
         let is_lost = node.is_none_or(|node| !node.state.is_alive());
         let ended = match &process.state {
-            _ if is_lost => Some(node.map_or_else(|| "its node is gone".to_owned(), |node| node.died(now))),
+            _ if is_lost => Some(node.map_or_else(|| "its node was lost".to_owned(), |node| node.died(now))),
             WorkerState::Running => None,
             WorkerState::Failed { why, at } => {
                 let ago = at.map(|at| format!(" {} ago", brief(at.age(now)))).unwrap_or_default();
@@ -131,8 +131,8 @@ impl JobWorkers {
     pub fn why_empty(&self) -> String {
         let (id, word) = (&self.known.job.key, self.known.job.status.word());
         match self.known.job.driver {
-            None => format!("{id} is {word}: it has not called ray.init, so Ray knows no worker of it"),
-            Some(_) => format!("{id} is {word}: no living node has a file of a worker of it"),
+            None => format!("{id} is {word}: it has not called ray.init, so it has no workers"),
+            Some(_) => format!("{id} is {word}: no live node has log files of its workers"),
         }
     }
 }
@@ -143,7 +143,7 @@ pub fn lost_words(workers: &[NamedWorker]) -> Option<String> {
     let mut hosts: Vec<&str> = lost.clone().map(|worker| worker.host.as_str()).collect();
     hosts.dedup();
     let (workers, hosts) = (counted(lost.count(), "worker"), first_few(&hosts));
-    (!hosts.is_empty()).then(|| format!("the logs of {workers} are gone with their nodes: {hosts}"))
+    (!hosts.is_empty()).then(|| format!("the logs of {workers} were lost with their nodes: {hosts}"))
 }
 
 /// The first of some names, and how many more there are.

@@ -28,7 +28,7 @@ pub struct Grep {
 
 /// Why a pattern cannot be given to grep.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} cannot be searched for on the host; write it in another way, e.g. as [0-9] or (a|b)")]
+#[error("{0} is not supported by grep on the host; rewrite it, e.g. with [0-9] or (a|b)")]
 pub struct NotForGrep(&'static str);
 
 impl Grep {
@@ -184,7 +184,7 @@ impl Writer {
             (AssertionKind::NotWordBoundary, false) => r"\B",
             // The letter that ends a sequence is of no word, which cannot be said: more is found.
             (AssertionKind::WordBoundary | AssertionKind::NotWordBoundary, true) => "",
-            _ => return Err(NotForGrep("a half of a word boundary")),
+            _ => return Err(NotForGrep("a half word boundary")),
         });
         self.passed();
         Ok(())
@@ -192,7 +192,7 @@ impl Writer {
 
     /// In brackets a backslash is no escape (POSIX.1, 9.3.5): `]` stands first, `^` not first, `-` last.
     fn bracketed(&mut self, class: &ClassBracketed) -> Result<(), NotForGrep> {
-        let ClassSet::Item(item) = &class.kind else { return Err(NotForGrep("an intersection of classes")) };
+        let ClassSet::Item(item) = &class.kind else { return Err(NotForGrep("a class intersection")) };
         let mut inside = Inside::default();
         inside.item(item)?;
         let Inside { closes, caret, dash, items } = inside;
@@ -235,7 +235,7 @@ impl Inside {
             ClassSetItem::Range(range) => {
                 let (from, to) = (range.start.c, range.end.c);
                 if [from, to].iter().any(|c| !c.is_ascii_alphanumeric()) {
-                    return Err(NotForGrep("a range of other characters than letters or digits"));
+                    return Err(NotForGrep("a range of characters other than letters or digits"));
                 }
                 self.items.extend([from, '-', to]);
             }
@@ -248,7 +248,7 @@ impl Inside {
                     self.item(item)?;
                 }
             }
-            _ => return Err(NotForGrep("a class within a class")),
+            _ => return Err(NotForGrep("a nested class")),
         }
         Ok(())
     }

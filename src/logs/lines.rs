@@ -58,7 +58,7 @@ impl LineSplitter {
             return None;
         }
         let line = Line::cleaned(&String::from_utf8_lossy(&narrowed(line)));
-        Some(if cut > 0 { line.and(&format!(" ... ({cut} bytes more)")) } else { line })
+        Some(if cut > 0 { line.and(&format!(" ... ({cut} more bytes)")) } else { line })
     }
 
     /// Overwrites the line after a carriage return, so that the output of a progress bar does not accumulate.

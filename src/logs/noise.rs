@@ -39,22 +39,22 @@ pub const KNOWN: [Noise; 18] = [
     Noise {
         pattern: r"TPU backend initialization is taking more than \d",
         from: "JAX",
-        why: "other hosts of the slice have not begun yet; the next lines say whether they do",
+        why: "other hosts of the slice have not started yet; the next lines show whether they do",
     },
     Noise {
         pattern: r"(?:cuda_dnn|cuda_fft|cuda_blas)\.cc:\d+\] Unable to register cu\w+ factory",
         from: "TensorFlow",
-        why: "TensorFlow is imported beside JAX or PyTorch; tensorflow/tensorflow#62075",
+        why: "TensorFlow is imported together with JAX or PyTorch; tensorflow/tensorflow#62075",
     },
     Noise {
         pattern: r"computation_placer\.cc:\d+\] computation placer already registered",
         from: "XLA",
-        why: "TensorFlow is imported beside JAX; as above",
+        why: "TensorFlow is imported together with JAX; as above",
     },
     Noise {
         pattern: r"cpu_feature_guard\.cc:\d+\] This TensorFlow binary is optimized",
         from: "TensorFlow",
-        why: "a hint for who builds TensorFlow",
+        why: "a hint for people who build TensorFlow",
     },
     Noise {
         pattern: r"TF-TRT Warning: Could not find TensorRT",
@@ -69,17 +69,17 @@ pub const KNOWN: [Noise; 18] = [
     Noise {
         pattern: r"libtpu\.so already in used? by (?:another )?process.*Not attempting to load libtpu\.so",
         from: "TensorFlow",
-        why: "a library looks for a TPU that the training process has; pytorch/xla#3214",
+        why: "a library tries to use the TPU of the training process; pytorch/xla#3214",
     },
     Noise {
         pattern: r"Transparent hugepages are not enabled",
         from: "JAX",
-        why: "a hint on the speed of start-up; jax/_src/cloud_tpu_init.py",
+        why: "a hint on the speed of startup; jax/_src/cloud_tpu_init.py",
     },
     Noise {
         pattern: r"tpu_hal\.cc:\d+\] Registered plugin from module",
         from: "libtpu",
-        why: "start-up, at the level of information",
+        why: "startup, at the level of information",
     },
     Noise {
         pattern: r"tcmalloc: large alloc \d+ bytes",
@@ -94,7 +94,7 @@ pub const KNOWN: [Noise; 18] = [
     Noise {
         pattern: r"Tip: In future versions of Ray, Ray will no longer override accelerator visible devices",
         from: "Ray",
-        why: "news of a later version; ray/_private/worker.py",
+        why: "a notice about a later version; ray/_private/worker.py",
     },
     Noise {
         pattern: r"file_cache is only supported with oauth2client<4\.0\.0",

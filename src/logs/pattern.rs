@@ -26,7 +26,7 @@ struct Compiled {
 
 /// Why a text is no regular expression, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no regular expression: {why}{}", at.map_or_else(String::new, |at| format!(" (column {at})")))]
+#[error("invalid regular expression: {why}{}", at.map_or_else(String::new, |at| format!(" (column {at})")))]
 pub struct PatternError {
     /// The reason, in the words of the parser.
     pub why: String,
@@ -50,7 +50,7 @@ impl Pattern {
             return Ok(Self::default());
         }
         if let Some(at) = text.find(['\n', '\r']) {
-            let why = "no line has a line break in it; write a|b for one of two".to_owned();
+            let why = "a pattern cannot contain a line break; use a|b for alternatives".to_owned();
             return Err(PatternError { why, at: Some(text[..at].chars().count() + 1) });
         }
         let syntax = Parser::new().parse(text).map_err(|e| PatternError {

@@ -49,7 +49,9 @@ impl Patterns {
                 .map_err(|e| format!("Cannot read the progress pattern '{pattern}': {e}"))?;
             let is_named = regex.capture_names().flatten().any(|name| matches!(name, "step" | "loss"));
             is_named.then_some(regex).ok_or_else(|| {
-                format!("The progress pattern '{pattern}' names no step and no loss: write (?<step>\\d+)")
+                format!(
+                    "The progress pattern '{pattern}' captures neither step nor loss: add e.g. (?<step>\\d+)"
+                )
             })
         };
         Ok(Self { own: patterns.into_iter().map(read).collect::<Result<_, _>>()? })

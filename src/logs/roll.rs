@@ -288,7 +288,7 @@ impl Others {
         }
         let most = |n: usize| n * 2 > self.running;
         if seen.line.is_empty() && most(self.with_lines) {
-            return (Remark::NoLine, format!("no line; {} others have some", self.with_lines));
+            return (Remark::NoLine, format!("no log lines; {} other workers have some", self.with_lines));
         }
         let lag = self.lag(seen);
         if let (Some(age), Some(others)) = (age, self.age)

@@ -107,10 +107,10 @@ impl HostChips {
             Err(why) => printable(why).into_owned(),
             Ok(read) => {
                 let behind = read.run.filter(|_| self.is_behind);
-                let behind = behind.map(|run| format!("behind the others, at run {run}"));
+                let behind = behind.map(|run| format!("behind the other hosts, at program launch {run}"));
                 let error = read.error.as_ref().map(|error| format!("stopped: {error}"));
                 let fewer = (read.chips.len() < self.expected as usize && read.source == ChipSource::Ray)
-                    .then(|| format!("only {} of {} chips are seen", read.chips.len(), self.expected));
+                    .then(|| format!("only {} of {} chips visible", read.chips.len(), self.expected));
                 [behind, error, fewer].into_iter().flatten().collect::<Vec<_>>().join("; ")
             }
         }

@@ -31,10 +31,10 @@ impl ClusterName {
             return Err("the cluster name is empty");
         }
         if super::text::printable(text) != text {
-            return Err("the cluster name has control characters");
+            return Err("the cluster name contains control characters");
         }
         if text.contains(['/', '\\']) || matches!(text, "." | "..") {
-            return Err("the cluster name has a path separator");
+            return Err("the cluster name contains a path separator");
         }
         if text.chars().count() > LONGEST_NAME {
             return Err("the cluster name is longer than 63 characters");

@@ -26,7 +26,7 @@ pub enum Effect {
     EndsWorkers(String),
     /// Ray has to be stopped and started.
     Restart,
-    /// The file describes another cluster.
+    /// The file describes a different cluster.
     OtherCluster,
 }
 
@@ -34,13 +34,13 @@ impl Effect {
     /// The effect in words, safe to print.
     pub fn words(&self) -> String {
         match self {
-            Self::Now => "applies at once".to_owned(),
+            Self::Now => "applies immediately".to_owned(),
             Self::NewWorkers => "applies to new workers".to_owned(),
             Self::EndsWorkers(kind) => {
-                format!("ends the workers of type {}", super::text::printable(kind))
+                format!("ends workers of type {}", super::text::printable(kind))
             }
-            Self::Restart => "needs a restart of Ray".to_owned(),
-            Self::OtherCluster => "describes another cluster".to_owned(),
+            Self::Restart => "requires a restart of Ray".to_owned(),
+            Self::OtherCluster => "describes a different cluster".to_owned(),
         }
     }
 

@@ -20,7 +20,7 @@ impl GoogleWait {
     /// The wait in words when that much of it is left.
     pub fn words(&self, left: Duration) -> String {
         let Self { reason, asked, .. } = self;
-        format!("Google asks to wait {} s ({reason}); {}", asked.as_secs(), Self::next(left))
+        format!("Waiting {} s as requested by Google ({reason}); {}", asked.as_secs(), Self::next(left))
     }
 
     /// When the call is repeated; never `0 s`.

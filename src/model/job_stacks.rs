@@ -115,7 +115,7 @@ impl DriverStacks {
         let StackWorker { pid, moved, .. } = &self.process;
         let pace = match (&self.threads, moved) {
             (Err(why), _) => format!(": {}", printable(why)),
-            (Ok(threads), _) if threads.is_empty() => ": no code of the program runs".to_owned(),
+            (Ok(threads), _) if threads.is_empty() => ": not running any user code".to_owned(),
             (_, Some(true)) => format!("  {CHANGED}"),
             (_, Some(false)) => format!("  {SAME}"),
             (_, None) => String::new(),

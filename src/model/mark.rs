@@ -150,7 +150,7 @@ impl OperationMark {
                 Hint::from([format!("ask {} to resume or abandon it", self.who).into(), take_over])
             }
             Liveness::Stale(_) => {
-                let ask = format!("its process seems to have exited: ask {}", self.who);
+                let ask = format!("its process appears to have exited: ask {}", self.who);
                 Hint::from([ask.into(), look, take_over])
             }
         };

@@ -206,7 +206,7 @@ impl CancelledState {
             Self::Unchanged => "nothing was changed",
             Self::Requested => "the request stays with Google",
             Self::Joining => "Ray was started there and may still join",
-            Self::Draining => "the worker stays draining and stops once idle",
+            Self::Draining => "the worker keeps draining and stops once idle",
         }
     }
 
@@ -266,9 +266,10 @@ impl Operation {
             Task::AddWorker(NewWorker::Queued { .. }) => {
                 (vec![Ask, Capacity, Join], "TPUs are requested from Google and billed once they are up")
             }
-            Task::AddWorker(NewWorker::Host { .. }) => {
-                (vec![Find, Launch, Join], "Ray is started there as a worker; a running Ray there is stopped")
-            }
+            Task::AddWorker(NewWorker::Host { .. }) => (
+                vec![Find, Launch, Join],
+                "Ray is started there as a worker; if Ray is already running there, it is stopped",
+            ),
             Task::InitWorker { .. } => (
                 vec![Find, Launch, Join],
                 "Ray is restarted there, on all hosts of a TPU; running work there ends",
@@ -283,11 +284,11 @@ impl Operation {
             ),
             Task::RemoveWorkers { drain: None, .. } => (
                 vec![Find, Turns],
-                "running work there ends; TPUs are deleted with all their hosts and disks, in turn",
+                "running work there ends; TPUs are deleted with all their hosts and disks, one after another",
             ),
             Task::RemoveWorkers { drain: Some(_), .. } => (
                 vec![Find, Turns],
-                "the workers are drained and removed once idle, in turn; TPUs are deleted with all their hosts and disks",
+                "the workers are drained and removed once idle, one after another; TPUs are deleted with all their hosts and disks",
             ),
         };
         let kind = task.kind();
@@ -314,7 +315,7 @@ impl Operation {
     /// A line for the team's channel, before it begins.
     pub fn announcement(&self) -> String {
         format!(
-            "I am about to {}: {}. Please object now if this must not happen.",
+            "I am about to {}: {}. Please speak up now if this must not happen.",
             self.title, self.consequence
         )
     }

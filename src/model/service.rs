@@ -57,4 +57,4 @@ pub fn addresses(cluster: &ClusterName, ports: &LocalPorts) -> String {
 }
 
 /// What has to be said of the ports of a cluster without token authentication.
-pub const OPEN_TO_ALL: &str = "no token authentication: any user of this machine can use the open ports";
+pub const OPEN_TO_ALL: &str = "no token authentication: any user on this machine can use the open ports";

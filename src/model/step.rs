@@ -56,7 +56,7 @@ impl StepName {
             Self::Look => "read state",
             Self::Backup => "save jobs",
             Self::Stop => "ray down",
-            Self::Clear => "clear machines",
+            Self::Clear => "clean up machines",
             Self::Start => "ray up",
             Self::Answer => "wait for Ray",
             Self::Restore => "restore jobs",
@@ -71,7 +71,7 @@ impl StepName {
             Self::Leave => "leave",
             Self::Apply => "apply",
             Self::Verify => "verify",
-            Self::Turns => "remove in turn",
+            Self::Turns => "remove one by one",
         }
     }
 
@@ -81,13 +81,13 @@ impl StepName {
             Self::Check => "check the ray command and the cluster file",
             Self::Look => "list workers and jobs",
             Self::Backup => "save jobs that have not ended, with their packages",
-            Self::Stop => "run ray down and wait until the head no longer answers",
+            Self::Stop => "run ray down and wait until the head no longer responds",
             Self::Clear => "end remaining Ray processes on all machines",
             Self::Start => "run ray up",
-            Self::Answer => "wait until the new Ray answers",
+            Self::Answer => "wait until the new Ray cluster responds",
             Self::Restore => "upload packages and submit the saved jobs again",
             Self::Workers => "wait for workers to rejoin",
-            Self::Find => "find the worker and what runs there",
+            Self::Find => "find the worker and the jobs running on it",
             Self::Ask => "request TPUs from Google",
             Self::Capacity => "wait for capacity and for the TPU VMs to start",
             Self::Launch => "start Ray on all hosts of the worker",
@@ -96,8 +96,8 @@ impl StepName {
             Self::Remove => "delete the worker at Google, or stop Ray on the host",
             Self::Leave => "wait until Ray has no live node there",
             Self::Apply => "run ray up --no-restart, which applies the cluster file",
-            Self::Verify => "compare jobs and workers with what they were",
-            Self::Turns => "remove the workers in turn, each checked again right before",
+            Self::Verify => "compare jobs and workers with their previous state",
+            Self::Turns => "remove the workers one after another, checking each again right before",
         }
     }
 

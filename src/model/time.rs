@@ -70,7 +70,7 @@ pub fn span(text: &str) -> Result<Duration, String> {
     let seconds = seconds.filter(|n| (1..=u64::from(u32::MAX)).contains(n));
     seconds
         .map(Duration::from_secs)
-        .ok_or_else(|| "write seconds, or a number with s, m, h or d, as 10m".into())
+        .ok_or_else(|| "use seconds, or a number with s, m, h or d, e.g. 10m".into())
 }
 
 /// A duration in two units at most: `42s`, `3m`, `6h 02m`, `3d 4h`, `12d`.

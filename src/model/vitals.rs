@@ -107,11 +107,11 @@ impl SignKind {
             Self::NotFinite => "loss not finite",
             Self::Stalled => "run stalled",
             Self::Diverging => "loss diverging",
-            Self::DriverAlone => "driver alone",
+            Self::DriverAlone => "driver only",
             Self::ChipsIdle => "chips idle",
             Self::Slowed => "run slowed",
-            Self::CheckpointLate => "checkpoint late",
-            Self::WaitsLong => "job waits",
+            Self::CheckpointLate => "checkpoint overdue",
+            Self::WaitsLong => "job pending too long",
         }
     }
 }

@@ -174,7 +174,7 @@ async fn fetch(client: &Client, uri: &str, dir: &Path, list: &List) -> Result<Op
 /// Why a job is left out of backups, if it is.
 pub(super) fn left_out(job: &Submission) -> Option<&'static str> {
     if job.metadata.contains_key(OURS) {
-        return Some("a job of the console");
+        return Some("started by the console");
     }
     // Marin's cleanup loop, which its operators start on every new cluster.
     let words = ["start-cleanup", "run-cleanup", "cleanup_tpu", "clean-preempted-tpus"];
@@ -188,12 +188,12 @@ fn claim(dir: &Path) -> Result<(), Problem> {
     let is_empty = names.next().is_none();
     let mark = dir.join(MARK);
     if dir.join(LIST).exists() {
-        let hint = "choose another folder; backups are never overwritten";
+        let hint = "choose another directory; backups are never overwritten";
         return Err(problem(format!("{} already contains a backup", dir.display()), hint));
     }
     if !is_empty && !mark.exists() {
         let what = format!("{} is not empty and not a marin-tui backup", dir.display());
-        return Err(problem(what, "choose a new or empty folder"));
+        return Err(problem(what, "choose a new or empty directory"));
     }
     fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(disk(dir))?;
     replace::write(&mark, b"jobs of a Ray cluster, with their secrets\n").map_err(disk(&mark))?;
@@ -272,7 +272,7 @@ impl Restore<'_> {
             }
             let Some(name) = list.packages.get(&uri) else {
                 return Ok(Restored::Failed(format!(
-                    "its package {uri} was already gone when the job was saved"
+                    "its package {uri} no longer existed when the job was saved"
                 )));
             };
             let file = match dir.map(|dir| inside(dir, name)).transpose() {
@@ -290,7 +290,7 @@ impl Restore<'_> {
 fn inside(dir: &Path, name: &str) -> io::Result<fs::File> {
     let (folder, path) = (dir.canonicalize()?, dir.join(name).canonicalize()?);
     if !path.starts_with(folder.join(PACKAGES)) || !path.is_file() {
-        return Err(io::Error::other("it is not a file in the backup folder"));
+        return Err(io::Error::other("it is not a file in the backup directory"));
     }
     fs::File::open(path)
 }
@@ -298,7 +298,7 @@ fn inside(dir: &Path, name: &str) -> io::Result<fs::File> {
 fn read(dir: &Path) -> Result<List, Problem> {
     let path: PathBuf = dir.join(LIST);
     let text = fs::read(&path).map_err(|e| {
-        let hint = "give the folder of a complete backup (create one with backup-jobs)";
+        let hint = "give the directory of a complete backup (create one with backup-jobs)";
         problem(format!("cannot read {}: {e}", path.display()), hint)
     })?;
     // The parser's words may quote a secret.
@@ -320,7 +320,7 @@ fn read(dir: &Path) -> Result<List, Problem> {
         return Err(problem(what, format!("this program reads version {VERSION}: use the one that made it")));
     }
     if let Some(name) = list.packages.values().find(|name| !is_inside(name)) {
-        let what = format!("{} names a package outside its folder: {name}", path.display());
+        let what = format!("{} refers to a package outside its directory: {name}", path.display());
         return Err(problem(what, "nothing outside the backup is read; make the backup again"));
     }
     Ok(list)

@@ -51,7 +51,7 @@ impl ChipReader<'_> {
         let has_chips = |node: &&Node| node.state.is_alive() && count(node).is_some() && wanted(node);
         let nodes: Vec<Node> = snapshot.nodes.iter().filter(has_chips).cloned().collect();
         if nodes.is_empty() {
-            let what = "no living node that is meant has TPU chips or GPUs";
+            let what = "none of the selected live nodes has TPU chips or GPUs";
             return Err(Problem::new(ProblemKind::Other, what, Hint::default(), Timestamp::now()));
         }
         Ok(nodes)
@@ -105,10 +105,12 @@ impl ChipReader<'_> {
         }
         if !has_tpus(node) {
             told?;
-            return Err("Ray's agent on the host sees no GPU; it needs NVIDIA's driver there".to_owned());
+            return Err(
+                "Ray's agent on the host sees no GPU; is the NVIDIA driver installed there?".to_owned()
+            );
         }
         if matches!(self.spec.head, HeadAddress::Direct { .. }) {
-            return Err("Ray sees no chip there, and without SSH its libtpu cannot be asked".to_owned());
+            return Err("Ray sees no chips there, and its libtpu cannot be read without SSH".to_owned());
         }
         self.ask(&node.address).await
     }
@@ -159,11 +161,14 @@ fn meant(said: &str) -> Option<String> {
     let lower = said.to_lowercase();
     if lower.contains("connection refused") || lower.contains("open failed: connect failed") {
         return Some(format!(
-            "nothing listens on port {PORT} there: libtpu serves its metrics only while a program holds the chips"
+            "nothing listens on port {PORT} there: libtpu serves metrics only while a program uses the chips"
         ));
     }
     if lower.contains("administratively prohibited") {
-        return Some("sshd on the host forbids forwarding; set AllowTcpForwarding to yes there".to_owned());
+        return Some(
+            "sshd on the host forbids forwarding; set AllowTcpForwarding to yes in its configuration"
+                .to_owned(),
+        );
     }
     // The line before the last is the cause of `stdio forwarding failed`.
     let mut lines =

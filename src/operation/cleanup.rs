@@ -81,7 +81,7 @@ impl Cleanup<'_> {
             let left = said.and_then(|said| {
                 let left = left::left(&said, ended);
                 left.ok_or_else(|| {
-                    super::trouble(format!("{}: its answer is cut off", host.internal), "try again")
+                    super::trouble(format!("{}: truncated output", host.internal), "try again")
                 })
             });
             HostFound { host, left }
@@ -190,13 +190,15 @@ fn outcome(said: &str, subject: &Subject) -> Outcome {
     match (fields.first().copied(), subject) {
         (Some("ended" | "removed"), _) => Outcome::Done,
         (Some("gone"), _) => Outcome::GoneAlready,
-        (Some("other"), _) => Outcome::LeftAlone("another process has its number now".into()),
+        (Some("other"), _) => Outcome::LeftAlone("its process id now belongs to another process".into()),
         (Some("kept"), _) => Outcome::LeftAlone(fields.get(2).copied().unwrap_or("in use").to_owned()),
-        (Some("refused"), _) => Outcome::Failed("the login may not end it; it is another user's".into()),
-        (Some("alive"), _) => Outcome::Failed("it runs on after SIGKILL: it waits for a device".into()),
+        (Some("refused"), _) => {
+            Outcome::Failed("the SSH user may not end it: it belongs to another user".into())
+        }
+        (Some("alive"), _) => Outcome::Failed("still running after SIGKILL: blocked on a device".into()),
         // Gone before the script came to it.
         (_, Subject::Lock(_)) if said.lines().last() == Some("end") => Outcome::GoneAlready,
-        _ => Outcome::Failed("the host did not say what became of it".into()),
+        _ => Outcome::Failed("the host did not report the outcome".into()),
     }
 }
 
@@ -234,7 +236,10 @@ mod tests {
         let of = |pid: u32| outcome(&said, &Subject::Process(pid));
         assert_eq!(of(sleeping.id()), Outcome::Done, "{said}");
         assert_eq!(of(deaf.id()), Outcome::Done, "by SIGKILL: {said}");
-        assert_eq!(of(another.id()), Outcome::LeftAlone("another process has its number now".into()));
+        assert_eq!(
+            of(another.id()),
+            Outcome::LeftAlone("its process id now belongs to another process".into())
+        );
         assert_eq!(of(gone), Outcome::GoneAlready);
         assert_eq!(another.try_wait().unwrap(), None, "it runs on");
         another.kill().unwrap();

@@ -212,7 +212,7 @@ impl Performer {
             Ok(session) => session,
             Err(problem) if self.preserves() => {
                 let hint = problem.hint.and([
-                    Verb::Abandon.to("or give up the jobs: abandon this operation"),
+                    Verb::Abandon.to("or give up restoring jobs: abandon this operation"),
                     Verb::RestartWithoutJobs.to("then restart without saving them"),
                 ]);
                 return Err(Problem { hint, ..problem });
@@ -221,7 +221,7 @@ impl Performer {
                 return Err(Problem { hint: then_resume(problem.hint), ..problem });
             }
             Err(problem) => {
-                return Ok(format!("no answer ({}): workers unknown", problem.what));
+                return Ok(format!("no response ({}): workers unknown", problem.what));
             }
         };
         let asked = |e: RayError| e.problem(Timestamp::now());
@@ -259,7 +259,7 @@ impl Performer {
         let folder = self.facts.backup.clone();
         folder.ok_or_else(|| {
             trouble(
-                "the journal names no backup",
+                "the journal does not name a backup",
                 Fix::restore_jobs(&self.spec.name, "DIR", "restore the jobs of a backup"),
             )
         })
@@ -280,7 +280,7 @@ impl Performer {
         let lost: Vec<_> = backed.kept.iter().filter(|k| !k.missing.is_empty()).collect();
         for kept in &lost {
             let (id, gone) = (kept.submission.id(), Text::from(kept.missing.join(", ")));
-            let words = format!("cannot restore {id}: its package is gone from the cluster ({gone})");
+            let words = format!("cannot restore {id}: its package no longer exists on the cluster ({gone})");
             // The receiver may be gone.
             let _ = tell.send(Progress::Output(words));
         }

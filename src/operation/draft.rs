@@ -56,7 +56,7 @@ pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<Want
             Some((name, AS_IT_WAS)) => {
                 let value = before.and_then(|b| b.get(name)).and_then(Value::as_str);
                 let value = value.ok_or_else(|| {
-                    unfit!("{} has no saved value; enter one in place of {AS_IT_WAS}", printable(name))
+                    unfit!("{} has no saved value; enter one instead of {AS_IT_WAS}", printable(name))
                 })?;
                 variables.push(format!("{name}={value}"));
             }

@@ -52,7 +52,7 @@ impl Drafts {
         let like = match &draft.like {
             Some(id) => {
                 let known = self.all().get(&(spec.name.clone(), id.clone())).cloned();
-                Some(known.ok_or_else(|| format!("the record of the submission {id} is gone"))?)
+                Some(known.ok_or_else(|| format!("the record of submission {id} no longer exists"))?)
             }
             None => None,
         };
@@ -74,7 +74,7 @@ impl Ready {
             if !client.has_package(&uri).await.map_err(|e| asked(&e))? {
                 let uri = Text::from(uri);
                 return Err(format!(
-                    "its package {uri} is gone from the cluster; give the folder it was packed from"
+                    "its package {uri} no longer exists on the cluster; give the directory it was packed from"
                 ));
             }
         }

@@ -99,7 +99,7 @@ pub fn jobs(
         ),
         (Gate::RunsThere, _) => {
             if operation.task == Task::Update {
-                let what = "jobs are running on workers that would end";
+                let what = "jobs are running on workers that would be terminated";
                 let hint = Hint::from("wait until they have ended").and(Verb::EndWork.to("or end them now"));
                 return Err(Refusal { gate, problem: trouble(what, hint), allow: None });
             }
@@ -151,7 +151,7 @@ pub fn is_meant(unfinished: &Unfinished, spec: &ClusterSpec, consent: &Consent) 
     let kind = unfinished.task.kind();
     if consent.means.is_some_and(|means| means != kind) {
         let title = unfinished.operation(&spec.name).title;
-        let what = format!("a different operation is interrupted on {}: {title}", spec.name);
+        let what = format!("a different operation was interrupted on {}: {title}", spec.name);
         return Err(Refusal::new(
             Gate::OtherKind,
             trouble(what, Verb::Resume.on(kind.command(), "resume it")),

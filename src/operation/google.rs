@@ -127,7 +127,7 @@ impl Performer {
         let name = Text::from(head.name.as_str());
         let what = if known.is_some() {
             format!(
-                "another head was started since ({name}, id {}, in {}, created {age}); it was not changed",
+                "another head has been started since then ({name}, id {}, in {}, created {age}); it was not changed",
                 head.id, head.zone
             )
         } else {
@@ -173,9 +173,9 @@ impl Performer {
         vms.retain(|vm| {
             !tpus.iter().any(|tpu| tpu.compute.as_ref().is_some_and(|c| c.instances.contains(&vm.id)))
         });
-        say(format!("deleting {} TPU VMs of its autoscaler", tpus.len()));
+        say(format!("deleting {} TPU VMs launched by the autoscaler", tpus.len()));
         if !vms.is_empty() {
-            say(format!("deleting {} Compute Engine VMs of its autoscaler", vms.len()));
+            say(format!("deleting {} Compute Engine VMs launched by the autoscaler", vms.len()));
         }
         let workers = tpus.into_iter().map(Worker::Tpu).chain(vms.into_iter().map(Worker::Vm));
         let one = |worker: Worker| {

@@ -94,7 +94,7 @@ impl<'a> WorkerReader<'a> {
             (at, is_err, read)
         });
         let reads: Vec<_> = reads.collect();
-        (self.tell)(format!("reading the ends of {}", counted(reads.len(), "file")));
+        (self.tell)(format!("reading the last lines of {}", counted(reads.len(), "file")));
         self.price.requests += reads.len();
         let mut reads = stream::iter(reads).buffer_unordered(AT_ONCE);
         let (mut tails, mut received, mut empty) = (Vec::new(), 0, 0);
@@ -220,7 +220,7 @@ impl<'a> WorkerReader<'a> {
                     let host = job_workers.known.name_of(&id);
                     job_workers
                         .incomplete
-                        .push(format!("the clock of {host} is not known: {}", problem.what));
+                        .push(format!("the clock of {host} could not be read: {}", problem.what));
                 }
             }
         }

@@ -41,7 +41,10 @@ pub async fn remove_mark(access: Access<'_>, facts: &Facts) -> Result<(), Proble
         return Ok(());
     };
     supervisor::remove_mark(access, id).await.map_err(|p| {
-        let what = format!("the mark of this operation remains visible to other operators: {}", p.what);
+        let what = format!(
+            "could not remove this operation's lock; it remains visible to other operators: {}",
+            p.what
+        );
         Problem { what, ..p }
     })
 }
@@ -112,7 +115,9 @@ impl Marked {
     pub(super) async fn remove(&self, tell: &mpsc::UnboundedSender<Progress>) {
         if let Err(p) = supervisor::remove_mark(self.access(), &self.mark.id).await {
             let why = p.in_commands(Target::of(&self.spec.name));
-            let words = format!("the mark of this operation remains visible to other operators: {why}");
+            let words = format!(
+                "could not remove this operation's lock; it remains visible to other operators: {why}"
+            );
             // The receiver may be gone.
             drop(tell.send(Progress::Output(words)));
         }
@@ -121,7 +126,8 @@ impl Marked {
 
 fn say_unmarked(tell: &mpsc::UnboundedSender<Progress>, problem: &Problem) {
     let why = problem.in_commands(Target::default());
-    let words = format!("warning: this operation is not visible to other operators: {why}");
+    let words =
+        format!("warning: could not lock the cluster; other operators cannot see this operation: {why}");
     // The receiver may be gone.
     drop(tell.send(Progress::Output(words)));
 }

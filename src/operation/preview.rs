@@ -139,6 +139,8 @@ fn fate(job: &Job, record: Option<&(Recorded, Vec<String>)>) -> Restoration {
     match (left_out(&record.submission), missing.as_slice()) {
         (Some(why), _) => Restoration::Lost(format!("not saved: {why}")),
         (None, []) => Restoration::Back,
-        (None, gone) => Restoration::Lost(format!("its package is gone ({})", Text::from(gone.join(", ")))),
+        (None, gone) => {
+            Restoration::Lost(format!("its package no longer exists ({})", Text::from(gone.join(", "))))
+        }
     }
 }

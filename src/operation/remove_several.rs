@@ -178,7 +178,7 @@ fn say(tell: &Lines, words: String) {
 }
 
 fn no_workers() -> Problem {
-    trouble("the journal names no workers", begin_again())
+    trouble("the journal does not name any workers", begin_again())
 }
 
 /// An error if another worker has that name now.
@@ -187,10 +187,10 @@ fn still_confirmed(turn: &Turn, one: &Performer) -> Result<(), Problem> {
     match pair {
         (Some(before), Some(now)) if !now.is_still_all_of(before) => {
             let what = format!(
-                "{} is not the worker that was confirmed: it has changed since",
+                "{} is no longer the worker that was confirmed: it has changed since then",
                 printable(&turn.worker)
             );
-            Err(trouble(what, Hint::from("if it is to be removed too:").and(begin_again())))
+            Err(trouble(what, Hint::from("to remove it anyway:").and(begin_again())))
         }
         _ => Ok(()),
     }
@@ -208,14 +208,14 @@ fn outcome(all: &[String], ended: &[Ended]) -> Result<String, Problem> {
     });
     let failures: Vec<_> = failures.collect();
     let Some((_, first)) = failures.first() else {
-        return Ok(format!("{} gone", counted(all.len(), "worker")));
+        return Ok(format!("{} removed", counted(all.len(), "worker")));
     };
     let why: Vec<_> = failures.iter().map(|(w, p)| format!("{}: {}", printable(w), p.what)).collect();
     let left = names(|ended| !matches!(ended, Ended::Removed)).join(", ");
     let removed = names(|ended| matches!(ended, Ended::Removed));
     let removed = if removed.is_empty() { "none".to_owned() } else { removed.join(", ") };
-    let what = format!("{}; removed: {removed}; left: {left}", why.join("; "));
-    Err(trouble(what, first.hint.clone().and(Verb::Resume.to("resume with those that are left"))))
+    let what = format!("{}; removed: {removed}; remaining: {left}", why.join("; "));
+    Err(trouble(what, first.hint.clone().and(Verb::Resume.to("resume with the remaining workers"))))
 }
 
 #[cfg(test)]

@@ -69,8 +69,8 @@ pub fn slice_resources(spec: &ClusterSpec, wish: &str) -> Result<BTreeMap<String
     let nearest: Vec<&str> = offered.iter().take(3).map(|slice| slice.accelerator.as_str()).collect();
     let resource = format!("'{{\"TPU-{wanted}-head\": 1}}'");
     Err(unfit!(
-        "no node type of {} is a {wanted}; the nearest are {}; if a worker of that type was added by hand, \
-         request the resources {resource}",
+        "{} has no node type for {wanted}; the nearest are {}; if a worker of that type was added manually, request \
+         the resources {resource}",
         spec.name,
         printable(&nearest.join(", "))
     ))
@@ -96,7 +96,7 @@ pub(super) fn doubts(spec: &ClusterSpec, resources: &BTreeMap<String, f64>) -> V
         let way =
             whole.map_or_else(String::new, |s| format!("; for a slice: --tpu {}", printable(&s.accelerator)));
         return vec![format!(
-            "TPU {wanted} is requested of one host, and no host of {} has more than {most}: the job will stay pending{way}",
+            "TPU {wanted} is requested from a single host, but no host of {} has more than {most}: the job will stay pending{way}",
             spec.name
         )];
     }
@@ -104,8 +104,8 @@ pub(super) fn doubts(spec: &ClusterSpec, resources: &BTreeMap<String, f64>) -> V
         let slices: Vec<&Slice> = fitting.iter().map(|s| **s).collect();
         let first = printable(&slices[0].accelerator).into_owned();
         return vec![format!(
-            "TPU {wanted} is one host of a slice of several ({}): the rest of the slice cannot be used as a whole \
-             meanwhile; for all of it: --tpu {first}",
+            "TPU {wanted} takes a single host of a multi-host slice ({}), so nothing else can use the whole slice; to \
+             request all of it: --tpu {first}",
             names(&slices)
         )];
     }

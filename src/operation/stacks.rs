@@ -96,7 +96,9 @@ impl Stacks<'_> {
         let workers: Vec<StackWorker> = running.filter_map(worker).collect();
         let driver = self.driver(job, &snapshot, &hosts).await;
         if workers.is_empty() && driver.is_none() {
-            let what = format!("no worker of job {job} runs a task or an actor now, and Ray names no driver");
+            let what = format!(
+                "no worker of job {job} is running a task or an actor, and Ray reports no driver process"
+            );
             return Err(Problem::new(ProblemKind::Other, what, Hint::default(), Timestamp::now()));
         }
         Ok(Processes { workers, driver })
@@ -108,7 +110,7 @@ impl Stacks<'_> {
         let key = known.map_or_else(|| JobKey::Driver(job.clone()), |known| known.key.clone());
         let told = self.client.driver_process(&key).await;
         let (address, pid) =
-            told.inspect_err(|e| tracing::debug!(error = %e, "no driver's process")).ok()??;
+            told.inspect_err(|e| tracing::debug!(error = %e, "no driver process")).ok()??;
         let node = snapshot.nodes.iter().find(|n| n.state.is_alive() && n.address == address)?.id;
         hosts.process(node, pid, Text::from("driver"))
     }
@@ -204,7 +206,9 @@ impl StacksRead {
             let is_it = if number < processes.workers.len() { is_worker } else { is_driver };
             let other = dump.as_ref().ok().filter(|dump| !is_it(dump)).map(|dump| dump.process.clone());
             if let Some(other) = other {
-                *dump = Err(format!("the process has ended; another one has its number now: {other}"));
+                *dump = Err(format!(
+                    "the process has ended; its process id now belongs to another process: {other}"
+                ));
             }
         }
         self
@@ -255,12 +259,12 @@ fn threads(dump: &Dump) -> Vec<StackThread> {
 /// What the script says of one process.
 fn answer(said: &str, pid: u32) -> Result<Dump, String> {
     let mark = format!("stacks\t{pid}\n");
-    let part = said.split_once(&mark).map(|(_, rest)| rest).ok_or("the host did not answer for it")?;
+    let part = said.split_once(&mark).map(|(_, rest)| rest).ok_or("the host did not report it")?;
     let part = part.split("\nstacks\t").next().unwrap_or(part);
     if let Some(why) = part.strip_prefix("failed\t") {
         return Err(reason(why.lines().next().unwrap_or_default()));
     }
-    Dump::read(part).ok_or_else(|| "py-spy wrote no stack".to_owned())
+    Dump::read(part).ok_or_else(|| "py-spy printed no stack".to_owned())
 }
 
 /// Why py-spy fails, and what would make it work.
@@ -269,15 +273,15 @@ fn reason(words: &str) -> String {
     let words = printable(words.trim().trim_start_matches("Error: "));
     match () {
         () if lower.contains("permission denied") || lower.contains("operation not permitted") => format!(
-            "py-spy may not read the process ({words}); give its container the capability SYS_PTRACE, or allow the \
-             login `sudo` without a password"
+            "py-spy has no permission to read the process ({words}); give its container the capability SYS_PTRACE, or \
+             allow the SSH user passwordless sudo"
         ),
         () if lower.contains("py-spy is not installed") || lower.contains("py-spy` not found") => {
-            "py-spy is not installed beside Ray; it comes with `pip install 'ray[default]'`".to_owned()
+            "py-spy is not installed with Ray; `pip install 'ray[default]'` installs it".to_owned()
         }
         () if lower.contains("failed to get process executable name") => "the process has ended".to_owned(),
         () if lower.contains("failed to get agent address") => {
-            "its node has died, or Ray's agent there does not answer".to_owned()
+            "its node has died, or Ray's agent there does not respond".to_owned()
         }
         () => words.into_owned(),
     }
@@ -294,7 +298,7 @@ mod tests {
         let dump = answer(SAID, 7).unwrap();
         assert_eq!((dump.pid, dump.threads.len()), (Some(7), 1));
         assert_eq!(answer(SAID, 8).unwrap_err(), "the process has ended");
-        assert_eq!(answer(SAID, 9).unwrap_err(), "the host did not answer for it");
+        assert_eq!(answer(SAID, 9).unwrap_err(), "the host did not report it");
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl Performer {
         let is_stopped = self.executor.is_recording() && self.facts.stopping;
         match if is_stopped { Ok(None) } else { self.answering().await } {
             Ok(Some(session)) if session != self.facts.session => {
-                return Ok("Ray already answers".to_owned());
+                return Ok("Ray is already running".to_owned());
             }
             // Another Ray may run there: `ray up` would end it with all its jobs.
             Err(refused) if refused.kind.is_of_token() => {
@@ -66,7 +66,7 @@ impl Performer {
         if seen.status != 0 {
             return Ok(());
         }
-        let what = "Ray runs on the head but its dashboard does not answer; `ray up` would end its jobs";
+        let what = "Ray runs on the head but its dashboard does not respond; `ray up` would end its jobs";
         let hint = then_resume("check dashboard.log on the head, or stop that Ray with `ray stop`");
         Err(trouble(what, hint))
     }
@@ -79,11 +79,12 @@ impl Performer {
         loop {
             let problem = match self.answering().await {
                 Ok(Some(session)) if session != self.facts.session => return Ok(session),
-                Ok(Some(_)) => {
-                    trouble("the old Ray still answers", then_resume("stop it there with `ray stop`"))
-                }
+                Ok(Some(_)) => trouble(
+                    "the old Ray cluster still responds",
+                    then_resume("stop it there with `ray stop`"),
+                ),
                 Ok(None) => {
-                    trouble("no dashboard answers on the head", then_resume("check `ray status` there"))
+                    trouble("no dashboard responds on the head", then_resume("check `ray status` there"))
                 }
                 // Every place that has a token was asked by then.
                 Err(refused) if refused.kind.is_of_token() => {
@@ -166,7 +167,7 @@ impl Performer {
         if self.is_google() {
             let n = self.facts.manual.len();
             return format!(
-                "{n} manually added workers have rejoined; the autoscaler starts its own, about 10 minutes each"
+                "{n} manually added workers have rejoined; the autoscaler starts its own workers, about 10 minutes each"
             );
         }
         "all workers have rejoined".into()

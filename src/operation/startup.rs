@@ -73,7 +73,7 @@ pub fn startup_script(
     let image = node.image.as_deref().or(launch.image.as_deref());
     let image = image.ok_or_else(|| lacks("`docker.image`", "add it; workers start in a container"))?;
     if image.starts_with('-') || image.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        let what = format!("`{}` is not an image", printable(image));
+        let what = format!("`{}` is not a valid image", printable(image));
         return Err(trouble(what, "fix `docker.image` in the cluster file"));
     }
     let options = docker_words(&node.run_options.join(" ")).map_err(|why| {
@@ -107,7 +107,10 @@ pub fn startup_script(
     let script = environment.render_str(TEMPLATE, values).map_err(|e| trouble(e.to_string(), ""))?;
     if script.len() > LIMIT {
         let hint = "shorten the setup commands; the metadata limit is 256 KB";
-        return Err(trouble(format!("the startup script of {} has {} bytes", spec.name, script.len()), hint));
+        return Err(trouble(
+            format!("the startup script of {} is {} bytes long", spec.name, script.len()),
+            hint,
+        ));
     }
     Ok(script)
 }

@@ -54,11 +54,11 @@ impl Performer {
             match self.answering().await {
                 Ok(None) if over_ssh => {
                     return Ok(
-                        "`ray down` stopped nothing; Ray was stopped over ssh and the head no longer answers"
+                        "`ray down` stopped nothing; Ray was stopped over SSH and the head no longer responds"
                             .to_owned(),
                     );
                 }
-                Ok(None) => return Ok("the head no longer answers".to_owned()),
+                Ok(None) => return Ok("the head no longer responds".to_owned()),
                 // `ray down` exits with 0 when it stopped nothing: it knows only the clusters in the state files of
                 // its own machine (`/tmp/ray/cluster-NAME.state`, ray.autoscaler.local.coordinator_node_provider).
                 Ok(Some(session))
@@ -69,7 +69,7 @@ impl Performer {
                         && ended.elapsed() > STOPPED_NOTHING =>
                 {
                     let why = "`ray down` exited with 0 but stopped nothing: this machine has no Ray launcher state of the \
-                               cluster (started elsewhere, or /tmp was cleared); stopping Ray over ssh";
+                               cluster (started elsewhere, or /tmp was cleared); stopping Ray over SSH";
                     // The receiver may be gone.
                     drop(tell.send(Progress::Output(why.to_owned())));
                     // The workers are cleared by a step of their own, which may be skipped where one is gone.
@@ -78,7 +78,7 @@ impl Performer {
                     (over_ssh, deadline) = (true, Instant::now() + PATIENCE);
                 }
                 Ok(Some(_)) if Instant::now() > deadline => {
-                    let what = format!("`ray down` exited with {code}, but Ray still answers on the head");
+                    let what = format!("`ray down` exited with {code}, but Ray still responds on the head");
                     return Err(trouble(
                         what,
                         Hint::from("see its output; stop Ray there with `ray stop`")
@@ -113,14 +113,17 @@ impl Performer {
         let script = clearing(&self.facts.jobs, container);
         for host in hosts.iter().copied() {
             // The receiver may be gone.
-            drop(tell.send(Progress::Output(format!("clearing {host}"))));
+            drop(tell.send(Progress::Output(format!("stopping Ray processes on {host}"))));
             let output = self.executor.run_on(self.access(), host, &script, CLEARING, CLEARED).await;
             let output = output.map_err(|p| {
-                let what = format!("cannot clear {host}, so a job there may run twice: {}", p.what);
+                let what = format!(
+                    "cannot stop the Ray processes on {host}, so a job there may run twice: {}",
+                    p.what
+                );
                 trouble(
                     what,
                     [
-                        Verb::SkipStep.to("if the machine is permanently gone, skip this step"),
+                        Verb::SkipStep.to("if the machine no longer exists, skip this step"),
                         Verb::Resume.to("otherwise fix it and resume"),
                     ],
                 )
@@ -153,7 +156,7 @@ fn clearing(jobs: &[String], container: Option<&str>) -> String {
         let _ = write!(
             script,
             "for d in docker podman; do command -v $d >/dev/null || continue; $d stop {name} >/dev/null 2>&1; \
-             [ -z \"$($d ps -q -f {only})\" ] || {{ echo \"Ray's container still runs\" >&2; exit 1; }}; done; "
+             [ -z \"$($d ps -q -f {only})\" ] || {{ echo \"Ray's container is still running\" >&2; exit 1; }}; done; "
         );
     }
     script.push_str(
@@ -227,7 +230,7 @@ mod tests {
         std::fs::write(at("stuck"), "").unwrap();
         let stuck = clear();
         let said = String::from_utf8_lossy(&stuck.stderr).into_owned();
-        assert!(!stuck.status.success() && said.contains("Ray's container still runs"), "{said}");
+        assert!(!stuck.status.success() && said.contains("Ray's container is still running"), "{said}");
         std::fs::remove_file(at("stuck")).unwrap();
         assert!(clear().status.success());
         let asked = std::fs::read_to_string(at("asked")).unwrap();

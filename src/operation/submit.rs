@@ -130,8 +130,8 @@ pub fn prepared(wanted: &Wanted, here: &Env) -> Result<(Submission, Vec<Upload>)
     let record = wanted.record.clone().unwrap_or_default();
     if let Some((place, path)) = recorded::untyped(&env, &record) {
         return Err(unfit!(
-            "{place}: the job's record names the local path {}, which is not used; remove it, or type the path \
-             that you mean (this very one as an absolute path)",
+            "{place}: the job's record contains the local path {}, which is not used; remove it, or enter a path of \
+             your own (to use this one, enter it as an absolute path)",
             printable(path)
         ));
     }
@@ -212,8 +212,8 @@ fn runtime_env(
         // YAML reads some strings of JSON otherwise: a path of the record would not be known again.
         if record.is_some_and(|r| !recorded::local_paths(r).is_empty()) {
             return Err(unfit!(
-                "the runtime environment is not JSON, and the job's record names paths of another machine in it; \
-                 remove them, or keep it JSON"
+                "the runtime environment is not JSON, and the job's record contains paths of another machine; remove \
+                 them, or keep it as JSON"
             ));
         }
         said.to_owned()
@@ -259,7 +259,7 @@ fn value_of(name: &str, dir: &Path, here: &Env) -> Result<String, SubmitError> {
     match here.for_job(name) {
         Some(value) => Ok(value.to_owned()),
         None if name == COMMIT => {
-            git_commit(dir).map_err(|why| unfit!("{COMMIT} is not set, and git does not know it: {why}"))
+            git_commit(dir).map_err(|why| unfit!("{COMMIT} is not set, and git cannot determine it: {why}"))
         }
         None => Err(unfit!("{} is not set in the local environment, nor in .marin.yaml", printable(name))),
     }
@@ -336,7 +336,7 @@ fn local(path: &Path, excludes: &[String], parent: bool) -> Result<Upload, Submi
     if path.is_file() {
         let known = path.extension().is_some_and(|e| e == "zip" || e == "whl");
         if !known {
-            return Err(unfit!("{} is not a folder, .zip or .whl file", path.display()));
+            return Err(unfit!("{} is not a directory, .zip or .whl file", path.display()));
         }
         let (uri, content) = ray::archive(path)?;
         return Ok(Upload::Archive { uri, content });

@@ -43,7 +43,7 @@ pub async fn changes(access: Access<'_>) -> Result<Vec<Drift>, Problem> {
     if read.status != 0 || read.cut {
         let why = if read.cut { "it is larger than 4 MB".to_owned() } else { read.stderr };
         let what = format!("cannot read ~/ray_bootstrap_config.yaml on the head: {why}");
-        let hint = Hint::from("only a cluster that `ray up` has started has it")
+        let hint = Hint::from("it exists only on clusters started with `ray up`")
             .and(Verb::Ssh.to("check on the head"));
         return Err(trouble(what, hint));
     }
@@ -76,7 +76,7 @@ pub async fn seen(access: Access<'_>, client: &Client, me: &str) -> Result<Previ
 /// The update that these changes make is one: there are some, and none goes beyond an update.
 pub fn applicable(cluster: &crate::model::ClusterName, changes: &[Drift]) -> Result<(), Refusal> {
     if changes.is_empty() {
-        let what = format!("{cluster} runs with what its file says");
+        let what = format!("{cluster} matches its cluster file");
         return Err(Refusal::new(Gate::UpToDate, trouble(what, "nothing to update")));
     }
     let beyond = Drift::beyond_update(changes);
@@ -87,7 +87,7 @@ pub fn applicable(cluster: &crate::model::ClusterName, changes: &[Drift]) -> Res
     };
     if worst.effect == crate::model::Effect::OtherCluster {
         let what =
-            format!("the file describes another cluster than {cluster}: {}", keys(worst.effect.clone()));
+            format!("the file describes a different cluster than {cluster}: {}", keys(worst.effect.clone()));
         let hint = Hint::from("restore these keys")
             .and(Fix::from("or stop the cluster with the old file and start it with the new one"));
         return Err(Refusal::new(Gate::NotOffered, trouble(what, hint)));
@@ -130,7 +130,7 @@ impl Performer {
         }
         let (code, lines) = self.ray_answered(&up, ANSWERS, tell).await?;
         if lines.iter().any(|line| line.contains(OUTDATED)) {
-            let what = "the ray command would replace the head's machine, which ends all jobs; it was not allowed to";
+            let what = "the ray command would have replaced the head's machine, which ends all jobs; it was prevented from doing so";
             let hint = Hint::from(Verb::Abandon.to("abandon this operation"))
                 .and(Verb::Restart.to("then restart the cluster with its jobs"));
             return Err(trouble(what, hint));
@@ -147,7 +147,7 @@ impl Performer {
     fn no_head_for_ray(&self, lines: &[String]) -> Problem {
         if !lines.iter().any(|line| line.contains(ASKS)) {
             let said = lines.iter().rev().find(|line| !line.is_empty()).cloned().unwrap_or_default();
-            let what = format!("`ray up` refused it, and nothing was changed: {said}");
+            let what = format!("`ray up` refused the update; nothing was changed: {said}");
             return trouble(what, then_resume("fix the reported error"));
         }
         let what = format!(
@@ -159,7 +159,7 @@ impl Performer {
         } else {
             let state = format!("/tmp/ray/cluster-{}.state", self.spec.name);
             Hint::from(format!(
-                "update it from the machine that started it: Ray's launcher keeps it in {state}"
+                "update it from the machine that started it: Ray's launcher keeps its state in {state}"
             ))
             .and(Verb::Restart.to("or restart it from here"))
         };
@@ -175,8 +175,8 @@ impl Performer {
         let session = self.connect().await?;
         let now = session.client.version().await.map_err(asked)?.session;
         if now.raw() != self.facts.session {
-            let what = "Ray was restarted meanwhile: its session is another, and its jobs are gone";
-            let hint = Verb::Abandon.to("abandon this operation; submit lost jobs again");
+            let what = "Ray was restarted in the meantime: it has a new session, and its jobs were lost";
+            let hint = Verb::Abandon.to("abandon this operation; resubmit the lost jobs");
             return Err(trouble(what, hint));
         }
         let left = changes(self.access()).await?;

@@ -27,7 +27,7 @@ fn unmet(job: &Submission, spec: &ClusterSpec) -> Vec<String> {
     let others = job.entrypoint_resources.iter().map(|(name, n)| (name.as_str().into(), *n));
     let needs: Vec<_> = named.chain(others).collect();
     let why = infeasible(&needs, &spec.node_types, &Snapshot::default());
-    why.map(|why| format!("{why}: the job will stay pending unless such a node is added by hand"))
+    why.map(|why| format!("{why}: the job will stay pending unless such a node is added manually"))
         .into_iter()
         .collect()
 }

@@ -50,7 +50,7 @@ impl Client {
         let zone: Zone = json::read(route, &self.get(route).await?)?;
         east(&zone.offset).ok_or_else(|| RayError::Malformed {
             route: route.to_owned(),
-            why: format!("{:?} is no offset", zone.offset),
+            why: format!("{:?} is not an offset", zone.offset),
         })
     }
 
@@ -58,7 +58,7 @@ impl Client {
     pub async fn gcs_wants_token(&self) -> Result<bool, RayError> {
         match Gcs::of(self)? {
             Some(gcs) => gcs.wants_token().await,
-            None => Err(RayError::Setup("no address of the GCS is known".to_owned())),
+            None => Err(RayError::Setup("the address of the GCS is unknown".to_owned())),
         }
     }
 
@@ -101,7 +101,7 @@ impl Client {
         })?;
         found.ok_or_else(|| RayError::Malformed {
             route: route.to_owned(),
-            why: "no node is the head".to_owned(),
+            why: "no node is marked as the head".to_owned(),
         })
     }
 

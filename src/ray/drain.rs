@@ -116,7 +116,7 @@ impl Client {
     /// Requests that a node accepts no new work. Ray's refusal is returned in its own words.
     pub async fn drain(&self, drain: &Drain) -> Result<Result<(), Text>, RayError> {
         let gcs = Gcs::of(self)?.ok_or_else(|| {
-            RayError::Setup("draining a node needs the GCS, which cannot be reached".into())
+            RayError::Setup("draining a node requires the GCS, which cannot be reached".into())
         })?;
         let request = drain.message();
         let reply: DrainNodeReply = decode(path::DRAIN_NODE, gcs.call(path::DRAIN_NODE, &request).await?)?;

@@ -20,7 +20,7 @@ pub enum RayError {
     #[error("not a Ray dashboard: {0}")]
     NotRay(String),
     /// No answer: refused, reset, timed out.
-    #[error("no answer: {0}")]
+    #[error("no response: {0}")]
     Silent(String),
     /// An HTTP error status and the message that came with it.
     #[error("Ray returned HTTP {code}: {message}")]
@@ -80,7 +80,7 @@ impl RayError {
             }
             Self::Silent(_) => (
                 ProblemKind::DashboardSilent,
-                "a starting head needs about 10 s; otherwise check dashboard.log on the head",
+                "a head needs about 10 s to start; otherwise check dashboard.log on the head",
             ),
             Self::Setup(_) => {
                 (ProblemKind::Config, "correct the address; https needs CA certificates on this machine")

@@ -37,7 +37,7 @@ impl Folder {
     pub fn survey(root: &Path, excludes: &[String]) -> Result<Self, PackError> {
         let root = std::path::absolute(root).map_err(|e| PackError::unreadable(root, e))?;
         if !root.is_dir() {
-            return Err(PackError::Refused(format!("{} is not a folder", root.display())));
+            return Err(PackError::Refused(format!("{} is not a directory", root.display())));
         }
         let entries = walk::walk(&root, excludes)?;
         let bytes = entries.iter().map(|e| e.bytes).sum();

@@ -104,7 +104,7 @@ impl Poller {
         };
         tokio::select! {
             read = Box::pin(channel.read(&self.last)) => read.map(Some),
-            () = hangs => Err(RayError::Grpc(format!("no answer within {} s", (SLOW_GCS * 2).as_secs()))),
+            () = hangs => Err(RayError::Grpc(format!("no response within {} s", (SLOW_GCS * 2).as_secs()))),
         }
     }
 

@@ -53,7 +53,7 @@ impl Client {
         let body = self.get(&format!("/worker/traceback?pid={pid}&node_id={node}")).await?;
         Dump::read(&String::from_utf8_lossy(&body)).ok_or_else(|| RayError::Malformed {
             route: "/worker/traceback".to_owned(),
-            why: "there is no thread in it".to_owned(),
+            why: "it contains no threads".to_owned(),
         })
     }
 }

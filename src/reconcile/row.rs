@@ -68,12 +68,12 @@ impl TpuStatus {
     /// What to do about a machine of that name, or about several when it is empty; empty when nothing needs to be done.
     pub fn hint(self, machine: &str) -> Hint {
         match self {
-            Self::Ghost => Hint::from("the autoscaler does not know that it is gone")
+            Self::Ghost => Hint::from("the autoscaler still counts it")
                 .and(Verb::Restart.to("if it is not replaced, restart the cluster")),
             Self::Incomplete => Hint::from("check the missing host's log")
                 .and(Verb::RemoveWorker.on(machine, "or delete the slice so that it is created again")),
             Self::NeverRegistered => {
-                Hint::from("check its start-up log").and(Verb::RemoveWorker.on(machine, "or delete it"))
+                Hint::from("check its startup log").and(Verb::RemoveWorker.on(machine, "or delete it"))
             }
             Self::HoldsQuota | Self::Preempted => Verb::CleanPreempted.to("delete the preempted TPUs").into(),
             Self::Refused => {
@@ -104,7 +104,7 @@ impl ManagedBy {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Autoscaler => "autoscaler",
-            Self::Manual => "by hand",
+            Self::Manual => "manual",
         }
     }
 }

@@ -157,7 +157,7 @@ impl SshError {
             Self::SshMissing { .. } => {
                 "install the OpenSSH client (Debian: apt install openssh-client), or set `ssh` in the settings".into()
             }
-            Self::SessionsExhausted { .. } => "close a log that is followed over ssh, then retry".into(),
+            Self::SessionsExhausted { .. } => "close a log that is followed over SSH, then retry".into(),
             Self::TooSlow { .. } => "retry; the head may be overloaded".into(),
             Self::Local { hint, .. } => hint.clone(),
             Self::Other { host, .. } => own_words(host).into(),

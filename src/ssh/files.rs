@@ -42,7 +42,7 @@ pub(super) fn own_path(run_dir: &Path, extension: &str) -> Result<PathBuf, SshEr
                 path.as_os_str().len(),
                 path.display()
             ),
-            hint: "set XDG_RUNTIME_DIR to a shorter folder that only you can enter".into(),
+            hint: "set XDG_RUNTIME_DIR to a shorter directory that only you can access".into(),
         });
     }
     // A dead process with the same id may have left it.

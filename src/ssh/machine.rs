@@ -46,7 +46,7 @@ pub async fn inspect_key(key: &Path) -> Result<(), KeyFault> {
     let unusable = |why: &str| KeyFault::Unusable(why.to_owned());
     let args = ["-y", "-P", "", "-f"].map(OsString::from).into_iter().chain([key.into()]);
     let keygen = login::local(Path::new("ssh-keygen"), &args.collect::<Vec<_>>()).await;
-    let output = keygen.map_err(|_| unusable("ssh-keygen, which would load it, cannot be run"))?;
+    let output = keygen.map_err(|_| unusable("cannot run ssh-keygen to load it"))?;
     let error = String::from_utf8_lossy(&output.stderr);
     match () {
         () if output.status.success() => Ok(()),

@@ -224,7 +224,7 @@ impl Tunnel {
             Ok::<_, openssh_mux_client::Error>(())
         };
         if !matches!(timeout(LOCAL_ANSWER, given_back).await, Ok(Ok(()))) {
-            tracing::warn!(cluster = %self.spec.name, "ssh does not answer; port {port} stays open until it exits");
+            tracing::warn!(cluster = %self.spec.name, "ssh does not respond; port {port} stays open until it exits");
         }
     }
 
@@ -242,7 +242,7 @@ impl Tunnel {
         let said = match timeout(LOCAL_ANSWER, asked).await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(e)) => printable(&e.to_string()).into_owned(),
-            Err(_) => "ssh's control master does not answer".into(),
+            Err(_) => "ssh's control master does not respond".into(),
         };
         // The answer only says that it failed; standard error names the port.
         let asked_for = |port| forwards.iter().any(|f| f.local == Local::Port(port));

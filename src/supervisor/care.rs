@@ -100,9 +100,10 @@ impl TokenCare {
                     "the cluster refuses this token (version {} of secret {secret}, the latest)",
                     fetched.version
                 );
-                let hint =
-                    Hint::from("the cluster was started with another token: check that it uses this secret")
-                        .and(Verb::Restart.to("or restart it"));
+                let hint = Hint::from(
+                    "the cluster was started with a different token: check that it uses this secret",
+                )
+                .and(Verb::Restart.to("or restart it"));
                 Err(Problem::new(ProblemKind::TokenRefused, what, hint, now))
             }
             Err(problem) => {

@@ -188,7 +188,7 @@ async fn ask(spec: ClusterSpec, options: Arc<Options>, since: Instant) -> Done {
 
 async fn clean_up(spec: ClusterSpec, options: Arc<Options>, out: Out, all: Vec<Leftover>) -> Done {
     // Logged before the first deletion, in case the console quits in the meantime.
-    options.note.deed(&spec.name, "clean-preempted", &format!("begun: {} in all", all.len()));
+    options.note.deed(&spec.name, "clean-preempted", &format!("started: {} in total", all.len()));
     let done = clean(&spec, &options.google.patient(), all, |_, _| {}).await;
     for (leftover, cleaned) in done.iter().flatten() {
         options.note.deed(&spec.name, &leftover.deed(), &cleaned.words(Hint::to_string));

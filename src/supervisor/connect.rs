@@ -165,7 +165,7 @@ async fn asked_again<T, F: Future<Output = T>>(ask: impl Fn() -> F) -> T {
 }
 
 fn no_answer_within(time: Duration) -> Problem {
-    let what = format!("the dashboard accepts connections but did not answer within {} s", time.as_secs());
+    let what = format!("the dashboard accepts connections but did not respond within {} s", time.as_secs());
     let hint = "a new head needs some seconds; if this persists, check dashboard.log on the head";
     Problem::new(ProblemKind::DashboardSilent, what, hint, Timestamp::now())
 }

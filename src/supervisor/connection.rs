@@ -93,7 +93,7 @@ impl Channel {
             Some(remote) => match remote.run(":", PROBE).await {
                 Ok(_) | Err(SshError::SessionsExhausted { .. }) => true,
                 Err(e) => {
-                    tracing::info!("the SSH connection does not answer: {e}");
+                    tracing::info!("the SSH connection does not respond: {e}");
                     false
                 }
             },

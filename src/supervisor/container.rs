@@ -11,13 +11,13 @@ use crate::ssh::quote;
 const ENTER: &str = r#"d=$1 n=$2 o=$3 login=$4
 shift 4
 fail() { printf '%s\n' "marin-tui: $*" >&2; exit 1; }
-command -v "$d" >/dev/null 2>&1 || fail "$d is not installed on $(hostname), where the cluster file names the container $n; install it, or run the command on the machine itself: \`$login\`"
+command -v "$d" >/dev/null 2>&1 || fail "$d is not installed on $(hostname), but the cluster file uses the container $n; install it, or run the command on the machine itself: \`$login\`"
 s=$("$d" inspect --type container -f '{{.State.Running}}' "$n" 2>&1)
 case $s in
   true) exec "$d" exec $o "$n" "$@" ;;
   false) fail "the container $n on $(hostname) is stopped; start it there with \`$d start $n\`, or restart the cluster" ;;
   *[Pp]'ermission denied'*) fail "$(id -un) has no permission to use $d on $(hostname); add the user to its group there: \`sudo usermod -aG $d $(id -un)\`, then log in again" ;;
-  *[Nn]'o such'*) fail "no container $n on $(hostname); see those that run: \`$login -- $d ps\`" ;;
+  *[Nn]'o such'*) fail "no container $n on $(hostname); list the running ones: \`$login -- $d ps\`" ;;
   *) fail "$d on $(hostname): $s" ;;
 esac"#;
 
@@ -64,7 +64,7 @@ fn enter(spec: &ClusterSpec, host: Option<&str>, terminal: bool) -> Result<Vec<S
     let is_name = name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
     if !is_name {
-        let what = format!("`docker.container_name: {name}` is no name of a container");
+        let what = format!("`docker.container_name: {name}` is not a valid container name");
         return Err(trouble(what, "use letters, digits, `_`, `.` and `-` in the cluster file"));
     }
     let program = if launch.use_podman { "podman" } else { "docker" };

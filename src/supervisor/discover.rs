@@ -95,7 +95,7 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
             }),
         [] if !heads.unreachable.is_empty() => {
             let zones: Vec<_> = heads.unreachable.iter().map(ToString::to_string).collect();
-            let what = format!("no head found, but Google could not list {}", zones.join(", "));
+            let what = format!("no head found; Google could not list {}", zones.join(", "));
             Err(problem(what, "wait; see status.cloud.google.com for known outages"))
         }
         [] => {
@@ -104,8 +104,8 @@ async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) ->
             } else {
                 let zone = spec.zone.as_deref().filter(|_| elsewhere.is_some());
                 let place = zone.map_or_else(|| project.clone(), |zone| format!("{zone} of {project}"));
-                let other = elsewhere.map_or_else(String::new, |zone| format!(", but one in {zone}"));
-                format!("no machine in {place} has the head label of {name}{other}")
+                let other = elsewhere.map_or_else(String::new, |zone| format!(", but one in {zone} is"));
+                format!("no machine in {place} is labeled as the head of {name}{other}")
             };
             let hint = Hint::from(Verb::Start.to("start the cluster"))
                 .and("or check `provider.project_id` and `provider.availability_zone` in its file");

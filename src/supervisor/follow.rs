@@ -126,7 +126,7 @@ impl Follower {
             return Ok(());
         }
         if self.sought.take().is_some() {
-            self.note("not searched on its machine: all lines come through the dashboard").await?;
+            self.note("not searched on its host: all lines are read through the dashboard").await?;
         }
         self.through_ray().await
     }
@@ -205,7 +205,7 @@ impl Follower {
             Err(why) => return self.unread(why).await,
         };
         if matches!(self.start, Start::Bytes(_)) && self.position.is_behind(&opened, CATCH_UP) {
-            self.note("more was written meanwhile than is read at once; scroll up for it").await?;
+            self.note("more was written in the meantime than is read at once; scroll up to see it").await?;
             self.position.begin_again(self.start);
             return Ok(Ended::Again);
         }
@@ -335,7 +335,7 @@ impl Follower {
     /// The head has no such file: it is not there yet, or on another node, or gone with its job.
     async fn missing(&mut self, name: &str) -> Result<Ended, Closed> {
         let Some(asked) = self.ask() else {
-            return Ok(Ended::Broken(format!("the head has no {name}; waiting for it")));
+            return Ok(Ended::Broken(format!("{name} does not exist on the head; waiting for it")));
         };
         Ok(match asked.await {
             Ok(JobDetail { job, .. }) => match job.driver_node {
@@ -481,7 +481,7 @@ fn clients(mut ways: Ways) -> Clients {
 /// What it means that Ray's API refuses to give a log.
 fn refused(error: RayError) -> Ended {
     match error {
-        error if error.is_token() => Ended::Broken(format!("{error}; waiting for another token")),
+        error if error.is_token() => Ended::Broken(format!("{error}; waiting for a new token")),
         error if error.is_final() => Ended::Failed(error),
         error => Ended::Broken(error.to_string()),
     }

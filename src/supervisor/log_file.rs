@@ -70,7 +70,7 @@ impl Opened {
     pub fn take(came: &mut Vec<u8>) -> Option<Result<Self, ReadError>> {
         let end = came.iter().position(|b| *b == b'\n')? + 1;
         let line: Vec<u8> = came.drain(..end).collect();
-        let strange = || ReadError::Failed("the head's shell answered something else".to_owned());
+        let strange = || ReadError::Failed("unexpected output from the head's shell".to_owned());
         Some(Self::parse(&line).ok_or_else(strange))
     }
 
@@ -123,11 +123,11 @@ impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Missing => "no such file",
-            Self::NoFolder => "the head has no log folder",
-            Self::Replaced => "it was replaced by another file",
+            Self::NoFolder => "the head has no log directory",
+            Self::Replaced => "it was replaced",
             Self::Truncated => "it was truncated",
             Self::Refused(why) => why,
-            Self::Utf16 => "it is in UTF-16, which grep on the head does not read",
+            Self::Utf16 => "it is in UTF-16, which grep on the head cannot read",
             Self::Failed(why) | Self::Lost(why) => why,
         })
     }
@@ -181,7 +181,7 @@ impl LogFile {
 
     /// That it is read through the dashboard, in a sentence, as it cannot be read here.
     pub fn elsewhere(&self, why: &ReadError) -> String {
-        format!("{} cannot be read on the head: {why}; the dashboard is asked", self.name)
+        format!("{} cannot be read on the head: {why}; reading it through the dashboard", self.name)
     }
 
     /// Follows it from a position of the file with that inode, or from its start. What was opened comes first.

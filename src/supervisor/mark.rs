@@ -72,7 +72,7 @@ pub(super) async fn tell(remote: &Remote, spec: &ClusterSpec, options: &Options,
             is_marked
         }
         Err(why) => {
-            tracing::debug!(cluster = %spec.name, "cannot read the operation mark: {why}");
+            tracing::debug!(cluster = %spec.name, "cannot read the operation lock: {why}");
             false
         }
     }

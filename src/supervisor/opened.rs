@@ -43,7 +43,7 @@ impl Session {
 pub async fn dashboard_down(client: &Client) -> Problem {
     let (what, hint) = match tokio::time::timeout(GCS_INSTEAD, client.gcs_wants_token()).await {
         Ok(Ok(_)) => (
-            "no dashboard listens on the head, but its GCS answers: jobs keep running",
+            "no dashboard listens on the head, but its GCS responds: jobs keep running",
             Hint::from(
                 "check dashboard.log on the head; do not start the cluster, `ray up` would end its jobs",
             ),

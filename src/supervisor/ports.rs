@@ -73,7 +73,7 @@ impl Ports {
             match tunnel.listen(pick.port, service.port()).await {
                 Ok(()) => {
                     self.open.insert(service, pick.port);
-                    return Ok(pick.taken.map(|taken| format!("{taken}, using {}", pick.port)));
+                    return Ok(pick.taken.map(|taken| format!("{taken}; using {}", pick.port)));
                 }
                 Err(e) => {
                     self.lock().give_back(pick.port);

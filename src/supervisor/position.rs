@@ -48,8 +48,10 @@ impl Another {
     /// What a reader of the log is told.
     pub fn said(self, name: &str) -> String {
         match self {
-            Self::Replaced => format!("{name} was replaced; what was added to the old file since is lost"),
-            Self::Truncated => format!("{name} was truncated; what was not read before is lost"),
+            Self::Replaced => {
+                format!("{name} was replaced; lines written to the old file in the meantime are lost")
+            }
+            Self::Truncated => format!("{name} was truncated; lines that were not read before are lost"),
         }
     }
 }
@@ -207,11 +209,11 @@ impl Position {
                     why.to_string()
                 }
                 ReadError::Missing | ReadError::NoFolder | ReadError::Replaced | ReadError::Truncated => {
-                    format!("the file of {} that had them is gone", file.name())
+                    format!("the file of {} that contained them no longer exists", file.name())
                 }
             })?;
             if bytes.len() as u64 != end - from {
-                return Err(format!("{} has fewer bytes than it had", file.name()));
+                return Err(format!("{} is shorter than before", file.name()));
             }
             let line = bytes.iter().position(|b| *b == b'\n').map_or(bytes.len(), |at| at + 1);
             if from > 0 && line == bytes.len() && size < LONGEST_PART {

@@ -106,7 +106,7 @@ async fn read_ray(spec: &ClusterSpec, options: &Options, session: &Session) -> V
         Ok(Ok(latency)) => (Some(latency), None),
         Ok(Err(e)) => (None, Some(e.problem(now))),
         Err(_) => {
-            let words = format!("no answer within {} s", SILENT.as_secs());
+            let words = format!("no response within {} s", SILENT.as_secs());
             (None, Some(RayError::Silent(words).problem(now)))
         }
     };

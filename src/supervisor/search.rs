@@ -60,19 +60,19 @@ pub async fn search(
     text: &str,
 ) -> Result<LogMatches, Unsearched> {
     let way = way.ok_or(Unsearched::NotConnected)?;
-    let remote = way.remote.ok_or(Unsearched::NoShell("there is no ssh connection to the head"))?;
+    let remote = way.remote.ok_or(Unsearched::NoShell("there is no SSH connection to the head"))?;
     let mut file = match source {
         LogSource::Job(id) => LogFile::of_job(id),
         LogSource::Monitor(name) => LogFile::new(name),
         LogSource::File { node, name } if Some(*node) == way.head => LogFile::new(name.raw()),
         LogSource::File { .. } => {
-            return Err(Unsearched::NoShell("its file is on another machine than the head"));
+            return Err(Unsearched::NoShell("its file is not on the head"));
         }
     };
     if let LogSource::Job(id) = source
         && is_elsewhere(&way.client, id, way.head).await
     {
-        return Err(Unsearched::NoShell("the driver runs on another machine than the head;"));
+        return Err(Unsearched::NoShell("the driver does not run on the head;"));
     }
     let pattern = Pattern::parse(text)?;
     let Some(words) = Grep::of(&pattern)? else { return Ok(LogMatches::default()) };
@@ -96,7 +96,7 @@ fn read(printed: &[u8], said: &str, pattern: &Pattern) -> Result<LogMatches, Uns
         Some(0 | 1) => {}
         Some(127) => return Err(Unsearched::Grep("no such program".to_owned())),
         Some(status) if said.is_empty() => return Err(Unsearched::Grep(format!("exit status {status}"))),
-        _ => return Err(Unsearched::Grep(said.lines().next().unwrap_or("no answer").to_owned())),
+        _ => return Err(Unsearched::Grep(said.lines().next().unwrap_or("no response").to_owned())),
     }
     let has_more = lines.len() > MOST;
     let last = lines[lines.len().saturating_sub(MOST)..].iter().filter_map(|line| {
@@ -140,6 +140,6 @@ mod tests {
             "grep on the head: grep: unrecognized option: b"
         );
         assert_eq!(why(b"status 127\n", "sh: grep: not found"), "grep on the head: no such program");
-        assert_eq!(why(b"", ""), "grep on the head: no answer");
+        assert_eq!(why(b"", ""), "grep on the head: no response");
     }
 }

@@ -288,7 +288,7 @@ impl ClusterTask {
         if problem.kind.is_of_token() {
             // Google may take its time: what is wrong is said first, and once.
             if self.trouble.is_none_or(|(kind, _)| kind != discriminant(&problem.kind)) {
-                let problem = Problem { hint: "looking for another token".into(), ..problem.clone() };
+                let problem = Problem { hint: "looking for a new token".into(), ..problem.clone() };
                 self.out.send(News::Link(Link::Retrying { problem, at: now })).await;
             }
             match self.renew(s).await {
@@ -347,7 +347,7 @@ impl ClusterTask {
                     let _ = tokio::time::timeout(SILENT, connect::ping(&client)).await;
                 }
                 let answer = tokio::time::timeout(SILENT, connect::ping(&client)).await;
-                let late = |_| Err(RayError::Silent(format!("no answer within {} s", SILENT.as_secs())));
+                let late = |_| Err(RayError::Silent(format!("no response within {} s", SILENT.as_secs())));
                 Aside::Latency(answer.unwrap_or_else(late))
             });
         }
@@ -385,7 +385,7 @@ impl ClusterTask {
             }
             Aside::Sign(is_well) => {
                 if s.recovery.answered(is_well) {
-                    tracing::info!(cluster = %self.spec.name, "the head answers again");
+                    tracing::info!(cluster = %self.spec.name, "the head responds again");
                     s.polling.ask_if_idle();
                 } else if !is_well && s.polling.waited() > recovery::SILENT && s.took < recovery::SILENT {
                     self.tell_silent(s).await;
@@ -415,7 +415,7 @@ impl ClusterTask {
     async fn tell_silent(&mut self, s: &mut Serving) {
         let now = Timestamp::now();
         let words =
-            format!("neither the dashboard nor the GCS answered within {} s", recovery::SILENT.as_secs());
+            format!("neither the dashboard nor the GCS responded within {} s", recovery::SILENT.as_secs());
         s.up_since = None;
         let problem = self.dated(RayError::Silent(words).problem(now));
         tracing::warn!(cluster = %self.spec.name, what = %problem.what, "silent");
@@ -445,7 +445,7 @@ async fn figures(client: Client, nodes: Vec<NodeId>) -> Aside {
         match client.physical(id).await {
             Ok(Some(physical)) => figures.push((id, physical)),
             Ok(None) => {}
-            Err(e) => tracing::debug!(node = %id, error = %e, "no machine figures"),
+            Err(e) => tracing::debug!(node = %id, error = %e, "no machine metrics"),
         }
     }
     Aside::Figures(figures)

@@ -331,8 +331,8 @@ fn decline(request: ConnectionRequest) {
     match request {
         ConnectionRequest::Renew { reply, .. } => drop(reply.send(Ok(()))),
         ConnectionRequest::Forward { reply, .. } => {
-            let what = "connection lost before the ports were open";
-            let problem = Problem::new(ProblemKind::TunnelLost, what, "ask again", Timestamp::now());
+            let what = "connection lost before the ports were opened";
+            let problem = Problem::new(ProblemKind::TunnelLost, what, "try again", Timestamp::now());
             drop(reply.send(Err(problem)));
         }
         ConnectionRequest::Connect | ConnectionRequest::Refresh | ConnectionRequest::Reconnect { .. } => {}

@@ -69,11 +69,11 @@ fn by_name(view: &CloudView, cluster: &str, wish: &str) -> Result<TpuHost, Probl
         (Some(vm), _) | (None, &[vm]) => vm,
         (None, []) => {
             let hint = Hint::from(Verb::Tpus.to("list them")).and("omit the name for the head");
-            return Err(problem(format!("no TPU VM of {cluster} is named {name}"), hint));
+            return Err(problem(format!("{cluster} has no TPU VM named {name}"), hint));
         }
         (None, several) => {
             let names: Vec<_> = several.iter().map(|vm| vm.name.to_string()).collect();
-            return Err(problem(format!("several TPU VMs match: {}", names.join(", ")), "use a full name"));
+            return Err(problem(format!("multiple TPU VMs match: {}", names.join(", ")), "use a full name"));
         }
     };
     let host = vm.logins().nth(worker).filter(|h| !h.internal.is_empty() || h.external.is_some());

@@ -58,7 +58,7 @@ impl TokenError {
                     format!("write the token to {}, or correct RAY_AUTH_TOKEN_PATH", file.display()).into()
                 }
                 io::ErrorKind::IsADirectory => {
-                    format!("remove the folder {}, or use the path of a file", file.display()).into()
+                    format!("remove the directory {}, or use the path of a file", file.display()).into()
                 }
                 _ => Fix::command("check its owner and mode", format!("ls -l {}", file.display())).into(),
             },
@@ -67,7 +67,7 @@ impl TokenError {
                 format!("make {} writable, or remove it", folder.display()).into()
             }
             Self::Unusable { place, .. } => {
-                format!("write the token again, alone on the first line of {place}").into()
+                format!("save the token again, as the only text on the first line of {place}").into()
             }
         }
     }

@@ -75,7 +75,7 @@ fn save(file: &Path, text: &str) -> io::Result<()> {
     // For a symbolic link the target is replaced.
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.into());
     if file.is_dir() {
-        return Err(io::Error::other("it is a folder; remove it"));
+        return Err(io::Error::other("it is a directory; remove it"));
     }
     let folder = file.parent().ok_or(io::ErrorKind::NotFound)?;
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

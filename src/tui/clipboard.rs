@@ -105,7 +105,7 @@ impl Copier {
         let mut terminal = terminal()?;
         terminal.write_all(osc52(text, self.place.multiplexer).as_bytes())?;
         terminal.flush()?;
-        Ok("through the terminal (OSC 52); if nothing arrives, the terminal does not allow it")
+        Ok("through the terminal (OSC 52); if the clipboard is empty, the terminal does not support it")
     }
 
     /// Empties the desktop's clipboard if it still holds `text`; whether it did.

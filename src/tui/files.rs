@@ -59,7 +59,7 @@ pub(super) fn write(path: &str, text: &str, may_replace: bool) -> Written {
         // A part of the lines is no log.
         Ok(mut file) => file.write_all(text.as_bytes()).inspect_err(|_| drop(fs::remove_file(&path))),
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => match fs::metadata(&path) {
-            Ok(there) if !there.is_file() => Err(io::Error::other("it is there and no regular file")),
+            Ok(there) if !there.is_file() => Err(io::Error::other("it exists and is not a regular file")),
             Ok(_) if !may_replace => return Written::Exists,
             Ok(_) => fs::canonicalize(&path).and_then(|path| replace::write(&path, text.as_bytes())),
             Err(e) => Err(e),

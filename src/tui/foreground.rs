@@ -21,7 +21,7 @@ pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Op
     let mut child = match tokio::process::Command::from(command).spawn() {
         Ok(child) => child,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            let why = format!("cannot start {program}: no such program; it is looked for in $PATH");
+            let why = format!("cannot start {program}: not found in $PATH");
             return Some(Outcome::Failed(why));
         }
         Err(e) => return Some(Outcome::Failed(format!("cannot start {program}: {e}"))),
@@ -52,9 +52,9 @@ pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Op
         )),
         // POSIX: a shell has not found the command.
         Ok(status) if status.code() == Some(127) => {
-            Outcome::Failed(format!("{program} ended at once ({status}): no such program"))
+            Outcome::Failed(format!("{program} exited immediately ({status}): no such program"))
         }
-        Ok(status) => Outcome::Returned(format!("back from {program} ({status})")),
+        Ok(status) => Outcome::Returned(format!("{program} exited ({status})")),
         Err(e) => Outcome::Failed(format!("{program}: {e}")),
     })
 }

@@ -316,7 +316,7 @@ impl Performer {
     fn prepare_login(&mut self, cluster: &ClusterName, host: &TpuHost) {
         self.logins = JoinSet::new();
         let name = if host.vm.is_empty() { &host.internal } else { &host.vm };
-        let words = format!("preparing the login on {name}");
+        let words = format!("logging in to {name}");
         let command = self.supervisor.login_host(cluster, host);
         let command = async { Ok((command.await?, None)) };
         self.logins.spawn(telling(self.events.0.clone(), words, command));
@@ -377,12 +377,12 @@ impl Performer {
     fn copy_address(&mut self, cluster: &ClusterName, url: String) {
         if self.copied.is_some() && self.held_back.as_ref() != Some(&url) {
             let text = format!(
-                "dashboard of {cluster}: {url} (not copied: a token is on the clipboard; ask again to replace it)"
+                "dashboard of {cluster}: {url} (not copied: the clipboard holds a token; press the key again to replace it)"
             );
             self.held_back = Some(url);
             return self.report(Outcome::Returned(text));
         }
-        let instead = if self.copied.take().is_some() { " in place of the token" } else { "" };
+        let instead = if self.copied.take().is_some() { " instead of the token" } else { "" };
         self.held_back = None;
         self.copy(&format!("dashboard address {url}{instead}"), &url);
     }

@@ -23,7 +23,7 @@ impl LineWriter {
             while let Some((kind, text)) = typed.blocking_recv() {
                 if let Err(e) = file.add(kind.word(), &text) {
                     let path = file.path().display();
-                    let why = format!("cannot save typed lines: {path}: {e}; they are forgotten at the end");
+                    let why = format!("cannot save the input history: {path}: {e}; it will be lost on exit");
                     // The console may be on its way out.
                     let _ = events.send(Event::Done(Outcome::Failed(why)));
                     return;

@@ -88,7 +88,7 @@ fn verdict(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
     let report = &*cluster.snapshot.autoscaler;
     match (report.version, report.reported) {
         _ if !cluster.known => (String::new(), d.theme.dim),
-        (AutoscalerVersion::None, _) => ("no autoscaler reports".into(), d.theme.dim),
+        (AutoscalerVersion::None, _) => ("no autoscaler is reporting".into(), d.theme.dim),
         (_, None) => ("no report yet".into(), d.theme.dim),
         (_, Some(at)) if at.age(d.now) < FRESH => (format!("report <{} s old", FRESH.as_secs()), d.theme.dim),
         (_, Some(at)) => {

@@ -63,7 +63,7 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>, now: Timestamp) {
     if let Some(since) = d.app.frozen_since() {
         // Beside it the data's age would have to be read twice.
         parts.truncate(parts.len().saturating_sub(usize::from(here.is_some())));
-        let text = format!("FROZEN {}, {} resumes", words::minutes(since.age(now)), d.key(Action::Freeze));
+        let text = format!("FROZEN {}, {} for live", words::minutes(since.age(now)), d.key(Action::Freeze));
         parts.push((text, d.theme.warn.add_modifier(Modifier::BOLD)));
     }
     // Parts are dropped from the left: the less important come first.
@@ -254,8 +254,8 @@ pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) -> 
 fn alerts(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) -> Rect {
     let text = match d.app.fleet().alerts() {
         0 => return area,
-        1 => "⚑ 1 alert".to_owned(),
-        n => format!("⚑ {n} alerts"),
+        1 => "⚑ 1 issue".to_owned(),
+        n => format!("⚑ {n} issues"),
     };
     let width = u16::try_from(text.width()).unwrap_or(0);
     if area.width < width + 30 {
@@ -274,7 +274,7 @@ fn hints(d: &Draw<'_>) -> Vec<(Action, &'static str)> {
     match d.app.context() {
         Context::Ask => vec![
             (Action::Open, "press button"),
-            (Action::NextPane, "other button"),
+            (Action::NextPane, "next button"),
             (Action::Accept, "confirm"),
             (Action::Back, "cancel"),
         ],

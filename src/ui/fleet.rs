@@ -199,7 +199,7 @@ fn draw_issues(buf: &mut Buffer, area: Rect, d: &Draw<'_>, issues: &[(String, St
         put(buf, body.x, y, body.width, false, text, *style);
     }
     if hidden > 0 {
-        let all = format!("{}: {} shows all", more((0, hidden), ""), d.key(Action::Describe));
+        let all = format!("{}: press {} for all", more((0, hidden), ""), d.key(Action::Describe));
         put(buf, body.x, body.y, body.width, true, &all, d.theme.warn);
     }
 }
@@ -239,7 +239,7 @@ fn not_shown(buf: &mut Buffer, area: Rect, d: &Draw<'_>, rows: usize) {
 
 /// Draws what has changed on any cluster, newest first.
 fn draw_lately(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
-    let body = heading(buf, area, d, "lately");
+    let body = heading(buf, area, d, "recent changes");
     for (y, change) in (body.y..body.bottom()).zip(d.app.fleet().lately.changes()) {
         let age = words::minutes(change.at.age(d.now));
         put(buf, body.x, y, AGE, true, &age, d.theme.dim);
@@ -314,9 +314,9 @@ fn sums_in(t: &Totals, brief: bool) -> String {
     parts.extend(of(t.tpus, "chips"));
     parts.extend(of(t.gpus, "gpus"));
     let (running, waiting) = if brief {
-        (format!("{} run", grouped(t.running)), "wait")
+        (format!("{} run", grouped(t.running)), "pend")
     } else {
-        (format!("{} running", many(t.running, "job")), "waiting")
+        (format!("{} running", many(t.running, "job")), "pending")
     };
     let waiting = if t.waiting > 0 { format!(", {} {waiting}", grouped(t.waiting)) } else { String::new() };
     parts.push(told(format!("{running}{waiting}"), "jobs"));

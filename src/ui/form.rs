@@ -35,7 +35,7 @@ pub fn draw(
     let frame = middle(area, width, rows.saturating_add(said + 5));
     clear(buf, frame);
     let left = match &form.like {
-        Some(id) => format!("submit again: {id}"),
+        Some(id) => format!("resubmit {id}"),
         None => "submit a job".to_owned(),
     };
     let cluster = form.cluster.to_string();

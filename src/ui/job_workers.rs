@@ -55,7 +55,7 @@ fn note(cluster: &Cluster, way: WorkersView, d: &Draw<'_>) -> Option<(String, St
     let mut is_lacking = false;
     if let (Some(problem), Some(_)) = (&slot.problem, &slot.reading) {
         is_lacking = true;
-        parts.push(format!("not read again: {}", printable(&problem.what)));
+        parts.push(format!("not refreshed: {}", printable(&problem.what)));
     }
     if let Some(reading) = &slot.reading {
         let lost = lost_words(&reading.job_workers.workers);
@@ -77,11 +77,11 @@ fn note(cluster: &Cluster, way: WorkersView, d: &Draw<'_>) -> Option<(String, St
 fn covers(reading: &WorkersReading) -> Option<String> {
     match &reading.what {
         WorkersAnswer::Roll { .. } if reading.idle > 0 => {
-            Some(format!("{} that run nothing are left out", counted(reading.idle, "worker")))
+            Some(format!("{} that no longer run anything are hidden", counted(reading.idle, "worker")))
         }
         WorkersAnswer::Lines { whole_since, .. } => {
-            let since = whole_since
-                .map(|at| format!("; no line is missing since {}", reading.job_workers.clock.words(at)));
+            let since =
+                whole_since.map(|at| format!("; complete since {}", reading.job_workers.clock.words(at)));
             Some(format!("the last {FOLDED} lines of each file{}", since.unwrap_or_default()))
         }
         WorkersAnswer::Roll { .. } | WorkersAnswer::Cause(_) => None,

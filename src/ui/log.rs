@@ -70,13 +70,13 @@ fn nothing(log: &LogView, d: &Draw<'_>) -> String {
     let hint = match log.since() {
         Some(since) if log.held() > 0 => {
             return format!(
-                "no line since {}; {} shows more",
+                "no lines since {}; press {} for more",
                 clock(since.time, d.now),
                 d.key(Action::Since)
             );
         }
-        _ if log.held() > 0 => "no line matches the filter",
-        _ if log.source().is_some() => "no line yet",
+        _ if log.held() > 0 => "no lines match the filter",
+        _ if log.source().is_some() => "no lines yet",
         _ => "no log open: select a job, a node or the autoscaler and open its log",
     };
     hint.to_owned()

@@ -19,8 +19,7 @@ const OUTPUT: usize = 2;
 /// Below this height only the necessary lines are shown.
 const LOW: u16 = 14;
 
-const GOES_ON: &str =
-    "it continues when you leave this page; quitting the console interrupts it, and it can be resumed";
+const GOES_ON: &str = "the operation continues when you leave this page; quitting the console interrupts it, and it can be resumed";
 
 /// Draws the operation, scrolled up from its end; notes where its lines are and how far they can be scrolled. Where
 /// not everything fits, the current step, the last output and the verdict stay visible.
@@ -154,7 +153,7 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
                         say(format!("  {}", d.app.hint(&problem.hint)), d.theme.text);
                     }
                 }
-                None => say("✕ the process running it exited".into(), d.theme.bad),
+                None => say("✕ the process that ran it has exited".into(), d.theme.bad),
             }
             if let Some(folder) = saved {
                 say(format!("  jobs saved in {}", printable(folder)), d.theme.text);

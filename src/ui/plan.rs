@@ -288,12 +288,12 @@ fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
                 say(&format!("  {}", d.app.dialog_hint(&trouble.hint)), d.theme.text);
             }
             if jobs > 0 {
-                say("  the jobs below are from the last state that this console read", d.theme.text);
+                say("  the jobs below are from the last data that this console received", d.theme.text);
             }
         }
         (Check::Done, None) if !plan.operation.destructive => {}
         (Check::Done, None) if jobs == 0 && of_cluster => say("no jobs running or pending", d.theme.text),
-        (Check::Done, None) if jobs == 0 => say("no jobs run on it", d.theme.text),
+        (Check::Done, None) if jobs == 0 => say("no jobs are running on it", d.theme.text),
         (Check::Done, None) if !of_cluster => {
             say(&format!("{jobs} {} on it", if jobs == 1 { "job runs" } else { "jobs run" }), d.theme.warn);
         }
@@ -319,7 +319,7 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
     {
         let minutes = drain.unwrap_or(DRAIN_SECS) / 60;
         let text =
-            switch(drain.is_some(), format!("drain it: running work may finish first, within {minutes} min"));
+            switch(drain.is_some(), format!("drain first: running work may finish within {minutes} min"));
         lines.extend(Line::of(Control::Drain, text, d.theme.text, width));
     }
     if controls.contains(&Control::Others) {
@@ -399,7 +399,7 @@ fn heads(jobs: &[&AffectedJob], width: u16, plan: &Plan) -> [Head; 5] {
         Head::plain("AGE", Width::number(7, 1)),
         Head::plain("HOLDS", Width::text(holds, holds, 2)),
         Head::plain(
-            if plan.operation.kind().is_of_cluster() { "RESTORED" } else { "RUNNING THERE" },
+            if plan.operation.kind().is_of_cluster() { "RESTORED" } else { "RUNS ON WORKER" },
             Width::rest(fate, fate, 0),
         ),
     ]

@@ -43,8 +43,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
         PromptKind::GoTo => "go to: ",
         PromptKind::Save => "save to the file: ",
         PromptKind::Since => "show since: ",
-        PromptKind::Logs if d.app.searched_jobs() > 0 => "search logs of the marked jobs: ",
-        PromptKind::Logs => "search logs of all clusters: ",
+        PromptKind::Logs if d.app.searched_jobs() > 0 => "search the logs of the marked jobs: ",
+        PromptKind::Logs => "search the logs of all clusters: ",
     };
     let syntax = match prompt.kind {
         PromptKind::Filter => SYNTAX,

@@ -81,7 +81,7 @@ fn troubles(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Re
         lines.push((text.to_owned(), d.theme.warn));
     }
     if tpus.asked().is_some() && !tpus.knows_ray() {
-        let why = cluster.problem().map_or("Ray has not answered yet", |p| p.what.as_str());
+        let why = cluster.problem().map_or("Ray has not responded yet", |p| p.what.as_str());
         lines.push((format!("! Google's data only: {why}"), d.theme.warn));
     }
     if cluster.cleaning {
@@ -110,7 +110,7 @@ fn types(
         Head::plain("WORKER TYPE", Width::rest(16, 16, 0)),
         Head::plain("MIN", Width::number(5, 0)),
         Head::plain("MAX", Width::number(5, 1)),
-        Head::plain("EXIST", Width::number(6, 0)),
+        Head::plain("EXISTING", Width::number(6, 0)),
         Head::plain("IN RAY", Width::number(7, 0)),
         Head::plain("MISSING", Width::number(7, 0)),
     ];

@@ -188,10 +188,10 @@ fn words(form: &WorkerForm, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> 
             }
             (None, WorkerField::Address) => {
                 let last = match &offer.last {
-                    Some(NewWorker::Host { address }) => format!("; added last: {}", printable(address)),
+                    Some(NewWorker::Host { address }) => format!("; last added: {}", printable(address)),
                     _ => String::new(),
                 };
-                format!("of an existing host, as Ray will use it; the console reaches it by SSH{last}")
+                format!("of an existing host, as Ray will use it; the console connects to it over SSH{last}")
             }
         },
     };

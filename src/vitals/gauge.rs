@@ -404,7 +404,7 @@ impl Gauge {
         let found = track.trend.diverging()?;
         let newest = track.series.last().and_then(|last| last.loss).unwrap_or(found.first.value);
         let evidence =
-            format!("loss {}, {} before{}", loss(newest), loss(found.trend), at_step(found.first.step));
+            format!("loss {}, previously {}{}", loss(newest), loss(found.trend), at_step(found.first.step));
         Some(Sign { kind: SignKind::Diverging, since: found.first.at.unwrap_or(now), evidence })
     }
 
@@ -413,7 +413,11 @@ impl Gauge {
         let patience = track.patience(self.limits.stalled)?;
         (age >= patience && self.is_seen_twice()).then_some(())?;
         let steps = self.run(now).map(|run| run.steps()).unwrap_or_default();
-        let log = if matches!(doing, Doing::Silent(_)) { "its log is silent" } else { "its log continues" };
+        let log = if matches!(doing, Doing::Silent(_)) {
+            "its log has no new lines"
+        } else {
+            "its log has new lines"
+        };
         let since = self.stepped.or(self.moved).unwrap_or(now);
         Some(Sign { kind: SignKind::Stalled, since, evidence: format!("at {steps}, {log}") })
     }
@@ -422,7 +426,7 @@ impl Gauge {
         let pace = &self.main()?.pace;
         let (slow, now) = (pace.slow()?, pace.rate()?);
         let less = (1.0 - now / slow.usual) * 100.0;
-        let evidence = format!("{}, {} before ({less:.0}% fewer steps)", rate(now), rate(slow.usual));
+        let evidence = format!("{}, previously {} ({less:.0}% fewer steps)", rate(now), rate(slow.usual));
         Some(Sign { kind: SignKind::Slowed, since: slow.since, evidence })
     }
 
@@ -432,14 +436,14 @@ impl Gauge {
         // Behind a part that was not read nothing is known of checkpoints before it.
         let since = last.at?.max(self.whole?);
         (since.age(now) >= limit.max(saved.longest * 3)).then_some(())?;
-        let evidence = format!("none since the one{}", at_step(last.step));
+        let evidence = format!("no checkpoint since the last one{}", at_step(last.step));
         Some(Sign { kind: SignKind::CheckpointLate, since, evidence })
     }
 
     fn abandoned(&self, is_alone: bool, doing: &Doing, now: Timestamp) -> Option<Sign> {
         let (limit, since) = (self.limits.driver, self.alone.filter(|_| is_alone && self.had_work)?);
         let is_late = !limit.is_zero() && *doing == Doing::DriverOnly && since.age(now) >= limit;
-        let evidence = "no task and no actor of it runs or waits".to_owned();
+        let evidence = "it has no running or pending tasks or actors".to_owned();
         is_late.then_some(Sign { kind: SignKind::DriverAlone, since, evidence })
     }
 
@@ -449,7 +453,7 @@ impl Gauge {
             self.grown.is_none_or(|at| at.age(self.seen(now)) >= limit) && !matches!(doing, Doing::Compiles);
         let is_idle = !limit.is_zero() && is_quiet && looks > 2 && since.age(now) >= limit;
         let log = if self.read.is_some() { ", and its log has no new line" } else { "" };
-        let evidence = format!("its machines do nothing{log}");
+        let evidence = format!("its machines are idle{log}");
         is_idle.then_some(Sign { kind: SignKind::ChipsIdle, since, evidence })
     }
 

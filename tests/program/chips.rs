@@ -91,5 +91,5 @@ fn chips_that_no_program_holds_say_why_they_cannot_be_read() {
     }
     assert!(ran.err.contains("could not be read"), "{}", ran.err);
     let nobody = world.run("marin-us-central2", &["10.9.9.9"]).bad();
-    assert!(nobody.contains("no living node that is meant has TPU chips or GPUs"), "{nobody}");
+    assert!(nobody.contains("none of the selected live nodes has TPU chips or GPUs"), "{nobody}");
 }

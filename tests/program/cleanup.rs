@@ -170,10 +170,10 @@ fn only_processes_that_are_proved_to_be_left_over_are_ended() {
     );
     assert!(proof(of_ended).contains(&format!("its job {over} has ended")), "{}", proof(of_ended));
     assert!(said.contains(&format!(
-        "process {of_living} (trainer) holds a TPU and is left alone: its job is not known"
+        "process {of_living} (trainer) uses a TPU and was skipped: its job is not known"
     )));
     assert!(said.contains(&format!(
-        "process {by_hand} (trainer) holds a TPU and is left alone: it was not started by Ray"
+        "process {by_hand} (trainer) uses a TPU and was skipped: it was not started by Ray"
     )));
     assert!([older, of_ended].iter().all(|pid| runs(*pid)), "a dry run ends nothing");
 
@@ -255,7 +255,7 @@ fn a_round_cleans_tpus_and_names_hosts_that_do_not_answer_and_low_disks() {
     });
     for _ in 0..2 {
         let line = repeating.out.next();
-        let says = line.contains("1 disk with little space; 10.128.0.3 was not looked at");
+        let says = line.contains("1 nearly full disk; 10.128.0.3 was not looked at");
         assert!(line.starts_with("20") && says, "{line}");
     }
     rustix::process::kill_process(

@@ -434,7 +434,7 @@ fn a_job_is_submitted_from_the_form_and_again_with_changes() {
     pty.send("e");
     let seen =
         pty.wait("what it was submitted with", |t| t.contains("KEY=***") && t.contains("gcs://_ray_pkg_"));
-    assert!(seen.contains("submit again: mine-1") && seen.contains("sleep 601"), "{seen}");
+    assert!(seen.contains("resubmit mine-1") && seen.contains("sleep 601"), "{seen}");
     // One more, another id past the owner, and to the button.
     pty.send(&format!("1{BACK}{BACK}{BACK}{BACK}{BACK}mine-2\t\t\t\t\r"));
     pty.wait_text("mine-2 submitted");
@@ -470,7 +470,7 @@ fn a_record_has_nothing_of_ours_read_when_its_job_is_submitted_again() {
     pty.wait_text(UP);
     pty.wait_text("evil");
     pty.send("2e");
-    pty.wait_text("submit again: evil");
+    pty.wait_text("resubmit evil");
     pty.wait("the record", |t| t.contains("id_ed25519"));
     pty.send(&format!("{BACK}\r"));
     pty.wait_text("which is not used");

@@ -114,7 +114,7 @@ impl Drop for Served {
     }
 }
 
-const NO_HEAD: &str = "no machine in hai-gcp-models has the head label of marin-us-central2";
+const NO_HEAD: &str = "no machine in hai-gcp-models is labeled as the head of marin-us-central2";
 
 /// What a newcomer does first: the cluster whose autoscaler is stuck.
 #[test]

@@ -133,7 +133,7 @@ fn an_edit_by_hand_is_shown_and_kept_until_it_is_given_up() {
     let place = copy();
     change(place.path(), "marin-us-west4.yaml", "diskSizeGb: 200", "diskSizeGb: 999");
     let (_, out, _) = configs(place.path(), &["list"]);
-    assert!(out.lines().any(|l| l.contains("marin-us-west4 ") && l.ends_with("edited by hand")), "{out}");
+    assert!(out.lines().any(|l| l.contains("marin-us-west4 ") && l.ends_with("edited manually")), "{out}");
     let before = everything(place.path());
     let mut shown = transcript(place.path());
     assert_eq!(shows(&mut shown, place.path(), &["update"]), 1);

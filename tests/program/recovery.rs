@@ -171,7 +171,7 @@ fn lines_since_a_time_are_searched_on_the_head_and_followed() {
     // All of them are older.
     let (code, out, err) = world.start(&format!("job-logs --since 1m {id}")).ends();
     assert_eq!((code, &*out), (Some(0), ""), "{err}");
-    assert!(err.contains("no line since then: the newest says "), "{err}");
+    assert!(err.contains("no lines since then: the newest is from "), "{err}");
 }
 
 /// Presses ^C: the signal itself ends the command, which a shell shows as code 130. What it had printed until then.

@@ -278,7 +278,10 @@ fn another_ray_that_somebody_started_meanwhile_is_not_stopped() {
     world.double.state().instances.clear();
     world.head_of(|s| s.jobs = 0);
     let (code, _, said) = world.run("restart-cluster --resume");
-    assert!(code == Some(1) && said.contains("another head was started since (head-2, id "), "{said}");
+    assert!(
+        code == Some(1) && said.contains("another head has been started since then (head-2, id "),
+        "{said}"
+    );
     assert_eq!(world.double.state().instances.len(), 1, "{said}");
 }
 
@@ -356,7 +359,8 @@ fn a_job_whose_package_is_gone_is_named_before_and_after_and_hinders_no_other() 
     let (_, _, plan) = world.run("restart-cluster --dry-run");
     let row = |id: &str| plan.lines().find(|l| l.contains(id)).unwrap_or_else(|| panic!("{plan}"));
     assert!(
-        row("orphan").contains("its package is gone (gcs://_ray_pkg_0.zip)") && row("kept").contains("yes"),
+        row("orphan").contains("its package no longer exists (gcs://_ray_pkg_0.zip)")
+            && row("kept").contains("yes"),
         "{plan}"
     );
     let restarting = world.spawn("restart-cluster --yes --others");
@@ -365,7 +369,9 @@ fn a_job_whose_package_is_gone_is_named_before_and_after_and_hinders_no_other() 
     let (code, _, said) = restarting.ends();
     assert_eq!(code, Some(0), "{said}");
     assert!(
-        said.contains("cannot restore orphan: its package is gone from the cluster (gcs://_ray_pkg_0.zip)"),
+        said.contains(
+            "cannot restore orphan: its package no longer exists on the cluster (gcs://_ray_pkg_0.zip)"
+        ),
         "{said}"
     );
     assert!(said.contains("2 jobs in") && said.contains("1 with missing packages"), "{said}");

@@ -71,7 +71,7 @@ fn without_a_terminal_it_says_what_to_use_instead() {
     assert_eq!((code, out.as_str()), (1, ""));
     assert_eq!(
         err,
-        "marin-tui: the console needs a terminal; use --plain to print what changes, or a command (see --help)\n"
+        "marin-tui: the console needs a terminal; use --plain to print changes line by line, or use a command (see --help)\n"
     );
 }
 

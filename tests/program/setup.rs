@@ -327,7 +327,7 @@ fn a_first_settings_file_is_written_when_asked_and_once() {
     let text = fs::read_to_string(&file).unwrap();
     let written: Value = serde_yaml::from_str(&text).unwrap();
     assert_eq!((&written["infra"], &written["ssh_key_secret"]), (&json!([infra]), &json!("RAY_KEY")));
-    assert_eq!(of(&run("--write-settings"), "settings")["what"], "exists already; it was not changed");
+    assert_eq!(of(&run("--write-settings"), "settings")["what"], "already exists; it was not changed");
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
     assert_eq!(newcomer.run("setup --check --write-settings").code, Some(2));
     // From now on the clusters are known without an option.

@@ -272,7 +272,7 @@ fn a_command_waits_as_long_as_google_asks_and_says_so() {
     until("Google has refused", || world.double.asked("/nodes") > 0);
     world.double.recover();
     let ran = Ran::of(&child.wait_with_output().unwrap()).exits(0);
-    assert!(ran.err.contains("Google asks to wait 3 s (quota exceeded: "), "{}", ran.err);
+    assert!(ran.err.contains("Waiting 3 s (quota exceeded: "), "{}", ran.err);
     assert!(ran.err.contains("next try in 3 s") && ran.out.contains("works"), "{}{}", ran.err, ran.out);
 }
 
@@ -392,7 +392,7 @@ fn what_recovers_between_the_list_and_the_deletion_is_left_alone() {
         (&of("back")["outcome"], &of("back")["reason"]),
         (&json!("skipped"), &json!("it is ready now"))
     );
-    assert_eq!(of("moved")["reason"], "it belongs to another cluster now");
+    assert_eq!(of("moved")["reason"], "it now belongs to a different cluster");
     assert_eq!(of("gone")["outcome"], "already gone");
     assert_eq!(world.double.asked("DELETE"), 0);
 }

@@ -269,7 +269,7 @@ fn what_others_can_write_is_not_used_whatever_anybody_says() {
     for place in [&repo, &infra, &file] {
         let kept = fs::metadata(place).unwrap().permissions();
         fs::set_permissions(place, fs::Permissions::from_mode(kept.mode() | 0o002)).unwrap();
-        refused(place, "can be written by every user");
+        refused(place, "is writable by every user");
         fs::set_permissions(place, kept).unwrap();
     }
     // A group of which nobody knows who is in it.
@@ -287,7 +287,7 @@ fn what_others_can_write_is_not_used_whatever_anybody_says() {
     world.write("open/t.yaml", "cluster_name: t\nprovider: {type: local, head_ip: h}\n");
     fs::set_permissions(world.file("open"), fs::Permissions::from_mode(0o777)).unwrap();
     symlink("../../open/t.yaml", world.file("repo/infra/t.yaml")).unwrap();
-    refused(&world.file("open").canonicalize().unwrap(), "can be written by every user");
+    refused(&world.file("open").canonicalize().unwrap(), "is writable by every user");
     fs::remove_file(world.file("repo/infra/t.yaml")).unwrap();
     // A pipe would keep the program waiting.
     let made = Command::new("mkfifo").arg(world.file("repo/infra/p.yaml")).status().unwrap();
@@ -365,7 +365,7 @@ fn the_console_asks_on_the_terminal_before_it_opens() {
         Pty::start(&["sh", "-c", &line], &env, 120, 40)
     };
     let mut pty = open();
-    let asked = pty.wait_text("Trust this folder with this content? [y/N]");
+    let asked = pty.wait_text("Trust this directory with this content? [y/N]");
     assert!(asked.contains("touch ") && !pty.screen(vt100::Screen::alternate_screen), "{asked}");
     world.assert_untouched("the question");
     pty.send("\r");

@@ -39,7 +39,7 @@ echo 'New status: up-to-date'
 struct Place(World);
 
 impl Place {
-    /// A cluster that runs with what its file says.
+    /// A cluster that matches its cluster file.
     fn new() -> Self {
         let mut world = World::new();
         world.head_of(|s| s.jobs = 4);
@@ -225,7 +225,7 @@ fn workers_that_the_autoscaler_would_end_are_named_and_what_runs_there_is_kept()
     place.runs();
     place.edit("acceleratorType: a", "acceleratorType: b");
     let ran = place.run("update-cluster --dry-run").exits(0);
-    let key = format!("available_node_types.{kind}.node_config (ends the workers of type {kind})");
+    let key = format!("available_node_types.{kind}.node_config (ends workers of type {kind})");
     assert!(ran.out.contains(&key), "{}", ran.out);
     assert!(
         ran.err.contains("the autoscaler ends 2 workers: ")

@@ -206,7 +206,7 @@ fn an_address_or_a_name_that_could_be_an_option_is_none() {
     let said = world.fails(&["ssh", "-c", "a", "bad"]);
     assert!(said.contains("has no worker 0 with an address"), "{said}");
     let said = world.fails(&["ssh", "-c", "a", "ray"]);
-    assert!(said.contains("several TPU VMs match: ray-1, ray-2"), "{said}");
+    assert!(said.contains("multiple TPU VMs match: ray-1, ray-2"), "{said}");
     assert!(world.fails(&["ssh", "-c", "a", "ray-1/x"]).contains("use NAME/0"));
     assert!(world.fails(&["ssh", "-c", "a", "ray-1/4"]).contains("use 0 to 0"));
     assert!(world.fails(&["ssh", "-c", "a", "nobody"]).contains("list them: `marin-tui -c marin-a tpus`"));

@@ -54,7 +54,7 @@ fn sick_runs_are_named_with_their_evidence_and_one_that_is_well_is_not() {
         assert_eq!(warnings(of("v4-64")), ["run slowed"], "{:#}", of("v4-64"));
         assert_eq!(warnings(of("v4-128")), ["loss diverging"], "{:#}", of("v4-128"));
         assert_eq!(warnings(of("v4-256")), [""; 0]);
-        assert_eq!(warnings(of("waits")), ["job waits"]);
+        assert_eq!(warnings(of("waits")), ["job pending too long"]);
         let well = &of("v4-256")["vitals"];
         assert_eq!(
             (well["does"].as_str(), well["chips"].as_f64()),

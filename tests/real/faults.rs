@@ -151,7 +151,9 @@ fn a_silent_dashboard_beside_a_living_gcs_is_shown_as_both() {
     console.wait_text(&job.id);
     let frozen = Frozen::new(bed, Bed::signal_dashboard);
     let half = |text: &str| {
-        text.contains("dashboard silent") && text.contains("state from the GCS") && text.contains(" alive")
+        text.contains("dashboard not responding")
+            && text.contains("state from the GCS")
+            && text.contains(" alive")
     };
     let text = console.wait_for("both facts", LONG, half);
     assert!(!text.contains("● up") && text.contains(&job.id), "what is half dead is not green:\n{text}");
@@ -166,7 +168,7 @@ fn a_silent_dashboard_beside_a_living_gcs_is_shown_as_both() {
     assert!(!said.contains("start-cluster"), "{said}");
     drop(frozen);
     console.wait_for("recovery", LONG, |text| {
-        text.contains("● up") && !text.contains("dashboard silent") && text.contains(&job.id)
+        text.contains("● up") && !text.contains("dashboard not responding") && text.contains(&job.id)
     });
 }
 

@@ -124,7 +124,7 @@ impl Drop for Driver {
     }
 }
 
-/// Two jobs whose owner nobody can tell, once they run: a plain `ray job submit`, and a driver started by hand on the
+/// Two jobs whose owner nobody can tell, once they run: a plain `ray job submit`, and a driver, started manually on the
 /// head, which ends with its process. Their ids.
 fn two_of_unknown_owner(bed: Bed) -> ([String; 2], Driver) {
     let submit = "RAY_AUTH_TOKEN=$(cat ~/.ray/auth_token) ray job submit --address http://10.77.0.1:8265 --no-wait \

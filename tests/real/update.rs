@@ -85,7 +85,7 @@ fn a_limit_of_the_newest_ray_is_applied_while_a_job_runs() {
     file.without_state();
     file.edit("idle_timeout_minutes: 5", "idle_timeout_minutes: 60");
     let (said, _) = exits(bed, 0, &["update-cluster", "--dry-run"]);
-    assert!(said.contains("idle_timeout_minutes (applies at once)\n  5 -> 60"), "{said}");
+    assert!(said.contains("idle_timeout_minutes (applies immediately)\n  5 -> 60"), "{said}");
     let (_, said) = exits(bed, 0, &["update-cluster", "--yes"]);
     let done = format!("[4/4] Ray was not restarted; {} as before; 2 workers as before", jobs_not_ended(bed));
     assert!(said.contains(&done), "{said}");
@@ -108,7 +108,7 @@ fn a_restart_has_to_be_allowed_and_a_raised_limit_brings_a_worker() {
     file.edit("[10.77.0.2, 10.77.0.3]", "[10.77.0.2, 10.77.0.3, 10.77.0.4]");
     file.edit("setup_commands:\n", "setup_commands:\n  - touch ~/was-set-up\n");
     let (said, error) = exits(bed, 1, &["update-cluster", "--yes", "--others"]);
-    assert!(said.contains("setup_commands (needs a restart of Ray)\n  + touch ~/was-set-up"), "{said}");
+    assert!(said.contains("setup_commands (requires a restart of Ray)\n  + touch ~/was-set-up"), "{said}");
     assert!(error.contains("provider.worker_ips") && error.contains("--restart-ray"), "{error}");
     assert_eq!((session(bed), bed.job(&job)["status"].as_str()), (before.clone(), Some("RUNNING")));
     let restored = format!("{} restored", jobs_not_ended(bed));
@@ -123,7 +123,7 @@ fn a_restart_has_to_be_allowed_and_a_raised_limit_brings_a_worker() {
     file.edit("min_workers: 2", "min_workers: 3");
     file.edit("max_workers: 2", "max_workers: 3");
     let (said, _) = exits(bed, 0, &["update-cluster", "--dry-run"]);
-    assert!(said.contains("max_workers (applies at once)\n  2 -> 3"), "{said}");
+    assert!(said.contains("max_workers (applies immediately)\n  2 -> 3"), "{said}");
     let (_, said) = exits(bed, 0, &["update-cluster", "--yes"]);
     let done = format!("Ray was not restarted; {} as before; 2 workers as before", jobs_not_ended(bed));
     assert!(said.contains(&done), "{said}");

@@ -102,7 +102,7 @@ fn sick_runs_are_told_from_a_healthy_one_beside_them() {
     let [well, nan, stalls, waits] = runs.each_ref().map(|run| run.id.as_str());
     bed.job_becomes(well, "RUNNING");
     let feed = Feed::start(bed);
-    let sick = [(nan, "loss not finite"), (stalls, "run stalled"), (waits, "job waits")];
+    let sick = [(nan, "loss not finite"), (stalls, "run stalled"), (waits, "job pending too long")];
     for (job, kind) in sick {
         let mut last = Value::Null;
         let told = until(&format!("the command says {kind}"), || {

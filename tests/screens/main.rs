@@ -416,7 +416,7 @@ fn tpus_that_nobody_knows() {
     let empty = cloud::CloudView { complete: false, asked: before(1), ..cloud::CloudView::default() };
     tell(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(empty))));
     let seen = text(&paint(&mut app, Colors::None, 80, 24));
-    assert!(seen.contains("no TPU here") && seen.contains("could not list everything"), "{seen}");
+    assert!(seen.contains("no TPUs here") && seen.contains("could not list everything"), "{seen}");
 }
 
 #[test]

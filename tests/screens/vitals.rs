@@ -1,4 +1,4 @@
-//! The jobs with what they really do: one that is well, one that hangs, one that waits.
+//! The jobs with what they are doing: one that is well, one that hangs, one that waits.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn roster(app: &App) -> ClusterVitals {
         signs: Vec::from_iter(hangs.then(|| Sign {
             kind: SignKind::Stalled,
             since: before(1330),
-            evidence: "at step 18,223/200,000, its log is silent".into(),
+            evidence: "at step 18,223/200,000, its log has no new lines".into(),
         })),
     };
     ClusterVitals {
@@ -82,5 +82,5 @@ fn the_fleet_says_which_cluster_has_the_sick_run() {
         Arc::make_mut(vitals).signs.iter_mut().for_each(|sign| sign.kind = SignKind::Slowed);
     }
     tell(&mut app, CLUSTER, News::Vitals(Arc::new(roster)));
-    row(&mut app, "<30 s 1 run slowed; launches fail");
+    row(&mut app, "<30 s 1 run slowed; launches failing");
 }

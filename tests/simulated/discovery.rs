@@ -244,7 +244,7 @@ async fn a_head_that_is_not_there_is_told_as_it_is() {
     let mut stopped = head("h1", "10.0.0.1", None);
     stopped["status"] = json!("TERMINATED");
     let cases: [(Vec<Value>, &[&str], &str, &str); 4] = [
-        (vec![], &[], "no machine in hai-test has the head label of c1", "start-cluster"),
+        (vec![], &[], "no machine in hai-test is labeled as the head of c1", "start-cluster"),
         (vec![stopped], &[], "the head h1 in us-central2-b is terminated", "start-cluster"),
         (vec![head("h1", "10.0.0.1", None)], &[], "h1 has no external address", "use_internal_ips"),
         (vec![], &["us-east1-z"], "could not list us-east1-z", "wait"),

@@ -14,7 +14,7 @@ const NAME: &str = "RAY_AUTH_TOKEN";
 /// A case, the status and body that Google answered with, and what is said.
 type Case = (&'static str, u16, &'static str, &'static [&'static str]);
 
-const RENEWS: &str = "me.json (authorized_user, named by google_credentials)";
+const RENEWS: &str = "me.json (authorized_user, set by google_credentials)";
 
 /// Secret Manager's, which are those of all newer APIs (AIP-193).
 const REFUSED: &[Case] = &[
@@ -317,7 +317,7 @@ async fn a_failed_login_of_a_person_names_its_file_and_what_renews_it() {
         &bed.error().await,
         &[
             "expired or was revoked (invalid_grant)",
-            "a file.json (authorized_user, named by google_credentials)",
+            "a file.json (authorized_user, set by google_credentials)",
             &moves,
         ],
     );
@@ -382,7 +382,7 @@ async fn a_failed_login_of_a_service_account_says_what_renews_it() {
         "a person who impersonates",
         &bed.error().await,
         &[
-            &format!("(impersonated_service_account {ACCOUNT}, named by google_credentials)"),
+            &format!("(impersonated_service_account {ACCOUNT}, set by google_credentials)"),
             &format!("gcloud auth application-default login --impersonate-service-account={ACCOUNT} && mv"),
         ],
     );

@@ -75,11 +75,11 @@ impl WorkersView {
             Verb::Start => Self::new(A::Start),
             Verb::Stop => Self::new(A::StopCluster),
             Verb::Restart => Self::new(A::Restart),
-            Verb::RestartWithoutJobs => Self::new(A::Restart).with("with its first option off"),
+            Verb::RestartWithoutJobs => Self::new(A::Restart).with("with the first option switched off"),
             Verb::AddWorker => Self::new(A::AddWorker),
             Verb::InitWorker => Self::new(A::InitWorker).on_row(),
             Verb::RemoveWorker => Self::new(A::RemoveWorker).on_row(),
-            Verb::RemoveNow => Self::new(A::RemoveWorker).on_row().with("with its first option off"),
+            Verb::RemoveNow => Self::new(A::RemoveWorker).on_row().with("with the first option switched off"),
             Verb::CleanPreempted => Self::new(A::CleanPreempted).within(&[], "the TPUs").after(A::Tpus),
             Verb::Resume => Self::new(A::Resume).within(PROGRESS, "its progress").after(A::Progress),
             Verb::SkipStep => Self::new(A::RollForward).within(PROGRESS, "its progress").after(A::Progress),
@@ -140,7 +140,7 @@ impl Ways<'_> {
         Some(if PAGES.contains(&here) { keys } else { format!("{keys} after closing this dialog") })
     }
 
-    /// The key of a way, and what follows it: `D on its row, with its first option off`.
+    /// The key of a way, and what follows it: `D on its row, with the first option switched off`.
     fn pressed(&self, way: &WorkersView, here: Option<Context>) -> String {
         let is_its_own = here.is_some_and(|here| matches!(here, Context::Node | Context::Tpu | Context::Job));
         let row = if way.on_row && !is_its_own { " on its row" } else { "" };

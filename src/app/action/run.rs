@@ -182,7 +182,7 @@ impl App {
         }
         let of_job = self.target_job().map(|(_, job)| match &job.key {
             JobKey::Submission(id) => Ok(LogSource::Job(id.clone())),
-            JobKey::Driver(id) => Err(format!("{id} was started by hand: Ray keeps no log of it")),
+            JobKey::Driver(id) => Err(format!("{id} was started manually: Ray keeps no log of it")),
         });
         let of_node = self.target_node().map(|(_, node)| {
             if node.state.is_alive() {
@@ -272,7 +272,7 @@ impl App {
     pub fn welcome(&mut self, now: Timestamp) {
         let [help, palette, filter] = [Action::Help, Action::Palette, Action::Filter].map(|a| self.key_of(a));
         let text = format!(
-            "{help} lists the keys, {filter} filters, {palette} runs anything by name; {palette}help getting-started is a guide"
+            "{help} lists the keys, {filter} filters, {palette} runs actions by name; for a guide, type {palette}help getting-started"
         );
         self.toasts.say(Tone::Info, text, now);
     }
@@ -294,7 +294,11 @@ impl App {
     pub(in crate::app) fn show_audit(&mut self, read: Result<Vec<(String, String)>, String>, now: Timestamp) {
         match read {
             Ok(lines) if lines.is_empty() => {
-                self.toasts.say(Tone::Info, "the audit log is empty: nothing was changed from here yet", now);
+                self.toasts.say(
+                    Tone::Info,
+                    "the audit log is empty: nothing has been changed from this machine",
+                    now,
+                );
             }
             Ok(lines) => self.dialog = Some(Dialog::text("audit".to_owned(), lines, self.dialog.take())),
             Err(why) => self.toasts.say(Tone::Bad, format!("cannot read the audit log: {why}"), now),

@@ -109,7 +109,7 @@ fn ran(run: fn(&mut App, Timestamp) -> Vec<Effect>, app: &mut App, now: Timestam
 
 actions! {
     Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Tpus, Slice, JobWorkers, Node, Job, Log, Ask, Tell, Plan, Form, Columns], may_open, App::open,
-        "Open the selection; in a log, the lines that one marked as repeated stands for; in a dialog, press the focused button";
+        "Open the selection; in a log, show the lines behind a `[repeated ...]` line; in a dialog, press the focused button";
     View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
         "Filter the table or the text (! inverts), or search the log";
     Looks SearchLogs "search-logs" "" &[Clusters, AllNodes, AllJobs, Table, Nodes, Jobs], has_fleet, App::begin_search_logs,
@@ -123,43 +123,43 @@ actions! {
     View Progress "progress" "progress" PAGES, has_operation, App::show_progress,
         "Show the progress of the cluster's operation";
     Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Table, Autoscaler, Slice, JobWorkers, Node, Job], has_log, App::open_log,
-        "Follow the log of the selection: a job's driver, a worker's file, a node's raylet, the autoscaler's monitor (again: its next file)";
+        "Follow the log of the selection: a job's driver, a worker's file, a node's raylet, the autoscaler's monitor (again: next file)";
     Looks Stacks "stacks" "stacks" &[Jobs, AllJobs, Table, JobWorkers, Job, Nodes, AllNodes, Slice, Node, Info], has_driver, App::take_stacks,
-        "Show the Python stacks of the workers of the job, or of the slice's job, equal ones grouped (again: refreshes them)";
+        "Show the Python stacks of the workers of the job, or of the slice's job, with identical stacks grouped (again: refresh)";
     Looks Chips "chips" "chips" OF_CHIPS, has_chips, App::take_chips,
-        "Show duty cycle and memory of each chip of the slice or the job (again: refreshes them)";
+        "Show duty cycle and memory of each chip of the slice or the job (again: refresh)";
     Looks Workers "workers" "workers" &[Jobs, AllJobs, Table, Job], has_job, App::show_workers,
-        "Show the workers of the job: which are silent or lag behind, the lines of all of them, the first cause";
+        "Show the workers of the job: which are silent or lag behind, their log lines, the root cause";
     Looks LogWorkers "log-workers" "" &[Log], always, App::show_workers,
-        "Show the workers of the job whose log this is";
+        "Show the workers of this log's job";
     Looks RollCall "roll-call" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Roll),
         "Show one row per worker: last line, its age, step; silent and lagging workers first";
     Looks Folded "folded" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Folded),
-        "Show equal lines of many workers as one row, which opens to the workers that wrote it and those that did not";
+        "Show identical lines of many workers as one row; opening it lists the workers that wrote it and those that did not";
     Looks ByTime "by-time" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Merged),
         "Show the lines of all workers in time order";
     Looks FirstCause "first-cause" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Cause),
-        "Show why the job failed or hangs: the first error of all workers, and what followed";
+        "Show why the job failed or hangs: the earliest error of all workers, and what followed";
     Changes CleanPreempted "clean-preempted" "delete preempted" &[Tpus], may_clean, App::ask_to_clean,
         "Delete the cluster's preempted TPUs, after confirmation";
     Ends RemoveWorker "remove-worker" "remove" WORKERS, has_worker, App::remove_worker,
-        "Remove the selected worker, drained or at once (shows affected jobs first)";
+        "Remove the selected worker, after draining it or immediately (shows affected jobs first)";
     Ends InitWorker "init-worker" "init" WORKERS, has_worker, App::init_worker,
         "Restart Ray on the selected worker (shows affected jobs first)";
     Ends Resume "resume" "resume" &[Progress], is_interrupted, App::resume,
         "Resume the operation at the step where it stopped";
     Ends RollForward "roll-forward" "skip failed step" &[Progress], may_skip, App::roll_forward,
-        "Skip the failed step and continue, where later steps do not need it";
+        "Skip the failed step and continue, if no later step needs it";
     Changes Abandon "abandon" "abandon" &[Progress], is_interrupted, App::abandon,
         "Abandon the interrupted operation and leave the cluster as it is, after confirmation";
     Changes Cancel "cancel" "cancel" &[Progress], may_cancel, App::cancel,
-        "Cancel the operation before it changes anything; when only Google is waited for, stop waiting";
+        "Cancel the operation before it changes anything, or stop waiting for Google";
     View Mark "mark" "mark" &[Jobs, AllJobs, Plan, Columns], has_submission, App::mark,
         "Mark or unmark the job; in a dialog, toggle the option";
     Looks ChooseLog "choose-log" "" &[Log], always, App::choose_log,
         "Choose another log of the cluster from a list: jobs, workers, nodes, the autoscaler";
     Looks SavePage "save-page" "save" &[Node, Job, Info], always, App::begin_save,
-        "Save the text of the page to a file, without the lines that the filter hides";
+        "Save the page as text to a file, without filtered-out lines";
     View Follow "follow" "follow" &[Log], always, |app, _| app.in_log(LogView::toggle_follow),
         "Toggle follow: keep the end of the log in view";
     View Wrap "wrap" "wrap" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.wrap)),
@@ -171,7 +171,7 @@ actions! {
     Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, JobWorkers, Node, Job, Tpu, Info, Progress, Tell, Plan], has_row, App::copy,
         "Copy the selection's id, the log's visible lines, or the text of a dialog";
     Looks CopyOther "copy-other" "" PAGES, always, App::choose_copy,
-        "List all that can be copied of the selection: ids, addresses, commands, errors";
+        "List everything that can be copied from the selection: ids, addresses, commands, errors";
     Looks Dashboard "dashboard" "dashboard" PAGES, is_up, |app, _| app.at_cluster(Effect::OpenDashboard),
         "Open the cluster's dashboard in the browser";
     Looks Ports "ports" "" PAGES, has_cluster, App::toggle_ports,
@@ -179,7 +179,7 @@ actions! {
     Looks CopyToken "copy-token" "token" PAGES, has_cluster, |app, _| app.at_cluster(Effect::CopyToken),
         "Copy the cluster's token to the clipboard; it is never shown";
     Looks Ssh "ssh" "ssh" PAGES, may_log_in, App::ssh,
-        "Log in by SSH to the head, or to the host of the selected TPU or of the page (a job's driver, the worker whose stack differs); logging out returns to the console";
+        "Log in over SSH to the head, the selected TPU's host, or the host of the page (a job's driver, the worker whose stack differs); log out to return to the console";
     Looks Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Slice, JobWorkers, Node, Job, Info, Progress], is_on_google, App::open_tpus,
         "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";
     Looks Reconnect "reconnect" "reconnect" PAGES, is_down, |app, _| app.at_cluster(|name| Effect::Ask(name, Request::Reconnect)),
@@ -193,25 +193,25 @@ actions! {
     Ends StopCluster "stop-cluster" "" PAGES, may_operate, |app, now| app.plan(Task::Stop, now),
         "Stop the cluster (shows affected jobs first)";
     Changes AddWorker "add-worker" "add worker" PAGES, takes_workers, App::add_worker,
-        "Add workers to the cluster, outside the autoscaler, with a form";
+        "Add workers to the cluster outside the autoscaler (opens a form)";
     Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Slice, JobWorkers, Job, Info], has_cluster, App::submit_form,
-        "Submit a job with a form";
+        "Submit a job (opens a form)";
     Changes Resubmit "resubmit" "submit again" &[Jobs, AllJobs, Job], has_submission, App::resubmit_form,
-        "Submit the selected job again: the form is filled with its settings";
+        "Resubmit the selected job (opens a form with its settings)";
     View Zoom "zoom" "zoom" CLUSTER, always, |app, _| app.zoom(),
-        "Zoom the focused pane to the whole window, or back";
+        "Toggle zoom of the focused pane";
     View NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, JobWorkers, Ask, Plan, Form], always, |app, _| app.turn_pane(true),
         "Focus the next pane, field or button, or show the next table of the workers";
     View PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, JobWorkers, Ask, Plan, Form], always, |app, _| app.turn_pane(false),
         "Focus the previous pane, field or button, or show the previous table of the workers";
     View Pane1 "pane-1" "" CLUSTER, always, |app, _| app.focus(Pane::Nodes),
-        "Focus the nodes";
+        "Focus the nodes pane";
     View Pane2 "pane-2" "" CLUSTER, always, |app, _| app.focus(Pane::Jobs),
-        "Focus the jobs";
+        "Focus the jobs pane";
     View Pane3 "pane-3" "" CLUSTER, always, |app, _| app.focus(Pane::Log),
-        "Focus the log";
+        "Focus the log pane";
     View Pane4 "pane-4" "" CLUSTER, always, |app, _| app.focus(Pane::Autoscaler),
-        "Focus the autoscaler";
+        "Focus the autoscaler pane";
     View Up "up" "" EVERYWHERE, always, |app, _| app.step(-1),
         "Move up one row";
     View Down "down" "" EVERYWHERE, always, |app, _| app.step(1),
@@ -233,11 +233,11 @@ actions! {
     View PreviousMatch "previous-match" "" &[Log], always, |app, now| app.match_step(false, now),
         "Go to the previous match of the search";
     View ShowLines "show-lines" "lines" &[Log], always, |app, _| app.begin_lines(),
-        "Show only the log's lines that match a pattern (! those that do not; empty: all)";
+        "Show only log lines that match a pattern (!pattern: lines that do not match; empty: all lines)";
     View MoreAround "more-around" "" &[Log], always, |app, now| app.widen(true, now),
-        "Show one line more around each line that matches, 9 at most";
+        "Show one more line of context around each match, up to 9";
     View FewerAround "fewer-around" "" &[Log], always, |app, now| app.widen(false, now),
-        "Show one line fewer around each line that matches";
+        "Show one line less of context around each match";
     Looks SearchWhole "search-whole" "" &[Log], always, App::search_whole,
         "Search the whole log for the current pattern, on the head where possible, and list the matches";
     View Levels "levels" "" &[Log], always, |app, _| app.in_log(LogView::turn_levels),
@@ -247,45 +247,45 @@ actions! {
     View PreviousError "previous-error" "" &[Log], always, |app, now| app.error_step(false, now),
         "Go to the previous line that reports an error";
     View MarkLine "mark-line" "" &[Log], always, |app, _| app.in_log(LogView::toggle_mark),
-        "Mark or unmark the current line, or the first one in the window; the list of copies offers the lines from a mark to here";
+        "Mark or unmark the current line, or the first visible one; the copy list then offers the lines from the mark to the current line";
     View NextMark "next-mark" "" &[Log], always, |app, now| app.mark_step(true, now),
         "Go to the next marked line";
     View PreviousMark "previous-mark" "" &[Log], always, |app, now| app.mark_step(false, now),
         "Go to the previous marked line";
     View Since "since" "since" &[Log], always, App::turn_since,
-        "Show only the log's lines of the last 1m, 5m, 15m, 1h, then all again";
+        "Show only log lines of the last 1m, 5m, 15m or 1h, then all again";
     View SinceTime "since-time" "" &[Log], always, |app, _| app.begin_since(),
-        "Show only the log's lines since a time (14:05, 2026-11-20 14:05) or an age (10m)";
+        "Show only log lines since a time (14:05, 2026-11-20 14:05) or an age (10m)";
     View Times "times" "times" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.times)),
-        "Show or hide the time of each line: its own, or after ~ the time at which it was received";
+        "Show or hide the time of each line: its timestamp, or with ~ the time at which it was received";
     View GoTo "go-to" "" &[Log], always, |app, _| app.begin_go_to(),
-        "Go to a line (120), a part (50%), a time (14:05) or an age (-5m)";
+        "Go to a line (120), a percentage (50%), a time (14:05) or an age (-5m)";
     View Histogram "histogram" "histogram" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.histogram)),
-        "Show or hide lines and errors over time";
+        "Toggle the histogram of lines and errors over time";
     View NextTime "next-time" "" &[Log], always, |app, now| app.time_step(true, now),
-        "Go to the next bar of the histogram that has lines";
+        "Go to the next non-empty bar of the histogram";
     View PreviousTime "previous-time" "" &[Log], always, |app, now| app.time_step(false, now),
-        "Go to the previous bar of the histogram that has lines";
+        "Go to the previous non-empty bar of the histogram";
     View Noise "noise" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.noise)),
-        "Show known noise of JAX, XLA, libtpu and absl, or its count again";
+        "Show or hide known noise of JAX, XLA, libtpu and absl";
     View LiveProgress "live-progress" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.progress)),
         "Show or hide the progress line: step, loss, rate, time left";
     View Raw "raw" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.raw)),
-        "Show lines as they are: none hidden, cut or shortened";
+        "Toggle raw lines: nothing hidden, cut or shortened";
     Looks SaveLog "save-log" "save" &[Log], always, App::begin_save,
-        "Save the loaded lines to a file, without those that the filter hides";
+        "Save the loaded lines to a file, without filtered-out lines";
     Looks Pager "pager" "" &[Log], always, |app, now| app.view_log(Viewer::Pager, now),
         "Open the same lines in $PAGER";
     Looks Editor "editor" "" &[Log], always, |app, now| app.view_log(Viewer::Editor, now),
         "Open the same lines in $VISUAL or $EDITOR";
     View Wide "wide" "" TABLES, always, App::toggle_wide,
-        "Show all columns, or fewer again";
+        "Toggle all columns";
     View Columns "columns" "" TABLES, always, |app, _| app.choose_columns(),
         "Choose the columns of the table and their order";
     View MoveUp "move-up" "move up" &[Columns], always, |app, _| app.in_chooser(|chooser| chooser.shift(false)),
-        "Move the column up, which is to the left in the table";
+        "Move the column up (left in the table)";
     View MoveDown "move-down" "move down" &[Columns], always, |app, _| app.in_chooser(|chooser| chooser.shift(true)),
-        "Move the column down, which is to the right in the table";
+        "Move the column down (right in the table)";
     View Reset "reset" "reset" &[Columns], always, |app, _| app.reset_columns(),
         "Return to the default columns";
     View SortNext "sort-next" "" TABLES, always, |app, _| app.sort(By::Next),
@@ -303,9 +303,9 @@ actions! {
     View Clusters "clusters" "fleet" BELOW, has_fleet, |app, _| app.show(View::Clusters),
         "Show the fleet: all clusters, those with issues first";
     View Messages "messages" "" PAGES, always, |app, _| app.open_details(Target::Messages),
-        "Show the console's messages so far";
+        "Show all messages of this session";
     Looks Audit "audit" "" PAGES, always, |_, _| vec![Effect::ReadAudit],
-        "Show who did what to which cluster when: the actions of this user on this machine";
+        "Show the audit log: what this user changed from this machine";
     View Help "help" "help" SCROLLED, always, |app, _| app.help(),
         "Show this list";
     Looks Accept "accept" "" &[Ask], always, App::answer,
@@ -313,9 +313,9 @@ actions! {
     View Back "back" "" EVERYWHERE, always, |app, _| app.back(),
         "Go back: out of a dialog, a filter, a zoomed pane, the cluster";
     View Quit "quit" "quit" EVERYWHERE, is_at_the_root, App::leave,
-        "Leave the dialog or view; in the fleet, quit";
+        "Close the dialog or page; on the fleet page, quit";
     View ForceQuit "force-quit" "" EVERYWHERE, always, |_, _| vec![Effect::Quit],
-        "Quit at once";
+        "Quit immediately";
     View Redraw "redraw" "" EVERYWHERE, always, |_, _| vec![Effect::Redraw],
         "Redraw the screen";
     View Suspend "suspend" "" EVERYWHERE, always, |_, _| vec![Effect::Suspend],

@@ -150,7 +150,7 @@ impl Said {
         match (&self.operation, &operation) {
             (Some((was, _)), Some((is, words))) if was != is => lines.push(format!("operation: {words}")),
             (None, Some((_, words))) => lines.push(format!("operation: {words}")),
-            (Some((_, words)), None) => lines.push(format!("operation over: {words}")),
+            (Some((_, words)), None) => lines.push(format!("operation finished: {words}")),
             _ => {}
         }
         self.operation = operation;
@@ -183,7 +183,7 @@ pub(in crate::app) fn changed_job(job: &Job) -> String {
             let why = Job::in_a_line(job.message.raw()).map_or_else(String::new, |why| format!(": {why}"));
             format!("{name} failed{why}")
         }
-        JobStatus::Unknown => format!("{name} is in a state that is not known"),
+        JobStatus::Unknown => format!("{name} is in an unknown state"),
     }
 }
 

@@ -15,7 +15,7 @@ impl App {
         if !open {
             self.toasts.say(Tone::Info, format!("{name}: local ports closed"), now);
         } else if !is_up {
-            let text = format!("{name} is not connected; its local ports open once it is");
+            let text = format!("{name} is not connected; its local ports will open once it is");
             self.toasts.say(Tone::Info, text, now);
         }
         vec![Effect::Ask(name, Request::Ports(open))]

@@ -202,7 +202,7 @@ fn in_numbers(hosts: &[(usize, &HostChips)]) -> String {
     let (used, all) = chips()
         .filter_map(|chip| chip.memory)
         .fold((0.0, 0.0), |(used, all), (u, a)| (used + u as f64, all + a as f64));
-    let memory = (all > 0.0).then(|| format!("{:.0}% of their memory", used * 100.0 / all));
+    let memory = (all > 0.0).then(|| format!("{:.0}% of memory used", used * 100.0 / all));
     let count: u32 = hosts.iter().map(|(_, host)| host.expected).sum();
     let parts = [Some(counted(hosts.len(), "host")), Some(counted(count as usize, "chip")), busy, memory];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -225,7 +225,10 @@ fn grid(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet<(u
         let mark = if text.contains('!') { WARNS } else { "  " };
         lines.push((format!("host {}", row * HOSTS), format!("{mark}{}", text.trim_end())));
     }
-    lines.push((String::new(), "each digit is a chip's duty cycle in tens of percent".to_owned()));
+    lines.push((
+        String::new(),
+        "one digit per chip: duty cycle in tens of percent (9 = 90% or more)".to_owned(),
+    ));
 }
 
 /// What differs, and what could not be read and why.
@@ -237,7 +240,7 @@ fn remarks(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet
         let differs: Vec<String> = differs.collect();
         if !differs.is_empty() {
             let text = format!("{WARNS}{} (host {number}): {}", host.address, differs.join("; "));
-            lines.push(("differs".to_owned(), text));
+            lines.push(("outliers".to_owned(), text));
         }
         match &host.read {
             Err(_) => silent.entry(host.note()).or_default().push(host.address.to_string()),
@@ -254,6 +257,6 @@ fn remarks(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet
         let more = addresses.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let named: Vec<_> = addresses.iter().take(NAMED).map(String::as_str).collect();
-        lines.push(("unread".to_owned(), format!("{}{more}: {why}", named.join(", "))));
+        lines.push(("not read".to_owned(), format!("{}{more}: {why}", named.join(", "))));
     }
 }

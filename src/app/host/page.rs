@@ -21,9 +21,9 @@ pub fn lines(node: &Node, cluster: &Cluster, details: &Details, look: &Look<'_>)
     lines.extend(at_google(node, cluster));
     match &*details.inspected {
         Inspected::No => {}
-        Inspected::Waiting(_) => lines.push(("processes".to_owned(), "asking Ray...".to_owned())),
+        Inspected::Waiting(_) => lines.push(("processes".to_owned(), "querying Ray...".to_owned())),
         Inspected::Answered(_, at, told) => {
-            lines.push(("asked".to_owned(), ago(*at, look.now)));
+            lines.push(("updated".to_owned(), ago(*at, look.now)));
             match &**told {
                 Err(why) => lines.push(("processes".to_owned(), format!("? ({})", printable(why)))),
                 Ok(Inspection::Host(host)) => sections(&mut lines, (node, host), cluster, look),
@@ -53,7 +53,10 @@ fn sections(lines: &mut Lines, (node, host): (&Node, &HostInspection), cluster: 
     } else if node.resources.get("TPU").is_some_and(|r| r.total > 0.0) {
         heading(lines, "Chips");
         let key = look.key(Action::Chips);
-        lines.push((String::new(), format!("Ray sees none of them; {key} asks libtpu on the host over ssh")));
+        lines.push((
+            String::new(),
+            format!("not visible to Ray; press {key} to read them from libtpu on the host over SSH"),
+        ));
     }
     let idle = host.processes.iter().filter(|p| is_idle(p)).count();
     heading(lines, "Processes");
@@ -74,7 +77,10 @@ fn sections(lines: &mut Lines, (node, host): (&Node, &HostInspection), cluster: 
         Ok(files) => {
             let count: usize = files.iter().map(|(_, names)| names.len()).sum();
             let key = look.key(Action::Open);
-            lines.push((String::new(), format!("{}; {key} lists and opens them", counted(count, "file"))));
+            lines.push((
+                String::new(),
+                format!("{}; press {key} to list and open them", counted(count, "file")),
+            ));
             for (category, names) in files.iter().filter(|(_, names)| !names.is_empty()) {
                 list(lines, &category.to_string(), [names_in_a_line(names)]);
             }
@@ -95,8 +101,8 @@ fn words(process: &HostProcess, cluster: &Cluster, now: Timestamp) -> String {
     let serves = process.job.as_ref().map(|driver| {
         let job = cluster.snapshot.jobs.iter().find(|job| job.driver.as_ref() == Some(driver));
         job.map_or_else(
-            || format!("serves driver {driver}, which has ended"),
-            |job| format!("serves {} ({}, {})", job.key, job.status.word(), job.owner_words()),
+            || format!("worker of driver {driver}, which has ended"),
+            |job| format!("worker of {} ({}, {})", job.key, job.status.word(), job.owner_words()),
         )
     });
     let parts = [Some(process.title.to_string()), memory, cpu, age, serves];

@@ -34,7 +34,7 @@ pub fn told(row: &HostsRow<'_>, now: Timestamp) -> Vec<(&'static str, String, Ro
     lines.extend(age.map(|age| ("up", age, Role::Text)));
     let jobs: Vec<String> = row.jobs().iter().map(|job| job.key.to_string()).collect();
     lines.extend((!jobs.is_empty()).then(|| ("job", jobs.join(", "), Role::Text)));
-    let off = "not known: vitals are off (the setting vitals.every_seconds is 0)";
+    let off = "unknown: vitals are off (vitals.every_seconds is 0 in the settings)";
     lines.extend(row.is_unasked().then(|| ("job", off.to_owned(), Role::Dim)));
     lines.extend(row.loss(now).map(|loss| {
         let is_news = hosts.is_lost() || hosts.is_incomplete();
@@ -43,7 +43,7 @@ pub fn told(row: &HostsRow<'_>, now: Timestamp) -> Vec<(&'static str, String, Ro
     if let (Some((text, role)), Some(worst)) = (row.worst_words(now), row.worst(now)) {
         let mut about = Vec::new();
         if let Some(Why::Apart(median)) = worst.why {
-            about.push(format!("the others {median:.0}%"));
+            about.push(format!("others {median:.0}%"));
         }
         // One machine after the other is read: the worst of all may be among the rest.
         if worst.known < hosts.alive as usize {

@@ -18,7 +18,9 @@ impl App {
         let spec = &self.fleet.clusters[place].spec;
         if spec.provider != Provider::Gcp {
             let (name, provider) = (&spec.name, spec.provider);
-            let text = format!("TPUs are shown for Google Cloud only; the provider of {name} is {provider}");
+            let text = format!(
+                "TPUs are only shown for Google Cloud clusters; the provider of {name} is {provider}"
+            );
             self.toasts.say(Tone::Info, text, now);
             return Vec::new();
         }
@@ -73,7 +75,7 @@ impl App {
         told.push(row("", String::new()));
         told.push(row(
             "",
-            "Each is checked again right before it is deleted; one that is back is kept.".into(),
+            "Each is checked again right before it is deleted; one that has recovered is kept.".into(),
         ));
         let title = format!("Delete preempted TPUs on {}?", cluster.name());
         let question = Question::CleanPreempted { cluster: cluster.name().clone(), left };
@@ -93,7 +95,7 @@ impl App {
         let name = cluster.name().clone();
         self.toasts.say(
             Tone::Info,
-            format!("{name}: deleting preempted TPUs; a large slice takes some minutes"),
+            format!("{name}: deleting preempted TPUs; a large slice takes several minutes"),
             now,
         );
         vec![Effect::Ask(name, Request::CleanPreempted(left))]

@@ -74,7 +74,7 @@ impl App {
     /// Commands of before, then what is available here, then what is not.
     fn all_offers(&self) -> Vec<Offer> {
         let recent = self.history.latest(Entered::Command).take(RECENT);
-        let recent = recent.map(|words| Offer::new(words, "entered before"));
+        let recent = recent.map(|words| Offer::new(words, "recent"));
         let cluster = WORDS.iter().filter(|(_, verb)| *verb == Verb::Cluster).take(1);
         let mut all: Vec<Offer> = actions().iter().map(|d| self.offer_of(d)).collect();
         all.extend(cluster.map(|(word, verb)| self.offer_of_word(word, *verb)));
@@ -242,8 +242,10 @@ impl App {
                 let found = self.things_for(word, action, name);
                 let names: Vec<&str> = found.iter().filter_map(|offer| split(&offer.words).1).collect();
                 let why = match names.as_slice() {
-                    [] => format!("`{word}` applies to nothing named `{name}`"),
-                    several => format!("`{name}` is ambiguous: {}; choose one with the arrows", few(several)),
+                    [] => format!("`{word}`: nothing named `{name}` found"),
+                    several => {
+                        format!("`{name}` is ambiguous: {}; select one with the arrow keys", few(several))
+                    }
                 };
                 self.toasts.say(Tone::Bad, why, now);
                 Vec::new()
@@ -333,7 +335,11 @@ impl App {
     fn show_page(&mut self, topic: &str, now: Timestamp) {
         let Some(text) = manual::page(topic) else {
             let topics: Vec<&str> = manual::PAGES.iter().map(|(topic, _)| *topic).collect();
-            self.toasts.say(Tone::Bad, format!("no page `{topic}`; there are {}", topics.join(", ")), now);
+            self.toasts.say(
+                Tone::Bad,
+                format!("no page `{topic}`; available pages: {}", topics.join(", ")),
+                now,
+            );
             return;
         };
         self.dialog = Some(Dialog::text(format!("manual: {topic}"), manual::rows(text), self.dialog.take()));

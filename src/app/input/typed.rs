@@ -220,7 +220,7 @@ impl App {
         let help = self.key_of(Action::Help);
         let is_known = self.keymap.elsewhere(key).next().is_some();
         let shown = self.keymap.shown(key).filter(|_| !is_known)?;
-        Some(format!("{shown} has no action; {help} lists the keys"))
+        Some(format!("{shown} is not bound to an action; {help} lists the keys"))
     }
 
     fn say_in_dialog(&mut self, key: KeyEvent, below: Context) {

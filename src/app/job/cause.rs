@@ -63,7 +63,7 @@ fn quiet_lines(quiet: &[Quiet], job_workers: &JobWorkers) -> Vec<CauseLine> {
         time: worker.time,
         who: job_workers.workers.get(worker.worker).map(NamedWorker::who).unwrap_or_default(),
         text: match worker.line.as_str() {
-            "" => "has written no line".to_owned(),
+            "" => "has not written anything".to_owned(),
             line => printable(untimed(line)).into_owned(),
         },
         role: if at == 0 { Role::Warn } else { Role::Text },
@@ -73,7 +73,7 @@ fn quiet_lines(quiet: &[Quiet], job_workers: &JobWorkers) -> Vec<CauseLine> {
     let mut lines: Vec<CauseLine> = quiet.iter().take(QUIET).enumerate().map(line).collect();
     if quiet.len() > QUIET {
         let more = counted(quiet.len() - QUIET, "more worker");
-        lines.push(CauseLine::plain("", &format!("{more}; the roll call has them all"), Role::Dim));
+        lines.push(CauseLine::plain("", &format!("{more}; see the overview for all of them"), Role::Dim));
     }
     lines
 }
@@ -123,10 +123,10 @@ pub fn cause_lines(reading: &WorkersReading) -> Vec<CauseLine> {
         let others = found.candidates.len() + found.before.len();
         for other in found.candidates.iter().chain(&found.before).take(CANDIDATES) {
             let words = said(other);
-            lines.push(CauseLine::of("or first", other, job_workers, &words, Role::Warn));
+            lines.push(CauseLine::of("or", other, job_workers, &words, Role::Warn));
         }
         if others > CANDIDATES {
-            let words = format!("{} named above", counted(others - CANDIDATES, "more host"));
+            let words = format!("{} listed above", counted(others - CANDIDATES, "more host"));
             lines.push(plain("", &words, Role::Dim));
         }
         for followed in &found.followed {
@@ -134,7 +134,7 @@ pub fn cause_lines(reading: &WorkersReading) -> Vec<CauseLine> {
                 (counted(followed.errors as usize, "error"), counted(followed.hosts, "host"));
             let kind = followed.fault.words();
             let first = untimed(&followed.first.text);
-            let words = format!("{kind}: {errors} on {hosts}; the first: {first}");
+            let words = format!("{kind}: {errors} on {hosts}, first: {first}");
             lines.push(CauseLine::of("followed by", &followed.first, job_workers, &words, Role::Text));
         }
         let quiet = without_error(found, job_workers);
@@ -144,7 +144,7 @@ pub fn cause_lines(reading: &WorkersReading) -> Vec<CauseLine> {
             lines.push(plain("no error", &words, Role::Dim));
         }
         if found.survived > 0 {
-            let words = format!("{} did not end the run", counted(found.survived as usize, "earlier error"));
+            let words = format!("{} did not stop the run", counted(found.survived as usize, "earlier error"));
             lines.push(plain("survived", &words, Role::Dim));
         }
     }

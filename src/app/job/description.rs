@@ -29,7 +29,7 @@ impl App {
 pub fn lines(asked: &Asked, cluster: &Cluster, is_ended: bool, now: Timestamp) -> Lines {
     match asked {
         Asked::No => Vec::new(),
-        Asked::Waiting(_) => vec![("holds".to_owned(), "asking Ray...".to_owned())],
+        Asked::Waiting(_) => vec![("holds".to_owned(), "querying Ray...".to_owned())],
         Asked::Answered(Ok(work)) => told(work, Some(cluster), is_ended, now),
         Asked::Answered(Err(why)) => vec![("holds".to_owned(), format!("? ({})", printable(why)))],
     }
@@ -41,7 +41,7 @@ fn told(work: &Work, cluster: Option<&Cluster>, is_ended: bool, now: Timestamp) 
     let holds = match (work.holds.is_empty(), idle && !is_ended) {
         (false, _) => shape(&work.holds),
         (true, false) => "nothing".to_owned(),
-        (true, true) => "nothing: no tasks and no actors, only its driver runs".to_owned(),
+        (true, true) => "nothing: only the driver is running (no tasks, no actors)".to_owned(),
     };
     lines.push(("holds".to_owned(), holds));
     list(&mut lines, "waits for", cut(work.waits.iter().map(|wait| wait.words(now)).collect()));

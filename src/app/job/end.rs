@@ -25,7 +25,7 @@ impl App {
                 self.step(1)
             }
             JobKey::Driver(id) => {
-                let text = format!("{id} was started by hand: Ray can neither stop it nor delete its record");
+                let text = format!("{id} was started manually: Ray cannot stop it or delete its record");
                 self.toasts.say(Tone::Info, text, now);
                 Vec::new()
             }
@@ -118,7 +118,7 @@ impl App {
             }
             several => {
                 let text = "Ray sends SIGTERM to their drivers, and SIGKILL 3 s later. Unsaved work is lost.";
-                let lines = self.lines(several, left, "have ended or were started by hand", text, now);
+                let lines = self.lines(several, left, "have ended or were started manually", text, now);
                 (self.asks("Stop", several), lines, format!("Stop {}", counted(several.len(), "job")))
             }
         };
@@ -131,7 +131,7 @@ impl App {
         if jobs.is_empty() {
             return self.say_unfit("has not ended; stop it first", now);
         }
-        let text = "Their records in Ray are deleted: they leave the list and cannot be resubmitted from here. Their log files stay.";
+        let text = "Deletes their records in Ray: they disappear from the list and can no longer be resubmitted from here. Their log files are kept.";
         let lines = self.lines(&jobs, left, "have not ended", text, now);
         let (title, yes) = (self.asks("Delete", &jobs), format!("Delete {}", counted(jobs.len(), "job")));
         self.dialog = Some(Dialog::ask(Question::DeleteJobs(self.named(&jobs)), title, lines, yes));
@@ -157,14 +157,14 @@ impl App {
             [(_, job)] => match &job.key {
                 JobKey::Driver(id) if job.status.is_ended() => {
                     let text = format!(
-                        "{id} was started by hand and has ended ({}): there is nothing to stop, and Ray cannot delete its record",
+                        "{id} was started manually and has ended ({}): there is nothing to stop, and Ray cannot delete its record",
                         job.status.word()
                     );
                     self.toasts.say(Tone::Info, text, now);
                 }
                 JobKey::Driver(id) => {
                     let text = format!(
-                        "{id} was started by hand, not submitted: Ray cannot stop it; end its process on its node"
+                        "{id} was started manually, not submitted: Ray cannot stop it; end its process on its node"
                     );
                     self.toasts.say(Tone::Bad, text, now);
                 }

@@ -69,14 +69,14 @@ impl Field {
         match self {
             Self::Command => "a shell command, e.g. python train.py --steps 10",
             Self::WorkingDir => {
-                "a local folder or .zip, or a URI; leave empty to run in the cluster's own directory"
+                "a local directory or .zip, or a URI; leave empty to run in the cluster's default directory"
             }
-            Self::Variable => "NAME=VALUE, or NAME to copy it from this machine; values are hidden",
-            Self::RuntimeEnv => "JSON or YAML, or a file with it, e.g. {pip: [wandb]}",
-            Self::Cpus | Self::Gpus => "for the command itself, not for its tasks",
-            Self::Memory => "for the command itself, e.g. 2 GB",
-            Self::Resources => "other resources for the command itself, e.g. {\"TPU\": 4}",
-            Self::Tpu => "a whole TPU slice for the command itself, e.g. v4-128",
+            Self::Variable => "NAME=VALUE, or NAME to take the value from this machine; values are hidden",
+            Self::RuntimeEnv => "JSON or YAML, or the path of a JSON or YAML file, e.g. {pip: [wandb]}",
+            Self::Cpus | Self::Gpus => "for the entrypoint, not for its tasks",
+            Self::Memory => "for the entrypoint, e.g. 2 GB",
+            Self::Resources => "other resources for the entrypoint, e.g. {\"TPU\": 4}",
+            Self::Tpu => "a whole TPU slice for the entrypoint, e.g. v4-128",
             Self::Id => "leave empty to generate one",
             Self::Metadata => "KEY=VALUE, e.g. owner=alice",
         }

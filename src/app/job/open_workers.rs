@@ -149,7 +149,7 @@ impl App {
             return self.open_log_at(place, source, line);
         }
         let Some((worker, spot)) = self.worker_here().zip(self.worker_spot()) else {
-            self.toasts.say(Tone::Info, "this line does not come from a worker", now);
+            self.toasts.say(Tone::Info, "this line was not written by a worker", now);
             return Vec::new();
         };
         let is_it = |is_err: bool| spot.is_err.is_none_or(|wanted| wanted == is_err);
@@ -159,7 +159,7 @@ impl App {
             .iter()
             .find(|name| WorkerFile::parse(name.raw()).is_some_and(|f| is_it(f.is_err)));
         let Some(name) = of_stream.or(worker.process.files.first()).filter(|_| !worker.is_lost) else {
-            let why = if worker.is_lost { "gone with its node" } else { "not there" };
+            let why = if worker.is_lost { "lost with its node" } else { "missing" };
             let said = format!("{}: its files are {why}", worker.who());
             self.toasts.say(Tone::Bad, said, now);
             return Vec::new();

@@ -25,9 +25,9 @@ pub fn lines(job: &Job, cluster: &Cluster, details: &Details, look: &Look<'_>) -
     let mut lines = Lines::new();
     match &*details.inspected {
         Inspected::No => {}
-        Inspected::Waiting(_) => lines.push(("workers".to_owned(), "asking Ray...".to_owned())),
+        Inspected::Waiting(_) => lines.push(("workers".to_owned(), "querying Ray...".to_owned())),
         Inspected::Answered(_, at, told) => {
-            lines.push(("asked".to_owned(), ago(*at, look.now)));
+            lines.push(("updated".to_owned(), ago(*at, look.now)));
             match &**told {
                 Err(why) => lines.push(("workers".to_owned(), format!("? ({})", printable(why)))),
                 Ok(Inspection::Job(told)) => sections(&mut lines, (job, told), cluster, look),
@@ -50,7 +50,7 @@ fn sections(lines: &mut Lines, (job, told): (&Job, &JobInspection), cluster: &Cl
     });
     part(lines, "Log", &told.log, |lines, log| {
         lines.extend(log.iter().map(|line| (String::new(), line.text().to_owned())));
-        lines.push((String::new(), format!("{} follows it", look.key(Action::Log))));
+        lines.push((String::new(), format!("press {} to follow it", look.key(Action::Log))));
     });
 }
 
@@ -100,7 +100,7 @@ fn workers(lines: &mut Lines, all: &[JobWorker], cluster: &Cluster, look: &Look<
         lines.push((" ".to_owned(), format!("and {} more", listed.len() - LISTED)));
     }
     if !is_few && listed.is_empty() {
-        lines.push((" ".to_owned(), "none has failed, and all their hosts are alive".to_owned()));
+        lines.push((" ".to_owned(), "no failures; all hosts are alive".to_owned()));
     }
 }
 
@@ -130,7 +130,7 @@ fn in_numbers(workers: &[&JobWorker], cluster: &Cluster) -> String {
 /// What is wrong with a worker or its host; empty when nothing is.
 fn health(worker: &JobWorker, cluster: &Cluster, now: Timestamp) -> String {
     let host = match cluster.node(&worker.node) {
-        None => Some("its node is gone".to_owned()),
+        None => Some("its node no longer exists".to_owned()),
         Some(node) => host(node, cluster, now),
     };
     let failed = match &worker.state {

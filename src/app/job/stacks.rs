@@ -94,9 +94,9 @@ pub fn lines(
 ) -> Lines {
     let told = match stacks {
         Stacks::No => {
-            return vec![(String::new(), "the job has no driver yet, and so no workers".to_owned())];
+            return vec![(String::new(), "the job has no driver yet, so it has no workers".to_owned())];
         }
-        Stacks::Waiting(_) => return vec![(String::new(), "looking at the workers...".to_owned())],
+        Stacks::Waiting(_) => return vec![(String::new(), "reading the workers...".to_owned())],
         Stacks::Answered(_, told) => told,
     };
     let standing = match &**told {
@@ -110,9 +110,9 @@ pub fn lines(
         }
         Ok(standing) => standing,
     };
-    let way = if standing.over_ssh { "py-spy over ssh" } else { "Ray" };
+    let way = if standing.over_ssh { "py-spy over SSH" } else { "Ray" };
     let looked = format!("{} by {way}, {}", counted(standing.workers(), "worker"), ago(standing.at, now));
-    let mut lines = vec![("looked at".to_owned(), looked)];
+    let mut lines = vec![("updated".to_owned(), looked)];
     lines.extend(vitals.map(|vitals| ("run".to_owned(), vitals.words(now))));
     lines.push((String::new(), String::new()));
     for group in &standing.groups {
@@ -123,7 +123,8 @@ pub fn lines(
     }
     let unread = standing.unread.iter();
     lines.extend(
-        unread.map(|(worker, why)| ("unread".to_owned(), format!("{}: {}", worker.words(), printable(why)))),
+        unread
+            .map(|(worker, why)| ("not read".to_owned(), format!("{}: {}", worker.words(), printable(why)))),
     );
     if let Some(driver) = &standing.driver {
         lines.push((String::new(), String::new()));

@@ -40,14 +40,14 @@ impl App {
         let cluster = self.fleet.clusters[place].name().clone();
         match key {
             JobKey::Driver(id) => {
-                let text = format!("{id} was started by hand: its submission settings are not known");
+                let text = format!("{id} was started manually: its submission settings are unknown");
                 self.toasts.say(Tone::Info, text, now);
                 Vec::new()
             }
             JobKey::Submission(id) => {
                 let form_id = self.form_id();
                 let mut form = Form::new(form_id, cluster.clone());
-                form.doing = Some(format!("reading the submission of {id}"));
+                form.doing = Some(format!("reading the settings of {id}"));
                 self.dialog = Some(Dialog::Form(Box::new(form)));
                 vec![Effect::Fill(cluster, form_id, id)]
             }
@@ -103,7 +103,7 @@ impl App {
             }
             (FormNews::Warned(warnings), Some(form)) => {
                 form.doing = None;
-                let said = format!("{}; submit again to submit it as it is", warnings.join("; "));
+                let said = format!("{}; press Submit again to submit it anyway", warnings.join("; "));
                 (form.said, form.top, form.seen) = (said, 0, warnings);
             }
             (FormNews::Warned(warnings), None) => {

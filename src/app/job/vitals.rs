@@ -16,7 +16,7 @@ type Lines = Vec<(String, String)>;
 /// Points of the curve of losses.
 const CURVE: usize = 24;
 /// A run of whose checkpoints nothing is known.
-const UNSEEN: &str = "none seen in what was read of its log";
+const UNSEEN: &str = "none seen in the part of its log that was read";
 /// Places that are named.
 const PLACES: usize = 4;
 
@@ -24,7 +24,7 @@ const PLACES: usize = 4;
 pub(in crate::app) fn lines(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
     let vitals = cluster.vitals.jobs.get(&job.key).filter(|_| job.status == JobStatus::Running);
     let mut lines = vitals.map(|vitals| of(vitals, cluster, now)).unwrap_or_default();
-    let label = |at: usize| if at == 0 { "could serve" } else { " " };
+    let label = |at: usize| if at == 0 { "could run on" } else { " " };
     let sayings = could_serve(job, cluster).into_iter().enumerate();
     lines.extend(sayings.map(|(at, text)| (label(at).to_owned(), text)));
     lines
@@ -37,7 +37,7 @@ pub(in crate::app) fn at_stake(job: &Job, cluster: &Cluster, now: Timestamp) -> 
     let Some(vitals) = vitals else { return Vec::new() };
     let saved = vitals.run.as_ref().map(|run| checkpoint(run, now).unwrap_or_else(|| UNSEEN.to_owned()));
     let holds = vitals.holds.as_deref().filter(|holds| !holds.is_empty()).map(held);
-    let rows = [("holds", holds), ("does", Some(vitals.words(now))), ("checkpoint", saved)];
+    let rows = [("holds", holds), ("activity", Some(vitals.words(now))), ("checkpoint", saved)];
     rows.into_iter().filter_map(|(label, text)| Some((label.to_owned(), text?))).collect()
 }
 
@@ -54,7 +54,7 @@ pub fn could_serve(job: &Job, cluster: &Cluster) -> Vec<String> {
 }
 
 fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
-    let mut lines = vec![("does".to_owned(), vitals.words(now))];
+    let mut lines = vec![("activity".to_owned(), vitals.words(now))];
     let mut push = |label: &str, text: Option<String>| {
         lines.extend(text.filter(|text| !text.is_empty()).map(|text| (label.to_owned(), text)));
     };
@@ -63,7 +63,7 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
     }
     let holds = vitals.holds.as_deref().map(held);
     let on = places(&vitals.nodes, cluster);
-    push("holds now", holds.map(|holds| if on.is_empty() { holds } else { format!("{holds} on {on}") }));
+    push("held by", holds.map(|holds| if on.is_empty() { holds } else { format!("{holds} on {on}") }));
     if let Some(run) = &vitals.run {
         push("run", Some(run.steps()).filter(|_| run.step.is_some()));
         push("loss", run.loss.map(|value| format!("{} {}", loss(value), curve(&run.losses, CURVE))));
@@ -75,8 +75,8 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
     push("last line", vitals.logged.map(|at| format!("{} ago", brief(at.age(now)))));
     let log = match vitals.log {
         LogRead::None => String::new(),
-        LogRead::Unread => ", its log not yet".to_owned(),
-        LogRead::At(at) => format!(", its log {} ago", brief(at.age(now))),
+        LogRead::Unread => ", log not read yet".to_owned(),
+        LogRead::At(at) => format!(", log read {} ago", brief(at.age(now))),
     };
     push("vitals", Some(format!("read {} ago{log}", brief(vitals.read.age(now)))));
     lines

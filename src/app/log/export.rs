@@ -43,7 +43,7 @@ impl App {
         let why = match self.log().map(crate::app::LogView::taken_out) {
             Some(Some(text)) if !text.is_empty() => return Some((text, held)),
             Some(None) => "the lines are still being filtered; try again in a moment",
-            Some(Some(_)) | None => "the log shows no line",
+            Some(Some(_)) | None => "the log shows no lines",
         };
         self.toasts.say(Tone::Info, why, now);
         None
@@ -54,12 +54,12 @@ impl App {
         self.dirty = true;
         let shown = crate::model::text::printable(&path).into_owned();
         if self.dialog.is_some() || self.prompt.is_some() {
-            self.toasts.say(Tone::Bad, format!("not saved: {shown} exists already"), now);
+            self.toasts.say(Tone::Bad, format!("not saved: {shown} already exists"), now);
             return;
         }
         let lines = vec![
             ("file".to_owned(), shown.clone()),
-            (String::new(), "It exists already. Its content is replaced.".to_owned()),
+            (String::new(), "The file already exists. Its content will be replaced.".to_owned()),
         ];
         let title = format!("Replace {shown}?");
         self.dialog = Some(Dialog::ask(Question::ReplaceFile { path }, title, lines, "Replace file"));

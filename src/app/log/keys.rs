@@ -15,7 +15,7 @@ struct Kind {
 const ERRORS: Kind = Kind { next: LogView::next_error, one: "error" };
 const MARKS: Kind = Kind { next: LogView::next_mark, one: "mark" };
 
-const NO_TIME: &str = "no line has a time";
+const NO_TIME: &str = "no line has a timestamp";
 
 impl App {
     /// Changes the log on the screen.
@@ -63,7 +63,7 @@ impl App {
             Some(Step::Next | Step::Looking) => return,
             Some(Step::Wrapped) => {
                 let end = if forward { "first" } else { "last" };
-                format!("{of}continued at the {end} {one}")
+                format!("{of}wrapped around to the {end} {one}")
             }
             None => format!("{of}no {one} in the loaded lines"),
         };
@@ -84,8 +84,8 @@ impl App {
         let width = log.size().width.max(1);
         let said = match log.next_bin(width, forward) {
             Some(true) => return Vec::new(),
-            Some(false) if forward => "no later line is loaded",
-            Some(false) => "no earlier line is loaded",
+            Some(false) if forward => "no later lines are loaded",
+            Some(false) => "no earlier lines are loaded",
             None => NO_TIME,
         };
         self.toasts.say(Tone::Info, said, now);
@@ -138,7 +138,7 @@ impl App {
         if log.lens().is_filtered() {
             log.widen(more);
         } else {
-            self.toasts.say(Tone::Info, format!("all lines are shown; {key} shows those that match"), now);
+            self.toasts.say(Tone::Info, format!("all lines are shown; press {key} to filter them"), now);
         }
         Vec::new()
     }

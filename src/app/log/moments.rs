@@ -68,7 +68,7 @@ impl LogView {
             return Ok(());
         }
         if self.times.any().is_empty() {
-            return Err("no line has a time".to_owned());
+            return Err("no line has a timestamp".to_owned());
         }
         if let Ok(back) = span(typed) {
             self.show_since(Some((back, now)));
@@ -80,7 +80,7 @@ impl LogView {
         let is_of_day = !typed.contains([' ', 'T']);
         let time = if time > here && is_of_day { time.minus(DAY) } else { time };
         if time > here {
-            return Err("that time is still to come".to_owned());
+            return Err("that time is in the future".to_owned());
         }
         self.show_since(Some((time.age(here), now)));
         Ok(())
@@ -155,7 +155,7 @@ impl LogView {
     pub fn jump(&mut self, typed: &str, now: Timestamp) -> Result<(), String> {
         let typed = typed.trim();
         if self.held.is_empty() {
-            return Err("no line is loaded".to_owned());
+            return Err("no lines are loaded".to_owned());
         }
         if let Ok(number) = typed.parse::<u64>() {
             let held = self.held();
@@ -172,19 +172,20 @@ impl LogView {
         }
         let time = self.typed_time(typed, now)?;
         let times = self.times.any();
-        let Some((first, _)) = times.span() else { return Err("no line has a time".to_owned()) };
+        let Some((first, _)) = times.span() else { return Err("no line has a timestamp".to_owned()) };
         match times.first_from(time) {
             // What was written then lies above, and is read now.
             Some(_) if time < first => self.go_to_top(),
             Some(number) => self.go_to_line(number),
-            None => return Err("the last line is older; G goes to the end".to_owned()),
+            None => return Err("the last line is older; press G to go to the end".to_owned()),
         }
         Ok(())
     }
 
     /// A time that was typed, by the clock of the lines.
     fn typed_time(&self, typed: &str, now: Timestamp) -> Result<Timestamp, String> {
-        let unknown = || "type a line (120), a part (50%), a time (14:05, 2026-11-21 14:05) or an age (-5m)";
+        let unknown =
+            || "type a line (120), a percentage (50%), a time (14:05, 2026-11-21 14:05) or an age (-5m)";
         let now = self.times.by_theirs(now);
         if let Some(age) = typed.strip_prefix('-') {
             return span(age).map(|back| now.minus(back)).map_err(|_| unknown().to_owned());
@@ -254,7 +255,7 @@ mod tests {
         assert!(view.turn_since(NOW) && view.since().is_none() && view.len() == 182);
         assert_eq!(top(&view), "150");
         let mut plain = super::super::sample::view(5);
-        assert!(!plain.turn_since(NOW) && plain.len() == 5, "no line has a time");
+        assert!(!plain.turn_since(NOW) && plain.len() == 5, "no line has a timestamp");
     }
 
     #[test]
@@ -299,7 +300,7 @@ mod tests {
             (Ok(30), Ok(180), Ok(30), Ok(180))
         );
         let mut plain = super::super::sample::view(5);
-        assert_eq!(plain.since_typed("10m", NOW), Err("no line has a time".to_owned()));
+        assert_eq!(plain.since_typed("10m", NOW), Err("no line has a timestamp".to_owned()));
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl App {
         };
         let offers = logs_of(cluster);
         if offers.is_empty() {
-            let said = format!("{}: no log is known before the cluster was read", cluster.name());
+            let said = format!("{}: no logs are known until the cluster has been read", cluster.name());
             self.toasts.say(Tone::Info, said, now);
         } else {
             self.prompt = Some(Prompt::of(PromptKind::Files, offers));

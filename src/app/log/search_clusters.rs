@@ -32,7 +32,7 @@ impl App {
         if self.fleet.clusters.iter().any(|cluster| cluster.is_up()) {
             self.prompt = Some(Prompt::new(PromptKind::Logs, ""));
         } else {
-            self.toasts.say(Tone::Bad, "no cluster is connected: there is no log to search", now);
+            self.toasts.say(Tone::Bad, "no clusters are connected: there are no logs to search", now);
         }
         Vec::new()
     }
@@ -76,7 +76,7 @@ impl App {
     pub(in crate::app) fn open_repeated(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(place) = self.view().place() else { return Vec::new() };
         let Some(repeated) = self.log_mut().and_then(LogView::go_to_repeated) else {
-            let said = "no line in the window stands for others (`[repeated 12x across cluster]`)";
+            let said = "no visible line represents repeated lines (`[repeated 12x across cluster]`)";
             self.toasts.say(Tone::Info, said, now);
             return Vec::new();
         };
@@ -87,13 +87,13 @@ impl App {
         };
         let job = id.and_then(|id| cluster.job(&JobKey::Submission(id)));
         let Some(job) = job else {
-            let said = "the lines are in the files of a job's workers, and Ray lists no job of this log";
+            let said = "the lines are in the log files of a job's workers, but Ray lists no job for this log";
             self.toasts.say(Tone::Info, said, now);
             return Vec::new();
         };
         let asked = vec![(place, files_of_workers(cluster, job))];
         let Repeated { count, text, pattern } = repeated;
-        let of = format!("the workers of {}; Ray left {count} out", job.key);
+        let of = format!("the workers of {}; Ray deduplicated {count}", job.key);
         let searched = Searched { sought: text, of, lines: LINES };
         self.sweep(asked, searched, (&pattern, OF_WORKER), now)
     }

@@ -71,7 +71,7 @@ impl App {
         let size = match log.placed() {
             Some((all, true)) => format!("about {}", bytes(all as f64)),
             Some((held, false)) => format!("unknown; at least the {} that are loaded", bytes(held as f64)),
-            None => "not known".to_owned(),
+            None => "unknown".to_owned(),
         };
         let most = bytes(DOWNLOADED as f64);
         let row = |label: &str, text: String| (label.to_owned(), printable(&text).into_owned());
@@ -83,7 +83,7 @@ impl App {
             row(
                 "",
                 format!(
-                    "The log is downloaded from its first line through the dashboard, {most} at most, and searched here. Only lines that match are kept."
+                    "The log will be downloaded through the dashboard from its first line, up to {most}, and searched on this machine. Only matching lines are kept."
                 ),
             ),
         ];
@@ -118,7 +118,7 @@ impl App {
         let is_missed = log.seek_on(now);
         self.dirty |= self.log().is_some_and(|log| !log.is_seeking());
         if is_missed {
-            let said = "the line is not in the lines that were read; this is the end of the log";
+            let said = "the line is not among the lines that were read; showing the end of the log";
             self.toasts.say(Tone::Info, said, now);
         }
     }
@@ -137,10 +137,10 @@ impl App {
             Place::Here => return Vec::new(),
             Place::Above(above) => format!("reading {} above the loaded lines", bytes(above as f64)),
             Place::TooFar(above) => format!(
-                "the line is {} above the loaded lines, more than a log may take in memory (`log_memory_mb` in the settings)",
+                "the line is {} above the loaded lines, which exceeds the log memory limit (`log_memory_mb` in the settings)",
                 bytes(above as f64)
             ),
-            Place::Gone => "the line is no longer where it was; search once more".to_owned(),
+            Place::Gone => "the line is no longer where it was; search again".to_owned(),
         };
         self.toasts.say(Tone::Info, said, now);
         Vec::new()

@@ -176,7 +176,7 @@ impl App {
         if running.may_be_passed() {
             return vec![Effect::Operate(cluster, Order::Forward(running.consent_to_resume()))];
         }
-        let text = format!("{cluster}: later steps need this one; cannot skip it");
+        let text = format!("{cluster}: cannot skip this step: later steps need it");
         self.toasts.say(Tone::Info, text, now);
         Vec::new()
     }
@@ -191,7 +191,8 @@ impl App {
             running.state = OperationState::Cancelling;
             return vec![Effect::Operate(cluster, Order::Cancel)];
         }
-        let text = "changes have been made, cannot cancel; if a step fails, it can be resumed";
+        let text =
+            "cannot cancel: changes have already been made; if a step fails, the operation can be resumed";
         self.toasts.say(Tone::Info, format!("{cluster}: {text}"), now);
         Vec::new()
     }
@@ -236,7 +237,7 @@ impl App {
         ];
         if let OperationState::Interrupted(_, Some(saved)) = &running.state {
             let later = Fix::restore_jobs(cluster, saved, "submit them again");
-            lines.push(line("jobs", format!("stay saved in {saved}")));
+            lines.push(line("jobs", format!("remain saved in {saved}")));
             lines.push(line("hint", self.hint_in(&later.into(), Some(Context::Ask))));
         }
         lines.push(line("", String::new()));
@@ -385,7 +386,8 @@ impl App {
         }
         let is_elsewhere = self.view().place().is_some_and(|shown| self.fleet.place(name) != Some(shown));
         if is_elsewhere || self.dialog.is_some() || self.prompt.is_some() {
-            let text = format!("{name}: {brief}; {} on its page shows it", self.key_of(Action::Progress));
+            let text =
+                format!("{name}: {brief}; press {} on its page for details", self.key_of(Action::Progress));
             self.toasts.say(Tone::Bad, text, now);
             return Vec::new();
         }
@@ -420,7 +422,7 @@ impl App {
                 let saved = saved.map_or_else(String::new, |s| format!("; jobs saved in {s}"));
                 let shows = self.key_of(Action::Progress);
                 let why = problem.joined(&self.hint_in(&problem.hint, None));
-                let text = format!("{title}: interrupted: {why}{saved}; {shows} shows it");
+                let text = format!("{title}: interrupted: {why}{saved}; press {shows} for details");
                 (Tone::Bad, text)
             }
         };

@@ -280,7 +280,7 @@ impl Plan {
         let consent = self.consent();
         match consent.missing(&self.operation, &self.preview) {
             Some(Gate::UnknownJobs) => {
-                Some("cannot determine affected jobs: ask their owners, then allow it above".to_owned())
+                Some("cannot determine affected jobs: ask the job owners, then allow it above".to_owned())
             }
             Some(_) => {
                 let others = self.affected_others();

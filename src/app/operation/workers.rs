@@ -123,7 +123,7 @@ impl App {
             });
         }
         if let Some(Target::Hosts(..)) = self.target() {
-            let text = format!("{} opens it: select a host there", self.key_of(Action::Open));
+            let text = format!("press {} to open it, and select a host there", self.key_of(Action::Open));
             self.toasts.say(Tone::Info, text, now);
             return None;
         }
@@ -141,7 +141,10 @@ impl App {
             format!("{} has no address in Ray", known.node_name(node))
         } else if let Some(heir) = heir {
             let (name, heir) = (known.node_name(node), known.node_name(heir));
-            format!("{name} is dead, and its address {} now belongs to {heir}: select that row", node.address)
+            format!(
+                "{name} is dead, and its address {} now belongs to {heir}: select that row instead",
+                node.address
+            )
         } else {
             let name = known.node_name(node);
             return Some(Chosen {
@@ -204,24 +207,24 @@ pub(in crate::app) fn stays(task: &Task, step: Option<StepName>) -> Hint {
     let asked = step != Some(StepName::Ask);
     match task.kind() {
         OperationKind::AddWorker if matches!(task, Task::AddWorker(NewWorker::Host { .. })) => {
-            "the host stays as it is now".into()
+            "the host stays as it is".into()
         }
         OperationKind::AddWorker if asked => {
             Hint::from("Google keeps the request, and its TPU is billed once it exists")
                 .and(Verb::RemoveWorker.on(task.worker(), "delete it"))
         }
-        OperationKind::AddWorker => Hint::from("a request that Google has is kept")
+        OperationKind::AddWorker => Hint::from("a request that Google has accepted is kept")
             .and(Verb::RemoveWorker.on(task.worker(), "delete it")),
         OperationKind::InitWorker => {
-            "the worker stays as it is now; what was started there keeps running".into()
+            "the worker stays as it is; Ray keeps running where it was started".into()
         }
         OperationKind::RemoveWorker => Hint::from("the worker stays as it is now").and(
             Verb::InitWorker
-                .on(task.worker(), "a drained worker takes no new work until Ray is started on it again"),
+                .on(task.worker(), "a draining worker accepts no new work until Ray is restarted on it"),
         ),
-        OperationKind::Update => "what the head has of the cluster file stays as it is now".into(),
+        OperationKind::Update => "the head keeps the version of the cluster file that it has now".into(),
         OperationKind::Restart | OperationKind::Start | OperationKind::Stop => {
-            "the cluster stays as it is now: what was stopped stays stopped, what is up stays up".into()
+            "the cluster stays as it is: stopped parts stay stopped, running parts keep running".into()
         }
     }
 }

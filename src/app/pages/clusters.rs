@@ -41,7 +41,7 @@ impl Kind for Clusters {
     type Row<'f> = ClusterRow<'f>;
     type Key = ();
 
-    const LACKS: &'static str = "no cluster";
+    const LACKS: &'static str = "no clusters";
     const FIELDS: &'static [&'static str] = &["cluster", "issue"];
 
     fn title(_: Option<usize>) -> &'static str {
@@ -57,7 +57,7 @@ impl Kind for Clusters {
     }
 
     fn why_empty(_: &Look<'_>, _: Option<usize>) -> String {
-        "no clusters; --infra names a folder of cluster files".to_owned()
+        "no clusters; use --infra to set the directory with the cluster files".to_owned()
     }
 
     fn columns() -> &'static [Column<Self>] {
@@ -148,7 +148,7 @@ const COLUMNS: &[Column<Clusters>] = &[
     },
     Column {
         id: "link",
-        title: "LINK",
+        title: "CONNECTION",
         width: Width::text(9, 18, 0),
         when: When::Usually,
         cell: |row, look| match row {
@@ -200,7 +200,7 @@ const COLUMNS: &[Column<Clusters>] = &[
     },
     Column {
         id: "use",
-        title: "USE",
+        title: "USAGE",
         width: Width::text(HISTORY.1, HISTORY.0, 7),
         when: When::Usually,
         cell: |row, look| {
@@ -243,7 +243,7 @@ const COLUMNS: &[Column<Clusters>] = &[
     },
     Column {
         id: "data",
-        title: "DATA",
+        title: "DATA AGE",
         width: Width::number(5, 6),
         when: When::Usually,
         cell: |row, look| {
@@ -340,7 +340,7 @@ fn link(cluster: &Cluster, look: &Look<'_>) -> Cell<'static> {
         Some(Link::Up { latency: Some(latency), .. }) => {
             Cell::new(text, role).or(format!("● {}", words::trip(*latency)))
         }
-        Some(Link::Connecting { .. }) => Cell::new(text, role).or("◌ opening"),
+        Some(Link::Connecting { .. }) => Cell::new(text, role).or("◌ connecting"),
         Some(Link::Retrying { at, .. }) => {
             let left = words::countdown(at.until(look.now));
             Cell::new(format!("✕ retry in {left}"), role).or(format!("✕ in {left}"))

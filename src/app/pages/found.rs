@@ -24,7 +24,7 @@ use std::cmp::Ordering;
 pub static PAGE: TablePage = TablePage {
     name: "found",
     label: "",
-    help: "Show what the last search of the logs of all clusters found",
+    help: "Show the results of the last log search across clusters",
     crumb: "found",
     context: Context::Table,
     from: PAGES_BUT_LOGS,
@@ -92,12 +92,12 @@ impl Kind for FoundLines {
     /// Its number among those of its cluster, which never changes.
     type Key = usize;
 
-    const LACKS: &'static str = "no line";
+    const LACKS: &'static str = "no lines";
     const FIELDS: &'static [&'static str] = &["line", "file", "cluster"];
     const BELOW: Option<&'static str> = Some("line");
 
     fn title(_: Option<usize>) -> &'static str {
-        "Found in logs"
+        "Search results"
     }
 
     fn name(_: Option<usize>) -> &'static str {
@@ -137,12 +137,15 @@ impl Kind for FoundLines {
         }
         let state = |wanted: fn(&Sought) -> bool| look.fleet.each(of).any(|(_, c)| wanted(&c.found.state));
         match () {
-            () if state(|state| *state == Sought::Searching) => "reading the ends of the files".to_owned(),
+            () if state(|state| *state == Sought::Searching) => {
+                "reading the last lines of the files".to_owned()
+            }
             () if !state(|state| matches!(state, Sought::Done(_))) => {
-                "no cluster was searched; the messages say why".to_owned()
+                "no clusters were searched; see the messages for the reason".to_owned()
             }
             () => {
-                "no line matches in the ends of the files; open a log and search all of it there".to_owned()
+                "no matches in the last lines of the files; to search a whole log, open it and search there"
+                    .to_owned()
             }
         }
     }

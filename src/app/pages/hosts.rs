@@ -184,7 +184,7 @@ impl Kind for HostsTable {
     type Row<'f> = HostsRow<'f>;
     type Key = HostsKey;
 
-    const LACKS: &'static str = "no slice";
+    const LACKS: &'static str = "no slices";
     const FIELDS: &'static [&'static str] =
         &["slice", "type", "state", "job", "node", "address", "host", "cluster"];
 
@@ -420,7 +420,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
             b.0.cmp(&a.0).then_with(|| b.1.total_cmp(&a.1))
         }),
     },
-    common::age("up", "UP", 6),
+    common::age("up", "UPTIME", 6),
 ];
 
 /// The state; of what died, which has no figures, also when and why.

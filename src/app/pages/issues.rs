@@ -62,7 +62,7 @@ impl Kind for Issues {
     /// Two issues of one kind differ in their details.
     type Key = (FindingKind, String);
 
-    const LACKS: &'static str = "no issue";
+    const LACKS: &'static str = "no issues";
     const FIELDS: &'static [&'static str] = &["issue", "details", "severity", "cluster"];
     const BELOW: Option<&'static str> = Some("details");
 

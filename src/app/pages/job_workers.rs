@@ -54,10 +54,10 @@ impl WorkersView {
     /// The name of the table on its tab.
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Roll => "roll call",
+            Self::Roll => "overview",
             Self::Folded => "folded",
             Self::Merged => "by time",
-            Self::Cause => "first cause",
+            Self::Cause => "root cause",
         }
     }
 }

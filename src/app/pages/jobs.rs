@@ -39,7 +39,7 @@ impl Kind for Jobs {
     type Row<'f> = JobRow<'f>;
     type Key = JobKey;
 
-    const LACKS: &'static str = "no job";
+    const LACKS: &'static str = "no jobs";
     const BELOW: Option<&'static str> = Some("message");
     const FIELDS: &'static [&'static str] = &["job", "owner", "status", "entrypoint", "message", "cluster"];
 
@@ -57,14 +57,14 @@ impl Kind for Jobs {
             Some(cluster) => {
                 let (running, waiting, failed) = cluster.job_counts(look.now);
                 let mut counts = vec![format!("{running} running")];
-                counts.extend((waiting > 0).then(|| format!("{waiting} waiting")));
+                counts.extend((waiting > 0).then(|| format!("{waiting} pending")));
                 counts.extend((failed > 0).then(|| format!("{failed} failed today")));
                 counts
             }
             None => {
                 let totals = look.fleet.totals();
                 let (running, waiting) = (totals.told(totals.running), totals.told(totals.waiting));
-                vec![format!("{running} running"), format!("{waiting} waiting")]
+                vec![format!("{running} running"), format!("{waiting} pending")]
             }
         };
         let marked = look.marks.count(of);
@@ -190,7 +190,7 @@ const COLUMNS: &[Column<Jobs>] = &[
     },
     Column {
         id: "does",
-        title: "DOES",
+        title: "ACTIVITY",
         width: Width::text(18, 28, 0).hiding(),
         when: When::Usually,
         cell: |row, look| match does(row, look.now) {
@@ -272,7 +272,7 @@ const COLUMNS: &[Column<Jobs>] = &[
     },
     Column {
         id: "took",
-        title: "TOOK",
+        title: "DURATION",
         width: Width { hides: true, ..Width::number(7, 5) },
         when: When::Wide,
         cell: |row, look| {
@@ -297,7 +297,7 @@ const COLUMNS: &[Column<Jobs>] = &[
     },
     Column {
         id: "saved",
-        title: "SAVED",
+        title: "CHECKPOINT",
         // How long ago the last checkpoint was saved.
         width: Width::number(7, 7),
         when: When::Wide,
@@ -388,7 +388,7 @@ fn does(row: &Row<'_>, now: Timestamp) -> Option<(String, Role)> {
 fn name<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
     let id = match &row.job.key {
         JobKey::Submission(id) => id.0.shown(),
-        JobKey::Driver(id) => Cow::Owned(format!("{id} (by hand)")),
+        JobKey::Driver(id) => Cow::Owned(format!("{id} (manual)")),
     };
     // Room for marks stands in every row as soon as there is one, so that names stay below each other.
     let marked = look.marks.has(row.place, row.job);

@@ -44,7 +44,7 @@ impl Kind for Nodes {
     type Row<'f> = NodeRow<'f>;
     type Key = NodeId;
 
-    const LACKS: &'static str = "no node";
+    const LACKS: &'static str = "no nodes";
     const FIELDS: &'static [&'static str] = &["node", "address", "host", "type", "state", "slice", "cluster"];
 
     fn title(of: Option<usize>) -> &'static str {
@@ -274,7 +274,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         cell: |row, look| percent(row, look, |p| share(p.disk), NEARLY_FULL),
         order: None,
     },
-    common::age("up", "UP", 4),
+    common::age("up", "UPTIME", 4),
     Column {
         id: "slice",
         title: "SLICE",

@@ -33,7 +33,7 @@ impl Kind for Slices {
     type Row<'f> = SliceRow<'f>;
     type Key = Text;
 
-    const LACKS: &'static str = "no TPU";
+    const LACKS: &'static str = "no TPUs";
     const FIELDS: &'static [&'static str] =
         &["name", "type", "status", "managed-by", "capacity", "address", "cluster"];
 
@@ -62,10 +62,10 @@ impl Kind for Slices {
     fn why_empty(look: &Look<'_>, of: Option<usize>) -> String {
         let tpus = || look.fleet.each(of).map(|(_, cluster)| &cluster.tpus);
         match () {
-            () if tpus().any(|t| t.asked().is_some()) && of.is_some() => "no TPU here",
-            () if tpus().any(|t| t.asked().is_some()) => "no TPU on any cluster",
-            () if tpus().any(|t| t.problem().is_some()) => "no data: Google never answered",
-            () => "asking Google",
+            () if tpus().any(|t| t.asked().is_some()) && of.is_some() => "no TPUs here",
+            () if tpus().any(|t| t.asked().is_some()) => "no TPUs on any cluster",
+            () if tpus().any(|t| t.problem().is_some()) => "no data: Google has not responded yet",
+            () => "querying Google Cloud",
         }
         .to_owned()
     }

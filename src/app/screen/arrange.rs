@@ -109,7 +109,7 @@ impl App {
         let mut is_last = false;
         self.in_chooser(|chooser| is_last = !chooser.toggle());
         if is_last {
-            "the last column stays".clone_into(&mut self.note);
+            "the last column cannot be hidden".clone_into(&mut self.note);
         }
         Vec::new()
     }

@@ -135,7 +135,7 @@ impl Dialog {
         let blank = || (String::new(), String::new());
         lines.extend([
             blank(),
-            (String::new(), "manual: enter lists its pages, `:help TOPIC` shows one".into()),
+            (String::new(), "manual: press enter to list its pages, or use `:help TOPIC`".into()),
         ]);
         let page = |(topic, text): (&str, &str)| (topic.to_owned(), manual::summary(text).to_owned());
         lines.extend(manual::PAGES.map(page));

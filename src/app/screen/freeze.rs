@@ -73,8 +73,8 @@ impl App {
         } else if self.is_frozen() {
             let key = self.key_of(Action::Freeze);
             Some((
-                "on a frozen screen",
-                format!("the screen is frozen; {key} shows the present, then try again"),
+                "while the screen is frozen",
+                format!("the screen is frozen; press {key} to return to live data, then try again"),
             ))
         } else {
             None

@@ -400,7 +400,7 @@ impl<K: Kind> Listing for List<K> {
         if self.table.filter().is_empty() {
             return K::why_empty(look, self.of);
         }
-        format!("{} matches the filter; {} clears it", K::LACKS, look.key(Action::Back))
+        format!("{} match the filter; {} clears it", K::LACKS, look.key(Action::Back))
     }
 
     fn target(&self, fleet: &Fleet) -> Option<Target> {

@@ -89,7 +89,8 @@ impl App {
         }
         values.extend(log.current().map(|line| ("current line".to_owned(), line.to_owned())));
         if let Some(lines) = log.marked_range() {
-            values.push((format!("{} lines from the mark to here", lines.len()), lines.join("\n")));
+            values
+                .push((format!("{} lines from the mark to the current line", lines.len()), lines.join("\n")));
         }
         values
     }

@@ -49,7 +49,7 @@ pub fn node(node: &Node, cluster: &Cluster, words: impl Fn(&Hint) -> String, now
     let mut lines = Vec::new();
     if cluster.tpus.is_ghost(node) {
         let hint = words(&TpuStatus::Ghost.hint(""));
-        push(&mut lines, "ghost", format!("alive in Ray, gone in Google Cloud; {hint}"));
+        push(&mut lines, "ghost", format!("alive in Ray, but deleted in Google Cloud; {hint}"));
     }
     push(&mut lines, "name", node.name.to_string());
     push(&mut lines, "id", node.id.to_string());
@@ -105,7 +105,7 @@ pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: T
     let mut lines = Vec::new();
     let kind = match &job.key {
         JobKey::Submission(_) => "submission",
-        JobKey::Driver(_) => "driver started by hand",
+        JobKey::Driver(_) => "driver, started manually",
     };
     push(&mut lines, "id", job.key.to_string());
     push(&mut lines, "kind", kind);
@@ -200,7 +200,7 @@ pub fn before_stop(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
     lines.push((String::new(), String::new()));
     let consequence = match job.status {
         JobStatus::Pending => {
-            "The job has not started. Some versions of Ray ignore the request for a pending job; a message reports whether it ended."
+            "The job has not started. Some versions of Ray ignore stop requests for pending jobs; a message will report whether it ended."
         }
         _ => "Ray sends SIGTERM to its driver, and SIGKILL 3 s later. Unsaved work is lost.",
     };

@@ -59,9 +59,9 @@ impl Cause {
     /// The rest of a sentence that begins with the clusters.
     const fn words(self) -> &'static str {
         match self {
-            Self::Ports => "use other local ports than usual",
-            Self::Connection => "have a note on their connection",
-            Self::Google => "have no list of TPUs",
+            Self::Ports => "use different local ports than usual",
+            Self::Connection => "have a connection note",
+            Self::Google => "have no TPU data",
         }
     }
 }

@@ -137,7 +137,7 @@ fn at(phase: Phase) -> &'static str {
     match phase {
         Phase::Address => "finding the head",
         Phase::Tunnel => "opening ssh",
-        Phase::Dashboard => "asking Ray",
+        Phase::Dashboard => "querying Ray",
     }
 }
 
@@ -145,15 +145,15 @@ fn at(phase: Phase) -> &'static str {
 pub fn kind(kind: &ProblemKind) -> &'static str {
     match kind {
         ProblemKind::Config => "broken file",
-        ProblemKind::Address => "no address",
-        ProblemKind::SeveralHeads => "several heads",
+        ProblemKind::Address => "head not found",
+        ProblemKind::SeveralHeads => "multiple heads",
         ProblemKind::Quota { .. } => "quota",
         ProblemKind::Unreachable => "unreachable",
         ProblemKind::KeyRefused => "key refused",
         ProblemKind::HostKeyChanged { .. } => "host key changed",
         ProblemKind::PortInUse => "port in use",
         ProblemKind::TunnelLost => "connection lost",
-        ProblemKind::DashboardSilent => "dashboard silent",
+        ProblemKind::DashboardSilent => "dashboard not responding",
         ProblemKind::NotRay => "not Ray",
         ProblemKind::TokenMissing => "no token",
         ProblemKind::TokenRefused => "token refused",

@@ -37,8 +37,8 @@ pub(super) struct Row {
 impl Row {
     pub(super) fn tpu(leftover: &Leftover, outcome: Outcome) -> Self {
         let proof = match leftover.holds.as_slice() {
-            [] => format!("Google has taken it away ({} chips)", leftover.chips),
-            holds => format!("all its TPUs are taken away ({} TPU VMs)", holds.len()),
+            [] => format!("preempted by Google ({} chips)", leftover.chips),
+            holds => format!("all of its {} TPU VMs were preempted", holds.len()),
         };
         Self { kind: leftover.kind.word(), host: None, name: leftover.name.raw().to_owned(), proof, outcome }
     }
@@ -57,7 +57,7 @@ impl Row {
             let holds =
                 if devices.is_empty() { String::new() } else { format!("; holds {}", devices.join(" ")) };
             let (name, proof) =
-                (format!("{} {}", p.pid, p.name), format!("{}; runs for {age}{holds}", p.proof));
+                (format!("{} {}", p.pid, p.name), format!("{}; running for {age}{holds}", p.proof));
             let outcome = outcome(&Subject::Process(p.pid));
             Self { kind: "process", host: host.clone(), name, proof, outcome }
         };
@@ -72,7 +72,7 @@ impl Row {
             kind: "disk",
             host: host.clone(),
             name: disk.mount.raw().to_owned(),
-            proof: format!("{} % used, {:.1} GB free", disk.used, disk.free as f64 / 1e9),
+            proof: format!("{}% used, {:.1} GB free", disk.used, disk.free as f64 / 1e9),
             outcome: Outcome::Named,
         };
         let processes = left.processes.iter().map(process);
@@ -111,7 +111,7 @@ impl Row {
             Outcome::Planned if is_tpu => ("would be deleted", None),
             Outcome::Planned if self.kind == "process" => ("would be ended", None),
             Outcome::Planned => ("would be removed", None),
-            Outcome::Named => ("named only", None),
+            Outcome::Named => ("reported only", None),
             Outcome::Tpu(Cleaned::Deleted) => ("deleted", None),
             Outcome::Host(Ended::Done) if self.kind == "process" => ("ended", None),
             Outcome::Host(Ended::Done) => ("removed", None),
@@ -133,7 +133,7 @@ impl Row {
                 let look =
                     format!("ssh {} -- 'df -h; sudo du -xh -d 2 / | sort -h | tail -n 20'", host.raw());
                 let line = Target::of(&reach.spec.name).line(&look);
-                Some(Fix::command("see what fills it", line).into())
+                Some(Fix::command("see what uses the space", line).into())
             }
             _ => None,
         }
@@ -155,7 +155,7 @@ pub(super) fn summary(rows: &[Row]) -> String {
     let mut counts: Vec<(String, usize)> = Vec::new();
     for row in rows {
         let word = match row.kind {
-            "disk" => "disk with little space".to_owned(),
+            "disk" => "nearly full disk".to_owned(),
             kind => format!("{kind} {}", row.outcome().0),
         };
         match counts.iter_mut().find(|(known, _)| *known == word) {
@@ -175,5 +175,5 @@ pub(super) fn print(out: &mut impl Write, rows: &[Row], reach: &Reach) -> io::Re
         vec![row.kind.to_owned(), host, row.name.clone(), row.proof.clone(), outcome]
     };
     let cells: Vec<_> = rows.iter().map(cells).collect();
-    columns::print(out, &["KIND", "HOST", "NAME", "PROOF", "OUTCOME"], &cells)
+    columns::print(out, &["KIND", "HOST", "NAME", "EVIDENCE", "OUTCOME"], &cells)
 }

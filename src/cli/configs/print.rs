@@ -16,7 +16,7 @@ pub fn state(state: State) -> &'static str {
         State::Current => "current",
         State::Missing => "missing",
         State::OutOfDate => "out of date",
-        State::Edited => "edited by hand",
+        State::Edited => "edited manually",
         State::Broken => "cannot be rendered",
         State::Orphan => "not in clusters.yaml: run `ray down` on it if it is running, then delete the file",
     }

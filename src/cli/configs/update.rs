@@ -132,7 +132,7 @@ fn question(planned: &Planned) -> Option<String> {
         ));
     }
     let edited = planned.state == State::Edited;
-    edited.then(|| format!("{file} was edited by hand. Overwrite the lines marked `-` above?"))
+    edited.then(|| format!("{file} was edited manually. Overwrite the lines marked `-` above?"))
 }
 
 fn asked(out: &mut impl Write, mode: Mode, question: &str) -> io::Result<bool> {

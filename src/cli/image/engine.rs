@@ -60,8 +60,8 @@ impl Engine {
         }
         let (name, other) = (kind.name(), kind.other());
         match find(other) {
-            Some(_) => bail!("{name} is not on this machine; use --engine {}", other.name()),
-            None => bail!("{name} is not on this machine; install it: {}", kind.manual()),
+            Some(_) => bail!("{name} is not installed; use --engine {}", other.name()),
+            None => bail!("{name} is not installed; install it: {}", kind.manual()),
         }
     }
 
@@ -84,7 +84,7 @@ impl Engine {
 
     /// A configuration without the person's logins, in a folder that nobody else can enter. It talks to the same daemon.
     pub async fn private(&self) -> Result<Private<'_>> {
-        let folder = tool::private_folder().context("cannot make a folder for the login")?;
+        let folder = tool::private_folder().context("cannot create a directory for the login")?;
         let place = folder.path().display();
         let mut settings = match self.kind {
             Kind::Docker => vec![format!("DOCKER_CONFIG={place}")],

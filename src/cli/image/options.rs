@@ -15,10 +15,10 @@ pub struct ImageOptions {
     /// Image tag [default: date and commit, e.g. 20261120-0a1b2c3]
     #[arg(long, value_name = "TAG")]
     pub(super) tag: Option<String>,
-    /// Allow files that are not committed; the default tag then ends in -dirty, and is not `latest`
+    /// Allow uncommitted files; the default tag then ends in -dirty, and `latest` is not moved
     #[arg(long)]
     pub(super) allow_dirty: bool,
-    /// Program that builds and pushes
+    /// Program to build and push with
     #[arg(long, value_enum, default_value = "docker")]
     pub(super) engine: Kind,
     /// Show the commands and calls; change nothing

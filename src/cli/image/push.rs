@@ -46,7 +46,7 @@ pub(super) async fn run(
     let progress = Progress::new();
     let mut missing = Vec::new();
     for registry in &registries {
-        progress.tell(format!("looking at {registry}"));
+        progress.tell(format!("checking {registry}"));
         if is_missing(&google, registry).await? {
             missing.push(registry);
         }
@@ -120,7 +120,9 @@ pub(super) async fn run(
     }
     if failures > 0 {
         let all = repositories(registries.len());
-        bail!("{local} was not pushed to {failures} of {all}; push again: what is there is not sent twice");
+        bail!(
+            "{local} was not pushed to {failures} of {all}; push again: layers already there are not uploaded again"
+        );
     }
     used(targets, name, &tag.tag, regions, (*set_image).then_some(*yes))
 }

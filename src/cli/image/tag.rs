@@ -51,7 +51,7 @@ pub(super) async fn for_build(options: &ImageOptions, folder: &Path) -> Result<T
             let today = jiff::Timestamp::now().strftime("%Y%m%d");
             Ok(Tag::new(format!("{today}-{mark}")))
         }
-        (None, None) => bail!("{} is in no git repository; give a tag with --tag", folder.display()),
+        (None, None) => bail!("{} is not in a git repository; give a tag with --tag", folder.display()),
     }
 }
 
@@ -65,12 +65,14 @@ pub(super) async fn for_push(
     if let Some(tag) = &options.tag {
         let name = format!("{image}:{tag}");
         if engine.quiet(&["image", "inspect", "--format", "{{.Id}}", &name]).await?.code != 0 {
-            bail!("there is no image {name} on this machine; build it: `marin-tui image build --tag {tag}`");
+            bail!(
+                "image {name} does not exist on this machine; build it: `marin-tui image build --tag {tag}`"
+            );
         }
         return Ok(Tag::new(tag.clone()));
     }
     let Some(Commit { mark }) = commit(options, folder).await? else {
-        bail!("{} is in no git repository; give a tag with --tag", folder.display());
+        bail!("{} is not in a git repository; give a tag with --tag", folder.display());
     };
     // The newest comes first.
     let asked = engine.quiet(&["image", "ls", "--format", "{{.Tag}}", image]).await?;
@@ -82,8 +84,8 @@ pub(super) async fn for_push(
     match tags.iter().find(is_of_commit) {
         Some(tag) => Ok(Tag::new(tag.trim().to_owned())),
         None => bail!(
-            "there is no image {image} of commit {mark} on this machine; build it: `marin-tui image build`, or name \
-             another with --tag"
+            "no image {image} of commit {mark} on this machine; build it: `marin-tui image build`, or choose another \
+             with --tag"
         ),
     }
 }

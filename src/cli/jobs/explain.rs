@@ -19,18 +19,18 @@ use std::sync::Arc;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui -c us-central2 explain-job eval-7        the first error of all workers, what followed
+  marin-tui -c us-central2 explain-job eval-7        the earliest error, and what followed
   marin-tui -c us-central2 explain-job eval-7 --json | jq -r '.first.host'
 
-The end of the driver's log, the ends of all workers' files and the deaths of nodes are compared by time. An error after which \
-its worker went on is not a cause, and neither is a lost connection to another worker.
+Compares the last lines of the driver's log, of all workers' log files, and node deaths by time. An error that its \
+worker survived is not the cause, and neither is a lost connection to another worker.
 
-Exit codes: 0 the job was explained, whatever its status is, 1 it could not be read, or there is no such job.";
+Exit codes: 0 the job was explained, whatever its status; 1 it could not be read, or there is no such job.";
 
 /// Options of `explain-job`.
 #[derive(Debug, Args)]
 pub struct ExplainArguments {
-    /// Submission id of the job, or the job id of a driver that was started by hand
+    /// Submission id of the job, or the job id of a manually started driver
     #[arg(value_name = "ID", add = candidates::jobs())]
     id: String,
     /// Read the last N lines of each log
@@ -177,7 +177,11 @@ fn print_cause(
 ) -> io::Result<()> {
     let time = |e: &Evidence| e.time.map(|at| format!("{}  ", clock_time(at))).unwrap_or_default();
     let first = &found.first;
-    let label = if verdict == Verdict::Failed { "first error" } else { "last errors in the logs begin with" };
+    let label = if verdict == Verdict::Failed {
+        "first error"
+    } else {
+        "the earliest of the last errors in the logs"
+    };
     writeln!(out, "{label}: {}{}: {}", time(first), place(first, job_workers), first.fault.words())?;
     let skipped = first.trace.len().saturating_sub(TRACE);
     if skipped > 0 {
@@ -208,7 +212,7 @@ fn print_cause(
         writeln!(out, "no error in the logs of {}: {}", counted(quiet.len(), "worker"), first_few(&quiet))?;
     }
     if found.survived > 0 {
-        writeln!(out, "{} did not end the run", counted(found.survived as usize, "earlier error"))?;
+        writeln!(out, "{} did not stop the run", counted(found.survived as usize, "earlier error"))?;
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ const RESTART_LOOK: Duration = Duration::from_secs(3);
 /// Options for a cluster that stops answering.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct GiveUp {
-    /// Exit with code 4 if the cluster has not answered for this many seconds [default: keep reconnecting]
+    /// Exit with code 4 if the cluster has not responded for this many seconds [default: keep reconnecting]
     #[arg(long, value_name = "SECONDS")]
     give_up_after: Option<u64>,
 }
@@ -35,7 +35,7 @@ pub struct GiveUp {
 /// Why the end of a job was not observed.
 #[derive(Clone, Debug)]
 pub enum FollowError {
-    /// The cluster did not answer within `--give-up-after`.
+    /// The cluster did not respond within `--give-up-after`.
     GaveUp,
     /// Ray was restarted and the job was lost with its session; the text says so in a sentence.
     Lost(String),
@@ -369,8 +369,7 @@ impl<'a> Following<'a> {
         let (name, limit) = (&self.reach.spec.name, self.limit.unwrap_or_default().as_secs());
         let state = self.seen.map_or("unknown", JobStatus::word);
         eprintln!(
-            "{name}: timed out after {limit} s without an answer; last status of {id}: {state}; \
-             to wait again: `marin-tui -c {name} wait-job {id}`"
+            "{name}: timed out after {limit} s without a response; last status of {id}: {state}; to wait again: `marin-tui -c {name} wait-job {id}`"
         );
     }
 }

@@ -87,7 +87,7 @@ impl<'a> LogSource<'a> {
             lines
         } else {
             eprintln!(
-                "searching the last {SEARCHED} lines, read through the dashboard; -n N sets their number"
+                "searching the last {SEARCHED} lines, read through the dashboard; use -n N for more or fewer"
             );
             SEARCHED
         };

@@ -32,13 +32,13 @@ pub struct LogArguments {
     /// Print the last N lines [default: 1000; with --follow or --grep: all]
     #[arg(long, short = 'n', value_name = "N")]
     lines: Option<u32>,
-    /// Only lines that match this regular expression; all in lower case it matches in any case
+    /// Only lines that match this regular expression; case-insensitive if all in lower case
     #[arg(long, short, value_name = "PATTERN", allow_hyphen_values = true)]
     grep: Option<Pattern>,
-    /// Only lines of that time, as 10m or 2h, by the times that they say
+    /// Only lines newer than this, e.g. 10m or 2h, by their own timestamps
     #[arg(long, value_name = "TIME", value_parser = span)]
     since: Option<Duration>,
-    /// Print JSON, an object per line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
     /// The job's workers instead of its driver.
@@ -95,7 +95,7 @@ impl Printer<'_> {
     fn told(&self) {
         let Some(since) = self.since.filter(|_| !self.all_since) else { return };
         match self.times.last() {
-            None => eprintln!("no line has a time, so --since matches none"),
+            None => eprintln!("no line has a timestamp, so --since matches none"),
             Some(last) if last < since => eprintln!("{}", too_old(last)),
             Some(_) => {}
         }
@@ -160,7 +160,7 @@ pub(super) async fn run(
 /// What the log's machine searches for; none if it is to send all lines.
 fn for_its_host(pattern: &Pattern) -> Option<Grep> {
     Grep::of(pattern).unwrap_or_else(|why| {
-        eprintln!("{why}; all lines are read instead");
+        eprintln!("{why}; reading all lines instead");
         None
     })
 }

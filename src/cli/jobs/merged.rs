@@ -19,10 +19,10 @@ const FEW: usize = 3;
 /// Options of `job-logs` about a job's workers.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct WorkersOptions {
-    /// Print the logs of the job's workers in the order of time: the last lines of each file [default: 100]
+    /// Print the last lines of the logs of all the job's workers, merged by time [default: 100 per file]
     #[arg(long, conflicts_with = "follow")]
     pub workers: bool,
-    /// With --workers: print equal lines of many workers once, with their number and the hosts that did not write them
+    /// With --workers: print identical lines once, with the number of workers that wrote them and the hosts that did not
     #[arg(long, requires = "workers")]
     fold: bool,
 }
@@ -73,7 +73,7 @@ pub(super) async fn run(
         eprintln!("{}", too_old(newest));
     }
     if timeless > 0 {
-        eprintln!("{timeless} lines without a time are left out by --since");
+        eprintln!("--since omitted {timeless} lines without a timestamp");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -116,7 +116,7 @@ fn print_folded(
 ) -> anyhow::Result<()> {
     let (folded, workers) = (fold(lines, job_workers), &job_workers.workers);
     if folded.left_out > 0 {
-        eprintln!("the first {} rows are left out: too many lines differ", folded.left_out);
+        eprintln!("the first {} rows are omitted: too many lines differ", folded.left_out);
     }
     let mut out = output::stdout();
     let digits = workers.len().to_string().len();
@@ -155,7 +155,7 @@ fn print_folded(
 /// What a line stands for that Ray repeated, and the options that find the lines.
 fn stands_for(repeated: &Repeated) -> String {
     let Repeated { count, pattern, .. } = repeated;
-    format!("stands for {count} lines that Ray left out; --workers -g '{pattern}' finds them")
+    format!("represents {count} lines that Ray deduplicated; find them with --workers -g '{pattern}'")
 }
 
 /// As JSON: `first_ms`, `last_ms`, `workers`, `of`, `lines`, `level`, `step`, `text`, `trace`, `said_by`, `missing`, `repeated`.

@@ -56,5 +56,5 @@ pub(super) fn clock_time(at: Timestamp) -> String {
 /// Why `--since` finds no line of a log whose last time is this.
 pub(super) fn too_old(last: Timestamp) -> String {
     let (ago, at) = (brief(last.age(Timestamp::now())), clock_time(last));
-    format!("no line since then: the newest says {at}, {ago} ago by this machine's clock")
+    format!("no lines since then: the newest is from {at}, {ago} ago by this machine's clock")
 }

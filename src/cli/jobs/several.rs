@@ -22,7 +22,7 @@ const INPUT_MAX: u64 = 16 << 20;
 /// Options of `stop-job` and `delete-job`.
 #[derive(Debug, Args)]
 pub struct SeveralArguments {
-    /// Submission ids of the jobs, as `list-jobs` prints them; `-` reads them from stdin, one a line
+    /// Submission ids of the jobs, as `list-jobs` prints them; `-` reads them from stdin, one per line
     #[arg(required = true, value_name = "SUBMISSION_ID", add = candidates::jobs())]
     ids: Vec<String>,
     /// Skip confirmation
@@ -94,7 +94,8 @@ pub(super) async fn stop(
     let outcomes: Vec<_> = stream::iter(stops).buffered(AT_ONCE).collect().await;
     session.close().await;
     for (id, outcome) in ids.iter().zip(&outcomes) {
-        reach.note(&format!("stop-job {id}"), &outcome.noted().unwrap_or_else(|| "asked".to_owned()));
+        reach
+            .note(&format!("stop-job {id}"), &outcome.noted().unwrap_or_else(|| "stop requested".to_owned()));
     }
     let row = |(id, outcome)| match outcome {
         JobStopOutcome::Ended(word) => (id, true, word),
@@ -108,7 +109,7 @@ pub(super) async fn stop(
 }
 
 fn not_known(why: &str) -> String {
-    format!("stop not confirmed: {why}; check with list-jobs once the head answers")
+    format!("stop not confirmed: {why}; check with list-jobs once the head responds")
 }
 
 fn still_there(status: JobStatus) -> String {

@@ -18,26 +18,26 @@ use std::time::Duration;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui -c us-central2 stacks eval-7                  where nearly all stand, and who does not
-  marin-tui -c us-central2 stacks eval-7 --interval 5s    look twice: whose stack is the same
-  marin-tui -c us-central2 stacks eval-7 --frames         all frames, also of the driver's threads
+  marin-tui -c us-central2 stacks eval-7                  where most workers are, and which ones are not
+  marin-tui -c us-central2 stacks eval-7 --interval 5s    sample twice: which stacks have not changed
+  marin-tui -c us-central2 stacks eval-7 --frames         all frames, including the driver's threads
   marin-tui -c us-central2 stacks eval-7 --json | jq -r '.groups[-1].workers[].address'
 
-The stacks come from py-spy, which pauses no process: through Ray where its head gives them, else over ssh on the hosts of \
-the workers, at most 8 at a time.
+The stacks come from py-spy, which pauses no process: through Ray if the head provides them, otherwise over SSH on the \
+workers' hosts, at most 8 at a time.
 
-Exit codes: 0 the stacks of all workers were read, 1 none or not all of them (the message says why).";
+Exit codes: 0 the stacks of all workers were read, 1 some or all of them could not be read (the message says why).";
 
 /// Options of `stacks`.
 #[derive(Debug, Args)]
 pub struct StacksArguments {
-    /// Submission id of the job, or the job id of a driver that was started by hand
+    /// Submission id of the job, or the job id of a manually started driver
     #[arg(value_name = "ID", add = candidates::jobs())]
     id: String,
-    /// Sample again after this time, and say whose stack has changed: seconds, or as 5s, 1m
+    /// Sample again after this time and show which stacks changed (seconds, or e.g. 5s, 1m)
     #[arg(long, value_name = "DURATION", value_parser = crate::model::time::span)]
     interval: Option<Duration>,
-    /// Print the frames of each group that its line does not name
+    /// Print all frames of each group, not only the summary line
     #[arg(long)]
     frames: bool,
     /// Print JSON
@@ -77,7 +77,7 @@ async fn look(
     progress: &Progress,
 ) -> Result<JobStacks, Problem> {
     let processes = stacks.processes(driver).await?;
-    progress.tell(format!("taking the stacks of {}", counted(processes.workers.len(), "worker")));
+    progress.tell(format!("sampling the stacks of {}", counted(processes.workers.len(), "worker")));
     let first = stacks.take(&processes).await;
     let Some(pause) = again else { return Ok(first.standing(&processes, None)) };
     progress.tell(format!("sampling again in {} s", pause.as_secs()));
@@ -93,7 +93,7 @@ async fn driver(text: &str, reach: &Reach, client: &crate::ray::Client) -> anyho
         answer => answer.map_err(failed(reach))?,
     };
     detail.job.driver.ok_or_else(|| {
-        let what = format!("{text} is {}: it has no worker yet", detail.job.status.word());
+        let what = format!("{text} is {}: it has no workers yet", detail.job.status.word());
         reach.error(&Problem::new(ProblemKind::Other, what, Hint::default(), Timestamp::now()))
     })
 }

@@ -19,13 +19,13 @@ Examples:
   marin-tui -c us-central2 job-status eval-7
   marin-tui -c us-central2 job-status eval-7 --json | jq -r .status
 
-Exit codes: 0 the status was read, whatever it is (`wait-job` exits by it); 1 it could not be read, or there is no such \
+Exit codes: 0 the status was read, whatever it is (use `wait-job` for an exit code that depends on it); 1 it could not be read, or there is no such \
 job.";
 
 /// Options of `job-status`.
 #[derive(Debug, Args)]
 pub struct StatusArguments {
-    /// Submission id of the job, or the job id of a driver that was started by hand
+    /// Submission id of the job, or the job id of a manually started driver
     #[arg(value_name = "ID", add = candidates::jobs())]
     id: String,
     /// Print JSON
@@ -76,7 +76,7 @@ async fn read(
     match vitals::learn(&mut state, std::slice::from_ref(job), reach, session, progress).await {
         Ok(()) => Ok(Cluster::of(reach.spec.clone(), state)),
         Err(e) => {
-            eprintln!("incomplete: cannot read what it does: {e}");
+            eprintln!("incomplete: cannot read its activity: {e}");
             Ok(cluster)
         }
     }

@@ -17,7 +17,7 @@ pub struct SubmitArguments {
     /// Command of the job and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "COMMAND")]
     entrypoint: Vec<String>,
-    /// Working directory: a folder (.gitignore and .rayignore apply), a .zip file or a URI
+    /// Working directory: a local directory (.gitignore and .rayignore apply), a .zip file or a URI
     #[arg(long, value_name = "DIR")]
     working_dir: Option<String>,
     /// Exclude files of the working directory that match this .gitignore pattern; repeatable
@@ -26,7 +26,7 @@ pub struct SubmitArguments {
     /// Set an environment variable; without a value it is read from the local environment or .marin.yaml
     #[arg(long, short, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// Pass on a variable of the local environment or of .marin.yaml; `GIT_COMMIT` is the working directory's commit
+    /// Pass a variable from the local environment or .marin.yaml; `GIT_COMMIT` is the working directory's commit
     /// unless it is set; repeatable
     #[arg(long, value_name = "NAME", value_parser = variable)]
     pass_env: Vec<String>,
@@ -139,10 +139,8 @@ fn dry_run(mut job: Submission, uploads: &[Upload], reach: &Reach) -> anyhow::Re
 /// The name of a variable.
 fn variable(name: &str) -> Result<String, String> {
     match name {
-        "" => Err("name a variable".into()),
-        name if name.contains('=') => {
-            Err("name it without its value; use --env NAME=VALUE to set one".into())
-        }
+        "" => Err("give the name of a variable".into()),
+        name if name.contains('=') => Err("give the name only; use --env NAME=VALUE to set a value".into()),
         name => Ok(name.to_owned()),
     }
 }

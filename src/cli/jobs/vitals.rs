@@ -21,7 +21,7 @@ pub(super) async fn learn(
     progress: &Progress,
 ) -> anyhow::Result<()> {
     let running: Vec<_> = jobs.iter().filter(|job| job.status == JobStatus::Running).cloned().collect();
-    progress.tell(format!("reading the logs of {}", counted(running.len(), "job")));
+    progress.tell(format!("reading the last log lines of {}", counted(running.len(), "job")));
     let limits = (reach.options.vitals, &reach.options.patterns);
     let roster = supervisor::read_vitals(&session.client, &state.snapshot, running, limits).await;
     let roster = roster.map_err(failed(reach))?;
@@ -36,7 +36,7 @@ pub(super) async fn learn(
 pub(super) fn print(jobs: &[Arc<Job>], state: &ClusterState) -> anyhow::Result<()> {
     let now = Timestamp::now();
     let rows: Vec<Vec<String>> = jobs.iter().map(|job| row(job, state, now)).collect();
-    let header = ["JOB", "STATUS", "OWNER", "AGE", "DOES", "CHIPS", "LOSS", "LEFT", "WARNING"];
+    let header = ["JOB", "STATUS", "OWNER", "AGE", "ACTIVITY", "CHIPS", "LOSS", "LEFT", "WARNING"];
     columns::print(&mut output::stdout(), &header, &rows)?;
     Ok(())
 }

@@ -16,21 +16,21 @@ use std::process::ExitCode;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui -c us-central2 job-workers eval-7            which are silent, which lag behind
-  marin-tui -c us-central2 job-workers eval-7 --all      also workers that run nothing any more
+  marin-tui -c us-central2 job-workers eval-7 --all      also workers that no longer run anything
   marin-tui -c us-central2 job-workers eval-7 --json | jq '.[] | select(.remark == \"silent\")'
 
-The age of a line is known where the line says its time. Each worker's last lines are read through the head, at most 8 files \
-at a time.
+The age of a line is known only if the line has a timestamp. Each worker's last lines are read through the head, at \
+most 8 files at a time.
 
 Exit codes: 0 the workers were listed, 1 they could not be read, or there is no such job.";
 
 /// Options of `job-workers`.
 #[derive(Debug, Args)]
 pub struct WorkersArguments {
-    /// Submission id of the job, or the job id of a driver that was started by hand
+    /// Submission id of the job, or the job id of a manually started driver
     #[arg(value_name = "ID", add = candidates::jobs())]
     id: String,
-    /// Include workers that run nothing any more
+    /// Include workers that no longer run anything
     #[arg(long, short)]
     all: bool,
     /// Print JSON
@@ -63,11 +63,11 @@ pub(super) async fn run(
         eprintln!("{}", job_workers.why_empty());
     } else {
         let rows: Vec<_> = answers.iter().map(|a| row(a, &job_workers.workers[a.worker as usize])).collect();
-        let header = ["HOST", "SLICE", "PID", "NAME", "STEP", "AGE", "REMARK", "LAST LINE"];
+        let header = ["HOST", "SLICE", "PID", "NAME", "STEP", "AGE", "NOTE", "LAST LINE"];
         columns::print(&mut output::stdout(), &header, &rows)?;
     }
     if idle > 0 {
-        eprintln!("{} that run nothing are left out; --all includes them", counted(idle, "worker"));
+        eprintln!("{} that no longer run anything are hidden; --all includes them", counted(idle, "worker"));
     }
     Ok(ExitCode::SUCCESS)
 }

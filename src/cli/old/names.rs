@@ -94,13 +94,13 @@ fn a_command(line: &mut Line) -> Result<(), String> {
 
 fn tpu_host(line: &mut Line) -> Result<(), String> {
     if line.value("--project")?.is_some() | line.value("--zone")?.is_some() {
-        line.answer("project and zone are those of the cluster's file");
+        line.answer("project and zone come from the cluster file");
     }
     let mut bare = line.bare().into_iter();
     let host = bare.next();
     let command: Vec<String> = bare.chain(line.tail.take().unwrap_or_default()).collect();
     if command.first().is_some_and(|word| !is_plain(word)) {
-        line.answer("options of ssh belong into ~/.ssh/config; what follows `--` is a command for the host");
+        line.answer("put ssh options in ~/.ssh/config; what follows `--` is a command for the host");
     }
     line.rest.extend(host);
     line.tail = Some(command).filter(|command| !command.is_empty());
@@ -131,7 +131,7 @@ fn exec(line: &mut Line) -> Result<(), String> {
 fn dashboard(line: &mut Line) -> Result<(), String> {
     of_a_file(line)?;
     if line.value("--port")?.is_some() {
-        line.answer("each cluster has a local port of its own, which `marin-tui clusters` lists");
+        line.answer("each cluster has its own local port; `marin-tui clusters` lists them");
     }
     Ok(())
 }
@@ -140,7 +140,7 @@ fn dashboard(line: &mut Line) -> Result<(), String> {
 #[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
 pub fn all_clusters(line: &mut Line) -> Result<(), String> {
     line.answer(
-        "all clusters are in the console; `marin-tui -c NAME forward dashboard` opens the dashboard of one",
+        "the console shows all clusters; `marin-tui -c NAME forward dashboard` opens the dashboard of one",
     );
     Ok(())
 }
@@ -148,7 +148,7 @@ pub fn all_clusters(line: &mut Line) -> Result<(), String> {
 /// `ray get-auth-token`, which prints the token.
 #[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
 fn token_file(line: &mut Line) -> Result<(), String> {
-    line.answer("a token is not printed, but the path of its file is");
+    line.answer("tokens are never printed; the path of the token file is printed instead");
     Ok(())
 }
 
@@ -156,7 +156,7 @@ fn token_file(line: &mut Line) -> Result<(), String> {
 #[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
 pub fn generated(line: &mut Line) -> Result<(), String> {
     line.take("--generate");
-    line.answer("a cluster's token is generated in its secret, where all its machines read it");
+    line.answer("a cluster's token is created in its secret, which all its machines read");
     Ok(())
 }
 
@@ -176,13 +176,13 @@ fn repeated(line: &mut Line) -> Result<(), String> {
         Err(_) => interval,
     };
     line.rest.extend(["--interval".to_owned(), interval]);
-    line.answer("preempted TPUs are cleaned up from this machine until ctrl-c, not by a job on the cluster");
+    line.answer("cleanup runs on this machine until ctrl-c, not as a job on the cluster");
     Ok(())
 }
 
 fn clean_processes(line: &mut Line) -> Result<(), String> {
     if line.value("--tpu-type")?.is_some() {
-        line.answer("what jobs left behind is looked for on all workers, whatever their type");
+        line.answer("all workers are checked for leftovers, whatever their type");
     }
     Ok(())
 }
@@ -208,7 +208,7 @@ pub fn add_worker(line: &mut Line) -> Result<(), String> {
         | line.value("--zone")?.is_some()
         | line.value("--version")?.is_some()
     {
-        line.answer("project, zone and runtime version are those of the cluster's file");
+        line.answer("project, zone and runtime version come from the cluster file");
     }
     let long = line.value("--tpu_type")?;
     let old: Vec<String> = line.bare().into_iter().chain(long).collect();
@@ -237,7 +237,7 @@ fn stop_job(line: &mut Line) -> Result<(), String> {
 
 fn up(line: &mut Line) -> Result<(), String> {
     launcher(line)?;
-    line.answer("starting a cluster needs confirmation; for a cluster that runs there is `update-cluster`");
+    line.answer("starting a cluster needs confirmation; for a running cluster use `update-cluster`");
     Ok(())
 }
 

@@ -34,7 +34,7 @@ pub fn renew(line: &mut Line, env: &Env) -> Result<(), String> {
         let is_here =
             Path::new(&file) == Path::new(".marin.yaml") || Path::new(&file) == env.cwd().join(".marin.yaml");
         if !is_here {
-            line.answer("variables are read from .marin.yaml in the working folder alone");
+            line.answer("variables are read only from .marin.yaml in the current directory");
         }
     }
     only_one(line)
@@ -73,5 +73,5 @@ pub fn only_one(line: &mut Line) -> Result<(), String> {
         places.extend(is_new.then(|| place.to_owned()));
         (!is_new).then(Vec::new)
     });
-    one(places, "the place of the cluster files").map(|_| ())
+    one(places, "the location of the cluster files").map(|_| ())
 }

@@ -45,17 +45,17 @@ fn rewrite(line: &mut Line, is_empty: bool) -> Result<(), String> {
         None if !bare.is_empty() => line.tail = Some(bare),
         Some(_) if !bare.is_empty() => {
             return Err(format!(
-                "`{}` stands before `--`; the whole command of a job stands after it",
+                "`{}` is before `--`; the job's whole command must come after it",
                 bare.join(" ")
             ));
         }
         _ => {}
     }
     if is_last {
-        line.answer("the last word may be the variable's value or the job's command");
+        line.answer("the last word could be the variable's value or the job's command");
     }
     if line.take("--auto-stop") {
-        line.answer("ctrl-c ends the log alone and the job runs on; `stop-job` stops it");
+        line.answer("ctrl-c only stops following the log; the job keeps running, and `stop-job` stops it");
     }
     if let (Some(extra), Some(tail)) = (extra.filter(|e| !e.is_empty()), &mut line.tail) {
         let mut uv: Vec<String> = ["uv", "run"].map(str::to_owned).into();
@@ -65,7 +65,7 @@ fn rewrite(line: &mut Line, is_empty: bool) -> Result<(), String> {
             [shell] => *shell = format!("{} {shell}", uv.join(" ")),
             _ => drop(tail.splice(0..0, uv)),
         }
-        line.answer("extras of a project are installed by uv, before the job's command");
+        line.answer("install project extras with uv, in the job's command");
     }
     Ok(())
 }

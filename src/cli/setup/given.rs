@@ -12,7 +12,7 @@ pub struct SetupArguments {
     /// Change nothing, only check
     #[arg(long, conflicts_with = "write_settings")]
     pub(super) check: bool,
-    /// Write a first settings file, with the folder of --infra in it
+    /// Create a settings file with the directory given with --infra
     #[arg(long)]
     pub(super) write_settings: bool,
     /// Secret with the private key of the clusters [settings: `ssh_key_secret`]

@@ -13,7 +13,7 @@ const PERMISSIONS: &str = "google-permissions";
 pub(super) async fn checks(setup: &Setup) -> Vec<Check> {
     if !setup.needs_google() {
         let why =
-            if setup.clusters.is_empty() { "no cluster is known" } else { "no cluster is on Google Cloud" };
+            if setup.clusters.is_empty() { "no clusters configured" } else { "no clusters on Google Cloud" };
         return [LOGIN, PERMISSIONS].map(|name| Check::new(name, "", Status::NotNeeded, why)).into();
     }
     setup.progress.tell("logging in to Google");
@@ -36,7 +36,7 @@ pub(super) async fn checks(setup: &Setup) -> Vec<Check> {
     let projects: BTreeSet<&str> =
         setup.clusters.iter().filter(is_google).filter_map(|spec| spec.google.project.as_deref()).collect();
     for project in projects {
-        setup.progress.tell(format!("asking which permissions you have in {project}"));
+        setup.progress.tell(format!("checking your permissions in {project}"));
         match setup.google.lacks(project).await {
             Ok(lacks) => checks.extend(of_project(project, &lacks)),
             // Nothing but this question needs that API.
@@ -52,8 +52,11 @@ pub(super) async fn checks(setup: &Setup) -> Vec<Check> {
 /// A row for each need that is not met, or one for all.
 fn of_project(project: &str, lacks: &[Lack]) -> Vec<Check> {
     let row = |lack: &Lack| {
-        let what = format!("needed to {}, and missing: {}", lack.need.aim, lack.missing.join(", "));
-        let hint = format!("ask the owner of {project} for {}, or for a role with these", lack.need.role);
+        let what = format!("missing permissions, needed to {}: {}", lack.need.aim, lack.missing.join(", "));
+        let hint = format!(
+            "ask the owner of {project} for {}, or for a role with these permissions",
+            lack.need.role
+        );
         Check::needs(PERMISSIONS, project, what, hint)
     };
     let missing: Vec<_> = lacks.iter().filter(|lack| !lack.missing.is_empty()).map(row).collect();

@@ -21,9 +21,9 @@ pub(super) fn settings(asked: &SetupArguments, sources: &Sources, env: &Env) -> 
         let infra = Some(env.expand(folder)).filter(|folder| folder.exists());
         let text = config::first_settings(infra.as_deref(), asked.key_secret.as_deref());
         return match text.map(|text| config::write_first(&file, &Secret::new(text))) {
-            Ok(Ok(())) => Check::new(name, of, Status::Fixed, "written, with every default in it"),
+            Ok(Ok(())) => Check::new(name, of, Status::Fixed, "created with all defaults"),
             Ok(Err(e)) => {
-                let hint = format!("make {of} writable, or name another file with --config");
+                let hint = format!("make {of} writable, or choose another file with --config");
                 Check::needs(name, of, format!("cannot be written: {e}"), hint)
             }
             Err(e) => Check::needs(name, of, e.what(), e.hint),
@@ -32,7 +32,7 @@ pub(super) fn settings(asked: &SetupArguments, sources: &Sources, env: &Env) -> 
     match Settings::read(sources.config.as_deref(), env) {
         Err(e) => Check::needs(name, of, e.what(), e.hint),
         Ok(_) if asked.write_settings => {
-            Check::new(name, of, Status::Ok, "exists already; it was not changed")
+            Check::new(name, of, Status::Ok, "already exists; it was not changed")
         }
         Ok(_) if is_there => Check::new(name, of, Status::Ok, "read"),
         Ok(_) => Check::new(name, of, Status::Ok, "no such file, so the defaults apply"),
@@ -47,7 +47,7 @@ pub(super) fn folders(setup: &Setup) -> Check {
         [&folders.state, &folders.tokens, &folders.run].iter().filter(|folder| !folder.exists()).count();
     let of = folders.state.display().to_string();
     if missing > 0 && !setup.fixes {
-        return Check::new(name, of, Status::Ok, "made when they are needed");
+        return Check::new(name, of, Status::Ok, "created when needed");
     }
     match make_folders(folders, &places(env, folders)) {
         Ok(()) if missing > 0 => Check::new(name, of, Status::Fixed, "made"),
@@ -67,7 +67,7 @@ pub(super) async fn ssh(setup: &Setup) -> Check {
     let (name, settings) = ("ssh", &setup.config.settings);
     let of = settings.ssh.display().to_string();
     if is_direct(setup) {
-        return Check::new(name, of, Status::NotNeeded, "the dashboard is reached without it");
+        return Check::new(name, of, Status::NotNeeded, "not needed: the dashboard is reached directly");
     }
     let configuration = settings.ssh_config.as_ref().map(|file| setup.env.expand(file));
     if let Some(file) = configuration.filter(|file| !file.is_file()) {
@@ -86,7 +86,12 @@ pub(super) async fn ray(setup: &Setup, head: Option<&str>) -> Check {
     let (name, command) = ("ray", &setup.config.settings.ray);
     let of = command.join(" ");
     if is_direct(setup) {
-        return Check::new(name, of, Status::NotNeeded, "a cluster without a file is not started from here");
+        return Check::new(
+            name,
+            of,
+            Status::NotNeeded,
+            "a cluster without a cluster file cannot be started from here",
+        );
     }
     let version = head.map_or_else(String::new, |version| format!("=={version}"));
     let install = || {
@@ -107,14 +112,16 @@ pub(super) async fn ray(setup: &Setup, head: Option<&str>) -> Check {
     let said = lines.iter().rev().find_map(|line| line.split("version ").nth(1)).map(str::trim);
     let Some(own) = said else {
         let said = lines.last().cloned().unwrap_or_default();
-        return Check::needs(name, of, format!("it prints no version: {said}"), install());
+        return Check::needs(name, of, format!("it printed no version: {said}"), install());
     };
     match (numbers(own), head, head.and_then(numbers)) {
         (Some(mine), Some(head), Some(theirs)) if mine < theirs || mine.0 != theirs.0 => {
-            let what = format!("version {own} does not suit the clusters, which have Ray {head}");
+            let what = format!("version {own} does not match the clusters, which run Ray {head}");
             Check::needs(name, of, what, install())
         }
-        (_, Some(head), _) => Check::new(name, of, Status::Ok, format!("version {own}; the head has {head}")),
+        (_, Some(head), _) => {
+            Check::new(name, of, Status::Ok, format!("version {own}; the head runs {head}"))
+        }
         _ => Check::new(name, of, Status::Ok, format!("version {own}; not compared with a head")),
     }
 }

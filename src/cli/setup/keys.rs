@@ -26,7 +26,12 @@ pub(super) async fn checks(setup: &Setup) -> Vec<Check> {
         }
     }
     if keys.is_empty() {
-        return vec![Check::new(NAME, "", Status::NotNeeded, "no cluster file names a key: ssh uses yours")];
+        return vec![Check::new(
+            NAME,
+            "",
+            Status::NotNeeded,
+            "no cluster file sets a key: ssh uses your own",
+        )];
     }
     let mut checks = Vec::new();
     for (key, secret) in keys {
@@ -46,12 +51,12 @@ struct Key<'a> {
 impl Key<'_> {
     async fn check(&self) -> Check {
         match supervisor::inspect_key(self.file).await {
-            Ok(()) => self.compared(Status::Ok, "private, and a key").await,
+            Ok(()) => self.compared(Status::Ok, "a private key with safe permissions").await,
             Err((KeyFault::Missing, problem)) => {
                 if let Some(secret) = &self.secret {
                     return self.fetched(secret).await;
                 }
-                let hint = "ask a colleague for it, or name the secret that holds it: `ssh_key_secret` in the \
+                let hint = "get it from a colleague, or set the secret that contains it: `ssh_key_secret` in the \
                             settings, or --key-secret";
                 self.needs(&problem.what, hint)
             }
@@ -64,7 +69,7 @@ impl Key<'_> {
                 }
             }
             Err((KeyFault::Locked, _)) => {
-                self.is(Status::Ok, "a key with a passphrase, which ssh-agent has to hold")
+                self.is(Status::Ok, "a key with a passphrase, which must be loaded in ssh-agent")
             }
             Err((_, problem)) => self.needs(problem.what, problem.hint),
         }
@@ -74,7 +79,7 @@ impl Key<'_> {
     async fn again(&self, mode: u32) -> Check {
         match supervisor::inspect_key(self.file).await {
             Ok(()) | Err((KeyFault::Locked, _)) => {
-                self.compared(Status::Fixed, &format!("made private: it had mode {mode:04o}")).await
+                self.compared(Status::Fixed, &format!("permissions corrected: the mode was {mode:04o}")).await
             }
             Err((_, problem)) => self.needs(problem.what, problem.hint),
         }
@@ -88,7 +93,10 @@ impl Key<'_> {
                 let what = format!("differs from version {version} of secret {secret}; it was not changed");
                 let file = word(&self.file.to_string_lossy());
                 let line = format!("mv {file} {file}.old && {}", self.setup.again);
-                self.needs(what, Fix::command("if that one is right, move yours away and fetch it", line))
+                self.needs(
+                    what,
+                    Fix::command("if that one is correct, move your key away and fetch it", line),
+                )
             }
             Ok(SecretVersion { version, .. }) => {
                 self.is(status, format!("{what}; version {version} of secret {secret}"))
@@ -119,13 +127,14 @@ impl Key<'_> {
                     word(&secret.name)
                 );
                 let aim = "add a version with the private key, which is read from standard input";
-                return self.needs(format!("{which} is not a private key"), Fix::command(aim, line));
+                return self
+                    .needs(format!("{which} does not contain a private key"), Fix::command(aim, line));
             }
             Err(e) => return self.needs(format!("cannot check {which}: {e}"), Hint::none()),
         }
         match config::write_first(self.file, &value) {
             Ok(()) => self.is(Status::Fixed, format!("fetched {which}")),
-            Err(e) => self.needs(format!("cannot be written: {e}"), "make its folder writable"),
+            Err(e) => self.needs(format!("cannot be written: {e}"), "make its directory writable"),
         }
     }
 

@@ -25,7 +25,7 @@ pub(super) async fn tokens(setup: &Setup) -> Vec<Check> {
     let care = Arc::new(TokenCare::new(places(&setup.env, &setup.folders), setup.google.clone()));
     let mut checks = Vec::new();
     for (of, specs) in groups {
-        setup.progress.tell(format!("looking for the token of {of}"));
+        setup.progress.tell(format!("looking up the token of {of}"));
         checks.push(token(setup, &care, of, &specs).await);
     }
     checks
@@ -53,7 +53,7 @@ async fn token(setup: &Setup, care: &Arc<TokenCare>, of: String, specs: &[&Clust
         _ if named => return Check::problem(name, of, here),
         Some(secret) => secret,
         None => {
-            let what = "there is none; only a head with token authentication asks for one";
+            let what = "none; only a head with token authentication requires one";
             return Check::new(name, of, Status::NotNeeded, what);
         }
     };
@@ -82,10 +82,10 @@ pub(super) async fn head(setup: &Setup, global: &GlobalArguments, ready: bool) -
     let name = "head";
     let of = global.sources.cluster.clone().unwrap_or_default();
     if setup.clusters.is_empty() {
-        return (Check::new(name, of, Status::NotNeeded, "no cluster is known"), None);
+        return (Check::new(name, of, Status::NotNeeded, "no clusters configured"), None);
     }
     if !ready {
-        return (Check::needs(name, of, "not tried before key and token are there", ""), None);
+        return (Check::needs(name, of, "not tried: key and token are needed first", ""), None);
     }
     let all = match Reach::all(global, &setup.config, &setup.env) {
         Ok(all) => all,
@@ -95,13 +95,13 @@ pub(super) async fn head(setup: &Setup, global: &GlobalArguments, ready: bool) -
     let asked = all.iter().map(|reach| Box::pin(answer(setup, reach)));
     match select_ok(asked).await {
         Ok(((cluster, version), _)) => {
-            let what = format!("it answers, and takes the token; Ray {version}");
+            let what = format!("it responds and accepts the token; Ray {version}");
             (Check::new(name, cluster, Status::Ok, what), Some(version))
         }
         Err((cluster, problem)) => {
             let mut check = Check::problem(name, cluster, &problem);
             if all.len() > 1 {
-                check = check.among(&format!("none of {} clusters answers", all.len()));
+                check = check.among(&format!("none of {} clusters responds", all.len()));
             }
             (check, None)
         }

@@ -22,7 +22,7 @@ impl Status {
         match self {
             Self::Ok => "ok",
             Self::Fixed => "fixed",
-            Self::NeedsYou => "needs you",
+            Self::NeedsYou => "action needed",
             Self::NotNeeded => "not needed",
         }
     }
@@ -97,7 +97,7 @@ pub(super) fn print(checks: &[Check], as_json: bool) -> anyhow::Result<()> {
     }
     let mut out = output::stdout();
     let rows: Vec<_> = checks.iter().map(Check::row).collect();
-    columns::print(&mut out, &["STATUS", "CHECK", "OF", "RESULT"], &rows)?;
+    columns::print(&mut out, &["STATUS", "CHECK", "TARGET", "RESULT"], &rows)?;
     for check in checks.iter().filter(|check| !check.hint.is_empty()) {
         let of = if check.of.is_empty() { String::new() } else { format!(" ({})", check.of) };
         writeln!(out, "\n{}{of}:", check.name)?;

@@ -38,7 +38,7 @@ pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Re
     }
     confirm(&format!("Delete {} of {}?", counted(&found), reach.spec.name), arguments.yes)?;
     // Before the first is touched: whoever is interrupted has still done it.
-    reach.note("clean-preempted", &format!("begun: {}", counted(&found)));
+    reach.note("clean-preempted", &format!("started: {}", counted(&found)));
     eprintln!("deleting {}; a large slice takes several minutes", counted(&found));
     let tell = |leftover: &Leftover, cleaned: &Cleaned| {
         eprintln!(

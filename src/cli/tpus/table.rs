@@ -63,7 +63,7 @@ impl Said<'_> {
         if !types.is_empty() {
             writeln!(out)?;
             let cells: Vec<_> = types.iter().map(type_cells).collect();
-            columns::print(out, &["WORKER TYPE", "MIN", "MAX", "EXIST", "IN RAY"], &cells)?;
+            columns::print(out, &["WORKER TYPE", "MIN", "MAX", "EXISTING", "IN RAY"], &cells)?;
         }
         if !chips.is_empty() {
             writeln!(out)?;
@@ -82,7 +82,7 @@ impl Said<'_> {
     fn warn(&self, rows: &[Row]) {
         if let Err(problem) = self.nodes {
             let why = problem.in_commands(Target::of(&self.spec.name));
-            let what = format!("no answer from Ray, showing Google's data only: {why}");
+            let what = format!("no response from Ray; showing Google's data only: {why}");
             eprintln!("{}", printable(&what));
         }
         if !self.cloud.complete {

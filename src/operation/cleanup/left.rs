@@ -162,18 +162,18 @@ impl Said {
             return Err("it was not started by Ray");
         }
         if self.age(process) < SETTLED {
-            return Err("it has just started");
+            return Err("it has only just started");
         }
         let raylets = || self.processes.values().filter(|p| p.name == "raylet").map(|p| p.start);
         match (raylets().min(), job) {
             (None, _) => Ok("no raylet runs on the host".to_owned()),
             (Some(first), _) if process.start < first => {
-                Ok("its raylet is gone: it is older than the one that runs".to_owned())
+                Ok("its raylet is gone: the process is older than the running raylet".to_owned())
             }
             (Some(_), Some(job)) if ended.contains(&job) => {
-                Ok(format!("its job {} has ended, and no raylet is its parent", job.0))
+                Ok(format!("its job {} has ended, and no live raylet is its ancestor", job.0))
             }
-            _ => Err("its job is not known to have ended"),
+            _ => Err("its job may still be running"),
         }
     }
 
@@ -203,7 +203,7 @@ pub fn left(text: &str, ended: &BTreeSet<JobId>) -> Option<HostLeft> {
                 others |= holds;
                 continue;
             }
-            Kin::Unknown => Err("not all of its ancestors were seen"),
+            Kin::Unknown => Err("not all of its parent processes could be inspected"),
             Kin::None => said.proof(pid, process, ended),
         };
         let name = Text::from(process.name.as_str());
@@ -215,9 +215,7 @@ pub fn left(text: &str, ended: &BTreeSet<JobId>) -> Option<HostLeft> {
             Err(why) => {
                 others |= holds;
                 if holds {
-                    found
-                        .unproved
-                        .push(format!("process {pid} ({name}) holds a TPU and is left alone: {why}"));
+                    found.unproved.push(format!("process {pid} ({name}) uses a TPU and was skipped: {why}"));
                 }
             }
         }
@@ -257,7 +255,7 @@ mod tests {
         assert_eq!(pids(&found(orphan, &["02000000"])), [70]);
         let living = found(orphan, &["01000000"]);
         assert!(pids(&living).is_empty());
-        assert!(living.unproved[0].contains("its job is not known to have ended"), "{living:?}");
+        assert!(living.unproved[0].contains("its job may still be running"), "{living:?}");
         let theirs = found("process\t70\t1\t40000\tS\tpython\nholds\t70\t/dev/accel0\n", &[]);
         assert!(theirs.unproved[0].contains("not started by Ray") && pids(&theirs).is_empty());
         let fresh = found(

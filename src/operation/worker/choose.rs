@@ -48,7 +48,7 @@ pub async fn select(
     let view = supervisor::ask_cloud(spec, &options.google).await?;
     if !view.is_whole() {
         let what = "Google could not list everything, so workers may be missing";
-        return Err(trouble(what, "try again in a minute, or name the workers"));
+        return Err(trouble(what, "try again in a minute, or give the names of the workers"));
     }
     let by_hand = options.google.tpus_of_kind(&place, "unmanaged").await.map_err(|e| problem(&e))?;
     Ok(chosen(&view, &by_hand, selection))
@@ -70,7 +70,7 @@ fn chosen(view: &CloudView, by_hand: &[TpuVm], selection: &Selection) -> (Vec<St
         let others: Vec<String> =
             with.iter().filter(|vm| !met.contains(vm.name.raw())).map(|vm| vm.name.to_string()).collect();
         if !others.is_empty() {
-            left.insert(format!("{}: Google would delete {} with it", queued.name, others.join(", ")));
+            left.insert(format!("{}: Google would also delete {}", queued.name, others.join(", ")));
         } else if all > 1 {
             names.insert(queued.name.raw().to_owned());
         } else {

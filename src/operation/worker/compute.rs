@@ -82,11 +82,11 @@ fn shape(config: &Value) -> Result<Option<Shape<'_>>, Problem> {
     let known = |chips: u32| TPU7X.iter().find(|(known, _)| machine.starts_with("tpu7x-") && *known == chips);
     let unknown = || {
         let what = format!(
-            "there is no slice of {} known here for {}",
+            "no known slice of {} for {}",
             printable(machine),
             printable(topology.unwrap_or(accelerator))
         );
-        trouble(what, "name its topology in `node_config`: `acceleratorConfig: {topology: 2x2x4}`")
+        trouble(what, "set its topology in `node_config`: `acceleratorConfig: {topology: 2x2x4}`")
     };
     let chips = match chips {
         Some(0) if accelerator.is_empty() && topology.is_none() => tpu.chips,
@@ -178,10 +178,10 @@ fn scheduling(config: &Value, field: &CapacityField) -> Result<(Capacity, Map<St
             let named = field.field.get("reservationName").and_then(Value::as_str).unwrap_or_default();
             let is_named = !named.is_empty() && !named.ends_with("/-");
             if affinity.is_null() && !is_named {
-                let hint = "name it in `node_config`: `reservationAffinity: {consumeReservationType: \
+                let hint = "set it in `node_config`: `reservationAffinity: {consumeReservationType: \
                             SPECIFIC_RESERVATION, key: compute.googleapis.com/reservation-name, values: [NAME]}`; \
                             `gcloud compute reservations list` shows the names";
-                return Err(trouble("Compute Engine needs the name of the reservation", hint));
+                return Err(trouble("Compute Engine requires the name of the reservation", hint));
             }
             if affinity.is_null() {
                 affinity = json!({"consumeReservationType": "SPECIFIC_RESERVATION",
@@ -197,7 +197,7 @@ fn scheduling(config: &Value, field: &CapacityField) -> Result<(Capacity, Map<St
         Capacity::OnDemand => scheduling["provisioningModel"] = "STANDARD".into(),
         Capacity::BestEffort => {
             let what = "Compute Engine has no best-effort capacity";
-            return Err(trouble(what, "request another: `--capacity preemptible`"));
+            return Err(trouble(what, "use another capacity type: `--capacity preemptible`"));
         }
     }
     let mut all = Map::from_iter([("scheduling".to_owned(), scheduling)]);
@@ -300,8 +300,8 @@ fn disks(place: &TpuPlace, config: &Value, machine: &str, template: bool) -> Res
         return Ok(own.into());
     }
     let Some((_, family)) = IMAGES.iter().find(|(family, _)| machine.starts_with(family)) else {
-        let what = format!("no image is known here for {}", printable(machine));
-        let hint = "name it in `node_config`: `disks: [{boot: true, autoDelete: true, initializeParams: \
+        let what = format!("no known image for {}", printable(machine));
+        let hint = "set it in `node_config`: `disks: [{boot: true, autoDelete: true, initializeParams: \
                     {diskSizeGb: 100, sourceImage: ADDRESS}}]`";
         return Err(trouble(what, hint));
     };

@@ -75,7 +75,7 @@ impl Performer {
             Err(e @ GcpError::Exists { .. }) => {
                 let Some(there) = google.part(place, kind, name).await? else { return Err(e.into()) };
                 same(part, &there, place)?;
-                tell.say(format!("{name}: the {} exists already", kind.word()));
+                tell.say(format!("{name}: the {} already exists", kind.word()));
                 return Ok(());
             }
             Err(e) => return Err(e.into()),
@@ -85,7 +85,7 @@ impl Performer {
         self.facts.worker.made.push(made);
         self.keep_facts(journal).await.map_err(|problem| Unmade { problem, may_pass: true })?;
         google.end(begun).await?;
-        tell.say(format!("{name}: {} made", kind.word()));
+        tell.say(format!("{name}: {} created", kind.word()));
         Ok(())
     }
 
@@ -108,11 +108,11 @@ impl Performer {
                 Err(e) => Err(e),
             };
             match removed {
-                Ok(true) => tell.say(format!("{name}: {word} removed again")),
+                Ok(true) => tell.say(format!("{name}: {word} deleted again")),
                 Ok(false) | Err(GcpError::NotFound { .. }) => {}
                 // What made this necessary counts; the next attempt finds it and uses it.
                 Err(e) => {
-                    tell.say(format!("{name}: {word} could not be removed again: {e}"));
+                    tell.say(format!("{name}: {word} could not be deleted again: {e}"));
                     continue;
                 }
             }
@@ -126,7 +126,7 @@ impl Performer {
 async fn listed(google: &Google, place: &TpuPlace, name: &str) -> Result<Option<TpuVm>, Problem> {
     let view = google.tpus(&place.project, &place.zone, Timestamp::now()).await.map_err(|e| problem(&e))?;
     if let Some(why) = view.unlisted {
-        let what = format!("it is not known whether {name} exists already: {why}");
+        let what = format!("cannot determine whether {name} already exists: {why}");
         return Err(trouble(what, Verb::Resume.to("resume once it can be listed")));
     }
     let ours = |vm: &TpuVm| vm.ray_cluster.as_ref().is_some_and(|label| label.raw() == place.cluster);
@@ -169,13 +169,13 @@ fn same(part: &Part, there: &Value, place: &TpuPlace) -> Result<(), Unmade> {
         })
         .collect();
     if script(&part.body) != script(there) {
-        differs.push("another startup script".to_owned());
+        differs.push("a different startup script".to_owned());
     }
     if differs.is_empty() {
         return Ok(());
     }
     let (word, name) = (part.kind.word(), &part.name);
-    let what = format!("the {word} {name} exists and is another: {}", differs.join("; "));
+    let what = format!("the {word} {name} already exists and is different: {}", differs.join("; "));
     let hint = Hint::from(format!("choose another name, or delete it: `{}`", deletion(part, place)));
     Err(Unmade { problem: trouble(what, hint), may_pass: false })
 }

@@ -30,8 +30,8 @@ pub(in super::super) fn warnings(spec: &ClusterSpec, task: &Task) -> Vec<String>
     let (looks, it) = if names.len() == 1 { ("looks", "it") } else { ("look", "them") };
     let project = printable(spec.google.project.as_deref().unwrap_or_default()).into_owned();
     vec![format!(
-        "in the cluster file, {} {looks} like a secret; the startup script is metadata of the TPU, so everyone with \
-         tpu.nodes.get in {project} can read {it}; read secrets on the machine instead, e.g. with `gcloud secrets \
+        "in the cluster file, {} {looks} like a secret; the startup script is stored in the TPU's metadata, so \
+         everyone with tpu.nodes.get in {project} can read {it}; read secrets on the machine instead, e.g. with `gcloud secrets \
          versions access`",
         names.join(", ")
     )]

@@ -115,7 +115,7 @@ fn status(view: &CloudView, place: &TpuPlace, name: &str) -> Result<Seen, Proble
             return Ok("Google could not list everything".into());
         }
         return Err(trouble(
-            format!("{name} is gone: it was deleted"),
+            format!("{name} was deleted"),
             Hint::from("ask who deleted it").and(Verb::Resume.to("or resume to request it again")),
         ));
     };

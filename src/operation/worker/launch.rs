@@ -48,7 +48,7 @@ pub(super) fn on_host<'a>(spec: &ClusterSpec, launch: &'a Launch) -> Result<&'a 
     }
     let node = launch.find("").map(|(_, node)| node);
     node.ok_or_else(|| {
-        trouble("the cluster file has no commands to start a worker", "add `worker_start_ray_commands`")
+        trouble("the cluster file has no commands that start a worker", "add `worker_start_ray_commands`")
     })
 }
 

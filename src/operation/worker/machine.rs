@@ -148,7 +148,7 @@ pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Resu
     let together = "Google deletes a queued resource with all its TPU VMs";
     if !is_ours(queued.ray_cluster.as_ref(), place) {
         let what = format!(
-            "{} belongs to queued resource {}, whose label names {}; {together}",
+            "{} belongs to queued resource {}, which is labeled with {}; {together}",
             printable(wish),
             queued.name,
             label(queued.ray_cluster.as_ref())
@@ -157,7 +157,7 @@ pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Resu
     }
     if let Some(other) = all.iter().find(|vm| !is_ours(vm.ray_cluster.as_ref(), place)) {
         let what = format!(
-            "queued resource {} also holds {}, whose label names {}; {together}",
+            "queued resource {} also contains {}, which is labeled with {}; {together}",
             queued.name,
             other.name,
             label(other.ray_cluster.as_ref())

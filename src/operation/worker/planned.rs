@@ -25,7 +25,7 @@ pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), P
             return Err(trouble(what, "use --type"));
         }
         Task::AddWorker(NewWorker::Host { address: worker }) => {
-            let hint = "give the host's address as Ray should use it";
+            let hint = "give the host's address in the form that Ray should use";
             HostName::parse(worker).map_err(|e| trouble(e.to_string(), hint))?;
             std::slice::from_ref(worker)
         }
@@ -93,7 +93,7 @@ pub(super) async fn find_all(
         let machine = found.ok_or_else(|| unknown(spec, worker))?;
         if let Some(at) = all.iter().position(|other| other.overlaps(&machine)) {
             let what = format!("{} and {} are the same worker", printable(&workers[at]), printable(worker));
-            return Err(trouble(what, "name it once"));
+            return Err(trouble(what, "give it once"));
         }
         all.push(machine);
     }
@@ -142,7 +142,7 @@ pub(in super::super) async fn also_removed(
 
 /// The error for a worker that does not exist.
 pub(super) fn unknown(spec: &ClusterSpec, worker: &str) -> Problem {
-    let what = format!("no TPU VM, host or queued resource of {} is named {}", spec.name, printable(worker));
+    let what = format!("{} has no TPU VM, host or queued resource named {}", spec.name, printable(worker));
     trouble(what, Verb::Tpus.to("list them"))
 }
 

@@ -179,7 +179,7 @@ pub(super) fn stands_for(
     if differs.is_empty() {
         return Ok(());
     }
-    let what = format!("{name} was requested before and is another: {}", differs.join("; "));
+    let what = format!("{name} was already requested with other settings: {}", differs.join("; "));
     let hint = Hint::from("choose another name").and(Verb::RemoveWorker.on(name, "or delete it first"));
     Err(trouble(what, hint))
 }

@@ -180,7 +180,7 @@ impl Performer {
             let word = if is_new {
                 "Google accepted the request"
             } else {
-                "already requested from Google; following it"
+                "already requested from Google; waiting for it"
             };
             tell.say(format!("{}: {word}", request.name()));
         }
@@ -198,7 +198,7 @@ impl Performer {
         if self.executor.is_recording() {
             return Ok(NOT_AWAITED.to_owned());
         }
-        tell.say("this may take long; if cancelled, the request stays with Google");
+        tell.say("this may take a long time; if cancelled, the request stays with Google");
         let google = &self.options.google;
         let machines = follow::follow(google, &place, names, |word| tell.say(word)).await?;
         let hosts: usize = machines.iter().map(|m| m.hosts.len()).sum();
@@ -230,7 +230,7 @@ impl Performer {
             tell.say(if launcher.prepare(vm).await? {
                 "startup script saved in the metadata for the next boot"
             } else {
-                "the startup script of an instance is not changed; after its next boot run init-worker again"
+                "the startup script of an instance is not updated; run init-worker again after its next boot"
             });
         }
         // Those that an interrupted attempt started are in Ray by now.
@@ -258,7 +258,7 @@ impl Performer {
         }
         let hosts = self.facts.worker.hosts();
         if hosts.is_empty() {
-            return Err(trouble("the journal names no host", begin_again()));
+            return Err(trouble("the journal does not name a host", begin_again()));
         }
         let mut watch = Watch::open(self).await?;
         let joined = watch.joined(&hosts, &self.before(), |words| tell.say(words)).await;
@@ -296,7 +296,7 @@ impl Performer {
                 Ok(made) => self.remove_made(made, tell).await,
                 Err(e) => tell.say(format!("its instance template and workload policy may remain: {e}")),
             }
-            return Ok(format!("{} is gone from Google", self.name()));
+            return Ok(format!("{} was deleted at Google", self.name()));
         }
         self.still_the_same(machine).await?;
         for host in &machine.hosts {
@@ -322,7 +322,7 @@ impl Performer {
             match self.executor.google(&self.options.google, &deletion, None).await {
                 Ok(()) => tell.say(format!("{} {} removed", kind.word(), self.name())),
                 Err(GcpError::NotFound { .. }) => {}
-                Err(e) => tell.say(format!("{} {} remains: {e}", kind.word(), self.name())),
+                Err(e) => tell.say(format!("{} {} was not deleted: {e}", kind.word(), self.name())),
             }
         }
     }
@@ -335,7 +335,7 @@ impl Performer {
         let seen = watch.look().await;
         let nodes = alive(&seen?, &machine.hosts)?;
         let Some(new) = nodes.iter().find(|node| !before.contains(&node.id)) else { return Ok(()) };
-        let what = format!("another node has joined Ray at {} since ({})", new.address, new.id);
+        let what = format!("another node has since joined Ray at {} ({})", new.address, new.id);
         Err(trouble(what, Hint::from("ask who started it; to remove it too:").and(begin_again())))
     }
 
@@ -350,13 +350,13 @@ impl Performer {
         }
         let (machine, name) = (self.machine()?, self.name());
         if machine.hosts.is_empty() {
-            return Ok(format!("{name} is gone; it had no hosts"));
+            return Ok(format!("{name} was deleted; it had no hosts"));
         }
         let mut watch = match Watch::open(self).await {
             Ok(watch) => watch,
             // It did not answer before either.
             Err(problem) if self.facts.worker.before.is_none() => {
-                return Ok(format!("{name} is gone from Google; cannot query Ray: {}", problem.what));
+                return Ok(format!("{name} was deleted at Google; cannot query Ray: {}", problem.what));
             }
             Err(problem) => return Err(problem),
         };
@@ -387,7 +387,7 @@ async fn drain_nodes(
     left: Duration,
     tell: &Tell<'_>,
 ) -> Result<String, Problem> {
-    let over = |still: &[String]| format!("still running on {}; ending now", still.join(", "));
+    let over = |still: &[String]| format!("still running on {}; ending it now", still.join(", "));
     let nodes = alive(&watch.look().await?, hosts)?;
     let addresses: Vec<String> = nodes.iter().map(|n| n.address.raw().to_owned()).collect();
     if addresses.is_empty() {
@@ -413,7 +413,7 @@ async fn drain_nodes(
                 let what = format!("Ray refused to drain {}: {why}", node.address);
                 return Err(trouble(
                     what,
-                    abandon_then(Verb::RemoveNow.on(node.address.raw(), "then remove it at once")),
+                    abandon_then(Verb::RemoveNow.on(node.address.raw(), "then remove it immediately")),
                 ));
             }
         }

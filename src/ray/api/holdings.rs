@@ -96,7 +96,7 @@ fn learn(all: &mut Holdings, list: List, text: &str) -> Result<(), serde_json::E
     if left_out > 0 {
         let (kind, state) = list.names();
         let (kind, state) = (kind.replace('_', " "), state.to_lowercase().replace('_', " "));
-        all.cut.push(format!("Ray lists {rows} {state} {kind}; {left_out} more are not looked at"));
+        all.cut.push(format!("Ray lists only {rows} {state} {kind}; {left_out} more are not included"));
     }
     Ok(())
 }

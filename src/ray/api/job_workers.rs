@@ -258,7 +258,7 @@ impl Client {
             let part = read_with("/api/v0", &body, |text| part(text, detail == 0))?;
             if part.left_out > 0 {
                 let (state, more) = (state.to_lowercase(), part.left_out);
-                cut.push(format!("Ray lists {limit} {state} {kind}; {more} more are not looked at"));
+                cut.push(format!("Ray lists only {limit} {state} {kind}; {more} more are not included"));
             }
             learn(&mut known, part);
         }
@@ -303,7 +303,7 @@ impl RayError {
 }
 
 /// What to think of several files all of which Ray answers HTTP 500 for.
-pub const EMPTY_OR_FAILED: &str = "Ray answered HTTP 500 for every file: they are empty, or its log API fails (see dashboard.log on the head)";
+pub const EMPTY_OR_FAILED: &str = "Ray returned HTTP 500 for every file: the files are empty, or its log API fails (see dashboard.log on the head)";
 
 /// The last line of aiohttp's answer to an exception that nobody caught.
 const IN_TROUBLE: &str = "Server got itself in trouble";

@@ -207,7 +207,7 @@ impl Follower {
                 Ok(end) if !self.position.ends_like(&end) => return self.over_file().await,
                 Ok(_) => {}
                 // Without a file there are no further lines.
-                Err(error) => tracing::debug!(%error, "the end of the log could not be compared"),
+                Err(error) => tracing::debug!(%error, "the end of the log could not be verified"),
             }
         }
         self.out.complete().await

@@ -162,15 +162,17 @@ impl Poll {
             Found::Somewhere(_) | Found::Nowhere if may_grow => return Ok(Read::Further),
             Found::Somewhere(last) => &now[last..],
             Found::Nowhere if is_all => {
-                self.note("the file was replaced by another one or truncated; its lines follow").await?;
+                self.note("the file was replaced or truncated; its lines follow").await?;
                 self.seen = Seen::nothing(self.out.at());
                 self.seen.begins(self.out.at());
                 self.out.place(self.seen.at(), None).await?;
                 now
             }
             Found::Nowhere => {
-                self.note(&format!("lines are missing here: more than {FURTHEST} were written at once"))
-                    .await?;
+                self.note(&format!(
+                    "lines are missing here: more than {FURTHEST} were written between two reads"
+                ))
+                .await?;
                 self.seen = Seen::nothing(self.out.at() + GAP);
                 self.out.place(self.seen.at(), None).await?;
                 now
@@ -222,7 +224,7 @@ impl Poll {
         loop {
             if lines >= OLDEST {
                 return Err(format!(
-                    "the dashboard gives only the last {OLDEST} lines; log in to the node to read those above"
+                    "the dashboard provides only the last {OLDEST} lines; log in to the node to read earlier ones"
                 ));
             }
             lines = lines.saturating_mul(4).clamp(LOOK, OLDEST);

@@ -111,7 +111,7 @@ impl InForce {
         if !error.is_token() || self.0.has_changed().is_err() {
             return Ok(false);
         }
-        out.interrupted(format!("{error}; waiting for another token")).await?;
+        out.interrupted(format!("{error}; waiting for a new token")).await?;
         match tokio::time::timeout(Self::PATIENCE, self.sent()).await {
             Ok(_) => Ok(true),
             Err(_) => Ok(out.told),

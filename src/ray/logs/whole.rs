@@ -23,7 +23,7 @@ impl Client {
         let (node, file) = match of {
             Polled::Job(id) => {
                 let node = self.job(id).await?.job.driver_node;
-                let none = || RayError::Silent("the job has no driver yet, and so no log".to_owned());
+                let none = || RayError::Silent("the job has no driver yet, so it has no log".to_owned());
                 (node.ok_or_else(none)?, format!("submission_id={}", encoded(id.0.raw())))
             }
             Polled::File(node, name) => (*node, format!("filename={}", encoded(name.raw()))),

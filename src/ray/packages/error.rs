@@ -19,7 +19,7 @@ pub enum PackError {
     },
     /// Too large to upload.
     #[error(
-        "{} has {} MiB, and Ray accepts {} MiB: exclude what the job does not need (.gitignore, .rayignore, --exclude); the largest files are {}",
+        "{} is {} MiB, but Ray accepts at most {} MiB: exclude files that the job does not need (.gitignore, .rayignore, --exclude); the largest files are {}",
         .path.display(), .bytes.div_ceil(1 << 20), UPLOAD_LIMIT >> 20, .largest.join(", ")
     )]
     TooLarge {

@@ -100,7 +100,7 @@ fn children(folder: &Path) -> Result<Vec<PathBuf>, PackError> {
 fn relative(path: &Path, folder: &Path) -> Result<String, PackError> {
     let rest = path.strip_prefix(folder).unwrap_or(path);
     let name = rest.to_str().ok_or_else(|| {
-        PackError::Refused(format!("the name of {} is not UTF-8, which Ray cannot pack", path.display()))
+        PackError::Refused(format!("the file name {} is not UTF-8, so Ray cannot pack it", path.display()))
     })?;
     Ok(if name.is_empty() { ".".to_owned() } else { name.to_owned() })
 }

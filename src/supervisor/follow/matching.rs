@@ -21,7 +21,7 @@ impl Follower {
             }
             Err(why @ (ReadError::Failed(_) | ReadError::Utf16)) => {
                 self.sought = None;
-                self.note(&format!("cannot search on the head: {why}; all lines are read instead")).await?;
+                self.note(&format!("cannot search on the head: {why}; reading all lines instead")).await?;
                 Ok(Ended::Again)
             }
             Err(ReadError::Replaced) => {

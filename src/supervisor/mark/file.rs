@@ -40,11 +40,11 @@ pub fn read(output: &Output, cluster: &ClusterName) -> Result<Option<OperationMa
     }
     let path = path(cluster);
     let odd = || {
-        let what = format!("{path} on the head is not an operation mark of {cluster}");
+        let what = format!("{path} on the head is not an operation lock of {cluster}");
         Problem::new(
             ProblemKind::Other,
             what,
-            Fix::command("check it there and remove it", format!("rm {path}")),
+            Fix::command("inspect it there and remove it", format!("rm {path}")),
             Timestamp::now(),
         )
     };
@@ -101,7 +101,7 @@ pub fn done(output: &Output) -> Result<bool, Problem> {
 
 fn failed(output: &Output) -> Problem {
     let said = if output.stderr.is_empty() { "no error message" } else { &output.stderr };
-    let what = format!("cannot write the operation mark on the head ({}): {said}", output.status);
+    let what = format!("cannot write the operation lock on the head ({}): {said}", output.status);
     Problem::new(
         ProblemKind::Other,
         what,

@@ -36,7 +36,7 @@ fn place_of(place: &TpuPlace) -> (&str, &str) {
 
 fn problem(e: &GcpError) -> Problem {
     let kind = if e.is_login() { ProblemKind::Login } else { ProblemKind::Other };
-    Problem::new(kind, format!("cannot write the operation mark at Google: {e}"), e.hint(), Timestamp::now())
+    Problem::new(kind, format!("cannot write the operation lock at Google: {e}"), e.hint(), Timestamp::now())
 }
 
 /// The group, and the mark that it is; none when there is no group.
@@ -50,7 +50,7 @@ async fn find(
     let Some(group) = found else { return Ok(None) };
     let Some(mark) = OperationMark::parse(&group.description, cluster) else {
         let what =
-            format!("the instance group {name} in {} is not an operation mark of {cluster}", place.zone);
+            format!("the instance group {name} in {} is not an operation lock of {cluster}", place.zone);
         let hint = "check it in the Google Cloud console; marin-tui does not delete it";
         return Err(Problem::new(ProblemKind::Other, what, hint, Timestamp::now()));
     };

@@ -72,7 +72,7 @@ impl ClusterTask {
     /// Puts another token in force, for everything that uses the session.
     pub(super) async fn renew(&mut self, s: &mut Serving) -> Result<(), Problem> {
         connect::renew_token(&self.spec, &self.care, &mut s.session).await?;
-        tracing::info!(cluster = %self.spec.name, "another token was found");
+        tracing::info!(cluster = %self.spec.name, "a different token was found");
         s.polling = Polling::new(&s.session.client, self.pace);
         self.client = Some(s.session.client.clone());
         self.streams.set_client(&s.session.client);

@@ -21,7 +21,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView) {
     }
     let width = usize::from(area.width);
     let Some(histogram) = log.histogram(width) else {
-        buf.set_stringn(area.x, area.y, "no line has a time", width, d.theme.dim);
+        buf.set_stringn(area.x, area.y, "no line has a timestamp", width, d.theme.dim);
         return;
     };
     let seen = log.seen_bins(&histogram);
@@ -47,7 +47,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView) {
     let errors: usize = histogram.bins.iter().map(|(_, errors)| errors).sum();
     let lines = if lines == 1 { "1 line".to_owned() } else { format!("{} lines", grouped(lines)) };
     let words = format!(
-        "{lines}, {}, a bar is {}  {}{} previous and next",
+        "{lines}, {}, one bar: {}  {}{} previous/next",
         counted(errors, "error"),
         brief(histogram.width),
         d.key(Action::PreviousTime),

@@ -91,7 +91,7 @@ fn full_colours_can_be_read_on_the_background_of_their_theme() {
 fn sixteen_colours_can_be_read_on_the_terminals_they_are_for() {
     for (name, _) in BUILT_IN {
         let theme = ThemeFile::built_in(name).unwrap().theme(Colors::Sixteen);
-        assert_eq!(theme.canvas, None, "{name}: the terminal's own colours only");
+        assert_eq!(theme.canvas, None, "{name}: the terminal's own colors only");
         // Where the theme may be used on both, no colour of xterm's reaches 4.5:1 on both.
         let grounds: &[(Color, Color, f64)] = match *name {
             "dark" => &[(BLACK, WHITE, 4.5)],

@@ -119,7 +119,7 @@ impl<const FULL: bool> TryFrom<String> for Words<FULL> {
     fn try_from(text: String) -> Result<Self, String> {
         if text.trim().is_empty() {
             // For YAML a # begins a comment.
-            return Err("a style is empty; quote a colour that begins with #, or write `default`".into());
+            return Err("a style is empty; quote a color that begins with #, or write `default`".into());
         }
         let mut style = Style::new();
         let mut is_background = false;
@@ -153,7 +153,7 @@ fn unknown(word: &str, full: bool) -> String {
     let names = NAMED.iter().map(|(name, _)| *name).chain(full.then_some("#rrggbb"));
     let words = MODIFIERS.iter().map(|(name, _)| *name).chain(["on"]);
     let list = |names: Vec<&str>| names.join(", ");
-    format!("`{word}` is not a colour; use {}, with {}", list(names.collect()), list(words.collect()))
+    format!("`{word}` is not a color; use {}, with {}", list(names.collect()), list(words.collect()))
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ fn a_cluster_that_is_named_wins_over_ray_address() {
     assert_eq!(
         ran.err.lines().filter(|line| line.contains("RAY_ADDRESS")).collect::<Vec<_>>(),
         [
-            "RAY_ADDRESS (http://127.0.0.1:9) is not used because `-c us-central2` names a cluster; leave out -c to use that address"
+            "RAY_ADDRESS (http://127.0.0.1:9) is ignored because `-c us-central2` selects a cluster; omit -c to use that address"
         ]
     );
     assert!(ran.exits(0).out.starts_with("JOB"));

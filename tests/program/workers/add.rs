@@ -31,7 +31,7 @@ fn a_worker_is_asked_for_and_followed_until_it_has_joined() {
     assert_eq!(world.double.state().queued.len(), 1);
     // Another one under that name is not passed off as what was asked for.
     let (code, _, said) = world.run("add-worker --type v4-8 --capacity reserved --name extra --yes");
-    let refused = "extra was requested before and is another: capacity best effort, not reserved";
+    let refused = "extra was already requested with other settings: capacity best effort, not reserved";
     assert!(code != Some(0) && said.contains(refused) && said.contains("choose another name"), "{said}");
     assert_eq!(world.double.state().queued.len(), 1);
     let (_, log, _) = world.run("audit");

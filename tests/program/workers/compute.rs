@@ -134,7 +134,7 @@ fn a_slice_is_made_part_by_part_followed_and_removed_with_what_was_made_for_it()
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(world.parts(), (1, 1, 1));
     let (code, _, said) = world.run("add-worker --type long --name s --yes");
-    let refused = "s was requested before and is another: type tpu7x-16, not tpu7x-32";
+    let refused = "s was already requested with other settings: type tpu7x-16, not tpu7x-32";
     assert!(code == Some(1) && said.contains(refused) && said.contains("choose another name"), "{said}");
     assert_eq!(world.run("add-worker --abandon").0, Some(0));
 
@@ -175,8 +175,8 @@ fn what_was_made_is_taken_back_when_a_later_part_fails_for_good() {
     let (code, _, said) = world.run("add-worker --type slice --name s --yes");
     assert_eq!(code, Some(1), "{said}");
     for words in [
-        "s: instance template removed again",
-        "s: workload policy removed again",
+        "s: instance template deleted again",
+        "s: workload policy deleted again",
         "quota exceeded: Quota 'TPUS_PER_PROJECT' exceeded",
         "request more quota",
         "resume to request it again",
@@ -195,7 +195,7 @@ fn what_was_made_is_taken_back_when_a_later_part_fails_for_good() {
     assert_eq!(world.parts(), (1, 1, 0));
     world.double.recover();
     let mut adding = world.spawn("add-worker --resume");
-    adding.says("s: the instance template exists already");
+    adding.says("s: the instance template already exists");
     adding.says("s: instance group made");
     adding.says("s: waiting");
     world.fill("s");
@@ -216,7 +216,7 @@ fn an_interrupted_making_goes_on_and_still_knows_what_it_made() {
     assert_eq!(world.parts(), (1, 1, 0));
     world.fails("no such zone", "RESOURCE_NOT_FOUND", "/instanceGroupManagers/");
     let (code, _, said) = world.run("add-worker --resume");
-    assert!(code == Some(1) && said.contains("s: workload policy removed again"), "{said}");
+    assert!(code == Some(1) && said.contains("s: workload policy deleted again"), "{said}");
     assert_eq!(world.parts(), (0, 0, 0));
     assert_eq!(world.run("add-worker --abandon").0, Some(0));
 }
@@ -234,7 +234,9 @@ fn what_others_made_under_that_name_is_theirs() {
     let (code, _, said) = world.run("add-worker --type slice --name s --yes");
     assert_eq!(code, Some(1), "{said}");
     assert!(
-        said.contains("the workload policy s exists and is another: acceleratorTopology 4x4x4, not 2x2x2"),
+        said.contains(
+            "the workload policy s already exists and is different: acceleratorTopology 4x4x4, not 2x2x2"
+        ),
         "{said}"
     );
     assert!(
@@ -312,8 +314,8 @@ fn one_host_is_an_instance_which_may_find_no_capacity() {
 fn what_cannot_be_made_is_refused_before_anything_is_sent() {
     let world = World::of_compute();
     for (words, refused, hint) in [
-        ("--type odd", "no slice of tpu7x-standard-4t known here for tpu7x-24", "acceleratorConfig"),
-        ("--type later", "no image is known here for tpu9-standard-4t", "sourceImage"),
+        ("--type odd", "no slice of tpu7x-standard-4t for tpu7x-24", "acceleratorConfig"),
+        ("--type later", "no image is for tpu9-standard-4t", "sourceImage"),
         ("--type slice --capacity best-effort", "no best-effort capacity", "--capacity preemptible"),
         ("--type slice --capacity reserved", "name of the reservation", "reservationAffinity"),
         (

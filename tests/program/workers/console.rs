@@ -177,7 +177,7 @@ fn a_login_on_a_host_is_prepared_beside_the_keys() {
     let slow = format!("case \" $* \" in *\" -G \"*) {prepared};; esac\n{login}\nexec /usr/bin/ssh \"$@\"\n");
     world.program("ssh", &slow);
     pty.send("!");
-    pty.wait_text("preparing the login on by-hand");
+    pty.wait_text("logging in to by-hand");
     pty.send(":host");
     pty.wait_text("Review a changed host key");
     std::fs::write(&go, "").unwrap();

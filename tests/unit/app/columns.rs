@@ -105,7 +105,7 @@ fn one_column_always_stays() {
     }
     assert_eq!(jobs(&app), ["message"]);
     press(&mut app, "<end>kkkkk ");
-    assert_eq!(app.note(), "the last column stays");
+    assert_eq!(app.note(), "the last column cannot be hidden");
     assert_eq!(jobs(&app), ["message"]);
 }
 

@@ -111,7 +111,7 @@ fn operations_of_others_are_said_step_by_step() {
     assert!(said(&mut lab, Some(&mark)).is_empty());
     let next = OperationMark { step: 2, ..mark };
     assert_eq!(one(&said(&mut lab, Some(&next))), "operation: restart by alice, step 2 of 9");
-    assert_eq!(one(&said(&mut lab, None)), "operation over: restart by alice, step 2 of 9");
+    assert_eq!(one(&said(&mut lab, None)), "operation finished: restart by alice, step 2 of 9");
 }
 
 #[test]

@@ -195,9 +195,9 @@ fn a_warned_job_is_submitted_once_its_warning_was_seen() {
     let first = press_submit(&mut app);
     let [Effect::Submit(_, _, draft)] = &first[..] else { panic!("{first:?}") };
     assert_eq!((draft.tpu.as_str(), draft.seen.len()), ("v4-64", 0));
-    let warning = "no node type has TPU 8: the job will stay pending".to_owned();
+    let warning = "no node type provides TPU 8: the job will stay pending".to_owned();
     hears(&mut app, FormNews::Warned(vec![warning.clone()]));
-    assert_eq!(form(&app).said, format!("{warning}; submit again to submit it as it is"));
+    assert_eq!(form(&app).said, format!("{warning}; press Submit again to submit it anyway"));
     let again = press(&mut app, "<enter>");
     let [Effect::Submit(_, _, draft)] = &again[..] else { panic!("{again:?}") };
     assert_eq!(draft.seen, std::slice::from_ref(&warning));
@@ -205,5 +205,5 @@ fn a_warned_job_is_submitted_once_its_warning_was_seen() {
     hears(&mut app, FormNews::Failed("no route".into()));
     press(&mut app, "<esc><esc>");
     hears_of(&mut app, closed, FormNews::Warned(vec![warning]));
-    assert!(said(&app).contains("was not submitted: no node type has TPU 8"), "{}", said(&app));
+    assert!(said(&app).contains("was not submitted: no node type provides TPU 8"), "{}", said(&app));
 }

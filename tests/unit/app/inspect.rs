@@ -55,11 +55,11 @@ fn job_told(hosts: &[NodeId]) -> JobInspection {
 fn the_page_of_a_job_says_who_is_not_well_and_what_waits() {
     let mut app = shown();
     let asked = subject(&press(&mut app, "d"));
-    has(&app, "workers: asking Ray...");
+    has(&app, "workers: querying Ray...");
     let hosts = hosts(&app);
     let other = Subject::Host(hosts[0]);
     told(&mut app, &other, Err("another page's".into()));
-    has(&app, "workers: asking Ray...");
+    has(&app, "workers: querying Ray...");
     told(&mut app, &asked, Ok(Inspection::Job(job_told(&hosts))));
     let page = rows(&app);
     let unwell = page.iter().find(|row| row.contains("pid 263")).unwrap();
@@ -94,7 +94,7 @@ fn of_many_workers_only_those_that_are_not_well_are_named() {
     told(&mut app, &asked, Ok(Inspection::Job(many)));
     let page = rows(&app);
     assert!(
-        page.iter().any(|row| row.contains("pid 1007") && row.ends_with("its node is gone")),
+        page.iter().any(|row| row.contains("pid 1007") && row.ends_with("its node was lost")),
         "{page:#?}"
     );
 }
@@ -146,7 +146,7 @@ fn the_page_of_a_host_says_whom_its_processes_serve_and_opens_its_files() {
     let page = rows(&app);
     let serves = page.iter().find(|row| row.starts_with("262: ")).unwrap();
     assert!(serves.contains("ray::train  2.0 GB  98% CPU  30m  serves "), "{serves}");
-    assert!(page.iter().any(|row| row.ends_with("serves driver ee000000, which has ended")), "{page:#?}");
+    assert!(page.iter().any(|row| row.ends_with("worker of driver ee000000, which has ended")), "{page:#?}");
     has(&app, "idle: 1 worker without a task");
 
     let host = press(&mut app, "!");
@@ -230,7 +230,7 @@ fn the_host_whose_chips_idle_is_marked_in_the_grid_and_named() {
         page.iter().any(|row| row.starts_with("differs: ! 10.0.0.13 (host 13): chip 0 at 2%")),
         "{page:#?}"
     );
-    has(&app, "host: ! 10.0.0.13 (host 13): behind the others, at run 7");
+    has(&app, "host: ! 10.0.0.13 (host 13): behind the other hosts, at program launch 7");
     has(&app, "unread: 10.0.0.5: no ·[31mway");
     assert_eq!(press(&mut app, "%"), [Effect::Chips(cluster.clone(), nodes.clone())], "it reads again");
     news(&mut app, nodes, Err(Problem::new(ProblemKind::Other, "no node", "wait", NOW)));

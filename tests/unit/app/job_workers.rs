@@ -277,7 +277,7 @@ fn a_job_that_failed_begins_with_the_first_cause_and_is_not_read_again() {
     press(&mut app, "1");
     tell(&mut app, WorkersAnswer::Roll { answers: Vec::new(), last: Vec::new() });
     let why = rows(&app).why_empty(&app.look(NOW));
-    assert_eq!(why, "dclm-run-02 is failed: it has not called ray.init, so Ray knows no worker of it");
+    assert_eq!(why, "dclm-run-02 is failed: it has not called ray.init, so it has no workers");
     assert_eq!(app.update(Event::Tick, NOW.plus(Duration::from_secs(900))), []);
 }
 
@@ -299,7 +299,8 @@ fn of_workers_that_are_all_silent_one_is_blamed_only_if_it_stopped_before_the_ot
     let job_workers = workers(&opened()).0;
     let together = found(&job_workers, std::array::from_fn(|n| (1_320_000 + n as u64 * 18, 22_672)));
     assert_eq!(together.verdict, Verdict::Silent);
-    let how = "all of them stopped together at step 22,672: their stacks tell which one is elsewhere";
+    let how =
+        "all stopped at the same time at step 22,672: compare their stacks to find the one that differs";
     assert!(together.summary.ends_with(how), "{}", together.summary);
     let hint = together.hint.to_string();
     assert!(
@@ -308,7 +309,11 @@ fn of_workers_that_are_all_silent_one_is_blamed_only_if_it_stopped_before_the_ot
     );
     let one_before = |n| (if n == 5 { 1_325_000 } else { 1_320_000 }, 22_672);
     let first = found(&job_workers, std::array::from_fn(one_before));
-    assert!(first.summary.contains("silent first: ") && first.summary.contains("/105"), "{}", first.summary);
+    assert!(
+        first.summary.contains("first to go silent: ") && first.summary.contains("/105"),
+        "{}",
+        first.summary
+    );
 }
 
 #[test]

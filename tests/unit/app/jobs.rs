@@ -175,7 +175,7 @@ fn l_follows_the_selected_job_and_lines_of_the_closed_log_are_dropped() {
     let log = &app.log().unwrap();
     assert_eq!((log.len(), log.line(0).map(marin_tui::model::Line::text)), (1, Some("mine")));
     assert_eq!(app.view().clone(), View::Log(0), "in the whole window");
-    assert_eq!(press(&mut app, "<esc>jl"), [], "a driver started by hand has no log");
+    assert_eq!(press(&mut app, "<esc>jl"), [], "a driver, started manually has no log");
     assert!(said(&app).contains("Ray keeps no log"));
     assert_eq!(
         (app.log().unwrap().stream(), app.view().clone()),
@@ -281,7 +281,7 @@ fn a_description_asks_ray_what_the_driver_does_and_takes_that_answer_alone() {
         "{asked:?}"
     );
     let before = told(&app);
-    assert!(before.contains(&"holds: asking Ray...".to_owned()), "{before:?}");
+    assert!(before.contains(&"holds: querying Ray...".to_owned()), "{before:?}");
 
     let answer = |job: &JobIds, work| News::Work { job: job.clone(), work };
     let another = JobIds { driver: Some(JobId("0b000000".into())), ..ids.clone() };

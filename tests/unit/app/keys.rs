@@ -214,7 +214,7 @@ fn a_key_that_means_nothing_here_says_where_it_does() {
     press(&mut app, "T");
     assert_eq!(app.toasts().shown(), [], "there it is");
     press(&mut app, "<esc>4B");
-    assert_eq!(said(&app), "B has no action; ? lists the keys");
+    assert_eq!(said(&app), "B is not bound to an action; ? lists the keys");
     press(&mut app, "dd");
     assert!(app.dialog().is_none() && said(&app).contains("describe in"));
     press(&mut app, ":mark<enter>");
@@ -273,16 +273,16 @@ fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
     assert_eq!((at(&app), app.toasts().shown().len()), (vec!["waiting for a slice".to_owned()], 0));
     press(&mut app, "N");
     assert_eq!(at(&app), ["still waiting for a slice"], "as less does");
-    assert!(said(&app).contains("`waiting for`: continued at the last match"), "{}", said(&app));
+    assert!(said(&app).contains("`waiting for`: wrapped around to the last match"), "{}", said(&app));
     press(&mut app, "n");
     assert_eq!(at(&app), ["waiting for a slice"]);
-    assert!(said(&app).contains("`waiting for`: continued at the first match"), "{}", said(&app));
+    assert!(said(&app).contains("`waiting for`: wrapped around to the first match"), "{}", said(&app));
     assert!(!app.log().unwrap().follows(), "a match does not scroll away");
     press(&mut app, "/WAITING for<enter>");
     assert_eq!(at(&app), [""; 0], "a capital makes it exact");
     press(&mut app, "/(nowhere<enter>");
     let prompt = app.prompt().expect("it is to be corrected");
-    assert_eq!(prompt.wrong, "no regular expression: unclosed group (column 1)");
+    assert_eq!(prompt.wrong, "invalid regular expression: unclosed group (column 1)");
     press(&mut app, "<esc>");
     press(&mut app, "/<^u>nowhere<enter>");
     assert!(said(&app).contains("`nowhere`: no match in the loaded lines"));
@@ -302,7 +302,7 @@ fn many_clusters_on_other_ports_are_one_toast_and_a_message_each_note() {
     assert_eq!(shown(&app), ["a and 2 more: 8265 is in use by ssh (pid 7), using 8300"]);
     assert_eq!(app.toasts().said().len(), 1, "one note is one message");
     tell(&mut app, "b", ports("8265 is in use by ssh (pid 7), using 8301"));
-    assert_eq!(shown(&app), ["a and 2 more use other local ports than usual; m lists them"]);
+    assert_eq!(shown(&app), ["a and 2 more use different local ports than usual; m lists them"]);
     assert_eq!(app.toasts().said().len(), 2, "each note once");
 }
 
@@ -438,7 +438,7 @@ fn a_log_out_of_ssh_is_downloaded_only_when_that_was_confirmed() {
     tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
     press(&mut app, "/step 4<enter>");
     let answer = |found| News::LogMatches { stream, pattern: "step 4".into(), found };
-    let remote = || NotSearched::Remote("there is no ssh connection to the head".into());
+    let remote = || NotSearched::Remote("there is no SSH connection to the head".into());
     tell(&mut app, CLUSTER, answer(Err(remote())));
     let Some(Dialog::Ask { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
     let text = lines.iter().map(|(label, text)| format!("{label} {text}")).collect::<Vec<_>>().join("\n");

@@ -123,7 +123,7 @@ fn an_action_goes_to_the_job_or_node_that_is_named() {
     press(&mut app, "<esc>:describe 04000000<enter>");
     assert!(details(&app).iter().any(|(label, text)| label == "id" && text == "04000000"));
     press(&mut app, ":delete-job zzz<enter>");
-    assert!(said(&app).contains("`delete-job` applies to nothing named `zzz`"), "{}", said(&app));
+    assert!(said(&app).contains("`delete-job`: nothing named `zzz`"), "{}", said(&app));
 }
 
 #[test]

@@ -38,16 +38,16 @@ fn the_worker_that_stands_elsewhere_is_named_by_one_key() {
     let cluster = ClusterName::new(CLUSTER);
     let asked = press(&mut app, "W");
     assert_eq!(asked, [Effect::Stacks(cluster.clone(), driver.clone())]);
-    assert!(rows(&app)[0].contains("looking at the workers"), "{:?}", rows(&app));
+    assert!(rows(&app)[0].contains("checking workers"), "{:?}", rows(&app));
 
     let told = |app: &mut App, driver: &JobId, result| {
         app.update(Event::Stacks(cluster.clone(), driver.clone(), Arc::new(result)), NOW);
     };
     told(&mut app, &JobId("0b000000".into()), Ok(standing(None)));
-    assert!(rows(&app)[0].contains("looking at the workers"), "another job's");
+    assert!(rows(&app)[0].contains("checking workers"), "another job's");
     told(&mut app, &driver, Ok(standing(None)));
     let first = rows(&app);
-    assert!(first[0].starts_with("looked at: 21 workers by py-spy over ssh"), "{first:?}");
+    assert!(first[0].starts_with("looked at: 21 workers by py-spy over SSH"), "{first:?}");
     assert!(first.contains(&"19: step (train.py:11)".to_owned()), "{first:?}");
     let at = first.iter().position(|row| row == "1: load (data.py:88)").unwrap();
     assert_eq!(first[at + 2], "on: tb-w19 (10.0.0.19) pid 262 W", "{first:?}");

@@ -233,7 +233,7 @@ fn what_google_asks_to_wait_is_counted_down_and_gone_after_it() {
     // No project: nobody is given an access token.
     for project in [project.as_str(), ""] {
         app.update(Event::GoogleWait(wait(project)), NOW);
-        let words = "Google asks to wait 42 s (quota exceeded: no more reads); next try in ";
+        let words = "Waiting 42 s (quota exceeded: no more reads); next try in ";
         assert!(seen(&mut app, NOW).contains(&format!("{words}42 s")), "{}", seen(&mut app, NOW));
         assert!(seen(&mut app, at(30)).contains(&format!("{words}12 s")), "{}", seen(&mut app, at(30)));
         assert!(app.next_change(NOW).is_some_and(|next| next <= Duration::from_secs(1)));

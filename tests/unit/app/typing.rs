@@ -188,7 +188,7 @@ fn a_key_that_is_not_available_in_a_dialog_is_answered_in_its_footer() {
     press(&mut app, "j");
     assert_eq!(app.note(), "");
     press(&mut app, "B");
-    assert_eq!(app.note(), "B has no action; ? lists the keys");
+    assert_eq!(app.note(), "B is not bound to an action; ? lists the keys");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn typed_lines_are_saved_once_there_is_a_file_and_come_back() {
 fn a_key_without_an_action_is_answered() {
     let mut app = shown();
     press(&mut app, "B");
-    assert_eq!(said(&app), "B has no action; ? lists the keys");
+    assert_eq!(said(&app), "B is not bound to an action; ? lists the keys");
     press(&mut app, "<^g>");
-    assert_eq!(said(&app), "^g has no action; ? lists the keys");
+    assert_eq!(said(&app), "^g is not bound to an action; ? lists the keys");
 }

@@ -54,12 +54,12 @@ impl Kind for Causes {
     type Row<'f> = CauseRow<'f>;
     type Key = usize;
 
-    const LACKS: &'static str = "no line";
+    const LACKS: &'static str = "no lines";
     const FIELDS: &'static [&'static str] = &["what", "process", "text", "cluster"];
     const BELOW: Option<&'static str> = Some("text");
 
     fn title(_: Option<usize>) -> &'static str {
-        "First cause"
+        "Root cause"
     }
 
     fn name(_: Option<usize>) -> &'static str {
@@ -126,7 +126,7 @@ impl Kind for Causes {
 const COLUMNS: &[Column<Causes>] = &[
     Column {
         id: "what",
-        title: "WHAT",
+        title: "EVENT",
         width: Width::text(11, 11, 0),
         when: When::Usually,
         cell: |row, _| {

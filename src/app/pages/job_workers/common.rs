@@ -77,14 +77,14 @@ pub fn why_empty(look: &Look<'_>, of: Option<usize>, part: Part) -> String {
     let slot = cluster.job_workers.slot(part);
     match (&slot.reading, &slot.problem, cluster.is_up()) {
         (Some(reading), ..) if reading.job_workers.workers.is_empty() => reading.job_workers.why_empty(),
-        (Some(_), ..) => "the workers have written nothing".to_owned(),
+        (Some(_), ..) => "the workers have not written anything yet".to_owned(),
         (None, Some(problem), _) => {
             let hint = look.hint(&problem.hint);
             let what = printable(&problem.what);
             if hint.is_empty() { what.into_owned() } else { format!("{what}; {hint}") }
         }
-        (None, None, true) => "reading the files of the workers".to_owned(),
-        (None, None, false) => "the workers are read once the cluster is connected".to_owned(),
+        (None, None, true) => "reading the workers' log files".to_owned(),
+        (None, None, false) => "waiting for the cluster to connect".to_owned(),
     }
 }
 

@@ -123,7 +123,7 @@ impl<'f> FoldedRow<'f> {
             }
             FoldedLine::Row(_) => Cow::Owned(format!("  {}", untimed(&self.alike.text))),
             FoldedLine::Trace(_, line) => Cow::Owned(format!("    {}", self.alike.trace[line])),
-            FoldedLine::Missing(..) => Cow::Borrowed("    does not say it"),
+            FoldedLine::Missing(..) => Cow::Borrowed("    did not write it"),
             FoldedLine::Member(..) => {
                 let said = self.member().and_then(|member| self.line_of(member));
                 Cow::Owned(format!("    {}", said.map(|said| untimed(said.line.text())).unwrap_or_default()))
@@ -158,12 +158,12 @@ impl Kind for FoldedLines {
     /// The mark of the row, and the line of it: 0 is the row itself.
     type Key = (u64, usize);
 
-    const LACKS: &'static str = "no line";
+    const LACKS: &'static str = "no lines";
     const FIELDS: &'static [&'static str] = &["line", "host", "cluster"];
     const BELOW: Option<&'static str> = Some("line");
 
     fn title(_: Option<usize>) -> &'static str {
-        "Lines folded"
+        "Folded lines"
     }
 
     fn name(_: Option<usize>) -> &'static str {
@@ -281,7 +281,7 @@ const COLUMNS: &[Column<FoldedLines>] = &[
     },
     Column {
         id: "who",
-        title: "WHO",
+        title: "HOSTS",
         width: Width::text(8, 36, 2).firm(20).hiding(),
         when: When::Usually,
         cell: |row, _| {

@@ -63,7 +63,7 @@ impl Kind for Merged {
     type Row<'f> = MergedRow<'f>;
     type Key = (Process, u64);
 
-    const LACKS: &'static str = "no line";
+    const LACKS: &'static str = "no lines";
     const FIELDS: &'static [&'static str] = &["line", "host", "slice", "name", "cluster"];
     const BELOW: Option<&'static str> = Some("line");
 

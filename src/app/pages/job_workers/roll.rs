@@ -73,7 +73,7 @@ impl Kind for Roll {
     type Row<'f> = RollRow<'f>;
     type Key = Process;
 
-    const LACKS: &'static str = "no worker";
+    const LACKS: &'static str = "no workers";
     const FIELDS: &'static [&'static str] = &["host", "slice", "name", "remark", "state", "line", "cluster"];
     const BELOW: Option<&'static str> = Some("line");
 
@@ -215,7 +215,7 @@ const COLUMNS: &[Column<Roll>] = &[
     },
     Column {
         id: "remark",
-        title: "REMARK",
+        title: "NOTE",
         width: Width::text(6, 44, 1).firm(24).hiding(),
         when: When::Usually,
         cell: |row, _| Cell::new(row.answer.reason.as_str(), row.role()),
