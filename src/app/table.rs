@@ -171,8 +171,12 @@ impl<K> Table<K> {
         &self.filter
     }
 
-    /// Replaces the filter; the table must be arranged again.
+    /// Replaces the filter; the table must be arranged again. The cursor stays on its row while that matches; else it is
+    /// put on the first that does: what is done next is done to what was looked for.
     pub fn set_filter(&mut self, filter: Filter) {
+        if !filter.is_empty() {
+            (self.cursor, self.top) = (0, 0);
+        }
         self.filter = filter;
     }
 
@@ -252,6 +256,18 @@ mod tests {
             } else if table.cursor() >= on_screen && table.cursor() - on_screen + height <= rows.len() {
                 prop_assert_eq!(table.cursor() - top, on_screen);
             }
+        }
+
+        #[test]
+        fn a_filter_puts_the_cursor_on_the_first_match_unless_its_row_matches(pick in 0u8..40) {
+            let rows: Vec<u8> = (0..40).collect();
+            let mut table = Table::default();
+            arrange(&mut table, &rows);
+            table.go(pick.into(), |i| Some(rows[i]));
+            table.set_filter(Filter::parse("3", &[]).unwrap());
+            arrange(&mut table, &rows);
+            let matches = pick.to_string().contains('3');
+            prop_assert_eq!(table.selected().copied(), Some(if matches { pick } else { 3 }));
         }
 
         #[test]

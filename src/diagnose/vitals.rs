@@ -147,11 +147,10 @@ fn hint(sign: SignKind, job: &Job) -> Hint {
         SignKind::DriverAlone => {
             [log("find out why its workers ended"), Fix::from("stop the job if nothing is left to do")].into()
         }
-        SignKind::NotFinite | SignKind::Diverging => [
-            log("read its last lines"),
-            Fix::from("restart the run from its last checkpoint with a finite loss"),
-        ]
-        .into(),
+        SignKind::NotFinite | SignKind::Diverging => {
+            [log("read its last lines"), Fix::from("restart the run from a checkpoint that it saved before")]
+                .into()
+        }
         SignKind::CheckpointLate => log("check whether saving a checkpoint fails").into(),
         SignKind::WaitsLong => Hint::none(),
     }

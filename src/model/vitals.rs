@@ -150,7 +150,7 @@ impl LogRead {
 }
 
 impl Sign {
-    /// `run slowed for 12m: 1.3 s/step, 1.0 steps/s before`, safe to print.
+    /// `run slowed for 12m: 0.77 steps/s, was 1.00 (23% slower)`, safe to print.
     pub fn words(&self, now: Timestamp) -> String {
         format!("{} for {}: {}", self.kind.words(), brief(self.since.age(now)), self.evidence)
     }
@@ -297,6 +297,16 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
+/// A rate beside the one before, both in the unit of the one before: `0.77 steps/s, was 1.00`, `93.1 s/step, was 76.8`.
+pub fn rate_was(now: f64, before: f64) -> String {
+    if before >= 1.0 {
+        let digits = if before < 10.0 { 2 } else { 1 };
+        format!("{now:.digits$} steps/s, was {before:.digits$}")
+    } else {
+        format!("{:.1} s/step, was {:.1}", now.recip(), before.recip())
+    }
+}
+
 /// A loss with four significant digits, as people compare them.
 pub fn loss(value: f64) -> String {
     match value.abs() {
@@ -438,6 +448,9 @@ mod tests {
         );
         assert_eq!([f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(loss), ["nan", "inf", "-inf"]);
         assert_eq!([2.0, 0.013, 0.0].map(rate), ["2.0 steps/s", "76.9 s/step", "0.0 steps/s"]);
+        assert_eq!(rate_was(0.77, 1.0), "0.77 steps/s, was 1.00");
+        assert_eq!(rate_was(9.04, 12.5), "9.0 steps/s, was 12.5");
+        assert_eq!(rate_was(0.0107, 0.0131), "93.5 s/step, was 76.3");
         let mut vitals = Vitals::sample(Doing::Steps, Timestamp::default());
         assert_eq!(vitals.chips(), None);
         let holds = [("CPU", 9.0), ("GPU", 0.0), ("TPU", 16.0)];

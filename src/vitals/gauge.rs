@@ -4,7 +4,7 @@ use super::saved::Saved;
 use super::tail::Tail;
 use super::track::{Key, Track};
 use crate::logs::{Clock, Patterns, Phase, Progress, Times, Writers, checkpoint, prefixed};
-use crate::model::vitals::{loss, rate};
+use crate::model::vitals::{loss, rate_was};
 use crate::model::{
     Doing, Holding, Job, Line, LogRead, Run, Sign, SignKind, Text, Timestamp, VitalLimits, Vitals, Wait,
 };
@@ -403,8 +403,8 @@ impl Gauge {
         let track = self.main()?;
         let found = track.trend.diverging()?;
         let newest = track.series.last().and_then(|last| last.loss).unwrap_or(found.first.value);
-        let evidence =
-            format!("loss {}, previously {}{}", loss(newest), loss(found.trend), at_step(found.first.step));
+        let from = found.first.step.map(|step| format!(" until step {step}")).unwrap_or_default();
+        let evidence = format!("loss {}, was {}{from}", loss(newest), loss(found.trend));
         Some(Sign { kind: SignKind::Diverging, since: found.first.at.unwrap_or(now), evidence })
     }
 
@@ -426,7 +426,7 @@ impl Gauge {
         let pace = &self.main()?.pace;
         let (slow, now) = (pace.slow()?, pace.rate()?);
         let less = (1.0 - now / slow.usual) * 100.0;
-        let evidence = format!("{}, previously {} ({less:.0}% fewer steps)", rate(now), rate(slow.usual));
+        let evidence = format!("{} ({less:.0}% slower)", rate_was(now, slow.usual));
         Some(Sign { kind: SignKind::Slowed, since: slow.since, evidence })
     }
 

@@ -6,7 +6,7 @@ use crate::diagnose::served;
 use crate::model::amount::{bytes, counted, grouped};
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::vitals::{held, loss, rate};
+use crate::model::vitals::{held, loss, rate, rate_was};
 use crate::model::{ClusterVitals, Doing, Job, JobStatus, LogRead, NodeId, Run, Text, Timestamp, Vitals};
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
     }
     let holds = vitals.holds.as_deref().map(held);
     let on = places(&vitals.nodes, cluster);
-    push("held by", holds.map(|holds| if on.is_empty() { holds } else { format!("{holds} on {on}") }));
+    push("allocated", holds.map(|holds| if on.is_empty() { holds } else { format!("{holds} on {on}") }));
     if let Some(run) = &vitals.run {
         push("run", Some(run.steps()).filter(|_| run.step.is_some()));
         push("loss", run.loss.map(|value| format!("{} {}", loss(value), curve(&run.losses, CURVE))));
@@ -85,7 +85,7 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
 fn speed(run: &Run) -> Option<String> {
     let now = run.rate?;
     let before = run.usual_rate.filter(|usual| (now / usual - 1.0).abs() > 0.1);
-    Some(rate(now) + &before.map(|usual| format!(", usually {}", rate(usual))).unwrap_or_default())
+    Some(before.map_or_else(|| rate(now), |usual| rate_was(now, usual)))
 }
 
 fn checkpoint(run: &Run, now: Timestamp) -> Option<String> {

@@ -43,6 +43,7 @@ impl Kind for Clusters {
 
     const LACKS: &'static str = "no clusters";
     const FIELDS: &'static [&'static str] = &["cluster", "issue"];
+    const WORDS: &'static [&'static str] = &["link"];
 
     fn title(_: Option<usize>) -> &'static str {
         "Clusters"

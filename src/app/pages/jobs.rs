@@ -42,6 +42,7 @@ impl Kind for Jobs {
     const LACKS: &'static str = "no jobs";
     const BELOW: Option<&'static str> = Some("message");
     const FIELDS: &'static [&'static str] = &["job", "owner", "status", "entrypoint", "message", "cluster"];
+    const WORDS: &'static [&'static str] = &["does"];
 
     fn title(of: Option<usize>) -> &'static str {
         if of.is_some() { "Jobs" } else { "All jobs" }

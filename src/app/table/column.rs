@@ -47,6 +47,9 @@ pub trait Kind: Debug + Send + 'static {
     /// The names of the texts that a filter searches. Other columns are searched where a filter names them.
     const FIELDS: &'static [&'static str];
 
+    /// Columns that are no fields, and whose words a filter searches all the same, because people type what they see.
+    const WORDS: &'static [&'static str] = &[];
+
     /// All columns, in the order of the screen.
     fn columns() -> &'static [Column<Self>];
 

@@ -95,20 +95,25 @@ impl Filter {
 
     /// Whether a row with these fields matches, each a column's name and its text.
     pub fn admits<'a>(&self, fields: impl IntoIterator<Item = (&'a str, &'a str), IntoIter: Clone>) -> bool {
-        self.admits_row(fields, |_| None)
+        self.admits_row(fields, &[], |_| None)
     }
 
-    /// The same for a row of a table, of which a column that is none of the fields is asked for its text.
+    /// The same for a row of a table, of which a column that is none of the fields is asked for its text: the one that a
+    /// term names, and those of `words` for a term that names none.
     pub fn admits_row<'a>(
         &self,
         fields: impl IntoIterator<Item = (&'a str, &'a str), IntoIter: Clone>,
+        words: &[&str],
         text_of: impl Fn(&str) -> Option<String>,
     ) -> bool {
         let fields = fields.into_iter();
         let is_in = |term: &Term| {
-            let in_column =
-                || term.column.as_deref().and_then(&text_of).is_some_and(|t| term.needle.is_in(&t));
-            fields.clone().any(|field| term.is_in(field)) || in_column()
+            let is_in_column = |id: &str| text_of(id).is_some_and(|text| term.needle.is_in(&text));
+            let is_in_columns = || match term.column.as_deref() {
+                Some(named) => is_in_column(named),
+                None => words.iter().any(|id| is_in_column(id)),
+            };
+            fields.clone().any(|field| term.is_in(field)) || is_in_columns()
         };
         self.terms.iter().all(|term| is_in(term) != term.is_inverted)
     }
@@ -300,12 +305,15 @@ mod tests {
     #[test]
     fn a_column_that_is_no_field_is_asked_for_its_text() {
         let columns = [COLUMNS, &["does"]].concat();
-        let admits = |text: &str| {
+        let admits_with = |text: &str, words: &[&str]| {
             let filter = Filter::parse(text, &columns).unwrap();
-            filter.admits_row(row(), |column| (column == "does").then(|| "step 1,200".to_owned()))
+            filter.admits_row(row(), words, |column| (column == "does").then(|| "step 1,200".to_owned()))
         };
+        let admits = |text: &str| admits_with(text, &[]);
         assert!(admits("does:STEP") && !admits("does:train") && admits("!does:train owner:dara"));
         assert!(!admits("step"), "without its name it is not asked");
+        let admits = |text: &str| admits_with(text, &["does"]);
+        assert!(admits("step") && !admits("!step") && !admits("owner:step"), "unless people see its words");
     }
 
     #[test]

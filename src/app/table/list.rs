@@ -238,7 +238,8 @@ impl<K: Kind> Listing for List<K> {
             rows.len(),
             |i| Some((K::place(&rows[i]), K::key(&rows[i]))),
             |i, filter| {
-                filter.admits_row(searched::<K>(&rows[i], is_across), |id| text_of::<K>(fleet, &rows[i], id))
+                let text_of = |id: &str| text_of::<K>(fleet, &rows[i], id);
+                filter.admits_row(searched::<K>(&rows[i], is_across), K::WORDS, text_of)
             },
             |a, b, sort| compare(columns, &rows[a], &rows[b], sort),
         );

@@ -5,6 +5,7 @@ use crate::logs::Series;
 use crate::model::amount::grouped;
 use crate::model::text::printable;
 use crate::model::time::brief;
+use crate::model::vitals::rate;
 use crate::ui::grid::cut;
 use crate::ui::part::Draw;
 use crate::ui::text::level;
@@ -64,7 +65,7 @@ fn parts(task: &str, series: &Series, stopped: Option<Duration>, d: &Draw<'_>) -
     if let Some(age) = stopped {
         parts.push((format!("last step {} ago", brief(age)), d.theme.warn));
     } else {
-        parts.extend(series.rate().map(|rate| (pace(rate), d.theme.text)));
+        parts.extend(series.rate().map(|per_second| (rate(per_second), d.theme.text)));
         parts.extend(series.remaining(d.now).map(|left| (format!("{} left", brief(left)), d.theme.text)));
     }
     let (count, _) = series.not_finite();
@@ -84,15 +85,6 @@ fn figure(value: f64) -> String {
     }
 }
 
-/// Steps a second, or seconds a step where they take longer.
-fn pace(rate: f64) -> String {
-    if rate > 0.0 && rate < 1.0 {
-        format!("{:.1} s/step", rate.recip())
-    } else {
-        format!("{rate:.1} steps/s")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +96,5 @@ mod tests {
             ["2.3457", "4.000e-5", "1.235e4", "42.00"]
         );
         assert_eq!(figure(f64::NAN), "NaN");
-        assert_eq!([0.0125, 4.5, 0.0].map(pace), ["80.0 s/step", "4.5 steps/s", "0.0 steps/s"]);
     }
 }

@@ -155,13 +155,13 @@ fn a_run_that_slows_by_a_quarter_and_one_that_diverges_are_named_with_their_figu
         last = watched.look(at).signs;
     }
     assert_eq!((last[0].kind, last.len()), (SignKind::Slowed, 1));
-    assert!(last[0].evidence.contains("25% fewer steps"), "{last:?}");
+    assert!(last[0].evidence.contains("25% slower"), "{last:?}");
     assert!(last[0].since.age(after(1800)).max(after(1800).age(last[0].since)) < Duration::from_secs(90));
     let risen = |n: u64| step(n * 2, n, if n < 500 { 3.0 } else { 6.0 });
     let mut watched = Watched::new((0..520).map(risen).collect());
     let signs = watched.look(1040).signs;
     assert_eq!((signs[0].kind, signs[0].since), (SignKind::Diverging, after(1000)));
-    assert_eq!(signs[0].evidence, "loss 6.000, 3.000 before at step 500");
+    assert_eq!(signs[0].evidence, "loss 6.000, was 3.000 until step 500");
     let none = |n: u64| step(n * 2, n, if n < 500 { 3.0 } else { f64::NAN });
     let mut watched = Watched::new((0..520).map(none).collect());
     let vitals = watched.look(1040);
