@@ -182,6 +182,14 @@ impl Job {
         })
     }
 
+    /// The error in a message, as briefly as it has it: the last line of the log that Ray quotes, else its first line.
+    pub fn error(message: &str) -> Option<&str> {
+        let mut lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
+        let first = lines.next()?;
+        let quoted = if first.contains(", last available logs") { lines.next_back() } else { None };
+        Some(quoted.unwrap_or(first))
+    }
+
     /// The submission id, if this is a submission.
     pub fn submission_id(&self) -> Option<&SubmissionId> {
         match &self.key {
@@ -309,5 +317,7 @@ mod tests {
             Some("runtime_env setup failed: x")
         );
         assert_eq!(Job::in_a_line("\n"), None);
+        assert_eq!(Job::error(message), expected.split_once(": ").map(|(_, error)| error));
+        assert_eq!(Job::error("runtime_env setup failed: x\nCould not"), Some("runtime_env setup failed: x"));
     }
 }

@@ -10,12 +10,12 @@ use super::grid::{cut, cut_middle};
 use super::part::{Draw, Shown, split_bottom, split_top};
 use super::text::wrap;
 use crate::app::text::words;
-use crate::app::{Action, Area, Cluster, LogView, Older, Pane, Window};
+use crate::app::{Action, Area, Cluster, LogView, Older, Pane, Window, could_serve};
 use crate::logs::{Level, clock};
 use crate::model::amount::bytes;
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::{LogEnd, LogSource};
+use crate::model::{JobKey, LogEnd, LogSource};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -50,7 +50,10 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
     let focused = is_alone || d.is_focused(Pane::Log);
     pane(buf, area, d.theme, &Title { left: title.trim_end(), right: &state, tone: Some(tone), focused });
     if log.is_empty() {
-        for (y, line) in (body.y..body.bottom()).zip(wrap(&nothing(log, d), body.width.into())) {
+        let waits = waits(cluster, log, d);
+        let said = std::iter::once(nothing(log, d)).chain(waits).collect::<Vec<_>>();
+        let said = said.iter().flat_map(|text| wrap(text, body.width.into()));
+        for (y, line) in (body.y..body.bottom()).zip(said) {
             buf.set_stringn(body.x, y, line, body.width.into(), d.theme.dim);
         }
     } else {
@@ -80,6 +83,21 @@ fn nothing(log: &LogView, d: &Draw<'_>) -> String {
         _ => "no log open: select a job, a node or the autoscaler and open its log",
     };
     hint.to_owned()
+}
+
+/// What the job of a log waits for, and what could give it: why there are no lines.
+fn waits(cluster: &Cluster, log: &LogView, d: &Draw<'_>) -> Vec<String> {
+    let Some(LogSource::Job(id)) = log.source().filter(|_| log.held() == 0) else { return Vec::new() };
+    let Some(job) = cluster.job(&JobKey::Submission(id.clone())) else { return Vec::new() };
+    let vitals = cluster.vitals.jobs.get(&job.key).filter(|vitals| vitals.is_waiting());
+    let why = cluster.pending.get(&job.key).map(|why| why.words.clone());
+    let why = why.or_else(|| vitals.map(|vitals| vitals.words(d.now)));
+    let mut said: Vec<String> = why.into_iter().map(|why| format!("the job {why}")).collect();
+    said.extend(could_serve(job, cluster));
+    if !said.is_empty() {
+        said.insert(0, String::new());
+    }
+    said
 }
 
 /// How long nothing was written to a log that is open.

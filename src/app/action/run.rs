@@ -196,8 +196,9 @@ impl App {
             .then(|| Ok(next_monitor(self.pages.cluster[place].log.source())));
         match of_job.or(of_node).or(monitor) {
             Some(Ok(source)) => {
-                // The autoscaler's files are gone through in the pane beside its report.
-                if let LogSource::Monitor(_) = source {
+                // The autoscaler's files are gone through in the pane beside its report, where that is on the screen.
+                let is_beside = self.areas.autoscaler.is_none() || self.areas.log.is_some();
+                if is_beside && matches!(source, LogSource::Monitor(_)) {
                     return self.follow(place, source);
                 }
                 self.open_log_at(place, source, None)

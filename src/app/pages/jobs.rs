@@ -377,6 +377,9 @@ fn does(row: &Row<'_>, now: Timestamp) -> Option<(String, Role)> {
         let needs = row.job.requested.as_deref().filter(|needs| !needs.is_empty())?;
         return Some((waits_for(needs, row.job.started, now), Role::Text));
     }
+    if row.job.status == JobStatus::Failed {
+        return Job::error(row.job.message.raw()).map(|error| (printable(error).into_owned(), Role::Dim));
+    }
     if row.job.status != JobStatus::Running {
         return None;
     }
