@@ -76,9 +76,11 @@ impl JobStacks {
         self.groups.iter().map(|group| group.workers.len()).sum::<usize>() + self.unread.len()
     }
 
-    /// The workers whose stacks differ from the usual one, those of the smallest group first.
+    /// The workers whose stacks differ from the usual one, those of the smallest group first; last those that run nothing.
     pub fn odd(&self) -> impl Iterator<Item = &StackWorker> {
-        self.groups.iter().rev().flat_map(|group| group.named(self))
+        let differing = self.groups.iter().rev().filter(|group| group.differs(self));
+        let idle = self.groups.iter().rev().filter(|group| !group.differs(self));
+        differing.chain(idle).flat_map(|group| group.named(self))
     }
 }
 
@@ -89,6 +91,12 @@ impl StackGroup {
     /// The workers that are to be named: none of a large group, nor of the only one, because that is the usual stack of the run.
     pub fn named(&self, of: &JobStacks) -> &[StackWorker] {
         if of.groups.len() > 1 && self.workers.len() <= Self::NAMED { &self.workers } else { &[] }
+    }
+
+    /// Whether it is what a look at the stacks is for: the workers of a small group that run code of the program.
+    pub fn differs(&self, of: &JobStacks) -> bool {
+        let is_usual = of.groups.first().is_some_and(|largest| largest.workers.len() == self.workers.len());
+        !is_usual && !self.frames.is_empty() && !self.named(of).is_empty()
     }
 
     /// `same in both samples`, once the workers were sampled twice. Whether they make progress it does not say: a run that makes

@@ -46,8 +46,8 @@ impl App {
             kind: OfferKind::Page(Target::Node(place, worker.node)),
             ..Offer::new(worker.words(), help)
         };
-        let odd = |group: &&StackGroup| group.named(standing).is_empty();
-        let (usual, odd): (Vec<_>, Vec<_>) = standing.groups.iter().rev().partition(odd);
+        let (odd, usual): (Vec<_>, Vec<_>) =
+            standing.groups.iter().rev().partition(|group| group.differs(standing));
         let of_group = |group: &StackGroup| {
             let one = |worker: &StackWorker| offer(worker, group.place.clone());
             group.workers.iter().map(one).collect::<Vec<_>>()
@@ -117,7 +117,8 @@ pub fn lines(
     lines.push((String::new(), String::new()));
     for group in &standing.groups {
         let pace = group.pace().map(|pace| format!("  {pace}")).unwrap_or_default();
-        lines.push((group.workers.len().to_string(), format!("{}{pace}", group.place)));
+        let mark = if group.differs(standing) { "! " } else { "" };
+        lines.push((counted(group.workers.len(), "worker"), format!("{mark}{}{pace}", group.place)));
         lines.extend(group.callers().iter().map(|frame| (" ".to_owned(), format!("  {frame}"))));
         lines.extend(group.named(standing).iter().map(|worker| ("on".to_owned(), worker.words())));
     }
