@@ -6,6 +6,7 @@ use crate::model::amount::{counted, shape};
 use crate::model::{
     Autoscaler, AutoscalerVersion, Fix, Hint, LaunchFailure, PendingNode, Snapshot, Timestamp, Verb,
 };
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// An autoscaler that launches nothing for unmet demand for that long is stuck. It works through its loop
@@ -73,22 +74,29 @@ fn silent(want: &Want, history: &History) -> Option<Finding> {
 
 /// Launches that failed, and were tried within [`super::LAUNCH_RETRIES`].
 fn failing(report: &Autoscaler, want: &Want, now: Timestamp, history: &History) -> Option<Finding> {
-    let first = failing_now(report, now).next()?;
+    // By type, so that the finding is the same whichever of them failed last.
+    let first = failing_now(report, now).min_by_key(|f| (cause(f.reason.raw()), f.node_type.raw()))?;
     let oldest = report.failures.iter().filter_map(|f| f.at).chain(history.failing).min();
-    let (why, short) = (cause(first.reason.raw()), failed(first));
+    let why = cause(first.reason.raw());
+    let alike = failing_now(report, now).filter(|f| cause(f.reason.raw()) == why);
+    let types = alike.map(|f| f.node_type.raw()).collect::<BTreeSet<_>>();
+    let words = if types.len() > 1 { counted(types.len(), "node type") } else { first.node_type.to_string() };
+    let short = words.clone() + &why.map(|why| format!(", {why}")).unwrap_or_default();
     let reason = if first.reason.is_empty() {
         "no reason given; see monitor.log".to_owned()
     } else {
         first.reason.to_string()
     };
     let wanted = if want.is_something() { format!(" ({})", want.words()) } else { String::new() };
-    let long = format!("{}: {reason}{wanted}", first.node_type);
+    let named = if types.len() > 1 { format!("{words}, first {}", first.node_type) } else { words };
+    let long = format!("{named}: {reason}{wanted}");
     let hint = match why {
         Some("no capacity") => Fix::from("the autoscaler retries; another zone or type may have capacity"),
         Some("no quota") => "free quota (preempted TPUs count until they are deleted) or request more".into(),
         _ => Verb::MonitorLog.to("read monitor.log for the provider's message"),
     };
-    let severity = if want.is_something() && !want.moves { Severity::Bad } else { Severity::Warn };
+    let is_stuck = want.is_something() && (!want.moves || history.moves_briefly());
+    let severity = if is_stuck { Severity::Bad } else { Severity::Warn };
     Some(Finding::new(FindingKind::LaunchesFail, severity, oldest, short, long, hint))
 }
 

@@ -16,6 +16,9 @@ pub const SILENT_AT_ONCE: Duration = Duration::from_secs(300);
 /// going on before is no longer known to have gone on.
 pub const GAP: Duration = Duration::from_secs(120);
 
+/// Longer than an attempt to launch a node takes that the provider refuses.
+const ATTEMPT: Duration = Duration::from_secs(60);
+
 /// The memory of one cluster: a few instants, the pending nodes and the last restart. Its size does not grow with the
 /// number of states.
 #[derive(Clone, Debug, Default)]
@@ -116,6 +119,13 @@ impl History {
     /// The last problem of the connection; none while it is up.
     pub const fn trouble(&self) -> Option<&Problem> {
         self.trouble.as_ref()
+    }
+
+    /// Whether launches have been failing for longer than nodes have been pending: each attempt has a pending node for some
+    /// seconds, and fails.
+    pub(super) fn moves_briefly(&self) -> bool {
+        let lasts = |since: Option<Timestamp>| since.is_some_and(|at| self.age_of(at) >= ATTEMPT);
+        lasts(self.failing) && !lasts(self.joining)
     }
 
     /// How old an instant was when the last state was taken.
