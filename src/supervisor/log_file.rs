@@ -16,6 +16,8 @@ use std::time::Duration;
 const LOGS: &str = "/tmp/ray/session_latest/logs";
 /// Limit of a remote command that answers at once.
 const QUICK: Duration = Duration::from_secs(20);
+/// What stands before each part that [`script::SAMPLES`] prints.
+const SEPARATOR: &[u8] = b"\n\x1e\n";
 /// Limit of a search through a whole file.
 const SEARCHED: Duration = Duration::from_secs(120);
 
@@ -218,6 +220,23 @@ impl LogFile {
         }
     }
 
+    /// What stands at so many places of it, from its beginning on, so many bytes each. The first and the last line of each are
+    /// cut.
+    pub async fn samples(
+        &self,
+        (remote, spec): (&Remote, &ClusterSpec),
+        (places, bytes): (u32, u32),
+    ) -> Result<Vec<Vec<u8>>, ReadError> {
+        let arguments = [String::new(), places.to_string(), bytes.to_string()];
+        let output =
+            remote.run(&self.command(spec, ("samples", script::SAMPLES), &arguments)?, QUICK).await?;
+        match (output.status, ReadError::of(output.status)) {
+            (0, _) => Ok(split(&output.stdout, SEPARATOR).skip(1).map(<[u8]>::to_vec).collect()),
+            (_, Some(why)) => Err(why),
+            (_, None) => Err(ReadError::Failed(output.stderr)),
+        }
+    }
+
     /// The last lines in it that match, as `NUMBER:POSITION:LINE`, and then `status` and that of grep.
     pub async fn search(
         &self,
@@ -277,6 +296,17 @@ impl LogFile {
         };
         Ok(inside.unwrap_or_else(|| words(&program)))
     }
+}
+
+/// The parts of what was printed, between these bytes.
+fn split<'b>(bytes: &'b [u8], separator: &'static [u8]) -> impl Iterator<Item = &'b [u8]> {
+    let mut rest = Some(bytes);
+    std::iter::from_fn(move || {
+        let bytes = rest?;
+        let at = bytes.windows(separator.len()).position(|found| found == separator);
+        rest = at.map(|at| &bytes[at + separator.len()..]);
+        Some(&bytes[..at.unwrap_or(bytes.len())])
+    })
 }
 
 impl Sought {

@@ -13,7 +13,7 @@ use super::out::Pace;
 use super::polling::{Polling, spread};
 use super::recovery::{self, Recovery};
 use super::task::{ClusterTask, End};
-use super::vitals::Watch;
+use super::vitals::{LogHost, Watch};
 use super::{cost::CostMeter, stop};
 use crate::model::{Link, LocalPorts, News, NodeId, Phase, Physical, Problem, Request, Snapshot, Timestamp};
 use crate::ray::{Client, Poller, RayError};
@@ -336,7 +336,9 @@ impl ClusterTask {
             return;
         }
         if s.dashboard.is_none() {
-            s.watch.start(&s.session.client, self.focused);
+            let remote = s.session.tunnel.as_ref().map(|(tunnel, _)| tunnel.remote());
+            let head = remote.map(|remote| LogHost { remote, spec: Arc::clone(&self.spec) });
+            s.watch.start(&s.session.client, head, self.focused);
         }
         if self.wants_ping(s, now) {
             let first = s.pinged.replace(now).is_none();

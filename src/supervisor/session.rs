@@ -4,6 +4,7 @@
 use super::connection::{Channel, Connection};
 use super::out::{Out, Pace};
 use super::task::{ClusterTask, Shared};
+use super::vitals::LogHost;
 use super::{Options, Reach, TokenCare, wake};
 use crate::model::{ClusterSpec, Phase, Problem, Request, Secret, Text};
 use crate::ray::Client;
@@ -68,6 +69,12 @@ impl Session {
     /// The connection, for work that survives a reconnection.
     pub fn connection(&self) -> &Connection {
         &self.attached.connection
+    }
+
+    /// The head, on which the logs of drivers are read by position; none without ssh.
+    pub fn log_host(&self, spec: &ClusterSpec) -> Option<LogHost> {
+        let remote = self.attached.connection.remote()?;
+        Some(LogHost { remote, spec: Arc::new(spec.clone()) })
     }
 
     /// Ends the connection, and waits until its ports are free.

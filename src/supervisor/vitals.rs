@@ -1,14 +1,16 @@
 //! Reads the vitals of running jobs: what Ray lists of all their tasks in four requests, and the ends of some logs. Slowly,
 //! a few at a time, and within a budget: a head's dashboard is one Python process that a whole team shares.
 
+use super::log_file::{LogFile, ReadError};
 use super::turns::Pick;
 use crate::logs::{Clock, LineSplitter, Patterns};
 use crate::model::vitals::Price;
 use crate::model::{
-    ClusterVitals, Job, JobIds, JobKey, JobStatus, Node, NodeId, Snapshot, SubmissionId, Timestamp,
-    VitalLimits,
+    ClusterSpec, ClusterVitals, Job, JobIds, JobKey, JobStatus, Line, Node, NodeId, Snapshot, SubmissionId,
+    Timestamp, VitalLimits,
 };
 use crate::ray::{AT_ONCE, Client, Holdings, RayError};
+use crate::ssh::Remote;
 use crate::vitals::{Gauge, Looks};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -29,6 +31,8 @@ const FIRST_LINES: u32 = 1000;
 const LINES: u32 = 200;
 /// Lines of a log that a command reads, which looks once.
 const LINES_ONCE: u32 = 2000;
+/// Places of a log that is longer than its first reading at which its past is looked at, once, and bytes of each.
+const PLACES: (u32, u32) = (24, 6 << 10);
 /// Bytes that vitals may cost a head in a minute: after a larger reading the next one is later.
 const BUDGET: u64 = 1_000_000;
 /// The same until each log was read once, and the longest time between two readings until then.
@@ -107,8 +111,9 @@ impl Watch {
         self.due = self.due.min(Instant::now() + self.limits.every / 10);
     }
 
-    /// Starts a reading that is due, unless one is under way or no job runs.
-    pub fn start(&mut self, client: &Client, is_focused: bool) {
+    /// Starts a reading that is due, unless one is under way or no job runs. The past of logs is read on the head, if there is a
+    /// connection to it.
+    pub fn start(&mut self, client: &Client, head: Option<LogHost>, is_focused: bool) {
         let runs = |job: &&Arc<Job>| job.status == JobStatus::Running;
         let is_due = !self.limits.every.is_zero() && self.running.is_none() && Instant::now() >= self.due;
         if !is_due || !self.jobs.iter().any(|job| runs(&job)) {
@@ -121,6 +126,7 @@ impl Watch {
         gauges.retain(|key, _| jobs.iter().any(|job| job.key == *key));
         let round = Round {
             client: client.clone(),
+            head,
             limits: self.limits,
             patterns: self.patterns.clone(),
             looks: Looks::Often,
@@ -173,16 +179,16 @@ impl Drop for Watch {
 ///
 /// Ray does not list tasks or actors.
 pub async fn read_vitals(
-    client: &Client,
+    (client, head): (&Client, Option<LogHost>),
     snapshot: &Snapshot,
     jobs: Vec<Arc<Job>>,
     (limits, patterns): (VitalLimits, &Patterns),
 ) -> Result<ClusterVitals, RayError> {
-    read_once(client, snapshot, jobs, usize::MAX, (limits, patterns)).await
+    read_once((client, head), snapshot, jobs, usize::MAX, (limits, patterns)).await
 }
 
 async fn read_once(
-    client: &Client,
+    (client, head): (&Client, Option<LogHost>),
     snapshot: &Snapshot,
     jobs: Vec<Arc<Job>>,
     most: usize,
@@ -191,7 +197,7 @@ async fn read_once(
     let Some(node) = head_of(&snapshot.nodes) else { return Ok(ClusterVitals::default()) };
     let (client, looks, lines) = (client.clone(), Looks::Once, [LINES_ONCE; 2]);
     let (patterns, pick) = (patterns.clone(), Pick { opened: Vec::new(), most });
-    let round = Round { client, limits, patterns, looks, east: None, jobs, pick, node, lines };
+    let round = Round { client, head, limits, patterns, looks, east: None, jobs, pick, node, lines };
     round.read(Gauges::new(), Duration::ZERO).await.roster
 }
 
@@ -206,7 +212,13 @@ pub async fn read_holdings(
     jobs: Vec<Arc<Job>>,
     limits: VitalLimits,
 ) -> Result<ClusterVitals, RayError> {
-    read_once(client, snapshot, jobs, 0, (limits, &Patterns::default())).await
+    read_once((client, None), snapshot, jobs, 0, (limits, &Patterns::default())).await
+}
+
+/// The lines of a part of a log but the first and the last, which are cut.
+fn whole_lines(part: &[u8]) -> Vec<Line> {
+    let begins = part.iter().position(|b| *b == b'\n').map_or(part.len(), |at| at + 1);
+    LineSplitter::default().push(&part[begins..])
 }
 
 /// The node that is asked for the drivers' logs; Ray finds the right one.
@@ -214,9 +226,20 @@ fn head_of(nodes: &[Node]) -> Option<NodeId> {
     nodes.iter().find(|node| node.is_head && node.state.is_alive()).map(|node| node.id)
 }
 
+/// The machine on which the logs of drivers are read by position, and its cluster.
+#[derive(Clone, Debug)]
+pub struct LogHost {
+    /// The connection to it.
+    pub remote: Remote,
+    /// The cluster, which may have its logs in a container.
+    pub spec: Arc<ClusterSpec>,
+}
+
 /// One reading of the vitals of a cluster's jobs, while it is under way.
 struct Round {
     client: Client,
+    /// The head; none without ssh.
+    head: Option<LogHost>,
     limits: VitalLimits,
     patterns: Patterns,
     looks: Looks,
@@ -232,6 +255,8 @@ struct Round {
 #[derive(Default)]
 struct Read {
     logs: Vec<(JobKey, Bytes)>,
+    /// What stands at some places of logs that were read for the first time.
+    past: HashMap<JobKey, Vec<Vec<u8>>>,
     /// The most that a chip, and a processor, of a job's machine works, in percent.
     figures: Vec<(JobKey, Option<f64>, Option<f64>)>,
     /// The jobs whose logs could not be read, and why.
@@ -249,6 +274,7 @@ impl Round {
             Err(e) => return Reading { gauges, east, roster: Err(e) },
         };
         let mut read = self.logs(&gauges, &holdings).await;
+        read.past = self.past(&gauges, &read.logs).await;
         read.figures = self.figures(&gauges, &holdings).await;
         // Thousands of lines are matched against the forms of progress lines.
         let evaluated =
@@ -283,6 +309,31 @@ impl Round {
         read
     }
 
+    /// The past of logs that are read for the first time and are longer than that.
+    async fn past(&self, gauges: &Gauges, logs: &[(JobKey, Bytes)]) -> HashMap<JobKey, Vec<Vec<u8>>> {
+        let Some(LogHost { remote, spec }) = &self.head else { return HashMap::new() };
+        let is_new = |key: &JobKey| !gauges.get(key).is_some_and(Gauge::was_read);
+        let is_cut = |log: &Bytes| log.iter().filter(|b| **b == b'\n').count() + 1 >= self.lines[0] as usize;
+        let wanted = logs.iter().filter(|(key, log)| is_new(key) && is_cut(log));
+        let read = |id: SubmissionId| async move {
+            let mut file = LogFile::of_job(&id);
+            let places = match file.samples((remote, spec), PLACES).await {
+                Err(ReadError::NoFolder | ReadError::Missing) if file.enter(spec) => {
+                    file.samples((remote, spec), PLACES).await
+                }
+                places => places,
+            };
+            // A driver on another node has its log there. Without its past it is watched from now on.
+            places.inspect_err(|e| tracing::debug!(job = %id, error = %e, "no past")).ok()
+        };
+        let wanted = wanted.filter_map(|(key, _)| match key {
+            JobKey::Submission(id) => Some((key.clone(), id.clone())),
+            JobKey::Driver(_) => None,
+        });
+        let read = wanted.map(|(key, id)| async move { Some((key, read(id).await?)) }).collect::<Vec<_>>();
+        stream::iter(read).buffer_unordered(AT_ONCE).filter_map(std::future::ready).collect().await
+    }
+
     /// The figures of one machine of each job that may leave its chips unused.
     async fn figures(&self, gauges: &Gauges, holdings: &Holdings) -> Vec<(JobKey, Option<f64>, Option<f64>)> {
         let now = Timestamp::now();
@@ -309,19 +360,24 @@ impl Round {
         self,
         mut gauges: Gauges,
         holdings: &Holdings,
-        read: Read,
+        mut read: Read,
         every: Duration,
     ) -> (Gauges, ClusterVitals) {
         let now = Timestamp::now();
         let clock = Clock { near: now, east: self.east.unwrap_or_default() };
         let new = || Gauge::new(self.limits, self.looks).knowing(self.patterns.clone());
-        let (logs, mut bytes) = (read.logs.len(), holdings.bytes);
+        let past = read.past.values().flatten().map(Vec::len).sum::<usize>();
+        let (logs, mut bytes) = (read.logs.len(), holdings.bytes + past);
         let requests = 4 + logs + read.figures.len();
         for (key, log) in read.logs {
             bytes += log.len();
             let mut splitter = LineSplitter::default();
             let lines = splitter.push(&log);
-            gauges.entry(key).or_insert_with(new).read(&lines, splitter.finish().as_ref(), clock);
+            let past: Vec<_> =
+                read.past.remove(&key).iter().flatten().map(|place| whole_lines(place)).collect();
+            let gauge = gauges.entry(key).or_insert_with(new);
+            gauge.past(&past, &lines, clock);
+            gauge.read(&lines, splitter.finish().as_ref(), clock);
         }
         for (key, _) in &read.missing {
             gauges.entry(key.clone()).or_insert_with(new).missed(now);

@@ -15,6 +15,8 @@ use std::time::Duration;
 const TRACKS: usize = 64;
 /// Losses for a sparkline.
 const LOSSES: usize = 24;
+/// Progress lines of one place of the log's past.
+const PAST: usize = 10;
 /// Checkpoints that have to be known before the next one can be late.
 const CHECKPOINTS: u32 = 2;
 /// After so long a second look tells more than the first, also of a run that sometimes pauses for longer.
@@ -114,7 +116,9 @@ impl Gauge {
         let new = self.tail.compare(lines);
         let mut times = Times::new(clock);
         let before = self.moved;
-        self.tracks.iter_mut().for_each(|track| track.skips |= new.is_gapped);
+        if new.is_gapped {
+            self.skip();
+        }
         for (at, line) in lines.iter().enumerate() {
             // Known lines bring the times of those behind them.
             let said = times.said(line.text());
@@ -153,6 +157,42 @@ impl Gauge {
         self.readings = self.readings.saturating_add(1);
         self.read = Some((self.read.map_or(clock.near, |(first, _)| first), clock.near));
         self.tried = Some(clock.near);
+    }
+
+    /// Adds what stands at some places of the log before the lines of the first reading: a run that became slower, or whose
+    /// loss rose, before anybody looked is known by what it did earlier. The lines of each place are whole; `first` are the
+    /// lines that are read after it.
+    pub fn past(&mut self, places: &[Vec<Line>], first: &[Line], clock: Clock) {
+        let mut times = Times::new(clock);
+        let Some(mut next) = first.iter().find_map(|line| times.said(line.text())) else { return };
+        let mut timed: Vec<Vec<(&Line, Timestamp)>> = Vec::new();
+        // From the last one on: a clock without a date is near that of the lines behind it.
+        for place in places.iter().rev() {
+            let mut times = Times::behind(clock, Some(next));
+            let lines: Vec<_> =
+                place.iter().filter_map(|line| Some((line, times.said(line.text())?))).collect();
+            // What the first reading has, too, or what seems to be later says nothing of the past.
+            if lines.last().is_some_and(|(_, at)| *at < next) {
+                next = lines[0].1;
+                timed.push(lines);
+            }
+        }
+        for lines in timed.iter().rev() {
+            let found: Vec<_> = lines
+                .iter()
+                .filter_map(|(line, at)| Some((line.text(), self.patterns.read(line.text())?, *at)))
+                .collect();
+            for (line, progress, at) in found.iter().step_by(found.len().div_ceil(PAST).max(1)) {
+                self.skip();
+                self.progress(line, progress, Some(*at));
+            }
+        }
+        self.skip();
+    }
+
+    /// Lines were left out behind the last one.
+    fn skip(&mut self) {
+        self.tracks.iter_mut().for_each(|track| track.skips = true);
     }
 
     /// Its log could not be read: it may have none yet.

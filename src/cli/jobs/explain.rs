@@ -90,7 +90,8 @@ async fn served(job_workers: &JobWorkers, cluster: &Cluster, session: &Session) 
 async fn read_unwell(job_workers: &mut JobWorkers, cluster: &Cluster, session: &Session, reach: &Reach) {
     let job = Arc::clone(&job_workers.known.job);
     let how = (reach.options.vitals, &reach.options.patterns);
-    match supervisor::read_vitals(&session.client, &cluster.snapshot, vec![Arc::clone(&job)], how).await {
+    let from = (&session.client, session.log_host(&reach.spec));
+    match supervisor::read_vitals(from, &cluster.snapshot, vec![Arc::clone(&job)], how).await {
         Ok(roster) => job_workers.known.unwell = knowing(cluster, roster).known_of(&job).unwell,
         Err(why) => job_workers.incomplete.push(format!("cannot read the vitals of the run: {why}")),
     }

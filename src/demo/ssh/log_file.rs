@@ -1,6 +1,6 @@
 //! The console's scripts that read a log file by position, as a simulated head answers them: `marin-tui-follow-log`,
-//! `marin-tui-part-log`, `marin-tui-search-log`, `marin-tui-matched-log`, `marin-tui-place-log`, `marin-tui-rest-log` and
-//! `marin-tui-last-log`.
+//! `marin-tui-part-log`, `marin-tui-samples-log`, `marin-tui-search-log`, `marin-tui-matched-log`, `marin-tui-place-log`,
+//! `marin-tui-rest-log` and `marin-tui-last-log`.
 
 use super::answer::{Answer, Files, Rest, whole};
 use bytes::Bytes;
@@ -62,6 +62,15 @@ pub(super) async fn run(script: &str, path: &str, arguments: &[&str], files: &Fi
         }
         "marin-tui-rest-log" => {
             Answer { out: bytes.slice(bytes.len().min(number(1)? as usize)..), ..Answer::default() }
+        }
+        "marin-tui-samples-log" => {
+            let (parts, count) = (number(1)? as usize, number(2)? as usize);
+            let part = |n: usize| {
+                let from = bytes.len() / parts * n;
+                let part = &bytes[from..bytes.len().min(from + count)];
+                [b"\n\x1e\n", part].concat()
+            };
+            Answer { out: (0..parts).flat_map(part).collect::<Vec<u8>>().into(), ..Answer::default() }
         }
         "marin-tui-last-log" => Answer { out: last(path, number(0)?, files).await, ..Answer::default() },
         _ => return None,

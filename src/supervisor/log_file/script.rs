@@ -114,5 +114,14 @@ pub const REST: &str = r#"if [ "$i" ] && [ "$1" != "$i" ]; then exit 81; fi
 dd bs=1 skip="$o" count=0 <&3 2>/dev/null
 cat <&3"#;
 
+/// `FILE - PARTS COUNT`: prints so many bytes at the beginning of each of so many equal parts of the file, each behind a line
+/// with a record separator.
+pub const SAMPLES: &str = r#"p=0
+while [ "$p" -lt "$o" ]; do
+  printf '\n\036\n'
+  tail -c "+$(($2 / o * p + 1))" "$f" | head -c "$c"
+  p=$((p + 1))
+done"#;
+
 /// `FILE LINES`: prints the last lines of the file.
 pub const LAST: &str = r#"tail -n "$i" "$f""#;

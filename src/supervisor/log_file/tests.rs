@@ -204,3 +204,21 @@ fn without_a_log_folder_the_container_has_the_file() {
     assert_eq!(answer(("search", &search), &sought), "2:7:ERROR 2\nstatus 0\n");
     assert_eq!(answer(("last", script::LAST), &["1".to_owned()]), "step 3\n");
 }
+
+#[test]
+fn places_of_a_file_are_read_from_its_beginning_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("log");
+    let script = format!("{}{}", script::OPEN, script::SAMPLES);
+    let sampled = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let mut sh = Command::new("sh");
+        sh.args(["-c", &script, "samples"]).arg(&file).args(["", "4", "5"]);
+        let out = sh.output().unwrap().stdout;
+        let parts = split(&out, SEPARATOR).skip(1);
+        parts.map(|part| String::from_utf8_lossy(part).into_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(sampled("0123456789abcdefghijklmnopqrstuvwxyzABCD"), ["01234", "abcde", "klmno", "uvwxy"]);
+    assert_eq!(sampled("ab\nc"), ["ab\nc", "b\nc", "\nc", "c"], "a short one");
+    assert_eq!(sampled(""), ["", "", "", ""]);
+}

@@ -436,3 +436,55 @@ fn a_run_of_long_steps_is_not_stalled_by_two_looks_at_the_same_line_with_another
     watched.log.push(step(60 * 40, 60, 3.0));
     assert_eq!(kinds(&watched.look(hour + 50)), [], "it writes");
 }
+
+/// What stands at 24 places of a log, some 40 lines each.
+fn places(log: &[Line]) -> Vec<Vec<Line>> {
+    (0..24).map(|n| log[log.len() / 24 * n..].iter().take(40).cloned().collect()).collect()
+}
+
+/// The signs of a run at the first and the second look at the last lines, by somebody who was not there before.
+fn found_late(log: &[Line], at: u64) -> Vec<Sign> {
+    let mut gauge = Gauge::new(VitalLimits::default(), Looks::Often);
+    let clock = |at| Clock { near: after(at), east: 0 };
+    let last = &log[log.len().saturating_sub(1000)..];
+    gauge.past(&places(log), last, clock(at));
+    gauge.read(last, None, clock(at));
+    gauge.read(last, None, clock(at + 30));
+    gauge.vitals(&job(), Some(&holding()), after(at + 30)).signs
+}
+
+#[test]
+fn what_happened_before_anybody_looked_is_found_by_the_past_of_the_log() {
+    // Seven hours, of which the last two are slower by a quarter.
+    let time = |n: u64| if n < 18_000 { n } else { 18_000 + (n - 18_000) * 4 / 3 };
+    let slow: Vec<Line> = (0..23_400).map(|n| step(time(n), n, 3.0)).collect();
+    let signs = found_late(&slow, time(23_400));
+    assert_eq!((signs.len(), signs[0].kind), (1, SignKind::Slowed), "{signs:?}");
+    let late = after(18_000).age(signs[0].since).max(signs[0].since.age(after(18_000)));
+    assert!(late < Duration::from_secs(1200), "as exactly as the places are far from each other: {signs:?}");
+    let risen = |n: u64| if n < 18_000 { 3.0 } else { 3.0 + (n - 18_000) as f64 / 1500.0 };
+    let diverging: Vec<Line> = (0..23_400).map(|n| step(n, n, risen(n))).collect();
+    let signs = found_late(&diverging, 23_400);
+    assert_eq!((signs.len(), signs[0].kind), (1, SignKind::Diverging), "{signs:?}");
+}
+
+#[test]
+fn the_past_of_a_healthy_run_is_no_sign() {
+    let falling = |n: u64| 2.0 + 8.0 / (1.0 + n as f64 / 900.0);
+    let steady: Vec<Line> = (0..23_400).map(|n| step(n, n, falling(n))).collect();
+    assert_eq!(found_late(&steady, 23_400), []);
+    // An evaluation of two minutes every half an hour.
+    let time = |n: u64| n + n / 1800 * 120;
+    let pausing: Vec<Line> = (0..23_400).map(|n| step(time(n), n, falling(n))).collect();
+    assert_eq!(found_late(&pausing, time(23_400)), []);
+    // It began again from a checkpoint, on fewer chips: the steps of the run before say nothing of this one.
+    let first = (0..9000).map(|n| step(n, n, falling(n)));
+    let again = (5000..12_000).map(|n| step(9000 + (n - 5000) * 2, n, falling(n)));
+    let restarted: Vec<Line> = first.chain(again).collect();
+    assert_eq!(found_late(&restarted, 9000 + 14_000), []);
+    // Clocks that go back, and places without times.
+    let mixed: Vec<Line> = (0..9000).map(|n| step(if n < 3000 { 9000 - n } else { n }, n, 3.0)).collect();
+    assert_eq!(found_late(&mixed, 9000), []);
+    let untimed: Vec<Line> = (0..9000).map(|n| Line::from(format!("step {n} loss=3.0").as_str())).collect();
+    assert_eq!(found_late(&untimed, 9000), []);
+}
