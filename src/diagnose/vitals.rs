@@ -228,7 +228,7 @@ mod tests {
             ]
         );
         assert!(
-            all[0].short.starts_with("b (") && all[0].long.contains("silent; ends with the next step"),
+            all[0].short.starts_with("b (") && all[0].long.contains("no new lines; ends with the next step"),
             "{all:?}"
         );
         assert!(!all[0].hint.is_empty());
@@ -264,6 +264,6 @@ mod tests {
             found(&[("a", Pending, Vec::new()), ("b", Running, waits()), ("c", Pending, Vec::new())], 99);
         let [one] = &all[..] else { panic!("{all:?}") };
         assert_eq!((one.kind, one.since, one.short.as_str()), (FindingKind::WaitsLong, Some(at(5)), "b, +2"));
-        assert!(one.long.starts_with("3 jobs waiting for long: b: waits for"), "{one:?}");
+        assert!(one.long.starts_with("3 jobs pending for too long: b: waits for"), "{one:?}");
     }
 }

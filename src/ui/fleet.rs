@@ -375,9 +375,9 @@ mod tests {
             ..Totals::default()
         };
         assert!(
-            sums(&all, 120).ends_with("· at least 11,000 of 24,048 chips · 146 jobs running, 14 waiting")
+            sums(&all, 120).ends_with("· at least 11,000 of 24,048 chips · 146 jobs running, 14 pending")
         );
-        let brief = "19 of 20 up · 2,344 nodes · ≥11,000/24,048 chips · 146 run, 14 wait";
+        let brief = "19 of 20 up · 2,344 nodes · ≥11,000/24,048 chips · 146 run, 14 pend";
         assert_eq!(sums(&all, 74), brief);
         assert!(brief.width() <= 74);
         let unknown = Totals { clusters: 20, ..Totals::default() };

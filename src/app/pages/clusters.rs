@@ -149,7 +149,7 @@ const COLUMNS: &[Column<Clusters>] = &[
     },
     Column {
         id: "link",
-        title: "CONNECTION",
+        title: "CONN",
         width: Width::text(9, 18, 0),
         when: When::Usually,
         cell: |row, look| match row {
@@ -201,7 +201,7 @@ const COLUMNS: &[Column<Clusters>] = &[
     },
     Column {
         id: "use",
-        title: "USAGE",
+        title: "TREND",
         width: Width::text(HISTORY.1, HISTORY.0, 7),
         when: When::Usually,
         cell: |row, look| {
@@ -244,7 +244,7 @@ const COLUMNS: &[Column<Clusters>] = &[
     },
     Column {
         id: "data",
-        title: "DATA AGE",
+        title: "AGE",
         width: Width::number(5, 6),
         when: When::Usually,
         cell: |row, look| {

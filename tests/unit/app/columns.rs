@@ -50,7 +50,7 @@ fn columns_are_hidden_moved_and_kept() {
         jobs(&app),
         ["mark", "status", "job", "does", "chips", "loss", "left", "age", "ended", "entrypoint", "message"]
     );
-    assert_eq!(titles(&app)[..4], ["", "STATUS", "JOB", "DOES"], "the table behind follows at once");
+    assert_eq!(titles(&app)[..4], ["", "STATUS", "JOB", "ACTIVITY"], "the table behind follows at once");
     let kept = press(&mut app, "<enter>");
     assert_eq!(
         kept,
