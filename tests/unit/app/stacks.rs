@@ -56,7 +56,7 @@ fn the_worker_that_stands_elsewhere_is_named_by_one_key() {
 
     told(&mut app, &driver, Ok(standing(Some(false))));
     assert!(
-        rows(&app).contains(&"1: load (data.py:88)  same in both samples".to_owned()),
+        rows(&app).contains(&"1 worker: ! load (data.py:88)  same in both samples".to_owned()),
         "{:?}",
         rows(&app)
     );
