@@ -313,7 +313,7 @@ impl Round {
     async fn past(&self, gauges: &Gauges, logs: &[(JobKey, Bytes)]) -> HashMap<JobKey, Vec<Vec<u8>>> {
         let Some(LogHost { remote, spec }) = &self.head else { return HashMap::new() };
         let is_new = |key: &JobKey| !gauges.get(key).is_some_and(Gauge::was_read);
-        let is_cut = |log: &Bytes| log.iter().filter(|b| **b == b'\n').count() + 1 >= self.lines[0] as usize;
+        let is_cut = |log: &Bytes| log.split(|b| *b == b'\n').count() >= self.lines[0] as usize;
         let wanted = logs.iter().filter(|(key, log)| is_new(key) && is_cut(log));
         let read = |id: SubmissionId| async move {
             let mut file = LogFile::of_job(&id);

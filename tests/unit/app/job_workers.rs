@@ -281,7 +281,7 @@ fn a_job_that_failed_begins_with_the_first_cause_and_is_not_read_again() {
     assert_eq!(app.update(Event::Tick, NOW.plus(Duration::from_secs(900))), []);
 }
 
-/// WorkersAnswer is found where each worker last wrote its step at so many milliseconds before now.
+/// What is found where each worker last wrote its step at so many milliseconds before now.
 fn found(job_workers: &JobWorkers, wrote: [(u64, u64); 8]) -> Findings {
     let line = |(ago, step): (u64, u64)| {
         let at =
