@@ -21,8 +21,9 @@ pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Op
     let mut child = match tokio::process::Command::from(command).spawn() {
         Ok(child) => child,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            let why = format!("cannot start {program}: not found in $PATH");
-            return Some(Outcome::Failed(why));
+            // Only a name without a slash is looked up in $PATH.
+            let why = if program.contains('/') { "no such file" } else { "not found in $PATH" };
+            return Some(Outcome::Failed(format!("cannot start {program}: {why}")));
         }
         Err(e) => return Some(Outcome::Failed(format!("cannot start {program}: {e}"))),
     };

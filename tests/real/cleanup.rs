@@ -59,8 +59,8 @@ fn what_a_job_left_on_a_worker_is_ended_and_what_runs_stays() {
     // The cluster's file lists a host that is not there.
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert_eq!(done.status.code(), Some(1), "{said}");
-    assert_eq!(said.matches("was not looked at").count(), 1, "{said}");
-    assert!(said.contains("10.77.0.250 was not looked at"), "{said}");
+    assert_eq!(said.matches("was not checked").count(), 1, "{said}");
+    assert!(said.contains("10.77.0.250 was not checked"), "{said}");
     assert_eq!((sleeping(bed, "7001"), sleeping(bed, "7002")), (0, 1));
     assert_eq!(bed.job(&holds)["status"], "RUNNING");
 
@@ -69,6 +69,6 @@ fn what_a_job_left_on_a_worker_is_ended_and_what_runs_stays() {
     let cut = cleanup(bed, &["--dry-run"]);
     bed.on_root("switch", &["ip", "link", "set", "v-w2", "up"]);
     let said = String::from_utf8_lossy(&cut.stderr).into_owned();
-    assert!(cut.status.code() == Some(1) && said.contains("10.77.0.3 was not looked at"), "{said}");
+    assert!(cut.status.code() == Some(1) && said.contains("10.77.0.3 was not checked"), "{said}");
     assert!(bed.program(&["stop-job", "--yes", &holds]).status().unwrap().success());
 }

@@ -66,7 +66,7 @@ fn a_job_is_followed_live_and_stopped() {
     console.send("2s");
     console.wait_text("[ Cancel ]");
     console.send("\r");
-    console.wait("no dialog", |text| !text.contains("Stop job") && !text.contains("asked Ray to stop"));
+    console.wait("no dialog", |text| !text.contains("Stop job") && !text.contains("stop requested for"));
     console.send("s");
     console.wait_text("[ Cancel ]");
     assert_eq!(bed.job(&job.id)["status"], "RUNNING", "Cancel has cancelled");

@@ -80,7 +80,7 @@ fn a_restart_from_the_console_survives_its_own_death_and_brings_jobs_back() {
     assert!(seen.contains("/9 interrupted") && seen.contains("jobs saved in"), "{seen}");
     // Another console may not begin while this one is at it.
     console.send("u");
-    console.wait_for("the step", LONG, |text| text.contains("it continues when you leave this page"));
+    console.wait_for("the step", LONG, |text| text.contains("continues when you leave this page"));
     let refused = command(bed, &["stop-cluster", "--yes"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && said.contains("another operation"), "{said}");

@@ -78,7 +78,7 @@ fn a_limit_of_the_newest_ray_is_applied_while_a_job_runs() {
     // Whatever Ray has made of the file is what the file says.
     let _ = exits(bed, 0, &["restart-cluster", "--yes", "--others"]);
     let (_, said) = exits(bed, 0, &["update-cluster"]);
-    assert!(said.contains("runs with what its file says"), "{said}");
+    assert!(said.contains("matches its cluster file"), "{said}");
     let (before, workers) = (session(bed), alive(bed));
     let job = bed.submit("update", "sleep 3600");
     bed.job_becomes(&job, "RUNNING");
@@ -92,7 +92,7 @@ fn a_limit_of_the_newest_ray_is_applied_while_a_job_runs() {
     assert_eq!((session(bed), alive(bed)), (before, workers));
     assert_eq!(bed.job(&job)["status"], "RUNNING");
     let (_, said) = exits(bed, 0, &["update-cluster"]);
-    assert!(said.contains("runs with what its file says"), "{said}");
+    assert!(said.contains("matches its cluster file"), "{said}");
     exits(bed, 0, &["stop-job", "--yes", &job]);
 }
 
@@ -142,7 +142,7 @@ fn a_restart_has_to_be_allowed_and_a_raised_limit_brings_a_worker() {
     let proxy = "bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & cat >&3; kill $!'";
     file.edit("  ssh_user: ray\n", &format!("  ssh_user: ray\n  ssh_proxy_command: {proxy}\n"));
     let (_, said) = exits(bed, 1, &["update-cluster", "--yes"]);
-    assert!(said.contains("would replace the head's machine"), "{said}");
+    assert!(said.contains("would have replaced the head's machine"), "{said}");
     assert_eq!(bed.job(&job)["status"], "RUNNING");
     exits(bed, 0, &["update-cluster", "--abandon"]);
     // As the bed was.

@@ -200,7 +200,7 @@ async fn leftovers_are_deleted_written_down_and_looked_at_again() {
     assert_eq!(world.cloud().await.unwrap().vms.len(), 1, "asked again at once");
     let deeds = world.deeds.lock().unwrap().clone();
     let expected = [
-        "c1: clean-preempted: begun: 2 in all",
+        "c1: clean-preempted: started: 2 in total",
         "c1: clean-preempted tpu vm back: skipped: it is ready now",
         "c1: clean-preempted tpu vm left: deleted",
     ];

@@ -310,7 +310,7 @@ async fn an_instance_of_a_group_goes_by_way_of_its_group() {
         ..named(&seen, "many-0").clone()
     });
     let refused = google.tpu_deletion_of(&place(), None, &past).await.unwrap_err();
-    assert!(refused.to_string().contains("the managed instance group that made it"), "{refused}");
+    assert!(refused.to_string().contains("a different managed instance group"), "{refused}");
 
     let found = leftovers("a", &seen);
     let names: Vec<_> = found.iter().map(|l| (l.kind.word(), l.name.raw())).collect();

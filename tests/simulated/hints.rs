@@ -40,13 +40,13 @@ const REFUSED: &[Case] = &[
         "API off, unnamed",
         403,
         r#"{"error": {"code": 403, "message": "The API is disabled.", "status": "PERMISSION_DENIED", "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "SERVICE_DISABLED", "domain": "googleapis.com"}]}}"#,
-        &["an API is not enabled: The API is disabled.", "enable the API that Google names"],
+        &["an API is not enabled: The API is disabled.", "enable the API named in the message"],
     ),
     (
         "scopes",
         403,
         r#"{"error": {"code": 403, "message": "Request had insufficient authentication scopes.", "errors": [{"message": "Insufficient Permission", "domain": "global", "reason": "insufficientPermissions"}], "status": "PERMISSION_DENIED", "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "ACCESS_TOKEN_SCOPE_INSUFFICIENT", "domain": "googleapis.com", "metadata": {"service": "secretmanager.googleapis.com", "method": "google.cloud.secretmanager.v1.SecretManagerService.AccessSecretVersion"}}]}}"#,
-        &["its scopes are insufficient", RENEWS, "gcloud auth application-default login && mv $d/"],
+        &["insufficient scopes", RENEWS, "gcloud auth application-default login && mv $d/"],
     ),
     (
         "quota project that is not allowed",
@@ -69,7 +69,7 @@ const REFUSED: &[Case] = &[
         "billing",
         403,
         r#"{"error": {"code": 403, "message": "This API method requires billing to be enabled. Please enable billing on project #1051023892108 by visiting https://console.developers.google.com/billing/enable?project=1051023892108 then retry.", "status": "PERMISSION_DENIED", "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "BILLING_DISABLED", "domain": "googleapis.com", "metadata": {"consumer": "projects/1051023892108", "service": "secretmanager.googleapis.com"}}]}}"#,
-        &["billing is off", "link a billing account", "gcloud billing projects describe 1051023892108"],
+        &["billing is disabled", "link a billing account", "gcloud billing projects describe 1051023892108"],
     ),
     (
         "service perimeter",
@@ -142,7 +142,7 @@ const REFUSED_BY_COMPUTE: &[Case] = &[
         "Compute Engine: billing",
         403,
         r#"{"error": {"code": 403, "message": "Project charming-module-137923 (#808448574146) has billing disabled. Please enable it.", "errors": [{"domain": "global", "message": "Project charming-module-137923 (#808448574146) has billing disabled. Please enable it.", "reason": "forbidden"}], "status": "PERMISSION_DENIED"}}"#,
-        &["billing is off", "gcloud billing projects describe hai-test"],
+        &["billing is disabled", "gcloud billing projects describe hai-test"],
     ),
     (
         "Compute Engine: constraint",
@@ -332,13 +332,13 @@ async fn a_failed_login_of_a_person_names_its_file_and_what_renews_it() {
     bed.double.recover();
     let scope = r#"{"error": "invalid_scope", "error_description": "Bad Request"}"#;
     bed.double.fail("/token", Fault::Recorded { code: 400, body: scope });
-    row("a login for other scopes", &bed.error().await, &["scopes are insufficient", &moves]);
+    row("a login for other scopes", &bed.error().await, &["insufficient scopes", &moves]);
     bed.double.recover();
     bed.double.fail("/token", GONE);
     row(
         "a person, GOOGLE_APPLICATION_CREDENTIALS",
         &bed.error_of("GOOGLE_APPLICATION_CREDENTIALS", &bed.file).await,
-        &["named by GOOGLE_APPLICATION_CREDENTIALS", &moves],
+        &["set by GOOGLE_APPLICATION_CREDENTIALS", &moves],
     );
     let gcloud = bed.home.path().join(".config/gcloud");
     std::fs::create_dir_all(&gcloud).unwrap();
@@ -355,7 +355,7 @@ async fn a_failed_login_of_a_person_names_its_file_and_what_renews_it() {
         "a person, CLOUDSDK_CONFIG",
         &login,
         &[
-            "in the folder of CLOUDSDK_CONFIG",
+            "in the directory CLOUDSDK_CONFIG",
             &format!("CLOUDSDK_CONFIG={folder}/.config/gcloud gcloud auth application-default login"),
         ],
     );
@@ -469,7 +469,7 @@ async fn a_file_that_is_no_login_and_a_machine_without_one_are_named() {
     std::fs::write(&bed.file, "{").unwrap();
     row("a broken file", &bed.error().await, &["EOF", "a file.json", &moves]);
     std::fs::remove_file(&bed.file).unwrap();
-    row("no file", &bed.error().await, &["No such file", "named by google_credentials", &moves]);
+    row("no file", &bed.error().await, &["No such file", "set by google_credentials", &moves]);
     let missing = bed.error_of("GOOGLE_APPLICATION_CREDENTIALS", &bed.file).await;
     row(
         "no file, GOOGLE_APPLICATION_CREDENTIALS",

@@ -288,7 +288,7 @@ async fn a_line_of_a_megabyte_is_cut_and_the_rest_goes_on() {
     .await;
     let mut tail = whole(&client);
     let Some(LogEvent::Lines(LogPart { lines, .. })) = tail.next().await else { panic!("no lines") };
-    assert!(lines[0].text().len() < 20_000 && lines[0].text().ends_with("bytes more)"));
+    assert!(lines[0].text().len() < 20_000 && lines[0].text().ends_with("more bytes)"));
     assert_eq!(lines[1], Line::cleaned("\x1b[31mred\x1b[0m"), "with its colour");
     assert_eq!(tail.next().await, Some(LogEvent::Complete));
 }

@@ -314,14 +314,15 @@ async fn a_named_file_that_cannot_be_used_says_why_and_no_other_is_taken() {
     fs::create_dir(&file).unwrap();
     let problem = world.care().token(&world.spec).await.unwrap_err();
     assert!(
-        problem.what.contains("it is a directory") && problem.hint.to_string().contains("remove the folder"),
+        problem.what.contains("it is a directory")
+            && problem.hint.to_string().contains("remove the directory"),
         "{problem:?}"
     );
     fs::remove_dir(&file).unwrap();
     put(&file, "");
     let problem = world.care().token(&world.spec).await.unwrap_err();
     assert!(
-        problem.what.contains("is empty") && problem.hint.to_string().contains("write the token again"),
+        problem.what.contains("is empty") && problem.hint.to_string().contains("save the token again"),
         "{problem:?}"
     );
     assert!(world.double.requests().is_empty());

@@ -104,7 +104,10 @@ async fn a_patient_call_waits_as_long_as_google_asks_and_says_so_once() {
     });
     let wait = soon("the wait is told", waits.recv()).await.unwrap();
     assert_eq!((wait.project.as_str(), wait.asked), (PROJECT, Duration::from_secs(2)));
-    assert!(wait.words(wait.left).starts_with("Waiting 2 s (quota exceeded: "), "{wait:?}");
+    assert!(
+        wait.words(wait.left).starts_with("Waiting 2 s as requested by Google (quota exceeded: "),
+        "{wait:?}"
+    );
     double.recover();
     for asking in asking {
         assert!(asking.await.unwrap().is_ok());
