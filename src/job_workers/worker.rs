@@ -111,6 +111,27 @@ pub struct JobWorkers {
 }
 
 impl JobWorkers {
+    /// The name of one of its hosts without what the names of all begin with: `w-14` of a slice's. Whole where there is
+    /// but one host, or the names have no parts.
+    pub fn short_host<'h>(&self, host: &'h str) -> &'h str {
+        let Some(first) = self.workers.first().map(|worker| worker.host.as_str()) else { return host };
+        if self.workers.iter().all(|worker| worker.host == first) {
+            return host;
+        }
+        let alike = |other: &str| first.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+        let shared = self.workers.iter().map(|worker| alike(&worker.host)).min().unwrap_or(0);
+        let begins = host.get(..shared).unwrap_or_default();
+        let Some(end) = begins.rfind('-').map(|at| at + 1) else { return host };
+        // A number alone would not say that it is a worker's.
+        let end = if begins[..end].ends_with("-w-") { end - 2 } else { end };
+        &host[end..]
+    }
+
+    /// Whether they are in more than one slice.
+    pub fn has_slices(&self) -> bool {
+        self.workers.windows(2).any(|pair| pair[0].slice != pair[1].slice)
+    }
+
     /// The workers of a job.
     pub fn new(known: Known, workers: Vec<JobWorker>, clock: Clock) -> Self {
         let workers = workers.into_iter().map(|worker| NamedWorker::of(worker, &known, clock.near)).collect();

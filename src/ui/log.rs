@@ -44,11 +44,13 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
     let body = Rect { x: body.x + times, width: body.width - times, ..body };
     let size = Window { width: body.width.into(), height: body.height.into() };
     let (state, tone) = state(log, size, d);
-    let state = [silent(log, d), Some(state)].into_iter().flatten().filter(|word| !word.is_empty());
+    let silent = silent(log, d);
+    let state = [silent.clone(), Some(state)].into_iter().flatten().filter(|word| !word.is_empty());
     let state = state.collect::<Vec<_>>().join(", ");
     let title = title(cluster, log, d, usize::from(area.width).saturating_sub(state.width() + 9));
     let focused = is_alone || d.is_focused(Pane::Log);
     pane(buf, area, d.theme, &Title { left: title.trim_end(), right: &state, tone: Some(tone), focused });
+    amber(buf, area, d, (&state, silent.as_deref()));
     if log.is_empty() {
         let waits = waits(cluster, log, d);
         let said = std::iter::once(nothing(log, d)).chain(waits).collect::<Vec<_>>();
@@ -102,7 +104,16 @@ fn waits(cluster: &Cluster, log: &LogView, d: &Draw<'_>) -> Vec<String> {
 
 /// How long nothing was written to a log that is open.
 fn silent(log: &LogView, d: &Draw<'_>) -> Option<String> {
-    Some(format!("silent for {}", words::span(log.silent(d.now)?)))
+    Some(format!("silent for {}", brief(log.silent(d.now)?)))
+}
+
+/// Gives the words on silence, with which the state in the title begins, the colour of a warning.
+fn amber(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (state, silent): (&str, Option<&str>)) {
+    let width = |text: &str| u16::try_from(text.width()).unwrap_or(u16::MAX);
+    let from = area.right().saturating_sub(width(state).saturating_add(3));
+    if let Some(silent) = silent.filter(|_| from > area.x + 2) {
+        buf.set_style(Rect { x: from, y: area.y, width: width(silent), height: 1 }, d.theme.warn);
+    }
 }
 
 /// The log's name, the search and the filter, in that many cells: the name is cut first, in its middle.

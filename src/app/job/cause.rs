@@ -6,7 +6,7 @@ use crate::job_workers::{
     JobWorkers, NamedWorker, Quiet, WorkersAnswer, WorkersReading, certainty_words, first_few, place,
     without_error, worker_of,
 };
-use crate::logs::{Evidence, untimed};
+use crate::logs::{Evidence, Followed, untimed};
 use crate::model::Timestamp;
 use crate::model::amount::counted;
 use crate::model::text::printable;
@@ -90,6 +90,12 @@ fn said(evidence: &Evidence) -> String {
     if text.starts_with(kind) { text.to_owned() } else { format!("{kind}: {text}") }
 }
 
+/// Whether what followed is the first error alone, which stands above.
+fn is_itself(followed: &Followed, first: &Evidence) -> bool {
+    let (own, is_same_kind) = (&followed.first, followed.fault == first.fault);
+    followed.errors == 1 && is_same_kind && (own.time, &own.host) == (first.time, &first.host)
+}
+
 /// The lines of what was reading; none where something else was asked.
 pub fn cause_lines(reading: &WorkersReading) -> Vec<CauseLine> {
     let WorkersAnswer::Cause(findings) = &reading.what else { return Vec::new() };
@@ -129,7 +135,7 @@ pub fn cause_lines(reading: &WorkersReading) -> Vec<CauseLine> {
             let words = format!("{} listed above", counted(others - CANDIDATES, "more host"));
             lines.push(plain("", &words, Role::Dim));
         }
-        for followed in &found.followed {
+        for followed in found.followed.iter().filter(|followed| !is_itself(followed, first)) {
             let (errors, hosts) =
                 (counted(followed.errors as usize, "error"), counted(followed.hosts, "host"));
             let kind = followed.fault.words();

@@ -108,7 +108,7 @@ impl LogView {
         let silent = self.times.age(now).filter(|_| self.end == LogEnd::Open)?;
         match silent.as_secs() {
             0..60 => Some(SILENT.saturating_sub(silent)),
-            60..3600 => Some(Duration::from_secs(1)),
+            secs @ 60..3600 => Some(Duration::from_secs(60 - secs % 60)),
             _ => None,
         }
     }
@@ -344,8 +344,9 @@ mod tests {
             (None, Some(Duration::from_secs(140)))
         );
         // A line of 10:00 comes at 09:00: the writer's clock is an hour ahead.
-        take(&mut view, vec!["2026-11-23 10:00:00,000 INFO line 180".into()], NOW);
-        assert_eq!(view.silent(NOW.plus(minutes(3))), Some(minutes(3)));
+        let minute = NOW.plus(minutes(1));
+        take(&mut view, vec!["2026-11-23 10:01:00,000 INFO line 180".into()], minute);
+        assert_eq!(view.silent(minute.plus(minutes(3))), Some(minutes(3)));
         // What was written during an interruption comes late.
         take(&mut view, vec!["2026-11-23 10:05:00,000 INFO line 181".into()], NOW.plus(minutes(9)));
         assert_eq!(view.silent(NOW.plus(minutes(9))), Some(minutes(4)));
@@ -356,6 +357,17 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_log_that_comes_in_several_parts_is_as_old_as_it_says() {
+        let mut view = view(0);
+        let soon = NOW.plus(Duration::from_secs(2));
+        take(&mut view, vec!["2026-11-23 08:20:00,000 INFO line 1".into()], NOW);
+        take(&mut view, vec!["2026-11-23 08:35:00,000 INFO line 2".into(), "  no time".into()], soon);
+        take(&mut view, vec!["  no time".into()], soon);
+        assert_eq!(view.silent(NOW), Some(minutes(25)));
+        assert_eq!(view.dated(3), None, "it was there before");
+    }
+
+    #[test]
     fn a_line_without_a_time_has_that_of_its_coming() {
         let mut view = dated();
         take(&mut view, vec!["no time".into()], NOW.plus(minutes(1)));
@@ -363,10 +375,11 @@ mod tests {
         assert!(matches!(view.dated(179), Some(Dated::Own(time)) if time < NOW));
         let mut plain = super::super::sample::view(5);
         assert_eq!(plain.dated(4), None, "it was there before");
-        take(&mut plain, vec!["new".into()], NOW);
+        let minute = NOW.plus(minutes(1));
+        take(&mut plain, vec!["new".into()], minute);
         assert_eq!(
-            (plain.dated(5), plain.silent(NOW.plus(minutes(1)))),
-            (Some(Dated::Came(NOW)), Some(minutes(1)))
+            (plain.dated(5), plain.silent(minute.plus(minutes(1)))),
+            (Some(Dated::Came(minute)), Some(minutes(1)))
         );
     }
 }

@@ -5,6 +5,9 @@ use crate::model::Timestamp;
 use std::ops::Range;
 use std::time::Duration;
 
+/// What comes so soon after a log's first lines was there before, too: the end of a log is read in several parts.
+const LOADING: Duration = Duration::from_secs(10);
+
 /// The times of held lines.
 #[derive(Clone, Debug)]
 pub(super) struct Times {
@@ -12,6 +15,8 @@ pub(super) struct Times {
     pub own: Timeline,
     /// When lines came that were written while the log was open.
     pub came: Timeline,
+    /// When the first lines came; none before.
+    opened: Option<Timestamp>,
     /// When lines came last.
     near: Timestamp,
     /// Seconds that the writer's zone is east of UTC, as far as its host tells.
@@ -47,7 +52,7 @@ impl Default for Times {
     fn default() -> Self {
         let near = Timestamp::from_millis(0);
         let (own, came) = (Timeline::default(), Timeline::default());
-        Self { own, came, near, east: 0, are_zoned: false, ahead: None, untimed: None }
+        Self { own, came, opened: None, near, east: 0, are_zoned: false, ahead: None, untimed: None }
     }
 }
 
@@ -73,18 +78,27 @@ impl Times {
         self.came.keep(held);
     }
 
+    /// Whether lines that come now may be of any age.
+    fn is_loading(&self, now: Timestamp) -> bool {
+        self.opened.is_none_or(|opened| opened.age(now) < LOADING)
+    }
+
     /// These lines have come now. The first ones of a log may be of any age.
-    pub fn came(&mut self, lines: &Range<u64>, is_first: bool, now: Timestamp) {
+    pub fn came(&mut self, lines: &Range<u64>, now: Timestamp) {
         self.near = now;
-        if !is_first && !lines.is_empty() {
+        if lines.is_empty() {
+            return;
+        }
+        self.opened.get_or_insert(now);
+        if !self.is_loading(now) {
             self.came.put(lines.start, now);
         }
     }
 
     /// Compares the writer's clock with ours, once the lines that have come now were learnt. Those that were there
     /// before may be of any age.
-    pub fn compare(&mut self, came: &Range<u64>, is_first: bool, now: Timestamp) {
-        if is_first || came.is_empty() {
+    pub fn compare(&mut self, came: &Range<u64>, now: Timestamp) {
+        if self.is_loading(now) || came.is_empty() {
             return;
         }
         match self.own.last().filter(|(number, _)| *number >= came.start) {

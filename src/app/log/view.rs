@@ -115,15 +115,14 @@ impl LogView {
         if batch.stream != self.stream {
             return;
         }
-        let is_first = self.held.is_empty();
         let came = self.held.append(batch.part);
         self.held.trim();
         self.marks.retain(|mark| *mark >= self.held.first());
         self.end = batch.end;
-        self.times.came(&came, is_first, now);
+        self.times.came(&came, now);
         self.look_on();
         self.look_for(came.start.max(self.held.first())..came.end, now);
-        self.times.compare(&came, is_first, now);
+        self.times.compare(&came, now);
     }
 
     /// Learns how many seconds the zone of the clock is east of UTC that the lines were written by.

@@ -14,7 +14,7 @@ use crate::app::table::list::List;
 use crate::app::table::natural::natural;
 use crate::app::text::words;
 use crate::app::view::TablePage;
-use crate::logs::clock;
+use crate::logs::{Pattern, clock, prefixed, untimed};
 use crate::model::amount::{counted, grouped};
 use crate::model::text::printable;
 use crate::model::{FileMatches, LineMatch, LogSource, SubmissionId};
@@ -33,6 +33,9 @@ pub static PAGE: TablePage = TablePage {
 
 /// Cells of what was searched for, in the title.
 const SOUGHT: usize = 40;
+
+/// Characters before a match that stay on the screen.
+const BEFORE: usize = 8;
 
 /// The lines that were found.
 #[derive(Debug)]
@@ -62,6 +65,21 @@ impl FoundRow<'_> {
             Some(id) => format!("driver {id}"),
             None => words::log_file(self.cluster, &self.file.node, &self.file.name),
         }
+    }
+}
+
+impl<'f> FoundRow<'f> {
+    /// What its writer says, without what other columns have; where that has no room, from shortly before the match on.
+    fn said(&self, look: &Look<'_>) -> Cell<'f> {
+        let whole = self.line.line.text();
+        let text = prefixed(whole).text;
+        let text = if self.line.time.is_some() { untimed(text) } else { text };
+        let cell = Cell::new(text, line_role(whole));
+        let sought = look.fleet.searched.as_ref().and_then(|s| Pattern::parse(&s.sought).ok());
+        let at =
+            sought.and_then(|sought| sought.matches_in(text).first().map(|found| found.start)).unwrap_or(0);
+        let from = text[..at].char_indices().rev().nth(BEFORE).map_or(0, |(from, _)| from);
+        if from == 0 { cell } else { cell.or(format!("…{}", &text[from..])) }
     }
 }
 
@@ -111,21 +129,20 @@ impl Kind for FoundLines {
         let files: usize = clusters().map(|found| found.files().len()).sum();
         let more: usize = clusters().flat_map(Found::files).map(|file| file.more).sum();
         let sought = printable(&searched.sought);
-        let mut parts = vec![
-            format!("`{}` in {}", short(&sought), searched.of),
-            format!("{} of {}", counted(lines, "line"), counted(files, "file")),
-        ];
-        parts.extend((more > 0).then(|| format!("{} more", grouped(more))));
+        // What was not looked at comes first: a small window has no room for all.
+        let mut parts = vec![format!("last {} lines of each file", grouped(searched.lines as usize))];
         let under_way = clusters().filter(|found| found.state == Sought::Searching).count();
         let failed = clusters().filter(|found| matches!(found.state, Sought::Failed(_))).count();
         let is_incomplete = clusters().filter_map(Found::tally).any(|tally| !tally.incomplete.is_empty());
         parts.extend((under_way > 0).then(|| format!("searching {}", counted(under_way, "cluster"))));
         parts.extend((failed > 0).then(|| format!("{} not searched", counted(failed, "cluster"))));
         parts.extend(is_incomplete.then(|| "incomplete".to_owned()));
+        parts.push(format!("{} of {}", counted(lines, "line"), counted(files, "file")));
+        parts.extend((more > 0).then(|| format!("{} more", grouped(more))));
+        parts.push(format!("`{}` in {}", short(&sought), searched.of));
         if under_way == 0 {
             let all: usize = clusters().filter_map(Found::tally).map(|tally| tally.files).sum();
-            let last = grouped(searched.lines as usize);
-            parts.push(format!("searched the last {last} lines of {}", counted(all, "file")));
+            parts.push(format!("searched {}", counted(all, "file")));
         }
         Cell::new(parts.join(" · "), if failed > 0 || is_incomplete { Role::Warn } else { Role::Dim })
     }
@@ -210,9 +227,13 @@ const COLUMNS: &[Column<FoundLines>] = &[
     Column {
         id: "cluster",
         title: "CLUSTER",
-        width: Width::text(8, 24, 1),
+        width: Width::text(8, 24, 1).firm(24),
         when: When::Across,
-        cell: |row, look| look.fleet.name_cell(row.cluster, Role::Text),
+        cell: |row, look| {
+            let name = row.cluster.name();
+            let short = look.fleet.short_name(name).unwrap_or_else(|| name.to_string());
+            Cell::text(printable(&short).into_owned()).named()
+        },
         order: Some(|a, b| a.cluster.name().cmp(b.cluster.name())),
     },
     Column {
@@ -239,7 +260,7 @@ const COLUMNS: &[Column<FoundLines>] = &[
         title: "LINE",
         width: Width::rest(20, 400, 0),
         when: When::Usually,
-        cell: |row, _| Cell::new(row.line.line.text(), line_role(row.line.line.text())),
+        cell: |row, look| row.said(look),
         order: None,
     },
 ];

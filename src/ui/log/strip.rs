@@ -27,16 +27,17 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView) {
     let seen = log.seen_bins(&histogram);
     let most = histogram.bins.iter().map(|(lines, _)| *lines).max().unwrap_or(0) as f64;
     let worst = histogram.bins.iter().map(|(_, errors)| *errors).max().unwrap_or(0) as f64;
-    // Few stretches are drawn wider.
-    let wide = (width / histogram.bins.len().max(1)).max(1);
-    for (bin, (lines, errors)) in histogram.bins.iter().enumerate() {
-        let x = area.x + (bin * wide) as u16;
+    // Few stretches are drawn wider, so that they take the whole width.
+    for column in 0..area.width {
+        let bin = usize::from(column) * histogram.bins.len() / width;
+        let Some((lines, errors)) = histogram.bins.get(bin) else { break };
+        let x = area.x + column;
         let is_seen = seen.as_ref().is_some_and(|seen| seen.contains(&bin));
         let style = if is_seen { d.theme.accent } else { d.theme.text };
         let rows = [(*lines, most, style), (*errors, worst, d.theme.bad)];
         for (y, (n, most, style)) in (area.y..).zip(rows) {
             if n > 0 {
-                buf.set_string(x, y, level(n as f64, 0.0, most).repeat(wide), style);
+                buf.set_string(x, y, level(n as f64, 0.0, most), style);
             }
         }
     }
@@ -53,12 +54,11 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView) {
         d.key(Action::PreviousTime),
         d.key(Action::NextTime),
     );
-    let right = (wide * histogram.bins.len()).max(from.width() + to.width() + 2).min(width);
     buf.set_stringn(area.x, y, &from, width, d.theme.dim);
-    let room = right.saturating_sub(from.width() + to.width() + 4);
+    let room = width.saturating_sub(from.width() + to.width() + 4);
     let words = cut(&words, room);
     buf.set_stringn(area.x + (from.width() + 2) as u16, y, &words, room, d.theme.dim);
-    if right >= from.width() + to.width() + 2 {
-        buf.set_string(area.x + (right - to.width()) as u16, y, &to, d.theme.dim);
+    if width >= from.width() + to.width() + 2 {
+        buf.set_string(area.x + (width - to.width()) as u16, y, &to, d.theme.dim);
     }
 }

@@ -6,7 +6,7 @@ use crate::app::log::{CONTEXT, Wanted};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::facts::Look;
 use crate::app::text::words;
-use crate::job_workers::{JobWorkers, Part, WorkerLine};
+use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkerLine};
 use crate::logs::{Level, level};
 use crate::model::text::printable;
 use crate::model::{NodeId, Timestamp};
@@ -91,6 +91,11 @@ pub fn why_empty(look: &Look<'_>, of: Option<usize>, part: Part) -> String {
 /// What actions on a row act on: the job.
 pub fn of_job(cluster: &Cluster, place: usize) -> Target {
     cluster.job_workers.job.clone().map_or(Target::Cluster(place), |job| Target::Job(place, job))
+}
+
+/// The slice of a worker; nothing where all are in the same.
+pub fn slice_cell<'f>(job_workers: &JobWorkers, worker: &'f NamedWorker) -> Cell<'f> {
+    Cell::text(if job_workers.has_slices() { worker.slice.as_str() } else { "" }).ending()
 }
 
 /// The colour of a worker among the others.

@@ -100,7 +100,8 @@ impl<'f> FoldedRow<'f> {
     fn who(&self) -> String {
         let (members, missing) = (self.alike.members(), self.among.notable());
         let name = |worker: usize| {
-            self.job_workers.workers.get(worker).map(|worker| worker.host.as_str()).unwrap_or_default()
+            let worker = self.job_workers.workers.get(worker);
+            worker.map(|worker| self.job_workers.short_host(&worker.host)).unwrap_or_default()
         };
         if members.len() <= FEW && self.among.workers > FEW {
             return members.iter().map(|m| name(m.source as usize)).collect::<Vec<_>>().join(", ");

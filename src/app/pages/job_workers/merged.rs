@@ -1,6 +1,6 @@
 //! What a job's workers wrote, in the order of time.
 
-use super::common::{Process, Spot, hue, in_file, of_job, process, role, state, why_empty};
+use super::common::{Process, Spot, hue, in_file, of_job, process, role, slice_cell, state, why_empty};
 use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
@@ -155,7 +155,7 @@ const COLUMNS: &[Column<Merged>] = &[
         title: "SLICE",
         width: Width::text(8, 16, 5).hiding(),
         when: When::Wide,
-        cell: |row, _| Cell::text(row.worker.slice.as_str()).ending(),
+        cell: |row, _| slice_cell(row.job_workers, row.worker),
         order: Some(|a, b| a.worker.slice.cmp(&b.worker.slice)),
     },
     Column {
@@ -163,7 +163,7 @@ const COLUMNS: &[Column<Merged>] = &[
         title: "HOST",
         width: Width::text(10, 28, 0).firm(16),
         when: When::Usually,
-        cell: |row, _| Cell::new(row.worker.host.as_str(), hue(row.said.worker)).ending(),
+        cell: |row, _| Cell::new(row.job_workers.short_host(&row.worker.host), hue(row.said.worker)).ending(),
         order: Some(|a, b| a.worker.host.cmp(&b.worker.host)),
     },
     Column {

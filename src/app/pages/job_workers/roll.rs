@@ -1,6 +1,6 @@
 //! The roll call of a job's workers.
 
-use super::common::{Process, Spot, of_job, state, why_empty};
+use super::common::{Process, Spot, of_job, slice_cell, state, why_empty};
 use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
@@ -8,7 +8,7 @@ use crate::app::log::Wanted;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
 use crate::app::table::facts::Look;
-use crate::job_workers::{NamedWorker, Part, WorkersAnswer, age_words, steps_words, unwell};
+use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkersAnswer, age_words, steps_words, unwell};
 use crate::logs::{Answer, Remark, untimed};
 use crate::model::amount::{counted, grouped};
 use std::cmp::{Ordering, Reverse};
@@ -24,6 +24,7 @@ pub struct RollRow<'f> {
     place: usize,
     number: usize,
     answer: &'f Answer,
+    job_workers: &'f JobWorkers,
     worker: &'f NamedWorker,
 }
 
@@ -65,8 +66,9 @@ fn answers(cluster: &Cluster) -> &[Answer] {
 
 fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
     let answer = answers(cluster).get(number)?;
-    let worker = cluster.job_workers.job_workers(Part::Roll)?.workers.get(answer.worker as usize)?;
-    Some(Row { cluster, place, number, answer, worker })
+    let job_workers = cluster.job_workers.job_workers(Part::Roll)?;
+    let worker = job_workers.workers.get(answer.worker as usize)?;
+    Some(Row { cluster, place, number, answer, job_workers, worker })
 }
 
 impl Kind for Roll {
@@ -158,7 +160,7 @@ const COLUMNS: &[Column<Roll>] = &[
         title: "HOST",
         width: Width::text(10, 32, 0).firm(24),
         when: When::Usually,
-        cell: |row, _| Cell::new(row.worker.host.as_str(), row.role()).ending(),
+        cell: |row, _| Cell::new(row.job_workers.short_host(&row.worker.host), row.role()).ending(),
         order: Some(|a, b| a.worker.host.cmp(&b.worker.host)),
     },
     Column {
@@ -166,7 +168,7 @@ const COLUMNS: &[Column<Roll>] = &[
         title: "SLICE",
         width: Width::text(8, 24, 5).hiding(),
         when: When::Usually,
-        cell: |row, _| Cell::text(row.worker.slice.as_str()).ending(),
+        cell: |row, _| slice_cell(row.job_workers, row.worker),
         order: Some(|a, b| a.worker.slice.cmp(&b.worker.slice)),
     },
     Column {
