@@ -170,7 +170,7 @@ fn only_processes_that_are_proved_to_be_left_over_are_ended() {
     );
     assert!(proof(of_ended).contains(&format!("its job {over} has ended")), "{}", proof(of_ended));
     assert!(said.contains(&format!(
-        "process {of_living} (trainer) uses a TPU and was skipped: its job is not known"
+        "process {of_living} (trainer) uses a TPU and was skipped: its job may still be running"
     )));
     assert!(said.contains(&format!(
         "process {by_hand} (trainer) uses a TPU and was skipped: it was not started by Ray"
@@ -180,7 +180,7 @@ fn only_processes_that_are_proved_to_be_left_over_are_ended() {
     let Ran { code, err: said, .. } =
         Ran::of(&worker.command("--only processes").stdin(Stdio::null()).output().unwrap());
     assert!(
-        code == Some(1) && said.contains("use --yes") && said.contains("PROOF"),
+        code == Some(1) && said.contains("use --yes") && said.contains("EVIDENCE"),
         "it is shown first: {said}"
     );
     let Ran { code, err: said, .. } =
@@ -235,7 +235,7 @@ fn a_round_cleans_tpus_and_names_hosts_that_do_not_answer_and_low_disks() {
     world.program("nosudo/df", "echo head; echo /dev/x 100 97 3072 97% /\n");
     let (code, rows, said) = worker.rows("--dry-run");
     assert_eq!(code, Some(1), "not all was looked at: {said}");
-    assert!(said.contains("10.128.0.3 was not looked at"), "{said}");
+    assert!(said.contains("10.128.0.3 was not checked"), "{said}");
     let kinds: Vec<&str> = rows.iter().map(|r| r["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["tpu vm", "disk"], "{rows:?}");
     assert!(
@@ -255,7 +255,7 @@ fn a_round_cleans_tpus_and_names_hosts_that_do_not_answer_and_low_disks() {
     });
     for _ in 0..2 {
         let line = repeating.out.next();
-        let says = line.contains("1 nearly full disk; 10.128.0.3 was not looked at");
+        let says = line.contains("1 nearly full disk; 10.128.0.3 was not checked");
         assert!(line.starts_with("20") && says, "{line}");
     }
     rustix::process::kill_process(
@@ -294,11 +294,8 @@ fn without_ray_no_job_has_ended_and_without_ssh_nothing_is_looked_at() {
     );
     let (code, rows, said) = worker.rows("--only processes -y");
     assert!(code == Some(1) && rows.is_empty(), "{rows:?}");
-    assert!(
-        said.contains("Ray did not answer, so no job is known to have ended") && runs(of_ended),
-        "{said}"
-    );
+    assert!(said.contains("Ray did not respond, so no job counts as ended") && runs(of_ended), "{said}");
     fs::remove_file(world.home.path().join("ssh")).unwrap();
     let (code, _, said) = worker.rows("--only processes -y");
-    assert!(code == Some(1) && said.contains("was not looked at"), "{said}");
+    assert!(code == Some(1) && said.contains("was not checked"), "{said}");
 }

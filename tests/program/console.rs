@@ -254,7 +254,7 @@ fn an_error_status_is_told() {
 
 #[test]
 fn a_head_that_never_answers_is_told() {
-    trouble(Fault::Stall, &["did not answer within 15 s", "dashboard.log on the head"]);
+    trouble(Fault::Stall, &["did not respond within 15 s", "dashboard.log on the head"]);
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn an_answer_without_end_is_cut() {
 
 #[test]
 fn a_head_that_hangs_up_is_told() {
-    trouble(Fault::HangUp, &["no answer", "a starting head needs about 10 s"]);
+    trouble(Fault::HangUp, &["no response", "a head needs about 10 s to start"]);
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn a_head_that_is_gone_is_told_with_what_was_known() {
         let _inside = place.runtime.enter();
         place.head = None;
     }
-    let text = pty.wait("silence", |t| t.contains("no answer") && t.contains("retry in"));
+    let text = pty.wait("silence", |t| t.contains("no response") && t.contains("retry in"));
     assert!(text.contains("16 alive"), "{text}");
     quit(&mut pty);
 }

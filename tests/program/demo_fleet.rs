@@ -334,7 +334,7 @@ async fn a_followed_log_goes_on_where_it_was_with_another_token() {
     let head = &console.fleet.member("a").unwrap().head;
     head.set_token(Some(Secret::new("another")));
     head.drop_connections();
-    let waits = |news: &News| matches!(news, News::Log(LogBatch { end: LogEnd::Interrupted(why), .. }) if why.contains("another token"));
+    let waits = |news: &News| matches!(news, News::Log(LogBatch { end: LogEnd::Interrupted(why), .. }) if why.contains("waiting for a new token"));
     console.until("the refusal", |_, news| waits(news)).await;
     write(&console, "line-2");
     console.fleet.folder().write_token("a", &Secret::new("another")).unwrap();

@@ -243,7 +243,7 @@ fn a_slice_of_compute_engine_stands_beside_those_of_cloud_tpu_and_goes_as_a_whol
     let fields =
         ["resource", "status", "accelerator_type", "chips", "hosts", "joined", "capacity", "managed_by"];
     let told: Vec<&Value> = fields.iter().map(|field| &slice[field]).collect();
-    let expected = ["instance group", "registered", "tpu7x-16", "8", "2", "2", "spot", "by hand"];
+    let expected = ["instance group", "registered", "tpu7x-16", "8", "2", "2", "spot", "manual"];
     let told: Vec<String> =
         told.iter().map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned)).collect();
     assert_eq!(told, expected);

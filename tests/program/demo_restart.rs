@@ -140,7 +140,7 @@ fn a_restart_brings_the_jobs_back_to_an_autoscaler_that_works() {
     for words in [
         "ray, version 2.60.0 (simulated)",
         "deleting the head ray-marin-us-central2-head-",
-        "TPU VMs of its autoscaler",
+        "TPU VMs launched by the autoscaler",
         "No nodes remaining.",
         "Launched a new head node: ray-marin-us-central2-head-",
         "jobs restored",
@@ -171,7 +171,7 @@ fn a_stopped_cluster_has_no_head_until_it_is_started_and_keeps_what_was_added_by
     );
     served.says("us-central2", "add-worker --type v4-16 --capacity preemptible --name extra --yes");
     let (_, told) = served.says("us-central2", "stop-cluster --yes --others");
-    assert!(told.contains("the head no longer answers"), "{told}");
+    assert!(told.contains("the head no longer responds"), "{told}");
     let said = served.fails("us-central2", "list-jobs");
     assert!(said.contains(NO_HEAD) && said.contains("start-cluster"), "{said}");
     let said = served.fails("us-central2", "restart-cluster --yes --others");

@@ -225,7 +225,7 @@ fn what_is_wrong_with_the_container_is_said_with_what_to_do() {
     assert_eq!(place.says("lab", &["--", "echo $CONTAINER"]), "ray_docker\n");
     for name in ["-x", "a b", "$(touch owned)"] {
         place.file("infra/lab.yaml", &lab.replace("ray_docker", &format!("'{name}'")));
-        assert!(place.fails(&["--", "true"]).contains("is no name of a container"), "{name}");
+        assert!(place.fails(&["--", "true"]).contains("is not a valid container name"), "{name}");
     }
 }
 
@@ -235,7 +235,7 @@ fn a_host_that_is_not_there_and_a_reader_that_is_gone_end_it() {
     let out = place.run("cloud", &["--host", "nobody", "--", "true"]);
     let said = String::from_utf8(out.stderr).unwrap();
     assert_eq!(out.status.code(), Some(1), "{said}");
-    assert!(said.contains("cloud is named nobody"), "{said}");
+    assert!(said.contains("cloud has no TPU VM named nobody"), "{said}");
     assert_eq!(place.run("lab", &["--host", "127.0.0.1:x", "--", "true"]).status.code(), Some(1));
     let mut endless = place.command("lab", &["--", "yes"]);
     let mut endless = endless.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

@@ -26,7 +26,7 @@ fn nodes_are_listed_as_the_console_lists_them() {
     assert_eq!(lines.len(), 5, "{table}");
     let titles: Vec<&str> = lines[0].split_whitespace().collect();
     assert_eq!(titles[0], "NODE");
-    for title in ["TYPE", "STATE", "CPU", "TPU", "UP"] {
+    for title in ["TYPE", "STATE", "CPU", "TPU", "UPTIME"] {
         assert!(titles.contains(&title), "{table}");
     }
     assert!(!titles.contains(&"CPU%"), "what the machines use is not read: {table}");

@@ -34,7 +34,7 @@ struct Step {
 const WALK: [Step; 7] = [
     Step {
         keys: "",
-        caption: "Fourteen clusters, those with issues first: the autoscaler of the first one is silent.",
+        caption: "Fourteen clusters, those with issues first: the autoscaler of the first one is not reporting.",
         shows: &["12 of 14 up", "token refused", "unreachable", "hold quota"],
         seconds: 5.0,
     },
@@ -52,7 +52,7 @@ const WALK: [Step; 7] = [
     },
     Step {
         keys: "3 z",
-        caption: "The log in the whole window: the autoscaler asks for a TPU that is gone, and fails in each loop.",
+        caption: "The log in the whole window: the autoscaler requests a TPU that no longer exists, and fails in each loop.",
         shows: &["HttpError 404 when requesting"],
         seconds: 4.5,
     },

@@ -68,7 +68,7 @@ fn what_another_cluster_has_in_a_request_keeps_all_of_it() {
     for word in ["ms", "ms-1"] {
         let (code, _, said) = world.run(&format!("remove-worker {word} --now --others --yes"));
         assert_eq!(code, Some(1), "{said}");
-        assert!(said.contains("also holds ms-0, which is labeled with marin-b"), "{said}");
+        assert!(said.contains("also contains ms-0, which is labeled with marin-b"), "{said}");
     }
     let label = "/tpu/nodeSpec/0/node/labels/ray-cluster-name";
     *world.double.state().queued[0].pointer_mut(label).unwrap() = json!("marin-b");

@@ -205,7 +205,7 @@ fn a_disk_full_in_the_backup_stops_nothing() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("[3/9] failed: cannot write") && said.contains("free disk space there"), "{said}");
     assert!(said.contains("nothing was changed on the cluster") && said.contains("then resume"), "{said}");
-    assert!(!said.contains("jobs saved in") && !said.contains("choose another folder"), "{said}");
+    assert!(!said.contains("jobs saved in") && !said.contains("choose another directory"), "{said}");
     assert!(world.double.asked("DELETE") == 0 && world.asked() == ["--version"], "nothing was stopped");
     assert_eq!(known(&world, 0), ["big"]);
     assert_eq!(world.refused("restart-cluster --yes").0, "interrupted");
@@ -303,7 +303,7 @@ fn a_cluster_of_the_same_name_in_another_zone_stays() {
     assert_eq!(known(&world, 1), ["one"]);
     world.double.state().instances.retain(|i| i["name"] == "theirs");
     let (_, _, said) = world.run("list-jobs");
-    assert!(said.contains("has the head label of marin-a, but one in us-west1-a"), "{said}");
+    assert!(said.contains("is labeled as the head of marin-a, but one in us-west1-a is"), "{said}");
 }
 
 /// "No available agent to submit job": a Ray that has just begun says so.
@@ -377,7 +377,7 @@ fn a_job_whose_package_is_gone_is_named_before_and_after_and_hinders_no_other() 
     assert!(said.contains("2 jobs in") && said.contains("1 with missing packages"), "{said}");
     assert!(
         said.contains("orphan: not restored: its package")
-            && said.contains("was already gone when the job was saved"),
+            && said.contains("no longer existed when the job was saved"),
         "{said}"
     );
     assert!(said.contains("1 job restored; not restored: orphan (saved in "), "{said}");

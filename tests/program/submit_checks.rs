@@ -91,7 +91,7 @@ fn the_commit_is_that_of_the_working_directory_and_says_when_files_differ() {
     let (code, _, err) = submit("unborn");
     let ran = Ran { code, out: String::new(), err };
     // The reason is in git's words.
-    let shown = Transcript::new(world.home.path()).varying(r"know it: [^\n]*", "know it: WHY");
+    let shown = Transcript::new(world.home.path()).varying(r"determine it: [^\n]*", "determine it: WHY");
     shown.with("submit-job --pass-env GIT_COMMIT", &ran.exits(1)).is("no_commit_yet");
     world.git("add train.py");
     world.git("commit -q -m first");

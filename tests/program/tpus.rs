@@ -272,7 +272,7 @@ fn a_command_waits_as_long_as_google_asks_and_says_so() {
     until("Google has refused", || world.double.asked("/nodes") > 0);
     world.double.recover();
     let ran = Ran::of(&child.wait_with_output().unwrap()).exits(0);
-    assert!(ran.err.contains("Waiting 3 s (quota exceeded: "), "{}", ran.err);
+    assert!(ran.err.contains("Waiting 3 s as requested by Google (quota exceeded: "), "{}", ran.err);
     assert!(ran.err.contains("next try in 3 s") && ran.out.contains("works"), "{}{}", ran.err, ran.out);
 }
 

@@ -277,7 +277,7 @@ fn what_others_can_write_is_not_used_whatever_anybody_says() {
     if is_root {
         chown(&file, None, Some(54_321)).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o660)).unwrap();
-        refused(&file, "can be written by its group");
+        refused(&file, "is writable by its group");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         chown(&file, Some(65_534), None).unwrap();
         refused(&file, "is owned by another user (uid 65534)");

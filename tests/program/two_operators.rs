@@ -64,7 +64,7 @@ fn a_second_operator_is_refused_and_takes_over_what_a_killed_program_left() {
     world.double.state().groups[0]["namedPorts"][1]["name"] = "seen-1000".into();
     let (code, said) = says(by(&world, "bo", "start-cluster --yes"));
     assert!(code == Some(1) && said.contains("no update for"), "{said}");
-    assert!(said.contains("its process seems to have exited"), "{said}");
+    assert!(said.contains("its process appears to have exited"), "{said}");
     world.head_of(|s| s.jobs = 0);
     world.file("is-up", "");
     world.double.state().instances.clear();
@@ -122,7 +122,7 @@ fn without_the_right_to_leave_a_mark_it_is_said_once_and_the_operation_goes_on()
     );
     let (code, said) = says(by(&world, "alice", "stop-cluster --yes --others"));
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(said.matches("this operation is not visible to other operators").count(), 1, "{said}");
+    assert_eq!(said.matches("other operators cannot see this operation").count(), 1, "{said}");
     assert!(said.contains("a role with compute.instanceGroups.create"), "{said}");
 }
 

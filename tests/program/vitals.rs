@@ -78,10 +78,10 @@ fn sick_runs_are_named_with_their_evidence_and_one_that_is_well_is_not() {
 fn the_table_and_one_job_say_it_in_words() {
     let place = place("2.60.0");
     let table = place.ok(&["list-jobs", "--vitals"]);
-    assert!(table.lines().next().unwrap().contains("DOES"), "{table}");
+    assert!(table.lines().next().unwrap().contains("ACTIVITY"), "{table}");
     assert!(table.contains("run stalled for 2"), "{table}");
     let plain = place.ok(&["list-jobs"]);
-    assert!(!plain.contains("DOES"), "{plain}");
+    assert!(!plain.contains("ACTIVITY"), "{plain}");
     let jobs = jobs(&place);
     let status = |name: &str| place.ok(&["job-status", jobs[name]["submission_id"].as_str().unwrap()]);
     let labels = |text: String| -> Vec<String> {

@@ -18,8 +18,11 @@ fn a_person_is_told_the_new_line_once_and_a_script_is_not() {
         20,
     );
     let screen = pty.wait_text("marin-big-run.yaml clusters");
-    assert_eq!(screen.matches("now called").count(), 1, "{screen}");
-    assert!(screen.contains("now called `marin-tui --infra infra/marin-big-run.yaml clusters`"), "{screen}");
+    assert_eq!(screen.matches("this command is now").count(), 1, "{screen}");
+    assert!(
+        screen.contains("this command is now `marin-tui --infra infra/marin-big-run.yaml clusters`"),
+        "{screen}"
+    );
     assert!(pty.wait_exit().success());
 }
 
@@ -59,7 +62,7 @@ fn what_contradicts_itself_is_refused_and_nothing_is_run() {
         (format!("{us} submit-job --no_wait --no-wait x"), 2, "'--no-wait' cannot be used multiple times"),
         // Half old, half new.
         (format!("{us} submit-job -e A 1 2 -- python x.py"), 2, "write `--env A=VALUE`"),
-        (format!("{us} submit-job python -- x.py"), 2, "`python` stands before `--`"),
+        (format!("{us} submit-job python -- x.py"), 2, "`python` is before `--`"),
         (format!("{us} submit-job -e NAME 'python x.py'"), 2, "submit-job --env NAME -- 'python x.py'`"),
         (format!("{us} get-status --tail 3"), 2, "unexpected argument '--tail' found"),
         (format!("{us} list-configs -c us-east5"), 1, "no cluster `us-east5`"),
@@ -85,7 +88,7 @@ fn what_contradicts_itself_is_refused_and_nothing_is_run() {
             "`marin-tui --infra 'my files/a b.yaml' run-cleanup --interval 10m`",
         ),
         // What showed all clusters, and what printed a token.
-        ("dashboard".to_owned(), 2, "`dashboard` was not run: all clusters are in the console; "),
+        ("dashboard".to_owned(), 2, "`dashboard` was not run: the console shows all clusters; "),
         (
             format!("{us} get-auth-token"),
             2,

@@ -174,7 +174,7 @@ fn a_request_that_somebody_deleted_is_asked_for_anew_when_it_is_resumed() {
     world.double.state().queued.clear();
     let (code, _, said) = adding.ends();
     assert!(
-        code == Some(1) && said.contains("it was deleted; ask who deleted it; or resume to request"),
+        code == Some(1) && said.contains("gone was deleted; ask who deleted it; or resume to request"),
         "{said}"
     );
     let mut adding = world.spawn("add-worker --resume");

@@ -120,7 +120,7 @@ fn a_slice_is_made_part_by_part_followed_and_removed_with_what_was_made_for_it()
 
     let mut adding = world.spawn("add-worker --type slice --name s --yes --json");
     for part in ["workload policy", "instance template", "instance group"] {
-        adding.says(&format!("s: {part} made"));
+        adding.says(&format!("s: {part} created"));
     }
     adding.says("s: waiting");
     world.fill("s");
@@ -184,7 +184,7 @@ fn what_was_made_is_taken_back_when_a_later_part_fails_for_good() {
         assert!(said.contains(words), "{words}: {said}");
     }
     let place = |words: &str| said.find(words).unwrap();
-    assert!(place("template removed") < place("policy removed"), "the last first: {said}");
+    assert!(place("template deleted") < place("policy deleted"), "the last first: {said}");
     assert_eq!(world.parts(), (0, 0, 0));
     world.works();
     // What may pass is no reason to take anything back.
@@ -196,7 +196,7 @@ fn what_was_made_is_taken_back_when_a_later_part_fails_for_good() {
     world.double.recover();
     let mut adding = world.spawn("add-worker --resume");
     adding.says("s: the instance template already exists");
-    adding.says("s: instance group made");
+    adding.says("s: instance group created");
     adding.says("s: waiting");
     world.fill("s");
     assert_eq!(adding.ends().0, Some(0));
@@ -209,7 +209,7 @@ fn an_interrupted_making_goes_on_and_still_knows_what_it_made() {
     let gate = Arc::new(Semaphore::new(0));
     world.double.fail_at("POST", "instanceGroupManagers", Fault::Held(gate));
     let mut adding = world.spawn("add-worker --type slice --name s --yes");
-    adding.says("s: instance template made");
+    adding.says("s: instance template created");
     adding.child.kill().unwrap();
     adding.child.wait().unwrap();
     world.double.recover();
@@ -289,7 +289,7 @@ fn one_host_is_an_instance_which_may_find_no_capacity() {
     assert!(said.contains("request another kind of capacity"), "{said}");
     world.works();
     let mut adding = world.spawn("add-worker --resume");
-    adding.says("one: instance made");
+    adding.says("one: instance created");
     adding.says("one: starting");
     {
         let mut state = world.double.state();
@@ -314,8 +314,8 @@ fn one_host_is_an_instance_which_may_find_no_capacity() {
 fn what_cannot_be_made_is_refused_before_anything_is_sent() {
     let world = World::of_compute();
     for (words, refused, hint) in [
-        ("--type odd", "no slice of tpu7x-standard-4t for tpu7x-24", "acceleratorConfig"),
-        ("--type later", "no image is for tpu9-standard-4t", "sourceImage"),
+        ("--type odd", "no known slice of tpu7x-standard-4t for tpu7x-24", "acceleratorConfig"),
+        ("--type later", "no known image for tpu9-standard-4t", "sourceImage"),
         ("--type slice --capacity best-effort", "no best-effort capacity", "--capacity preemptible"),
         ("--type slice --capacity reserved", "name of the reservation", "reservationAffinity"),
         (

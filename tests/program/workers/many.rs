@@ -81,7 +81,7 @@ fn a_round_stops_at_the_first_failure_and_is_resumed_with_what_is_left() {
     let removing = world.spawn("remove-worker a b c --now --yes");
     world.goes("a");
     let (code, _, said) = removing.ends();
-    assert!(code == Some(1) && said.contains("removed: a; left: b, c"), "{said}");
+    assert!(code == Some(1) && said.contains("removed: a; remaining: b, c"), "{said}");
     assert!(said.contains("remove-worker --resume"), "{said}");
     assert_eq!(world.at_google(), ["b", "c"]);
     assert_eq!(world.refused("remove-worker c --now --yes").0, "interrupted");
@@ -125,8 +125,8 @@ fn a_worker_that_was_made_again_since_is_not_removed_in_its_turn() {
     }
     world.first_dies();
     let (code, _, said) = removing.ends();
-    assert!(code == Some(1) && said.contains("b is not the worker that was confirmed"), "{said}");
-    assert!(said.contains("removed: a; left: b"), "{said}");
+    assert!(code == Some(1) && said.contains("b is no longer the worker that was confirmed"), "{said}");
+    assert!(said.contains("removed: a; remaining: b"), "{said}");
     assert_eq!(world.at_google(), ["b", "c"]);
     assert_eq!(world.deletions().len(), 1);
 }
@@ -146,7 +146,7 @@ fn a_job_that_begins_between_two_turns_keeps_its_worker() {
     turn(JobStatus::Running);
     world.first_dies();
     let (code, _, said) = removing.ends();
-    assert!(code == Some(1) && said.contains("removed: a; left: b, c"), "{said}");
+    assert!(code == Some(1) && said.contains("removed: a; remaining: b, c"), "{said}");
     assert!(said.contains("--others"), "{said}");
     assert_eq!(world.at_google(), ["b", "c"]);
     assert_eq!(world.deletions().len(), 1);
@@ -238,12 +238,12 @@ fn what_is_wrong_in_a_list_of_workers_is_said_before_anything_is_done() {
     let (code, _, said) = world.run(&format!("remove-worker a {} --now --yes", HOSTS[0]));
     assert!(code == Some(1) && said.contains("a and 10.128.0.2 are the same worker"), "{said}");
     let (code, _, said) = world.run("remove-worker a nobody c --now --yes");
-    assert!(code == Some(1) && said.contains("is named nobody"), "{said}");
+    assert!(code == Some(1) && said.contains("named nobody"), "{said}");
     let (code, _, said) = world.run("remove-worker a 127.0.0.11 --now --yes");
-    assert!(code == Some(1) && said.contains("is named 127.0.0.11"), "{said}");
+    assert!(code == Some(1) && said.contains("named 127.0.0.11"), "{said}");
     let spaced = world.command("remove-worker --now --yes").args(["a b", "c"]).output().unwrap();
     let Ran { code, err, .. } = Ran::of(&spaced);
-    assert!(code == Some(1) && err.contains("is named a b"), "{err}");
+    assert!(code == Some(1) && err.contains("named a b"), "{err}");
     for wrong in [
         "a --type v4-8",
         "--all-preempted a",
