@@ -325,6 +325,9 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, cla
     let renewed = renewed.map_err(|why| clap::Error::raw(ErrorKind::InvalidSubcommand, why))?;
     if let Some(renewed) = renewed.as_ref().filter(|_| output::asks_a_person()) {
         eprintln!("marin-tui: this command is now `{}`", renewed.line);
+        if let Some(note) = renewed.note {
+            eprintln!("marin-tui: {note}");
+        }
     }
     let line = renewed.map_or(typed, |renewed| renewed.words);
     let program = words.into_iter().take(1).chain(line.iter().map(OsString::from));

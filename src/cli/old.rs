@@ -27,6 +27,8 @@ pub struct Renewed {
     pub words: Vec<String>,
     /// The whole line as it can be typed, without the values of secrets.
     pub line: String,
+    /// What the old line did and this one does not, as a sentence without a full stop.
+    pub note: Option<&'static str>,
 }
 
 /// The new form of an old command line, given without the program's name; none when it has nothing old.
@@ -39,6 +41,7 @@ pub fn renew(words: &[String], command: &Command, env: &Env) -> Result<Option<Re
     valued.extend(VALUED.map(str::to_owned));
     let mut line = Line::new(words, valued);
     places::renew(&mut line, env)?;
+    submit::own_type(&mut line);
     line.find_name();
     if ["job", "list"].iter().any(|first| line.name == [*first])
         && line.rest.first().is_some_and(|word| line::is_plain(word))
@@ -48,6 +51,12 @@ pub fn renew(words: &[String], command: &Command, env: &Env) -> Result<Option<Re
     let old = line.name.join(" ");
     let row = match &*old {
         "" if line.has("--tpu_type") => Some(("add-worker", names::add_worker as names::Form)),
+        "" if submit::is_ray_run(&line)
+            && !submit::has_own_option(&line)
+            && names_command(&line, command) =>
+        {
+            Some(("", submit::own_command as names::Form))
+        }
         "" if submit::is_ray_run(&line) => Some(("submit-job", submit::ray_run as names::Form)),
         "dashboard" if !places::is_named(&line) => Some(("", names::all_clusters as names::Form)),
         "get-auth-token" if line.has("--generate") => {
@@ -55,6 +64,7 @@ pub fn renew(words: &[String], command: &Command, env: &Env) -> Result<Option<Re
         }
         old => names::row(old),
     };
+    let is_ray_run = old.is_empty() && row.is_some_and(|(new, _)| new == "submit-job");
     if let Some((new, form)) = row {
         if old.is_empty() {
             line.rest = std::mem::take(&mut line.first);
@@ -62,14 +72,27 @@ pub fn renew(words: &[String], command: &Command, env: &Env) -> Result<Option<Re
         }
         line.valued = self::valued(command, new);
         form(&mut line)?;
+        if is_ray_run {
+            submit::pass_variables(&mut line, env);
+        }
         line.name = new.split_whitespace().map(str::to_owned).collect();
     }
     let new = line.words();
     match line.why.take() {
         Some(why) if old.is_empty() => Err(format!("not run: {why}; run `{}`", line.shown())),
         Some(why) => Err(format!("`{old}` was not run: {why}; run `{}`", line.shown())),
-        None => Ok((new != words).then(|| Renewed { line: line.shown(), words: new })),
+        None => Ok((new != words).then(|| Renewed {
+            line: line.shown(),
+            words: new,
+            note: is_ray_run.then_some(submit::NOTE),
+        })),
     }
+}
+
+/// Whether what follows `--` begins with the name of a command, old or new.
+fn names_command(line: &Line, command: &Command) -> bool {
+    let first = line.tail.as_ref().and_then(|tail| tail.first());
+    first.is_some_and(|word| command.find_subcommand(word).is_some() || names::row(word).is_some())
 }
 
 /// The options that are followed by a value, of all commands and of one.
@@ -92,4 +115,70 @@ fn valued(command: &Command, name: &str) -> BTreeSet<String> {
         inner = found;
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    fn renewed(line: &str) -> Result<Option<Renewed>, String> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        renew(&words, &crate::cli::Arguments::command(), &Env::new(&[("GIT_COMMIT", "1a2b")], "/"))
+    }
+
+    #[test]
+    fn a_line_of_ray_run_needs_no_option_but_a_place() {
+        for (old, new) in [
+            (
+                "-c lab -- python x.py",
+                "-c lab submit-job --working-dir . --pass-env GIT_COMMIT -- python x.py",
+            ),
+            (
+                "--entrypoint-num-cpus 2 -- python x.py",
+                "submit-job --entrypoint-num-cpus 2 --working-dir . --pass-env GIT_COMMIT -- python x.py",
+            ),
+            (
+                "-c lab --tpu -e A 1 -- x",
+                "-c lab submit-job --tpu=auto --env A=1 --working-dir . --pass-env GIT_COMMIT -- x",
+            ),
+        ] {
+            let renewed = renewed(old).unwrap().unwrap_or_else(|| panic!("{old}"));
+            assert_eq!(renewed.words.join(" "), new, "{old}");
+            assert_eq!(renewed.note, Some(submit::NOTE), "{old}");
+        }
+        assert_eq!(renewed("-- stop-cluster"), Ok(None));
+        assert_eq!(renewed("-c lab --"), Ok(None));
+        for (line, new) in [
+            ("-c lab -- stop-cluster", "run `marin-tui -c lab stop-cluster`"),
+            ("-c lab -- get-status", "run `marin-tui -c lab get-status`"),
+        ] {
+            assert!(renewed(line).unwrap_err().ends_with(new), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_line_of_an_answer_can_be_typed() {
+        for (old, new) in [
+            ("dashboard --port 9999", "marin-tui"),
+            ("-c lab start-cleanup --interval", "marin-tui -c lab run-cleanup --interval 10m"),
+            ("start-cleanup", "marin-tui -c NAME run-cleanup --interval 10m"),
+            ("-c lab ssh-tpu 10.0.0.1 -- -L 1:localhost:1", "marin-tui -c lab ssh 10.0.0.1"),
+            ("ssh-tpu 10.0.0.1 --project p --zone z", "marin-tui -c NAME ssh 10.0.0.1"),
+            ("clean-tpu-processes --tpu-type v4-8", "marin-tui -c NAME run-cleanup --only processes"),
+        ] {
+            let why = renewed(old).unwrap_err();
+            assert!(why.ends_with(&format!("; run `{new}`")), "{old}: {why}");
+        }
+    }
+
+    #[test]
+    fn the_log_of_the_autoscaler_is_followed_once() {
+        for (old, new) in [
+            ("-c lab show-logs -f -n 3", "-c lab cluster-logs -f -n 3"),
+            ("-c lab show-logs", "-c lab cluster-logs -f -n 100"),
+        ] {
+            assert_eq!(renewed(old).unwrap().unwrap().words.join(" "), new);
+        }
+    }
 }

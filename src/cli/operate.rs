@@ -121,9 +121,9 @@ impl StopArguments {
 }
 
 fn yes_or_no(word: &str) -> Result<bool, String> {
-    match word {
-        "1" | "true" | "yes" | "on" => Ok(true),
-        "0" | "false" | "no" | "off" => Ok(false),
+    match word.to_lowercase().as_str() {
+        "1" | "true" | "t" | "yes" | "y" | "on" => Ok(true),
+        "0" | "false" | "f" | "no" | "n" | "off" => Ok(false),
         _ => Err("1 or 0".into()),
     }
 }
@@ -226,4 +226,17 @@ async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
     }
     let whole = restored.iter().all(|(_, o)| o.is_there());
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_takes_the_words_of_the_old_script() {
+        for (word, is_on) in [("1", true), ("True", true), ("y", true), ("False", false), ("NO", false)] {
+            assert_eq!(yes_or_no(word), Ok(is_on), "{word}");
+        }
+        assert!(yes_or_no("maybe").is_err());
+    }
 }

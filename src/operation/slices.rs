@@ -44,6 +44,17 @@ fn official(wish: &str) -> String {
     wish.strip_prefix("v5e-").map_or(wish.clone(), |size| format!("v5litepod-{size}"))
 }
 
+/// Instead of a type: the cluster's own, as the retired `ray_run.py` chose it.
+const OWN: &str = "auto";
+
+/// The TPU type of the node type `tpu_worker`, or else the smallest that the cluster file offers.
+fn own_type(spec: &ClusterSpec) -> Result<String, SubmitError> {
+    let types = Launch::of(spec).map(|launch| launch.types).unwrap_or_default();
+    let worker = types.get("tpu_worker").and_then(|node| node.config["acceleratorType"].as_str());
+    let own = worker.map(str::to_owned).or_else(|| Some(offered(spec).first()?.accelerator.clone()));
+    own.ok_or_else(|| unfit!("the cluster file of {} has no TPU type; name one: --tpu v4-8", spec.name))
+}
+
 /// The resources by which a slice of that type is requested: its head, and of a slice that is one host its chips, so that
 /// nothing else is scheduled on them.
 ///
@@ -51,7 +62,7 @@ fn official(wish: &str) -> String {
 ///
 /// It is no TPU type, or the cluster file offers TPUs but none of that type; the nearest are named.
 pub fn slice_resources(spec: &ClusterSpec, wish: &str) -> Result<BTreeMap<String, f64>, SubmitError> {
-    let wanted = official(wish);
+    let wanted = if wish.eq_ignore_ascii_case(OWN) { own_type(spec)? } else { official(wish) };
     let Some(size) = chips(&wanted) else {
         return Err(unfit!("`{}` is not a TPU type like v4-128", printable(wish)));
     };
@@ -100,16 +111,21 @@ pub(super) fn doubts(spec: &ClusterSpec, resources: &BTreeMap<String, f64>) -> V
             spec.name
         )];
     }
-    if fitting.iter().all(|slice| slice.is_of_several_hosts()) {
-        let slices: Vec<&Slice> = fitting.iter().map(|s| **s).collect();
-        let first = printable(&slices[0].accelerator).into_owned();
-        return vec![format!(
-            "TPU {wanted} takes a single host of a multi-host slice ({}), so nothing else can use the whole slice; to \
-             request all of it: --tpu {first}",
-            names(&slices)
-        )];
-    }
-    Vec::new()
+    let slices: Vec<&Slice> =
+        fitting.iter().map(|s| **s).filter(|slice| slice.is_of_several_hosts()).collect();
+    let Some(first) = slices.first() else { return Vec::new() };
+    let single = fitting.iter().find(|slice| !slice.is_of_several_hosts());
+    // Ray places it on any host that has the chips.
+    let (takes, way, of) = match single {
+        Some(single) => ("may take", "to request a slice of one host", &single.accelerator),
+        None => ("takes", "to request all of it", &first.accelerator),
+    };
+    vec![format!(
+        "TPU {wanted} {takes} a single host of a multi-host slice ({}), so nothing else can use the whole slice; {way}: \
+         --tpu {}",
+        names(&slices),
+        printable(of)
+    )]
 }
 
 #[cfg(test)]
@@ -151,7 +167,11 @@ mod tests {
         for wrong in ["", "v4", "tpu 8", "4", "v4-x"] {
             assert!(of(wrong).unwrap_err().contains("is not a TPU type"), "{wrong}");
         }
+        assert_eq!(of("auto").unwrap(), of("v4-8").unwrap(), "the smallest");
+        let (_dir, own) = spec(&[("a", "v4-8", 4), ("tpu_worker", "v4-32", 4)]);
+        assert!(slice_resources(&own, "auto").unwrap().contains_key("TPU-v4-32-head"));
         let (_dir, without) = spec(&[]);
+        assert!(slice_resources(&without, "auto").is_err());
         assert!(slice_resources(&without, "v4-64").is_ok(), "what is unknown is not refused");
     }
 
@@ -160,12 +180,17 @@ mod tests {
         let tpu = |n: f64| BTreeMap::from([("TPU".to_owned(), n)]);
         let (_dir, slices) = spec(&[("b", "v4-32", 4), ("c", "v4-512", 4)]);
         assert!(
-            doubts(&slices, &tpu(4.0))[0].contains("a single host of a multi-host slice (v4-32, v4-512)")
+            doubts(&slices, &tpu(4.0))[0]
+                .contains("takes a single host of a multi-host slice (v4-32, v4-512)")
         );
         assert!(doubts(&slices, &tpu(4.0))[0].ends_with("--tpu v4-32"));
         assert!(doubts(&slices, &tpu(8.0))[0].contains("stay pending; for a slice: --tpu v4-32"));
         let (_dir, both) = spec(&[("a", "v4-8", 4), ("b", "v4-32", 4)]);
-        assert_eq!(doubts(&both, &tpu(4.0)), [""; 0], "a host of its own is offered");
+        let said = &doubts(&both, &tpu(4.0))[0];
+        assert!(said.contains("may take a single host of a multi-host slice (v4-32)"), "{said}");
+        assert!(said.ends_with("--tpu v4-8"), "{said}");
+        let (_dir, single) = spec(&[("a", "v4-8", 4)]);
+        assert_eq!(doubts(&single, &tpu(4.0)), [""; 0]);
         let whole = BTreeMap::from([("TPU".to_owned(), 4.0), ("TPU-v4-32-head".to_owned(), 1.0)]);
         assert_eq!(doubts(&slices, &whole), [""; 0]);
         assert_eq!(doubts(&slices, &BTreeMap::new()), [""; 0]);

@@ -1,7 +1,7 @@
 //! The old names of commands: those of the retired `cluster.py`, of its scripts beside it, and of Ray's command line.
 
 use super::line::{Line, is_plain, one};
-use super::places::{is_file, only_one};
+use super::places::{self, is_file, only_one};
 use super::submit;
 
 /// What a row does to a line besides the name.
@@ -92,15 +92,25 @@ fn a_command(line: &mut Line) -> Result<(), String> {
     Ok(())
 }
 
+/// Puts a placeholder into an answer where the old script found the machines of a whole project.
+fn on_a_cluster(line: &mut Line) {
+    if !places::is_named(line) {
+        line.first.splice(0..0, ["-c", "NAME"].map(str::to_owned));
+    }
+}
+
 fn tpu_host(line: &mut Line) -> Result<(), String> {
     if line.value("--project")?.is_some() | line.value("--zone")?.is_some() {
         line.answer("project and zone come from the cluster file");
+        on_a_cluster(line);
     }
     let mut bare = line.bare().into_iter();
     let host = bare.next();
-    let command: Vec<String> = bare.chain(line.tail.take().unwrap_or_default()).collect();
+    let mut command: Vec<String> = bare.chain(line.tail.take().unwrap_or_default()).collect();
     if command.first().is_some_and(|word| !is_plain(word)) {
-        line.answer("put ssh options in ~/.ssh/config; what follows `--` is a command for the host");
+        command.clear();
+        line.answer("put ssh options in ~/.ssh/config, and use `forward` for the cluster's ports");
+        on_a_cluster(line);
     }
     line.rest.extend(host);
     line.tail = Some(command).filter(|command| !command.is_empty());
@@ -139,6 +149,7 @@ fn dashboard(line: &mut Line) -> Result<(), String> {
 /// `dashboard` without a cluster: a page with all of them.
 #[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
 pub fn all_clusters(line: &mut Line) -> Result<(), String> {
+    line.rest.clear();
     line.answer(
         "the console shows all clusters; `marin-tui -c NAME forward dashboard` opens the dashboard of one",
     );
@@ -161,14 +172,27 @@ pub fn generated(line: &mut Line) -> Result<(), String> {
 }
 
 fn autoscaler_log(line: &mut Line) -> Result<(), String> {
-    let lines = line.value("--tail")?.unwrap_or_else(|| "100".to_owned());
+    let tail = line.value("--tail")?;
+    let lines = tail.as_deref().unwrap_or("100");
     lines.parse::<u32>().map_err(|_| format!("`--tail {lines}` is not a number of lines"))?;
-    line.rest.extend(["-f", "-n", &lines].map(str::to_owned));
+    if !line.has("-f") && !line.has("--follow") {
+        line.rest.push("-f".to_owned());
+    }
+    let says_lines = line.has("-n") || line.has("--lines");
+    if says_lines && tail.is_some() {
+        return Err("the number of lines is given twice, by --tail and by -n; give it once".to_owned());
+    }
+    if !says_lines {
+        line.rest.extend(["-n", lines].map(str::to_owned));
+    }
     Ok(())
 }
 
 fn repeated(line: &mut Line) -> Result<(), String> {
     let interval = line.value("--interval")?.unwrap_or_else(|| "600".to_owned());
+    // Without its value.
+    line.take("--interval");
+    on_a_cluster(line);
     let interval = match interval.parse::<u32>() {
         Ok(seconds) if seconds % 60 == 0 => format!("{}m", seconds / 60),
         Ok(seconds) => format!("{seconds}s"),
@@ -183,6 +207,7 @@ fn repeated(line: &mut Line) -> Result<(), String> {
 fn clean_processes(line: &mut Line) -> Result<(), String> {
     if line.value("--tpu-type")?.is_some() {
         line.answer("all workers are checked for leftovers, whatever their type");
+        on_a_cluster(line);
     }
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! `submit-job` as the retired scripts and `ray job submit` had it.
 
 use super::line::{Line, PAIRS, is_plain};
+use super::places;
+use crate::config::Env;
 
 /// Options of the retired `ray_run.py`, which had no commands.
 const OPTIONS: [&str; 8] = [
@@ -14,9 +16,55 @@ const OPTIONS: [&str; 8] = [
     "--entrypoint-resources",
 ];
 
-/// Whether a line without a command's name is one of `ray_run.py`: `--cluster X -e NAME VALUE -- python x.py`.
+/// Variables that `ray_run.py` sent with each job if they were set.
+const SENT: [&str; 3] = ["GIT_COMMIT", "HF_TOKEN", "WANDB_API_KEY"];
+
+/// What a rewritten line of `ray_run.py` does not do.
+pub const NOTE: &str = "the project's dependencies are not added to the job; `uv run --extra tpu` before its command installs them";
+
+/// Whether a line without a command's name is one of `ray_run.py`: `--cluster X -e NAME VALUE -- python x.py`. Without an
+/// option of that script, the line has to say where the cluster is.
 pub fn is_ray_run(line: &Line) -> bool {
-    line.tail.is_some() && OPTIONS.iter().any(|option| line.has(option))
+    let has_command = line.tail.as_ref().is_some_and(|tail| !tail.is_empty());
+    has_command && (has_own_option(line) || places::is_named(line))
+}
+
+/// Whether the line has an option that only a submission has.
+pub fn has_own_option(line: &Line) -> bool {
+    let is_entrypoint = |word: &String| word.starts_with("--entrypoint-");
+    OPTIONS.iter().any(|option| line.has(option)) || line.first.iter().any(is_entrypoint)
+}
+
+/// `-c X -- stop-cluster`: a command of this program, which must not become a job.
+#[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
+pub fn own_command(line: &mut Line) -> Result<(), String> {
+    line.rest.extend(line.tail.take().unwrap_or_default());
+    line.answer(
+        "what follows `--` would be submitted as a job; a command of marin-tui is typed without `--`",
+    );
+    Ok(())
+}
+
+/// `--tpu` without a value meant the cluster's own worker type.
+pub fn own_type(line: &mut Line) {
+    if line.tail.is_none() {
+        return;
+    }
+    for at in 0..line.first.len() {
+        if line.first[at] == "--tpu" && line.first.get(at + 1).is_none_or(|next| !is_plain(next)) {
+            line.first[at] = "--tpu=auto".to_owned();
+        }
+    }
+}
+
+/// Sends the variables that `ray_run.py` sent, unless the line sets them itself.
+pub fn pass_variables(line: &mut Line, env: &Env) {
+    for name in SENT.into_iter().filter(|name| env.var(name).is_some()) {
+        let is_it = |word: &String| word == name || word.starts_with(&format!("{name}="));
+        if !line.rest.iter().any(is_it) {
+            line.rest.extend(["--pass-env", name].map(str::to_owned));
+        }
+    }
 }
 
 /// Such a line. It packs the working folder.
@@ -55,7 +103,7 @@ fn rewrite(line: &mut Line, is_empty: bool) -> Result<(), String> {
         line.answer("the last word could be the variable's value or the job's command");
     }
     if line.take("--auto-stop") {
-        line.answer("ctrl-c only stops following the log; the job keeps running, and `stop-job` stops it");
+        line.answer("ctrl-c only stops following the log; the job keeps running until `stop-job ID`");
     }
     if let (Some(extra), Some(tail)) = (extra.filter(|e| !e.is_empty()), &mut line.tail) {
         let mut uv: Vec<String> = ["uv", "run"].map(str::to_owned).into();
@@ -145,6 +193,14 @@ mod tests {
         for wrong in ["-e A 1 2 -- x", "-e A=1 2 -- x", "x -- y"] {
             assert!(submitted(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn variables_that_are_set_are_sent_once() {
+        let env = Env::new(&[("HF_TOKEN", "a"), ("WANDB_API_KEY", "b")], "/");
+        let mut line = submitted("-e HF_TOKEN c -- x").unwrap();
+        pass_variables(&mut line, &env);
+        assert_eq!(line.words().join(" "), "--env HF_TOKEN=c --pass-env WANDB_API_KEY -- x");
     }
 
     #[test]
