@@ -55,7 +55,10 @@ fn the_logs_of_all_clusters_are_searched_and_a_line_opens_its_log() {
     let sweep = sweep_of(&press(&mut app, "<backspace>boom<enter>"));
     let globs: Vec<&str> = sweep.files.iter().map(|(_, glob)| glob.as_str()).collect();
     assert_eq!((sweep.pattern.as_str(), globs[0], globs[1]), ("boom", "job-driver-*", "worker-*"));
-    assert!(counts(&app).contains("`boom` in all clusters · 0 lines of 0 files · searching 1 cluster"));
+    let title = counts(&app);
+    let says = |part: &str| assert!(title.contains(part), "{part}: {title}");
+    ["last 1,000 lines of each file", "`boom` in all clusters", "0 lines of 0 files", "searching 1 cluster"]
+        .map(says);
     let files = [file(&app, "worker-ab-01000000-77.err"), file(&app, "raylet.out")];
     found(&mut app, sweep.id, files.to_vec());
     found(&mut app, FileSearchId(u64::MAX), files.to_vec());
