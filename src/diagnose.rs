@@ -26,7 +26,7 @@ pub use pending::{Pending, pending};
 pub use restart::{Restart, RestartedBy};
 pub use served::{infeasible, served};
 pub use slices::{ASSEMBLY, Slice, slices};
-pub use vitals::{of_jobs, sick, sign_severity};
+pub use vitals::{of_jobs, pending_too_long, sick, sign_severity};
 
 use crate::model::{DelayedTpu, Leftover, Link, Problem, Snapshot};
 

@@ -63,7 +63,7 @@ pub use read::{read_open, read_state, state_of, unreachable};
 pub use session::{Attached, Session, attach, connect};
 pub use stop::{delete_job, stop_job};
 pub use visit::{dial, find_host, pack, visit};
-pub use vitals::{LogHost, read_holdings, read_vitals};
+pub use vitals::{LogHost, read_holdings, read_vitals, read_vitals_among};
 pub use zones::Zones;
 
 // What a connection gives out.

@@ -14,29 +14,24 @@ const NAMED: usize = 3;
 /// Kinds of signs that a summary has.
 const SICK: usize = 2;
 
-/// The findings of the jobs of a state, worst first; none before their vitals were read. `why` says why one is pending.
+/// The findings of the jobs of a state, worst first; of those that run none before their vitals were read. `why` says why one
+/// is pending.
 pub fn of_jobs<'w>(
     snapshot: &Snapshot,
     roster: &ClusterVitals,
     why: impl Fn(&JobKey) -> Option<&'w Pending>,
 ) -> Vec<Finding> {
     let oldest = OLD.max(roster.price.every * 5);
-    if roster.read.is_none_or(|read| read.age(snapshot.taken) > oldest) {
-        return Vec::new();
-    }
+    let is_fresh = roster.read.is_some_and(|read| read.age(snapshot.taken) <= oldest);
     let mut signs: Vec<(&Sign, &Job, &Vitals)> = Vec::new();
     let mut waits: Vec<(Timestamp, &Job, String)> = Vec::new();
     for job in snapshot.jobs.iter() {
-        let since = job.started.filter(|at| {
-            let limit = roster.limits.pending;
-            job.status == JobStatus::Pending && !limit.is_zero() && at.age(snapshot.taken) >= limit
-        });
-        if let Some(since) = since {
+        if let Some(since) = pending_too_long(job, roster.limits.pending, snapshot.taken) {
             let words = why(&job.key).map_or_else(String::new, |why| why.words.clone());
             waits.push((since, job, words));
         }
         // Of a job that has ended since the reading they say nothing.
-        let vitals = roster.jobs.get(&job.key).filter(|_| job.status == JobStatus::Running);
+        let vitals = roster.jobs.get(&job.key).filter(|_| is_fresh && job.status == JobStatus::Running);
         for (sign, vitals) in vitals.iter().flat_map(|vitals| vitals.signs.iter().map(move |s| (s, vitals))) {
             if sign.kind == SignKind::WaitsLong {
                 waits.push((sign.since, job, format!("waits for {}", sign.evidence)));
@@ -51,6 +46,12 @@ pub fn of_jobs<'w>(
     found.extend(waiting(waits));
     found.sort_by_key(|f| f.severity);
     found
+}
+
+/// Since when a job has not begun, if that is for at least `limit`; a limit of zero turns this off.
+pub fn pending_too_long(job: &Job, limit: Duration, now: Timestamp) -> Option<Timestamp> {
+    let is_late = |at: &Timestamp| !limit.is_zero() && at.age(now) >= limit;
+    job.started.filter(is_late).filter(|_| job.status == JobStatus::Pending)
 }
 
 fn of_sign(sign: &Sign, job: &Job, vitals: &Vitals) -> Finding {
@@ -254,6 +255,25 @@ mod tests {
         assert!(found(&[("a", JobStatus::Failed, signs())], 99).is_empty());
         assert!(found(&[("a", JobStatus::Running, signs())], 60).is_empty(), "read long ago");
         assert!(found(&[("a", JobStatus::Running, Vec::new())], 99).is_empty(), "undisturbed");
+    }
+
+    #[test]
+    fn a_pending_job_is_found_where_no_job_runs_and_no_vitals_are_read() {
+        let job = Job { started: Some(at(20)), ..Job::sample("a", JobStatus::Pending) };
+        let of = |limits| {
+            let snapshot = Snapshot {
+                taken: at(100),
+                jobs: Arc::new(vec![Arc::new(job.clone())]),
+                ..Snapshot::default()
+            };
+            of_jobs(&snapshot, &ClusterVitals { limits, ..ClusterVitals::default() }, |_| None)
+        };
+        let found = of(VitalLimits::default());
+        assert_eq!((found.len(), found[0].kind, found[0].since), (1, FindingKind::WaitsLong, Some(at(20))));
+        assert!(
+            of(VitalLimits { pending: Duration::ZERO, ..VitalLimits::default() }).is_empty(),
+            "turned off"
+        );
     }
 
     #[test]

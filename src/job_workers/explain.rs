@@ -186,8 +186,14 @@ pub fn running(
         .collect();
     let replaced =
         replaced.into_iter().map(|a| format!("the others continued without {}", in_a_line(a, job_workers)));
-    let waits: Vec<String> = waits.iter().map(|wait| wait.words(job_workers.clock.near)).collect();
+    let first = job_workers.known.waits.as_ref();
+    let others = waits.iter().filter(|wait| first.is_none_or(|first| first.shape != wait.shape));
+    let waits: Vec<String> =
+        first.into_iter().chain(others).map(|wait| wait.words(job_workers.clock.near)).collect();
     let (verdict, summary) = match () {
+        () if first.is_some() || runs == 0 && silent.is_empty() && !waits.is_empty() => {
+            (Verdict::Waiting, format!("{id} is running, but waits for {}", waits[0]))
+        }
         () if all_quiet => {
             let (age, how) = (age_words(youngest), how_silent(answers, job_workers));
             (
@@ -205,9 +211,6 @@ pub fn running(
                 silent[0]
             );
             (Verdict::Silent, words)
-        }
-        () if runs == 0 && !waits.is_empty() => {
-            (Verdict::Waiting, format!("{id} is running, but waits for {}", waits[0]))
         }
         () if !behind.is_empty() => (Verdict::Lagging, format!("{id} is running, but {}", behind[0])),
         () if !job_workers.known.unwell.is_empty() => (

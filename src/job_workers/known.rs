@@ -1,6 +1,6 @@
 //! What is known of a job before its workers are asked.
 
-use crate::model::{Hint, Job, Node, NodeId, Snapshot, Text};
+use crate::model::{Hint, Job, Node, NodeId, Snapshot, Text, Wait};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -15,6 +15,8 @@ pub struct Known {
     pub names: Arc<HashMap<NodeId, Text>>,
     /// Why it has not begun, if it has not.
     pub pending: Option<Pending>,
+    /// What a running job waits for, when that is all it does: it may have a worker that only holds its place.
+    pub waits: Option<Wait>,
     /// What could serve what it waits for, and why it does not, a sentence each.
     pub served: Vec<String>,
     /// What the vitals of its run show to be wrong, the worst first.

@@ -118,9 +118,7 @@ impl ClusterTask {
             session,
         };
         self.client = Some(s.session.client.clone());
-        if let Some(off) = s.watch.off() {
-            self.out.send(News::Vitals(off)).await;
-        }
+        self.out.send(News::Vitals(s.watch.unread())).await;
         self.streams.set_way(Some(Way {
             client: s.session.client.clone(),
             remote: s.session.tunnel.as_ref().map(|(tunnel, _)| tunnel.remote()),

@@ -84,10 +84,10 @@ impl Watch {
         }
     }
 
-    /// Vitals without a reading, which say that none will come; none where they are read.
-    pub fn off(&self) -> Option<Arc<ClusterVitals>> {
-        let limits = self.limits;
-        limits.every.is_zero().then(|| Arc::new(ClusterVitals { limits, ..ClusterVitals::default() }))
+    /// Vitals without a reading: their limits hold for jobs that are pending, too, and a pace of zero says that no reading
+    /// will come.
+    pub fn unread(&self) -> Arc<ClusterVitals> {
+        Arc::new(ClusterVitals { limits: self.limits, ..ClusterVitals::default() })
     }
 
     /// Learns the jobs of a new state.
@@ -184,19 +184,39 @@ pub async fn read_vitals(
     jobs: Vec<Arc<Job>>,
     (limits, patterns): (VitalLimits, &Patterns),
 ) -> Result<ClusterVitals, RayError> {
-    read_once((client, head), snapshot, jobs, usize::MAX, (limits, patterns)).await
+    let pick = Pick { opened: Vec::new(), most: usize::MAX };
+    read_once((client, head), snapshot, jobs, pick, (limits, patterns)).await
+}
+
+/// The vitals of one job, with what all running jobs hold and wait for: who has what it waits for, and its place among
+/// those that do. Of the logs only its own is read, if it runs.
+///
+/// # Errors
+///
+/// Ray does not list tasks or actors.
+pub async fn read_vitals_among(
+    (client, head): (&Client, Option<LogHost>),
+    snapshot: &Snapshot,
+    job: &Job,
+    (limits, patterns): (VitalLimits, &Patterns),
+) -> Result<ClusterVitals, RayError> {
+    let runs = |job: &&Arc<Job>| job.status == JobStatus::Running;
+    let most = usize::from(job.status == JobStatus::Running && job.submission_id().is_some());
+    let pick = Pick { opened: vec![job.key.clone()], most };
+    let jobs = snapshot.jobs.iter().filter(runs).cloned().collect();
+    read_once((client, head), snapshot, jobs, pick, (limits, patterns)).await
 }
 
 async fn read_once(
     (client, head): (&Client, Option<LogHost>),
     snapshot: &Snapshot,
     jobs: Vec<Arc<Job>>,
-    most: usize,
+    pick: Pick,
     (limits, patterns): (VitalLimits, &Patterns),
 ) -> Result<ClusterVitals, RayError> {
     let Some(node) = head_of(&snapshot.nodes) else { return Ok(ClusterVitals::default()) };
     let (client, looks, lines) = (client.clone(), Looks::Once, [LINES_ONCE; 2]);
-    let (patterns, pick) = (patterns.clone(), Pick { opened: Vec::new(), most });
+    let patterns = patterns.clone();
     let round = Round { client, head, limits, patterns, looks, east: None, jobs, pick, node, lines };
     round.read(Gauges::new(), Duration::ZERO).await.roster
 }
@@ -212,7 +232,7 @@ pub async fn read_holdings(
     jobs: Vec<Arc<Job>>,
     limits: VitalLimits,
 ) -> Result<ClusterVitals, RayError> {
-    read_once((client, None), snapshot, jobs, 0, (limits, &Patterns::default())).await
+    read_once((client, None), snapshot, jobs, Pick::default(), (limits, &Patterns::default())).await
 }
 
 /// The lines of a part of a log but the first and the last, which are cut.

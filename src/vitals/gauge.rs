@@ -47,6 +47,8 @@ pub struct Gauge {
     tracks: Vec<Track>,
     phase: Option<(Phase, Option<Timestamp>)>,
     saved: Saved,
+    /// When the job began: older times in its log are those of something else.
+    begun: Option<Timestamp>,
     /// Every line since then was read.
     whole: Option<Timestamp>,
     /// Time of the newest line, by the log's clock.
@@ -86,6 +88,7 @@ impl Gauge {
             tracks: Vec::new(),
             phase: None,
             saved: Saved::default(),
+            begun: None,
             whole: None,
             logged: None,
             stepped: None,
@@ -284,10 +287,16 @@ impl Gauge {
         self.tracks.iter().max_by_key(|track| (track.trains(), track.lines.max(1).ilog2(), step(track)))
     }
 
+    /// A time of its log; none that is older than the job: a program may print the log of a run before it.
+    fn of_job(&self, time: Option<Timestamp>) -> Option<Timestamp> {
+        time.filter(|at| self.begun.is_none_or(|begun| *at >= begun))
+    }
+
     /// How long ago the newest progress line was written, as far as all lines since then were read; none without one.
     fn age(&self, now: Timestamp) -> Option<Duration> {
         let seen = self.moved?.age(now);
-        let said = self.stepped.map(|at| at.age(now).saturating_sub(self.behind.unwrap_or_default()));
+        let said = self.of_job(self.stepped);
+        let said = said.map(|at| at.age(now).saturating_sub(self.behind.unwrap_or_default()));
         let age = said.map_or(seen, |said| said.max(seen));
         let unread = self.unread.filter(|at| self.moved < Some(*at));
         Some(unread.map_or(age, |at| age.min(at.age(now))))
@@ -295,6 +304,7 @@ impl Gauge {
 
     /// The vitals, with what Ray says of the job's driver; none when Ray's lists were cut.
     pub fn vitals(&mut self, job: &Job, holding: Option<&Holding>, now: Timestamp) -> Vitals {
+        self.begun = job.started;
         let holds = holding.map(|holding| held(job, holding));
         let is_held = holds.as_ref().is_some_and(|holds| chips(holds) > 0.0);
         let log = match (self.read, job.submission_id()) {
@@ -331,7 +341,7 @@ impl Gauge {
             nodes: holding.map(|holding| holding.nodes.iter().copied().collect()).unwrap_or_default(),
             waits: holding.map(|holding| holding.waits.clone()).unwrap_or_default(),
             run: self.run(self.seen(now)),
-            logged: self.logged,
+            logged: self.of_job(self.logged),
             restarts: restarts.max(holding.map_or(0, |holding| holding.restarts)),
             signs,
         }
@@ -357,10 +367,11 @@ impl Gauge {
             return Doing::Compiles;
         }
         let quiet = self.grown.map_or(Duration::ZERO, |at| at.age(seen));
-        let quiet = self.logged.map_or(quiet, |at| quiet.max(at.age(seen)));
+        let logged = self.of_job(self.logged);
+        let quiet = logged.map_or(quiet, |at| quiet.max(at.age(seen)));
         match age {
             Some(_) if !is_fresh && self.is_seen_twice() && patience.is_some_and(|p| quiet >= p) => {
-                Doing::Silent(self.logged.or(self.grown).unwrap_or(seen))
+                Doing::Silent(logged.or(self.grown).unwrap_or(seen))
             }
             Some(_) => Doing::Steps,
             None => Doing::Works {
@@ -458,7 +469,7 @@ impl Gauge {
         } else {
             "its log has new lines"
         };
-        let since = self.stepped.or(self.moved).unwrap_or(now);
+        let since = self.of_job(self.stepped).or(self.moved).unwrap_or(now);
         Some(Sign { kind: SignKind::Stalled, since, evidence: format!("at {steps}, {log}") })
     }
 

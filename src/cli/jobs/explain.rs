@@ -4,11 +4,13 @@ use super::super::reach::{Progress, Reach};
 use super::super::{candidates, hints, output};
 use super::failed;
 use super::reader::{Reader, clock_time, tell_incomplete, telling};
-use crate::app::{Cluster, could_serve};
-use crate::job_workers::{Findings, JobWorkers, Verdict, certainty_words, first_few, place, without_error};
+use crate::app::Cluster;
+use crate::job_workers::{
+    Findings, JobWorkers, Known, Verdict, certainty_words, first_few, place, without_error,
+};
 use crate::logs::{Certainty, Evidence, Explanation};
 use crate::model::amount::counted;
-use crate::model::{ClusterVitals, JobStatus, News, Target, Timestamp, VitalLimits};
+use crate::model::{ClusterVitals, JobStatus, News, Target, Timestamp};
 use crate::state::ClusterState;
 use crate::supervisor::{self, Session};
 use clap::Args;
@@ -54,16 +56,13 @@ pub(super) async fn run(
     let tell = telling(progress);
     let Reader { mut gangs, mut job_workers, cluster } =
         Reader::read(&arguments.id, reach, &session, &tell).await?;
-    if job_workers.known.job.status == JobStatus::Running {
+    if matches!(job_workers.known.job.status, JobStatus::Running | JobStatus::Pending) {
         progress.tell("reading the vitals of the run");
-        read_unwell(&mut job_workers, &cluster, &session, reach).await;
+        read_vitals(&mut job_workers, &cluster, &session, reach).await;
     }
     let (mut found, logs) = gangs.explain(&mut job_workers, arguments.lines).await.map_err(failed(reach))?;
     if let Some(logs) = logs {
         found = gangs.with_clocks(&mut job_workers, found, &logs).await;
-    }
-    if found.verdict == Verdict::Waiting && job_workers.known.job.status == JobStatus::Running {
-        found.evidence.extend(served(&job_workers, &cluster, &session).await);
     }
     session.close().await;
     tell_incomplete(&job_workers);
@@ -76,23 +75,17 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What could serve what a running job waits for. Who holds it is read from what all running jobs hold.
-async fn served(job_workers: &JobWorkers, cluster: &Cluster, session: &Session) -> Vec<String> {
-    let snapshot = &cluster.snapshot;
-    let running = snapshot.jobs.iter().filter(|job| job.status == JobStatus::Running).cloned().collect();
-    let roster = supervisor::read_holdings(&session.client, snapshot, running, VitalLimits::default()).await;
-    // Without it the rest is said.
-    let Ok(roster) = roster else { return Vec::new() };
-    could_serve(&job_workers.known.job, &knowing(cluster, roster))
-}
-
-/// What the vitals of the run show to be wrong, from the end of its driver's log.
-async fn read_unwell(job_workers: &mut JobWorkers, cluster: &Cluster, session: &Session, reach: &Reach) {
+/// What the vitals of the job show: what is wrong with its run, from the end of its driver's log, what it waits for, and who
+/// holds that.
+async fn read_vitals(job_workers: &mut JobWorkers, cluster: &Cluster, session: &Session, reach: &Reach) {
     let job = Arc::clone(&job_workers.known.job);
     let how = (reach.options.vitals, &reach.options.patterns);
     let from = (&session.client, session.log_host(&reach.spec));
-    match supervisor::read_vitals(from, &cluster.snapshot, vec![Arc::clone(&job)], how).await {
-        Ok(roster) => job_workers.known.unwell = knowing(cluster, roster).known_of(&job).unwell,
+    match supervisor::read_vitals_among(from, &cluster.snapshot, &job, how).await {
+        Ok(roster) => {
+            let known = knowing(cluster, roster).known_of(&job);
+            job_workers.known = Known { job, ..known };
+        }
         Err(why) => job_workers.incomplete.push(format!("cannot read the vitals of the run: {why}")),
     }
 }

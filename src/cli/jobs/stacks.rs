@@ -21,10 +21,11 @@ Examples:
   marin-tui -c us-central2 stacks eval-7                  where most workers are, and which are not
   marin-tui -c us-central2 stacks eval-7 --interval 5s    sample twice: which have not changed
   marin-tui -c us-central2 stacks eval-7 --frames         all frames, including the driver's threads
-  marin-tui -c us-central2 stacks eval-7 --json | jq -r '.groups[-1].workers[].address'
+  marin-tui -c us-central2 stacks eval-7 --json | jq -r '.groups[] | select(.differs) | .workers[].address'
 
-The stacks come from py-spy, which pauses no process: through Ray if the head provides them, otherwise over SSH on the \
-workers' hosts, at most 8 at a time.
+The stacks come from py-spy, at most 8 processes at a time. Through Ray, if the head provides them, py-spy pauses each \
+process while it reads its stack, usually for less than a second: Ray starts it without --nonblocking. Otherwise it runs \
+over SSH on the workers' hosts and pauses nothing.
 
 Exit codes: 0 the stacks of all workers were read, 1 some or all of them could not be read (the message says why).";
 
@@ -102,7 +103,8 @@ fn print(found: &JobStacks, frames: bool) -> std::io::Result<()> {
     let mut out = output::stdout();
     for group in &found.groups {
         let pace = group.pace().map(|pace| format!("  {pace}")).unwrap_or_default();
-        writeln!(out, "{:>5}  {}{pace}", group.workers.len(), group.place)?;
+        let mark = if group.differs(found) { "! " } else { "" };
+        writeln!(out, "{:>5}  {mark}{}{pace}", group.workers.len(), group.place)?;
         if frames {
             group.callers().iter().try_for_each(|frame| writeln!(out, "         {frame}"))?;
         }
@@ -132,7 +134,8 @@ fn for_scripts(id: &str, found: &JobStacks) -> Value {
     };
     let group = |group: &StackGroup| {
         let workers: Vec<_> = group.workers.iter().map(worker).collect();
-        json!({"count": workers.len(), "at": group.place, "frames": group.frames, "workers": workers})
+        let differs = group.differs(found);
+        json!({"count": workers.len(), "at": group.place, "frames": group.frames, "differs": differs, "workers": workers})
     };
     let unread = |(unread, why): &(StackWorker, String)| {
         let mut value = worker(unread);
@@ -152,7 +155,7 @@ fn for_scripts(id: &str, found: &JobStacks) -> Value {
     json!({
         "id": id, "driver": found.driver.as_ref().map(driver),
         "workers": found.workers(),
-        "through": if found.over_ssh { "ssh" } else { "ray" },
+        "through": if found.over_ssh { "ssh" } else { "ray" }, "pauses": !found.over_ssh,
         "groups": found.groups.iter().map(group).collect::<Vec<_>>(),
         "unread": found.unread.iter().map(unread).collect::<Vec<_>>(),
     })

@@ -2,13 +2,13 @@
 
 use super::super::reach::{Progress, Reach};
 use super::super::{candidates, output, seen};
-use super::{table, vitals};
+use super::table;
 use crate::app::Cluster;
 use crate::app::text::describe;
 use crate::config::nearest;
-use crate::model::{Fix, Hint, Job, JobKey, JobStatus, Problem, ProblemKind, Target, Timestamp};
+use crate::model::{Fix, Hint, Job, JobKey, JobStatus, News, Problem, ProblemKind, Target, Timestamp};
 use crate::state::ClusterState;
-use crate::supervisor::Session;
+use crate::supervisor::{self, Session};
 use clap::Args;
 use std::io::Write;
 use std::process::ExitCode;
@@ -61,7 +61,8 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The cluster, with the vitals of the job if it runs. A head that does not report them still reports the rest.
+/// The cluster, with the vitals of the job if it runs, and with what all jobs hold if it runs or waits. A head that does not
+/// report them still reports the rest.
 async fn read(
     arguments: &StatusArguments,
     reach: &Reach,
@@ -69,12 +70,20 @@ async fn read(
     progress: &Progress,
 ) -> anyhow::Result<Cluster> {
     let cluster = seen::read_open(reach, session).await?;
-    let Some(job) = find(&cluster, &arguments.id).ok().filter(|job| job.status == JobStatus::Running) else {
-        return Ok(cluster);
-    };
+    let is_open = |job: &&Arc<Job>| matches!(job.status, JobStatus::Running | JobStatus::Pending);
+    let Some(job) = find(&cluster, &arguments.id).ok().filter(is_open) else { return Ok(cluster) };
     let mut state = ClusterState::clone(cluster.state());
-    match vitals::learn(&mut state, std::slice::from_ref(job), reach, session, progress).await {
-        Ok(()) => Ok(Cluster::of(reach.spec.clone(), state)),
+    progress.tell("reading the activity of the job");
+    let how = (reach.options.vitals, &reach.options.patterns);
+    let from = (&session.client, session.log_host(&reach.spec));
+    match supervisor::read_vitals_among(from, &cluster.snapshot, job, how).await {
+        Ok(roster) => {
+            for part in &roster.missing {
+                eprintln!("incomplete: {part}");
+            }
+            state.learn(&News::Vitals(Arc::new(roster)));
+            Ok(Cluster::of(reach.spec.clone(), state))
+        }
         Err(e) => {
             eprintln!("incomplete: cannot read its activity: {e}");
             Ok(cluster)

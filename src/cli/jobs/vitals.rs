@@ -3,10 +3,11 @@
 use super::super::reach::{Progress, Reach};
 use super::super::{columns, output};
 use super::failed;
+use crate::diagnose::pending_too_long;
 use crate::model::amount::{counted, number};
 use crate::model::time::brief;
 use crate::model::vitals::{loss, waits_for};
-use crate::model::{Job, JobStatus, News, Timestamp, Vitals};
+use crate::model::{Job, JobStatus, News, SignKind, Timestamp, Vitals};
 use crate::state::ClusterState;
 use crate::supervisor::{self, Session};
 use serde_json::{Value, json};
@@ -59,6 +60,10 @@ fn row(job: &Job, state: &ClusterState, now: Timestamp) -> Vec<String> {
             job.requested.as_deref().filter(|needs| !needs.is_empty() && job.status == JobStatus::Pending)?;
         Some(waits_for(needs, job.started, now))
     };
+    let late = || {
+        let since = pending_too_long(job, state.vitals.limits.pending, now)?;
+        Some(format!("{} for {}", SignKind::WaitsLong.words(), brief(since.age(now))))
+    };
     vec![
         job.key.to_string(),
         job.status.word().to_owned(),
@@ -68,7 +73,7 @@ fn row(job: &Job, state: &ClusterState, now: Timestamp) -> Vec<String> {
         or_dash(vitals.and_then(Vitals::chips).map(|(_, n)| number(n))),
         or_dash(vitals.and_then(|vitals| vitals.run.as_ref()?.loss).map(loss)),
         or_dash(vitals.and_then(|vitals| vitals.left(now)).map(brief)),
-        or_dash(vitals.and_then(Vitals::worst).map(|sign| sign.words(now))),
+        or_dash(vitals.and_then(Vitals::worst).map(|sign| sign.words(now)).or_else(late)),
     ]
 }
 

@@ -54,6 +54,12 @@ impl Group<'_> {
         all.into_iter().map(|(name, n)| (Text::from(name), n)).collect()
     }
 
+    /// When Ray was asked for it.
+    pub fn created(&self) -> Option<Timestamp> {
+        let nanoseconds = self.stats.0.creation_request_received_ns.0.filter(|ns| *ns > 0.0);
+        nanoseconds.map(|ns| Timestamp::from_millis((ns / 1e6) as i64))
+    }
+
     fn group(&self) -> PlacementGroup {
         let bundle = |part: &Part<'_>| -> Bundle {
             let wanted = part.unit_resources.0.iter();
@@ -61,13 +67,12 @@ impl Group<'_> {
             (shape, NodeId::from_hex(&part.node_id.0))
         };
         let is_placed = matches!(&*self.stats.0.scheduling_state.0, "" | "FINISHED");
-        let nanoseconds = self.stats.0.creation_request_received_ns.0.filter(|ns| *ns > 0.0);
         PlacementGroup {
             id: self.placement_group_id.text(),
             name: self.name.text(),
             state: self.state.text(),
             why: if is_placed { Text::default() } else { self.stats.0.scheduling_state.text() },
-            created: nanoseconds.map(|ns| Timestamp::from_millis((ns / 1e6) as i64)),
+            created: self.created(),
             bundles: self.bundles.0.iter().map(bundle).collect(),
         }
     }

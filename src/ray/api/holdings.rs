@@ -82,7 +82,8 @@ fn learn(all: &mut Holdings, list: List, text: &str) -> Result<(), serde_json::E
     let (rows, filtered) = if list == List::Groups {
         let listed = envelope::listed::<Group>(text)?;
         for group in &listed.result.0 {
-            wait(all.by_job.entry(JobId(group.creator_job_id.text())).or_default(), group.shape(), None);
+            let its = all.by_job.entry(JobId(group.creator_job_id.text())).or_default();
+            wait(its, group.shape(), group.created());
         }
         (listed.result.0.len(), listed.num_filtered)
     } else {
@@ -232,7 +233,8 @@ mod tests {
             {"job_id": "03000000", "class_name": "JobSupervisor", "state": "ALIVE", "node_id": node, "required_resources": {"CPU": 9.0}},
         ]);
         let groups = json!([
-            {"creator_job_id": "03000000", "bundles": [{"unit_resources": {"TPU": 4.0}}, {"unit_resources": {"TPU": 4.0}}]},
+            {"creator_job_id": "03000000", "bundles": [{"unit_resources": {"TPU": 4.0}}, {"unit_resources": {"TPU": 4.0}}],
+             "stats": {"creation_request_received_ns": "7000000000"}},
         ]);
         for (list, rows) in List::ALL.into_iter().zip([running, waiting, actors, groups]) {
             learn(&mut all, list, &listed(&rows, rows.as_array().unwrap().len())).unwrap();
@@ -249,6 +251,7 @@ mod tests {
         );
         let third = of("03000000");
         assert_eq!((third.holds.len(), third.waits[0].shape.clone()), (0, vec![("TPU".into(), 8.0)]));
+        assert_eq!(third.waits[0].since, Some(Timestamp::from_millis(7000)), "since it was asked for");
         assert_eq!((of("09000000"), all.of(None)), (Holding::default(), Some(Holding::default())));
     }
 

@@ -128,6 +128,20 @@ fn a_first_look_at_a_screen_alone_calls_nothing_stalled() {
 }
 
 #[test]
+fn lines_that_are_older_than_the_job_stall_no_run() {
+    let mut gauge = Gauge::new(VitalLimits::default(), Looks::Once);
+    let began = 3 * 86_400;
+    let look = |gauge: &mut Gauge, started| {
+        gauge.read(&steps(0..600), None, Clock::utc(after(began + 46)));
+        gauge.vitals(&Job { started, ..job() }, Some(&holding()), after(began + 46))
+    };
+    let vitals = look(&mut gauge, Some(after(began)));
+    assert_eq!((kinds(&vitals), vitals.logged), (vec![], None), "it has run for 46 s");
+    let vitals = look(&mut gauge, Some(after(0)));
+    assert_eq!(kinds(&vitals), [SignKind::Stalled], "its own lines, three days old");
+}
+
+#[test]
 fn long_pauses_that_were_there_before_a_finished_run_and_one_without_limits_are_not_stalled() {
     let paused = |n: u64| step(n * 2 + n / 100 * 500, n, 3.0);
     let mut watched = Watched::new((0..600).map(paused).collect());
