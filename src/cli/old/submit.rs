@@ -52,7 +52,7 @@ pub fn own_type(line: &mut Line) {
     }
     for at in 0..line.first.len() {
         if line.first[at] == "--tpu" && line.first.get(at + 1).is_none_or(|next| !is_plain(next)) {
-            line.first[at] = "--tpu=auto".to_owned();
+            "--tpu=auto".clone_into(&mut line.first[at]);
         }
     }
 }
