@@ -21,7 +21,7 @@ Examples:
   marin-tui -c us-central2 stacks eval-7                  where most workers are, and which are not
   marin-tui -c us-central2 stacks eval-7 --interval 5s    sample twice: which have not changed
   marin-tui -c us-central2 stacks eval-7 --frames         all frames, including the driver's threads
-  marin-tui -c us-central2 stacks eval-7 --json | jq -r '.groups[] | select(.differs) | .workers[].address'
+  marin-tui stacks eval-7 --json | jq -r '.groups[] | select(.differs) | .workers[].address'
 
 The stacks come from py-spy, at most 8 processes at a time. Through Ray, if the head provides them, py-spy pauses each \
 process while it reads its stack, usually for less than a second: Ray starts it without --nonblocking. Otherwise it runs \
