@@ -126,7 +126,7 @@ impl<'a> WorkerReader<'a> {
         if empty > 0 && empty == tails.len() {
             job_workers.incomplete.push(EMPTY_OR_FAILED.to_owned());
         }
-        // WorkersAnswer arrives first is chance.
+        // What arrives first is chance.
         tails.sort_by_key(|tail| (tail.worker, tail.is_err));
         Ok(tails)
     }

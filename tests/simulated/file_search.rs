@@ -19,7 +19,7 @@ const ID: FileSearchId = FileSearchId(7);
 
 /// What a cluster has told of the search.
 #[derive(Default)]
-struct WorkersReading {
+struct Told {
     files: Vec<FileMatches>,
     last: Option<Result<SearchTally, String>>,
 }
@@ -76,7 +76,7 @@ async fn each_cluster_tells_what_it_found_or_why_it_was_not_searched() {
     {
         supervisor.ask(&ClusterName::new(name), search(&nodes));
     }
-    let mut told: BTreeMap<String, WorkersReading> = BTreeMap::new();
+    let mut told: BTreeMap<String, Told> = BTreeMap::new();
     while told.values().filter(|told| told.last.is_some()).count() < specs.len() {
         let Update { cluster, news, .. } = next(&mut news).await;
         let News::FileSearchNews(id, swept) = news else { continue };

@@ -303,7 +303,7 @@ actions! {
     View Clusters "clusters" "fleet" BELOW, has_fleet, |app, _| app.show(View::Clusters),
         "Show the fleet: all clusters, those with issues first";
     View Messages "messages" "" PAGES, always, |app, _| app.open_details(Target::Messages),
-        "Show all messages of this session";
+        "Show all messages so far";
     Looks Audit "audit" "" PAGES, always, |_, _| vec![Effect::ReadAudit],
         "Show the audit log: what this user changed from this machine";
     View Help "help" "help" SCROLLED, always, |app, _| app.help(),

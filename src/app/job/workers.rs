@@ -76,7 +76,7 @@ impl Slot {
         let Some(ended) = self.ended else { return Some(Duration::ZERO) };
         let pause = match (&self.problem, &self.reading) {
             (Some(_), _) | (None, None) => AGAIN,
-            // WorkersAnswer is said of a job that has ended stays, and the first cause is a matter of its own.
+            // What is said of a job that has ended stays, and the first cause is a matter of its own.
             (None, Some(reading))
                 if part == Part::Cause || reading.job_workers.known.job.status.is_ended() =>
             {
