@@ -1,4 +1,4 @@
-//! WorkersAnswer was read of a job's workers, and what it cost the head.
+//! What was read of a job's workers, and what it cost the head.
 
 use super::explain::Findings;
 use super::lines::{Folded, WorkerLine};
@@ -8,18 +8,18 @@ use crate::model::Timestamp;
 use crate::model::amount::{bytes, counted};
 use std::time::Duration;
 
-/// WorkersAnswer is asked of a job's workers.
+/// What is asked of a job's workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// The roll call.
     Roll,
-    /// WorkersAnswer they wrote last.
+    /// What they wrote last.
     Lines,
     /// The first cause.
     Cause,
 }
 
-/// WorkersAnswer a reading cost the head.
+/// What a reading cost the head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Price {
     /// Requests, at most eight at a time.
@@ -38,18 +38,18 @@ impl Price {
     }
 }
 
-/// WorkersAnswer was read of a job's workers.
+/// What was read of a job's workers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkersReading {
     /// When the reading ended.
     pub at: Timestamp,
-    /// WorkersAnswer it cost.
+    /// What it cost.
     pub price: Price,
     /// The job and its workers, those that were left out excepted.
     pub job_workers: JobWorkers,
     /// Workers that run nothing any more, and were left out.
     pub idle: usize,
-    /// WorkersAnswer was asked.
+    /// What was asked.
     pub what: WorkersAnswer,
 }
 
@@ -67,17 +67,17 @@ pub enum WorkersAnswer {
     Lines {
         /// All lines, the earliest first.
         said: Vec<WorkerLine>,
-        /// WorkersAnswer many of them say alike.
+        /// What many of them say alike.
         folded: Folded,
         /// From when on no worker's lines are missing; none if all files were read whole.
         whole_since: Option<Timestamp>,
     },
-    /// WorkersAnswer is wrong with the job.
+    /// What is wrong with the job.
     Cause(Box<Findings>),
 }
 
 impl WorkersAnswer {
-    /// WorkersAnswer was asked.
+    /// What was asked.
     pub const fn part(&self) -> Part {
         match self {
             Self::Roll { .. } => Part::Roll,

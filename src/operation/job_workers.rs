@@ -1,5 +1,5 @@
 //! Reads the workers of a job and their files through the head, at most eight requests at a time, and the clocks of hosts
-//! over ssh. WorkersAnswer it all says is [`crate::job_workers`]'s.
+//! over ssh. What it all says is [`crate::job_workers`]'s.
 
 use super::clock::read_clock;
 use super::executor::Executor;
@@ -78,7 +78,7 @@ impl<'a> WorkerReader<'a> {
         Ok(JobWorkers { patterns, incomplete, ..JobWorkers::new(known, gang.workers, clock) })
     }
 
-    /// Reads the last lines of each worker's files. WorkersAnswer cannot be read is added to [`JobWorkers::incomplete`].
+    /// Reads the last lines of each worker's files. What cannot be read is added to [`JobWorkers::incomplete`].
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl<'a> WorkerReader<'a> {
         if empty > 0 && empty == tails.len() {
             job_workers.incomplete.push(EMPTY_OR_FAILED.to_owned());
         }
-        // WorkersAnswer arrives first is chance.
+        // What arrives first is chance.
         tails.sort_by_key(|tail| (tail.worker, tail.is_err));
         Ok(tails)
     }

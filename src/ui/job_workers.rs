@@ -48,7 +48,7 @@ fn draw_tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, here: WorkersView) -> V
     places
 }
 
-/// WorkersAnswer the reading lacks, and what it covers.
+/// What the reading lacks, and what it covers.
 fn note(cluster: &Cluster, way: WorkersView, d: &Draw<'_>) -> Option<(String, Style)> {
     let slot = cluster.job_workers.slot(way.part());
     let mut parts = Vec::new();
@@ -73,7 +73,7 @@ fn note(cluster: &Cluster, way: WorkersView, d: &Draw<'_>) -> Option<(String, St
     (!parts.is_empty()).then(|| (parts.join(" · "), style))
 }
 
-/// WorkersAnswer a reading is of.
+/// What a reading is of.
 fn covers(reading: &WorkersReading) -> Option<String> {
     match &reading.what {
         WorkersAnswer::Roll { .. } if reading.idle > 0 => {

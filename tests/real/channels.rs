@@ -213,7 +213,7 @@ fn faults_leave_a_second_user_no_token() {
             if closes {
                 forward.says("reconnected after");
             }
-            // WorkersReading again only where they are others.
+            // Reading again only where they are others.
             let first = thief.is_some().then(|| forward.out.next());
             for line in first.into_iter().chain(forward.out.at_hand()) {
                 ports = serde_json::from_str(&line).unwrap();

@@ -48,7 +48,7 @@ pub fn workers(app: &App) -> (JobWorkers, Vec<Tail>) {
     (job_workers, tails)
 }
 
-/// WorkersAnswer a reading of the workers of the watched job tells.
+/// What a reading of the workers of the watched job tells.
 pub fn reading(app: &App, part: Part) -> WorkersReading {
     let (job_workers, mut tails) = workers(app);
     let what = match part {

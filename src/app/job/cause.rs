@@ -21,7 +21,7 @@ const TRACE: usize = 12;
 /// A line of the first cause.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CauseLine {
-    /// WorkersAnswer the line is: `first error`, `followed by`; empty for a line that belongs to the one above.
+    /// What the line is: `first error`, `followed by`; empty for a line that belongs to the one above.
     pub label: &'static str,
     /// When it happened, as far as a log says.
     pub time: Option<Timestamp>,
@@ -29,7 +29,7 @@ pub struct CauseLine {
     pub who: String,
     /// Safe for a terminal.
     pub text: String,
-    /// WorkersAnswer it means to the eye.
+    /// What it means to the eye.
     pub role: Role,
     /// The worker whose log says it, by its place in the list of workers, and whether on standard error.
     pub worker: Option<(usize, Option<bool>)>,
@@ -84,7 +84,7 @@ fn in_log(evidence: &Evidence, text: &str) -> Wanted {
     Wanted { text: text.to_owned(), before: evidence.trace[..above].to_vec() }
 }
 
-/// WorkersAnswer an error says, with its kind where its words do not begin with that.
+/// What an error says, with its kind where its words do not begin with that.
 fn said(evidence: &Evidence) -> String {
     let (kind, text) = (evidence.fault.words(), untimed(&evidence.text));
     if text.starts_with(kind) { text.to_owned() } else { format!("{kind}: {text}") }

@@ -1,4 +1,4 @@
-//! WorkersAnswer was read of the workers of one job of a cluster, for its page.
+//! What was read of the workers of one job of a cluster, for its page.
 
 use crate::app::job::cause::{CauseLine, cause_lines};
 use crate::job_workers::{Folded, JobWorkers, Part, WorkerLine, WorkersAnswer, WorkersReading};
@@ -16,7 +16,7 @@ const AGAIN: Duration = Duration::from_secs(30);
 /// A reading that has not ended by then was lost.
 const LOST: Duration = Duration::from_secs(180);
 
-/// WorkersAnswer was read of a job's workers.
+/// What was read of a job's workers.
 #[derive(Clone, Debug, Default)]
 pub struct Watched {
     /// The job; none before a page was opened.
@@ -48,7 +48,7 @@ pub struct Slot {
 /// A line of what is folded, by the number of its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoldedLine {
-    /// WorkersAnswer many say, once.
+    /// What many say, once.
     Row(usize),
     /// A line of its traceback.
     Trace(usize, usize),
@@ -76,7 +76,7 @@ impl Slot {
         let Some(ended) = self.ended else { return Some(Duration::ZERO) };
         let pause = match (&self.problem, &self.reading) {
             (Some(_), _) | (None, None) => AGAIN,
-            // WorkersAnswer is said of a job that has ended stays, and the first cause is a matter of its own.
+            // What is said of a job that has ended stays, and the first cause is a matter of its own.
             (None, Some(reading))
                 if part == Part::Cause || reading.job_workers.known.job.status.is_ended() =>
             {
@@ -96,7 +96,7 @@ impl Watched {
         }
     }
 
-    /// WorkersAnswer was read of a part.
+    /// What was read of a part.
     pub fn slot(&self, part: Part) -> &Slot {
         match part {
             Part::Roll => &self.roll,
@@ -159,7 +159,7 @@ impl Watched {
         self.slot(part).reading.as_ref().map(|reading| &reading.job_workers)
     }
 
-    /// WorkersAnswer the workers wrote, in the order of time, and folded.
+    /// What the workers wrote, in the order of time, and folded.
     pub fn said(&self) -> Option<(&JobWorkers, &[WorkerLine], &Folded)> {
         let reading = self.lines.reading.as_ref()?;
         let WorkersAnswer::Lines { said, folded, .. } = &reading.what else { return None };
