@@ -147,8 +147,8 @@ const COLUMNS: &[Column<Clusters>] = &[
         }),
     },
     Column {
-        id: "link",
-        title: "CONNECTION",
+        id: "connection",
+        title: "CONN",
         width: Width::text(9, 18, 0),
         when: When::Usually,
         cell: |row, look| match row {
@@ -199,7 +199,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         order: Some(|a, b| tally(b).chips.total_cmp(&tally(a).chips)),
     },
     Column {
-        id: "use",
+        id: "usage",
         title: "USAGE",
         width: Width::text(HISTORY.1, HISTORY.0, 7),
         when: When::Usually,
@@ -242,8 +242,8 @@ const COLUMNS: &[Column<Clusters>] = &[
         order: Some(|a, b| tally(b).wants.cmp(&tally(a).wants)),
     },
     Column {
-        id: "data",
-        title: "DATA AGE",
+        id: "data-age",
+        title: "AGE",
         width: Width::number(5, 6),
         when: When::Usually,
         cell: |row, look| {
@@ -340,7 +340,7 @@ fn link(cluster: &Cluster, look: &Look<'_>) -> Cell<'static> {
         Some(Link::Up { latency: Some(latency), .. }) => {
             Cell::new(text, role).or(format!("● {}", words::trip(*latency)))
         }
-        Some(Link::Connecting { .. }) => Cell::new(text, role).or("◌ connecting"),
+        Some(Link::Connecting { .. }) => Cell::new(text, role).or("◌ opening"),
         Some(Link::Retrying { at, .. }) => {
             let left = words::countdown(at.until(look.now));
             Cell::new(format!("✕ retry in {left}"), role).or(format!("✕ in {left}"))

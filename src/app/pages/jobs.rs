@@ -189,7 +189,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         order: Some(|a, b| a.job.status.cmp(&b.job.status)),
     },
     Column {
-        id: "does",
+        id: "activity",
         title: "ACTIVITY",
         width: Width::text(18, 28, 0).hiding(),
         when: When::Usually,
@@ -271,9 +271,9 @@ const COLUMNS: &[Column<Jobs>] = &[
         order: None,
     },
     Column {
-        id: "took",
+        id: "duration",
         title: "DURATION",
-        width: Width { hides: true, ..Width::number(7, 5) },
+        width: Width { hides: true, ..Width::number(8, 5) },
         when: When::Wide,
         cell: |row, look| {
             let took = match (row.job.started, row.job.ended) {
@@ -296,8 +296,8 @@ const COLUMNS: &[Column<Jobs>] = &[
         order: None,
     },
     Column {
-        id: "saved",
-        title: "CHECKPOINT",
+        id: "checkpoint",
+        title: "CKPT",
         // How long ago the last checkpoint was saved.
         width: Width::number(7, 7),
         when: When::Wide,
