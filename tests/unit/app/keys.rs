@@ -51,9 +51,9 @@ fn every_action_is_in_the_keymap_the_help_and_the_palette() {
         "roll-call",
         "folded",
         "by-time",
-        "first-cause",
+        "root-cause",
         "resume",
-        "roll-forward",
+        "skip-step",
         "abandon",
         "cancel",
         "move-up",
@@ -335,14 +335,10 @@ fn local_ports_open_and_close_by_a_key_and_who_can_use_them_is_said() {
     let open = |port| News::Ports { open: [(Service::Gcs, port)].into(), notes: Vec::new() };
     tell(&mut app, CLUSTER, up(true));
     tell(&mut app, CLUSTER, open(6380));
-    assert!(
-        said(&app).contains("GCS 127.0.0.1:6380") && !said(&app).contains("every user"),
-        "{}",
-        said(&app)
-    );
+    assert!(said(&app).contains("GCS 127.0.0.1:6380") && !said(&app).contains("any user"), "{}", said(&app));
     tell(&mut app, CLUSTER, up(false));
     tell(&mut app, CLUSTER, open(6381));
-    assert!(said(&app).contains("any user of this machine can use the open ports"), "{}", said(&app));
+    assert!(said(&app).contains("any user on this machine can use the open ports"), "{}", said(&app));
     assert_eq!(press(&mut app, "P"), [Effect::Ask(ClusterName::new(CLUSTER), Request::Ports(false))]);
     tell(&mut app, CLUSTER, News::Ports { open: LocalPorts::new(), notes: Vec::new() });
     assert_eq!(press(&mut app, "P"), [Effect::Ask(ClusterName::new(CLUSTER), Request::Ports(true))]);
@@ -442,7 +438,7 @@ fn a_log_out_of_ssh_is_downloaded_only_when_that_was_confirmed() {
     tell(&mut app, CLUSTER, answer(Err(remote())));
     let Some(Dialog::Ask { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
     let text = lines.iter().map(|(label, text)| format!("{label} {text}")).collect::<Vec<_>>().join("\n");
-    assert!(text.contains("no ssh connection") && text.contains("at least the 500 B"), "{text}");
+    assert!(text.contains("no SSH connection") && text.contains("at least the 500 B"), "{text}");
     assert_eq!(press(&mut app, "<enter>"), [], "Cancel is focused");
     tell(&mut app, CLUSTER, answer(Err(remote())));
     let asked = press(&mut app, "<tab><enter>");

@@ -243,7 +243,7 @@ fn progress_is_watched_left_and_opened_again() {
     hears(&mut app, OperationNews::Progress(Progress::Began(StepName::Stop)));
     assert_eq!(*stand(&app), OperationState::Running, "it came too late");
     assert_eq!(press(&mut app, "C"), []);
-    assert!(said(&app).contains("changes have been made"), "{}", said(&app));
+    assert!(said(&app).contains("changes have already been made"), "{}", said(&app));
     press(&mut app, "<esc><esc>");
     assert!(app.dialog().is_none());
     // Nothing else begins meanwhile.
@@ -312,7 +312,7 @@ fn read_only_refuses_whatever_changes_a_cluster_in_a_sentence() {
         "remove-worker",
         "init-worker",
         "resume",
-        "roll-forward",
+        "skip-step",
         "abandon",
         "cancel",
         "stop-job",
