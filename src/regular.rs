@@ -50,6 +50,6 @@ mod tests {
         assert_eq!(read(Path::new("/dev/zero"), 9).unwrap_err().to_string(), "it is not a regular file");
         assert_eq!(read(dir.path(), 9).unwrap_err().kind(), io::ErrorKind::IsADirectory);
         assert_eq!(read(&file, 5).unwrap(), b"12345");
-        assert!(read(&file, 4).unwrap_err().to_string().contains("more than 4 bytes"));
+        assert!(read(&file, 4).unwrap_err().to_string().contains("larger than 4 bytes"));
     }
 }

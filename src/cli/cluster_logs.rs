@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui cluster-logs                                    the last lines of the autoscaler's monitor.log
+  marin-tui cluster-logs                                    the end of the autoscaler's monitor.log
   marin-tui -c us-central2 cluster-logs -f -n 200           follow it
   marin-tui cluster-logs --node 10.130.0.7                  list the log files of a node
   marin-tui cluster-logs --node 10.130.0.7 --file raylet.out

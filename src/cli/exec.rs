@@ -12,7 +12,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui -c us-central2 exec                             a shell in the container of the head
   marin-tui -c us-central2 exec -- ray status               run a command there
-  marin-tui -c us-central2 exec -- 'pip list | grep jax'    a single argument is run as a shell command
+  marin-tui -c us-central2 exec -- 'pip list | grep jax'    a shell command, as a single argument
   marin-tui -c us-central2 exec --host ray-worker-manual-7/2 -- printenv TPU_NAME
 
 Runs in the container set by docker.container_name in the cluster file, with docker, or with podman if \

@@ -28,7 +28,7 @@ Examples:
   marin-tui --infra ~/src/infra image build                build it, tagged with date and commit
   marin-tui --infra ~/src/infra image push                 push it to every region in clusters.yaml
   marin-tui --infra ~/src/infra image push --region us-central2 --region europe-west4
-  marin-tui --infra ~/src/infra image push --set-image     push it, and write its tag into clusters.yaml
+  marin-tui --infra ~/src/infra image push --set-image     push it, and set its tag in clusters.yaml
 
 The image is built from docker/Dockerfile in the directory of clusters.yaml. Requires docker or podman.";
 

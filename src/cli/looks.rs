@@ -179,7 +179,7 @@ mod tests {
             "{part}"
         );
         let comment = why("d", "full:\n  bad: #ff0000\n");
-        assert!(comment.contains("quote a colour"), "{comment}");
+        assert!(comment.contains("quote a color"), "{comment}");
         let rgb = why("e", "sixteen: {bad: '#ff0000'}\n");
         assert!(rgb.contains("`#ff0000` is not a color"), "{rgb}");
         let turn = why("f", "extends: f\n");

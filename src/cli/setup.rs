@@ -29,7 +29,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui --infra ~/src/infra setup                 check this machine, and set up what is missing
   marin-tui --infra ~/src/infra setup --write-settings --key-secret RAY_CLUSTER_PRIVATE_KEY
-  marin-tui setup --check                             change nothing; exit code 1 if you need to take action
+  marin-tui setup --check                             change nothing; exit 1 if action is needed
   marin-tui -c us-central2 setup --check --json       for one cluster, as JSON
 
 Fetches the token and, if a secret is configured for it, the clusters' private key; creates the program's directories; \

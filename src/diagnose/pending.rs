@@ -224,9 +224,9 @@ mod tests {
         ]));
         for (requests, words) in [
             (&[("TPU-v4-8-head", 1.0)][..], "waits for TPU-v4-8-head: all in use on 2 nodes"),
-            (&[("TPU-v4-128-head", 1.0)], "waits for TPU-v4-128-head: no node has it"),
+            (&[("TPU-v4-128-head", 1.0)], "waits for TPU-v4-128-head: not available on any node"),
             (&[("CPU", 8.0)], "waits for CPU 8: at most 4 free on a node"),
-            (&[("CPU", 64.0)], "waits for CPU 64: no node has so much"),
+            (&[("CPU", 64.0)], "waits for CPU 64: no node has that much"),
             (&[("CPU", 2.0), ("GPU", 1.0)], "waits for GPU 1: all in use on 1 node"),
             (&[("CPU", 1.0)], "waits for its runtime environment; CPU 1 is free"),
             (&[], "waits for its runtime environment; it requests no resources"),
@@ -242,7 +242,7 @@ mod tests {
     fn a_node_that_is_being_drained_takes_no_work() {
         let mut all = nodes(&[&[("CPU", 8.0, 0.0)]]);
         all[0].state = NodeState::Draining;
-        assert_eq!(says(Some(&[("CPU", 1.0)]), &of(all), &[]), "waits for CPU 1: no node has it");
+        assert_eq!(says(Some(&[("CPU", 1.0)]), &of(all), &[]), "waits for CPU 1: not available on any node");
     }
 
     fn failure(node_type: &str, reason: &str) -> LaunchFailure {
@@ -273,12 +273,15 @@ mod tests {
         let said = |head: &str| says_with(&types, Some(&[(head, 1.0)]), &state, &findings);
         assert_eq!(
             said("TPU-v4-8-head"),
-            "waits for TPU-v4-8-head: no node has it; launches fail: v4_8, no quota"
+            "waits for TPU-v4-8-head: not available on any node; launches failing: v4_8, no quota"
         );
-        assert_eq!(said("TPU-v4-16-head"), "waits for TPU-v4-16-head: no node has it; 2 nodes launching");
+        assert_eq!(
+            said("TPU-v4-16-head"),
+            "waits for TPU-v4-16-head: not available on any node; 2 nodes launching"
+        );
         assert_eq!(
             said("TPU-v4-32-head"),
-            "waits for TPU-v4-32-head: no node has it; launches fail: v4_8, no quota; v4_8_spot, no capacity",
+            "waits for TPU-v4-32-head: not available on any node; launches failing: v4_8, no quota; v4_8_spot, no capacity",
             "of a type that the file does not have nothing is known"
         );
     }
@@ -300,11 +303,16 @@ mod tests {
         };
         let finding = |kind, short: &str| Finding::new(kind, Severity::Warn, None, short, "", Hint::none());
         let own = Some(&[("TPU-v4-8-head", 1.0)][..]);
-        let waits = "waits for TPU-v4-8-head: no node has it, 3 requests";
+        let waits = "waits for TPU-v4-8-head: not available on any node, 3 requests";
         for (kind, short, infeasible, words) in [
             (FindingKind::Scaling, "", false, "2 nodes launching"),
             (FindingKind::Silent, "3 demands unmet", false, "autoscaler not reporting"),
-            (FindingKind::LaunchesFail, "tpu_worker, no quota", false, "launches fail: tpu_worker, no quota"),
+            (
+                FindingKind::LaunchesFail,
+                "tpu_worker, no quota",
+                false,
+                "launches failing: tpu_worker, no quota",
+            ),
             (FindingKind::Infeasible, "", true, "infeasible, no node type provides it"),
         ] {
             assert_eq!(says(own, &state(infeasible), &[finding(kind, short)]), format!("{waits}; {words}"));
@@ -316,7 +324,7 @@ mod tests {
             "that another demand is infeasible says nothing"
         );
         let silent = finding(FindingKind::Silent, "");
-        let unknown = "waits for resources or its runtime environment; autoscaler silent";
+        let unknown = "waits for resources or its runtime environment; autoscaler not reporting";
         assert_eq!(says(None, &Snapshot::default(), &[silent]), unknown);
     }
 }

@@ -54,9 +54,9 @@ mod tests {
         assert_eq!(short(&[vm.clone(), vm]).as_deref(), Some("2 preempted TPUs hold quota, 8 chips"));
         let group = left(LeftoverKind::InstanceGroup, 16);
         let only = short(std::slice::from_ref(&group));
-        assert_eq!(only.as_deref(), Some("1 preempted TPU is not deleted, 16 chips"));
+        assert_eq!(only.as_deref(), Some("1 preempted TPU not deleted, 16 chips"));
         let both = short(&[left(LeftoverKind::TpuVm, 4), group, left(LeftoverKind::Instance, 4)]);
-        let told = "1 preempted TPU holds quota, 4 chips; 2 preempted TPUs are not deleted, 20 chips";
+        let told = "1 preempted TPU holds quota, 4 chips; 2 preempted TPUs not deleted, 20 chips";
         assert_eq!(both.as_deref(), Some(told));
     }
 }

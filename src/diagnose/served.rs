@@ -165,7 +165,7 @@ fn position(
     all.sort();
     let place = all.iter().position(|(_, other)| *other == key)? + 1;
     let total = counted(all.len(), "job");
-    (all.len() > 1).then(|| format!("{place} of {total} by age waiting for {}", need(needs)))
+    (all.len() > 1).then(|| format!("number {place} by age of {total} waiting for {}", need(needs)))
 }
 
 #[cfg(test)]
@@ -195,7 +195,7 @@ mod tests {
         let state = Snapshot::default();
         let of = |needs: &[(Text, f64)], types: &[NodeTypeLimits]| infeasible(needs, types, &state);
         let nearest = of(&needs("TPU-v4-512-head", 1.0), &types()).unwrap();
-        assert!(nearest.starts_with("no node type has v4-512; the nearest is v4_256 ("), "{nearest}");
+        assert!(nearest.starts_with("no node type provides v4-512; the nearest is v4_256 ("), "{nearest}");
         assert!(of(&needs("GPU", 8.0), &types()).is_some() && of(&needs("TPU", 8.0), &types()).is_some());
         assert_eq!(of(&needs("TPU", 4.0), &types()), None);
         assert_eq!(of(&needs("GPU", 8.0), &[]), None, "a cluster started by hand");
@@ -238,7 +238,7 @@ mod tests {
             said,
             [
                 "v4_256: at its maximum of 1; held by holder (owner unknown)",
-                "number 2 by age of 2 jobs that wait for v4-256"
+                "number 2 by age of 2 jobs waiting for v4-256"
             ]
         );
     }

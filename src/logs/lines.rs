@@ -143,7 +143,7 @@ mod tests {
         let megabyte = vec![b'x'; 1 << 20];
         let lines = all(&[&megabyte, b"\nnext\n"]);
         assert_eq!(lines.len(), 2);
-        let mark = format!(" ... ({} bytes more)", (1 << 20) - LineSplitter::ON_A_SCREEN);
+        let mark = format!(" ... ({} more bytes)", (1 << 20) - LineSplitter::ON_A_SCREEN);
         assert!(lines[0].ends_with(&mark) && lines[0].len() == LineSplitter::ON_A_SCREEN + mark.len());
         assert_eq!(lines[1], "next");
     }

@@ -169,12 +169,12 @@ mod tests {
     #[test]
     fn a_text_that_is_no_expression_says_why_and_where() {
         for (text, said) in [
-            ("(loss", "no regular expression: unclosed group (column 1)"),
-            ("é[a-", "no regular expression: unclosed character class (column 2)"),
-            ("*", "no regular expression: repetition operator missing expression (column 1)"),
+            ("(loss", "invalid regular expression: unclosed group (column 1)"),
+            ("é[a-", "invalid regular expression: unclosed character class (column 2)"),
+            ("*", "invalid regular expression: repetition operator missing expression (column 1)"),
             (
                 "(?=x)",
-                "no regular expression: look-around, including look-ahead and look-behind, is not supported (column 1)",
+                "invalid regular expression: look-around, including look-ahead and look-behind, is not supported (column 1)",
             ),
         ] {
             assert_eq!(Pattern::parse(text).unwrap_err().to_string(), said);

@@ -428,7 +428,7 @@ mod tests {
         assert_eq!(own.step("step 3 loss 2"), Some(3));
         let wrong = Patterns::new(["step (?<step>"]).unwrap_err();
         assert!(wrong.starts_with("Cannot read the progress pattern 'step (?<step>': "), "{wrong}");
-        assert!(Patterns::new([r"\d+"]).unwrap_err().contains("names no step and no loss"));
+        assert!(Patterns::new([r"\d+"]).unwrap_err().contains("captures neither step nor loss"));
     }
 
     #[test]

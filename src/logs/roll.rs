@@ -372,7 +372,7 @@ mod tests {
             remarks(&roll),
             [
                 (200, Remark::Ended, "node died".into()),
-                (99, Remark::NoLine, "no line; 254 others have some".into()),
+                (99, Remark::NoLine, "no log lines; 254 other workers have some".into()),
                 (17, Remark::Silent, "silent 22m; others 3s; step 1,180; others 1,240".into()),
                 (40, Remark::Lagging, "step 1,180; others 1,240".into()),
             ]

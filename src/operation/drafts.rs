@@ -109,11 +109,14 @@ mod tests {
         assert_eq!(slice.job.entrypoint_resources, [("TPU-v4-32-head".to_owned(), 1.0)].into());
         assert_eq!(slice.warnings, [""; 0]);
         let why = ready("v4-64", "").map(drop).unwrap_err();
-        assert!(why.contains("no node type of lab is a v4-64; the nearest are v4-32"), "{why}");
+        assert!(why.contains("lab has no node type for v4-64; the nearest are v4-32"), "{why}");
         let warned = ready("", "{\"TPU\": 8}").map_err(drop).unwrap().warnings;
-        assert!(warned.len() == 1 && warned[0].starts_with("TPU 8 is requested of one host"), "{warned:?}");
+        assert!(
+            warned.len() == 1 && warned[0].starts_with("TPU 8 is requested from a single host"),
+            "{warned:?}"
+        );
         let unknown = ready("", "{\"unobtainium\": 1}").map_err(drop).unwrap().warnings;
-        assert!(unknown[0].starts_with("no node type has unobtainium 1"), "{unknown:?}");
+        assert!(unknown[0].starts_with("no node type provides unobtainium 1"), "{unknown:?}");
         assert_eq!(ready("", "").map_err(drop).unwrap().warnings, [""; 0]);
     }
 }

@@ -227,9 +227,9 @@ mod tests {
         let all = ["a", "b", "c", "d"].map(str::to_owned);
         let failed = || Ended::Failed(trouble("no route", "look"));
         let said = outcome(&all, &[Ended::Removed, failed(), Ended::Removed, Ended::NotBegun]).unwrap_err();
-        assert_eq!(said.what, "b: no route; removed: a, c; left: b, d");
+        assert_eq!(said.what, "b: no route; removed: a, c; remaining: b, d");
         let said = outcome(&all[..2], &[failed(), Ended::NotBegun]).unwrap_err();
-        assert_eq!(said.what, "a: no route; removed: none; left: a, b");
-        assert_eq!(outcome(&all[..1], &[Ended::Removed]).unwrap(), "1 worker gone");
+        assert_eq!(said.what, "a: no route; removed: none; remaining: a, b");
+        assert_eq!(outcome(&all[..1], &[Ended::Removed]).unwrap(), "1 worker removed");
     }
 }

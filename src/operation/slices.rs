@@ -145,7 +145,7 @@ mod tests {
         assert!(of("v5e-16").unwrap().contains_key("TPU-v5litepod-16-head"));
         let said = of("v4-64").unwrap_err();
         assert!(
-            said.contains("no node type of lab is a v4-64; the nearest are v4-32, v4-8, v4-512"),
+            said.contains("lab has no node type for v4-64; the nearest are v4-32, v4-8, v4-512"),
             "{said}"
         );
         for wrong in ["", "v4", "tpu 8", "4", "v4-x"] {
@@ -159,7 +159,9 @@ mod tests {
     fn a_part_of_a_slice_and_more_than_a_host_has_are_doubted() {
         let tpu = |n: f64| BTreeMap::from([("TPU".to_owned(), n)]);
         let (_dir, slices) = spec(&[("b", "v4-32", 4), ("c", "v4-512", 4)]);
-        assert!(doubts(&slices, &tpu(4.0))[0].contains("one host of a slice of several (v4-32, v4-512)"));
+        assert!(
+            doubts(&slices, &tpu(4.0))[0].contains("a single host of a multi-host slice (v4-32, v4-512)")
+        );
         assert!(doubts(&slices, &tpu(4.0))[0].ends_with("--tpu v4-32"));
         assert!(doubts(&slices, &tpu(8.0))[0].contains("stay pending; for a slice: --tpu v4-32"));
         let (_dir, both) = spec(&[("a", "v4-8", 4), ("b", "v4-32", 4)]);

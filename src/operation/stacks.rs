@@ -328,11 +328,11 @@ mod tests {
         let found = taken(&driver);
         assert_eq!((found.groups.len(), found.groups[0].workers.len(), found.workers()), (1, 2, 3));
         let (unread, why) = &found.unread[0];
-        assert!(unread.pid == 8 && why.ends_with("another one has its number now: python train.py"), "{why}");
+        assert!(unread.pid == 8 && why.ends_with("now belongs to another process: python train.py"), "{why}");
         let threads = found.driver.unwrap().threads.unwrap();
         assert_eq!((threads[0].name.as_str(), threads[0].place.as_str()), ("MainThread", "f (a.py:1)"));
         for no_driver in [&worker, &other] {
-            assert!(taken(no_driver).driver.unwrap().threads.unwrap_err().contains("another one"));
+            assert!(taken(no_driver).driver.unwrap().threads.unwrap_err().contains("another process"));
         }
     }
 

@@ -289,8 +289,8 @@ fn draw_runs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) {
     not_shown(buf, area, d, *all);
 }
 
-/// `14 clusters · 13 up · 611 nodes · 2,512 of 2,904 chips · 31 jobs running, 7 waiting`; with fewer words where
-/// those have no room: `13 of 14 up · 611 nodes · 2,512/2,904 chips · 31 run, 7 wait`.
+/// `14 clusters · 13 up · 611 nodes · 2,512 of 2,904 chips · 31 jobs running, 7 pending`; with fewer words where
+/// those have no room: `13 of 14 up · 611 nodes · 2,512/2,904 chips · 31 run, 7 pend`.
 fn sums(t: &Totals, width: usize) -> String {
     let long = sums_in(t, false);
     if long.width() > width { sums_in(t, true) } else { long }
@@ -375,9 +375,9 @@ mod tests {
             ..Totals::default()
         };
         assert!(
-            sums(&all, 120).ends_with("· at least 11,000 of 24,048 chips · 146 jobs running, 14 waiting")
+            sums(&all, 120).ends_with("· at least 11,000 of 24,048 chips · 146 jobs running, 14 pending")
         );
-        let brief = "19 of 20 up · 2,344 nodes · ≥11,000/24,048 chips · 146 run, 14 wait";
+        let brief = "19 of 20 up · 2,344 nodes · ≥11,000/24,048 chips · 146 run, 14 pend";
         assert_eq!(sums(&all, 74), brief);
         assert!(brief.width() <= 74);
         let unknown = Totals { clusters: 20, ..Totals::default() };

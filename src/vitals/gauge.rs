@@ -404,7 +404,7 @@ impl Gauge {
         let found = track.trend.diverging()?;
         let newest = track.series.last().and_then(|last| last.loss).unwrap_or(found.first.value);
         let evidence =
-            format!("loss {}, previously {}{}", loss(newest), loss(found.trend), at_step(found.first.step));
+            format!("loss {}, up from {}{}", loss(newest), loss(found.trend), at_step(found.first.step));
         Some(Sign { kind: SignKind::Diverging, since: found.first.at.unwrap_or(now), evidence })
     }
 

@@ -180,7 +180,7 @@ fn lost_ways_leave_the_last_state_standing() {
     let mut hidden = |height: u16| {
         let seen = text(&paint(&mut app, Colors::None, 80, height));
         let counted =
-            seen.split(" more below: d shows all").next().filter(|before| before.len() < seen.len());
+            seen.split(" more below: press d for all").next().filter(|before| before.len() < seen.len());
         counted.map_or(0, |before| before.rsplit(' ').next().unwrap().parse::<usize>().unwrap())
     };
     assert_eq!([24, 25, 26, 40].map(&mut hidden), [2, 1, 0, 0]);

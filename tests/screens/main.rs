@@ -189,7 +189,7 @@ fn the_datas_age_stays_in_the_header_beside_read_only() {
         News::Link(Link::Retrying { problem: trouble, at: NOW.plus(Duration::from_secs(8)) }),
     );
     let seen = header(&mut app, 80);
-    assert!(seen.contains("✕ dashboard silent, retry in 8 s") && seen.contains("  data "), "{seen}");
+    assert!(seen.contains("✕ dashboard not responding, retry in 8 s") && seen.contains("  data "), "{seen}");
 }
 
 #[test]

@@ -276,7 +276,7 @@ async fn an_address_takes_the_place_of_a_copied_token_only_when_asked_for_again(
     let spec = ClusterSpec { head: nowhere, ..sample::spec(CLUSTER) };
     let console = Console::start_with(home.path(), vec![spec], places);
     console.seen.wait("eval-tulu-99").await;
-    for (key, said) in [('t', "copied token"), ('o', "to replace it"), ('o', "in place of")] {
+    for (key, said) in [('t', "copied token"), ('o', "to replace it"), ('o', "instead of the token")] {
         console.press(key);
         console.seen.wait(said).await;
     }
@@ -311,7 +311,7 @@ async fn typed_lines_are_written_before_the_console_ends_and_a_failure_is_said_o
     }
     let said = tokio::time::timeout(DEADLINE, fails.done()).await.unwrap();
     assert!(
-        matches!(&said, Event::Done(Outcome::Failed(why)) if why.contains("cannot save typed lines")),
+        matches!(&said, Event::Done(Outcome::Failed(why)) if why.contains("cannot save the input history")),
         "{said:?}"
     );
     fails.shutdown().await;

@@ -141,9 +141,7 @@ mod tests {
 
     #[test]
     fn a_driver_that_does_nothing_and_one_that_does_too_much_to_list() {
-        assert!(
-            told(&Work::default(), None, false, Timestamp::default())[0].1.contains("only its driver runs")
-        );
+        assert!(told(&Work::default(), None, false, Timestamp::default())[0].1.contains("only the driver"));
         assert_eq!(
             told(&Work::default(), None, true, Timestamp::default())[0].1,
             "nothing",

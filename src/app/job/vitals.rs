@@ -63,7 +63,7 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
     }
     let holds = vitals.holds.as_deref().map(held);
     let on = places(&vitals.nodes, cluster);
-    push("held by", holds.map(|holds| if on.is_empty() { holds } else { format!("{holds} on {on}") }));
+    push("holds now", holds.map(|holds| if on.is_empty() { holds } else { format!("{holds} on {on}") }));
     if let Some(run) = &vitals.run {
         push("run", Some(run.steps()).filter(|_| run.step.is_some()));
         push("loss", run.loss.map(|value| format!("{} {}", loss(value), curve(&run.losses, CURVE))));

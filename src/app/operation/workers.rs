@@ -220,7 +220,7 @@ pub(in crate::app) fn stays(task: &Task, step: Option<StepName>) -> Hint {
         }
         OperationKind::RemoveWorker => Hint::from("the worker stays as it is now").and(
             Verb::InitWorker
-                .on(task.worker(), "a draining worker accepts no new work until Ray is restarted on it"),
+                .on(task.worker(), "a draining worker accepts no new work until Ray is started on it again"),
         ),
         OperationKind::Update => "the head keeps the version of the cluster file that it has now".into(),
         OperationKind::Restart | OperationKind::Start | OperationKind::Stop => {

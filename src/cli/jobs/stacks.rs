@@ -18,8 +18,8 @@ use std::time::Duration;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui -c us-central2 stacks eval-7                  where most workers are, and which ones are not
-  marin-tui -c us-central2 stacks eval-7 --interval 5s    sample twice: which stacks have not changed
+  marin-tui -c us-central2 stacks eval-7                  where most workers are, and which differ
+  marin-tui -c us-central2 stacks eval-7 --interval 5s    sample twice: which stacks did not change
   marin-tui -c us-central2 stacks eval-7 --frames         all frames, including the driver's threads
   marin-tui -c us-central2 stacks eval-7 --json | jq -r '.groups[-1].workers[].address'
 

@@ -141,7 +141,7 @@ mod tests {
             let line = submitted(old).unwrap();
             assert_eq!((line.words().join(" "), line.why), (new.to_owned(), None), "{old}");
         }
-        assert!(submitted("-e A x").unwrap().why.unwrap().contains("may be"));
+        assert!(submitted("-e A x").unwrap().why.unwrap().contains("could be"));
         for wrong in ["-e A 1 2 -- x", "-e A=1 2 -- x", "x -- y"] {
             assert!(submitted(wrong).is_err(), "{wrong}");
         }

@@ -264,7 +264,7 @@ mod tests {
         );
         assert!(fresh.unproved[0].contains("just started") && pids(&fresh).is_empty());
         let hidden = found("process\t70\t69\t40000\tS\tray::train\nholds\t70\t/dev/accel0\n", &[]);
-        assert!(hidden.unproved[0].contains("ancestors") && pids(&hidden).is_empty());
+        assert!(hidden.unproved[0].contains("parent processes") && pids(&hidden).is_empty());
         let dead = found("process\t70\t1\t40000\tZ\tray::train\n", &[]);
         assert!(pids(&dead).is_empty());
         let alone = LINES.replace("raylet", "bash") + "process\t70\t1\t60000\tS\tray::IDLE\nend\n";

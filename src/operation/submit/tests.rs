@@ -85,7 +85,7 @@ fn no_local_path_of_a_record_is_read_however_it_is_written() {
             assert!(refused(&json).contains("which is not used"), "{more}: {}", refused(&json));
             let yaml = more.replace("\"config\"", "config");
             let said = refused(&Draft { runtime_env: yaml, ..draft });
-            assert!(said.contains("keep it JSON"), "{said}");
+            assert!(said.contains("keep it as JSON"), "{said}");
         }
     }
 }

@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(of(Some("v4-8"), false).0, ["a", "b", "m", "n"]);
         let (names, left) = of(None, true);
         assert_eq!(names, ["b", "big", "n"]);
-        assert_eq!(left, ["m: Google would delete m-1 with it"]);
+        assert_eq!(left, ["m: Google would also delete m-1"]);
         assert_eq!(of(Some("v4-128"), true).0, ["big"]);
         assert_eq!(of(Some("tpu_slice"), true).0, names);
         assert_eq!(of(Some("v5p-8"), false), (Vec::new(), Vec::new()));

@@ -257,7 +257,7 @@ mod tests {
         let mut all = Holdings::default();
         learn(&mut all, List::Running, &listed(&json!([{"job_id": "01000000"}]), 4000)).unwrap();
         assert_eq!(all.of(None), None);
-        assert_eq!(all.cut, ["Ray lists 1 running tasks; 3999 more are not looked at"]);
+        assert_eq!(all.cut, ["Ray lists only 1 running tasks; 3999 more are not included"]);
     }
 
     #[test]

@@ -173,7 +173,7 @@ mod tests {
         std::fs::write(&file, "x".repeat(1 << 20)).unwrap();
         let said = read(&run(dir.path(), &reading(&lab)), &lab).unwrap_err();
         assert!(
-            said.what.contains("is not an operation mark") && said.hint.to_string().contains("rm /var/tmp/"),
+            said.what.contains("is not an operation lock") && said.hint.to_string().contains("rm /var/tmp/"),
             "{said:?}"
         );
         assert!(path(&ClusterName::new("../a b")).starts_with("/var/tmp/marin-tui-operation-%2E%2E%2Fa%20b"));

@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(words("default").unwrap(), Style::new());
         for wrong in ["teal", "#12345", "#12345é", "12", "bold blink"] {
             let why = words(wrong).unwrap_err();
-            assert!(why.contains("is not a colour; use default, black") && why.contains("#rrggbb"), "{why}");
+            assert!(why.contains("is not a color; use default, black") && why.contains("#rrggbb"), "{why}");
         }
         assert!(Words::<false>::try_from("#102030".to_owned()).is_err(), "not one of the sixteen");
     }

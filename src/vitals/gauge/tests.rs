@@ -161,7 +161,7 @@ fn a_run_that_slows_by_a_quarter_and_one_that_diverges_are_named_with_their_figu
     let mut watched = Watched::new((0..520).map(risen).collect());
     let signs = watched.look(1040).signs;
     assert_eq!((signs[0].kind, signs[0].since), (SignKind::Diverging, after(1000)));
-    assert_eq!(signs[0].evidence, "loss 6.000, 3.000 before at step 500");
+    assert_eq!(signs[0].evidence, "loss 6.000, up from 3.000 at step 500");
     let none = |n: u64| step(n * 2, n, if n < 500 { 3.0 } else { f64::NAN });
     let mut watched = Watched::new((0..520).map(none).collect());
     let vitals = watched.look(1040);

@@ -174,7 +174,7 @@ fn an_alert_anywhere_changes_the_screen_of_every_cluster() {
     assert!(!app.is_dirty(), "another cluster's way is not on the screen");
     tell(&mut app, "delta", News::Link(gone()));
     assert!(app.is_dirty());
-    assert!(paint(&mut app, 120, 40).1.contains("⚑ 1 alert"));
+    assert!(paint(&mut app, 120, 40).1.contains("⚑ 1 issue"));
 }
 
 #[test]

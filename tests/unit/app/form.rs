@@ -117,7 +117,7 @@ fn a_job_is_submitted_again_with_changes() {
     assert!(said(&app).contains("no route"), "told also when the form is gone");
     press(&mut app, "<esc>jj");
     assert_eq!(press(&mut app, "e"), []);
-    assert!(said(&app).contains("started by hand"));
+    assert!(said(&app).contains("started manually"));
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn a_frozen_screen_stays_as_it_is_and_then_shows_the_present() {
     behind.tell(&mut app, News::Link(lost));
     assert_eq!(body(&app, later), before, "rows and ages stand still");
     let header = text(&app, later).lines().next().unwrap().to_owned();
-    assert!(header.contains("FROZEN 3m, Z resumes") && !header.contains("data"), "{header}");
+    assert!(header.contains("FROZEN 3m, Z for live") && !header.contains("data"), "{header}");
     assert!(app.next_change(NOW).unwrap() > Duration::from_secs(10), "nothing counts");
     // The rows are those of before, for everything that only looks at them.
     press(&mut app, "I");
@@ -63,11 +63,7 @@ fn nothing_is_changed_from_a_frozen_screen() {
     for keys in ["s", "R", "X", "n", ":stop-job<enter>"] {
         assert_eq!(press(&mut app, keys), [], "{keys}");
         assert!(app.dialog().is_none(), "{keys}");
-        assert!(
-            said(&app).contains("refused: the screen is frozen; press Z shows the present"),
-            "{}",
-            said(&app)
-        );
+        assert!(said(&app).contains("refused: the screen is frozen; press Z"), "{}", said(&app));
         press(&mut app, "<esc>");
     }
     assert!(!footer(&mut app).contains("s stop"), "what is refused is not offered");

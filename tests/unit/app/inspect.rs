@@ -94,7 +94,7 @@ fn of_many_workers_only_those_that_are_not_well_are_named() {
     told(&mut app, &asked, Ok(Inspection::Job(many)));
     let page = rows(&app);
     assert!(
-        page.iter().any(|row| row.contains("pid 1007") && row.ends_with("its node was lost")),
+        page.iter().any(|row| row.contains("pid 1007") && row.ends_with("its node no longer exists")),
         "{page:#?}"
     );
 }
@@ -145,7 +145,7 @@ fn the_page_of_a_host_says_whom_its_processes_serve_and_opens_its_files() {
     told(&mut app, &asked, Ok(Inspection::Host(host_told(job.0.raw()))));
     let page = rows(&app);
     let serves = page.iter().find(|row| row.starts_with("262: ")).unwrap();
-    assert!(serves.contains("ray::train  2.0 GB  98% CPU  30m  serves "), "{serves}");
+    assert!(serves.contains("ray::train  2.0 GB  98% CPU  30m  worker of "), "{serves}");
     assert!(page.iter().any(|row| row.ends_with("worker of driver ee000000, which has ended")), "{page:#?}");
     has(&app, "idle: 1 worker without a task");
 
@@ -227,11 +227,11 @@ fn the_host_whose_chips_idle_is_marked_in_the_grid_and_named() {
     has(&app, "host 0:   9999 9999 9999 9999 9999 ???? 9999 9999 9999 9999 9999 9999");
     has(&app, "host 12: ! 9999 0000!9999 9999");
     assert!(
-        page.iter().any(|row| row.starts_with("differs: ! 10.0.0.13 (host 13): chip 0 at 2%")),
+        page.iter().any(|row| row.starts_with("outliers: ! 10.0.0.13 (host 13): chip 0 at 2%")),
         "{page:#?}"
     );
     has(&app, "host: ! 10.0.0.13 (host 13): behind the other hosts, at program launch 7");
-    has(&app, "unread: 10.0.0.5: no ·[31mway");
+    has(&app, "not read: 10.0.0.5: no ·[31mway");
     assert_eq!(press(&mut app, "%"), [Effect::Chips(cluster.clone(), nodes.clone())], "it reads again");
     news(&mut app, nodes, Err(Problem::new(ProblemKind::Other, "no node", "wait", NOW)));
     assert_eq!(rows(&app), ["problem: no node", "hint: wait"]);

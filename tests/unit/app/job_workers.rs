@@ -127,7 +127,7 @@ fn a_folded_row_names_who_is_missing_and_opens_to_who_says_it() {
     assert!(row_here(&app).ends_with("▸ INFO step 1200 loss 2.0"), "{}", row_here(&app));
     press(&mut app, "<enter>");
     assert_eq!(rows(&app).len(), 9, "six say it, two do not");
-    assert!(row(&app, 1).contains("/102 | does not say it"), "{}", row(&app, 1));
+    assert!(row(&app, 1).contains("/102 | did not write it"), "{}", row(&app, 1));
     assert!(row(&app, 4).ends_with("/101 | INFO step 1200 loss 2.1"), "{}", row(&app, 4));
     press(&mut app, "<enter>");
     assert_eq!(rows(&app).len(), 1);
@@ -273,7 +273,7 @@ fn a_job_that_failed_begins_with_the_first_cause_and_is_not_read_again() {
         );
     };
     tell(&mut app, WorkersAnswer::Cause(Box::new(failure(&job_workers, None))));
-    assert!(row(&app, 0).contains("no log that can be read has an error"), "{}", row(&app, 0));
+    assert!(row(&app, 0).contains("no errors found in the logs that could be read"), "{}", row(&app, 0));
     press(&mut app, "1");
     tell(&mut app, WorkersAnswer::Roll { answers: Vec::new(), last: Vec::new() });
     let why = rows(&app).why_empty(&app.look(NOW));
@@ -281,7 +281,7 @@ fn a_job_that_failed_begins_with_the_first_cause_and_is_not_read_again() {
     assert_eq!(app.update(Event::Tick, NOW.plus(Duration::from_secs(900))), []);
 }
 
-/// WorkersAnswer is found where each worker last wrote its step at so many milliseconds before now.
+/// What is found where each worker last wrote its step at so many milliseconds before now.
 fn found(job_workers: &JobWorkers, wrote: [(u64, u64); 8]) -> Findings {
     let line = |(ago, step): (u64, u64)| {
         let at =
@@ -329,7 +329,7 @@ fn a_worker_that_ended_while_the_others_go_on_does_not_lag() {
     assert_eq!(ended(1).verdict, Verdict::Lagging, "the others may only not know it yet");
     let replaced = ended(18);
     assert_eq!(replaced.verdict, Verdict::Healthy, "{replaced:?}");
-    assert!(replaced.evidence.iter().any(|words| words.contains("went on without")), "{replaced:?}");
+    assert!(replaced.evidence.iter().any(|words| words.contains("continued without")), "{replaced:?}");
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn the_job_that_was_asked_about_is_stopped_wherever_the_rows_went() {
 fn what_cannot_be_stopped_is_refused_with_the_reason() {
     let mut app = shown();
     assert_eq!(press(&mut app, "jjs"), []);
-    assert!(app.dialog().is_none() && said(&app).contains("started by hand"), "{}", said(&app));
+    assert!(app.dialog().is_none() && said(&app).contains("started manually"), "{}", said(&app));
     assert_eq!(press(&mut app, "jjs"), []);
     assert!(app.dialog().is_none() && said(&app).contains("has already ended (failed)"), "{}", said(&app));
 }
@@ -213,7 +213,7 @@ fn marked_jobs_are_stopped_together_and_the_dialog_lists_them() {
     // The third is a driver, which cannot be marked.
     press(&mut app, "   ");
     assert_eq!(app.marked(), 2);
-    assert!(said(&app).contains("started by hand"), "{}", said(&app));
+    assert!(said(&app).contains("started manually"), "{}", said(&app));
     press(&mut app, "j<down> ");
     assert_eq!(app.marked(), 3, "one that has ended is marked, too");
     press(&mut app, "s");

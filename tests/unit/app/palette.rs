@@ -139,7 +139,7 @@ fn a_name_on_several_clusters_is_not_guessed() {
     assert_eq!(words(&app).len(), 4);
     assert_eq!(app.chosen_offer(&app.offers()), None, "enter takes none of them");
     assert_eq!(press(&mut app, "job-1<enter>"), []);
-    assert!(said(&app).contains("`job-1` is ambiguous: job-1, job-1; choose one"), "{}", said(&app));
+    assert!(said(&app).contains("`job-1` is ambiguous: job-1, job-1; select one"), "{}", said(&app));
     press(&mut app, ":stop-job job-1<down>");
     assert!(app.offers()[1].help.ends_with(", beta"), "{:?}", app.offers()[1]);
     press(&mut app, "<enter>y");

@@ -38,21 +38,21 @@ fn the_worker_that_stands_elsewhere_is_named_by_one_key() {
     let cluster = ClusterName::new(CLUSTER);
     let asked = press(&mut app, "W");
     assert_eq!(asked, [Effect::Stacks(cluster.clone(), driver.clone())]);
-    assert!(rows(&app)[0].contains("checking workers"), "{:?}", rows(&app));
+    assert!(rows(&app)[0].contains("reading the workers"), "{:?}", rows(&app));
 
     let told = |app: &mut App, driver: &JobId, result| {
         app.update(Event::Stacks(cluster.clone(), driver.clone(), Arc::new(result)), NOW);
     };
     told(&mut app, &JobId("0b000000".into()), Ok(standing(None)));
-    assert!(rows(&app)[0].contains("checking workers"), "another job's");
+    assert!(rows(&app)[0].contains("reading the workers"), "another job's");
     told(&mut app, &driver, Ok(standing(None)));
     let first = rows(&app);
-    assert!(first[0].starts_with("looked at: 21 workers by py-spy over SSH"), "{first:?}");
+    assert!(first[0].starts_with("read: 21 workers by py-spy over SSH"), "{first:?}");
     assert!(first.contains(&"19: step (train.py:11)".to_owned()), "{first:?}");
     let at = first.iter().position(|row| row == "1: load (data.py:88)").unwrap();
     assert_eq!(first[at + 2], "on: tb-w19 (10.0.0.19) pid 262 W", "{first:?}");
     assert!(!first.contains(&"on: tb-w3 (10.0.0.3) pid 262 W".to_owned()), "{first:?}");
-    assert_eq!(first.last().unwrap(), "unread: tb-w20 (10.0.0.20) pid 262 W: the process has ended");
+    assert_eq!(first.last().unwrap(), "not read: tb-w20 (10.0.0.20) pid 262 W: the process has ended");
 
     told(&mut app, &driver, Ok(standing(Some(false))));
     assert!(

@@ -209,7 +209,7 @@ fn ghosts_are_marked_among_the_nodes_and_the_fleet_tells_of_quota() {
     assert!(seen.lines().any(|l| l.contains("◇") && l.contains("ghost")), "{seen}");
     press(&mut app, "/worker-02<enter>d");
     let lines = details(&app);
-    assert!(lines[0].0 == "ghost" && lines[0].1.contains("gone in Google Cloud"), "{lines:?}");
+    assert!(lines[0].0 == "ghost" && lines[0].1.contains("deleted in Google Cloud"), "{lines:?}");
 }
 
 #[test]
@@ -229,15 +229,15 @@ fn what_google_asks_to_wait_is_counted_down_and_gone_after_it() {
     };
     let at = |seconds| NOW.plus(Duration::from_secs(seconds));
     app.update(Event::GoogleWait(wait("of-others")), NOW);
-    assert!(!seen(&mut app, NOW).contains("Google asks"), "another project's quota");
+    assert!(!seen(&mut app, NOW).contains("requested by Google"), "another project's quota");
     // No project: nobody is given an access token.
     for project in [project.as_str(), ""] {
         app.update(Event::GoogleWait(wait(project)), NOW);
-        let words = "Waiting 42 s (quota exceeded: no more reads); next try in ";
+        let words = "Waiting 42 s as requested by Google (quota exceeded: no more reads); next try in ";
         assert!(seen(&mut app, NOW).contains(&format!("{words}42 s")), "{}", seen(&mut app, NOW));
         assert!(seen(&mut app, at(30)).contains(&format!("{words}12 s")), "{}", seen(&mut app, at(30)));
         assert!(app.next_change(NOW).is_some_and(|next| next <= Duration::from_secs(1)));
-        assert!(!seen(&mut app, at(42)).contains("Google asks"));
+        assert!(!seen(&mut app, at(42)).contains("requested by Google"));
     }
 }
 
