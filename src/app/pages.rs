@@ -376,3 +376,20 @@ impl TpusPage {
         self.types_top = self.types_top.min(types_last);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::app::table::column::Kind;
+
+    /// A filter would search a column that does not exist for nothing.
+    fn words_are_columns<K: Kind>() {
+        let is_there = |id: &&&str| K::columns().iter().any(|column| column.id == **id);
+        assert_eq!(K::WORDS.iter().find(|id| !is_there(id)), None);
+    }
+
+    #[test]
+    fn the_words_that_a_filter_searches_are_those_of_columns() {
+        words_are_columns::<super::jobs::Jobs>();
+        words_are_columns::<super::clusters::Clusters>();
+    }
+}

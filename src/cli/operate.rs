@@ -79,8 +79,8 @@ pub struct StopArguments {
     #[arg(long)]
     others: bool,
     /// With --resume: skip the failed step if it is safe to skip (machines that could not be cleaned up, missing workers)
-    #[arg(long, requires = "resume")]
-    leave: bool,
+    #[arg(long, alias = "leave", requires = "resume")]
+    skip_failed_step: bool,
     /// Options of all operations.
     #[command(flatten)]
     common: OperateArguments,
@@ -116,7 +116,11 @@ impl OperateCommand {
 
 impl StopArguments {
     fn options(&self, task: Task) -> RunOptions<'_> {
-        RunOptions { others: self.others, leave: self.leave, ..RunOptions::of(task, &self.common) }
+        RunOptions {
+            others: self.others,
+            skip_failed_step: self.skip_failed_step,
+            ..RunOptions::of(task, &self.common)
+        }
     }
 }
 

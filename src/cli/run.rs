@@ -60,7 +60,7 @@ pub(super) struct RunOptions<'a> {
     /// Allow ending running work on the worker.
     pub now: bool,
     /// Skip machines that could not be cleared.
-    pub leave: bool,
+    pub skip_failed_step: bool,
     /// Do not wait for capacity.
     pub no_wait: bool,
     /// Restart Ray where an update needs it.
@@ -77,8 +77,8 @@ impl<'a> RunOptions<'a> {
 
     /// A request that only resumes or abandons an interrupted operation.
     pub fn journaled(kind: OperationKind, arguments: &'a OperateArguments) -> Self {
-        let (others, now, leave, no_wait, restart) = (false, false, false, false, false);
-        Self { task: None, kind, others, now, leave, no_wait, restart, arguments }
+        let (others, now, skip_failed_step, no_wait, restart) = (false, false, false, false, false);
+        Self { task: None, kind, others, now, skip_failed_step, no_wait, restart, arguments }
     }
 }
 
@@ -137,7 +137,7 @@ impl Front<'_> {
                     self.journaled.as_ref().is_some_and(|s| s.done.iter().any(|(done, _)| *done == step))
                 };
                 let consent = self.consent();
-                let skips = self.options.leave && !is_done(StepName::Clear);
+                let skips = self.options.skip_failed_step && !is_done(StepName::Clear);
                 self.follow(if skips { Order::Forward(consent) } else { Order::Resume(consent) }).await
             }
             Some(task) => self.begin(task.clone()).await,

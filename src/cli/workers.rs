@@ -92,7 +92,7 @@ pub struct AddArguments {
     #[arg(long, value_enum, default_value = "preemptible")]
     capacity: CapacityWord,
     /// Number of workers
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, alias = "at-once", value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=64))]
     count: u32,
     /// Worker name; with --count NAME-1, NAME-2, ... [default: ray-worker-manual-<id>]
     #[arg(long, value_name = "NAME")]
@@ -136,8 +136,8 @@ pub struct RemoveArguments {
     #[arg(long, conflicts_with_all = ["workers", "resume", "abandon"])]
     all_preempted: bool,
     /// Number of workers to remove at the same time
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=16))]
-    at_once: u8,
+    #[arg(long, alias = "at-once", value_name = "N", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=16))]
+    parallel: u8,
     /// Allow ending jobs of other people or of unknown owner there
     #[arg(long)]
     others: bool,
@@ -193,7 +193,7 @@ impl RemoveArguments {
         Ok(match workers.as_slice() {
             [] => None,
             [one] => Some(Task::RemoveWorker { worker: one.clone(), drain }),
-            _ => Some(Task::RemoveWorkers { workers, drain, at_once: usize::from(self.at_once) }),
+            _ => Some(Task::RemoveWorkers { workers, drain, at_once: usize::from(self.parallel) }),
         })
     }
 

@@ -167,7 +167,7 @@ fn waiting(mut waits: Vec<(Timestamp, &Job, String)>) -> Option<Finding> {
     };
     let named = waits.iter().take(NAMED).map(|(_, job, why)| match why.as_str() {
         "" => job.key.to_string(),
-        why => format!("{}: {why}", job.key),
+        why => format!("{} {why}", job.key),
     });
     let more = waits.len().saturating_sub(NAMED);
     let named: Vec<String> = named.chain((more > 0).then(|| format!("and {more} more"))).collect();
@@ -279,11 +279,11 @@ mod tests {
     #[test]
     fn jobs_that_wait_for_long_are_one_finding() {
         use JobStatus::{Pending, Running};
-        let waits = || vec![sign(SignKind::WaitsLong, 5)];
+        let waits = || vec![Sign { evidence: "v4-256".into(), ..sign(SignKind::WaitsLong, 5) }];
         let all =
             found(&[("a", Pending, Vec::new()), ("b", Running, waits()), ("c", Pending, Vec::new())], 99);
         let [one] = &all[..] else { panic!("{all:?}") };
         assert_eq!((one.kind, one.since, one.short.as_str()), (FindingKind::WaitsLong, Some(at(5)), "b, +2"));
-        assert!(one.long.starts_with("3 jobs pending for too long: b: waits for"), "{one:?}");
+        assert!(one.long.starts_with("3 jobs pending for too long: b waits for"), "{one:?}");
     }
 }

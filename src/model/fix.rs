@@ -228,7 +228,7 @@ impl Verb {
             Self::RemoveNow => target.line(&format!("remove-worker {} --now", worker(of, "NAME"))),
             Self::CleanPreempted => target.line("clean-preempted"),
             Self::Resume => again("--resume"),
-            Self::SkipStep => again("--resume --leave"),
+            Self::SkipStep => again("--resume --skip-failed-step"),
             Self::Abandon => again("--abandon"),
             Self::JobStacks => target.line(&format!("stacks {}", worker(of, "ID"))),
             Self::JobLog => target.line(&format!("job-logs {}", worker(of, "ID"))),

@@ -289,8 +289,8 @@ fn draw_runs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) {
     not_shown(buf, area, d, *all);
 }
 
-/// `14 clusters · 13 up · 611 nodes · 2,512 of 2,904 chips · 31 jobs running, 7 waiting`; with fewer words where
-/// those have no room: `13 of 14 up · 611 nodes · 2,512/2,904 chips · 31 run, 7 wait`.
+/// `14 clusters · 13 up · 611 nodes · 2,512 of 2,904 chips · 31 jobs running, 7 pending`; with fewer words where
+/// those have no room: `13 of 14 up · 611 nodes · 2,512/2,904 chips · 31 run, 7 pend`.
 fn sums(t: &Totals, width: usize) -> String {
     let long = sums_in(t, false);
     if long.width() > width { sums_in(t, true) } else { long }

@@ -159,7 +159,7 @@ fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Ve
                 say(format!("  jobs saved in {}", printable(folder)), d.theme.text);
             }
             let past = if running.may_be_passed() {
-                format!("{} skips the failed step   ", key(Action::RollForward))
+                format!("{} skips the failed step   ", key(Action::SkipStep))
             } else {
                 String::new()
             };

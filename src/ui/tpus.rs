@@ -110,7 +110,7 @@ fn types(
         Head::plain("WORKER TYPE", Width::rest(16, 16, 0)),
         Head::plain("MIN", Width::number(5, 0)),
         Head::plain("MAX", Width::number(5, 1)),
-        Head::plain("EXISTING", Width::number(6, 0)),
+        Head::plain("EXISTING", Width::number(8, 0)),
         Head::plain("IN RAY", Width::number(7, 0)),
         Head::plain("MISSING", Width::number(7, 0)),
     ];

@@ -161,7 +161,7 @@ fn only_processes_that_are_proved_to_be_left_over_are_ended() {
         let row =
             rows.iter().find(|row| row["name"].as_str().unwrap().starts_with(&pid.to_string())).unwrap();
         assert_eq!(row["host"], WORKER);
-        row["proof"].as_str().unwrap().to_owned()
+        row["evidence"].as_str().unwrap().to_owned()
     };
     assert!(
         proof(older).contains("its raylet is gone") && proof(older).contains("accel0"),

@@ -47,9 +47,9 @@ fn the_roll_call_puts_the_silent_worker_first_and_then_the_slow_one() {
         let rows = place.json(&["job-workers", &job, "--json"]);
         let rows = rows.as_array().unwrap();
         assert_eq!(rows.len(), 33, "32 hosts and an actor on the head");
-        assert!(rows[0]["remark"] == "silent" && is_worker(&rows[0]["host"], 9), "{}", rows[0]);
-        assert!(rows[1]["remark"] == "lagging" && is_worker(&rows[1]["host"], 3), "{}", rows[1]);
-        assert!(rows[2..].iter().all(|row| row["remark"].is_null()), "{ray}: {rows:?}");
+        assert!(rows[0]["note"] == "silent" && is_worker(&rows[0]["host"], 9), "{}", rows[0]);
+        assert!(rows[1]["note"] == "lagging" && is_worker(&rows[1]["host"], 3), "{}", rows[1]);
+        assert!(rows[2..].iter().all(|row| row["note"].is_null()), "{ray}: {rows:?}");
         assert!(rows[0]["step"].as_u64() < rows[1]["step"].as_u64());
         let table = place.ok(&["job-workers", &job]);
         assert!(table.lines().nth(1).unwrap().contains("-w-9 "), "{table}");
@@ -146,7 +146,7 @@ fn a_head_with_256_workers_is_asked_by_eight_requests_at_a_time() {
     let rows = place.json(&["job-workers", &job, "--json"]);
     let rows = rows.as_array().unwrap();
     assert_eq!(rows.len(), 257, "256 hosts and an actor on the head");
-    assert!(is_worker(&rows[0]["host"], 201) && rows[0]["remark"] == "silent", "{}", rows[0]);
+    assert!(is_worker(&rows[0]["host"], 201) && rows[0]["note"] == "silent", "{}", rows[0]);
     let explained = place.ok(&["explain-job", &job]);
     assert!(explained.contains("-w-201"), "{explained}");
     let found = place.ok(&["cluster-logs", "--node", "all", "-g", "RESOURCE_EXHAUSTED", "-n", "20"]);

@@ -300,7 +300,7 @@ fn by_command(scenario: &Scenario, allows: bool) -> Verdict {
     let act = match scenario.act {
         Act::Begin => "--yes",
         Act::Resume => "--resume",
-        Act::Skip => "--resume --leave",
+        Act::Skip => "--resume --skip-failed-step",
     };
     let others = if allows { "--others --take-over" } else { "" };
     let mut command = world.command(&format!("restart-cluster --preserve-jobs=0 --json {act} {others}"));

@@ -139,7 +139,7 @@ fn an_empty_home_is_told_what_is_missing_and_then_has_it() {
         .as_array()
         .unwrap()
         .iter()
-        .filter(|row| row["status"] == "needs-you")
+        .filter(|row| row["status"] == "needs-action")
         .map(|row| row["check"].as_str().unwrap())
         .collect();
     assert_eq!(needs, needed, "{checked}");
@@ -174,7 +174,10 @@ fn a_machine_without_a_google_login_is_told_how_to_log_in() {
     for check in ["google-login", "ssh-key", "token"] {
         assert!(of(&rows, check)["hint"].as_str().unwrap().contains(login), "{rows}");
     }
-    assert_eq!([status(&rows, "ssh-key"), status(&rows, "token"), status(&rows, "head")], ["needs-you"; 3]);
+    assert_eq!(
+        [status(&rows, "ssh-key"), status(&rows, "token"), status(&rows, "head")],
+        ["needs-action"; 3]
+    );
     let text = newcomer.run("setup --key-secret RAY_KEY").good();
     let fixed = text.lines().filter(|line| line.starts_with("fixed")).count();
     assert_eq!(fixed, 2, "key and token: {text}");
@@ -193,7 +196,7 @@ fn permissions_that_are_missing_are_named_with_their_role() {
         rows.as_array().unwrap().iter().filter(|row| row["check"] == "google-permissions").collect();
     assert_eq!(missing.len(), 3, "{rows}");
     for row in missing {
-        assert_eq!((&row["of"], &row["status"]), (&json!(PROJECT), &json!("needs-you")));
+        assert_eq!((&row["target"], &row["status"]), (&json!(PROJECT), &json!("needs-action")));
     }
     let off = Fault::Recorded {
         code: 403,
@@ -261,7 +264,7 @@ fn a_secret_that_is_no_key_is_not_written() {
     let mut shown = empty.transcript();
     let rows = empty.shows(&mut shown, ("setup --json --key-secret RAY_KEY", 1), &["token"]);
     shown.is("a_secret_that_is_empty");
-    assert_eq!(status(&rows, "head"), "needs-you");
+    assert_eq!(status(&rows, "head"), "needs-action");
 }
 
 #[test]
@@ -297,7 +300,7 @@ fn a_local_cluster_needs_no_google_and_a_dashboard_no_ssh() {
     for check in ["google-login", "google-permissions", "ssh-key", "token"] {
         assert_eq!(status(&rows, check), "not-needed", "{rows}");
     }
-    assert_eq!(status(&rows, "head"), "needs-you", "nothing answers there");
+    assert_eq!(status(&rows, "head"), "needs-action", "nothing answers there");
     let before = newcomer.world.double.requests().len();
     let head = newcomer.world.runtime.block_on(Head::start(Scenario::default())).unwrap();
     let rows = newcomer.rows(&format!("--address http://{} setup --json", head.dashboard), 0);
@@ -344,7 +347,7 @@ fn what_cannot_be_read_is_a_check_of_its_own() {
     let rows = newcomer.shows(&mut shown, ("setup --json --key-secret RAY_KEY", 1), &check);
     let files: Vec<&Value> =
         rows.as_array().unwrap().iter().filter(|row| row["check"] == "cluster-files").collect();
-    assert_eq!((&files[0]["what"], &files[1]["status"]), (&json!("1 cluster"), &json!("needs-you")));
+    assert_eq!((&files[0]["what"], &files[1]["status"]), (&json!("1 cluster"), &json!("needs-action")));
     assert_eq!(status(&rows, "head"), "ok", "a broken file hides no other");
     let none = newcomer.shows(&mut shown, ("--infra nowhere setup --json", 1), &check);
     assert_eq!([status(&none, "head"), status(&none, "google-login")], ["not-needed"; 2]);
@@ -360,7 +363,7 @@ fn what_cannot_be_read_is_a_check_of_its_own() {
     let files = of(&rows, "cluster-files");
     assert_eq!(
         (&files["status"], &files["fixes"][0]["command"]),
-        (&json!("needs-you"), &json!("marin-tui trust"))
+        (&json!("needs-action"), &json!("marin-tui trust"))
     );
     assert_eq!(status(&rows, "head"), "not-needed");
 }

@@ -31,7 +31,7 @@ fn place(ray: &str) -> Place {
 /// The jobs with their vitals, by the TPU type that they ask for; the one that waits is `waits`.
 fn jobs(place: &Place) -> BTreeMap<String, Value> {
     let jobs = place.json(&["list-jobs", "--vitals", "--json"]);
-    let name = |job: &Value| match job["vitals"]["does"].as_str() {
+    let name = |job: &Value| match job["vitals"]["activity"].as_str() {
         Some("waiting") => "waits".to_owned(),
         _ => job["metadata"]["tpu"].as_str().unwrap().to_owned(),
     };
@@ -57,7 +57,7 @@ fn sick_runs_are_named_with_their_evidence_and_one_that_is_well_is_not() {
         assert_eq!(warnings(of("waits")), ["job pending too long"]);
         let well = &of("v4-256")["vitals"];
         assert_eq!(
-            (well["does"].as_str(), well["chips"].as_f64()),
+            (well["activity"].as_str(), well["chips"].as_f64()),
             (Some("training"), Some(128.0)),
             "{well:#}"
         );

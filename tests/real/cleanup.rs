@@ -48,7 +48,7 @@ fn what_a_job_left_on_a_worker_is_ended_and_what_runs_stays() {
     });
     let (row, said) = found;
     assert!(row["name"].as_str().unwrap().ends_with(" sleep"), "{row}: {said}");
-    let proof = row["proof"].as_str().unwrap();
+    let proof = row["evidence"].as_str().unwrap();
     assert!(proof.contains("has ended") && proof.contains("/tmp/accel-left"), "{proof}");
     assert_eq!((sleeping(bed, "7001"), sleeping(bed, "7002")), (1, 1), "a dry run ends nothing");
 

@@ -66,10 +66,10 @@ fn a_stalled_and_a_failed_worker_are_found(bed: Bed) {
         let job = bed.job(stalled);
         assert_ne!(job["status"], "FAILED", "{job}");
         let rows = rows(bed, stalled);
-        (rows.len() == 24 && rows[0]["remark"] == "silent").then_some(rows)
+        (rows.len() == 24 && rows[0]["note"] == "silent").then_some(rows)
     });
     assert_eq!(rows[0]["step"], 5, "{}", rows[0]);
-    assert!(rows[1..].iter().all(|row| row["remark"] != "silent" && row["state"] == "running"), "{rows:?}");
+    assert!(rows[1..].iter().all(|row| row["note"] != "silent" && row["state"] == "running"), "{rows:?}");
     let hosts: std::collections::BTreeSet<&str> =
         rows.iter().map(|row| row["node_id"].as_str().unwrap()).collect();
     assert!(hosts.len() >= 2, "{hosts:?}");

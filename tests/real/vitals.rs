@@ -118,14 +118,14 @@ fn sick_runs_are_told_from_a_healthy_one_beside_them() {
         until(&format!("the console says {kind}"), || feed.has_found(kind, job));
         match kind {
             "loss not finite" => {
-                assert_eq!((&told["loss"], &told["does"]), (&json!("nan"), &json!("training")));
+                assert_eq!((&told["loss"], &told["activity"]), (&json!("nan"), &json!("training")));
             }
-            "run stalled" => assert_eq!((&told["step"], &told["does"]), (&json!(19), &json!("silent"))),
+            "run stalled" => assert_eq!((&told["step"], &told["activity"]), (&json!(19), &json!("silent"))),
             _ => assert!(told["what"].as_str().unwrap().starts_with("waits for v5p-256, "), "{told}"),
         }
     }
     let told = vitals(bed, well);
-    assert_eq!((&told["does"], &told["steps"]), (&json!("training"), &json!(100_000)), "{told}");
+    assert_eq!((&told["activity"], &told["steps"]), (&json!("training"), &json!(100_000)), "{told}");
     assert!(told["step"].as_u64() > Some(20) && told["loss"].as_f64().is_some(), "{told}");
     let about =
         |line: &&String| line.contains(well) && (line.contains("issue:") || line.contains("warning:"));

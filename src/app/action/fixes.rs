@@ -82,7 +82,7 @@ impl WorkersView {
             Verb::RemoveNow => Self::new(A::RemoveWorker).on_row().with("with the first option switched off"),
             Verb::CleanPreempted => Self::new(A::CleanPreempted).within(&[], "the TPUs").after(A::Tpus),
             Verb::Resume => Self::new(A::Resume).within(PROGRESS, "its progress").after(A::Progress),
-            Verb::SkipStep => Self::new(A::RollForward).within(PROGRESS, "its progress").after(A::Progress),
+            Verb::SkipStep => Self::new(A::SkipStep).within(PROGRESS, "its progress").after(A::Progress),
             Verb::Abandon => Self::new(A::Abandon).within(PROGRESS, "its progress").after(A::Progress),
             Verb::JobStacks => Self { on_row: true, ..Self::new(A::Stacks) }.within(&[], "the jobs pane"),
             Verb::JobLog => Self { on_row: true, ..Self::new(A::Log) }.within(OF_JOB, "the jobs pane"),

@@ -138,7 +138,7 @@ actions! {
         "Show identical lines of many workers as one row; opening it lists the workers that wrote it and those that did not";
     Looks ByTime "by-time" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Merged),
         "Show the lines of all workers in time order";
-    Looks FirstCause "first-cause" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Cause),
+    Looks RootCause "root-cause" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Cause),
         "Show why the job failed or hangs: the earliest error of all workers, and what followed";
     Changes CleanPreempted "clean-preempted" "delete preempted" &[Tpus], may_clean, App::ask_to_clean,
         "Delete the cluster's preempted TPUs, after confirmation";
@@ -148,7 +148,7 @@ actions! {
         "Restart Ray on the selected worker (shows affected jobs first)";
     Ends Resume "resume" "resume" &[Progress], is_interrupted, App::resume,
         "Resume the operation at the step where it stopped";
-    Ends RollForward "roll-forward" "skip failed step" &[Progress], may_skip, App::roll_forward,
+    Ends SkipStep "skip-step" "skip failed step" &[Progress], may_skip, App::skip_step,
         "Skip the failed step and continue, if no later step needs it";
     Changes Abandon "abandon" "abandon" &[Progress], is_interrupted, App::abandon,
         "Abandon the interrupted operation and leave the cluster as it is, after confirmation";
@@ -234,9 +234,9 @@ actions! {
         "Go to the previous match of the search";
     View ShowLines "show-lines" "lines" &[Log], always, |app, _| app.begin_lines(),
         "Show only log lines that match a pattern (!pattern: lines that do not match; empty: all lines)";
-    View MoreAround "more-around" "" &[Log], always, |app, now| app.widen(true, now),
+    View MoreContext "more-context" "" &[Log], always, |app, now| app.widen(true, now),
         "Show one more line of context around each match, up to 9";
-    View FewerAround "fewer-around" "" &[Log], always, |app, now| app.widen(false, now),
+    View LessContext "less-context" "" &[Log], always, |app, now| app.widen(false, now),
         "Show one line less of context around each match";
     Looks SearchWhole "search-whole" "" &[Log], always, App::search_whole,
         "Search the whole log for the current pattern, on the head where possible, and list the matches";

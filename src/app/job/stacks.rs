@@ -112,7 +112,7 @@ pub fn lines(
     };
     let way = if standing.over_ssh { "py-spy over SSH" } else { "Ray, which paused each process" };
     let looked = format!("{} by {way}, {}", counted(standing.workers(), "worker"), ago(standing.at, now));
-    let mut lines = vec![("updated".to_owned(), looked)];
+    let mut lines = vec![("read".to_owned(), looked)];
     lines.extend(vitals.map(|vitals| ("run".to_owned(), vitals.words(now))));
     lines.push((String::new(), String::new()));
     for group in &standing.groups {

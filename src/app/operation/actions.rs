@@ -169,7 +169,7 @@ impl App {
     }
 
     /// Goes on behind the failed step, where later steps do not need it.
-    pub(in crate::app) fn roll_forward(&mut self, now: Timestamp) -> Vec<Effect> {
+    pub(in crate::app) fn skip_step(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((cluster, running)) = self.watched_mut().filter(|(_, r)| r.is_stopped()) else {
             return Vec::new();
         };

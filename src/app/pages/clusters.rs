@@ -43,7 +43,7 @@ impl Kind for Clusters {
 
     const LACKS: &'static str = "no clusters";
     const FIELDS: &'static [&'static str] = &["cluster", "issue"];
-    const WORDS: &'static [&'static str] = &["link"];
+    const WORDS: &'static [&'static str] = &["connection"];
 
     fn title(_: Option<usize>) -> &'static str {
         "Clusters"
@@ -148,7 +148,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         }),
     },
     Column {
-        id: "link",
+        id: "connection",
         title: "CONN",
         width: Width::text(9, 18, 0),
         when: When::Usually,
@@ -200,8 +200,8 @@ const COLUMNS: &[Column<Clusters>] = &[
         order: Some(|a, b| tally(b).chips.total_cmp(&tally(a).chips)),
     },
     Column {
-        id: "use",
-        title: "TREND",
+        id: "usage",
+        title: "USAGE",
         width: Width::text(HISTORY.1, HISTORY.0, 7),
         when: When::Usually,
         cell: |row, look| {
@@ -243,7 +243,7 @@ const COLUMNS: &[Column<Clusters>] = &[
         order: Some(|a, b| tally(b).wants.cmp(&tally(a).wants)),
     },
     Column {
-        id: "data",
+        id: "data-age",
         title: "AGE",
         width: Width::number(5, 6),
         when: When::Usually,
@@ -341,7 +341,7 @@ fn link(cluster: &Cluster, look: &Look<'_>) -> Cell<'static> {
         Some(Link::Up { latency: Some(latency), .. }) => {
             Cell::new(text, role).or(format!("● {}", words::trip(*latency)))
         }
-        Some(Link::Connecting { .. }) => Cell::new(text, role).or("◌ connecting"),
+        Some(Link::Connecting { .. }) => Cell::new(text, role).or("◌ opening"),
         Some(Link::Retrying { at, .. }) => {
             let left = words::countdown(at.until(look.now));
             Cell::new(format!("✕ retry in {left}"), role).or(format!("✕ in {left}"))

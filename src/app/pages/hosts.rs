@@ -420,7 +420,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
             b.0.cmp(&a.0).then_with(|| b.1.total_cmp(&a.1))
         }),
     },
-    common::age("up", "UPTIME", 6),
+    common::age("uptime", "UPTIME", 6),
 ];
 
 /// The state; of what died, which has no figures, also when and why.

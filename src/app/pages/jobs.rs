@@ -42,7 +42,7 @@ impl Kind for Jobs {
     const LACKS: &'static str = "no jobs";
     const BELOW: Option<&'static str> = Some("message");
     const FIELDS: &'static [&'static str] = &["job", "owner", "status", "entrypoint", "message", "cluster"];
-    const WORDS: &'static [&'static str] = &["does"];
+    const WORDS: &'static [&'static str] = &["activity"];
 
     fn title(of: Option<usize>) -> &'static str {
         if of.is_some() { "Jobs" } else { "All jobs" }
@@ -190,7 +190,7 @@ const COLUMNS: &[Column<Jobs>] = &[
         order: Some(|a, b| a.job.status.cmp(&b.job.status)),
     },
     Column {
-        id: "does",
+        id: "activity",
         title: "ACTIVITY",
         width: Width::text(18, 28, 0).hiding(),
         when: When::Usually,
@@ -272,9 +272,9 @@ const COLUMNS: &[Column<Jobs>] = &[
         order: None,
     },
     Column {
-        id: "took",
+        id: "duration",
         title: "DURATION",
-        width: Width { hides: true, ..Width::number(7, 5) },
+        width: Width { hides: true, ..Width::number(8, 5) },
         when: When::Wide,
         cell: |row, look| {
             let took = match (row.job.started, row.job.ended) {
@@ -297,8 +297,8 @@ const COLUMNS: &[Column<Jobs>] = &[
         order: None,
     },
     Column {
-        id: "saved",
-        title: "CHECKPOINT",
+        id: "checkpoint",
+        title: "CKPT",
         // How long ago the last checkpoint was saved.
         width: Width::number(7, 7),
         when: When::Wide,

@@ -274,7 +274,7 @@ const COLUMNS: &[Column<Nodes>] = &[
         cell: |row, look| percent(row, look, |p| share(p.disk), NEARLY_FULL),
         order: None,
     },
-    common::age("up", "UPTIME", 4),
+    common::age("uptime", "UPTIME", 4),
     Column {
         id: "slice",
         title: "SLICE",

@@ -304,15 +304,15 @@ mod tests {
 
     #[test]
     fn a_column_that_is_no_field_is_asked_for_its_text() {
-        let columns = [COLUMNS, &["does"]].concat();
+        let columns = [COLUMNS, &["activity"]].concat();
         let admits_with = |text: &str, words: &[&str]| {
             let filter = Filter::parse(text, &columns).unwrap();
-            filter.admits_row(row(), words, |column| (column == "does").then(|| "step 1,200".to_owned()))
+            filter.admits_row(row(), words, |column| (column == "activity").then(|| "step 1,200".to_owned()))
         };
         let admits = |text: &str| admits_with(text, &[]);
-        assert!(admits("does:STEP") && !admits("does:train") && admits("!does:train owner:dara"));
+        assert!(admits("activity:STEP") && !admits("activity:train") && admits("!activity:train owner:dara"));
         assert!(!admits("step"), "without its name it is not asked");
-        let admits = |text: &str| admits_with(text, &["does"]);
+        let admits = |text: &str| admits_with(text, &["activity"]);
         assert!(admits("step") && !admits("!step") && !admits("owner:step"), "unless people see its words");
     }
 

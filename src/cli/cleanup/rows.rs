@@ -142,7 +142,7 @@ impl Row {
     pub(super) fn for_scripts(&self, reach: &Reach) -> Value {
         let (outcome, reason) = self.outcome();
         let mut value = json!({
-            "kind": self.kind, "host": self.host.as_ref().map(Text::raw), "name": self.name, "proof": self.proof,
+            "kind": self.kind, "host": self.host.as_ref().map(Text::raw), "name": self.name, "evidence": self.proof,
             "outcome": outcome, "reason": reason,
         });
         hints::add(&mut value, self.hint(reach).as_ref(), Target::of(&reach.spec.name));

@@ -97,7 +97,7 @@ pub(super) fn for_scripts(job: &Job, state: &ClusterState) -> Value {
     let nodes: Vec<String> = vitals.nodes.iter().map(ToString::to_string).collect();
     let saved = run.and_then(|run| run.checkpoint);
     json!({
-        "does": vitals.word(), "what": vitals.words(vitals.read), "since_ms": millis(vitals.since),
+        "activity": vitals.word(), "what": vitals.words(vitals.read), "since_ms": millis(vitals.since),
         "chips": vitals.chips().map(|(_, n)| n), "holds": vitals.holds.as_deref().map(pairs), "node_ids": nodes,
         "waits": waits.collect::<Vec<_>>(),
         "step": run.and_then(|run| run.step), "steps": run.and_then(|run| run.total), "loss": loss,

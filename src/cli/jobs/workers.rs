@@ -17,7 +17,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui -c us-central2 job-workers eval-7            which are silent, which lag behind
   marin-tui -c us-central2 job-workers eval-7 --all      also workers that no longer run anything
-  marin-tui -c us-central2 job-workers eval-7 --json | jq '.[] | select(.remark == \"silent\")'
+  marin-tui -c us-central2 job-workers eval-7 --json | jq '.[] | select(.note == \"silent\")'
 
 The age of a line is known only if the line has a timestamp. Each worker's last lines are read through the head, at \
 most 8 files at a time.
@@ -88,14 +88,14 @@ fn row(answer: &Answer, worker: &NamedWorker) -> Vec<String> {
     ]
 }
 
-/// As JSON: `node_id`, `host`, `slice`, `pid`, `name`, `state`, `step`, `time_ms`, `remark`, `reason`, `line`, `files`.
+/// As JSON: `node_id`, `host`, `slice`, `pid`, `name`, `state`, `step`, `time_ms`, `note`, `reason`, `line`, `files`.
 fn for_scripts(answer: &Answer, worker: &NamedWorker) -> Value {
     let or_null = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     json!({
         "node_id": worker.process.node.to_string(), "host": worker.host, "slice": or_null(&worker.slice),
         "pid": worker.process.pid, "name": or_null(worker.process.name.raw()),
         "state": worker.state_word(), "step": answer.step,
-        "time_ms": answer.time.map(Timestamp::as_millis), "remark": answer.remark.word(),
+        "time_ms": answer.time.map(Timestamp::as_millis), "note": answer.remark.word(),
         "reason": or_null(&answer.reason), "line": or_null(&answer.line),
         "files": worker.process.files.iter().map(crate::model::Text::raw).collect::<Vec<_>>(),
     })

@@ -30,7 +30,7 @@ impl Status {
     /// In JSON.
     const fn name(self) -> &'static str {
         match self {
-            Self::NeedsYou => "needs-you",
+            Self::NeedsYou => "needs-action",
             Self::NotNeeded => "not-needed",
             other => other.word(),
         }
@@ -84,7 +84,7 @@ impl Check {
 
     fn as_json(&self) -> Value {
         let mut value =
-            json!({"check": self.name, "of": self.of, "status": self.status.name(), "what": self.what});
+            json!({"check": self.name, "target": self.of, "status": self.status.name(), "what": self.what});
         hints::add(&mut value, Some(&self.hint), Target::default());
         value
     }

@@ -184,7 +184,7 @@ fn jobs_of_all_workers_are_shown_and_must_be_allowed() {
     assert!(gate == "runs-there" && said.contains("RUNS ON WORKER"), "{gate}: {said}");
     assert_eq!(world.refused("remove-worker a b c --now --yes").0, "others-jobs");
     assert_eq!(world.double.asked("DELETE"), 0);
-    let removing = world.spawn("remove-worker a b c --now --others --yes --at-once 3");
+    let removing = world.spawn("remove-worker a b c --now --others --yes --parallel 3");
     until("all are deleted side by side", || world.at_google().is_empty());
     for _ in 0..3 {
         world.first_dies();
@@ -247,7 +247,7 @@ fn what_is_wrong_in_a_list_of_workers_is_said_before_anything_is_done() {
     for wrong in [
         "a --type v4-8",
         "--all-preempted a",
-        "a --at-once 0",
+        "a --parallel 0",
         "a b --drain --drain",
         "",
         "--type v4-8 --resume",

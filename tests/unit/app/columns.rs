@@ -28,7 +28,7 @@ const USUAL: [&str; 12] = [
     "job",
     "owner",
     "status",
-    "does",
+    "activity",
     "chips",
     "loss",
     "left",
@@ -48,7 +48,19 @@ fn columns_are_hidden_moved_and_kept() {
     press(&mut app, "jj kJJ");
     assert_eq!(
         jobs(&app),
-        ["mark", "status", "job", "does", "chips", "loss", "left", "age", "ended", "entrypoint", "message"]
+        [
+            "mark",
+            "status",
+            "job",
+            "activity",
+            "chips",
+            "loss",
+            "left",
+            "age",
+            "ended",
+            "entrypoint",
+            "message"
+        ]
     );
     assert_eq!(titles(&app)[..4], ["", "STATUS", "JOB", "ACTIVITY"], "the table behind follows at once");
     let kept = press(&mut app, "<enter>");
@@ -59,7 +71,7 @@ fn columns_are_hidden_moved_and_kept() {
                 "mark",
                 "status",
                 "job",
-                "does",
+                "activity",
                 "chips",
                 "loss",
                 "left",

@@ -23,7 +23,7 @@ const ASKS: &[(Action, Class, &str, Context)] = &[
 /// They are keys of the dialog of an operation that was confirmed when it began.
 const IN_PROGRESS: &[(Action, Class)] = &[
     (Action::Resume, Class::Ends),
-    (Action::RollForward, Class::Ends),
+    (Action::SkipStep, Class::Ends),
     (Action::Abandon, Class::Changes),
     (Action::Cancel, Class::Changes),
 ];

@@ -51,9 +51,9 @@ fn every_action_is_in_the_keymap_the_help_and_the_palette() {
         "roll-call",
         "folded",
         "by-time",
-        "first-cause",
+        "root-cause",
         "resume",
-        "roll-forward",
+        "skip-step",
         "abandon",
         "cancel",
         "move-up",
@@ -335,11 +335,7 @@ fn local_ports_open_and_close_by_a_key_and_who_can_use_them_is_said() {
     let open = |port| News::Ports { open: [(Service::Gcs, port)].into(), notes: Vec::new() };
     tell(&mut app, CLUSTER, up(true));
     tell(&mut app, CLUSTER, open(6380));
-    assert!(
-        said(&app).contains("GCS 127.0.0.1:6380") && !said(&app).contains("every user"),
-        "{}",
-        said(&app)
-    );
+    assert!(said(&app).contains("GCS 127.0.0.1:6380") && !said(&app).contains("any user"), "{}", said(&app));
     tell(&mut app, CLUSTER, up(false));
     tell(&mut app, CLUSTER, open(6381));
     assert!(said(&app).contains("any user on this machine can use the open ports"), "{}", said(&app));

@@ -312,7 +312,7 @@ fn read_only_refuses_whatever_changes_a_cluster_in_a_sentence() {
         "remove-worker",
         "init-worker",
         "resume",
-        "roll-forward",
+        "skip-step",
         "abandon",
         "cancel",
         "stop-job",

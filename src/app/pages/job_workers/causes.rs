@@ -55,7 +55,7 @@ impl Kind for Causes {
     type Key = usize;
 
     const LACKS: &'static str = "no lines";
-    const FIELDS: &'static [&'static str] = &["what", "process", "text", "cluster"];
+    const FIELDS: &'static [&'static str] = &["event", "process", "text", "cluster"];
     const BELOW: Option<&'static str> = Some("text");
 
     fn title(_: Option<usize>) -> &'static str {
@@ -63,7 +63,7 @@ impl Kind for Causes {
     }
 
     fn name(_: Option<usize>) -> &'static str {
-        "first-cause"
+        "root-cause"
     }
 
     fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
@@ -106,7 +106,7 @@ impl Kind for Causes {
 
     fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
         [
-            ("what", row.line.label),
+            ("event", row.line.label),
             ("process", row.line.who.as_str()),
             ("text", row.line.text.as_str()),
             ("cluster", row.cluster.name().as_str()),
@@ -125,7 +125,7 @@ impl Kind for Causes {
 
 const COLUMNS: &[Column<Causes>] = &[
     Column {
-        id: "what",
+        id: "event",
         title: "EVENT",
         width: Width::text(11, 11, 0),
         when: When::Usually,

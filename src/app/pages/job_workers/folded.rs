@@ -281,7 +281,7 @@ const COLUMNS: &[Column<FoldedLines>] = &[
         }),
     },
     Column {
-        id: "who",
+        id: "hosts",
         title: "HOSTS",
         width: Width::text(8, 36, 2).firm(20).hiding(),
         when: When::Usually,

@@ -76,7 +76,7 @@ impl Kind for Roll {
     type Key = Process;
 
     const LACKS: &'static str = "no workers";
-    const FIELDS: &'static [&'static str] = &["host", "slice", "name", "remark", "state", "line", "cluster"];
+    const FIELDS: &'static [&'static str] = &["host", "slice", "name", "note", "state", "line", "cluster"];
     const BELOW: Option<&'static str> = Some("line");
 
     fn title(_: Option<usize>) -> &'static str {
@@ -137,7 +137,7 @@ impl Kind for Roll {
             ("host", row.worker.host.as_str()),
             ("slice", row.worker.slice.as_str()),
             ("name", row.worker.process.name.raw()),
-            ("remark", row.answer.remark.word().unwrap_or_default()),
+            ("note", row.answer.remark.word().unwrap_or_default()),
             ("state", row.worker.state_word()),
             ("line", row.answer.line.as_str()),
             ("cluster", row.cluster.name().as_str()),
@@ -216,7 +216,7 @@ const COLUMNS: &[Column<Roll>] = &[
         order: Some(|a, b| Reverse(a.answer.age).cmp(&Reverse(b.answer.age))),
     },
     Column {
-        id: "remark",
+        id: "note",
         title: "NOTE",
         width: Width::text(6, 44, 1).firm(24).hiding(),
         when: When::Usually,
