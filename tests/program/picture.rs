@@ -18,6 +18,16 @@ const BYTES: usize = 400_000;
 const LONGEST: Duration = Duration::from_secs(60);
 /// The tip of the first start.
 const TIP: &str = "lists the keys";
+/// What the fleet shows when every cluster has answered, those whose jobs have an issue last.
+const FLEET: [&str; 7] = [
+    "12 of 14 up",
+    "token refused",
+    "unreachable",
+    "hold quota",
+    "big-run .*run diverging, 1 run",
+    "eu-west4 .*job pending too long",
+    "us-central1 .*job pending too long",
+];
 /// How long a screen must stay as it is before it is taken.
 const SETTLED: Duration = Duration::from_millis(600);
 
@@ -26,7 +36,7 @@ struct Step {
     /// The keys that are pressed, as a manual writes them.
     keys: &'static str,
     caption: &'static str,
-    /// What must be on the screen before it is taken.
+    /// What must be on the screen before it is taken: regular expressions.
     shows: &'static [&'static str],
     seconds: f32,
 }
@@ -35,7 +45,7 @@ const WALK: [Step; 7] = [
     Step {
         keys: "",
         caption: "Fourteen clusters, those with issues first: the autoscaler of the first one is not reporting.",
-        shows: &["12 of 14 up", "token refused", "unreachable", "hold quota"],
+        shows: &FLEET,
         seconds: 5.0,
     },
     Step {
@@ -68,12 +78,7 @@ const WALK: [Step; 7] = [
         shows: &["4 Autoscaler", "Log monitor.log"],
         seconds: 2.0,
     },
-    Step {
-        keys: "c",
-        caption: "Back to the fleet.",
-        shows: &["12 of 14 up", "token refused", "unreachable", "hold quota"],
-        seconds: 2.0,
-    },
+    Step { keys: "c", caption: "Back to the fleet.", shows: &FLEET, seconds: 2.0 },
 ];
 
 /// The walk through a fleet that the same seed makes the same, whose clock stands still at the present.
@@ -108,7 +113,8 @@ fn typed(key: &str) -> &str {
 fn settled(pty: &Pty, step: &Step) -> Vec<String> {
     let begun = Instant::now();
     // The tip of the first start goes by itself after some seconds: on which screen, the machine's speed decides.
-    let shows = |text: &str| step.shows.iter().all(|words| text.contains(words)) && !text.contains(TIP);
+    let shown: Vec<_> = step.shows.iter().map(|shown| Regex::new(shown).unwrap()).collect();
+    let shows = |text: &str| shown.iter().all(|shown| shown.is_match(text)) && !text.contains(TIP);
     loop {
         pty.wait_for(step.caption, LONGEST, shows);
         let before = normal(&pty.text());
