@@ -11,7 +11,7 @@ pub use tpus::Tpus;
 
 use crate::diagnose::{self, Finding, FindingKind, History, Pending, Restart, RestartedBy, Severity};
 use crate::model::{
-    ClusterName, ClusterSpec, ClusterTotals, ClusterVitals, JobKey, JobStatus, Link, Liveness, News,
+    ClusterName, ClusterSpec, ClusterTotals, ClusterVitals, Job, JobKey, JobStatus, Link, Liveness, News,
     OperationMark, Problem, Snapshot, SubmissionId, Text, Timestamp,
 };
 use std::collections::HashMap;
@@ -152,8 +152,10 @@ impl ClusterState {
 
     /// How many jobs of those that Ray calls running wait for their first node.
     fn held_up(&self) -> usize {
-        let running = self.snapshot.jobs.iter().filter(|job| job.status == JobStatus::Running);
-        running.filter(|job| self.vitals.jobs.get(&job.key).is_some_and(|vitals| vitals.is_waiting())).count()
+        let is_held = |job: &&Arc<Job>| {
+            job.status == JobStatus::Running && self.vitals.status(job) == JobStatus::Pending
+        };
+        self.snapshot.jobs.iter().filter(is_held).count()
     }
 
     /// Who restarts it, if that is known here.

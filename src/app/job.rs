@@ -8,6 +8,7 @@ pub(super) mod known;
 pub(super) mod open_workers;
 pub(super) mod page;
 pub(super) mod stacks;
+pub mod state;
 pub(super) mod submit;
 pub(super) mod vitals;
 pub(super) mod workers;

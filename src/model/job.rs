@@ -214,6 +214,14 @@ impl Job {
         id.strip_prefix("ray-run-")?.split_once('-').map(|(user, _)| user).filter(|u| !u.is_empty())
     }
 
+    /// Its id without what says whose it is, safe to print: `exp1395_qwen3-4f1c` of `ray-run-dara-exp1395_qwen3-4f1c`. None
+    /// where its id does not begin so.
+    pub fn short_id(&self) -> Option<Cow<'_, str>> {
+        let own = self.submission_id()?.0.raw().strip_prefix("ray-run-")?;
+        let own = own.strip_prefix(self.owner()?)?.strip_prefix('-')?;
+        (!own.is_empty()).then(|| printable(own))
+    }
+
     /// The TPU type that it trains on, e.g. `v4-128`: that of the resource `TPU-v4-128-head` where its entrypoint requests
     /// that, else what its submitter says in the metadata. Otherwise the chips that the entrypoint requests, e.g. `TPU 4`.
     pub fn accelerator(&self) -> Option<Cow<'_, str>> {

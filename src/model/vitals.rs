@@ -3,7 +3,7 @@
 
 use super::amount::{amount, grouped, rank, shape};
 use super::time::brief;
-use super::{JobKey, NodeId, Text, Timestamp, Wait};
+use super::{Job, JobKey, JobStatus, NodeId, Text, Timestamp, Wait};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -377,6 +377,23 @@ pub struct ClusterVitals {
     pub price: Price,
     /// What could not be read, and why, in words that are safe to print.
     pub missing: Vec<String>,
+}
+
+impl ClusterVitals {
+    /// Those of a job that runs, as they were last read.
+    pub fn of(&self, job: &Job) -> Option<&Vitals> {
+        self.jobs.get(&job.key).filter(|_| job.status == JobStatus::Running).map(AsRef::as_ref)
+    }
+
+    /// A job's status, with one that waits for its first node pending: whatever Ray says of it, it does not run.
+    pub fn status(&self, job: &Job) -> JobStatus {
+        if self.of(job).is_some_and(Vitals::is_waiting) { JobStatus::Pending } else { job.status }
+    }
+
+    /// What is most wrong with a run. That it waits is no fault of its own, and its activity says so.
+    pub fn wrong(&self, job: &Job) -> Option<SignKind> {
+        self.of(job)?.worst().map(|sign| sign.kind).filter(|kind| *kind != SignKind::WaitsLong)
+    }
 }
 
 /// What one reading of vitals costs a head.

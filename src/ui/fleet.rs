@@ -6,16 +6,19 @@ use super::grid::{Grid, put};
 use super::part::{Draw, split_bottom, split_top};
 use super::{alerts, table};
 use crate::app::fleet::types::Kind;
+use crate::app::job::state;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Head, Width};
 use crate::app::text::words;
 use crate::app::{Action, Cluster, Headed, Listing, Run, Sum, Target, Totals};
 use crate::diagnose::{Finding, Severity};
+use crate::model::Job;
 use crate::model::amount::grouped;
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
+use std::borrow::Cow;
 use unicode_width::UnicodeWidthStr;
 
 /// From this width on what has changed stands beside the issues.
@@ -256,33 +259,37 @@ fn draw_runs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) {
         let most = runs.iter().map(of).max().unwrap_or(0).max(title.len());
         u16::try_from(most).unwrap_or(u16::MAX)
     };
-    let job = widest(&|run| run.job.key.to_string().width(), "JOB");
+    // Whose it is stands beside it.
+    let id = |job: &Job| job.short_id().map_or_else(|| job.key.to_string(), Cow::into_owned);
+    let id_width = widest(&|run| id(&run.job).width(), "JOB");
     let owner = widest(&|run| run.job.owner().map_or(1, UnicodeWidthStr::width), "OWNER");
     let tpu = widest(&|run| run.job.accelerator().map_or(1, |tpu| tpu.width()), "TPU TYPE");
     let heads = [
         Head::plain("", Width::text(1, 1, 0)),
-        Head { widest: job, ..Head::plain("JOB", Width::text(20, 48, 0).firm(48)) },
+        Head { widest: id_width, ..Head::plain("JOB", Width::text(20, 48, 0).firm(48)) },
         Head { widest: owner, ..Head::plain("OWNER", Width::text(6, 12, 3)) },
         Head { widest: tpu, ..Head::plain("TPU TYPE", Width::text(8, 16, 1)) },
         Head::plain("AGE", Width::number(7, 0)),
         Head::plain("ATTEMPT", Width::number(7, 4)),
-        Head::plain("STATE", Width::rest(9, 9, 2)),
+        Head { widest: 28, ..Head::plain("ACTIVITY", Width::rest(9, 60, 0)) },
     ];
     let stale = cluster.is_stale(d.now);
     let row = |position: usize| {
         let Run { job, attempt } = &runs[position];
-        let (glyph, role) = words::job(job.status);
+        let (glyph, role) = state::mark(job, &cluster.vitals);
         let text = Role::Text.unless(stale);
         let age = job.started.map_or_else(|| "?".to_owned(), |at| words::minutes(at.age(d.now)));
-        let state = cluster.pending.get(&job.key).map_or(job.status.word(), |why| &why.words);
+        let why = cluster.pending.get(&job.key).map(|why| Cell::text(why.words.as_str()));
+        let activity = why.or_else(|| state::activity(job, &cluster.vitals, d.now));
+        let activity = activity.unwrap_or_else(|| Cell::text(cluster.vitals.status(job).word()));
         vec![
             Cell::new(glyph, role.unless(stale)),
-            Cell::new(job.key.to_string(), text).named(),
+            Cell::new(id(job), text).named(),
             Cell::new(job.owner().map_or("-".into(), printable), text),
             Cell::new(job.accelerator().unwrap_or("-".into()), text),
             Cell::new(age, text),
             Cell::new(attempt.to_string(), if *attempt > 1 { text } else { Role::Dim }),
-            Cell::new(state, text),
+            Cell { role: activity.role.unless(stale), ..activity },
         ]
     };
     Grid { heads: &heads, top: 0, rows: runs.len(), selected: None }.draw(buf, area, d.theme, row);

@@ -1,7 +1,7 @@
 //! Tables: columns that fit the width, cells cut with an ellipsis, numbers to the right. Only visible rows are made.
 
 use super::Theme;
-use crate::app::table::cell::{Cell, Keeps};
+use crate::app::table::cell::{Cell, Keeps, Role};
 use crate::app::table::column::{Head, Width};
 use crate::app::{Area, Headed};
 use ratatui::buffer::Buffer;
@@ -21,7 +21,9 @@ fn fit(heads: &[Head], total: u16) -> Vec<u16> {
         let chosen = heads.iter().zip(kept).filter(|(_, k)| **k);
         chosen.map(|(h, _)| wanted(h) + GAP).sum::<u16>().saturating_sub(GAP)
     };
-    let firm = |h: &Head| natural(h).min(h.width.firm).max(least(h));
+    // Shorter forms are whole, too.
+    let enough = |h: &Head| if h.briefest > 0 { h.briefest.min(natural(h)) } else { natural(h) };
+    let firm = |h: &Head| enough(h).min(h.width.firm).max(least(h));
     // First those are left out that are easily missed, so that names are whole; then what has no room at all.
     for (from, wanted) in [(Width::EASILY, &firm as &dyn Fn(&Head) -> u16), (1, &least)] {
         while need(&kept, wanted) > total {
@@ -138,9 +140,8 @@ impl Grid<'_> {
             let covered = if cell.spans { after.iter().take_while(is_covered).count() } else { 0 };
             let (covered, after) = after.split_at(covered);
             // "None" is nothing to look at, whatever its column's role is.
-            let style = if cell.text == "-" { theme.dim } else { theme.role(cell.role) };
-            // A selection that sets its own colours keeps them over the cell's.
-            let style = chosen.map_or(style, |s| if s.fg.is_some() { s } else { style.patch(s) });
+            let role = if cell.text == "-" { Role::Dim } else { cell.role };
+            let style = chosen.map_or(theme.role(role), |selected| theme.selected_cell(role, selected));
             // The texts of a column are all whole or all in their shorter form; one that covers others is whole.
             let is_brief =
                 if cell.spans { covered.is_empty() && !after.is_empty() } else { head.widest > *width };

@@ -3,8 +3,9 @@
 //! No colour stands in code: colours stand in themes (`assets/themes`, and the user's own files), and drawing asks for
 //! a role. A role is a meaning: `bad` is broken now, `warn` needs a look, `good` is fine, `accent` is where you are.
 
-#[cfg(test)]
 mod contrast;
+#[cfg(test)]
+mod contrast_tests;
 pub mod file;
 mod look;
 mod role;
@@ -110,6 +111,20 @@ impl Theme {
             Meaning::Warn => self.warn,
             Meaning::Bad => self.bad,
             Meaning::Hue(n) => self.hue(n),
+        }
+    }
+
+    /// A cell of a selected row: a state keeps its colour where that can be read on the selection's background.
+    pub fn selected_cell(&self, role: Meaning, selected: Style) -> Style {
+        let own = self.role(role);
+        let state = own.fg.filter(|_| !matches!(role, Meaning::Text | Meaning::Dim));
+        let is_clear = |(ink, ground)| contrast::of(ink, ground).is_some_and(|ratio| ratio >= 3.0);
+        match selected.fg {
+            None => own.patch(selected),
+            Some(_) => match state.zip(selected.bg).filter(|pair| is_clear(*pair)) {
+                Some((ink, _)) => Style { fg: Some(ink), ..selected },
+                None => selected,
+            },
         }
     }
 

@@ -141,7 +141,8 @@ fn lost_nodes_are_counted_at_every_width() {
     report.pending.extend(std::iter::repeat_n(report.pending[0].clone(), 27));
     tell(&mut app, "marin-us-east1-d", News::Link(up()));
     tell(&mut app, "marin-us-east1-d", News::Snapshot(Arc::new(state)));
-    for (width, height, counts) in [(80, 24, "233 ✕64 "), (120, 40, "233 ✕64 "), (200, 60, "233 +28 ✕64 ")]
+    for (width, height, counts) in
+        [(80, 24, "233 ✕64 "), (120, 40, "233 +28 ✕64 "), (200, 60, "233 +28 ✕64 ")]
     {
         let seen = text(&paint(&mut app, Colors::None, width, height));
         assert!(seen.contains(counts) && seen.contains("JOBS"), "{width}: {seen}");

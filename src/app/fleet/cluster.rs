@@ -158,6 +158,10 @@ impl Cluster {
     /// Stores a new state, and returns the one before it.
     pub(in crate::app) fn take(&mut self, state: Arc<ClusterState>) -> Arc<ClusterState> {
         let before = std::mem::replace(&mut self.state, state);
+        let has_vitals = !Arc::ptr_eq(&before.vitals, &self.state.vitals);
+        if has_vitals && self.state.known {
+            self.runs = runs(&self.state.snapshot.jobs, &self.state.vitals);
+        }
         // Most news are of something else.
         if !self.state.known || Arc::ptr_eq(&before.snapshot, &self.state.snapshot) {
             return before;
@@ -173,7 +177,7 @@ impl Cluster {
             self.kinds = kinds(new);
         }
         if first || old.jobs != new.jobs {
-            self.runs = runs(&new.jobs);
+            self.runs = runs(&new.jobs, &self.state.vitals);
         }
         // What was lost is news for a while only: time alone may change the rows.
         let physical = &self.physical;

@@ -3,7 +3,7 @@
 use crate::app::fleet::cluster::Cluster;
 use crate::app::job::vitals::could_serve;
 use crate::job_workers::{HealthIssue, Known, Pending};
-use crate::model::{Doing, Hint, Job, JobStatus, SignKind, Wait};
+use crate::model::{Doing, Hint, Job, SignKind, Wait};
 use std::sync::Arc;
 
 impl Cluster {
@@ -31,7 +31,7 @@ impl Cluster {
 
     /// What a running job waits for, when that is all it does.
     fn waits_of(&self, job: &Job) -> Option<Wait> {
-        let vitals = self.vitals.jobs.get(&job.key).filter(|_| job.status == JobStatus::Running)?;
+        let vitals = self.vitals.of(job)?;
         if let Doing::Waits(wait) = &vitals.doing { Some(wait.clone()) } else { None }
     }
 }
@@ -41,7 +41,9 @@ mod tests {
     use crate::app::job::known::*;
     use crate::job_workers::{JobWorkers, Verdict, running};
     use crate::logs::Clock;
-    use crate::model::{ClusterSpec, ClusterVitals, News, Provider, Sign, Snapshot, Timestamp, Vitals};
+    use crate::model::{
+        ClusterSpec, ClusterVitals, JobStatus, News, Provider, Sign, Snapshot, Timestamp, Vitals,
+    };
     use crate::state::ClusterState;
 
     const NOW: Timestamp = Timestamp::from_millis(1_795_000_000_000);

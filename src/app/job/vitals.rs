@@ -22,7 +22,7 @@ const PLACES: usize = 4;
 
 /// The vitals of a job that runs, and of one that waits what could serve it; nothing before they were read.
 pub(in crate::app) fn lines(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
-    let vitals = cluster.vitals.jobs.get(&job.key).filter(|_| job.status == JobStatus::Running);
+    let vitals = cluster.vitals.of(job);
     let mut lines = vitals.map(|vitals| of(vitals, cluster, now)).unwrap_or_default();
     let label = |at: usize| if at == 0 { "could run on" } else { " " };
     let sayings = could_serve(job, cluster).into_iter().enumerate();
@@ -33,7 +33,7 @@ pub(in crate::app) fn lines(job: &Job, cluster: &Cluster, now: Timestamp) -> Lin
 /// What a running job would lose if it were stopped: what it holds, what it does, and when it last saved a checkpoint.
 /// Nothing before its vitals were read.
 pub(in crate::app) fn at_stake(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
-    let vitals = cluster.vitals.jobs.get(&job.key).filter(|_| job.status == JobStatus::Running);
+    let vitals = cluster.vitals.of(job);
     let Some(vitals) = vitals else { return Vec::new() };
     let saved = vitals.run.as_ref().map(|run| checkpoint(run, now).unwrap_or_else(|| UNSEEN.to_owned()));
     let holds = vitals.holds.as_deref().filter(|holds| !holds.is_empty()).map(held);

@@ -136,7 +136,7 @@ const COLUMNS: &[Column<Clusters>] = &[
     Column {
         id: "cluster",
         title: "CLUSTER",
-        width: Width::text(13, 32, 0),
+        width: Width::text(13, 32, 0).firm(24),
         when: When::Usually,
         cell: name,
         order: Some(|a, b| {
@@ -150,7 +150,8 @@ const COLUMNS: &[Column<Clusters>] = &[
     Column {
         id: "connection",
         title: "CONN",
-        width: Width::text(9, 18, 0),
+        // How fast it is matters less than what is wrong.
+        width: Width::text(4, 10, 0),
         when: When::Usually,
         cell: |row, look| match row {
             Known(_, cluster) => link(cluster, look),
@@ -333,21 +334,21 @@ fn name<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
 /// The state of the connection; the last column has the problem in full.
 fn link(cluster: &Cluster, look: &Look<'_>) -> Cell<'static> {
     if cluster.problem().is_some() && cluster.operating().is_some_and(Running::takes_down) {
-        return Cell::new("◌ down", Role::Accent);
+        return Cell::new("◌ down", Role::Accent).or("◌");
     }
     let (text, role) = words::link(cluster, look.now);
     match &cluster.link {
-        Some(Link::Up { dashboard: Some(_), .. }) => Cell::new(text, role).or("! GCS only"),
+        Some(Link::Up { dashboard: Some(_), .. }) => Cell::new("! GCS only", role).or("!"),
         Some(Link::Up { latency: Some(latency), .. }) => {
-            Cell::new(text, role).or(format!("● {}", words::trip(*latency)))
+            Cell::new(format!("● {}", words::trip(*latency)), role).or("●")
         }
-        Some(Link::Connecting { .. }) => Cell::new(text, role).or("◌ opening"),
+        Some(Link::Connecting { .. }) => Cell::new("◌ opening", role).or("◌"),
         Some(Link::Retrying { at, .. }) => {
-            let left = words::countdown(at.until(look.now));
-            Cell::new(format!("✕ retry in {left}"), role).or(format!("✕ in {left}"))
+            Cell::new(format!("✕ in {}", words::countdown(at.until(look.now))), role).or("✕")
         }
-        Some(Link::Stopped { .. }) => Cell::new("✕ down", role),
-        Some(Link::Up { .. }) | None => Cell::new(text, role),
+        Some(Link::Stopped { .. }) => Cell::new("✕ down", role).or("✕"),
+        Some(Link::Up { .. }) => Cell::new(text, role).or("●"),
+        None => Cell::new(text, role).or("○"),
     }
 }
 

@@ -52,7 +52,7 @@ pub const fn cluster<K: Member>() -> Column<K> {
     Column {
         id: "cluster",
         title: "CLUSTER",
-        width: Width::text(12, 24, 0),
+        width: Width::text(12, 32, 0).firm(20),
         when: When::Across,
         cell: |row, look| look.fleet.name_cell(K::cluster(row), Role::Text.unless(K::is_stale(row, look))),
         order: Some(|a, b| K::cluster(a).name().cmp(K::cluster(b).name())),

@@ -107,22 +107,33 @@ impl<'f> HostsRow<'f> {
 
     /// What died, when and why: `lost 25m ago: 1 slice, 256 hosts, preempted`. None where nothing has.
     pub fn loss(&self, now: Timestamp) -> Option<String> {
-        let (ended, message) = self.hosts.ended.as_ref()?;
-        let (lost, alive) = (&self.hosts.key.lost, self.hosts.alive as usize);
-        let ago = words::minutes(ended.age(now));
-        let word = if lost.is_some() { self.state() } else { "lost" };
-        let dead = self.hosts.nodes.len() - alive;
-        let slices = if lost.is_some() { self.hosts.slices as usize } else { 0 };
+        let lost = self.hosts.key.lost.is_some();
+        let slices = if lost { self.hosts.slices as usize } else { 0 };
+        let hosts = self.hosts.nodes.len() - self.hosts.alive as usize;
         let mut parts = Vec::new();
         parts.extend((slices > 0).then(|| counted(slices, "slice")));
-        parts.push(counted(dead, "host"));
+        parts.push(counted(hosts, "host"));
+        self.lost(now, parts)
+    }
+
+    /// The same for a row that has the counts in other columns: `lost 25m ago: preempted`.
+    fn brief_loss(&self, now: Timestamp) -> Option<String> {
+        self.lost(now, Vec::new())
+    }
+
+    fn lost(&self, now: Timestamp, mut parts: Vec<String>) -> Option<String> {
+        let (ended, message) = self.hosts.ended.as_ref()?;
+        let lost = &self.hosts.key.lost;
+        let word = if lost.is_some() { self.state() } else { "lost" };
         // "Lost" is said already.
         let cause = lost.map(|(reason, _)| death_word(reason)).filter(|cause| *cause != word);
         parts.extend(cause.map(str::to_owned));
         // Ray's sentence says nothing new about what was stopped in order.
         let says = !message.is_empty() && !matches!(lost, Some((DeathReason::Expected, _)));
-        let message = if says { format!(": {message}") } else { String::new() };
-        Some(format!("{word} {ago} ago: {}{message}", parts.join(", ")))
+        let parts = Some(parts.join(", ")).filter(|parts| !parts.is_empty());
+        let what = [Some(format!("{word} {} ago", words::minutes(ended.age(now)))), parts];
+        let what = what.into_iter().chain([says.then(|| message.to_string())]).flatten();
+        Some(what.collect::<Vec<_>>().join(": "))
     }
 
     /// Chips in use and all: `240/256`; none where they have none.
@@ -331,7 +342,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
         title: "TYPE",
         width: Width::text(7, 16, 3),
         when: When::Usually,
-        cell: |row, look| Cell::new(row.kind(), HostsTable::text(row, look)).ending(),
+        cell: |row, look| Cell::new(row.kind(), HostsTable::text(row, look)).named(),
         order: Some(|a, b| natural(&a.kind(), &b.kind())),
     },
     Column {
@@ -427,7 +438,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
 fn state<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
     let (_, role) = HostsTable::mark(row);
     let role = role.unless(HostsTable::is_stale(row, look));
-    match row.loss(look.now).filter(|_| row.hosts.key.kind == HostsKind::Dead) {
+    match row.brief_loss(look.now).filter(|_| row.hosts.key.kind == HostsKind::Dead) {
         Some(loss) => Cell::new(loss, role).or(row.state()).spanning(),
         None => match row.apart(look.now) {
             Some((text, role)) if row.state() == "alive" => {

@@ -4,16 +4,16 @@ use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::fleet::trend::curve;
+use crate::app::job::state;
 use crate::app::pages::common::{self, Member};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
 use crate::app::table::facts::Look;
 use crate::app::text::words;
-use crate::diagnose::sign_severity;
 use crate::model::amount::number;
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::vitals::{loss, rate, waits_for};
+use crate::model::vitals::{loss, rate};
 use crate::model::{Job, JobKey, JobStatus, SignKind, Timestamp, Vitals};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -103,7 +103,10 @@ impl Kind for Jobs {
 
     /// Jobs that have not ended first, and of these what is wrong with a run; then the newest first.
     fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering {
-        let sick = |row| (wrong(row).is_none(), wrong(row));
+        let sick = |row: &Self::Row<'f>| {
+            let wrong = row.cluster.vitals.wrong(row.job);
+            (wrong.is_none(), wrong)
+        };
         let worse = sick(a).cmp(&sick(b));
         let (a, b) = (a.job, b.job);
         (a.status.is_ended().cmp(&b.status.is_ended()))
@@ -117,7 +120,7 @@ impl Kind for Jobs {
         [
             ("job", j.key.raw()),
             ("owner", j.owner().unwrap_or_default()),
-            ("status", j.status.word()),
+            ("status", status(row).word()),
             ("entrypoint", j.entrypoint.raw()),
             ("message", message(row).unwrap_or_default()),
             ("cluster", row.cluster.name().as_str()),
@@ -141,7 +144,7 @@ impl Member for Jobs {
     }
 
     fn mark(row: &Row<'_>) -> (&'static str, Role) {
-        wrong(row).map_or_else(|| glyph(row), |sign| words::severity_mark(sign_severity(sign)))
+        state::mark(row.job, &row.cluster.vitals)
     }
 
     fn since(row: &Row<'_>) -> Option<Timestamp> {
@@ -159,7 +162,7 @@ const COLUMNS: &[Column<Jobs>] = &[
     Column {
         id: "job",
         title: "JOB",
-        width: Width::text(20, 80, 0).firm(80),
+        width: Width::text(20, 80, 0).firm(40),
         when: When::Usually,
         cell: name,
         order: Some(|a, b| a.job.key.cmp(&b.job.key)),
@@ -178,24 +181,26 @@ const COLUMNS: &[Column<Jobs>] = &[
         id: "status",
         title: "STATUS",
         // What the job does and the glyph tell as much.
-        width: Width::text(9, 9, 3),
+        width: Width::text(9, 9, Width::EASILY),
         when: When::Usually,
         cell: |row, look| {
-            let (_, role) = glyph(row);
+            let status = status(row);
+            let (_, role) = words::job(status);
             match row.job.submission_id() {
                 Some(id) if row.cluster.stopping.contains(id) => Cell::new("stopping…", Role::Text),
-                _ => Cell::new(row.job.status.word(), role.unless(row.cluster.is_stale(look.now))),
+                _ => Cell::new(status.word(), role.unless(row.cluster.is_stale(look.now))),
             }
         },
-        order: Some(|a, b| a.job.status.cmp(&b.job.status)),
+        order: Some(|a, b| status(a).cmp(&status(b))),
     },
     Column {
         id: "activity",
         title: "ACTIVITY",
-        width: Width::text(18, 28, 0).hiding(),
+        // `step 23,995/200,000`.
+        width: Width::text(19, 28, 0).hiding(),
         when: When::Usually,
-        cell: |row, look| match does(row, look.now) {
-            Some((words, role)) => Cell::new(words, role.unless(row.cluster.is_stale(look.now))),
+        cell: |row, look| match state::activity(row.job, &row.cluster.vitals, look.now) {
+            Some(cell) => Cell { role: cell.role.unless(row.cluster.is_stale(look.now)), ..cell },
             None => Cell::new("-", Role::Dim),
         },
         order: Some(|a, b| sickness(a).cmp(&sickness(b))),
@@ -214,7 +219,7 @@ const COLUMNS: &[Column<Jobs>] = &[
     Column {
         id: "loss",
         title: "LOSS",
-        width: Width::text(5, 16, 3).hiding(),
+        width: Width::text(5, 16, Width::EASILY).hiding(),
         when: When::Usually,
         cell: |row, look| {
             let run = vitals(row).and_then(|vitals| vitals.run.as_ref());
@@ -338,8 +343,11 @@ const CURVE: usize = 8;
 
 /// The vitals of a job that runs, as they were last read.
 fn vitals<'f>(row: &Row<'f>) -> Option<&'f Vitals> {
-    let is_running = row.job.status == JobStatus::Running;
-    row.cluster.vitals.jobs.get(&row.job.key).filter(|_| is_running).map(AsRef::as_ref)
+    row.cluster.vitals.of(row.job)
+}
+
+fn status(row: &Row<'_>) -> JobStatus {
+    row.cluster.vitals.status(row.job)
 }
 
 fn chips(row: &Row<'_>) -> f64 {
@@ -348,12 +356,6 @@ fn chips(row: &Row<'_>) -> f64 {
 
 fn restarts(row: &Row<'_>) -> Option<u64> {
     vitals(row).map(|vitals| vitals.restarts)
-}
-
-/// The glyph and role of its state: a job that waits for its first node is none that runs, whatever Ray says of it.
-fn glyph(row: &Row<'_>) -> (&'static str, Role) {
-    let is_waiting = vitals(row).is_some_and(Vitals::is_waiting);
-    words::job(if is_waiting { JobStatus::Pending } else { row.job.status })
 }
 
 /// Jobs with the worst signs first, those without vitals last.
@@ -365,43 +367,24 @@ fn sickness(row: &Row<'_>) -> (u8, Option<SignKind>) {
     }
 }
 
-/// What is most wrong with a run. That it waits is no fault of its own, and its column says so.
-fn wrong(row: &Row<'_>) -> Option<SignKind> {
-    vitals(row)?.worst().map(|sign| sign.kind).filter(|kind| *kind != SignKind::WaitsLong)
-}
-
-/// What a job really does, with its worst sign in the colour; none before vitals were read.
-fn does(row: &Row<'_>, now: Timestamp) -> Option<(String, Role)> {
-    row.cluster.vitals.read?;
-    if row.job.status == JobStatus::Pending {
-        let needs = row.job.requested.as_deref().filter(|needs| !needs.is_empty())?;
-        return Some((waits_for(needs, row.job.started, now), Role::Text));
-    }
-    if row.job.status == JobStatus::Failed {
-        return Job::error(row.job.message.raw()).map(|error| (printable(error).into_owned(), Role::Dim));
-    }
-    if row.job.status != JobStatus::Running {
-        return None;
-    }
-    // It has begun since the last reading.
-    let Some(vitals) = vitals(row) else { return Some(("not read yet".to_owned(), Role::Dim)) };
-    let role = vitals.worst().map_or(Role::Text, |sign| words::severity(sign_severity(sign.kind)));
-    Some((vitals.words(now), role))
-}
-
 fn name<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
-    let id = match &row.job.key {
-        JobKey::Submission(id) => id.0.shown(),
-        JobKey::Driver(id) => Cow::Owned(format!("{id} (manual)")),
+    let (id, brief) = match &row.job.key {
+        JobKey::Submission(id) => (id.0.shown(), row.job.short_id()),
+        JobKey::Driver(id) => (Cow::Owned(format!("{id} (manual)")), None),
     };
     // Room for marks stands in every row as soon as there is one, so that names stay below each other.
     let marked = look.marks.has(row.place, row.job);
-    let id = match (marked, look.marks.any(None)) {
+    let with_mark = |id: Cow<'f, str>| match (marked, look.marks.any(None)) {
         (true, _) => Cow::Owned(format!("◆ {id}")),
         (false, true) => Cow::Owned(format!("  {id}")),
         (false, false) => id,
     };
-    Cell::new(id, if marked { Role::Accent } else { Jobs::text(row, look) }).named()
+    let role = if marked { Role::Accent } else { Jobs::text(row, look) };
+    let cell = Cell::new(with_mark(id), role).named();
+    match brief {
+        Some(brief) => cell.or(with_mark(brief)),
+        None => cell,
+    }
 }
 
 /// Why it is pending, or what Ray says about it, unchanged; none for a running job, whose message only repeats its

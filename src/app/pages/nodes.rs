@@ -200,7 +200,7 @@ const COLUMNS: &[Column<Nodes>] = &[
     Column {
         id: "type",
         title: "TYPE",
-        width: Width::rest(8, 32, 3),
+        width: Width::text(8, 32, 3),
         when: When::Usually,
         cell: |row, look| {
             let kind = match (row.node.is_head, row.node.node_type.is_empty()) {
@@ -208,9 +208,9 @@ const COLUMNS: &[Column<Nodes>] = &[
                 (false, true) => Cow::Borrowed("-"),
                 (false, false) => row.node.node_type.shown(),
             };
-            Cell::new(kind, Nodes::text(row, look)).ending()
+            Cell::new(kind, Nodes::text(row, look)).named()
         },
-        order: Some(|a, b| a.node.node_type.cmp(&b.node.node_type)),
+        order: Some(|a, b| natural(a.node.node_type.raw(), b.node.node_type.raw())),
     },
     Column {
         id: "state",

@@ -427,11 +427,14 @@ fn widest<'f, K: Kind>(column: &Column<K>, rows: &[K::Row<'f>], look: &Look<'f>)
         return (column.width.least, 0);
     }
     let title = u16::try_from(column.title.width()).unwrap_or(0);
-    let (mut widest, mut briefest) = (0, 0);
+    let (mut widest, mut briefest, mut has_brief) = (0, 0, false);
     for cell in rows.iter().map(|row| (column.cell)(row, look)) {
         widest = widest.max(cell.width());
-        briefest = briefest.max(cell.brief_width());
+        // A text without a shorter form stays as it is beside those that have one.
+        let brief = if cell.brief.is_some() { cell.brief_width() } else { cell.width() };
+        (briefest, has_brief) = (briefest.max(brief), has_brief || cell.brief.is_some());
     }
+    let briefest = if has_brief { briefest } else { 0 };
     (if widest == 0 { 0 } else { widest.max(title) }, briefest)
 }
 

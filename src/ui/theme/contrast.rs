@@ -1,125 +1,26 @@
-//! Tests: each built-in theme can be read on its background, and no state is shown by colour alone.
+//! How well a colour can be read on another (WCAG 2.1, success criterion 1.4.3).
 
-use super::file::{BUILT_IN, ThemeFile};
-use super::{Colors, Theme};
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::style::Color;
 
-/// xterm's own sixteen, which most others come near.
-const XTERM: [(Color, u32); 16] = [
-    (Color::Black, 0x00_0000),
-    (Color::Red, 0xcd_0000),
-    (Color::Green, 0x00_cd00),
-    (Color::Yellow, 0xcd_cd00),
-    (Color::Blue, 0x00_00ee),
-    (Color::Magenta, 0xcd_00cd),
-    (Color::Cyan, 0x00_cdcd),
-    (Color::Gray, 0xe5_e5e5),
-    (Color::DarkGray, 0x7f_7f7f),
-    (Color::LightRed, 0xff_0000),
-    (Color::LightGreen, 0x00_ff00),
-    (Color::LightYellow, 0xff_ff00),
-    (Color::LightBlue, 0x5c_5cff),
-    (Color::LightMagenta, 0xff_00ff),
-    (Color::LightCyan, 0x00_ffff),
-    (Color::White, 0xff_ffff),
-];
-const BLACK: Color = Color::Rgb(0, 0, 0);
-const WHITE: Color = Color::Rgb(255, 255, 255);
-
-/// Relative luminance (WCAG 2.1).
-fn luminance(color: Color) -> f64 {
-    let (r, g, b) = match color {
-        Color::Rgb(r, g, b) => (r, g, b),
-        named => {
-            let (_, rgb) = XTERM.iter().find(|(known, _)| *known == named).unwrap();
-            let [_, r, g, b] = rgb.to_be_bytes();
-            (r, g, b)
-        }
-    };
-    let linear = |part: u8| {
-        let part = f64::from(part) / 255.0;
-        if part <= 0.03928 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
-    };
-    0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b)
+/// The contrast ratio, from 1 to 21; none where the terminal decides what a colour looks like.
+pub fn of(ink: Color, ground: Color) -> Option<f64> {
+    match (ink, ground) {
+        (Color::Rgb(r, g, b), Color::Rgb(red, green, blue)) => Some(ratio([r, g, b], [red, green, blue])),
+        _ => None,
+    }
 }
 
-fn ratio(a: Color, b: Color) -> f64 {
+/// The contrast ratio of two colours of red, green and blue.
+pub fn ratio(a: [u8; 3], b: [u8; 3]) -> f64 {
     let (a, b) = (luminance(a), luminance(b));
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
 
-/// The ratio of a style's text; `text` and `ground` count where it says nothing.
-fn contrast(style: Style, text: Color, ground: Color) -> f64 {
-    ratio(style.fg.unwrap_or(text), style.bg.unwrap_or(ground))
-}
-
-/// A role's name and style.
-type Named = (&'static str, Style);
-
-/// The roles of text, and those of lines and of text that matters less.
-fn roles(theme: &Theme) -> ([Named; 10], [Named; 3]) {
-    let text = [
-        ("text", theme.text),
-        ("heading", theme.heading),
-        ("accent", theme.accent),
-        ("good", theme.good),
-        ("warn", theme.warn),
-        ("bad", theme.bad),
-        ("selected", theme.selected),
-        ("marked", theme.marked),
-        ("found", theme.found),
-        ("found_here", theme.found_here),
-    ];
-    (text, [("dim", theme.dim), ("border", theme.border), ("focused", theme.focused)])
-}
-
-#[test]
-fn full_colours_can_be_read_on_the_background_of_their_theme() {
-    for (name, _) in BUILT_IN.iter().filter(|(name, _)| *name != "mono") {
-        let theme = ThemeFile::built_in(name).unwrap().theme(Colors::Full);
-        let (ink, ground) = theme.canvas.unwrap();
-        let least = if *name == "high-contrast" { 7.0 } else { 4.5 };
-        let (texts, lines) = roles(&theme);
-        for ((role, style), least) in texts.map(|r| (r, least)).into_iter().chain(lines.map(|r| (r, 3.0))) {
-            let found = contrast(style, ink, ground);
-            assert!(found >= least, "{name}: {role} has {found:.2}:1, needs {least}:1");
-        }
-    }
-}
-
-#[test]
-fn sixteen_colours_can_be_read_on_the_terminals_they_are_for() {
-    for (name, _) in BUILT_IN {
-        let theme = ThemeFile::built_in(name).unwrap().theme(Colors::Sixteen);
-        assert_eq!(theme.canvas, None, "{name}: the terminal's own colors only");
-        // Where the theme may be used on both, no colour of xterm's reaches 4.5:1 on both.
-        let grounds: &[(Color, Color, f64)] = match *name {
-            "dark" => &[(BLACK, WHITE, 4.5)],
-            "light" => &[(WHITE, BLACK, 4.5)],
-            _ => &[(BLACK, WHITE, 4.3), (WHITE, BLACK, 4.3)],
-        };
-        let (texts, lines) = roles(&theme);
-        for (ground, ink, least) in grounds {
-            for (role, style) in texts.iter().chain(&lines) {
-                let found = contrast(*style, *ink, *ground);
-                assert!(found >= *least, "{name}: {role} has {found:.2}:1 on {ground:?}");
-            }
-        }
-    }
-}
-
-#[test]
-fn without_colours_there_are_none() {
-    for (name, _) in BUILT_IN {
-        let theme = ThemeFile::built_in(name).unwrap().theme(Colors::None);
-        let (texts, lines) = roles(&theme);
-        for (role, style) in texts.iter().chain(&lines) {
-            assert!(style.fg.is_none() && style.bg.is_none(), "{name}: {role}");
-        }
-        // What must still differ: where the cursor is, and what was found.
-        assert_ne!(theme.selected, theme.text);
-        assert_ne!(theme.selected, theme.marked);
-        assert_ne!(theme.found, theme.found_here);
-        assert!(theme.bad.add_modifier.contains(Modifier::BOLD));
-    }
+/// Relative luminance.
+fn luminance(color: [u8; 3]) -> f64 {
+    let [r, g, b] = color.map(|part| {
+        let part = f64::from(part) / 255.0;
+        if part <= 0.03928 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+    });
+    0.2126 * r + 0.7152 * g + 0.0722 * b
 }

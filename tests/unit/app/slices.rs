@@ -43,7 +43,7 @@ fn what_was_lost_comes_first_then_half_a_slice_then_the_whole_ones() {
     let app = by_slice();
     let seen = cells(&app);
     let begins = [
-        "✕|ray-m-worker-cc30-tpu|v4-128|4x4x4|16|lost 25m ago: 1 slice, 16 hosts, preempted: health check failed",
+        "✕|ray-m-worker-cc30-tpu|v4-128|4x4x4|16|lost 25m ago: preempted: health check failed",
         "◐|ray-m-worker-bb20-tpu|v4-64|2x4x4|4/8|incomplete|16/16|",
         "●|ray-m-worker-aa10-tpu|v4-512|4x8x8|64/64|alive|256/256|",
         "●|cpu_worker|TPU-V4|-|3|alive|-|",

@@ -1,0 +1,40 @@
+//! What a job really does, in a row's words and colours: the same in the tables of jobs and below the fleet.
+
+use crate::app::table::cell::{Cell, Role};
+use crate::app::text::words;
+use crate::diagnose::sign_severity;
+use crate::model::text::printable;
+use crate::model::vitals::waits_for;
+use crate::model::{ClusterVitals, Doing, Job, JobStatus, Timestamp};
+
+/// The sign of what is wrong with it, else that of its status.
+pub fn mark(job: &Job, vitals: &ClusterVitals) -> (&'static str, Role) {
+    match vitals.wrong(job) {
+        Some(sign) => words::severity_mark(sign_severity(sign)),
+        None => words::job(vitals.status(job)),
+    }
+}
+
+/// What it does, with its worst sign in the colour; none before vitals were read.
+pub fn activity(job: &Job, vitals: &ClusterVitals, now: Timestamp) -> Option<Cell<'static>> {
+    vitals.read?;
+    if job.status == JobStatus::Pending {
+        let needs = job.requested.as_deref().filter(|needs| !needs.is_empty())?;
+        return Some(Cell::text(waits_for(needs, job.started, now)).or(waits_for(needs, None, now)));
+    }
+    if job.status == JobStatus::Failed {
+        return Job::error(job.message.raw())
+            .map(|error| Cell::new(printable(error).into_owned(), Role::Dim));
+    }
+    if job.status != JobStatus::Running {
+        return None;
+    }
+    // It has begun since the last reading.
+    let Some(vitals) = vitals.of(job) else { return Some(Cell::new("not read yet", Role::Dim)) };
+    let role = vitals.worst().map_or(Role::Text, |sign| words::severity(sign_severity(sign.kind)));
+    let cell = Cell::new(vitals.words(now), role);
+    Some(match &vitals.doing {
+        Doing::Waits(wait) => cell.or(waits_for(&wait.shape, None, now)),
+        _ => cell,
+    })
+}
