@@ -3,7 +3,7 @@
 use super::super::reach::{Progress, Reach, confirm};
 use super::follow::id;
 use super::several::{AT_ONCE, SeveralArguments, named, read, report, show, would};
-use crate::model::fix::word;
+use crate::model::command_line::word;
 use crate::model::text::printable;
 use crate::model::{Fix, Hint, Job, JobKey, JobStatus, JobStopOutcome, Others, Target};
 use crate::ray::RayError;
