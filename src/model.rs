@@ -10,6 +10,7 @@ pub mod chips;
 pub mod cloud;
 pub mod cluster;
 pub mod cluster_totals;
+pub mod command_line;
 pub mod consent;
 pub mod delayed;
 pub mod digest;

@@ -89,8 +89,9 @@ pub(super) fn reminder(folders: &Folders, settings: &Settings) -> Option<String>
     (old > 0).then(|| {
         format!(
             "{} older than {days} days, containing job secrets; \
-             delete: `marin-tui backups --delete-older-than {days}`",
-            counted(old, "backup")
+             delete: `{}`",
+            counted(old, "backup"),
+            Target::default().line(&format!("backups --delete-older-than {days}"))
         )
     })
 }

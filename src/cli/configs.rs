@@ -11,7 +11,7 @@ use crate::cli::output;
 use crate::config::{self, Env, Settings, Sources};
 use crate::infra::{self, FILE, Finding, PlanError, Severity, Source, State, Table};
 use crate::model::amount::counted;
-use crate::model::{Timestamp, tag_fault, without_first_word};
+use crate::model::{Target, Timestamp, tag_fault, without_first_word};
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use serde_json::json;
@@ -181,8 +181,9 @@ fn row<'t>(table: &'t Table, name: &str) -> Result<&'t infra::Row> {
         let names = table.rows.iter().flat_map(|r| [r.stem.as_str(), without_first_word(&r.stem)]);
         let near = config::nearest(name, names).map(|n| format!(", did you mean `{n}`?")).unwrap_or_default();
         format!(
-            "no cluster `{name}` in {}{near}; list clusters with `marin-tui configs list`",
-            table.file.display()
+            "no cluster `{name}` in {}{near}; list clusters with `{}`",
+            table.file.display(),
+            Target::default().line("configs list")
         )
     })
 }

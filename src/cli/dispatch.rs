@@ -11,12 +11,16 @@ use super::{
 };
 use crate::config::{self, Config, Env, Settings, Sources};
 use crate::model::Timestamp;
+use crate::model::command_line::Given;
 use clap::CommandFactory;
 use std::process::ExitCode;
 
 /// Runs the command of the arguments, or the console when there is none.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let Arguments { global, command } = arguments;
+    let asked = &global.sources;
+    let given = Given::files(asked.infra.as_deref(), asked.config.as_deref());
+    given.at(asked.address.as_deref(), asked.gcs.as_deref()).keep();
     let Some(command) = command else { return open_console(global) };
     if let Some(done) = without_files(command) {
         return done;

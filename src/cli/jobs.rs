@@ -9,6 +9,7 @@ mod reader;
 mod several;
 mod stacks;
 mod status;
+mod stop;
 mod submit;
 mod table;
 mod verdict;
@@ -76,10 +77,14 @@ Examples:
 Examples:
   marin-tui -c us-central2 stop-job eval-7               name the owner, confirm, stop, wait
   marin-tui -c us-central2 stop-job eval-7 eval-8 --dry-run
+  marin-tui -c us-central2 stop-job eval-7 --others      a job of another person or of unknown owner
   marin-tui list-jobs --owner me --json | jq -r '.[].submission_id' | marin-tui stop-job - -y
 
-Exit codes: 0 all jobs have ended, 1 a job could not be stopped or is still running.")]
-    StopJob(several::SeveralArguments),
+Without --others nothing is stopped if one of the jobs is another person's or its owner is unknown. You are USER (or \
+LOGNAME) of the environment.
+
+Exit codes: 0 all jobs have ended, 1 a job could not be stopped or is still running, or --others is missing.")]
+    StopJob(stop::StopArguments),
     /// Delete records of ended jobs
     #[command(after_help = "\
 Examples:
@@ -189,7 +194,7 @@ pub(super) fn run(command: &JobCommand, reach: &Reach) -> anyhow::Result<ExitCod
             JobCommand::ListJobs(arguments) => list(arguments, reach, &progress).await,
             JobCommand::JobStatus(arguments) => status::run(arguments, reach, &progress).await,
             JobCommand::SubmitJob(arguments) => submit::run(arguments, reach, &progress).await,
-            JobCommand::StopJob(arguments) => several::stop(arguments, reach, &progress).await,
+            JobCommand::StopJob(arguments) => stop::stop(arguments, reach, &progress).await,
             JobCommand::DeleteJob(arguments) => several::delete(arguments, reach, &progress).await,
             JobCommand::JobLogs(arguments) => logs::run(arguments, reach, &progress).await,
             JobCommand::JobWorkers(arguments) => workers::run(arguments, reach, &progress).await,

@@ -15,7 +15,7 @@ use super::reach::{Progress, Reach};
 use super::{GlobalArguments, SourceArguments, trust};
 use crate::config::{self, Config, ConfigError, Entry, Env, Folders, Settings, Sources, TrustState};
 use crate::model::amount::counted;
-use crate::model::fix::word;
+use crate::model::command_line::word;
 use crate::model::{Fix, SecretName, Timestamp};
 use anyhow::bail;
 use given::Setup;

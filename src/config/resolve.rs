@@ -11,7 +11,7 @@ pub enum Unresolved {
     #[error("`{name}` is ambiguous: {}; type more of the name", .candidates.join(", "))]
     Ambiguous { name: String, candidates: Vec<String> },
     /// No cluster has the name.
-    #[error("no cluster `{name}`{}; `marin-tui clusters` lists them", .nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default())]
+    #[error("no cluster `{name}`{}; `{}` lists them", .nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default(), Target::default().line("clusters"))]
     Unknown { name: String, nearest: Option<String> },
     /// No name was given, and there are several clusters.
     #[error("several clusters; choose one with --cluster: {}", .0.join(", "))]

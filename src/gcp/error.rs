@@ -2,7 +2,7 @@
 
 use super::identity::Identity;
 use super::needs::NEEDS;
-use crate::model::fix::word;
+use crate::model::command_line::word;
 use crate::model::{Fix, Hint, Verb};
 use std::time::Duration;
 

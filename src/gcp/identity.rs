@@ -2,7 +2,7 @@
 //!
 //! Sources: AIP-4110 (where credentials are looked for), AIP-4117 (external accounts), and `gcloud help` of the commands.
 
-use crate::model::fix::word;
+use crate::model::command_line::word;
 use crate::model::text::printable;
 use crate::model::{Fix, Hint};
 use serde_json::Value;

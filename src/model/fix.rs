@@ -2,6 +2,7 @@
 //! is bound to it now, a command with a line that can be pasted.
 
 use super::ClusterName;
+use super::command_line::{self, word};
 use super::text::printable;
 use std::fmt;
 
@@ -113,12 +114,9 @@ impl<'a> Target<'a> {
         Self { operation: Some(command), ..self }
     }
 
-    /// The command line that does `rest` on it.
+    /// The command line that does `rest` on it, with the options that lead to it ([`command_line::Given`]).
     pub fn line(&self, rest: &str) -> String {
-        match self.cluster {
-            Some(name) => format!("marin-tui -c {} {rest}", word(name.as_str())),
-            None => format!("marin-tui {rest}"),
-        }
+        command_line::line(self.cluster, rest)
     }
 }
 
@@ -253,15 +251,6 @@ fn monitor(file: &str) -> String {
 /// The name of the worker or of the job, or what stands for it where several are meant.
 fn worker(of: &str, any: &str) -> String {
     if of.is_empty() { any.to_owned() } else { word(of) }
-}
-
-/// A word as a shell reads it, without control characters.
-pub fn word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@+,".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", clean(text).replace('\'', r"'\''"))
 }
 
 impl Fix {

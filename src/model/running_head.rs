@@ -1,6 +1,6 @@
 //! Heads of one cluster that run side by side at Google.
 
-use super::fix::word;
+use super::command_line::word;
 use super::{ClusterName, Fix, Hint, Problem, ProblemKind, Text, Timestamp};
 
 /// A running machine that Ray's launcher labelled as a head.

@@ -3,8 +3,10 @@
 
 use super::cloud::kind;
 use crate::gcp::{self, GcpError, Google};
-use crate::model::fix::word;
-use crate::model::{ClusterSpec, Fix, Hint, Problem, ProblemKind, Secret, SecretName, Timestamp, Verb};
+use crate::model::command_line::word;
+use crate::model::{
+    ClusterSpec, Fix, Hint, Problem, ProblemKind, Secret, SecretName, Target, Timestamp, Verb,
+};
 use crate::token::{self, Found, Places, Source, TokenError};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -178,7 +180,7 @@ impl TokenCare {
                 Err(GcpError::NotFound { .. }) => {}
                 Ok(latest) => {
                     let what = format!("it already exists (version {}) and was not changed", latest.version);
-                    let fetch = Fix::command("fetch it", "marin-tui token fetch");
+                    let fetch = Fix::command("fetch it", Target::default().line("token fetch"));
                     return Err(of_secret(
                         secret,
                         &what,

@@ -5,7 +5,9 @@
 //! task alive.
 
 use super::opened::{Session, dashboard_down};
-use crate::model::{ClusterName, LocalPorts, Phase, Problem, ProblemKind, Secret, Service, Text, Timestamp};
+use crate::model::{
+    ClusterName, LocalPorts, Phase, Problem, ProblemKind, Secret, Service, Target, Text, Timestamp,
+};
 use crate::ray::{Client, RayError};
 use crate::ssh::{Refusals, Remote, SshError, TunnelSpec};
 use std::collections::BTreeSet;
@@ -234,7 +236,10 @@ impl Connection {
         let waited = tokio::time::timeout(LONGEST_WAIT, self.answering(tell)).await;
         waited.unwrap_or_else(|_| {
             let what = format!("{}: not connected after {} s", self.cluster, LONGEST_WAIT.as_secs());
-            Err(problem(what, "try again; check its address with `marin-tui clusters`"))
+            Err(problem(
+                what,
+                &format!("try again; check its address with `{}`", Target::default().line("clusters")),
+            ))
         })
     }
 

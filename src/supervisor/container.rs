@@ -2,7 +2,7 @@
 //! in `ray/autoscaler/_private/command_runner.py`): in an interactive login shell, which finds what `.bashrc` sets up.
 
 use crate::config::Launch;
-use crate::model::fix::word;
+use crate::model::command_line::word;
 use crate::model::{ClusterSpec, Hint, Problem, ProblemKind, Target, Timestamp};
 use crate::ssh::quote;
 

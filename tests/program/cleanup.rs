@@ -239,7 +239,7 @@ fn a_round_cleans_tpus_and_names_hosts_that_do_not_answer_and_low_disks() {
     let kinds: Vec<&str> = rows.iter().map(|r| r["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["tpu vm", "disk"], "{rows:?}");
     assert!(
-        rows[1]["hint"].as_str().unwrap().contains(&format!("marin-tui -c marin-a ssh {WORKER} -- 'df -h")),
+        rows[1]["hint"].as_str().unwrap().contains(&format!(" -c marin-a ssh {WORKER} -- 'df -h")),
         "{}",
         rows[1]
     );

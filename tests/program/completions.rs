@@ -41,7 +41,7 @@ impl Place {
         for id in ["eval-open", "eval-ended", "eval-$(touch made)"] {
             place.run(&["submit-job", "--no-wait", "--submission-id", id, "--", "sleep 1000"]);
         }
-        place.run(&["stop-job", "--yes", "eval-ended"]);
+        place.run(&["stop-job", "--yes", "--others", "eval-ended"]);
         place
     }
 

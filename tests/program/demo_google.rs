@@ -142,7 +142,8 @@ fn status_has_the_findings_of_a_screen_with_commands_that_can_be_run() {
     assert_eq!((&stuck["status"], &stuck["error"]), (&"up".into(), &Value::Null));
     let quota = stuck["findings"].as_array().unwrap().iter().find(|f| f["kind"] == "quota").unwrap().clone();
     assert!(quota["evidence"].as_str().unwrap().contains("nobody has deleted them"), "{quota}");
-    let line = "marin-tui -c marin-us-central2 clean-preempted";
+    let line = quota["fixes"][0]["command"].as_str().unwrap();
+    assert!(line.ends_with(" -c marin-us-central2 clean-preempted"), "{line}");
     let fix = serde_json::json!({"text": "delete them", "action": "clean-preempted", "command": line});
     assert_eq!((&quota["severity"], &quota["fixes"][0]), (&"warning".into(), &fix));
     assert!(quota["hint"].as_str().unwrap().contains(line), "{quota}");

@@ -105,6 +105,7 @@ fn no_command_about_jobs_lets_a_cluster_act_on_the_terminal() {
         &["stop-job", "--dry-run", &evil],
         &["stop-job", "--yes", &evil],
         &["stop-job", "--yes", "--json", &evil],
+        &["stop-job", "--yes", "--others", &evil],
         &["backup-jobs", "--dry-run", dir],
         &["backup-jobs", dir],
         &["backup-jobs", dir],

@@ -55,8 +55,14 @@ impl Place {
         until(&format!("{id} is {status}"), || self.details(id)["status"] == status);
     }
 
+    /// Runs a command as the user `me`.
+    fn by_me(&self, args: &[&str]) -> Ran {
+        Ran::of(&self.command(args).env("USER", "me").output().unwrap())
+    }
+
+    /// Submits a job of `me`.
     fn submit(&self, id: &str) {
-        self.ok(&["submit-job", "--no-wait", "--submission-id", id, "--", "python x.py"]);
+        self.by_me(&["submit-job", "--no-wait", "--submission-id", id, "--", "python x.py"]).good();
     }
 }
 
@@ -169,7 +175,7 @@ fn a_stop_whose_answer_broke_off_is_watched_to_the_truth() {
     place.submit("one");
     place.job_becomes("one", "RUNNING");
     place.head.trouble(vec![Trouble { path: "/api/jobs/one/stop".into(), fault: Fault::HalfBody }]);
-    let stopped = place.json(&["stop-job", "--yes", "--json", "one"]);
+    let stopped = place.by_me(&["stop-job", "--yes", "--json", "one"]).exits(0).json();
     assert_eq!(stopped, json!([{"submission_id": "one", "done": true, "outcome": "stopped"}]));
     assert_eq!(place.audited().pop().unwrap(), ("stop-job one".into(), "ended (stopped)".into()));
 }
@@ -203,14 +209,14 @@ fn jobs_are_listed_stopped_and_deleted() {
     let refused = place.transcript().with("delete-job --yes one", &early).with("stop-job one", &unasked);
     refused.is("jobs_that_are_neither_deleted_nor_stopped");
     assert_ne!(place.details("one")["status"], "STOPPED");
-    let dry = place.json(&["stop-job", "--dry-run", "--json", "one", "two"]);
+    let dry = place.by_me(&["stop-job", "--dry-run", "--json", "one", "two"]).exits(0).json();
     let would = |id, what| json!({"submission_id": id, "done": true, "outcome": what});
     assert_eq!(dry, json!([would("one", "would be stopped"), would("two", "would be stopped")]));
     let dry = place.json(&["delete-job", "--dry-run", "--json", "one"]);
     assert_eq!(dry, json!([would("one", "would be deleted")]));
-    place.ok(&["stop-job", "--dry-run", "one"]);
+    place.by_me(&["stop-job", "--dry-run", "one"]).good();
     assert_eq!(place.details("one")["status"], "RUNNING");
-    let stopped = place.json(&["stop-job", "--yes", "--json", "one", "two"]);
+    let stopped = place.by_me(&["stop-job", "--yes", "--json", "one", "two"]).exits(0).json();
     let stops = ["stop-job one", "stop-job two"].map(|what| (what.to_owned(), "ended (stopped)".to_owned()));
     assert!(place.audited().ends_with(&stops), "{:?}", place.audited());
     assert!(
@@ -234,7 +240,7 @@ fn jobs_are_listed_stopped_and_deleted() {
     assert_eq!((rows(&["list-jobs"]), rows(&["list-jobs", "--all"])), (1, 3));
     place.ok(&["delete-job", "--yes", "one"]);
     assert_eq!(place.get("/api/jobs/one").0, 404);
-    let gone = place.run(&["stop-job", "--yes", "one", "three"]);
+    let gone = place.by_me(&["stop-job", "--yes", "one", "three"]);
     assert_eq!(gone.code, Some(1), "one of two failed");
     assert_eq!(place.details("three")["status"], "STOPPED");
 }
@@ -255,7 +261,8 @@ fn the_question_of_a_stop_names_owners() {
     place.post("/api/jobs/", &json!({"entrypoint": "sleep 600", "submission_id": "two"}));
     place.job_becomes("two", "RUNNING");
     let ask = |command: &str, answer: &str| {
-        let mut console = Pty::of(&place.command(&[command, "one", "two"]), 120, 40);
+        let others: &[&str] = if command == "stop-job" { &["--others"] } else { &[] };
+        let mut console = Pty::of(&place.command(&[&[command, "one", "two"], others].concat()), 120, 40);
         console.wait_text("[y/N]");
         // Progress is shown after a second; it must not run into the question.
         std::thread::sleep(Duration::from_millis(1300));
@@ -263,9 +270,16 @@ fn the_question_of_a_stop_names_owners() {
         assert!(seen.trim_end().ends_with("? [y/N]") || seen.trim_end().ends_with("kept. [y/N]"), "{seen}");
         let of = |id: &str| seen.lines().find(|l| l.starts_with(id)).unwrap_or_default().to_owned();
         assert!(of("one").contains("dara") && of("two").contains("owner unknown"), "{seen}");
+        let including = seen.contains("including jobs of dara and of unknown owner?");
+        assert_eq!(including, command == "stop-job", "{seen}");
         console.send(answer);
         console.wait_exit();
     };
+    // Who may not stop them is not asked.
+    let mut refused = Pty::of(&place.command(&["stop-job", "one", "two"]), 120, 40);
+    refused.wait_exit();
+    let said = refused.wait_text("--others");
+    assert!(said.contains("dara") && !said.contains("[y/N]"), "{said}");
     ask("stop-job", "n\r");
     ask("delete-job", "\r");
     assert_eq!(place.details("one")["status"], "RUNNING");
@@ -277,13 +291,69 @@ fn the_question_of_a_stop_names_owners() {
 }
 
 #[test]
+fn the_jobs_of_others_are_stopped_only_when_that_is_allowed() {
+    let place = place();
+    place.submit("mine");
+    place.post("/api/jobs/", &json!({"entrypoint": "sleep 9", "submission_id": "unowned"}));
+    let of_bo = json!({"entrypoint": "sleep 9", "submission_id": "it's bo's", "metadata": {"owner": "bo"}});
+    place.post("/api/jobs/", &of_bo);
+    let ended = json!({"entrypoint": "true", "submission_id": "over", "metadata": {"owner": "bo"}});
+    place.post("/api/jobs/", &ended);
+    for id in ["mine", "unowned", "it's bo's", "over"] {
+        place.head.turn_job(id, JobStatus::Running);
+    }
+    assert!(place.head.turn_job("over", JobStatus::Succeeded));
+    let status = |id: &str| place.details(id)["status"].as_str().unwrap().to_owned();
+    let mut shown = place.transcript();
+    for args in [
+        &["stop-job", "--yes", "it's bo's"][..],
+        &["stop-job", "--yes", "unowned"],
+        &["stop-job", "--yes", "mine", "it's bo's", "unowned"],
+        &["stop-job", "--yes", "--json", "mine", "it's bo's"],
+        &["stop-job", "--dry-run", "mine", "it's bo's", "unowned"],
+        &["stop-job", "--dry-run", "--json", "mine", "it's bo's"],
+        &["stop-job", "--dry-run", "--others", "mine", "it's bo's"],
+    ] {
+        let ran = place.by_me(args);
+        assert_eq!(ran.code, Some(i32::from(!args.contains(&"--dry-run"))), "{args:?}: {}", ran.err);
+        shown.add(&args.join(" "), &ran);
+    }
+    for id in ["mine", "it's bo's", "unowned"] {
+        assert_eq!(status(id), "RUNNING", "{id}");
+    }
+    // Who is nobody has no jobs.
+    assert_eq!(place.run(&["stop-job", "--yes", "mine"]).code, Some(1));
+    assert_eq!(status("mine"), "RUNNING");
+    // A job that has ended, or that there is not, is nobody's to lose.
+    place.by_me(&["stop-job", "--yes", "over", "mine"]).good();
+    assert_eq!((status("mine"), status("over")), ("STOPPED".into(), "SUCCEEDED".into()));
+    shown.add("stop-job --yes none", &place.by_me(&["stop-job", "--yes", "none"]).exits(1));
+    place.by_me(&["stop-job", "--yes", "--others", "it's bo's", "unowned"]).good();
+    assert_eq!((status("it's bo's"), status("unowned")), ("STOPPED".into(), "STOPPED".into()));
+    shown.is("the_jobs_of_others");
+}
+
+#[test]
+fn a_job_that_cannot_be_read_counts_as_another_persons() {
+    let place = place();
+    place.submit("one");
+    place.head.trouble(vec![Trouble { path: "/api/jobs/one".into(), fault: Fault::HalfBody }]);
+    let refused = place.by_me(&["stop-job", "--yes", "one"]).exits(1);
+    assert!(
+        refused.err.contains("of unknown owner (one)") && refused.err.contains("--others"),
+        "{}",
+        refused.err
+    );
+}
+
+#[test]
 fn a_stop_that_ray_ignores_is_not_a_success() {
     let place = place();
     place.submit("stays");
     place.job_becomes("stays", "RUNNING");
     place.head.ignore_stop(true);
     let mut transcript = place.transcript();
-    place.shows(&mut transcript, &["stop-job", "--yes", "stays"]);
+    transcript.add("stop-job --yes stays", &place.by_me(&["stop-job", "--yes", "stays"]));
     transcript.is("a_stop_that_ray_ignores");
     assert_eq!(place.details("stays")["status"], "RUNNING");
 }

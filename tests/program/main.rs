@@ -58,6 +58,7 @@ mod ssh;
 #[path = "../support/sshd.rs"]
 mod sshd;
 mod submit_checks;
+mod suggestions;
 #[path = "../support/svg.rs"]
 mod svg;
 mod terminal;

@@ -70,5 +70,5 @@ fn what_a_job_left_on_a_worker_is_ended_and_what_runs_stays() {
     bed.on_root("switch", &["ip", "link", "set", "v-w2", "up"]);
     let said = String::from_utf8_lossy(&cut.stderr).into_owned();
     assert!(cut.status.code() == Some(1) && said.contains("10.77.0.3 was not checked"), "{said}");
-    assert!(bed.program(&["stop-job", "--yes", &holds]).status().unwrap().success());
+    assert!(bed.program(&["stop-job", "--yes", "--others", &holds]).status().unwrap().success());
 }

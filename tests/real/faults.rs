@@ -114,7 +114,7 @@ fn commands_that_follow_survive_a_cut_link_and_a_killed_ssh() {
     wait.err.until_times("reconnected after", 2);
     let before = count(&log.out.all, "tick=");
     log.out.until(&format!("tick={}", before + 20));
-    let stop = command(bed, &["stop-job", "--yes", &ticking.id]).ends();
+    let stop = command(bed, &["stop-job", "--yes", "--others", &ticking.id]).ends();
     assert_eq!(stop.0, Some(0), "{stop:?}");
     let ((followed, lines, said), (waited, _, also)) = (log.ends(), wait.ends());
     // Neither 0 nor an error of the command's own: the job was stopped.

@@ -95,5 +95,5 @@ fn a_restart_from_the_console_survives_its_own_death_and_brings_jobs_back() {
     assert!(log.lines().last().is_some_and(|l| l.contains("restart") && l.ends_with("done")), "{log}");
     console.send("q");
     console.wait_for("connection", LONG, |text| text.contains("● up") && text.contains(&job));
-    assert!(command(bed, &["stop-job", "--yes", &job, &tasks]).status.success());
+    assert!(command(bed, &["stop-job", "--yes", "--others", &job, &tasks]).status.success());
 }

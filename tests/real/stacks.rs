@@ -48,7 +48,7 @@ fn the_one_that_is_stuck_stands_apart(bed: Bed, through: &str) {
     assert!(line.trim_start().starts_with("1  ") && line.ends_with("same in both samples"), "{said}");
     let pid = one["workers"][0]["pid"].to_string();
     assert!(said.contains(&format!("pid {pid} W")), "{said}");
-    assert!(bed.program(&["stop-job", "--yes", &job]).output().unwrap().status.success());
+    assert!(bed.program(&["stop-job", "--yes", "--others", &job]).output().unwrap().status.success());
 }
 
 #[test]

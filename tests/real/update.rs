@@ -93,7 +93,7 @@ fn a_limit_of_the_newest_ray_is_applied_while_a_job_runs() {
     assert_eq!(bed.job(&job)["status"], "RUNNING");
     let (_, said) = exits(bed, 0, &["update-cluster"]);
     assert!(said.contains("matches its cluster file"), "{said}");
-    exits(bed, 0, &["stop-job", "--yes", &job]);
+    exits(bed, 0, &["stop-job", "--yes", "--others", &job]);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_restart_has_to_be_allowed_and_a_raised_limit_brings_a_worker() {
     assert_eq!(bed.job(&job)["status"], "RUNNING");
     exits(bed, 0, &["update-cluster", "--abandon"]);
     // As the bed was.
-    exits(bed, 0, &["stop-job", "--yes", &job]);
+    exits(bed, 0, &["stop-job", "--yes", "--others", &job]);
     assert!(bed.program(&["restart-cluster", "--yes", "--others"]).output().unwrap().status.success());
     // To a restart with the old file it is a worker that somebody has added.
     bed.on("w3", &["sh", "-c", "ray stop --force || true"]);

@@ -10,7 +10,8 @@ use crate::app::text::details;
 use crate::app::text::toast::Tone;
 use crate::app::view::{Details, View};
 use crate::app::{App, Effect};
-use crate::model::fix::{Target as Command, word};
+use crate::model::Target as Command;
+use crate::model::command_line::word;
 use crate::model::service::Service;
 use crate::model::{JobKey, Timestamp};
 

@@ -5,7 +5,8 @@ use crate::cli::output;
 use crate::cli::reach::Reach;
 use crate::config::{Settings, yaml};
 use crate::infra::{self, State, Table};
-use crate::model::{ImageName, Text, Timestamp};
+use crate::model::command_line::word;
+use crate::model::{ImageName, Target, Text, Timestamp};
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 use std::path::Path;
@@ -84,7 +85,8 @@ pub fn run(image: &ImageName, stem: &str, settings: &Settings, as_json: bool) ->
     let there = image.tag.is_empty() || builds.iter().any(|b| b.tags.iter().any(|t| used(t.raw())));
     if !there {
         bail!(
-            "{image} does not exist: push it, or set another tag (`marin-tui configs set-image TAG {stem}`)"
+            "{image} does not exist: push it, or set another tag (`{}`)",
+            Target::default().line(&format!("configs set-image TAG {}", word(stem)))
         );
     }
     Ok(())

@@ -3,6 +3,7 @@
 use super::print;
 use crate::cli::output::{self, Cleaned};
 use crate::infra::{self, Finding, PlanError, Planned, Severity, State, Table};
+use crate::model::Target;
 use crate::model::amount::counted;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
@@ -110,7 +111,7 @@ impl Update {
         print::findings(&mut output::stderr(), findings)?;
         if mode.check && (!stale.is_empty() || !orphans.is_empty()) {
             let all = stale.len() + orphans.len();
-            bail!("{} out of date; run `marin-tui configs update`", are(all));
+            bail!("{} out of date; run `{}`", are(all), Target::default().line("configs update"));
         }
         if !left.is_empty() {
             bail!("{} not written: review the changes above, then use --yes", counted(left.len(), "file"));

@@ -3,7 +3,7 @@
 use crate::cli::tool::{self, Ran};
 use crate::config::{self, Env};
 use crate::model::Secret;
-use crate::model::fix::word;
+use crate::model::command_line::word;
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 use std::fs;

@@ -8,7 +8,7 @@ use crate::cli::reach::{Progress, confirm};
 use crate::cli::targets::{Targets, repositories};
 use crate::cli::{audit, configs, output};
 use crate::gcp::{GcpError, Google};
-use crate::model::fix::word;
+use crate::model::command_line::word;
 use crate::model::{ImageName, Registry};
 use crate::operation::{Audit, Call};
 use anyhow::{Context as _, Result, anyhow, bail};

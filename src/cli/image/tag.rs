@@ -3,6 +3,7 @@
 use super::engine::Engine;
 use super::options::ImageOptions;
 use crate::cli::tool;
+use crate::model::Target;
 use crate::model::amount::counted;
 use anyhow::{Result, bail};
 use std::path::Path;
@@ -66,7 +67,8 @@ pub(super) async fn for_push(
         let name = format!("{image}:{tag}");
         if engine.quiet(&["image", "inspect", "--format", "{{.Id}}", &name]).await?.code != 0 {
             bail!(
-                "image {name} does not exist on this machine; build it: `marin-tui image build --tag {tag}`"
+                "image {name} does not exist on this machine; build it: `{}`",
+                Target::default().line(&format!("image build --tag {tag}"))
             );
         }
         return Ok(Tag::new(tag.clone()));
@@ -84,8 +86,8 @@ pub(super) async fn for_push(
     match tags.iter().find(is_of_commit) {
         Some(tag) => Ok(Tag::new(tag.trim().to_owned())),
         None => bail!(
-            "no image {image} of commit {mark} on this machine; build it: `marin-tui image build`, or choose another \
-             with --tag"
+            "no image {image} of commit {mark} on this machine; build it: `{}`, or choose another with --tag",
+            Target::default().line("image build")
         ),
     }
 }

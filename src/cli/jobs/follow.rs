@@ -4,9 +4,10 @@
 
 use super::super::reach::Reach;
 use crate::logs::{Grep, LineSplitter};
+use crate::model::command_line::word;
 use crate::model::{
     JobStatus, Line, Liveness, LogSource, Node, NodeId, OperationKind, OperationMark, Problem, SubmissionId,
-    Text, Timestamp,
+    Target, Text, Timestamp,
 };
 use crate::ray::{Client, LogEvent, RayError};
 use crate::supervisor::{self, Access, Backoff, Connection, ConnectionState, Session, Start, Way};
@@ -368,8 +369,9 @@ impl<'a> Following<'a> {
     pub fn gave_up(&self, id: &SubmissionId) {
         let (name, limit) = (&self.reach.spec.name, self.limit.unwrap_or_default().as_secs());
         let state = self.seen.map_or("unknown", JobStatus::word);
+        let again = Target::of(name).line(&format!("wait-job {}", word(id.0.raw())));
         eprintln!(
-            "{name}: timed out after {limit} s without a response; last status of {id}: {state}; to wait again: `marin-tui -c {name} wait-job {id}`"
+            "{name}: timed out after {limit} s without a response; last status of {id}: {state}; to wait again: `{again}`"
         );
     }
 }

@@ -1,11 +1,11 @@
-//! `stop-job` and `delete-job`: several jobs at once, named or read from stdin.
+//! Several jobs at once, named or read from stdin; `delete-job`. What stops them is in [`super::stop`].
 
 use super::super::reach::{Progress, Reach, confirm};
 use super::follow::id;
 use crate::cli::{candidates, columns, output};
-use crate::model::{JobStatus, JobStopOutcome, SubmissionId};
-use crate::ray::JobDetail;
-use crate::supervisor::{Session, delete_job, stop_job};
+use crate::model::{Job, SubmissionId};
+use crate::ray::RayError;
+use crate::supervisor::{Session, delete_job};
 use anyhow::Context;
 use clap::Args;
 use futures_util::stream::{self, StreamExt};
@@ -15,25 +15,25 @@ use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
 
 /// Requests to the head at a time, however many jobs there are.
-const AT_ONCE: usize = 32;
+pub(super) const AT_ONCE: usize = 32;
 /// Bytes of ids that are read from stdin.
 const INPUT_MAX: u64 = 16 << 20;
 
-/// Options of `stop-job` and `delete-job`.
+/// Options of `delete-job`, which `stop-job` has, too.
 #[derive(Debug, Args)]
 pub struct SeveralArguments {
     /// Submission ids of the jobs, as `list-jobs` prints them; `-` reads them from stdin, one per line
     #[arg(required = true, value_name = "SUBMISSION_ID", add = candidates::jobs())]
-    ids: Vec<String>,
+    pub(super) ids: Vec<String>,
     /// Skip confirmation
     #[arg(long, short)]
-    yes: bool,
+    pub(super) yes: bool,
     /// Show what would be done; change nothing
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 impl SeveralArguments {
@@ -43,7 +43,7 @@ impl SeveralArguments {
     }
 
     /// The jobs that are meant, each once, in the order in which they are named.
-    fn jobs(&self) -> anyhow::Result<Vec<String>> {
+    pub(super) fn jobs(&self) -> anyhow::Result<Vec<String>> {
         let mut all = Vec::new();
         for id in &self.ids {
             if id != "-" {
@@ -67,58 +67,11 @@ impl SeveralArguments {
 }
 
 /// The first of many.
-fn named(ids: &[String]) -> String {
+pub(super) fn named(ids: &[String]) -> String {
     match ids {
         [a, b, c, rest @ ..] if rest.len() > 7 => format!("{a}, {b}, {c} and {} more jobs", rest.len()),
         few => few.join(", "),
     }
-}
-
-/// Stops jobs and waits until each has ended.
-pub(super) async fn stop(
-    arguments: &SeveralArguments,
-    reach: &Reach,
-    progress: &Progress,
-) -> anyhow::Result<ExitCode> {
-    let ids = arguments.jobs()?;
-    let what = format!("{} on {}", named(&ids), reach.spec.name);
-    if arguments.dry_run || ids.is_empty() {
-        return would(arguments, &ids, &format!("would stop {what}"), "would be stopped");
-    }
-    let session = confirmed(arguments, &ids, &format!("Stop {what}?"), reach, progress).await?;
-    progress.tell("waiting for the jobs to end");
-    let stops = ids.iter().map(|name| {
-        let session = &session;
-        async move { stop_job(session, &id(name)).await }
-    });
-    let outcomes: Vec<_> = stream::iter(stops).buffered(AT_ONCE).collect().await;
-    session.close().await;
-    for (id, outcome) in ids.iter().zip(&outcomes) {
-        reach
-            .note(&format!("stop-job {id}"), &outcome.noted().unwrap_or_else(|| "stop requested".to_owned()));
-    }
-    let row = |(id, outcome)| match outcome {
-        JobStopOutcome::Ended(word) => (id, true, word),
-        JobStopOutcome::StillThere(status) => (id, false, still_there(status)),
-        JobStopOutcome::Unknown { why, .. } => (id, false, not_known(&why)),
-        JobStopOutcome::Failed(why) => (id, false, why),
-        JobStopOutcome::Asked => (id, false, "stop requested".into()),
-    };
-    let rows: Vec<_> = ids.iter().zip(outcomes).map(row).collect();
-    report(&rows, arguments.json)
-}
-
-fn not_known(why: &str) -> String {
-    format!("stop not confirmed: {why}; check with list-jobs once the head responds")
-}
-
-fn still_there(status: JobStatus) -> String {
-    let hint = match status {
-        // See ray-project/ray#58353.
-        JobStatus::Pending => "Ray ignores stop requests for pending jobs; stop it once it is running",
-        _ => "try again",
-    };
-    format!("stop requested, but the job is still {}; {hint}", status.word())
 }
 
 /// Deletes Ray's records of ended jobs.
@@ -153,6 +106,30 @@ pub(super) async fn delete(
     report(&rows, arguments.json)
 }
 
+/// The jobs as Ray has them now, in the order of their ids.
+pub(super) async fn read(session: &Session, ids: &[String]) -> Vec<Result<Job, RayError>> {
+    let named: Vec<SubmissionId> = ids.iter().map(|name| id(name)).collect();
+    let client = &session.client;
+    let details = named.iter().map(|id| async move { client.job(id).await.map(|detail| detail.job) });
+    stream::iter(details).buffered(AT_ONCE).collect().await
+}
+
+/// Prints the jobs with their owners and states before a question.
+pub(super) fn show(
+    ids: &[String],
+    jobs: &[Result<Job, RayError>],
+    progress: &Progress,
+) -> anyhow::Result<()> {
+    let row = |(id, job): (&String, &Result<Job, RayError>)| match job {
+        Ok(job) => vec![id.clone(), job.owner_words(), job.status.word().to_owned()],
+        Err(error) => vec![id.clone(), "?".to_owned(), error.to_string()],
+    };
+    let rows: Vec<_> = ids.iter().zip(jobs).map(row).collect();
+    progress.hush();
+    columns::print(&mut output::stderr(), &["JOB", "OWNER", "STATUS"], &rows)?;
+    Ok(())
+}
+
 /// Asks with a list of the jobs, their owners and their states; returns the cluster when the answer is yes.
 async fn confirmed(
     arguments: &SeveralArguments,
@@ -168,20 +145,8 @@ async fn confirmed(
     }
     let session = reach.connect(progress).await?;
     progress.tell("reading the jobs");
-    let named: Vec<SubmissionId> = ids.iter().map(|name| id(name)).collect();
-    let client = &session.client;
-    let details = named.iter().map(|id| async move { client.job(id).await });
-    let details: Vec<_> = stream::iter(details).buffered(AT_ONCE).collect().await;
-    let rows: Vec<_> = ids
-        .iter()
-        .zip(details)
-        .map(|(id, detail)| match detail {
-            Ok(JobDetail { job, .. }) => vec![id.clone(), job.owner_words(), job.status.word().to_owned()],
-            Err(error) => vec![id.clone(), "?".to_owned(), error.to_string()],
-        })
-        .collect();
-    progress.hush();
-    columns::print(&mut output::stderr(), &["JOB", "OWNER", "STATUS"], &rows)?;
+    let jobs = read(&session, ids).await;
+    show(ids, &jobs, progress)?;
     match confirm(question, false) {
         Ok(()) => Ok(session),
         Err(no) => {
@@ -192,7 +157,7 @@ async fn confirmed(
 }
 
 /// Prints the result of a dry run: a sentence, or with `--json` the rows that the real run would print.
-fn would(
+pub(super) fn would(
     arguments: &SeveralArguments,
     ids: &[String],
     what: &str,
@@ -211,7 +176,7 @@ fn would(
 }
 
 /// Prints the outcome of each job; the exit code is a failure when one failed.
-fn report(rows: &[(&String, bool, String)], as_json: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn report(rows: &[(&String, bool, String)], as_json: bool) -> anyhow::Result<ExitCode> {
     if as_json {
         let rows: Vec<_> = rows
             .iter()

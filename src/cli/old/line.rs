@@ -1,6 +1,6 @@
 //! A command line in its parts, which an old one is rewritten in.
 
-use crate::model::fix::word;
+use crate::model::command_line::word;
 use crate::model::{is_secret_in, named_secrets};
 use std::collections::BTreeSet;
 

@@ -5,7 +5,7 @@ use super::report::{Check, Status};
 use crate::cli::places::{make_folders, places};
 use crate::cli::tool;
 use crate::config::{self, Env, Settings, Sources};
-use crate::model::fix::word;
+use crate::model::command_line::word;
 use crate::model::{Fix, HeadAddress, Hint, Secret};
 use crate::supervisor;
 use std::path::Path;

@@ -5,7 +5,7 @@ use super::report::{Check, Status};
 use crate::cli::tool;
 use crate::config;
 use crate::gcp::SecretVersion;
-use crate::model::fix::word;
+use crate::model::command_line::word;
 use crate::model::{ClusterSpec, Fix, HeadAddress, Hint, Secret, SecretName};
 use crate::supervisor::{self, KeyFault};
 use std::collections::BTreeMap;

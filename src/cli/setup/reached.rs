@@ -6,7 +6,7 @@ use crate::cli::GlobalArguments;
 use crate::cli::places::places;
 use crate::cli::reach::Reach;
 use crate::model::amount::counted;
-use crate::model::fix::word;
+use crate::model::command_line::word;
 use crate::model::{ClusterSpec, Fix, Problem};
 use crate::supervisor::TokenCare;
 use crate::token::Source;

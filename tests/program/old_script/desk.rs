@@ -101,7 +101,11 @@ impl Desk {
     pub fn shell(&self, line: &str) -> Command {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", line]).env_clear().envs(self.env.iter().cloned()).env("HOME", self.dir.path());
-        shell.env("GCE_METADATA_HOST", "127.0.0.1:9").current_dir(self.dir.path()).stdin(Stdio::null());
+        shell
+            .env("GCE_METADATA_HOST", "127.0.0.1:9")
+            .env("USER", "me")
+            .current_dir(self.dir.path())
+            .stdin(Stdio::null());
         shell.env("PATH", format!("{}:/usr/bin:/bin", self.at("bin").display()));
         shell
     }

@@ -1,0 +1,204 @@
+//! `stop-job`: stops jobs, those of other people only with `--others`.
+
+use super::super::reach::{Progress, Reach, confirm};
+use super::follow::id;
+use super::several::{AT_ONCE, SeveralArguments, named, read, report, show, would};
+use crate::model::command_line::word;
+use crate::model::text::printable;
+use crate::model::{Fix, Hint, Job, JobKey, JobStatus, JobStopOutcome, Others, Target};
+use crate::ray::RayError;
+use crate::supervisor::stop_job;
+use clap::Args;
+use futures_util::stream::{self, StreamExt};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+/// Ids that a line to type repeats at most.
+const TYPED: usize = 20;
+
+/// Options of `stop-job`.
+#[derive(Debug, Args)]
+pub struct StopArguments {
+    /// Allow stopping jobs of other people or of unknown owner
+    #[arg(long)]
+    others: bool,
+    /// Options shared with `delete-job`.
+    #[command(flatten)]
+    common: SeveralArguments,
+}
+
+impl StopArguments {
+    /// Whether this is a dry run.
+    pub(super) fn is_dry(&self) -> bool {
+        self.common.is_dry()
+    }
+}
+
+/// The job's owner where stopping it has to be allowed: it has not ended, and is not known to be the operator's own.
+fn other(id: &str, job: &Result<Job, RayError>, me: &str) -> Option<Others> {
+    let owner = match job {
+        Ok(job) if job.status.is_ended() => return None,
+        Ok(job) => job.owner(),
+        // There is nothing to stop.
+        Err(RayError::NotFound(_)) => return None,
+        Err(_) => None,
+    };
+    let key = JobKey::Submission(super::follow::id(id));
+    Some(Others::of([(&key, owner)], me)).filter(|others| !others.is_empty())
+}
+
+/// The jobs to stop as they were read, and which of them are another person's.
+struct Stop<'a> {
+    arguments: &'a StopArguments,
+    reach: &'a Reach,
+    ids: Vec<String>,
+    /// Of each job: its other owner, if stopping it has to be allowed.
+    others: Vec<Option<Others>>,
+}
+
+impl Stop<'_> {
+    /// All other owners and jobs of unknown owner.
+    fn all(&self) -> Others {
+        let mut all = Others::default();
+        self.others.iter().flatten().for_each(|one| all.extend(one.clone()));
+        all
+    }
+
+    /// Whether something has to be allowed that was not.
+    fn is_refused(&self) -> bool {
+        !self.arguments.others && self.others.iter().any(Option::is_some)
+    }
+
+    /// The ids of jobs that need `--others`, or of those that do not.
+    fn ids(&self, of_others: bool) -> Vec<String> {
+        let fits = self.ids.iter().zip(&self.others).filter(|(_, other)| other.is_some() == of_others);
+        fits.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// A row for each job: what would be done, or is not.
+    fn rows(&self, own: &str, of_others: &str) -> Vec<(&String, bool, String)> {
+        let row = |(id, other): (_, &Option<Others>)| match other.as_ref().filter(|_| !self.arguments.others)
+        {
+            Some(_) => (id, false, of_others.to_owned()),
+            None => (id, own.starts_with("would"), own.to_owned()),
+        };
+        self.ids.iter().zip(&self.others).map(row).collect()
+    }
+
+    /// Prints what would be done, and which jobs need `--others`.
+    fn would(&self) -> anyhow::Result<ExitCode> {
+        if self.arguments.common.json {
+            report(&self.rows("would be stopped", "needs --others"), true)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        println!("{}", printable(&format!("would stop {} on {}", named(&self.ids), self.reach.spec.name)));
+        if self.is_refused() {
+            let (of_others, all) = (named(&self.ids(true)), self.all().brief());
+            println!("{}", printable(&format!("needs --others: {of_others} ({all})")));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Nothing was stopped, since `--others` is missing: who has to be asked, and the line that allows it.
+    fn refused(&self) -> anyhow::Error {
+        if self.arguments.common.json
+            && let Err(e) = report(&self.rows("not stopped", "not stopped: needs --others"), true)
+        {
+            return e;
+        }
+        let target = Target::of(&self.reach.spec.name);
+        let yes = if self.arguments.common.yes { " --yes" } else { "" };
+        let line = |ids: &[String], option: &str| {
+            let words: Vec<_> = ids.iter().map(|id| word(id)).collect();
+            target.line(&format!("stop-job {}{option}{yes}", words.join(" ")))
+        };
+        let typed = &self.arguments.common.ids;
+        let mut hint = Hint::from("ask their owners");
+        hint = hint.and(if typed.len() > TYPED {
+            Fix::from("then repeat the command with --others")
+        } else {
+            Fix::command("then allow it", line(typed, " --others"))
+        });
+        let own = self.ids(false);
+        if (1..=TYPED).contains(&own.len()) {
+            hint = hint.and(Fix::command("or stop only the jobs that need no --others", line(&own, "")));
+        }
+        let (name, all) = (&self.reach.spec.name, self.all());
+        anyhow::anyhow!("{name}: nothing was stopped: these are {all}; {}", hint.in_commands(target))
+    }
+
+    /// The question, which names the owners of jobs that are not the operator's.
+    fn question(&self) -> String {
+        let (what, name, all) = (named(&self.ids), &self.reach.spec.name, self.all());
+        let including = if all.is_empty() { String::new() } else { format!(", including {}", all.brief()) };
+        format!("Stop {what} on {name}{including}?")
+    }
+}
+
+/// Stops jobs and waits until each has ended.
+pub(super) async fn stop(
+    arguments: &StopArguments,
+    reach: &Reach,
+    progress: &Progress,
+) -> anyhow::Result<ExitCode> {
+    let common = &arguments.common;
+    let ids = common.jobs()?;
+    if ids.is_empty() {
+        return would(common, &ids, "", "would be stopped");
+    }
+    let mut stop = Stop { arguments, reach, ids, others: Vec::new() };
+    if !common.dry_run && !common.yes && !std::io::stdin().is_terminal() {
+        // There is no one to ask, and no login is needed to find that out.
+        confirm(&stop.question(), false)?;
+    }
+    let session = reach.connect(progress).await?;
+    progress.tell("reading the jobs");
+    let jobs = read(&session, &stop.ids).await;
+    let me = reach.env.user().unwrap_or_default();
+    stop.others = stop.ids.iter().zip(&jobs).map(|(id, job)| other(id, job, me)).collect();
+    if common.dry_run {
+        session.close().await;
+        return stop.would();
+    }
+    if !common.yes || stop.is_refused() {
+        show(&stop.ids, &jobs, progress)?;
+    }
+    let allowed = if stop.is_refused() { Err(stop.refused()) } else { confirm(&stop.question(), common.yes) };
+    if let Err(no) = allowed {
+        session.close().await;
+        return Err(no);
+    }
+    progress.tell("waiting for the jobs to end");
+    let stops = stop.ids.iter().map(|name| {
+        let session = &session;
+        async move { stop_job(session, &id(name)).await }
+    });
+    let outcomes: Vec<_> = stream::iter(stops).buffered(AT_ONCE).collect().await;
+    session.close().await;
+    for (id, outcome) in stop.ids.iter().zip(&outcomes) {
+        reach
+            .note(&format!("stop-job {id}"), &outcome.noted().unwrap_or_else(|| "stop requested".to_owned()));
+    }
+    let row = |(id, outcome)| match outcome {
+        JobStopOutcome::Ended(word) => (id, true, word),
+        JobStopOutcome::StillThere(status) => (id, false, still_there(status)),
+        JobStopOutcome::Unknown { why, .. } => (id, false, not_known(&why)),
+        JobStopOutcome::Failed(why) => (id, false, why),
+        JobStopOutcome::Asked => (id, false, "stop requested".into()),
+    };
+    let rows: Vec<_> = stop.ids.iter().zip(outcomes).map(row).collect();
+    report(&rows, common.json)
+}
+
+fn not_known(why: &str) -> String {
+    format!("stop not confirmed: {why}; check with list-jobs once the head responds")
+}
+
+fn still_there(status: JobStatus) -> String {
+    let hint = match status {
+        // See ray-project/ray#58353.
+        JobStatus::Pending => "Ray ignores stop requests for pending jobs; stop it once it is running",
+        _ => "try again",
+    };
+    format!("stop requested, but the job is still {}; {hint}", status.word())
+}
