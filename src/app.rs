@@ -97,6 +97,8 @@ pub struct App {
     next_stream: u64,
     next_form: u64,
     read_only: bool,
+    /// The operator's name; where it is empty, every job is another person's.
+    me: String,
     paces: PollIntervals,
     dirty: bool,
 }
@@ -129,9 +131,17 @@ impl App {
             next_stream: 1,
             next_form: 1,
             read_only: false,
+            me: String::new(),
             paces: PollIntervals::default(),
             dirty: true,
         }
+    }
+
+    /// The same console for the operator of that name: jobs of anybody else are stopped after a second question.
+    #[must_use]
+    pub fn for_user(mut self, me: &str) -> Self {
+        me.clone_into(&mut self.me);
+        self
     }
 
     /// The same console; with `read_only` it refuses actions that change a cluster.

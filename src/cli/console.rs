@@ -67,6 +67,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
     let layout = config::read_layout(&config::layout_file(&folders.state));
     let mut app = App::new(config.entries.into_iter().map(listed).collect(), keymap)
         .reading_only(config.settings.read_only || arguments.read_only)
+        .for_user(env.user().unwrap_or_default())
         .holding(config.settings.log_memory())
         .knowing(&options.patterns)
         .reading_every(paces)

@@ -527,6 +527,12 @@ fn stopping_a_job_from_the_keyboard_ends_it() {
     pty.send("s");
     pty.wait_text("Stop job");
     pty.send("y");
+    pty.wait_text("Stop jobs of ");
+    assert!(
+        place.head().submissions(JobStatus::Running).contains(&running),
+        "another person's is asked about again"
+    );
+    pty.send("y");
     pty.wait_text("has ended (stopped)");
     assert!(place.head().submissions(JobStatus::Stopped).contains(&running));
     quit(&mut pty);
@@ -541,6 +547,8 @@ fn a_stop_that_changed_nothing_is_told() {
     pty.wait_text(&running);
     pty.send(&format!("2/{running}\rs"));
     pty.wait_text("Stop job");
+    pty.send("y");
+    pty.wait_text("Stop jobs of ");
     pty.send("y");
     pty.wait_for("the truth", Duration::from_secs(50), |t| t.contains("try again, or stop its driver"));
     quit(&mut pty);

@@ -71,6 +71,9 @@ fn a_job_is_followed_live_and_stopped() {
     console.wait_text("[ Cancel ]");
     assert_eq!(bed.job(&job.id)["status"], "RUNNING", "Cancel has cancelled");
     console.send("y");
+    console.wait_text("Stop jobs of unknown owner?");
+    assert_eq!(bed.job(&job.id)["status"], "RUNNING", "one question more for what is not known to be ours");
+    console.send("y");
     console.wait_text(&format!("{} has ended (stopped)", job.id));
     assert_eq!(bed.job(&job.id)["status"], "STOPPED");
 }
@@ -84,6 +87,8 @@ fn a_waiting_job_is_stopped_or_said_to_be_still_there() {
     console.wait_text("pending");
     console.send("s");
     console.wait_text("The job has not started.");
+    console.send("y");
+    console.wait_text("Stop jobs of unknown owner?");
     console.send("y");
     // The longer one is broken into lines.
     let ended = format!("{job} has ended (stopped)");

@@ -161,7 +161,7 @@ pub fn app(clusters: &[&str]) -> App {
     // Node by node: what is shown by slice has tests of its own.
     let layout = Layout { by_slice: Some(false), ..Layout::default() };
     let listed = clusters.iter().map(|c| Listed::Cluster(spec(c))).collect();
-    App::new(listed, keymap).arranged(&BTreeMap::new(), &layout)
+    App::new(listed, keymap).for_user("carol").arranged(&BTreeMap::new(), &layout)
 }
 
 /// A host of a slice whose chips are joined so.

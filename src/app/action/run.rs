@@ -121,6 +121,7 @@ impl App {
             Question::Abandon { cluster } => vec![Effect::Operate(cluster, Order::Abandon)],
             Question::Allow { cluster, order } => vec![Effect::Operate(cluster, *order)],
             Question::StopJobs(jobs) => self.asked_of_jobs(jobs, Request::StopJob),
+            Question::StopOthers(jobs) => self.ask_about_others(jobs, now),
             Question::DeleteJobs(jobs) => self.asked_of_jobs(jobs, Request::DeleteJob),
             Question::CleanPreempted { cluster, left } => {
                 let place = self.fleet.place(&cluster);

@@ -4,7 +4,7 @@ use crate::app::screen::dialog::{Dialog, Question};
 use crate::app::text::describe;
 use crate::app::{App, Context, Effect, Tone};
 use crate::model::amount::counted;
-use crate::model::{ClusterName, Job, JobKey, Request, SubmissionId, Timestamp};
+use crate::model::{ClusterName, Job, JobKey, Others, Request, SubmissionId, Timestamp};
 use std::sync::Arc;
 
 /// Jobs that a dialog names at most; it counts the others.
@@ -122,8 +122,36 @@ impl App {
                 (self.asks("Stop", several), lines, format!("Stop {}", counted(several.len(), "job")))
             }
         };
-        self.dialog = Some(Dialog::ask(Question::StopJobs(self.named(&jobs)), ask.0, ask.1, ask.2));
+        let (own, named) = (self.of_others(&jobs).is_empty(), self.named(&jobs));
+        let question = if own { Question::StopJobs(named) } else { Question::StopOthers(named) };
+        self.dialog = Some(Dialog::ask(question, ask.0, ask.1, ask.2));
         Vec::new()
+    }
+
+    /// Confirmed, but some of the jobs are not the operator's own: asks once more, for those alone, as `--others` has to be
+    /// typed in a command.
+    pub(in crate::app) fn ask_about_others(&mut self, jobs: Vec<Named>, now: Timestamp) -> Vec<Effect> {
+        let found = jobs.iter().filter_map(|(cluster, id)| {
+            let place = self.fleet.place(cluster)?;
+            let job = self.fleet.clusters[place].job(&JobKey::Submission(id.clone()))?;
+            Some((place, Arc::clone(job)))
+        });
+        let not_mine = |job: &Job| job.owner().is_none_or(|owner| owner != self.me);
+        let others: Vec<_> = found.filter(|(_, job)| !job.status.is_ended() && not_mine(job)).collect();
+        if others.is_empty() {
+            return self.asked_of_jobs(jobs, Request::StopJob);
+        }
+        let title = format!("Stop {}?", self.of_others(&others).brief());
+        let text = "You may end other people's work. Nothing has been stopped yet.";
+        let lines = self.lines(&others, 0, "", text, now);
+        let yes = if jobs.len() == 1 { "Stop it".to_owned() } else { format!("Stop all {}", jobs.len()) };
+        self.dialog = Some(Dialog::ask(Question::StopJobs(jobs), title, lines, yes));
+        Vec::new()
+    }
+
+    /// Whose these jobs are, without the operator's own.
+    fn of_others(&self, jobs: &[(usize, Arc<Job>)]) -> Others {
+        Others::of(jobs.iter().map(|(_, job)| (&job.key, job.owner())), &self.me)
     }
 
     pub(in crate::app) fn ask_to_delete(&mut self, now: Timestamp) -> Vec<Effect> {

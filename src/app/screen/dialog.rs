@@ -77,6 +77,8 @@ impl Search {
 pub enum Question {
     /// Stop these jobs.
     StopJobs(Vec<(ClusterName, SubmissionId)>),
+    /// Stop these jobs, among them some of other people, which a second question names.
+    StopOthers(Vec<(ClusterName, SubmissionId)>),
     /// Delete the records of ended jobs in Ray.
     DeleteJobs(Vec<(ClusterName, SubmissionId)>),
     /// Quit although an operation is running.

@@ -232,7 +232,16 @@ fn marked_jobs_are_stopped_together_and_the_dialog_lists_them() {
     let mut fewer = snapshot();
     fewer.jobs = Arc::new(fewer.jobs.iter().filter(|j| j.key.to_string() != JOBS[4]).cloned().collect());
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(fewer)));
-    let mut effects = press(&mut app, "sy");
+    assert_eq!(press(&mut app, "sy"), [], "bo is asked about once more");
+    let Some(Dialog::Ask { title, lines, on_yes: false, .. }) = app.dialog() else {
+        panic!("{:?}", app.dialog())
+    };
+    assert_eq!(title, "Stop jobs of bo?");
+    let told = |what: &str| lines.iter().any(|(_, text)| text.contains(what));
+    assert!(told(JOBS[1]) && !told(JOBS[0]), "{lines:?}");
+    assert_eq!(press(&mut app, "<enter>"), [], "cancel has the focus");
+    assert!(app.dialog().is_none() && app.marked() == 2);
+    let mut effects = press(&mut app, "syy");
     effects.sort_by_key(|e| format!("{e:?}"));
     assert_eq!(effects, [asks(Request::StopJob(id(JOBS[0]))), asks(Request::StopJob(id(JOBS[1])))]);
     assert_eq!(app.marked(), 0);
