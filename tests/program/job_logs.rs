@@ -67,7 +67,7 @@ fn a_trainers_own_progress_lines_are_known_everywhere() {
     assert!(rows.iter().any(|row| row["step"] == 4711), "{rows:?}");
     // And in the console's table of jobs.
     let mut console = Pty::of(&place.command(&[]), 160, 40);
-    let id: String = job.chars().take(8).collect();
+    let id: String = job.chars().skip(job.chars().count() - 8).collect();
     console.wait("the step", |text| text.lines().any(|l| l.contains(&id) && l.contains("step 4,711")));
     console.send("q");
     set(&place, &json!({"progress_patterns": ["(?<step>\\d+"]}));
