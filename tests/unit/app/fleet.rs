@@ -313,7 +313,7 @@ fn actions_on_a_row_of_all_name_its_cluster() {
     press(&mut app, "s");
     let Some(Dialog::Ask { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
     assert!(lines.iter().any(|(_, text)| text == "beta"));
-    assert_eq!(press(&mut app, "y"), [ask("beta", Request::StopJob(id("beta-run")))]);
+    assert_eq!(press(&mut app, "yy"), [ask("beta", Request::StopJob(id("beta-run")))]);
     assert_eq!(press(&mut app, "!"), [Effect::SshHead(ClusterName::new("beta"))]);
     assert!(matches!(&press(&mut app, "y")[..], [Effect::Copy { text, .. }] if text == "beta-run"));
     press(&mut app, "d");

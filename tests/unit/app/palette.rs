@@ -142,7 +142,7 @@ fn a_name_on_several_clusters_is_not_guessed() {
     assert!(said(&app).contains("`job-1` is ambiguous: job-1, job-1; select one"), "{}", said(&app));
     press(&mut app, ":stop-job job-1<down>");
     assert!(app.offers()[1].help.ends_with(", beta"), "{:?}", app.offers()[1]);
-    press(&mut app, "<enter>y");
+    press(&mut app, "<enter>yy");
     assert_eq!(app.view().place(), Some(1));
     let mut app = app.reading_only(true);
     press(&mut app, ":stop-job job-1<enter>");
