@@ -136,8 +136,8 @@ impl App {
             let job = self.fleet.clusters[place].job(&JobKey::Submission(id.clone()))?;
             Some((place, Arc::clone(job)))
         });
-        let not_mine = |job: &Job| job.owner().is_none_or(|owner| owner != self.me);
-        let others: Vec<_> = found.filter(|(_, job)| !job.status.is_ended() && not_mine(job)).collect();
+        let is_anothers = |job: &(usize, Arc<Job>)| !self.of_others(std::slice::from_ref(job)).is_empty();
+        let others: Vec<_> = found.filter(|job| !job.1.status.is_ended() && is_anothers(job)).collect();
         if others.is_empty() {
             return self.asked_of_jobs(jobs, Request::StopJob);
         }
