@@ -202,6 +202,8 @@ fn a_stop_whose_answer_never_came_is_unknown_until_its_effect_is_seen() {
     console.send("s");
     console.wait_text("[ Cancel ]");
     console.send("y");
+    console.wait_text("Stop jobs of unknown owner?");
+    console.send("y");
     let text = console.wait_for("that it is not known", LONG, |text| {
         text.contains(&format!("cannot tell whether {} was stopped", job.id))
     });

@@ -131,13 +131,16 @@ impl App {
     /// Confirmed, but some of the jobs are not the operator's own: asks once more, for those alone, as `--others` has to be
     /// typed in a command.
     pub(in crate::app) fn ask_about_others(&mut self, jobs: Vec<Named>, now: Timestamp) -> Vec<Effect> {
-        let found = jobs.iter().filter_map(|(cluster, id)| {
-            let place = self.fleet.place(cluster)?;
-            let job = self.fleet.clusters[place].job(&JobKey::Submission(id.clone()))?;
-            Some((place, Arc::clone(job)))
+        let found = jobs.into_iter().filter_map(|named| {
+            let place = self.fleet.place(&named.0)?;
+            let job = self.fleet.clusters[place].job(&JobKey::Submission(named.1.clone()))?;
+            Some((named, (place, Arc::clone(job))))
         });
+        // One that is gone by now needs no stop, and nobody can tell whose it was.
+        let (jobs, found): (Vec<_>, Vec<_>) = found.unzip();
         let is_anothers = |job: &(usize, Arc<Job>)| !self.of_others(std::slice::from_ref(job)).is_empty();
-        let others: Vec<_> = found.filter(|job| !job.1.status.is_ended() && is_anothers(job)).collect();
+        let others: Vec<_> =
+            found.into_iter().filter(|job| !job.1.status.is_ended() && is_anothers(job)).collect();
         if others.is_empty() {
             return self.asked_of_jobs(jobs, Request::StopJob);
         }
