@@ -68,7 +68,9 @@ pub use delayed::{DelayedSince, DelayedTpu};
 pub use digest::Digest;
 pub use draft::{Draft, FormId, FormNews};
 pub use drift::{Drift, Effect};
-pub use file_search::{FileMatches, FileSearch, FileSearchId, FileSearchNews, LineMatch, SearchTally};
+pub use file_search::{
+    FileMatches, FileSearch, FileSearchId, FileSearchNews, LineMatch, SearchTally, SearchedNode,
+};
 pub use fix::{Fix, Hint, Target, Verb};
 pub use google_wait::GoogleWait;
 pub use host::{HostName, NotAHost, authority};

@@ -1,20 +1,28 @@
 //! `marin-tui cluster-logs`: any log file of a node, or a pattern in the files of all nodes.
 
-use super::jobs::{Following, GiveUp, TIMED_OUT};
+use super::jobs::{Following, GiveUp, LogSource, TIMED_OUT, head_alone};
 use super::reach::{Progress, Reach};
 use super::{columns, output};
 use crate::app::Cluster;
 use crate::config::nearest;
-use crate::logs::{LineSplitter, Pattern};
-use crate::model::amount::counted;
-use crate::model::{Fix, Hint, Line, Node, NodeId, Problem, ProblemKind, Target, Text, Timestamp};
+use crate::logs::{Grep, LineSplitter, Pattern};
+use crate::model::amount::{counted, grouped};
+use crate::model::text::printable;
+use crate::model::{
+    FileMatches, FileSearch, FileSearchId, Fix, Hint, Line, Node, NodeId, Problem, ProblemKind, SearchTally,
+    SearchedNode, Target, Text, Timestamp,
+};
 use crate::ray::{Client, EMPTY_OR_FAILED, LogFiles, RayError};
-use crate::supervisor::{Session, lines_of, list_files, read_ends};
+use crate::supervisor::{
+    FileSearcher, HostAccess, LogFile, Remote, Session, Start, lines_of, list_files, read_ends,
+};
 use clap::Args;
 use futures_util::{StreamExt, stream};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
+use tokio::sync::mpsc;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -26,9 +34,10 @@ Examples:
   marin-tui cluster-logs --all-clusters -g RESOURCE_EXHAUSTED
   marin-tui cluster-logs --node all --file 'raylet*' -g 'low on memory' -n 5000
 
-Files are read through the head's dashboard, the last N lines of each, at most 8 files at a time. Earlier lines are \
-not searched. With --all-clusters, a cluster that cannot be read is reported on stderr, and the others are still \
-searched.
+With --grep, whole files are searched on their hosts over SSH, at most 8 hosts of a cluster at a time; only the lines \
+that match are sent. Where a host cannot be logged in to, and with -n, the last N lines of each file are read through \
+the head's dashboard instead: stderr says of how many files. With --all-clusters, a cluster that cannot be read is \
+reported on stderr, and the others are still searched.
 
 Exit codes: 0 the log was printed, 1 it could not be read, or with --grep: no line matches, 4 with --follow: no response from the \
 cluster for --give-up-after.";
@@ -42,16 +51,16 @@ pub struct ClusterLogArguments {
     /// With --grep: search all nodes of all clusters
     #[arg(long, requires = "grep", conflicts_with_all = ["node", "follow"])]
     all_clusters: bool,
-    /// Print at most N lines from each file [default with --all-clusters: 20]
+    /// With --grep: print the last N matching lines of each file [default: 10000; with --all-clusters: 20]
     #[arg(long, short, value_name = "N", conflicts_with = "follow")]
     max_count: Option<usize>,
     /// Name of a file in the node's log directory, or a pattern with * [default: monitor.log; with --node NODE: list
     /// its files; with --node all or --all-clusters: worker-*]
     #[arg(long, value_name = "FILE")]
     file: Option<String>,
-    /// Read the last N lines of each file
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 1000)]
-    lines: u32,
+    /// Read the last N lines of each file [default: 1000; with --grep: whole files]
+    #[arg(long, short = 'n', value_name = "N")]
+    lines: Option<u32>,
     /// Follow the file until ctrl-c
     #[arg(long, short)]
     follow: bool,
@@ -70,12 +79,20 @@ pub struct ClusterLogArguments {
 const ALL: &str = "all";
 /// The log that tells why no workers start.
 const MONITOR: &str = "monitor.log";
-/// What is searched on all nodes.
+/// What is searched on all nodes, and on the head.
 const WORKERS: &str = "worker-*";
+const DRIVERS: &str = "job-driver-*";
 /// Clusters that are searched at a time.
 const CLUSTERS: usize = 4;
-/// Lines of each file that a search over all clusters prints.
+/// Lines of each file that a search prints: of one cluster, and over all clusters.
+const OF_ONE: usize = 10_000;
 const OF_EACH: usize = 20;
+/// Lines that are read of a file that is not searched on its host.
+const LINES: u32 = 1000;
+/// Bytes after which a line that was found is cut.
+const LONGEST: usize = 64 << 10;
+/// Reasons that are told why files were not searched on their hosts.
+const REASONS: usize = 3;
 
 /// A node, and a file of it.
 type Place = (NodeId, Text);
@@ -85,17 +102,67 @@ impl ClusterLogArguments {
     pub(super) const fn is_of_all(&self) -> bool {
         self.all_clusters
     }
+
+    /// The file of the head that is asked for, if it is one.
+    fn of_head(&self) -> Option<&str> {
+        let is_of_head = self.node.as_deref().is_none_or(|node| node == "head");
+        let default = self.node.is_none().then_some(MONITOR);
+        self.file.as_deref().or(default).filter(|file| is_of_head && !file.contains('*'))
+    }
+
+    /// Lines that are read of a file through the dashboard.
+    fn lines(&self) -> u32 {
+        self.lines.unwrap_or(LINES)
+    }
 }
 
 /// Prints the log, or lists the files.
 pub(super) fn run(arguments: &ClusterLogArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
     Reach::block_on(async {
         let progress = Progress::new();
-        let session = reach.connect(&progress).await?;
+        let session = match reach.open(&progress).await {
+            Ok(session) => session,
+            Err(problem) => {
+                let file = arguments.of_head().filter(|_| !arguments.follow);
+                let tunnel = head_alone(&problem, file.is_none(), reach, &progress).await;
+                let Some((file, tunnel)) = file.zip(tunnel) else { return Err(reach.error(&problem)) };
+                let done = print_of_head(arguments, reach, tunnel.remote(), file).await;
+                tunnel.close().await;
+                return done;
+            }
+        };
         let done = with(arguments, reach, &session, &progress).await;
         session.close().await;
         done
     })
+}
+
+/// Prints a file of a head whose dashboard does not respond.
+async fn print_of_head(
+    arguments: &ClusterLogArguments,
+    reach: &Reach,
+    remote: Remote,
+    file: &str,
+) -> anyhow::Result<ExitCode> {
+    let grep = arguments.grep.as_ref();
+    let words = grep.and_then(|pattern| Grep::of(pattern).ok().flatten());
+    let start = match (grep, arguments.lines) {
+        (Some(_), None) => Start::Beginning,
+        _ => Start::Lines(arguments.lines()),
+    };
+    let mut source = LogSource::on_head(reach, remote, LogFile::new(file));
+    let mut found = false;
+    if let Some(log) = source.open(start, words.as_ref()).await? {
+        let name = Text::from(file);
+        log.for_lines(|lines| {
+            let is_wanted = |line: &&Line| grep.is_none_or(|grep| grep.is_match(line.text()));
+            let lines: Vec<&Line> = lines.iter().filter(is_wanted).collect();
+            found |= !lines.is_empty();
+            print(&lines, None, (None, None, &name), arguments.json)
+        })
+        .await?;
+    }
+    Ok(if grep.is_some() && !found { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// Searches the nodes of these clusters, some clusters at a time.
@@ -109,7 +176,7 @@ pub(super) fn run_all(arguments: &ClusterLogArguments, clusters: &[Reach]) -> an
         while let Some(searched) = searches.next().await {
             match searched {
                 Ok(searched) => {
-                    all.add(&searched);
+                    all.add(searched);
                     read += 1;
                 }
                 // Nobody reads what is printed.
@@ -117,8 +184,8 @@ pub(super) fn run_all(arguments: &ClusterLogArguments, clusters: &[Reach]) -> an
                 Err(error) => eprintln!("incomplete: {error:#}"),
             }
         }
-        eprintln!("{} in {} of {}", all.words(), read, counted(clusters.len(), "cluster"));
-        all.tell_unsearched(arguments.lines);
+        eprintln!("{} in {} of {}", all.words(arguments), read, counted(clusters.len(), "cluster"));
+        all.tell_unsearched(arguments);
         Ok(if all.lines == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     })
 }
@@ -132,13 +199,10 @@ async fn search_cluster(
     let session = reach.connect(progress).await?;
     let searched = async {
         let cluster = super::seen::read_open(reach, &session).await?;
-        let failed = |e: RayError| reach.error(&e.problem(Timestamp::now()));
         let nodes = chosen(&cluster, ALL).map_err(|problem| reach.error(&problem))?;
-        let file = arguments.file.as_deref().unwrap_or(WORKERS);
-        let places = matching(&session.client, &nodes, file, &cluster, progress).await.map_err(failed)?;
-        let name = Some(reach.spec.name.as_str());
-        let searched = search(arguments, &session.client, (&cluster, name), &places, progress).await;
-        searched.map_err(|e| e.of(failed))
+        let file = arguments.file.as_deref();
+        let search = Search { arguments, reach, session: &session, cluster: &cluster, is_of_all: true };
+        search.run(globs(&nodes, |node| with_drivers(file, node)), progress).await
     };
     let searched = searched.await;
     session.close().await;
@@ -169,7 +233,21 @@ async fn with(
         }
         return follow(arguments, reach, session, (nodes[0], &Text::from(file))).await;
     }
-    if is_all && arguments.grep.is_none() {
+    if arguments.grep.is_some() {
+        let asked = arguments.file.as_deref();
+        let of_node = |node: &Node| if is_all { with_drivers(asked, node) } else { vec![file.to_owned()] };
+        let search = Search { arguments, reach, session, cluster: &cluster, is_of_all: false };
+        let searched = search.run(globs(&nodes, of_node), progress).await?;
+        if !is_pattern && searched.files == 0 && searched.incomplete == 0 {
+            anyhow::bail!("{}: {}", reach.spec.name, no_file(&cluster, file, &nodes));
+        }
+        if is_all || is_pattern {
+            eprintln!("{}", searched.words(arguments));
+        }
+        searched.tell_unsearched(arguments);
+        return Ok(if searched.lines == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+    }
+    if is_all {
         anyhow::bail!("--node all needs a pattern to search for: --grep PATTERN");
     }
     let places = if is_pattern {
@@ -177,16 +255,29 @@ async fn with(
     } else {
         nodes.iter().map(|node| (node.id, Text::from(file))).collect()
     };
-    let searched = search(arguments, &session.client, (&cluster, None), &places, progress).await;
-    let searched = searched.map_err(|e| e.of(failed))?;
-    if arguments.grep.is_none() {
-        return Ok(ExitCode::SUCCESS);
+    print_ends(arguments, &session.client, &cluster, &places, progress).await.map_err(|e| e.of(failed))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The nodes with what is searched on each.
+fn globs(nodes: &[&Node], globs: impl Fn(&Node) -> Vec<String>) -> Vec<SearchedNode> {
+    let searched = |node: &&Node| SearchedNode {
+        node: node.id,
+        address: node.address.clone(),
+        is_head: node.is_head,
+        globs: globs(node),
+    };
+    nodes.iter().map(searched).collect()
+}
+
+/// The files that a search of many nodes is about: those that were asked for; else those of workers, and on the head the
+/// logs of drivers.
+fn with_drivers(file: Option<&str>, node: &Node) -> Vec<String> {
+    match file {
+        Some(file) => vec![file.to_owned()],
+        None if node.is_head => vec![DRIVERS.to_owned(), WORKERS.to_owned()],
+        None => vec![WORKERS.to_owned()],
     }
-    if places.len() != 1 {
-        eprintln!("{}", searched.words());
-    }
-    searched.tell_unsearched(arguments.lines);
-    Ok(if searched.lines == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// The living nodes that the word means.
@@ -287,104 +378,183 @@ struct Searched {
     /// Nodes that have some.
     nodes: usize,
     files: usize,
-    /// Files that Ray fails to read: those of Ray 2.53 that are empty.
-    empty: usize,
-    /// Files that may have more lines than were read.
+    /// Files among them of which all was searched.
+    whole: usize,
+    /// Files of the others that may have more lines than were read.
     full: usize,
+    /// Why files were not searched on their hosts.
+    ends: Vec<String>,
+    /// What could not be read.
+    incomplete: usize,
 }
 
 impl Searched {
-    fn add(&mut self, other: &Self) {
+    fn add(&mut self, other: Self) {
         self.lines += other.lines;
         self.nodes += other.nodes;
         self.files += other.files;
+        self.whole += other.whole;
         self.full += other.full;
+        self.ends.extend(other.ends);
+        self.incomplete += other.incomplete;
     }
 
-    /// `3 matching lines on 1 node; searched: 512 files`.
-    fn words(&self) -> String {
+    /// `3 matching lines on 1 node; searched: all of 512 files`.
+    fn words(&self, arguments: &ClusterLogArguments) -> String {
         let (lines, nodes) = (counted(self.lines, "matching line"), counted(self.nodes, "node"));
-        format!("{lines} on {nodes}; searched: {}", counted(self.files, "file"))
+        let ends = || {
+            let n = grouped(arguments.lines() as usize);
+            format!("the last {n} lines of {}", counted(self.files - self.whole, "file"))
+        };
+        let searched = match (self.whole, self.files - self.whole) {
+            (whole, 0) => format!("all of {}", counted(whole, "file")),
+            (0, _) => ends(),
+            (whole, _) => format!("all of {}, {}", counted(whole, "file"), ends()),
+        };
+        format!("{lines} on {nodes}; searched: {searched}")
     }
 
-    fn tell_unsearched(&self, n: u32) {
+    fn tell_unsearched(&self, arguments: &ClusterLogArguments) {
+        for why in self.ends.iter().take(REASONS) {
+            eprintln!("not searched on its host: {}", printable(why));
+        }
+        if let Some(more @ 1..) = self.ends.len().checked_sub(REASONS) {
+            eprintln!("and {more} more");
+        }
         if self.full > 0 {
-            let files = counted(self.full, "file");
+            let (n, files) = (grouped(arguments.lines() as usize), counted(self.full, "file"));
             eprintln!("only the last {n} lines of {files} were searched; -n reads more");
         }
     }
 }
 
-/// Prints the lines of these files that match, file by file; with the cluster's name where there are several.
-async fn search(
+/// A search of one cluster.
+struct Search<'a> {
+    arguments: &'a ClusterLogArguments,
+    reach: &'a Reach,
+    session: &'a Session,
+    cluster: &'a Cluster,
+    /// Whether it is one of several clusters.
+    is_of_all: bool,
+}
+
+impl Search<'_> {
+    /// Prints the lines that match, file by file as they are found.
+    async fn run(&self, nodes: Vec<SearchedNode>, progress: &Progress) -> anyhow::Result<Searched> {
+        let Self { arguments, reach, session, .. } = *self;
+        let Some(pattern) = &arguments.grep else { return Ok(Searched::default()) };
+        let channel = session.connection().channel().await.map_err(|problem| reach.error(&problem))?;
+        let (spec, options) = (&reach.spec, &reach.options);
+        let remote = channel.remote.filter(|_| arguments.lines.is_none());
+        let hosts = remote.map(|remote| HostAccess { spec, options, remote, login: channel.login });
+        progress.tell(format!("searching the logs of {}", counted(nodes.len(), "node")));
+        let is_one = !self.is_of_all && nodes.len() == 1 && nodes[0].globs.iter().all(|g| !g.contains('*'));
+        let most = arguments.max_count.unwrap_or(if self.is_of_all { OF_EACH } else { OF_ONE });
+        let lines = arguments.lines();
+        let asked =
+            FileSearch { id: FileSearchId(0), pattern: pattern.text().to_owned(), nodes, lines, most };
+        let searcher = FileSearcher { client: &channel.client, hosts, longest: LONGEST };
+        let (found, mut told) = mpsc::unbounded_channel::<FileMatches>();
+        let (mut searched, mut hosts) = (Searched::default(), BTreeSet::new());
+        let print_all = async {
+            while let Some(matches) = told.recv().await {
+                searched.lines += matches.lines.len() + matches.more;
+                hosts.insert(matches.node);
+                self.print(&matches, is_one)?;
+            }
+            anyhow::Ok(())
+        };
+        let search = async {
+            let tally = searcher.search(&asked, pattern, found).await;
+            tally.map_err(|e| reach.error(&e.problem(Timestamp::now())))
+        };
+        let (tally, ()) = tokio::try_join!(search, print_all)?;
+        for what in &tally.incomplete {
+            eprintln!("incomplete: {}", printable(what));
+        }
+        searched.nodes = hosts.len();
+        let SearchTally { files, whole, full, ends, incomplete } = tally;
+        let incomplete = incomplete.len();
+        Ok(Searched { files, whole, full, ends, incomplete, ..searched })
+    }
+
+    fn print(&self, matches: &FileMatches, is_one: bool) -> anyhow::Result<()> {
+        let FileMatches { node, name, lines, more, .. } = matches;
+        let cluster = self.is_of_all.then_some(self.reach.spec.name.as_str());
+        let place = place_words(self.cluster, *node, Some(name));
+        let place = cluster.map_or_else(|| place.clone(), |cluster| format!("{cluster} {place}"));
+        let texts: Vec<&Line> = lines.iter().map(|found| &found.line).collect();
+        let head = (!is_one).then_some(place.as_str());
+        print(&texts, head, (cluster, Some(*node), name), self.arguments.json)?;
+        if *more > 0 {
+            eprintln!("{place}: {} before these; -m prints more", counted(*more, "matching line"));
+        }
+        Ok(())
+    }
+}
+
+/// That these nodes have no such file.
+fn no_file(cluster: &Cluster, file: &str, nodes: &[&Node]) -> String {
+    let of = match nodes {
+        [node] => {
+            let name = cluster.node_name(node);
+            let list = Target::of(cluster.name()).line(&format!("cluster-logs --node {name}"));
+            return printable(&format!("{name} has no log file `{file}`; list them with `{list}`"))
+                .into_owned();
+        }
+        nodes => counted(nodes.len(), "node"),
+    };
+    printable(&format!("none of {of} has a log file `{file}`")).into_owned()
+}
+
+/// Prints the last lines of these files, file by file.
+async fn print_ends(
     arguments: &ClusterLogArguments,
     client: &Client,
-    (cluster, name): (&Cluster, Option<&str>),
+    cluster: &Cluster,
     places: &[Place],
     progress: &Progress,
-) -> Result<Searched, ReadError> {
-    let mut reads = read_ends(client, places, arguments.lines);
+) -> Result<(), ReadError> {
+    let lines = arguments.lines();
+    let mut reads = read_ends(client, places, lines);
     progress.tell(format!("reading the last lines of {}", counted(places.len(), "file")));
-    let mut searched = Searched { files: places.len(), ..Searched::default() };
-    let mut hosts = std::collections::BTreeSet::new();
-    let is_one = places.len() == 1 && name.is_none();
-    let most = arguments.max_count.or(name.map(|_| OF_EACH)).unwrap_or(usize::MAX);
+    let mut empty = 0;
     while let Some((node, file, bytes)) = reads.next().await {
-        let place = || match name {
-            Some(name) => format!("{name} {}", place_words(cluster, node, Some(file))),
-            None => place_words(cluster, node, Some(file)),
-        };
+        let place = || place_words(cluster, node, Some(file));
         let bytes = match bytes {
             Ok(bytes) => bytes,
             Err(e) if e.may_mean_empty() => {
-                searched.empty += 1;
+                empty += 1;
                 continue;
             }
-            Err(e) if e.is_token() || is_one => return Err(ReadError::Ray(e)),
+            Err(e) if e.is_token() || places.len() == 1 => return Err(ReadError::Ray(e)),
             Err(e) => {
                 incomplete(&e, "read", &place());
                 continue;
             }
         };
-        let (matches, is_full) = lines(&bytes, arguments);
-        searched.full += usize::from(is_full);
-        if !matches.is_empty() {
-            hosts.insert(node);
-        }
-        searched.lines += matches.len();
-        let head = (!is_one).then(place);
-        let shown = &matches[..matches.len().min(most)];
-        print(shown, head.as_deref(), (name, node, file), arguments.json).map_err(ReadError::Output)?;
-        if shown.len() < matches.len() && !arguments.json {
-            let more = counted(matches.len() - shown.len(), "more line");
-            println!("... {more}; -m prints more");
-        }
+        let (all, _) = lines_of(&bytes, LineSplitter::WHOLE, lines);
+        let all: Vec<&Line> = all.iter().collect();
+        let head = (places.len() > 1).then(place);
+        print(&all, head.as_deref(), (None, Some(node), file), arguments.json).map_err(ReadError::Output)?;
     }
-    searched.nodes = hosts.len();
-    if searched.empty > 0 && searched.empty == searched.files {
+    if empty > 0 && empty == places.len() {
         eprintln!("{EMPTY_OR_FAILED}");
     }
-    Ok(searched)
+    Ok(())
 }
 
-/// The lines that match, and whether the file may have more than were read.
-fn lines(bytes: &[u8], arguments: &ClusterLogArguments) -> (Vec<Line>, bool) {
-    let (mut all, is_full) = lines_of(bytes, LineSplitter::WHOLE, arguments.lines);
-    all.retain(|line| arguments.grep.as_ref().is_none_or(|grep| grep.is_match(line.text())));
-    (all, is_full)
-}
-
-/// Prints lines under the name of their file, if there are several. As JSON: `node_id`, `file`, `text`, and `cluster`
-/// where there are several.
+/// Prints lines under the name of their file, if there are several. As JSON: `node_id` (null while Ray does not tell it),
+/// `file`, `text`, and `cluster` where there are several.
 fn print(
-    lines: &[Line],
+    lines: &[&Line],
     head: Option<&str>,
-    (cluster, node, file): (Option<&str>, NodeId, &Text),
+    (cluster, node, file): (Option<&str>, Option<NodeId>, &Text),
     json: bool,
 ) -> anyhow::Result<()> {
     if json {
-        let node = node.to_string();
-        let row = |line: &Line| {
+        let node = node.map(|node| node.to_string());
+        let row = |line: &&Line| {
             let mut row = json!({"node_id": node, "file": file.raw(), "text": line.text()});
             if let Some(cluster) = cluster {
                 row["cluster"] = cluster.into();
@@ -416,7 +586,7 @@ async fn follow(
     let mut following = Following::new(reach, session, arguments.give_up);
     let grep = arguments.grep.as_ref();
     following
-        .file(node, file, arguments.lines, |lines| {
+        .file(node, file, arguments.lines(), |lines| {
             let mut out = output::stdout();
             for line in lines.iter().filter(|line| grep.is_none_or(|grep| grep.is_match(line.text()))) {
                 writeln!(out, "{}", line.text())?;

@@ -17,6 +17,8 @@ mod vitals;
 mod workers;
 
 pub(super) use follow::{Following, GiveUp};
+pub(super) use log_source::LogSource;
+pub(super) use logs::head_alone;
 pub(super) use submit::entrypoint;
 pub(super) use verdict::TIMED_OUT;
 

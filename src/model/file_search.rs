@@ -1,4 +1,4 @@
-//! A search through the ends of many log files of a cluster.
+//! A search through many log files of a cluster: on their hosts, or through their last lines.
 
 use super::{Line, NodeId, Text, Timestamp};
 
@@ -13,12 +13,25 @@ pub struct FileSearch {
     pub id: FileSearchId,
     /// The regular expression.
     pub pattern: String,
-    /// Nodes, each with a glob of names in its log folder.
-    pub files: Vec<(NodeId, String)>,
-    /// Lines at the end of each file that are searched.
+    /// Where it is searched for.
+    pub nodes: Vec<SearchedNode>,
+    /// Lines at the end of a file that are searched where its host cannot be logged in to.
     pub lines: u32,
     /// Most lines of each file that are told, the last ones that match.
     pub most: usize,
+}
+
+/// A node whose log files are searched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchedNode {
+    /// Which node it is.
+    pub node: NodeId,
+    /// The address of its host.
+    pub address: Text,
+    /// Whether that is the head.
+    pub is_head: bool,
+    /// Globs of names in its log folder.
+    pub globs: Vec<String>,
 }
 
 /// The lines of a file that match.
@@ -32,6 +45,8 @@ pub struct FileMatches {
     pub lines: Vec<LineMatch>,
     /// How many before these match, too.
     pub more: usize,
+    /// Whether all of the file was searched, on its host.
+    pub is_whole: bool,
 }
 
 /// A line that matches.
@@ -43,6 +58,8 @@ pub struct LineMatch {
     pub time: Option<Timestamp>,
     /// The lines above it, the nearest last: they tell it from others with the same text.
     pub above: Vec<String>,
+    /// Position of its first byte in the file, where that was searched on its host.
+    pub at: Option<u64>,
 }
 
 /// What a search has looked at.
@@ -50,8 +67,12 @@ pub struct LineMatch {
 pub struct SearchTally {
     /// Files that were searched.
     pub files: usize,
-    /// Files among them that may have more lines than were read.
+    /// Files among them of which all was searched, on their hosts.
+    pub whole: usize,
+    /// Files among the others that may have more lines than were read.
     pub full: usize,
+    /// Why hosts or files were not searched where they are, in a sentence each: `10.0.0.7: Permission denied`.
+    pub ends: Vec<String>,
     /// What could not be read, in a sentence each.
     pub incomplete: Vec<String>,
 }

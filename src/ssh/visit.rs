@@ -26,6 +26,8 @@ pub enum Purpose {
     Shell,
     /// A command line for its shell; whether it gets a terminal.
     Command { line: String, terminal: bool },
+    /// A command line for its shell whose output a program reads. Nobody is asked for anything.
+    Batch { line: String },
     /// Standard input and output are a connection to this port of it. Nobody is asked for anything.
     Port(u16),
 }
@@ -36,6 +38,11 @@ impl Purpose {
         match self {
             Self::Shell | Self::Command { terminal: true, .. } => vec!["-t".into()],
             Self::Command { terminal: false, .. } => vec!["-T".into()],
+            Self::Batch { .. } => {
+                let options = ["BatchMode=yes", "RemoteCommand=none"];
+                let options = options.into_iter().flat_map(|option| ["-o".into(), option.into()]);
+                options.chain(["-T".into()]).collect()
+            }
             Self::Port(port) => {
                 // The messages that explain a failure have the level INFO.
                 let options = ["BatchMode=yes", "LogLevel=INFO", "RemoteCommand=none", "RequestTTY=no"];
@@ -58,7 +65,7 @@ impl Visit {
         }
         args.extend(self.purpose.options());
         args.extend(["--".into(), self.to.host.as_str().into()]);
-        if let Purpose::Command { line, .. } = &self.purpose {
+        if let Purpose::Command { line, .. } | Purpose::Batch { line } = &self.purpose {
             args.push(line.into());
         }
         let mut command = Command::new(&self.to.ssh);

@@ -2,10 +2,10 @@
 
 use super::Options;
 use super::connection::Connection;
-use super::discover::host_name;
+use super::discover::{head_address, host_name};
 use super::here::run_program;
 use super::login::{first_contact, tunnel_spec};
-use crate::model::{ClusterName, ClusterSpec, HeadAddress, Problem, Timestamp};
+use crate::model::{ClusterName, ClusterSpec, HeadAddress, HostName, Problem, Timestamp};
 use crate::ssh::{Output, SshError, Terminal, Tunnel};
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -39,16 +39,27 @@ pub async fn run_on(
             done => return done.map_err(failed),
         }
     }
-    let mut to = tunnel_spec(spec, options, host_name(host)?, Vec::new());
-    // A socket of its own: the head's may be in use.
-    to.name = ClusterName::new(format!("{}@{host}", spec.name));
-    let tunnel = Tunnel::open(to).await.map_err(failed)?;
-    if let Some(words) = first_contact(&tunnel, spec, options) {
-        tracing::info!(cluster = %spec.name, "{words}");
-    }
+    let tunnel = log_in(spec, options, host_name(host)?).await?;
     let output = tunnel.remote().run(command, limit).await.map_err(failed);
     tunnel.close().await;
     output
+}
+
+/// A login to the head alone, for what needs no Ray: its log files while its dashboard does not respond.
+pub async fn log_in_to_head(spec: &ClusterSpec, options: &Options) -> Result<Tunnel, Problem> {
+    log_in(spec, options, head_address(spec, options, None).await?.host).await
+}
+
+async fn log_in(spec: &ClusterSpec, options: &Options, host: HostName) -> Result<Tunnel, Problem> {
+    let name = format!("{}@{}", spec.name, host.as_str());
+    let mut to = tunnel_spec(spec, options, host, Vec::new());
+    // A socket of its own: the head's may be in use.
+    to.name = ClusterName::new(name);
+    let tunnel = Tunnel::open(to).await.map_err(|e| e.problem(Timestamp::now()))?;
+    if let Some(words) = first_contact(&tunnel, spec, options) {
+        tracing::info!(cluster = %spec.name, "{words}");
+    }
+    Ok(tunnel)
 }
 
 /// Runs the ray command with these arguments and settings (`NAME=VALUE`) here; its lines go to `lines`, its exit code

@@ -1,16 +1,23 @@
-//! A search through the ends of many files of a cluster, read through the head's dashboard, at most eight at a time: what
-//! `cluster-logs` and the console's search of all clusters have in common.
+//! A search through many log files of a cluster, at most eight hosts or files at a time: whole files on their hosts, and
+//! where these cannot be logged in to, the last lines of each through the head's dashboard. What `cluster-logs` and the
+//! console's search of all clusters have in common.
 
+use super::Options;
+use super::follow::Way;
+use super::host_search::{HostAccess, HostFile, Wanted};
 use super::out::Out;
-use crate::logs::{Clock, LineSplitter, Pattern, Times};
+use crate::logs::{Clock, Grep, LineSplitter, Pattern, Times};
 use crate::model::{
-    FileMatches, FileSearch, FileSearchNews, Line, LineMatch, News, NodeId, SearchTally, Text, Timestamp,
+    ClusterSpec, FileMatches, FileSearch, FileSearchId, FileSearchNews, Line, LineMatch, LogMatch, News,
+    NodeId, SearchTally, SearchedNode, Text, Timestamp,
 };
 use crate::ray::{AT_ONCE, Client, EMPTY_OR_FAILED, LogFiles, RayError};
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 /// Lines above one that matches that are told with it.
 const ABOVE: usize = 16;
@@ -55,60 +62,175 @@ pub fn lines_of(bytes: &[u8], longest: usize, asked: u32) -> (Vec<Line>, bool) {
 }
 
 /// Carries a search out and tells what it finds while it goes on.
-pub async fn sweep(client: Option<Client>, sweep: FileSearch, out: Out) {
-    let last = match client {
-        None => FileSearchNews::Failed("the cluster is not connected".to_owned()),
-        Some(client) => match search(&client, &sweep, &out).await {
-            Ok(tally) => FileSearchNews::Done(tally),
-            Err(why) => FileSearchNews::Failed(why),
-        },
+pub async fn sweep(way: Option<Way>, (spec, options): (&ClusterSpec, &Options), asked: FileSearch, out: Out) {
+    let last = match (way, Pattern::parse(&asked.pattern)) {
+        (None, _) => FileSearchNews::Failed("the cluster is not connected".to_owned()),
+        (_, Err(why)) => FileSearchNews::Failed(why.to_string()),
+        (Some(way), Ok(pattern)) => {
+            let hosts =
+                way.remote.map(|remote| HostAccess { spec, options, remote, login: way.login.clone() });
+            let searcher = FileSearcher { client: &way.client, hosts, longest: LineSplitter::ON_A_SCREEN };
+            let (found, told) = mpsc::unbounded_channel();
+            let search = searcher.search(&asked, &pattern, found);
+            match tokio::join!(search, tell(told, asked.id, &out)).0 {
+                Ok(tally) => FileSearchNews::Done(tally),
+                Err(why) => FileSearchNews::Failed(why.to_string()),
+            }
+        }
     };
-    out.send(News::FileSearchNews(sweep.id, last)).await;
+    out.send(News::FileSearchNews(asked.id, last)).await;
 }
 
-async fn search(client: &Client, sweep: &FileSearch, out: &Out) -> Result<SearchTally, String> {
-    let pattern = Pattern::parse(&sweep.pattern).map_err(|e| e.to_string())?;
-    let zone = client.zone().await.unwrap_or_default();
-    let mut tally = SearchTally::default();
+/// Tells what is found, some files at a time.
+async fn tell(mut found: mpsc::UnboundedReceiver<FileMatches>, id: FileSearchId, out: &Out) {
     let mut files = Vec::new();
-    let globs = sweep.files.iter().map(|(node, glob)| (*node, glob.as_str())).collect();
-    let mut lists = list_files(client, globs);
-    while let Some((node, listed)) = lists.next().await {
-        match listed {
-            Ok(names) => files.extend(names.into_iter().map(|name| (node, name))),
-            Err(e) if e.is_token() => return Err(e.to_string()),
-            Err(e) => tally.incomplete.push(format!("cannot list the files of node {node}: {e}")),
-        }
+    while found.recv_many(&mut files, usize::MAX).await > 0 {
+        out.send(News::FileSearchNews(id, FileSearchNews::Found(std::mem::take(&mut files)))).await;
+        sleep(PAUSE).await;
     }
-    let (mut found, mut empty, mut told_at) = (Vec::new(), 0, Instant::now());
-    let mut reads = read_ends(client, &files, sweep.lines);
-    while let Some((node, name, bytes)) = reads.next().await {
-        match bytes {
-            Ok(bytes) => {
-                let (lines, is_full) = lines_of(&bytes, LineSplitter::ON_A_SCREEN, sweep.lines);
-                let clock = Clock { near: Timestamp::now(), east: zone };
-                let (lines, more) = matching(&lines, &pattern, clock, sweep.most);
-                (tally.files, tally.full) = (tally.files + 1, tally.full + usize::from(is_full));
-                if !lines.is_empty() {
-                    found.push(FileMatches { node, name: name.clone(), lines, more });
+}
+
+/// What searches the files of a cluster.
+pub struct FileSearcher<'a> {
+    /// Reads the ends of files through the head's dashboard.
+    pub client: &'a Client,
+    /// Searches whole files on their hosts; none where only the ends are searched.
+    pub hosts: Option<HostAccess<'a>>,
+    /// Bytes after which a line is cut.
+    pub longest: usize,
+}
+
+impl FileSearcher<'_> {
+    /// Searches the files of these nodes: on their hosts, as they answer; then the last lines of those that cannot be
+    /// searched there. Files with lines that match are told as they are found.
+    ///
+    /// # Errors
+    ///
+    /// The token was refused; what was found before stays true.
+    pub async fn search(
+        &self,
+        asked: &FileSearch,
+        pattern: &Pattern,
+        found: mpsc::UnboundedSender<FileMatches>,
+    ) -> Result<SearchTally, RayError> {
+        // Who no longer listens drops the search as well.
+        let tell = |matches| drop(found.send(matches));
+        let mut tally = SearchTally::default();
+        let zone = self.client.zone().await.unwrap_or_default();
+        let clock = Clock { near: Timestamp::now(), east: zone };
+        // Nodes, and files of others, whose ends remain to be read.
+        let (mut nodes, mut files): (Vec<&SearchedNode>, Vec<(NodeId, Text)>) = Default::default();
+        match (&self.hosts, Grep::of(pattern)) {
+            (None, _) | (_, Ok(None)) => nodes.extend(&asked.nodes),
+            (_, Err(why)) => {
+                tally.ends.push(why.to_string());
+                nodes.extend(&asked.nodes);
+            }
+            (Some(hosts), Ok(Some(words))) => {
+                let wanted = Wanted { pattern, words: &words, most: asked.most, longest: self.longest };
+                let logins = Logins::default();
+                let searches = asked.nodes.iter().map(|node| logins.search(hosts, node, wanted));
+                let mut searches = stream::iter(searches.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
+                while let Some((node, searched)) = searches.next().await {
+                    match searched {
+                        Err(why) => {
+                            tally.ends.push(format!("{}: {why}", node.address));
+                            nodes.push(node);
+                        }
+                        Ok(of_node) => {
+                            for HostFile { name, found: matches } in of_node {
+                                match matches {
+                                    Err(why) => {
+                                        tally.ends.push(format!("{} {name}: {why}", node.address));
+                                        files.push((node.node, name));
+                                    }
+                                    Ok((matches, more)) => {
+                                        (tally.files, tally.whole) = (tally.files + 1, tally.whole + 1);
+                                        if !matches.is_empty() {
+                                            let lines = matches.into_iter().map(|m| on_host(m, clock));
+                                            let (node, lines) = (node.node, lines.collect());
+                                            tell(FileMatches { node, name, lines, more, is_whole: true });
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
                 }
             }
-            Err(e) if e.may_mean_empty() => (tally.files, empty) = (tally.files + 1, empty + 1),
-            Err(e) if e.is_token() => return Err(e.to_string()),
-            Err(e) => tally.incomplete.push(format!("cannot read {name} of node {node}: {e}")),
         }
-        if told_at.elapsed() >= PAUSE && !found.is_empty() {
-            out.send(News::FileSearchNews(sweep.id, FileSearchNews::Found(std::mem::take(&mut found)))).await;
-            told_at = Instant::now();
+        let address = |node: NodeId| {
+            let known = asked.nodes.iter().find(|known| known.node == node);
+            known.map_or_else(|| node.to_string(), |known| known.address.to_string())
+        };
+        let globs = nodes.iter().flat_map(|node| node.globs.iter().map(|glob| (node.node, glob.as_str())));
+        let mut lists = list_files(self.client, globs.collect());
+        while let Some((node, listed)) = lists.next().await {
+            match listed {
+                Ok(names) => files.extend(names.into_iter().map(|name| (node, name))),
+                Err(e) if e.is_token() => return Err(e),
+                Err(e) => tally.incomplete.push(format!("cannot list the files of {}: {e}", address(node))),
+            }
         }
+        let mut empty = 0;
+        let mut reads = read_ends(self.client, &files, asked.lines);
+        while let Some((node, name, bytes)) = reads.next().await {
+            match bytes {
+                Ok(bytes) => {
+                    let (lines, is_full) = lines_of(&bytes, self.longest, asked.lines);
+                    let (lines, more) = matching(&lines, pattern, clock, asked.most);
+                    (tally.files, tally.full) = (tally.files + 1, tally.full + usize::from(is_full));
+                    if !lines.is_empty() {
+                        tell(FileMatches { node, name: name.clone(), lines, more, is_whole: !is_full });
+                    }
+                }
+                Err(e) if e.may_mean_empty() => (tally.files, empty) = (tally.files + 1, empty + 1),
+                Err(e) if e.is_token() => return Err(e),
+                Err(e) => tally.incomplete.push(format!("cannot read {} {name}: {e}", address(node))),
+            }
+        }
+        if empty > 0 && empty == tally.files {
+            tally.incomplete.push(EMPTY_OR_FAILED.to_owned());
+        }
+        Ok(tally)
     }
-    if !found.is_empty() {
-        out.send(News::FileSearchNews(sweep.id, FileSearchNews::Found(found))).await;
+}
+
+/// What the logins to hosts have come to: where none of the first succeeds, the others would be waited for in vain.
+#[derive(Default)]
+struct Logins {
+    failed: AtomicUsize,
+    is_any_open: AtomicBool,
+}
+
+impl Logins {
+    async fn search<'n>(
+        &self,
+        hosts: &HostAccess<'_>,
+        node: &'n SearchedNode,
+        wanted: Wanted<'_>,
+    ) -> (&'n SearchedNode, Result<Vec<HostFile>, String>) {
+        if !node.is_head
+            && !self.is_any_open.load(Ordering::Relaxed)
+            && self.failed.load(Ordering::Relaxed) >= AT_ONCE
+        {
+            return (node, Err("not tried, because no login to other hosts succeeded".to_owned()));
+        }
+        let globs: Vec<&str> = node.globs.iter().map(String::as_str).collect();
+        let searched = hosts.search((!node.is_head).then_some(&node.address), &globs, wanted).await;
+        match &searched {
+            _ if node.is_head => {}
+            Ok(_) => self.is_any_open.store(true, Ordering::Relaxed),
+            Err(_) => _ = self.failed.fetch_add(1, Ordering::Relaxed),
+        }
+        (node, searched)
     }
-    if empty > 0 && empty == tally.files {
-        tally.incomplete.push(EMPTY_OR_FAILED.to_owned());
-    }
-    Ok(tally)
+}
+
+/// A line that its host has found. The lines around it were not sent, so that only its own text can tell its time.
+fn on_host(found: LogMatch, clock: Clock) -> LineMatch {
+    let time = Times::new(clock).next(found.line.text());
+    LineMatch { time, line: found.line, above: Vec::new(), at: found.at }
 }
 
 /// The last lines that match, and how many before them do.
@@ -120,6 +242,7 @@ fn matching(lines: &[Line], pattern: &Pattern, clock: Clock, most: usize) -> (Ve
     let told = all[more..].iter().map(|at| LineMatch {
         line: lines[*at].clone(),
         time: dated[*at],
+        at: None,
         above: lines[at.saturating_sub(ABOVE)..*at].iter().map(|line| line.text().to_owned()).collect(),
     });
     (told.collect(), more)

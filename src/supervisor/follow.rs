@@ -8,7 +8,7 @@ use super::position::{Another, Arrived, Position};
 use crate::logs::Grep;
 use crate::model::{ClusterSpec, LogSource, NodeId, SubmissionId};
 use crate::ray::{self, Client, Clients, Closed, JobDetail, LogEvent, Outlet, Polled, RayError, Tail};
-use crate::ssh::{Remote, RemoteStream};
+use crate::ssh::{Remote, RemoteStream, TunnelSpec};
 use bytes::Bytes;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub struct Way {
     pub client: Client,
     /// The head's shell; none with `--address`.
     pub remote: Option<Remote>,
+    /// The way over the head to other hosts; none with `--address`.
+    pub login: Option<TunnelSpec>,
     /// The head's node id, once known.
     pub head: Option<NodeId>,
     /// How often the streams were asked to prove themselves or to try again at once.

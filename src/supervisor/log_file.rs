@@ -1,7 +1,7 @@
 //! A file in the head's log folder, read over ssh by position: followed from a byte on, searched, or a part of it. It is
 //! known by its inode, so that it is found again under another name when it was rotated meanwhile.
 
-mod script;
+pub(super) mod script;
 mod since;
 
 use super::container::{in_container, words};
@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 /// Where a head keeps the logs of the running session (`/tmp/ray` is Ray's default folder).
-const LOGS: &str = "/tmp/ray/session_latest/logs";
+pub(super) const LOGS: &str = "/tmp/ray/session_latest/logs";
 /// Limit of a remote command that answers at once.
 const QUICK: Duration = Duration::from_secs(20);
 /// What stands before each part that [`script::SAMPLES`] prints.
@@ -136,7 +136,7 @@ impl fmt::Display for ReadError {
 }
 
 impl ReadError {
-    fn of(status: i32) -> Option<Self> {
+    pub(super) fn of(status: i32) -> Option<Self> {
         Some(match status {
             80 => Self::Missing,
             81 => Self::Replaced,

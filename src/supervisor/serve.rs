@@ -122,6 +122,7 @@ impl ClusterTask {
         self.streams.set_way(Some(Way {
             client: s.session.client.clone(),
             remote: s.session.tunnel.as_ref().map(|(tunnel, _)| tunnel.remote()),
+            login: self.reach.borrow().login.clone(),
             head: None,
             nudges: 0,
         }));

@@ -1,5 +1,6 @@
 //! The open log streams of one cluster, for the console: each is a task of its own that outlives connections.
 
+use super::Options;
 use super::download::download;
 use super::file_search::sweep;
 use super::follow::{Way, Ways, follow};
@@ -22,9 +23,10 @@ const FIRST: Start = Start::Bytes(256 << 10);
 /// The open streams of one cluster.
 pub struct Streams {
     spec: Arc<ClusterSpec>,
+    options: Arc<Options>,
     way: watch::Sender<Option<Way>>,
     open: HashMap<StreamId, Open>,
-    /// The search through the ends of files, if there is one.
+    /// The search through many files, if there is one.
     sweep: Option<AbortHandle>,
 }
 
@@ -39,8 +41,8 @@ struct Open {
 
 impl Streams {
     /// None open, no way yet.
-    pub fn new(spec: Arc<ClusterSpec>) -> Self {
-        Self { spec, way: watch::Sender::new(None), open: HashMap::new(), sweep: None }
+    pub fn new(spec: Arc<ClusterSpec>, options: Arc<Options>) -> Self {
+        Self { spec, options, way: watch::Sender::new(None), open: HashMap::new(), sweep: None }
     }
 
     /// The way appeared or went.
@@ -114,10 +116,11 @@ impl Streams {
         }
     }
 
-    /// Searches the ends of files; an earlier search of them ends.
+    /// Searches many files; an earlier search of many ends.
     pub fn sweep(&mut self, asked: FileSearch, out: &Out) {
-        let client = self.way.borrow().as_ref().map(|way| way.client.clone());
-        let task = tokio::spawn(sweep(client, asked, out.clone()));
+        let (spec, options) = (Arc::clone(&self.spec), Arc::clone(&self.options));
+        let (way, out) = (self.way.borrow().clone(), out.clone());
+        let task = tokio::spawn(async move { sweep(way, (&spec, &options), asked, out).await });
         if let Some(before) = self.sweep.replace(task.abort_handle()) {
             before.abort();
         }

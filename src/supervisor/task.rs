@@ -55,7 +55,7 @@ pub struct ClusterTask {
     pub(super) pace: Pace,
     pub(super) wakes: Wakes,
     pub(super) care: Arc<TokenCare>,
-    reach: watch::Sender<Reach>,
+    pub(super) reach: watch::Sender<Reach>,
     /// Whether the cluster is shown on the screen.
     pub(super) focused: bool,
     /// Nodes shown on the screen.
@@ -94,7 +94,7 @@ impl ClusterTask {
     ) -> Self {
         let spec = Arc::new(spec);
         Self {
-            streams: Streams::new(Arc::clone(&spec)),
+            streams: Streams::new(Arc::clone(&spec), Arc::clone(&shared.options)),
             spec,
             place,
             options: Arc::clone(&shared.options),

@@ -118,6 +118,18 @@ pub async fn dial(
     go(spec, options, Some(host), through, Purpose::Port(port)).await
 }
 
+/// The command that runs a command line on a host for a program that reads its output; as [`dial`], it asks nobody for
+/// anything.
+pub(super) async fn ask(
+    spec: &ClusterSpec,
+    options: &Options,
+    host: &TpuHost,
+    through: Option<TunnelSpec>,
+    line: String,
+) -> Result<Command, Problem> {
+    go(spec, options, Some(host), through, Purpose::Batch { line }).await
+}
+
 async fn go(
     spec: &ClusterSpec,
     options: &Options,

@@ -27,6 +27,7 @@ mod leaks;
 #[path = "../support/left.rs"]
 mod left;
 mod listing;
+mod log_search;
 mod man;
 mod old_script;
 mod operate;
@@ -52,6 +53,8 @@ mod scripts;
 mod setup;
 #[path = "../support/shell.rs"]
 mod shell;
+#[path = "../support/simulated.rs"]
+mod simulated;
 #[path = "../support/soon.rs"]
 mod soon;
 mod ssh;

@@ -7,7 +7,7 @@ use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::demo::{Fault, Head, Scenario, Trouble};
 use marin_tui::model::{
     ClusterName, ClusterSpec, FileMatches, FileSearch, FileSearchId, FileSearchNews, HeadAddress, JobStatus,
-    Link, News, NodeId, Provider, Request, SearchTally,
+    Link, News, NodeId, Provider, Request, SearchTally, SearchedNode,
 };
 use marin_tui::state::Update;
 use marin_tui::supervisor::{Options, Supervisor};
@@ -30,9 +30,14 @@ fn at(name: &str, dashboard: String) -> ClusterSpec {
 }
 
 fn search(nodes: &[NodeId]) -> Request {
-    let globs = |node: &NodeId| ["job-driver-*", "worker-*"].map(|glob| (*node, glob.to_owned()));
-    let files = nodes.iter().flat_map(globs).collect();
-    Request::SweepLogs(Box::new(FileSearch { id: ID, pattern: "boom".into(), files, lines: 100, most: 2 }))
+    let searched = |node: &NodeId| SearchedNode {
+        node: *node,
+        address: "10.0.0.1".into(),
+        is_head: false,
+        globs: ["job-driver-*", "worker-*"].map(str::to_owned).to_vec(),
+    };
+    let nodes = nodes.iter().map(searched).collect();
+    Request::SweepLogs(Box::new(FileSearch { id: ID, pattern: "boom".into(), nodes, lines: 100, most: 2 }))
 }
 
 async fn next(news: &mut mpsc::Receiver<Update>) -> Update {
@@ -97,10 +102,11 @@ async fn each_cluster_tells_what_it_found_or_why_it_was_not_searched() {
     let tally = |name: &str| told[name].last.clone().unwrap();
     let of_has = tally("has").unwrap();
     assert!(of_has.files > 1 && of_has.incomplete.is_empty(), "{of_has:?}");
+    assert_eq!((of_has.whole, of_has.ends.len()), (0, 0), "without ssh there is nothing to try: {of_has:?}");
     assert_eq!(tally("empty"), Ok(SearchTally::default()), "there was nothing to search");
     let of_fails = tally("fails").unwrap();
     assert!(of_fails.files == 0 && !of_fails.incomplete.is_empty(), "{of_fails:?}");
-    let is_said = |why: &String| why.starts_with("cannot read job-driver-") && why.contains("503");
+    let is_said = |why: &String| why.starts_with("cannot read 10.0.0.1 job-driver-") && why.contains("503");
     assert!(of_fails.incomplete.iter().any(is_said), "{of_fails:?}");
     assert_eq!(tally("down"), Err("the cluster is not connected".to_owned()));
     assert!(told.iter().all(|(name, told)| name == "has" || told.files.is_empty()));

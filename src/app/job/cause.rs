@@ -68,7 +68,7 @@ fn quiet_lines(quiet: &[Quiet], job_workers: &JobWorkers) -> Vec<CauseLine> {
         },
         role: if at == 0 { Role::Warn } else { Role::Text },
         worker: Some((worker.worker, worker.is_err)),
-        line: (!worker.line.is_empty()).then(|| Wanted { text: worker.line.clone(), before: Vec::new() }),
+        line: (!worker.line.is_empty()).then(|| Wanted { text: worker.line.clone(), ..Wanted::default() }),
     };
     let mut lines: Vec<CauseLine> = quiet.iter().take(QUIET).enumerate().map(line).collect();
     if quiet.len() > QUIET {
@@ -81,7 +81,7 @@ fn quiet_lines(quiet: &[Quiet], job_workers: &JobWorkers) -> Vec<CauseLine> {
 /// A line of what was found, as it stands in the log: below the lines of its traceback that stand above it.
 fn in_log(evidence: &Evidence, text: &str) -> Wanted {
     let above = evidence.trace.iter().position(|line| line == text).unwrap_or(evidence.trace.len());
-    Wanted { text: text.to_owned(), before: evidence.trace[..above].to_vec() }
+    Wanted { text: text.to_owned(), before: evidence.trace[..above].to_vec(), at: None }
 }
 
 /// What an error says, with its kind where its words do not begin with that.

@@ -9,7 +9,7 @@ pub struct Searched {
     pub sought: String,
     /// Where, in words that are safe to print.
     pub of: String,
-    /// Lines at the end of each file that were searched.
+    /// Lines at the end of a file that are searched where its host cannot be logged in to.
     pub lines: u32,
 }
 

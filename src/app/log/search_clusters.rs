@@ -8,10 +8,11 @@ use crate::app::{App, Cluster, Effect, Tone, View};
 use crate::logs::{Pattern, Repeated};
 use crate::model::amount::counted;
 use crate::model::{
-    FileSearch, FileSearchId, FileSearchNews, Job, JobKey, LogSource, NodeId, Request, Timestamp,
+    FileSearch, FileSearchId, FileSearchNews, Job, JobKey, LogSource, NodeId, Request, SearchedNode,
+    Timestamp,
 };
 
-/// Lines at the end of each file that are searched.
+/// Lines at the end of a file that are searched where its host cannot be logged in to.
 const LINES: u32 = 1000;
 /// Lines of each file that are shown: of many files, and of the workers of one job.
 const OF_EACH: usize = 20;
@@ -25,6 +26,20 @@ const NO_JOB: &str = "ffffffff";
 
 /// Nodes, each with a glob of names in its log folder.
 type Files = Vec<(NodeId, String)>;
+
+/// The globs by node, with the addresses of their hosts.
+fn by_node(cluster: &Cluster, files: Files) -> Vec<SearchedNode> {
+    let mut nodes: Vec<SearchedNode> = Vec::new();
+    for (id, glob) in files {
+        if let Some(known) = nodes.iter_mut().find(|known| known.node == id) {
+            known.globs.push(glob);
+        } else if let Some(node) = cluster.node(&id) {
+            let (address, is_head) = (node.address.clone(), node.is_head);
+            nodes.push(SearchedNode { node: id, address, is_head, globs: vec![glob] });
+        }
+    }
+    nodes
+}
 
 impl App {
     /// Opens the line for a search of the logs of all clusters, or of the marked jobs.
@@ -122,7 +137,8 @@ impl App {
                 continue;
             }
             cluster.found = Found::begin(id);
-            let sweep = FileSearch { id, pattern: pattern.to_owned(), files, lines: LINES, most };
+            let nodes = by_node(cluster, files);
+            let sweep = FileSearch { id, pattern: pattern.to_owned(), nodes, lines: LINES, most };
             effects.push(Effect::Ask(cluster.name().clone(), Request::SweepLogs(Box::new(sweep))));
         }
         for said in unknown {
@@ -144,21 +160,25 @@ impl App {
     ) {
         let said = match &swept {
             FileSearchNews::Found(_) => None,
-            FileSearchNews::Failed(why) => Some(format!("logs not searched: {why}")),
+            FileSearchNews::Failed(why) => Some((Tone::Bad, format!("logs not searched: {why}"))),
             FileSearchNews::Done(tally) => {
-                tally.incomplete.split_first().map(|(first, others)| match others.len() {
-                    0 => format!("search of logs incomplete: {first}"),
-                    n => format!("search of logs incomplete: {first}, and {n} more"),
-                })
+                let incomplete = first_of(&tally.incomplete)
+                    .map(|first| (Tone::Bad, format!("search of logs incomplete: {first}")));
+                let ends = || {
+                    first_of(&tally.ends).map(|first| {
+                        (Tone::Info, format!("only the ends of some logs were searched: {first}"))
+                    })
+                };
+                incomplete.or_else(ends)
             }
         };
         let cluster = &mut self.fleet.clusters[place];
         if !cluster.found.take(id, swept) {
             return;
         }
-        if let Some(said) = said {
+        if let Some((tone, said)) = said {
             let said = format!("{}: {said}", cluster.name());
-            self.toasts.say(Tone::Bad, said, now);
+            self.toasts.say(tone, said, now);
         }
         if *self.view() == View::Table(&found::PAGE) && !self.is_frozen() {
             self.arrange_page();
@@ -173,9 +193,15 @@ impl App {
         };
         let cluster = &self.fleet.clusters[place];
         let Some((file, line)) = cluster.found.line(number) else { return Vec::new() };
-        let wanted = Wanted { text: line.line.text().to_owned(), before: line.above.clone() };
+        let wanted = Wanted { text: line.line.text().to_owned(), before: line.above.clone(), at: line.at };
         self.open_log_at(place, log_of(cluster, file), Some(wanted))
     }
+}
+
+/// The first of several sentences, and how many more there are.
+fn first_of(sentences: &[String]) -> Option<String> {
+    let (first, others) = sentences.split_first()?;
+    Some(if others.is_empty() { first.clone() } else { format!("{first}, and {} more", others.len()) })
 }
 
 /// The driver logs and the workers' files of a cluster.

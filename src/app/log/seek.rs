@@ -29,7 +29,7 @@ impl LogView {
         let text = |number: u64| self.held.get(self.held.place(number)).map(|line| line.text().to_owned());
         let first = self.held.first().max(number.saturating_sub(CONTEXT as u64));
         let line = text(number).filter(|_| !self.follow)?;
-        Some(Wanted { text: line, before: (first..number).filter_map(text).collect() })
+        Some(Wanted { text: line, before: (first..number).filter_map(text).collect(), at: None })
     }
 
     /// Whether a line is looked for among those that have come.
@@ -64,6 +64,16 @@ impl LogView {
     fn best_match(&self, line: &Wanted, came: Range<u64>) -> Option<(usize, u64)> {
         let text = |number: u64| self.held.get(self.held.place(number)).map(Line::text);
         let is_it = |number: &u64| text(*number).is_some_and(|text| text.ends_with(&line.text));
+        if let Some((at, start)) = line.at.zip(self.held.start()) {
+            if at < start {
+                return None;
+            }
+            // At its position it is sure; elsewhere it is only if the file was rewritten since.
+            let there = self.held.around(at).and_then(|numbers| numbers.into_iter().find(is_it));
+            if let Some(number) = there {
+                return came.contains(&number).then_some((usize::MAX, number));
+            }
+        }
         let same_above = |number: u64| {
             let above = (self.held.first()..number).rev().map_while(text);
             above.zip(line.before.iter().rev()).take_while(|(here, there)| here == there).count()
@@ -119,7 +129,7 @@ mod tests {
     use crate::model::StreamId;
 
     fn wanted(text: &str, before: &[&str]) -> Wanted {
-        Wanted { text: text.into(), before: before.iter().map(ToString::to_string).collect() }
+        Wanted { text: text.into(), before: before.iter().map(ToString::to_string).collect(), at: None }
     }
 
     fn current(view: &LogView) -> Option<(usize, &str)> {

@@ -12,6 +12,8 @@ pub struct Wanted {
     pub text: String,
     /// The lines above it in its file, as far as they are known; the nearest last.
     pub before: Vec<String>,
+    /// The position of its first byte in its file, where that is known.
+    pub at: Option<u64>,
 }
 
 /// A line that is looked for.

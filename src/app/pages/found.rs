@@ -17,7 +17,7 @@ use crate::app::view::TablePage;
 use crate::logs::{Pattern, clock, prefixed, untimed};
 use crate::model::amount::{counted, grouped};
 use crate::model::text::printable;
-use crate::model::{FileMatches, LineMatch, LogSource, SubmissionId};
+use crate::model::{FileMatches, LineMatch, LogSource, SearchTally, SubmissionId};
 use std::cmp::Ordering;
 
 /// The table.
@@ -130,7 +130,13 @@ impl Kind for FoundLines {
         let more: usize = clusters().flat_map(Found::files).map(|file| file.more).sum();
         let sought = printable(&searched.sought);
         // What was not looked at comes first: a small window has no room for all.
-        let mut parts = vec![format!("last {} lines of each file", grouped(searched.lines as usize))];
+        let sum = |of: fn(&SearchTally) -> usize| clusters().filter_map(Found::tally).map(of).sum::<usize>();
+        let (all, whole) = (sum(|tally| tally.files), sum(|tally| tally.whole));
+        let mut parts = Vec::new();
+        if whole < all {
+            let ends = counted(all - whole, "file");
+            parts.push(format!("only the last {} lines of {ends}", grouped(searched.lines as usize)));
+        }
         let under_way = clusters().filter(|found| found.state == Sought::Searching).count();
         let failed = clusters().filter(|found| matches!(found.state, Sought::Failed(_))).count();
         let is_incomplete = clusters().filter_map(Found::tally).any(|tally| !tally.incomplete.is_empty());
@@ -141,8 +147,8 @@ impl Kind for FoundLines {
         parts.extend((more > 0).then(|| format!("{} more", grouped(more))));
         parts.push(format!("`{}` in {}", short(&sought), searched.of));
         if under_way == 0 {
-            let all: usize = clusters().filter_map(Found::tally).map(|tally| tally.files).sum();
-            parts.push(format!("searched {}", counted(all, "file")));
+            let all_of = if whole == all { "all of " } else { "" };
+            parts.push(format!("searched {all_of}{}", counted(all, "file")));
         }
         Cell::new(parts.join(" · "), if failed > 0 || is_incomplete { Role::Warn } else { Role::Dim })
     }
@@ -155,13 +161,16 @@ impl Kind for FoundLines {
         let state = |wanted: fn(&Sought) -> bool| look.fleet.each(of).any(|(_, c)| wanted(&c.found.state));
         match () {
             () if state(|state| *state == Sought::Searching) => {
-                "reading the last lines of the files".to_owned()
+                "searching the files on their hosts".to_owned()
             }
             () if !state(|state| matches!(state, Sought::Done(_))) => {
                 "no clusters were searched; see the messages for the reason".to_owned()
             }
+            () if look.fleet.each(of).filter_map(|(_, c)| c.found.tally()).all(|t| t.whole == t.files) => {
+                "no matches in the files".to_owned()
+            }
             () => {
-                "no matches in the last lines of the files; to search a whole log, open it and search there"
+                "no matches; of some files only the last lines were searched, see the title and the messages"
                     .to_owned()
             }
         }

@@ -320,8 +320,8 @@ impl<'a> Following<'a> {
         let now = self.state.borrow_and_update().clone();
         match now {
             ConnectionState::Up(channel) => {
-                let (client, remote) = (channel.client, channel.remote);
-                Ok(Some(Way { client, remote, head: self.head, nudges: 0 }))
+                let (client, remote, login) = (channel.client, channel.remote, channel.login);
+                Ok(Some(Way { client, remote, login, head: self.head, nudges: 0 }))
             }
             ConnectionState::Connecting(_) => Ok(None),
             ConnectionState::Down { problem, retry_at: None, .. } => Err(self.reach.error(&problem)),

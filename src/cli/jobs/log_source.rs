@@ -4,25 +4,26 @@
 use super::super::reach::Reach;
 use super::failed;
 use crate::logs::{Clock, Grep, LineSplitter};
-use crate::model::{ClusterSpec, NodeId, SubmissionId, Timestamp};
+use crate::model::amount::grouped;
+use crate::model::{ClusterSpec, Line, NodeId, SubmissionId, Timestamp};
 use crate::supervisor::{
     LogFile, Opened, ReadError, Remote, RemoteStream, Session, Sought, Start, is_elsewhere,
 };
 use anyhow::{Result, bail};
 use bytes::Bytes;
 
-/// Lines that are searched through the dashboard, which has to send them all.
+/// Lines that are read or searched through the dashboard, which has to send them all.
 const SEARCHED: u32 = 100_000;
 /// Lines without a time among which none is expected any more.
 const UNTIMED: u32 = 100_000;
 /// Numbers of lines before the end in which the first of a time is looked for, one after the other.
 const STEPS: [u32; 4] = [1000, 10_000, 100_000, 1_000_000];
 
-/// A job's driver log.
+/// A job's driver log, or another file of the head while its dashboard does not respond.
 pub struct LogSource<'a> {
     reach: &'a Reach,
-    session: &'a Session,
-    id: &'a SubmissionId,
+    /// The job and Ray; none where the head alone is reached.
+    ray: Option<(&'a Session, &'a SubmissionId)>,
     file: LogFile,
     /// The head's shell, as long as the file may be there.
     remote: Option<Remote>,
@@ -55,24 +56,43 @@ impl LogBytes {
             },
         }
     }
+
+    /// Passes all of its lines on, as they come.
+    pub async fn for_lines(mut self, mut each: impl FnMut(Vec<Line>) -> Result<()>) -> Result<()> {
+        let mut splitter = LineSplitter::new(LineSplitter::WHOLE);
+        while let Some(bytes) = self.chunk().await? {
+            each(splitter.push(&bytes))?;
+        }
+        each(splitter.finish().into_iter().collect())
+    }
 }
 
 impl<'a> LogSource<'a> {
     /// The log of this job, over the connection of this command.
     pub fn new(reach: &'a Reach, session: &'a Session, id: &'a SubmissionId) -> Self {
         let remote = session.connection().remote();
-        Self { reach, session, id, file: LogFile::of_job(id), remote, is_placed: false, node: None }
+        let ray = Some((session, id));
+        Self { reach, ray, file: LogFile::of_job(id), remote, is_placed: false, node: None }
+    }
+
+    /// A file of the head, over a login to it alone.
+    pub fn on_head(reach: &'a Reach, remote: Remote, file: LogFile) -> Self {
+        Self { reach, ray: None, file, remote: Some(remote), is_placed: true, node: None }
     }
 
     /// Begins to read it from there on, or only its lines that match, which its machine searches for; none while the job
     /// has no driver. Without a shell there all lines come.
     pub async fn open(&mut self, start: Start, words: Option<&Grep>) -> Result<Option<LogBytes>> {
-        if let Some(bytes) = self.over_ssh(start, words).await {
-            return Ok(Some(bytes));
-        }
+        let why = match self.over_ssh(start, words).await {
+            Ok(bytes) => return Ok(Some(bytes)),
+            Err(why) => why,
+        };
         // The driver runs on another node, there is no ssh, or no such job.
         self.remote = None;
-        let (client, id) = (&self.session.client, self.id);
+        let Some((Session { client, .. }, id)) = self.ray else {
+            let why = why.map(|why| why.to_string()).unwrap_or_default();
+            bail!("{}: {} cannot be read on the head: {why}", self.reach.spec.name, self.file.name());
+        };
         let node = if let Some(node) = self.node {
             node
         } else {
@@ -83,23 +103,22 @@ impl<'a> LogSource<'a> {
             };
             *self.node.insert(node)
         };
-        let lines = if let Start::Lines(lines) = start {
-            lines
-        } else {
-            eprintln!(
-                "searching the last {SEARCHED} lines, read through the dashboard; use -n N for more or fewer"
-            );
-            SEARCHED
-        };
+        let lines = if let Start::Lines(lines) = start { lines } else { SEARCHED };
         let log = client.read_job_log(id, node, lines).await.map_err(failed(self.reach))?;
+        let came = log.split(|b| *b == b'\n').count();
+        if !matches!(start, Start::Lines(_)) && came > SEARCHED as usize {
+            let deed = if words.is_some() { "searched" } else { "read" };
+            let n = grouped(SEARCHED as usize);
+            eprintln!("only the last {n} lines were {deed}, through the dashboard; -n reads more");
+        }
         Ok(Some(LogBytes::Read(log)))
     }
 
-    /// Reads the file on the head, if it is there.
-    async fn over_ssh(&mut self, start: Start, words: Option<&Grep>) -> Option<LogBytes> {
+    /// Reads the file on the head, if it is there; else why it cannot be read, where that is known.
+    async fn over_ssh(&mut self, start: Start, words: Option<&Grep>) -> Result<LogBytes, Option<ReadError>> {
         self.look_where().await;
         loop {
-            let over = (self.remote.as_ref()?, &self.reach.spec);
+            let over = (self.remote.as_ref().ok_or(None)?, &self.reach.spec);
             let opened = match words {
                 Some(words) => {
                     matched(&self.file, over, &Sought { start, ..Sought::all(words.clone()) }).await
@@ -107,8 +126,8 @@ impl<'a> LogSource<'a> {
                 None => begun(self.file.rest(over, start)).await,
             };
             match opened {
-                Ok(bytes) => return Some(bytes),
-                Err(why) if !self.tries_container(&why) => return None,
+                Ok(bytes) => return Ok(bytes),
+                Err(why) if !self.tries_container(&why) => return Err(Some(why)),
                 Err(_) => {}
             }
         }
@@ -117,9 +136,10 @@ impl<'a> LogSource<'a> {
     /// Finds out, once, whether the driver runs on the head.
     async fn look_where(&mut self) {
         // A head that does not report them may have the file all the same.
-        if !std::mem::replace(&mut self.is_placed, true)
-            && is_elsewhere(&self.session.client, self.id, None).await
-        {
+        let Some((session, id)) = self.ray.filter(|_| !std::mem::replace(&mut self.is_placed, true)) else {
+            return;
+        };
+        if is_elsewhere(&session.client, id, None).await {
             self.remote = None;
         }
     }
@@ -129,7 +149,9 @@ impl<'a> LogSource<'a> {
         if matches!(why, ReadError::NoFolder) && self.file.enter(&self.reach.spec) {
             return true;
         }
-        if let ReadError::Failed(_) | ReadError::Refused(_) | ReadError::Utf16 = why {
+        if self.ray.is_some()
+            && let ReadError::Failed(_) | ReadError::Refused(_) | ReadError::Utf16 = why
+        {
             eprintln!("{}", self.file.elsewhere(why));
         }
         false

@@ -7,18 +7,38 @@ use super::log_source::LogSource;
 use super::merged::{self, Wanted, WorkersOptions};
 use super::reader::too_old;
 use super::{conclude, id};
-use crate::logs::{Clock, Grep, LineSplitter, Pattern, Repeated, Times};
+use crate::logs::{Clock, Grep, Pattern, Repeated, Times};
+use crate::model::text::printable;
 use crate::model::time::span;
-use crate::model::{Line, Timestamp};
-use crate::supervisor::Start;
+use crate::model::{Line, Problem, ProblemKind, Timestamp};
+use crate::ssh::Tunnel;
+use crate::supervisor::{LogFile, Start, log_in_to_head};
 use clap::Args;
 use serde_json::json;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// Lines that are printed unless the command says otherwise.
 const LINES: u32 = 1000;
+
+/// How many of a log's lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lines {
+    All,
+    Last(u32),
+}
+
+impl std::str::FromStr for Lines {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "all" => Ok(Self::All),
+            n => n.parse().map(Self::Last).map_err(|_| "a number of lines, or `all`, is expected".to_owned()),
+        }
+    }
+}
 
 /// Options of `job-logs`.
 #[derive(Debug, Args)]
@@ -29,9 +49,9 @@ pub struct LogArguments {
     /// Follow the log until the job ends
     #[arg(long, short)]
     follow: bool,
-    /// Print the last N lines [default: 1000; with --follow or --grep: all]
+    /// Print the last N lines, or `all` [default: on a terminal 1000, else all; with --follow, --grep or --since: all]
     #[arg(long, short = 'n', value_name = "N")]
-    lines: Option<u32>,
+    lines: Option<Lines>,
     /// Only lines that match this regular expression; case-insensitive if all in lower case
     #[arg(long, short, value_name = "PATTERN", allow_hyphen_values = true)]
     grep: Option<Pattern>,
@@ -110,33 +130,36 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let grep = arguments.grep.as_ref();
     if arguments.of_workers.workers {
-        let (lines, since, json) = (arguments.lines, arguments.since, arguments.json);
+        let lines = match arguments.lines {
+            Some(Lines::All) => anyhow::bail!("--workers needs a number: -n N, the last lines of each file"),
+            Some(Lines::Last(lines)) => Some(lines),
+            None => None,
+        };
+        let (since, json) = (arguments.since, arguments.json);
         let wanted = Wanted { options: arguments.of_workers, lines, grep, since, json };
         return merged::run(&arguments.id, &wanted, reach, progress).await;
     }
-    let session = reach.connect(progress).await?;
     let id = id(&arguments.id);
+    let session = match reach.open(progress).await {
+        Ok(session) => session,
+        Err(problem) => match head_alone(&problem, arguments.follow, reach, progress).await {
+            Some(tunnel) => {
+                let source = LogSource::on_head(reach, tunnel.remote(), LogFile::of_job(&id));
+                let printed = print_log(arguments, source, 0).await;
+                tunnel.close().await;
+                return printed.map(|()| ExitCode::SUCCESS);
+            }
+            None => return Err(reach.error(&problem)),
+        },
+    };
     progress.tell("reading the log");
-    let now = Timestamp::now();
+
     let reads_times = arguments.json || arguments.since.is_some();
     // A head that does not say its zone has that of Google's images.
     let east = if reads_times { session.client.zone().await.unwrap_or_default() } else { 0 };
-    let clock = Clock { near: now, east };
-    let since = arguments.since.map(|span| now.minus(span));
     let mut source = LogSource::new(reach, &session, &id);
-    let start = match (since, arguments.lines) {
-        // The empty pattern matches nothing, as in the console.
-        _ if grep.is_some_and(Pattern::is_empty) => Start::Lines(0),
-        (_, Some(lines)) => Start::Lines(lines),
-        (Some(since), None) => source.since(since, clock).await?,
-        (None, None) if arguments.follow || grep.is_some() => Start::Beginning,
-        (None, None) => Start::Lines(LINES),
-    };
-    let all_since = matches!(start, Start::At { .. });
-    let mut printer = Printer { grep, since, all_since, times: Times::new(clock), json: arguments.json };
-    // Elsewhere a line may have its time from one above it that does not match.
-    let words = grep.filter(|_| since.is_none() || all_since).and_then(for_its_host);
     if arguments.follow {
+        let (mut printer, start, words) = prepare(arguments, &mut source, east).await?;
         let mut following = Following::new(reach, &session, arguments.give_up);
         if let Some(words) = words {
             following.search(words);
@@ -145,16 +168,63 @@ pub(super) async fn run(
         session.close().await;
         return Ok(conclude(&following, &id, ended));
     }
-    if let Some(mut log) = source.open(start, words.as_ref()).await? {
-        let mut splitter = LineSplitter::new(LineSplitter::WHOLE);
-        while let Some(bytes) = log.chunk().await? {
-            printer.print(splitter.push(&bytes))?;
-        }
-        printer.print(splitter.finish().into_iter().collect())?;
-        printer.told();
-    }
+    print_log(arguments, source, east).await?;
     session.close().await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where the log begins, what is printed of it, and what its machine searches for.
+async fn prepare<'a>(
+    arguments: &'a LogArguments,
+    source: &mut LogSource<'_>,
+    east: i32,
+) -> anyhow::Result<(Printer<'a>, Start, Option<Grep>)> {
+    let now = Timestamp::now();
+    let (grep, clock) = (arguments.grep.as_ref(), Clock { near: now, east });
+    let since = arguments.since.map(|span| now.minus(span));
+    let is_all = arguments.follow || grep.is_some() || !io::stdout().is_terminal();
+    let start = match (since, arguments.lines) {
+        // The empty pattern matches nothing, as in the console.
+        _ if grep.is_some_and(Pattern::is_empty) => Start::Lines(0),
+        (_, Some(Lines::Last(lines))) => Start::Lines(lines),
+        (_, Some(Lines::All)) => Start::Beginning,
+        (Some(since), None) => source.since(since, clock).await?,
+        (None, None) if is_all => Start::Beginning,
+        (None, None) => Start::Lines(LINES),
+    };
+    let all_since = matches!(start, Start::At { .. });
+    let printer = Printer { grep, since, all_since, times: Times::new(clock), json: arguments.json };
+    // Elsewhere a line may have its time from one above it that does not match.
+    let words = grep.filter(|_| since.is_none() || all_since).and_then(for_its_host);
+    Ok((printer, start, words))
+}
+
+/// Prints what is wanted of a log that it has now.
+async fn print_log(arguments: &LogArguments, mut source: LogSource<'_>, east: i32) -> anyhow::Result<()> {
+    let (mut printer, start, words) = prepare(arguments, &mut source, east).await?;
+    if let Some(log) = source.open(start, words.as_ref()).await? {
+        log.for_lines(|lines| Ok(printer.print(lines)?)).await?;
+        printer.told();
+    }
+    Ok(())
+}
+
+/// A login to the head alone, to read the file of a log there, if what is wrong is its dashboard.
+pub(in crate::cli) async fn head_alone(
+    problem: &Problem,
+    follows: bool,
+    reach: &Reach,
+    progress: &Progress,
+) -> Option<Tunnel> {
+    if problem.kind != ProblemKind::DashboardSilent || follows {
+        return None;
+    }
+    progress.tell("logging in to the head");
+    // What was wrong before is the better word.
+    let tunnel = log_in_to_head(&reach.spec, &reach.options).await.ok()?;
+    progress.hush();
+    eprintln!("{}: {}; reading the file on the head over SSH", reach.spec.name, printable(&problem.what));
+    Some(tunnel)
 }
 
 /// What the log's machine searches for; none if it is to send all lines.

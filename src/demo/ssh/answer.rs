@@ -17,10 +17,12 @@ pub(super) const LOGS: &str = "/tmp/ray/session_latest/logs/";
 /// Interval at which `tail -F` checks for a file that does not exist.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// The log files of a head, and its name.
+/// The log files of a head or of a worker's host, and its name.
 #[derive(Clone)]
 pub(super) struct Files {
     pub shared: Arc<Shared>,
+    /// The address of the worker's host; none of the head.
+    address: Option<String>,
     /// The output of `hostname`.
     pub hostname: String,
 }
@@ -28,11 +30,22 @@ pub(super) struct Files {
 impl Files {
     /// The files of the head of the cluster with that name.
     pub fn new(shared: Arc<Shared>, cluster: &str) -> Self {
-        Self { shared, hostname: format!("ray-{cluster}-head") }
+        Self { shared, address: None, hostname: format!("ray-{cluster}-head") }
     }
 
-    fn head(&self) -> String {
-        self.shared.now(|c| c.nodes.iter().find(|n| n.is_head).map(|n| n.id.to_string())).unwrap_or_default()
+    /// The files of the host of a worker with that address.
+    pub fn of_worker(shared: Arc<Shared>, address: &str) -> Self {
+        Self { shared, address: Some(address.to_owned()), hostname: format!("ip-{address}") }
+    }
+
+    fn node(&self) -> String {
+        self.shared.now(|c| {
+            let found = c.nodes.iter().find(|n| match &self.address {
+                Some(address) => !n.is_head && n.end.is_none() && n.ip == *address,
+                None => n.is_head,
+            });
+            found.map(|n| n.id.to_string()).unwrap_or_default()
+        })
     }
 
     /// The running session of Ray.
@@ -40,9 +53,10 @@ impl Files {
         self.shared.now(|c| c.session.clone())
     }
 
-    /// The names of all files, sorted.
-    pub async fn names(&self) -> Vec<String> {
-        let query = Query::new(&format!("node_id={}", self.head()));
+    /// The names of the files that match a glob, sorted.
+    pub async fn names(&self, glob: &str) -> Vec<String> {
+        let glob = utf8_percent_encode(glob, NON_ALPHANUMERIC);
+        let query = Query::new(&format!("node_id={}&glob={glob}", self.node()));
         let body = whole(logs::list(&query, &self.shared).into_body()).await;
         let found: Value = serde_json::from_slice(&body).unwrap_or_default();
         let categories = found["data"]["result"].as_object();
@@ -59,7 +73,7 @@ impl Files {
         let name = name.strip_suffix('*').map_or_else(|| name.to_owned(), |stem| format!("{stem}.log"));
         let name = utf8_percent_encode(&name, NON_ALPHANUMERIC);
         let lines = lines.map_or("-1".to_owned(), |n| n.to_string());
-        let query = Query::new(&format!("node_id={}&filename={name}&lines={lines}", self.head()));
+        let query = Query::new(&format!("node_id={}&filename={name}&lines={lines}", self.node()));
         let response = logs::read(&query, follow, &self.shared);
         (response.status() == StatusCode::OK).then(|| response.into_body())
     }

@@ -100,7 +100,7 @@ async fn cat(arguments: &[&str], files: &Files) -> Answer {
 
 async fn list(arguments: &[&str], files: &Files) -> Answer {
     let place = arguments.iter().find(|a| !a.starts_with('-')).copied().unwrap_or(".");
-    let names = files.names().await;
+    let names = files.names("*").await;
     if matches!(place, "." | "./") || format!("{}/", place.trim_end_matches('/')) == LOGS {
         return Answer::says(names.join("\n") + "\n");
     }

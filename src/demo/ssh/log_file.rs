@@ -1,8 +1,8 @@
 //! The console's scripts that read a log file by position, as a simulated head answers them: `marin-tui-follow-log`,
 //! `marin-tui-part-log`, `marin-tui-samples-log`, `marin-tui-search-log`, `marin-tui-matched-log`, `marin-tui-place-log`,
-//! `marin-tui-rest-log` and `marin-tui-last-log`.
+//! `marin-tui-rest-log`, `marin-tui-last-log` and `marin-tui-several-log`.
 
-use super::answer::{Answer, Files, Rest, whole};
+use super::answer::{Answer, Files, LOGS, Rest, whole};
 use bytes::Bytes;
 use regex::bytes::RegexBuilder;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,8 +13,14 @@ const REPLACED: u32 = 81;
 /// That of a search in a file in UTF-16.
 const UTF_16: u32 = 86;
 
+/// The script that searches several files of a folder.
+pub(super) const SEVERAL: &str = "marin-tui-several-log";
+
 /// What a script answers: its name, the file, and its other arguments.
 pub(super) async fn run(script: &str, path: &str, arguments: &[&str], files: &Files) -> Option<Answer> {
+    if script == SEVERAL {
+        return several(arguments, files).await;
+    }
     let number = |at: usize| arguments.get(at).and_then(|n| n.parse::<u64>().ok());
     let Some(body) = files.open(path, None, false) else {
         return Some(Answer { status: MISSING, ..Answer::default() });
@@ -75,6 +81,33 @@ pub(super) async fn run(script: &str, path: &str, arguments: &[&str], files: &Fi
         "marin-tui-last-log" => Answer { out: last(path, number(0)?, files).await, ..Answer::default() },
         _ => return None,
     })
+}
+
+/// `LOCALE CASE MOST LONGEST EXPRESSION DRAWN GLOB...`: the last lines that match of each file.
+async fn several(arguments: &[&str], files: &Files) -> Option<Answer> {
+    let [_, case, most, longest, plain, drawn, globs @ ..] = arguments else { return None };
+    let (most, longest): (usize, usize) = (most.parse().ok()?, longest.parse().ok()?);
+    let wanted = Wanted { any_case: *case == "i", from: "0", to: "all", expressions: [plain, drawn] };
+    let mut out = Vec::new();
+    for glob in globs {
+        for name in files.names(glob).await.into_iter().filter(|name| !name.ends_with('/')) {
+            let Some(body) = files.open(&format!("{LOGS}{name}"), None, false) else { continue };
+            let bytes = whole(body).await;
+            if is_utf_16(&bytes) {
+                out.extend_from_slice(format!("\x1e{UTF_16} 0 {name}\n").as_bytes());
+                continue;
+            }
+            let matches = wanted.matches(&bytes, true)?;
+            let lines: Vec<&[u8]> = matches.split(|b| *b == b'\n').filter(|line| !line.is_empty()).collect();
+            out.extend_from_slice(format!("\x1e0 {} {name}\n", lines.len()).as_bytes());
+            for line in &lines[lines.len().saturating_sub(most)..] {
+                out.extend_from_slice(&line[..line.len().min(longest)]);
+                out.push(b'\n');
+            }
+        }
+    }
+    out.extend_from_slice(b"\x1eend\n");
+    Some(Answer { out: out.into(), ..Answer::default() })
 }
 
 /// A search: of which part, and for what.

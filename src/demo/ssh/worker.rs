@@ -1,11 +1,12 @@
 //! The hosts of simulated workers, which are reached through their head: they serve libtpu's metrics while a run holds
-//! their chips, they answer the two scripts of a cleanup, and
+//! their chips, they answer the two scripts of a cleanup and a search of their logs, and
 //! one of them has something left over, a process of a raylet that is gone and the lock file of libtpu.
 
 use super::super::libtpu;
 use super::super::locked;
 use super::super::shared::Shared;
-use super::words;
+use super::answer::Files;
+use super::{commands, log_file, words};
 use crate::model::Timestamp;
 use russh::keys::PublicKey;
 use russh::server::{self, Auth, ChannelOpenHandle, Msg, Session};
@@ -233,10 +234,18 @@ async fn serve(mut channel: Channel<Msg>, workers: &Workers, address: &str) -> R
             Some(_) => {}
         }
     }
-    let (said, code) = workers.run(address, &line.unwrap_or_default(), &String::from_utf8_lossy(&input));
-    channel.data(said.as_bytes()).await?;
+    let line = line.unwrap_or_default();
+    let (said, code) = if line.contains(log_file::SEVERAL) {
+        let files = Files::of_worker(Arc::clone(&workers.shared), address);
+        let answer = commands::run(&line, &files).await;
+        (answer.out, answer.status)
+    } else {
+        let (said, code) = workers.run(address, &line, &String::from_utf8_lossy(&input));
+        (said.into(), code)
+    };
+    channel.data(&said[..]).await?;
     if code != 0 {
-        let why = "this worker is simulated: it answers run-cleanup alone\n";
+        let why = "this worker is simulated: it answers run-cleanup and searches of its logs alone\n";
         channel.extended_data(1, why.as_bytes()).await?;
     }
     channel.exit_status(code).await?;

@@ -79,7 +79,7 @@ found() { LC_ALL=$l grep -a $g -E "$@" -e "$c"; }
 /// Prints `NUMBER:POSITION:LINE` for the last lines that match, each cut, and then the exit status of grep. For the part that
 /// is all of the file.
 pub const SEARCH: &str = r#"look
-{ found -n -b <&3; echo "status $?"; } | LC_ALL=C cut -b 1-1000 | tail -n 2002"#;
+{ found -n -b <&3; echo "status $?"; } | LC_ALL=C cut -b "1-$b" | tail -n 2002"#;
 
 /// Prints a line with the inode, the position behind the part that is searched, that of its first byte, and 1 if the second
 /// expression was taken, and then the lines in it that match.
@@ -125,3 +125,37 @@ done"#;
 
 /// `FILE LINES`: prints the last lines of the file.
 pub const LAST: &str = r#"tail -n "$i" "$f""#;
+
+/// `FOLDER LOCALE CASE MOST LONGEST EXPRESSION DRAWN GLOB...`, not behind [`OPEN`]: searches the files of the folder that match a glob.
+/// The first three and the expressions are as above. Prints for each file a line with a record separator, 0 or why it was not
+/// searched (a code of [`OPEN`] or [`GREP`], or the exit status of grep), the number of lines that match, and its name; then
+/// `NUMBER:POSITION:LINE` for the last of these lines, each cut. At last a line with a record separator and `end`. A folder
+/// that is not there ends it with 83, a grep that does not print positions with 87.
+pub const SEVERAL: &str = r#"d=$1 l=$2 g= m=$4 b=$5 p=$6 x=$7 r=$(printf '[\033\r]')
+[ "$3" = x ] || g=-i
+shift 7
+for c in grep tail cut tr wc; do command -v $c >/dev/null || { echo "$c: no such program" >&2; exit 127; }; done
+[ -d "$d" ] || exit 83
+echo x | grep -a -n -b -E -e x >/dev/null 2>&1 || exit 87
+IFS=
+for w in "$@"; do
+  for f in "$d"/$w; do
+    [ -f "$f" ] || continue
+    n=${f##*/} s=0 c=0 e=$p
+    if ! [ -r "$f" ]; then
+      s=85
+    elif [ -s "$f" ]; then
+      t=$(tail -c 512 "$f" | wc -c) z=$(tail -c 512 "$f" | tr -cd '\000' | wc -c)
+      if [ $((z * 3)) -gt $((t)) ]; then
+        s=86
+      else
+        ! LC_ALL=C grep -qa "$r" "$f" || e=$x
+        c=$(LC_ALL=$l grep -a $g -c -E -e "$e" <"$f") || s=$?
+        [ "$s" -gt 1 ] || s=0
+      fi
+    fi
+    printf '\036%s %s %s\n' "$s" "${c:-0}" "$n"
+    [ "$s" -gt 0 ] || [ "${c:-0}" -eq 0 ] || LC_ALL=$l grep -a $g -n -b -E -e "$e" <"$f" | tail -n "$m" | LC_ALL=C cut -b 1-1000
+  done
+done
+printf '\036end\n'"#;

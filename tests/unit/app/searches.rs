@@ -39,8 +39,9 @@ fn file(app: &App, name: &str) -> FileMatches {
         line: format!("boom {n}").into(),
         time: None,
         above: vec![format!("above {n}")],
+        at: None,
     };
-    FileMatches { node: head, name: name.into(), lines: vec![line(1), line(2)], more: 3 }
+    FileMatches { node: head, name: name.into(), lines: vec![line(1), line(2)], more: 3, is_whole: false }
 }
 
 fn found(app: &mut App, id: FileSearchId, files: Vec<FileMatches>) {
@@ -53,27 +54,32 @@ fn the_logs_of_all_clusters_are_searched_and_a_line_opens_its_log() {
     press(&mut app, "g/(<enter>");
     assert!(!app.prompt().unwrap().wrong.is_empty(), "it is to be put right");
     let sweep = sweep_of(&press(&mut app, "<backspace>boom<enter>"));
-    let globs: Vec<&str> = sweep.files.iter().map(|(_, glob)| glob.as_str()).collect();
-    assert_eq!((sweep.pattern.as_str(), globs[0], globs[1]), ("boom", "job-driver-*", "worker-*"));
+    let head = sweep.nodes.iter().find(|node| node.is_head).unwrap();
+    assert_eq!(
+        (sweep.pattern.as_str(), &head.globs[..]),
+        ("boom", &["job-driver-*".into(), "worker-*".into()][..])
+    );
+    let address = app.clusters()[0].node(&head.node).unwrap().address.clone();
+    assert_eq!(head.address, address);
     let title = counts(&app);
-    for part in [
-        "last 1,000 lines of each file",
-        "`boom` in all clusters",
-        "0 lines of 0 files",
-        "searching 1 cluster",
-    ] {
+    for part in ["`boom` in all clusters", "0 lines of 0 files", "searching 1 cluster"] {
         assert!(title.contains(part), "{part}: {title}");
     }
     let files = [file(&app, "worker-ab-01000000-77.err"), file(&app, "raylet.out")];
     found(&mut app, sweep.id, files.to_vec());
     found(&mut app, FileSearchId(u64::MAX), files.to_vec());
     assert_eq!(app.listing().unwrap().len(), 4, "another search is none of ours");
-    let tally = SearchTally { files: 9, full: 0, incomplete: vec!["cannot read x".into(), "y".into()] };
+    let tally = SearchTally {
+        files: 9,
+        whole: 5,
+        incomplete: vec!["cannot read x".into(), "y".into()],
+        ..SearchTally::default()
+    };
     tell(&mut app, CLUSTER, News::FileSearchNews(sweep.id, FileSearchNews::Done(tally)));
     assert!(said(&app).contains("search of logs incomplete: cannot read x, and 1 more"), "{}", said(&app));
     let told = counts(&app);
     assert!(
-        told.starts_with("last 1,000 lines of each file · incomplete · 4 lines of 2 files · 6 more"),
+        told.starts_with("only the last 1,000 lines of 4 files · incomplete · 4 lines of 2 files · 6 more"),
         "{told}"
     );
     assert!(row(&app, 0).contains(" raylet.out | boom 1"), "{}", row(&app, 0));
@@ -92,6 +98,41 @@ fn the_logs_of_all_clusters_are_searched_and_a_line_opens_its_log() {
     assert!(app.log().unwrap().is_at(3), "the line with the same line above it");
     back_to(&mut app, Context::Table);
     assert_eq!(app.listing().unwrap().cursor(), 2);
+}
+
+#[test]
+fn what_was_found_on_a_host_opens_at_its_position() {
+    let mut app = shown();
+    let sweep = sweep_of(&press(&mut app, "g/boom<enter>"));
+    let mut files = vec![file(&app, "raylet.out")];
+    files[0].lines.truncate(1);
+    files[0].lines[0] = LineMatch { above: Vec::new(), at: Some(512), ..files[0].lines[0].clone() };
+    found(&mut app, sweep.id, files);
+    let tally = SearchTally {
+        files: 9,
+        whole: 9,
+        ends: vec!["10.0.0.7: Permission denied".into()],
+        ..SearchTally::default()
+    };
+    tell(&mut app, CLUSTER, News::FileSearchNews(sweep.id, FileSearchNews::Done(tally)));
+    assert!(
+        said(&app).contains("only the ends of some logs were searched: 10.0.0.7: Permission"),
+        "{}",
+        said(&app)
+    );
+    assert!(counts(&app).ends_with("searched all of 9 files"), "{}", counts(&app));
+    press(&mut app, "<esc><enter>");
+    let stream = app.log().unwrap().stream();
+    let part = |from: u64, texts: [&str; 3]| LogPart {
+        lines: texts.map(Line::from).to_vec(),
+        bytes: from..from + 512,
+        begin: Some(0),
+    };
+    let end = part(1024, ["boom 1", "fine", "boom 1"]);
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part: end, end: LogEnd::Open }));
+    assert!(app.log().unwrap().follows(), "these are others with the same text");
+    tell(&mut app, CLUSTER, News::OlderLog { stream, part: Ok(part(512, ["boom 1", "x", "y"])) });
+    assert!(app.log().unwrap().is_at(0), "the line at that position");
 }
 
 #[test]
@@ -131,7 +172,7 @@ fn only_the_logs_of_marked_jobs_are_searched_when_some_are_marked() {
     press(&mut app, "/dclm<enter> ");
     assert_eq!(app.searched_jobs(), 1);
     let sweep = sweep_of(&press(&mut app, "g/boom<enter>"));
-    assert!(sweep.files[0].1.starts_with("job-driver-"), "{sweep:?}");
+    assert!(sweep.nodes[0].globs[0].starts_with("job-driver-"), "{sweep:?}");
     assert!(counts(&app).contains("in 1 marked job"), "{}", counts(&app));
 }
 
@@ -152,7 +193,10 @@ fn a_repeated_line_opens_to_the_lines_that_ray_left_out() {
     tell_lines(&mut app, lines.map(mark).to_vec());
     let last = sweep_of(&press(&mut app, "<enter>"));
     assert!(last.pattern.contains("saved"), "the last one in the window: {}", last.pattern);
-    assert!(last.files.iter().all(|(_, glob)| glob.starts_with("worker-*")), "{last:?}");
+    assert!(
+        last.nodes.iter().flat_map(|node| &node.globs).all(|glob| glob.starts_with("worker-*")),
+        "{last:?}"
+    );
     assert!(counts(&app).contains("Ray deduplicated 12"), "{}", counts(&app));
     back_to(&mut app, Context::Log);
     press(&mut app, "/ready in 3s .rep<enter>");

@@ -42,7 +42,7 @@ pub fn in_file(said: &[WorkerLine], at: usize) -> Option<Wanted> {
     let above = said[..at].iter().rev().filter(of_file).take(CONTEXT);
     let mut before: Vec<String> = above.map(|said| said.line.text().to_owned()).collect();
     before.reverse();
-    Some(Wanted { text: line.line.text().to_owned(), before })
+    Some(Wanted { text: line.line.text().to_owned(), before, at: None })
 }
 
 /// What stands beside the title: what was read, how old that is, and what it cost the head.

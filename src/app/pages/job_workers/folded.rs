@@ -71,7 +71,7 @@ impl<'f> FoldedRow<'f> {
         let FoldedLine::Trace(_, line) = self.line else { return Some(first) };
         // Its other lines stand in the file as they stand here.
         let (above, rest) = self.alike.trace.split_at_checked(line)?;
-        Some(Wanted { text: rest.first()?.clone(), before: above.to_vec() })
+        Some(Wanted { text: rest.first()?.clone(), before: above.to_vec(), at: None })
     }
 
     /// The line that a member said.

@@ -45,7 +45,7 @@ impl RollRow<'_> {
     /// Its last line; none if it has written none.
     pub fn wanted(&self) -> Option<Wanted> {
         let text = self.answer.line.clone();
-        (!text.is_empty()).then(|| Wanted { text, before: Vec::new() })
+        (!text.is_empty()).then(|| Wanted { text, ..Wanted::default() })
     }
 
     const fn role(&self) -> Role {

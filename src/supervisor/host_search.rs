@@ -1,0 +1,359 @@
+//! A search of many log files on the host that has them, one command per host: only the lines that match are sent. On the head
+//! it runs over the standing connection, on other hosts over a login of its own.
+
+use super::Options;
+use super::container::{in_container, words};
+use super::log_file::{LOGS, ReadError, script};
+use super::visit::ask;
+use crate::logs::{Grep, LineSplitter, Pattern};
+use crate::model::cloud::TpuHost;
+use crate::model::text::printable;
+use crate::model::{ClusterSpec, LogMatch, Text};
+use crate::ssh::{Remote, RemoteStream, SshError, TunnelSpec};
+use bytes::{Bytes, BytesMut};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::task::JoinHandle;
+
+/// Limit of a login and the search of all files of one host.
+const ON_A_HOST: Duration = Duration::from_secs(120);
+/// Bytes of globs that one command gets: a host limits the length of a command line.
+const GLOBS: usize = 48 << 10;
+/// Bytes of a program's last words that are kept.
+const LAST_WORDS: u64 = 8 << 10;
+/// What begins a line that is about a file.
+const MARK: u8 = 0x1e;
+
+/// How the hosts of a cluster are reached.
+#[derive(Clone)]
+pub struct HostAccess<'a> {
+    /// The cluster of the hosts.
+    pub spec: &'a ClusterSpec,
+    /// Login options.
+    pub options: &'a Options,
+    /// The head's shell.
+    pub remote: Remote,
+    /// The way over the head.
+    pub login: Option<TunnelSpec>,
+}
+
+/// What is searched for in the files of a host.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub pattern: &'a Pattern,
+    /// The same for grep.
+    pub words: &'a Grep,
+    /// Most lines of each file, the last ones that match.
+    pub most: usize,
+    /// Bytes that are sent of a line, its number and its position included.
+    pub longest: usize,
+}
+
+/// A file of a host.
+#[derive(Debug, PartialEq)]
+pub(super) struct HostFile {
+    pub name: Text,
+    /// The last lines that match, and how many before them do; or why it was not searched.
+    pub found: Result<(Vec<LogMatch>, usize), String>,
+}
+
+impl HostAccess<'_> {
+    /// Searches the files that match the globs in the log folder of the head, or of the host with that address; on the
+    /// machine, or in the container that the cluster's file names.
+    ///
+    /// # Errors
+    ///
+    /// Why the host was not searched.
+    pub(super) async fn search(
+        &self,
+        host: Option<&Text>,
+        globs: &[&str],
+        wanted: Wanted<'_>,
+    ) -> Result<Vec<HostFile>, String> {
+        let searched = tokio::time::timeout(ON_A_HOST, self.search_all(host, globs, wanted)).await;
+        searched.unwrap_or_else(|_| Err(format!("no answer within {} s", ON_A_HOST.as_secs())))
+    }
+
+    async fn search_all(
+        &self,
+        host: Option<&Text>,
+        globs: &[&str],
+        wanted: Wanted<'_>,
+    ) -> Result<Vec<HostFile>, String> {
+        let (mut files, mut rest, mut inside) = (Vec::<HostFile>::new(), globs, false);
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = rest.iter().take_while(|glob| {
+                bytes += glob.len() + 4;
+                bytes <= GLOBS
+            });
+            let now = &rest[..fits.count().max(1)];
+            match self.run(host, now, wanted, inside).await {
+                Ok(found) => {
+                    rest = &rest[now.len()..];
+                    let is_new = |file: &HostFile| files.iter().all(|known| known.name != file.name);
+                    let found: Vec<HostFile> = found.into_iter().filter(is_new).collect();
+                    files.extend(found);
+                }
+                Err(ReadError::NoFolder) if !std::mem::replace(&mut inside, true) => {}
+                Err(ReadError::NoFolder) => return Err("it has no log directory of Ray's".to_owned()),
+                Err(why) => return Err(why.to_string()),
+            }
+        }
+        Ok(files)
+    }
+
+    async fn run(
+        &self,
+        host: Option<&Text>,
+        globs: &[&str],
+        wanted: Wanted<'_>,
+        inside: bool,
+    ) -> Result<Vec<HostFile>, ReadError> {
+        let Grep { expression, drawn, any_case, is_ascii } = wanted.words;
+        let (locale, case) = (if *is_ascii { "C" } else { "C.UTF-8" }, if *any_case { "i" } else { "x" });
+        let (most, longest) = (wanted.most.to_string(), wanted.longest.to_string());
+        // The name is what the machine lists; a script is its own program.
+        let program = ["sh", "-c", script::SEVERAL, "marin-tui-several-log", LOGS];
+        let program = [&program, &[locale, case, &most, &longest, expression, drawn][..], globs].concat();
+        let line = if inside {
+            in_container(self.spec, host.map(Text::raw), &program)?.ok_or(ReadError::NoFolder)?
+        } else {
+            words(&program.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+        };
+        let mut stream = match host {
+            None => Answer::Head(Box::new(self.remote.stream(&line)?)),
+            Some(address) => self.log_in(address, line).await?,
+        };
+        let mut reader = Reader::new(wanted);
+        while let Some(bytes) = stream.chunk().await? {
+            reader.push(&bytes);
+        }
+        reader.files().ok_or_else(|| ReadError::Lost("the remote command ended early".to_owned()))
+    }
+
+    async fn log_in(&self, address: &Text, line: String) -> Result<Answer, ReadError> {
+        let to = TpuHost::at(address.raw());
+        let mut command = Command::from(ask(self.spec, self.options, &to, self.login.clone(), line).await?);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().map_err(|e| ReadError::Failed(format!("cannot run ssh: {e}")))?;
+        let stdout = child.stdout.take();
+        let stderr = child.stderr.take();
+        let stderr = tokio::spawn(async move {
+            let mut said = Vec::new();
+            if let Some(stderr) = stderr {
+                // What was said until an error is told.
+                let _ = stderr.take(LAST_WORDS).read_to_end(&mut said).await;
+            }
+            said
+        });
+        Ok(Answer::Login { child, stdout, stderr })
+    }
+}
+
+/// The output of the script, as it comes.
+enum Answer {
+    Head(Box<RemoteStream>),
+    Login { child: Child, stdout: Option<ChildStdout>, stderr: JoinHandle<Vec<u8>> },
+}
+
+impl Answer {
+    async fn chunk(&mut self) -> Result<Option<Bytes>, ReadError> {
+        match self {
+            Self::Head(stream) => stream.chunk().await.map_err(|e| match e {
+                SshError::Command { status, stderr, .. } => failure(status, &stderr),
+                e => e.into(),
+            }),
+            Self::Login { child, stdout, stderr } => {
+                if let Some(bytes) = more(stdout.as_mut()).await {
+                    return Ok(Some(bytes));
+                }
+                *stdout = None;
+                let status = child.wait().await.map_err(|e| ReadError::Lost(e.to_string()))?;
+                if status.success() {
+                    return Ok(None);
+                }
+                let said = stderr.await.unwrap_or_default();
+                Err(failure(status.code().unwrap_or(255), &String::from_utf8_lossy(&said)))
+            }
+        }
+    }
+}
+
+async fn more(from: Option<&mut (impl AsyncRead + Unpin)>) -> Option<Bytes> {
+    let mut chunk = BytesMut::with_capacity(64 << 10);
+    let read = from?.read_buf(&mut chunk).await;
+    read.is_ok_and(|n| n > 0).then(|| chunk.freeze())
+}
+
+/// Why a command ended with this exit code, in the last words that it said.
+fn failure(status: i32, said: &str) -> ReadError {
+    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
+    ReadError::of(status).unwrap_or_else(|| {
+        ReadError::Failed(match (status, last) {
+            (87, _) => "grep on the host does not support -b".to_owned(),
+            (_, Some(last)) => printable(last).into_owned(),
+            (255, None) => "ssh: connection closed".to_owned(),
+            (status, None) => format!("exit status {status}"),
+        })
+    })
+}
+
+/// Reads what the script prints.
+struct Reader<'a> {
+    wanted: Wanted<'a>,
+    /// The beginning of a line.
+    held: Vec<u8>,
+    files: Vec<HostFile>,
+    /// Lines of the last file that match, and how many of them have come.
+    count: usize,
+    came: usize,
+    is_complete: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn new(wanted: Wanted<'a>) -> Self {
+        Self { wanted, held: Vec::new(), files: Vec::new(), count: 0, came: 0, is_complete: false }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|b| *b == b'\n') {
+            self.held.extend_from_slice(piece);
+            if piece.ends_with(b"\n") {
+                let mut line = std::mem::take(&mut self.held);
+                line.pop();
+                match line.strip_prefix(&[MARK]) {
+                    Some(b"end") => self.is_complete = true,
+                    Some(head) => self.begin(&String::from_utf8_lossy(head)),
+                    None => self.line(&line),
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, head: &str) {
+        self.settle();
+        let mut fields = head.splitn(3, ' ');
+        let mut number = || fields.next()?.parse::<i32>().ok();
+        let (Some(status), Some(count)) = (number(), number()) else { return };
+        let Some(name) = fields.next() else { return };
+        let found = match ReadError::of(status) {
+            Some(why) => Err(why.to_string()),
+            None if status > 0 => Err(format!("grep: exit status {status}")),
+            None => Ok((Vec::new(), 0)),
+        };
+        (self.count, self.came) = (usize::try_from(count).unwrap_or(0), 0);
+        self.files.push(HostFile { name: Text::from(name), found });
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        let Some(HostFile { found: Ok((lines, _)), .. }) = self.files.last_mut() else { return };
+        self.came += 1;
+        let mut fields = line.splitn(3, |b| *b == b':');
+        let mut number = || str::from_utf8(fields.next()?).ok()?.parse().ok();
+        let (Some(number), Some(at)) = (number(), number()) else { return };
+        let Some(text) = fields.next() else { return };
+        let is_cut = line.len() >= self.wanted.longest;
+        let Some(text) = LineSplitter::new(self.wanted.longest).push(&[text, b"\n"].concat()).pop() else {
+            return;
+        };
+        // Grep sees the sequences that colour a line, and in the rest of a long one what is not sent.
+        if is_cut || self.wanted.pattern.is_match(text.text()) {
+            lines.push(LogMatch { number, at: Some(at), line: text });
+        }
+    }
+
+    /// What is known of the last file once all its lines have come.
+    fn settle(&mut self) {
+        let before = self.count.saturating_sub(self.came);
+        if let Some(HostFile { found: Ok((_, more)), .. }) = self.files.last_mut() {
+            *more = before;
+        }
+    }
+
+    /// All files; none if the output was cut off.
+    fn files(mut self) -> Option<Vec<HostFile>> {
+        self.settle();
+        self.is_complete.then_some(self.files)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the script of this machine's shell finds in a folder.
+    fn searched(folder: &std::path::Path, pattern: &str, most: usize, globs: &[&str]) -> Vec<HostFile> {
+        let pattern = Pattern::parse(pattern).unwrap();
+        let words = Grep::of(&pattern).unwrap().unwrap();
+        let mut sh = std::process::Command::new("sh");
+        sh.args(["-c", script::SEVERAL, "several"]).arg(folder);
+        sh.args([if words.is_ascii { "C" } else { "C.UTF-8" }, if words.any_case { "i" } else { "x" }]);
+        sh.args([most.to_string(), "1000".to_owned()]).args([&words.expression, &words.drawn]).args(globs);
+        let output = sh.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let mut reader = Reader::new(Wanted { pattern: &pattern, words: &words, most, longest: 1000 });
+        // A chunk may end anywhere.
+        output.stdout.chunks(7).for_each(|chunk| reader.push(chunk));
+        reader.files().unwrap()
+    }
+
+    fn texts(file: &HostFile) -> (Vec<String>, usize) {
+        let (lines, more) = file.found.as_ref().unwrap();
+        (lines.iter().map(|found| found.line.text().to_owned()).collect(), *more)
+    }
+
+    #[test]
+    fn the_files_of_a_folder_are_searched_in_one_command() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+        write("worker-a-01-1.err", b"boom 1\nfine\nboom 2\nboom 3");
+        write("worker-b-01-2.out", b"\x1b[31mbo\x1b[0mom 4\n\x1e0 9 worker-x\n");
+        write("worker-c-01-3.out", b"");
+        write("it's $(id) *.log", b"$(id) 'boom'\n");
+        write("raylet.out", b"boom\n");
+        let wide: Vec<u8> = "boom, wide\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        write("worker-d-01-4.err", &wide);
+        std::fs::create_dir(folder.path().join("worker-dir")).unwrap();
+        let found =
+            searched(folder.path(), "boom", 2, &["worker-*", "it's $(id) *.log", "nothing-*", "no'ne"]);
+        let names: Vec<&str> = found.iter().map(|file| file.name.raw()).collect();
+        assert_eq!(
+            names,
+            [
+                "worker-a-01-1.err",
+                "worker-b-01-2.out",
+                "worker-c-01-3.out",
+                "worker-d-01-4.err",
+                "it's $(id) *.log"
+            ]
+        );
+        assert_eq!(texts(&found[0]), (vec!["boom 2".into(), "boom 3".into()], 1));
+        let (lines, _) = found[0].found.as_ref().unwrap();
+        assert_eq!((lines[0].number, lines[0].at), (3, Some(12)));
+        assert_eq!(texts(&found[1]).0, ["boom 4"]);
+        assert_eq!(texts(&found[2]), (vec![], 0));
+        assert!(found[3].found.as_ref().unwrap_err().contains("UTF-16"));
+        assert_eq!(texts(&found[4]).0, ["$(id) 'boom'"]);
+        let quoted = searched(folder.path(), r"\$\(id\) 'b", 5, &["*"]);
+        assert_eq!(
+            quoted.iter().filter(|file| file.found.as_ref().is_ok_and(|f| !f.0.is_empty())).count(),
+            1
+        );
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_off_is_none() {
+        let pattern = Pattern::parse("x").unwrap();
+        let words = Grep::of(&pattern).unwrap().unwrap();
+        let mut reader = Reader::new(Wanted { pattern: &pattern, words: &words, most: 5, longest: 1000 });
+        reader.push(b"\x1e0 1 a.log\n1:0:x\n");
+        assert_eq!(reader.files(), None);
+        assert!(
+            failure(255, "\nssh: connect to host a port 22: No route\n\n").to_string().ends_with("No route")
+        );
+        assert!(matches!(failure(83, ""), ReadError::NoFolder));
+    }
+}

@@ -1,0 +1,100 @@
+//! `cluster-logs --grep` and `job-logs` on a simulated fleet that is reached over the system's own `ssh`: whole files are
+//! searched on their hosts, and files of a head are read while its dashboard does not respond.
+
+use crate::simulated::Simulated;
+use marin_tui::demo::{Fault, Trouble};
+use marin_tui::model::JobStatus;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// A run that fails because of one of its workers, and then one that is silent.
+const PLAN: &str = "
+clusters:
+  - name: marin-big-run
+    dead: 0
+    jobs: 0
+    life:
+      jobs_per_hour: 0
+      failing: 0
+      preemptions_per_hour: 0
+      past_minutes: 60
+      runs: [{node_type: tpu_slice_v4_64, silent: {worker: 5, minutes_ago: 20}}]
+    slices: {tpu_slice_v4_64: 1}
+  - name: marin-eu
+    dead: 0
+    jobs: 2
+    slices: {}
+";
+
+/// File and text of each line, and what was said of the search.
+fn found(world: &Simulated, words: &[&str]) -> (BTreeSet<(String, String)>, String) {
+    let ran = world.run(&[&["-c", "marin-big-run", "cluster-logs", "--json", "-g"], words].concat()).exits(0);
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
+    let place = |row: &Value| text(row, "node_id") + " " + &text(row, "file");
+    (ran.lines().iter().map(|row| (place(row), text(row, "text"))).collect(), ran.err)
+}
+
+#[test]
+fn whole_files_are_searched_on_their_hosts() {
+    let world = Simulated::new(PLAN);
+    // Far more lines than are read through the dashboard.
+    let (whole, said) = found(&world, &["step \\d+", "--node", "all"]);
+    assert!(said.contains("searched: all of ") && !said.contains("not searched"), "{said}");
+    let hosts: BTreeSet<&str> = whole.iter().map(|(place, _)| place.split_once(' ').unwrap().0).collect();
+    assert!(hosts.len() >= 8, "the workers of the run and its driver: {hosts:?}");
+    let (ends, said) = found(&world, &["step \\d+", "--node", "all", "-n", "5"]);
+    assert!(said.contains("searched: the last 5 lines of "), "{said}");
+    assert!(!ends.is_empty() && ends.len() < whole.len(), "{} of {}", ends.len(), whole.len());
+    let (few, said) = found(&world, &["step \\d+", "--node", "all", "-m", "1"]);
+    let files: BTreeSet<&String> = few.iter().map(|(place, _)| place).collect();
+    assert!(files.len() == few.len() && said.contains(" before these; -m prints more"), "{said}");
+    // grep does not know that one.
+    let (_, said) = found(&world, &["\\Astep \\d|step \\pN+", "--node", "all"]);
+    assert!(
+        said.contains("not searched on its host: ") && said.contains("the last 1,000 lines of "),
+        "{said}"
+    );
+    let nope = world.run(&["-c", "marin-big-run", "cluster-logs", "-g", "x", "--file", "nope.log"]).bad();
+    assert!(nope.contains("has no log file `nope.log`; list them with `marin-tui "), "{nope}");
+    // Far above the last thousand lines.
+    let head = &world.fleet.member("marin-eu").unwrap().head;
+    let text = format!("boom\n{}", "fine\n".repeat(3000));
+    assert!(head.write_job_log(&head.submissions(JobStatus::Running)[0], text.as_bytes()));
+    let boom = ["-c", "marin-eu", "cluster-logs", "--node", "all", "-g", "^boom$"];
+    assert!(world.run(&boom).exits(0).out.ends_with(" <==\nboom\n"));
+    world.run(&[&boom[..], &["-n", "1000"]].concat()).exits(1);
+    let all = world.run(&["cluster-logs", "--all-clusters", "-g", "step \\d+", "--json"]).exits(0);
+    assert!(all.err.contains(" in 2 of 2 clusters"), "{}", all.err);
+}
+
+#[test]
+fn files_of_a_head_are_read_while_its_dashboard_does_not_respond() {
+    let world = Simulated::new(PLAN);
+    let head = &world.fleet.member("marin-eu").unwrap().head;
+    let job = head.submissions(JobStatus::Running)[0].clone();
+    assert!(head.write_job_log(&job, b"first\nboom 1\nlast\n"));
+    head.trouble(vec![Trouble { path: "/api/".into(), fault: Fault::HangUp }]);
+    let on = |words: &[&str]| world.run(&[&["-c", "marin-eu"], words].concat());
+    let whole = on(&["job-logs", &job]).exits(0);
+    assert_eq!(whole.out, "first\nboom 1\nlast\n");
+    assert!(
+        whole.err.contains("marin-eu: ") && whole.err.contains("; reading the file on the head over SSH"),
+        "{}",
+        whole.err
+    );
+    assert_eq!(on(&["job-logs", &job, "-g", "boom"]).exits(0).out, "boom 1\n");
+    assert_eq!(on(&["job-logs", &job, "-n", "1"]).exits(0).out, "last\n");
+    assert_eq!(on(&["cluster-logs", "-n", "3"]).exits(0).out.lines().count(), 3, "monitor.log");
+    assert_eq!(on(&["cluster-logs", "-g", "nowhere-to-be-found"]).exits(1).out, "");
+    let row = on(&["cluster-logs", "-n", "1", "--json"]).exits(0).lines()[0].clone();
+    assert!(row["file"] == "monitor.log" && row["node_id"].is_null(), "{row}");
+    for words in [&["job-logs", "nobody"][..], &["cluster-logs", "--file", "nope.log"]] {
+        let nope = on(words).bad();
+        assert!(nope.contains("cannot be read on the head: no such file"), "{nope}");
+    }
+    // What needs Ray says what is wrong.
+    for words in [&["job-logs", "-f", &job][..], &["cluster-logs", "--node", "all", "-g", "x"]] {
+        let nope = on(words).bad();
+        assert!(!nope.contains("over SSH"), "{nope}");
+    }
+}
