@@ -45,7 +45,7 @@ mod vitals;
 mod wake;
 mod zones;
 
-pub use access::{Access, log_in_to_head, run_on, run_ray};
+pub use access::{Access, HeadLogin, log_in_to_head, run_on, run_ray};
 pub use backoff::Backoff;
 pub use cloud::{ask_cloud, clean, tpu_place};
 pub use connection::{Channel, Connection, ConnectionState};

@@ -124,10 +124,10 @@ pub(super) fn run(arguments: &ClusterLogArguments, reach: &Reach) -> anyhow::Res
             Ok(session) => session,
             Err(problem) => {
                 let file = arguments.of_head().filter(|_| !arguments.follow);
-                let tunnel = head_alone(&problem, file.is_none(), reach, &progress).await;
-                let Some((file, tunnel)) = file.zip(tunnel) else { return Err(reach.error(&problem)) };
-                let done = print_of_head(arguments, reach, tunnel.remote(), file).await;
-                tunnel.close().await;
+                let login = head_alone(&problem, file.is_none(), reach, &progress).await;
+                let Some((file, login)) = file.zip(login) else { return Err(reach.error(&problem)) };
+                let done = print_of_head(arguments, reach, login.remote(), file).await;
+                login.close().await;
                 return done;
             }
         };
@@ -544,7 +544,7 @@ async fn print_ends(
     Ok(())
 }
 
-/// Prints lines under the name of their file, if there are several. As JSON: `node_id` (null while Ray does not tell it),
+/// Prints lines under the name of their file, if there are several. As JSON: `node_id` (null while the dashboard does not respond),
 /// `file`, `text`, and `cluster` where there are several.
 fn print(
     lines: &[&Line],

@@ -9,7 +9,7 @@ use crate::supervisor::{self, Session};
 pub(super) async fn read(reach: &Reach, progress: &Progress) -> anyhow::Result<Cluster> {
     reach.accept_host_key().await.map_err(|problem| reach.error(&problem))?;
     let tell = |phase| progress.phase(phase);
-    let state = supervisor::read_state(&reach.spec, reach.place, &reach.options, tell).await;
+    let state = supervisor::read_state(&reach.spec, reach.place, (&reach.options, false), tell).await;
     checked(reach, state)
 }
 

@@ -18,6 +18,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui status                           all clusters, one line per cluster
   marin-tui -c us-central2 status            one cluster, with evidence and hints
+  marin-tui status --check --vitals          the runs, too: is any of them stalled?
   marin-tui status --check --json > status.json || echo 'something needs action'
   marin-tui status --json | jq -r '.[].findings[]?.fixes[].command | values'
 
@@ -32,6 +33,9 @@ pub struct StatusArguments {
     /// Exit with code 1 if a cluster is down, has an issue, or has a file that cannot be read
     #[arg(long)]
     check: bool,
+    /// Also read what the running jobs do: stalled, slow and diverging runs are findings, too
+    #[arg(long)]
+    vitals: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -56,10 +60,10 @@ pub(super) fn run(
     let states = Reach::block_on(async {
         let progress = Progress::new();
         if let [reach] = &clusters[..] {
-            return Ok(vec![read(reach, |phase| progress.phase(phase)).await]);
+            return Ok(vec![read(reach, arguments.vitals, |phase| progress.phase(phase)).await]);
         }
         progress.tell(format!("reading {} clusters", clusters.len()));
-        Ok(join_all(clusters.iter().map(|reach| read(reach, |_| ()))).await)
+        Ok(join_all(clusters.iter().map(|reach| read(reach, arguments.vitals, |_| ()))).await)
     })?;
     let mut seen: Vec<Seen<'_>> = clusters
         .iter()
@@ -70,6 +74,11 @@ pub(super) fn run(
     seen.sort_by_key(|seen| {
         (seen.state.issues() == 0, seen.state.worst().map_or(Severity::Info, |f| f.severity))
     });
+    for seen in &seen {
+        for part in &seen.state.vitals.missing {
+            eprintln!("{}: incomplete: {part}", seen.name());
+        }
+    }
     if arguments.json {
         let files = broken.iter().map(|b| {
             let mut value = json!({"file": b.file, "error": b.problem.what, "issues": 1});
@@ -95,9 +104,9 @@ pub(super) fn run(
     Ok(if arguments.check && !is_well { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-async fn read(reach: &Reach, tell: impl FnMut(crate::model::Phase)) -> ClusterState {
+async fn read(reach: &Reach, vitals: bool, tell: impl FnMut(crate::model::Phase)) -> ClusterState {
     match reach.accept_host_key().await {
-        Ok(()) => supervisor::read_state(&reach.spec, reach.place, &reach.options, tell).await,
+        Ok(()) => supervisor::read_state(&reach.spec, reach.place, (&reach.options, vitals), tell).await,
         Err(problem) => supervisor::unreachable(&reach.spec, problem),
     }
 }

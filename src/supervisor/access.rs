@@ -6,7 +6,7 @@ use super::discover::{head_address, host_name};
 use super::here::run_program;
 use super::login::{first_contact, tunnel_spec};
 use crate::model::{ClusterName, ClusterSpec, HeadAddress, HostName, Problem, Timestamp};
-use crate::ssh::{Output, SshError, Terminal, Tunnel};
+use crate::ssh::{Output, Remote, SshError, Terminal, Tunnel};
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -46,8 +46,23 @@ pub async fn run_on(
 }
 
 /// A login to the head alone, for what needs no Ray: its log files while its dashboard does not respond.
-pub async fn log_in_to_head(spec: &ClusterSpec, options: &Options) -> Result<Tunnel, Problem> {
-    log_in(spec, options, head_address(spec, options, None).await?.host).await
+pub async fn log_in_to_head(spec: &ClusterSpec, options: &Options) -> Result<HeadLogin, Problem> {
+    log_in(spec, options, head_address(spec, options, None).await?.host).await.map(HeadLogin)
+}
+
+/// An open login to a head.
+pub struct HeadLogin(Tunnel);
+
+impl HeadLogin {
+    /// The head's shell.
+    pub fn remote(&self) -> Remote {
+        self.0.remote()
+    }
+
+    /// Ends it.
+    pub async fn close(self) {
+        self.0.close().await;
+    }
 }
 
 async fn log_in(spec: &ClusterSpec, options: &Options, host: HostName) -> Result<Tunnel, Problem> {

@@ -1,5 +1,5 @@
 //! A search of many log files on the host that has them, one command per host: only the lines that match are sent. On the head
-//! it runs over the standing connection, on other hosts over a login of its own.
+//! it runs over the open connection, on other hosts over a login of its own.
 
 use super::Options;
 use super::container::{in_container, words};

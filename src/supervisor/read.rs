@@ -4,8 +4,9 @@ use super::access::Access;
 use super::limits::with_limits;
 use super::mark::{keeps_marks, read_mark};
 use super::session::connect;
+use super::vitals::read_vitals;
 use super::{Options, Session, tpu_place};
-use crate::model::{ClusterSpec, Link, News, Phase, Problem, Snapshot, Timestamp};
+use crate::model::{ClusterSpec, ClusterVitals, JobStatus, Link, News, Phase, Problem, Snapshot, Timestamp};
 use crate::ray::{Poller, RayError};
 use crate::state::ClusterState;
 use std::sync::Arc;
@@ -21,17 +22,21 @@ const SHARED: Duration = Duration::from_secs(2);
 /// read is part of the state, as it is on a screen: a broken connection, Google's refusal. `tell` receives the phases
 /// of the connection.
 ///
-/// One reading shows since when something is so only where Ray or Google say it, and not that nothing changes.
+/// One reading shows since when something is so only where Ray or Google say it, and not that nothing changes. With
+/// `vitals`, what the running jobs do is read as well: the lists of tasks and actors, and the last lines of their logs.
 pub async fn read_state(
     spec: &ClusterSpec,
     place: usize,
-    options: &Options,
+    (options, vitals): (&Options, bool),
     tell: impl FnMut(Phase),
 ) -> ClusterState {
     let ray = async {
         match connect(spec.clone(), place, options.clone(), tell).await {
             Ok(session) => {
-                let news = read_ray(spec, options, &session).await;
+                let mut news = read_ray(spec, options, &session).await;
+                if vitals {
+                    news.extend(read_runs(spec, options, &session, &news).await);
+                }
                 session.close().await;
                 news
             }
@@ -84,6 +89,22 @@ pub fn state_of(spec: &ClusterSpec, snapshot: Snapshot) -> ClusterState {
 fn limited(spec: &ClusterSpec, snapshot: Snapshot) -> Snapshot {
     let report = with_limits(Arc::unwrap_or_clone(snapshot.autoscaler), &spec.node_types);
     Snapshot { autoscaler: Arc::new(report), ..snapshot }
+}
+
+/// What the running jobs do, if the cluster was read.
+async fn read_runs(spec: &ClusterSpec, options: &Options, session: &Session, news: &[News]) -> Option<News> {
+    let snapshot = news.iter().find_map(|news| match news {
+        News::Snapshot(snapshot) => Some(snapshot),
+        _ => None,
+    })?;
+    let running = snapshot.jobs.iter().filter(|job| job.status == JobStatus::Running).cloned().collect();
+    let (source, limits) = ((&session.client, session.log_host(spec)), (options.vitals, &options.patterns));
+    let read = read_vitals(source, snapshot, running, limits).await;
+    let unread = |e: RayError| ClusterVitals {
+        missing: vec![format!("what jobs do is unknown: {e}")],
+        ..ClusterVitals::default()
+    };
+    Some(News::Vitals(Arc::new(read.unwrap_or_else(unread))))
 }
 
 /// What an open session says of the cluster, in the order in which a screen would learn it.

@@ -2,6 +2,7 @@
 //! whose loss rises, one that is well, and one that waits for a slice.
 
 use crate::place::Place;
+use marin_tui::demo::{Fault, Trouble};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -72,6 +73,29 @@ fn sick_runs_are_named_with_their_evidence_and_one_that_is_well_is_not() {
         let slow = of("v4-64")["vitals"]["warnings"][0]["evidence"].as_str().unwrap().to_owned();
         assert!(slow.contains("slower"), "{slow}");
     }
+}
+
+#[test]
+fn the_status_of_a_cluster_has_its_runs_when_it_is_asked_for_them() {
+    let place = place("2.60.0");
+    let findings = |words: &[&str]| -> Vec<String> {
+        let is_well = words.is_empty();
+        let ran = place.run(&[&["status", "--check", "--json"], words].concat()).exits(i32::from(!is_well));
+        let all = ran.json()[0]["findings"].as_array().unwrap().clone();
+        all.iter().map(|finding| finding["kind"].as_str().unwrap().to_owned()).collect()
+    };
+    let (with, without) = (findings(&["--vitals"]), findings(&[]));
+    for kind in ["run stalled", "run slowed", "loss diverging"] {
+        let has = |all: &[String]| all.iter().any(|found| found == kind);
+        assert!(has(&with) && !has(&without), "{kind}: {with:?}, {without:?}");
+    }
+    let said = place.ok(&["status", "--vitals"]);
+    assert!(said.lines().any(|line| line.contains("run stalled: ")), "{said}");
+    // The lists of actors fail.
+    let fails = Trouble { path: "/api/v0/".into(), fault: Fault::Status(500) };
+    place.head.trouble(vec![fails]);
+    let ran = place.run(&["status", "--vitals"]).exits(0);
+    assert!(ran.err.contains("incomplete: what jobs do is unknown: "), "{}", ran.err);
 }
 
 #[test]

@@ -80,9 +80,27 @@ fn a_stalled_and_a_failed_worker_are_found(bed: Bed) {
     let folded = bed.program(&["job-logs", stalled, "--workers", "--fold", "-n", "20"]).output().unwrap();
     let folded = String::from_utf8_lossy(&folded.stdout).into_owned();
     assert!(folded.contains("missing: "), "{folded}");
-    let found = bed.program(&["cluster-logs", "--node", "all", "-g", "rank 7 has done 5"]).output().unwrap();
-    let found = String::from_utf8_lossy(&found.stdout).into_owned();
-    assert_eq!(found.lines().filter(|line| line.starts_with("==> ")).count(), 1, "{found}");
+    let searched = |words: &[&str]| {
+        let found =
+            bed.program(&[&["cluster-logs", "--node", "all", "-g"], words].concat()).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&found.stdout), text(&found.stderr))
+    };
+    let files = |found: &str| found.lines().filter(|line| line.starts_with("==> ")).count();
+    let (found, said) = searched(&["rank 7 has done 5$", "--file", "worker-*"]);
+    assert_eq!(files(&found), 1, "{found}{said}");
+    assert!(said.contains("searched: all of ") && !said.contains("not searched"), "{said}");
+    // Each host was asked, and has the same as its dashboard tells.
+    let (whole, said) = searched(&["has done [0-2]$", "--file", "worker-*"]);
+    assert!(said.contains("72 matching lines on "), "{said}");
+    let (ends, said) = searched(&["has done [0-2]$", "--file", "worker-*", "-n", "100000"]);
+    assert!(said.contains("searched: the last 100,000 lines of "), "{said}");
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&whole), sorted(&ends));
     bed.post(&format!("/api/jobs/{stalled}/stop"), &json!({}));
     bed.job_becomes(stalled, "STOPPED");
 

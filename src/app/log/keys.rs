@@ -59,13 +59,15 @@ impl App {
 
     /// Says when a step has gone on at the other end of the log, or nowhere.
     fn say_step(&mut self, step: Option<Step>, forward: bool, (of, one): (&str, &str), now: Timestamp) {
+        let is_all = self.log().is_some_and(|log| log.above() == Some(0));
+        let place = if is_all { "the log" } else { "the loaded lines" };
         let text = match step {
             Some(Step::Next | Step::Looking) => return,
             Some(Step::Wrapped) => {
                 let end = if forward { "first" } else { "last" };
-                format!("{of}wrapped around to the {end} {one}")
+                format!("{of}wrapped around to the {end} {one} in {place}")
             }
-            None => format!("{of}no {one} in the loaded lines"),
+            None => format!("{of}no {one} in {place}"),
         };
         self.toasts.say(Tone::Info, text, now);
     }

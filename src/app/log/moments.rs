@@ -45,6 +45,11 @@ impl LogView {
             .filter(|_| has_times)
             .map(|(span, now)| Since { span, time: self.times.by_theirs(now).minus(span) });
         self.keep_since();
+        if let Some(Since { time, .. }) = self.since
+            && self.times.any().span().is_some_and(|(first, _)| first >= time)
+        {
+            self.read_back_to(time, false);
+        }
         has_times
     }
 
@@ -175,7 +180,10 @@ impl LogView {
         let Some((first, _)) = times.span() else { return Err("no line has a timestamp".to_owned()) };
         match times.first_from(time) {
             // What was written then lies above, and is read now.
-            Some(_) if time < first => self.go_to_top(),
+            Some(_) if time < first => {
+                self.go_to_top();
+                self.read_back_to(time, true);
+            }
             Some(number) => self.go_to_line(number),
             None => return Err("the last line is older; press G to go to the end".to_owned()),
         }
@@ -204,7 +212,7 @@ impl LogView {
     }
 
     /// Goes to a line, shown or not, as far up in the window as it can be.
-    fn go_to_line(&mut self, number: u64) {
+    pub(super) fn go_to_line(&mut self, number: u64) {
         let index = self.place(number).min(self.len().saturating_sub(1));
         self.at = Some(self.number(index));
         self.show(index);

@@ -3,7 +3,7 @@
 use super::lens::Lens;
 use super::show::Show;
 use super::times::{Since, Times};
-use super::wanted::Sought;
+use super::wanted::{Aim, Sought};
 use super::window::Window;
 use crate::logs::{Held, Level, Patterns, Runs, Search, Sieve, level};
 use crate::model::{Line, LogBatch, LogEnd, LogPart, LogSource, StreamId, Timestamp};
@@ -41,8 +41,8 @@ pub struct LogView {
     pub(super) marks: VecDeque<u64>,
     /// Number of the current line: the match, error or mark that was gone to last.
     pub(super) at: Option<u64>,
-    /// A line above those that are held that is gone to once it is: its position and its text.
-    pub(super) aim: Option<(u64, String)>,
+    /// What older parts are read for, one after the other.
+    pub(super) aim: Option<Aim>,
     /// A line that is gone to by its text once it is held.
     pub(super) sought_line: Option<Sought>,
     /// A step to a match that waits until all lines were looked at; whether it is forward.
@@ -154,8 +154,10 @@ impl LogView {
             Err(why) => Older::Failed(why),
         };
         match self.aim.take() {
-            Some((at, text)) if matches!(self.older, Older::Unasked) => _ = self.go_to_match(at, &text),
-            _ => {}
+            Some(Aim::Line(at, text)) if matches!(self.older, Older::Unasked) => {
+                self.go_to_match(at, &text);
+            }
+            aim => self.aim = aim.filter(|_| matches!(self.older, Older::Unasked)),
         }
         self.look_on();
     }
@@ -239,6 +241,9 @@ impl LogView {
         });
         let is_read = self.runs.step(held, times.near());
         self.keep_since();
+        if is_judged {
+            self.reach_time();
+        }
         if is_searched
             && is_shown
             && let Some(forward) = self.sought.take()

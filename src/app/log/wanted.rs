@@ -27,3 +27,12 @@ pub(super) struct Sought {
     /// Whether lines above those that are held may be read for it.
     pub may_read: bool,
 }
+
+/// What older parts are read for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Aim {
+    /// The line at that position with that text.
+    Line(u64, String),
+    /// The first line that is not older than that, by the clock of the lines; whether it is gone to.
+    Time(Timestamp, bool),
+}

@@ -2,7 +2,8 @@
 
 use super::lens::Filter;
 use super::view::LogView;
-use crate::model::Line;
+use super::wanted::Aim;
+use crate::model::{Line, Timestamp};
 
 /// Where a line of the whole log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +51,7 @@ impl LogView {
                 return Place::TooFar(above);
             }
             self.show(0);
-            self.aim = Some((at, text.to_owned()));
+            self.aim = Some(Aim::Line(at, text.to_owned()));
             return Place::Above(above);
         }
         let Some(numbers) = self.held.around(at) else { return Place::Gone };
@@ -60,13 +61,75 @@ impl LogView {
         self.go_to_shown(number);
         Place::Here
     }
+
+    /// Reads older parts until the first line that is held is older than that, or half of the memory is used; and then goes to
+    /// the first line that is not older, if it is wanted.
+    pub(super) fn read_back_to(&mut self, time: Timestamp, goes: bool) {
+        if self.is_placed() && self.above() != Some(0) {
+            self.aim = Some(Aim::Time(time, goes));
+        }
+    }
+
+    /// Whether older parts are read for a time that was typed.
+    pub fn is_reading_back(&self) -> bool {
+        matches!(self.aim, Some(Aim::Time(..)))
+    }
+
+    /// Ends the reading of older parts once they go back to the time that is wanted.
+    pub(super) fn reach_time(&mut self) {
+        let Some(Aim::Time(time, goes)) = self.aim else { return };
+        let times = self.times.any();
+        let is_there = times.span().is_some_and(|(first, _)| first < time);
+        let is_far = self.held.placed().is_none_or(|bytes| bytes > self.memory as u64 / 2);
+        if !is_there && !is_far && self.above() != Some(0) {
+            return;
+        }
+        self.aim = None;
+        if let Some(number) = times.first_from(time).filter(|_| goes) {
+            self.go_to_line(number);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{first, part, take, view};
+    use super::super::sample::{NOW, first, part, take, view};
     use super::*;
-    use crate::model::StreamId;
+    use crate::model::{LogBatch, LogEnd, LogPart, StreamId};
+    use std::ops::Range;
+
+    /// Lines of 08:00 to 08:59, one a minute, forty bytes each.
+    fn minutes(of: Range<u64>) -> LogPart {
+        let line = |n: u64| format!("2026-11-23 08:{n:02}:00,000 INFO line {n}").into();
+        LogPart { lines: of.clone().map(line).collect(), bytes: of.start * 40..of.end * 40, begin: Some(0) }
+    }
+
+    #[test]
+    fn older_parts_are_read_back_to_a_time_that_is_typed() {
+        let mut view = view(0);
+        view.take(LogBatch { stream: StreamId(1), part: minutes(50..60), end: LogEnd::Open }, NOW);
+        view.jump("08:20", NOW).unwrap();
+        assert!(view.is_reading_back());
+        assert_eq!(view.ask_older(), Some(2000));
+        view.take_older(StreamId(1), Ok(minutes(30..50)));
+        assert_eq!(view.ask_older(), Some(1200), "it goes on until it is there");
+        view.take_older(StreamId(1), Ok(minutes(10..30)));
+        assert!(first(&view).ends_with("line 20") && !view.is_reading_back(), "{}", first(&view));
+        assert_eq!(view.ask_older(), None);
+        view.since_typed("08:05", NOW).unwrap();
+        assert_eq!(view.ask_older(), Some(400));
+        view.take_older(StreamId(1), Ok(minutes(0..10)));
+        assert_eq!((view.is_reading_back(), view.len()), (false, 55));
+        assert!(first(&view).ends_with("line 20"), "the place stays: {}", first(&view));
+        view.since_typed("07:00", NOW).unwrap();
+        assert!(!view.is_reading_back() && view.len() == 60, "there is nothing above");
+        // A part that cannot be read ends it.
+        let mut broken = super::super::sample::view(0);
+        broken.take(LogBatch { stream: StreamId(1), part: minutes(50..60), end: LogEnd::Open }, NOW);
+        broken.jump("08:20", NOW).unwrap();
+        broken.take_older(StreamId(1), Err("no".into()));
+        assert!(!broken.is_reading_back());
+    }
 
     #[test]
     fn a_line_above_is_gone_to_once_it_is_read() {

@@ -11,11 +11,10 @@ use crate::logs::{Clock, Grep, Pattern, Repeated, Times};
 use crate::model::text::printable;
 use crate::model::time::span;
 use crate::model::{Line, Problem, ProblemKind, Timestamp};
-use crate::ssh::Tunnel;
-use crate::supervisor::{LogFile, Start, log_in_to_head};
+use crate::supervisor::{HeadLogin, LogFile, Start, log_in_to_head};
 use clap::Args;
 use serde_json::json;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -143,10 +142,10 @@ pub(super) async fn run(
     let session = match reach.open(progress).await {
         Ok(session) => session,
         Err(problem) => match head_alone(&problem, arguments.follow, reach, progress).await {
-            Some(tunnel) => {
-                let source = LogSource::on_head(reach, tunnel.remote(), LogFile::of_job(&id));
+            Some(login) => {
+                let source = LogSource::on_head(reach, login.remote(), LogFile::of_job(&id));
                 let printed = print_log(arguments, source, 0).await;
-                tunnel.close().await;
+                login.close().await;
                 return printed.map(|()| ExitCode::SUCCESS);
             }
             None => return Err(reach.error(&problem)),
@@ -182,7 +181,7 @@ async fn prepare<'a>(
     let now = Timestamp::now();
     let (grep, clock) = (arguments.grep.as_ref(), Clock { near: now, east });
     let since = arguments.since.map(|span| now.minus(span));
-    let is_all = arguments.follow || grep.is_some() || !io::stdout().is_terminal();
+    let is_all = arguments.follow || grep.is_some() || !output::is_terminal();
     let start = match (since, arguments.lines) {
         // The empty pattern matches nothing, as in the console.
         _ if grep.is_some_and(Pattern::is_empty) => Start::Lines(0),
@@ -215,16 +214,16 @@ pub(in crate::cli) async fn head_alone(
     follows: bool,
     reach: &Reach,
     progress: &Progress,
-) -> Option<Tunnel> {
+) -> Option<HeadLogin> {
     if problem.kind != ProblemKind::DashboardSilent || follows {
         return None;
     }
     progress.tell("logging in to the head");
     // What was wrong before is the better word.
-    let tunnel = log_in_to_head(&reach.spec, &reach.options).await.ok()?;
+    let login = log_in_to_head(&reach.spec, &reach.options).await.ok()?;
     progress.hush();
     eprintln!("{}: {}; reading the file on the head over SSH", reach.spec.name, printable(&problem.what));
-    Some(tunnel)
+    Some(login)
 }
 
 /// What the log's machine searches for; none if it is to send all lines.

@@ -79,7 +79,7 @@ found() { LC_ALL=$l grep -a $g -E "$@" -e "$c"; }
 /// Prints `NUMBER:POSITION:LINE` for the last lines that match, each cut, and then the exit status of grep. For the part that
 /// is all of the file.
 pub const SEARCH: &str = r#"look
-{ found -n -b <&3; echo "status $?"; } | LC_ALL=C cut -b "1-$b" | tail -n 2002"#;
+{ found -n -b <&3; echo "status $?"; } | LC_ALL=C cut -b 1-1000 | tail -n 2002"#;
 
 /// Prints a line with the inode, the position behind the part that is searched, that of its first byte, and 1 if the second
 /// expression was taken, and then the lines in it that match.
@@ -155,7 +155,7 @@ for w in "$@"; do
       fi
     fi
     printf '\036%s %s %s\n' "$s" "${c:-0}" "$n"
-    [ "$s" -gt 0 ] || [ "${c:-0}" -eq 0 ] || LC_ALL=$l grep -a $g -n -b -E -e "$e" <"$f" | tail -n "$m" | LC_ALL=C cut -b 1-1000
+    [ "$s" -gt 0 ] || [ "${c:-0}" -eq 0 ] || LC_ALL=$l grep -a $g -n -b -E -e "$e" <"$f" | tail -n "$m" | LC_ALL=C cut -b "1-$b"
   done
 done
 printf '\036end\n'"#;
