@@ -71,7 +71,7 @@ fn the_palette_runs_what_the_key_runs() {
     press(&mut app, ":pane-1<enter>:mark<enter>");
     assert!(app.dialog().is_none() && said(&app).contains("is not available here"), "{}", said(&app));
     press(&mut app, ":no-such<enter>");
-    assert!(said(&app).contains("no action `no-such`"));
+    assert!(said(&app).contains("no command matches `no-such`"));
     assert_eq!(press(&mut app, ":q<enter>"), [Effect::Quit]);
 }
 
