@@ -387,19 +387,29 @@ impl Description {
 
     /// The places where it is available, in words: `the jobs pane or all jobs`.
     pub fn places(&self) -> String {
-        let has = |all: &[Context]| all.iter().all(|c| self.contexts.contains(c));
-        let panes = if has(CLUSTER) { CLUSTER } else { &[] };
-        let mut places: Vec<&str> = if panes.is_empty() { Vec::new() } else { vec!["a cluster's panes"] };
-        for place in self.contexts.iter().filter(|c| !panes.contains(c)).map(|c| c.place()) {
-            if !places.contains(&place) {
-                places.push(place);
-            }
-        }
+        let places = self.each_place();
         match places.split_last() {
             Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
             Some((only, _)) => (*only).to_owned(),
             None => String::new(),
         }
+    }
+
+    /// The first of these places.
+    pub fn first_place(&self) -> &'static str {
+        self.each_place().first().copied().unwrap_or_default()
+    }
+
+    fn each_place(&self) -> Vec<&'static str> {
+        let has = |all: &[Context]| all.iter().all(|c| self.contexts.contains(c));
+        let panes = if has(CLUSTER) { CLUSTER } else { &[] };
+        let mut places = if panes.is_empty() { Vec::new() } else { vec!["a cluster's panes"] };
+        for place in self.contexts.iter().filter(|c| !panes.contains(c)).map(|c| c.place()) {
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        places
     }
 }
 

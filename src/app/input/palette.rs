@@ -378,7 +378,7 @@ impl App {
             );
             return;
         };
-        self.dialog = Some(Dialog::text(format!("manual: {topic}"), manual::rows(text), self.dialog.take()));
+        self.dialog = Some(Dialog::text(format!("Manual: {topic}"), manual::rows(text), self.dialog.take()));
     }
 
     /// The place of the cluster with that name, as on the command line.

@@ -224,7 +224,7 @@ fn the_audit_log_is_shown_once_it_was_read() {
     let entry = ("2026-11-20 14:05:31".to_owned(), "alpha: stop-job x: stopped  (alice@laptop)".to_owned());
     app.update(Event::Audit(Ok(vec![entry.clone()])), NOW);
     let Some(Dialog::Tell { title, lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
-    assert_eq!((title.as_str(), &lines[..]), ("audit", &[entry][..]));
+    assert_eq!((title.as_str(), &lines[..]), ("Audit log", &[entry][..]));
     press(&mut app, "<esc>");
     app.update(Event::Audit(Ok(Vec::new())), NOW);
     assert!(app.dialog().is_none() && said(&app).contains("empty"), "{}", said(&app));
