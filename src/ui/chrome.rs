@@ -73,9 +73,10 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>, now: Timestamp) {
         parts.remove(1);
     }
     // Then the state of the connection gives its details for the cluster's name.
-    let name = place.map_or(0, |place| crumbs[place].width() + 2);
-    if parts.iter().map(|(t, _)| t.width() + 2).sum::<usize>() + name > room
-        && let Some((state, _)) = parts[0].0.split_once(',')
+    let name = place.map_or(0, |place| crumbs[place].width());
+    let free = room.saturating_sub(parts.iter().map(|(t, _)| t.width() + 2).sum());
+    if let Some((state, details)) = parts[0].0.split_once(',')
+        && (free..=free + details.width()).contains(&name)
     {
         parts[0].0 = state.to_owned();
     }
@@ -406,7 +407,7 @@ mod tests {
             (38, "… › us-central2 › job raysubmit_4f1c"),
             (30, "us-central2 › job raysubmit_4…"),
             (16, "us-central2"),
-            (6, "us-c…2"),
+            (6, "us-…l2"),
         ] {
             assert_eq!(way(&crumbs, Some(1), room), shown);
         }

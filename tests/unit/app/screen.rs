@@ -103,13 +103,12 @@ fn lines_of(app: &mut App, width: u16, height: u16) -> Vec<String> {
 
 #[test]
 fn a_message_does_not_cover_the_selected_row() {
-    let names: Vec<String> = (0..40).map(|n| format!("c{n}")).collect();
-    let mut app = super::app(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    press(&mut app, "G");
+    let mut app = shown();
+    press(&mut app, "2zG");
     // The height of the window at which the last row is where a message would be: its three lines above the footer.
     let row = |app: &mut App, height| {
         let lines = lines_of(app, 100, height);
-        lines.iter().position(|line| line.contains(" c39 ")).map(|y| (y, lines))
+        lines.iter().position(|line| line.contains("exp600_tootsie-77a1")).map(|y| (y, lines))
     };
     let is_low = |app: &mut App, height| row(app, height).is_some_and(|(y, _)| y + 4 >= height.into());
     let height = (10..40).find(|height| is_low(&mut app, *height)).unwrap();
