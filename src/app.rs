@@ -313,6 +313,7 @@ impl App {
         if self.field().is_some_and(|line| line.key(key) != Edit::Nothing)
             || self.chooses(key)
             || (self.is_form_at_work() && input::line::is_typed(key))
+            || self.begins_name(key, meaning)
         {
             return Vec::new();
         }

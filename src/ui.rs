@@ -82,7 +82,7 @@ fn draw_parts(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -
     let (footer, body) = split_bottom(rest, 1);
     chrome::header(buf, header, &d, now);
     draw_page(buf, body, &d, &mut areas);
-    chrome::toasts(buf, palette::above(body, &d), &d);
+    chrome::toasts(buf, palette::above(body, &d), &d, &areas);
     if let Some(dialog) = app.dialog() {
         cursor = dialog::draw(buf, body, &d, dialog, &mut areas);
     }

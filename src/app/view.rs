@@ -95,6 +95,8 @@ pub struct TablePage {
     pub label: &'static str,
     /// One line for the help: a capitalised imperative.
     pub help: &'static str,
+    /// Other words by which an operator may look for it in the palette.
+    pub also: &'static str,
     /// The contexts in which it can be opened.
     pub from: &'static [Context],
     /// Its name in the line at the top.

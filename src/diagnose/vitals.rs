@@ -160,10 +160,13 @@ fn hint(sign: SignKind, job: &Job) -> Hint {
 /// One finding for all jobs that wait, the longest first.
 fn waiting(mut waits: Vec<(Timestamp, &Job, String)>) -> Option<Finding> {
     waits.sort_by(|a, b| (a.0, &a.1.key).cmp(&(b.0, &b.1.key)));
-    let (since, first, _) = waits.first()?;
+    let (since, first, why) = waits.first()?;
+    // What it waits for, without figures that change: a finding is known by this text.
+    let what = why.split([':', ';', ',']).next().unwrap_or_default();
+    let first_words = if what.is_empty() { first.key.to_string() } else { format!("{what} ({})", first.key) };
     let short = match waits.len() {
-        1 => first.key.to_string(),
-        n => format!("{}, +{}", first.key, n - 1),
+        1 => first_words,
+        n => format!("{first_words}, +{}", n - 1),
     };
     let named = waits.iter().take(NAMED).map(|(_, job, why)| match why.as_str() {
         "" => job.key.to_string(),
@@ -283,7 +286,10 @@ mod tests {
         let all =
             found(&[("a", Pending, Vec::new()), ("b", Running, waits()), ("c", Pending, Vec::new())], 99);
         let [one] = &all[..] else { panic!("{all:?}") };
-        assert_eq!((one.kind, one.since, one.short.as_str()), (FindingKind::WaitsLong, Some(at(5)), "b, +2"));
+        assert_eq!(
+            (one.kind, one.since, one.short.as_str()),
+            (FindingKind::WaitsLong, Some(at(5)), "waits for v4-256 (b), +2")
+        );
         assert!(one.long.starts_with("3 jobs pending for too long: b waits for"), "{one:?}");
     }
 }

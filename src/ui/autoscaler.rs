@@ -21,12 +21,13 @@ use std::time::Duration;
 const FRESH: Duration = Duration::from_secs(30);
 
 /// The columns of a node type; autoscaler v1 reports which nodes are up, not which are busy.
-fn heads(tells_idle: bool) -> Vec<Head> {
+fn heads(types: &[NodeTypeCount], tells_idle: bool) -> Vec<Head> {
     let number = |title, spare| Head::plain(title, Width::number(4, spare));
     let busy_idle = [number("BUSY", 0), number("IDLE", 1)];
     let up = [number("UP", 0)];
-    let before = [Head::plain("TYPE", Width::rest(12, 12, 0)), number("MIN", 2), number("MAX", 2)];
-    let after = [number("PEND", 0), number("LAUN", 3), number("FAIL", 0)];
+    let before =
+        [Head::of_names("TYPE", types.iter().map(|t| t.name.raw())), number("MIN", 2), number("MAX", 2)];
+    let after = [number("PEND", 0), number("LAUN", Width::EASILY), number("FAIL", 0)];
     [&before[..], if tells_idle { &busy_idle } else { &up }, &after].concat()
 }
 
@@ -66,7 +67,12 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
     if below < table {
         let height = u16::try_from(table - below).unwrap_or(u16::MAX).min(inner.bottom() - y);
         let role = Role::Text.unless(stale);
-        let grid = Grid { heads: &heads(tells_idle), top: below, rows: report.types.len(), selected: None };
+        let grid = Grid {
+            heads: &heads(&report.types, tells_idle),
+            top: below,
+            rows: report.types.len(),
+            selected: None,
+        };
         grid.draw(buf, Rect { y, height, ..inner }, d.theme, |i| row(&report.types[i], tells_idle, role));
         y += height;
     }
@@ -116,6 +122,7 @@ pub fn summary(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
         return (text, d.theme.role(words::severity(finding.severity)));
     }
     match () {
+        () if !cluster.known => ("?".into(), d.theme.dim),
         () if wanted > 0 => (format!("demand {wanted}"), d.theme.text),
         () if report.version == AutoscalerVersion::None => ("-".into(), d.theme.dim),
         () => ("quiet".into(), d.theme.dim),
@@ -130,7 +137,7 @@ fn row(t: &NodeTypeCount, tells_idle: bool, role: Role) -> Vec<Cell<'_>> {
     let limit = |n: Option<u32>| Cell::new(n.map_or_else(|| "?".into(), |n| n.to_string()), Role::Dim);
     let missing = t.min.is_some_and(|min| t.active + t.idle < min);
     let up: &[u32] = if tells_idle { &[t.active, t.idle] } else { &[t.active + t.idle] };
-    let name = Cell::new(t.name.shown(), if missing { Role::Warn } else { role }).ending();
+    let name = Cell::new(t.name.shown(), if missing { Role::Warn } else { role }).named();
     let mut cells = vec![name, limit(t.min), limit(t.max)];
     cells.extend(up.iter().map(|n| count(*n, role)));
     cells.extend([count(t.pending, role), count(t.launching, role), count(t.failed, Role::Bad)]);

@@ -1,7 +1,7 @@
 //! The frame around the panes: header, banner, tabs, footer, toasts.
 
 use super::frame::{Title, clear, pane};
-use super::grid::put;
+use super::grid::{cut, cut_middle, put};
 use super::part::{Draw, Shown};
 use super::text::wrap;
 use super::{autoscaler, log, prompt};
@@ -23,7 +23,8 @@ use unicode_width::UnicodeWidthStr;
 pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>, now: Timestamp) {
     let here = d.app.current();
     let crumbs = crumbs(d.app);
-    let way = way(&crumbs, usize::MAX).width();
+    let place = here.and_then(|cluster| crumbs.iter().rposition(|crumb| crumb == cluster.name().as_str()));
+    let way = crumbs.join(" › ").width();
     // The age comes last where there is one; this part is dropped after all others.
     let read_only = d.app.is_read_only().then(|| ("read-only".to_owned(), d.theme.accent));
     let mut parts: Vec<(String, Style)> = Vec::new();
@@ -71,27 +72,42 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>, now: Timestamp) {
     while parts.len() > 2 && parts.iter().map(|(t, _)| t.width() + 2).sum::<usize>() + way + 2 > room {
         parts.remove(1);
     }
+    // Then the state of the connection gives its details for the cluster's name.
+    let name = place.map_or(0, |place| crumbs[place].width());
+    let free = room.saturating_sub(parts.iter().map(|(t, _)| t.width() + 2).sum());
+    if let Some((state, details)) = parts[0].0.split_once(',')
+        && (free..=free + details.width()).contains(&name)
+    {
+        parts[0].0 = state.to_owned();
+    }
     let width: usize = parts.iter().map(|(t, _)| t.width() + 2).sum();
     let spans: Vec<Span> =
         parts.iter().flat_map(|(t, s)| [Span::raw("  "), Span::styled(t.as_str(), *s)]).collect();
     let left = u16::try_from(room.saturating_sub(width)).unwrap_or(0);
-    let way = self::way(&crumbs, left.into());
+    let way = self::way(&crumbs, place, left.into());
     put(buf, area.x + 1, area.y, left, false, &way, d.theme.text.add_modifier(Modifier::BOLD));
     let at = area.x + 1 + left;
     buf.set_line(at, area.y, &Line::from(spans), area.right().saturating_sub(at));
 }
 
 /// The way to the page on the screen: `fleet › us-central2 › job raysubmit_4f1c`. Where it has no room, it begins later:
-/// `… › job raysubmit_4f1c`.
-fn way(crumbs: &[String], room: usize) -> String {
-    let mut way = crumbs.join(" › ");
-    for from in 1..crumbs.len() {
-        if way.width() <= room {
-            break;
-        }
-        way = format!("… › {}", crumbs[from..].join(" › "));
+/// `… › us-central2 › job raysubmit_4f1c`. The cluster, whose place in it comes with it, stays longest.
+fn way(crumbs: &[String], cluster: Option<usize>, room: usize) -> String {
+    /// Columns of the page's name at least, beside that of its cluster.
+    const LEAST: usize = 8;
+    let from =
+        |first: usize| format!("{}{}", if first > 0 { "… › " } else { "" }, crumbs[first..].join(" › "));
+    let firsts = 0..=cluster.unwrap_or_else(|| crumbs.len().saturating_sub(1));
+    if let Some(way) = firsts.map(from).find(|way| way.width() <= room) {
+        return way;
     }
-    way
+    let Some(cluster) = cluster else { return cut(&from(crumbs.len().saturating_sub(1)), room).into_owned() };
+    let name = &crumbs[cluster];
+    let beside = room.saturating_sub(name.width() + " › ".width());
+    match crumbs.last().filter(|_| cluster + 1 < crumbs.len() && beside >= LEAST) {
+        Some(last) => format!("{name} › {}", cut(last, beside)),
+        None => cut_middle(name, room).into_owned(),
+    }
 }
 
 /// The pages that lie on each other, from the first to the one on the screen.
@@ -182,11 +198,15 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
 /// The panes as tabs, each with its status in a few words. Returns where each is.
 pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'_>) -> Vec<(Pane, Area)> {
     let (_, _, lost) = cluster.node_counts();
+    let is_known = |counts: String| if cluster.known { counts } else { "?".to_owned() };
     let nodes = match page.listing(Pane::Nodes).filter(|_| page.is_by_slice()) {
-        Some(slices) => format!("1 {} {}{}", slices.title(), slices.all(), words::unwell_nodes(cluster)),
-        None => format!("1 Nodes {}", words::node_counts(cluster)),
+        Some(slices) => {
+            let counts = format!("{}{}", slices.all(), words::unwell_nodes(cluster));
+            format!("1 {} {}", slices.title(), is_known(counts))
+        }
+        None => format!("1 Nodes {}", is_known(words::node_counts(cluster))),
     };
-    let jobs = format!("2 Jobs {}", words::job_counts(cluster, d.now));
+    let jobs = format!("2 Jobs {}", is_known(words::job_counts(cluster, d.now)));
     let (scaler, tone) = autoscaler::summary(cluster, d);
     let scaler = format!("4 Autoscaler {scaler}");
     let log = format!("3 Log {}", log::summary(cluster, &page.log, d));
@@ -328,8 +348,17 @@ fn hints(d: &Draw<'_>) -> Vec<(Action, &'static str)> {
     }
 }
 
-/// Draws the messages above the footer on the right.
-pub fn toasts(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
+/// The screen row of the row under the cursor, where a table is on the screen.
+fn selected_row(d: &Draw<'_>, areas: &Areas) -> Option<u16> {
+    let pane = matches!(d.app.view(), View::Cluster(_)).then(|| d.app.pane());
+    let (listing, drawn) = (d.app.listing()?, areas.table_of(pane)?);
+    let below = listing.cursor().checked_sub(listing.window(drawn.rows.height.into()))?;
+    Some(drawn.rows.y + u16::try_from(below).ok().filter(|below| *below < drawn.rows.height)?)
+}
+
+/// Draws the messages above the footer on the right, and above the selected row where they would cover it.
+pub fn toasts(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &Areas) {
+    let selected = selected_row(d, areas);
     let mut bottom = area.bottom();
     for toast in d.app.toasts().shown().iter().rev() {
         let (glyph, tone) = match toast.tone {
@@ -341,6 +370,10 @@ pub fn toasts(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
         let lines = wrap(&format!("{glyph} {}", toast.text), usize::from(room.saturating_sub(4)));
         let width = u16::try_from(lines.iter().map(|l| l.width()).max().unwrap_or(0)).unwrap_or(room) + 4;
         let height = u16::try_from(lines.len()).unwrap_or(1) + 2;
+        let covers = |bottom: u16, y: u16| y < bottom && y + height >= bottom;
+        if let Some(y) = selected.filter(|y| covers(bottom, *y) && *y >= area.y + height) {
+            bottom = y;
+        }
         if bottom < area.y + height {
             return;
         }
@@ -359,5 +392,26 @@ pub fn toasts(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
         for (y, line) in (inner.y..).zip(&lines) {
             put(buf, inner.x, y, inner.width, false, line, tone);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::way;
+
+    #[test]
+    fn the_clusters_name_is_cut_last() {
+        let crumbs = ["fleet", "us-central2", "job raysubmit_4f1c"].map(str::to_owned);
+        for (room, shown) in [
+            (80, "fleet › us-central2 › job raysubmit_4f1c"),
+            (38, "… › us-central2 › job raysubmit_4f1c"),
+            (30, "us-central2 › job raysubmit_4…"),
+            (16, "us-central2"),
+            (6, "us-…l2"),
+        ] {
+            assert_eq!(way(&crumbs, Some(1), room), shown);
+        }
+        assert_eq!(way(&["fleet".to_owned(), "messages".to_owned()], None, 12), "… › messages");
+        assert_eq!(way(&["fleet".to_owned(), "messages".to_owned()], None, 8), "… › mes…");
     }
 }

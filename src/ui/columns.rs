@@ -22,7 +22,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, chooser: &Chooser, areas
     let (width, height) = (area.width.min(WIDEST), rows.saturating_add(2).min(room));
     let frame = Rect { x: area.right() - width, y: area.bottom() - height, width, height };
     clear(buf, frame);
-    let left = format!("columns of {}", chooser.table);
+    let left = format!("Columns of {}", chooser.table);
     let right = format!("{} of {}", chooser.shown(), chooser.rows.len());
     let inner = pane(buf, frame, d.theme, &Title { left: &left, right: &right, tone: None, focused: true });
     let visible = usize::from(inner.height);
@@ -47,7 +47,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, chooser: &Chooser, areas
 fn missing(d: &Draw<'_>, areas: &Areas) -> Vec<&'static str> {
     let pane = matches!(d.app.view(), View::Cluster(_)).then(|| d.app.pane());
     let (Some(drawn), Some(listing)) = (areas.table_of(pane), d.app.listing()) else { return Vec::new() };
-    let heads = listing.heads(&d.app.look(d.now));
+    let heads = listing.heads(&d.app.look(d.now), drawn.rows.height.into());
     let why = |(head, (_, width)): (&crate::app::table::column::Head, &(u16, u16))| match width {
         0 if head.width.hides && head.widest == 0 => "empty",
         0 => "no room",

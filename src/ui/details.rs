@@ -4,12 +4,15 @@ use super::frame::{Title, more_around, pane};
 use super::grid::put;
 use super::part::Draw;
 use super::text::lay_out;
-use crate::app::text::describe::WARNS;
+use crate::app::text::describe::{BROKEN, WARNS};
 use crate::app::text::details;
 use crate::app::{Area, Areas, Details, Filter};
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+
+/// Columns of the labels at most: what is said beside them is what is read.
+const LABEL: usize = 16;
 
 /// Draws the page of a thing; notes where its lines are.
 pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, page: &Details, areas: &mut Areas) {
@@ -20,15 +23,29 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, page: &Details, areas: &
         filter => format!("/{}  {} of {}", printable(filter), shown.len(), rows.len()),
     };
     let inner = pane(buf, area, d.theme, &Title { left: title, right: &filter, tone: None, focused: true });
-    let (lines, label) = lay_out(&shown, inner.width.into());
+    let (lines, label) = lay_out(&shown, inner.width.into(), LABEL);
     let last = lines.len().saturating_sub(inner.height.into());
     let top = page.top.min(last);
     more_around(buf, area, d.theme, (top, last - top), "");
-    for (y, (name, text)) in (inner.y..inner.bottom()).zip(lines.iter().skip(top)) {
+    // A line that goes on has the style of the one before.
+    let indent = " ".repeat(label + 2);
+    let mut style = d.theme.text;
+    let styles: Vec<_> = lines
+        .iter()
+        .map(|(name, text)| {
+            style = match () {
+                () if text.starts_with(BROKEN) => d.theme.bad,
+                () if text.starts_with(WARNS) => d.theme.warn,
+                () if name.is_empty() && text.starts_with(&indent) => style,
+                () => d.theme.text,
+            };
+            style
+        })
+        .collect();
+    for (y, ((name, text), style)) in (inner.y..inner.bottom()).zip(lines.iter().zip(styles).skip(top)) {
         let shift = if label > 0 && !name.is_empty() { u16::try_from(label + 2).unwrap_or(0) } else { 0 };
         let room = if text.is_empty() { inner.width } else { u16::try_from(label).unwrap_or(0) };
         let label = if text.is_empty() { d.theme.heading } else { d.theme.dim };
-        let style = if text.starts_with(WARNS) { d.theme.warn } else { d.theme.text };
         put(buf, inner.x, y, room, false, name, label);
         put(buf, inner.x + shift, y, inner.width.saturating_sub(shift), false, text, style);
     }

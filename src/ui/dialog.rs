@@ -1,15 +1,16 @@
 //! Dialogs: a question with two buttons, or a text.
 
 use super::buttons::buttons;
-use super::frame::{Title, clear, middle, more_around, pane};
+use super::frame::{Title, clear, dialog_width, middle, more_around, pane};
 use super::grid::put;
 use super::part::Draw;
 use super::text::lay_out;
 use super::{columns, form, plan, worker};
-use crate::app::{Area, Areas, Dialog};
+use crate::app::{Action, Area, Areas, Dialog};
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use unicode_width::UnicodeWidthStr;
 
 /// Draws the dialog in the middle; notes where it and its buttons are, and the highest first line. Returns the cursor's
 /// place when a line has the focus.
@@ -34,9 +35,9 @@ pub fn draw(
         }
     };
     let widest = if pressed.is_some() { 84 } else { 110 };
-    let width = area.width.saturating_sub(4).min(widest);
+    let width = dialog_width(area, widest);
     let inside = usize::from(width.saturating_sub(4));
-    let (lines, label) = lay_out(&rows, inside);
+    let (lines, label) = lay_out(&rows, inside, usize::MAX);
     let extra = if pressed.is_some() { 4 } else { 2 };
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(extra).min(area.height);
     let frame = middle(area, width, height);
@@ -60,7 +61,13 @@ pub fn draw(
         put(buf, inner.x + shift, y, inner.width.saturating_sub(shift), false, text, d.theme.text);
     }
     if let Some((yes, on_yes)) = pressed {
-        areas.buttons = Some(buttons(buf, inner, d, yes, Some(on_yes)));
+        let placed = buttons(buf, inner, d, yes, Some(on_yes));
+        // Elsewhere the key that confirms copies.
+        let keys = format!("{} confirms, {} cancels", d.key(Action::Accept), d.key(Action::Back));
+        if inner.x.saturating_add(u16::try_from(keys.width()).unwrap_or(u16::MAX)) < placed[0].x {
+            put(buf, inner.x, placed[0].y, inner.width, false, &keys, d.theme.dim);
+        }
+        areas.buttons = Some(placed);
     }
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width, height });
     (areas.dialog_top, areas.dialog_last) = (top, last);

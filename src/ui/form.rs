@@ -1,7 +1,7 @@
 //! The form that submits a job.
 
 use super::buttons::buttons;
-use super::frame::{Title, clear, middle, more_around, pane};
+use super::frame::{Title, clear, dialog_width, middle, more_around, pane};
 use super::grid::put;
 use super::line;
 use super::part::Draw;
@@ -25,7 +25,7 @@ pub fn draw(
     form: &Form,
     areas: &mut Areas,
 ) -> Option<(u16, u16)> {
-    let width = area.width.saturating_sub(4).min(WIDEST);
+    let width = dialog_width(area, WIDEST);
     let inside = usize::from(width.saturating_sub(4)).max(1);
     let (words, tone) = words(form, d, inside);
     let rows = u16::try_from(form.rows.len()).unwrap_or(u16::MAX);
@@ -35,8 +35,8 @@ pub fn draw(
     let frame = middle(area, width, rows.saturating_add(said + 5));
     clear(buf, frame);
     let left = match &form.like {
-        Some(id) => format!("resubmit {id}"),
-        None => "submit a job".to_owned(),
+        Some(id) => format!("Resubmit {id}"),
+        None => "Submit job".to_owned(),
     };
     let cluster = form.cluster.to_string();
     let inner = pane(buf, frame, d.theme, &Title { left: &left, right: &cluster, tone: None, focused: true });
@@ -62,6 +62,7 @@ pub fn draw(
         } else {
             put(buf, inner.x + LABEL, y, room + 1, false, &shown, d.theme.text);
         }
+        line::mark_field(buf, Rect { x: inner.x + LABEL, y, width: room + 1, height: 1 });
     }
     let last = words.len().saturating_sub(said.into());
     let first = form.top.min(last);

@@ -86,6 +86,14 @@ pub fn inside(area: Rect) -> Rect {
     area.inner(Margin::new(2, 1))
 }
 
+/// Columns of a dialog. Where little of the page would be visible beside it, it takes the whole width, so that its
+/// border does not stand beside those of panes.
+pub fn dialog_width(area: Rect, widest: u16) -> u16 {
+    /// Columns that are left beside it at least, on both sides together.
+    const BESIDE: u16 = 12;
+    if area.width < widest.saturating_add(BESIDE) { area.width } else { widest }
+}
+
 /// A frame of that size in the middle of the area.
 pub fn middle(area: Rect, width: u16, height: u16) -> Rect {
     let (width, height) = (width.min(area.width), height.min(area.height));

@@ -3,7 +3,7 @@
 use super::grid::put;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use unicode_width::UnicodeWidthChar;
 
 /// Draws a typed line in one row; its last cell is for a cursor at the end. `shown` has a character for each that was
@@ -12,6 +12,11 @@ pub fn draw(buf: &mut Buffer, area: Rect, shown: &str, cursor: usize, style: Sty
     let (text, column) = window(shown, cursor, area.width.into());
     put(buf, area.x, area.y, area.width, false, &text, style);
     area.x + u16::try_from(column).unwrap_or(area.width).min(area.width.saturating_sub(1))
+}
+
+/// Underlines the place of a typed text: it is visible before anything is typed, too.
+pub fn mark_field(buf: &mut Buffer, area: Rect) {
+    buf.set_style(area, Style::new().add_modifier(Modifier::UNDERLINED));
 }
 
 /// The part of a line that is visible in so many columns, cut ends marked by `…`, and the cursor's column in it.

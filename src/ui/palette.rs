@@ -19,6 +19,7 @@ const NAME: usize = 34;
 /// The part of the area above the list, which messages take.
 pub fn above(area: Rect, d: &Draw<'_>) -> Rect {
     let list = match d.app.offers().len() {
+        0 if d.app.why_nothing_offered().is_some() => 3,
         0 => 0,
         offers => visible(area, offers) + 2,
     };
@@ -39,10 +40,11 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
     // Lines are long, and nothing stands beside them.
     let is_text = prompt.kind == PromptKind::Found;
     let offers = d.app.offers();
-    if offers.is_empty() {
+    let why = d.app.why_nothing_offered();
+    if offers.is_empty() && why.is_none() {
         return;
     }
-    let visible = visible(area, offers.len());
+    let visible = visible(area, offers.len().max(1));
     let height = u16::try_from(visible + 2).unwrap_or(area.height).min(area.height);
     let frame = Rect {
         y: area.bottom() - height,
@@ -52,6 +54,11 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
     };
     clear(buf, frame);
     let inner = pane(buf, frame, d.theme, &Title { left: title, right: "", tone: None, focused: true });
+    if let Some(why) = why {
+        let room = usize::from(inner.width);
+        put(buf, inner.x, inner.y, inner.width, false, &cut(&printable(&why), room), d.theme.warn);
+        return;
+    }
     let top = (prompt.chosen + 1).saturating_sub(visible).min(offers.len() - visible);
     more_around(buf, frame, d.theme, (top, offers.len() - visible - top), "");
     let place = |r: Rect| Area { x: r.x, y: r.y, width: r.width, height: r.height };

@@ -1,11 +1,11 @@
 //! The confirmation of an operation: consequence, affected jobs, options, the name to type, the two buttons.
 
 use super::buttons::buttons;
-use super::frame::{Title, clear, middle, more_around, pane};
+use super::frame::{Title, clear, dialog_width, middle, more_around, pane};
 use super::grid::{Grid, cut_middle, put};
 use super::line;
 use super::part::Draw;
-use super::text::wrap;
+use super::text::{capitalised, wrap};
 use crate::app::operation::confirmation::{Check, Control, Plan};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Head, Width};
@@ -36,8 +36,8 @@ struct Line {
     control: Option<Control>,
     /// It goes on from the line before.
     goes_on: bool,
-    /// The column of the cursor, where it is typed.
-    cursor: Option<u16>,
+    /// The first column of what is typed and that of the cursor, where it is typed.
+    typed: Option<(u16, u16)>,
 }
 
 impl Line {
@@ -48,7 +48,7 @@ impl Line {
             style,
             control: None,
             goes_on: false,
-            cursor: None,
+            typed: None,
         })
     }
 
@@ -56,8 +56,7 @@ impl Line {
     fn of(control: Control, text: String, style: Style, width: usize) -> impl Iterator<Item = Self> {
         let room = width.saturating_sub(MARK.width()).max(1);
         let lines = if text.width() <= room { vec![text] } else { wrap(&text, room) };
-        let line =
-            move |(i, text)| Self { text, style, control: Some(control), goes_on: i > 0, cursor: None };
+        let line = move |(i, text)| Self { text, style, control: Some(control), goes_on: i > 0, typed: None };
         lines.into_iter().enumerate().map(line)
     }
 
@@ -71,7 +70,8 @@ impl Line {
         let beside = beside.map_or_else(String::new, |end| format!("{end} "));
         let typed = printable(plan.name.text());
         let (text, column) = line::window(&typed, plan.name.cursor(), room - beside.width());
-        let cursor = u16::try_from(MARK.width() + beside.width() + column).ok();
+        let at = |column: usize| u16::try_from(MARK.width() + beside.width() + column).unwrap_or(u16::MAX);
+        let places = (at(0), at(column));
         label.push(format!("{beside}{text}"));
         let last = label.len() - 1;
         let line = |(i, text)| Self {
@@ -79,7 +79,7 @@ impl Line {
             style,
             control: Some(Control::Name),
             goes_on: i > 0,
-            cursor: cursor.filter(|_| i == last),
+            typed: (i == last).then_some(places),
         };
         label.into_iter().enumerate().map(line).collect()
     }
@@ -93,7 +93,7 @@ pub fn draw(
     plan: &Plan,
     areas: &mut Areas,
 ) -> Option<(u16, u16)> {
-    let width = area.width.saturating_sub(4).min(WIDEST);
+    let width = dialog_width(area, WIDEST);
     let inside = usize::from(width.saturating_sub(4)).max(1);
     let (head, below) = (head(plan, d, inside), below(plan, d, inside));
     let jobs = plan.preview.jobs.len().min(MOST);
@@ -113,7 +113,7 @@ pub fn draw(
     let zone = d.app.clusters().iter().find(|c| *c.name() == plan.operation.cluster);
     let zone = zone.and_then(|c| c.spec.zone.as_deref()).map(|z| printable(z).into_owned());
     // A worker's name may be long, and its address follows it.
-    let called = plan.title();
+    let called = capitalised(&plan.title());
     let called = cut_middle(&called, usize::from(width.saturating_sub(6)));
     let title =
         Title { left: &called, right: zone.as_deref().unwrap_or_default(), tone: None, focused: true };
@@ -214,7 +214,10 @@ fn sheet(
         controls.extend(line.control.map(|control| (y, control)));
         if line.control == Some(plan.control) {
             focus = Some(usize::from(y));
-            cursor = line.cursor.map(|column| (column.min(width.saturating_sub(1)), y));
+            cursor = line.typed.map(|(_, column)| (column.min(width.saturating_sub(1)), y));
+        }
+        if let Some((x, _)) = line.typed.filter(|(x, _)| *x < width) {
+            line::mark_field(&mut lines, Rect { x, y, width: width - x, height: 1 });
         }
     }
     if !plan.said.is_empty() {

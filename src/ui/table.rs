@@ -89,10 +89,11 @@ pub fn rows(
     selection: ratatui::style::Style,
 ) -> Headed {
     let look = d.app.look(d.now);
-    let heads = listing.heads(&look);
+    let height = usize::from(area.height.saturating_sub(1));
+    let heads = listing.heads(&look, height);
     let grid = Grid {
         heads: &heads,
-        top: listing.window(usize::from(area.height.saturating_sub(1))),
+        top: listing.window(height),
         rows: listing.len(),
         selected: Some((listing.cursor(), selection)),
     };

@@ -16,6 +16,12 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     textwrap::wrap(text, options).into_iter().map(Cow::into_owned).collect()
 }
 
+/// The text with a capital at its beginning, as titles have.
+pub fn capitalised(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
+}
+
 /// A value as a bar of one cell: the lowest at `low` or below, the highest at `high` or above.
 pub fn level(value: f64, low: f64, high: f64) -> &'static str {
     const LEVELS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
@@ -24,10 +30,11 @@ pub fn level(value: f64, low: f64, high: f64) -> &'static str {
 }
 
 /// Labels beside texts, long texts over several lines. A text that has no label, nor goes on from one that has,
-/// takes the whole width, and so does a label that is longer than its column. The width of the labels comes with them.
-pub fn lay_out(rows: &[&(String, String)], width: usize) -> (Vec<(String, String)>, usize) {
+/// takes the whole width, and so does a label that is longer than its column, which has `most` cells at most. The width of the
+/// labels comes with them.
+pub fn lay_out(rows: &[&(String, String)], width: usize, most: usize) -> (Vec<(String, String)>, usize) {
     let beside = rows.iter().filter(|(_, text)| !text.is_empty()).map(|(label, _)| label.width());
-    let label = beside.max().unwrap_or(0).min(width / 3);
+    let label = beside.max().unwrap_or(0).min(width / 3).min(most);
     let indent = if label > 0 { label + 2 } else { 0 };
     let mut lines = Vec::with_capacity(rows.len());
     for (name, text) in rows {

@@ -106,8 +106,8 @@ fn types(
     wanted: &[&TypeCount],
     (cluster, top): (&Cluster, usize),
 ) {
-    const HEADS: [Head; 6] = [
-        Head::plain("WORKER TYPE", Width::rest(16, 16, 0)),
+    let heads = [
+        Head::of_names("WORKER TYPE", wanted.iter().map(|t| t.name.as_str())),
         Head::plain("MIN", Width::number(5, 0)),
         Head::plain("MAX", Width::number(5, 1)),
         Head::plain("EXISTING", Width::number(8, 0)),
@@ -119,7 +119,7 @@ fn types(
     let last = wanted.len().saturating_sub(usize::from(inner.height.saturating_sub(1)));
     let top = top.min(last);
     more_around(buf, area, d.theme, (top, last - top), "");
-    let grid = Grid { heads: &HEADS, top, rows: wanted.len(), selected: None };
+    let grid = Grid { heads: &heads, top, rows: wanted.len(), selected: None };
     let role = Role::Text.unless(cluster.is_google_stale(d.now));
     grid.draw(buf, inner, d.theme, |position| {
         let Some(count) = wanted.get(position) else { return Vec::new() };
@@ -127,7 +127,7 @@ fn types(
         let missing = if short > 0 { Role::Warn } else { role };
         let number = |n: usize| Cell::new(n.to_string(), role);
         vec![
-            Cell::new(crate::model::text::printable(&count.name), role).ending(),
+            Cell::new(crate::model::text::printable(&count.name), role).named(),
             number(count.min as usize),
             number(count.max as usize),
             number(count.there),

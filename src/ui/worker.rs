@@ -1,7 +1,7 @@
 //! The form that adds workers.
 
 use super::buttons::buttons;
-use super::frame::{Title, clear, middle, more, more_around, pane};
+use super::frame::{Title, clear, dialog_width, middle, more, more_around, pane};
 use super::grid::{cut, put};
 use super::line;
 use super::part::Draw;
@@ -36,7 +36,7 @@ pub fn draw(
     form: &WorkerForm,
     areas: &mut Areas,
 ) -> Option<(u16, u16)> {
-    let width = area.width.saturating_sub(4).min(WIDEST);
+    let width = dialog_width(area, WIDEST);
     let inside = usize::from(width.saturating_sub(4)).max(1);
     let words = words(form, d, inside);
     let rows = u16::try_from(form.rows().len()).unwrap_or(0);
@@ -44,7 +44,7 @@ pub fn draw(
     let frame = middle(area, width, rows + said + 4 + u16::from(rows > 0));
     clear(buf, frame);
     let cluster = form.cluster.to_string();
-    let title = Title { left: "add workers", right: &cluster, tone: None, focused: true };
+    let title = Title { left: "Add workers", right: &cluster, tone: None, focused: true };
     let inner = pane(buf, frame, d.theme, &title);
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width: frame.width, height: frame.height });
     let (upper, lower) = parts(Rect { height: inner.height.saturating_sub(1), ..inner }, rows, said);
@@ -150,6 +150,7 @@ fn row(
     let at = if focused { typed.cursor() } else { shown.chars().count() };
     let place = Rect { x, width: space.min(room), height: 1, ..area };
     let cursor = line::draw(buf, place, &shown, at, style);
+    line::mark_field(buf, place);
     let end = x + u16::try_from(shown.width()).unwrap_or(room).min(place.width.saturating_sub(1));
     put(buf, end + 2, area.y, area.right().saturating_sub(end + 2), false, &complaint, d.theme.bad);
     focused.then_some((cursor, area.y))

@@ -127,7 +127,7 @@ fn columns_that_were_chosen_come_back_with_the_next_start() {
     pty.send("2Cjj ");
     pty.wait("no owner", |t| !has_owner(t));
     pty.send("\r");
-    pty.wait("closed dialog", |t| !t.contains("columns of jobs"));
+    pty.wait("closed dialog", |t| !t.contains("Columns of jobs"));
     quit(&mut pty);
     let file = place.file(".state/marin-tui/layout.yaml");
     let kept = fs::read_to_string(&file).unwrap();
@@ -416,7 +416,7 @@ fn a_job_is_submitted_from_the_form_and_again_with_changes() {
     let mut pty = place.console_of("farid", 120, 40);
     pty.wait_text(UP);
     pty.send("n");
-    pty.wait_text("submit a job");
+    pty.wait_text("Submit job");
     pty.send(&format!("sleep 601\t~/src\tKEY={SECRET}\t"));
     pty.wait_text("KEY=•••");
     // Past the empty variable, the runtime environment, four amounts and the TPU; the id; past metadata and cancel.

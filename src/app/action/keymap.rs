@@ -3,6 +3,7 @@
 use crate::app::action::context::Context;
 use crate::app::action::table::{Action, actions};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 const DEFAULT: &str = include_str!("../../../assets/keymap.yaml");
@@ -187,11 +188,13 @@ impl Keymap {
         }
     }
 
-    /// The actions that a key has in any context, with the key as the screen shows it.
+    /// The actions that a key has in any context, with the key as the screen shows it; those that most places have first.
     pub fn elsewhere(&self, key: KeyEvent) -> impl Iterator<Item = (String, Action)> {
         let pressed = Chord::of(key);
-        let of_key = self.bindings.iter().filter(move |b| b.keys == [pressed]);
-        of_key.map(|b| (self.pretty(&b.words), b.action))
+        let of_key = move |b: &&Binding| b.keys == [pressed];
+        let mut found: Vec<&Binding> = self.bindings.iter().filter(of_key).collect();
+        found.sort_by_key(|b| Reverse(b.action.describe().contexts.len()));
+        found.into_iter().map(|b| (self.pretty(&b.words), b.action))
     }
 
     /// A key as the screen shows it; none of a key without a name, such as those of media players.

@@ -302,7 +302,7 @@ impl App {
                     now,
                 );
             }
-            Ok(lines) => self.dialog = Some(Dialog::text("audit".to_owned(), lines, self.dialog.take())),
+            Ok(lines) => self.dialog = Some(Dialog::text("Audit log".to_owned(), lines, self.dialog.take())),
             Err(why) => self.toasts.say(Tone::Bad, format!("cannot read the audit log: {why}"), now),
         }
         self.dirty = true;

@@ -31,6 +31,8 @@ pub struct Description {
     pub label: &'static str,
     /// One line for the help: a capitalised imperative.
     pub help: &'static str,
+    /// Other words, separated by blanks, by which an operator may look for it in the palette.
+    pub also: &'static str,
     /// The contexts in which it is available.
     pub contexts: &'static [Context],
     /// Whether it has an effect now; the footer leaves it out otherwise.
@@ -69,7 +71,7 @@ const OF_CHIPS: &[Context] = &[Jobs, AllJobs, Nodes, AllNodes, Tpus, AllTpus, Sl
 const OF_JOBS: &[Context] = &[Jobs, AllJobs, JobWorkers, Job];
 
 macro_rules! actions {
-    ($($class:ident $action:ident $name:literal $label:literal $contexts:expr, $offered:expr, $run:expr, $help:literal;)*) => {
+    ($($class:ident $action:ident $name:literal $label:literal $contexts:expr, $offered:expr, $run:expr, $help:literal $(, also $also:literal)?;)*) => {
         /// What a key can mean.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[allow(missing_docs, reason = "each is described by its help")]
@@ -83,6 +85,7 @@ macro_rules! actions {
         const ROWS: &[Description] = &[$(Description {
             action: Action::$action, class: Class::$class, name: $name, label: $label, contexts: $contexts,
             is_offered: |app, _| asked($offered, app), run: |app, _, now| ran($run, app, now), help: $help,
+            also: concat!($($also)?),
         }),*];
 
         /// Every action, in the order of the footer and the help. A new one is a row below and the function that it names; each
@@ -111,23 +114,28 @@ actions! {
     Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Tpus, Slice, JobWorkers, Node, Job, Log, Ask, Tell, Plan, Form, Columns], may_open, App::open,
         "Open the selection; in a log, show the lines behind a `[repeated ...]` line; in a dialog, press the focused button";
     View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
-        "Filter the table or the text (! inverts), or search the log";
+        "Filter the table or the text (!word inverts, owner:NAME in jobs), or search the log";
     Looks SearchLogs "search-logs" "" &[Clusters, AllNodes, AllJobs, Table, Nodes, Jobs], has_fleet, App::begin_search_logs,
-        "Search the logs of all clusters, or of the marked jobs, and list the lines that match";
+        "Search the logs of all clusters, or of the marked jobs, and list the lines that match",
+        also "grep find";
     View Palette "palette" "commands" PAGES, always, |app, _| app.begin_command(),
         "Run an action by name, or open a cluster with `cluster NAME`";
     Ends StopJob "stop-job" "stop" OF_JOBS, may_stop, App::ask_to_stop,
-        "Stop the marked jobs, or the selected one, after confirmation, and watch until they have ended";
+        "Stop the marked jobs, or the selected one, after confirmation, and watch until they have ended",
+        also "kill terminate";
     Changes DeleteJob "delete-job" "delete" OF_JOBS, may_delete, App::ask_to_delete,
         "Delete the records of ended jobs (the marked ones, or the selected one) from Ray, after confirmation";
     View Progress "progress" "progress" PAGES, has_operation, App::show_progress,
         "Show the progress of the cluster's operation";
     Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Table, Autoscaler, Slice, JobWorkers, Node, Job], has_log, App::open_log,
-        "Follow the log of the selection: a job's driver, a worker's file, a node's raylet, the autoscaler's monitor (again: next file)";
+        "Follow the log of the selection: a job's driver, a worker's file, a node's raylet, the autoscaler's monitor (again: next file)",
+        also "tail";
     Looks Stacks "stacks" "stacks" &[Jobs, AllJobs, Table, JobWorkers, Job, Nodes, AllNodes, Slice, Node, Info], has_driver, App::take_stacks,
-        "Show the Python stacks of the workers of the job, or of the slice's job, with identical stacks grouped (again: refresh)";
+        "Show the Python stacks of the workers of the job, or of the slice's job, with identical stacks grouped (again: refresh)",
+        also "traceback py-spy hang";
     Looks Chips "chips" "chips" OF_CHIPS, has_chips, App::take_chips,
-        "Show duty cycle and memory of each chip of the slice or the job (again: refresh)";
+        "Show duty cycle and memory of each chip of the slice or the job (again: refresh)",
+        also "usage duty";
     Looks Workers "workers" "workers" &[Jobs, AllJobs, Table, Job], has_job, App::show_workers,
         "Show the workers of the job: which are silent or lag behind, their log lines, the root cause";
     Looks LogWorkers "log-workers" "" &[Log], always, App::show_workers,
@@ -161,25 +169,33 @@ actions! {
     Looks SavePage "save-page" "save" &[Node, Job, Info], always, App::begin_save,
         "Save the page as text to a file, without filtered-out lines";
     View Follow "follow" "follow" &[Log], always, |app, _| app.in_log(LogView::toggle_follow),
-        "Toggle follow: keep the end of the log in view";
+        "Toggle follow: keep the end of the log in view",
+        also "tail";
     View Wrap "wrap" "wrap" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.wrap)),
         "Toggle wrapping of long lines";
     View BySlice "by-slice" "slices" &[Nodes, AllNodes], always, |app, _| app.toggle_slices(),
-        "Show nodes by slice, or one by one";
+        "Show nodes by slice, or one by one",
+        also "group";
     Looks Describe "describe" "describe" TABLES, has_row, App::describe,
-        "Describe the selection in full";
+        "Describe the selection in full",
+        also "details info";
     Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, JobWorkers, Node, Job, Tpu, Info, Progress, Tell, Plan], has_row, App::copy,
-        "Copy the selection's id, the log's visible lines, or the text of a dialog";
+        "Copy the selection's id, the log's visible lines, or the text of a dialog",
+        also "yank clipboard";
     Looks CopyOther "copy-other" "" PAGES, always, App::choose_copy,
-        "List everything that can be copied from the selection: ids, addresses, commands, errors";
+        "List everything that can be copied from the selection: ids, addresses, commands, errors",
+        also "yank clipboard";
     Looks Dashboard "dashboard" "dashboard" PAGES, is_up, |app, _| app.at_cluster(Effect::OpenDashboard),
-        "Open the cluster's dashboard in the browser";
+        "Open the cluster's dashboard in the browser",
+        also "browser web";
     Looks Ports "ports" "" PAGES, has_cluster, App::toggle_ports,
         "Open or close local ports for the cluster's dashboard, GCS and Ray client";
     Looks CopyToken "copy-token" "token" PAGES, has_cluster, |app, _| app.at_cluster(Effect::CopyToken),
-        "Copy the cluster's token to the clipboard; it is never shown";
+        "Copy the cluster's token to the clipboard; it is never shown",
+        also "auth";
     Looks Ssh "ssh" "ssh" PAGES, may_log_in, App::ssh,
-        "Log in over SSH to the head, the selected TPU's host, or the host of the page (a job's driver, the worker whose stack differs); log out to return to the console";
+        "Log in over SSH to the head, the selected TPU's host, or the host of the page (a job's driver, the worker whose stack differs); log out to return to the console",
+        also "login terminal";
     Looks Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Slice, JobWorkers, Node, Job, Info, Progress], is_on_google, App::open_tpus,
         "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";
     Looks Reconnect "reconnect" "reconnect" PAGES, is_down, |app, _| app.at_cluster(|name| Effect::Ask(name, Request::Reconnect)),
@@ -187,13 +203,15 @@ actions! {
     Looks HostKey "host-key" "host key" PAGES, has_new_host_key, App::host_key,
         "Review a changed host key";
     Ends Restart "restart" "restart" PAGES, may_operate, |app, now| app.plan(Task::Restart { preserve: true }, now),
-        "Restart the cluster and restore its jobs (shows affected jobs first)";
+        "Restart the cluster and restore its jobs (shows affected jobs first)",
+        also "reboot";
     Changes Start "start" "" PAGES, has_cluster, App::start_cluster,
         "Start the cluster";
     Ends StopCluster "stop-cluster" "" PAGES, may_operate, |app, now| app.plan(Task::Stop, now),
         "Stop the cluster (shows affected jobs first)";
     Changes AddWorker "add-worker" "add worker" PAGES, takes_workers, App::add_worker,
-        "Add workers to the cluster outside the autoscaler (opens a form)";
+        "Add workers to the cluster outside the autoscaler (opens a form)",
+        also "scale";
     Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Slice, JobWorkers, Job, Info], has_cluster, App::submit_form,
         "Submit a job (opens a form)";
     Changes Resubmit "resubmit" "submit again" &[Jobs, AllJobs, Job], has_submission, App::resubmit_form,
@@ -233,15 +251,18 @@ actions! {
     View PreviousMatch "previous-match" "" &[Log], always, |app, now| app.match_step(false, now),
         "Go to the previous match of the search";
     View ShowLines "show-lines" "lines" &[Log], always, |app, _| app.begin_lines(),
-        "Show only log lines that match a pattern (!pattern: lines that do not match; empty: all lines)";
+        "Show only log lines that match a pattern (!pattern: lines that do not match; empty: all lines)",
+        also "grep filter";
     View MoreContext "more-context" "" &[Log], always, |app, now| app.widen(true, now),
         "Show one more line of context around each match, up to 9";
     View LessContext "less-context" "" &[Log], always, |app, now| app.widen(false, now),
         "Show one line less of context around each match";
     Looks SearchWhole "search-whole" "" &[Log], always, App::search_whole,
-        "Search the whole log for the current pattern, on the head where possible, and list the matches";
+        "Search the whole log for the current pattern, on the head where possible, and list the matches",
+        also "grep find";
     View Levels "levels" "" &[Log], always, |app, _| app.in_log(LogView::turn_levels),
-        "Show only warnings and errors, then only errors, then all lines";
+        "Show only warnings and errors, then only errors, then all lines",
+        also "warnings severity";
     View NextError "next-error" "error" &[Log], always, |app, now| app.error_step(true, now),
         "Go to the next line that reports an error";
     View PreviousError "previous-error" "" &[Log], always, |app, now| app.error_step(false, now),
@@ -281,7 +302,8 @@ actions! {
     View Wide "wide" "" TABLES, always, App::toggle_wide,
         "Toggle all columns";
     View Columns "columns" "" TABLES, always, |app, _| app.choose_columns(),
-        "Choose the columns of the table and their order";
+        "Choose the columns of the table and their order",
+        also "fields";
     View MoveUp "move-up" "move up" &[Columns], always, |app, _| app.in_chooser(|chooser| chooser.shift(false)),
         "Move the column up (left in the table)";
     View MoveDown "move-down" "move down" &[Columns], always, |app, _| app.in_chooser(|chooser| chooser.shift(true)),
@@ -289,25 +311,33 @@ actions! {
     View Reset "reset" "reset" &[Columns], always, |app, _| app.reset_columns(),
         "Return to the default columns";
     View SortNext "sort-next" "" TABLES, always, |app, _| app.sort(By::Next),
-        "Sort by the next column";
+        "Sort by the next column",
+        also "order";
     View SortPrevious "sort-previous" "" TABLES, always, |app, _| app.sort(By::Previous),
-        "Sort by the previous column";
+        "Sort by the previous column",
+        also "order";
     View SortInvert "sort-invert" "" TABLES, always, |app, _| app.sort(By::Reversed),
-        "Reverse sort order";
+        "Reverse sort order",
+        also "order descending";
     Looks Refresh "refresh" "" PAGES, has_cluster, App::refresh,
-        "Refresh the cluster's data now";
+        "Refresh the cluster's data now",
+        also "reload";
     View Freeze "freeze" "" PAGES, always, App::toggle_freeze,
-        "Freeze the screen, or return to live data; updates are still received";
+        "Freeze the screen, or return to live data; updates are still received",
+        also "pause";
     View LastPage "last-page" "" PAGES, always, |app, _| app.last_page(),
         "Return to the previous page";
     View Clusters "clusters" "fleet" BELOW, has_fleet, |app, _| app.show(View::Clusters),
         "Show the fleet: all clusters, those with issues first";
     View Messages "messages" "" PAGES, always, |app, _| app.open_details(Target::Messages),
-        "Show all messages so far";
+        "Show all messages so far",
+        also "notifications events toasts";
     Looks Audit "audit" "" PAGES, always, |_, _| vec![Effect::ReadAudit],
-        "Show the audit log: what this user changed from this machine";
+        "Show the audit log: what this user changed from this machine",
+        also "history";
     View Help "help" "help" SCROLLED, always, |app, _| app.help(),
-        "Show this list";
+        "Show this list",
+        also "keys bindings shortcuts";
     Looks Accept "accept" "" &[Ask], always, App::answer,
         "Confirm";
     View Back "back" "" EVERYWHERE, always, |app, _| app.back(),
@@ -331,6 +361,7 @@ impl Description {
             name: page.name,
             label: page.label,
             help: page.help,
+            also: page.also,
             contexts: page.from,
             is_offered: |app, action| action.page().is_some_and(|page| *app.view() != View::Table(page)),
             run: |app, action, _| {
@@ -356,19 +387,29 @@ impl Description {
 
     /// The places where it is available, in words: `the jobs pane or all jobs`.
     pub fn places(&self) -> String {
-        let has = |all: &[Context]| all.iter().all(|c| self.contexts.contains(c));
-        let panes = if has(CLUSTER) { CLUSTER } else { &[] };
-        let mut places: Vec<&str> = if panes.is_empty() { Vec::new() } else { vec!["a cluster's panes"] };
-        for place in self.contexts.iter().filter(|c| !panes.contains(c)).map(|c| c.place()) {
-            if !places.contains(&place) {
-                places.push(place);
-            }
-        }
+        let places = self.each_place();
         match places.split_last() {
             Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
             Some((only, _)) => (*only).to_owned(),
             None => String::new(),
         }
+    }
+
+    /// The first of these places.
+    pub fn first_place(&self) -> &'static str {
+        self.each_place().first().copied().unwrap_or_default()
+    }
+
+    fn each_place(&self) -> Vec<&'static str> {
+        let has = |all: &[Context]| all.iter().all(|c| self.contexts.contains(c));
+        let panes = if has(CLUSTER) { CLUSTER } else { &[] };
+        let mut places = if panes.is_empty() { Vec::new() } else { vec!["a cluster's panes"] };
+        for place in self.contexts.iter().filter(|c| !panes.contains(c)).map(|c| c.place()) {
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        places
     }
 }
 

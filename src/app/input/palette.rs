@@ -18,7 +18,7 @@ use std::cmp::Reverse;
 
 /// Commands of before that an empty line offers first.
 const RECENT: usize = 5;
-/// Letters from which on a command is also found by its help.
+/// Letters from which on a command is also found by its other words and its help.
 const OF_HELP: usize = 3;
 
 /// The first word, and what follows a blank after it.
@@ -88,7 +88,16 @@ impl App {
         let all: Vec<Offer> =
             actions.chain(words.map(|(word, verb)| self.offer_of_word(word, *verb))).collect();
         let names: Vec<&str> = all.iter().map(|offer| offer.words.as_str()).collect();
-        let ranked = ranked(typed, &names);
+        let mut ranked = ranked(typed, &names);
+        let lower = typed.to_lowercase();
+        // A word that stands for the action is what is meant, before letters that names have by chance.
+        let is_meant = |offer: &Offer| {
+            let also = Action::named(&offer.words).map_or("", |action| action.describe().also);
+            typed.len() >= OF_HELP && also.split(' ').any(|word| word.starts_with(&lower))
+        };
+        let by_name: Vec<usize> = ranked.iter().map(|(place, _)| *place).collect();
+        let by_word = (0..all.len()).filter(|i| !by_name.contains(i) && is_meant(&all[*i]));
+        ranked.extend(by_word.map(|i| (i, Vec::new())));
         let mut found: Vec<Offer> =
             ranked.iter().map(|(i, hits)| Offer { hits: hits.clone(), ..all[*i].clone() }).collect();
         // The other name of an action that is listed says nothing new.
@@ -98,9 +107,8 @@ impl App {
             other.is_some_and(|(_, verb)| matches!(verb, Verb::Act(action) if listed.contains(action)))
         };
         found.retain(|offer| offer.words == typed || !is_repeated(&offer.words));
-        found.sort_by_key(|offer| (offer.words != typed, !offer.is_here));
+        found.sort_by_key(|offer| (offer.words != typed, !is_meant(offer), !offer.is_here));
         if typed.len() >= OF_HELP {
-            let lower = typed.to_lowercase();
             let is_in_help = |offer: &Offer| offer.help.to_lowercase().contains(&lower);
             let by_name = |i: usize| ranked.iter().any(|(place, _)| *place == i);
             let by_help =
@@ -108,6 +116,38 @@ impl App {
             found.extend(by_help.map(|(_, offer)| offer));
         }
         found
+    }
+
+    /// Why the palette offers nothing; none while it offers something or is not open.
+    pub fn why_nothing_offered(&self) -> Option<String> {
+        let prompt = self.prompt.as_ref().filter(|prompt| prompt.kind.has_list())?;
+        let typed = prompt.line.text().trim();
+        if typed.is_empty() || !self.offers().is_empty() {
+            return None;
+        }
+        let (word, argument) = split(typed);
+        let verb = Verb::named(word);
+        Some(match (prompt.kind, argument) {
+            (PromptKind::Command, None) => self.no_command(word),
+            (PromptKind::Command, Some(_)) if verb.is_none() => self.no_command(word),
+            (PromptKind::Command, Some(argument)) => match verb.and_then(Verb::argument) {
+                Some(Argument::Cluster) => format!("no cluster matches `{argument}`"),
+                Some(Argument::Thing(_)) => format!("`{word}`: nothing matches `{argument}`"),
+                Some(Argument::Page) => format!("no page of the manual matches `{argument}`"),
+                None => takes_nothing(word, argument),
+            },
+            (PromptKind::Page, _) => format!("no page of the manual matches `{typed}`"),
+            _ => format!("nothing matches `{typed}`"),
+        })
+    }
+
+    /// The answer to a word that is no command of the palette.
+    fn no_command(&self, word: &str) -> String {
+        if manual::has_command(word) {
+            format!("`{word}` is a command: type `marin-tui {word}` in a shell")
+        } else {
+            format!("no command matches `{word}`; {} lists the keys", self.key_of(Action::Help))
+        }
     }
 
     fn offer_of(&self, d: &Description) -> Offer {
@@ -211,11 +251,7 @@ impl App {
         let (word, argument) = split(text);
         let argument = argument.filter(|argument| !argument.is_empty());
         let Some(verb) = Verb::named(word) else {
-            let why = if manual::has_command(word) {
-                format!("`{word}` is a command: type `marin-tui {word}` in a shell")
-            } else {
-                format!("no action `{word}`; {} lists them", self.key_of(Action::Help))
-            };
+            let why = self.no_command(word);
             self.toasts.say(Tone::Bad, why, now);
             return Vec::new();
         };
@@ -260,7 +296,7 @@ impl App {
                 }
             }
             (_, Some(extra)) => {
-                self.toasts.say(Tone::Bad, format!("`{word}` takes no argument: `{extra}`"), now);
+                self.toasts.say(Tone::Bad, takes_nothing(word, extra), now);
                 Vec::new()
             }
         }
@@ -342,7 +378,7 @@ impl App {
             );
             return;
         };
-        self.dialog = Some(Dialog::text(format!("manual: {topic}"), manual::rows(text), self.dialog.take()));
+        self.dialog = Some(Dialog::text(format!("Manual: {topic}"), manual::rows(text), self.dialog.take()));
     }
 
     /// The place of the cluster with that name, as on the command line.
@@ -366,6 +402,11 @@ fn few(names: &[&str]) -> String {
     let more = names.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(", {more} more") } else { String::new() };
     names[..names.len().min(NAMED)].join(", ") + &more
+}
+
+/// The answer to an argument of a command that takes none.
+fn takes_nothing(word: &str, argument: &str) -> String {
+    format!("`{word}` takes no argument: `{argument}`")
 }
 
 /// The pages of the manual.

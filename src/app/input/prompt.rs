@@ -73,6 +73,11 @@ pub enum Typed {
         /// Whether it is the one below.
         is_down: bool,
     },
+    /// A key of pages in a list: a line further above is chosen, or one further below.
+    Leap {
+        /// Whether it is one below.
+        is_down: bool,
+    },
     /// Enter: the text is complete.
     Enter,
     /// Esc: the prompt is closed.
@@ -158,6 +163,9 @@ impl Prompt {
             (KeyCode::Up | KeyCode::Down, Some(is_older)) if self.kind.has_list() => {
                 Typed::Choose { is_down: !is_older }
             }
+            (code @ (KeyCode::PageUp | KeyCode::PageDown), _) if self.kind.has_list() => {
+                Typed::Leap { is_down: code == KeyCode::PageDown }
+            }
             (_, Some(is_older)) => Typed::Recall { is_older },
             (KeyCode::Backspace, _) if self.line.is_empty() => Typed::Escape,
             _ => match self.line.key(key) {
@@ -195,6 +203,15 @@ impl Prompt {
             };
             self.is_chosen = true;
         }
+    }
+
+    /// Chooses a line a page further in a list of so many, the last or the first at most.
+    pub fn leap(&mut self, is_down: bool, of: usize) {
+        /// Lines of a page.
+        const PAGE: usize = 10;
+        let Some(last) = of.checked_sub(1) else { return };
+        self.chosen = if is_down { (self.chosen + PAGE).min(last) } else { self.chosen.saturating_sub(PAGE) };
+        self.is_chosen = true;
     }
 
     /// Whether a line of the list is chosen: with the arrows, or as the best for what is typed.
@@ -261,5 +278,13 @@ mod tests {
         assert_eq!(prompt.chosen, 0);
         prompt.key(KeyEvent::from(KeyCode::Char('x')));
         assert!(!prompt.is_chosen, "another list");
+        let down = KeyEvent::from(KeyCode::PageDown);
+        assert_eq!(prompt.key(down), Typed::Leap { is_down: true });
+        let after = [true, true, false, false].map(|is_down| {
+            prompt.leap(is_down, 15);
+            prompt.chosen
+        });
+        assert_eq!(after, [10, 14, 4, 0]);
+        assert_eq!(Prompt::new(PromptKind::Filter, "").key(down), Typed::Nothing);
     }
 }

@@ -15,6 +15,7 @@ use crate::app::{App, Effect, Tone};
 use crate::logs::Pattern;
 use crate::model::Timestamp;
 use crossterm::event::{KeyCode, KeyEvent};
+use unicode_width::UnicodeWidthStr;
 
 impl App {
     /// Opens the line for the filter of the table that has the focus or of the text, or for the search in the log.
@@ -102,7 +103,8 @@ impl App {
     }
 
     pub(in crate::app) fn prompt_key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Effect> {
-        let offers = if arrow(key).is_some() { self.offers().len() } else { 0 };
+        let is_page = matches!(key.code, KeyCode::PageUp | KeyCode::PageDown);
+        let offers = if is_page || arrow(key).is_some() { self.offers().len() } else { 0 };
         let Some(prompt) = &mut self.prompt else { return Vec::new() };
         match prompt.key(key) {
             Typed::Changed => self.typed(),
@@ -112,6 +114,7 @@ impl App {
                 }
             }
             Typed::Choose { is_down } => prompt.choose(is_down, offers),
+            Typed::Leap { is_down } => prompt.leap(is_down, offers),
             Typed::Complete if prompt.kind.has_list() => self.complete_command(),
             Typed::Escape => {
                 let (kind, before) = (prompt.kind, String::clone(&prompt.before));
@@ -203,16 +206,8 @@ impl App {
             }
             return;
         };
-        let means: Vec<String> = found
-            .iter()
-            .map(|(_, action)| action.describe())
-            .map(|d| format!("{} in {}", d.name, d.places()))
-            .collect();
-        self.toasts.say(
-            Tone::Info,
-            format!("{shown} is not available here; it is {}", means.join("; ")),
-            now,
-        );
+        let text = elsewhere_in_short(&format!("{shown} is not available here"), &found);
+        self.toasts.say(Tone::Info, text, now);
     }
 
     /// The answer to a key without an action; none for keys that have one, and for those without a name.
@@ -234,11 +229,27 @@ impl App {
             let back = self.key_of(Action::Back);
             format!("{shown} is not available in this dialog; {back} closes it, then {shown} is {}", d.name)
         } else {
-            let means = found.iter().map(|(_, action)| action.describe());
-            let means: Vec<String> = means.map(|d| format!("{} in {}", d.name, d.places())).collect();
-            format!("{shown} is not available in this dialog; it is {}", means.join("; "))
+            elsewhere_in_short(&format!("{shown} is not available in this dialog"), &found)
         };
     }
+}
+
+/// One line that ends with what a key is elsewhere: each action with the first of its places, as many as there is room for.
+fn elsewhere_in_short(beginning: &str, found: &[(String, Action)]) -> String {
+    /// Columns of such a line, at most, if it names more than one action.
+    const WIDEST: usize = 70;
+    let mut text = String::new();
+    for (_, action) in found {
+        let d = action.describe();
+        let next = match text.as_str() {
+            "" => format!("{beginning}; it is {} in {}", d.name, d.first_place()),
+            text => format!("{text}, {} in {}", d.name, d.first_place()),
+        };
+        if text.is_empty() || next.width() <= WIDEST {
+            text = next;
+        }
+    }
+    text
 }
 
 /// The same line with nothing in it: another pattern is typed, as in `less`, while a filter is made narrower.

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 /// Labels and texts, row by row.
 type Lines = Vec<(String, String)>;
 
+/// The label of what is wrong with a run.
+pub(in crate::app) const WARNING: &str = "warning";
 /// Points of the curve of losses.
 const CURVE: usize = 24;
 /// A run of whose checkpoints nothing is known.
@@ -59,7 +61,7 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
         lines.extend(text.filter(|text| !text.is_empty()).map(|text| (label.to_owned(), text)));
     };
     for sign in &vitals.signs {
-        push("warning", Some(sign.words(now)));
+        push(WARNING, Some(sign.words(now)));
     }
     let holds = vitals.holds.as_deref().map(held);
     let on = places(&vitals.nodes, cluster);

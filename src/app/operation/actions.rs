@@ -1,16 +1,17 @@
 //! Operations on clusters and their workers: confirm, watch, resume, skip, cancel, abandon.
 
-use crate::app::input::line::Line;
+use crate::app::input::line::{Line, is_typed};
 use crate::app::operation::confirmation::{Check, Control, Plan};
 use crate::app::operation::progress::{OperationState, Running, StepState};
 use crate::app::operation::workers::stays;
 use crate::app::screen::dialog::{Dialog, Question};
 use crate::app::text::describe;
-use crate::app::{Action, App, Cluster, Context, Effect, Tone, View};
+use crate::app::{Action, App, Cluster, Context, Effect, Meaning, Tone, View};
 use crate::model::{
     AffectedJob, ClusterName, Fix, Hint, Link, OperationEnd, OperationKind, OperationNews, Order, Progress,
     Refusal, Request, Task, Timestamp, runs_already,
 };
+use crossterm::event::{KeyCode, KeyEvent};
 
 impl App {
     /// Opens the confirmation of an operation on the selected cluster.
@@ -29,7 +30,7 @@ impl App {
             (cluster.name().to_string(), runs_already(open)),
             (String::new(), format!("nothing to start; {stop} stops the cluster, {restart} restarts it")),
         ];
-        self.dialog = Some(Dialog::tell("start", lines.to_vec()));
+        self.dialog = Some(Dialog::tell("Start cluster", lines.to_vec()));
         Vec::new()
     }
 
@@ -84,7 +85,7 @@ impl App {
                 ("started".to_owned(), describe::ago(mark.since(), now)),
                 ("hint".to_owned(), self.hint_in(&told.hint, Some(Context::Tell))),
             ];
-            self.dialog = Some(Dialog::tell("another operator's operation", lines.to_vec()));
+            self.dialog = Some(Dialog::tell("Another operator's operation", lines.to_vec()));
         } else {
             self.toasts.say(Tone::Info, format!("no operation running or interrupted on {name}"), now);
         }
@@ -106,6 +107,29 @@ impl App {
             Some(Dialog::Tell { search, .. }) if search.is_open => Some(&mut search.line),
             _ => None,
         }
+    }
+
+    /// A letter typed in a confirmation that asks for the cluster's name goes to that line, wherever the focus is: one
+    /// that does nothing there, or with which the name begins.
+    pub(in crate::app) fn begins_name(&mut self, key: KeyEvent, meaning: Meaning) -> bool {
+        let (KeyCode::Char(letter), Some(Dialog::Plan(plan))) = (key.code, &mut self.dialog) else {
+            return false;
+        };
+        let mut names = std::iter::once(plan.operation.cluster.as_str()).chain(plan.short.as_deref());
+        let is_free = match meaning {
+            Meaning::Nothing => true,
+            // The dialog itself names this key.
+            Meaning::Action(Action::Copy) => false,
+            _ => plan.name.is_empty() && names.any(|name| name.starts_with(letter)),
+        };
+        if !is_free || !plan.controls().contains(&Control::Name) || !is_typed(key) {
+            return false;
+        }
+        plan.focus(Control::Name);
+        plan.said.clear();
+        plan.name.key(key);
+        self.pressed.clear();
+        true
     }
 
     /// Enter, or the space bar on an option.
@@ -345,7 +369,8 @@ impl App {
                 (String::new(), "Nothing has been changed yet. Allow it to continue anyway.".to_owned()),
             ];
             let question = Question::Allow { cluster: name.clone(), order };
-            self.dialog = Some(Dialog::ask(question, kind.word(), lines.to_vec(), "Allow"));
+            let title = format!("Allow {} on {name}?", kind.word());
+            self.dialog = Some(Dialog::ask(question, title, lines.to_vec(), "Allow"));
         } else {
             let why = problem.joined(&self.hint_in(&problem.hint, None));
             let text = format!("{name}: cannot start {}: {why}", kind.word());

@@ -25,6 +25,7 @@ pub static PAGE: TablePage = TablePage {
     name: "found",
     label: "",
     help: "Show the results of the last log search across clusters",
+    also: "",
     crumb: "found",
     context: Context::Table,
     from: PAGES_BUT_LOGS,

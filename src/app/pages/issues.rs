@@ -22,6 +22,7 @@ pub static PAGE: TablePage = TablePage {
     name: "issues",
     label: "issues",
     help: "Show the issues and warnings of all clusters in one table",
+    also: "alerts alarms problems",
     crumb: "issues",
     context: Context::Table,
     from: PAGES_BUT_LOGS,

@@ -153,7 +153,7 @@ impl Dialog {
                 }
             }
         }
-        let (title, search) = ("keys".to_owned(), Search::default());
+        let (title, search) = ("Keys".to_owned(), Search::default());
         Self::Tell { title, lines, top: 0, last: 0, search, pages: true, under }
     }
 

@@ -7,6 +7,7 @@ use crate::app::table::facts::Look;
 use crate::reconcile::HostsKey;
 use std::cmp::Ordering;
 use std::fmt::Debug;
+use unicode_width::UnicodeWidthStr;
 
 /// A kind of rows: what they are made of, and which columns they have.
 pub trait Kind: Debug + Send + 'static {
@@ -190,5 +191,12 @@ impl Head {
     /// A column of a small table that is not sorted.
     pub const fn plain(title: &'static str, width: Width) -> Self {
         Self { title, width, widest: width.least, briefest: 0, sorted: None }
+    }
+
+    /// A column of names, as wide as the longest of them, so that what belongs to a name stands near it.
+    pub fn of_names<'n>(title: &'static str, names: impl Iterator<Item = &'n str>) -> Self {
+        let widest = names.map(|name| name.width()).max().unwrap_or(0);
+        let widest = u16::try_from(widest).unwrap_or(u16::MAX);
+        Self { widest, ..Self::plain(title, Width::text(12, u16::MAX, 0).firm(24)) }
     }
 }

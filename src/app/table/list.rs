@@ -196,8 +196,8 @@ pub trait Listing: Debug + Send {
     fn height(&self) -> usize;
     /// The filter in force.
     fn filter(&self) -> &Filter;
-    /// The titles of the columns that are shown, with the widest of their texts.
-    fn heads(&self, look: &Look<'_>) -> Vec<Head>;
+    /// The titles of the columns that are shown in a window of that height, with the widest of their texts.
+    fn heads(&self, look: &Look<'_>, height: usize) -> Vec<Head>;
     /// The title of the column that decides the order; none for the table's own order.
     fn sorted_by(&self) -> Option<&'static str>;
     /// The cells at a position, one for each of the columns that are shown.
@@ -349,14 +349,19 @@ impl<K: Kind> Listing for List<K> {
         self.table.filter()
     }
 
-    fn heads(&self, look: &Look<'_>) -> Vec<Head> {
+    fn heads(&self, look: &Look<'_>, height: usize) -> Vec<Head> {
         let sort = self.table.sort();
         let rows: Vec<K::Row<'_>> = (self.places.iter().take(MEASURED))
             .filter_map(|(place, number)| K::row(look.fleet, *place as usize, *number as usize))
             .collect();
         let sorted_by = sort.column.and_then(|c| K::columns().get(c)).map(|c| c.id);
+        // What is hidden unless a row has a text for it depends on the rows that are visible.
+        let top = self.table.window(height);
+        let visible: Vec<K::Row<'_>> =
+            (top..top + height).map_while(|position| self.row(look.fleet, position)).collect();
+        let is_hidden = |c: &Column<K>| c.width.hides && widest(c, &visible, look).0 == 0;
         let head = |c: &Column<K>| {
-            let (widest, briefest) = widest(c, &rows, look);
+            let (widest, briefest) = if is_hidden(c) { (0, 0) } else { widest(c, &rows, look) };
             Head {
                 title: c.title,
                 width: c.width,

@@ -2,8 +2,10 @@
 
 use crate::app::fleet::cluster::Cluster;
 use crate::app::job::vitals;
+use crate::diagnose::Severity;
 use crate::model::amount::{amount, bytes, shape};
 use crate::model::cloud::Capacity;
+use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{DeathReason, Hint, Job, JobKey, JobStatus, Node, NodeId, Text, Timestamp};
 use crate::reconcile::{Row as Slice, TpuStatus};
@@ -13,6 +15,17 @@ pub type Lines = Vec<(String, String)>;
 
 /// What a text begins with that needs a look.
 pub const WARNS: &str = "! ";
+/// What a text begins with that says what is broken now.
+pub const BROKEN: &str = "▲ ";
+
+/// What a text about something so severe begins with.
+const fn sign(of: Severity) -> &'static str {
+    match of {
+        Severity::Bad => BROKEN,
+        Severity::Warn => WARNS,
+        Severity::Info => "",
+    }
+}
 
 fn push(lines: &mut Lines, label: &str, text: impl Into<String>) {
     let text = text.into();
@@ -43,13 +56,17 @@ pub fn ago(at: Timestamp, now: Timestamp) -> String {
     format!("{} ago", brief(at.age(now)))
 }
 
-/// The description of a node of that cluster; if Google contradicts Ray, that comes first, with `words` for its hint.
+/// The description of a node of that cluster; that Google contradicts Ray, or why it died, comes first, with `words` for the hint.
 pub fn node(node: &Node, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
     let physical = cluster.physical(&node.id, now);
     let mut lines = Vec::new();
     if cluster.tpus.is_ghost(node) {
         let hint = words(&TpuStatus::Ghost.hint(""));
-        push(&mut lines, "ghost", format!("alive in Ray, but deleted in Google Cloud; {hint}"));
+        push(&mut lines, "ghost", format!("{WARNS}alive in Ray, but deleted in Google Cloud; {hint}"));
+    }
+    if let Some(death) = &node.death {
+        let sign = if death.reason == DeathReason::Expected { "" } else { BROKEN };
+        push(&mut lines, "cause", format!("{sign}{}: {}", death_word(death.reason), death.message));
     }
     push(&mut lines, "name", node.name.to_string());
     push(&mut lines, "id", node.id.to_string());
@@ -58,9 +75,6 @@ pub fn node(node: &Node, cluster: &Cluster, words: impl Fn(&Hint) -> String, now
     push(&mut lines, "type", node.node_type.to_string());
     push(&mut lines, "instance", node.instance_id.to_string());
     push(&mut lines, "state", node.state.word());
-    if let Some(death) = &node.death {
-        push(&mut lines, "cause", format!("{}: {}", death_word(death.reason), death.message));
-    }
     push(&mut lines, "started", node.started.map(|t| ago(t, now)).unwrap_or_default());
     push(&mut lines, "ended", node.ended.map(|t| ago(t, now)).unwrap_or_default());
     let idle = node.idle_ms.map(|ms| brief(std::time::Duration::from_millis(ms)));
@@ -100,9 +114,27 @@ pub fn death_word(reason: DeathReason) -> &'static str {
     }
 }
 
-/// The description of a job of that cluster; why it is pending follows its state, with `words` for the hint.
+/// The description of a job of that cluster; what is wrong with it comes first, with `words` for the hints.
 pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
+    let (warnings, vitals): (Lines, Lines) =
+        vitals::lines(job, cluster, now).into_iter().partition(|(label, _)| label == vitals::WARNING);
     let mut lines = Vec::new();
+    if job.status == JobStatus::Failed {
+        let error = Job::in_a_line(job.message.raw()).map(|line| format!(": {}", printable(&line)));
+        push(&mut lines, "issue", format!("{BROKEN}failed{}", error.unwrap_or_default()));
+    }
+    if let Some(why) = cluster.pending.get(&job.key) {
+        push(&mut lines, "reason", format!("{WARNS}{}", why.words));
+        if let Some(finding) = cluster.findings.iter().find(|f| Some(f.kind) == why.finding) {
+            let sign = sign(finding.severity);
+            push(&mut lines, "issue", format!("{sign}{}: {}", finding.kind.word(), finding.long));
+            push(&mut lines, "hint", words(&finding.hint));
+        }
+    }
+    lines.extend(warnings.into_iter().map(|(label, text)| (label, format!("{WARNS}{text}"))));
+    for finding in cluster.findings.iter().filter(|finding| finding.job() == Some(&job.key)) {
+        push(&mut lines, "hint", words(&finding.hint));
+    }
     let kind = match &job.key {
         JobKey::Submission(_) => "submission",
         JobKey::Driver(_) => "driver, started manually",
@@ -112,14 +144,7 @@ pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: T
     push(&mut lines, "driver id", job.driver.as_ref().map(ToString::to_string).unwrap_or_default());
     push(&mut lines, "owner", job.owner().map(|o| Text::from(o).to_string()).unwrap_or_default());
     push(&mut lines, "status", job.status.word());
-    if let Some(why) = cluster.pending.get(&job.key) {
-        push(&mut lines, "reason", why.words.clone());
-        if let Some(finding) = cluster.findings.iter().find(|f| Some(f.kind) == why.finding) {
-            push(&mut lines, finding.kind.word(), finding.long.clone());
-            push(&mut lines, "hint", words(&finding.hint));
-        }
-    }
-    lines.extend(vitals::lines(job, cluster, now));
+    lines.extend(vitals);
     push(&mut lines, "requested", job.requested.as_deref().map(shape).unwrap_or_default());
     push(&mut lines, "entrypoint", job.entrypoint.to_string());
     let is_pending = job.status == JobStatus::Pending;
@@ -144,9 +169,19 @@ pub fn duration(job: &Job, now: Timestamp) -> Option<String> {
     Some(brief(job.started?.age(job.ended.unwrap_or(now))))
 }
 
-/// The description of a cluster, with `words` for its hints.
+/// The description of a cluster, its issues first, with `words` for their hints.
 pub fn cluster(c: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
+    if let Some(p) = c.problem() {
+        push(&mut lines, "issue", format!("{BROKEN}{} ({})", p.what, ago(p.since, now)));
+        push(&mut lines, "hint", words(&p.hint));
+    }
+    for finding in c.findings.iter().skip(usize::from(c.problem().is_some())) {
+        let since = finding.age(now).map(|age| format!(" (since {})", brief(age))).unwrap_or_default();
+        let text = format!("{}{}: {}{since}", sign(finding.severity), finding.kind.word(), finding.long);
+        push(&mut lines, "issue", text);
+        push(&mut lines, "hint", words(&finding.hint));
+    }
     push(&mut lines, "name", c.name().to_string());
     let file =
         c.spec.file.as_ref().map(|f| crate::model::text::printable(&f.display().to_string()).into_owned());
@@ -158,16 +193,6 @@ pub fn cluster(c: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> 
     push(&mut lines, "local ports", ports);
     push(&mut lines, "ray", c.snapshot.ray_version.to_string());
     push(&mut lines, "session", c.snapshot.session.to_string());
-    if let Some(p) = c.problem() {
-        push(&mut lines, "problem", p.what.clone());
-        push(&mut lines, "hint", words(&p.hint));
-        push(&mut lines, "since", ago(p.since, now));
-    }
-    for finding in c.findings.iter().skip(usize::from(c.problem().is_some())) {
-        let since = finding.age(now).map(|age| format!(" (since {})", brief(age))).unwrap_or_default();
-        push(&mut lines, finding.kind.word(), format!("{}{since}", finding.long));
-        push(&mut lines, "hint", words(&finding.hint));
-    }
     for t in &c.spec.node_types {
         push(&mut lines, "node type", format!("{} {} to {}", t.name, t.min, t.max));
     }

@@ -15,7 +15,7 @@ fn jobs(app: &App) -> Vec<&'static str> {
 
 /// The titles of the jobs pane as they are drawn.
 fn titles(app: &App) -> Vec<&'static str> {
-    page(app).jobs.heads(&app.look(NOW)).iter().map(|head| head.title).collect()
+    page(app).jobs.heads(&app.look(NOW), 60).iter().map(|head| head.title).collect()
 }
 
 fn remembered(columns: &[&str], wide: bool) -> [Effect; 1] {

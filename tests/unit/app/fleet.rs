@@ -392,7 +392,7 @@ fn a_cluster_is_described_with_everything_found() {
     starve(&mut app, "alpha", 180);
     press(&mut app, "d");
     let lines = details(&app);
-    let at = lines.iter().position(|(label, _)| label == "autoscaler stuck").unwrap();
+    let at = lines.iter().position(|(_, text)| text.starts_with("▲ autoscaler stuck")).unwrap();
     assert!(lines[at].1.contains("37 demands unmet") && lines[at].1.contains("nothing launching"));
     assert!(lines[at + 1].0 == "hint" && lines[at + 1].1.contains("monitor.log"));
 }

@@ -46,6 +46,24 @@ fn stand(app: &App) -> &OperationState {
 }
 
 #[test]
+fn letters_typed_in_a_confirmation_go_to_the_name() {
+    let mut app = shown();
+    press(&mut app, "R");
+    hears(&mut app, previewed(&["alice"]));
+    press(&mut app, "marin");
+    assert_eq!((plan(&app).control, plan(&app).name.text()), (Control::Name, "marin"));
+    press(&mut app, "<esc>R");
+    hears(&mut app, previewed(&["alice"]));
+    let copied = press(&mut app, "y");
+    assert!(matches!(&copied[..], [Effect::Copy { .. }]), "the dialog names this key: {copied:?}");
+    press(&mut app, "j");
+    assert!(plan(&app).name.text().is_empty(), "it scrolls");
+    // A worker's removal has no name to be typed.
+    let removes = Task::RemoveWorker { worker: "w".into(), drain: None };
+    assert!(!marin_tui::app::Plan::new(removes, ClusterName::new("lab"), Vec::new()).wants_name());
+}
+
+#[test]
 fn a_restart_begins_with_the_name_typed_and_nothing_less() {
     let mut app = shown();
     assert_eq!(press(&mut app, "R"), [orders(Order::Look(Task::Restart { preserve: true }))]);

@@ -31,6 +31,42 @@ fn what_is_typed_is_found_by_its_letters_and_ranked() {
 }
 
 #[test]
+fn an_action_is_found_by_the_words_of_other_tools() {
+    let mut app = super::app(&NAMES);
+    for (typed, meant) in [
+        ("alert", "issues"),
+        ("user", "all-jobs"),
+        ("grep", "search-logs"),
+        ("sort", "sort-next"),
+        ("KEYS", "help"),
+    ] {
+        press(&mut app, &format!(":<^u>{typed}"));
+        assert_eq!(first(&app).words, meant, "{typed}: {:?}", words(&app));
+        press(&mut app, "<esc>");
+    }
+    let mut app = shown();
+    press(&mut app, "3:grep");
+    assert_eq!(words(&app)[..2], ["show-lines", "search-whole"], "of the log pane");
+}
+
+#[test]
+fn the_palette_says_why_it_offers_nothing() {
+    let mut app = super::app(&NAMES);
+    let mut why = |typed: &str| {
+        press(&mut app, &format!(":<^u>{typed}"));
+        let why = app.why_nothing_offered();
+        press(&mut app, "<esc>");
+        why
+    };
+    assert_eq!(why("zzz").unwrap(), "no command matches `zzz`; ? lists the keys");
+    assert!(why("list-jobs").unwrap().contains("marin-tui list-jobs"));
+    assert_eq!(why("cluster zzz").unwrap(), "no cluster matches `zzz`");
+    assert_eq!(why("issues zzz").unwrap(), "`issues` takes no argument: `zzz`");
+    assert!(why("help zzz").unwrap().contains("no page"));
+    assert_eq!((why(""), why("cluster "), why("restart")), (None, None, None));
+}
+
+#[test]
 fn the_arrows_choose_and_tab_completes() {
     let mut app = shown();
     press(&mut app, ":sort<down>");
@@ -188,7 +224,7 @@ fn the_audit_log_is_shown_once_it_was_read() {
     let entry = ("2026-11-20 14:05:31".to_owned(), "alpha: stop-job x: stopped  (alice@laptop)".to_owned());
     app.update(Event::Audit(Ok(vec![entry.clone()])), NOW);
     let Some(Dialog::Tell { title, lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
-    assert_eq!((title.as_str(), &lines[..]), ("audit", &[entry][..]));
+    assert_eq!((title.as_str(), &lines[..]), ("Audit log", &[entry][..]));
     press(&mut app, "<esc>");
     app.update(Event::Audit(Ok(Vec::new())), NOW);
     assert!(app.dialog().is_none() && said(&app).contains("empty"), "{}", said(&app));

@@ -91,6 +91,49 @@ fn errors_stay_and_other_messages_go() {
     assert!(details(&app).iter().any(|(_, text)| text == "it broke"), "all is kept for the list of messages");
 }
 
+/// The screen as text, line by line.
+fn lines_of(app: &mut App, width: u16, height: u16) -> Vec<String> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    let mut areas = None;
+    terminal.draw(|frame| areas = Some(draw(frame, app, &Theme::new(Colors::None), NOW))).unwrap();
+    app.drawn(areas.unwrap());
+    let buffer = terminal.backend().buffer();
+    (0..height).map(|y| (0..width).map(|x| buffer[(x, y)].symbol()).collect()).collect()
+}
+
+#[test]
+fn a_message_does_not_cover_the_selected_row() {
+    let mut app = shown();
+    press(&mut app, "2zG");
+    // The height of the window at which the last row is where a message would be: its three lines above the footer.
+    let row = |app: &mut App, height| {
+        let lines = lines_of(app, 100, height);
+        lines.iter().position(|line| line.contains("exp600_tootsie-77a1")).map(|y| (y, lines))
+    };
+    let is_low = |app: &mut App, height| row(app, height).is_some_and(|(y, _)| y + 4 >= height.into());
+    let height = (10..40).find(|height| is_low(&mut app, *height)).unwrap();
+    let (y, before) = row(&mut app, height).unwrap();
+    app.update(Event::Done(Outcome::Failed("it broke".into())), NOW);
+    let (_, after) = row(&mut app, height).unwrap();
+    assert_eq!(after[y], before[y], "{after:#?}");
+    assert!(after[..y].iter().any(|line| line.contains("it broke")), "{after:#?}");
+}
+
+#[test]
+fn fields_are_visible_before_anything_is_typed() {
+    let mut app = shown();
+    for keys in ["n", "<esc>R"] {
+        press(&mut app, keys);
+        let mut terminal = Terminal::new(TestBackend::new(100, 40)).unwrap();
+        terminal.draw(|frame| drop(draw(frame, &app, &Theme::new(Colors::None), NOW))).unwrap();
+        let is_field = |cell: &ratatui::buffer::Cell| {
+            cell.symbol() == " " && cell.modifier.contains(ratatui::style::Modifier::UNDERLINED)
+        };
+        let fields = terminal.backend().buffer().content().iter().filter(|cell| is_field(cell)).count();
+        assert!(fields > 30, "{keys}: {fields}");
+    }
+}
+
 #[test]
 fn a_changed_host_key_asks_by_itself_and_yes_trusts_what_was_offered() {
     let changed = || ProblemKind::HostKeyChanged { known: "SHA256:old".into(), offered: "SHA256:new".into() };
@@ -144,4 +187,33 @@ fn machine_figures_that_stand_still_are_not_shown_for_ever() {
     assert!(seen(&app, 57));
     tell(&mut app, 28, 57);
     assert!(!seen(&app, 58));
+}
+
+#[test]
+fn a_cluster_that_was_never_reached_has_no_counts() {
+    let mut app = super::app(&[CLUSTER]);
+    app.start(None);
+    let tabs = lines_of(&mut app, 100, 30).remove(1);
+    assert!(tabs.contains("Nodes ?") && tabs.contains("Jobs ?") && tabs.contains("Autoscaler ?"), "{tabs}");
+}
+
+#[test]
+fn a_page_begins_with_what_is_wrong() {
+    let mut app = shown();
+    press(&mut app, ":describe dclm-run-02<enter>");
+    let (label, text) = details(&app).remove(0);
+    assert!(label == "issue" && text.starts_with("▲ failed"), "{label} {text}");
+    press(&mut app, "<esc>:describe tokenize-fineweb-a28167<enter>");
+    let (label, text) = details(&app).remove(0);
+    assert!(label == "reason" && text.starts_with("! waits for"), "{label} {text}");
+    let theme = Theme::new(Colors::Full);
+    let mut terminal = Terminal::new(TestBackend::new(60, 40)).unwrap();
+    terminal.draw(|frame| drop(draw(frame, &app, &theme, NOW))).unwrap();
+    let buffer = terminal.backend().buffer();
+    let of_line = |y: u16| buffer[(30, y)].fg;
+    assert_eq!(
+        [of_line(2), of_line(3)].map(|fg| Some(fg) == theme.warn.fg),
+        [true; 2],
+        "also where it goes on"
+    );
 }
