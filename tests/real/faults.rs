@@ -222,16 +222,10 @@ fn a_stop_whose_answer_never_came_is_unknown_until_its_effect_is_seen() {
 fn logs_of_the_head_are_read_while_its_dashboard_is_stopped() {
     let bed = Bed::shared(Ray::Newest);
     let job = Job::new(bed, "echo the-only-line; sleep 3600");
-    until("the line is written", || {
-        bed.program(&["job-logs", &job.id])
-            .output()
-            .unwrap()
-            .stdout
-            .ends_with(b"the-only-line\n")
-            .then_some(())
-    });
+    let log = || String::from_utf8(bed.program(&["job-logs", &job.id]).output().unwrap().stdout).unwrap();
+    until("the line is written", || log().lines().any(|line| line == "the-only-line").then_some(()));
     let frozen = Frozen::new(bed, Bed::signal_dashboard);
-    let (code, out, said) = command(bed, &["job-logs", "-g", "only", &job.id]).ends();
+    let (code, out, said) = command(bed, &["job-logs", "-g", "^the-only", &job.id]).ends();
     assert_eq!((code, out.as_str()), (Some(0), "the-only-line\n"), "{said}");
     assert!(said.contains("reading the file on the head over SSH"), "{said}");
     let (code, out, said) = command(bed, &["cluster-logs", "--file", "dashboard.log", "-n", "3"]).ends();
