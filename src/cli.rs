@@ -98,6 +98,9 @@ pub struct Arguments {
     /// The command for scripts; without one the console opens.
     #[command(subcommand)]
     pub command: Option<Command>,
+    /// The new form of the line, if it was one of the retired scripts or of Ray's own command.
+    #[arg(skip)]
+    pub renewed: Option<String>,
 }
 
 /// Commands for scripts.
@@ -329,9 +332,10 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, cla
             eprintln!("marin-tui: {note}");
         }
     }
-    let line = renewed.map_or(typed, |renewed| renewed.words);
+    let (line, renewed) = renewed.map_or((typed, None), |renewed| (renewed.words, Some(renewed.line)));
     let program = words.into_iter().take(1).chain(line.iter().map(OsString::from));
-    Arguments::try_parse_from(program).map_err(|e| guess::instead(e, &line, &command))
+    let arguments = Arguments::try_parse_from(program).map_err(|e| guess::instead(e, &line, &command))?;
+    Ok(Arguments { renewed, ..arguments })
 }
 
 #[cfg(test)]
