@@ -108,15 +108,8 @@ pub struct Arguments {
 #[allow(clippy::large_enum_variant, reason = "there is one of it, for as long as the program runs")]
 pub enum Command {
     /// List clusters, and cluster files that cannot be read
-    #[command(after_help = "\
-Examples:
-  marin-tui clusters                         clusters of ./infra, or of `infra` in the settings
-  marin-tui clusters --json | jq -r '.[].name'")]
-    Clusters {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    #[command(after_help = list::EXAMPLES)]
+    Clusters(list::ListArguments),
     /// List, generate and validate cluster files
     #[command(after_help = configs::EXAMPLES)]
     Configs {
@@ -263,7 +256,7 @@ impl Command {
             // The operations service has a gate of its own.
             Self::Workers(_)
             | Self::UpdateCluster(_)
-            | Self::Clusters { .. }
+            | Self::Clusters(_)
             | Self::Status(_)
             | Self::Configs { .. }
             | Self::Auth(_)

@@ -34,14 +34,17 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let loaded = config::read(&sources, &env, Timestamp::now())?;
     let chosen = global.sources.cluster.as_deref();
-    if let Command::Clusters { json } = command {
+    if let Command::Clusters(asked) = command
+        && !asked.wide
+    {
         // This command only prints, so it needs no trust.
-        return done(list::print(&loaded.look()?, chosen, *json));
+        return list::run(*asked, &loaded.look()?, chosen);
     }
     let (mut config, env) = trust::admit(loaded, &env)?;
     config.settings.read_only |= global.read_only;
     command.allowed(config.settings.read_only)?;
     match command {
+        Command::Clusters(asked) => list::run(*asked, &config, chosen),
         Command::Status(asked) => status::run(asked, global, &config, &env),
         Command::Token { action } => done(token::run(action, &config, &env, chosen)),
         Command::Auth(asked) => done(auth::run(asked, &config, &env, chosen)),

@@ -11,7 +11,7 @@ pub type Form = fn(&mut Line) -> Result<(), String>;
 /// itself, and answers what has another meaning or would end something without confirmation.
 const NAMES: [(&str, &str, Form); 38] = [
     ("list-configs", "clusters", same),
-    ("cluster-info", "clusters", same),
+    ("cluster-info", "clusters --wide", same),
     ("update-configs", "configs update", of_the_folder),
     ("get-status", "status", same),
     ("monitor-cluster", "status", monitor),
