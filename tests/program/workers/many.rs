@@ -232,7 +232,7 @@ fn workers_are_chosen_by_their_type_or_because_they_were_preempted() {
     let (_, _, said) = world.run("remove-worker --type v4-16 --dry-run");
     let words = said.split("skipped: later: this request is still waiting for capacity; `").nth(1).unwrap();
     assert!(words.split('`').next().unwrap().ends_with(" -c marin-a remove-worker later"), "{said}");
-    assert_eq!(planned("later"), ["later"], "{said}");
+    assert_eq!(planned("later"), ["later?force=true"]);
     assert_eq!(planned("--all-preempted"), ["gone-1", "gone-2"]);
     assert_eq!(planned("--all-preempted --type v4-8"), ["gone-1"]);
     assert_eq!(planned("--type v5p-8"), [""; 0]);
