@@ -17,7 +17,7 @@ use std::process::ExitCode;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui clusters                         clusters of ./infra, or of `infra` in the settings
-  marin-tui clusters --wide                  with project, zone, and the head's addresses at Google Cloud
+  marin-tui clusters --wide                  with project, zone, and the addresses of the head
   marin-tui clusters --json | jq -r '.[].name'
 
 INTERNAL and EXTERNAL are the addresses of running heads that Ray's launcher labeled; `-` if there is none.

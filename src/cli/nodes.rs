@@ -4,12 +4,10 @@ use super::reach::{Progress, Reach};
 use super::{columns, output, seen};
 use crate::app::pages::nodes::{NodeRow, Nodes};
 use crate::app::{Cluster, Fleet, Keymap, sheet};
-use crate::config::nearest;
 use crate::model::{Death, Node, Resource, Text, Timestamp};
-use anyhow::bail;
 use clap::Args;
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 pub(super) const EXAMPLES: &str = "\
@@ -49,7 +47,7 @@ pub(super) fn run(arguments: &NodeArguments, reach: &Reach) -> anyhow::Result<Ex
         return super::slices::run(reach, (arguments.all, arguments.json), node_type);
     }
     let cluster = Reach::block_on(async { seen::read(reach, &Progress::new()).await })?;
-    check_type(arguments.node_type.as_deref(), reach, &cluster)?;
+    seen::check_type(arguments.node_type.as_deref(), reach, &cluster)?;
     let wanted = |node: &Node| {
         let of_type = |t: &String| node.node_type.raw() == t;
         (arguments.all || node.state.is_alive()) && arguments.node_type.as_ref().is_none_or(of_type)
@@ -63,22 +61,6 @@ pub(super) fn run(arguments: &NodeArguments, reach: &Reach) -> anyhow::Result<Ex
     let table = sheet::<Nodes>((&fleet, &keymap), Timestamp::now(), |row: &NodeRow<'_>| wanted(row.node));
     columns::print(&mut output::stdout(), &table.titles, &table.rows)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// An error if the cluster has no such node type, neither in its file nor in a node.
-pub(super) fn check_type(wanted: Option<&str>, reach: &Reach, cluster: &Cluster) -> anyhow::Result<()> {
-    let Some(wanted) = wanted else { return Ok(()) };
-    let of_file = reach.spec.node_types.iter().map(|t| t.name.as_str());
-    let of_nodes = cluster.snapshot.nodes.iter().map(|node| node.node_type.raw());
-    let known: BTreeSet<&str> = of_file.chain(of_nodes).filter(|name| !name.is_empty()).collect();
-    if known.contains(wanted) {
-        return Ok(());
-    }
-    let near = nearest(wanted, known.iter().copied());
-    let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-    let all =
-        if known.is_empty() { "none".to_owned() } else { known.into_iter().collect::<Vec<_>>().join(", ") };
-    bail!("{} has no node type `{wanted}`; {near}its types: {all}", reach.spec.name)
 }
 
 /// As JSON: `node_id`, `name`, `address`, `host_name`, `type`, `instance`, `head`, `state`, `ghost`, `started_ms`,
