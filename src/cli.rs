@@ -98,6 +98,9 @@ pub struct Arguments {
     /// The command for scripts; without one the console opens.
     #[command(subcommand)]
     pub command: Option<Command>,
+    /// The new form of the line, if it was one of the retired scripts or of Ray's own command.
+    #[arg(skip)]
+    pub renewed: Option<String>,
 }
 
 /// Commands for scripts.
@@ -105,15 +108,8 @@ pub struct Arguments {
 #[allow(clippy::large_enum_variant, reason = "there is one of it, for as long as the program runs")]
 pub enum Command {
     /// List clusters, and cluster files that cannot be read
-    #[command(after_help = "\
-Examples:
-  marin-tui clusters                         clusters of ./infra, or of `infra` in the settings
-  marin-tui clusters --json | jq -r '.[].name'")]
-    Clusters {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    #[command(after_help = list::EXAMPLES)]
+    Clusters(list::ListArguments),
     /// List, generate and validate cluster files
     #[command(after_help = configs::EXAMPLES)]
     Configs {
@@ -260,7 +256,7 @@ impl Command {
             // The operations service has a gate of its own.
             Self::Workers(_)
             | Self::UpdateCluster(_)
-            | Self::Clusters { .. }
+            | Self::Clusters(_)
             | Self::Status(_)
             | Self::Configs { .. }
             | Self::Auth(_)
@@ -329,9 +325,10 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, cla
             eprintln!("marin-tui: {note}");
         }
     }
-    let line = renewed.map_or(typed, |renewed| renewed.words);
+    let (line, renewed) = renewed.map_or((typed, None), |renewed| (renewed.words, Some(renewed.line)));
     let program = words.into_iter().take(1).chain(line.iter().map(OsString::from));
-    Arguments::try_parse_from(program).map_err(|e| guess::instead(e, &line, &command))
+    let arguments = Arguments::try_parse_from(program).map_err(|e| guess::instead(e, &line, &command))?;
+    Ok(Arguments { renewed, ..arguments })
 }
 
 #[cfg(test)]

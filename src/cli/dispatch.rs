@@ -9,7 +9,7 @@ use super::{
     image, jobs, list, man, manual, nodes, operate, registry, setup, ssh, status, token, tpus, trust, update,
     workers,
 };
-use crate::config::{self, Config, Env, Settings, Sources};
+use crate::config::{self, Config, Env, Settings, Sources, Unresolved};
 use crate::model::Timestamp;
 use crate::model::command_line::Given;
 use clap::CommandFactory;
@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 /// Runs the command of the arguments, or the console when there is none.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let Arguments { global, command } = arguments;
+    let Arguments { global, command, renewed } = arguments;
     let asked = &global.sources;
     let given = Given::files(asked.infra.as_deref(), asked.config.as_deref());
     given.at(asked.address.as_deref(), asked.gcs.as_deref()).keep();
@@ -29,19 +29,22 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(done) = without_clusters(command, global, &sources, &env) {
         return done;
     }
+    if let Some(words) = sources.unused_address(&env) {
+        eprintln!("{words}");
+    }
     let loaded = config::read(&sources, &env, Timestamp::now())?;
     let chosen = global.sources.cluster.as_deref();
-    if let Command::Clusters { json } = command {
+    if let Command::Clusters(asked) = command
+        && !asked.wide
+    {
         // This command only prints, so it needs no trust.
-        return done(list::print(&loaded.look()?, chosen, *json));
+        return list::run(*asked, &loaded.look()?, chosen);
     }
     let (mut config, env) = trust::admit(loaded, &env)?;
     config.settings.read_only |= global.read_only;
     command.allowed(config.settings.read_only)?;
-    if let Some(words) = sources.unused_address(&env) {
-        eprintln!("{words}");
-    }
     match command {
+        Command::Clusters(asked) => list::run(*asked, &config, chosen),
         Command::Status(asked) => status::run(asked, global, &config, &env),
         Command::Token { action } => done(token::run(action, &config, &env, chosen)),
         Command::Auth(asked) => done(auth::run(asked, &config, &env, chosen)),
@@ -49,7 +52,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Command::ClusterLogs(asked) if asked.is_of_all() => {
             cluster_logs::run_all(asked, &Reach::all(global, &config, &env)?)
         }
-        _ => on_cluster(command, &Reach::new(global, &config, env)?),
+        _ => {
+            let reach = Reach::new(global, &config, env).map_err(|e| unnamed(e, renewed.as_deref()))?;
+            on_cluster(command, &reach)
+        }
+    }
+}
+
+/// The error about a cluster that is not named; for an old line with its new form, to name the cluster in.
+fn unnamed(error: anyhow::Error, renewed: Option<&str>) -> anyhow::Error {
+    let is_unnamed = matches!(error.downcast_ref(), Some(Unresolved::Several(_)));
+    match renewed.and_then(|line| line.strip_prefix("marin-tui ")).filter(|_| is_unnamed) {
+        Some(rest) => anyhow::anyhow!("{error}; run `marin-tui -c NAME {rest}`"),
+        None => error,
     }
 }
 

@@ -1,36 +1,114 @@
-//! `marin-tui clusters`: what is known, without connecting to anything.
+//! `marin-tui clusters`: what is known of the clusters without connecting to them; with `--wide` also what Google knows of
+//! their heads.
 
+use super::google::google;
+use super::reach::Reach;
 use super::{columns, hints, output};
 use crate::config::{self, Config, Entry};
+use crate::gcp::{Head, Role};
 use crate::model::{ClusterName, ClusterSpec, HeadAddress, LocalPorts, Provider, Service, Target};
 use crate::supervisor::usual_port;
-use std::collections::BTreeMap;
+use clap::Args;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
+use std::process::ExitCode;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  marin-tui clusters                         clusters of ./infra, or of `infra` in the settings
+  marin-tui clusters --wide                  with project, zone, and the addresses of the head
+  marin-tui clusters --json | jq -r '.[].name'
+
+INTERNAL and EXTERNAL are the addresses of running heads that Ray's launcher labeled; `-` if there is none.
+
+Exit codes: 0 success, 1 the cluster files could not be read, or Google Cloud did not list all heads.";
+
+/// Options of `clusters`.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct ListArguments {
+    /// Include project, zone (or region), and the head's addresses, which Google Cloud is asked for
+    #[arg(long)]
+    pub wide: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The running heads of clusters of which Google was asked.
+type Heads = BTreeMap<ClusterName, Vec<Head>>;
+
+/// What a row needs besides its entry.
+struct Known<'a> {
+    /// The place of each cluster among the clusters.
+    places: BTreeMap<&'a ClusterName, usize>,
+    heads: Heads,
+}
 
 /// Prints all clusters and all broken files, or the chosen cluster.
-pub fn print(config: &Config, chosen: Option<&str>, json: bool) -> anyhow::Result<()> {
+pub(super) fn run(asked: ListArguments, config: &Config, chosen: Option<&str>) -> anyhow::Result<ExitCode> {
     let only = chosen.map(|name| config::resolve(name, &config.entries)).transpose()?;
     let is_meant = |e: &&Entry| only.is_none_or(|only| e.cluster().is_some_and(|c| c.name == only.name));
     let entries = || config.entries.iter().filter(is_meant);
-    let places: BTreeMap<&ClusterName, usize> = config
-        .entries
-        .iter()
-        .filter_map(Entry::cluster)
-        .zip(0..)
-        .map(|(c, place)| (&c.name, place))
-        .collect();
-    if json {
-        return output::json(&entries().map(|e| as_json(e, &places)).collect::<Vec<_>>());
+    let clusters: Vec<&ClusterSpec> = entries().filter_map(Entry::cluster).collect();
+    let (heads, is_complete) =
+        if asked.wide { Reach::block_on(read_heads(&clusters, config))? } else { (Heads::new(), true) };
+    let code = if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    let all = config.entries.iter().filter_map(Entry::cluster);
+    let known = Known { places: all.zip(0..).map(|(c, place)| (&c.name, place)).collect(), heads };
+    if asked.json {
+        output::json(&entries().map(|e| as_json(e, &known)).collect::<Vec<_>>())?;
+        return Ok(code);
     }
     let mut out = output::stdout();
-    let rows: Vec<Vec<String>> = entries().filter_map(|e| as_row(e, &places)).collect();
-    columns::print(&mut out, &["CLUSTER", "PROVIDER", "HEAD", "PORTS", "FILE"], &rows)?;
+    let rows: Vec<Vec<String>> = clusters.iter().map(|spec| as_row(spec, &known, asked.wide)).collect();
+    let titles: &[&str] = if asked.wide {
+        &["CLUSTER", "PROVIDER", "PROJECT", "ZONE", "HEAD", "INTERNAL", "EXTERNAL", "PORTS", "FILE"]
+    } else {
+        &["CLUSTER", "PROVIDER", "HEAD", "PORTS", "FILE"]
+    };
+    columns::print(&mut out, titles, &rows)?;
     for entry in entries() {
         if let Entry::Broken(broken) = entry {
             writeln!(out, "broken: {}", broken.problem.in_commands(Target::default()))?;
         }
     }
-    Ok(())
+    Ok(code)
+}
+
+/// The running heads of these clusters at Google, and whether all could be listed; what could not is said on stderr.
+async fn read_heads(clusters: &[&ClusterSpec], config: &Config) -> anyhow::Result<(Heads, bool)> {
+    let google = google(&config.settings);
+    let at_google: Vec<(&ClusterSpec, &str)> = clusters
+        .iter()
+        .filter(|spec| spec.provider == Provider::Gcp)
+        .filter_map(|spec| Some((*spec, spec.google.project.as_deref()?)))
+        .collect();
+    let projects: BTreeSet<&str> = at_google.iter().map(|(_, project)| *project).collect();
+    let (mut heads, mut is_complete) = (Heads::new(), true);
+    for project in projects {
+        let machines = match google.machines(project, Role::Head, None).await {
+            Ok(machines) => machines,
+            Err(e) => {
+                eprintln!("incomplete: cannot list the heads in {project}: {e}; {}", e.hint());
+                is_complete = false;
+                continue;
+            }
+        };
+        for zone in &machines.unreachable {
+            eprintln!("incomplete: Google could not list {zone} of {project}");
+            is_complete = false;
+        }
+        for (spec, _) in at_google.iter().filter(|(_, of)| *of == project) {
+            let mut own = machines.clone();
+            own.found.retain(|head| head.cluster.as_deref() == Some(spec.name.as_str()));
+            if let Some(zone) = &spec.zone {
+                own.keep_within(zone);
+            }
+            heads.insert(spec.name.clone(), own.running().into_iter().cloned().collect());
+        }
+    }
+    Ok((heads, is_complete))
 }
 
 /// The local ports that `forward`, `auth` and the console open for the cluster unless another program uses them; none
@@ -42,42 +120,52 @@ fn ports(spec: &ClusterSpec, places: &BTreeMap<&ClusterName, usize>) -> LocalPor
     place.map(of).unwrap_or_default()
 }
 
-fn as_row(entry: &Entry, places: &BTreeMap<&ClusterName, usize>) -> Option<Vec<String>> {
-    let spec = entry.cluster()?;
-    let file = spec.file.as_ref().map_or_else(|| "-".into(), |f| f.display().to_string());
-    let provider = if spec.provider == Provider::None { "-" } else { spec.provider.name() };
-    let ports: Vec<_> = ports(spec, places).values().map(u16::to_string).collect();
-    let ports = if ports.is_empty() { "-".into() } else { ports.join(" ") };
-    Some(vec![spec.name.to_string(), provider.to_owned(), spec.head_words(), ports, file])
-}
-
-/// One row for scripts: `name`, `provider`, `zone`, `head`, `ports`, `file`, `node_types`, or `file` and `error`,
-/// `hint`, `fixes`.
-fn as_json(entry: &Entry, places: &BTreeMap<&ClusterName, usize>) -> serde_json::Value {
-    match entry {
-        Entry::Broken(b) => {
-            let mut value = serde_json::json!({"file": b.file, "error": b.problem.what});
-            hints::add(&mut value, Some(&b.problem.hint), Target::default());
-            value
-        }
-        Entry::Cluster(spec) => {
-            let head = match &spec.head {
-                HeadAddress::Ssh(host) => serde_json::json!({"ssh": host.as_str()}),
-                HeadAddress::AskRay => serde_json::json!({"ask": "ray get-head-ip"}),
-                HeadAddress::Direct { dashboard, gcs } => {
-                    serde_json::json!({"dashboard": dashboard, "gcs": gcs})
-                }
-            };
-            let limits = spec.node_types.iter();
-            let types: Vec<_> = limits
-                .map(|t| serde_json::json!({"name": t.name, "min": t.min, "max": t.max, "head": t.is_head}))
-                .collect();
-            let ports = ports(spec, places);
-            let ports = super::forward::as_json(|service| ports.get(&service).copied());
-            serde_json::json!({
-                "ports": ports, "name": spec.name.as_str(), "provider": spec.provider.name(), "zone": spec.zone, "head": head,
-                "file": spec.file, "node_types": types,
-            })
+fn as_row(spec: &ClusterSpec, known: &Known<'_>, is_wide: bool) -> Vec<String> {
+    let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+    let file = spec.file.as_ref().map(|f| f.display().to_string()).unwrap_or_default();
+    let provider = if spec.provider == Provider::None { "" } else { spec.provider.name() };
+    let mut row = vec![spec.name.to_string(), or_dash(provider.to_owned())];
+    if is_wide {
+        let place = [&spec.google.project, &spec.zone];
+        row.extend(place.into_iter().map(|word| or_dash(word.clone().unwrap_or_default())));
+    }
+    row.push(spec.head_words());
+    if is_wide {
+        let heads = known.heads.get(&spec.name).map_or(&[][..], Vec::as_slice);
+        for address in [|head: &Head| head.internal.clone(), |head: &Head| head.external.clone()] {
+            row.push(or_dash(heads.iter().filter_map(address).collect::<Vec<_>>().join(", ")));
         }
     }
+    let ports: Vec<_> = ports(spec, &known.places).values().map(u16::to_string).collect();
+    row.extend([ports.join(" "), file].map(or_dash));
+    row
+}
+
+/// One row for scripts: `name`, `provider`, `project`, `zone`, `head`, `machines`, `ports`, `file`, `node_types`, or
+/// `file` and `error`, `hint`, `fixes`.
+fn as_json(entry: &Entry, known: &Known<'_>) -> Value {
+    let spec = match entry {
+        Entry::Cluster(spec) => spec,
+        Entry::Broken(b) => {
+            let mut value = json!({"file": b.file, "error": b.problem.what});
+            hints::add(&mut value, Some(&b.problem.hint), Target::default());
+            return value;
+        }
+    };
+    let head = match &spec.head {
+        HeadAddress::Ssh(host) => json!({"ssh": host.as_str()}),
+        HeadAddress::AskRay => json!({"ask": "ray get-head-ip"}),
+        HeadAddress::Direct { dashboard, gcs } => json!({"dashboard": dashboard, "gcs": gcs}),
+    };
+    let limits = spec.node_types.iter();
+    let types: Vec<_> =
+        limits.map(|t| json!({"name": t.name, "min": t.min, "max": t.max, "head": t.is_head})).collect();
+    let machine = |head: &Head| json!({"name": head.name, "zone": head.zone, "internal": head.internal, "external": head.external});
+    let machines = known.heads.get(&spec.name).map(|heads| heads.iter().map(machine).collect::<Vec<_>>());
+    let ports = ports(spec, &known.places);
+    let ports = super::forward::as_json(|service| ports.get(&service).copied());
+    json!({
+        "name": spec.name.as_str(), "provider": spec.provider.name(), "project": spec.google.project, "zone": spec.zone,
+        "head": head, "machines": machines, "ports": ports, "file": spec.file, "node_types": types,
+    })
 }

@@ -22,12 +22,20 @@ pub(super) fn run(words: &[String], mut command: Command) -> anyhow::Result<()> 
         print!("{text}");
         return Ok(());
     }
+    // An old name, unless it is a word of the manual as well.
+    let renewed = renamed().find(|(old, _)| *old == words.join(" "));
+    if let Some((old, new)) = renewed.filter(|_| command.find_subcommand(&words[0]).is_none()) {
+        println!("`{old}` is now `{new}`.\n");
+        for word in new.split(' ') {
+            let Some(found) = command.find_subcommand(word).cloned() else { break };
+            command = found;
+        }
+        print!("{}", command.render_long_help());
+        return Ok(());
+    }
     for word in words {
         let Some(found) = command.find_subcommand(word).filter(|found| !found.is_hide_set()).cloned() else {
             let known = command.get_subcommands().filter(|c| !c.is_hide_set()).map(Command::get_name);
-            if let Some((_, new)) = renamed().find(|(old, _)| old == word) {
-                bail!("`{word}` is now `{new}`; `marin-tui help {new}` describes it");
-            }
             let near = nearest(word, known.chain(PAGES.iter().map(|(topic, _)| *topic)));
             let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
             bail!("no command or topic `{word}`; {near}`marin-tui help` lists them");

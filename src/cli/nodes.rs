@@ -21,7 +21,7 @@ Examples:
 
 CPU, MEM GB and TPU are Ray resources, used/total. The actual usage of the machines is shown in the console only.
 
-Exit codes: 0 the nodes were listed, 1 they could not be read.";
+Exit codes: 0 the nodes were listed, 1 they could not be read, or there is no such type.";
 
 /// Options of `list-nodes`.
 #[derive(Debug, Args)]
@@ -47,6 +47,7 @@ pub(super) fn run(arguments: &NodeArguments, reach: &Reach) -> anyhow::Result<Ex
         return super::slices::run(reach, (arguments.all, arguments.json), node_type);
     }
     let cluster = Reach::block_on(async { seen::read(reach, &Progress::new()).await })?;
+    seen::check_type(arguments.node_type.as_deref(), reach, &cluster)?;
     let wanted = |node: &Node| {
         let of_type = |t: &String| node.node_type.raw() == t;
         (arguments.all || node.state.is_alive()) && arguments.node_type.as_ref().is_none_or(of_type)

@@ -58,7 +58,9 @@ pub fn renew(words: &[String], command: &Command, env: &Env) -> Result<Option<Re
             Some(("", submit::own_command as names::Form))
         }
         "" if submit::is_ray_run(&line) => Some(("submit-job", submit::ray_run as names::Form)),
-        "dashboard" if !places::is_named(&line) => Some(("", names::all_clusters as names::Form)),
+        "dashboard" | "open-dashboard" if !places::is_named(&line) => {
+            Some(("", names::all_clusters as names::Form))
+        }
         "get-auth-token" if line.has("--generate") => {
             Some(("token init-secret", names::generated as names::Form))
         }

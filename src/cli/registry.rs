@@ -8,7 +8,7 @@ use super::{audit, hints, output};
 use crate::config::{Env, Folders, Sources};
 use crate::gcp::{Change, Cleanup, GcpError, Google};
 use crate::model::amount::counted;
-use crate::model::{Hint, ImageName, Registry, Target, Timestamp};
+use crate::model::{Fix, Hint, ImageName, Registry, Target, Timestamp};
 use crate::operation::Call;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
@@ -194,8 +194,9 @@ async fn read(google: &Google, registry: Registry, cleanup: Cleanup) -> Planned 
             }
         }
         Err(e @ GcpError::NotFound { .. }) => {
-            let hint = "check the name and the project in clusters.yaml; `marin-tui image push` creates it";
-            planned.fail(e.to_string(), hint.into());
+            let create = Fix::command("or create it", Target::default().line("image push"));
+            let hint = Hint::from("check the name and the project in clusters.yaml").and(create);
+            planned.fail(e.to_string(), hint);
         }
         Err(e) => planned.fail(e.to_string(), e.hint()),
     }

@@ -2,8 +2,11 @@
 
 use super::reach::{Progress, Reach};
 use crate::app::Cluster;
+use crate::config::nearest;
 use crate::state::ClusterState;
 use crate::supervisor::{self, Session};
+use anyhow::bail;
+use std::collections::BTreeSet;
 
 /// Reads the cluster. Fails when Ray does not answer; what else is missing is said on stderr.
 pub(super) async fn read(reach: &Reach, progress: &Progress) -> anyhow::Result<Cluster> {
@@ -26,4 +29,20 @@ fn checked(reach: &Reach, state: ClusterState) -> anyhow::Result<Cluster> {
         eprintln!("incomplete: {part}");
     }
     Ok(Cluster::of(reach.spec.clone(), state))
+}
+
+/// An error if the cluster has no such node type, neither in its file nor in a node.
+pub(super) fn check_type(wanted: Option<&str>, reach: &Reach, cluster: &Cluster) -> anyhow::Result<()> {
+    let Some(wanted) = wanted else { return Ok(()) };
+    let of_file = reach.spec.node_types.iter().map(|t| t.name.as_str());
+    let of_nodes = cluster.snapshot.nodes.iter().map(|node| node.node_type.raw());
+    let known: BTreeSet<&str> = of_file.chain(of_nodes).filter(|name| !name.is_empty()).collect();
+    if known.contains(wanted) {
+        return Ok(());
+    }
+    let near = nearest(wanted, known.iter().copied());
+    let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let all =
+        if known.is_empty() { "none".to_owned() } else { known.into_iter().collect::<Vec<_>>().join(", ") };
+    bail!("{} has no node type `{wanted}`; {near}its types: {all}", reach.spec.name)
 }

@@ -16,7 +16,7 @@ use super::{GlobalArguments, SourceArguments, trust};
 use crate::config::{self, Config, ConfigError, Entry, Env, Folders, Settings, Sources, TrustState};
 use crate::model::amount::counted;
 use crate::model::command_line::word;
-use crate::model::{Fix, SecretName, Timestamp};
+use crate::model::{Fix, Hint, SecretName, Target, Timestamp};
 use anyhow::bail;
 use given::Setup;
 pub use given::SetupArguments;
@@ -63,7 +63,7 @@ pub(super) fn run(
         bail!("`{name}` is not a secret name; use its short name: letters, digits, - and _");
     }
     let mut checks = vec![here::settings(asked, sources, env)];
-    let (config, env, found) = clusters(asked, sources, env)?;
+    let (config, env, found) = clusters((asked, &global.sources), sources, env)?;
     let chosen = global.sources.cluster.as_deref();
     let clusters = match chosen {
         Some(name) if !config.entries.is_empty() => vec![config::resolve(name, &config.entries)?.clone()],
@@ -110,7 +110,7 @@ pub(super) fn run(
 
 /// Settings and clusters, as far as they can be read, and what is to be said of the cluster files.
 fn clusters(
-    asked: &SetupArguments,
+    (asked, global): (&SetupArguments, &SourceArguments),
     sources: &Sources,
     env: &Env,
 ) -> anyhow::Result<(Config, Env, Option<Check>)> {
@@ -120,6 +120,16 @@ fn clusters(
     };
     let failed = |e: &ConfigError| match e {
         ConfigError::File(e) => Check::needs("cluster-files", "", e.what(), &e.hint),
+        ConfigError::NoClusters(folder) => {
+            let with = SourceArguments { infra: Some("DIR".into()), ..global.clone() };
+            let hint = Hint::from(Fix::command(
+                "copy or check out Ray's cluster files, and give their directory",
+                again(asked, &with),
+            ));
+            let hint =
+                hint.and("or set `infra` in the settings").and("or connect to a dashboard with --address");
+            Check::needs("cluster-files", "", format!("no cluster files found in {}", folder.display()), hint)
+        }
         other => Check::needs("cluster-files", "", other.to_string(), ""),
     };
     let loaded = match config::read(sources, env, Timestamp::now()) {
@@ -137,7 +147,7 @@ fn clusters(
     } else {
         let folder = loaded.review().map(|review| review.folder.display().to_string()).unwrap_or_default();
         let what = format!("{folder} is not trusted");
-        let hint = Fix::command("review what its files do, and trust it", "marin-tui trust");
+        let hint = Fix::command("review what its files do, and trust it", Target::default().line("trust"));
         return Ok(none(Check::needs("cluster-files", "", what, hint)));
     };
     Ok(match admitted {

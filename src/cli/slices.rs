@@ -19,6 +19,7 @@ pub(super) fn run(
     node_type: Option<&str>,
 ) -> anyhow::Result<ExitCode> {
     let cluster = Reach::block_on(read(reach))?;
+    seen::check_type(node_type, reach, &cluster)?;
     let wanted = |hosts: &Hosts| {
         let is_news = all || hosts.alive > 0 || hosts.is_lost();
         is_news && node_type.is_none_or(|wanted| hosts.node_type.raw() == wanted)

@@ -154,7 +154,7 @@ pub fn run(action: &Action, config: &Config, env: &Env, chosen: Option<&str>) ->
             };
             let what = format!("token init-secret{} {secret}", if *rotate { " --rotate" } else { "" });
             audit::write(&audit::log(env, &Folders::new(env)), &cluster.name, &what, &outcome);
-            report(&context, &secret, &done.map_err(|p| failed(&p))?)
+            report(&secret, &done.map_err(|p| failed(&p))?)
         }
     }
 }
@@ -238,18 +238,14 @@ async fn fetch(context: &TokenContext<'_>) -> anyhow::Result<()> {
         match context.care.fetch(secret).await {
             Ok(fetched) => {
                 tell(&fetched);
-                let file = context.places.file_of(secret);
                 if !fetched.kept {
                     failures += 1;
                     eprintln!("marin-tui: version {} of secret {secret} was not saved", fetched.version);
                     continue;
                 }
-                writeln!(
-                    output::stdout(),
-                    "version {} of secret {secret} saved in {}",
-                    fetched.version,
-                    file.display()
-                )?;
+                let Fetched { version, .. } = &fetched;
+                let saved = saved(&fetched);
+                writeln!(output::stdout(), "version {version} of secret {secret} {saved}")?;
             }
             Err(problem) => {
                 failures += 1;
@@ -261,6 +257,12 @@ async fn fetch(context: &TokenContext<'_>) -> anyhow::Result<()> {
         0 => Ok(()),
         n => bail!("cannot fetch or save {n} of {} secrets", secrets.len()),
     }
+}
+
+/// Where the token was saved.
+fn saved(fetched: &Fetched) -> String {
+    let files: Vec<String> = fetched.files.iter().map(|file| file.display().to_string()).collect();
+    format!("saved in {}", files.join(" and "))
 }
 
 fn tell(fetched: &Fetched) {
@@ -331,18 +333,12 @@ fn rotation(context: &TokenContext, secret: &SecretName) -> String {
     )
 }
 
-fn report(context: &TokenContext, secret: &SecretName, made: &Fetched) -> anyhow::Result<()> {
+fn report(secret: &SecretName, made: &Fetched) -> anyhow::Result<()> {
     tell(made);
-    let file = context.places.file_of(secret);
     if !made.kept {
         bail!("created version {} of secret {secret}; not saved on this machine", made.version);
     }
-    writeln!(
-        output::stdout(),
-        "created version {} of secret {secret}; saved in {}",
-        made.version,
-        file.display()
-    )?;
+    writeln!(output::stdout(), "created version {} of secret {secret}; {}", made.version, saved(made))?;
     Ok(())
 }
 

@@ -2,8 +2,8 @@
 
 use super::{columns, output};
 use crate::config::{self, Config, Env, Loaded, Records, Review, Sources, TrustState, Trusted};
-use crate::model::Timestamp;
 use crate::model::text::printable;
+use crate::model::{Target, Timestamp};
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::json;
@@ -53,8 +53,9 @@ pub(super) fn run(arguments: &TrustArguments, sources: &Sources, env: Env) -> an
         let folder = folder.canonicalize().or_else(|_| std::path::absolute(&folder))?;
         if !records.remove(&folder).context("cannot remove the trust record")? {
             bail!(
-                "{} is not trusted; list trusted directories with `marin-tui trust --list`",
-                shown(&folder)
+                "{} is not trusted; list trusted directories with `{}`",
+                shown(&folder),
+                Target::default().line("trust --list")
             );
         }
         println!("{} is no longer trusted", shown(&folder));
@@ -95,7 +96,7 @@ pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> 
         state if loaded.is_named() => {
             let why = match state {
                 TrustState::Unsafe(fault) => unsafe_words(fault),
-                _ => "the directory is not trusted; run `marin-tui trust`".to_owned(),
+                _ => format!("the directory is not trusted; run `{}`", Target::default().line("trust")),
             };
             eprintln!("marin-tui: .marin.yaml is not used: {why}");
         }
@@ -105,9 +106,10 @@ pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> 
                 let folder = shown(&review.folder);
                 let lines = review.lines().join("\n");
                 bail!(
-                    "{folder} {}\n{lines}\nNo terminal to confirm: give the cluster files with --infra, or run `marin-tui \
-                     trust` in a terminal",
-                    introduction(state)
+                    "{folder} {}\n{lines}\nNo terminal to confirm: give the cluster files with --infra, or run `{}` in a \
+                     terminal",
+                    introduction(state),
+                    Target::default().line("trust")
                 );
             }
             eprintln!("{}", listed(review, introduction(state)));

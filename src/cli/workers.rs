@@ -33,6 +33,8 @@ Examples:
 With several workers, each is checked again right before it is removed: it must be the worker that was confirmed, and \
 jobs submitted since then must be allowed. After a failure no further worker is removed; --resume continues with the remaining ones.
 
+With --type, requests of that type that still wait for capacity are listed, not deleted; give their names to delete them.
+
 Exit codes: 0 the workers are gone from Ray and Google, 1 failure.";
 
 /// Operations on workers outside the autoscaler.

@@ -26,18 +26,32 @@ impl Sources {
         self.address.as_deref().or_else(|| self.of_env(env).filter(|address| !self.is_another(address)))
     }
 
-    /// A sentence about `RAY_ADDRESS` where `-c` wins: which of the two is used, and how to use the other.
+    /// A sentence about a `RAY_ADDRESS` that is not used, and what to do instead: `-c` wins over it, or it is none of a
+    /// dashboard. Ray itself also accepts `HOST:PORT` (the GCS), `ray://` (the Ray client server) and `auto` there.
     pub fn unused_address(&self, env: &Env) -> Option<String> {
-        let address = self.of_env(env).filter(|address| self.is_another(address))?;
-        Some(format!(
-            "RAY_ADDRESS ({}) is ignored because `-c {}` selects a cluster; omit -c to use that address",
-            shown_address(address),
-            printable(self.cluster.as_deref().unwrap_or_default()),
-        ))
+        let address = env.var("RAY_ADDRESS").filter(|_| self.infra.is_none() && self.address.is_none())?;
+        let shown = shown_address(address);
+        match (&self.cluster, host_of(address)) {
+            (Some(name), Some(_)) if self.is_another(address) => Some(format!(
+                "RAY_ADDRESS ({shown}) is ignored because `-c {}` selects a cluster; omit -c to use that address",
+                printable(name),
+            )),
+            (None, None) => {
+                let kind = match address.trim() {
+                    ray if ray.starts_with("ray://") => "the address of a Ray client server",
+                    gcs if gcs.contains(':') && !gcs.contains('/') => "the address of a GCS",
+                    _ => "not an http URL",
+                };
+                Some(format!(
+                    "RAY_ADDRESS ({shown}) is ignored because it is {kind}; set it to the dashboard's URL \
+                     (http://HOST:8265), or select a cluster file with -c or --infra"
+                ))
+            }
+            _ => None,
+        }
     }
 
-    /// `RAY_ADDRESS` when it is an http URL and no other place is named (Ray itself also accepts `ray://` and `host:port`
-    /// there, which lead to other services).
+    /// `RAY_ADDRESS` when it is an http URL and no other place is named.
     fn of_env<'a>(&self, env: &'a Env) -> Option<&'a str> {
         let address = env.var("RAY_ADDRESS").filter(|address| host_of(address).is_some());
         address.filter(|_| self.infra.is_none() && self.address.is_none())
@@ -92,6 +106,24 @@ mod tests {
         let named = Sources { address: Some("http://h:1".into()), ..of(Some("lab")) };
         assert_eq!((named.address(&url), named.unused_address(&url)), (Some("http://h:1"), None));
         assert!(!of(Some("lab")).unused_address(&env("http://me:hunter2@h")).unwrap().contains("hunter2"));
+    }
+
+    #[test]
+    fn an_address_that_is_none_of_a_dashboard_is_not_ignored_silently() {
+        let of = |address: &str| Env::new(&[("RAY_ADDRESS", address)], "/");
+        for (address, kind) in [
+            ("ray://h:10001", "the address of a Ray client server"),
+            ("10.0.0.1:6379", "the address of a GCS"),
+            ("auto", "not an http URL"),
+            ("ftp://me:hunter2@h:1", "not an http URL"),
+        ] {
+            let words = Sources::default().unused_address(&of(address)).unwrap();
+            assert!(words.contains(&format!("is ignored because it is {kind}; ")), "{words}");
+            assert!(words.contains("http://HOST:8265") && !words.contains("hunter2"), "{words}");
+            let infra = Sources { infra: Some("infra".into()), ..Sources::default() };
+            assert_eq!(infra.unused_address(&of(address)), None);
+        }
+        assert_eq!(Sources::default().unused_address(&of("")), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use super::backup::{LIST, List, MARK, PACKAGES};
 use super::journal::unfinished;
 use super::{folder, trouble};
-use crate::model::{Problem, Timestamp};
+use crate::model::{Problem, Target, Timestamp};
 use crate::replace;
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -102,7 +102,8 @@ pub fn remember(state: &Path, folder: &Path) -> Result<(), Problem> {
             OpenOptions::new().create(true).append(true).mode(0o600).open(place.join(ELSEWHERE))?;
         file.write_all(&[folder.as_os_str().as_bytes(), b"\n"].concat())
     };
-    let hint = "the backup is complete, but `marin-tui backups` will not list it";
+    let hint =
+        format!("the backup is complete, but `{}` will not list it", Target::default().line("backups"));
     put().map_err(|why| trouble(format!("cannot write {}: {why}", place.display()), hint))
 }
 

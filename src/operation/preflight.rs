@@ -2,7 +2,7 @@
 
 use super::trouble;
 use super::worker;
-use crate::model::{ClusterSpec, Problem, Provider, Task};
+use crate::model::{ClusterSpec, Problem, Provider, Target, Task};
 use crate::supervisor::{self, Options};
 
 /// Checks whether the operation is supported: for `local` and `gcp` clusters with a cluster file.
@@ -21,9 +21,10 @@ pub fn preflight(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(
         (_, provider) => format!("{} is not supported for provider {provider}", kind.word()),
     };
     let hint = if kind.is_of_cluster() {
-        "use the ray command; `marin-tui backup-jobs` and `restore-jobs` support all providers"
+        let backup = Target::of(&spec.name).line("backup-jobs");
+        format!("use the ray command; `{backup}` and `restore-jobs` support all providers")
     } else {
-        "adding and removing workers requires provider gcp or local and a cluster file"
+        "adding and removing workers requires provider gcp or local and a cluster file".to_owned()
     };
     Err(trouble(what, hint))
 }

@@ -9,6 +9,7 @@ use crate::model::{
 };
 use crate::token::{self, Found, Places, Source, TokenError};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
@@ -26,6 +27,8 @@ pub struct Fetched {
     pub version: String,
     /// The secret's file on this machine has it.
     pub kept: bool,
+    /// All files that have it.
+    pub files: Vec<PathBuf>,
     /// What could not be saved on this machine, each with a hint.
     pub troubles: Vec<String>,
 }
@@ -155,14 +158,15 @@ impl TokenCare {
         // The folder may lie on a network home.
         let keep = move || care.places.keep(&name, &kept.0, &kept.1);
         let troubles = tokio::task::spawn_blocking(keep).await.unwrap_or_default();
-        let own = self.places.file_of(secret);
-        let kept = !troubles.iter().any(|e| e.is_of_writing(&own));
+        let is_written = |file: &PathBuf| !troubles.iter().any(|e| e.is_of_writing(file));
+        let files: Vec<PathBuf> = self.places.files_of(secret).into_iter().filter(is_written).collect();
+        let kept = files.contains(&self.places.file_of(secret));
         let troubles = troubles.iter().map(|e| format!("{e}; {}", e.hint(&self.places.cache)));
         let troubles: Vec<String> = troubles.collect();
         for trouble in &troubles {
             tracing::warn!("the token works, but {trouble}");
         }
-        Fetched { token, version, kept, troubles }
+        Fetched { token, version, kept, files, troubles }
     }
 
     /// Creates the secret with this token, or with a random one, and keeps it on this machine. A secret that has

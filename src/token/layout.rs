@@ -31,6 +31,12 @@ impl Places {
         self.home.as_ref().map(|home| home.join(".ray/auth_token"))
     }
 
+    /// All files that a fetched token is saved in: the secret's copy, and for the default secret also `~/.ray/auth_token`.
+    pub fn files_of(&self, secret: &SecretName) -> Vec<PathBuf> {
+        let home = self.home_file().filter(|_| secret.is_default());
+        std::iter::once(self.file_of(secret)).chain(home).collect()
+    }
+
     /// The cluster's own files, in search order; none when its name would lead out of the folder.
     pub(super) fn own_files(&self, cluster: &ClusterName) -> Vec<PathBuf> {
         let name = cluster.as_str();

@@ -1,6 +1,7 @@
 //! Lines that leave the console: written to a file, or lent to a program that shows them.
 
 use crate::app::Viewer;
+use crate::model::Target;
 use crate::model::amount::counted;
 use crate::model::text::printable;
 use crate::operation::{Audit, Entry};
@@ -32,7 +33,10 @@ pub(super) fn entries(audit: &Audit) -> Result<Vec<(String, String)>, String> {
     };
     let mut lines: Vec<(String, String)> = entries.iter().rev().take(ENTRIES).map(line).collect();
     let more = entries.len().saturating_sub(ENTRIES);
-    lines.extend((more > 0).then(|| (String::new(), format!("{more} older ones: `marin-tui audit`"))));
+    lines.extend(
+        (more > 0)
+            .then(|| (String::new(), format!("{more} older ones: `{}`", Target::default().line("audit")))),
+    );
     lines.extend(
         (unreadable > 0).then(|| (String::new(), format!("{} cannot be read", counted(unreadable, "line")))),
     );

@@ -2,6 +2,7 @@
 
 use super::input::{Asked, QuitSignals};
 use crate::app::Outcome;
+use crate::model::Target;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use std::io;
@@ -49,7 +50,8 @@ pub(super) async fn hand_over(command: Command, signals: &mut QuitSignals) -> Op
         Ok(status) if status.success() => Outcome::Returned(format!("back from {program}")),
         // The messages of ssh were on its screen.
         Ok(status) if status.code() == Some(255) && program.ends_with("ssh") => Outcome::Failed(format!(
-            "{program} failed to connect (exit status 255); `marin-tui ssh` in a shell shows its messages"
+            "{program} failed to connect (exit status 255); `{}` in a shell shows its messages",
+            Target::default().line("ssh")
         )),
         // POSIX: a shell has not found the command.
         Ok(status) if status.code() == Some(127) => {

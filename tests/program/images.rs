@@ -228,6 +228,9 @@ fn an_image_is_pushed_to_every_region_and_the_token_is_seen_nowhere() {
         line.contains(&format!(" configs set-image {tag} marin-us-central2 ")) && !line.contains("vllm"),
         "{line}"
     );
+    for option in ["--infra", "--config"] {
+        assert_eq!(line.matches(option).count(), 1, "{line}");
+    }
     shell::check(line).unwrap();
     // It went to docker by standard input, and its file is gone with the folder of the login.
     let seen = [ran.err, world.text("stub/calls"), world.text("stub/environment")].concat();

@@ -351,6 +351,8 @@ fn what_cannot_be_read_is_a_check_of_its_own() {
     assert_eq!(status(&rows, "head"), "ok", "a broken file hides no other");
     let none = newcomer.shows(&mut shown, ("--infra nowhere setup --json", 1), &check);
     assert_eq!([status(&none, "head"), status(&none, "google-login")], ["not-needed"; 2]);
+    let line = of(&none, "cluster-files")["fixes"][0]["command"].as_str().unwrap();
+    assert!(line.starts_with("marin-tui --infra DIR --config ") && line.ends_with(" setup"), "{line}");
     newcomer.world.file("config.yaml", "rayy: [ray]\n");
     newcomer.shows(&mut shown, ("setup --json", 1), &check);
     shown.is("files_that_cannot_be_read");

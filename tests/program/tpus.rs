@@ -4,7 +4,7 @@
 use crate::program::{Ran, program};
 use crate::transcript::Transcript;
 use crate::until::until;
-use marin_tui::demo::google::{Fault, Google as Double, PROJECT, tpu};
+use marin_tui::demo::google::{Fault, Google as Double, PROJECT, compute, tpu};
 use marin_tui::demo::{Head, Keys, Scenario, SshServer};
 use marin_tui::ray::{Client, Endpoint, Poller};
 use serde_json::{Value, json};
@@ -429,4 +429,41 @@ fn a_name_that_would_lead_elsewhere_is_never_deleted() {
     assert!(ran.out.contains("its name is not a valid Google Cloud name"), "{}", ran.out);
     assert_eq!(world.double.asked("DELETE"), 0);
     assert_eq!(world.left().len(), 2);
+}
+
+/// `clusters --wide`, which asks the same Google for the heads.
+#[test]
+fn a_wide_list_has_the_addresses_of_heads_at_google() {
+    let world = World::new();
+    let head = |zone: &str, name: &str, cluster: &str, internal: &str, external: Option<&str>| {
+        let labels = json!({"ray-node-type": "head", "ray-cluster-name": cluster});
+        compute::instance(zone, name, &labels, internal, external)
+    };
+    let mut stopped = head(ZONE, "old", "marin-a", "10.0.0.2", None);
+    stopped["status"] = json!("TERMINATED");
+    world.double.state().instances = vec![
+        head(ZONE, "ours", "marin-a", "10.0.0.1", Some("34.0.0.1")),
+        stopped,
+        head(ZONE, "theirs", "marin-ab", "10.0.0.3", None),
+        head("us-east5-a", "elsewhere", "marin-a", "10.0.0.4", None),
+    ];
+    let rows = world.run("clusters --json").exits(0).json();
+    assert_eq!((&rows[1]["project"], &rows[1]["machines"]), (&json!(PROJECT), &Value::Null));
+    assert_eq!(world.double.asked("/compute/"), 0, "a list without --wide asks nobody");
+    let rows = world.run("clusters --wide --json").exits(0).json();
+    let ours = json!([{"name": "ours", "zone": ZONE, "internal": "10.0.0.1", "external": "34.0.0.1"}]);
+    assert_eq!((&rows[0]["machines"], &rows[1]["machines"]), (&Value::Null, &ours), "{rows:#}");
+    let table = world.run("cluster-info").good();
+    let line: Vec<&str> = table.lines().nth(2).unwrap().split_whitespace().collect();
+    assert_eq!(&line[..7], ["marin-a", "gcp", PROJECT, ZONE, "127.0.0.1", "10.0.0.1", "34.0.0.1"], "{table}");
+    assert!(table.lines().nth(1).unwrap().starts_with("lab      local     -"), "{table}");
+    // What could not be asked is said, and the rest is listed.
+    world.double.state().unreachable = vec!["us-central2-c".into()];
+    let ran = world.run("clusters --wide").exits(1);
+    assert!(ran.out.contains("34.0.0.1") && ran.err.contains("could not list us-central2-c"), "{}", ran.err);
+    world.double.fail("aggregated", Fault::Html(502));
+    let ran = world.run("clusters --wide -c lab").exits(0);
+    assert_eq!((ran.out.lines().count(), ran.err.as_str()), (2, ""), "no cluster of Google's is listed");
+    let ran = world.run("clusters --wide").exits(1);
+    assert!(ran.out.contains("marin-a") && ran.err.contains("cannot list the heads in"), "{}", ran.err);
 }

@@ -9,7 +9,7 @@ use crate::cli::targets::{Targets, repositories};
 use crate::cli::{audit, configs, output};
 use crate::gcp::{GcpError, Google};
 use crate::model::command_line::word;
-use crate::model::{ImageName, Registry};
+use crate::model::{ImageName, Registry, Target};
 use crate::operation::{Audit, Call};
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
@@ -158,8 +158,7 @@ fn used(targets: &Targets, image: &str, tag: &str, regions: &[String], writes: O
             .context("the image was pushed, but its tag was not written");
     }
     let words: Vec<String> = stems.iter().map(|stem| word(stem)).collect();
-    let folder = word(&targets.folder.to_string_lossy());
-    let line = format!("marin-tui --infra {folder} configs set-image {} {}", word(tag), words.join(" "));
-    eprintln!("to use it: `{}`", line.trim_end());
+    let rest = format!("configs set-image {} {}", word(tag), words.join(" "));
+    eprintln!("to use it: `{}`", Target::default().line(rest.trim_end()));
     Ok(())
 }

@@ -9,34 +9,40 @@ pub type Form = fn(&mut Line) -> Result<(), String>;
 
 /// An old name, the words of the new one, and what becomes of the rest of the line. A form refuses what contradicts
 /// itself, and answers what has another meaning or would end something without confirmation.
-const NAMES: [(&str, &str, Form); 32] = [
+const NAMES: [(&str, &str, Form); 38] = [
     ("list-configs", "clusters", same),
-    ("cluster-info", "clusters", same),
+    ("cluster-info", "clusters --wide", same),
     ("update-configs", "configs update", of_the_folder),
     ("get-status", "status", same),
     ("monitor-cluster", "status", monitor),
     ("list-workers", "list-nodes", same),
     ("ssh-head", "ssh", a_command),
     ("ssh-tpu", "ssh", tpu_host),
+    ("ssh", "ssh", without_zone),
     ("attach", "exec", of_a_file),
     ("exec", "exec", exec),
     ("dashboard", "forward dashboard", dashboard),
     ("open-dashboard", "forward dashboard", dashboard),
+    ("forward", "forward", own_port),
     ("show-logs", "cluster-logs", autoscaler_log),
+    ("cluster-logs", "cluster-logs", last_lines),
     ("clean-preempted-tpus", "clean-preempted", same),
     ("start-cleanup", "run-cleanup", repeated),
     ("clean-tpu-processes", "run-cleanup --only processes", clean_processes),
+    ("run-cleanup", "run-cleanup", clean_processes),
     ("get-secrets", "token fetch", same),
     ("get-auth-token", "token path", token_file),
     ("add-worker", "add-worker", add_worker),
-    ("init-worker", "init-worker", init_worker),
+    ("init-worker", "init-worker", named_worker),
+    ("remove-worker", "remove-worker", named_worker),
     ("submit-job", "submit-job", submit::form),
     ("stop-job", "stop-job", stop_job),
     ("up", "start-cluster", up),
     ("down", "stop-cluster", down),
     ("job submit", "submit-job", submit::form),
     ("job status", "job-status", same),
-    ("job logs", "job-logs", same),
+    ("job logs", "job-logs", last_lines),
+    ("job-logs", "job-logs", last_lines),
     ("job stop", "stop-job", stop_job),
     ("job delete", "delete-job", same),
     ("job list", "list-jobs --all", same),
@@ -99,11 +105,17 @@ fn on_a_cluster(line: &mut Line) {
     }
 }
 
-fn tpu_host(line: &mut Line) -> Result<(), String> {
+/// A machine is looked up in the cluster's own project and zone.
+fn without_zone(line: &mut Line) -> Result<(), String> {
     if line.value("--project")?.is_some() | line.value("--zone")?.is_some() {
         line.answer("project and zone come from the cluster file");
         on_a_cluster(line);
     }
+    Ok(())
+}
+
+fn tpu_host(line: &mut Line) -> Result<(), String> {
+    without_zone(line)?;
     let mut bare = line.bare().into_iter();
     let host = bare.next();
     let mut command: Vec<String> = bare.chain(line.tail.take().unwrap_or_default()).collect();
@@ -140,6 +152,10 @@ fn exec(line: &mut Line) -> Result<(), String> {
 
 fn dashboard(line: &mut Line) -> Result<(), String> {
     of_a_file(line)?;
+    own_port(line)
+}
+
+fn own_port(line: &mut Line) -> Result<(), String> {
     if line.value("--port")?.is_some() {
         line.answer("each cluster has its own local port; `marin-tui clusters` lists them");
     }
@@ -172,20 +188,29 @@ pub fn generated(line: &mut Line) -> Result<(), String> {
 }
 
 fn autoscaler_log(line: &mut Line) -> Result<(), String> {
-    let tail = line.value("--tail")?;
-    let lines = tail.as_deref().unwrap_or("100");
-    lines.parse::<u32>().map_err(|_| format!("`--tail {lines}` is not a number of lines"))?;
     if !line.has("-f") && !line.has("--follow") {
         line.rest.push("-f".to_owned());
     }
-    let says_lines = line.has("-n") || line.has("--lines");
-    if says_lines && tail.is_some() {
-        return Err("the number of lines is given twice, by --tail and by -n; give it once".to_owned());
-    }
-    if !says_lines {
-        line.rest.extend(["-n", lines].map(str::to_owned));
+    last_lines(line)?;
+    if !says_lines(line) {
+        line.rest.extend(["-n", "100"].map(str::to_owned));
     }
     Ok(())
+}
+
+/// `--tail 200`, which is `-n 200` now.
+fn last_lines(line: &mut Line) -> Result<(), String> {
+    let Some(lines) = line.value("--tail")? else { return Ok(()) };
+    lines.parse::<u32>().map_err(|_| format!("`--tail {lines}` is not a number of lines"))?;
+    if says_lines(line) {
+        return Err("the number of lines is given twice, by --tail and by -n; give it once".to_owned());
+    }
+    line.rest.extend(["-n".to_owned(), lines]);
+    Ok(())
+}
+
+fn says_lines(line: &Line) -> bool {
+    line.has("-n") || line.has("--lines")
 }
 
 fn repeated(line: &mut Line) -> Result<(), String> {
@@ -245,7 +270,7 @@ pub fn add_worker(line: &mut Line) -> Result<(), String> {
     Ok(())
 }
 
-fn init_worker(line: &mut Line) -> Result<(), String> {
+fn named_worker(line: &mut Line) -> Result<(), String> {
     let Some(name) = line.value("--name")? else { return Ok(()) };
     let all = line.bare().into_iter().chain([name]).collect();
     line.rest.splice(0..0, one(all, "the worker")?);

@@ -21,7 +21,8 @@ pub fn renew(line: &mut Line, env: &Env) -> Result<(), String> {
     line.replace(&["--cluster_yaml"], |_, file| infra(file));
     line.replace(&["--cluster", "-c"], |_, name| is_file(name).then(|| infra(name)).flatten());
     line.replace(&["--config"], |_, file| {
-        config::has_clusters(&env.expand(Path::new(file))).then(|| infra(file)).flatten()
+        let is_place = !file.is_empty() && config::has_clusters(&env.expand(Path::new(file)));
+        is_place.then(|| infra(file)).flatten()
     });
     let has_gcs = line.has("--gcs");
     line.replace(&["--address"], |_, address| {

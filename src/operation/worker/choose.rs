@@ -3,8 +3,9 @@
 
 use super::super::problem::problem;
 use super::super::trouble;
-use crate::model::cloud::{CloudView, QueuedResource, TpuVm, VmState};
-use crate::model::{ClusterSpec, Problem, Text};
+use crate::model::cloud::{CloudView, QueuedResource, QueuedState, TpuVm, VmState};
+use crate::model::command_line::word;
+use crate::model::{ClusterSpec, Problem, Target, Text};
 use crate::supervisor::{self, Options};
 use std::collections::BTreeSet;
 
@@ -51,7 +52,34 @@ pub async fn select(
         return Err(trouble(what, "try again in a minute, or give the names of the workers"));
     }
     let by_hand = options.google.tpus_of_kind(&place, "unmanaged").await.map_err(|e| problem(&e))?;
-    Ok(chosen(&view, &by_hand, selection))
+    let (names, mut left) = chosen(&view, &by_hand, selection);
+    left.extend(waiting(&view, spec, selection).map(|request| {
+        let line = Target::of(&spec.name).line(&format!("remove-worker {}", word(request.raw())));
+        format!("{request}: this request is still waiting for capacity; `{line}` deletes it")
+    }));
+    Ok((names, left))
+}
+
+/// The cluster's requests of the selected type that have no TPU VM yet. They are no workers, and become some.
+fn waiting<'a>(
+    view: &'a CloudView,
+    spec: &'a ClusterSpec,
+    selection: &'a Selection,
+) -> impl Iterator<Item = &'a Text> {
+    // Ray's launcher gives the head of a slice a resource that is named after its TPU type.
+    let gives = |kind: &str, accelerator: &Text| {
+        let resource = format!("TPU-{}-head", accelerator.raw());
+        let mut types = spec.node_types.iter().filter(|t| t.name == kind);
+        types.any(|t| t.gives.iter().any(|(name, _)| *name == resource))
+    };
+    view.queued.iter().filter_map(move |q| {
+        let kind = selection.kind.as_ref().filter(|_| !selection.preempted)?;
+        let is_ours = q.ray_cluster.as_ref().is_some_and(|label| label.raw() == spec.name.as_str());
+        let is_waiting = matches!(q.state, QueuedState::Waiting | QueuedState::Provisioning);
+        let is_kind = q.accelerator_type.raw() == kind || gives(kind, &q.accelerator_type);
+        let has_vm = view.vms.iter().any(|vm| holds(q, vm.name.raw(), view));
+        (is_ours && is_waiting && is_kind && !has_vm).then_some(&q.name)
+    })
 }
 
 /// `by_hand`: the TPU VMs outside the autoscaler. A queued resource of several TPU VMs is deleted with all of them, so it
@@ -89,7 +117,8 @@ fn holds(queued: &QueuedResource, name: &str, view: &CloudView) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::cloud::{Capacity, QueuedState};
+    use crate::model::cloud::Capacity;
+    use crate::model::{NodeTypeLimits, Provider};
 
     fn vm(name: &str, kind: &str, state: VmState, queued: Option<&str>) -> TpuVm {
         TpuVm {
@@ -110,9 +139,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn all_of_a_type_or_all_preempted_are_chosen_and_none_with_what_was_not_selected() {
-        let queued = |name: &str, nodes: &[&str]| QueuedResource {
+    fn queued(name: &str, nodes: &[&str]) -> QueuedResource {
+        QueuedResource {
             name: name.into(),
             state: QueuedState::Active,
             api_state: "".into(),
@@ -122,7 +150,51 @@ mod tests {
             capacity: Capacity::Spot,
             created: None,
             ray_cluster: Some("marin".into()),
+        }
+    }
+
+    #[test]
+    fn requests_of_the_type_that_have_no_machine_yet_are_named() {
+        let of = |name: &str, state: QueuedState, kind: &str, cluster: Option<&str>| QueuedResource {
+            state,
+            accelerator_type: kind.into(),
+            ray_cluster: cluster.map(Text::from),
+            ..queued(name, &[name])
         };
+        let view = CloudView {
+            vms: vec![vm("has-one", "v4-8", VmState::Coming, Some("has-one"))],
+            queued: vec![
+                of("waits", QueuedState::Waiting, "v4-8", Some("marin")),
+                of("comes", QueuedState::Provisioning, "v4-8", Some("marin")),
+                of("has-one", QueuedState::Provisioning, "v4-8", Some("marin")),
+                of("failed", QueuedState::Failed, "v4-8", Some("marin")),
+                of("large", QueuedState::Waiting, "v4-128", Some("marin")),
+                of("others", QueuedState::Waiting, "v4-8", Some("b")),
+                of("unlabeled", QueuedState::Waiting, "v4-8", None),
+            ],
+            complete: true,
+            ..CloudView::default()
+        };
+        let limits = NodeTypeLimits {
+            name: "tpu_slice".into(),
+            min: 0,
+            max: 1,
+            is_head: false,
+            gives: vec![("TPU-v4-128-head".into(), 1)],
+        };
+        let spec = ClusterSpec { node_types: vec![limits], ..ClusterSpec::sample("marin", Provider::Gcp) };
+        let named = |kind: Option<&str>, preempted| -> Vec<String> {
+            let selection = Selection { kind: kind.map(str::to_owned), preempted };
+            waiting(&view, &spec, &selection).map(|name| name.raw().to_owned()).collect()
+        };
+        assert_eq!(named(Some("v4-8"), false), ["waits", "comes"]);
+        assert_eq!(named(Some("tpu_slice"), false), ["large"]);
+        assert_eq!(named(Some("v4-8"), true), [""; 0]);
+        assert_eq!(named(None, true), [""; 0]);
+    }
+
+    #[test]
+    fn all_of_a_type_or_all_preempted_are_chosen_and_none_with_what_was_not_selected() {
         let by_hand = vec![
             vm("a", "v4-8", VmState::Ready, None),
             vm("b", "v4-8", VmState::Preempted, Some("qb")),

@@ -59,6 +59,8 @@ fn what_contradicts_itself_is_refused_and_nothing_is_run() {
         (format!("{us} init-worker a --name b"), 2, "the worker is given twice: a and b"),
         (format!("{us} show-logs --tail 1 --tail 2"), 2, "--tail is given twice: 1 and 2"),
         (format!("{us} show-logs --tail many"), 2, "`--tail many` is not a number"),
+        (format!("{us} job-logs ID --tail 5 -n 6"), 2, "by --tail and by -n"),
+        (format!("{us} remove-worker a --name b"), 2, "the worker is given twice: a and b"),
         (format!("{us} submit-job --no_wait --no-wait x"), 2, "'--no-wait' cannot be used multiple times"),
         // Half old, half new.
         (format!("{us} submit-job -e A 1 2 -- python x.py"), 2, "write `--env A=VALUE`"),
@@ -68,6 +70,8 @@ fn what_contradicts_itself_is_refused_and_nothing_is_run() {
         (format!("{us} list-configs -c us-east5"), 1, "no cluster `us-east5`"),
         ("-- stop-cluster".to_owned(), 2, "unexpected argument 'stop-cluster'"),
         ("--config".to_owned(), 2, "a value is required"),
+        ("--config '' list-configs".to_owned(), 2, "a value is required for '--config <FILE>'"),
+        ("--infra infra --config= list-configs".to_owned(), 2, "a value is required for '--config <FILE>'"),
         // Neither settings nor a cluster file.
         (
             "--config notes.yaml list-configs".to_owned(),

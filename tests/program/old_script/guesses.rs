@@ -73,9 +73,33 @@ fn a_typo_never_proposes_a_command_that_changes_a_cluster() {
         assert!(!err.contains("-cluster`") && !err.contains("similar"), "{typed}: {err}");
         assert!(!err.contains("exists"), "{typed}: {err}");
     }
-    // Whatever is proposed exists.
-    let err = desk.run(&["help", "get-status"]).exits(1).err;
-    assert!(err.contains("`marin-tui help status`"), "{err}");
+}
+
+#[test]
+fn help_knows_the_old_names() {
+    let desk = Desk::new();
+    for (old, new, usage) in [
+        ("get-status", "status", "status"),
+        ("dashboard", "forward dashboard", "forward"),
+        ("job logs", "job-logs", "job-logs"),
+        ("clean-tpu-processes", "run-cleanup", "run-cleanup"),
+    ] {
+        let words: Vec<&str> = ["help"].into_iter().chain(old.split(' ')).collect();
+        let out = desk.run(&words).good();
+        assert!(out.starts_with(&format!("`{old}` is now `{new}`.\n")), "{out}");
+        assert!(out.contains(&format!("Usage: marin-tui {usage} ")), "{out}");
+    }
+    assert!(desk.run(&["help", "get-statu"]).exits(1).err.contains("no command or topic `get-statu`"));
+}
+
+#[test]
+fn an_old_line_without_a_cluster_is_answered_with_the_line_that_names_one() {
+    let desk = Desk::new();
+    let err = desk.run(&["ssh-tpu", "10.128.0.42"]).exits(1).err;
+    assert!(err.contains("several clusters; choose one with --cluster: marin-big-run, "), "{err}");
+    assert!(err.ends_with("; run `marin-tui -c NAME ssh 10.128.0.42`\n"), "{err}");
+    // A new line is known to its author.
+    assert!(!desk.run(&["ssh", "10.128.0.42"]).exits(1).err.contains("NAME"));
 }
 
 #[test]
@@ -101,6 +125,11 @@ fn a_cluster_that_is_named_wins_over_ray_address() {
             .exits(0)
             .err
             .contains("RAY_ADDRESS")
+    );
+    let err = with("10.0.0.1:6379", &["list-jobs"]).exits(1).err;
+    assert!(
+        err.starts_with("RAY_ADDRESS (10.0.0.1:6379) is ignored because it is the address of a GCS; "),
+        "{err}"
     );
     // `HOST:6379` is the GCS of a cluster that needs no ssh.
     let clusters = desk.run(&["--address", "10.0.0.1:6379", "clusters", "--json"]).exits(0).json();

@@ -3,7 +3,7 @@
 use crate::program::Ran;
 use crate::until::until;
 use crate::world::{World, ZONE, labels};
-use marin_tui::demo::google::{Fault, tpu};
+use marin_tui::demo::google::{Fault, PROJECT, tpu};
 use marin_tui::model::JobStatus;
 use serde_json::{Value, json};
 
@@ -222,7 +222,17 @@ fn workers_are_chosen_by_their_type_or_because_they_were_preempted() {
         let calls: Vec<Value> = serde_json::from_str(&out).unwrap();
         calls.iter().map(|c| c["url"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()).collect()
     };
+    let spec =
+        json!({"nodeId": "later", "node": {"acceleratorType": "v4-16", "labels": labels("unmanaged")}});
+    world.double.state().queued = vec![json!({
+        "name": format!("projects/{PROJECT}/locations/{ZONE}/queuedResources/later"),
+        "createTime": "2026-11-20T08:00:00Z", "state": {"state": "WAITING_FOR_RESOURCES"}, "tpu": {"nodeSpec": [spec]}
+    })];
     assert_eq!(planned("--type v4-16"), ["big", "gone-2"]);
+    let (_, _, said) = world.run("remove-worker --type v4-16 --dry-run");
+    let words = said.split("skipped: later: this request is still waiting for capacity; `").nth(1).unwrap();
+    assert!(words.split('`').next().unwrap().ends_with(" -c marin-a remove-worker later"), "{said}");
+    assert_eq!(planned("later"), ["later?force=true"]);
     assert_eq!(planned("--all-preempted"), ["gone-1", "gone-2"]);
     assert_eq!(planned("--all-preempted --type v4-8"), ["gone-1"]);
     assert_eq!(planned("--type v5p-8"), [""; 0]);
