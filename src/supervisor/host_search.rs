@@ -149,14 +149,14 @@ impl HostAccess<'_> {
             }
             said
         });
-        Ok(Answer::Login { child, stdout, stderr })
+        Ok(Answer::Login { child: Box::new(child), stdout, stderr })
     }
 }
 
 /// The output of the script, as it comes.
 enum Answer {
     Head(Box<RemoteStream>),
-    Login { child: Child, stdout: Option<ChildStdout>, stderr: JoinHandle<Vec<u8>> },
+    Login { child: Box<Child>, stdout: Option<ChildStdout>, stderr: JoinHandle<Vec<u8>> },
 }
 
 impl Answer {

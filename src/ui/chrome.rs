@@ -78,7 +78,8 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>, now: Timestamp) {
     if let Some((state, details)) = parts[0].0.split_once(',')
         && (free..=free + details.width()).contains(&name)
     {
-        parts[0].0 = state.to_owned();
+        let end = state.len();
+        parts[0].0.truncate(end);
     }
     let width: usize = parts.iter().map(|(t, _)| t.width() + 2).sum();
     let spans: Vec<Span> =

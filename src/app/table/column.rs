@@ -195,7 +195,7 @@ impl Head {
 
     /// A column of names, as wide as the longest of them, so that what belongs to a name stands near it.
     pub fn of_names<'n>(title: &'static str, names: impl Iterator<Item = &'n str>) -> Self {
-        let widest = names.map(|name| name.width()).max().unwrap_or(0);
+        let widest = names.map(UnicodeWidthStr::width).max().unwrap_or(0);
         let widest = u16::try_from(widest).unwrap_or(u16::MAX);
         Self { widest, ..Self::plain(title, Width::text(12, u16::MAX, 0).firm(24)) }
     }
