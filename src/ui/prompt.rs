@@ -40,6 +40,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
         PromptKind::Found => "go to the line: ",
         PromptKind::Files => "open: ",
         PromptKind::Processes => "open the host of: ",
+        PromptKind::Runs => "stacks of: ",
         PromptKind::GoTo => "go to: ",
         PromptKind::Save => "save to the file: ",
         PromptKind::Since => "show since: ",
@@ -58,7 +59,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
         | PromptKind::Copy
         | PromptKind::Found
         | PromptKind::Files
-        | PromptKind::Processes => "",
+        | PromptKind::Processes
+        | PromptKind::Runs => "",
     };
     let is_new = !syntax.is_empty() && prompt.line.is_empty();
     let (beside, style) = if is_new { (syntax, d.theme.dim) } else { (prompt.wrong.as_str(), d.theme.bad) };

@@ -434,7 +434,7 @@ fn a_job_is_submitted_from_the_form_and_again_with_changes() {
     pty.send("e");
     let seen =
         pty.wait("what it was submitted with", |t| t.contains("KEY=***") && t.contains("gcs://_ray_pkg_"));
-    assert!(seen.contains("resubmit mine-1") && seen.contains("sleep 601"), "{seen}");
+    assert!(seen.contains("Resubmit mine-1") && seen.contains("sleep 601"), "{seen}");
     // One more, another id past the owner, and to the button.
     pty.send(&format!("1{BACK}{BACK}{BACK}{BACK}{BACK}mine-2\t\t\t\t\r"));
     pty.wait_text("mine-2 submitted");

@@ -106,7 +106,7 @@ pub(in crate::app) fn has_job(app: &App) -> bool {
 
 /// A job that runs has workers, or may have.
 pub(in crate::app) fn has_driver(app: &App) -> bool {
-    app.target_run().is_some_and(|(_, j)| j.driver.is_some() && !j.status.is_ended())
+    app.target_runs().is_some_and(|(_, jobs)| jobs.iter().any(|j| j.driver.is_some() && !j.status.is_ended()))
 }
 
 pub(in crate::app) fn is_interrupted(app: &App) -> bool {

@@ -39,6 +39,12 @@ impl App {
 
     /// The job that an action on workers acts on: the one that is meant, or the first that holds the slice or the node.
     pub fn target_run(&self) -> Option<(usize, &Arc<Job>)> {
+        let (place, jobs) = self.target_runs()?;
+        Some((place, jobs.first()?))
+    }
+
+    /// All of them: several jobs may hold a slice or a host.
+    pub fn target_runs(&self) -> Option<(usize, &[Arc<Job>])> {
         let (place, row) = match self.target()? {
             Target::Hosts(place, hosts) => (
                 place,
@@ -49,9 +55,9 @@ impl App {
                 let number = cluster.snapshot.nodes.iter().position(|node| node.id == id)?;
                 (place, cluster.sliced.by_slice.place_of(number)?)
             }
-            _ => return self.target_job(),
+            _ => return self.target_job().map(|(place, job)| (place, std::slice::from_ref(job))),
         };
-        Some((place, self.fleet.clusters.get(place)?.sliced.jobs(row).first()?))
+        Some((place, self.fleet.clusters.get(place)?.sliced.jobs(row)))
     }
 
     /// The job that an action acts on, and its cluster's place.

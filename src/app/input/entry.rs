@@ -29,6 +29,8 @@ pub enum OfferKind {
     On(Target),
     /// The page of this thing.
     Page(Target),
+    /// The stacks of the workers of this job.
+    Stacks(Target),
     /// The text to copy.
     Text(String),
     /// A log.

@@ -240,6 +240,11 @@ impl App {
             Some(Offer { kind: OfferKind::Line { at, text }, .. }) => self.go_to_found(at, &text, now),
             Some(Offer { kind: OfferKind::Log(source), .. }) => self.open_source(source),
             Some(Offer { kind: OfferKind::Page(target), .. }) => self.open_details(target),
+            Some(Offer { kind: OfferKind::Stacks(target), .. }) => {
+                let mut effects = self.open_details(target);
+                effects.extend(self.take_stacks(now));
+                effects
+            }
             Some(Offer { kind: OfferKind::On(target), words, .. }) => self.run_on_thing(&words, target, now),
             Some(Offer { kind: OfferKind::Command, words, .. }) => self.run_command(&words, now),
             None if !matches!(prompt.kind, PromptKind::Command | PromptKind::Page) => Vec::new(),

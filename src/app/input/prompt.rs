@@ -46,6 +46,8 @@ pub enum PromptKind {
     Files,
     /// Opens the host of one of a job's processes.
     Processes,
+    /// Shows the stacks of one of the jobs that hold a slice or a host.
+    Runs,
     /// Goes to a line or a time of the log.
     GoTo,
     /// Saves lines of the log to the file of that path.
@@ -96,6 +98,7 @@ impl PromptKind {
             Self::Found => Some("lines of the whole log"),
             Self::Files => Some("log files"),
             Self::Processes => Some("processes"),
+            Self::Runs => Some("jobs on it"),
             Self::Filter
             | Self::Search
             | Self::Lines
@@ -127,6 +130,7 @@ impl PromptKind {
             | Self::Found
             | Self::Files
             | Self::Processes
+            | Self::Runs
             | Self::GoTo
             | Self::Save
             | Self::Since => None,

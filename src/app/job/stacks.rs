@@ -3,7 +3,7 @@
 use crate::app::action::target::Target;
 use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::prompt::{Prompt, PromptKind};
-use crate::app::text::describe::{Lines, ago};
+use crate::app::text::describe::{Lines, ago, in_a_line};
 use crate::app::view::{Details, Stacks, View};
 use crate::app::{App, Effect};
 use crate::model::amount::counted;
@@ -15,8 +15,22 @@ use std::sync::Arc;
 
 impl App {
     /// Opens the page of the stacks of the workers of the selected job, or of the job that holds the selected slice, and has them looked at; once it is open, looks again.
-    pub(in crate::app) fn take_stacks(&mut self, _: Timestamp) -> Vec<Effect> {
-        let Some((place, job)) = self.target_run() else { return Vec::new() };
+    /// Of several jobs that hold the slice, one is chosen first.
+    pub(in crate::app) fn take_stacks(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some((place, jobs)) = self.target_runs() else { return Vec::new() };
+        let runs = jobs.iter().filter(|job| job.driver.is_some() && !job.status.is_ended());
+        let offers: Vec<Offer> = runs
+            .clone()
+            .map(|job| Offer {
+                kind: OfferKind::Stacks(Target::Job(place, job.key.clone())),
+                ..Offer::new(job.key.to_string(), in_a_line(job, now))
+            })
+            .collect();
+        if offers.len() > 1 {
+            self.prompt = Some(Prompt::of(PromptKind::Runs, offers));
+            return Vec::new();
+        }
+        let Some(job) = runs.into_iter().next() else { return Vec::new() };
         let (key, driver) = (job.key.clone(), job.driver.clone());
         let target = Target::Stacks(place, key);
         let is_open = matches!(self.view(), View::Details(details) if details.target == target);

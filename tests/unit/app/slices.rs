@@ -132,6 +132,26 @@ fn the_job_that_holds_a_slice_is_shown_as_its_vitals_tell() {
 }
 
 #[test]
+fn of_several_jobs_on_a_slice_one_is_chosen_for_its_stacks() {
+    let mut app = by_slice();
+    let News::Vitals(one) = held("04000000", [3, 9]) else { unreachable!() };
+    let is_other =
+        |job: &&Arc<Job>| job.driver.is_some() && !job.status.is_ended() && !one.jobs.contains_key(&job.key);
+    let other = Arc::clone(app.clusters()[0].snapshot.jobs.iter().find(is_other).unwrap());
+    let mut two = ClusterVitals::clone(&one);
+    let same = Arc::clone(two.jobs.values().next().unwrap());
+    two.jobs.insert(other.key.clone(), same);
+    tell(&mut app, CLUSTER, News::Vitals(Arc::new(two)));
+    press(&mut app, "/job:0400<enter>");
+    assert_eq!((cells(&app).len(), press(&mut app, "W")), (1, vec![]));
+    assert!(app.prompt().is_some(), "which of the two?");
+    let stacks = press(&mut app, &format!("{}<enter>", other.key));
+    let driver = other.driver.clone().unwrap();
+    assert!(stacks.contains(&Effect::Stacks(ClusterName::new(CLUSTER), driver)), "{stacks:?}");
+    assert!(matches!(app.view(), View::Details(_)), "{:?}", app.view());
+}
+
+#[test]
 fn that_nobody_asks_what_holds_a_slice_is_said() {
     let mut app = by_slice();
     assert!(cells(&app)[2].contains("|256/256|-|"), "{:#?}", cells(&app));
