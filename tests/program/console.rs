@@ -470,7 +470,7 @@ fn a_record_has_nothing_of_ours_read_when_its_job_is_submitted_again() {
     pty.wait_text(UP);
     pty.wait_text("evil");
     pty.send("2e");
-    pty.wait_text("resubmit evil");
+    pty.wait_text("Resubmit evil");
     pty.wait("the record", |t| t.contains("id_ed25519"));
     pty.send(&format!("{BACK}\r"));
     pty.wait_text("which is not used");
