@@ -104,6 +104,13 @@ fn the_table_and_one_job_say_it_in_words() {
     let table = place.ok(&["list-jobs", "--vitals"]);
     assert!(table.lines().next().unwrap().contains("ACTIVITY"), "{table}");
     assert!(table.contains("run stalled for 2"), "{table}");
+    let (titles, rows) = table.split_once('\n').unwrap();
+    let steady = rows.lines().find(|row| row.contains(" step ") && row.trim_end().ends_with(" -")).unwrap();
+    for (title, cell) in [("RATE", "/s"), ("CKPT", "m"), ("RESTARTS", "0")] {
+        let at = titles.find(title).unwrap_or_else(|| panic!("{titles}"));
+        let text = steady[at..].split("  ").next().unwrap();
+        assert!(text.contains(cell), "{title}: {text} in {steady}");
+    }
     let plain = place.ok(&["list-jobs"]);
     assert!(!plain.contains("ACTIVITY"), "{plain}");
     let jobs = jobs(&place);

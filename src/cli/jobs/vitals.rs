@@ -6,7 +6,7 @@ use super::failed;
 use crate::diagnose::pending_too_long;
 use crate::model::amount::{counted, number};
 use crate::model::time::brief;
-use crate::model::vitals::{loss, waits_for};
+use crate::model::vitals::{loss, rate, waits_for};
 use crate::model::{Job, JobStatus, News, SignKind, Timestamp, Vitals};
 use crate::state::ClusterState;
 use crate::supervisor::{self, Session};
@@ -43,7 +43,10 @@ pub(super) async fn learn(
 pub(super) fn print(jobs: &[Arc<Job>], state: &ClusterState) -> anyhow::Result<()> {
     let now = Timestamp::now();
     let rows: Vec<Vec<String>> = jobs.iter().map(|job| row(job, state, now)).collect();
-    let header = ["JOB", "STATUS", "OWNER", "AGE", "ACTIVITY", "CHIPS", "LOSS", "LEFT", "WARNING"];
+    let header = [
+        "JOB", "STATUS", "OWNER", "AGE", "ACTIVITY", "CHIPS", "LOSS", "RATE", "LEFT", "CKPT", "RESTARTS",
+        "WARNING",
+    ];
     columns::print(&mut output::stdout(), &header, &rows)?;
     Ok(())
 }
@@ -54,6 +57,7 @@ fn vitals<'s>(job: &Job, state: &'s ClusterState) -> Option<&'s Vitals> {
 
 fn row(job: &Job, state: &ClusterState, now: Timestamp) -> Vec<String> {
     let vitals = vitals(job, state);
+    let run = vitals.and_then(|vitals| vitals.run.as_ref());
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let pends = || {
         let needs =
@@ -71,8 +75,11 @@ fn row(job: &Job, state: &ClusterState, now: Timestamp) -> Vec<String> {
         or_dash(job.started.map(|at| brief(at.age(now)))),
         or_dash(vitals.map(|vitals| vitals.words(now)).or_else(pends)),
         or_dash(vitals.and_then(Vitals::chips).map(|(_, n)| number(n))),
-        or_dash(vitals.and_then(|vitals| vitals.run.as_ref()?.loss).map(loss)),
+        or_dash(run.and_then(|run| run.loss).map(loss)),
+        or_dash(run.and_then(|run| run.rate).map(rate)),
         or_dash(vitals.and_then(|vitals| vitals.left(now)).map(brief)),
+        or_dash(run.and_then(|run| run.checkpoint?.at).map(|at| brief(at.age(now)))),
+        or_dash(vitals.map(|vitals| vitals.restarts.to_string())),
         or_dash(vitals.and_then(Vitals::worst).map(|sign| sign.words(now)).or_else(late)),
     ]
 }
