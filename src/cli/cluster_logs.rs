@@ -231,7 +231,7 @@ async fn with(
         if is_all || is_pattern {
             anyhow::bail!("--follow takes one file: give it with --node and --file");
         }
-        return follow(arguments, reach, session, (nodes[0], &Text::from(file))).await;
+        return follow(arguments, reach, session, (&cluster, nodes[0], &Text::from(file))).await;
     }
     if arguments.grep.is_some() {
         let asked = arguments.file.as_deref();
@@ -527,6 +527,11 @@ async fn print_ends(
                 empty += 1;
                 continue;
             }
+            Err(e) if e.is_no_file() && places.len() == 1 => {
+                let nodes: Vec<&Node> = cluster.node(&node).into_iter().collect();
+                let why = no_file(cluster, file.raw(), &nodes);
+                return Err(ReadError::Output(anyhow::anyhow!("{}: {why}", cluster.name())));
+            }
             Err(e) if e.is_token() || places.len() == 1 => return Err(ReadError::Ray(e)),
             Err(e) => {
                 incomplete(&e, "read", &place());
@@ -578,11 +583,15 @@ async fn follow(
     arguments: &ClusterLogArguments,
     reach: &Reach,
     session: &Session,
-    (node, file): (&Node, &Text),
+    (cluster, node, file): (&Cluster, &Node, &Text),
 ) -> anyhow::Result<ExitCode> {
     // What cannot be read at all is an error now, not an interruption.
-    let first = session.client.worker_log(node.id, file, 1).await;
-    first.map_err(|e| reach.error(&e.problem(Timestamp::now())))?;
+    match session.client.worker_log(node.id, file, 1).await {
+        Err(e) if e.is_no_file() => {
+            anyhow::bail!("{}: {}", reach.spec.name, no_file(cluster, file.raw(), &[node]));
+        }
+        first => first.map_err(|e| reach.error(&e.problem(Timestamp::now())))?,
+    };
     let mut following = Following::new(reach, session, arguments.give_up);
     let grep = arguments.grep.as_ref();
     following

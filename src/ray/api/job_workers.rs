@@ -300,11 +300,18 @@ impl RayError {
     pub fn may_mean_empty(&self) -> bool {
         matches!(self, Self::Status { code: 500, message } if message.contains(IN_TROUBLE))
     }
+
+    /// Whether it means that the node has no file of that name.
+    pub fn is_no_file(&self) -> bool {
+        matches!(self, Self::Status { code: 500, message } if message.contains(NO_FILE))
+    }
 }
 
 /// What to think of several files all of which Ray answers HTTP 500 for.
 pub const EMPTY_OR_FAILED: &str = "Ray returned HTTP 500 for every file: the files are empty, or its log API fails (see dashboard.log on the head)";
 
+/// Ray's word on a file that is not there.
+const NO_FILE: &str = "A file is not found at: ";
 /// The last line of aiohttp's answer to an exception that nobody caught.
 const IN_TROUBLE: &str = "Server got itself in trouble";
 
