@@ -5,12 +5,13 @@ use super::reach::{Progress, Reach};
 use super::{columns, output};
 use crate::app::Cluster;
 use crate::config::nearest;
-use crate::logs::{Grep, LineSplitter, Pattern};
+use crate::logs::{Clock, Grep, LineSplitter, Pattern, Times};
 use crate::model::amount::{counted, grouped};
 use crate::model::text::printable;
+use crate::model::time::span;
 use crate::model::{
-    FileMatches, FileSearch, FileSearchId, Fix, Hint, Line, Node, NodeId, Problem, ProblemKind, SearchTally,
-    SearchedNode, Target, Text, Timestamp,
+    FileMatches, FileSearch, FileSearchId, Fix, Hint, Line, LineMatch, Node, NodeId, Problem, ProblemKind,
+    SearchTally, SearchedNode, Target, Text, Timestamp,
 };
 use crate::ray::{Client, EMPTY_OR_FAILED, LogFiles, RayError};
 use crate::supervisor::{
@@ -22,6 +23,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 pub(super) const EXAMPLES: &str = "\
@@ -31,7 +33,7 @@ Examples:
   marin-tui cluster-logs --node 10.130.0.7                  list the log files of a node
   marin-tui cluster-logs --node 10.130.0.7 --file raylet.out
   marin-tui cluster-logs --node all -g RESOURCE_EXHAUSTED   which hosts logged it
-  marin-tui cluster-logs --all-clusters -g RESOURCE_EXHAUSTED
+  marin-tui cluster-logs --all-clusters -g RESOURCE_EXHAUSTED --since 1h
   marin-tui cluster-logs --node all --file 'raylet*' -g 'low on memory' -n 5000
 
 With --grep, whole files are searched on their hosts over SSH, at most 8 hosts of a cluster at a time; only the lines \
@@ -67,6 +69,9 @@ pub struct ClusterLogArguments {
     /// Only lines that match this regular expression
     #[arg(long, short, value_name = "PATTERN", allow_hyphen_values = true)]
     grep: Option<Pattern>,
+    /// Only lines newer than this, e.g. 10m or 2h, by their own timestamps
+    #[arg(long, value_name = "TIME", value_parser = span, conflicts_with = "follow")]
+    since: Option<Duration>,
     /// Print JSON: one object per line, or a list of files
     #[arg(long, conflicts_with = "follow")]
     json: bool,
@@ -110,6 +115,11 @@ impl ClusterLogArguments {
         self.file.as_deref().or(default).filter(|file| is_of_head && !file.contains('*'))
     }
 
+    /// From when on lines are printed.
+    fn from(&self) -> Option<Timestamp> {
+        self.since.map(|span| Timestamp::now().minus(span))
+    }
+
     /// Lines that are read of a file through the dashboard.
     fn lines(&self) -> u32 {
         self.lines.unwrap_or(LINES)
@@ -151,12 +161,16 @@ async fn print_of_head(
         _ => Start::Lines(arguments.lines()),
     };
     let mut source = LogSource::on_head(reach, remote, LogFile::new(file));
-    let mut found = false;
+    let (mut found, from) = (false, arguments.from());
+    // Without its dashboard a head does not say its zone; Google's images have UTC.
+    let mut times = Times::new(Clock::utc(Timestamp::now()));
     if let Some(log) = source.open(start, words.as_ref()).await? {
         let name = Text::from(file);
         log.for_lines(|lines| {
-            let is_wanted = |line: &&Line| grep.is_none_or(|grep| grep.is_match(line.text()));
-            let lines: Vec<&Line> = lines.iter().filter(is_wanted).collect();
+            let mut is_wanted = |line: &&Line| {
+                is_since(from, times.next(line.text())) && grep.is_none_or(|grep| grep.is_match(line.text()))
+            };
+            let lines: Vec<&Line> = lines.iter().filter(|line| is_wanted(line)).collect();
             found |= !lines.is_empty();
             print(&lines, None, (None, None, &name), arguments.json)
         })
@@ -455,9 +469,13 @@ impl Search<'_> {
             FileSearch { id: FileSearchId(0), pattern: pattern.text().to_owned(), nodes, lines, most };
         let searcher = FileSearcher { client: &channel.client, hosts, longest: LONGEST };
         let (found, mut told) = mpsc::unbounded_channel::<FileMatches>();
-        let (mut searched, mut hosts) = (Searched::default(), BTreeSet::new());
+        let (mut searched, mut hosts, from) = (Searched::default(), BTreeSet::new(), arguments.from());
         let print_all = async {
             while let Some(matches) = told.recv().await {
+                let matches = since(matches, from);
+                if matches.lines.is_empty() {
+                    continue;
+                }
                 searched.lines += matches.lines.len() + matches.more;
                 hosts.insert(matches.node);
                 self.print(&matches, is_one)?;
@@ -493,6 +511,20 @@ impl Search<'_> {
     }
 }
 
+/// Whether a line with this time is wanted, if only those from a time on are.
+fn is_since(from: Option<Timestamp>, time: Option<Timestamp>) -> bool {
+    from.is_none_or(|from| time.is_some_and(|time| time >= from))
+}
+
+/// The lines among them from this time on. What lies before one that is older is older, too.
+fn since(matches: FileMatches, from: Option<Timestamp>) -> FileMatches {
+    let all = matches.lines.len();
+    let lines: Vec<LineMatch> =
+        matches.lines.into_iter().filter(|found| is_since(from, found.time)).collect();
+    let more = if lines.len() == all { matches.more } else { 0 };
+    FileMatches { lines, more, ..matches }
+}
+
 /// That these nodes have no such file.
 fn no_file(cluster: &Cluster, file: &str, nodes: &[&Node]) -> String {
     let of = match nodes {
@@ -515,7 +547,9 @@ async fn print_ends(
     places: &[Place],
     progress: &Progress,
 ) -> Result<(), ReadError> {
-    let lines = arguments.lines();
+    let (lines, from) = (arguments.lines(), arguments.from());
+    let east = if from.is_some() { client.zone().await.unwrap_or_default() } else { 0 };
+    let clock = Clock { near: Timestamp::now(), east };
     let mut reads = read_ends(client, places, lines);
     progress.tell(format!("reading the last lines of {}", counted(places.len(), "file")));
     let mut empty = 0;
@@ -539,7 +573,9 @@ async fn print_ends(
             }
         };
         let (all, _) = lines_of(&bytes, LineSplitter::WHOLE, lines);
-        let all: Vec<&Line> = all.iter().collect();
+        let mut times = Times::new(clock);
+        let all: Vec<&Line> =
+            all.iter().filter(|line| from.is_none() || is_since(from, times.next(line.text()))).collect();
         let head = (places.len() > 1).then(place);
         print(&all, head.as_deref(), (None, Some(node), file), arguments.json).map_err(ReadError::Output)?;
     }

@@ -48,6 +48,8 @@ fn whole_files_are_searched_on_their_hosts() {
     let (few, said) = found(&world, &["step \\d+", "--node", "all", "-m", "1"]);
     let files: BTreeSet<&String> = few.iter().map(|(place, _)| place).collect();
     assert!(files.len() == few.len() && said.contains(" before these; -m prints more"), "{said}");
+    let (recent, _) = found(&world, &["step \\d+", "--node", "all", "--since", "2m"]);
+    assert!(!recent.is_empty() && recent.len() < whole.len() / 2, "{} of {}", recent.len(), whole.len());
     // grep does not know that one.
     let (_, said) = found(&world, &["\\Astep \\d|step \\pN+", "--node", "all"]);
     assert!(
@@ -86,6 +88,8 @@ fn files_of_a_head_are_read_while_its_dashboard_does_not_respond() {
     assert_eq!(on(&["job-logs", &job, "-n", "1"]).exits(0).out, "last\n");
     assert_eq!(on(&["cluster-logs", "-n", "3"]).exits(0).out.lines().count(), 3, "monitor.log");
     assert_eq!(on(&["cluster-logs", "-g", "nowhere-to-be-found"]).exits(1).out, "");
+    let (all, recent) = (on(&["cluster-logs"]), on(&["cluster-logs", "--since", "1m"]));
+    assert!(recent.out.lines().count() < all.out.lines().count(), "{}{}", recent.out, all.out);
     let row = on(&["cluster-logs", "-n", "1", "--json"]).exits(0).lines()[0].clone();
     assert!(row["file"] == "monitor.log" && row["node_id"].is_null(), "{row}");
     for words in [&["job-logs", "nobody"][..], &["cluster-logs", "--file", "nope.log"]] {

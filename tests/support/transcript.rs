@@ -7,6 +7,12 @@ use std::path::Path;
 
 /// What differs from run to run, and what stands for it.
 const VARIES: &[(&str, &str)] = &[
+    // What a command tells of its progress where it takes more than a second.
+    (
+        "(?m)^(checking affected jobs|checking workers|looking up the head's address|opening the tunnel|waiting for the dashboard|querying \
+         Google( and Ray)?|logging in to (the head|Google)|reading (\\d+ clusters|the (nodes|jobs|log)|Ray's nodes( and jobs)?))\n",
+        "",
+    ),
     (r"127\.0\.0\.1:\d+", "ADDRESS"),
     (r"SHA256:[A-Za-z0-9+/]{43}", "FINGERPRINT"),
     // The width of a column with a path in it.

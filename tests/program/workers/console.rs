@@ -70,7 +70,7 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.send("G");
     pty.wait_text("extra: registered");
     pty.send("D");
-    pty.wait_text("remove worker extra (marin-a)");
+    pty.wait_text("Remove worker extra (marin-a)");
     let seen = pty.wait("affected jobs", |text| {
         text.contains("[x] drain first") && text.contains("[ ] also affect the jobs")
     });
