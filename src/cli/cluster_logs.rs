@@ -1,17 +1,19 @@
 //! `marin-tui cluster-logs`: any log file of a node, or a pattern in the files of all nodes.
 
+mod places;
+
+use self::places::{ALL, WORKERS, chosen, globs, no_file, place_words, with_drivers};
 use super::jobs::{Following, GiveUp, LogSource, TIMED_OUT, head_alone};
 use super::reach::{Progress, Reach};
 use super::{columns, output};
 use crate::app::Cluster;
-use crate::config::nearest;
 use crate::logs::{Clock, Grep, LineSplitter, Pattern, Times};
 use crate::model::amount::{counted, grouped};
 use crate::model::text::printable;
 use crate::model::time::span;
 use crate::model::{
-    FileMatches, FileSearch, FileSearchId, Fix, Hint, Line, LineMatch, Node, NodeId, Problem, ProblemKind,
-    SearchTally, SearchedNode, Target, Text, Timestamp,
+    FileMatches, FileSearch, FileSearchId, Line, LineMatch, Node, NodeId, SearchTally, SearchedNode, Text,
+    Timestamp,
 };
 use crate::ray::{Client, EMPTY_OR_FAILED, LogFiles, RayError};
 use crate::supervisor::{
@@ -80,13 +82,8 @@ pub struct ClusterLogArguments {
     give_up: GiveUp,
 }
 
-/// The word for all nodes.
-const ALL: &str = "all";
 /// The log that tells why no workers start.
 const MONITOR: &str = "monitor.log";
-/// What is searched on all nodes, and on the head.
-const WORKERS: &str = "worker-*";
-const DRIVERS: &str = "job-driver-*";
 /// Clusters that are searched at a time.
 const CLUSTERS: usize = 4;
 /// Lines of each file that a search prints: of one cluster, and over all clusters.
@@ -273,55 +270,6 @@ async fn with(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The nodes with what is searched on each.
-fn globs(nodes: &[&Node], globs: impl Fn(&Node) -> Vec<String>) -> Vec<SearchedNode> {
-    let searched = |node: &&Node| SearchedNode {
-        node: node.id,
-        address: node.address.clone(),
-        is_head: node.is_head,
-        globs: globs(node),
-    };
-    nodes.iter().map(searched).collect()
-}
-
-/// The files that a search of many nodes is about: those that were asked for; else those of workers, and on the head the
-/// logs of drivers.
-fn with_drivers(file: Option<&str>, node: &Node) -> Vec<String> {
-    match file {
-        Some(file) => vec![file.to_owned()],
-        None if node.is_head => vec![DRIVERS.to_owned(), WORKERS.to_owned()],
-        None => vec![WORKERS.to_owned()],
-    }
-}
-
-/// The living nodes that the word means.
-fn chosen<'c>(cluster: &'c Cluster, word: &str) -> Result<Vec<&'c Node>, Problem> {
-    let alive = || cluster.snapshot.nodes.iter().filter(|node| node.state.is_alive());
-    let is_it = |node: &&Node| {
-        word == cluster.node_name(node).raw()
-            || word == node.address.raw()
-            || (word.len() >= 8 && node.id.to_string().starts_with(word))
-            || (word == "head" && node.is_head)
-    };
-    let found: Vec<&Node> =
-        if word == ALL { alive().collect() } else { alive().filter(is_it).take(1).collect() };
-    if !found.is_empty() {
-        return Ok(found);
-    }
-    let dead = cluster.snapshot.nodes.iter().find(|node| is_it(node));
-    let list = Target::of(cluster.name()).line("list-nodes");
-    let list = Hint::from(Fix::command("list the nodes that are alive", list));
-    let now = Timestamp::now();
-    let Some(dead) = dead else {
-        let names: Vec<String> = alive().map(|node| cluster.node_name(node).to_string()).collect();
-        let like = nearest(word, names.iter().map(String::as_str));
-        let hint = like.map_or(list.clone(), |like| Hint::from(format!("did you mean `{like}`?")).and(list));
-        return Err(Problem::new(ProblemKind::Other, format!("no node `{word}`"), hint, now));
-    };
-    let words = format!("{word}: its logs were lost with it: {}", dead.died(now));
-    Err(Problem::new(ProblemKind::Other, words, list, now))
-}
-
 /// Lists the files of a node.
 fn list(files: &LogFiles, node: &Node, json: bool) -> anyhow::Result<ExitCode> {
     let all = || files.0.iter().flat_map(|(category, names)| names.iter().map(move |name| (category, name)));
@@ -360,13 +308,6 @@ async fn matching(
 
 fn incomplete(error: &RayError, deed: &str, what: &str) {
     eprintln!("incomplete: cannot {deed} {what}: {error}");
-}
-
-/// A node's name, and a file of it: `10.0.0.7 raylet.out`.
-fn place_words(cluster: &Cluster, node: NodeId, file: Option<&Text>) -> String {
-    let node =
-        cluster.node(&node).map_or_else(|| node.to_string(), |node| cluster.node_name(node).to_string());
-    file.map_or_else(|| node.clone(), |file| format!("{node} {file}"))
 }
 
 /// Why a search ended early.
@@ -523,20 +464,6 @@ fn since(matches: FileMatches, from: Option<Timestamp>) -> FileMatches {
         matches.lines.into_iter().filter(|found| is_since(from, found.time)).collect();
     let more = if lines.len() == all { matches.more } else { 0 };
     FileMatches { lines, more, ..matches }
-}
-
-/// That these nodes have no such file.
-fn no_file(cluster: &Cluster, file: &str, nodes: &[&Node]) -> String {
-    let of = match nodes {
-        [node] => {
-            let name = cluster.node_name(node);
-            let list = Target::of(cluster.name()).line(&format!("cluster-logs --node {name}"));
-            return printable(&format!("{name} has no log file `{file}`; list them with `{list}`"))
-                .into_owned();
-        }
-        nodes => counted(nodes.len(), "node"),
-    };
-    printable(&format!("none of {of} has a log file `{file}`")).into_owned()
 }
 
 /// Prints the last lines of these files, file by file.

@@ -4,19 +4,8 @@ use crate::program::Ran;
 use crate::simulated::Simulated;
 use serde_json::Value;
 
-/// Of eight hosts one waits for a batch, and the others for it. Another cluster's chips are free.
-const PLAN: &str = "
-clusters:
-  - name: marin-big-run
-    dead: 0
-    jobs: 0
-    life:
-      jobs_per_hour: 0
-      failing: 0
-      preemptions_per_hour: 0
-      past_minutes: 60
-      runs: [{node_type: tpu_slice_v4_64, silent: {worker: 5, minutes_ago: 20}}]
-    slices: {tpu_slice_v4_64: 1}
+/// Another cluster's chips are free.
+const BESIDE: &str = "
   - name: marin-us-central2
     dead: 0
     jobs: 0
@@ -30,7 +19,7 @@ fn chips(world: &Simulated, cluster: &str, words: &[&str]) -> Ran {
 
 #[test]
 fn the_host_that_the_others_wait_for_is_named() {
-    let world = Simulated::new(PLAN);
+    let world = Simulated::with_big_run(BESIDE);
     let told = chips(&world, "marin-big-run", &["tpu_slice_v4_64", "--json"]).exits(0).json();
     let hosts = told.as_array().unwrap();
     assert_eq!(hosts.len(), 8);
@@ -63,7 +52,7 @@ fn the_host_that_the_others_wait_for_is_named() {
 
 #[test]
 fn chips_that_no_program_holds_say_why_they_cannot_be_read() {
-    let world = Simulated::new(PLAN);
+    let world = Simulated::with_big_run(BESIDE);
     let ran = chips(&world, "marin-us-central2", &["--json"]).exits(1);
     for host in ran.json().as_array().unwrap() {
         let why = host["why"].as_str().unwrap();

@@ -7,19 +7,8 @@ use marin_tui::model::JobStatus;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A run that fails because of one of its workers, and then one that is silent.
-const PLAN: &str = "
-clusters:
-  - name: marin-big-run
-    dead: 0
-    jobs: 0
-    life:
-      jobs_per_hour: 0
-      failing: 0
-      preemptions_per_hour: 0
-      past_minutes: 60
-      runs: [{node_type: tpu_slice_v4_64, silent: {worker: 5, minutes_ago: 20}}]
-    slices: {tpu_slice_v4_64: 1}
+/// A cluster whose jobs write what a test has them write.
+const BESIDE: &str = "
   - name: marin-eu
     dead: 0
     jobs: 2
@@ -36,7 +25,7 @@ fn found(world: &Simulated, words: &[&str]) -> (BTreeSet<(String, String)>, Stri
 
 #[test]
 fn whole_files_are_searched_on_their_hosts() {
-    let world = Simulated::new(PLAN);
+    let world = Simulated::with_big_run(BESIDE);
     // Far more lines than are read through the dashboard.
     let (whole, said) = found(&world, &["step \\d+", "--node", "all"]);
     assert!(said.contains("searched: all of ") && !said.contains("not searched"), "{said}");
@@ -71,7 +60,7 @@ fn whole_files_are_searched_on_their_hosts() {
 
 #[test]
 fn files_of_a_head_are_read_while_its_dashboard_does_not_respond() {
-    let world = Simulated::new(PLAN);
+    let world = Simulated::with_big_run(BESIDE);
     let head = &world.fleet.member("marin-eu").unwrap().head;
     let job = head.submissions(JobStatus::Running)[0].clone();
     assert!(head.write_job_log(&job, b"first\nboom 1\nlast\n"));

@@ -6,6 +6,21 @@ use std::path::Path;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+/// `marin-big-run`: of eight hosts one waits for a batch and is silent, and the others wait for it.
+const BIG_RUN: &str = "
+clusters:
+  - name: marin-big-run
+    dead: 0
+    jobs: 0
+    life:
+      jobs_per_hour: 0
+      failing: 0
+      preemptions_per_hour: 0
+      past_minutes: 60
+      runs: [{node_type: tpu_slice_v4_64, silent: {worker: 5, minutes_ago: 20}}]
+    slices: {tpu_slice_v4_64: 1}
+";
+
 /// The fleet and the home.
 pub struct Simulated {
     pub fleet: Fleet,
@@ -14,10 +29,11 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// The clusters of a plan.
-    pub fn new(plan: &str) -> Self {
+    /// `marin-big-run`, and the clusters that the YAML lists.
+    pub fn with_big_run(beside: &str) -> Self {
         let runtime = Runtime::new().unwrap();
-        let plan = Plan::parse(plan, Path::new("test")).unwrap();
+        let plan = format!("{BIG_RUN}{}", beside.trim_start_matches('\n'));
+        let plan = Plan::parse(&plan, Path::new("test")).unwrap();
         let fleet = runtime.block_on(Fleet::start(plan)).unwrap();
         Self { fleet, home: tempfile::tempdir().unwrap(), _runtime: runtime }
     }

@@ -1,0 +1,83 @@
+//! Which nodes and files of a cluster are meant, and their names in sentences.
+
+use crate::app::Cluster;
+use crate::config::nearest;
+use crate::model::amount::counted;
+use crate::model::text::printable;
+use crate::model::{Fix, Hint, Node, NodeId, Problem, ProblemKind, SearchedNode, Target, Text, Timestamp};
+
+/// The word for all nodes.
+pub(super) const ALL: &str = "all";
+/// What is searched on all nodes, and on the head.
+pub(super) const WORKERS: &str = "worker-*";
+const DRIVERS: &str = "job-driver-*";
+
+/// The nodes with what is searched on each.
+pub(super) fn globs(nodes: &[&Node], globs: impl Fn(&Node) -> Vec<String>) -> Vec<SearchedNode> {
+    let searched = |node: &&Node| SearchedNode {
+        node: node.id,
+        address: node.address.clone(),
+        is_head: node.is_head,
+        globs: globs(node),
+    };
+    nodes.iter().map(searched).collect()
+}
+
+/// The files that a search of many nodes is about: those that were asked for; else those of workers, and on the head the
+/// logs of drivers.
+pub(super) fn with_drivers(file: Option<&str>, node: &Node) -> Vec<String> {
+    match file {
+        Some(file) => vec![file.to_owned()],
+        None if node.is_head => vec![DRIVERS.to_owned(), WORKERS.to_owned()],
+        None => vec![WORKERS.to_owned()],
+    }
+}
+
+/// The living nodes that the word means.
+pub(super) fn chosen<'c>(cluster: &'c Cluster, word: &str) -> Result<Vec<&'c Node>, Problem> {
+    let alive = || cluster.snapshot.nodes.iter().filter(|node| node.state.is_alive());
+    let is_it = |node: &&Node| {
+        word == cluster.node_name(node).raw()
+            || word == node.address.raw()
+            || (word.len() >= 8 && node.id.to_string().starts_with(word))
+            || (word == "head" && node.is_head)
+    };
+    let found: Vec<&Node> =
+        if word == ALL { alive().collect() } else { alive().filter(is_it).take(1).collect() };
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let dead = cluster.snapshot.nodes.iter().find(|node| is_it(node));
+    let list = Target::of(cluster.name()).line("list-nodes");
+    let list = Hint::from(Fix::command("list the nodes that are alive", list));
+    let now = Timestamp::now();
+    let Some(dead) = dead else {
+        let names: Vec<String> = alive().map(|node| cluster.node_name(node).to_string()).collect();
+        let like = nearest(word, names.iter().map(String::as_str));
+        let hint = like.map_or(list.clone(), |like| Hint::from(format!("did you mean `{like}`?")).and(list));
+        return Err(Problem::new(ProblemKind::Other, format!("no node `{word}`"), hint, now));
+    };
+    let words = format!("{word}: its logs were lost with it: {}", dead.died(now));
+    Err(Problem::new(ProblemKind::Other, words, list, now))
+}
+
+/// A node's name, and a file of it: `10.0.0.7 raylet.out`.
+pub(super) fn place_words(cluster: &Cluster, node: NodeId, file: Option<&Text>) -> String {
+    let node =
+        cluster.node(&node).map_or_else(|| node.to_string(), |node| cluster.node_name(node).to_string());
+    file.map_or_else(|| node.clone(), |file| format!("{node} {file}"))
+}
+
+/// That these nodes have no such file.
+pub(super) fn no_file(cluster: &Cluster, file: &str, nodes: &[&Node]) -> String {
+    let of = match nodes {
+        [node] => {
+            let name = cluster.node_name(node);
+            let list = Target::of(cluster.name()).line(&format!("cluster-logs --node {name}"));
+            return printable(&format!("{name} has no log file `{file}`; list them with `{list}`"))
+                .into_owned();
+        }
+        nodes => counted(nodes.len(), "node"),
+    };
+    printable(&format!("none of {of} has a log file `{file}`")).into_owned()
+}
