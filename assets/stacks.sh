@@ -1,12 +1,22 @@
 # Writes the Python stacks of these processes (process ids), one after the other. Changes nothing, and pauses none of them:
 # that is what --nonblocking is for. py-spy comes with ray[default] and lies beside it, where the process finds its
-# programs.
+# programs. At the end come the threads of the raylet that started them, as the kernel counts them: py-spy reads Python
+# alone, and a debugger would stop the raylet.
 LC_ALL=C
 export LC_ALL
+raylet=
 for pid; do
   printf 'stacks\t%s\n' "$pid"
   if [ ! -e "/proc/$pid/stat" ]; then
     echo 'failed	the process has ended'
+    continue
+  fi
+  if [ -z "$raylet" ]; then
+    parent=$(sed -n 's/^PPid:[[:blank:]]*//p' "/proc/$pid/status" 2>/dev/null)
+    case $(cat "/proc/$parent/comm" 2>/dev/null) in raylet) raylet=$parent ;; esac
+  fi
+  if [ ! -r "/proc/$pid/environ" ]; then
+    echo 'failed	Permission denied'
     continue
   fi
   path=$(tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | sed -n 's/^PATH=//p' | sed 1q) 2>/dev/null
@@ -22,4 +32,9 @@ for pid; do
     printf 'failed\t%s\n' "$(printf '%s\n' "$said" | sed 1q)"
   fi
 done
+if [ -n "$raylet" ]; then
+  # Seconds since the machine started, against which the threads' times are held.
+  printf 'raylet\t%s\t%s\n' "$raylet" "$(cut -d ' ' -f 1 /proc/uptime)"
+  cat "/proc/$raylet/task/"*/stat 2>/dev/null
+fi
 echo 'end'

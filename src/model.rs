@@ -41,6 +41,7 @@ pub mod order;
 pub mod others;
 pub mod preview;
 pub mod provider;
+pub mod raylet;
 pub mod resize;
 pub mod running_head;
 pub mod secret;
@@ -94,6 +95,7 @@ pub use order::{JournaledOperation, OperationEnd, OperationNews, Order, Refusal,
 pub use others::Others;
 pub use preview::{AffectedJob, Preview, Restoration, WorkerOffer, WorkerType};
 pub use provider::Provider;
+pub use raylet::{RayletThread, RayletThreads};
 pub use resize::ResizeRequest;
 pub use running_head::{RunningHead, several_heads};
 pub use secret::{Secret, is_secret_in, marked_secret, named_secrets};

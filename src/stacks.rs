@@ -5,7 +5,9 @@
 mod dump;
 mod fold;
 mod group;
+mod raylet;
 
 pub use dump::{Dump, Frame, Thread};
 pub use fold::{Place, is_driver, is_worker, place, places};
 pub use group::{Group, groups, moved};
+pub use raylet::Raylet;

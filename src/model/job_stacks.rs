@@ -1,7 +1,7 @@
 //! The Python stacks of a job's workers, equal ones grouped.
 
 use super::text::printable;
-use super::{NodeId, Text, Timestamp};
+use super::{NodeId, RayletThreads, Text, Timestamp};
 
 /// What two samples of a process say.
 const SAME: &str = "same in both samples";
@@ -20,6 +20,8 @@ pub struct JobStacks {
     pub unread: Vec<(StackWorker, String)>,
     /// The job's driver; none where Ray does not say which process that is.
     pub driver: Option<DriverStacks>,
+    /// The raylets of the workers' hosts, in the order of their addresses; none where Ray gave the stacks.
+    pub raylets: Vec<RayletThreads>,
 }
 
 /// The threads of a job's driver.
@@ -206,6 +208,7 @@ mod tests {
             groups,
             unread: Vec::new(),
             driver: None,
+            raylets: Vec::new(),
         };
         let (many, few) = (group(&[None; 20]), group(&[None]));
         let both = standing(vec![many.clone(), few.clone()]);

@@ -9,10 +9,11 @@ use crate::model::cloud::TpuHost;
 use crate::model::text::printable;
 use crate::model::{
     ClusterSpec, DriverStacks, HeadAddress, Hint, JobId, JobKey, JobStacks, JobWorker, Node, NodeId, Problem,
-    ProblemKind, Snapshot, StackGroup, StackThread, StackWorker, Text, Timestamp, WorkerState, node_names,
+    ProblemKind, RayletThreads, Snapshot, StackGroup, StackThread, StackWorker, Text, Timestamp, WorkerState,
+    node_names,
 };
 use crate::ray::{Client, Listed, Poller, RayError};
-use crate::stacks::{Dump, Group, Place, groups, is_driver, is_worker, moved, places};
+use crate::stacks::{Dump, Group, Place, Raylet, groups, is_driver, is_worker, moved, places};
 use crate::supervisor::Options;
 use futures_util::stream::{self, StreamExt};
 use std::collections::{BTreeMap, HashMap};
@@ -20,6 +21,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const SCRIPT: &str = include_str!("../../assets/stacks.sh");
+/// What stands before the raylet in the output of the script.
+const RAYLET: &str = "\nraylet\t";
 /// Requests to the head, or logins, at a time.
 const AT_ONCE: usize = 8;
 /// For a login and the stacks of all processes of one host.
@@ -66,6 +69,8 @@ impl Hosts {
 pub struct StacksRead {
     dumps: Vec<Result<Dump, String>>,
     over_ssh: bool,
+    /// By the addresses of their hosts.
+    raylets: BTreeMap<String, Raylet>,
 }
 
 /// Whose stacks are taken.
@@ -134,14 +139,14 @@ impl Stacks<'_> {
             error => error.to_string(),
         };
         let dumps = std::iter::once(first).chain(others).map(|dump| dump.map_err(said)).collect();
-        StacksRead { dumps, over_ssh: false }
+        StacksRead { dumps, ..StacksRead::default() }
     }
 
     /// Takes them on their hosts. `off` are Ray's words why it does not give them.
     async fn over_ssh(&self, processes: &[&StackWorker], off: &str) -> StacksRead {
         let mut dumps: Vec<Result<Dump, String>> = processes.iter().map(|_| Err(off.to_owned())).collect();
         if matches!(self.spec.head, HeadAddress::Direct { .. }) {
-            return StacksRead { dumps, over_ssh: false };
+            return StacksRead { dumps, ..StacksRead::default() };
         }
         let mut hosts: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (number, process) in processes.iter().enumerate() {
@@ -154,11 +159,14 @@ impl Stacks<'_> {
             let to = TpuHost::at(address);
             let host = Host { spec: self.spec, options: self.options, executor: &executor, to };
             let said = host.script_where_ray_runs(SCRIPT, &pids, ON_A_HOST).await;
-            (numbers, said)
+            (address, numbers, said)
         });
         let mut looks = stream::iter(looks.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
-        while let Some((numbers, said)) = looks.next().await {
+        let mut raylets = BTreeMap::new();
+        while let Some((address, numbers, said)) = looks.next().await {
             let said = said.map(|said| String::from_utf8_lossy(&said).into_owned());
+            let raylet = said.as_ref().ok().and_then(|said| Raylet::read(said.split_once(RAYLET)?.1));
+            raylets.extend(raylet.map(|raylet| (address.to_owned(), raylet)));
             for number in numbers {
                 dumps[number] = match &said {
                     Ok(said) => answer(said, processes[number].pid),
@@ -166,7 +174,7 @@ impl Stacks<'_> {
                 };
             }
         }
-        StacksRead { dumps, over_ssh: true }
+        StacksRead { dumps, over_ssh: true, raylets }
     }
 }
 
@@ -239,7 +247,20 @@ impl StacksRead {
                 process: worker(count),
                 threads: dump.as_ref().map(threads).map_err(Clone::clone),
             }),
+            raylets: self.raylets_of(&all, before),
         }
+    }
+}
+
+impl StacksRead {
+    fn raylets_of(&self, processes: &[&StackWorker], before: Option<&Self>) -> Vec<RayletThreads> {
+        let threads = |(address, raylet): (&String, &Raylet)| {
+            let process = processes.iter().find(|process| process.address.raw() == address)?;
+            let before = before.and_then(|before| before.raylets.get(address));
+            let (host, address) = (process.host.clone(), process.address.clone());
+            Some(RayletThreads { host, address, pid: raylet.pid, threads: raylet.threads(before) })
+        };
+        self.raylets.iter().filter_map(threads).collect()
     }
 }
 
@@ -261,6 +282,7 @@ fn answer(said: &str, pid: u32) -> Result<Dump, String> {
     let mark = format!("stacks\t{pid}\n");
     let part = said.split_once(&mark).map(|(_, rest)| rest).ok_or("the host did not report it")?;
     let part = part.split("\nstacks\t").next().unwrap_or(part);
+    let part = part.split(RAYLET).next().unwrap_or(part);
     if let Some(why) = part.strip_prefix("failed\t") {
         return Err(reason(why.lines().next().unwrap_or_default()));
     }
@@ -323,7 +345,9 @@ mod tests {
         let processes = Processes { workers: [7, 8, 9].map(process).into(), driver: Some(process(5)) };
         let taken = |last: &Dump| {
             let dumps = [&worker, &driver, &worker, last].map(|dump| Ok(dump.clone())).into();
-            StacksRead { dumps, over_ssh: true }.of(&processes).standing(&processes, None)
+            StacksRead { dumps, over_ssh: true, ..StacksRead::default() }
+                .of(&processes)
+                .standing(&processes, None)
         };
         let found = taken(&driver);
         assert_eq!((found.groups.len(), found.groups[0].workers.len(), found.workers()), (1, 2, 3));

@@ -1,14 +1,17 @@
-//! `marin-tui stacks` on a real Ray: of 24 workers over three hosts the one that is stuck stands apart, through Ray where
-//! its head gives stacks (2.53), and over ssh where it does not (2.60).
+//! `marin-tui stacks` and `W` on a real Ray: of 24 workers over three hosts the one that is stuck stands apart from those
+//! that are slow, in native code, killed or closed to py-spy; through Ray where its head gives stacks (2.53), and over ssh
+//! where it does not (2.60).
 
-use crate::bed::{Bed, Ray};
+use crate::bed::{Bed, Job, PATIENCE, Ray};
 use crate::until::until;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
-const WORKERS: usize = 24;
+/// Workers that are in their methods; the 24th is killed.
+const WORKERS: usize = 23;
 
 /// A gang of actors of which one waits for what never comes.
-const GANG: &str = "import ray, threading, time
+const GANG: &str = "import ray, ctypes, os, threading, time
 ray.init()
 @ray.remote(num_cpus=0.01, scheduling_strategy='SPREAD')
 class W:
@@ -17,46 +20,128 @@ class W:
             time.sleep(0.5)
     def stuck(self):
         threading.Event().wait()
+    def slow(self):
+        time.sleep(1)
+        self.slow()
+    def native(self):
+        ctypes.CDLL(None).sleep(3600)
+    def killed(self):
+        os.kill(os.getpid(), 9)
+    def closed(self):
+        ctypes.CDLL(None).prctl(4, 0)
+        time.sleep(3600)
 ws = [W.remote() for _ in range(24)]
-ray.get([w.stuck.remote() if i == 17 else w.train.remote() for i, w in enumerate(ws)])
+does = {17: 'stuck', 5: 'slow', 9: 'native', 11: 'killed', 13: 'closed'}
+going = [getattr(w, does.get(i, 'train')).remote() for i, w in enumerate(ws)]
+ray.wait(going, num_returns=24)
 ";
 
-fn the_one_that_is_stuck_stands_apart(bed: Bed, through: &str) {
-    let job = bed.submit("stacks", &format!("cat >gang.py <<'END'\n{GANG}END\nexec python gang.py"));
-    bed.job_becomes(&job, "RUNNING");
-    let found: Value = until("all workers are in their methods", || {
-        let out = bed.program(&["stacks", &job, "--json"]).output().unwrap();
+/// The group whose workers are in this method.
+fn group<'a>(found: &'a Value, method: &str) -> &'a Value {
+    let is_it = |group: &&Value| group["at"].as_str().unwrap().contains(&format!("{method} (gang.py:"));
+    found["groups"].as_array().unwrap().iter().find(is_it).unwrap_or(&Value::Null)
+}
+
+fn start(bed: Bed) -> Job {
+    let job = bed.start("stacks", &format!("cat >gang.py <<'END'\n{GANG}END\nexec python gang.py"));
+    bed.job_becomes(&job.id, "RUNNING");
+    job
+}
+
+/// The stacks of a job, once this is true of them.
+fn stacks(bed: Bed, job: &Job, what: &str, is_true: impl Fn(&Value) -> bool) -> Value {
+    until(what, || {
+        let out = bed.program(&["stacks", &job.id, "--json"]).output().unwrap();
         let found: Value = serde_json::from_slice(&out.stdout).ok()?;
-        let counts: Vec<_> = found["groups"].as_array()?.iter().map(|g| g["count"].as_u64()).collect();
-        (counts == [Some(WORKERS as u64 - 1), Some(1)]).then_some(found)
+        is_true(&found).then_some(found)
+    })
+}
+
+/// Why the stacks of workers were not read.
+fn unread(found: &Value) -> Vec<&str> {
+    found["unread"].as_array().unwrap().iter().map(|worker| worker["why"].as_str().unwrap()).collect()
+}
+
+fn the_one_that_is_stuck_stands_apart(bed: Bed, job: &Job, through: &str) {
+    let found = stacks(bed, job, "all workers are in their methods", |found| {
+        let count = |method: &str| group(found, method)["count"].as_u64();
+        let told = ["train", "stuck", "slow", "native"].map(count);
+        found["workers"] == WORKERS && told == [Some(19), Some(1), Some(1), Some(1)]
     });
     assert_eq!(found["through"], through, "{found}");
-    let (all, one) = (&found["groups"][0], &found["groups"][1]);
-    let stands = |group: &Value, function: &str, line: &str| {
-        let at = group["at"].as_str().unwrap();
-        at.contains(function) && at.contains(line)
-    };
-    assert!(stands(all, "train (", "gang.py:7)") && stands(one, "stuck (", "gang.py:9)"), "{found}");
-    let hosts: std::collections::BTreeSet<_> =
-        all["workers"].as_array().unwrap().iter().map(|w| w["address"].as_str().unwrap()).collect();
+    let at = |method: &str| group(&found, method)["at"].as_str().unwrap();
+    assert!(at("train").contains("gang.py:7)") && at("stuck").contains("gang.py:9)"), "{found}");
+    assert_eq!(unread(&found).len(), 1, "{found}");
+    assert!(unread(&found)[0].contains("py-spy has no permission"), "{found}");
+    let all = group(&found, "train")["workers"].as_array().unwrap();
+    let hosts: BTreeSet<_> = all.iter().map(|worker| worker["address"].as_str().unwrap()).collect();
     assert!(hosts.len() > 1, "{hosts:?}");
 
-    let out = bed.program(&["stacks", &job, "--interval", "2s"]).output().unwrap();
+    // Two samples tell slow from stuck; what is in native code stands at the line that called it.
+    let out = bed.program(&["stacks", &job.id, "--interval", "2s"]).output().unwrap();
     let said = String::from_utf8_lossy(&out.stdout).into_owned();
-    assert!(out.status.success() && said.contains("gang.py:9)"), "{said}");
-    let line = said.lines().find(|line| line.contains("stuck")).unwrap();
-    assert!(line.trim_start().starts_with("1  ") && line.ends_with("same in both samples"), "{said}");
-    let pid = one["workers"][0]["pid"].to_string();
+    assert_eq!(out.status.code(), Some(1), "one could not be read: {said}");
+    let line = |method: &str| {
+        let line = said.lines().find(|line| line.contains(&format!("{method} (gang.py:")));
+        line.unwrap_or_else(|| panic!("{method}: {said}")).trim()
+    };
+    for method in ["stuck", "slow", "native"] {
+        let pace = if method == "slow" { "changed between samples" } else { "same in both samples" };
+        assert!(line(method).starts_with("1  ! ") && line(method).ends_with(pace), "{said}");
+    }
+    let pid = group(&found, "stuck")["workers"][0]["pid"].to_string();
     assert!(said.contains(&format!("pid {pid} W")), "{said}");
-    assert!(bed.program(&["stop-job", "--yes", "--others", &job]).output().unwrap().status.success());
 }
 
 #[test]
 fn over_ssh_where_the_head_gives_none() {
-    the_one_that_is_stuck_stands_apart(Bed::shared(Ray::Newest), "ssh");
+    let bed = Bed::shared(Ray::Newest);
+    let job = start(bed);
+    the_one_that_is_stuck_stands_apart(bed, &job, "ssh");
+
+    // By one key in the console.
+    let mut console = bed.console(160, 50);
+    console.wait_for("connection", PATIENCE, |text| text.contains("● up") && text.contains(" alive"));
+    console.send(&format!("2/{}\r", job.id));
+    console.wait_text(&format!("/{}", job.id));
+    console.send("W");
+    let says = |text: &str, place: &str, pace: &str| {
+        text.lines().any(|line| line.contains(place) && line.contains(pace))
+    };
+    console.wait_for("both samples", PATIENCE, |text| {
+        says(text, "stuck (gang.py:9)", "same in both samples")
+            && says(text, "slow (gang.py:", "changed between samples")
+    });
+    drop(console);
+
+    // The raylets of all hosts, of which one is stopped; Ray calls it dead only later.
+    let well = stacks(bed, &job, "the raylets of three hosts", |found| {
+        let raylets = found["raylets"].as_array().unwrap();
+        raylets.len() == 3 && raylets.iter().all(|raylet| raylet["trouble"].is_null())
+    });
+    let of_w1 =
+        well["raylets"].as_array().unwrap().iter().find(|raylet| raylet["address"] == "10.77.0.2").unwrap();
+    assert!(of_w1["threads"].as_array().unwrap().len() > 5, "{well}");
+    bed.on_root("w1", &["pkill", "-STOP", "-x", "raylet"]);
+    let out = bed.program(&["stacks", &job.id]).output().unwrap();
+    bed.on_root("w1", &["pkill", "-CONT", "-x", "raylet"]);
+    let said = String::from_utf8_lossy(&out.stdout);
+    let named = format!("(10.77.0.2) pid {}: stopped by a signal or a debugger", of_w1["pid"]);
+    assert!(said.lines().any(|line| line.starts_with("raylets: ! ") && line.ends_with(&named)), "{said}");
+
+    // A host without py-spy: its workers are named with what installs it, and the others are read.
+    let path = bed.on("w2", &["sh", "-c", "command -v py-spy"]);
+    bed.on_root("w2", &["mount", "--bind", "/dev/null", path.trim()]);
+    let found = stacks(bed, &job, "w2 is not read", |found| unread(found).len() > 1);
+    bed.on_root("w2", &["umount", path.trim()]);
+    let told = unread(&found);
+    let missing = told.iter().filter(|why| why.contains("pip install 'ray[default]'"));
+    assert!(missing.count() + 1 >= told.len(), "{told:?}");
+    assert!(group(&found, "train")["count"].as_u64() > Some(5), "{found}");
 }
 
 #[test]
 fn through_ray_where_its_head_gives_them() {
-    the_one_that_is_stuck_stands_apart(Bed::shared(Ray::Oldest), "ray");
+    let bed = Bed::shared(Ray::Oldest);
+    the_one_that_is_stuck_stands_apart(bed, &start(bed), "ray");
 }

@@ -7,6 +7,7 @@ use crate::app::text::describe::{Lines, ago, in_a_line};
 use crate::app::view::{Details, Stacks, View};
 use crate::app::{App, Effect};
 use crate::model::amount::counted;
+use crate::model::raylet::raylet_lines;
 use crate::model::text::printable;
 use crate::model::{
     ClusterName, Hint, JobId, JobStacks, Problem, StackGroup, StackWorker, Timestamp, Vitals,
@@ -23,7 +24,7 @@ impl App {
             .clone()
             .map(|job| Offer {
                 kind: OfferKind::Stacks(Target::Job(place, job.key.clone())),
-                ..Offer::new(job.key.to_string(), in_a_line(job, now))
+                ..Offer::new(job.key.to_string(), in_a_line(job, &self.fleet.clusters[place].vitals, now))
             })
             .collect();
         if offers.len() > 1 {
@@ -150,6 +151,11 @@ pub fn lines(
             lines.push((" ".to_owned(), thread.words()));
             lines.extend(thread.callers().iter().map(|frame| (" ".to_owned(), format!("  {frame}"))));
         }
+    }
+    let raylets = raylet_lines(&standing.raylets);
+    if !raylets.is_empty() {
+        lines.push((String::new(), String::new()));
+        lines.extend(raylets.into_iter().map(|line| ("raylets".to_owned(), line)));
     }
     lines
 }

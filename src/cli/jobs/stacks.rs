@@ -4,10 +4,11 @@ use super::super::reach::{Progress, Reach};
 use super::super::{candidates, output};
 use super::{failed, id};
 use crate::model::amount::counted;
+use crate::model::raylet::raylet_lines;
 use crate::model::text::printable;
 use crate::model::{
-    DriverStacks, Hint, JobId, JobStacks, Problem, ProblemKind, StackGroup, StackThread, StackWorker,
-    Timestamp,
+    DriverStacks, Hint, JobId, JobStacks, Problem, ProblemKind, RayletThread, RayletThreads, StackGroup,
+    StackThread, StackWorker, Timestamp,
 };
 use crate::operation::Stacks;
 use clap::Args;
@@ -20,7 +21,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui -c us-central2 stacks eval-7                  where most workers are, and which are not
   marin-tui -c us-central2 stacks eval-7 --interval 5s    sample twice: which have not changed
-  marin-tui -c us-central2 stacks eval-7 --frames         all frames, including the driver's threads
+  marin-tui -c us-central2 stacks eval-7 --frames         all frames and threads
   marin-tui stacks eval-7 --json | jq -r '.groups[] | select(.differs) | .workers[].address'
 
 The stacks come from py-spy, at most 8 processes at a time. Through Ray, if the head provides them, py-spy pauses each \
@@ -118,6 +119,11 @@ fn print(found: &JobStacks, frames: bool) -> std::io::Result<()> {
             shown.into_iter().try_for_each(|frame| writeln!(out, "         {frame}"))?;
         }
     }
+    raylet_lines(&found.raylets).iter().try_for_each(|line| writeln!(out, "raylets: {line}"))?;
+    for raylet in found.raylets.iter().filter(|_| frames) {
+        writeln!(out, "  {} pid {}", raylet.host, raylet.pid)?;
+        raylet.threads.iter().try_for_each(|thread| writeln!(out, "         {}", thread.words()))?;
+    }
     out.flush()
 }
 
@@ -152,7 +158,19 @@ fn for_scripts(id: &str, found: &JobStacks) -> Value {
         }
         value
     };
+    let raylet_thread = |thread: &RayletThread| {
+        let cpu = thread.cpu.map(|cpu| (cpu * 10.0).round() / 10.0);
+        json!({"name": thread.name.raw(), "state": thread.state.to_string(), "cpu_percent": cpu})
+    };
+    let raylet = |raylet: &RayletThreads| {
+        json!({
+            "host": raylet.host.raw(), "address": raylet.address.raw(), "pid": raylet.pid,
+            "trouble": raylet.trouble(),
+            "threads": raylet.threads.iter().map(raylet_thread).collect::<Vec<_>>(),
+        })
+    };
     json!({
+        "raylets": found.raylets.iter().map(raylet).collect::<Vec<_>>(),
         "id": id, "driver": found.driver.as_ref().map(driver),
         "workers": found.workers(),
         "through": if found.over_ssh { "ssh" } else { "ray" }, "pauses": !found.over_ssh,

@@ -24,6 +24,7 @@ fn standing(moved: Option<bool>) -> JobStacks {
         groups,
         unread: vec![(worker(20, None), "the process has ended".into())],
         driver: None,
+        raylets: Vec::new(),
     }
 }
 
