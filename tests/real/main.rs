@@ -9,7 +9,9 @@ mod browser;
 mod channels;
 mod cleanup;
 mod client;
+mod commands;
 mod console;
+mod container;
 #[path = "../support/contract/mod.rs"]
 mod contract;
 mod faults;

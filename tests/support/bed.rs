@@ -153,9 +153,14 @@ impl Bed {
 
     /// Runs a command on a host as root; its standard output.
     pub fn on_root(&self, host: &str, argv: &[&str]) -> String {
+        self.on_root_with(host, argv, "")
+    }
+
+    /// The same with a standard input.
+    pub fn on_root_with(&self, host: &str, argv: &[&str], input: &str) -> String {
         let mut command = self.script("on");
         command.arg("-r").arg(host).args(argv);
-        output(command, "")
+        output(command, input)
     }
 
     /// Writes a file on the client (mode 0600, its folder is made).
