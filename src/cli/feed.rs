@@ -23,7 +23,7 @@ pub(super) fn run(
     chosen: Option<&ClusterName>,
 ) -> anyhow::Result<()> {
     specs.retain(|spec| chosen.is_none_or(|name| spec.name == *name));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = super::reach::runtime()?;
     let ended = runtime.block_on(async {
         let mut signals = Signals::listen()?;
         let (updates, mut news) = mpsc::channel(NEWS);

@@ -1,4 +1,5 @@
-//! Every line of the page "Coming from cluster.py", and a session from the tutorials, typed into a shell.
+//! Every line of the page "Coming from cluster.py", a session from the tutorials, and the lines of README, manual and helps,
+//! typed into a shell.
 
 mod bad_input;
 mod desk;
@@ -6,12 +7,14 @@ mod guesses;
 
 use crate::program::{Ran, kill};
 use crate::running::Running;
+use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser as _};
 use desk::{Desk, OURS};
 use marin_tui::cli::{Arguments, old};
 use marin_tui::config::Env;
-use marin_tui::manual::page;
+use marin_tui::manual::{PAGES, page};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 
 /// The job of the page, for which one of the simulated cluster stands in.
@@ -77,6 +80,44 @@ fn every_old_line_of_the_page_is_its_new_line() {
         }
     }
     assert!(run > 30 && answered > 6, "{run} {answered}");
+}
+
+/// The command line in a line of text: without its comment, without what a shell does with its output, and without what a
+/// synopsis says may be left out.
+fn typed(line: &str) -> String {
+    let line = line.trim_start();
+    let ends = ["  ", " # ", " | ", " > ", " < ", " && ", " &"].iter();
+    let ends = ends.flat_map(|end| line.match_indices(end)).map(|(at, _)| at);
+    // What stands in quotes is the command's own.
+    let is_whole = |at: &usize| ['\'', '"'].iter().all(|quote| line[..*at].matches(*quote).count() % 2 == 0);
+    let line = &line[..ends.filter(is_whole).min().unwrap_or(line.len())];
+    let left_out = regex::Regex::new(r" \[[^\]]*\]|(?:\|[A-Z]+)").unwrap();
+    left_out.replace_all(line, "").into_owned()
+}
+
+#[test]
+fn every_line_of_the_readme_the_manual_and_the_helps_is_read() {
+    fn helps(command: &clap::Command, into: &mut Vec<String>) {
+        into.push(command.clone().render_long_help().to_string());
+        command.get_subcommands().for_each(|inner| helps(inner, into));
+    }
+    let (desk, mut all) = (Desk::new(), Vec::new());
+    let mut program = Arguments::command();
+    program.build();
+    helps(&program, &mut all);
+    let pages = PAGES.iter().map(|(_, text)| *text).chain([include_str!("../../README.md")]);
+    let lines = pages.flat_map(str::lines).filter(|line| line.starts_with("    marin-tui "));
+    let of_helps = all.iter().flat_map(|help| help.lines()).filter(|line| line.starts_with("  marin-tui "));
+    let lines: BTreeSet<String> = lines.chain(of_helps).map(typed).collect();
+    assert!(lines.len() > 150, "only {} lines were found", lines.len());
+    let refused = |line: &String| {
+        let words = ["marin-tui".to_owned()].into_iter().chain(desk.words(line));
+        let error = Arguments::try_parse_from(words).err()?;
+        let is_shown = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+        (!is_shown).then(|| format!("{line}: {}", error.to_string().lines().next().unwrap_or_default()))
+    };
+    let refused: Vec<String> = lines.iter().filter_map(refused).collect();
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
 }
 
 /// The words of a line without those that say where the cluster is.
