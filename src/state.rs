@@ -187,7 +187,7 @@ impl ClusterState {
     fn diagnose(&mut self) {
         let known = self.known.then_some(&*self.snapshot);
         self.findings = diagnose::findings(self.link.as_ref(), known, &self.history, self.tpus.at_google());
-        self.pending = diagnose::pending(&self.snapshot, &self.spec.node_types, &self.findings);
+        self.pending = diagnose::pending(&self.snapshot, &self.vitals, &self.spec.node_types, &self.findings);
         let of_jobs = diagnose::of_jobs(&self.snapshot, &self.vitals, |key| self.pending.get(key));
         if !of_jobs.is_empty() {
             // A broken connection stays first: it is among the worst.

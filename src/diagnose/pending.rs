@@ -6,7 +6,9 @@ use super::served::gives_all;
 use super::{Finding, FindingKind};
 use crate::model::amount::{amount, counted, rank, shape};
 use crate::model::text::printable;
-use crate::model::{Demand, Job, JobKey, JobStatus, Node, NodeState, NodeTypeLimits, Snapshot, Text};
+use crate::model::{
+    ClusterVitals, Demand, Doing, JobKey, JobStatus, Node, NodeState, NodeTypeLimits, Snapshot, Text,
+};
 use std::collections::{BTreeSet, HashMap};
 
 /// Why a job is pending.
@@ -24,20 +26,25 @@ type Requested = [(Text, f64)];
 /// Node types whose failed launches are named.
 const NAMED: usize = 3;
 
-/// Why each of the pending jobs is, with the node types of the cluster file and the findings of the same state.
+/// Why each of the pending jobs is, with the node types of the cluster file and the findings of the same state; among them
+/// those that Ray calls running, while all that they do is wait for a node.
 pub fn pending(
     snapshot: &Snapshot,
+    roster: &ClusterVitals,
     types: &[NodeTypeLimits],
     findings: &[Finding],
 ) -> HashMap<JobKey, Pending> {
     // Hundreds of jobs that request the same wait for the same reason.
     let mut known: Vec<(Option<&Requested>, Pending)> = Vec::new();
     let mut all = HashMap::new();
-    for job in snapshot.jobs.iter().filter(|job| job.status == JobStatus::Pending) {
-        let requested = job.requested.as_deref();
+    for job in snapshot.jobs.iter().filter(|job| roster.status(job) == JobStatus::Pending) {
+        let requested = match roster.of(job).map(|vitals| &vitals.doing) {
+            Some(Doing::Waits(wait)) => Some(&wait.shape[..]),
+            _ => job.requested.as_deref(),
+        };
         let same = known.iter().find(|(other, _)| *other == requested).map(|(_, why)| why.clone());
         let why = same.unwrap_or_else(|| {
-            let why = reason(job, snapshot, types, findings);
+            let why = reason(requested, snapshot, types, findings);
             known.push((requested, why.clone()));
             why
         });
@@ -46,9 +53,14 @@ pub fn pending(
     all
 }
 
-fn reason(job: &Job, snapshot: &Snapshot, types: &[NodeTypeLimits], findings: &[Finding]) -> Pending {
+fn reason(
+    requested: Option<&Requested>,
+    snapshot: &Snapshot,
+    types: &[NodeTypeLimits],
+    findings: &[Finding],
+) -> Pending {
     let here = |what: String| Pending { words: printable(&what).into_owned(), finding: None };
-    match job.requested.as_deref() {
+    match requested {
         None => {
             let (done, finding) = scaling(None, snapshot, types, findings);
             let words = format!("waits for resources or its runtime environment{done}");
@@ -170,7 +182,10 @@ fn scaling(
 mod tests {
     use super::super::Severity;
     use super::*;
-    use crate::model::{Autoscaler, DemandKind, Hint, LaunchFailure, NodeTypeCount, Resource, Resources};
+    use crate::model::{
+        Autoscaler, DemandKind, Hint, Job, LaunchFailure, NodeTypeCount, Resource, Resources, Timestamp,
+        Vitals, Wait,
+    };
     use std::sync::Arc;
 
     fn requested(all: &[(&str, f64)]) -> Vec<(Text, f64)> {
@@ -205,10 +220,20 @@ mod tests {
     ) -> String {
         let job = Job { requested: requests.map(requested), ..Job::sample("a", JobStatus::Pending) };
         let running = Job::sample("b", JobStatus::Running);
-        let jobs = Arc::new(vec![Arc::new(job), Arc::new(running)]);
-        let all = pending(&Snapshot { jobs, ..snapshot.clone() }, types, findings);
+        // Ray calls it running; it does nothing but wait for the same.
+        let held_up = Job::sample("c", JobStatus::Running);
+        let key = held_up.key.clone();
+        let wait = requests.map(|all| Wait { shape: requested(all), count: 1, since: None });
+        let vitals = wait.map(|wait| Arc::new(Vitals::sample(Doing::Waits(wait), Timestamp::from_millis(0))));
+        let jobs = vitals.map(|vitals| (key.clone(), vitals)).into_iter().collect();
+        let roster = ClusterVitals { jobs, ..ClusterVitals::default() };
+        let jobs = Arc::new([job, running, held_up].map(Arc::new).to_vec());
+        let mut all = pending(&Snapshot { jobs, ..snapshot.clone() }, &roster, types, findings);
+        let of_held_up = all.remove(&key);
         assert_eq!(all.len(), 1, "of pending jobs alone");
-        all.into_values().next().unwrap().words
+        let why = all.into_values().next().unwrap();
+        assert_eq!(of_held_up, requests.map(|_| why.clone()), "of those alike the same");
+        why.words
     }
 
     fn of(nodes: Vec<Node>) -> Snapshot {

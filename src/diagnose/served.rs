@@ -4,8 +4,8 @@ use super::demand::{coming, failing_now};
 use crate::model::amount::{amount, counted, rank};
 use crate::model::time::brief;
 use crate::model::{
-    ClusterVitals, Job, JobKey, JobStatus, LaunchFailure, NodeTypeCount, NodeTypeLimits, Snapshot, Text,
-    Timestamp,
+    ClusterVitals, Doing, Job, JobKey, JobStatus, LaunchFailure, NodeTypeCount, NodeTypeLimits, Snapshot,
+    Text, Timestamp,
 };
 use crate::model::{text::printable, vitals::need};
 use std::collections::BTreeSet;
@@ -156,8 +156,14 @@ fn position(
             job.requested.as_deref().filter(|other| need(other) == need(needs)).map(|_| job.started)
         }
         JobStatus::Running => {
-            let waits = roster.jobs.get(&job.key).map(|vitals| &vitals.waits)?;
-            waits.iter().find(|wait| need(&wait.shape) == need(needs)).map(|wait| wait.since)
+            // What it waits for first: the others of its workers are not in this line before it has that.
+            let vitals = roster.jobs.get(&job.key)?;
+            let first = if let Doing::Waits(wait) = &vitals.doing {
+                std::slice::from_ref(wait)
+            } else {
+                &vitals.waits[..]
+            };
+            first.iter().find(|wait| need(&wait.shape) == need(needs)).map(|wait| wait.since)
         }
         _ => None,
     };
@@ -171,7 +177,7 @@ fn position(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Autoscaler, Doing, Vitals, Wait};
+    use crate::model::{Autoscaler, Vitals, Wait};
     use std::sync::Arc;
 
     fn kind(name: &str, max: u32, gives: &[(&str, u64)]) -> NodeTypeLimits {

@@ -6,7 +6,7 @@ use crate::logs::{Answer, Certainty, Evidence, Explanation, Remark};
 use crate::model::amount::{counted, grouped};
 use crate::model::text::log_line;
 use crate::model::time::brief;
-use crate::model::{Hint, JobStatus, Timestamp, Verb, Wait};
+use crate::model::{Hint, Job, JobStatus, Timestamp, Verb, Wait};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -143,7 +143,7 @@ pub fn failure(job_workers: &JobWorkers, explanation: Option<Explanation>) -> Fi
     let job = &job_workers.known.job;
     let ago =
         job.ended.map(|at| format!(" {} ago", brief(at.age(job_workers.clock.near)))).unwrap_or_default();
-    let said = log_line(job.message.raw().lines().next().unwrap_or_default());
+    let said = Job::in_a_line(job.message.raw()).map(|said| log_line(&said)).unwrap_or_default();
     let (verdict, summary) = match &explanation {
         Some(found) => {
             let (kind, host) = (found.first.fault.words(), &found.first.host);

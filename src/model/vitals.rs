@@ -390,6 +390,15 @@ impl ClusterVitals {
         if self.of(job).is_some_and(Vitals::is_waiting) { JobStatus::Pending } else { job.status }
     }
 
+    /// That status in a word; beside Ray's own where they differ.
+    pub fn status_words(&self, job: &Job) -> String {
+        let status = self.status(job);
+        if status == job.status {
+            return status.word().to_owned();
+        }
+        format!("{} (Ray reports {})", status.word(), job.status.word())
+    }
+
     /// What is most wrong with a run. That it waits is no fault of its own, and its activity says so.
     pub fn wrong(&self, job: &Job) -> Option<SignKind> {
         self.of(job)?.worst().map(|sign| sign.kind).filter(|kind| *kind != SignKind::WaitsLong)

@@ -12,9 +12,9 @@ use crate::app::table::column::{Head, Width};
 use crate::app::text::words;
 use crate::app::{Action, Cluster, Headed, Listing, Run, Sum, Target, Totals};
 use crate::diagnose::{Finding, Severity};
-use crate::model::Job;
 use crate::model::amount::grouped;
 use crate::model::text::printable;
+use crate::model::{Job, JobStatus};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -279,7 +279,11 @@ fn draw_runs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) {
         let (glyph, role) = state::mark(job, &cluster.vitals);
         let text = Role::Text.unless(stale);
         let age = job.started.map_or_else(|| "?".to_owned(), |at| words::minutes(at.age(d.now)));
-        let why = cluster.pending.get(&job.key).map(|why| Cell::text(why.words.as_str()));
+        let why = cluster
+            .pending
+            .get(&job.key)
+            .filter(|_| job.status == JobStatus::Pending)
+            .map(|why| Cell::text(why.words.as_str()));
         let activity = why.or_else(|| state::activity(job, &cluster.vitals, d.now));
         let activity = activity.unwrap_or_else(|| Cell::text(cluster.vitals.status(job).word()));
         vec![

@@ -8,6 +8,7 @@ use crate::app::pages::hosts::{HostsRow, role};
 use crate::app::table::cell::Role;
 use crate::app::text::words;
 use crate::app::{Cluster, Headed, SlicePage, host};
+use crate::diagnose::Severity;
 use crate::model::{Node, NodeId};
 use crate::reconcile::HostsKey;
 use ratatui::buffer::Buffer;
@@ -76,7 +77,7 @@ fn grid(
         let y = cells.y + 1 + u16::try_from(line).unwrap_or(0);
         let (glyph, tone) = match listed.get(at) {
             Some(node) if worst.is_some_and(|worst| worst.node == node.id) => {
-                ("◆", worst.map_or(Role::Warn, role))
+                (words::severity_mark(Severity::Warn).0, worst.map_or(Role::Warn, role))
             }
             Some(node) => words::node(node.state),
             None => ("·", Role::Bad),

@@ -102,7 +102,14 @@ fn words(process: &HostProcess, cluster: &Cluster, now: Timestamp) -> String {
         let job = cluster.snapshot.jobs.iter().find(|job| job.driver.as_ref() == Some(driver));
         job.map_or_else(
             || format!("worker of driver {driver}, which has ended"),
-            |job| format!("worker of {} ({}, {})", job.key, job.status.word(), job.owner_words()),
+            |job| {
+                format!(
+                    "worker of {} ({}, {})",
+                    job.key,
+                    cluster.vitals.status(job).word(),
+                    job.owner_words()
+                )
+            },
         )
     });
     let parts = [Some(process.title.to_string()), memory, cpu, age, serves];

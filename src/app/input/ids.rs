@@ -48,7 +48,8 @@ pub(in crate::app) fn things(fleet: &Fleet, of: Option<usize>, action: Action) -
         things.extend(ordered::<Jobs>(fleet, of).into_iter().filter(|row| fits_job(action, row.job)).map(
             |row| {
                 let (place, owner) = (Jobs::place(&row), Text::from(row.job.owner().unwrap_or("-")));
-                let about = format!("job, {}, {owner}{}", row.job.status.word(), on(place));
+                let about =
+                    format!("job, {}, {owner}{}", row.cluster.vitals.status(row.job).word(), on(place));
                 let target = Target::Job(place, row.job.key.clone());
                 Thing { name: row.job.key.to_string(), about, target }
             },

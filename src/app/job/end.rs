@@ -92,7 +92,7 @@ impl App {
         now: Timestamp,
     ) -> Vec<(String, String)> {
         let line = |(place, job): &(usize, Arc<Job>)| {
-            let text = describe::in_a_line(job, now);
+            let text = describe::in_a_line(job, &self.fleet.clusters[*place].vitals, now);
             (self.fleet.clusters[*place].name().to_string(), format!("{}  {text}", job.key))
         };
         let mut lines: Vec<_> = jobs.iter().take(NAMED).map(line).collect();

@@ -3,7 +3,7 @@
 use crate::app::fleet::cluster::Cluster;
 use crate::app::job::vitals::could_serve;
 use crate::job_workers::{HealthIssue, Known, Pending};
-use crate::model::{Doing, Hint, Job, SignKind, Wait};
+use crate::model::{Doing, Hint, Job, JobStatus, SignKind, Wait};
 use std::sync::Arc;
 
 impl Cluster {
@@ -11,7 +11,7 @@ impl Cluster {
     pub fn known_of(&self, job: &Arc<Job>) -> Known {
         let why = self.pending.get(&job.key);
         let finding = why.and_then(|why| self.findings.iter().find(|f| Some(f.kind) == why.finding));
-        let pending = why.map(|why| Pending {
+        let pending = why.filter(|_| job.status == JobStatus::Pending).map(|why| Pending {
             words: why.words.clone(),
             finding: finding.map(|finding| finding.long.clone()),
             hint: finding.map_or_else(Hint::none, |finding| finding.hint.clone()),
@@ -25,7 +25,11 @@ impl Cluster {
             words: sign.words(self.snapshot.taken),
             hint: finding.hint.clone(),
         });
-        let (served, unwell) = (could_serve(job, self), unwell.collect());
+        // What keeps the autoscaler from it comes before the node types.
+        let blocked = finding.filter(|_| pending.is_none());
+        let blocked = blocked.map(|finding| format!("{}: {}", finding.kind.word(), finding.long));
+        let served = blocked.into_iter().chain(could_serve(job, self)).collect();
+        let unwell = unwell.collect();
         Known { job: Arc::clone(job), snapshot, names, pending, waits: self.waits_of(job), served, unwell }
     }
 

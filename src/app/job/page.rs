@@ -9,7 +9,8 @@ use crate::model::amount::{counted, shape};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{
-    Inspection, Job, JobInspection, JobWorker, Node, NodeState, PlacementGroup, Text, Timestamp, WorkerState,
+    Inspection, Job, JobInspection, JobStatus, JobWorker, Node, NodeState, PlacementGroup, Text, Timestamp,
+    WorkerState,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,6 +53,35 @@ fn sections(lines: &mut Lines, (job, told): (&Job, &JobInspection), cluster: &Cl
         lines.extend(log.iter().map(|line| (String::new(), line.text().to_owned())));
         lines.push((String::new(), format!("press {} to follow it", look.key(Action::Log))));
     });
+}
+
+/// The first failure among the workers of a job that failed: the driver's own message is often what follows from it.
+pub fn cause(job: &Job, cluster: &Cluster, details: &Details) -> Option<(String, String)> {
+    let Inspected::Answered(_, _, told) = &*details.inspected else { return None };
+    let Ok(Inspection::Job(told)) = &**told else { return None };
+    let failures = failures(told.workers.as_deref().unwrap_or_default());
+    let (_, worker, why) = failures.first().filter(|_| job.status == JobStatus::Failed)?;
+    Some(("cause".to_owned(), format!("{WARNS}{}", first_failure(worker, why, cluster))))
+}
+
+/// The workers that failed, with the error, the first one first.
+fn failures(workers: &[JobWorker]) -> Vec<(Timestamp, &JobWorker, &Text)> {
+    let mut failed: Vec<_> = workers
+        .iter()
+        .filter_map(|worker| match &worker.state {
+            WorkerState::Failed { why, at } => Some(((*at)?, worker, why)),
+            WorkerState::Running | WorkerState::Ended => None,
+        })
+        .collect();
+    failed.sort_by_key(|(at, ..)| *at);
+    failed
+}
+
+/// `first worker failed: t1v-n-7 pid 262 train_step: RESOURCE_EXHAUSTED: ...`.
+fn first_failure(worker: &JobWorker, why: &Text, cluster: &Cluster) -> String {
+    let place = cluster.node_words(&worker.node).unwrap_or_else(|| worker.node.to_string());
+    let name = if worker.name.is_empty() { String::new() } else { format!(" {}", worker.name) };
+    format!("first worker failed: {place} pid {}{name}: {}", worker.pid, last_line(why))
 }
 
 /// A section, unless there is nothing in it; with the reason where it could not be read.
@@ -195,27 +225,9 @@ fn spoken(word: &Text) -> String {
 fn history(job: &Job, workers: &[JobWorker], cluster: &Cluster, now: Timestamp) -> Lines {
     let mut events: Vec<(Timestamp, String)> = Vec::new();
     events.extend(job.started.map(|at| (at, "submitted".to_owned())));
-    let place =
-        |worker: &JobWorker| cluster.node_words(&worker.node).unwrap_or_else(|| worker.node.to_string());
-    let mut failed: Vec<(Timestamp, &JobWorker, &Text)> = workers
-        .iter()
-        .filter_map(|worker| match &worker.state {
-            WorkerState::Failed { why, at } => Some(((*at)?, worker, why)),
-            WorkerState::Running | WorkerState::Ended => None,
-        })
-        .collect();
-    failed.sort_by_key(|(at, ..)| *at);
+    let failed = failures(workers);
     if let Some((at, worker, why)) = failed.first() {
-        let name = if worker.name.is_empty() { String::new() } else { format!(" {}", worker.name) };
-        events.push((
-            *at,
-            format!(
-                "{WARNS}first worker failed: {} pid {}{name}: {}",
-                place(worker),
-                worker.pid,
-                last_line(why)
-            ),
-        ));
+        events.push((*at, format!("{WARNS}{}", first_failure(worker, why, cluster))));
     }
     if let [_, .., (at, ..)] = failed.as_slice() {
         events.push((*at, format!("{WARNS}{} had failed", counted(failed.len(), "worker"))));
@@ -229,7 +241,7 @@ fn history(job: &Job, workers: &[JobWorker], cluster: &Cluster, now: Timestamp) 
     }
     events.extend(job.ended.map(|at| (at, job.status.word().to_owned())));
     if job.ended.is_none() {
-        events.push((now, job.status.word().to_owned()));
+        events.push((now, cluster.vitals.status(job).word().to_owned()));
     }
     events.sort_by_key(|(at, _)| *at);
     let label = |at: Timestamp| if at == now { "now".to_owned() } else { ago(at, now) };

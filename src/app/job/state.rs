@@ -5,7 +5,7 @@ use crate::app::text::words;
 use crate::diagnose::sign_severity;
 use crate::model::text::printable;
 use crate::model::vitals::waits_for;
-use crate::model::{ClusterVitals, Doing, Job, JobStatus, Timestamp};
+use crate::model::{ClusterVitals, Doing, Job, JobStatus, SignKind, Timestamp};
 
 /// The sign of what is wrong with it, else that of its status.
 pub fn mark(job: &Job, vitals: &ClusterVitals) -> (&'static str, Role) {
@@ -31,7 +31,9 @@ pub fn activity(job: &Job, vitals: &ClusterVitals, now: Timestamp) -> Option<Cel
     }
     // It has begun since the last reading.
     let Some(vitals) = vitals.of(job) else { return Some(Cell::new("not read yet", Role::Dim)) };
-    let role = vitals.worst().map_or(Role::Text, |sign| words::severity(sign_severity(sign.kind)));
+    // How long it waits is no fault of its own, and stands beside it.
+    let wrong = vitals.worst().filter(|sign| sign.kind != SignKind::WaitsLong);
+    let role = wrong.map_or(Role::Text, |sign| words::severity(sign_severity(sign.kind)));
     let cell = Cell::new(vitals.words(now), role);
     Some(match &vitals.doing {
         Doing::Waits(wait) => cell.or(waits_for(&wait.shape, None, now)),

@@ -98,7 +98,11 @@ fn logs_of(cluster: &Cluster) -> Vec<Offer> {
     let snapshot = &cluster.snapshot;
     let of_job = |job: &Job| {
         let id = job.submission_id()?.clone();
-        Some(offer(id.to_string(), format!("driver, {}", job.status.word()), LogSource::Job(id)))
+        Some(offer(
+            id.to_string(),
+            format!("driver, {}", cluster.vitals.status(job).word()),
+            LogSource::Job(id),
+        ))
     };
     let mut jobs: Vec<&Job> = snapshot.jobs.iter().map(AsRef::as_ref).collect();
     jobs.sort_by_key(|job| job.status.is_ended());

@@ -9,6 +9,9 @@ use std::time::Duration;
 /// Lines that a log opens with come in several parts: so long after the first of them a better match is taken, and
 /// nothing is read above them.
 const OPENS: Duration = Duration::from_millis(500);
+/// The same where the log comes through the dashboard, above whose lines nothing can be read: a busy head sends the parts
+/// seconds apart.
+const OPENS_SLOWLY: Duration = Duration::from_secs(5);
 
 impl LogView {
     /// Goes to a line once it is held: the newest of those with this text that has the most of the same lines above it.
@@ -85,11 +88,12 @@ impl LogView {
     /// line: that is no longer in the log, or too far above its end.
     pub fn seek_on(&mut self, now: Timestamp) -> bool {
         let Some(sought) = &mut self.sought_line else { return false };
-        if sought.since.is_none_or(|since| since.age(now) < OPENS) {
+        let is_found = sought.best.is_some();
+        let patience = if is_found || self.held.placed().is_some() { OPENS } else { OPENS_SLOWLY };
+        if sought.since.is_none_or(|since| since.age(now) < patience) {
             return false;
         }
         sought.may_read = true;
-        let is_found = sought.best.is_some();
         let is_far = self.held.placed().is_none_or(|bytes| bytes > self.memory as u64 / 2);
         let is_all = self.above() == Some(0) || matches!(self.older, Older::Failed(_));
         if !(is_found || is_far || is_all) {

@@ -11,7 +11,8 @@ pub struct Window {
     pub height: usize,
 }
 
-/// A line in pieces that fit so many columns; at least one.
+/// A line in pieces that fit so many columns; at least one. It is broken behind a blank, so that no number is cut in two,
+/// and only a word of more than half the width within itself.
 pub fn pieces(line: &str, width: usize) -> impl Iterator<Item = &str> {
     let mut rest = Some(line);
     std::iter::from_fn(move || {
@@ -24,7 +25,9 @@ pub fn pieces(line: &str, width: usize) -> impl Iterator<Item = &str> {
             room = room.saturating_sub(wide);
             is_over
         });
-        let (piece, left) = line.split_at(over.map_or(line.len(), |(i, _)| i));
+        let end = over.map_or(line.len(), |(i, _)| i);
+        let broken = over.and_then(|_| line[..end].rfind(' ')).map(|blank| blank + 1);
+        let (piece, left) = line.split_at(broken.filter(|at| *at > end / 2).unwrap_or(end));
         rest = over.map(|_| left);
         Some(piece)
     })
@@ -39,6 +42,9 @@ mod tests {
         let of = |line: &'static str, width| pieces(line, width).collect::<Vec<_>>();
         assert_eq!(of("abcdef", 4), ["abcd", "ef"]);
         assert_eq!(of("", 4), [""]);
+        assert_eq!(of("loss 6.2303 at step 7", 9), ["loss ", "6.2303 ", "at step 7"]);
+        assert_eq!(of("loss 6.2303", 8), ["loss ", "6.2303"]);
+        assert_eq!(of("a /very/long/path", 8), ["a /very/", "long/pat", "h"]);
         assert_eq!(of("日本語", 5), ["日本", "語"]);
         assert_eq!(of("日本", 1), ["日", "本"]);
         assert_eq!(of("ab", 0), ["a", "b"]);

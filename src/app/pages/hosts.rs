@@ -13,7 +13,7 @@ use crate::app::table::facts::Look;
 use crate::app::table::natural::natural;
 use crate::app::text::describe::death_word;
 use crate::app::text::words;
-use crate::diagnose::ASSEMBLY;
+use crate::diagnose::{ASSEMBLY, Severity};
 use crate::model::amount::{counted, number};
 use crate::model::{DeathReason, Job, Timestamp};
 use crate::reconcile::{Hosts, HostsKey, HostsKind};
@@ -312,7 +312,7 @@ impl Member for HostsTable {
             "incomplete" => ("◐", Role::Bad),
             "draining" => ("◐", Role::Text),
             _ if row.hosts.key.kind == HostsKind::Head => ("⌂", Role::Good),
-            _ if row.stands_out() => ("◆", Role::Warn),
+            _ if row.stands_out() => words::severity_mark(Severity::Warn),
             _ => ("●", Role::Good),
         }
     }

@@ -14,7 +14,7 @@ use crate::model::amount::number;
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::vitals::{loss, rate};
-use crate::model::{Job, JobKey, JobStatus, SignKind, Timestamp, Vitals};
+use crate::model::{Job, JobKey, JobStatus, Sign, SignKind, Timestamp, Vitals};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ pub struct Jobs;
 /// A job with its cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct JobRow<'f> {
-    cluster: &'f Cluster,
+    /// Its cluster.
+    pub cluster: &'f Cluster,
     place: usize,
     number: usize,
     /// The job, as the snapshot has it.
@@ -270,6 +271,9 @@ const COLUMNS: &[Column<Jobs>] = &[
         width: Width::rest(16, 80, 4).hiding(),
         when: When::Usually,
         cell: |row, look| {
+            if let Some(sign) = wrong(row) {
+                return Cell::new(sign.words(look.now), Jobs::text(row, look));
+            }
             let words = message(row).and_then(Job::in_a_line);
             let words = words.as_deref().map_or(Cow::Borrowed("-"), printable).into_owned();
             Cell::new(words, Jobs::text(row, look))
@@ -390,11 +394,17 @@ fn name<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
 /// Why it is pending, or what Ray says about it, unchanged; none for a running job, whose message only repeats its
 /// state.
 fn message<'f>(row: &Row<'f>) -> Option<&'f str> {
-    match row.job.status {
+    match status(row) {
         JobStatus::Running => None,
         JobStatus::Pending => row.cluster.pending.get(&row.job.key).map(|why| why.words.as_str()),
         _ => Some(row.job.message.raw()),
     }
+}
+
+/// What is most wrong with a run.
+fn wrong<'f>(row: &Row<'f>) -> Option<&'f Sign> {
+    let worst = row.cluster.vitals.of(row.job)?.worst()?;
+    (worst.kind != SignKind::WaitsLong).then_some(worst)
 }
 
 /// The job whose log is opened first: the newest running submission.

@@ -7,7 +7,7 @@ use crate::model::amount::{amount, bytes, shape};
 use crate::model::cloud::Capacity;
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::{DeathReason, Hint, Job, JobKey, JobStatus, Node, NodeId, Text, Timestamp};
+use crate::model::{ClusterVitals, DeathReason, Hint, Job, JobKey, JobStatus, Node, NodeId, Text, Timestamp};
 use crate::reconcile::{Row as Slice, TpuStatus};
 
 /// Labels and texts, row by row.
@@ -143,7 +143,7 @@ pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: T
     push(&mut lines, "kind", kind);
     push(&mut lines, "driver id", job.driver.as_ref().map(ToString::to_string).unwrap_or_default());
     push(&mut lines, "owner", job.owner().map(|o| Text::from(o).to_string()).unwrap_or_default());
-    push(&mut lines, "status", job.status.word());
+    push(&mut lines, "status", cluster.vitals.status_words(job));
     lines.extend(vitals);
     push(&mut lines, "requested", job.requested.as_deref().map(shape).unwrap_or_default());
     push(&mut lines, "entrypoint", job.entrypoint.to_string());
@@ -207,9 +207,9 @@ pub fn cluster(c: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> 
 }
 
 /// A job in a line: state, duration, owner.
-pub fn in_a_line(job: &Job, now: Timestamp) -> String {
+pub fn in_a_line(job: &Job, vitals: &ClusterVitals, now: Timestamp) -> String {
     let age = duration(job, now).map(|d| format!(" {d}")).unwrap_or_default();
-    format!("{}{age}, {}", job.status.word(), job.owner_words())
+    format!("{}{age}, {}", vitals.status(job).word(), job.owner_words())
 }
 
 /// The lines of the question before a job is stopped, with what of its run is at stake.
@@ -219,7 +219,7 @@ pub fn before_stop(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
     push(&mut lines, "job", job.key.to_string());
     push(&mut lines, "owner", job.owner_words());
     let age = duration(job, now).map(|d| format!(" for {d}")).unwrap_or_default();
-    push(&mut lines, "status", format!("{}{age}", job.status.word()));
+    push(&mut lines, "status", format!("{}{age}", cluster.vitals.status(job).word()));
     lines.extend(crate::app::job::vitals::at_stake(job, cluster, now));
     push(&mut lines, "entrypoint", job.entrypoint.to_string());
     lines.push((String::new(), String::new()));

@@ -27,6 +27,9 @@ pub fn lines(look: &Look<'_>, details: &Details) -> (&'static str, Lines) {
         (Target::Job(_, key), Some(cluster)) => {
             let Some(job) = cluster.job(key) else { return ("Job", gone("the job")) };
             let mut lines = describe::job(job, cluster, words, now);
+            // Below the issue, which has the driver's words.
+            let at = usize::from(!lines.is_empty());
+            lines.splice(at..at, job::page::cause(job, cluster, details));
             let after = lines.iter().position(|(label, _)| label == "status").map_or(0, |at| at + 1);
             lines.splice(
                 after..after,

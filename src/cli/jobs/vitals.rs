@@ -70,7 +70,7 @@ fn row(job: &Job, state: &ClusterState, now: Timestamp) -> Vec<String> {
     };
     vec![
         job.key.to_string(),
-        job.status.word().to_owned(),
+        state.vitals.status(job).word().to_owned(),
         job.owner().unwrap_or("-").to_owned(),
         or_dash(job.started.map(|at| brief(at.age(now)))),
         or_dash(vitals.map(|vitals| vitals.words(now)).or_else(pends)),

@@ -103,7 +103,7 @@ fn a_host_that_stands_out_is_marked_and_its_figures_are_asked_for() {
     tell(&mut app, CLUSTER, News::Physical(told));
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
     let seen = cells(&app);
-    assert!(seen[2].starts_with("◆|ray-m-worker-aa10-tpu|v4-512|4x8x8|64/64|cpu 2% w-17|"), "{seen:#?}");
+    assert!(seen[2].starts_with("!|ray-m-worker-aa10-tpu|v4-512|4x8x8|64/64|cpu 2% w-17|"), "{seen:#?}");
     press(&mut app, "jj<enter>");
     assert!(is_page_of(&app, "ray-m-worker-aa10-tpu"));
     let listing = app.listing().unwrap();
