@@ -8,7 +8,7 @@ use super::reach::{Progress, Reach};
 use super::{columns, output};
 use crate::app::Cluster;
 use crate::logs::{Clock, Grep, LineSplitter, Pattern, Times};
-use crate::model::amount::{counted, grouped};
+use crate::model::amount::counted;
 use crate::model::text::printable;
 use crate::model::time::span;
 use crate::model::{
@@ -93,8 +93,6 @@ const OF_EACH: usize = 20;
 const LINES: u32 = 1000;
 /// Bytes after which a line that was found is cut.
 const LONGEST: usize = 64 << 10;
-/// Reasons that are told why files were not searched on their hosts.
-const REASONS: usize = 3;
 
 /// A node, and a file of it.
 type Place = (NodeId, Text);
@@ -249,7 +247,7 @@ async fn with(
         let of_node = |node: &Node| if is_all { with_drivers(asked, node) } else { vec![file.to_owned()] };
         let search = Search { arguments, reach, session, cluster: &cluster, is_of_all: false };
         let searched = search.run(globs(&nodes, of_node), progress).await?;
-        if !is_pattern && searched.files == 0 && searched.incomplete == 0 {
+        if !is_pattern && searched.tally.files == 0 && searched.tally.incomplete.is_empty() {
             anyhow::bail!("{}: {}", reach.spec.name, no_file(&cluster, file, &nodes));
         }
         if is_all || is_pattern {
@@ -334,54 +332,25 @@ struct Searched {
     lines: usize,
     /// Nodes that have some.
     nodes: usize,
-    files: usize,
-    /// Files among them of which all was searched.
-    whole: usize,
-    /// Files of the others that may have more lines than were read.
-    full: usize,
-    /// Why files were not searched on their hosts.
-    ends: Vec<String>,
-    /// What could not be read.
-    incomplete: usize,
+    /// What was looked at.
+    tally: SearchTally,
 }
 
 impl Searched {
     fn add(&mut self, other: Self) {
         self.lines += other.lines;
         self.nodes += other.nodes;
-        self.files += other.files;
-        self.whole += other.whole;
-        self.full += other.full;
-        self.ends.extend(other.ends);
-        self.incomplete += other.incomplete;
+        self.tally.add(other.tally);
     }
 
     /// `3 matching lines on 1 node; searched: all of 512 files`.
     fn words(&self, arguments: &ClusterLogArguments) -> String {
         let (lines, nodes) = (counted(self.lines, "matching line"), counted(self.nodes, "node"));
-        let ends = || {
-            let n = grouped(arguments.lines() as usize);
-            format!("the last {n} lines of {}", counted(self.files - self.whole, "file"))
-        };
-        let searched = match (self.whole, self.files - self.whole) {
-            (whole, 0) => format!("all of {}", counted(whole, "file")),
-            (0, _) => ends(),
-            (whole, _) => format!("all of {}, {}", counted(whole, "file"), ends()),
-        };
-        format!("{lines} on {nodes}; searched: {searched}")
+        format!("{lines} on {nodes}; searched: {}", self.tally.words(arguments.lines()))
     }
 
     fn tell_unsearched(&self, arguments: &ClusterLogArguments) {
-        for why in self.ends.iter().take(REASONS) {
-            eprintln!("not searched on its host: {}", printable(why));
-        }
-        if let Some(more @ 1..) = self.ends.len().checked_sub(REASONS) {
-            eprintln!("and {more} more");
-        }
-        if self.full > 0 {
-            let (n, files) = (grouped(arguments.lines() as usize), counted(self.full, "file"));
-            eprintln!("only the last {n} lines of {files} were searched; -n reads more");
-        }
+        self.tally.unsearched(arguments.lines()).iter().for_each(|what| eprintln!("{what}"));
     }
 }
 
@@ -433,10 +402,7 @@ impl Search<'_> {
         for what in &tally.incomplete {
             eprintln!("incomplete: {}", printable(what));
         }
-        searched.nodes = hosts.len();
-        let SearchTally { files, whole, full, ends, incomplete } = tally;
-        let incomplete = incomplete.len();
-        Ok(Searched { files, whole, full, ends, incomplete, ..searched })
+        Ok(Searched { nodes: hosts.len(), tally, ..searched })
     }
 
     fn print(&self, matches: &FileMatches, is_one: bool) -> anyhow::Result<()> {

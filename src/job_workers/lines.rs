@@ -2,7 +2,7 @@
 
 use super::worker::{JobWorkers, Tail};
 use crate::logs::{Fold, Merge, Row, Times};
-use crate::model::{Line, Timestamp};
+use crate::model::{Line, LineMatch, Timestamp};
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -41,11 +41,27 @@ fn mark(of: impl Hash) -> u64 {
 
 /// All lines in the order of time: those of one file in theirs.
 pub fn in_order(job_workers: &JobWorkers, tails: Vec<Tail>) -> impl Iterator<Item = WorkerLine> {
+    let clock = job_workers.clock;
+    merged(tails.into_iter().map(move |Tail { worker, is_err, lines }| {
+        let mut times = Times::new(clock);
+        let lines = lines.into_iter().map(move |line| (times.next(line.text()), line));
+        (worker, is_err, lines)
+    }))
+}
+
+/// The same of lines that a search has found, for each worker and stream with their times.
+pub fn found_in_order(found: Vec<(usize, bool, Vec<LineMatch>)>) -> impl Iterator<Item = WorkerLine> {
+    merged(found.into_iter().map(|(worker, is_err, lines)| {
+        (worker, is_err, lines.into_iter().map(|found| (found.time, found.line)))
+    }))
+}
+
+fn merged<L: Iterator<Item = (Option<Timestamp>, Line)>>(
+    all: impl Iterator<Item = (usize, bool, L)>,
+) -> impl Iterator<Item = WorkerLine> {
     let mut merge = Merge::new(Duration::ZERO);
-    for Tail { worker, is_err, lines } in tails {
-        let mut times = Times::new(job_workers.clock);
-        for (number, line) in (0..).zip(lines) {
-            let time = times.next(line.text());
+    for (worker, is_err, lines) in all {
+        for (number, (time, line)) in (0..).zip(lines) {
             let mark = mark((is_err, time, line.text()));
             let said = WorkerLine { worker, is_err, number, time, mark, line };
             merge.push(worker as u32 * 2 + u32::from(is_err), time, said);

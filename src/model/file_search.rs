@@ -1,5 +1,7 @@
 //! A search through many log files of a cluster: on their hosts, or through their last lines.
 
+use super::amount::{counted, grouped};
+use super::text::printable;
 use super::{Line, NodeId, Text, Timestamp};
 
 /// Identifies one search, so that what an earlier one finds is dropped.
@@ -75,6 +77,49 @@ pub struct SearchTally {
     pub ends: Vec<String>,
     /// What could not be read, in a sentence each.
     pub incomplete: Vec<String>,
+}
+
+impl SearchTally {
+    /// Reasons that are told why files were not searched on their hosts.
+    const REASONS: usize = 3;
+
+    /// Adds what another search has looked at.
+    pub fn add(&mut self, other: Self) {
+        self.files += other.files;
+        self.whole += other.whole;
+        self.full += other.full;
+        self.ends.extend(other.ends);
+        self.incomplete.extend(other.incomplete);
+    }
+
+    /// `all of 512 files, the last 1,000 lines of 3 files`, where so many lines were read of those not searched on their
+    /// hosts.
+    pub fn words(&self, lines: u32) -> String {
+        let ends = || {
+            let n = grouped(lines as usize);
+            format!("the last {n} lines of {}", counted(self.files - self.whole, "file"))
+        };
+        match (self.whole, self.files - self.whole) {
+            (whole, 0) => format!("all of {}", counted(whole, "file")),
+            (0, _) => ends(),
+            (whole, _) => format!("all of {}, {}", counted(whole, "file"), ends()),
+        }
+    }
+
+    /// What was not searched, and why, in a sentence each; safe to print.
+    pub fn unsearched(&self, lines: u32) -> Vec<String> {
+        let told = self.ends.iter().take(Self::REASONS);
+        let mut all: Vec<String> =
+            told.map(|why| format!("not searched on its host: {}", printable(why))).collect();
+        if let Some(more @ 1..) = self.ends.len().checked_sub(Self::REASONS) {
+            all.push(format!("and {more} more"));
+        }
+        if self.full > 0 {
+            let (n, files) = (grouped(lines as usize), counted(self.full, "file"));
+            all.push(format!("only the last {n} lines of {files} were searched; -n reads more"));
+        }
+        all
+    }
 }
 
 /// News of a search.

@@ -59,6 +59,30 @@ fn whole_files_are_searched_on_their_hosts() {
 }
 
 #[test]
+fn whole_files_of_the_workers_of_a_job_are_searched_on_their_hosts() {
+    let world = Simulated::with_big_run(BESIDE);
+    let on = |id: &str, words: &[&str]| {
+        let words =
+            [&["-c", "marin-big-run", "job-logs", id, "--workers", "--json", "-g", "step \\d+"], words]
+                .concat();
+        world.run(&words).exits(0)
+    };
+    let run = world.fleet.member("marin-big-run").unwrap().head.submissions(JobStatus::Running);
+    let searched = run.iter().map(|id| (id, on(id, &[]))).find(|(_, ran)| !ran.out.is_empty());
+    let (id, whole) = searched.expect("a run with workers that make steps");
+    assert!(whole.err.contains("searched: all of ") && !whole.err.contains("not searched"), "{}", whole.err);
+    let rows = whole.lines();
+    let hosts: BTreeSet<&str> = rows.iter().map(|row| row["node_id"].as_str().unwrap()).collect();
+    assert!(hosts.len() >= 8, "{hosts:?}");
+    let times: Vec<i64> = rows.iter().filter_map(|row| row["time_ms"].as_i64()).collect();
+    assert!(times.len() == rows.len() && times.is_sorted(), "in the order of time");
+    let ends = on(id, &["-n", "5"]).lines();
+    assert!(!ends.is_empty() && ends.len() < rows.len(), "{} of {}", ends.len(), rows.len());
+    let folded = on(id, &["--fold"]).lines();
+    assert!(!folded.is_empty() && folded.len() < rows.len() / 4, "{} of {}", folded.len(), rows.len());
+}
+
+#[test]
 fn files_of_a_head_are_read_while_its_dashboard_does_not_respond() {
     let world = Simulated::with_big_run(BESIDE);
     let head = &world.fleet.member("marin-eu").unwrap().head;

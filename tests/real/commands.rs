@@ -85,7 +85,8 @@ fn each_command_of_a_day_works_on_a_real_cluster() {
 
     // The dashboard in a browser: an address of the cluster's own, for as long as the command runs.
     let mut auth = Running::start(bed.program(&["auth", "--no-copy", "--no-open"]));
-    let line = auth.out.next();
+    auth.says("tunnel open");
+    let line = auth.err.all.clone();
     let address =
         line.split_whitespace().find(|word| word.starts_with("http://")).unwrap_or_else(|| panic!("{line}"));
     assert!(address.contains("marin-bed.localhost:"), "{line}");
@@ -101,7 +102,7 @@ fn each_command_of_a_day_works_on_a_real_cluster() {
 
     // Job commands of the old script, on this head.
     let backup = says(bed, &["backup-jobs", "saved"]);
-    assert!(bed.on("client", &["sh", "-c", "cat saved/*"]).contains(&job.id), "{backup}");
+    assert!(bed.on("client", &["sh", "-c", "cat saved/*.json"]).contains(&job.id), "{backup}");
     let stopped = json(bed, &["stop-job", "--yes", "--json", &job.id]);
     assert!(stopped.to_string().contains(&job.id), "{stopped}");
     bed.job_becomes(&job.id, "STOPPED");

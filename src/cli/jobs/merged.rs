@@ -4,22 +4,35 @@ use super::super::output;
 use super::super::reach::{Progress, Reach};
 use super::failed;
 use super::reader::{Reader, clock_time, tell_incomplete, telling, too_old};
-use crate::job_workers::{FOLDED, JobWorkers, NamedWorker, WorkerLine, first_few, fold, in_order};
-use crate::logs::{Pattern, Repeated, Row};
-use crate::model::Timestamp;
+use crate::job_workers::{
+    FOLDED, JobWorkers, NamedWorker, WorkerLine, first_few, fold, found_in_order, in_order,
+};
+use crate::logs::{LineSplitter, Pattern, Repeated, Row};
+use crate::model::amount::counted;
+use crate::model::{
+    FileMatches, FileSearch, FileSearchId, NodeId, SearchedNode, Text, Timestamp, WorkerFile,
+};
+use crate::supervisor::{FileSearcher, HostAccess, Session};
 use clap::Args;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
+use tokio::sync::mpsc;
 
+/// Lines that are read of a file that cannot be searched on its host.
+const ENDS: u32 = 1000;
+/// Lines of each file that a search finds, the last ones.
+const MOST: usize = 10_000;
 /// The hosts of a row are named if there are so few of them.
 const FEW: usize = 3;
 
 /// Options of `job-logs` about a job's workers.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct WorkersOptions {
-    /// Print the last lines of the logs of all the job's workers, merged by time [default: 100 per file]
+    /// Print the last lines of the logs of all the job's workers, merged by time [default: 100 per file; with --grep:
+    /// whole files, on their hosts]
     #[arg(long, conflicts_with = "follow")]
     pub workers: bool,
     /// With --workers: print identical lines once, with the number of workers that wrote them and the hosts that did not
@@ -46,8 +59,17 @@ pub(super) async fn run(
     let session = reach.connect(progress).await?;
     let tell = telling(progress);
     let Reader { mut gangs, mut job_workers, .. } = Reader::read(id, reach, &session, &tell).await?;
-    let lines = wanted.lines.unwrap_or(FOLDED);
-    let tails = gangs.tails(&mut job_workers, lines).await.map_err(failed(reach))?;
+    let all: Box<dyn Iterator<Item = WorkerLine>> = match wanted.grep.filter(|_| wanted.lines.is_none()) {
+        Some(pattern) => {
+            tell("searching the logs of the workers".to_owned());
+            Box::new(search(pattern, &mut job_workers, reach, &session).await?)
+        }
+        None => {
+            let lines = wanted.lines.unwrap_or(FOLDED);
+            let tails = gangs.tails(&mut job_workers, lines).await.map_err(failed(reach))?;
+            Box::new(in_order(&job_workers, tails))
+        }
+    };
     session.close().await;
     tell_incomplete(&job_workers);
     if job_workers.workers.is_empty() {
@@ -56,7 +78,7 @@ pub(super) async fn run(
     }
     let since = wanted.since.map(|span| Timestamp::now().minus(span));
     let (mut timeless, mut newest) = (0, None);
-    let lines = in_order(&job_workers, tails).filter(|said| {
+    let lines = all.filter(|said| {
         timeless += usize::from(since.is_some() && said.time.is_none());
         newest = newest.max(said.time);
         since.is_none_or(|since| said.time.is_some_and(|time| time >= since))
@@ -76,6 +98,61 @@ pub(super) async fn run(
         eprintln!("--since omitted {timeless} lines without a timestamp");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Searches whole files of the workers on their hosts. What was not searched so is told on stderr.
+async fn search(
+    pattern: &Pattern,
+    job_workers: &mut JobWorkers,
+    reach: &Reach,
+    session: &Session,
+) -> anyhow::Result<impl Iterator<Item = WorkerLine> + use<>> {
+    let channel = session.connection().channel().await.map_err(|problem| reach.error(&problem))?;
+    let (spec, options) = (&reach.spec, &reach.options);
+    let hosts = channel.remote.map(|remote| HostAccess { spec, options, remote, login: channel.login });
+    // Whose file it is, by its node and name.
+    let mut writers: BTreeMap<(NodeId, Text), (usize, bool)> = BTreeMap::new();
+    let mut nodes: BTreeMap<NodeId, SearchedNode> = BTreeMap::new();
+    for (at, worker) in job_workers.workers.iter().enumerate() {
+        let id = worker.process.node;
+        let Some(node) = job_workers.known.node(&id) else { continue };
+        let globs = || SearchedNode {
+            node: id,
+            address: node.address.clone(),
+            is_head: node.is_head,
+            globs: Vec::new(),
+        };
+        for name in &worker.process.files {
+            let Some(file) = WorkerFile::parse(name.raw()) else { continue };
+            writers.insert((id, name.clone()), (at, file.is_err));
+            nodes.entry(id).or_insert_with(globs).globs.push(name.raw().to_owned());
+        }
+    }
+    let asked = FileSearch {
+        id: FileSearchId(0),
+        pattern: pattern.text().to_owned(),
+        nodes: nodes.into_values().collect(),
+        lines: ENDS,
+        most: MOST,
+    };
+    let searcher = FileSearcher { client: &channel.client, hosts, longest: LineSplitter::WHOLE };
+    let (found, mut told) = mpsc::unbounded_channel::<FileMatches>();
+    let tally = searcher.search(&asked, pattern, found).await.map_err(failed(reach))?;
+    let mut all = Vec::new();
+    while let Some(FileMatches { node, name, lines, more, .. }) = told.recv().await {
+        let Some((worker, is_err)) = writers.get(&(node, name)) else { continue };
+        if more > 0 {
+            let who = job_workers.workers[*worker].who();
+            eprintln!("{who}: {} before these", counted(more, "matching line"));
+        }
+        all.push((*worker, *is_err, lines));
+    }
+    eprintln!("searched: {}", tally.words(ENDS));
+    tally.unsearched(ENDS).iter().for_each(|what| eprintln!("{what}"));
+    job_workers.incomplete.extend(tally.incomplete);
+    // What is found first is chance.
+    all.sort_by_key(|(worker, is_err, _)| (*worker, *is_err));
+    Ok(found_in_order(all))
 }
 
 /// Prints lines with who wrote them.
