@@ -146,3 +146,64 @@ fn a_recipe_that_needs_a_target_that_was_not_built_is_left_out() {
     assert_eq!(out.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&out.stderr).contains("rustup target add"), "{out:?}");
 }
+
+/// A file system with nothing but a program and the libraries that the dynamic linker finds for it.
+#[cfg(target_os = "linux")]
+fn bare_system(program: &Path) -> TempDir {
+    /// Those of the packages libc6 and libgcc-s1, which every Debian has: dpkg and apt need them.
+    const ALWAYS_THERE: [&str; 5] = ["libc.so", "libm.so", "libgcc_s.so", "ld-linux", "linux-vdso"];
+    let root = tempfile::tempdir().unwrap();
+    let out = Command::new("ldd").arg(program).output().unwrap();
+    let libraries = String::from_utf8(out.stdout).unwrap();
+    let files = libraries.split_whitespace().filter(|word| word.starts_with('/')).map(Path::new);
+    for (file, name) in files.chain([program]).map(|file| (file, file.file_name().unwrap())) {
+        let there = root.path().join(file.strip_prefix("/").unwrap());
+        let is_library = file != program;
+        let there = if is_library { there } else { root.path().join(name) };
+        fs::create_dir_all(there.parent().unwrap()).unwrap();
+        fs::copy(file, there).unwrap();
+    }
+    let others: Vec<&str> =
+        libraries.lines().filter(|line| !ALWAYS_THERE.iter().any(|known| line.contains(known))).collect();
+    assert!(others.is_empty() && libraries.contains("libc.so"), "{libraries}");
+    root
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_program_starts_where_nothing_is_installed() {
+    let root = bare_system(Path::new(env!("CARGO_BIN_EXE_marin-tui")));
+    let infra = root.path().join("infra");
+    fs::create_dir(&infra).unwrap();
+    let file = "cluster_name: lab\nprovider: {type: local, head_ip: 10.0.0.1}\nauth: {ssh_user: ray}\n";
+    fs::write(infra.join("lab.yaml"), file).unwrap();
+    for folder in ["home", "man", "tmp"] {
+        fs::create_dir(root.path().join(folder)).unwrap();
+    }
+    let run = |words: &[&str]| {
+        // Whoever is root there is the user here.
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "chroot"]).arg(root.path()).arg("/marin-tui").args(words);
+        let out = command
+            .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("HOME", "/home")
+            .output()
+            .unwrap();
+        (out.status.code(), String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap())
+    };
+    let good = |words: &[&str]| {
+        let (code, out, err) = run(words);
+        assert_eq!(code, Some(0), "{words:?}: {out}{err}");
+        out
+    };
+    assert!(good(&["--version"]).contains(env!("CARGO_PKG_VERSION")));
+    assert!(good(&["--infra", "/infra", "clusters", "--json"]).contains("\"lab\""));
+    assert!(good(&["completions", "bash"]).contains("marin-tui"));
+    good(&["man", "/man"]);
+    assert!(root.path().join("man/marin-tui.1").is_file());
+    // What it needs of a machine it names.
+    let (code, rows, err) = run(&["--infra", "/infra", "setup", "--check", "--json"]);
+    assert_eq!(code, Some(1), "{rows}{err}");
+    assert!(rows.contains("ssh") && rows.contains("apt"), "{rows}");
+}

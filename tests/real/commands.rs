@@ -103,7 +103,7 @@ fn each_command_of_a_day_works_on_a_real_cluster() {
     // Job commands of the old script, on this head.
     let backup = says(bed, &["backup-jobs", "saved"]);
     assert!(bed.on("client", &["sh", "-c", "cat saved/*.json"]).contains(&job.id), "{backup}");
-    let stopped = json(bed, &["stop-job", "--yes", "--json", &job.id]);
+    let stopped = json(bed, &["stop-job", "--yes", "--others", "--json", &job.id]);
     assert!(stopped.to_string().contains(&job.id), "{stopped}");
     bed.job_becomes(&job.id, "STOPPED");
     assert_eq!(json(bed, &["job-status", &job.id, "--json"])["status"], "stopped");
