@@ -4,7 +4,7 @@ use crate::app::action::target::{ChipsOf, Target};
 use crate::app::text::describe::{Lines, WARNS, ago, heading};
 use crate::app::text::words;
 use crate::app::view::{Details, Inspected, View};
-use crate::app::{App, Cluster, Effect};
+use crate::app::{App, Cluster, Effect, Tone};
 use crate::model::amount::{bytes, counted};
 use crate::model::text::printable;
 use crate::model::{
@@ -76,7 +76,10 @@ impl App {
 
     /// Opens the page of the chips that are meant, and has them read; once it is open, reads them again.
     pub(in crate::app) fn take_chips(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some((place, chips)) = self.chips_meant() else { return Vec::new() };
+        let Some((place, chips)) = self.chips_meant() else {
+            self.toasts.say(Tone::Info, "no live host with chips here", now);
+            return Vec::new();
+        };
         let target = Target::Chips(place, Arc::clone(&chips));
         let is_open = matches!(self.view(), View::Details(details) if details.target == target);
         let mut effects =

@@ -5,7 +5,7 @@ use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::text::describe::{Lines, ago, in_a_line};
 use crate::app::view::{Details, Stacks, View};
-use crate::app::{App, Effect};
+use crate::app::{App, Effect, Tone};
 use crate::model::amount::counted;
 use crate::model::raylet::raylet_lines;
 use crate::model::text::printable;
@@ -18,7 +18,10 @@ impl App {
     /// Opens the page of the stacks of the workers of the selected job, or of the job that holds the selected slice, and has them looked at; once it is open, looks again.
     /// Of several jobs that hold the slice, one is chosen first.
     pub(in crate::app) fn take_stacks(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some((place, jobs)) = self.target_runs() else { return Vec::new() };
+        let Some((place, jobs)) = self.target_runs() else {
+            self.toasts.say(Tone::Info, "no job here whose workers have stacks", now);
+            return Vec::new();
+        };
         let runs = jobs.iter().filter(|job| job.driver.is_some() && !job.status.is_ended());
         let offers: Vec<Offer> = runs
             .clone()
@@ -31,7 +34,15 @@ impl App {
             self.prompt = Some(Prompt::of(PromptKind::Runs, offers));
             return Vec::new();
         }
-        let Some(job) = runs.into_iter().next() else { return Vec::new() };
+        let Some(job) = runs.into_iter().next() else {
+            let why = match jobs {
+                [job] if job.status.is_ended() => format!("{} has ended: it has no workers", job.key),
+                [job] => format!("{} has no driver yet, so it has no workers", job.key),
+                _ => "no running job here: there are no workers whose stacks could be read".to_owned(),
+            };
+            self.toasts.say(Tone::Info, why, now);
+            return Vec::new();
+        };
         let (key, driver) = (job.key.clone(), job.driver.clone());
         let target = Target::Stacks(place, key);
         let is_open = matches!(self.view(), View::Details(details) if details.target == target);
