@@ -1,6 +1,7 @@
 //! The workers of a job on a real Ray of three hosts: who is silent, who failed first, and what their files say.
 
-use crate::bed::{Bed, Job, Ray};
+use crate::bed::{Bed, Job, PATIENCE, Ray};
+use crate::pty::Pty;
 use crate::until::until;
 use serde_json::{Value, json};
 
@@ -59,6 +60,42 @@ fn rows(bed: Bed, id: &str) -> Vec<Value> {
     all.as_array().unwrap().iter().filter(|row| row["name"] == "Member").cloned().collect()
 }
 
+/// The console with a job selected.
+fn console(bed: Bed, id: &str) -> Pty {
+    let mut console = bed.console(160, 50);
+    console.wait_for("connection", PATIENCE, |text| text.contains("● up") && text.contains(" alive"));
+    console.send(&format!("2/{id}\r"));
+    console.wait_text(&format!("/{id}"));
+    console
+}
+
+/// The roll call in the console: the silent worker stands first.
+fn the_console_shows_who_is_silent(bed: Bed, stalled: &str, pid: &str) {
+    let mut console = console(bed, stalled);
+    console.send("w");
+    console.wait_for("the roll call", PATIENCE, |text| {
+        let first = text.lines().skip_while(|line| !line.contains("LAST LINE")).nth(1);
+        text.contains("silent") && first.is_some_and(|line| line.split_whitespace().any(|word| word == pid))
+    });
+}
+
+/// In the console the first cause, and the search of all logs, from which a match opens at its line.
+fn the_console_shows_who_failed_first(bed: Bed, failed: &str, pid: &str) {
+    let mut console = console(bed, failed);
+    console.send("w4");
+    console.wait_for("the first cause", PATIENCE, |text| {
+        text.lines().any(|line| line.contains("RESOURCE_EXHAUSTED") && line.contains(&format!("/{pid}")))
+    });
+    console.send("\x1b\x1bg/RESOURCE_EXHAUSTED: Ran out of memory in\r");
+    console.wait_for("matches", PATIENCE, |text| {
+        text.contains("Search results") && text.contains(&format!("/{pid}"))
+    });
+    console.send(&format!("/{pid}\r\r"));
+    console.wait_for("the line in its log", PATIENCE, |text| {
+        text.lines().any(|line| line.contains('▸') && line.contains("RESOURCE_EXHAUSTED: Ran out of memory"))
+    });
+}
+
 fn a_stalled_and_a_failed_worker_are_found(bed: Bed) {
     let gang = submit(bed, "stall");
     let stalled = gang.id.as_str();
@@ -101,6 +138,7 @@ fn a_stalled_and_a_failed_worker_are_found(bed: Bed) {
         lines
     };
     assert_eq!(sorted(&whole), sorted(&ends));
+    the_console_shows_who_is_silent(bed, stalled, &rows[0]["pid"].to_string());
     bed.post(&format!("/api/jobs/{stalled}/stop"), &json!({}));
     bed.job_becomes(stalled, "STOPPED");
 
@@ -115,6 +153,7 @@ fn a_stalled_and_a_failed_worker_are_found(bed: Bed) {
     let said: Value = serde_json::from_str(file.lines().next().expect("a worker said it")).unwrap();
     let process = format!("{}/{}", said["host"].as_str().unwrap(), said["pid"]);
     assert_eq!(first["process"], process, "{explained}");
+    the_console_shows_who_failed_first(bed, failed, &said["pid"].to_string());
 }
 
 #[test]
