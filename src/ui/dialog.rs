@@ -7,6 +7,7 @@ use super::part::Draw;
 use super::text::lay_out;
 use super::{columns, form, plan, worker};
 use crate::app::{Action, Area, Areas, Dialog};
+use crate::model::amount::grouped;
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -47,7 +48,7 @@ pub fn draw(
     let top = top.min(last);
     let searched = match dialog {
         Dialog::Tell { search, lines, .. } if !search.line.is_empty() => {
-            format!("/{}  {} of {}", printable(search.line.text()), rows.len(), lines.len())
+            format!("/{}  {} of {}", printable(search.line.text()), grouped(rows.len()), grouped(lines.len()))
         }
         _ => String::new(),
     };

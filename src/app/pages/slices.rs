@@ -8,6 +8,7 @@ use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
 use crate::app::table::facts::Look;
 use crate::app::text::words;
+use crate::model::amount::grouped;
 use crate::model::cloud::Capacity;
 use crate::model::{Text, Timestamp};
 use crate::reconcile::{Row as Slice, TpuStatus, chips_by_generation};
@@ -185,7 +186,7 @@ const COLUMNS: &[Column<Slices>] = &[
         title: "CHIPS",
         width: Width::number(6, 3),
         when: When::Usually,
-        cell: |row, look| Cell::new(row.slice.chips.to_string(), Slices::text(row, look)),
+        cell: |row, look| Cell::new(grouped(row.slice.chips as usize), Slices::text(row, look)),
         order: Some(|a, b| b.slice.chips.cmp(&a.slice.chips)),
     },
     Column {

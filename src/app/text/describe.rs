@@ -3,7 +3,7 @@
 use crate::app::fleet::cluster::Cluster;
 use crate::app::job::vitals;
 use crate::diagnose::Severity;
-use crate::model::amount::{amount, bytes, shape};
+use crate::model::amount::{amount, bytes, grouped, shape};
 use crate::model::cloud::Capacity;
 use crate::model::text::printable;
 use crate::model::time::brief;
@@ -247,7 +247,7 @@ pub fn slice(row: &Slice, ray_known: bool, words: impl Fn(&Hint) -> String, now:
     push("Google state", row.state.as_ref().map_or_else(|| "not found".into(), ToString::to_string));
     push("note", row.note.as_ref().map(ToString::to_string).unwrap_or_default());
     push("type", row.accelerator_type.to_string());
-    push("chips", row.chips.to_string());
+    push("chips", grouped(row.chips as usize));
     push("node type", row.ray_type.as_ref().map(ToString::to_string).unwrap_or_default());
     push("capacity", row.capacity.map_or("", Capacity::word).into());
     push("managed by", row.keeper.word().into());
