@@ -1,6 +1,7 @@
 //! The form that adds workers.
 
 use super::buttons::buttons;
+use super::form::DISCARDS;
 use super::frame::{Title, clear, dialog_width, middle, more, more_around, pane};
 use super::grid::{cut, put};
 use super::line;
@@ -159,7 +160,7 @@ fn row(
 /// The text below the rows: a hint or an error.
 fn words(form: &WorkerForm, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
     if form.is_warning() {
-        let lines = wrap("press esc again to discard what was typed", width);
+        let lines = wrap(DISCARDS, width);
         return lines.into_iter().map(|line| (line, d.theme.warn)).collect();
     }
     let text = match (&form.offered, form.focused()) {
