@@ -6,7 +6,7 @@ use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::host::slices::{Why, Worst};
 use crate::app::pages::common::{self, Member};
-use crate::app::pages::nodes::Nodes;
+use crate::app::pages::nodes::host_counts;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
 use crate::app::table::facts::Look;
@@ -14,7 +14,7 @@ use crate::app::table::natural::natural;
 use crate::app::text::describe::death_word;
 use crate::app::text::words;
 use crate::diagnose::ASSEMBLY;
-use crate::model::amount::{counted, number};
+use crate::model::amount::{counted, grouped, number};
 use crate::model::{DeathReason, Job, Timestamp};
 use crate::reconcile::{Hosts, HostsKey, HostsKind};
 use std::borrow::Cow;
@@ -72,9 +72,11 @@ impl<'f> HostsRow<'f> {
     pub fn counted(&self) -> String {
         let hosts = self.hosts;
         match (hosts.key.kind, hosts.expected) {
-            (HostsKind::Dead, _) => hosts.nodes.len().to_string(),
-            (_, Some(expected)) => format!("{}/{expected}", hosts.alive),
-            (_, None) => hosts.alive.to_string(),
+            (HostsKind::Dead, _) => grouped(hosts.nodes.len()),
+            (_, Some(expected)) => {
+                format!("{}/{}", grouped(hosts.alive as usize), grouped(expected as usize))
+            }
+            (_, None) => grouped(hosts.alive as usize),
         }
     }
 
@@ -208,7 +210,15 @@ impl Kind for HostsTable {
     }
 
     fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
-        Nodes::counts(look, of)
+        // Rows are slices and the head, while what is counted in a cluster are hosts.
+        let hosts = host_counts(look, of, "hosts ");
+        let slices = of.and_then(|place| look.fleet.clusters.get(place)).filter(|cluster| cluster.known);
+        let slices = slices.map_or(0, |cluster| cluster.slices());
+        if slices == 0 {
+            hosts
+        } else {
+            Cell::new(format!("{} · {}", counted(slices, "slice"), hosts.text), hosts.role)
+        }
     }
 
     fn columns() -> &'static [Column<Self>] {
