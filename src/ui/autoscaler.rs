@@ -95,7 +95,11 @@ fn verdict(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
     match (report.version, report.reported) {
         _ if !cluster.known => (String::new(), d.theme.dim),
         (AutoscalerVersion::None, _) => ("no autoscaler is reporting".into(), d.theme.dim),
-        (_, None) => ("no report yet".into(), d.theme.dim),
+        (_, None) if report.types.is_empty() && report.demands.is_empty() && report.failures.is_empty() => {
+            ("no report yet".into(), d.theme.dim)
+        }
+        // The pane shows a report, so only its time is not known yet.
+        (_, None) => ("age of report unknown".into(), d.theme.dim),
         (_, Some(at)) if at.age(d.now) < FRESH => (format!("report <{} s old", FRESH.as_secs()), d.theme.dim),
         (_, Some(at)) => {
             let silent = cluster.findings.iter().any(|f| f.kind == FindingKind::Silent);
