@@ -1,9 +1,9 @@
 //! The autoscaler pane: whether it is alive, its node types, demand, and failures.
 
-use super::alerts;
 use super::frame::{Title, more_below, pane};
 use super::grid::{Grid, put};
 use super::part::{Draw, Shown};
+use super::{alerts, sentence};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Head, Width};
 use crate::app::text::describe::ago;
@@ -60,7 +60,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
     alerts.drain(..top.min(above));
     let mut y = inner.y;
     for (text, style) in alerts.iter().take(inner.height.into()) {
-        put(buf, inner.x, y, inner.width, false, text, *style);
+        sentence::put(buf, (inner.x, y), inner.width, text, *style, d.theme);
         y += 1;
     }
     let below = top.saturating_sub(above);

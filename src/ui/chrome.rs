@@ -3,8 +3,7 @@
 use super::frame::{Title, clear, pane};
 use super::grid::{cut, cut_middle, put};
 use super::part::{Draw, Shown};
-use super::text::wrap;
-use super::{autoscaler, log, prompt};
+use super::{autoscaler, log, prompt, sentence};
 use crate::app::pages::issues;
 use crate::app::text::words;
 use crate::app::{Action, App, Area, Areas, Cluster, Context, Dialog, Pane, Running, Target, Tone, View};
@@ -106,7 +105,8 @@ fn way(crumbs: &[String], cluster: Option<usize>, room: usize) -> String {
     let name = &crumbs[cluster];
     let beside = room.saturating_sub(name.width() + " › ".width());
     match crumbs.last().filter(|_| cluster + 1 < crumbs.len() && beside >= LEAST) {
-        Some(last) => format!("{name} › {}", cut(last, beside)),
+        // Ids of jobs and names of hosts differ at their ends.
+        Some(last) => format!("{name} › {}", cut_middle(last, beside)),
         None => cut_middle(name, room).into_owned(),
     }
 }
@@ -187,9 +187,9 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
     }
     let mut y = area.y;
     for (text, style) in lines {
-        let wrapped = wrap(&text, usize::from(area.width.saturating_sub(2)));
+        let wrapped = sentence::wrap(&text, usize::from(area.width.saturating_sub(2)));
         for line in wrapped.iter().take(usize::from(area.bottom().saturating_sub(y + 4)).min(3)) {
-            put(buf, area.x + 1, y, area.width.saturating_sub(2), false, line, style);
+            sentence::put(buf, (area.x + 1, y), area.width.saturating_sub(2), line, style, d.theme);
             y += 1;
         }
     }
@@ -258,7 +258,8 @@ pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) -> 
         return Some(column);
     }
     if !d.app.note().is_empty() {
-        put(buf, area.x + 1, area.y, area.width.saturating_sub(2), false, d.app.note(), d.theme.warn);
+        let width = area.width.saturating_sub(2);
+        sentence::put(buf, (area.x + 1, area.y), width, d.app.note(), d.theme.warn, d.theme);
         return None;
     }
     let area = alerts(buf, area, d, areas);
@@ -401,7 +402,9 @@ pub fn toasts(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &Areas) {
             Tone::Bad => ("✕", d.theme.bad),
         };
         let room = area.width.saturating_sub(4).min(76);
-        let lines = wrap(&format!("{glyph} {}", toast.text), usize::from(room.saturating_sub(4)));
+        // A service and its address stay on one line.
+        let text = toast.text.replace(" 127.", "\u{a0}127.").replace(" http", "\u{a0}http");
+        let lines = sentence::wrap(&format!("{glyph} {text}"), usize::from(room.saturating_sub(4)));
         let width = u16::try_from(lines.iter().map(|l| l.width()).max().unwrap_or(0)).unwrap_or(room) + 4;
         let height = u16::try_from(lines.len()).unwrap_or(1) + 2;
         let covers = |bottom: u16, y: u16| y < bottom && y + height >= bottom;
@@ -424,7 +427,7 @@ pub fn toasts(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &Areas) {
         let inner =
             pane(buf, frame, style, &Title { left: "", right: &hint, tone: Some(tone), focused: false });
         for (y, line) in (inner.y..).zip(&lines) {
-            put(buf, inner.x, y, inner.width, false, line, tone);
+            sentence::put(buf, (inner.x, y), inner.width, line, tone, d.theme);
         }
     }
 }
@@ -439,7 +442,7 @@ mod tests {
         for (room, shown) in [
             (80, "fleet › us-central2 › job raysubmit_4f1c"),
             (38, "… › us-central2 › job raysubmit_4f1c"),
-            (30, "us-central2 › job raysubmit_4…"),
+            (30, "us-central2 › job rays…it_4f1c"),
             (16, "us-central2"),
             (6, "us-…l2"),
         ] {

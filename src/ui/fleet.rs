@@ -4,7 +4,7 @@
 use super::frame::{Title, more, pane};
 use super::grid::{Grid, put};
 use super::part::{Draw, split_bottom, split_top};
-use super::{alerts, table};
+use super::{alerts, sentence, table};
 use crate::app::fleet::types::Kind;
 use crate::app::job::state;
 use crate::app::table::cell::{Cell, Role};
@@ -197,7 +197,7 @@ fn draw_issues(buf: &mut Buffer, area: Rect, d: &Draw<'_>, issues: &[(String, St
     let shown = if is_brief { &issues[1..] } else { issues };
     let hidden = shown.len().saturating_sub(body.height.into());
     for (y, (text, style)) in (body.y..body.bottom()).zip(shown) {
-        put(buf, body.x, y, body.width, false, text, *style);
+        sentence::put(buf, (body.x, y), body.width, text, *style, d.theme);
     }
     if hidden > 0 {
         let all = format!("{}: press {} for all", more((0, hidden), ""), d.key(Action::Describe));

@@ -5,7 +5,7 @@ use super::frame::{Title, clear, dialog_width, middle, more_around, pane};
 use super::grid::put;
 use super::line;
 use super::part::Draw;
-use super::text::wrap;
+use super::sentence::{self, wrap};
 use crate::app::job::form::Form;
 use crate::app::{Area, Areas, Rows};
 use ratatui::buffer::Buffer;
@@ -75,7 +75,7 @@ pub fn draw(
     }
     let below = inner.y + visible + u16::from(air > 0);
     for (y, (line, tone)) in (below..inner.bottom().saturating_sub(1)).zip(words.iter().skip(first)) {
-        put(buf, inner.x, y, inner.width, false, line, *tone);
+        sentence::put(buf, (inner.x, y), inner.width, line, *tone, d.theme);
     }
     if inner.height > 0 {
         areas.buttons = Some(buttons(buf, inner, d, "Submit", form.button()));

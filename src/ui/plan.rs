@@ -2,10 +2,11 @@
 
 use super::buttons::buttons;
 use super::frame::{Title, clear, dialog_width, middle, more_around, pane};
-use super::grid::{Grid, cut_middle, put};
+use super::grid::{Grid, cut_middle};
 use super::line;
 use super::part::Draw;
-use super::text::{capitalised, wrap};
+use super::sentence::{self, wrap};
+use super::text::capitalised;
 use crate::app::operation::confirmation::{Check, Control, Plan};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Head, Width};
@@ -203,7 +204,7 @@ fn sheet(
     let height = upper.saturating_add(table).saturating_add(air).saturating_add(rows(below.len()));
     let mut lines = Buffer::empty(Rect { x: 0, y: 0, width, height });
     for (y, (text, style)) in (0..height).zip(head) {
-        put(&mut lines, 0, y, width, false, text, *style);
+        sentence::put(&mut lines, (0, y), width, text, *style, d.theme);
     }
     let place = Rect { x: 0, y: upper, width, height: table };
     let jobs = if table > 0 { draw_jobs(&mut lines, place, d, plan) } else { (0, 0) };
@@ -211,7 +212,7 @@ fn sheet(
     let first = upper.saturating_add(table).saturating_add(air);
     for (y, line) in (first..height).zip(below) {
         let (text, style) = shown(line, plan.control, d);
-        put(&mut lines, 0, y, width, false, &text, style);
+        sentence::put(&mut lines, (0, y), width, &text, style, d.theme);
         controls.extend(line.control.map(|control| (y, control)));
         if line.control == Some(plan.control) {
             focus = Some(usize::from(y));
@@ -328,7 +329,7 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
         lines.extend(Line::of(Control::Drain, text, d.theme.text, width));
     }
     if controls.contains(&Control::Others) {
-        let deed = if plan.operation.kind().is_of_cluster() { "end" } else { "affect" };
+        let deed = if plan.operation.kind().is_of_cluster() { "end" } else { "end the work of" };
         let text = switch(plan.others, format!("also {deed} the {}", plan.affected_others().brief()));
         lines.extend(Line::of(Control::Others, text, d.theme.warn, width));
     }

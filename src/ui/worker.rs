@@ -6,7 +6,7 @@ use super::frame::{Title, clear, dialog_width, middle, more, more_around, pane};
 use super::grid::{cut, put};
 use super::line;
 use super::part::Draw;
-use super::text::wrap;
+use super::sentence::{self, wrap};
 use crate::app::operation::worker_form::{Offered, WorkerField, WorkerForm};
 use crate::app::{Area, Areas, Rows};
 use crate::model::text::printable;
@@ -66,7 +66,7 @@ pub fn draw(
     more_around(buf, frame, d.theme, (first, last - first), "");
     (areas.dialog_top, areas.dialog_last) = (first, last);
     for (y, (text, style)) in (lower.y..lower.bottom()).zip(words.iter().skip(first)) {
-        put(buf, inner.x, y, inner.width, false, text, *style);
+        sentence::put(buf, (inner.x, y), inner.width, text, *style, d.theme);
     }
     if let Some((choices, chosen)) = form.focused().and_then(|field| form.choices(field)) {
         let used = u16::try_from(words.len()).unwrap_or(WORDS).min(lower.height);
