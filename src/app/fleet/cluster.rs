@@ -333,6 +333,11 @@ impl Cluster {
         (self.tally.alive, self.tally.pending, self.tally.lost)
     }
 
+    /// The name by which a job is shown beside its owner or alone in a line: its short name while it is listed.
+    pub fn job_name(&self, key: &JobKey) -> String {
+        self.job(key).map_or_else(|| key.to_string(), |job| job.short_name().into_owned())
+    }
+
     /// The number of slices with living hosts.
     pub fn slices(&self) -> usize {
         let rows = self.sliced.by_slice.rows.iter();
