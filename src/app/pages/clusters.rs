@@ -175,8 +175,8 @@ const COLUMNS: &[Column<Clusters>] = &[
         cell: |row, look| {
             known(row, |c| {
                 // In a narrow column those that are lost matter more than those that come.
-                let brief = aligned(words::node_counts_in_brief(c), NODES);
-                Cell::new(aligned(words::node_counts(c), NODES), Role::Text.unless(c.is_stale(look.now)))
+                let brief = aligned(&words::node_counts_in_brief(c), NODES);
+                Cell::new(aligned(&words::node_counts(c), NODES), Role::Text.unless(c.is_stale(look.now)))
                     .or(brief)
             })
         },
@@ -196,9 +196,12 @@ const COLUMNS: &[Column<Clusters>] = &[
     Column {
         id: "chips",
         title: "CHIPS",
-        width: Width::number(9, 1),
+        width: Width { most: 17, ..Width::number(9, 1) },
         when: When::Usually,
-        cell: |row, look| known(row, |c| Cell::new(chips(&c.tally), Role::Text.unless(c.is_stale(look.now)))),
+        cell: |row, look| {
+            let role = |c: &Cluster| Role::Text.unless(c.is_stale(look.now));
+            known(row, |c| Cell::new(chips(&c.tally), role(c)).ungrouping())
+        },
         order: Some(|a, b| tally(b).chips.total_cmp(&tally(a).chips)),
     },
     Column {
@@ -222,8 +225,8 @@ const COLUMNS: &[Column<Clusters>] = &[
         cell: |row, look| {
             known(row, |c| {
                 let counts = words::job_counts(c, look.now);
-                let brief = aligned(counts.replace(' ', ""), 0);
-                Cell::new(aligned(counts, JOBS), Role::Text.unless(c.is_stale(look.now))).or(brief)
+                let brief = counts.replace(' ', "");
+                Cell::new(aligned(&counts, JOBS), Role::Text.unless(c.is_stale(look.now))).or(brief)
             })
         },
         order: Some(|a, b| {
@@ -270,7 +273,7 @@ const NODES: usize = 3;
 const JOBS: usize = 3;
 
 /// Counts, the first of them right-aligned in so many columns.
-fn aligned(counts: String, columns: usize) -> String {
+fn aligned(counts: &str, columns: usize) -> String {
     let first = counts.find(' ').unwrap_or(counts.len());
     format!("{}{counts}", " ".repeat(columns.saturating_sub(first)))
 }

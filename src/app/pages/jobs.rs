@@ -262,7 +262,13 @@ const COLUMNS: &[Column<Jobs>] = &[
         title: "ENTRYPOINT",
         width: Width::rest(14, 48, 6),
         when: When::Usually,
-        cell: |row, look| Cell::new(row.job.entrypoint.shown(), Jobs::text(row, look)),
+        cell: |row, look| {
+            let cell = Cell::new(row.job.entrypoint.shown(), Jobs::text(row, look));
+            match script(row.job.entrypoint.raw()) {
+                Some(script) => cell.or(printable(script)),
+                None => cell,
+            }
+        },
         order: Some(|a, b| a.job.entrypoint.cmp(&b.job.entrypoint)),
     },
     Column {
@@ -357,6 +363,13 @@ fn chips(row: &Row<'_>) -> f64 {
 
 fn restarts(row: &Row<'_>) -> Option<u64> {
     vitals(row).map(|vitals| vitals.restarts)
+}
+
+/// An entrypoint from the name of its Python file on: all begin alike, with `python experiments/`.
+fn script(entrypoint: &str) -> Option<&str> {
+    let name = &entrypoint[..entrypoint.find(".py")?];
+    let start = name.rfind(['/', ' ']).map_or(0, |at| at + 1);
+    Some(&entrypoint[start..])
 }
 
 /// Jobs with the worst signs first, those without vitals last.

@@ -196,7 +196,10 @@ const COLUMNS: &[Column<Nodes>] = &[
                 (false, true) => Cow::Borrowed("-"),
                 (false, false) => row.node.node_type.shown(),
             };
-            Cell::new(kind, Nodes::text(row, look)).named()
+            // Where node types have no room, the accelerator, as the slices show it.
+            let chips = row.node.chip_type().filter(|_| !row.node.is_head);
+            let brief = chips.map_or_else(|| kind.clone(), |chips| chips.shown());
+            Cell::new(kind, Nodes::text(row, look)).named().or(brief)
         },
         order: Some(|a, b| natural(a.node.node_type.raw(), b.node.node_type.raw())),
     },

@@ -158,7 +158,12 @@ const COLUMNS: &[Column<Slices>] = &[
         when: When::Usually,
         cell: |row, look| {
             let (_, role) = status(row.slice.status);
-            Cell::new(row.slice.status.word(), role.unless(Slices::is_stale(row, look)))
+            let cell = Cell::new(row.slice.status.word(), role.unless(Slices::is_stale(row, look)));
+            match row.slice.status {
+                // That it costs is what matters of it.
+                TpuStatus::HoldsQuota => cell.or("holds quota"),
+                _ => cell,
+            }
         },
         order: Some(|a, b| a.slice.status.cmp(&b.slice.status)),
     },
