@@ -68,9 +68,16 @@ pub fn node(node: &Node, cluster: &Cluster, words: impl Fn(&Hint) -> String, now
         let sign = if death.reason == DeathReason::Expected { "" } else { BROKEN };
         push(&mut lines, "cause", format!("{sign}{}: {}", death_word(death.reason), death.message));
     }
-    push(&mut lines, "name", node.name.to_string());
+    // Ray calls a node by its address where it was given no name.
+    let name = cluster.node_name(node);
+    push(&mut lines, "name", name.to_string());
+    if ![name, &node.address].contains(&&node.name) {
+        push(&mut lines, "name in Ray", node.name.to_string());
+    }
     push(&mut lines, "id", node.id.to_string());
-    push(&mut lines, "address", node.address.to_string());
+    if *name != node.address {
+        push(&mut lines, "address", node.address.to_string());
+    }
     push(&mut lines, "host name", node.hostname.to_string());
     push(&mut lines, "type", node.node_type.to_string());
     push(&mut lines, "instance", node.instance_id.to_string());
