@@ -120,7 +120,7 @@ impl App {
             dialog: None,
             prompt: None,
             history: input::history::History::default(),
-            feed: Feed::default(),
+            feed: Feed::brief(),
             frozen: None,
             note: String::new(),
             toasts: Toasts::default(),

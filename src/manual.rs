@@ -60,7 +60,7 @@ pub fn rows(text: &str) -> Vec<(String, String)> {
         let begins =
             line.starts_with("- ") || line.split_once(". ").is_some_and(|(n, _)| n.parse::<u8>().is_ok());
         if is_table {
-            rows.extend(cells(line));
+            rows.extend(cells(line).map(|(label, text)| (spoken(&label), spoken(&text))));
         } else if is_open && !is_own && !begins {
             if let Some((_, paragraph)) = rows.last_mut() {
                 paragraph.push(' ');
@@ -71,7 +71,35 @@ pub fn rows(text: &str) -> Vec<(String, String)> {
         }
         is_open = !is_own;
     }
+    for (label, text) in rows.iter_mut().filter(|(label, text)| label.is_empty() && !text.starts_with("    "))
+    {
+        (*label, *text) = (String::new(), spoken(text));
+    }
     rows
+}
+
+/// A text without the marks of bold words and of links, whose addresses lead out of the manual or follow their words.
+fn spoken(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, (words, address, after))) = link(rest) {
+        out.push_str(before);
+        out.push_str(words);
+        if address.contains("://") && words != address {
+            out.extend([" (", address, ")"]);
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out.replace("**", "")
+}
+
+/// The text before the first link, and its words, its address and what follows it.
+fn link(text: &str) -> Option<(&str, (&str, &str, &str))> {
+    let (head, tail) = text.split_once("](")?;
+    let (address, after) = tail.split_once(')')?;
+    let open = head.rfind('[')?;
+    Some((&head[..open], (&head[open + 1..], address, after)))
 }
 
 /// A row of a table; none for the line below the titles.
@@ -138,7 +166,7 @@ mod tests {
                 let words = text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
                 words.map(str::to_owned).collect::<Vec<_>>()
             };
-            assert_eq!(words(&shown), words(text), "{topic}");
+            assert_eq!(words(&shown), words(&spoken(text)), "{topic}");
         }
     }
 }

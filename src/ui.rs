@@ -30,6 +30,7 @@ mod palette;
 mod part;
 mod plan;
 mod prompt;
+mod sentence;
 mod slice;
 mod table;
 mod text;

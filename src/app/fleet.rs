@@ -17,6 +17,7 @@ use crate::app::fleet::types::{Kind, together};
 use crate::app::log::results::Searched;
 use crate::app::table::cell::{Cell, Role};
 use crate::diagnose::Finding;
+use crate::model::amount::grouped;
 use crate::model::text::printable;
 use crate::model::{Chip, ClusterName, Link, Problem};
 
@@ -61,7 +62,7 @@ pub struct Totals {
 impl Totals {
     /// A total; `?` before anything is known.
     pub fn told(&self, n: usize) -> String {
-        if self.known > 0 || self.clusters == 0 { n.to_string() } else { "?".to_owned() }
+        if self.known > 0 || self.clusters == 0 { grouped(n) } else { "?".to_owned() }
     }
 }
 

@@ -77,7 +77,8 @@ impl View {
             Self::Tpus(_) => "tpus".to_owned(),
             Self::Slice(_, hosts) => words::hosts(hosts),
             Self::JobWorkers(place) => {
-                let job = fleet.clusters[*place].job_workers.job.as_ref();
+                let cluster = &fleet.clusters[*place];
+                let job = cluster.job_workers.job.as_ref().map(|job| cluster.job_name(job));
                 job.map_or_else(|| "workers".to_owned(), |job| format!("workers of {job}"))
             }
             Self::Operation(_) => "operation".to_owned(),

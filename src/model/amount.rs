@@ -24,10 +24,12 @@ pub fn amount(resource: &str, value: f64) -> String {
     if is_bytes(resource) { bytes(value) } else { number(value) }
 }
 
-/// At most two decimals, none when whole.
+/// At most two decimals, none when whole; thousands are grouped.
 pub fn number(value: f64) -> String {
     let text = format!("{value:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    let (whole, decimals) = text.split_at(text.find('.').unwrap_or(text.len()));
+    whole.parse().map_or_else(|_| text.to_owned(), |whole| format!("{}{decimals}", grouped(whole)))
 }
 
 /// Bytes with a decimal unit of three digits: `1.2 GB`.
@@ -46,9 +48,9 @@ pub fn bytes(value: f64) -> String {
     }
 }
 
-/// `1 job`, `2 jobs`.
+/// `1 job`, `2 jobs`, `2,904 jobs`.
 pub fn counted(n: usize, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+    if n == 1 { format!("1 {what}") } else { format!("{} {what}s", grouped(n)) }
 }
 
 /// `2904` as `2,904`.
@@ -78,7 +80,7 @@ mod tests {
 
     #[test]
     fn amounts_read_as_people_say_them() {
-        assert_eq!(number(4.0), "4");
+        assert_eq!([4.0, 1264.0, 1264.5, -2.0].map(number), ["4", "1,264", "1,264.5", "-2"]);
         assert_eq!(number(0.500_000_000_000_000_1), "0.5");
         assert_eq!(bytes(0.0), "0 B");
         assert_eq!(bytes(999.7), "1.0 kB");

@@ -222,6 +222,11 @@ impl Job {
         (!own.is_empty()).then(|| printable(own))
     }
 
+    /// The name by which it is shown beside its owner, safe to print: its short id where it has one, else its id.
+    pub fn short_name(&self) -> Cow<'_, str> {
+        self.short_id().unwrap_or_else(|| self.key.to_string().into())
+    }
+
     /// The TPU type that it trains on, e.g. `v4-128`: that of the resource `TPU-v4-128-head` where its entrypoint requests
     /// that, else what its submitter says in the metadata. Otherwise the chips that the entrypoint requests, e.g. `TPU 4`.
     pub fn accelerator(&self) -> Option<Cow<'_, str>> {

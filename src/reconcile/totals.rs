@@ -1,6 +1,7 @@
 //! Totals over the reconciled rows: chips by generation, and each node type's limits and existing machines.
 
 use super::{Row, TpuStatus};
+use crate::model::amount::grouped;
 use crate::model::text::printable;
 use crate::model::{Node, NodeTypeLimits};
 use std::collections::BTreeMap;
@@ -21,10 +22,11 @@ pub struct Chips {
 impl Chips {
     /// In words, e.g. `v4 84 chips, 32 in Ray, 40 preempted, 64 more requested`; Ray's part only when `ray_told`.
     pub fn words(&self, generation: &str, ray_told: bool) -> String {
-        let mut parts = vec![format!("{} {} chips", printable(generation), self.held)];
-        parts.extend(ray_told.then(|| format!("{} in Ray", self.in_ray)));
-        parts.extend((self.holds_quota > 0).then(|| format!("{} preempted", self.holds_quota)));
-        parts.extend((self.waiting > 0).then(|| format!("{} more requested", self.waiting)));
+        let chips = |n: u32| grouped(n as usize);
+        let mut parts = vec![format!("{} {} chips", printable(generation), chips(self.held))];
+        parts.extend(ray_told.then(|| format!("{} in Ray", chips(self.in_ray))));
+        parts.extend((self.holds_quota > 0).then(|| format!("{} preempted", chips(self.holds_quota))));
+        parts.extend((self.waiting > 0).then(|| format!("{} more requested", chips(self.waiting))));
         parts.join(", ")
     }
 }

@@ -1,7 +1,7 @@
 //! Findings in full: the issue, since when, the evidence and a hint.
 
 use super::part::Draw;
-use super::text::wrap;
+use super::sentence::wrap;
 use crate::app::text::words;
 use crate::diagnose::{Finding, Severity};
 use crate::model::ClusterName;

@@ -1,9 +1,9 @@
 //! The autoscaler pane: whether it is alive, its node types, demand, and failures.
 
-use super::alerts;
 use super::frame::{Title, more_below, pane};
 use super::grid::{Grid, put};
 use super::part::{Draw, Shown};
+use super::{alerts, sentence};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Head, Width};
 use crate::app::text::describe::ago;
@@ -60,7 +60,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
     alerts.drain(..top.min(above));
     let mut y = inner.y;
     for (text, style) in alerts.iter().take(inner.height.into()) {
-        put(buf, inner.x, y, inner.width, false, text, *style);
+        sentence::put(buf, (inner.x, y), inner.width, text, *style, d.theme);
         y += 1;
     }
     let below = top.saturating_sub(above);
@@ -95,7 +95,11 @@ fn verdict(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
     match (report.version, report.reported) {
         _ if !cluster.known => (String::new(), d.theme.dim),
         (AutoscalerVersion::None, _) => ("no autoscaler is reporting".into(), d.theme.dim),
-        (_, None) => ("no report yet".into(), d.theme.dim),
+        (_, None) if report.types.is_empty() && report.demands.is_empty() && report.failures.is_empty() => {
+            ("no report yet".into(), d.theme.dim)
+        }
+        // The pane shows a report, so only its time is not known yet.
+        (_, None) => ("age of report unknown".into(), d.theme.dim),
         (_, Some(at)) if at.age(d.now) < FRESH => (format!("report <{} s old", FRESH.as_secs()), d.theme.dim),
         (_, Some(at)) => {
             let silent = cluster.findings.iter().any(|f| f.kind == FindingKind::Silent);

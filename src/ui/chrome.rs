@@ -3,13 +3,12 @@
 use super::frame::{Title, clear, pane};
 use super::grid::{cut, cut_middle, put};
 use super::part::{Draw, Shown};
-use super::text::wrap;
-use super::{autoscaler, log, prompt};
+use super::{autoscaler, log, prompt, sentence};
 use crate::app::pages::issues;
 use crate::app::text::words;
-use crate::app::{Action, App, Area, Areas, Cluster, Context, Dialog, Pane, Running, Tone, View};
+use crate::app::{Action, App, Area, Areas, Cluster, Context, Dialog, Pane, Running, Target, Tone, View};
 use crate::diagnose::FindingKind;
-use crate::model::amount::bytes;
+use crate::model::amount::{bytes, counted, grouped};
 use crate::model::text::printable;
 use crate::model::{Link, Timestamp};
 use ratatui::buffer::Buffer;
@@ -44,7 +43,7 @@ pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>, now: Timestamp) {
         if area.width >= 140 {
             let cost = cluster.cost;
             let text =
-                format!("{} req {}/min", cost.requests_per_minute, bytes(cost.bytes_per_minute as f64));
+                format!("{} req/min {}/min", cost.requests_per_minute, bytes(cost.bytes_per_minute as f64));
             parts.push((text, d.theme.dim));
         }
         parts.extend(read_only);
@@ -106,7 +105,8 @@ fn way(crumbs: &[String], cluster: Option<usize>, room: usize) -> String {
     let name = &crumbs[cluster];
     let beside = room.saturating_sub(name.width() + " › ".width());
     match crumbs.last().filter(|_| cluster + 1 < crumbs.len() && beside >= LEAST) {
-        Some(last) => format!("{name} › {}", cut(last, beside)),
+        // Ids of jobs and names of hosts differ at their ends.
+        Some(last) => format!("{name} › {}", cut_middle(last, beside)),
         None => cut_middle(name, room).into_owned(),
     }
 }
@@ -187,14 +187,17 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
     }
     let mut y = area.y;
     for (text, style) in lines {
-        let wrapped = wrap(&text, usize::from(area.width.saturating_sub(2)));
+        let wrapped = sentence::wrap(&text, usize::from(area.width.saturating_sub(2)));
         for line in wrapped.iter().take(usize::from(area.bottom().saturating_sub(y + 4)).min(3)) {
-            put(buf, area.x + 1, y, area.width.saturating_sub(2), false, line, style);
+            sentence::put(buf, (area.x + 1, y), area.width.saturating_sub(2), line, style, d.theme);
             y += 1;
         }
     }
     Rect { y, height: area.bottom() - y, ..area }
 }
+
+/// What is counted behind the slices in their tab, where there is room for it.
+const HOSTS: &str = " hosts";
 
 /// The panes as tabs, each with its status in a few words. Returns where each is.
 pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'_>) -> Vec<(Pane, Area)> {
@@ -202,7 +205,10 @@ pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
     let is_known = |counts: String| if cluster.known { counts } else { "?".to_owned() };
     let nodes = match page.listing(Pane::Nodes).filter(|_| page.is_by_slice()) {
         Some(slices) => {
-            let counts = format!("{}{}", slices.all(), words::unwell_nodes(cluster));
+            // What joins or is lost are hosts.
+            let unwell = words::unwell_nodes(cluster);
+            let hosts = if unwell.is_empty() { "" } else { HOSTS };
+            let counts = format!("{}{unwell}{hosts}", grouped(cluster.slices()));
             format!("1 {} {}", slices.title(), is_known(counts))
         }
         None => format!("1 Nodes {}", is_known(words::node_counts(cluster))),
@@ -212,9 +218,13 @@ pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
     let scaler = format!("4 Autoscaler {scaler}");
     let log = format!("3 Log {}", log::summary(cluster, &page.log, d));
     // The log pane shows the log's name, so the tab drops it first.
-    let wide = [&nodes, &jobs, &log, &scaler].iter().map(|t| t.width() + 3).sum::<usize>()
-        <= usize::from(area.width);
-    let log = if wide { log } else { "3 Log".to_owned() };
+    let have_room =
+        |tabs: [&str; 4]| tabs.iter().map(|t| t.width() + 3).sum::<usize>() <= usize::from(area.width);
+    let log = if have_room([&nodes, &jobs, &log, &scaler]) { log } else { "3 Log".to_owned() };
+    let nodes = match nodes.strip_suffix(HOSTS) {
+        Some(brief) if !have_room([&nodes, &jobs, &log, &scaler]) => brief.to_owned(),
+        _ => nodes,
+    };
     let tabs = [
         (Pane::Nodes, nodes, if lost > 0 { d.theme.bad } else { d.theme.dim }),
         (Pane::Jobs, jobs, d.theme.dim),
@@ -248,7 +258,8 @@ pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) -> 
         return Some(column);
     }
     if !d.app.note().is_empty() {
-        put(buf, area.x + 1, area.y, area.width.saturating_sub(2), false, d.app.note(), d.theme.warn);
+        let width = area.width.saturating_sub(2);
+        sentence::put(buf, (area.x + 1, area.y), width, d.app.note(), d.theme.warn, d.theme);
         return None;
     }
     let area = alerts(buf, area, d, areas);
@@ -275,8 +286,7 @@ pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) -> 
 fn alerts(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) -> Rect {
     let text = match d.app.fleet().alerts() {
         0 => return area,
-        1 => "⚑ 1 issue".to_owned(),
-        n => format!("⚑ {n} issues"),
+        n => format!("⚑ {}", counted(n, "issue")),
     };
     let width = u16::try_from(text.width()).unwrap_or(0);
     if area.width < width + 30 {
@@ -302,14 +312,12 @@ fn hints(d: &Draw<'_>) -> Vec<(Action, &'static str)> {
         Context::Form if matches!(d.app.dialog(), Some(Dialog::Form(form)) if form.last > 0) => vec![
             (Action::PageDown, "down"),
             (Action::PageUp, "up"),
-            (Action::NextPane, "next field"),
-            (Action::Open, "press"),
+            (Action::Open, pressed(d)),
             (Action::Back, "cancel"),
         ],
         Context::Form => vec![
-            (Action::NextPane, "next field"),
+            (Action::Open, pressed(d)),
             (Action::PreviousPane, "previous field"),
-            (Action::Open, "press"),
             (Action::Back, "cancel"),
         ],
         Context::Plan => vec![
@@ -341,11 +349,37 @@ fn hints(d: &Draw<'_>) -> Vec<(Action, &'static str)> {
         context => {
             let shown =
                 d.app.keymap().hints(context).filter(|(a, _)| a.is_offered(d.app) && *a != Action::Help);
-            let labelled = shown
-                .map(|(a, _)| (a, a.describe().label_in(context)))
-                .filter(|(_, label)| !label.is_empty());
-            labelled.chain([(Action::Help, "help")]).collect()
+            let labelled =
+                shown.map(|(a, _)| (a, label(d, a, context))).filter(|(_, label)| !label.is_empty());
+            let mut hints: Vec<_> = labelled.chain([(Action::Help, "help")]).collect();
+            // While a connection is down nothing else helps.
+            let is_down = d.app.target_cluster().is_some_and(|cluster| cluster.problem().is_some());
+            hints.sort_by_key(|(action, _)| is_down && *action != Action::Reconnect);
+            hints
         }
+    }
+}
+
+/// The label of an action; one that would open the page on the screen refreshes it.
+fn label(d: &Draw<'_>, action: Action, context: Context) -> &'static str {
+    let shown = match d.app.view() {
+        View::Details(page) => Some(&page.target),
+        _ => None,
+    };
+    match (shown, action) {
+        (Some(Target::Stacks(..)), Action::Stacks) | (Some(Target::Chips(..)), Action::Chips) => "refresh",
+        _ => action.describe().label_in(context),
+    }
+}
+
+/// What Enter does in a form: it goes to the next field, or presses the focused button.
+fn pressed(d: &Draw<'_>) -> &'static str {
+    match d.app.dialog() {
+        Some(Dialog::Form(form)) if form.button() == Some(true) => "submit",
+        Some(Dialog::Worker(form)) if form.button() == Some(true) => "continue",
+        Some(Dialog::Form(form)) if form.button().is_none() => "next field",
+        Some(Dialog::Worker(form)) if form.button().is_none() => "next field",
+        _ => "cancel",
     }
 }
 
@@ -368,7 +402,9 @@ pub fn toasts(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &Areas) {
             Tone::Bad => ("✕", d.theme.bad),
         };
         let room = area.width.saturating_sub(4).min(76);
-        let lines = wrap(&format!("{glyph} {}", toast.text), usize::from(room.saturating_sub(4)));
+        // A service and its address stay on one line.
+        let text = toast.text.replace(" 127.", "\u{a0}127.").replace(" http", "\u{a0}http");
+        let lines = sentence::wrap(&format!("{glyph} {text}"), usize::from(room.saturating_sub(4)));
         let width = u16::try_from(lines.iter().map(|l| l.width()).max().unwrap_or(0)).unwrap_or(room) + 4;
         let height = u16::try_from(lines.len()).unwrap_or(1) + 2;
         let covers = |bottom: u16, y: u16| y < bottom && y + height >= bottom;
@@ -391,7 +427,7 @@ pub fn toasts(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &Areas) {
         let inner =
             pane(buf, frame, style, &Title { left: "", right: &hint, tone: Some(tone), focused: false });
         for (y, line) in (inner.y..).zip(&lines) {
-            put(buf, inner.x, y, inner.width, false, line, tone);
+            sentence::put(buf, (inner.x, y), inner.width, line, tone, d.theme);
         }
     }
 }
@@ -406,7 +442,7 @@ mod tests {
         for (room, shown) in [
             (80, "fleet › us-central2 › job raysubmit_4f1c"),
             (38, "… › us-central2 › job raysubmit_4f1c"),
-            (30, "us-central2 › job raysubmit_4…"),
+            (30, "us-central2 › job rays…it_4f1c"),
             (16, "us-central2"),
             (6, "us-…l2"),
         ] {

@@ -3,7 +3,8 @@
 use super::frame::{Title, more_around, pane};
 use super::grid::put;
 use super::part::Draw;
-use super::text::lay_out;
+use super::sentence;
+use super::text::{self, Line, lay_out};
 use crate::app::text::describe::{BROKEN, WARNS};
 use crate::app::text::details;
 use crate::app::{Area, Areas, Details, Filter};
@@ -23,7 +24,12 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, page: &Details, areas: &
         filter => format!("/{}  {} of {}", printable(filter), shown.len(), rows.len()),
     };
     let inner = pane(buf, area, d.theme, &Title { left: title, right: &filter, tone: None, focused: true });
-    let (lines, label) = lay_out(&shown, inner.width.into(), LABEL);
+    // Other texts are those of jobs and machines, and shown as they are.
+    let is_hint = |label: &str| label == "hint";
+    let wrap = |label: &str, text: &str, width| {
+        if is_hint(label) { sentence::wrap(text, width) } else { text::wrap(text, width) }
+    };
+    let (lines, label) = lay_out(&shown, inner.width.into(), LABEL, wrap);
     let last = lines.len().saturating_sub(inner.height.into());
     let top = page.top.min(last);
     more_around(buf, area, d.theme, (top, last - top), "");
@@ -32,7 +38,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, page: &Details, areas: &
     let mut style = d.theme.text;
     let styles: Vec<_> = lines
         .iter()
-        .map(|(name, text)| {
+        .map(|Line { label: name, text, .. }| {
             style = match () {
                 () if text.starts_with(BROKEN) => d.theme.bad,
                 () if text.starts_with(WARNS) => d.theme.warn,
@@ -42,12 +48,19 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, page: &Details, areas: &
             style
         })
         .collect();
-    for (y, ((name, text), style)) in (inner.y..inner.bottom()).zip(lines.iter().zip(styles).skip(top)) {
+    for (y, (Line { row, label: name, text }, style)) in
+        (inner.y..inner.bottom()).zip(lines.iter().zip(styles).skip(top))
+    {
         let shift = if label > 0 && !name.is_empty() { u16::try_from(label + 2).unwrap_or(0) } else { 0 };
         let room = if text.is_empty() { inner.width } else { u16::try_from(label).unwrap_or(0) };
         let label = if text.is_empty() { d.theme.heading } else { d.theme.dim };
         put(buf, inner.x, y, room, false, name, label);
-        put(buf, inner.x + shift, y, inner.width.saturating_sub(shift), false, text, style);
+        let (at, width) = (inner.x + shift, inner.width.saturating_sub(shift));
+        if is_hint(&shown[*row].0) {
+            sentence::put(buf, (at, y), width, text, style, d.theme);
+        } else {
+            put(buf, at, y, width, false, text, style);
+        }
     }
     areas.details = Some(Area { x: inner.x, y: inner.y, width: inner.width, height: inner.height });
     areas.details_last = last;

@@ -4,12 +4,14 @@ use super::buttons::buttons;
 use super::frame::{Title, clear, dialog_width, middle, more_around, pane};
 use super::grid::put;
 use super::part::Draw;
-use super::text::lay_out;
-use super::{columns, form, plan, worker};
+use super::text::{self, Line, lay_out};
+use super::{columns, form, plan, sentence, worker};
 use crate::app::{Action, Area, Areas, Dialog};
+use crate::model::amount::grouped;
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
 use unicode_width::UnicodeWidthStr;
 
 /// Draws the dialog in the middle; notes where it and its buttons are, and the highest first line. Returns the cursor's
@@ -37,7 +39,10 @@ pub fn draw(
     let widest = if pressed.is_some() { 84 } else { 110 };
     let width = dialog_width(area, widest);
     let inside = usize::from(width.saturating_sub(4));
-    let (lines, label) = lay_out(&rows, inside, usize::MAX);
+    // What a question names, e.g. an entrypoint, is shown as it is.
+    let is_text = pressed.is_none();
+    let wrap = if is_text { sentence::wrap } else { text::wrap };
+    let (lines, label) = lay_out(&rows, inside, usize::MAX, |_, text, width| wrap(text, width));
     let extra = if pressed.is_some() { 4 } else { 2 };
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(extra).min(area.height);
     let frame = middle(area, width, height);
@@ -47,18 +52,27 @@ pub fn draw(
     let top = top.min(last);
     let searched = match dialog {
         Dialog::Tell { search, lines, .. } if !search.line.is_empty() => {
-            format!("/{}  {} of {}", printable(search.line.text()), rows.len(), lines.len())
+            format!("/{}  {} of {}", printable(search.line.text()), grouped(rows.len()), grouped(lines.len()))
         }
         _ => String::new(),
     };
     let title = Title { left: title, right: &searched, tone: None, focused: true };
     let inner = pane(buf, frame, d.theme, &title);
     more_around(buf, frame, d.theme, (top, last - top), "");
-    for (y, (name, text)) in (inner.y..inner.bottom()).zip(lines.iter().skip(top).take(body)) {
+    for (y, Line { row, label: name, text }) in
+        (inner.y..inner.bottom()).zip(lines.iter().skip(top).take(body))
+    {
         let shift = if label > 0 && !name.is_empty() { u16::try_from(label + 2).unwrap_or(0) } else { 0 };
         let room = if text.is_empty() { inner.width } else { u16::try_from(label).unwrap_or(0) };
-        put(buf, inner.x, y, room, false, name, d.theme.dim);
-        put(buf, inner.x + shift, y, inner.width.saturating_sub(shift), false, text, d.theme.text);
+        let (at, width) = (inner.x + shift, inner.width.saturating_sub(shift));
+        if !is_text {
+            put(buf, inner.x, y, room, false, name, d.theme.dim);
+            put(buf, at, y, width, false, text, d.theme.text);
+            continue;
+        }
+        sentence::put(buf, (inner.x, y), room, name, d.theme.dim, d.theme);
+        let (text, style) = of_manual(text, rows[*row], d);
+        sentence::put(buf, (at, y), width, text, style, d.theme);
     }
     if let Some((yes, on_yes)) = pressed {
         let placed = buttons(buf, inner, d, yes, Some(on_yes));
@@ -72,4 +86,16 @@ pub fn draw(
     areas.dialog = Some(Area { x: frame.x, y: frame.y, width, height });
     (areas.dialog_top, areas.dialog_last) = (top, last);
     None
+}
+
+/// A line of a row of a text as it is drawn: headings of the manual are bold, its blocks of code have the accent.
+fn of_manual<'l>(line: &'l str, (label, text): &(String, String), d: &Draw<'_>) -> (&'l str, Style) {
+    match () {
+        () if !label.is_empty() => (line, d.theme.text),
+        () if text.starts_with('#') => {
+            (line.trim_start_matches('#').trim_start(), d.theme.text.add_modifier(Modifier::BOLD))
+        }
+        () if text.starts_with("    ") => (line, d.theme.accent),
+        () => (line, d.theme.text),
+    }
 }

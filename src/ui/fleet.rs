@@ -4,7 +4,7 @@
 use super::frame::{Title, more, pane};
 use super::grid::{Grid, put};
 use super::part::{Draw, split_bottom, split_top};
-use super::{alerts, table};
+use super::{alerts, sentence, table};
 use crate::app::fleet::types::Kind;
 use crate::app::job::state;
 use crate::app::table::cell::{Cell, Role};
@@ -12,13 +12,12 @@ use crate::app::table::column::{Head, Width};
 use crate::app::text::words;
 use crate::app::{Action, Cluster, Headed, Listing, Run, Sum, Target, Totals};
 use crate::diagnose::{Finding, Severity};
-use crate::model::amount::grouped;
+use crate::model::JobStatus;
+use crate::model::amount::{counted, grouped};
 use crate::model::text::printable;
-use crate::model::{Job, JobStatus};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
-use std::borrow::Cow;
 use unicode_width::UnicodeWidthStr;
 
 /// From this width on what has changed stands beside the issues.
@@ -199,7 +198,7 @@ fn draw_issues(buf: &mut Buffer, area: Rect, d: &Draw<'_>, issues: &[(String, St
     let shown = if is_brief { &issues[1..] } else { issues };
     let hidden = shown.len().saturating_sub(body.height.into());
     for (y, (text, style)) in (body.y..body.bottom()).zip(shown) {
-        put(buf, body.x, y, body.width, false, text, *style);
+        sentence::put(buf, (body.x, y), body.width, text, *style, d.theme);
     }
     if hidden > 0 {
         let all = format!("{}: press {} for all", more((0, hidden), ""), d.key(Action::Describe));
@@ -209,23 +208,25 @@ fn draw_issues(buf: &mut Buffer, area: Rect, d: &Draw<'_>, issues: &[(String, St
 
 /// Draws the TPUs and GPUs of all clusters by type.
 fn draw_kinds(buf: &mut Buffer, area: Rect, d: &Draw<'_>, kinds: &[Kind]) {
-    let name = kinds.iter().map(|kind| kind.name.width()).max().unwrap_or(0).max("TPU TYPE".len());
+    // It stands below the issues of one cluster.
+    const TITLE: &str = "TPUS OF ALL CLUSTERS";
+    let name = kinds.iter().map(|kind| kind.name.width()).max().unwrap_or(0).max(TITLE.len());
     let heads = [
-        Head::plain("TPU TYPE", Width::text(u16::try_from(name).unwrap_or(u16::MAX).min(24), 24, 0)),
+        Head::plain(TITLE, Width::text(u16::try_from(name).unwrap_or(u16::MAX).min(24), 24, 0)),
         Head::plain("SLICES", Width::number(6, 0)),
         Head::plain("CHIPS", Width::number(13, 0)),
         Head::plain("LOST", Width::number(5, 1)),
         Head::plain("PENDING", Width::number(8, 1)),
     ];
-    let counted = |n: usize, role| if n > 0 { Cell::new(n.to_string(), role) } else { Cell::text("-") };
+    let some = |n: usize, role| if n > 0 { Cell::new(grouped(n), role) } else { Cell::text("-") };
     let row = |position: usize| {
         let kind = &kinds[position];
         vec![
             Cell::text(printable(&kind.name)),
-            Cell::new(kind.slices.to_string(), Role::Text),
-            Cell::new(of(kind.chips, true), Role::Text),
-            counted(kind.lost, Role::Warn),
-            counted(usize::try_from(kind.pending).unwrap_or(usize::MAX), Role::Text),
+            Cell::new(grouped(kind.slices), Role::Text),
+            if kind.chips.all > 0.0 { Cell::new(of(kind.chips, true), Role::Text) } else { Cell::text("-") },
+            some(kind.lost, Role::Warn),
+            some(usize::try_from(kind.pending).unwrap_or(usize::MAX), Role::Text),
         ]
     };
     Grid { heads: &heads, top: 0, rows: kinds.len(), selected: None }.draw(buf, area, d.theme, row);
@@ -246,9 +247,14 @@ fn draw_lately(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
     for (y, change) in (body.y..body.bottom()).zip(d.app.fleet().lately.changes()) {
         let age = words::minutes(change.at.age(d.now));
         put(buf, body.x, y, AGE, true, &age, d.theme.dim);
-        let text = format!("{}: {}", words::named(&change.clusters), change.what);
-        let width = body.width.saturating_sub(AGE + 1);
-        put(buf, body.x + AGE + 1, y, width, false, &text, d.theme.text);
+        // What has changed is cut before where.
+        let place = words::named(&change.clusters);
+        let (x, width) = (body.x + AGE + 1, body.width.saturating_sub(AGE + 1));
+        let columns = |text: &str| u16::try_from(text.width()).unwrap_or(u16::MAX);
+        let room = width.saturating_sub(columns(&place) + 2);
+        put(buf, x, y, room, false, &change.what, d.theme.text);
+        let taken = columns(&change.what).min(room) + 2;
+        put(buf, x + taken.min(width), y, width.saturating_sub(taken), false, &place, d.theme.dim);
     }
 }
 
@@ -260,8 +266,7 @@ fn draw_runs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) {
         u16::try_from(most).unwrap_or(u16::MAX)
     };
     // Whose it is stands beside it.
-    let id = |job: &Job| job.short_id().map_or_else(|| job.key.to_string(), Cow::into_owned);
-    let id_width = widest(&|run| id(&run.job).width(), "JOB");
+    let id_width = widest(&|run| run.job.short_name().width(), "JOB");
     let owner = widest(&|run| run.job.owner().map_or(1, UnicodeWidthStr::width), "OWNER");
     let tpu = widest(&|run| run.job.accelerator().map_or(1, |tpu| tpu.width()), "TPU TYPE");
     let heads = [
@@ -288,7 +293,7 @@ fn draw_runs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) {
         let activity = activity.unwrap_or_else(|| Cell::text(cluster.vitals.status(job).word()));
         vec![
             Cell::new(glyph, role.unless(stale)),
-            Cell::new(id(job), text).named(),
+            Cell::new(job.short_name(), text).named(),
             Cell::new(job.owner().map_or("-".into(), printable), text),
             Cell::new(job.accelerator().unwrap_or("-".into()), text),
             Cell::new(age, text),
@@ -308,8 +313,6 @@ fn sums(t: &Totals, width: usize) -> String {
 }
 
 fn sums_in(t: &Totals, brief: bool) -> String {
-    let many =
-        |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{} {what}s", grouped(n)) };
     // Before anything is known a total is unknown, not 0.
     let told =
         |text: String, what: &str| if t.known > 0 || t.clusters == 0 { text } else { format!("? {what}") };
@@ -317,17 +320,17 @@ fn sums_in(t: &Totals, brief: bool) -> String {
     let mut parts = if brief {
         vec![format!("{} of {} up", t.up, t.clusters)]
     } else {
-        vec![many(t.clusters, "cluster"), format!("{} up", t.up)]
+        vec![counted(t.clusters, "cluster"), format!("{} up", t.up)]
     };
-    let broken = if brief { format!("{} broken", t.broken) } else { many(t.broken, "broken file") };
+    let broken = if brief { format!("{} broken", t.broken) } else { counted(t.broken, "broken file") };
     parts.extend((t.broken > 0).then_some(broken));
-    parts.push(told(many(t.nodes, "node"), "nodes"));
+    parts.push(told(counted(t.nodes, "node"), "nodes"));
     parts.extend(of(t.tpus, "chips"));
     parts.extend(of(t.gpus, "gpus"));
     let (running, waiting) = if brief {
         (format!("{} run", grouped(t.running)), "pend")
     } else {
-        (format!("{} running", many(t.running, "job")), "pending")
+        (format!("{} running", counted(t.running, "job")), "pending")
     };
     let waiting = if t.waiting > 0 { format!(", {} {waiting}", grouped(t.waiting)) } else { String::new() };
     parts.push(told(format!("{running}{waiting}"), "jobs"));

@@ -5,7 +5,7 @@ use super::frame::{Title, clear, dialog_width, middle, more_around, pane};
 use super::grid::put;
 use super::line;
 use super::part::Draw;
-use super::text::wrap;
+use super::sentence::{self, wrap};
 use crate::app::job::form::Form;
 use crate::app::{Area, Areas, Rows};
 use ratatui::buffer::Buffer;
@@ -27,7 +27,7 @@ pub fn draw(
 ) -> Option<(u16, u16)> {
     let width = dialog_width(area, WIDEST);
     let inside = usize::from(width.saturating_sub(4)).max(1);
-    let (words, tone) = words(form, d, inside);
+    let words = words(form, d, inside);
     let rows = u16::try_from(form.rows.len()).unwrap_or(u16::MAX);
     // Rows give room to the text below them, as they follow the focus: down to three, in a small window to one.
     let most = area.height.saturating_sub(8).max(area.height.saturating_sub(4).min(4));
@@ -74,8 +74,8 @@ pub fn draw(
         more_around(buf, frame, d.theme, hidden, if hidden.0 + hidden.1 == 1 { "field " } else { "fields " });
     }
     let below = inner.y + visible + u16::from(air > 0);
-    for (y, line) in (below..inner.bottom().saturating_sub(1)).zip(words.iter().skip(first)) {
-        put(buf, inner.x, y, inner.width, false, line, tone);
+    for (y, (line, tone)) in (below..inner.bottom().saturating_sub(1)).zip(words.iter().skip(first)) {
+        sentence::put(buf, (inner.x, y), inner.width, line, *tone, d.theme);
     }
     if inner.height > 0 {
         areas.buttons = Some(buttons(buf, inner, d, "Submit", form.button()));
@@ -83,15 +83,21 @@ pub fn draw(
     cursor
 }
 
-/// The text below the rows: what is in progress, why the submission failed, or a hint for the focused row.
-fn words(form: &Form, d: &Draw<'_>, width: usize) -> (Vec<String>, Style) {
-    let (words, tone) = match (&form.doing, form.said.as_str()) {
-        (Some(doing), _) => (format!("◌ {doing}"), d.theme.dim),
-        (None, "") => match form.rows.get(form.at) {
-            Some(row) => (row.field.hint().to_owned(), d.theme.dim),
-            None => (String::new(), d.theme.dim),
-        },
-        (None, why) => (format!("✕ not submitted: {}", crate::model::text::printable(why)), d.theme.bad),
-    };
-    (wrap(&words, width), tone)
+/// What a form says when Esc would discard what was typed.
+pub const DISCARDS: &str = "press esc again to discard what was typed";
+
+/// The text below the rows: what is in progress, that Esc would discard what was typed, why the submission failed, or a
+/// hint for the focused row.
+fn words(form: &Form, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
+    let hint = || form.rows.get(form.at).map_or("", |row| row.field.hint());
+    let mut words = Vec::new();
+    if let Some(doing) = &form.doing {
+        words.push((format!("◌ {doing}"), d.theme.dim));
+    } else {
+        words.extend(form.is_warning().then(|| (DISCARDS.to_owned(), d.theme.warn)));
+        let why = crate::model::text::printable(&form.said);
+        words.extend((!why.is_empty()).then(|| (format!("✕ not submitted: {why}"), d.theme.bad)));
+        words.extend(words.is_empty().then(|| (hint().to_owned(), d.theme.dim)));
+    }
+    words.iter().flat_map(|(text, tone)| wrap(text, width).into_iter().map(|line| (line, *tone))).collect()
 }

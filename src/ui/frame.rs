@@ -2,10 +2,12 @@
 
 use super::Theme;
 use super::grid::cut;
+use crate::model::amount::grouped;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Margin, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::widgets::{Block, BorderType, Clear, Widget as _};
+use std::borrow::Cow;
 use unicode_width::UnicodeWidthStr;
 
 /// The texts in a border.
@@ -33,7 +35,7 @@ pub fn pane(buf: &mut Buffer, area: Rect, theme: &Theme, title: &Title<'_>) -> R
     if room > 0 && !left.is_empty() {
         buf.set_string(area.x + 2, area.y, format!(" {left} "), left_style);
     }
-    let right = cut(title.right, room.saturating_sub(left.width() + 3));
+    let right = whole_parts(title.right, room.saturating_sub(left.width() + 3));
     if right.width() > 1 {
         let width = u16::try_from(right.width()).unwrap_or(0);
         buf.set_string(
@@ -44,6 +46,16 @@ pub fn pane(buf: &mut Buffer, area: Rect, theme: &Theme, title: &Title<'_>) -> R
         );
     }
     inside(area)
+}
+
+/// The first parts of a list that fit, whole: half a word or a number without its end says something else.
+fn whole_parts(text: &str, room: usize) -> Cow<'_, str> {
+    if text.width() <= room {
+        return Cow::Borrowed(text);
+    }
+    let ends = [" · ", ", "].into_iter().flat_map(|between| text.match_indices(between));
+    let fitting = ends.map(|(at, _)| &text[..at]).filter(|part| part.width() <= room);
+    fitting.max_by_key(|part| part.len()).map_or_else(|| cut(text, room), Cow::Borrowed)
 }
 
 /// Writes on the lower border how many `things` are below the visible part.
@@ -75,9 +87,9 @@ pub fn on_lower_border(buf: &mut Buffer, area: Rect, text: &str, style: Style) {
 pub fn more((above, below): (usize, usize), things: &str) -> String {
     match (above, below) {
         (0, 0) => String::new(),
-        (0, _) => format!("{below} more {things}below"),
-        (_, 0) => format!("{above} more {things}above"),
-        _ => format!("{above} more {things}above · {below} below"),
+        (0, _) => format!("{} more {things}below", grouped(below)),
+        (_, 0) => format!("{} more {things}above", grouped(above)),
+        _ => format!("{} more {things}above · {} below", grouped(above), grouped(below)),
     }
 }
 
@@ -103,4 +115,23 @@ pub fn middle(area: Rect, width: u16, height: u16) -> Rect {
 /// Blanks an area for something that lies over it.
 pub fn clear(buf: &mut Buffer, area: Rect) {
     Clear.render(area, buf);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole_parts;
+
+    #[test]
+    fn a_title_drops_whole_parts() {
+        let title = "v4 4,028 chips, 1,456 preempted · v5p 1,488 chips";
+        for (room, shown) in [
+            (60, title),
+            (48, "v4 4,028 chips, 1,456 preempted"),
+            (30, "v4 4,028 chips"),
+            (14, "v4 4,028 chips"),
+            (6, "v4 4,…"),
+        ] {
+            assert_eq!(whole_parts(title, room), shown);
+        }
+    }
 }

@@ -12,7 +12,7 @@ use super::text::wrap;
 use crate::app::text::words;
 use crate::app::{Action, Area, Cluster, LogView, Older, Pane, Window, could_serve};
 use crate::logs::{Level, clock};
-use crate::model::amount::bytes;
+use crate::model::amount::{bytes, grouped};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{JobKey, LogEnd, LogSource};
@@ -47,7 +47,11 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
     let silent = silent(log, d);
     let state = [silent.clone(), Some(state)].into_iter().flatten().filter(|word| !word.is_empty());
     let state = state.collect::<Vec<_>>().join(", ");
-    let title = title(cluster, log, d, usize::from(area.width).saturating_sub(state.width() + 9));
+    // The word gives its room to the log's name.
+    let beside = |state: &str| usize::from(area.width).saturating_sub(state.width() + 9);
+    let is_tight = title(cluster, log, d, usize::MAX).width() > beside(&state);
+    let state = if is_tight { state.replace(" lines below", " below") } else { state };
+    let title = title(cluster, log, d, beside(&state));
     let focused = is_alone || d.is_focused(Pane::Log);
     pane(buf, area, d.theme, &Title { left: title.trim_end(), right: &state, tone: Some(tone), focused });
     amber(buf, area, d, (&state, silent.as_deref()));
@@ -134,9 +138,9 @@ fn search(log: &LogView) -> String {
     let (sought, count) = (printable(sought), log.search().found().len());
     let sought = cut(&sought, SOUGHT);
     match log.match_place() {
-        Some(place) => format!("  /{sought} {place} of {count}"),
-        None if log.is_looking() => format!("  /{sought} {count} so far"),
-        None => format!("  /{sought} {count} found"),
+        Some(place) => format!("  /{sought} {} of {}", grouped(place), grouped(count)),
+        None if log.is_looking() => format!("  /{sought} {} so far", grouped(count)),
+        None => format!("  /{sought} {} found", grouped(count)),
     }
 }
 
@@ -152,7 +156,7 @@ fn filter(log: &LogView) -> String {
     let text = Some(cut(&text, SOUGHT).into_owned()).filter(|text| !text.is_empty());
     let what = text.into_iter().chain(levels.map(str::to_owned)).collect::<Vec<_>>().join(" ");
     let around = if lens.around() == 0 { String::new() } else { format!(" ±{}", lens.around()) };
-    format!("  &{what}{around}, {} of {} lines", log.len(), log.held())
+    format!("  &{what}{around}, {} of {} lines", grouped(log.len()), grouped(log.held()))
 }
 
 /// `since 13:05:00 (5m)`: from when on lines are shown.
@@ -181,7 +185,9 @@ fn state(log: &LogView, size: Window, d: &Draw<'_>) -> (String, Style) {
         (LogEnd::Interrupted(_), _) => ("INTERRUPTED".into(), d.theme.warn),
         (_, false) => {
             let below = log.below(size);
-            let below = if log.is_cut() { format!("{below}+ below") } else { format!("{below} below") };
+            let more = if log.is_cut() { "+" } else { "" };
+            let lines = if below == 1 && more.is_empty() { "line" } else { "lines" };
+            let below = format!("{}{more} {lines} below", grouped(below));
             // Lines that are held and above the window are no beginning.
             let is_told = log.since().is_none() && (log.above() != Some(0) || log.top(size) == 0);
             let words = [above(log).filter(|_| is_told), Some(below)];

@@ -1,8 +1,9 @@
 //! The palette's list, above the line in which a command is typed.
 
 use super::frame::{Title, clear, more_around, pane};
-use super::grid::{cut, put};
+use super::grid::{cut, cut_middle, put};
 use super::part::Draw;
+use super::sentence;
 use crate::app::{Area, Areas, Offer, PromptKind, Rows};
 use crate::model::text::printable;
 use ratatui::buffer::Buffer;
@@ -55,8 +56,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
     clear(buf, frame);
     let inner = pane(buf, frame, d.theme, &Title { left: title, right: "", tone: None, focused: true });
     if let Some(why) = why {
-        let room = usize::from(inner.width);
-        put(buf, inner.x, inner.y, inner.width, false, &cut(&printable(&why), room), d.theme.warn);
+        sentence::put(buf, (inner.x, inner.y), inner.width, &printable(&why), d.theme.warn, d.theme);
         return;
     }
     let top = (prompt.chosen + 1).saturating_sub(visible).min(offers.len() - visible);
@@ -67,11 +67,14 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
     let chosen = d.app.chosen_offer(&offers);
     // The widths are those of all, so that columns stay while the list is scrolled.
     let name = offers.iter().map(|o| o.words.width()).max().unwrap_or(0);
-    let most = if is_text { usize::MAX } else { NAME.max(usize::from(inner.width) / 2) };
+    // Names that are all but alike are told apart by their ends: they take what the help leaves.
+    let width = |text: &str| if text.is_empty() { 0 } else { text.width() + 2 };
+    let beside = offers.iter().map(|o| width(&o.help) + width(&o.key)).max().unwrap_or(0);
+    let least = NAME.max(usize::from(inner.width) / 2);
+    let most = if is_text { usize::MAX } else { least.max(usize::from(inner.width).saturating_sub(beside)) };
     let name = name.min(most).min(inner.width.into());
-    let key = offers.iter().map(|o| o.key.width()).max().unwrap_or(0);
     for (i, (y, offer)) in (inner.y..inner.bottom()).zip(shown).enumerate() {
-        row(buf, Rect { y, height: 1, ..inner }, d, offer, (chosen == Some(top + i), name, key));
+        row(buf, Rect { y, height: 1, ..inner }, d, offer, (chosen == Some(top + i), name, is_text));
     }
 }
 
@@ -81,7 +84,7 @@ fn row(
     area: Rect,
     d: &Draw<'_>,
     offer: &Offer,
-    (is_chosen, name, key): (bool, usize, usize),
+    (is_chosen, name, is_text): (bool, usize, bool),
 ) {
     let (text, dim, accent) = match (is_chosen, offer.is_here) {
         (true, _) => {
@@ -94,20 +97,25 @@ fn row(
     let narrow = |columns: usize| u16::try_from(columns).unwrap_or(area.width).min(area.width);
     let words = printable(&offer.words);
     let is_cut = words.width() > name;
-    put(buf, area.x, area.y, narrow(name), false, &cut(&words, name), text);
+    // A line of a log is read from its beginning.
+    let (shown, end) =
+        if is_text { (cut(&words, name), name) } else { (cut_middle(&words, name), name / 2 + 1) };
+    let whole = if is_cut { end.saturating_sub(1) } else { name };
+    put(buf, area.x, area.y, narrow(name), false, &shown, text);
     let mut column = 0;
     for (at, c) in words.chars().enumerate() {
         let width = unicode_width::UnicodeWidthChar::width(c).unwrap_or(0);
-        // The last column of a name that is cut has the mark of the cut.
-        if offer.hits.contains(&at) && column + width + usize::from(is_cut) <= name {
+        // Behind the mark of a cut other letters follow.
+        if offer.hits.contains(&at) && column + width <= whole {
             let hit = Rect { x: area.x + narrow(column), width: narrow(width), ..area };
             buf.set_style(hit, accent.add_modifier(ratatui::style::Modifier::UNDERLINED));
         }
         column += width;
     }
     let at = area.x + narrow(name + 2);
-    let room = area.right().saturating_sub(at + narrow(key + 1));
-    put(buf, at.min(area.right()), area.y, room, false, &cut(&printable(&offer.help), room.into()), dim);
+    let key = if offer.key.is_empty() { 0 } else { offer.key.width() + 2 };
+    let room = area.right().saturating_sub(at + narrow(key));
+    sentence::put(buf, (at.min(area.right()), area.y), room, &printable(&offer.help), dim, d.theme);
     let at = area.right().saturating_sub(narrow(offer.key.width()));
     if room > 0 {
         put(buf, at, area.y, narrow(offer.key.width()), false, &offer.key, accent);

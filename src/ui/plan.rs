@@ -2,14 +2,16 @@
 
 use super::buttons::buttons;
 use super::frame::{Title, clear, dialog_width, middle, more_around, pane};
-use super::grid::{Grid, cut_middle, put};
+use super::grid::{Grid, cut_middle};
 use super::line;
 use super::part::Draw;
-use super::text::{capitalised, wrap};
+use super::sentence::{self, wrap};
+use super::text::capitalised;
 use crate::app::operation::confirmation::{Check, Control, Plan};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Head, Width};
 use crate::app::{Action, Area, Areas};
+use crate::model::amount::counted;
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{AffectedJob, DRAIN_SECS, NewWorker, OperationKind, Restoration, Task};
@@ -202,7 +204,7 @@ fn sheet(
     let height = upper.saturating_add(table).saturating_add(air).saturating_add(rows(below.len()));
     let mut lines = Buffer::empty(Rect { x: 0, y: 0, width, height });
     for (y, (text, style)) in (0..height).zip(head) {
-        put(&mut lines, 0, y, width, false, text, *style);
+        sentence::put(&mut lines, (0, y), width, text, *style, d.theme);
     }
     let place = Rect { x: 0, y: upper, width, height: table };
     let jobs = if table > 0 { draw_jobs(&mut lines, place, d, plan) } else { (0, 0) };
@@ -210,7 +212,7 @@ fn sheet(
     let first = upper.saturating_add(table).saturating_add(air);
     for (y, line) in (first..height).zip(below) {
         let (text, style) = shown(line, plan.control, d);
-        put(&mut lines, 0, y, width, false, &text, style);
+        sentence::put(&mut lines, (0, y), width, &text, style, d.theme);
         controls.extend(line.control.map(|control| (y, control)));
         if line.control == Some(plan.control) {
             focus = Some(usize::from(y));
@@ -302,7 +304,8 @@ fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
         }
         (Check::Done, None) => {
             let tone = if back == jobs { d.theme.text } else { d.theme.warn };
-            say(&format!("{back} of {jobs} jobs will be restored"), tone);
+            let why = lost_alike(plan).map_or_else(String::new, |why| format!(": {}", printable(why)));
+            say(&format!("{back} of {} will be restored{why}", counted(jobs, "job")), tone);
         }
     }
     lines
@@ -326,7 +329,7 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
         lines.extend(Line::of(Control::Drain, text, d.theme.text, width));
     }
     if controls.contains(&Control::Others) {
-        let deed = if plan.operation.kind().is_of_cluster() { "end" } else { "affect" };
+        let deed = if plan.operation.kind().is_of_cluster() { "end" } else { "end the work of" };
         let text = switch(plan.others, format!("also {deed} the {}", plan.affected_others().brief()));
         lines.extend(Line::of(Control::Others, text, d.theme.warn, width));
     }
@@ -363,6 +366,14 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
     lines
 }
 
+/// Why none of several jobs is restored, where it is the same for all: the table need not repeat it.
+fn lost_alike(plan: &Plan) -> Option<&str> {
+    let (first, others) = plan.preview.jobs.split_first()?;
+    let Restoration::Lost(why) = &first.fate else { return None };
+    let is_same = others.iter().all(|job| job.fate == first.fate);
+    (is_same && plan.operation.kind().is_of_cluster() && plan.check == Check::Done).then_some(why)
+}
+
 /// Draws the jobs, those that are lost first; returns the first that is shown, and the highest that could be.
 fn draw_jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, plan: &Plan) -> (usize, usize) {
     let mut jobs: Vec<&AffectedJob> = plan.preview.jobs.iter().collect();
@@ -378,7 +389,7 @@ fn draw_jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, plan: &Plan) -> (usize,
 
 /// Each column is as wide as its longest cell. If they do not fit, the ids are cut first, in their middle, then what
 /// happens to the jobs, then what they hold.
-fn heads(jobs: &[&AffectedJob], width: u16, plan: &Plan) -> [Head; 5] {
+fn heads(jobs: &[&AffectedJob], width: u16, plan: &Plan) -> Vec<Head> {
     const LEAST: (u16, u16, u16) = (20, 18, 9);
     const NARROW: (u16, u16, u16) = (9, 12, 5);
     let least = if width < 50 { NARROW } else { LEAST };
@@ -388,7 +399,8 @@ fn heads(jobs: &[&AffectedJob], width: u16, plan: &Plan) -> [Head; 5] {
     };
     let owner = widest(&|j| j.owner_words().width(), 5, 13);
     let mut job = widest(&|j| j.key.to_string().width(), 3, 80);
-    let mut fate = widest(&|j| plan.fate(j).width(), 10, 80);
+    let is_said = lost_alike(plan).is_some();
+    let mut fate = if is_said { 0 } else { widest(&|j| plan.fate(j).width(), 10, 80) };
     let mut holds = widest(&|j| j.holding().width(), 5, 40);
     let room = width.saturating_sub(owner + 7 + 4);
     let mut over = (job + fate + holds).saturating_sub(room);
@@ -396,7 +408,7 @@ fn heads(jobs: &[&AffectedJob], width: u16, plan: &Plan) -> [Head; 5] {
         let less = over.min(column.saturating_sub(least));
         (*column, over) = (*column - less, over - less);
     }
-    [
+    let mut heads = vec![
         Head::plain("JOB", Width::text(job, job, 0)),
         Head::plain("OWNER", Width::text(owner, owner, 0)),
         Head::plain("AGE", Width::number(7, 1)),
@@ -405,7 +417,9 @@ fn heads(jobs: &[&AffectedJob], width: u16, plan: &Plan) -> [Head; 5] {
             if plan.operation.kind().is_of_cluster() { "RESTORED" } else { "RUNS ON WORKER" },
             Width::rest(fate, fate, 0),
         ),
-    ]
+    ];
+    heads.truncate(if is_said { 4 } else { 5 });
+    heads
 }
 
 fn row<'a>(job: &AffectedJob, d: &Draw<'_>, plan: &Plan) -> Vec<Cell<'a>> {

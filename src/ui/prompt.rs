@@ -1,8 +1,9 @@
 //! The line in the footer in which a filter, a search or a command is typed.
 
-use super::grid::{cut, put};
+use super::grid::put;
 use super::line;
 use super::part::Draw;
+use super::sentence;
 use crate::app::input::line::Line;
 use crate::app::{Dialog, PromptKind};
 use crate::model::text::printable;
@@ -71,7 +72,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
     let end = sign.width() + printable(prompt.line.text()).width() + 4;
     let at = area.x + u16::try_from(end).unwrap_or(area.width).min(area.width - room);
     let width = area.right().saturating_sub(at + 1);
-    put(buf, at, area.y, width, false, &cut(&printable(beside), width.into()), style);
+    sentence::put(buf, (at, area.y), width, &printable(beside), style, d.theme);
     Some(column)
 }
 

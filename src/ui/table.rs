@@ -5,6 +5,7 @@ use super::grid::{Grid, put};
 use super::part::Draw;
 use super::text::wrap;
 use crate::app::{Headed, Listing, Pane};
+use crate::model::amount::grouped;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
@@ -109,6 +110,6 @@ pub fn rows(
 pub fn filtered(title: &str, listing: &dyn Listing) -> String {
     match listing.filter().text() {
         "" => title.to_owned(),
-        filter => format!("{title}  /{filter} {} of {}", listing.len(), listing.all()),
+        filter => format!("{title}  /{filter} {} of {}", grouped(listing.len()), grouped(listing.all())),
     }
 }

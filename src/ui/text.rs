@@ -29,30 +29,46 @@ pub fn level(value: f64, low: f64, high: f64) -> &'static str {
     LEVELS[(share * (LEVELS.len() - 1) as f64).round() as usize]
 }
 
+/// A line of labels beside texts.
+pub struct Line {
+    /// The number of the row that it is of.
+    pub row: usize,
+    /// The label; empty beside the lines that go on.
+    pub label: String,
+    /// The text, indented where it goes on.
+    pub text: String,
+}
+
 /// Labels beside texts, long texts over several lines. A text that has no label, nor goes on from one that has,
 /// takes the whole width, and so does a label that is longer than its column, which has `most` cells at most. The width of the
-/// labels comes with them.
-pub fn lay_out(rows: &[&(String, String)], width: usize, most: usize) -> (Vec<(String, String)>, usize) {
+/// labels comes with them. `wrap` wraps the text of a label.
+pub fn lay_out(
+    rows: &[&(String, String)],
+    width: usize,
+    most: usize,
+    wrap: impl Fn(&str, &str, usize) -> Vec<String>,
+) -> (Vec<Line>, usize) {
     let beside = rows.iter().filter(|(_, text)| !text.is_empty()).map(|(label, _)| label.width());
     let label = beside.max().unwrap_or(0).min(width / 3).min(most);
     let indent = if label > 0 { label + 2 } else { 0 };
     let mut lines = Vec::with_capacity(rows.len());
-    for (name, text) in rows {
+    for (row, (name, text)) in rows.iter().enumerate() {
+        let line = |label: String, text: String| Line { row, label, text };
         if name.is_empty() {
-            lines.extend(wrap(text, width.max(1)).into_iter().map(|line| (String::new(), line)));
+            lines.extend(wrap(name, text, width.max(1)).into_iter().map(|text| line(String::new(), text)));
             continue;
         }
         let is_long = name.width() > label;
         if is_long {
-            lines.extend(wrap(name, width.max(1)).into_iter().map(|line| (line, String::new())));
+            lines.extend(wrap("", name, width.max(1)).into_iter().map(|name| line(name, String::new())));
         }
         if is_long && text.is_empty() {
             continue;
         }
-        for (i, line) in wrap(text, width.saturating_sub(indent).max(1)).into_iter().enumerate() {
+        for (i, text) in wrap(name, text, width.saturating_sub(indent).max(1)).into_iter().enumerate() {
             let first = i == 0 && !is_long;
-            let line = if first { line } else { format!("{}{line}", " ".repeat(indent)) };
-            lines.push((if first { name.clone() } else { String::new() }, line));
+            let text = if first { text } else { format!("{}{text}", " ".repeat(indent)) };
+            lines.push(line(if first { name.clone() } else { String::new() }, text));
         }
     }
     (lines, label)

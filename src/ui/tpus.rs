@@ -1,10 +1,9 @@
 //! The TPUs of a cluster: Google's data, Ray's data and the file's limits, those with issues first.
 
 use super::frame::{Title, more_around, more_below, pane};
-use super::grid::{Grid, put};
+use super::grid::Grid;
 use super::part::{Draw, split_bottom};
-use super::table;
-use super::text::wrap;
+use super::{sentence, table};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Head, Width};
 use crate::app::text::words;
@@ -46,7 +45,7 @@ pub fn draw(
     more_below(buf, area, d.theme, page.list.len().saturating_sub(shown), "");
     if let Some(row) = selected.filter(|_| advice.height > 0) {
         let width = advice.width.saturating_sub(4);
-        put(buf, advice.x + 2, advice.y, width, false, &said(row, d), d.theme.text);
+        sentence::put(buf, (advice.x + 2, advice.y), width, &said(row, d), d.theme.text, d.theme);
     }
     (drawn, if lines > 0 { wanted.len() - lines } else { 0 })
 }
@@ -89,9 +88,9 @@ fn troubles(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Re
     }
     let mut y = area.y;
     for (text, style) in lines {
-        let wrapped = wrap(&text, usize::from(area.width.saturating_sub(2)));
+        let wrapped = sentence::wrap(&text, usize::from(area.width.saturating_sub(2)));
         for line in wrapped.iter().take(usize::from(area.bottom().saturating_sub(y + 4)).min(3)) {
-            put(buf, area.x + 1, y, area.width.saturating_sub(2), false, line, style);
+            sentence::put(buf, (area.x + 1, y), area.width.saturating_sub(2), line, style, d.theme);
             y += 1;
         }
     }

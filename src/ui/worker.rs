@@ -1,11 +1,12 @@
 //! The form that adds workers.
 
 use super::buttons::buttons;
+use super::form::DISCARDS;
 use super::frame::{Title, clear, dialog_width, middle, more, more_around, pane};
 use super::grid::{cut, put};
 use super::line;
 use super::part::Draw;
-use super::text::wrap;
+use super::sentence::{self, wrap};
 use crate::app::operation::worker_form::{Offered, WorkerField, WorkerForm};
 use crate::app::{Area, Areas, Rows};
 use crate::model::text::printable;
@@ -65,7 +66,7 @@ pub fn draw(
     more_around(buf, frame, d.theme, (first, last - first), "");
     (areas.dialog_top, areas.dialog_last) = (first, last);
     for (y, (text, style)) in (lower.y..lower.bottom()).zip(words.iter().skip(first)) {
-        put(buf, inner.x, y, inner.width, false, text, *style);
+        sentence::put(buf, (inner.x, y), inner.width, text, *style, d.theme);
     }
     if let Some((choices, chosen)) = form.focused().and_then(|field| form.choices(field)) {
         let used = u16::try_from(words.len()).unwrap_or(WORDS).min(lower.height);
@@ -159,7 +160,7 @@ fn row(
 /// The text below the rows: a hint or an error.
 fn words(form: &WorkerForm, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
     if form.is_warning() {
-        let lines = wrap("press esc again to discard what was typed", width);
+        let lines = wrap(DISCARDS, width);
         return lines.into_iter().map(|line| (line, d.theme.warn)).collect();
     }
     let text = match (&form.offered, form.focused()) {

@@ -4,6 +4,7 @@ use super::saved::Saved;
 use super::tail::Tail;
 use super::track::{Key, Track};
 use crate::logs::{Clock, Patterns, Phase, Progress, Times, Writers, checkpoint, prefixed};
+use crate::model::amount::grouped;
 use crate::model::vitals::{loss, rate_was};
 use crate::model::{
     Doing, Holding, Job, Line, LogRead, Run, Sign, SignKind, Text, Timestamp, VitalLimits, Vitals, Wait,
@@ -454,7 +455,11 @@ impl Gauge {
         let track = self.main()?;
         let found = track.trend.diverging()?;
         let newest = track.series.last().and_then(|last| last.loss).unwrap_or(found.first.value);
-        let from = found.first.step.map(|step| format!(" until step {step}")).unwrap_or_default();
+        let from = found
+            .first
+            .step
+            .map(|step| format!(" until step {}", grouped(step as usize)))
+            .unwrap_or_default();
         let evidence = format!("loss {}, was {}{from}", loss(newest), loss(found.trend));
         Some(Sign { kind: SignKind::Diverging, since: found.first.at.unwrap_or(now), evidence })
     }

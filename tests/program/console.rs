@@ -154,7 +154,7 @@ fn it_shows_the_cluster_and_is_led_by_keys() {
     let running = place.head().submissions(JobStatus::Running).pop().unwrap();
     let text = pty.wait_text(&running);
     assert!(text.contains("Ray 2.60.0") && text.contains("no token needed"), "{text}");
-    assert!(text.contains("16 alive") && text.contains("Autoscaler v2"), "{text}");
+    assert!(text.contains("16 hosts alive") && text.contains("Autoscaler v2"), "{text}");
     pty.send("?");
     pty.wait_text("(stop-job)");
     pty.send("\x1b");
@@ -223,12 +223,12 @@ fn trouble(fault: Fault, words: &[&str]) {
     let place = Place::new(Scenario::default());
     let mut pty = place.console(200, 60);
     pty.wait_text(UP);
-    let known = pty.wait_text("16 alive");
+    let known = pty.wait_text("16 hosts alive");
     assert!(known.contains("data <5 s"), "{known}");
     place.head().trouble(vec![Trouble { path: String::new(), fault }]);
     pty.send("r");
     // What was known stays.
-    let all = [words, &["16 alive", "r reconnect"]].concat();
+    let all = [words, &["16 hosts alive", "r reconnect"]].concat();
     pty.wait(&format!("{all:?}"), |t| all.iter().all(|w| t.contains(w)) && !t.contains(UP));
     place.head().trouble(Vec::new());
     place.head().drop_connections();
@@ -285,13 +285,13 @@ fn dropped_connections_are_made_anew_unseen() {
 fn a_head_that_is_gone_is_told_with_what_was_known() {
     let mut place = Place::new(Scenario::default());
     let mut pty = place.console(200, 60);
-    pty.wait_text("16 alive");
+    pty.wait_text("16 hosts alive");
     {
         let _inside = place.runtime.enter();
         place.head = None;
     }
     let text = pty.wait("silence", |t| t.contains("no response") && t.contains("retry in"));
-    assert!(text.contains("16 alive"), "{text}");
+    assert!(text.contains("16 hosts alive"), "{text}");
     quit(&mut pty);
 }
 
@@ -311,7 +311,9 @@ fn a_refused_token_is_told_and_another_one_is_taken_up() {
     let mut pty = place.console(200, 60);
     pty.wait_text("refuses this token");
     place.write_token(TOKEN);
-    pty.wait("recovery by itself", |t| t.contains(UP) && t.contains("token ok") && t.contains("16 alive"));
+    pty.wait("recovery by itself", |t| {
+        t.contains(UP) && t.contains("token ok") && t.contains("16 hosts alive")
+    });
     // It changes while we look on.
     place.head().set_token(Some(Secret::new("tok-that-is-new")));
     pty.wait_text("refuses this token");

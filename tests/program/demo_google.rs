@@ -183,12 +183,12 @@ fn the_console_shows_the_lost_tpus_and_deletes_them() {
     let mut pty = Pty::start(&argv, &env, 140, 45);
     pty.wait_text("● up");
     pty.send("T");
-    let text = pty.wait("its TPUs", |t| t.contains("preempted, holds quota") && t.contains("waiting"));
+    let text = pty.wait("its TPUs", |t| t.contains("holds quota") && t.contains("waiting"));
     assert!(text.contains("ray-marin-us-central2-worker-"), "{text}");
     pty.send("x");
     pty.wait_text("Delete preempted TPUs on");
     pty.send("y");
-    pty.wait("all gone", |t| !t.contains("preempted, holds quota") && t.contains("ray-worker-manual-v4-256"));
+    pty.wait("all gone", |t| !t.contains("holds quota") && t.contains("ray-worker-manual-v4-256"));
     pty.send("\x03");
     assert!(pty.wait_exit().success());
     assert_eq!(world.count("us-central2", "preempted, holds quota"), 0);

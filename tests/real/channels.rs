@@ -170,7 +170,7 @@ fn faults_leave_a_second_user_no_token() {
     let job = bed.submit("ticking", TICKS);
     bed.job_becomes(&job, "RUNNING");
     let mut console = bed.console(160, 50);
-    let is_up = |text: &str| text.contains("● up") && text.contains("3 alive");
+    let is_up = |text: &str| text.contains("● up") && text.contains("3 hosts alive");
     console.wait_for("connection", PATIENCE, is_up);
     let mut log = ours(bed, &format!("job-logs -f -n 1 {job}"));
     let mut wait = ours(bed, &format!("wait-job --show-logs {job}"));

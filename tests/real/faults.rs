@@ -186,7 +186,7 @@ fn old_data_of_a_gcs_that_hangs_are_not_green_and_it_is_used_again() {
         "what was known stays, and no hint ends it:\n{text}"
     );
     drop(frozen);
-    console.wait_for("recovery", LONG, |text| text.contains("● up") && text.contains("3 alive"));
+    console.wait_for("recovery", LONG, |text| text.contains("● up") && text.contains("3 hosts alive"));
     // A Ray that was only slow has lost nothing.
     bed.job_becomes(&job.id, "RUNNING");
 }

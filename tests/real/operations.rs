@@ -28,7 +28,7 @@ fn session(bed: Bed) -> String {
 
 /// From the key to the first step: the list of jobs, the switch, the name.
 fn begin(console: &mut Pty, jobs: &[&str]) {
-    console.wait_for("connection", LONG, |text| text.contains("● up") && text.contains("3 alive"));
+    console.wait_for("connection", LONG, |text| text.contains("● up") && text.contains("3 hosts alive"));
     console.send("R");
     let seen = console.wait_for("affected jobs", LONG, |text| text.contains("will be restored"));
     for job in jobs {

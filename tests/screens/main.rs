@@ -229,7 +229,10 @@ fn lines_that_wrap_are_all_drawn_page_by_page() {
     }
     press(&mut app, "k");
     let seen = see(&mut app);
-    assert!(seen.contains("1 below") && seen.contains("line 094") && !seen.contains("line 099"), "{seen}");
+    assert!(
+        seen.contains("1 line below") && seen.contains("line 094") && !seen.contains("line 099"),
+        "{seen}"
+    );
 }
 
 #[test]

@@ -229,7 +229,7 @@ fn another_operators_mark_stands_in_the_fleet_on_the_page_and_behind_the_key_of_
     }
     press(&mut app, "p");
     let text = seen(&mut app, 120, 40);
-    for words in ["Another operator", "alice@laptop (process 77)", "`ps -p", "space on its option in the"] {
+    for words in ["Another operator", "alice@laptop (process 77)", "ps -p", "space on its option in the"] {
         assert!(text.contains(words), "{words}: {text}");
     }
     press(&mut app, "<esc>");

@@ -116,7 +116,7 @@ impl Ways<'_> {
                 None => aim.clone(),
             },
         };
-        hint.fixes().iter().map(fix).collect::<Vec<_>>().join("; ")
+        in_one_place(&hint.fixes().iter().map(fix).collect::<Vec<_>>())
     }
 
     /// The keys that lead to a verb; none in read-only mode if it changes a cluster.
@@ -158,6 +158,20 @@ impl Ways<'_> {
         key(action).unwrap_or_else(|| {
             format!("{}{}", key(Action::Palette).unwrap_or_default(), action.describe().name)
         })
+    }
+}
+
+/// Fixes in a sentence: a place that all of them have is named once, at the end.
+fn in_one_place(fixes: &[String]) -> String {
+    const ROW: &str = " on its row in ";
+    let place = |fix: &'_ String| fix.rfind(ROW).map(|at| fix[at..].to_owned());
+    let first = fixes.first().and_then(place);
+    match first.filter(|first| fixes.len() > 1 && fixes.iter().all(|fix| fix.ends_with(first))) {
+        Some(place) => {
+            let fixes = fixes.iter().map(|fix| fix.strip_suffix(&place).unwrap_or(fix));
+            format!("{}; each{place}", fixes.collect::<Vec<_>>().join("; "))
+        }
+        None => fixes.join("; "),
     }
 }
 

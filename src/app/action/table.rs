@@ -375,6 +375,16 @@ impl Description {
         self.action.page().is_some_and(|page| page.context != Table)
     }
 
+    /// What it does in a few words: the label of the footer, or the beginning of the help.
+    pub fn in_brief(&self) -> String {
+        if !self.label.is_empty() {
+            return self.label.to_owned();
+        }
+        let end = self.help.find([',', ';', ':', '(']).unwrap_or(self.help.len());
+        let mut words = self.help[..end].trim_end().chars();
+        words.next().map(|first| first.to_lowercase().chain(words).collect()).unwrap_or_default()
+    }
+
     /// The label that the footer shows in that context.
     pub fn label_in(&self, context: Context) -> &'static str {
         match (self.action, context) {

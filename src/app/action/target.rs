@@ -66,8 +66,12 @@ impl Target {
                 let named = cluster.and_then(|c| Some(c.node_name(c.node(id)?).to_string()));
                 format!("node {}", named.unwrap_or_else(|| id.to_string()))
             }
-            Self::Job(_, key) => format!("job {key}"),
-            Self::Stacks(_, key) => format!("stacks of {key}"),
+            Self::Job(place, key) | Self::Stacks(place, key) => {
+                let cluster = fleet.clusters.get(*place);
+                let job = cluster.map_or_else(|| key.to_string(), |cluster| cluster.job_name(key));
+                let of = if matches!(self, Self::Job(..)) { "job" } else { "stacks of" };
+                format!("{of} {job}")
+            }
             Self::Chips(_, chips) => format!("chips of {}", chips.what),
             Self::Tpu(_, name) => format!("tpu {name}"),
             Self::Hosts(_, key) => words::hosts(key),

@@ -12,7 +12,7 @@ use crate::model::{
     ClusterName, ClusterSpec, Cost, GoogleWait, Job, JobKey, JobStatus, Link, LocalPorts, Node, NodeId,
     OperationMark, Physical, Problem, Provider, SubmissionId, Text, Timestamp, node_names,
 };
-use crate::reconcile::HostsKey;
+use crate::reconcile::{HostsKey, HostsKind};
 use crate::state::ClusterState;
 use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
@@ -331,6 +331,17 @@ impl Cluster {
     /// The numbers of nodes alive, pending, and lost lately.
     pub fn node_counts(&self) -> (usize, usize, usize) {
         (self.tally.alive, self.tally.pending, self.tally.lost)
+    }
+
+    /// The name by which a job is shown beside its owner or alone in a line: its short name while it is listed.
+    pub fn job_name(&self, key: &JobKey) -> String {
+        self.job(key).map_or_else(|| key.to_string(), |job| job.short_name().into_owned())
+    }
+
+    /// The number of slices with living hosts.
+    pub fn slices(&self) -> usize {
+        let rows = self.sliced.by_slice.rows.iter();
+        rows.filter(|row| row.key.kind == HostsKind::Slice && row.alive > 0).count()
     }
 
     /// The numbers of jobs that run, that wait, and that failed within the last day.

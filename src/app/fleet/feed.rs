@@ -18,6 +18,8 @@ const MOST: usize = 20;
 #[derive(Debug, Default)]
 pub struct Feed {
     said: HashMap<ClusterName, Said>,
+    /// Whether jobs have their short names, as in the jobs pane.
+    is_brief: bool,
 }
 
 /// What was said about one cluster.
@@ -44,6 +46,11 @@ enum Reach {
 }
 
 impl Feed {
+    /// A feed for a narrow place, where what has happened comes first and jobs have their short names.
+    pub fn brief() -> Self {
+        Self { is_brief: true, ..Self::default() }
+    }
+
     /// Whether connection and state of a cluster were told: what comes after that is a change.
     pub fn has_told(&self, cluster: &ClusterName) -> bool {
         self.said.get(cluster).is_some_and(|said| said.known && said.link.is_some())
@@ -68,8 +75,13 @@ impl Feed {
             if first {
                 lines.push(at_first(cluster, now));
             }
-            said.issues(&cluster.findings, target, &mut lines);
-            said.jobs(&cluster.snapshot.jobs, &mut lines);
+            let jobs = &cluster.snapshot.jobs;
+            let named = |key: &JobKey| {
+                let job = jobs.iter().find(|job| self.is_brief && job.key == *key);
+                job.map_or_else(|| key.to_string(), |job| job.short_name().into_owned())
+            };
+            said.issues(&cluster.findings, target, named, &mut lines);
+            said.jobs(jobs, if self.is_brief { changed_in_brief } else { changed_job }, &mut lines);
         }
         lines.iter().map(|line| printable(line).into_owned()).collect()
     }
@@ -98,7 +110,13 @@ impl Said {
         Some(words)
     }
 
-    fn issues(&mut self, findings: &[Finding], target: Target<'_>, lines: &mut Vec<String>) {
+    fn issues(
+        &mut self,
+        findings: &[Finding],
+        target: Target<'_>,
+        named: impl Fn(&JobKey) -> String,
+        lines: &mut Vec<String>,
+    ) {
         // A broken connection is said by itself.
         let told = |f: &&Finding| f.problem.is_none() && f.severity != Severity::Info;
         let mut now: Vec<Issue> = Vec::new();
@@ -110,13 +128,15 @@ impl Said {
             }
             now.push((finding.kind, finding.job().cloned(), finding.severity));
             if self.issues.iter().find(is_it).is_none_or(|(_, _, severity)| *severity != finding.severity) {
-                let words = format!("{}: {}: {}", finding.severity.word(), finding.kind.word(), finding.long);
+                let about = |job: &JobKey| finding.long.replace(&job.to_string(), &named(job));
+                let long = finding.job().map_or_else(|| finding.long.clone(), about);
+                let words = format!("{}: {}: {long}", finding.severity.word(), finding.kind.word());
                 lines.push(hinted(words, &finding.hint.in_commands(target)));
             }
         }
         for (kind, job, _) in &self.issues {
             if now.iter().all(|(still, its, _)| (still, its) != (kind, job)) {
-                let of = job.as_ref().map_or_else(String::new, |job| format!(": {job}"));
+                let of = job.as_ref().map_or_else(String::new, |job| format!(": {}", named(job)));
                 lines.push(format!("resolved: {}{of}", kind.word()));
             }
         }
@@ -124,15 +144,14 @@ impl Said {
     }
 
     /// Jobs that began, ended or left the list, in the order of the lists. The first list is only learnt.
-    fn jobs(&mut self, jobs: &Arc<Vec<Arc<Job>>>, lines: &mut Vec<String>) {
+    fn jobs(&mut self, jobs: &Arc<Vec<Arc<Job>>>, say: fn(&Job) -> String, lines: &mut Vec<String>) {
         let Some(before) = self.jobs.replace(Arc::clone(jobs)) else { return };
         if Arc::ptr_eq(&before, jobs) {
             return;
         }
         let was: HashMap<&JobKey, JobStatus> = before.iter().map(|job| (&job.key, job.status)).collect();
         let is: HashSet<&JobKey> = jobs.iter().map(|job| &job.key).collect();
-        let changed =
-            jobs.iter().filter(|job| was.get(&job.key) != Some(&job.status)).map(|job| changed_job(job));
+        let changed = jobs.iter().filter(|job| was.get(&job.key) != Some(&job.status)).map(|job| say(job));
         let gone = before.iter().filter(|job| !job.status.is_ended() && !is.contains(&job.key));
         let mut changes = changed.chain(gone.map(|job| format!("job {} is no longer listed", job.key)));
         lines.extend(changes.by_ref().take(MOST));
@@ -172,6 +191,23 @@ fn at_first(cluster: &Cluster, now: Timestamp) -> String {
     )
 }
 
+/// The change of a job, what has happened first: `started exp1395_qwen3-4f1c (dara)`.
+fn changed_in_brief(job: &Job) -> String {
+    let what = match job.status {
+        JobStatus::Pending => "submitted",
+        JobStatus::Running => "started",
+        JobStatus::Succeeded => "succeeded",
+        JobStatus::Stopped => "stopped",
+        JobStatus::Failed => "failed",
+        JobStatus::Unknown => "unknown state",
+    };
+    let owner = job.owner().map_or_else(String::new, |owner| format!(" ({owner})"));
+    let why = Job::in_a_line(job.message.raw()).filter(|_| job.status == JobStatus::Failed);
+    let why = why.map_or_else(String::new, |why| format!(": {why}"));
+    format!("{what} {}{owner}{why}", job.short_name())
+}
+
+/// The change of a job as a sentence, with its whole id.
 pub(in crate::app) fn changed_job(job: &Job) -> String {
     let name = format!("job {} (owner {})", job.key, job.owner().unwrap_or("unknown"));
     match job.status {

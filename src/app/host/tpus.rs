@@ -3,6 +3,7 @@
 use crate::app::screen::dialog::{Dialog, Question};
 use crate::app::text::toast::Cause;
 use crate::app::{App, Context, Effect, Tone, View};
+use crate::model::amount::grouped;
 use crate::model::cloud::TpuHost;
 use crate::model::{Cleaned, Hint, Leftover, Problem, ProblemKind, Provider, Request, Timestamp};
 use crate::reconcile::TpuStatus;
@@ -63,7 +64,8 @@ impl App {
         }
         let row = |label: &str, text: String| (label.to_owned(), text);
         let chips: u32 = left.iter().map(|l| l.chips).sum();
-        let mut told = vec![row("cluster", cluster.name().to_string()), row("chips", chips.to_string())];
+        let mut told =
+            vec![row("cluster", cluster.name().to_string()), row("chips", grouped(chips as usize))];
         let named = left
             .iter()
             .take(LISTED)

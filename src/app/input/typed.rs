@@ -227,23 +227,25 @@ impl App {
         let on_page = found.iter().map(|(_, action)| action.describe()).find(|d| d.contexts.contains(&below));
         self.note = if let Some(d) = on_page {
             let back = self.key_of(Action::Back);
-            format!("{shown} is not available in this dialog; {back} closes it, then {shown} is {}", d.name)
+            let what = d.in_brief();
+            format!("{shown} is not available in this dialog; close it with {back} to use it ({what})")
         } else {
             elsewhere_in_short(&format!("{shown} is not available in this dialog"), &found)
         };
     }
 }
 
-/// One line that ends with what a key is elsewhere: each action with the first of its places, as many as there is room for.
+/// One line that ends with what a key does elsewhere: the first place of each action, as many as there is room for.
 fn elsewhere_in_short(beginning: &str, found: &[(String, Action)]) -> String {
     /// Columns of such a line, at most, if it names more than one action.
     const WIDEST: usize = 70;
     let mut text = String::new();
     for (_, action) in found {
         let d = action.describe();
+        let (place, what) = (d.first_place(), d.in_brief());
         let next = match text.as_str() {
-            "" => format!("{beginning}; it is {} in {}", d.name, d.first_place()),
-            text => format!("{text}, {} in {}", d.name, d.first_place()),
+            "" => format!("{beginning}; use it in {place} ({what})"),
+            text => format!("{text}, {place} ({what})"),
         };
         if text.is_empty() || next.width() <= WIDEST {
             text = next;

@@ -6,6 +6,7 @@ use crate::app::{App, Context, Effect, Tone};
 use crate::model::amount::counted;
 use crate::model::{ClusterName, Job, JobKey, Others, Request, SubmissionId, Timestamp};
 use std::sync::Arc;
+use unicode_width::UnicodeWidthStr;
 
 /// Jobs that a dialog names at most; it counts the others.
 const NAMED: usize = 12;
@@ -82,6 +83,31 @@ impl App {
         jobs.iter().filter_map(name).collect()
     }
 
+    /// The jobs as lines of a table with titles; their clusters, where there are several, come first.
+    fn table(&self, jobs: &[(usize, Arc<Job>)], now: Timestamp) -> Vec<String> {
+        let is_one = jobs.iter().all(|(place, _)| *place == jobs[0].0);
+        let row = |(place, job): &(usize, Arc<Job>)| {
+            let cluster = &self.fleet.clusters[*place];
+            let named = (!is_one).then(|| cluster.name().to_string());
+            let age = describe::duration(job, now).unwrap_or_else(|| "?".to_owned());
+            let status = cluster.vitals.status(job).word().to_owned();
+            let cells = [job.short_name().into_owned(), job.owner_words(), age, status];
+            named.into_iter().chain(cells).collect::<Vec<_>>()
+        };
+        let titles = ["CLUSTER", "JOB", "OWNER", "AGE", "STATUS"].map(str::to_owned);
+        let titles = titles[usize::from(is_one)..].to_vec();
+        let rows: Vec<Vec<String>> = std::iter::once(titles).chain(jobs.iter().map(row)).collect();
+        let widest = |at: usize| rows.iter().map(|row| row[at].width()).max().unwrap_or(0);
+        let line = |row: &Vec<String>| {
+            let padded = row
+                .iter()
+                .enumerate()
+                .map(|(at, cell)| format!("{cell}{}", " ".repeat(widest(at) - cell.width())));
+            padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        };
+        rows.iter().map(line).collect()
+    }
+
     /// The jobs line by line, then the number of jobs that are not affected, then the consequence.
     fn lines(
         &self,
@@ -91,12 +117,9 @@ impl App {
         consequence: &str,
         now: Timestamp,
     ) -> Vec<(String, String)> {
-        let line = |(place, job): &(usize, Arc<Job>)| {
-            let text = describe::in_a_line(job, &self.fleet.clusters[*place].vitals, now);
-            (self.fleet.clusters[*place].name().to_string(), format!("{}  {text}", job.key))
-        };
-        let mut lines: Vec<_> = jobs.iter().take(NAMED).map(line).collect();
         let said = |text: String| (String::new(), text);
+        let mut lines: Vec<_> =
+            self.table(&jobs[..jobs.len().min(NAMED)], now).into_iter().map(said).collect();
         if jobs.len() > NAMED {
             lines.push(said(format!("and {} more", jobs.len() - NAMED)));
         }

@@ -199,14 +199,24 @@ impl Form {
 
     /// Whether Esc must be pressed again because typed text would be lost; the form says so then.
     pub fn holds_on(&mut self) -> bool {
-        let typed = |rows: &[Row]| rows.iter().filter(|r| !r.line.is_empty()).cloned().collect::<Vec<_>>();
         let now = typed(&self.rows);
         if self.doing.is_some() || now == typed(&self.filled) || now == self.warned {
             return false;
         }
-        self.warned = now;
-        (self.said, self.top) = ("press esc again to discard what was typed".to_owned(), 0);
+        (self.warned, self.top) = (now, 0);
         true
+    }
+
+    /// Whether the form says that Esc would discard what was typed.
+    pub fn is_warning(&self) -> bool {
+        !self.warned.is_empty() && self.warned == typed(&self.rows)
+    }
+
+    /// Begins to submit: what the form said is outdated.
+    pub(in crate::app) fn begin(&mut self) {
+        self.said.clear();
+        self.warned.clear();
+        self.doing = Some("submitting".to_owned());
     }
 
     /// Enter in a row: the next row, and from the last one Submit.
@@ -250,6 +260,7 @@ impl Form {
     /// Moves the focus by `by` places and wraps around. Fields that repeat have one empty row at their end.
     pub fn turn(&mut self, by: isize) {
         self.said.clear();
+        self.warned.clear();
         self.recall = Recall::default();
         if let Some(Row { field, line }) = self.rows.get(self.at)
             && field.repeats()
@@ -269,4 +280,9 @@ impl Form {
     pub fn button(&self) -> Option<bool> {
         self.at.checked_sub(self.rows.len()).map(|button| button == 1)
     }
+}
+
+/// The rows in which something is typed.
+fn typed(rows: &[Row]) -> Vec<Row> {
+    rows.iter().filter(|row| !row.line.is_empty()).cloned().collect()
 }

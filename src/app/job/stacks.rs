@@ -136,8 +136,8 @@ pub fn lines(
         }
         Ok(standing) => standing,
     };
-    let way = if standing.over_ssh { "py-spy over SSH" } else { "Ray, which paused each process" };
-    let looked = format!("{} by {way}, {}", counted(standing.workers(), "worker"), ago(standing.at, now));
+    let way = if standing.over_ssh { "py-spy ran over SSH" } else { "Ray paused each process for a moment" };
+    let looked = format!("{}, {}; {way}", counted(standing.workers(), "worker"), ago(standing.at, now));
     let mut lines = vec![("read".to_owned(), looked)];
     lines.extend(vitals.map(|vitals| ("run".to_owned(), vitals.words(now))));
     lines.push((String::new(), String::new()));

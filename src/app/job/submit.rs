@@ -68,8 +68,7 @@ impl App {
             }
             Some(true) if form.doing.is_some() => Vec::new(),
             Some(true) => {
-                form.said.clear();
-                form.doing = Some("submitting".to_owned());
+                form.begin();
                 let draft = form.draft();
                 self.history.keep(Entered::Entrypoint, &draft.entrypoint);
                 self.history.keep(Entered::WorkingDir, &draft.working_dir);

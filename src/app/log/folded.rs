@@ -3,6 +3,7 @@
 use super::show::Show;
 use super::view::LogView;
 use crate::logs::{Noise, Series, noise};
+use crate::model::amount::grouped;
 use crate::model::{Line, LogEnd, Timestamp};
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ impl LogView {
         }
         let lines = match end.saturating_sub(number) {
             1 => "1 line".to_owned(),
-            lines => format!("{lines} lines"),
+            lines => format!("{} lines", grouped(usize::try_from(lines).unwrap_or(usize::MAX))),
         };
         let from = match &from[..] {
             [one] => (*one).to_owned(),

@@ -175,8 +175,9 @@ const COLUMNS: &[Column<Clusters>] = &[
         cell: |row, look| {
             known(row, |c| {
                 // In a narrow column those that are lost matter more than those that come.
-                let brief = words::node_counts_in_brief(c);
-                Cell::new(words::node_counts(c), Role::Text.unless(c.is_stale(look.now))).or(brief)
+                let brief = aligned(&words::node_counts_in_brief(c), NODES);
+                Cell::new(aligned(&words::node_counts(c), NODES), Role::Text.unless(c.is_stale(look.now)))
+                    .or(brief)
             })
         },
         order: Some(|a, b| tally(b).alive.cmp(&tally(a).alive)),
@@ -195,9 +196,12 @@ const COLUMNS: &[Column<Clusters>] = &[
     Column {
         id: "chips",
         title: "CHIPS",
-        width: Width::number(9, 1),
+        width: Width { most: 17, ..Width::number(9, 1) },
         when: When::Usually,
-        cell: |row, look| known(row, |c| Cell::new(chips(&c.tally), Role::Text.unless(c.is_stale(look.now)))),
+        cell: |row, look| {
+            let role = |c: &Cluster| Role::Text.unless(c.is_stale(look.now));
+            known(row, |c| Cell::new(chips(&c.tally), role(c)).ungrouping())
+        },
         order: Some(|a, b| tally(b).chips.total_cmp(&tally(a).chips)),
     },
     Column {
@@ -222,7 +226,7 @@ const COLUMNS: &[Column<Clusters>] = &[
             known(row, |c| {
                 let counts = words::job_counts(c, look.now);
                 let brief = counts.replace(' ', "");
-                Cell::new(counts, Role::Text.unless(c.is_stale(look.now))).or(brief)
+                Cell::new(aligned(&counts, JOBS), Role::Text.unless(c.is_stale(look.now))).or(brief)
             })
         },
         order: Some(|a, b| {
@@ -263,6 +267,16 @@ const COLUMNS: &[Column<Clusters>] = &[
         order: None,
     },
 ];
+
+/// Columns of the first of several counts, so that those of all clusters end below each other.
+const NODES: usize = 3;
+const JOBS: usize = 3;
+
+/// Counts, the first of them right-aligned in so many columns.
+fn aligned(counts: &str, columns: usize) -> String {
+    let first = counts.find(' ').unwrap_or(counts.len());
+    format!("{}{counts}", " ".repeat(columns.saturating_sub(first)))
+}
 
 /// The cell of a cluster, read or not; nothing for a file.
 fn of<'f>(row: &Row<'f>, cell: impl Fn(&'f Cluster) -> Cell<'f>) -> Cell<'f> {

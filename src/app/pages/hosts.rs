@@ -6,7 +6,7 @@ use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::host::slices::{Why, Worst};
 use crate::app::pages::common::{self, Member};
-use crate::app::pages::nodes::Nodes;
+use crate::app::pages::nodes::host_counts;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
 use crate::app::table::facts::Look;
@@ -14,7 +14,7 @@ use crate::app::table::natural::natural;
 use crate::app::text::describe::death_word;
 use crate::app::text::words;
 use crate::diagnose::{ASSEMBLY, Severity};
-use crate::model::amount::{counted, number};
+use crate::model::amount::{counted, grouped, number};
 use crate::model::{DeathReason, Job, Timestamp};
 use crate::reconcile::{Hosts, HostsKey, HostsKind};
 use std::borrow::Cow;
@@ -72,9 +72,11 @@ impl<'f> HostsRow<'f> {
     pub fn counted(&self) -> String {
         let hosts = self.hosts;
         match (hosts.key.kind, hosts.expected) {
-            (HostsKind::Dead, _) => hosts.nodes.len().to_string(),
-            (_, Some(expected)) => format!("{}/{expected}", hosts.alive),
-            (_, None) => hosts.alive.to_string(),
+            (HostsKind::Dead, _) => grouped(hosts.nodes.len()),
+            (_, Some(expected)) => {
+                format!("{}/{}", grouped(hosts.alive as usize), grouped(expected as usize))
+            }
+            (_, None) => grouped(hosts.alive as usize),
         }
     }
 
@@ -208,7 +210,15 @@ impl Kind for HostsTable {
     }
 
     fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
-        Nodes::counts(look, of)
+        // Rows are slices and the head, while what is counted in a cluster are hosts.
+        let hosts = host_counts(look, of, "hosts ");
+        let slices = of.and_then(|place| look.fleet.clusters.get(place)).filter(|cluster| cluster.known);
+        let slices = slices.map_or(0, Cluster::slices);
+        if slices == 0 {
+            hosts
+        } else {
+            Cell::new(format!("{} · {}", counted(slices, "slice"), hosts.text), hosts.role)
+        }
     }
 
     fn columns() -> &'static [Column<Self>] {
@@ -342,7 +352,11 @@ const COLUMNS: &[Column<HostsTable>] = &[
         title: "TYPE",
         width: Width::text(7, 16, 3),
         when: When::Usually,
-        cell: |row, look| Cell::new(row.kind(), HostsTable::text(row, look)).named(),
+        cell: |row, look| {
+            let cell = Cell::new(row.kind(), HostsTable::text(row, look)).named();
+            // As Google's pages call it.
+            cell.or(row.kind().replace("v5litepod", "v5e"))
+        },
         order: Some(|a, b| natural(&a.kind(), &b.kind())),
     },
     Column {
@@ -360,11 +374,11 @@ const COLUMNS: &[Column<HostsTable>] = &[
     Column {
         id: "hosts",
         title: "HOSTS",
-        width: Width::number(7, 0),
+        width: Width { most: 11, ..Width::number(7, 0) },
         when: When::Usually,
         cell: |row, look| {
             let role = if row.state() == "incomplete" { Role::Bad } else { HostsTable::text(row, look) };
-            Cell::new(row.counted(), role.unless(HostsTable::is_stale(row, look)))
+            Cell::new(row.counted(), role.unless(HostsTable::is_stale(row, look))).ungrouping()
         },
         order: Some(|a, b| b.hosts.nodes.len().cmp(&a.hosts.nodes.len())),
     },
@@ -379,11 +393,11 @@ const COLUMNS: &[Column<HostsTable>] = &[
     Column {
         id: "chips",
         title: "CHIPS",
-        width: Width::number(9, 2),
+        width: Width { most: 13, ..Width::number(9, 2) },
         when: When::Usually,
         cell: |row, look| {
             let chips = row.chips().unwrap_or_else(|| "-".into());
-            Cell::new(chips, HostsTable::text(row, look))
+            Cell::new(chips, HostsTable::text(row, look)).ungrouping()
         },
         order: Some(|a, b| b.hosts.chips.1.total_cmp(&a.hosts.chips.1)),
     },
@@ -394,7 +408,10 @@ const COLUMNS: &[Column<HostsTable>] = &[
         when: When::Usually,
         cell: |row, look| match row.jobs() {
             [] => Cell::new(if row.is_unasked() { "vitals off" } else { "-" }, Role::Dim),
-            [job] => Cell::new(job.key.to_string(), HostsTable::text(row, look)).named(),
+            [job] => {
+                let cell = Cell::new(job.key.to_string(), HostsTable::text(row, look)).named();
+                cell.or(job.short_name())
+            }
             [job, more @ ..] => {
                 let text = format!("{} and {} more", job.key, more.len());
                 Cell::new(text, HostsTable::text(row, look)).or(format!("{} jobs", more.len() + 1))

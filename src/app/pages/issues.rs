@@ -170,7 +170,7 @@ const COLUMNS: &[Column<Issues>] = &[
     Column {
         id: "issue",
         title: "ISSUE",
-        width: Width::text(12, 20, 0),
+        width: Width::text(12, 24, 0).firm(24),
         when: When::Usually,
         cell: |row, _| {
             let (_, role) = Issues::mark(row);

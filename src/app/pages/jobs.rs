@@ -10,7 +10,7 @@ use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
 use crate::app::table::facts::Look;
 use crate::app::text::words;
-use crate::model::amount::number;
+use crate::model::amount::{grouped, number};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::vitals::{loss, rate};
@@ -58,9 +58,9 @@ impl Kind for Jobs {
             Some(cluster) if !cluster.known => Vec::new(),
             Some(cluster) => {
                 let (running, waiting, failed) = cluster.job_counts(look.now);
-                let mut counts = vec![format!("{running} running")];
-                counts.extend((waiting > 0).then(|| format!("{waiting} pending")));
-                counts.extend((failed > 0).then(|| format!("{failed} failed today")));
+                let mut counts = vec![format!("{} running", grouped(running))];
+                counts.extend((waiting > 0).then(|| format!("{} pending", grouped(waiting))));
+                counts.extend((failed > 0).then(|| format!("{} failed today", grouped(failed))));
                 counts
             }
             None => {
@@ -70,7 +70,7 @@ impl Kind for Jobs {
             }
         };
         let marked = look.marks.count(of);
-        counts.extend((marked > 0).then(|| format!("{marked} marked")));
+        counts.extend((marked > 0).then(|| format!("{} marked", grouped(marked))));
         Cell::new(counts.join(" · "), Role::Dim)
     }
 
@@ -220,7 +220,7 @@ const COLUMNS: &[Column<Jobs>] = &[
     Column {
         id: "loss",
         title: "LOSS",
-        width: Width::text(5, 16, Width::EASILY).hiding(),
+        width: Width { right: true, ..Width::text(5, 16, Width::EASILY).hiding() },
         when: When::Usually,
         cell: |row, look| {
             let run = vitals(row).and_then(|vitals| vitals.run.as_ref());
@@ -228,7 +228,8 @@ const COLUMNS: &[Column<Jobs>] = &[
             let Some(short) = run.and_then(|run| run.loss).map(loss) else {
                 return Cell::new("-", Role::Dim);
             };
-            let long = format!("{short} {losses}").trim().to_owned();
+            // A young run has a short curve; its blanks keep the numbers below each other.
+            let long = if losses.is_empty() { short.clone() } else { format!("{short} {losses:<CURVE$}") };
             Cell::new(long, Jobs::text(row, look)).or(short)
         },
         order: None,
@@ -262,7 +263,13 @@ const COLUMNS: &[Column<Jobs>] = &[
         title: "ENTRYPOINT",
         width: Width::rest(14, 48, 6),
         when: When::Usually,
-        cell: |row, look| Cell::new(row.job.entrypoint.shown(), Jobs::text(row, look)),
+        cell: |row, look| {
+            let cell = Cell::new(row.job.entrypoint.shown(), Jobs::text(row, look));
+            match script(row.job.entrypoint.raw()) {
+                Some(script) => cell.or(printable(script)),
+                None => cell,
+            }
+        },
         order: Some(|a, b| a.job.entrypoint.cmp(&b.job.entrypoint)),
     },
     Column {
@@ -360,6 +367,13 @@ fn chips(row: &Row<'_>) -> f64 {
 
 fn restarts(row: &Row<'_>) -> Option<u64> {
     vitals(row).map(|vitals| vitals.restarts)
+}
+
+/// An entrypoint from the name of its Python file on: all begin alike, with `python experiments/`.
+fn script(entrypoint: &str) -> Option<&str> {
+    let name = &entrypoint[..entrypoint.find(".py")?];
+    let start = name.rfind(['/', ' ']).map_or(0, |at| at + 1);
+    Some(&entrypoint[start..])
 }
 
 /// Jobs with the worst signs first, those without vitals last.

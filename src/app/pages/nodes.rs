@@ -11,7 +11,7 @@ use crate::app::table::facts::Look;
 use crate::app::table::natural::natural;
 use crate::app::text::describe::death_word;
 use crate::app::text::words;
-use crate::model::amount::number;
+use crate::model::amount::{counted, grouped, number};
 use crate::model::{Node, NodeId, NodeState, Physical, Resource, Text, Timestamp};
 use crate::reconcile::{HostsKey, HostsKind};
 use std::borrow::Cow;
@@ -56,19 +56,7 @@ impl Kind for Nodes {
     }
 
     fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
-        let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else {
-            let totals = look.fleet.totals();
-            let alive = totals.told(totals.nodes);
-            return Cell::new(format!("{alive} alive in {} clusters", totals.clusters), Role::Dim);
-        };
-        let (alive, joining, lost) = cluster.node_counts();
-        let dead = cluster.tally.dead;
-        let mut counts = vec![format!("{alive} alive")];
-        counts.extend((joining > 0).then(|| format!("{joining} joining")));
-        counts.extend((lost > 0).then(|| format!("{lost} lost")));
-        // A lost one is dead, too, and counted once.
-        counts.extend((dead > lost).then(|| format!("{} dead", dead - lost)));
-        Cell::new(if cluster.known { counts.join(" · ") } else { String::new() }, Role::Dim)
+        host_counts(look, of, "")
     }
 
     fn columns() -> &'static [Column<Self>] {
@@ -208,7 +196,10 @@ const COLUMNS: &[Column<Nodes>] = &[
                 (false, true) => Cow::Borrowed("-"),
                 (false, false) => row.node.node_type.shown(),
             };
-            Cell::new(kind, Nodes::text(row, look)).named()
+            // Where node types have no room, the accelerator, as the slices show it.
+            let chips = row.node.chip_type().filter(|_| !row.node.is_head);
+            let brief = chips.map_or_else(|| kind.clone(), |chips| chips.shown());
+            Cell::new(kind, Nodes::text(row, look)).named().or(brief)
         },
         order: Some(|a, b| natural(a.node.node_type.raw(), b.node.node_type.raw())),
     },
@@ -306,6 +297,27 @@ const COLUMNS: &[Column<Nodes>] = &[
         order: None,
     },
 ];
+
+/// Nodes by state, those that are alive called so: `317 hosts alive · 9 joining`.
+pub fn host_counts(look: &Look<'_>, of: Option<usize>, called: &str) -> Cell<'static> {
+    let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else {
+        let totals = look.fleet.totals();
+        let alive = totals.told(totals.nodes);
+        // Those that were never read have an unknown number of nodes.
+        let known =
+            if totals.known < totals.clusters { format!("{} of ", totals.known) } else { String::new() };
+        let clusters = counted(totals.clusters, "cluster");
+        return Cell::new(format!("{alive} {called}alive in {known}{clusters}"), Role::Dim);
+    };
+    let (alive, joining, lost) = cluster.node_counts();
+    let dead = cluster.tally.dead;
+    let mut counts = vec![format!("{} {called}alive", grouped(alive))];
+    counts.extend((joining > 0).then(|| format!("{} joining", grouped(joining))));
+    counts.extend((lost > 0).then(|| format!("{} lost", grouped(lost))));
+    // A lost one is dead, too, and counted once.
+    counts.extend((dead > lost).then(|| format!("{} dead", grouped(dead - lost))));
+    Cell::new(if cluster.known { counts.join(" · ") } else { String::new() }, Role::Dim)
+}
 
 /// The state; of a dead node, which has no figures, also when and why it died.
 fn state<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {

@@ -8,6 +8,7 @@ use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
 use crate::app::table::facts::Look;
 use crate::app::text::words;
+use crate::model::amount::grouped;
 use crate::model::cloud::Capacity;
 use crate::model::{Text, Timestamp};
 use crate::reconcile::{Row as Slice, TpuStatus, chips_by_generation};
@@ -157,7 +158,12 @@ const COLUMNS: &[Column<Slices>] = &[
         when: When::Usually,
         cell: |row, look| {
             let (_, role) = status(row.slice.status);
-            Cell::new(row.slice.status.word(), role.unless(Slices::is_stale(row, look)))
+            let cell = Cell::new(row.slice.status.word(), role.unless(Slices::is_stale(row, look)));
+            match row.slice.status {
+                // That it costs is what matters of it.
+                TpuStatus::HoldsQuota => cell.or("holds quota"),
+                _ => cell,
+            }
         },
         order: Some(|a, b| a.slice.status.cmp(&b.slice.status)),
     },
@@ -185,7 +191,7 @@ const COLUMNS: &[Column<Slices>] = &[
         title: "CHIPS",
         width: Width::number(6, 3),
         when: When::Usually,
-        cell: |row, look| Cell::new(row.slice.chips.to_string(), Slices::text(row, look)),
+        cell: |row, look| Cell::new(grouped(row.slice.chips as usize), Slices::text(row, look)),
         order: Some(|a, b| b.slice.chips.cmp(&a.slice.chips)),
     },
     Column {

@@ -79,6 +79,15 @@ impl<'a> Cell<'a> {
         Self { brief: Some(brief.into()), ..self }
     }
 
+    /// Numbers, without the marks between thousands where there is no room: one that is cut is another number.
+    #[must_use]
+    pub fn ungrouping(self) -> Self {
+        match self.text.contains(',').then(|| self.text.replace(',', "")) {
+            Some(brief) => self.or(brief),
+            None => self,
+        }
+    }
+
     /// The same, cut at its beginning.
     #[must_use]
     pub fn ending(self) -> Self {

@@ -11,6 +11,7 @@ use crate::app::text::toast::Tone;
 use crate::app::view::{Details, View};
 use crate::app::{App, Effect};
 use crate::model::Target as Command;
+use crate::model::amount::counted;
 use crate::model::command_line::word;
 use crate::model::service::Service;
 use crate::model::{JobKey, Timestamp};
@@ -86,12 +87,12 @@ impl App {
         let seen: Vec<&str> = log.visible().collect();
         let mut values = Vec::new();
         if !seen.is_empty() {
-            values.push((format!("{} lines", seen.len()), seen.join("\n")));
+            values.push((counted(seen.len(), "line"), seen.join("\n")));
         }
         values.extend(log.current().map(|line| ("current line".to_owned(), line.to_owned())));
         if let Some(lines) = log.marked_range() {
-            values
-                .push((format!("{} lines from the mark to the current line", lines.len()), lines.join("\n")));
+            let what = format!("{} from the mark to the current line", counted(lines.len(), "line"));
+            values.push((what, lines.join("\n")));
         }
         values
     }

@@ -3,7 +3,7 @@
 use crate::app::fleet::cluster::Cluster;
 use crate::app::job::vitals;
 use crate::diagnose::Severity;
-use crate::model::amount::{amount, bytes, shape};
+use crate::model::amount::{amount, bytes, grouped, shape};
 use crate::model::cloud::Capacity;
 use crate::model::text::printable;
 use crate::model::time::brief;
@@ -68,9 +68,16 @@ pub fn node(node: &Node, cluster: &Cluster, words: impl Fn(&Hint) -> String, now
         let sign = if death.reason == DeathReason::Expected { "" } else { BROKEN };
         push(&mut lines, "cause", format!("{sign}{}: {}", death_word(death.reason), death.message));
     }
-    push(&mut lines, "name", node.name.to_string());
+    // Ray calls a node by its address where it was given no name.
+    let name = cluster.node_name(node);
+    push(&mut lines, "name", name.to_string());
+    if ![name, &node.address].contains(&&node.name) {
+        push(&mut lines, "name in Ray", node.name.to_string());
+    }
     push(&mut lines, "id", node.id.to_string());
-    push(&mut lines, "address", node.address.to_string());
+    if *name != node.address {
+        push(&mut lines, "address", node.address.to_string());
+    }
     push(&mut lines, "host name", node.hostname.to_string());
     push(&mut lines, "type", node.node_type.to_string());
     push(&mut lines, "instance", node.instance_id.to_string());
@@ -247,7 +254,7 @@ pub fn slice(row: &Slice, ray_known: bool, words: impl Fn(&Hint) -> String, now:
     push("Google state", row.state.as_ref().map_or_else(|| "not found".into(), ToString::to_string));
     push("note", row.note.as_ref().map(ToString::to_string).unwrap_or_default());
     push("type", row.accelerator_type.to_string());
-    push("chips", row.chips.to_string());
+    push("chips", grouped(row.chips as usize));
     push("node type", row.ray_type.as_ref().map(ToString::to_string).unwrap_or_default());
     push("capacity", row.capacity.map_or("", Capacity::word).into());
     push("managed by", row.keeper.word().into());

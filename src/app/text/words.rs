@@ -3,7 +3,8 @@
 use crate::app::fleet::cluster::Cluster;
 use crate::app::table::cell::Role;
 use crate::app::text::describe::death_word;
-use crate::diagnose::{Finding, Severity};
+use crate::diagnose::{Finding, FindingKind, Severity};
+use crate::model::amount::{self, grouped};
 use crate::model::time::brief;
 use crate::model::{JobStatus, Link, NodeId, NodeState, Phase, ProblemKind, Text, Timestamp, WorkerFile};
 use crate::reconcile::{HostsKey, HostsKind};
@@ -44,9 +45,27 @@ pub fn named(names: &[impl std::fmt::Display]) -> String {
 
 /// A finding in a line: the issue, its age, the details.
 pub fn finding(finding: &Finding, now: Timestamp) -> String {
+    if let Some(lost) = lost(finding, now) {
+        return lost;
+    }
     let since = finding.age(now).map_or_else(String::new, |age| format!(" {}", minutes(age)));
     let details = if finding.short.is_empty() { String::new() } else { format!(": {}", finding.short) };
     format!("{}{since}{details}", finding.kind.word())
+}
+
+/// Lost nodes as a sentence, as their details begin with a number: `1 node lost 25m ago`.
+fn lost(finding: &Finding, now: Timestamp) -> Option<String> {
+    let age = finding.age(now).filter(|_| finding.kind == FindingKind::NodesLost)?;
+    let end = finding.short.find(|c: char| !c.is_ascii_digit()).unwrap_or(finding.short.len());
+    let (n, details) = finding.short.split_at(end);
+    let n: usize = n.parse().ok()?;
+    // It began with the first of them.
+    let when = if n == 1 { format!("{} ago", minutes(age)) } else { format!("in {}", minutes(age)) };
+    let nodes = amount::counted(n, "node");
+    Some(match details.trim() {
+        "preempted" => format!("{nodes} preempted {when}"),
+        details => format!("{nodes} lost {when}{details}"),
+    })
 }
 
 /// The role of a finding's severity.
@@ -84,13 +103,13 @@ pub fn log_file(cluster: &Cluster, node: &NodeId, name: &Text) -> String {
 
 /// Nodes alive, pending, lost lately: `41 +3 ✕2`.
 pub fn node_counts(cluster: &Cluster) -> String {
-    format!("{}{}", cluster.node_counts().0, unwell_nodes(cluster))
+    format!("{}{}", grouped(cluster.node_counts().0), unwell_nodes(cluster))
 }
 
 /// Nodes alive and lost lately, else pending: `41 ✕2`.
 pub fn node_counts_in_brief(cluster: &Cluster) -> String {
     let (alive, pending, lost) = cluster.node_counts();
-    format!("{alive}{}", if lost > 0 { counted(lost, "✕") } else { counted(pending, "+") })
+    format!("{}{}", grouped(alive), if lost > 0 { counted(lost, "✕") } else { counted(pending, "+") })
 }
 
 /// Nodes pending and lost lately: ` +3 ✕2`.
@@ -102,7 +121,7 @@ pub fn unwell_nodes(cluster: &Cluster) -> String {
 /// Jobs running, waiting, failed lately: `12 ◐3 ✕1`.
 pub fn job_counts(cluster: &Cluster, now: Timestamp) -> String {
     let (running, waiting, failed) = cluster.job_counts(now);
-    format!("{running}{}{}", counted(waiting, "◐"), counted(failed, "✕"))
+    format!("{}{}{}", grouped(running), counted(waiting, "◐"), counted(failed, "✕"))
 }
 
 /// Counts in so many cells: without the blanks between them where those have no room, `233+28✕64`.
@@ -111,7 +130,7 @@ pub fn squeezed(counts: String, width: u16) -> String {
 }
 
 fn counted(n: usize, glyph: &str) -> String {
-    if n > 0 { format!(" {glyph}{n}") } else { String::new() }
+    if n > 0 { format!(" {glyph}{}", grouped(n)) } else { String::new() }
 }
 
 /// The state of the connection to a cluster, in a few words.

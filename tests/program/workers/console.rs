@@ -72,12 +72,12 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.send("D");
     pty.wait_text("Remove worker extra (marin-a)");
     let seen = pty.wait("affected jobs", |text| {
-        text.contains("[x] drain first") && text.contains("[ ] also affect the jobs")
+        text.contains("[x] drain first") && text.contains("[ ] also end the work of the jobs")
     });
     assert!(seen.contains("task runs there; may finish"), "{seen}");
     pty.send("\t ");
     pty.wait("the other plan", |text| {
-        text.contains("[ ] drain first") && text.contains("[ ] also affect the jobs")
+        text.contains("[ ] drain first") && text.contains("[ ] also end the work of the jobs")
     });
     pty.send("\t\t\r");
     pty.wait_text("ask their owners, then allow it above");

@@ -424,21 +424,24 @@ fn what_has_changed_lately_is_kept_and_what_was_found_at_first_is_not() {
     assert_eq!(app.fleet().lately.changes().len(), 0, "nothing has changed yet");
     let mut state = calm("beta");
     let failed = Job { status: JobStatus::Failed, ended: Some(NOW), ..(*state.jobs[0]).clone() };
-    let id = failed.key.to_string();
+    let short = failed.short_name().into_owned();
     Arc::make_mut(&mut state.jobs)[0] = Arc::new(failed);
     tell(&mut app, "beta", News::Snapshot(Arc::new(state)));
     tell(&mut app, "gamma", News::Link(gone()));
     let line = |change: &Change| format!("{}: {}", words::named(&change.clusters), change.what);
     let lately: Vec<String> = app.fleet().lately.changes().map(line).collect();
     assert!(lately[0].starts_with("gamma: down"), "the newest first: {lately:?}");
-    assert!(lately[1].starts_with("beta: ") && lately[1].contains(&id), "{lately:?}");
+    assert!(lately[1].starts_with("beta: ") && lately[1].contains(&format!("failed {short}")), "{lately:?}");
     assert_eq!(lately.len(), 2, "{lately:?}");
     // The fleet shows them where there is room, also below the issues.
     press(&mut app, "c");
     for (width, height) in [(120, 40), (200, 60)] {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|f| _ = draw(f, &app, &Theme::new(Colors::None), NOW)).unwrap();
-        assert!(terminal.backend().to_string().contains("gamma: down"), "{width}");
+        assert!(
+            terminal.backend().to_string().contains("it cannot be reached. Hint: look  gamma"),
+            "{width}"
+        );
     }
 }
 

@@ -198,10 +198,10 @@ fn a_key_that_means_nothing_here_says_where_it_does() {
     let mut app = shown();
     press(&mut app, "4");
     for (key, words) in [
-        ("s", "s is not available here; it is stop-job in the jobs pane"),
-        ("x", "delete-job in the jobs pane"),
-        ("w", "workers in the jobs pane"),
-        (" ", "space is not available here; it is mark in "),
+        ("s", "s is not available here; use it in the jobs pane (stop)"),
+        ("x", "use it in the jobs pane (delete)"),
+        ("w", "the jobs pane (workers)"),
+        (" ", "space is not available here; use it in "),
     ] {
         assert_eq!(press(&mut app, key), []);
         assert!(said(&app).contains(words) && said(&app).len() <= 70, "{}", said(&app));
@@ -213,7 +213,7 @@ fn a_key_that_means_nothing_here_says_where_it_does() {
     press(&mut app, "<esc>4B");
     assert_eq!(said(&app), "B is not bound to an action; ? lists the keys");
     press(&mut app, "dd");
-    assert!(app.dialog().is_none() && said(&app).contains("describe in"));
+    assert!(app.dialog().is_none() && said(&app).contains("(describe)"));
     press(&mut app, ":mark<enter>");
     let refused = "`mark` is not available here; use it in the jobs pane, all jobs or dialogs";
     assert!(said(&app).contains(refused), "{}", said(&app));
@@ -222,7 +222,8 @@ fn a_key_that_means_nothing_here_says_where_it_does() {
     let zoom = lines.iter().find(|(_, text)| text.ends_with("(wrap)")).unwrap();
     assert_eq!(zoom.1, "in the log pane: Toggle wrapping of long lines  (wrap)");
     let fleet = &mut super::app(&["a", "b"]);
-    for (key, words) in [("z", "zoom in a cluster's panes"), ("1", "pane-1 in a cluster's panes")] {
+    for (key, words) in [("z", "a cluster's panes (zoom)"), ("1", "a cluster's panes (focus the nodes pane)")]
+    {
         press(fleet, key);
         assert!(said(fleet).contains(words), "{}", said(fleet));
     }

@@ -48,7 +48,7 @@ fn the_worker_that_stands_elsewhere_is_named_by_one_key() {
     assert!(rows(&app)[0].contains("reading the workers"), "another job's");
     told(&mut app, &driver, Ok(standing(None)));
     let first = rows(&app);
-    assert!(first[0].starts_with("read: 21 workers by py-spy over SSH"), "{first:?}");
+    assert!(first[0].starts_with("read: 21 workers, 0s ago; py-spy ran over SSH"), "{first:?}");
     assert!(first.contains(&"19 workers: step (train.py:11)".to_owned()), "{first:?}");
     let at = first.iter().position(|row| row == "1 worker: ! load (data.py:88)").unwrap();
     assert_eq!(first[at + 2], "on: tb-w19 (10.0.0.19) pid 262 W", "{first:?}");
