@@ -24,7 +24,7 @@ pub struct RayletThreads {
 pub struct RayletThread {
     /// Its name.
     pub name: Text,
-    /// Its state as the kernel names it (proc_pid_stat(5)): `S` sleeping, `R` running, `D` blocked, `T` stopped.
+    /// Its state as the kernel names it (`proc_pid_stat(5)`): `S` sleeping, `R` running, `D` blocked, `T` stopped.
     pub state: char,
     /// Percent of a core that it used between two samples; none after one.
     pub cpu: Option<f64>,

@@ -1,4 +1,4 @@
-//! The threads of a raylet, as `/proc/PID/task/TID/stat` has them (proc_pid_stat(5)): py-spy reads Python alone, and a
+//! The threads of a raylet, as `/proc/PID/task/TID/stat` has them (`proc_pid_stat(5)`): py-spy reads Python alone, and a
 //! debugger would stop the raylet.
 
 use crate::model::{RayletThread, Text};

@@ -64,6 +64,6 @@ fn every_toggle_leaves_the_line_where_it_was() {
     for key in ["D", "i", ".", "%", "x", "w", "D", "i", ".", "%", "x", "w"] {
         press(&mut app, key);
         let seen = text(&paint(&mut app, Colors::Full, 80, 24));
-        assert!(seen.contains("50.0it/7000.0it"), "{key}: {seen}");
+        assert!(seen.contains("50.0it/"), "{key}: {seen}");
     }
 }

@@ -59,16 +59,14 @@ pub(super) async fn run(
     let session = reach.connect(progress).await?;
     let tell = telling(progress);
     let Reader { mut gangs, mut job_workers, .. } = Reader::read(id, reach, &session, &tell).await?;
-    let all: Box<dyn Iterator<Item = WorkerLine>> = match wanted.grep.filter(|_| wanted.lines.is_none()) {
-        Some(pattern) => {
-            tell("searching the logs of the workers".to_owned());
-            Box::new(search(pattern, &mut job_workers, reach, &session).await?)
-        }
-        None => {
-            let lines = wanted.lines.unwrap_or(FOLDED);
-            let tails = gangs.tails(&mut job_workers, lines).await.map_err(failed(reach))?;
-            Box::new(in_order(&job_workers, tails))
-        }
+    let whole = wanted.grep.filter(|_| wanted.lines.is_none());
+    let all: Box<dyn Iterator<Item = WorkerLine>> = if let Some(pattern) = whole {
+        tell("searching the logs of the workers".to_owned());
+        Box::new(search(pattern, &mut job_workers, reach, &session).await?)
+    } else {
+        let lines = wanted.lines.unwrap_or(FOLDED);
+        let tails = gangs.tails(&mut job_workers, lines).await.map_err(failed(reach))?;
+        Box::new(in_order(&job_workers, tails))
     };
     session.close().await;
     tell_incomplete(&job_workers);
