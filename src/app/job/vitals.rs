@@ -2,7 +2,7 @@
 
 use crate::app::fleet::cluster::Cluster;
 use crate::app::fleet::trend::curve;
-use crate::diagnose::served;
+use crate::diagnose::{served, sign_severity};
 use crate::model::amount::{bytes, counted, grouped};
 use crate::model::text::printable;
 use crate::model::time::brief;
@@ -13,8 +13,6 @@ use std::collections::BTreeMap;
 /// Labels and texts, row by row.
 type Lines = Vec<(String, String)>;
 
-/// The label of what is wrong with a run.
-pub(in crate::app) const WARNING: &str = "warning";
 /// Points of the curve of losses.
 const CURVE: usize = 24;
 /// A run of whose checkpoints nothing is known.
@@ -61,7 +59,7 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
         lines.extend(text.filter(|text| !text.is_empty()).map(|text| (label.to_owned(), text)));
     };
     for sign in &vitals.signs {
-        push(WARNING, Some(sign.words(now)));
+        push(sign_severity(sign.kind).word(), Some(sign.words(now)));
     }
     let holds = vitals.holds.as_deref().map(held);
     let on = places(&vitals.nodes, cluster);
@@ -69,7 +67,8 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
     if let Some(run) = &vitals.run {
         push("run", Some(run.steps()).filter(|_| run.step.is_some()));
         push("loss", run.loss.map(|value| format!("{} {}", loss(value), curve(&run.losses, CURVE))));
-        push("rate", speed(run));
+        let before = || run.rate.map(|now| format!("{} before it fell silent", rate(now)));
+        push("rate", if matches!(vitals.doing, Doing::Silent(_)) { before() } else { speed(run) });
         push("checkpoint", checkpoint(run, now));
     }
     push("time left", vitals.left(now).map(brief));

@@ -123,8 +123,9 @@ pub fn death_word(reason: DeathReason) -> &'static str {
 
 /// The description of a job of that cluster; what is wrong with it comes first, with `words` for the hints.
 pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
-    let (warnings, vitals): (Lines, Lines) =
-        vitals::lines(job, cluster, now).into_iter().partition(|(label, _)| label == vitals::WARNING);
+    let severity = |label: &str| [Severity::Bad, Severity::Warn].into_iter().find(|s| s.word() == label);
+    let (wrong, vitals): (Lines, Lines) =
+        vitals::lines(job, cluster, now).into_iter().partition(|(label, _)| severity(label).is_some());
     let mut lines = Vec::new();
     if job.status == JobStatus::Failed {
         let error = Job::in_a_line(job.message.raw()).map(|line| format!(": {}", printable(&line)));
@@ -138,7 +139,10 @@ pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: T
             push(&mut lines, "hint", words(&finding.hint));
         }
     }
-    lines.extend(warnings.into_iter().map(|(label, text)| (label, format!("{WARNS}{text}"))));
+    lines.extend(wrong.into_iter().map(|(label, text)| {
+        let sign = severity(&label).map_or("", sign);
+        (label, format!("{sign}{text}"))
+    }));
     for finding in cluster.findings.iter().filter(|finding| finding.job() == Some(&job.key)) {
         push(&mut lines, "hint", words(&finding.hint));
     }
