@@ -127,6 +127,11 @@ impl Held {
         self.marks.front().copied().or_else(|| Some((self.end(), self.until?)))
     }
 
+    /// Position of the log's first byte; none as long as it is unknown how much lies above what was read.
+    pub const fn begin(&self) -> Option<u64> {
+        self.begin
+    }
+
     /// Position from which the log is read backwards for what lies above; none before anything was placed.
     pub fn start(&self) -> Option<u64> {
         self.mark().map(|(_, at)| at)

@@ -9,9 +9,6 @@ use std::time::Duration;
 /// Lines that a log opens with come in several parts: so long after the first of them a better match is taken, and
 /// nothing is read above them.
 const OPENS: Duration = Duration::from_millis(500);
-/// The same where the log comes through the dashboard, above whose lines nothing can be read: a busy head sends the parts
-/// seconds apart.
-const OPENS_SLOWLY: Duration = Duration::from_secs(5);
 
 impl LogView {
     /// Goes to a line once it is held: the newest of those with this text that has the most of the same lines above it.
@@ -67,7 +64,10 @@ impl LogView {
     fn best_match(&self, line: &Wanted, came: Range<u64>) -> Option<(usize, u64)> {
         let text = |number: u64| self.held.get(self.held.place(number)).map(Line::text);
         let is_it = |number: &u64| text(*number).is_some_and(|text| text.ends_with(&line.text));
-        if let Some((at, start)) = line.at.zip(self.held.start()) {
+        // Where it is unknown how much lies above, as often through the dashboard, positions count from an arbitrary start:
+        // the text alone says which line it is.
+        let at = line.at.zip(self.held.begin()).map(|(at, begin)| begin + at);
+        if let Some((at, start)) = at.zip(self.held.start()) {
             if at < start {
                 return None;
             }
@@ -88,12 +88,11 @@ impl LogView {
     /// line: that is no longer in the log, or too far above its end.
     pub fn seek_on(&mut self, now: Timestamp) -> bool {
         let Some(sought) = &mut self.sought_line else { return false };
-        let is_found = sought.best.is_some();
-        let patience = if is_found || self.held.placed().is_some() { OPENS } else { OPENS_SLOWLY };
-        if sought.since.is_none_or(|since| since.age(now) < patience) {
+        if sought.since.is_none_or(|since| since.age(now) < OPENS) {
             return false;
         }
         sought.may_read = true;
+        let is_found = sought.best.is_some();
         let is_far = self.held.placed().is_none_or(|bytes| bytes > self.memory as u64 / 2);
         let is_all = self.above() == Some(0) || matches!(self.older, Older::Failed(_));
         if !(is_found || is_far || is_all) {
@@ -130,7 +129,7 @@ impl LogView {
 mod tests {
     use super::super::sample::{NOW, first, lines, part, push, take, view};
     use super::*;
-    use crate::model::StreamId;
+    use crate::model::{LogBatch, LogEnd, LogPart, StreamId};
 
     fn wanted(text: &str, before: &[&str]) -> Wanted {
         Wanted { text: text.into(), before: before.iter().map(ToString::to_string).collect(), at: None }
@@ -139,6 +138,22 @@ mod tests {
     fn current(view: &LogView) -> Option<(usize, &str)> {
         let at = view.seen().position(|index| view.is_at(index))?;
         Some((at, view.current()?))
+    }
+
+    #[test]
+    fn a_position_in_the_file_counts_from_where_the_log_begins() {
+        /// Where the positions of what comes through the dashboard start.
+        const START: u64 = 1 << 62;
+        let told = |begin: Option<u64>| {
+            let mut view = view(0);
+            view.seek(Wanted { at: Some(400), ..wanted("line 40", &[]) });
+            let LogPart { lines, bytes, .. } = part(0..100);
+            let part = LogPart { lines, bytes: START + bytes.start..START + bytes.end, begin };
+            view.take(LogBatch { stream: StreamId(1), part, end: LogEnd::Open }, NOW);
+            current(&view).map(|(_, text)| text.to_owned())
+        };
+        assert_eq!(told(None).as_deref(), Some("line 40"), "by its text");
+        assert_eq!(told(Some(START)).as_deref(), Some("line 40"));
     }
 
     #[test]
