@@ -123,13 +123,14 @@ fn a_stalled_and_a_failed_worker_are_found(bed: Bed) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (text(&found.stdout), text(&found.stderr))
     };
-    let files = |found: &str| found.lines().filter(|line| line.starts_with("==> ")).count();
     let (found, said) = searched(&["rank 7 has done 5$", "--file", "worker-*"]);
-    assert_eq!(files(&found), 1, "{found}{said}");
+    // One file of this job: another run of this test may have left more.
+    let of_it = format!("-{}.out <==", rows[0]["pid"]);
+    assert_eq!(found.lines().filter(|line| line.ends_with(&of_it)).count(), 1, "{found}{said}");
     assert!(said.contains("searched: all of ") && !said.contains("not searched"), "{said}");
     // Each host was asked, and has the same as its dashboard tells.
     let (whole, said) = searched(&["has done [0-2]$", "--file", "worker-*"]);
-    assert!(said.contains("72 matching lines on "), "{said}");
+    assert!(whole.matches("has done").count() >= 72, "{said}");
     let (ends, said) = searched(&["has done [0-2]$", "--file", "worker-*", "-n", "100000"]);
     assert!(said.contains("searched: the last 100,000 lines of "), "{said}");
     let sorted = |text: &str| {

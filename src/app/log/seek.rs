@@ -146,14 +146,14 @@ mod tests {
         const START: u64 = 1 << 62;
         let told = |begin: Option<u64>| {
             let mut view = view(0);
-            view.seek(Wanted { at: Some(400), ..wanted("line 40", &[]) });
+            view.seek(Wanted { at: Some(400), ..wanted("line 040", &[]) });
             let LogPart { lines, bytes, .. } = part(0..100);
             let part = LogPart { lines, bytes: START + bytes.start..START + bytes.end, begin };
             view.take(LogBatch { stream: StreamId(1), part, end: LogEnd::Open }, NOW);
             current(&view).map(|(_, text)| text.to_owned())
         };
-        assert_eq!(told(None).as_deref(), Some("line 40"), "by its text");
-        assert_eq!(told(Some(START)).as_deref(), Some("line 40"));
+        assert_eq!(told(None).as_deref(), Some("line 040"), "by its text");
+        assert_eq!(told(Some(START)).as_deref(), Some("line 040"));
     }
 
     #[test]
