@@ -2,6 +2,7 @@
 //! program at each Tab, so that nothing can be out of date.
 
 use super::output;
+use anyhow::Context as _;
 use clap::{Args, Command, ValueEnum};
 use clap_complete::env::{CompleteEnv, Shells};
 use std::process::ExitCode;
@@ -43,9 +44,10 @@ enum Shell {
 
 /// Prints the shell's script.
 pub(super) fn run(arguments: CompletionsArguments) -> anyhow::Result<()> {
-    let name = arguments.shell.to_possible_value().expect("no shell is hidden");
     let shells = Shells::builtins();
-    let shell = shells.completer(name.get_name()).expect("the list is that of clap_complete");
+    let name = arguments.shell.to_possible_value();
+    let shell = name.as_ref().and_then(|name| shells.completer(name.get_name()));
+    let shell = shell.context("clap_complete has no script for this shell")?;
     Ok(shell.write_registration(VARIABLE, "marin-tui", "marin-tui", "marin-tui", &mut output::stdout())?)
 }
 

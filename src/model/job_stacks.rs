@@ -1,5 +1,6 @@
 //! The Python stacks of a job's workers, equal ones grouped.
 
+use super::node::host_words;
 use super::text::printable;
 use super::{NodeId, RayletThreads, Text, Timestamp};
 
@@ -154,8 +155,7 @@ impl StackWorker {
 
     /// The host and its address.
     fn on(&self) -> String {
-        let Self { host, address, .. } = self;
-        if host == address { address.to_string() } else { format!("{host} ({address})") }
+        host_words(&self.host, &self.address)
     }
 }
 

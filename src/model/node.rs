@@ -223,6 +223,11 @@ pub struct TpuChip {
     pub memory: Option<(u64, u64)>,
 }
 
+/// `t1v-n-7 (10.0.0.7)`, or the address alone where the host has no other name; safe for a terminal.
+pub(super) fn host_words(host: &Text, address: &Text) -> String {
+    if host == address { address.to_string() } else { format!("{host} ({address})") }
+}
+
 #[cfg(test)]
 impl Node {
     /// The living node number `n`, without resources.

@@ -2,6 +2,7 @@
 
 use super::Text;
 use super::amount::counted;
+use super::node::host_words;
 
 /// Percent of a core above which a raylet's thread is named: it schedules for its whole host.
 const BUSY: f64 = 50.0;
@@ -59,9 +60,8 @@ impl RayletThreads {
         if self.threads.iter().all(|thread| matches!(thread.state, 'T' | 't')) {
             troubles = vec!["stopped by a signal or a debugger".to_owned()];
         }
-        let Self { host, address, pid, .. } = self;
-        let on = if host == address { address.to_string() } else { format!("{host} ({address})") };
-        Some(format!("{on} pid {pid}: {}", troubles.join(", ")))
+        let on = host_words(&self.host, &self.address);
+        Some(format!("{on} pid {}: {}", self.pid, troubles.join(", ")))
     }
 }
 
@@ -74,7 +74,11 @@ pub fn raylet_lines(raylets: &[RayletThreads]) -> Vec<String> {
     if !well.is_empty() {
         let threads: usize = well.iter().map(|raylet| raylet.threads.len()).sum();
         let sampled = well.iter().all(|raylet| raylet.threads.iter().all(|thread| thread.cpu.is_some()));
-        let what = if sampled { "stopped, blocked or above 50% of a core" } else { "stopped or blocked" };
+        let what = if sampled {
+            format!("stopped, blocked or above {BUSY:.0}% of a core")
+        } else {
+            "stopped or blocked".to_owned()
+        };
         let hosts = counted(well.len(), "host");
         lines.push(format!("{hosts}: none of {} is {what}", counted(threads, "thread")));
     }

@@ -2,7 +2,7 @@
 
 use crate::app::fleet::cluster::Cluster;
 use crate::app::fleet::trend::curve;
-use crate::diagnose::{served, sign_severity};
+use crate::diagnose::{Severity, served, sign_severity};
 use crate::model::amount::{bytes, counted, grouped};
 use crate::model::text::printable;
 use crate::model::time::brief;
@@ -19,6 +19,16 @@ const CURVE: usize = 24;
 const UNSEEN: &str = "none seen in the part of its log that was read";
 /// Places that are named.
 const PLACES: usize = 4;
+
+/// What is wrong with a run, the worst first; nothing before its vitals were read.
+pub(in crate::app) fn wrong(
+    job: &Job,
+    cluster: &Cluster,
+    now: Timestamp,
+) -> impl Iterator<Item = (Severity, String)> {
+    let signs = cluster.vitals.of(job).into_iter().flat_map(|vitals| &vitals.signs);
+    signs.map(move |sign| (sign_severity(sign.kind), sign.words(now)))
+}
 
 /// The vitals of a job that runs, and of one that waits what could serve it; nothing before they were read.
 pub(in crate::app) fn lines(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
@@ -58,9 +68,6 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
     let mut push = |label: &str, text: Option<String>| {
         lines.extend(text.filter(|text| !text.is_empty()).map(|text| (label.to_owned(), text)));
     };
-    for sign in &vitals.signs {
-        push(sign_severity(sign.kind).word(), Some(sign.words(now)));
-    }
     let holds = vitals.holds.as_deref().map(held);
     let on = places(&vitals.nodes, cluster);
     push("allocated", holds.map(|holds| if on.is_empty() { holds } else { format!("{holds} on {on}") }));

@@ -123,9 +123,6 @@ pub fn death_word(reason: DeathReason) -> &'static str {
 
 /// The description of a job of that cluster; what is wrong with it comes first, with `words` for the hints.
 pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
-    let severity = |label: &str| [Severity::Bad, Severity::Warn].into_iter().find(|s| s.word() == label);
-    let (wrong, vitals): (Lines, Lines) =
-        vitals::lines(job, cluster, now).into_iter().partition(|(label, _)| severity(label).is_some());
     let mut lines = Vec::new();
     if job.status == JobStatus::Failed {
         let error = Job::in_a_line(job.message.raw()).map(|line| format!(": {}", printable(&line)));
@@ -139,10 +136,9 @@ pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: T
             push(&mut lines, "hint", words(&finding.hint));
         }
     }
-    lines.extend(wrong.into_iter().map(|(label, text)| {
-        let sign = severity(&label).map_or("", sign);
-        (label, format!("{sign}{text}"))
-    }));
+    for (severity, text) in vitals::wrong(job, cluster, now) {
+        push(&mut lines, severity.word(), format!("{}{text}", sign(severity)));
+    }
     for finding in cluster.findings.iter().filter(|finding| finding.job() == Some(&job.key)) {
         push(&mut lines, "hint", words(&finding.hint));
     }
@@ -155,7 +151,7 @@ pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: T
     push(&mut lines, "driver id", job.driver.as_ref().map(ToString::to_string).unwrap_or_default());
     push(&mut lines, "owner", job.owner().map(|o| Text::from(o).to_string()).unwrap_or_default());
     push(&mut lines, "status", cluster.vitals.status_words(job));
-    lines.extend(vitals);
+    lines.extend(vitals::lines(job, cluster, now));
     push(&mut lines, "requested", job.requested.as_deref().map(shape).unwrap_or_default());
     push(&mut lines, "entrypoint", job.entrypoint.to_string());
     let is_pending = job.status == JobStatus::Pending;
