@@ -5,6 +5,7 @@ mod follow;
 mod log_source;
 mod logs;
 mod merged;
+mod merged_follow;
 mod reader;
 mod several;
 mod stacks;
@@ -104,6 +105,7 @@ Examples:
   marin-tui -c us-central2 job-logs eval-7 --since 10m   by the timestamps in the lines
   marin-tui job-logs eval-7 --workers --since 10m        the lines of all workers in time order
   marin-tui job-logs eval-7 --workers --fold             identical lines once
+  marin-tui job-logs eval-7 --workers -f -n 20           the last 20 lines of each, then new lines
 
 Exit codes: 0 the log was printed (with --follow: the job succeeded), 3 the job did not succeed \
 (with --follow), 4 no response from the cluster for --give-up-after, 1 the log could not be read.")]

@@ -59,6 +59,11 @@ impl Remote {
         &self.0.socket
     }
 
+    /// Whether it is the same connection.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Runs a command line in the head's `sh` for at most `limit`; after that it is killed on the head. A nonzero exit
     /// code is no error here. Waits while eight other commands run.
     pub async fn run(&self, command: &str, limit: Duration) -> Result<Output, SshError> {

@@ -3,6 +3,7 @@
 
 mod matching;
 
+use super::connection::{Channel, Connection, ConnectionState};
 use super::log_file::{LogFile, Opened, ReadError, Sought, Start};
 use super::position::{Another, Arrived, Position};
 use crate::logs::Grep;
@@ -42,6 +43,29 @@ pub struct Way {
 
 /// The way that there is now; none while the cluster is not connected.
 pub type Ways = watch::Receiver<Option<Way>>;
+
+/// The ways of a connection, as they come and go.
+pub fn ways(connection: &Connection) -> Ways {
+    let mut state = connection.watch();
+    let (ways, heard) = watch::channel(None);
+    tokio::spawn(async move {
+        loop {
+            let way = match state.borrow_and_update().clone() {
+                ConnectionState::Up(channel) => {
+                    let Channel { client, remote, login, .. } = *channel;
+                    Some(Way { client, remote, login, head: None, nudges: 0 })
+                }
+                ConnectionState::Connecting(_) | ConnectionState::Down { .. } => None,
+            };
+            ways.send_replace(way);
+            tokio::select! {
+                () = ways.closed() => return,
+                changed = state.changed() => if changed.is_err() { return },
+            }
+        }
+    });
+    heard
+}
 
 /// How long a log that could be shown waits for the head to say where the job's driver runs.
 const TOLD: Duration = Duration::from_secs(2);
@@ -454,7 +478,7 @@ async fn answer(asked: &mut Option<Asked>) -> Result<JobDetail, RayError> {
 }
 
 /// The client of each way. Without a way the client is taken back: nothing is sent to where the head was.
-fn clients(mut ways: Ways) -> Clients {
+pub(super) fn clients(mut ways: Ways) -> Clients {
     let way = ways.borrow_and_update().clone();
     let mut nudges = way.as_ref().map_or(0, |way| way.nudges);
     let (clients, heard) = watch::channel(way.map(|way| way.client));

@@ -123,15 +123,20 @@ impl HostAccess<'_> {
         } else {
             words(&program.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
         };
-        let mut stream = match host {
-            None => Answer::Head(Box::new(self.remote.stream(&line)?)),
-            Some(address) => self.log_in(address, line).await?,
-        };
+        let mut stream = self.begin(host, line).await?;
         let mut reader = Reader::new(wanted);
         while let Some(bytes) = stream.chunk().await? {
             reader.push(&bytes);
         }
         reader.files().ok_or_else(|| ReadError::Lost("the remote command ended early".to_owned()))
+    }
+
+    /// Starts a command line on the host with that address, or on the head.
+    pub(super) async fn begin(&self, host: Option<&Text>, line: String) -> Result<Answer, ReadError> {
+        match host {
+            None => Ok(Answer::Head(Box::new(self.remote.stream(&line)?))),
+            Some(address) => self.log_in(address, line).await,
+        }
     }
 
     async fn log_in(&self, address: &Text, line: String) -> Result<Answer, ReadError> {
@@ -153,14 +158,15 @@ impl HostAccess<'_> {
     }
 }
 
-/// The output of the script, as it comes.
-enum Answer {
+/// The output of a script, as it comes.
+pub(super) enum Answer {
     Head(Box<RemoteStream>),
     Login { child: Box<Child>, stdout: Option<ChildStdout>, stderr: JoinHandle<Vec<u8>> },
 }
 
 impl Answer {
-    async fn chunk(&mut self) -> Result<Option<Bytes>, ReadError> {
+    /// The next bytes; none when the script has succeeded. Cancel safe.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, ReadError> {
         match self {
             Self::Head(stream) => stream.chunk().await.map_err(|e| match e {
                 SshError::Command { status, stderr, .. } => failure(status, &stderr),
@@ -194,6 +200,7 @@ fn failure(status: i32, said: &str) -> ReadError {
     ReadError::of(status).unwrap_or_else(|| {
         ReadError::Failed(match (status, last) {
             (87, _) => "grep on the host does not support -b".to_owned(),
+            (88, _) => "stat on the host does not support -c".to_owned(),
             (_, Some(last)) => printable(last).into_owned(),
             (255, None) => "ssh: connection closed".to_owned(),
             (status, None) => format!("exit status {status}"),

@@ -4,8 +4,10 @@ use crate::bed::{Bed, Job, PATIENCE, Ray};
 use crate::pty::Pty;
 use crate::until::until;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::process::Stdio;
 
-/// Twenty-four actors on all hosts. In the mode `stall` number 7 stops at step 5; in `raise` number 5 raises at step 10, and
+/// Twenty-four actors on all hosts. In the mode `ends` each is done after step 50; in `stall` number 7 stops at step 5; in `raise` number 5 raises at step 10, and
 /// the others two seconds later, as they lose their connection to it.
 const GANG: &str = r#"
 import logging, sys, time
@@ -33,6 +35,8 @@ class Member:
                 time.sleep(4)
                 logging.error("UNAVAILABLE: Connection reset by peer: task 5")
                 raise ConnectionError("UNAVAILABLE: Connection reset by peer: task 5")
+            if mode == "ends" and step == 50:
+                return
             time.sleep(0.5)
 
 ray.init(log_to_driver=False)
@@ -94,6 +98,55 @@ fn the_console_shows_who_failed_first(bed: Bed, failed: &str, pid: &str) {
     console.wait_for("the line in its log", PATIENCE, |text| {
         text.lines().any(|line| line.contains('▸') && line.contains("RESOURCE_EXHAUSTED: Ran out of memory"))
     });
+}
+
+/// What all workers write is followed from their first line to the end of the job, though a host is lost in between.
+fn no_line_of_any_worker_is_lost(bed: Bed) {
+    let gang = submit(bed, "ends");
+    let args = ["job-logs", gang.id.as_str(), "--workers", "-f", "-n", "all", "--json"];
+    let mut follow = bed.program(&args);
+    let follow = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let ssh = "[m]arin-tui-follow-logs";
+    let host = until("a worker's host is followed", || {
+        // Without one, pgrep fails.
+        let follows = |host: &&str| bed.on(host, &["sh", "-c", "pgrep -f $0 || echo none", ssh]) != "none\n";
+        ["w1", "w2"].into_iter().find(follows)
+    });
+    bed.on(host, &["pkill", "-f", ssh]);
+    let out = follow.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{said}");
+    assert!(said.contains("connection lost") && said.contains("reconnected"), "{said}");
+    let mut steps: BTreeMap<(u64, u64), Vec<u64>> = BTreeMap::new();
+    let (mut last, mut late) = (0, 0);
+    for line in String::from_utf8(out.stdout).unwrap().lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let words: Vec<&str> = line["text"].as_str().unwrap().split(' ').collect();
+        if let ["rank", rank, "has", "done", step] = words[..] {
+            let worker = (rank.parse().unwrap(), line["pid"].as_u64().unwrap());
+            steps.entry(worker).or_default().push(step.parse().unwrap());
+        } else if words.contains(&"loss") {
+            let time = line["time_ms"].as_u64().unwrap();
+            late += usize::from(time < last);
+            last = time.max(last);
+        }
+    }
+    assert_eq!(steps.len(), 24, "{said}");
+    for (worker, steps) in steps {
+        assert_eq!(steps, (0..=50).collect::<Vec<_>>(), "of {worker:?}: {said}");
+    }
+    // Only lines of the host that was lost, and of those that were found later, come late.
+    assert!(late < 24 * 51 / 2, "{late} lines are out of order: {said}");
+}
+
+#[test]
+fn the_newest_ray_has_all_its_workers_followed() {
+    no_line_of_any_worker_is_lost(Bed::shared(Ray::Newest));
+}
+
+#[test]
+fn the_oldest_ray_has_all_its_workers_followed() {
+    no_line_of_any_worker_is_lost(Bed::shared(Ray::Oldest));
 }
 
 fn a_stalled_and_a_failed_worker_are_found(bed: Bed) {

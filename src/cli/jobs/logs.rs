@@ -5,6 +5,7 @@ use super::super::{candidates, output};
 use super::follow::{Following, GiveUp};
 use super::log_source::LogSource;
 use super::merged::{self, Wanted, WorkersOptions};
+use super::merged_follow;
 use super::reader::too_old;
 use super::{conclude, id};
 use crate::logs::{Clock, Grep, Pattern, Repeated, Times};
@@ -130,12 +131,16 @@ pub(super) async fn run(
     let grep = arguments.grep.as_ref();
     if arguments.of_workers.workers {
         let lines = match arguments.lines {
+            Some(Lines::All) if arguments.follow => Some(u32::MAX),
             Some(Lines::All) => anyhow::bail!("--workers needs a number: -n N, the last lines of each file"),
             Some(Lines::Last(lines)) => Some(lines),
             None => None,
         };
         let (since, json) = (arguments.since, arguments.json);
         let wanted = Wanted { options: arguments.of_workers, lines, grep, since, json };
+        if arguments.follow {
+            return merged_follow::run(&arguments.id, &wanted, arguments.give_up, reach, progress).await;
+        }
         return merged::run(&arguments.id, &wanted, reach, progress).await;
     }
     let id = id(&arguments.id);

@@ -32,12 +32,13 @@ const FEW: usize = 3;
 #[derive(Clone, Copy, Debug, Args)]
 pub struct WorkersOptions {
     /// Print the last lines of the logs of all the job's workers, merged by time [default: 100 per file; with --grep:
-    /// whole files, on their hosts]
-    #[arg(long, conflicts_with = "follow")]
+    /// whole files, on their hosts; with --follow: the last 100 per file, then new lines]
+    #[arg(long)]
     pub workers: bool,
-    /// With --workers: print identical lines once, with the number of workers that wrote them and the hosts that did not
+    /// With --workers: print identical lines once, with the number of workers that wrote them and the hosts that did not;
+    /// with --follow, those of 10 seconds together
     #[arg(long, requires = "workers")]
-    fold: bool,
+    pub fold: bool,
 }
 
 /// What is printed of the lines.
@@ -82,11 +83,7 @@ pub(super) async fn run(
         since.is_none_or(|since| said.time.is_some_and(|time| time >= since))
             && wanted.grep.is_none_or(|grep| grep.is_match(said.line.text()))
     });
-    if wanted.options.fold {
-        print_folded(lines, &job_workers, wanted.json)?;
-    } else {
-        print_merged(lines, &job_workers.workers, wanted.json)?;
-    }
+    print(lines, &job_workers, wanted)?;
     if let (Some(newest), Some(since)) = (newest, since)
         && newest < since
     {
@@ -151,6 +148,19 @@ async fn search(
     // What is found first is chance.
     all.sort_by_key(|(worker, is_err, _)| (*worker, *is_err));
     Ok(found_in_order(all))
+}
+
+/// Prints lines of workers as they are wanted, in order or folded.
+pub(super) fn print(
+    lines: impl Iterator<Item = WorkerLine>,
+    job_workers: &JobWorkers,
+    wanted: &Wanted<'_>,
+) -> anyhow::Result<()> {
+    if wanted.options.fold {
+        print_folded(lines, job_workers, wanted.json)
+    } else {
+        print_merged(lines, &job_workers.workers, wanted.json)
+    }
 }
 
 /// Prints lines with who wrote them.

@@ -90,8 +90,9 @@ impl Process<'_> {
     }
 }
 
+/// Ray writes -1 where the driver does not report it, for MIG devices among others.
 fn percent(number: Num) -> Option<f64> {
-    number.0.filter(|n| n.is_finite()).map(|n| n.clamp(0.0, 100.0))
+    number.0.filter(|n| n.is_finite() && *n >= 0.0).map(|n| n.min(100.0))
 }
 
 fn number(index: Num, place: usize) -> u32 {
@@ -155,6 +156,29 @@ mod tests {
             pids.dedup();
             assert_eq!(pids.len(), processes.len(), "{version}: each once");
             assert!(chips.is_empty());
+        }
+    }
+
+    // Ray's own agent, to which an NVML library played the GPUs: `tests/gpu/record`.
+    #[test]
+    fn recorded_gpus_tell_use_and_memory_and_one_without_a_figure_is_not_idle() {
+        let (gpu, part) = ("NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3 MIG 3g.40gb");
+        let memory = |used: u64, total: u64| Some((used << 20, total << 20));
+        for version in VERSIONS {
+            let (processes, chips) = host("node", &body(version, "gpus_node")).unwrap();
+            let all: Vec<_> =
+                chips.iter().map(|c| (c.number, c.name.raw(), c.duty_percent, c.memory)).collect();
+            let expected = [
+                (0, gpu, Some(97.0), memory(62_215, 81_559)),
+                (1, gpu, Some(0.0), memory(537, 81_559)),
+                (2, gpu, None, memory(20_993, 81_559)),
+                (3000, part, None, memory(30_067, 40_448)),
+                (3001, part, None, memory(44, 40_448)),
+            ];
+            assert_eq!(all, expected, "{version}");
+            let job = Some(JobId("01000000".into()));
+            let holders = processes.iter().filter(|p| p.title.raw() == "ray::Trainer" && p.job == job);
+            assert_eq!(holders.count(), 2, "{version}");
         }
     }
 

@@ -159,3 +159,81 @@ for w in "$@"; do
   done
 done
 printf '\036end\n'"#;
+
+/// `FOLDER LINES`, and for each file `NAME INODE FROM`, not behind [`OPEN`]: follows the files of the folder together. A file
+/// begins with the byte of that inode, or without an inode with the byte before its last lines, and with its first byte if
+/// it appears later. Prints lines that begin with a record separator, files being numbered from 1: `b FILE INODE FROM COUNT`
+/// before so many bytes; `r FILE`, its name stands for another file now, which follows; `t FILE`, it was truncated;
+/// `n FILE CODE`, it cannot be read now (a code of [`OPEN`]); and `.` after each look at all of them.
+///
+/// One `stat` looks at all, twice a second. What a file lacks at its end, since it was truncated that moment, is made up by
+/// NULs: the count before holds. At most 4 MiB of a file are printed at a look, so that none keeps the others waiting.
+/// A folder that is not there ends it with 83, a `stat` without formats with 88.
+pub const FOLLOW_SEVERAL: &str = r#"d=$1 k=$2 n=0 j=0
+shift 2
+for c in stat tail head wc; do command -v $c >/dev/null || { echo "$c: no such program" >&2; exit 127; }; done
+[ -d "$d" ] || exit 83
+stat -Lc '%i %s %n' "$d" >/dev/null 2>&1 || exit 88
+while [ $# -ge 3 ]; do
+  n=$((n + 1))
+  eval "f$n=\$d/\$1 i$n=\$2 p$n=\$3 c$n="
+  shift 3
+done
+while [ "$j" -lt "$n" ]; do
+  j=$((j + 1))
+  eval "set -- \"\$@\" \"\$f$j\""
+done
+told() {
+  eval "c=\$c$1"
+  [ "$c" = "$2" ] || printf '\036n %s %s\n' "$1" "$2"
+  eval "c$1=$2"
+}
+send() {
+  c=$(($2 - p))
+  [ "$c" -le 4194304 ] || c=4194304
+  printf '\036b %s %s %s %s\n' "$j" "$o" "$p" "$c"
+  { tail -c "+$((p + 1))" "$1" | head -c "$c"; head -c "$c" /dev/zero; } | head -c "$c"
+  p=$((p + c))
+}
+while :; do
+  stat -Lc '%i %s %n' "$@" 2>/dev/null
+  echo .
+  sleep 0.5 2>/dev/null || sleep 1
+done | {
+  first=1 j=0
+  while read -r i s f; do
+    while [ "$j" -lt "$n" ]; do
+      j=$((j + 1))
+      eval "g=\$f$j o=\$i$j p=\$p$j"
+      [ "$i" != . ] && [ "$f" = "$g" ] && break
+      told "$j" 80
+    done
+    if [ "$i" = . ]; then
+      printf '\036.\n'
+      first= j=0
+      continue
+    fi
+    [ -f "$f" ] || { told "$j" 84; continue; }
+    [ -r "$f" ] || { told "$j" 85; continue; }
+    eval "c$j="
+    if [ -z "$o" ]; then
+      o=$i p=0
+      [ -z "$first" ] || p=$((s - $(tail -n "$k" "$f" | wc -c) - 1))
+      [ "$p" -ge 0 ] || p=0
+    elif [ "$i" != "$o" ]; then
+      for g in "${f%.*}".*; do
+        set -- $(stat -Lc '%i %s' "$g" 2>/dev/null)
+        [ "${1-}" = "$o" ] || continue
+        while [ "$2" -gt "$p" ]; do send "$g" "$2"; done
+        break
+      done
+      printf '\036r %s\n' "$j"
+      o=$i p=0
+    elif [ "$s" -lt "$p" ]; then
+      printf '\036t %s\n' "$j"
+      p=0
+    fi
+    [ "$s" -le "$p" ] || send "$f" "$s"
+    eval "i$j=$o p$j=$p"
+  done
+}"#;

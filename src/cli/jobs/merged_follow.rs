@@ -1,0 +1,277 @@
+//! `job-logs --workers --follow`: what all workers of a job write, until the job has ended.
+
+use super::super::reach::{Progress, Reach};
+use super::super::seen;
+use super::follow::{Following, GiveUp};
+use super::merged::{Wanted, print};
+use super::reader::{Reader, tell_incomplete, telling};
+use super::status::find;
+use super::{conclude, id};
+use crate::job_workers::{FOLDED, JobWorkers, NamedWorker, WorkerLine};
+use crate::logs::{Joint, LineSplitter, Merged};
+use crate::model::{ClusterSpec, Line, LogSource, NodeId, Text, Timestamp, WorkerFile};
+use crate::operation::WorkerReader;
+use crate::ray::{LogEvent, Tail};
+use crate::supervisor::{Followed, Options, Session, Ways, follow_several, ways};
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, sleep_until};
+
+/// Hosts that are followed at most: each takes a login that stays open.
+const HOSTS: usize = 64;
+/// Files that are followed at most where the dashboard is the only way: it is asked for each of them.
+const POLLED: usize = 32;
+/// Lines of each file at the beginning, among which those since a time are looked for.
+const SINCE: u32 = 10_000;
+/// Time between two looks for workers that have started, while they start; each look that finds none doubles it.
+const FIRST_LOOK: Duration = Duration::from_secs(3);
+/// The longest time between two looks.
+const LAST_LOOK: Duration = Duration::from_secs(24);
+/// How long lines are waited for after the end of the job.
+const LAST_LINES: Duration = Duration::from_secs(3);
+/// Lines are folded that come within this time.
+const FOLDED_TIME: Duration = Duration::from_secs(10);
+
+/// Prints the lines of the job's workers as they come. The exit code tells how the job ended.
+pub(super) async fn run(
+    name: &str,
+    wanted: &Wanted<'_>,
+    give_up: GiveUp,
+    reach: &Reach,
+    progress: &Progress,
+) -> anyhow::Result<ExitCode> {
+    let session = reach.connect(progress).await?;
+    let tell = telling(progress);
+    let Reader { mut gangs, job_workers, .. } = Reader::read(name, reach, &session, &tell).await?;
+    progress.hush();
+    tell_incomplete(&job_workers);
+    if job_workers.workers.is_empty() {
+        eprintln!("{}; waiting for them", job_workers.why_empty());
+    }
+    let has_shell = session.connection().remote().is_some();
+    let mut crowd = Crowd::new(reach, &session, job_workers, wanted.since.is_some());
+    crowd.follow_new(wanted.lines, has_shell)?;
+
+    let id = id(name);
+    let mut following = Following::new(reach, &session, give_up);
+    let (mut ended, mut last) = (None, None);
+    let mut pause = FIRST_LOOK;
+    let mut look_at = Instant::now() + pause;
+    let (mut said, mut fold_at) = (Vec::new(), None::<Instant>);
+    {
+        let end = following.end(&id);
+        tokio::pin!(end);
+        loop {
+            let due = crowd.joint.wait(Timestamp::now());
+            tokio::select! {
+                end = &mut end, if ended.is_none() => {
+                    ended = Some(end?);
+                    last = Some(Instant::now() + LAST_LINES);
+                }
+                Some((log, event)) = crowd.events.recv() => crowd.take(log, event),
+                () = sleep(due.unwrap_or_default()), if due.is_some() => {
+                    let lines = crowd.joint.take(Timestamp::now());
+                    said.extend(crowd.lines(lines, wanted));
+                    if !wanted.options.fold {
+                        print(std::mem::take(&mut said).into_iter(), &crowd.job_workers, wanted)?;
+                    } else if !said.is_empty() {
+                        fold_at.get_or_insert_with(|| Instant::now() + FOLDED_TIME);
+                    }
+                }
+                () = at(fold_at) => {
+                    fold_at = None;
+                    print(std::mem::take(&mut said).into_iter(), &crowd.job_workers, wanted)?;
+                }
+                () = sleep_until(look_at), if ended.is_none() => {
+                    crowd.look(reach, &session, &mut gangs, name).await;
+                    let has_new = crowd.follow_new(Some(u32::MAX), has_shell)?;
+                    pause = if has_new || crowd.sources.is_empty() { FIRST_LOOK } else { LAST_LOOK.min(pause * 2) };
+                    look_at = Instant::now() + pause;
+                }
+                () = at(last) => break,
+            }
+        }
+    }
+    let lines = crowd.joint.take_all();
+    said.extend(crowd.lines(lines, wanted));
+    print(said.into_iter(), &crowd.job_workers, wanted)?;
+    drop(crowd);
+    session.close().await;
+    Ok(ended.map_or(ExitCode::SUCCESS, |ended| conclude(&following, &id, ended)))
+}
+
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A log that is followed.
+struct Source {
+    /// Place of its worker in the list of workers.
+    worker: usize,
+    is_err: bool,
+    /// Number of its next line.
+    next: u64,
+}
+
+/// The workers of a job whose logs are followed.
+struct Crowd {
+    job_workers: JobWorkers,
+    sources: Vec<Source>,
+    known: BTreeSet<(NodeId, Text)>,
+    joint: Joint,
+    /// Hosts that send nothing now.
+    lost: BTreeSet<String>,
+    ways: Ways,
+    of: (Arc<ClusterSpec>, Arc<Options>),
+    /// Whether lines since a time are wanted.
+    is_since: bool,
+    to: mpsc::Sender<(u32, LogEvent)>,
+    events: mpsc::Receiver<(u32, LogEvent)>,
+}
+
+impl Crowd {
+    fn new(reach: &Reach, session: &Session, job_workers: JobWorkers, is_since: bool) -> Self {
+        let (to, events) = mpsc::channel(64);
+        Self {
+            job_workers,
+            sources: Vec::new(),
+            known: BTreeSet::new(),
+            joint: Joint::new(Timestamp::now()),
+            lost: BTreeSet::new(),
+            ways: ways(session.connection()),
+            of: (Arc::new(reach.spec.clone()), Arc::new(reach.options.clone())),
+            is_since,
+            to,
+            events,
+        }
+    }
+
+    /// Follows the logs of workers that are not followed yet, from so many lines before their ends; whether there are any.
+    fn follow_new(&mut self, lines: Option<u32>, has_shell: bool) -> anyhow::Result<bool> {
+        let keep = lines.unwrap_or(if self.is_since { SINCE } else { FOLDED });
+        let mut logs = Vec::new();
+        for (at, worker) in self.job_workers.workers.iter().enumerate().filter(|(_, worker)| !worker.is_lost)
+        {
+            let node = worker.process.node;
+            let Some(known) = self.job_workers.known.node(&node) else { continue };
+            let host = (!known.is_head).then(|| known.address.clone());
+            for name in &worker.process.files {
+                let Some(file) = WorkerFile::parse(name.raw()) else { continue };
+                if self.known.insert((node, name.clone())) {
+                    self.sources.push(Source { worker: at, is_err: file.is_err, next: 0 });
+                    self.joint.add(self.job_workers.clock);
+                    let source = LogSource::File { node, name: name.clone() };
+                    logs.push(Followed { source, host: host.clone(), keep });
+                }
+            }
+        }
+        let hosts = self.known.iter().map(|(node, _)| node).collect::<BTreeSet<_>>().len();
+        let (name, all) = (&self.job_workers.known.job.key, self.known.len());
+        let instead = "omit --follow to print their last lines, or search them with -g";
+        anyhow::ensure!(
+            hosts <= HOSTS || !has_shell,
+            "{name} has workers on {hosts} hosts, and at most {HOSTS} are followed at a time; {instead}"
+        );
+        anyhow::ensure!(
+            all <= POLLED || has_shell,
+            "{name} has {all} log files of workers, and without SSH at most {POLLED} are followed at a time; {instead}"
+        );
+        let first = self.sources.len() - logs.len();
+        let tails = follow_several(&self.ways, (&self.of.0, &self.of.1), logs, LineSplitter::WHOLE);
+        for (number, tail) in (first as u32..).zip(tails) {
+            tokio::spawn(pass_on(number, tail, self.to.clone()));
+        }
+        Ok(first < self.sources.len())
+    }
+
+    /// Looks for workers that have started since.
+    async fn look(&mut self, reach: &Reach, session: &Session, gangs: &mut WorkerReader<'_>, name: &str) {
+        // A cluster that does not respond now is asked again.
+        let Ok(cluster) = seen::read_open(reach, session).await else { return };
+        let Ok(job) = find(&cluster, name) else { return };
+        let Ok(now) = gangs.job_workers(cluster.known_of(job)).await else { return };
+        let is_known = |worker: &NamedWorker| {
+            let process = &worker.process;
+            let same =
+                |known: &NamedWorker| (known.process.node, known.process.pid) == (process.node, process.pid);
+            self.job_workers.workers.iter().any(same)
+        };
+        let new: Vec<NamedWorker> = now.workers.iter().filter(|worker| !is_known(worker)).cloned().collect();
+        self.job_workers.workers.extend(new);
+        self.job_workers.known = now.known;
+    }
+
+    /// Takes what a log has sent.
+    fn take(&mut self, log: u32, event: LogEvent) {
+        let Some(Source { worker, .. }) = self.sources.get(log as usize) else { return };
+        let worker = &self.job_workers.workers[*worker];
+        let (host, who) = (&worker.host, worker.who());
+        match event {
+            LogEvent::Lines(part) => {
+                self.found(&host.clone());
+                self.joint.push(log, part.lines, Timestamp::now());
+            }
+            LogEvent::Resumed => self.found(&host.clone()),
+            LogEvent::Note(what) => eprintln!("{who}: {what}"),
+            LogEvent::Interrupted(why) => {
+                // That of the cluster is told once for all.
+                let is_cluster = self.ways.borrow().is_none();
+                if !is_cluster && self.lost.insert(host.clone()) {
+                    eprintln!("{host}: connection lost: {why}; reconnecting");
+                }
+                self.joint.begun(log);
+            }
+            LogEvent::Failed(error) => {
+                eprintln!("{who}: cannot read the log: {error}");
+                self.joint.begun(log);
+            }
+            LogEvent::Older(_) | LogEvent::Complete => {}
+        }
+    }
+
+    fn found(&mut self, host: &str) {
+        if self.lost.remove(host) {
+            eprintln!("{host}: reconnected");
+        }
+    }
+
+    /// Those of the lines that are wanted, with who wrote them.
+    fn lines<'a>(
+        &'a mut self,
+        lines: Vec<Merged<Line>>,
+        wanted: &'a Wanted<'_>,
+    ) -> impl Iterator<Item = WorkerLine> + 'a {
+        let since = wanted.since.map(|span| Timestamp::now().minus(span));
+        lines.into_iter().filter_map(move |merged| {
+            let source = self.sources.get_mut(merged.source as usize)?;
+            let number = source.next;
+            source.next += 1;
+            let is_since = since.is_none_or(|since| merged.time.is_some_and(|time| time >= since));
+            let is_wanted = is_since && wanted.grep.is_none_or(|grep| grep.is_match(merged.item.text()));
+            let Source { worker, is_err, .. } = *source;
+            is_wanted.then_some(WorkerLine {
+                worker,
+                is_err,
+                number,
+                time: merged.time,
+                mark: 0,
+                line: merged.item,
+            })
+        })
+    }
+}
+
+/// Passes the events of a log on with its number.
+async fn pass_on(number: u32, mut tail: Tail, to: mpsc::Sender<(u32, LogEvent)>) {
+    while let Some(event) = tail.next().await {
+        if to.send((number, event)).await.is_err() {
+            return;
+        }
+    }
+}

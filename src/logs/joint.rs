@@ -1,0 +1,135 @@
+//! Lines of several logs that are followed together, in the order of their times.
+
+use super::merge::{Merge, Merged};
+use super::time::{Clock, Times};
+use crate::model::{Line, Timestamp};
+use std::time::Duration;
+
+/// Lines wait so long for those of other logs that come later and are earlier.
+pub const WINDOW: Duration = Duration::from_secs(1);
+/// At the beginning they wait so long for a log that has sent nothing yet.
+const FIRST: Duration = Duration::from_secs(4);
+
+/// Lines of several logs that are followed together. What comes within [`WINDOW`] is put in order; what comes later is
+/// given out later, and [`Merged::is_late`] says so.
+#[derive(Debug)]
+pub struct Joint {
+    merge: Merge<Line>,
+    logs: Vec<Log>,
+    since: Timestamp,
+    /// When the first of the lines came that wait.
+    waiting: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug)]
+struct Log {
+    times: Times,
+    has_begun: bool,
+}
+
+impl Joint {
+    /// No log yet.
+    pub fn new(now: Timestamp) -> Self {
+        Self { merge: Merge::new(Duration::ZERO), logs: Vec::new(), since: now, waiting: None }
+    }
+
+    /// Adds a log whose times are read by that clock; its number.
+    pub fn add(&mut self, clock: Clock) -> u32 {
+        self.logs.push(Log { times: Times::new(clock), has_begun: false });
+        self.logs.len() as u32 - 1
+    }
+
+    /// Reads the times of a log by another clock from now on.
+    pub fn set_clock(&mut self, log: u32, clock: Clock) {
+        if let Some(log) = self.logs.get_mut(log as usize) {
+            log.times = Times::new(clock);
+        }
+    }
+
+    /// Adds lines of a log that have come now.
+    pub fn push(&mut self, log: u32, lines: Vec<Line>, now: Timestamp) {
+        let Some(known) = self.logs.get_mut(log as usize) else { return };
+        known.has_begun = true;
+        for line in lines {
+            self.waiting.get_or_insert(now);
+            self.merge.push(log, known.times.next(line.text()), line);
+        }
+    }
+
+    /// Waits no longer for a log that has sent nothing: it has no lines, or cannot be read.
+    pub fn begun(&mut self, log: u32) {
+        if let Some(log) = self.logs.get_mut(log as usize) {
+            log.has_begun = true;
+        }
+    }
+
+    /// How long until lines are due; none if none waits.
+    pub fn wait(&self, now: Timestamp) -> Option<Duration> {
+        let waiting = self.waiting?;
+        let of_window = WINDOW.saturating_sub(waiting.age(now));
+        let of_first = FIRST.saturating_sub(self.since.age(now));
+        let all_begun = self.logs.iter().all(|log| log.has_begun);
+        Some(if all_begun { of_window } else { of_window.max(of_first) })
+    }
+
+    /// The lines that are due, in order.
+    pub fn take(&mut self, now: Timestamp) -> Vec<Merged<Line>> {
+        if self.wait(now).is_some_and(|wait| wait.is_zero()) { self.take_all() } else { Vec::new() }
+    }
+
+    /// All lines that wait, in order.
+    pub fn take_all(&mut self) -> Vec<Merged<Line>> {
+        self.waiting = None;
+        std::iter::from_fn(|| self.merge.next_anyway()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T0: Timestamp = Timestamp::from_millis(1_764_000_000_000);
+
+    fn after(millis: u64) -> Timestamp {
+        T0.plus(Duration::from_millis(millis))
+    }
+
+    fn lines(texts: &[&str]) -> Vec<Line> {
+        texts.iter().map(|text| Line::from(*text)).collect()
+    }
+
+    fn texts(merged: Vec<Merged<Line>>) -> Vec<(u32, String, bool)> {
+        merged.into_iter().map(|m| (m.source, m.item.text().to_owned(), m.is_late)).collect()
+    }
+
+    #[test]
+    fn logs_wait_for_each_other_at_first_and_then_for_a_window() {
+        let mut joint = Joint::new(T0);
+        let clock = Clock { near: T0, east: 0 };
+        let (a, b, c) = (joint.add(clock), joint.add(clock), joint.add(clock));
+        assert_eq!(joint.wait(T0), None);
+        joint.push(a, lines(&["2025-11-24 16:00:02 two", "Traceback"]), after(100));
+        assert_eq!(joint.take(after(1200)).len(), 0, "b and c have sent nothing");
+        joint.begun(c);
+        joint.push(b, lines(&["2025-11-24 16:00:01 one"]), after(1300));
+        let told = texts(joint.take(after(1400)));
+        let want = [(b, "2025-11-24 16:00:01 one"), (a, "2025-11-24 16:00:02 two"), (a, "Traceback")];
+        assert_eq!(told, want.map(|(log, text)| (log, text.to_owned(), false)));
+        joint.push(b, lines(&["2025-11-24 16:00:00 zero"]), after(2000));
+        assert_eq!(joint.wait(after(2400)), Some(Duration::from_millis(600)));
+        assert!(joint.take(after(2900)).is_empty());
+        assert_eq!(texts(joint.take(after(3000))), [(b, "2025-11-24 16:00:00 zero".to_owned(), true)]);
+        assert_eq!(joint.wait(after(9000)), None);
+    }
+
+    #[test]
+    fn a_log_that_sends_nothing_holds_up_the_others_for_seconds_only() {
+        let mut joint = Joint::new(T0);
+        let clock = Clock { near: T0, east: 0 };
+        let a = joint.add(clock);
+        joint.add(clock);
+        joint.push(a, lines(&["x"]), T0);
+        assert_eq!(joint.wait(T0), Some(FIRST));
+        assert_eq!(joint.take(T0.plus(FIRST)).len(), 1);
+    }
+}

@@ -1,0 +1,126 @@
+//! Follows many log files of a cluster together, with one command per host: a [`Tail`] for each of them. On the head the
+//! command runs over the open connection, on other hosts over a login of its own. Where a host cannot be logged in to, its
+//! files are followed one by one through the head's dashboard.
+
+mod host;
+
+use super::Options;
+use super::follow::{Ways, clients};
+use crate::model::{ClusterSpec, LogSource, NodeId, SubmissionId, Text};
+use crate::ray::{self, Closed, LogEvent, Outlet, Polled, Tail};
+use host::{Fed, Feed, Files, HostFiles};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::sleep;
+
+/// Logins that are under way at a time: sshd refuses more of them (`MaxStartups` in `sshd_config(5)`).
+const LOGINS: usize = 8;
+/// Batches of bytes that wait for their reader.
+const BATCHES: usize = 16;
+
+/// A log that is followed with others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Followed {
+    /// Where its lines come from.
+    pub source: LogSource,
+    /// The address of its host; none for the head.
+    pub host: Option<Text>,
+    /// Lines before its end that it begins with; all with `u32::MAX`.
+    pub keep: u32,
+}
+
+/// Follows these logs, in their order. Lines are cut after `longest` bytes. A job's log does not end with its job.
+pub fn follow_several(
+    ways: &Ways,
+    (spec, options): (&Arc<ClusterSpec>, &Arc<Options>),
+    logs: Vec<Followed>,
+    longest: usize,
+) -> Vec<Tail> {
+    let mut hosts: BTreeMap<(Option<Text>, u32), Vec<Feed>> = BTreeMap::new();
+    let mut tails = Vec::new();
+    for Followed { source, host, keep } in logs {
+        let (feed, fed) = mpsc::channel(BATCHES);
+        let (name, polled) = match source {
+            LogSource::Job(id) => (id.driver_log(), Way::Job(id)),
+            LogSource::Monitor(name) => (name.clone(), Way::OfHead(name.into())),
+            LogSource::File { node, name } => (name.raw().to_owned(), Way::File(node, name)),
+        };
+        hosts.entry((host, keep)).or_default().push(Feed::new(name, feed));
+        let ways = ways.clone();
+        tails.push(Tail::spawn(longest, move |out| read(fed, ways, (polled, keep), out)));
+    }
+    let logins = Arc::new(Semaphore::new(LOGINS));
+    for ((host, keep), feeds) in hosts {
+        let (ways, logins) = (ways.clone(), Arc::clone(&logins));
+        let (spec, options) = (Arc::clone(spec), Arc::clone(options));
+        let files = Files::new(feeds, keep);
+        tokio::spawn(HostFiles::new(ways, (spec, options), host, files, logins).run());
+    }
+    tails
+}
+
+/// How a log is asked for through Ray's API.
+enum Way {
+    Job(SubmissionId),
+    File(NodeId, Text),
+    /// A file of the head, whose id is not known yet.
+    OfHead(Text),
+}
+
+/// Passes on what its host sends of a log; what the dashboard does, once that is the only way.
+async fn read(
+    mut fed: mpsc::Receiver<Fed>,
+    mut ways: Ways,
+    (way, keep): (Way, u32),
+    mut out: Outlet,
+) -> Result<(), Closed> {
+    let mut is_lost = false;
+    loop {
+        let patience = out.patience();
+        tokio::select! {
+            came = fed.recv() => match came {
+                Some(Fed::Bytes(bytes)) => out.feed(&bytes).await?,
+                Some(Fed::Again) => {
+                    is_lost = false;
+                    out.quiet().await?;
+                }
+                Some(Fed::Lost(why)) => {
+                    is_lost = true;
+                    out.interrupted(why).await?;
+                }
+                Some(Fed::Note(what)) => {
+                    out.flush().await?;
+                    out.send(LogEvent::Note(what)).await?;
+                }
+                Some(Fed::Elsewhere(why)) => {
+                    if let Some(why) = why {
+                        out.flush().await?;
+                        out.send(LogEvent::Note(why)).await?;
+                    }
+                    break;
+                }
+                None => return Err(Closed),
+            },
+            _ = out.asked() => {
+                let why = "older lines are not read while several logs are followed together";
+                out.send(LogEvent::Older(Err(why.to_owned()))).await?;
+            }
+            () = sleep(patience.unwrap_or_default()), if patience.is_some() => {
+                if is_lost { out.flush().await? } else { out.quiet().await? }
+            }
+        }
+    }
+    let polled = match way {
+        Way::Job(id) => Polled::Job(id),
+        Way::File(node, name) => Polled::File(node, name),
+        Way::OfHead(name) => loop {
+            let head = ways.borrow_and_update().as_ref().and_then(|way| way.head);
+            if let Some(head) = head {
+                break Polled::File(head, name);
+            }
+            ways.changed().await.map_err(|_| Closed)?;
+        },
+    };
+    ray::poll(clients(ways), polled, keep, out).await
+}

@@ -1,0 +1,473 @@
+//! The files of one host that are followed together, by one command that is started again where it ended.
+
+use super::super::container::{in_container, words};
+use super::super::follow::{Way, Ways};
+use super::super::host_search::HostAccess;
+use super::super::log_file::{LOGS, ReadError, script};
+use super::super::{Backoff, Options};
+use crate::model::{ClusterSpec, Text};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{sleep, timeout};
+
+/// A host that sends nothing for so long, not even that it looked, is lost.
+const SILENT: Duration = Duration::from_secs(20);
+/// Longest pause before a host is logged in to again.
+const LONGEST: Duration = Duration::from_secs(15);
+/// What begins a line that is not the log's.
+const MARK: u8 = 0x1e;
+/// A longer line of that kind does not exist.
+const HEADER_MAX: usize = 200;
+
+/// What the reader of a file is told.
+#[derive(Debug)]
+pub enum Fed {
+    /// The next bytes of the log.
+    Bytes(Bytes),
+    /// The host sends again.
+    Again,
+    /// The host sends nothing, and why; it is tried again.
+    Lost(String),
+    /// What happened to the file.
+    Note(String),
+    /// It is not read on its host, and why, where that needs saying.
+    Elsewhere(Option<String>),
+}
+
+/// A file, and who reads it.
+pub struct Feed {
+    name: String,
+    /// Its inode, and the position of the next byte; none before any came.
+    place: Option<(u64, u64)>,
+    /// Whether what comes up to the first line break belongs to a line that is not wanted.
+    is_cut: bool,
+    to: mpsc::Sender<Fed>,
+}
+
+impl Feed {
+    /// Nothing has come yet.
+    pub fn new(name: String, to: mpsc::Sender<Fed>) -> Self {
+        Self { name, place: None, is_cut: false, to }
+    }
+
+    /// Tells its reader; one that no longer listens is left alone.
+    async fn tell(&self, what: Fed) {
+        let _ = self.to.send(what).await;
+    }
+
+    /// Passes bytes on.
+    async fn bytes(&mut self, mut bytes: Bytes) {
+        if let Some((_, at)) = &mut self.place {
+            *at += bytes.len() as u64;
+        }
+        if self.is_cut {
+            let Some(end) = bytes.iter().position(|b| *b == b'\n') else { return };
+            bytes = bytes.slice(end + 1..);
+            self.is_cut = false;
+        }
+        if !bytes.is_empty() {
+            self.tell(Fed::Bytes(bytes)).await;
+        }
+    }
+}
+
+/// The files of one host, and where each goes on.
+pub struct Files {
+    feeds: Vec<Feed>,
+    /// Lines before the end that each begins with.
+    keep: u32,
+    /// Whether the host has sent anything.
+    is_begun: bool,
+    is_lost: bool,
+}
+
+/// What follows them.
+pub struct HostFiles {
+    ways: Ways,
+    spec: Arc<ClusterSpec>,
+    options: Arc<Options>,
+    /// Its address; none for the head.
+    host: Option<Text>,
+    files: Files,
+    logins: Arc<Semaphore>,
+    /// Whether they are looked for in the container that the cluster's file names.
+    inside: bool,
+}
+
+impl HostFiles {
+    /// The files of the host with that address, or of the head.
+    pub fn new(
+        ways: Ways,
+        (spec, options): (Arc<ClusterSpec>, Arc<Options>),
+        host: Option<Text>,
+        files: Files,
+        logins: Arc<Semaphore>,
+    ) -> Self {
+        Self { ways, spec, options, host, files, logins, inside: false }
+    }
+
+    /// Follows them as long as anybody reads one of them.
+    pub async fn run(mut self) {
+        let mut backoff = Backoff::default();
+        while self.files.is_read() {
+            let way = self.ways.borrow_and_update().clone();
+            let Some(way) = way else {
+                self.files.lost("cluster not connected").await;
+                if self.ways.changed().await.is_err() {
+                    return;
+                }
+                continue;
+            };
+            let Err(why) = self.follow(&way).await else { continue };
+            if matches!(why, ReadError::NoFolder) && !std::mem::replace(&mut self.inside, true) {
+                continue;
+            }
+            if !self.files.is_begun {
+                return self.elsewhere(&why).await;
+            }
+            self.files.lost(&why.to_string()).await;
+            // A new connection is tried at once.
+            tokio::select! {
+                () = sleep(backoff.next(LONGEST)) => {}
+                changed = self.ways.changed() => if changed.is_err() { return },
+            }
+        }
+    }
+
+    /// Leaves them to the dashboard.
+    async fn elsewhere(&self, why: &ReadError) {
+        for (number, feed) in self.files.feeds.iter().enumerate() {
+            let host = self.host.as_ref().map_or("the head".to_owned(), Text::to_string);
+            let why = format!("{host}: {why}; its logs are read through the dashboard");
+            // Once for the host.
+            feed.tell(Fed::Elsewhere((number == 0).then_some(why))).await;
+        }
+    }
+
+    /// Runs the command to its end, or until nobody reads any more, or there is another way.
+    async fn follow(&mut self, way: &Way) -> Result<(), ReadError> {
+        let Some(remote) = way.remote.clone() else {
+            return Err(ReadError::Failed("it cannot be logged in to".to_owned()));
+        };
+        let line = self.command()?;
+        let access = HostAccess {
+            spec: &self.spec,
+            options: &self.options,
+            remote: remote.clone(),
+            login: way.login.clone(),
+        };
+        // The first output ends the login.
+        let mut turn = self.logins.clone().acquire_owned().await.ok();
+        let mut answer = access.begin(self.host.as_ref(), line).await?;
+        let mut frames = Frames::default();
+        loop {
+            let chunk = tokio::select! {
+                chunk = timeout(SILENT, answer.chunk()) => chunk,
+                changed = self.ways.changed() => {
+                    let way = self.ways.borrow_and_update();
+                    // A new token does not matter to a login, a new connection does to what runs over the head's.
+                    let is_same = way.as_ref().and_then(|way| way.remote.as_ref()).is_some_and(|now| now.is_same(&remote));
+                    if changed.is_ok() && (is_same || (way.is_some() && self.host.is_some())) {
+                        continue;
+                    }
+                    return Ok(());
+                }
+            };
+            let bytes = match chunk {
+                Ok(Ok(Some(bytes))) => bytes,
+                Ok(Ok(None)) => return Err(ReadError::Lost("the remote command ended".to_owned())),
+                Ok(Err(why)) => return Err(why),
+                Err(_) => return Err(ReadError::Lost(format!("nothing came for {} s", SILENT.as_secs()))),
+            };
+            drop(turn.take());
+            frames.push(bytes);
+            while let Some(frame) = frames.next() {
+                let frame = frame
+                    .ok_or_else(|| ReadError::Failed("unexpected output from the host's shell".to_owned()))?;
+                if !self.files.take(frame).await {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn command(&self) -> Result<String, ReadError> {
+        let program = self.files.program();
+        if !self.inside {
+            return Ok(words(&program));
+        }
+        let program: Vec<&str> = program.iter().map(String::as_str).collect();
+        in_container(&self.spec, self.host.as_ref().map(Text::raw), &program)?.ok_or(ReadError::NoFolder)
+    }
+}
+
+impl Files {
+    /// Nothing of them has come yet.
+    pub fn new(feeds: Vec<Feed>, keep: u32) -> Self {
+        Self { feeds, keep, is_begun: false, is_lost: false }
+    }
+
+    fn is_read(&self) -> bool {
+        self.feeds.iter().any(|feed| !feed.to.is_closed())
+    }
+
+    async fn lost(&mut self, why: &str) {
+        if !std::mem::replace(&mut self.is_lost, true) {
+            for feed in &self.feeds {
+                feed.tell(Fed::Lost(why.to_owned())).await;
+            }
+        }
+    }
+
+    /// The program that follows them, in words: each from where it goes on.
+    fn program(&self) -> Vec<String> {
+        // The name is what the machine lists; a script is its own program.
+        let program = ["sh", "-c", script::FOLLOW_SEVERAL, "marin-tui-follow-logs", LOGS];
+        let mut program = program.map(str::to_owned).to_vec();
+        program.push(self.keep.to_string());
+        for feed in &self.feeds {
+            let (inode, at) =
+                feed.place.map_or_else(Default::default, |(i, at)| (i.to_string(), at.to_string()));
+            program.extend([feed.name.clone(), inode, at]);
+        }
+        program
+    }
+
+    /// Passes a frame on; whether anybody reads on.
+    async fn take(&mut self, frame: Frame) -> bool {
+        self.is_begun = true;
+        if std::mem::take(&mut self.is_lost) {
+            for feed in &self.feeds {
+                feed.tell(Fed::Again).await;
+            }
+        }
+        match frame {
+            Frame::Looked => return self.is_read(),
+            Frame::Begin { file, inode, from } => {
+                if let Some(feed) = self.feeds.get_mut(file) {
+                    feed.is_cut = feed.place.is_none() && from > 0;
+                    feed.place = Some((inode, from));
+                }
+            }
+            Frame::Bytes { file, bytes } => {
+                if let Some(feed) = self.feeds.get_mut(file) {
+                    feed.bytes(bytes).await;
+                }
+            }
+            Frame::Replaced(file) => self.note(file, "was rotated; the new file follows").await,
+            Frame::Truncated(file) => self.note(file, "was truncated; it follows from its beginning").await,
+            Frame::Unread(file, why) => {
+                let Some(feed) = self.feeds.get(file) else { return true };
+                match (feed.place, why) {
+                    // A driver on another node has its log there.
+                    (None, ReadError::Missing) => feed.tell(Fed::Elsewhere(None)).await,
+                    (_, why) => self.note(file, &format!("cannot be read: {why}")).await,
+                }
+            }
+        }
+        true
+    }
+
+    async fn note(&self, file: usize, what: &str) {
+        if let Some(feed) = self.feeds.get(file) {
+            feed.tell(Fed::Note(format!("{} {what}", feed.name))).await;
+        }
+    }
+}
+
+/// A part of what the script prints. Files are numbered from 0.
+#[derive(Debug)]
+enum Frame {
+    /// Bytes of a file follow, from there on.
+    Begin {
+        file: usize,
+        inode: u64,
+        from: u64,
+    },
+    /// The next of them.
+    Bytes {
+        file: usize,
+        bytes: Bytes,
+    },
+    Replaced(usize),
+    Truncated(usize),
+    Unread(usize, ReadError),
+    /// All files were looked at.
+    Looked,
+}
+
+/// Takes the output of the script apart.
+#[derive(Default)]
+struct Frames {
+    held: Vec<u8>,
+    came: Bytes,
+    /// The file whose bytes come, and how many of them are left.
+    open: Option<(usize, usize)>,
+}
+
+impl Frames {
+    fn push(&mut self, bytes: Bytes) {
+        self.came = bytes;
+    }
+
+    /// The next part of what has come, none once all was given; what cannot be understood is none within.
+    fn next(&mut self) -> Option<Option<Frame>> {
+        if self.came.is_empty() {
+            return None;
+        }
+        if let Some((file, left)) = self.open {
+            let bytes = self.came.split_to(left.min(self.came.len()));
+            self.open = Some((file, left - bytes.len())).filter(|(_, left)| *left > 0);
+            return Some(Some(Frame::Bytes { file, bytes }));
+        }
+        let Some(end) = self.came.iter().position(|b| *b == b'\n') else {
+            self.held.extend_from_slice(&std::mem::take(&mut self.came));
+            return (self.held.len() > HEADER_MAX).then_some(None);
+        };
+        let line = [&std::mem::take(&mut self.held), &self.came.split_to(end + 1)[..end]].concat();
+        Some(self.header(&line))
+    }
+
+    fn header(&mut self, line: &[u8]) -> Option<Frame> {
+        let line = str::from_utf8(line.strip_prefix(&[MARK])?).ok()?;
+        let mut fields = line.split(' ');
+        let kind = fields.next()?;
+        if kind == "." {
+            return Some(Frame::Looked);
+        }
+        let mut number = || fields.next()?.parse::<u64>().ok();
+        let file = usize::try_from(number()?).ok()?.checked_sub(1)?;
+        Some(match kind {
+            "b" => {
+                let (inode, from, count) = (number()?, number()?, usize::try_from(number()?).ok()?);
+                self.open = Some((file, count)).filter(|(_, count)| *count > 0);
+                Frame::Begin { file, inode, from }
+            }
+            "r" => Frame::Replaced(file),
+            "t" => Frame::Truncated(file),
+            "n" => Frame::Unread(file, ReadError::of(i32::try_from(number()?).ok()?)?),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::path::Path;
+    use tokio::io::AsyncReadExt;
+
+    /// Files of a folder, followed by this machine's shell, and who reads them.
+    struct Shell {
+        files: Files,
+        readers: Vec<mpsc::Receiver<Fed>>,
+    }
+
+    impl Shell {
+        fn new(names: &[&str], keep: u32) -> Self {
+            let pairs = names.iter().map(|name| {
+                let (to, reader) = mpsc::channel(1000);
+                (Feed::new((*name).to_owned(), to), reader)
+            });
+            let (feeds, readers) = pairs.unzip();
+            Self { files: Files::new(feeds, keep), readers }
+        }
+
+        /// Runs the script until all that the readers were told is `enough`.
+        async fn run(&mut self, folder: &Path, told: &mut Vec<String>, enough: impl Fn(&[String]) -> bool) {
+            let mut program = self.files.program();
+            program[4] = folder.to_str().unwrap().to_owned();
+            let mut sh = tokio::process::Command::new(&program[0]);
+            sh.args(&program[1..]).stdout(std::process::Stdio::piped()).kill_on_drop(true);
+            let mut sh = sh.spawn().unwrap();
+            let mut stdout = sh.stdout.take().unwrap();
+            // A chunk may end anywhere.
+            let (mut frames, mut chunk) = (Frames::default(), [0; 7]);
+            while !enough(told) {
+                let n = stdout.read(&mut chunk).await.unwrap();
+                assert!(n > 0, "the script ended after {told:?}");
+                frames.push(Bytes::copy_from_slice(&chunk[..n]));
+                while let Some(frame) = frames.next() {
+                    self.files.take(frame.expect("a frame")).await;
+                }
+                for (number, reader) in self.readers.iter_mut().enumerate() {
+                    while let Ok(fed) = reader.try_recv() {
+                        told.push(match fed {
+                            Fed::Bytes(bytes) => format!("{number} {}", String::from_utf8_lossy(&bytes)),
+                            other => format!("{number} {other:?}"),
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// All that was told of a file, its bytes in one piece.
+    fn of(told: &[String], number: usize) -> String {
+        told.iter().filter_map(|told| told.strip_prefix(&format!("{number} "))).collect()
+    }
+
+    fn add(file: &Path, text: &str) {
+        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(file).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    }
+
+    #[tokio::test]
+    async fn files_begin_with_their_last_lines_and_grow() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = "it's a $(x).out";
+        let (a, b) = (folder.path().join(name), folder.path().join("b.err"));
+        add(&a, "one\ntwo\n\x1eb 2 1 1 3\nfour");
+        add(&b, "first\n");
+        let mut shell = Shell::new(&[name, "b.err", "gone.out"], 2);
+        let mut told = Vec::new();
+        let is_read = |told: &[String]| of(told, 0).ends_with("four") && !of(told, 2).is_empty();
+        shell.run(folder.path(), &mut told, is_read).await;
+        assert_eq!(of(&told, 0), "\x1eb 2 1 1 3\nfour", "words of ours in a log are its own");
+        assert_eq!((of(&told, 1), of(&told, 2)), ("first\n".to_owned(), "Elsewhere(None)".to_owned()));
+        // Started again, each goes on where it was.
+        add(&a, " and\nfive\n");
+        add(&b, "last\n");
+        let mut told = Vec::new();
+        let is_read = |told: &[String]| of(told, 0).ends_with("five\n") && of(told, 1).ends_with("last\n");
+        shell.run(folder.path(), &mut told, is_read).await;
+        assert_eq!((of(&told, 0), of(&told, 1)), (" and\nfive\n".to_owned(), "last\n".to_owned()));
+        add(&a, "six\n");
+        let mut told = Vec::new();
+        shell.run(folder.path(), &mut told, |told| of(told, 0).ends_with("six\n")).await;
+        assert_eq!(of(&told, 0), "six\n", "nothing comes twice");
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_rotated_loses_no_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("worker.out");
+        add(&log, "one\n");
+        let mut shell = Shell::new(&["worker.out"], u32::MAX);
+        let mut told = Vec::new();
+        shell.run(folder.path(), &mut told, |told| of(told, 0).ends_with("one\n")).await;
+        add(&log, "two\n");
+        std::fs::rename(&log, folder.path().join("worker.out.1")).unwrap();
+        add(&log, "three\n");
+        shell.run(folder.path(), &mut told, |told| of(told, 0).ends_with("three\n")).await;
+        std::fs::write(&log, "x\n").unwrap();
+        shell.run(folder.path(), &mut told, |told| of(told, 0).ends_with("x\n")).await;
+        let note = |what: &str| format!("Note(\"worker.out was {what}\")");
+        let (rotated, cut) =
+            (note("rotated; the new file follows"), note("truncated; it follows from its beginning"));
+        assert_eq!(of(&told, 0), format!("one\ntwo\n{rotated}three\n{cut}x\n"));
+    }
+
+    #[tokio::test]
+    async fn a_folder_and_a_file_of_another_user_are_said_once() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("dir.out")).unwrap();
+        let mut shell = Shell::new(&["dir.out"], 5);
+        let mut told = Vec::new();
+        shell.run(folder.path(), &mut told, |told| !told.is_empty()).await;
+        assert_eq!(of(&told, 0), "Note(\"dir.out cannot be read: it is not a regular file\")");
+    }
+}
