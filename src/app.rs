@@ -220,6 +220,12 @@ impl App {
     }
 
     fn take_event(&mut self, event: Event, now: Timestamp) -> Vec<Effect> {
+        if matches!(event, Event::Tick)
+            && !self.is_frozen()
+            && let Some(log) = self.log_mut()
+        {
+            self.dirty |= log.settle(now);
+        }
         match event {
             Event::Key(key) => {
                 self.dirty = true;
@@ -388,6 +394,9 @@ impl App {
         if let Some(silence) = self.log().and_then(|log| log.next_silence(now)).filter(|_| !self.is_frozen())
         {
             next = next.min(silence);
+        }
+        if let Some(wait) = self.log().and_then(|log| log.next_joined(now)).filter(|_| !self.is_frozen()) {
+            next = next.min(wait);
         }
         if self.log().is_some_and(LogView::is_seeking) {
             next = next.min(SEEKING);

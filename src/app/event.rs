@@ -167,6 +167,7 @@ const fn class_of_request(request: &Request) -> Class {
         | Request::Work(_)
         | Request::Inspect(_)
         | Request::Follow(..)
+        | Request::FollowSeveral(_)
         | Request::OlderLog(..)
         | Request::SearchLog(..)
         | Request::SweepLogs(_)

@@ -3,18 +3,21 @@
 pub(super) mod export;
 pub(super) mod keys;
 pub(super) mod open;
+pub(super) mod open_several;
 pub(super) mod results;
 pub(super) mod search_clusters;
 pub(super) mod search_host;
 
 mod find;
 mod folded;
+mod joined;
 mod lens;
 mod moments;
 #[cfg(test)]
 mod sample;
 mod scroll;
 mod seek;
+mod several;
 mod show;
 mod times;
 mod view;

@@ -1,6 +1,7 @@
 //! News of a cluster become state, messages, and sometimes a request.
 
 use super::pages::ALL_JOBS;
+use super::pages::ClusterPage;
 use super::pages::jobs::newest_running;
 use super::{Action, App, Effect, Tone, View};
 use crate::app::fleet::feed::changed_job;
@@ -8,11 +9,11 @@ use crate::app::table::list::Listing;
 use crate::app::text::toast::Cause;
 use crate::diagnose::{FindingKind, Severity};
 use crate::model::{
-    ClusterName, Job, JobKey, JobStatus, JobStopOutcome, Link, LogSource, News, ProblemKind, Request,
-    SubmissionId, Timestamp,
+    ClusterName, Job, JobKey, JobStatus, JobStopOutcome, Link, LogPlace, LogSource, News, ProblemKind,
+    Request, StreamId, SubmissionId, Timestamp,
 };
 use crate::state::Update;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 impl App {
@@ -104,6 +105,8 @@ impl App {
                 }
             }
             News::Log(batch) => {
+                let place = self.page_reading(place, batch.stream);
+                let on_screen = on_screen || self.view().shows_log(place);
                 let batch = match &mut self.frozen {
                     Some(frozen) => frozen.hold(place, batch, now),
                     None => Some(batch),
@@ -118,7 +121,8 @@ impl App {
                 self.dirty |= on_screen && self.view().place().is_some();
             }
             News::LogZone { stream, east } => {
-                self.pages.cluster[place].log.take_zone(stream, east);
+                let place = self.page_reading(place, stream);
+                self.pages.cluster[place].log.take_zone(stream, east, now);
                 self.dirty |= on_screen && self.view().place().is_some();
             }
             News::LogMatches { stream, pattern, found } => self.matches_news(stream, &pattern, found, now),
@@ -252,7 +256,7 @@ impl App {
 
     /// Opens the log of the newest running job, unless a log is open.
     pub(super) fn follow_newest(&mut self, place: usize) -> Vec<Effect> {
-        if self.pages.cluster[place].log.source().is_some() {
+        if self.pages.cluster[place].log.is_open() {
             return Vec::new();
         }
         let jobs = &self.fleet.clusters[place].snapshot.jobs;
@@ -283,13 +287,45 @@ impl App {
     pub(super) fn follow(&mut self, place: usize, source: LogSource) -> Vec<Effect> {
         let stream = self.stream();
         let name = self.fleet.clusters[place].name().clone();
-        let log = &mut self.pages.cluster[place].log;
-        let mut effects = Vec::new();
-        if log.source().is_some() {
-            effects.push(Effect::Ask(name.clone(), Request::Unfollow(log.stream())));
-        }
-        log.begin(source.clone(), stream);
+        let mut effects = self.unfollow(place);
+        self.pages.cluster[place].log.begin(source.clone(), stream);
         effects.push(Effect::Ask(name, Request::Follow(stream, source)));
         effects
+    }
+
+    /// Follows several logs instead of the one that is open.
+    pub(super) fn follow_several(
+        &mut self,
+        place: usize,
+        logs: Vec<LogPlace>,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        let mut effects = self.unfollow(place);
+        let mut asked: BTreeMap<ClusterName, Vec<_>> = BTreeMap::new();
+        let mut streams = Vec::new();
+        for log in logs {
+            let stream = self.stream();
+            let wanted = (stream, log.source.clone(), log.host.clone());
+            asked.entry(log.cluster.clone()).or_default().push(wanted);
+            streams.push((log, stream));
+        }
+        self.pages.cluster[place].log.begin_several(streams, now);
+        effects.extend(asked.into_iter().map(|(name, logs)| Effect::Ask(name, Request::FollowSeveral(logs))));
+        effects
+    }
+
+    /// Stops following what is open on a cluster's page.
+    fn unfollow(&self, place: usize) -> Vec<Effect> {
+        let log = &self.pages.cluster[place].log;
+        let end = |name: &ClusterName, stream| Effect::Ask(name.clone(), Request::Unfollow(stream));
+        let one = log.source().map(|_| end(self.fleet.clusters[place].name(), log.stream()));
+        one.into_iter().chain(log.logs().map(|(log, stream)| end(&log.cluster, stream))).collect()
+    }
+
+    /// The cluster on whose page a stream of that cluster is read: a view of several logs may hold those of others.
+    fn page_reading(&self, place: usize, stream: StreamId) -> usize {
+        let reads = |page: &ClusterPage| page.log.reads(stream);
+        let pages = &self.pages.cluster;
+        if reads(&pages[place]) { place } else { pages.iter().position(reads).unwrap_or(place) }
     }
 }

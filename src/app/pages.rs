@@ -333,6 +333,12 @@ impl ClusterPage {
         self.log_failed_at = self.failed_job().and_then(|id| status(fleet, place, id));
     }
 
+    /// Goes on with what another view of the same streams has taken in since.
+    pub fn go_on_with(&mut self, fleet: &Fleet, place: usize, after: LogView, now: Timestamp) {
+        self.log.go_on_with(after, now);
+        self.log_failed_at = self.failed_job().and_then(|id| status(fleet, place, id));
+    }
+
     /// The job whose log could not be read before but may be readable now: it is listed again, as after a restart that
     /// has restored it, or its state has changed.
     pub fn readable_again(&self, fleet: &Fleet, place: usize) -> Option<SubmissionId> {

@@ -12,7 +12,7 @@ const FIRST: Duration = Duration::from_secs(4);
 
 /// Lines of several logs that are followed together. What comes within [`WINDOW`] is put in order; what comes later is
 /// given out later, and [`Merged::is_late`] says so.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Joint {
     merge: Merge<Line>,
     logs: Vec<Log>,

@@ -20,7 +20,7 @@ pub struct Merged<T> {
 
 /// Sorts lines that arrive out of order, as long as they are no more than a window late. Lines of one source that say
 /// the same time, or none, keep their order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Merge<T> {
     window: Duration,
     sources: Vec<Source>,
@@ -39,7 +39,7 @@ struct Source {
     last: Option<i64>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Waiting<T> {
     /// The time of its place, its source, and its number among all that arrived.
     key: (Option<i64>, u32, u64),

@@ -1,7 +1,7 @@
 //! Log streams: where lines come from and how they arrive.
 
 use super::text::coloured_line;
-use super::{Look, NodeId, SubmissionId, Text};
+use super::{ClusterName, Look, NodeId, SubmissionId, Text};
 use std::fmt;
 use std::ops::Range;
 
@@ -95,6 +95,42 @@ pub enum LogSource {
         /// File name relative to the session's `logs/`.
         name: Text,
     },
+}
+
+/// One of several logs that are followed together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LogPlace {
+    /// Its cluster.
+    pub cluster: ClusterName,
+    /// Where its lines come from.
+    pub source: LogSource,
+    /// The address of its host; none for the head.
+    pub host: Option<Text>,
+    /// What its lines are marked with, safe to print.
+    pub name: String,
+}
+
+impl LogPlace {
+    /// Hosts of a cluster that are followed at a time: each takes a login that stays open.
+    pub const HOSTS: usize = 64;
+    /// Logs that are followed at a time where the dashboard is the only way: it is asked for each of them.
+    pub const POLLED: usize = 32;
+
+    /// Why logs of so many hosts of a cluster are not followed together, in a sentence; none if they are. `has_shell`: its
+    /// hosts can be logged in to.
+    pub fn too_many(hosts: usize, logs: usize, has_shell: bool) -> Option<String> {
+        match has_shell {
+            true if hosts > Self::HOSTS => Some(format!(
+                "{hosts} hosts have logs of it, and at most {} are followed at a time",
+                Self::HOSTS
+            )),
+            false if logs > Self::POLLED => Some(format!(
+                "it has {logs} log files, and without SSH at most {} are followed at a time",
+                Self::POLLED
+            )),
+            true | false => None,
+        }
+    }
 }
 
 /// Identifies one open stream, so that lines of a stream that was closed are dropped.

@@ -168,6 +168,8 @@ pub enum Request {
     Inspect(Subject),
     /// Follow a log as that stream.
     Follow(StreamId, LogSource),
+    /// Follow several logs together, each as a stream, on the host with that address (none: the head).
+    FollowSeveral(Vec<(StreamId, LogSource, Option<Text>)>),
     /// Read the part of a followed log that ends at this position.
     OlderLog(StreamId, u64),
     /// Search the whole file of a followed log, on its host, for this regular expression.

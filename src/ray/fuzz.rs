@@ -40,6 +40,7 @@ fn fuzz_dashboard_nodes() {
         "dead_v0_nodes",
         "dead_node_detail",
         "busy_node_worker",
+        "gpus_node",
         "tpu_nodes_summary",
     ];
     fuzz(&recorded(&names), |bytes| {

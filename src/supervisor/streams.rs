@@ -7,9 +7,11 @@ use super::follow::{Way, Ways, follow};
 use super::log_file::Start;
 use super::out::Out;
 use super::search::search;
+use super::several::{Followed, follow_several};
 use crate::logs::LineSplitter;
 use crate::model::{
     ClusterSpec, FileSearch, Line, LogBatch, LogEnd, LogPart, LogSource, News, NodeId, NotSearched, StreamId,
+    Text,
 };
 use crate::ray::{Client, LogEvent, Tail};
 use std::collections::HashMap;
@@ -19,6 +21,9 @@ use tokio::task::AbortHandle;
 
 /// Bytes of a log that are read when it is opened: some pages of what a screen shows.
 const FIRST: Start = Start::Bytes(256 << 10);
+
+/// Lines of each of several logs that are read when they are opened together.
+const FIRST_OF_SEVERAL: u32 = 200;
 
 /// The open streams of one cluster.
 pub struct Streams {
@@ -81,6 +86,25 @@ impl Streams {
         let task = tokio::spawn(async move { tokio::join!(zone, lines) }).abort_handle();
         if let Some(before) = self.open.insert(stream, Open { source, task, download: None, older }) {
             before.abort();
+        }
+    }
+
+    /// Starts following several logs together.
+    pub fn open_several(&mut self, logs: Vec<(StreamId, LogSource, Option<Text>)>, out: &Out) {
+        let ways = self.way.subscribe();
+        let followed = logs.iter().map(|(_, source, host)| Followed {
+            source: source.clone(),
+            host: host.clone(),
+            keep: FIRST_OF_SEVERAL,
+        });
+        let of = (&self.spec, &self.options);
+        let tails = follow_several(&ways, of, followed.collect(), LineSplitter::ON_A_SCREEN);
+        for ((stream, source, _), tail) in logs.into_iter().zip(tails) {
+            let (older, asked) = mpsc::unbounded_channel();
+            let zone = tell_zone(ways.clone(), stream, out.clone());
+            let lines = pass_on(tail, asked, stream, out.clone());
+            let task = tokio::spawn(async move { tokio::join!(zone, lines) }).abort_handle();
+            self.open.insert(stream, Open { source, task, download: None, older });
         }
     }
 

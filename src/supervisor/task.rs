@@ -286,6 +286,7 @@ impl ClusterTask {
             Request::Focus(focused) => self.focused = focused,
             Request::Visible(nodes) => self.visible = nodes,
             Request::Follow(stream, source) => self.streams.open(stream, source, &self.out),
+            Request::FollowSeveral(logs) => self.streams.open_several(logs, &self.out),
             Request::OlderLog(stream, before) => self.streams.ask_older(stream, before),
             Request::SearchLog(stream, pattern) => self.streams.search(stream, pattern, &self.out),
             Request::SweepLogs(sweep) => self.streams.sweep(*sweep, &self.out),

@@ -12,13 +12,14 @@ use super::text::wrap;
 use crate::app::text::words;
 use crate::app::{Action, Area, Cluster, LogView, Older, Pane, Window, could_serve};
 use crate::logs::{Level, clock};
-use crate::model::amount::{bytes, grouped};
+use crate::model::amount::{bytes, counted, grouped};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{JobKey, LogEnd, LogSource};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use std::collections::BTreeSet;
 use unicode_width::UnicodeWidthStr;
 
 /// Cells in the title: of the search text at most, and of the log's name at least.
@@ -41,7 +42,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
     let has_strip = log.shows().histogram && body.height >= MIDDLE;
     let (strip, body) = split_top(body, if has_strip { strip::HEIGHT } else { 0 });
     let times = if log.shows().times { lines::TIME.min(body.width / 2) } else { 0 };
-    let body = Rect { x: body.x + times, width: body.width - times, ..body };
+    let parts = lines::parts(log, body.width - times);
+    let left = times + parts;
+    let body = Rect { x: body.x + left, width: body.width - left, ..body };
     let size = Window { width: body.width.into(), height: body.height.into() };
     let (state, tone) = state(log, size, d);
     let silent = silent(log, d);
@@ -63,7 +66,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
             buf.set_stringn(body.x, y, line, body.width.into(), d.theme.dim);
         }
     } else {
-        lines::draw(buf, body, times, d, log);
+        lines::draw(buf, body, (times, parts), d, log);
         bar::draw(buf, area, body, d, log);
     }
     strip::draw(buf, strip, d, log);
@@ -85,7 +88,7 @@ fn nothing(log: &LogView, d: &Draw<'_>) -> String {
             );
         }
         _ if log.held() > 0 => "no lines match the filter",
-        _ if log.source().is_some() => "no lines yet",
+        _ if log.is_open() => "no lines yet",
         _ => "no log open: select a job, a node or the autoscaler and open its log",
     };
     hint.to_owned()
@@ -124,7 +127,7 @@ fn amber(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (state, silent): (&str, Opt
 fn title(cluster: &Cluster, log: &LogView, d: &Draw<'_>, width: usize) -> String {
     let raw = if log.shows().raw { "  raw" } else { "" };
     let narrowed = format!("{}{}{}{raw}", search(log), filter(log), since(log, d));
-    let name = source(cluster, log.source());
+    let name = name(cluster, log);
     let room = width.saturating_sub("3 Log ".len() + narrowed.width()).max(SHORTEST);
     format!("3 Log {}{narrowed}", cut_middle(&name, room))
 }
@@ -169,9 +172,17 @@ fn since(log: &LogView, d: &Draw<'_>) -> String {
 /// Rows that a note has at most.
 const NOTE: usize = 3;
 
-fn source(cluster: &Cluster, source: Option<&LogSource>) -> String {
-    match source {
-        None => String::new(),
+/// The name of the log, or how many of how many clusters are open.
+fn name(cluster: &Cluster, log: &LogView) -> String {
+    match log.source() {
+        None => {
+            let clusters: BTreeSet<_> = log.logs().map(|(log, _)| &log.cluster).collect();
+            match (log.logs().count(), clusters.len()) {
+                (0, _) => String::new(),
+                (logs, 1) => counted(logs, "log"),
+                (logs, clusters) => format!("{} of {}", counted(logs, "log"), counted(clusters, "cluster")),
+            }
+        }
         Some(LogSource::Job(id)) => id.to_string(),
         Some(LogSource::Monitor(name)) => printable(name).into_owned(),
         Some(LogSource::File { node, name }) => words::log_file(cluster, node, name),
@@ -180,7 +191,7 @@ fn source(cluster: &Cluster, source: Option<&LogSource>) -> String {
 
 fn state(log: &LogView, size: Window, d: &Draw<'_>) -> (String, Style) {
     match (log.end(), log.follows()) {
-        _ if log.source().is_none() => (String::new(), d.theme.dim),
+        _ if !log.is_open() => (String::new(), d.theme.dim),
         (LogEnd::Failed(_), _) => ("FAILED".into(), d.theme.bad),
         (LogEnd::Interrupted(_), _) => ("INTERRUPTED".into(), d.theme.warn),
         (_, false) => {
@@ -230,7 +241,7 @@ fn note(cluster: &Cluster, log: &LogView) -> Option<String> {
 
 /// The pane's status in a few words, for the tabs.
 pub fn summary(cluster: &Cluster, log: &LogView, d: &Draw<'_>) -> String {
-    let name = source(cluster, log.source());
+    let name = name(cluster, log);
     let name = cut_middle(&name, 18).into_owned();
     let (state, _) = state(log, log.size(), d);
     [name, state.to_lowercase()].into_iter().filter(|s| s.width() > 0).collect::<Vec<_>>().join(" ")

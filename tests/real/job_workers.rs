@@ -81,6 +81,12 @@ fn the_console_shows_who_is_silent(bed: Bed, stalled: &str, pid: &str) {
         let first = text.lines().skip_while(|line| !line.contains("LAST LINE")).nth(1);
         text.contains("silent") && first.is_some_and(|line| line.split_whitespace().any(|word| word == pid))
     });
+    // All together: lines of the hosts that go on.
+    console.send("f");
+    console.wait_for("lines of workers on two hosts", PATIENCE, |text| {
+        let of = |host: &str| text.lines().any(|line| line.contains(host) && line.contains(" has done "));
+        text.contains(" logs ") && ["head/", "w1/", "w2/"].into_iter().filter(|host| of(host)).count() >= 2
+    });
 }
 
 /// In the console the first cause, and the search of all logs, from which a match opens at its line.

@@ -5,7 +5,8 @@ use crate::bed::{Bed, Ray};
 use crate::pty::Pty;
 use crate::running::Running;
 use crate::until::until;
-use serde_json::json;
+use marin_tui::model::text::log_line;
+use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// A reconnection, or a file of a gigabyte, on two busy cores.
@@ -307,4 +308,61 @@ fn an_address_alone_gives_the_same_lines() {
     let seen = ticks(end);
     assert_eq!(seen, (seen[0]..=30).collect::<Vec<_>>());
     assert_eq!(ticks(start(&["-n", "3"])), [28, 29, 30]);
+}
+
+/// Every file that Ray has written on the head and on a worker: through the dashboard and by a search on the host, the
+/// last lines are those on the disk.
+fn files_of_ray_are_read_as_they_are_on_the_disk(bed: Bed) {
+    let run = |words: &[&str]| {
+        let (code, out, said) = command(bed, &[&["cluster-logs"], words].concat()).ends();
+        assert_eq!(code, Some(0), "{words:?}: {said}");
+        out
+    };
+    let mut read = Vec::new();
+    for (host, node) in [("head", "head"), ("w1", WORKER)] {
+        let names = run(&["--node", node, "--json"]);
+        for row in serde_json::from_str::<Vec<Value>>(&names).unwrap() {
+            let name = row["file"].as_str().unwrap().to_owned();
+            let last = run(&["--node", node, "--file", &name, "-n", "20"]);
+            let found = run(&["--node", node, "--file", &name, "-g", "[^ ]", "-m", "20", "--json"]);
+            // A folder holds others; what grows meanwhile has more lines by now.
+            let cat = format!("f={LOGS}/$0; [ ! -f $f ] || cat $f");
+            let disk = bed.command(host, &["sh", "-c", &cat, &name]).output().unwrap().stdout;
+            let disk: Vec<String> = String::from_utf8_lossy(&disk).lines().map(log_line).collect();
+            if disk.is_empty() {
+                continue;
+            }
+            let last: Vec<&str> = last.lines().collect();
+            let is_there =
+                |lines: &[&str], disk: &[&str]| disk.windows(lines.len()).any(|part| part == lines);
+            let all: Vec<&str> = disk.iter().map(String::as_str).collect();
+            assert!(!last.is_empty() && is_there(&last, &all), "{host} {name}: {last:#?} is not in {all:#?}");
+            let text = |line: &str| {
+                serde_json::from_str::<Value>(line).unwrap()["text"].as_str().unwrap().to_owned()
+            };
+            let found: Vec<String> = found.lines().map(text).collect();
+            let found: Vec<&str> = found.iter().map(String::as_str).collect();
+            let full: Vec<&str> = all.iter().copied().filter(|line| !line.trim().is_empty()).collect();
+            assert!(
+                !found.is_empty() && is_there(&found, &full),
+                "{host} {name}: {found:#?} is not in {full:#?}"
+            );
+            read.push(format!("{host} {name}"));
+        }
+    }
+    for file in
+        ["head raylet.out", "head gcs_server.out", "head dashboard.log", "head monitor.log", "w1 raylet.out"]
+    {
+        assert!(read.iter().any(|read| read == file), "{file} is not among {read:?}");
+    }
+}
+
+#[test]
+fn the_newest_rays_own_files_are_read_as_they_are_on_the_disk() {
+    files_of_ray_are_read_as_they_are_on_the_disk(Bed::shared(Ray::Newest));
+}
+
+#[test]
+fn the_oldest_rays_own_files_are_read_as_they_are_on_the_disk() {
+    files_of_ray_are_read_as_they_are_on_the_disk(Bed::shared(Ray::Oldest));
 }

@@ -67,3 +67,21 @@ fn every_toggle_leaves_the_line_where_it_was() {
         assert!(seen.contains("50.0it/"), "{key}: {seen}");
     }
 }
+
+#[test]
+fn lines_of_several_logs_stand_beside_their_names() {
+    let mut app = shown();
+    let effects = press(&mut app, " j<down> l");
+    let asked = effects.iter().find_map(|effect| match effect {
+        app::Effect::Ask(_, Request::FollowSeveral(logs)) => Some(logs.clone()),
+        _ => None,
+    });
+    let [(first, ..), (second, ..)] = asked.as_deref().unwrap() else { panic!("{effects:?}") };
+    for (stream, second) in [(*first, 1), (*second, 2)] {
+        let line = |n: u32| Line::from(format!("2026-11-21 13:5{n}:0{second},000 [INFO] step {n} loss 2.5"));
+        let part = (0..9).map(line).collect::<Vec<_>>().into();
+        tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
+    }
+    app.update(Event::Tick, NOW.plus(std::time::Duration::from_secs(2)));
+    snap_at_sizes("log_several", &mut app);
+}

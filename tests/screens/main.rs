@@ -22,7 +22,7 @@ mod workers;
 mod workers_reading;
 
 use crate::sample::*;
-use marin_tui::app::{App, Event};
+use marin_tui::app::{self, App, Event};
 use marin_tui::model::*;
 use marin_tui::ui::{Colors, Theme, draw};
 use ratatui::Terminal;

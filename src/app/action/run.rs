@@ -181,6 +181,9 @@ impl App {
         if let View::JobWorkers(_) = self.view() {
             return self.open_worker_log(place, now);
         }
+        if self.marked() > 1 {
+            return self.open_marked_logs(now);
+        }
         let of_job = self.target_job().map(|(_, job)| match &job.key {
             JobKey::Submission(id) => Ok(LogSource::Job(id.clone())),
             JobKey::Driver(id) => Err(format!("{id} was started manually: Ray keeps no log of it")),

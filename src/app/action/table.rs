@@ -128,7 +128,7 @@ actions! {
     View Progress "progress" "progress" PAGES, has_operation, App::show_progress,
         "Show the progress of the cluster's operation";
     Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Table, Autoscaler, Slice, JobWorkers, Node, Job], has_log, App::open_log,
-        "Follow the log of the selection: a job's driver, a worker's file, a node's raylet, the autoscaler's monitor (again: next file)",
+        "Follow the log of the selection: a job's driver (of marked jobs: all together), a worker's file, a node's raylet, the autoscaler's monitor (again: next file)",
         also "tail";
     Looks Stacks "stacks" "stacks" &[Jobs, AllJobs, Table, JobWorkers, Job, Nodes, AllNodes, Slice, Node, Info], has_driver, App::take_stacks,
         "Show the Python stacks of the workers of the job, or of the slice's job, with identical stacks grouped (again: refresh)",
@@ -146,6 +146,8 @@ actions! {
         "Show identical lines of many workers as one row; opening it lists the workers that wrote it and those that did not";
     Looks ByTime "by-time" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Merged),
         "Show the lines of all workers in time order";
+    Looks FollowWorkers "follow-workers" "follow all" &[JobWorkers], always, App::follow_workers,
+        "Follow the logs of all workers together, each line with its worker";
     Looks RootCause "root-cause" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Cause),
         "Show why the job failed or hangs: the earliest error of all workers, and what followed";
     Changes CleanPreempted "clean-preempted" "delete preempted" &[Tpus], may_clean, App::ask_to_clean,

@@ -53,7 +53,7 @@ impl App {
     }
 
     /// The marked jobs of this page, else the selected one.
-    fn chosen(&self) -> Vec<(usize, Arc<Job>)> {
+    pub(in crate::app) fn chosen(&self) -> Vec<(usize, Arc<Job>)> {
         let marked = |place: usize| {
             let jobs = self.fleet.clusters[place].snapshot.jobs.iter();
             jobs.filter(move |j| self.marks.has(place, j)).map(move |j| (place, Arc::clone(j)))

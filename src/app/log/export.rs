@@ -11,7 +11,10 @@ impl App {
     pub(in crate::app) fn begin_save(&mut self, now: Timestamp) -> Vec<Effect> {
         let name = match self.view() {
             View::Details(page) => Some(safe_name(&format!("{}.txt", page.target.words(&self.fleet)))),
-            _ => self.log().and_then(|log| log.source()).map(file_name),
+            _ => self.log().filter(|log| log.is_open()).map(|log| match log.source() {
+                Some(source) => file_name(source),
+                None => "logs.txt".to_owned(),
+            }),
         };
         match name {
             Some(name) => self.prompt = Some(Prompt::new(PromptKind::Save, &name)),

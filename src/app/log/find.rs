@@ -200,14 +200,15 @@ impl LogView {
 
     /// The lines from the last mark above the current line (or else the first one below it) to that line, both
     /// included, as far as they are shown.
-    pub fn marked_range(&self) -> Option<Vec<&str>> {
+    pub fn marked_range(&self) -> Option<Vec<String>> {
         let seen = self.seen();
         let here = self.place(self.at.unwrap_or(self.number(seen.start)));
         let number = self.number(here);
         let above = self.marks.iter().rev().find(|mark| **mark < number);
         let mark = self.place(*above.or_else(|| self.marks.iter().find(|mark| **mark > number))?);
         let range = mark.min(here)..=mark.max(here);
-        Some(range.filter_map(|index| self.line(index)).map(Line::text).collect())
+        let line = |index| Some(self.with_part(self.number(index), self.line(index)?.text()));
+        Some(range.filter_map(line).collect())
     }
 
     /// Number of the current line among those of [`LogView::taken_out`], or of the first one in the window, from 1.
@@ -225,9 +226,11 @@ impl LogView {
             return None;
         }
         let mut text = String::new();
-        for line in self.lens.taken_out(&self.held).filter_map(|n| self.held.get(self.held.place(n))) {
-            text.push_str(line.text());
-            text.push('\n');
+        for number in self.lens.taken_out(&self.held) {
+            if let Some(line) = self.held.get(self.held.place(number)) {
+                text.push_str(&self.with_part(number, line.text()));
+                text.push('\n');
+            }
         }
         Some(text)
     }

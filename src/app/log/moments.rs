@@ -272,9 +272,9 @@ mod tests {
         let mut view = view(0);
         take(&mut view, vec!["2026-11-23 14:28:00,000 step 1".into()], NOW);
         assert_eq!(view.silent(NOW), None);
-        view.take_zone(StreamId(1), 19_800);
+        view.take_zone(StreamId(1), 19_800, NOW);
         assert_eq!(view.silent(NOW), Some(minutes(2)));
-        view.take_zone(StreamId(7), -3600);
+        view.take_zone(StreamId(7), -3600, NOW);
         assert_eq!(view.silent(NOW), Some(minutes(2)), "of another log");
         assert!(view.turn_since(NOW) && view.is_empty(), "not of the last minute");
         assert!(view.turn_since(NOW) && view.len() == 1, "of the last five");
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(view.silent(later.plus(minutes(3))), Some(minutes(3)));
         // A time that names its zone is read as it is meant.
         let mut zoned = super::super::sample::view(0);
-        zoned.take_zone(StreamId(1), 19_800);
+        zoned.take_zone(StreamId(1), 19_800, NOW);
         take(&mut zoned, vec!["2026-11-23T14:28:00.000+05:30 step 1".into()], NOW);
         assert_eq!(zoned.silent(NOW), Some(minutes(2)));
     }

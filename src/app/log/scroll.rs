@@ -152,6 +152,11 @@ impl LogView {
         self.seen().filter_map(|index| self.line(index)).map(Line::text)
     }
 
+    /// The same as it is copied.
+    pub fn copied_window(&self) -> impl Iterator<Item = String> {
+        self.seen().filter_map(|index| Some(self.with_part(self.number(index), self.line(index)?.text())))
+    }
+
     pub(super) fn seen(&self) -> Range<usize> {
         let (top, bottom) = (self.top(self.size), self.bottom(self.size));
         let full =

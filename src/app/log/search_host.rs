@@ -21,6 +21,10 @@ impl App {
         let pattern = log.search().pattern().text().to_owned();
         let (said, effects) = match (pattern.is_empty(), log.source()) {
             (true, _) => (format!("no search; {search} starts one"), Vec::new()),
+            (_, None) if log.is_open() => {
+                let said = format!("several logs are open: {search} searches their loaded lines");
+                (said, Vec::new())
+            }
             (_, None) => ("no log is open".to_owned(), Vec::new()),
             (false, Some(_)) => {
                 let said = format!("`{pattern}`: searching the whole log on the head");

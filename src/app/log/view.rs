@@ -1,12 +1,13 @@
 //! The log that is open in a pane: what is held of it, and how it is looked at.
 
+use super::joined::Joined;
 use super::lens::Lens;
 use super::show::Show;
 use super::times::{Since, Times};
 use super::wanted::{Aim, Sought};
 use super::window::Window;
 use crate::logs::{Held, Level, Patterns, Runs, Search, Sieve, level};
-use crate::model::{Line, LogBatch, LogEnd, LogPart, LogSource, StreamId, Timestamp};
+use crate::model::{Line, LogBatch, LogEnd, LogPart, LogPlace, LogSource, StreamId, Timestamp};
 use std::collections::VecDeque;
 
 /// Bytes that a log takes in memory unless the settings say otherwise.
@@ -48,6 +49,8 @@ pub struct LogView {
     /// A step to a match that waits until all lines were looked at; whether it is forward.
     pub(super) sought: Option<bool>,
     pub(super) size: Window,
+    /// Its logs, if it holds several.
+    pub(super) joined: Option<Joined>,
 }
 
 /// The lines above those that are held.
@@ -86,6 +89,7 @@ impl Default for LogView {
             sought_line: None,
             sought: None,
             size: Window { width: 80, height: 1 },
+            joined: None,
         }
     }
 }
@@ -93,9 +97,19 @@ impl Default for LogView {
 impl LogView {
     /// Replaces the log by another, empty one.
     pub fn begin(&mut self, source: LogSource, stream: StreamId) {
+        self.begin_any(Some(source), stream, None);
+    }
+
+    /// Replaces the log by several, of which nothing has come yet.
+    pub fn begin_several(&mut self, logs: Vec<(LogPlace, StreamId)>, now: Timestamp) {
+        let first = logs.first().map_or(StreamId(0), |(_, stream)| *stream);
+        self.begin_any(None, first, Some(Joined::new(logs, now)));
+    }
+
+    fn begin_any(&mut self, source: Option<LogSource>, stream: StreamId, joined: Option<Joined>) {
         let (show, size, memory, runs) = (self.show, self.size, self.memory, self.runs.anew());
         let held = Held::new(usize::MAX, memory);
-        *self = Self { source: Some(source), stream, show, size, memory, held, runs, ..Self::default() };
+        *self = Self { source, stream, held, memory, show, runs, size, joined, ..Self::default() };
         self.lens.set_quiet(self.show.folds());
     }
 
@@ -112,13 +126,21 @@ impl LogView {
 
     /// Adds lines that have come now. Lines of a stream that was closed meanwhile are dropped.
     pub fn take(&mut self, batch: LogBatch, now: Timestamp) {
+        if self.joined.is_some() {
+            return self.take_joined(batch, now);
+        }
         if batch.stream != self.stream {
             return;
         }
-        let came = self.held.append(batch.part);
+        self.end = batch.end;
+        self.add(batch.part, now);
+    }
+
+    /// Adds lines at the end that have come now.
+    pub(super) fn add(&mut self, part: LogPart, now: Timestamp) {
+        let came = self.held.append(part);
         self.held.trim();
         self.marks.retain(|mark| *mark >= self.held.first());
-        self.end = batch.end;
         self.times.came(&came, now);
         self.look_on();
         self.look_for(came.start.max(self.held.first())..came.end, now);
@@ -126,7 +148,8 @@ impl LogView {
     }
 
     /// Learns how many seconds the zone of the clock is east of UTC that the lines were written by.
-    pub fn take_zone(&mut self, stream: StreamId, east: i32) {
+    pub fn take_zone(&mut self, stream: StreamId, east: i32, now: Timestamp) {
+        self.zone_joined(stream, east, now);
         if stream == self.stream {
             self.times.set_zone(east);
         }
@@ -200,10 +223,17 @@ impl LogView {
         self.held.is_cut()
     }
 
-    /// An empty view of the same stream, for the lines that come from now on; none when no log is open.
-    pub fn after_this(&self) -> Option<Self> {
+    /// An empty view of the same streams, for the lines that come from now on; none when no log is open.
+    pub fn after_this(&self, now: Timestamp) -> Option<Self> {
         let mut after = Self { memory: self.memory, ..Self::default() };
-        after.begin(self.source.clone()?, self.stream);
+        match (&self.source, &self.joined) {
+            (Some(source), _) => after.begin(source.clone(), self.stream),
+            (None, Some(joined)) => {
+                let logs = joined.logs().map(|(place, stream)| (place.clone(), stream)).collect();
+                after.begin_several(logs, now);
+            }
+            (None, None) => return None,
+        }
         after.end = self.end.clone();
         Some(after)
     }
@@ -213,7 +243,12 @@ impl LogView {
         LogBatch { stream: self.stream, part: self.held.into_part(), end: self.end }
     }
 
-    /// The source of the log.
+    /// Whether a log is open, or several.
+    pub fn is_open(&self) -> bool {
+        self.source.is_some() || self.joined.is_some()
+    }
+
+    /// The source of the log; none in a view of several.
     pub fn source(&self) -> Option<&LogSource> {
         self.source.as_ref()
     }
@@ -239,7 +274,8 @@ impl LogView {
             times.learn(number, line.text());
             level(line.text()) == Some(Level::Error)
         });
-        let is_read = self.runs.step(held, times.near());
+        let has_runs = self.joined.as_ref().is_none_or(Joined::is_one_run);
+        let is_read = !has_runs || self.runs.step(held, times.near());
         self.keep_since();
         if is_judged {
             self.reach_time();
@@ -256,8 +292,12 @@ impl LogView {
     /// Whether there are lines that were not looked at yet.
     pub fn is_looking(&self) -> bool {
         let (lens, search, errors, runs) = (&self.lens, &self.search, &self.errors, &self.runs);
+        let has_runs = self.joined.as_ref().is_none_or(Joined::is_one_run);
         let held = &self.held;
-        !(lens.is_done(held) && search.is_done(held) && errors.is_done(held) && runs.is_done(held))
+        !(lens.is_done(held)
+            && search.is_done(held)
+            && errors.is_done(held)
+            && (!has_runs || runs.is_done(held)))
     }
 
     /// The number of lines that are held, shown or not.

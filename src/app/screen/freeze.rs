@@ -13,7 +13,7 @@ impl App {
             return Vec::new();
         }
         let open = self.pages.cluster.iter().enumerate();
-        let logs = open.filter_map(|(place, page)| Some((place, page.log.after_this()?))).collect();
+        let logs = open.filter_map(|(place, page)| Some((place, page.log.after_this(now)?))).collect();
         self.frozen = Some(Box::new(Frozen { since: now, live: self.fleet.clone(), logs }));
         Vec::new()
     }
@@ -38,7 +38,7 @@ impl App {
             live.job_workers.show_as(&shown.job_workers);
         }
         for (place, log) in frozen.logs {
-            self.pages.cluster[place].take_log(&self.fleet, place, log.into_batch(), now);
+            self.pages.cluster[place].go_on_with(&self.fleet, place, log, now);
         }
         for (place, cluster) in self.fleet.clusters.iter().enumerate() {
             self.marks.keep(place, &cluster.snapshot.jobs);

@@ -22,7 +22,7 @@ pub struct Frozen {
 impl Frozen {
     /// Keeps lines of a log that was open when the screen was frozen. Returns those of a log opened since.
     pub fn hold(&mut self, place: usize, batch: LogBatch, now: Timestamp) -> Option<LogBatch> {
-        match self.logs.get_mut(&place).filter(|log| log.stream() == batch.stream) {
+        match self.logs.get_mut(&place).filter(|log| log.reads(batch.stream)) {
             Some(log) => {
                 log.take(batch, now);
                 None

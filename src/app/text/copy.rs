@@ -84,7 +84,7 @@ impl App {
     /// What can be copied of the log on the screen: what is seen of it, the current line, and from a mark to there.
     fn copied_of_log(&self) -> Vec<Value> {
         let Some(log) = self.log() else { return Vec::new() };
-        let seen: Vec<&str> = log.visible().collect();
+        let seen: Vec<String> = log.copied_window().collect();
         let mut values = Vec::new();
         if !seen.is_empty() {
             values.push((counted(seen.len(), "line"), seen.join("\n")));

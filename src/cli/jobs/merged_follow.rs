@@ -9,7 +9,7 @@ use super::status::find;
 use super::{conclude, id};
 use crate::job_workers::{FOLDED, JobWorkers, NamedWorker, WorkerLine};
 use crate::logs::{Joint, LineSplitter, Merged};
-use crate::model::{ClusterSpec, Line, LogSource, NodeId, Text, Timestamp, WorkerFile};
+use crate::model::{ClusterSpec, Line, LogPlace, LogSource, NodeId, Text, Timestamp, WorkerFile};
 use crate::operation::WorkerReader;
 use crate::ray::{LogEvent, Tail};
 use crate::supervisor::{Followed, Options, Session, Ways, follow_several, ways};
@@ -20,10 +20,6 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Hosts that are followed at most: each takes a login that stays open.
-const HOSTS: usize = 64;
-/// Files that are followed at most where the dashboard is the only way: it is asked for each of them.
-const POLLED: usize = 32;
 /// Lines of each file at the beginning, among which those since a time are looked for.
 const SINCE: u32 = 10_000;
 /// Time between two looks for workers that have started, while they start; each look that finds none doubles it.
@@ -173,15 +169,9 @@ impl Crowd {
         }
         let hosts = self.known.iter().map(|(node, _)| node).collect::<BTreeSet<_>>().len();
         let (name, all) = (&self.job_workers.known.job.key, self.known.len());
-        let instead = "omit --follow to print their last lines, or search them with -g";
-        anyhow::ensure!(
-            hosts <= HOSTS || !has_shell,
-            "{name} has workers on {hosts} hosts, and at most {HOSTS} are followed at a time; {instead}"
-        );
-        anyhow::ensure!(
-            all <= POLLED || has_shell,
-            "{name} has {all} log files of workers, and without SSH at most {POLLED} are followed at a time; {instead}"
-        );
+        if let Some(why) = LogPlace::too_many(hosts, all, has_shell) {
+            anyhow::bail!("{name}: {why}; omit --follow to print their last lines, or search them with -g");
+        }
         let first = self.sources.len() - logs.len();
         let tails = follow_several(&self.ways, (&self.of.0, &self.of.1), logs, LineSplitter::WHOLE);
         for (number, tail) in (first as u32..).zip(tails) {

@@ -184,9 +184,7 @@ impl HostFiles {
             drop(turn.take());
             frames.push(bytes);
             while let Some(frame) = frames.next() {
-                let frame = frame
-                    .ok_or_else(|| ReadError::Failed("unexpected output from the host's shell".to_owned()))?;
-                if !self.files.take(frame).await {
+                if !self.files.take(frame?).await {
                     return Ok(());
                 }
             }
@@ -298,6 +296,10 @@ enum Frame {
     Looked,
 }
 
+fn strange() -> ReadError {
+    ReadError::Failed("unexpected output from the host's shell".to_owned())
+}
+
 /// Takes the output of the script apart.
 #[derive(Default)]
 struct Frames {
@@ -312,22 +314,22 @@ impl Frames {
         self.came = bytes;
     }
 
-    /// The next part of what has come, none once all was given; what cannot be understood is none within.
-    fn next(&mut self) -> Option<Option<Frame>> {
+    /// The next part of what has come; none once all was given.
+    fn next(&mut self) -> Option<Result<Frame, ReadError>> {
         if self.came.is_empty() {
             return None;
         }
         if let Some((file, left)) = self.open {
             let bytes = self.came.split_to(left.min(self.came.len()));
             self.open = Some((file, left - bytes.len())).filter(|(_, left)| *left > 0);
-            return Some(Some(Frame::Bytes { file, bytes }));
+            return Some(Ok(Frame::Bytes { file, bytes }));
         }
         let Some(end) = self.came.iter().position(|b| *b == b'\n') else {
             self.held.extend_from_slice(&std::mem::take(&mut self.came));
-            return (self.held.len() > HEADER_MAX).then_some(None);
+            return (self.held.len() > HEADER_MAX).then(|| Err(strange()));
         };
         let line = [&std::mem::take(&mut self.held), &self.came.split_to(end + 1)[..end]].concat();
-        Some(self.header(&line))
+        Some(self.header(&line).ok_or_else(strange))
     }
 
     fn header(&mut self, line: &[u8]) -> Option<Frame> {
@@ -391,7 +393,7 @@ mod tests {
                 assert!(n > 0, "the script ended after {told:?}");
                 frames.push(Bytes::copy_from_slice(&chunk[..n]));
                 while let Some(frame) = frames.next() {
-                    self.files.take(frame.expect("a frame")).await;
+                    self.files.take(frame.unwrap()).await;
                 }
                 for (number, reader) in self.readers.iter_mut().enumerate() {
                     while let Ok(fed) = reader.try_recv() {
@@ -405,7 +407,7 @@ mod tests {
         }
     }
 
-    /// All that was told of a file, its bytes in one piece.
+    /// What the reader of a file has heard, its bytes in one piece.
     fn of(told: &[String], number: usize) -> String {
         told.iter().filter_map(|told| told.strip_prefix(&format!("{number} "))).collect()
     }

@@ -2,8 +2,8 @@
 
 use crate::app::{Dated, LogView, Window, pieces};
 use crate::logs::{Level, clock, level};
-use crate::model::Line;
-use crate::ui::grid::cut;
+use crate::model::{Colour, Line, Look};
+use crate::ui::grid::{cut, cut_middle};
 use crate::ui::part::Draw;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -36,11 +36,23 @@ fn time(log: &LogView, index: usize, d: &Draw<'_>) -> String {
     }
 }
 
+/// The terminal's colours for the names of logs, one after the other: neither red nor yellow, which mean something.
+const PARTS: [u8; 6] = [6, 5, 4, 14, 13, 12];
+
 /// Cells of the time before a line: a mark, the time, and a blank.
 pub const TIME: u16 = 10;
 
-/// Draws the lines in the window, with their times in so many cells before them.
-pub fn draw(buf: &mut Buffer, area: Rect, times: u16, d: &Draw<'_>, log: &LogView) {
+/// Most cells of the name of a line's log, in a view of several.
+const PART: u16 = 32;
+
+/// Cells of the names of logs and a blank; none in a view of one log.
+pub fn parts(log: &LogView, width: u16) -> u16 {
+    let longest = log.logs().map(|(log, _)| log.name.width()).max().map(|longest| longest as u16 + 1);
+    longest.unwrap_or(0).min(PART).min(width / 3)
+}
+
+/// Draws the lines in the window, with their times and the names of their logs in so many cells before them.
+pub fn draw(buf: &mut Buffer, area: Rect, (times, parts): (u16, u16), d: &Draw<'_>, log: &LogView) {
     let size = Window { width: area.width.into(), height: area.height.into() };
     let rows = if log.wraps() { wrapped(log, size) } else { cut_off(log, size) };
     for (y, mut row) in (area.y..area.bottom()).zip(rows) {
@@ -50,13 +62,18 @@ pub fn draw(buf: &mut Buffer, area: Rect, times: u16, d: &Draw<'_>, log: &LogVie
             () if log.is_at(row.index) => ("▸", d.theme.accent),
             () => ("", d.theme.dim),
         };
-        let left = area.x - times;
+        let left = area.x - times - parts;
         if !glyph.is_empty() && left > 0 {
             buf.set_string(left - 1, y, glyph, style);
         }
         if times > 0 && row.part.start == 0 || !row.lead.is_empty() {
             let time = time(log, row.index, d);
             buf.set_stringn(left, y, time, usize::from(times), d.theme.dim);
+        }
+        if let Some((number, name)) = log.part(row.index).filter(|_| parts > 0 && row.part.start == 0) {
+            let name = cut_middle(name, usize::from(parts) - 1);
+            let look = Look { colour: Some(Colour::Indexed(PARTS[number % PARTS.len()])), ..Look::default() };
+            buf.set_stringn(area.x - parts, y, name, usize::from(parts) - 1, d.theme.look(look));
         }
         if let Some(count) = row.count.take() {
             buf.set_stringn(area.x, y, count, area.width.into(), d.theme.dim);

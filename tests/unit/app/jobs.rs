@@ -208,6 +208,39 @@ fn the_autoscalers_files_come_in_turn_and_a_node_gives_its_raylets() {
 }
 
 #[test]
+fn the_logs_of_marked_jobs_are_followed_together() {
+    let mut app = shown();
+    press(&mut app, " j<down> ");
+    let effects = press(&mut app, "l");
+    let asked = effects.iter().find_map(|effect| match effect {
+        Effect::Ask(_, Request::FollowSeveral(logs)) => Some(logs.clone()),
+        _ => None,
+    });
+    let [(first, LogSource::Job(_), None), (second, LogSource::Job(_), None)] = asked.as_deref().unwrap()
+    else {
+        panic!("{effects:?}")
+    };
+    let lines = |app: &mut App, stream, text: &str| {
+        let part = vec![Line::from(text)].into();
+        tell(app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
+    };
+    lines(&mut app, *second, "10:00:02 later");
+    lines(&mut app, *first, "10:00:01 earlier");
+    app.update(Event::Tick, NOW.plus(Duration::from_secs(2)));
+    let log = app.log().unwrap();
+    let shown: Vec<_> =
+        (0..log.len()).map(|at| (log.part(at).unwrap().0, log.line(at).unwrap().text())).collect();
+    assert_eq!(shown, [(0, "10:00:01 earlier"), (1, "10:00:02 later")]);
+    let named = [0, 1].map(|at| JOBS.contains(&log.part(at).unwrap().1));
+    assert_eq!(named, [true, true]);
+    // Another log ends both.
+    let ended = press(&mut app, "gl<enter>");
+    let ends =
+        |stream| ended.iter().any(|e| matches!(e, Effect::Ask(_, Request::Unfollow(s)) if *s == stream));
+    assert!(ends(*first) && ends(*second), "{ended:?}");
+}
+
+#[test]
 fn marked_jobs_are_stopped_together_and_the_dialog_lists_them() {
     let mut app = shown();
     // The third is a driver, which cannot be marked.

@@ -51,6 +51,7 @@ fn every_action_is_in_the_keymap_the_help_and_the_palette() {
         "roll-call",
         "folded",
         "by-time",
+        "follow-workers",
         "root-cause",
         "resume",
         "skip-step",

@@ -1,0 +1,73 @@
+//! Opening several logs in one view: of the marked jobs, or of all workers of a job.
+
+use crate::app::view::View;
+use crate::app::{App, Effect, Tone};
+use crate::job_workers::NamedWorker;
+use crate::model::{HeadAddress, LogPlace, LogSource, Timestamp, WorkerFile};
+use std::collections::BTreeSet;
+
+impl App {
+    /// Opens the driver logs of the marked jobs together, of whatever clusters.
+    pub(in crate::app) fn open_marked_logs(&mut self, now: Timestamp) -> Vec<Effect> {
+        let jobs = self.chosen();
+        let clusters: BTreeSet<usize> = jobs.iter().map(|(place, _)| *place).collect();
+        let log = |(place, job): &(usize, std::sync::Arc<crate::model::Job>)| {
+            let (cluster, id) = (self.fleet.clusters[*place].name(), job.submission_id()?);
+            let name = if clusters.len() > 1 { format!("{cluster} {id}") } else { id.to_string() };
+            Some(LogPlace { cluster: cluster.clone(), source: LogSource::Job(id.clone()), host: None, name })
+        };
+        let logs = jobs.iter().filter_map(log).collect();
+        let Some(place) = clusters.first().copied() else { return Vec::new() };
+        self.open_logs(place, logs, now)
+    }
+
+    /// Opens the logs of all workers of the job on the screen together.
+    pub(in crate::app) fn follow_workers(&mut self, now: Timestamp) -> Vec<Effect> {
+        let View::JobWorkers(place) = *self.view() else { return Vec::new() };
+        let cluster = &self.fleet.clusters[place];
+        let part = self.pages.job_workers[place].way.part();
+        let Some(workers) = cluster.job_workers.job_workers(part) else { return Vec::new() };
+        let mut logs = Vec::new();
+        for worker in workers.workers.iter().filter(|worker| !worker.is_lost) {
+            let Some(node) = workers.known.node(&worker.process.node) else { continue };
+            let host = (!node.is_head).then(|| node.address.clone());
+            let name = format!("{}/{}", workers.short_host(&worker.host), worker.process.pid);
+            let of_worker = |worker: &NamedWorker, file| LogPlace {
+                cluster: cluster.name().clone(),
+                source: LogSource::File { node: worker.process.node, name: file },
+                host: host.clone(),
+                name: name.clone(),
+            };
+            let files = worker.process.files.iter().filter(|file| WorkerFile::parse(file.raw()).is_some());
+            logs.extend(files.map(|file| of_worker(worker, file.clone())));
+        }
+        self.open_logs(place, logs, now)
+    }
+
+    fn open_logs(&mut self, place: usize, logs: Vec<LogPlace>, now: Timestamp) -> Vec<Effect> {
+        let why = if logs.is_empty() {
+            Some("there are no logs to follow".to_owned())
+        } else {
+            self.too_many(&logs)
+        };
+        if let Some(why) = why {
+            self.toasts.say(Tone::Bad, why, now);
+            return Vec::new();
+        }
+        let mut effects = self.follow_several(place, logs, now);
+        effects.extend(self.open_page(View::Log(place)));
+        effects
+    }
+
+    /// Why these logs are not followed together; none if they are.
+    fn too_many(&self, logs: &[LogPlace]) -> Option<String> {
+        let clusters: BTreeSet<_> = logs.iter().map(|log| &log.cluster).collect();
+        clusters.into_iter().find_map(|name| {
+            let of_it = || logs.iter().filter(|log| log.cluster == *name);
+            let hosts: BTreeSet<_> = of_it().map(|log| &log.host).collect();
+            let has_shell = !matches!(self.fleet.named(name)?.spec.head, HeadAddress::Direct { .. });
+            let why = LogPlace::too_many(hosts.len(), of_it().count(), has_shell)?;
+            Some(format!("{name}: {why}"))
+        })
+    }
+}

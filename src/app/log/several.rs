@@ -1,0 +1,208 @@
+//! Several logs in one view, from one cluster or more: their lines in the order of time, each with its log's name.
+
+use super::joined::Joined;
+use super::view::LogView;
+use crate::logs::Clock;
+use crate::model::{Line, LogBatch, LogEnd, LogPlace, StreamId, Timestamp};
+use std::time::Duration;
+
+impl LogView {
+    /// Whether a stream is one of this view's.
+    pub fn reads(&self, stream: StreamId) -> bool {
+        self.stream == stream || self.joined.as_ref().is_some_and(|joined| joined.number(stream).is_some())
+    }
+
+    /// The logs of a view that holds several, with their streams.
+    pub fn logs(&self) -> impl Iterator<Item = (&LogPlace, StreamId)> {
+        self.joined.iter().flat_map(Joined::logs)
+    }
+
+    /// Takes lines of one of several logs. They are shown once those of the others have had time to come.
+    pub(super) fn take_joined(&mut self, batch: LogBatch, now: Timestamp) {
+        let Some(joined) = &mut self.joined else { return };
+        let Some(number) = joined.number(batch.stream) else { return };
+        if batch.end != LogEnd::Open || !batch.part.lines.is_empty() {
+            joined.joint.push(number as u32, batch.part.lines, now);
+        }
+        joined.parts[number].end = batch.end;
+        self.end = joined.end();
+        self.settle(now);
+    }
+
+    /// Learns the zone of one of several logs.
+    pub(super) fn zone_joined(&mut self, stream: StreamId, east: i32, now: Timestamp) {
+        if let Some(joined) = &mut self.joined
+            && let Some(number) = joined.number(stream)
+        {
+            joined.joint.set_clock(number as u32, Clock { near: now, east });
+        }
+    }
+
+    /// How long until lines that wait are to be shown; none if none waits.
+    pub fn next_joined(&self, now: Timestamp) -> Option<Duration> {
+        self.joined.as_ref()?.joint.wait(now)
+    }
+
+    /// Shows the lines that have waited for others; whether there were any.
+    pub fn settle(&mut self, now: Timestamp) -> bool {
+        let Some(joined) = &mut self.joined else { return false };
+        let lines = joined.joint.take(now);
+        let is_any = !lines.is_empty();
+        if is_any {
+            self.add_joined(lines.into_iter().map(|line| (line.source as u16, line.item)).collect(), now);
+        }
+        is_any
+    }
+
+    /// Adds lines with the numbers of their logs.
+    fn add_joined(&mut self, lines: Vec<(u16, Line)>, now: Timestamp) {
+        let (numbers, lines): (Vec<u16>, Vec<Line>) = lines.into_iter().unzip();
+        let end = self.held.end();
+        if let Some(joined) = &mut self.joined {
+            if joined.from.is_empty() {
+                joined.first = end;
+            }
+            joined.from.extend(numbers);
+        }
+        self.add(lines.into(), now);
+        if let Some(joined) = &mut self.joined {
+            let gone = self.held.first().saturating_sub(joined.first).min(joined.from.len() as u64);
+            joined.from.drain(..gone as usize);
+            joined.first += gone;
+        }
+    }
+
+    /// Goes on with what another view of the same streams has taken in since.
+    pub fn go_on_with(&mut self, mut after: Self, now: Timestamp) {
+        let (Some(joined), Some(later)) = (&mut self.joined, after.joined.take()) else {
+            return self.take(after.into_batch(), now);
+        };
+        // What waited here is older than what has come there.
+        let mut lines: Vec<(u16, Line)> =
+            joined.joint.take_all().into_iter().map(|line| (line.source as u16, line.item)).collect();
+        lines.extend(later.from.into_iter().zip(after.held.into_part().lines));
+        (joined.joint, joined.parts) = (later.joint, later.parts);
+        self.end = joined.end();
+        self.add_joined(lines, now);
+    }
+
+    /// The log of a line that is shown, by its number among the logs, and its name; none in a view of one log.
+    pub fn part(&self, index: usize) -> Option<(usize, &str)> {
+        self.part_of(self.number(index))
+    }
+
+    /// The same by the number of the line.
+    pub(super) fn part_of(&self, line: u64) -> Option<(usize, &str)> {
+        let joined = self.joined.as_ref()?;
+        let at = usize::try_from(line.checked_sub(joined.first)?).ok()?;
+        let number = usize::from(*joined.from.get(at)?);
+        Some((number, joined.parts.get(number)?.place.name.as_str()))
+    }
+
+    /// A line as it is copied and saved: with the name of its log in a view of several.
+    pub(super) fn with_part(&self, line: u64, text: &str) -> String {
+        match self.part_of(line) {
+            Some((_, name)) => format!("{name}  {text}"),
+            None => text.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::NOW;
+    use super::*;
+    use crate::model::{ClusterName, LogSource, SubmissionId};
+
+    fn view() -> LogView {
+        let log = |(number, cluster, id): (u64, &str, &str)| {
+            let place = LogPlace {
+                cluster: ClusterName::parse(cluster).unwrap(),
+                source: LogSource::Job(SubmissionId(id.into())),
+                host: None,
+                name: format!("{cluster} {id}"),
+            };
+            (place, StreamId(number))
+        };
+        let mut view = LogView::default();
+        view.begin_several([(7, "east", "a"), (9, "west", "b")].map(log).to_vec(), NOW);
+        view
+    }
+
+    fn came(view: &mut LogView, stream: u64, lines: &[&str], now: Timestamp) {
+        let lines: Vec<Line> = lines.iter().map(|line| Line::from(*line)).collect();
+        view.take(LogBatch { stream: StreamId(stream), part: lines.into(), end: LogEnd::Open }, now);
+    }
+
+    fn shown(view: &LogView) -> Vec<String> {
+        view.taken_out().unwrap().lines().map(str::to_owned).collect()
+    }
+
+    fn after(seconds: u64) -> Timestamp {
+        NOW.plus(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn lines_of_several_logs_stand_in_order_with_their_names() {
+        let mut view = view();
+        came(&mut view, 7, &["2026-01-01 10:00:02 two", "and more"], NOW);
+        assert!(view.is_empty() && view.next_joined(NOW).is_some(), "the other may have earlier lines");
+        came(&mut view, 9, &["2026-01-01 10:00:01 one"], NOW);
+        came(&mut view, 8, &["of another stream"], after(2));
+        view.settle(after(2));
+        view.look_on();
+        let want = ["west b  2026-01-01 10:00:01 one", "east a  2026-01-01 10:00:02 two", "east a  and more"];
+        assert_eq!(shown(&view), want);
+        assert_eq!((view.part(0), view.part(2)), (Some((1, "west b")), Some((0, "east a"))));
+        assert!(view.reads(StreamId(7)) && view.reads(StreamId(9)) && !view.reads(StreamId(8)));
+    }
+
+    #[test]
+    fn memory_is_bounded_and_each_line_keeps_its_log() {
+        let mut view = view();
+        view.limit(50 * Line::from("line 000").bytes());
+        for number in 0..200 {
+            came(
+                &mut view,
+                if number % 3 == 0 { 7 } else { 9 },
+                &[&format!("line {number:03}")],
+                after(number * 2),
+            );
+        }
+        view.settle(after(1000));
+        view.look_on();
+        let lines = shown(&view);
+        assert_eq!((lines.len(), lines[0].as_str()), (50, "east a  line 150"));
+        assert_eq!(lines[49], "west b  line 199");
+        assert_eq!(view.joined.as_ref().unwrap().from.len(), 50);
+    }
+
+    #[test]
+    fn what_came_behind_a_frozen_screen_follows_with_its_names() {
+        let mut view = view();
+        came(&mut view, 9, &["before"], NOW);
+        let mut behind = view.after_this(NOW).unwrap();
+        came(&mut behind, 7, &["while frozen"], after(1));
+        came(&mut behind, 9, &["waits"], after(9));
+        view.go_on_with(behind, after(9));
+        view.settle(after(11));
+        view.look_on();
+        assert_eq!(shown(&view), ["west b  before", "east a  while frozen", "west b  waits"]);
+    }
+
+    #[test]
+    fn one_that_is_interrupted_is_named_and_the_others_go_on() {
+        let mut view = view();
+        let end = |view: &mut LogView, stream, end| {
+            view.take(LogBatch { stream: StreamId(stream), part: Vec::new().into(), end }, NOW);
+        };
+        end(&mut view, 9, LogEnd::Interrupted("cluster not connected".into()));
+        assert_eq!(*view.end(), LogEnd::Interrupted("west b: cluster not connected".into()));
+        end(&mut view, 9, LogEnd::Complete);
+        assert_eq!(*view.end(), LogEnd::Open);
+        end(&mut view, 7, LogEnd::Complete);
+        assert_eq!(*view.end(), LogEnd::Complete);
+        end(&mut view, 7, LogEnd::Failed("no such job".into()));
+        assert_eq!(*view.end(), LogEnd::Interrupted("east a: no such job".into()), "the other can be read");
+    }
+}
