@@ -84,7 +84,7 @@ fn the_console_shows_who_is_silent(bed: Bed, stalled: &str, pid: &str) {
     // All together: lines of the hosts that go on.
     console.send("f");
     console.wait_for("lines of workers on two hosts", PATIENCE, |text| {
-        let of = |host: &str| text.lines().any(|line| line.contains(host) && line.contains(" has done "));
+        let of = |host: &str| text.lines().any(|line| line.contains(host) && line.contains(" INFO step "));
         text.contains(" logs ") && ["head/", "w1/", "w2/"].into_iter().filter(|host| of(host)).count() >= 2
     });
 }

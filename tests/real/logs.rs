@@ -323,15 +323,19 @@ fn files_of_ray_are_read_as_they_are_on_the_disk(bed: Bed) {
         let names = run(&["--node", node, "--json"]);
         for row in serde_json::from_str::<Vec<Value>>(&names).unwrap() {
             let name = row["file"].as_str().unwrap().to_owned();
-            let last = run(&["--node", node, "--file", &name, "-n", "20"]);
-            let found = run(&["--node", node, "--file", &name, "-g", "[^ ]", "-m", "20", "--json"]);
-            // A folder holds others; what grows meanwhile has more lines by now.
-            let cat = format!("f={LOGS}/$0; [ ! -f $f ] || cat $f");
-            let disk = bed.command(host, &["sh", "-c", &cat, &name]).output().unwrap().stdout;
-            let disk: Vec<String> = String::from_utf8_lossy(&disk).lines().map(log_line).collect();
-            if disk.is_empty() {
+            let disk = || {
+                let cat = format!("f={LOGS}/$0; [ ! -f $f ] || cat $f");
+                let bytes = bed.command(host, &["sh", "-c", &cat, &name]).output().unwrap().stdout;
+                String::from_utf8_lossy(&bytes).lines().map(log_line).collect::<Vec<_>>()
+            };
+            // A folder, or nothing to read.
+            if disk().iter().all(|line| line.trim().is_empty()) {
                 continue;
             }
+            let last = run(&["--node", node, "--file", &name, "-n", "20"]);
+            let found = run(&["--node", node, "--file", &name, "-g", "[^ ]", "-m", "20", "--json"]);
+            // What grows meanwhile has more lines by now.
+            let disk = disk();
             let last: Vec<&str> = last.lines().collect();
             let is_there =
                 |lines: &[&str], disk: &[&str]| disk.windows(lines.len()).any(|part| part == lines);
