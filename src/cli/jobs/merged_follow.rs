@@ -26,6 +26,8 @@ const SINCE: u32 = 10_000;
 const FIRST_LOOK: Duration = Duration::from_secs(3);
 /// The longest time between two looks.
 const LAST_LOOK: Duration = Duration::from_secs(24);
+/// The longest look.
+const LOOKING: Duration = Duration::from_secs(10);
 /// How long lines are waited for after the end of the job.
 const LAST_LINES: Duration = Duration::from_secs(3);
 /// Lines are folded that come within this time.
@@ -82,7 +84,9 @@ pub(super) async fn run(
                     print(std::mem::take(&mut said).into_iter(), &crowd.job_workers, wanted)?;
                 }
                 () = sleep_until(look_at), if ended.is_none() => {
-                    crowd.look(reach, &session, &mut gangs, name).await;
+                    // Lines that come meanwhile wait for it, but not for a cluster that is gone.
+                    let look = crowd.look(reach, &session, &mut gangs, name);
+                    let _ = tokio::time::timeout(LOOKING, look).await;
                     let has_new = crowd.follow_new(Some(u32::MAX), has_shell)?;
                     pause = if has_new || crowd.sources.is_empty() { FIRST_LOOK } else { LAST_LOOK.min(pause * 2) };
                     look_at = Instant::now() + pause;
