@@ -5,7 +5,7 @@ use crate::logs::{Clock, Patterns, Worker};
 use crate::model::amount::counted;
 use crate::model::text::log_line;
 use crate::model::time::brief;
-use crate::model::{JobWorker, Line, Node, Text, Timestamp, WorkerState};
+use crate::model::{JobWorker, Line, LogSource, Node, Text, Timestamp, WorkerFile, WorkerState};
 use std::time::Duration;
 
 /// A worker, with the names that people know it by.
@@ -95,6 +95,27 @@ pub struct Tail {
     pub lines: Vec<Line>,
 }
 
+/// A log file of a worker.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkerLog<'a> {
+    /// Place of the worker in the list of workers.
+    pub worker: usize,
+    /// The node that it is on.
+    pub node: &'a Node,
+    /// Its name in Ray's log directory.
+    pub name: &'a Text,
+    /// Whether it is standard error.
+    pub is_err: bool,
+}
+
+impl WorkerLog<'_> {
+    /// Where it is followed from: the node's address, none on the head, and the source.
+    pub fn followed(&self) -> (LogSource, Option<Text>) {
+        let source = LogSource::File { node: self.node.id, name: self.name.clone() };
+        (source, (!self.node.is_head).then(|| self.node.address.clone()))
+    }
+}
+
 /// A job and its workers after one reading.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobWorkers {
@@ -136,6 +157,19 @@ impl JobWorkers {
     pub fn new(known: Known, workers: Vec<JobWorker>, clock: Clock) -> Self {
         let workers = workers.into_iter().map(|worker| NamedWorker::of(worker, &known, clock.near)).collect();
         Self { known, workers, clock, patterns: Patterns::default(), incomplete: Vec::new() }
+    }
+
+    /// The log files of the workers whose nodes are alive.
+    pub fn logs(&self) -> impl Iterator<Item = WorkerLog<'_>> {
+        let alive = self.workers.iter().enumerate().filter(|(_, worker)| !worker.is_lost);
+        alive.flat_map(|(at, worker)| {
+            let node = self.known.node(&worker.process.node);
+            let log = move |name| {
+                let is_err = WorkerFile::parse(Text::raw(name))?.is_err;
+                Some(WorkerLog { worker: at, node: node?, name, is_err })
+            };
+            worker.process.files.iter().filter_map(log)
+        })
     }
 
     /// Leaves out the workers that run nothing and have not failed, as long as others run. How many those are.

@@ -41,6 +41,12 @@ pub struct Way {
     pub nudges: u64,
 }
 
+impl From<Channel> for Way {
+    fn from(Channel { client, remote, login, .. }: Channel) -> Self {
+        Self { client, remote, login, head: None, nudges: 0 }
+    }
+}
+
 /// The way that there is now; none while the cluster is not connected.
 pub type Ways = watch::Receiver<Option<Way>>;
 
@@ -51,10 +57,7 @@ pub fn ways(connection: &Connection) -> Ways {
     tokio::spawn(async move {
         loop {
             let way = match state.borrow_and_update().clone() {
-                ConnectionState::Up(channel) => {
-                    let Channel { client, remote, login, .. } = *channel;
-                    Some(Way { client, remote, login, head: None, nudges: 0 })
-                }
+                ConnectionState::Up(channel) => Some(Way::from(*channel)),
                 ConnectionState::Connecting(_) | ConnectionState::Down { .. } => None,
             };
             ways.send_replace(way);
@@ -458,12 +461,7 @@ impl Follower {
         let node = match self.node {
             Some(node) => node,
             // Without ssh the head's id is needed; it comes with the first snapshot.
-            None => loop {
-                if let Some(node) = self.head() {
-                    break node;
-                }
-                self.ways.changed().await.map_err(|_| Closed)?;
-            },
+            None => head(&mut self.ways).await?,
         };
         ray::poll(clients, Polled::File(node, self.file.name().into()), lines, self.out).await
     }
@@ -474,6 +472,17 @@ async fn answer(asked: &mut Option<Asked>) -> Result<JobDetail, RayError> {
     match asked {
         Some(asked) => asked.await,
         None => std::future::pending().await,
+    }
+}
+
+/// The head's node id, once it is known.
+pub(super) async fn head(ways: &mut Ways) -> Result<NodeId, Closed> {
+    loop {
+        let head = ways.borrow_and_update().as_ref().and_then(|way| way.head);
+        if let Some(head) = head {
+            return Ok(head);
+        }
+        ways.changed().await.map_err(|_| Closed)?;
     }
 }
 

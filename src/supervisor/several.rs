@@ -5,10 +5,10 @@
 mod host;
 
 use super::Options;
-use super::follow::{Ways, clients};
+use super::follow::{Ways, clients, head};
 use crate::model::{ClusterSpec, LogSource, NodeId, SubmissionId, Text};
 use crate::ray::{self, Closed, LogEvent, Outlet, Polled, Tail};
-use host::{Fed, Feed, Files, HostFiles};
+use host::{FileEvent, Files, FollowedFile, HostFiles};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc};
@@ -37,31 +37,31 @@ pub fn follow_several(
     logs: Vec<Followed>,
     longest: usize,
 ) -> Vec<Tail> {
-    let mut hosts: BTreeMap<(Option<Text>, u32), Vec<Feed>> = BTreeMap::new();
+    let mut hosts: BTreeMap<(Option<Text>, u32), Vec<FollowedFile>> = BTreeMap::new();
     let mut tails = Vec::new();
     for Followed { source, host, keep } in logs {
         let (feed, fed) = mpsc::channel(BATCHES);
         let (name, polled) = match source {
-            LogSource::Job(id) => (id.driver_log(), Way::Job(id)),
-            LogSource::Monitor(name) => (name.clone(), Way::OfHead(name.into())),
-            LogSource::File { node, name } => (name.raw().to_owned(), Way::File(node, name)),
+            LogSource::Job(id) => (id.driver_log(), Polling::Job(id)),
+            LogSource::Monitor(name) => (name.clone(), Polling::OfHead(name.into())),
+            LogSource::File { node, name } => (name.raw().to_owned(), Polling::File(node, name)),
         };
-        hosts.entry((host, keep)).or_default().push(Feed::new(name, feed));
+        hosts.entry((host, keep)).or_default().push(FollowedFile::new(name, feed));
         let ways = ways.clone();
         tails.push(Tail::spawn(longest, move |out| read(fed, ways, (polled, keep), out)));
     }
     let logins = Arc::new(Semaphore::new(LOGINS));
-    for ((host, keep), feeds) in hosts {
+    for ((host, keep), files) in hosts {
         let (ways, logins) = (ways.clone(), Arc::clone(&logins));
         let (spec, options) = (Arc::clone(spec), Arc::clone(options));
-        let files = Files::new(feeds, keep);
+        let files = Files::new(files, keep);
         tokio::spawn(HostFiles::new(ways, (spec, options), host, files, logins).run());
     }
     tails
 }
 
 /// How a log is asked for through Ray's API.
-enum Way {
+enum Polling {
     Job(SubmissionId),
     File(NodeId, Text),
     /// A file of the head, whose id is not known yet.
@@ -70,9 +70,9 @@ enum Way {
 
 /// Passes on what its host sends of a log; what the dashboard does, once that is the only way.
 async fn read(
-    mut fed: mpsc::Receiver<Fed>,
+    mut fed: mpsc::Receiver<FileEvent>,
     mut ways: Ways,
-    (way, keep): (Way, u32),
+    (polling, keep): (Polling, u32),
     mut out: Outlet,
 ) -> Result<(), Closed> {
     let mut is_lost = false;
@@ -80,20 +80,20 @@ async fn read(
         let patience = out.patience();
         tokio::select! {
             came = fed.recv() => match came {
-                Some(Fed::Bytes(bytes)) => out.feed(&bytes).await?,
-                Some(Fed::Again) => {
+                Some(FileEvent::Bytes(bytes)) => out.feed(&bytes).await?,
+                Some(FileEvent::Again) => {
                     is_lost = false;
                     out.quiet().await?;
                 }
-                Some(Fed::Lost(why)) => {
+                Some(FileEvent::Lost(why)) => {
                     is_lost = true;
                     out.interrupted(why).await?;
                 }
-                Some(Fed::Note(what)) => {
+                Some(FileEvent::Note(what)) => {
                     out.flush().await?;
                     out.send(LogEvent::Note(what)).await?;
                 }
-                Some(Fed::Elsewhere(why)) => {
+                Some(FileEvent::Elsewhere(why)) => {
                     if let Some(why) = why {
                         out.flush().await?;
                         out.send(LogEvent::Note(why)).await?;
@@ -111,16 +111,10 @@ async fn read(
             }
         }
     }
-    let polled = match way {
-        Way::Job(id) => Polled::Job(id),
-        Way::File(node, name) => Polled::File(node, name),
-        Way::OfHead(name) => loop {
-            let head = ways.borrow_and_update().as_ref().and_then(|way| way.head);
-            if let Some(head) = head {
-                break Polled::File(head, name);
-            }
-            ways.changed().await.map_err(|_| Closed)?;
-        },
+    let polled = match polling {
+        Polling::Job(id) => Polled::Job(id),
+        Polling::File(node, name) => Polled::File(node, name),
+        Polling::OfHead(name) => Polled::File(head(&mut ways).await?, name),
     };
     ray::poll(clients(ways), polled, keep, out).await
 }

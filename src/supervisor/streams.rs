@@ -79,8 +79,12 @@ impl Streams {
     /// Starts following a log.
     pub fn open(&mut self, stream: StreamId, source: LogSource, out: &Out) {
         let (ways, spec) = (self.way.subscribe(), Arc::clone(&self.spec));
-        let zone = tell_zone(ways.clone(), stream, out.clone());
         let tail = follow(ways, spec, source.clone(), FIRST, LineSplitter::ON_A_SCREEN);
+        self.start(stream, source, tail, out);
+    }
+
+    fn start(&mut self, stream: StreamId, source: LogSource, tail: Tail, out: &Out) {
+        let zone = tell_zone(self.way.subscribe(), stream, out.clone());
         let (older, asked) = mpsc::unbounded_channel();
         let lines = pass_on(tail, asked, stream, out.clone());
         let task = tokio::spawn(async move { tokio::join!(zone, lines) }).abort_handle();
@@ -100,11 +104,7 @@ impl Streams {
         let of = (&self.spec, &self.options);
         let tails = follow_several(&ways, of, followed.collect(), LineSplitter::ON_A_SCREEN);
         for ((stream, source, _), tail) in logs.into_iter().zip(tails) {
-            let (older, asked) = mpsc::unbounded_channel();
-            let zone = tell_zone(ways.clone(), stream, out.clone());
-            let lines = pass_on(tail, asked, stream, out.clone());
-            let task = tokio::spawn(async move { tokio::join!(zone, lines) }).abort_handle();
-            self.open.insert(stream, Open { source, task, download: None, older });
+            self.start(stream, source, tail, out);
         }
     }
 

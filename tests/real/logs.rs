@@ -310,8 +310,8 @@ fn an_address_alone_gives_the_same_lines() {
     assert_eq!(ticks(start(&["-n", "3"])), [28, 29, 30]);
 }
 
-/// Every file of Ray's own on the head and on a worker (workers' and drivers' have tests of theirs): through the dashboard and by a search on the host, the
-/// last lines are those on the disk.
+/// Every file of Ray's own on the head and on a worker: through the dashboard and by a search on the host, the last lines
+/// are those on the disk. The files of workers and drivers have tests of their own.
 fn files_of_ray_are_read_as_they_are_on_the_disk(bed: Bed) {
     let run = |words: &[&str]| {
         let (code, out, said) = command(bed, &[&["cluster-logs"], words].concat()).ends();

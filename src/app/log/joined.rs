@@ -1,6 +1,6 @@
 //! What is known of several logs that a view holds: who writes each line, and which lines still wait for others.
 
-use crate::logs::{Clock, Joint};
+use crate::logs::{Clock, LiveMerge};
 use crate::model::{LogEnd, LogPlace, LogSource, StreamId, Timestamp};
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub(super) struct Joined {
     pub parts: Vec<Part>,
-    pub joint: Joint,
+    pub merge: LiveMerge,
     /// The log of each line that is held, and the number of the first of these lines.
     pub from: VecDeque<u16>,
     pub first: u64,
@@ -27,12 +27,12 @@ impl Joined {
     pub fn new(logs: impl IntoIterator<Item = (LogPlace, StreamId)>, now: Timestamp) -> Self {
         let part = |(place, stream)| Part { place, stream, end: LogEnd::Open };
         let parts: Vec<Part> = logs.into_iter().map(part).collect();
-        let mut joint = Joint::new(now);
+        let mut merge = LiveMerge::new(now);
         for _ in &parts {
             // The head tells its zone later.
-            joint.add(Clock::utc(now));
+            merge.add(Clock::utc(now));
         }
-        Self { parts, joint, from: VecDeque::new(), first: 0 }
+        Self { parts, merge, from: VecDeque::new(), first: 0 }
     }
 
     /// The number of the log that a stream follows.

@@ -2,16 +2,17 @@
 
 use crate::app::view::View;
 use crate::app::{App, Effect, Tone};
-use crate::job_workers::NamedWorker;
-use crate::model::{HeadAddress, LogPlace, LogSource, Timestamp, WorkerFile};
+use crate::job_workers::WorkerLog;
+use crate::model::{HeadAddress, Job, LogPlace, LogSource, Timestamp};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 impl App {
     /// Opens the driver logs of the marked jobs together, of whatever clusters.
     pub(in crate::app) fn open_marked_logs(&mut self, now: Timestamp) -> Vec<Effect> {
         let jobs = self.chosen();
         let clusters: BTreeSet<usize> = jobs.iter().map(|(place, _)| *place).collect();
-        let log = |(place, job): &(usize, std::sync::Arc<crate::model::Job>)| {
+        let log = |(place, job): &(usize, Arc<Job>)| {
             let (cluster, id) = (self.fleet.clusters[*place].name(), job.submission_id()?);
             let name = if clusters.len() > 1 { format!("{cluster} {id}") } else { id.to_string() };
             Some(LogPlace { cluster: cluster.clone(), source: LogSource::Job(id.clone()), host: None, name })
@@ -27,20 +28,13 @@ impl App {
         let cluster = &self.fleet.clusters[place];
         let part = self.pages.job_workers[place].way.part();
         let Some(workers) = cluster.job_workers.job_workers(part) else { return Vec::new() };
-        let mut logs = Vec::new();
-        for worker in workers.workers.iter().filter(|worker| !worker.is_lost) {
-            let Some(node) = workers.known.node(&worker.process.node) else { continue };
-            let host = (!node.is_head).then(|| node.address.clone());
+        let log = |log: WorkerLog<'_>| {
+            let worker = &workers.workers[log.worker];
             let name = format!("{}/{}", workers.short_host(&worker.host), worker.process.pid);
-            let of_worker = |worker: &NamedWorker, file| LogPlace {
-                cluster: cluster.name().clone(),
-                source: LogSource::File { node: worker.process.node, name: file },
-                host: host.clone(),
-                name: name.clone(),
-            };
-            let files = worker.process.files.iter().filter(|file| WorkerFile::parse(file.raw()).is_some());
-            logs.extend(files.map(|file| of_worker(worker, file.clone())));
-        }
+            let (source, host) = log.followed();
+            LogPlace { cluster: cluster.name().clone(), source, host, name }
+        };
+        let logs = workers.logs().map(log).collect();
         self.open_logs(place, logs, now)
     }
 

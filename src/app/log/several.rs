@@ -22,7 +22,7 @@ impl LogView {
         let Some(joined) = &mut self.joined else { return };
         let Some(number) = joined.number(batch.stream) else { return };
         if batch.end != LogEnd::Open || !batch.part.lines.is_empty() {
-            joined.joint.push(number as u32, batch.part.lines, now);
+            joined.merge.push(number as u32, batch.part.lines, now);
         }
         joined.parts[number].end = batch.end;
         self.end = joined.end();
@@ -34,19 +34,19 @@ impl LogView {
         if let Some(joined) = &mut self.joined
             && let Some(number) = joined.number(stream)
         {
-            joined.joint.set_clock(number as u32, Clock { near: now, east });
+            joined.merge.set_clock(number as u32, Clock { near: now, east });
         }
     }
 
     /// How long until lines that wait are to be shown; none if none waits.
     pub fn next_joined(&self, now: Timestamp) -> Option<Duration> {
-        self.joined.as_ref()?.joint.wait(now)
+        self.joined.as_ref()?.merge.wait(now)
     }
 
     /// Shows the lines that have waited for others; whether there were any.
     pub fn settle(&mut self, now: Timestamp) -> bool {
         let Some(joined) = &mut self.joined else { return false };
-        let lines = joined.joint.take(now);
+        let lines = joined.merge.take(now);
         let is_any = !lines.is_empty();
         if is_any {
             self.add_joined(lines.into_iter().map(|line| (line.source as u16, line.item)).collect(), now);
@@ -79,9 +79,9 @@ impl LogView {
         };
         // What waited here is older than what has come there.
         let mut lines: Vec<(u16, Line)> =
-            joined.joint.take_all().into_iter().map(|line| (line.source as u16, line.item)).collect();
+            joined.merge.take_all().into_iter().map(|line| (line.source as u16, line.item)).collect();
         lines.extend(later.from.into_iter().zip(after.held.into_part().lines));
-        (joined.joint, joined.parts) = (later.joint, later.parts);
+        (joined.merge, joined.parts) = (later.merge, later.parts);
         self.end = joined.end();
         self.add_joined(lines, now);
     }

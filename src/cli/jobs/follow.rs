@@ -319,10 +319,7 @@ impl<'a> Following<'a> {
     fn way(&mut self) -> anyhow::Result<Option<Way>> {
         let now = self.state.borrow_and_update().clone();
         match now {
-            ConnectionState::Up(channel) => {
-                let (client, remote, login) = (channel.client, channel.remote, channel.login);
-                Ok(Some(Way { client, remote, login, head: self.head, nudges: 0 }))
-            }
+            ConnectionState::Up(channel) => Ok(Some(Way { head: self.head, ..Way::from(*channel) })),
             ConnectionState::Connecting(_) => Ok(None),
             ConnectionState::Down { problem, retry_at: None, .. } => Err(self.reach.error(&problem)),
             ConnectionState::Down { problem, .. } => {

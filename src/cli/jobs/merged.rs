@@ -9,9 +9,7 @@ use crate::job_workers::{
 };
 use crate::logs::{LineSplitter, Pattern, Repeated, Row};
 use crate::model::amount::counted;
-use crate::model::{
-    FileMatches, FileSearch, FileSearchId, NodeId, SearchedNode, Text, Timestamp, WorkerFile,
-};
+use crate::model::{FileMatches, FileSearch, FileSearchId, NodeId, SearchedNode, Text, Timestamp};
 use crate::supervisor::{FileSearcher, HostAccess, Session};
 use clap::Args;
 use serde_json::{Value, json};
@@ -108,20 +106,15 @@ async fn search(
     // Whose file it is, by its node and name.
     let mut writers: BTreeMap<(NodeId, Text), (usize, bool)> = BTreeMap::new();
     let mut nodes: BTreeMap<NodeId, SearchedNode> = BTreeMap::new();
-    for (at, worker) in job_workers.workers.iter().enumerate() {
-        let id = worker.process.node;
-        let Some(node) = job_workers.known.node(&id) else { continue };
-        let globs = || SearchedNode {
-            node: id,
-            address: node.address.clone(),
-            is_head: node.is_head,
+    for log in job_workers.logs() {
+        let node = || SearchedNode {
+            node: log.node.id,
+            address: log.node.address.clone(),
+            is_head: log.node.is_head,
             globs: Vec::new(),
         };
-        for name in &worker.process.files {
-            let Some(file) = WorkerFile::parse(name.raw()) else { continue };
-            writers.insert((id, name.clone()), (at, file.is_err));
-            nodes.entry(id).or_insert_with(globs).globs.push(name.raw().to_owned());
-        }
+        writers.insert((log.node.id, log.name.clone()), (log.worker, log.is_err));
+        nodes.entry(log.node.id).or_insert_with(node).globs.push(log.name.raw().to_owned());
     }
     let asked = FileSearch {
         id: FileSearchId(0),

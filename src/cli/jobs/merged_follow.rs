@@ -8,8 +8,8 @@ use super::reader::{Reader, tell_incomplete, telling};
 use super::status::find;
 use super::{conclude, id};
 use crate::job_workers::{FOLDED, JobWorkers, NamedWorker, WorkerLine};
-use crate::logs::{Joint, LineSplitter, Merged};
-use crate::model::{ClusterSpec, Line, LogPlace, LogSource, NodeId, Text, Timestamp, WorkerFile};
+use crate::logs::{LineSplitter, LiveMerge, Merged};
+use crate::model::{ClusterSpec, Line, LogPlace, NodeId, Text, Timestamp};
 use crate::operation::WorkerReader;
 use crate::ray::{LogEvent, Tail};
 use crate::supervisor::{Followed, Options, Session, Ways, follow_several, ways};
@@ -50,8 +50,8 @@ pub(super) async fn run(
         eprintln!("{}; waiting for them", job_workers.why_empty());
     }
     let has_shell = session.connection().remote().is_some();
-    let mut crowd = Crowd::new(reach, &session, job_workers, wanted.since.is_some());
-    crowd.follow_new(wanted.lines, has_shell)?;
+    let mut workers = FollowedWorkers::new(reach, &session, job_workers, wanted.since.is_some());
+    workers.follow_new(wanted.lines, has_shell)?;
 
     let id = id(name);
     let mut following = Following::new(reach, &session, give_up);
@@ -63,42 +63,42 @@ pub(super) async fn run(
         let end = following.end(&id);
         tokio::pin!(end);
         loop {
-            let due = crowd.joint.wait(Timestamp::now());
+            let due = workers.merge.wait(Timestamp::now());
             tokio::select! {
                 end = &mut end, if ended.is_none() => {
                     ended = Some(end?);
                     last = Some(Instant::now() + LAST_LINES);
                 }
-                Some((log, event)) = crowd.events.recv() => crowd.take(log, event),
+                Some((log, event)) = workers.events.recv() => workers.take(log, event),
                 () = sleep(due.unwrap_or_default()), if due.is_some() => {
-                    let lines = crowd.joint.take(Timestamp::now());
-                    said.extend(crowd.lines(lines, wanted));
+                    let lines = workers.merge.take(Timestamp::now());
+                    said.extend(workers.lines(lines, wanted));
                     if !wanted.options.fold {
-                        print(std::mem::take(&mut said).into_iter(), &crowd.job_workers, wanted)?;
+                        print(std::mem::take(&mut said).into_iter(), &workers.job_workers, wanted)?;
                     } else if !said.is_empty() {
                         fold_at.get_or_insert_with(|| Instant::now() + FOLDED_TIME);
                     }
                 }
                 () = at(fold_at) => {
                     fold_at = None;
-                    print(std::mem::take(&mut said).into_iter(), &crowd.job_workers, wanted)?;
+                    print(std::mem::take(&mut said).into_iter(), &workers.job_workers, wanted)?;
                 }
                 () = sleep_until(look_at), if ended.is_none() => {
                     // Lines that come meanwhile wait for it, but not for a cluster that is gone.
-                    let look = crowd.look(reach, &session, &mut gangs, name);
+                    let look = workers.look(reach, &session, &mut gangs, name);
                     let _ = tokio::time::timeout(LOOKING, look).await;
-                    let has_new = crowd.follow_new(Some(u32::MAX), has_shell)?;
-                    pause = if has_new || crowd.sources.is_empty() { FIRST_LOOK } else { LAST_LOOK.min(pause * 2) };
+                    let has_new = workers.follow_new(Some(u32::MAX), has_shell)?;
+                    pause = if has_new || workers.sources.is_empty() { FIRST_LOOK } else { LAST_LOOK.min(pause * 2) };
                     look_at = Instant::now() + pause;
                 }
                 () = at(last) => break,
             }
         }
     }
-    let lines = crowd.joint.take_all();
-    said.extend(crowd.lines(lines, wanted));
-    print(said.into_iter(), &crowd.job_workers, wanted)?;
-    drop(crowd);
+    let lines = workers.merge.take_all();
+    said.extend(workers.lines(lines, wanted));
+    print(said.into_iter(), &workers.job_workers, wanted)?;
+    drop(workers);
     session.close().await;
     Ok(ended.map_or(ExitCode::SUCCESS, |ended| conclude(&following, &id, ended)))
 }
@@ -120,11 +120,11 @@ struct Source {
 }
 
 /// The workers of a job whose logs are followed.
-struct Crowd {
+struct FollowedWorkers {
     job_workers: JobWorkers,
     sources: Vec<Source>,
     known: BTreeSet<(NodeId, Text)>,
-    joint: Joint,
+    merge: LiveMerge,
     /// Hosts that send nothing now.
     lost: BTreeSet<String>,
     ways: Ways,
@@ -135,14 +135,14 @@ struct Crowd {
     events: mpsc::Receiver<(u32, LogEvent)>,
 }
 
-impl Crowd {
+impl FollowedWorkers {
     fn new(reach: &Reach, session: &Session, job_workers: JobWorkers, is_since: bool) -> Self {
         let (to, events) = mpsc::channel(64);
         Self {
             job_workers,
             sources: Vec::new(),
             known: BTreeSet::new(),
-            joint: Joint::new(Timestamp::now()),
+            merge: LiveMerge::new(Timestamp::now()),
             lost: BTreeSet::new(),
             ways: ways(session.connection()),
             of: (Arc::new(reach.spec.clone()), Arc::new(reach.options.clone())),
@@ -156,19 +156,12 @@ impl Crowd {
     fn follow_new(&mut self, lines: Option<u32>, has_shell: bool) -> anyhow::Result<bool> {
         let keep = lines.unwrap_or(if self.is_since { SINCE } else { FOLDED });
         let mut logs = Vec::new();
-        for (at, worker) in self.job_workers.workers.iter().enumerate().filter(|(_, worker)| !worker.is_lost)
-        {
-            let node = worker.process.node;
-            let Some(known) = self.job_workers.known.node(&node) else { continue };
-            let host = (!known.is_head).then(|| known.address.clone());
-            for name in &worker.process.files {
-                let Some(file) = WorkerFile::parse(name.raw()) else { continue };
-                if self.known.insert((node, name.clone())) {
-                    self.sources.push(Source { worker: at, is_err: file.is_err, next: 0 });
-                    self.joint.add(self.job_workers.clock);
-                    let source = LogSource::File { node, name: name.clone() };
-                    logs.push(Followed { source, host: host.clone(), keep });
-                }
+        for log in self.job_workers.logs() {
+            if self.known.insert((log.node.id, log.name.clone())) {
+                self.sources.push(Source { worker: log.worker, is_err: log.is_err, next: 0 });
+                self.merge.add(self.job_workers.clock);
+                let (source, host) = log.followed();
+                logs.push(Followed { source, host, keep });
             }
         }
         let hosts = self.known.iter().map(|(node, _)| node).collect::<BTreeSet<_>>().len();
@@ -209,7 +202,7 @@ impl Crowd {
         match event {
             LogEvent::Lines(part) => {
                 self.found(&host.clone());
-                self.joint.push(log, part.lines, Timestamp::now());
+                self.merge.push(log, part.lines, Timestamp::now());
             }
             LogEvent::Resumed => self.found(&host.clone()),
             LogEvent::Note(what) => eprintln!("{who}: {what}"),
@@ -219,11 +212,11 @@ impl Crowd {
                 if !is_cluster && self.lost.insert(host.clone()) {
                     eprintln!("{host}: connection lost: {why}; reconnecting");
                 }
-                self.joint.begun(log);
+                self.merge.begun(log);
             }
             LogEvent::Failed(error) => {
                 eprintln!("{who}: cannot read the log: {error}");
-                self.joint.begun(log);
+                self.merge.begun(log);
             }
             LogEvent::Older(_) | LogEvent::Complete => {}
         }

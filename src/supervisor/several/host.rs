@@ -23,7 +23,7 @@ const HEADER_MAX: usize = 200;
 
 /// What the reader of a file is told.
 #[derive(Debug)]
-pub enum Fed {
+pub enum FileEvent {
     /// The next bytes of the log.
     Bytes(Bytes),
     /// The host sends again.
@@ -37,23 +37,23 @@ pub enum Fed {
 }
 
 /// A file, and who reads it.
-pub struct Feed {
+pub struct FollowedFile {
     name: String,
     /// Its inode, and the position of the next byte; none before any came.
     place: Option<(u64, u64)>,
     /// Whether what comes up to the first line break belongs to a line that is not wanted.
     is_cut: bool,
-    to: mpsc::Sender<Fed>,
+    to: mpsc::Sender<FileEvent>,
 }
 
-impl Feed {
+impl FollowedFile {
     /// Nothing has come yet.
-    pub fn new(name: String, to: mpsc::Sender<Fed>) -> Self {
+    pub fn new(name: String, to: mpsc::Sender<FileEvent>) -> Self {
         Self { name, place: None, is_cut: false, to }
     }
 
     /// Tells its reader; one that no longer listens is left alone.
-    async fn tell(&self, what: Fed) {
+    async fn tell(&self, what: FileEvent) {
         let _ = self.to.send(what).await;
     }
 
@@ -68,14 +68,14 @@ impl Feed {
             self.is_cut = false;
         }
         if !bytes.is_empty() {
-            self.tell(Fed::Bytes(bytes)).await;
+            self.tell(FileEvent::Bytes(bytes)).await;
         }
     }
 }
 
 /// The files of one host, and where each goes on.
 pub struct Files {
-    feeds: Vec<Feed>,
+    feeds: Vec<FollowedFile>,
     /// Lines before the end that each begins with.
     keep: u32,
     /// Whether the host has sent anything.
@@ -142,7 +142,7 @@ impl HostFiles {
             let host = self.host.as_ref().map_or("the head".to_owned(), Text::to_string);
             let why = format!("{host}: {why}; its logs are read through the dashboard");
             // Once for the host.
-            feed.tell(Fed::Elsewhere((number == 0).then_some(why))).await;
+            feed.tell(FileEvent::Elsewhere((number == 0).then_some(why))).await;
         }
     }
 
@@ -203,7 +203,7 @@ impl HostFiles {
 
 impl Files {
     /// Nothing of them has come yet.
-    pub fn new(feeds: Vec<Feed>, keep: u32) -> Self {
+    pub fn new(feeds: Vec<FollowedFile>, keep: u32) -> Self {
         Self { feeds, keep, is_begun: false, is_lost: false }
     }
 
@@ -214,7 +214,7 @@ impl Files {
     async fn lost(&mut self, why: &str) {
         if !std::mem::replace(&mut self.is_lost, true) {
             for feed in &self.feeds {
-                feed.tell(Fed::Lost(why.to_owned())).await;
+                feed.tell(FileEvent::Lost(why.to_owned())).await;
             }
         }
     }
@@ -238,7 +238,7 @@ impl Files {
         self.is_begun = true;
         if std::mem::take(&mut self.is_lost) {
             for feed in &self.feeds {
-                feed.tell(Fed::Again).await;
+                feed.tell(FileEvent::Again).await;
             }
         }
         match frame {
@@ -260,7 +260,7 @@ impl Files {
                 let Some(feed) = self.feeds.get(file) else { return true };
                 match (feed.place, why) {
                     // A driver on another node has its log there.
-                    (None, ReadError::Missing) => feed.tell(Fed::Elsewhere(None)).await,
+                    (None, ReadError::Missing) => feed.tell(FileEvent::Elsewhere(None)).await,
                     (_, why) => self.note(file, &format!("cannot be read: {why}")).await,
                 }
             }
@@ -270,7 +270,7 @@ impl Files {
 
     async fn note(&self, file: usize, what: &str) {
         if let Some(feed) = self.feeds.get(file) {
-            feed.tell(Fed::Note(format!("{} {what}", feed.name))).await;
+            feed.tell(FileEvent::Note(format!("{} {what}", feed.name))).await;
         }
     }
 }
@@ -365,14 +365,14 @@ mod tests {
     /// Files of a folder, followed by this machine's shell, and who reads them.
     struct Shell {
         files: Files,
-        readers: Vec<mpsc::Receiver<Fed>>,
+        readers: Vec<mpsc::Receiver<FileEvent>>,
     }
 
     impl Shell {
         fn new(names: &[&str], keep: u32) -> Self {
             let pairs = names.iter().map(|name| {
                 let (to, reader) = mpsc::channel(1000);
-                (Feed::new((*name).to_owned(), to), reader)
+                (FollowedFile::new((*name).to_owned(), to), reader)
             });
             let (feeds, readers) = pairs.unzip();
             Self { files: Files::new(feeds, keep), readers }
@@ -398,7 +398,9 @@ mod tests {
                 for (number, reader) in self.readers.iter_mut().enumerate() {
                     while let Ok(fed) = reader.try_recv() {
                         told.push(match fed {
-                            Fed::Bytes(bytes) => format!("{number} {}", String::from_utf8_lossy(&bytes)),
+                            FileEvent::Bytes(bytes) => {
+                                format!("{number} {}", String::from_utf8_lossy(&bytes))
+                            }
                             other => format!("{number} {other:?}"),
                         });
                     }

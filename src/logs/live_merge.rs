@@ -6,14 +6,14 @@ use crate::model::{Line, Timestamp};
 use std::time::Duration;
 
 /// Lines wait so long for those of other logs that come later and are earlier.
-pub const WINDOW: Duration = Duration::from_secs(1);
+const WINDOW: Duration = Duration::from_secs(1);
 /// At the beginning they wait so long for a log that has sent nothing yet.
 const FIRST: Duration = Duration::from_secs(4);
 
-/// Lines of several logs that are followed together. What comes within [`WINDOW`] is put in order; what comes later is
+/// Lines of several logs that are followed together. What comes within a second is put in order; what comes later is
 /// given out later, and [`Merged::is_late`] says so.
 #[derive(Clone, Debug)]
-pub struct Joint {
+pub struct LiveMerge {
     merge: Merge<Line>,
     logs: Vec<Log>,
     since: Timestamp,
@@ -27,7 +27,7 @@ struct Log {
     has_begun: bool,
 }
 
-impl Joint {
+impl LiveMerge {
     /// No log yet.
     pub fn new(now: Timestamp) -> Self {
         Self { merge: Merge::new(Duration::ZERO), logs: Vec::new(), since: now, waiting: None }
@@ -104,32 +104,32 @@ mod tests {
 
     #[test]
     fn logs_wait_for_each_other_at_first_and_then_for_a_window() {
-        let mut joint = Joint::new(T0);
+        let mut live = LiveMerge::new(T0);
         let clock = Clock { near: T0, east: 0 };
-        let (a, b, c) = (joint.add(clock), joint.add(clock), joint.add(clock));
-        assert_eq!(joint.wait(T0), None);
-        joint.push(a, lines(&["2025-11-24 16:00:02 two", "Traceback"]), after(100));
-        assert_eq!(joint.take(after(1200)).len(), 0, "b and c have sent nothing");
-        joint.begun(c);
-        joint.push(b, lines(&["2025-11-24 16:00:01 one"]), after(1300));
-        let told = texts(joint.take(after(1400)));
+        let (a, b, c) = (live.add(clock), live.add(clock), live.add(clock));
+        assert_eq!(live.wait(T0), None);
+        live.push(a, lines(&["2025-11-24 16:00:02 two", "Traceback"]), after(100));
+        assert_eq!(live.take(after(1200)).len(), 0, "b and c have sent nothing");
+        live.begun(c);
+        live.push(b, lines(&["2025-11-24 16:00:01 one"]), after(1300));
+        let told = texts(live.take(after(1400)));
         let want = [(b, "2025-11-24 16:00:01 one"), (a, "2025-11-24 16:00:02 two"), (a, "Traceback")];
         assert_eq!(told, want.map(|(log, text)| (log, text.to_owned(), false)));
-        joint.push(b, lines(&["2025-11-24 16:00:00 zero"]), after(2000));
-        assert_eq!(joint.wait(after(2400)), Some(Duration::from_millis(600)));
-        assert!(joint.take(after(2900)).is_empty());
-        assert_eq!(texts(joint.take(after(3000))), [(b, "2025-11-24 16:00:00 zero".to_owned(), true)]);
-        assert_eq!(joint.wait(after(9000)), None);
+        live.push(b, lines(&["2025-11-24 16:00:00 zero"]), after(2000));
+        assert_eq!(live.wait(after(2400)), Some(Duration::from_millis(600)));
+        assert!(live.take(after(2900)).is_empty());
+        assert_eq!(texts(live.take(after(3000))), [(b, "2025-11-24 16:00:00 zero".to_owned(), true)]);
+        assert_eq!(live.wait(after(9000)), None);
     }
 
     #[test]
     fn a_log_that_sends_nothing_holds_up_the_others_for_seconds_only() {
-        let mut joint = Joint::new(T0);
+        let mut live = LiveMerge::new(T0);
         let clock = Clock { near: T0, east: 0 };
-        let a = joint.add(clock);
-        joint.add(clock);
-        joint.push(a, lines(&["x"]), T0);
-        assert_eq!(joint.wait(T0), Some(FIRST));
-        assert_eq!(joint.take(T0.plus(FIRST)).len(), 1);
+        let a = live.add(clock);
+        live.add(clock);
+        live.push(a, lines(&["x"]), T0);
+        assert_eq!(live.wait(T0), Some(FIRST));
+        assert_eq!(live.take(T0.plus(FIRST)).len(), 1);
     }
 }
