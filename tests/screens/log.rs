@@ -82,6 +82,14 @@ fn lines_of_several_logs_stand_beside_their_names() {
         let part = (0..9).map(line).collect::<Vec<_>>().into();
         tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
     }
-    app.update(Event::Tick, NOW.plus(std::time::Duration::from_secs(2)));
+    app.update(Event::Tick, NOW.plus(Duration::from_secs(2)));
     snap_at_sizes("log_several", &mut app);
+    // Lines whose writer's prefix is not repeated are named as well.
+    let line = |n: u32| Line::from(format!("(train pid=7) 2026-11-21 13:59:0{n},000 step {n}"));
+    let part = (1..4).map(line).collect::<Vec<_>>().into();
+    tell(&mut app, CLUSTER, News::Log(LogBatch { stream: *second, part, end: LogEnd::Open }));
+    app.update(Event::Tick, NOW.plus(Duration::from_secs(4)));
+    let seen = text(&paint(&mut app, Colors::None, 120, 40));
+    let is_named = |line: &&str| line.contains("13:59:0") && line.contains("eval-tulu-99");
+    assert_eq!(seen.lines().filter(is_named).count(), 3, "{seen}");
 }

@@ -70,7 +70,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, (times, parts): (u16, u16), d: &Draw<'
             let time = time(log, row.index, d);
             buf.set_stringn(left, y, time, usize::from(times), d.theme.dim);
         }
-        if let Some((number, name)) = log.part(row.index).filter(|_| parts > 0 && row.part.start == 0) {
+        let begins = row.part.start == 0 || !row.lead.is_empty();
+        if let Some((number, name)) = log.part(row.index).filter(|_| parts > 0 && begins) {
             let name = cut_middle(name, usize::from(parts) - 1);
             let look = Look { colour: Some(Colour::Indexed(PARTS[number % PARTS.len()])), ..Look::default() };
             buf.set_stringn(area.x - parts, y, name, usize::from(parts) - 1, d.theme.look(look));
