@@ -3,9 +3,10 @@
 use marin_tui::cli;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
-use std::process::ExitCode;
+use std::process::{ExitCode, exit};
 
 fn main() -> ExitCode {
+    end_on_panic();
     // A core file would contain the tokens in memory.
     let maximum = getrlimit(Resource::Core).maximum;
     if let Err(e) = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum }) {
@@ -37,4 +38,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// A panic anywhere, in a background task too, ends the process: one that goes on without one of its parts would show
+/// stale data as if it were true.
+fn end_on_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        exit(101);
+    }));
 }

@@ -75,9 +75,8 @@ fn restore() {
     let _ = out.flush();
 }
 
-/// A panic anywhere, in a background task too, must leave a usable terminal with its message on the normal screen.
-/// The process ends with it: a console that goes on without one of its parts would show stale data as if it were
-/// true, on a screen that is no longer ours.
+/// A panic anywhere, in a background task too, must leave a usable terminal with its message on the normal screen: the
+/// process ends with it.
 fn restore_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -85,7 +84,6 @@ fn restore_on_panic() {
         std::panic::set_hook(Box::new(move |panic| {
             restore();
             report(panic);
-            std::process::exit(101);
         }));
     });
 }
