@@ -59,6 +59,8 @@ pub struct Theme {
     pub found_here: Style,
     /// Text and background where nothing else says so; none leaves the terminal's own.
     canvas: Option<(Color, Color)>,
+    /// Whether it is for a light background, also where that is the terminal's own.
+    is_light: bool,
     /// The glyphs in use.
     pub glyphs: Glyphs,
     /// How many colours the terminal has.
@@ -96,6 +98,7 @@ impl Theme {
             found: style(Role::Found),
             found_here: style(Role::FoundHere),
             canvas: text.fg.zip(background),
+            is_light: false,
             glyphs: Glyphs::default(),
             colors,
         }

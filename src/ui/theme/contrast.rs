@@ -16,6 +16,11 @@ pub fn ratio(a: [u8; 3], b: [u8; 3]) -> f64 {
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
 
+/// Whether black is read better than white on a colour.
+pub fn is_light(ground: Color) -> bool {
+    matches!(ground, Color::Rgb(r, g, b) if ratio([r, g, b], [0; 3]) > ratio([r, g, b], [255; 3]))
+}
+
 /// Relative luminance.
 fn luminance(color: [u8; 3]) -> f64 {
     let [r, g, b] = color.map(|part| {

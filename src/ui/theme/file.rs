@@ -1,7 +1,7 @@
 //! A theme's file: styles by role, in words, for 24-bit colours and for the terminal's own sixteen.
 
 use super::role::Role;
-use super::{Colors, Theme};
+use super::{Colors, Theme, contrast};
 use ratatui::style::{Color, Modifier, Style};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -90,6 +90,8 @@ impl ThemeFile {
     pub fn theme(&self, colors: Colors) -> Theme {
         let sixteen = |role| self.sixteen.get(&role).map(|words| words.0);
         let full = |role| self.full.get(&role).map(|words| words.0);
+        let background = self.background.and_then(|words| words.0.fg);
+        let is_light = background.is_some_and(contrast::is_light);
         match colors {
             Colors::None => {
                 let mono = Self::built_in(MONO).unwrap_or_default();
@@ -99,10 +101,13 @@ impl ThemeFile {
                     None,
                 )
             }
-            Colors::Sixteen => Theme::of(colors, |role| sixteen(role).unwrap_or_default(), None),
+            Colors::Sixteen => {
+                let theme = Theme::of(colors, |role| sixteen(role).unwrap_or_default(), None);
+                Theme { is_light, ..theme }
+            }
             Colors::Full => {
-                let background = self.background.and_then(|words| words.0.fg);
-                Theme::of(colors, |role| full(role).or(sixteen(role)).unwrap_or_default(), background)
+                let style = |role| full(role).or(sixteen(role)).unwrap_or_default();
+                Theme { is_light, ..Theme::of(colors, style, background) }
             }
         }
     }

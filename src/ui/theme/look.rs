@@ -42,6 +42,9 @@ impl Theme {
         if front == behind {
             (front, behind) = (None, None);
         }
+        if behind.is_none() {
+            front = front.and_then(|front| self.on_ground(front));
+        }
         let modifiers = [
             (look.bold, Modifier::BOLD),
             (look.dim, Modifier::DIM),
@@ -51,6 +54,20 @@ impl Theme {
         ];
         let modifiers = modifiers.into_iter().filter(|(is_set, _)| *is_set).map(|(_, modifier)| modifier);
         Style { fg: front, bg: behind, add_modifier: modifiers.collect(), ..Style::default() }
+    }
+}
+
+impl Theme {
+    /// A program's colour as it can be read on the background: of the sixteen, those that are too bright for a light one
+    /// become the theme's own.
+    fn on_ground(&self, color: Color) -> Option<Color> {
+        match color {
+            Color::Yellow | Color::LightYellow if self.is_light => self.warn.fg,
+            Color::Green | Color::LightGreen if self.is_light => self.good.fg,
+            Color::Cyan | Color::LightCyan if self.is_light => self.accent.fg,
+            Color::Gray | Color::White if self.is_light => None,
+            color => Some(color),
+        }
     }
 }
 
@@ -94,6 +111,7 @@ fn nearest(light: [u8; 3]) -> Color {
 
 #[cfg(test)]
 mod tests {
+    use super::super::file::ThemeFile;
     use super::*;
 
     fn fg(colour: Colour, colors: Colors) -> Option<Color> {
@@ -110,6 +128,19 @@ mod tests {
         assert_eq!(fg(Colour::Direct(20, 40, 230), Colors::Sixteen), Some(Color::LightBlue));
         let bold = Look { colour: Some(Colour::Indexed(1)), bold: true, ..Look::default() };
         assert_eq!(Theme::new(Colors::None).look(bold), Style::new().add_modifier(Modifier::BOLD));
+    }
+
+    #[test]
+    fn bright_colours_of_a_program_are_darker_on_a_light_background() {
+        for colors in [Colors::Full, Colors::Sixteen] {
+            let [light, dark] =
+                ["light", "dark"].map(|name| ThemeFile::built_in(name).unwrap().theme(colors).on_terminal());
+            let tag = Look { colour: Some(Colour::Indexed(3)), ..Look::default() };
+            assert_eq!((light.look(tag).fg, dark.look(tag).fg), (light.warn.fg, Some(Color::Yellow)));
+            // Its own background is the program's affair.
+            let badge = Look { behind: Some(Colour::Indexed(0)), ..tag };
+            assert_eq!(light.look(badge).fg, Some(Color::Yellow));
+        }
     }
 
     #[test]
