@@ -44,7 +44,8 @@ const PLAIN: &[(&str, char)] = &[
     ("✓", '+'),
     ("■", '#'),
     ("◇", '?'),
-    ("▲⚑", '!'),
+    ("▲", 'A'),
+    ("⚑", '!'),
     ("⌂", '@'),
     // Marks and directions.
     ("◆", '+'),
@@ -53,7 +54,8 @@ const PLAIN: &[(&str, char)] = &[
     ("▾▼↓", 'v'),
     ("▴↑", '^'),
     // Punctuation.
-    ("…", '~'),
+    // As Emacs and nano mark a line that goes on.
+    ("…", '$'),
     ("·┆", '|'),
     ("•", '*'),
     ("×", 'x'),
@@ -95,6 +97,7 @@ pub(super) fn plain(glyph: char) -> Option<char> {
 mod tests {
     use super::*;
     use crate::app::text::words;
+    use crate::diagnose::Severity;
     use crate::model::{JobStatus, NodeState};
     use ratatui::layout::Rect;
     use ratatui::style::Style;
@@ -129,7 +132,12 @@ mod tests {
             JobStatus::Failed,
             JobStatus::Unknown,
         ];
-        for glyphs in [nodes.map(|s| words::node(s).0).to_vec(), jobs.map(|s| words::job(s).0).to_vec()] {
+        let issues = [Severity::Bad, Severity::Warn, Severity::Info].map(|s| words::severity_mark(s).0);
+        for glyphs in [
+            issues.to_vec(),
+            nodes.map(|s| words::node(s).0).to_vec(),
+            jobs.map(|s| words::job(s).0).to_vec(),
+        ] {
             let ascii = |glyph: &str| glyph.chars().map(|c| plain(c).unwrap_or(c)).collect::<String>();
             let full: BTreeSet<&str> = glyphs.iter().copied().collect();
             let plain: BTreeSet<String> = glyphs.iter().map(|glyph| ascii(glyph)).collect();
