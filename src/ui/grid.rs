@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Space between columns.
-const GAP: u16 = 1;
+pub const GAP: u16 = 1;
 
 /// The widths of columns in so many cells; 0 for those left out.
 fn fit(heads: &[Head], total: u16) -> Vec<u16> {
@@ -129,19 +129,33 @@ impl Grid<'_> {
         if let Some(style) = chosen {
             buf.set_style(line, style);
         }
+        // In the margin, so that columns stay where they are.
+        if let Some(margin) = line.x.checked_sub(1).filter(|_| cells.iter().any(|cell| cell.marks)) {
+            put(buf, margin, line.y, 1, false, "◆", theme.accent);
+        }
         let mut x = line.x;
         let visible = cells.iter().zip(self.heads).zip(widths).filter(|(_, width)| **width > 0);
         let visible: Vec<(&Cell<'_>, &Head, u16)> = visible.map(|((c, h), w)| (c, h, *w)).collect();
         let mut rest = visible.as_slice();
         while let Some(((cell, head, width), after)) = rest.split_first() {
+            let empty = rest.iter().take_while(|(cell, ..)| cell.text.is_empty()).count();
+            if empty > 0
+                && x > line.x
+                && let Some((leading, _, width)) = rest.get(empty).filter(|(cell, ..)| cell.leads)
+            {
+                let before: u16 = rest[..empty].iter().map(|(_, _, width)| width + GAP).sum();
+                let style = style_of(leading, theme, chosen);
+                put(buf, x, line.y, before + width, false, &leading.text, style);
+                x += before + width + GAP;
+                rest = &rest[empty + 1..];
+                continue;
+            }
             // What is never left out is not covered either: a row without its name could be taken for another.
             let is_covered =
                 |(cell, head, _): &&(&Cell<'_>, &Head, u16)| head.width.spare > 0 || cell.text.is_empty();
             let covered = if cell.spans { after.iter().take_while(is_covered).count() } else { 0 };
             let (covered, after) = after.split_at(covered);
-            // "None" is nothing to look at, whatever its column's role is.
-            let role = if cell.text == "-" { Role::Dim } else { cell.role };
-            let style = chosen.map_or(theme.role(role), |selected| theme.selected_cell(role, selected));
+            let style = style_of(cell, theme, chosen);
             // The texts of a column are all whole or all in their shorter form; one that covers others is whole.
             let is_brief =
                 if cell.spans { covered.is_empty() && !after.is_empty() } else { head.widest > *width };
@@ -162,6 +176,12 @@ impl Grid<'_> {
             rest = after;
         }
     }
+}
+
+/// "None" is nothing to look at, whatever its column's role is.
+fn style_of(cell: &Cell<'_>, theme: &Theme, chosen: Option<Style>) -> Style {
+    let role = if cell.text == "-" { Role::Dim } else { cell.role };
+    chosen.map_or(theme.role(role), |selected| theme.selected_cell(role, selected))
 }
 
 fn title(head: &Head) -> Cow<'static, str> {

@@ -1,7 +1,7 @@
 //! A table in its pane: any list of rows, drawn from its columns.
 
 use super::frame::{Title, more_around, on_lower_border, pane};
-use super::grid::{Grid, put};
+use super::grid::{GAP, Grid, put};
 use super::part::Draw;
 use super::text::wrap;
 use crate::app::{Headed, Listing, Pane};
@@ -64,7 +64,9 @@ fn draw_below(buf: &mut Buffer, area: Rect, d: &Draw<'_>, listing: &dyn Listing,
     let Some(column) = listing.below() else { return };
     let cells = listing.cells(&d.app.look(d.now), listing.cursor());
     let Some(cell) = cells.get(column).filter(|cell| *cell.text != *"-") else { return };
-    let width = drawn.heads.get(column).map_or(0, |(_, width)| *width);
+    let width_of = |i: usize| drawn.heads.get(i).map_or(0, |(_, width)| *width);
+    let empty = (1..column).rev().take_while(|i| cell.leads && cells[*i].text.is_empty()).map(width_of);
+    let width = width_of(column) + empty.filter(|width| *width > 0).map(|width| width + GAP).sum::<u16>();
     if cell.text.width() <= width.into() {
         return;
     }

@@ -390,17 +390,11 @@ fn name<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
         JobKey::Submission(id) => (id.0.shown(), row.job.short_id()),
         JobKey::Driver(id) => (Cow::Owned(format!("{id} (manual)")), None),
     };
-    // Room for marks stands in every row as soon as there is one, so that names stay below each other.
-    let marked = look.marks.has(row.place, row.job);
-    let with_mark = |id: Cow<'f, str>| match (marked, look.marks.any(None)) {
-        (true, _) => Cow::Owned(format!("◆ {id}")),
-        (false, true) => Cow::Owned(format!("  {id}")),
-        (false, false) => id,
-    };
-    let role = if marked { Role::Accent } else { Jobs::text(row, look) };
-    let cell = Cell::new(with_mark(id), role).named();
+    let is_marked = look.marks.has(row.place, row.job);
+    let role = if is_marked { Role::Accent } else { Jobs::text(row, look) };
+    let cell = Cell { marks: is_marked, ..Cell::new(id, role).named() };
     match brief {
-        Some(brief) => cell.or(with_mark(brief)),
+        Some(brief) => cell.or(brief),
         None => cell,
     }
 }

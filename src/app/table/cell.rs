@@ -45,8 +45,12 @@ pub struct Cell<'a> {
     pub role: Role,
     /// Whether it takes the place of the cells that follow, up to a column that is never left out.
     pub spans: bool,
+    /// Whether it begins in the empty cells before it, but for the first column's.
+    pub leads: bool,
     /// What stays when it is cut.
     pub keeps: Keeps,
+    /// Whether its row is marked by the operator.
+    pub marks: bool,
 }
 
 /// What stays of a text that is cut.
@@ -104,6 +108,12 @@ impl<'a> Cell<'a> {
     #[must_use]
     pub fn spanning(self) -> Self {
         Self { spans: true, ..self }
+    }
+
+    /// The same from the empty cells before it on.
+    #[must_use]
+    pub fn leading(self) -> Self {
+        Self { leads: true, ..self }
     }
 
     /// Cells of the screen that its shorter form takes; none where it has no such.

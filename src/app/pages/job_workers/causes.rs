@@ -159,7 +159,7 @@ const COLUMNS: &[Column<Causes>] = &[
         title: "TEXT",
         width: Width::rest(20, 400, 0),
         when: When::Usually,
-        cell: |row, _| Cell::new(row.line.text.as_str(), row.line.role),
+        cell: |row, _| Cell::new(row.line.text.as_str(), row.line.role).leading(),
         order: None,
     },
 ];
