@@ -48,6 +48,8 @@ pub(super) type Gauges = HashMap<JobKey, Gauge>;
 struct Reading {
     gauges: Gauges,
     east: Option<i32>,
+    /// What Ray listed, if the logs are still to be read.
+    listed: Option<Holdings>,
     roster: Result<ClusterVitals, RayError>,
 }
 
@@ -57,6 +59,9 @@ pub(super) struct Watch {
     patterns: Patterns,
     gauges: Gauges,
     east: Option<i32>,
+    /// What the first reading listed, which shows at once which jobs wait: it reads no logs, the second one no lists.
+    listed: Option<Holdings>,
+    was_read: bool,
     jobs: Arc<Vec<Arc<Job>>>,
     nodes: Arc<Vec<Node>>,
     /// Jobs whose page was opened, the last one at the end.
@@ -75,6 +80,8 @@ impl Watch {
             patterns,
             gauges: Gauges::new(),
             east: None,
+            listed: None,
+            was_read: false,
             jobs: Arc::default(),
             nodes: Arc::default(),
             opened: Vec::new(),
@@ -121,7 +128,12 @@ impl Watch {
         }
         let jobs: Vec<Arc<Job>> = self.jobs.iter().filter(runs).cloned().collect();
         let Some(node) = head_of(&self.nodes) else { return };
-        let pick = Pick { opened: self.opened.clone(), most: if is_focused { LOGS } else { LOGS_UNSEEN } };
+        let most = match (self.was_read, is_focused) {
+            (false, _) => 0,
+            (true, true) => LOGS,
+            (true, false) => LOGS_UNSEEN,
+        };
+        let pick = Pick { opened: self.opened.clone(), most };
         let mut gauges = std::mem::take(&mut self.gauges);
         gauges.retain(|key, _| jobs.iter().any(|job| job.key == *key));
         let round = Round {
@@ -131,6 +143,7 @@ impl Watch {
             patterns: self.patterns.clone(),
             looks: Looks::Often,
             east: self.east,
+            listed: self.listed.take(),
             jobs,
             pick,
             node,
@@ -148,10 +161,12 @@ impl Watch {
         let reading = running.await;
         self.running = None;
         let reading = reading.ok()?;
-        (self.gauges, self.east) = (reading.gauges, reading.east);
+        (self.gauges, self.east, self.listed) = (reading.gauges, reading.east, reading.listed);
         match reading.roster {
             Ok(roster) => {
-                let pause = if self.is_hurried { Duration::ZERO } else { roster.price.every };
+                let is_next_due = self.is_hurried || self.listed.is_some();
+                let pause = if is_next_due { Duration::ZERO } else { roster.price.every };
+                self.was_read = true;
                 self.due = Instant::now() + pause;
                 Some(Arc::new(roster))
             }
@@ -217,7 +232,8 @@ async fn read_once(
     let Some(node) = head_of(&snapshot.nodes) else { return Ok(ClusterVitals::default()) };
     let (client, looks, lines) = (client.clone(), Looks::Once, [LINES_ONCE; 2]);
     let patterns = patterns.clone();
-    let round = Round { client, head, limits, patterns, looks, east: None, jobs, pick, node, lines };
+    let (east, listed) = (None, None);
+    let round = Round { client, head, limits, patterns, looks, east, listed, jobs, pick, node, lines };
     round.read(Gauges::new(), Duration::ZERO).await.roster
 }
 
@@ -264,6 +280,8 @@ struct Round {
     patterns: Patterns,
     looks: Looks,
     east: Option<i32>,
+    /// What Ray listed a moment ago, if it is not to be asked again.
+    listed: Option<Holdings>,
     jobs: Vec<Arc<Job>>,
     pick: Pick,
     node: NodeId,
@@ -289,10 +307,14 @@ impl Round {
             self.east = self.client.zone().await.ok();
         }
         let east = self.east;
-        let holdings = match self.client.holdings().await {
-            Ok(holdings) => holdings,
-            Err(e) => return Reading { gauges, east, roster: Err(e) },
+        let holdings = match self.listed.take() {
+            Some(holdings) => holdings,
+            None => match self.client.holdings().await {
+                Ok(holdings) => holdings,
+                Err(e) => return Reading { gauges, east, listed: None, roster: Err(e) },
+            },
         };
+        let listed = (self.pick.most == 0).then(|| holdings.clone());
         let mut read = self.logs(&gauges, &holdings).await;
         read.past = self.past(&gauges, &read.logs).await;
         read.figures = self.figures(&gauges, &holdings).await;
@@ -300,10 +322,10 @@ impl Round {
         let evaluated =
             tokio::task::spawn_blocking(move || self.evaluate(gauges, &holdings, read, every)).await;
         match evaluated {
-            Ok((gauges, roster)) => Reading { gauges, east, roster: Ok(roster) },
+            Ok((gauges, roster)) => Reading { gauges, east, listed, roster: Ok(roster) },
             Err(e) => {
                 let error = RayError::Malformed { route: "the vitals".to_owned(), why: e.to_string() };
-                Reading { gauges: Gauges::new(), east, roster: Err(error) }
+                Reading { gauges: Gauges::new(), east, listed: None, roster: Err(error) }
             }
         }
     }
