@@ -19,6 +19,7 @@ pub mod screen;
 pub mod table;
 pub mod text;
 mod view;
+mod way;
 
 pub use action::class::Class;
 pub use action::context::Context;
@@ -56,11 +57,13 @@ pub use text::toast::{Toast, Toasts, Tone};
 pub use view::{Asked, Details, Pane, TablePage, View};
 
 use crate::logs::Patterns;
-use crate::model::{ClusterName, Link, NodeId, PaneLayout, StreamId, Timestamp};
+use crate::model::{ClusterName, Link, NodeId, StreamId, Timestamp};
 use action::keymap::Meaning;
 use crossterm::event::KeyEvent;
 use input::line::Edit;
+use screen::split::Split;
 use std::time::Duration;
+use way::Way;
 
 /// The state of the screen: pages over the fleet.
 #[derive(Debug)]
@@ -68,16 +71,8 @@ use std::time::Duration;
 pub struct App {
     fleet: Fleet,
     pages: Pages,
-    /// The page on the screen, and before it those that Esc leads back to.
-    stack: Vec<View>,
-    /// The pages before these, for the key that goes back and forth.
-    last: Vec<View>,
-    /// The focused pane of a cluster's page.
-    pane: Pane,
-    zoomed: bool,
-    panes: PaneLayout,
-    /// The borders that are being dragged, and the panes as they were before.
-    grip: Option<(Grip, PaneLayout)>,
+    way: Way,
+    split: Split,
     marks: Marks,
     dialog: Option<Dialog>,
     prompt: Option<Prompt>,
@@ -110,12 +105,8 @@ impl App {
         Self {
             pages: Pages::new(&fleet),
             fleet,
-            stack: vec![View::Clusters],
-            last: vec![View::Clusters],
-            pane: Pane::Jobs,
-            zoomed: false,
-            panes: PaneLayout::default(),
-            grip: None,
+            way: Way::from(View::Clusters),
+            split: Split::default(),
             marks: Marks::default(),
             dialog: None,
             prompt: None,
@@ -183,7 +174,7 @@ impl App {
         let Some(place) = named.and_then(|n| self.fleet.place(n)).or(only) else { return Vec::new() };
         // A single cluster has no fleet above it.
         if only.is_some() {
-            self.stack.clear();
+            self.way.clear();
         }
         self.open_page(View::Cluster(place))
     }
@@ -358,7 +349,7 @@ impl App {
 
     /// The context of the page, also beneath a dialog.
     fn page_context(&self) -> Context {
-        self.view().context(self.pane)
+        self.view().context(self.split.focused)
     }
 
     /// Whether the screen is out of date.

@@ -54,17 +54,17 @@ impl App {
 
     /// The page on the screen.
     pub fn view(&self) -> &View {
-        self.stack.last().unwrap_or(&View::Clusters)
+        self.way.page()
     }
 
     /// The pages from the first to the one on the screen.
     pub fn stack(&self) -> &[View] {
-        &self.stack
+        self.way.pages()
     }
 
     /// The focused pane of a cluster's page; it stays when the page changes.
     pub fn pane(&self) -> Pane {
-        self.pane
+        self.split.focused
     }
 
     /// The cluster that the page on the screen is of.
@@ -79,12 +79,12 @@ impl App {
 
     /// The table that has the focus.
     pub fn listing(&self) -> Option<&dyn Listing> {
-        self.pages.listing(self.view(), self.pane)
+        self.pages.listing(self.view(), self.split.focused)
     }
 
     /// The same to be changed, with the fleet that its rows are in.
     pub(super) fn listing_mut(&mut self) -> Option<(&mut dyn Listing, &Fleet)> {
-        let listing = self.pages.listing_mut(self.stack.last()?, self.pane)?;
+        let listing = self.pages.listing_mut(self.way.page(), self.split.focused)?;
         Some((listing, &self.fleet))
     }
 
@@ -106,12 +106,12 @@ impl App {
 
     /// Whether the focused pane has the whole window.
     pub fn is_zoomed(&self) -> bool {
-        self.zoomed
+        self.split.is_zoomed
     }
 
     /// How the panes of a cluster's page divide it.
     pub fn panes(&self) -> PaneLayout {
-        self.panes
+        self.split.layout
     }
 
     /// The open dialog, if there is one.

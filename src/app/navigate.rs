@@ -13,17 +13,17 @@ impl App {
     /// Puts these pages on the screen, the last of them on top. A cluster is polled more often while it is on the
     /// screen.
     fn go_to(&mut self, stack: Vec<View>) -> Vec<Effect> {
-        if stack == self.stack {
+        if stack == self.way.pages() {
             return Vec::new();
         }
         let place = |stack: &[View]| stack.last().and_then(View::place);
-        let (before, after) = (place(&self.stack), place(&stack));
-        self.last = std::mem::replace(&mut self.stack, stack);
+        let (before, after) = (place(self.way.pages()), place(&stack));
+        self.way.go(stack);
         self.dirty = true;
         self.forget_logs();
         let mut effects = Vec::new();
         if before != after {
-            self.zoomed = false;
+            self.split.is_zoomed = false;
             effects.extend(before.map(|place| self.focus_on(place, false)));
             effects.extend(after.map(|place| self.focus_on(place, true)));
         }
@@ -57,7 +57,7 @@ impl App {
             page.nodes.arrange(&self.fleet);
             page.slices.arrange(&self.fleet);
             page.jobs.arrange(&self.fleet);
-        } else if let Some(View::Slice(place, hosts)) = self.stack.last() {
+        } else if let View::Slice(place, hosts) = self.way.page() {
             self.pages.open_slice(&self.fleet, *place, hosts);
         } else if let Some((listing, fleet)) = self.listing_mut() {
             listing.arrange(fleet);
@@ -66,20 +66,12 @@ impl App {
 
     /// Opens a page over the one on the screen.
     pub(super) fn open_page(&mut self, view: View) -> Vec<Effect> {
-        let mut stack = self.stack.clone();
-        // A page is not opened over itself, nor over one that was opened from it.
-        match stack.iter().position(|v| *v == view) {
-            Some(at) => stack.truncate(at + 1),
-            None => stack.push(view),
-        }
-        self.go_to(stack)
+        self.go_to(self.way.to(view))
     }
 
     /// Opens a page over the one on the screen, even where the same stands below.
     pub(super) fn open_over(&mut self, view: View) -> Vec<Effect> {
-        let mut stack = self.stack.clone();
-        stack.push(view);
-        self.go_to(stack)
+        self.go_to(self.way.over(view))
     }
 
     /// Shows the fleet, or a table of all clusters.
@@ -90,7 +82,7 @@ impl App {
 
     /// Goes to the page before this one, as `cd -` does.
     pub(super) fn last_page(&mut self) -> Vec<Effect> {
-        self.go_to(self.last.clone())
+        self.go_to(self.way.before())
     }
 
     /// Shows a cluster, and asks about a changed host key.
@@ -144,7 +136,7 @@ impl App {
         let kind =
             issue.and_then(|(place, number)| Some(self.fleet.clusters[place].findings.get(number)?.kind));
         let effects = self.visit_row(&target, now);
-        self.pane = kind.and_then(issues::pane).unwrap_or(self.pane);
+        self.split.focused = kind.and_then(issues::pane).unwrap_or(self.split.focused);
         effects
     }
 
@@ -160,7 +152,7 @@ impl App {
         let page = &mut self.pages.cluster[place];
         match target {
             Target::Node(_, id) => {
-                self.pane = Pane::Nodes;
+                self.split.focused = Pane::Nodes;
                 page.nodes.select(&self.fleet, place, id);
                 let number = self.fleet.clusters[place].snapshot.nodes.iter().position(|n| n.id == *id);
                 let row = number.and_then(|number| self.fleet.clusters[place].sliced.by_slice.row_of(number));
@@ -169,7 +161,7 @@ impl App {
                 }
             }
             Target::Job(_, key) => {
-                self.pane = Pane::Jobs;
+                self.split.focused = Pane::Jobs;
                 page.jobs.select(&self.fleet, place, key);
             }
             _ => {}
@@ -220,7 +212,7 @@ impl App {
             JobStatus::Succeeded | JobStatus::Stopped => false,
         };
         let ids = job.ids();
-        if let Some(View::Details(details)) = self.stack.last_mut().filter(|_| does) {
+        if let Some(View::Details(details)) = self.way.page_mut().filter(|_| does) {
             details.work = Asked::Waiting(ids.clone());
             effects.push(Effect::Ask(self.fleet.clusters[place].name().clone(), Request::Work(ids)));
         }
@@ -247,7 +239,8 @@ impl App {
         }
         // A message takes no key: what Esc is pressed for happens with it. Only a page is not left for it.
         let dismissed = self.toasts.dismiss();
-        if self.clear_marks() || self.clear_filter() || std::mem::take(&mut self.zoomed) || dismissed {
+        if self.clear_marks() || self.clear_filter() || std::mem::take(&mut self.split.is_zoomed) || dismissed
+        {
             return Vec::new();
         }
         self.pop()
@@ -255,22 +248,18 @@ impl App {
 
     /// Goes to the page below; the first page stays.
     pub(super) fn pop(&mut self) -> Vec<Effect> {
-        match self.stack.as_slice() {
-            [below @ .., _] if !below.is_empty() => {
-                let left = self.log_below(below.len() - 1);
-                let mut effects = self.go_to(below.to_vec());
-                if let Some(left) = left {
-                    effects.extend(self.return_to_log(left));
-                }
-                effects
-            }
-            _ => Vec::new(),
+        let Some(below) = self.way.back() else { return Vec::new() };
+        let left = self.log_below(below.len() - 1);
+        let mut effects = self.go_to(below);
+        if let Some(left) = left {
+            effects.extend(self.return_to_log(left));
         }
+        effects
     }
 
     /// Leaves the dialog or the page; on the first page, quits.
     pub(super) fn leave(&mut self, now: Timestamp) -> Vec<Effect> {
-        match (&self.dialog, self.stack.len()) {
+        match (&self.dialog, self.way.pages().len()) {
             (Some(_), _) => self.back(),
             (None, 0 | 1) => self.ask_to_quit(now),
             (None, _) => self.pop(),
@@ -291,7 +280,7 @@ impl App {
                     return self.turn_workers(self.pages.job_workers[place].way.turned(forward));
                 }
                 let order = self.areas.panes_as_drawn();
-                let here = order.iter().position(|p| *p == self.pane).unwrap_or(0);
+                let here = order.iter().position(|p| *p == self.split.focused).unwrap_or(0);
                 return self.focus(order[(here + if forward { 1 } else { 3 }) % order.len()]);
             }
         }
@@ -300,7 +289,7 @@ impl App {
 
     /// Focuses a pane of the cluster; from its log page, leads back to its panes.
     pub(super) fn focus(&mut self, pane: Pane) -> Vec<Effect> {
-        self.pane = pane;
+        self.split.focused = pane;
         match *self.view() {
             View::Log(place) if pane != Pane::Log => self.open_page(View::Cluster(place)),
             _ => Vec::new(),
@@ -312,7 +301,7 @@ impl App {
         if let View::Log(_) = self.view() {
             return self.pop();
         }
-        self.zoomed = !self.zoomed;
+        self.split.is_zoomed = !self.split.is_zoomed;
         Vec::new()
     }
 }

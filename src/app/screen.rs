@@ -7,3 +7,4 @@ pub(super) mod drawn;
 pub(super) mod freeze;
 pub(super) mod frozen;
 pub(super) mod mouse;
+pub(super) mod split;
