@@ -46,8 +46,12 @@ pub enum By {
     Previous,
     /// That column of those that are shown; chosen again, reversed.
     Shown(usize),
+    /// The column of that id, if it is shown; chosen again, reversed.
+    Column(&'static str),
     /// The same column, reversed.
     Reversed,
+    /// The table's own order.
+    Default,
 }
 
 impl<K> Default for Table<K> {

@@ -136,7 +136,8 @@ pub struct ListArguments {
     /// Only jobs of this owner
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
-    /// Also show the activity of running jobs: steps, loss, chips, time left, issues (reads the last lines of their logs)
+    /// Also show the activity of running jobs: steps, loss, chips, time left, issues (reads the last lines of their logs).
+    /// A job that waits for its first node is then pending; Ray itself reports it as running
     #[arg(long)]
     vitals: bool,
     /// Print JSON

@@ -22,8 +22,8 @@ Examples:
   marin-tui status --check --json > status.json || echo 'something needs action'
   marin-tui status --json | jq -r '.[].findings[]?.fixes[].command | values'
 
-Each cluster is read once. One reading cannot show that nothing changes: a stuck autoscaler is reported as unmet \
-demand, and `marin-tui --plain` reports it as stuck once that is certain.
+Each cluster is read once. One reading cannot show that nothing changes: a stuck autoscaler is reported as \
+`nothing launching`, and `marin-tui --plain` reports it as stuck once that is certain.
 
 Exit codes: 0 the status was printed, 1 it could not be printed, or with --check: something needs action.";
 
@@ -33,7 +33,8 @@ pub struct StatusArguments {
     /// Exit with code 1 if a cluster is down, has an issue, or has a file that cannot be read
     #[arg(long)]
     check: bool,
-    /// Also read what the running jobs do: stalled, slow and diverging runs are findings, too
+    /// Also read what the running jobs do: stalled, slow and diverging runs are findings, too, and jobs that wait for their
+    /// first node count as pending; Ray itself reports them as running
     #[arg(long)]
     vitals: bool,
     /// Print JSON
@@ -148,7 +149,7 @@ impl Seen<'_> {
 
     /// The kind, the words, and the age where it is known.
     fn in_a_line(&self, finding: &Finding, words: &str) -> String {
-        let kind = finding.kind.word();
+        let kind = finding.word();
         let words = if words.is_empty() { kind.to_owned() } else { format!("{kind}: {words}") };
         match self.since(finding) {
             Some(since) => format!("{words} ({})", brief(since.age(self.now))),
@@ -208,7 +209,7 @@ impl Seen<'_> {
             "ray_version": self.known(state.snapshot.ray_version.raw()),
             "nodes": self.known(json!({"alive": tally.alive, "pending": tally.pending, "lost": tally.lost})),
             "jobs": self.known(json!({"running": tally.running, "pending": tally.waiting})),
-            "issues": state.issues(), "worst": state.worst().map(|f| f.kind.word()),
+            "issues": state.issues(), "worst": state.worst().map(Finding::word),
             "findings": state.findings.iter().map(|f| self.finding(f)).collect::<Vec<_>>(),
             "operation": state.mark().map(|mark| mark.brief(self.now)),
         });
@@ -218,7 +219,7 @@ impl Seen<'_> {
 
     fn finding(&self, finding: &Finding) -> Value {
         let mut value = json!({
-            "kind": finding.kind.word(), "severity": finding.severity.word(),
+            "kind": finding.word(), "severity": finding.severity.word(),
             "since_ms": self.since(finding).map(Timestamp::as_millis), "what": finding.short, "evidence": finding.long,
         });
         hints::add(&mut value, Some(&finding.hint), self.target());

@@ -141,7 +141,7 @@ fn still(report: &Autoscaler, want: &Want, snapshot: &Snapshot, history: &Histor
     }
     let doubt =
         if certain { "" } else { "; autoscaler v1 does not report whether any node type can provide it" };
-    let long = format!("{words}; nothing is launching{doubt}");
+    let long = format!("{words}{doubt}");
     Some(Finding::new(FindingKind::Unmet, Severity::Warn, Some(since), words, long, ""))
 }
 

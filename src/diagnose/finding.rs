@@ -88,14 +88,14 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// The issue in a few words, shown before the details.
+    /// The kind in a few words; [`Finding::word`] is what is shown.
     pub const fn word(self) -> &'static str {
         match self {
-            Self::Unreachable => "down",
-            Self::SeveralHeads => "multiple heads",
+            Self::Unreachable => ProblemKind::Unreachable.words(),
+            Self::SeveralHeads => ProblemKind::SeveralHeads.words(),
             Self::Stuck => "autoscaler stuck",
             Self::Silent => "autoscaler not reporting",
-            Self::DashboardSilent => "dashboard not responding",
+            Self::DashboardSilent => ProblemKind::DashboardSilent.words(),
             Self::AutoscalerError => "autoscaler error",
             Self::LaunchesFail => "launches failing",
             Self::NoneJoins => "nodes not joining",
@@ -104,7 +104,7 @@ impl FindingKind {
             Self::NodesLost => "nodes lost",
             Self::SliceIncomplete => "slice incomplete",
             Self::Infeasible => "infeasible",
-            Self::Unmet => "unmet",
+            Self::Unmet => "nothing launching",
             Self::HoldsQuota => "quota",
             Self::TpuDelayed => "TPU delayed",
             Self::LossNotFinite => SignKind::NotFinite.words(),
@@ -188,6 +188,11 @@ impl Finding {
 }
 
 impl Finding {
+    /// The issue in a few words, shown before the details: of a connection, what is wrong with it.
+    pub fn word(&self) -> &'static str {
+        self.problem.as_ref().map_or(self.kind.word(), ProblemKind::words)
+    }
+
     /// The same, of that subject.
     pub(super) fn about(self, about: Subject) -> Self {
         Self { about, ..self }

@@ -172,7 +172,7 @@ fn scaling(
             let named: Vec<String> = failing.into_iter().take(NAMED).chain(more).collect();
             format!("launches failing: {}", named.join("; "))
         }
-        Some(finding) => finding.kind.word().to_owned(),
+        Some(finding) => finding.word().to_owned(),
     };
     let words = if words.is_empty() { words } else { format!("; {words}") };
     (words, found.map(|f| f.kind))

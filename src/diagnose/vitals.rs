@@ -174,7 +174,11 @@ fn waiting(mut waits: Vec<(Timestamp, &Job, String)>) -> Option<Finding> {
     });
     let more = waits.len().saturating_sub(NAMED);
     let named: Vec<String> = named.chain((more > 0).then(|| format!("and {more} more"))).collect();
-    let long = format!("{} pending for too long: {}", counted(waits.len(), "job"), named.join("; "));
+    // The name says that they are pending.
+    let long = match waits.len() {
+        1 => named.join("; "),
+        n => format!("{}: {}", counted(n, "job"), named.join("; ")),
+    };
     let hint = Verb::ExplainJob.on(&first.key.to_string(), "see which node types it could run on");
     Some(Finding::new(FindingKind::WaitsLong, Severity::Warn, Some(*since), short, long, hint))
 }
@@ -290,6 +294,6 @@ mod tests {
             (one.kind, one.since, one.short.as_str()),
             (FindingKind::WaitsLong, Some(at(5)), "waits for v4-256 (b), +2")
         );
-        assert!(one.long.starts_with("3 jobs pending for too long: b waits for"), "{one:?}");
+        assert!(one.long.starts_with("3 jobs: b waits for"), "{one:?}");
     }
 }

@@ -96,6 +96,28 @@ pub enum ProblemKind {
 }
 
 impl ProblemKind {
+    /// The problem in two or three words, the same in console and commands.
+    #[must_use]
+    pub const fn words(&self) -> &'static str {
+        match self {
+            Self::Config => "broken file",
+            Self::Address => "head not found",
+            Self::SeveralHeads => "multiple heads",
+            Self::Quota { .. } => "quota",
+            Self::Unreachable => "unreachable",
+            Self::KeyRefused => "key refused",
+            Self::HostKeyChanged { .. } => "host key changed",
+            Self::PortInUse => "port in use",
+            Self::TunnelLost => "connection lost",
+            Self::DashboardSilent => "dashboard not responding",
+            Self::NotRay => "not Ray",
+            Self::TokenMissing => "no token",
+            Self::TokenRefused => "token refused",
+            Self::Login => "not logged in",
+            Self::Other => "broken",
+        }
+    }
+
     /// Whether Ray answers but refuses the token, so that waiting does not help.
     #[must_use]
     pub const fn is_of_token(&self) -> bool {

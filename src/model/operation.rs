@@ -217,7 +217,7 @@ impl CancelledState {
             Self::Unchanged => Hint::none(),
             Self::Requested => Hint::from("to wait again, add it with the same type, capacity and name")
                 .and(Verb::RemoveNow.on(worker, "or delete the request")),
-            Self::Joining => Verb::InitWorker.on(worker, "if it does not, start Ray on it again").into(),
+            Self::Joining => Verb::InitWorker.on(worker, "if it does not, restart Ray on it").into(),
             Self::Draining => Verb::RemoveNow.on(worker, "delete it").into(),
         }
     }

@@ -27,7 +27,7 @@ pub fn lines<'a>(
             others if others.is_empty() => String::new(),
             others => format!(", also {}", words::named(&others)),
         };
-        let head = format!("{glyph} {}{since}{also}", finding.kind.word());
+        let head = format!("{glyph} {}{since}{also}", finding.word());
         lines.push((head, tone.add_modifier(Modifier::BOLD)));
         for (words, style) in [(&finding.long, text), (&d.app.hint(&finding.hint), d.theme.dim)] {
             if !words.is_empty() {

@@ -10,7 +10,7 @@ use crate::app::{Action, App, Area, Areas, Cluster, Context, Dialog, Pane, Runni
 use crate::diagnose::FindingKind;
 use crate::model::amount::{bytes, counted, grouped};
 use crate::model::text::printable;
-use crate::model::{Link, Timestamp};
+use crate::model::{JobStatus, Link, Timestamp};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -324,7 +324,7 @@ fn hints(d: &Draw<'_>) -> Vec<(Action, &'static str)> {
             (Action::NextPane, "next field"),
             (Action::Mark, "toggle option"),
             (Action::Open, "press"),
-            (Action::Copy, "copy announcement"),
+            (Action::Announce, "copy announcement"),
             (Action::Back, "cancel"),
         ],
         Context::Columns => vec![
@@ -360,7 +360,8 @@ fn hints(d: &Draw<'_>) -> Vec<(Action, &'static str)> {
     }
 }
 
-/// The label of an action; one that would open the page on the screen refreshes it.
+/// The label of an action; one that would open the page on the screen refreshes it, and the workers of a job that failed
+/// begin with the first cause.
 fn label(d: &Draw<'_>, action: Action, context: Context) -> &'static str {
     let shown = match d.app.view() {
         View::Details(page) => Some(&page.target),
@@ -368,6 +369,11 @@ fn label(d: &Draw<'_>, action: Action, context: Context) -> &'static str {
     };
     match (shown, action) {
         (Some(Target::Stacks(..)), Action::Stacks) | (Some(Target::Chips(..)), Action::Chips) => "refresh",
+        (_, Action::Workers)
+            if d.app.target_job().is_some_and(|(_, job)| job.status == JobStatus::Failed) =>
+        {
+            "root cause"
+        }
         _ => action.describe().label_in(context),
     }
 }

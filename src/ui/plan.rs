@@ -350,7 +350,7 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
         lines.extend(Line::of(Control::TakeOver, text, d.theme.warn, width));
     }
     if plan.operation.destructive && controls.contains(&Control::Go) {
-        let text = format!("{} copies an announcement for the team's channel", d.key(Action::Copy));
+        let text = format!("{} copies an announcement for the team's channel", d.key(Action::Announce));
         lines.extend(Line::told(&text, d.theme.dim, width));
     }
     let steps = plan.operation.steps.iter().enumerate().map(|(i, s)| format!("{} {}", i + 1, s.word()));

@@ -34,17 +34,11 @@ pub fn draw(
     let told = row.map(|row| host::slice::told(&row, d.now)).unwrap_or_default();
     let above = inner.height.saturating_sub(TABLE);
     let (facts, rest) = split_top(inner, u16::try_from(told.len()).unwrap_or(0).min(above));
+    let labels = told.iter().map(|(label, ..)| label.len()).max().unwrap_or(0) as u16;
+    let (at, room) = (facts.x + labels + 1, facts.width.saturating_sub(labels + 1));
     for (y, (label, text, role)) in (facts.y..facts.bottom()).zip(&told) {
-        put(buf, facts.x, y, 6, false, label, d.theme.dim);
-        put(
-            buf,
-            facts.x + 7,
-            y,
-            facts.width.saturating_sub(7),
-            false,
-            text,
-            d.theme.role(role.unless(stale)),
-        );
+        put(buf, facts.x, y, labels, false, label, d.theme.dim);
+        put(buf, at, y, room, false, text, d.theme.role(role.unless(stale)));
     }
     let rest = grid(buf, rest, d, (cluster, row), page);
     table::rows(buf, rest, d, &page.list, d.theme.selected)

@@ -126,8 +126,10 @@ fn id(name: &str) -> SubmissionId {
     SubmissionId(name.into())
 }
 
+/// The latest message, which may be one that the list of messages does not keep.
 fn said(app: &App) -> &str {
-    &app.toasts().said().next().unwrap().text
+    let shown = app.toasts().shown().last();
+    &shown.or_else(|| app.toasts().said().next()).unwrap().text
 }
 
 fn point(app: &mut App, kind: MouseEventKind, column: u16, row: u16) -> Vec<Effect> {

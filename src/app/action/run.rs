@@ -34,7 +34,7 @@ impl App {
             (None, View::Details(_) | View::Operation(_)) => {
                 usize::from(self.areas.details.unwrap_or_default().height)
             }
-            (None, View::Cluster(_)) if self.pane == Pane::Autoscaler => {
+            (None, View::Cluster(_)) if self.split.focused == Pane::Autoscaler => {
                 usize::from(self.areas.autoscaler.unwrap_or_default().height)
             }
             (None, view) => view.place().map_or(1, |place| self.pages.cluster[place].log.page()),
@@ -58,8 +58,8 @@ impl App {
             dialog.scroll(by);
             return Vec::new();
         }
-        let pane = self.pane;
-        match self.stack.last_mut() {
+        let pane = self.split.focused;
+        match self.way.page_mut() {
             Some(View::Details(details)) => {
                 details.top = details.top.saturating_add_signed(by).min(details.last);
             }
@@ -140,7 +140,7 @@ impl App {
 
     pub(in crate::app) fn host_key(&mut self, now: Timestamp) -> Vec<Effect> {
         if !self.ask_about_host_key(now) {
-            self.toasts.say(Tone::Info, "the host key has not changed", now);
+            self.toasts.answer("the host key has not changed", now);
         }
         Vec::new()
     }
@@ -218,7 +218,7 @@ impl App {
     /// An action on a row where there is none.
     pub(in crate::app) fn nothing_chosen(&mut self, action: Action, now: Timestamp) {
         let text = format!("{}: no row selected", action.describe().name);
-        self.toasts.say(Tone::Info, text, now);
+        self.toasts.answer(text, now);
     }
 
     /// An effect on the cluster that is meant.
@@ -268,7 +268,7 @@ impl App {
         }
         if let Some(cluster) = self.target_cluster() {
             let text = format!("{}: refreshing", cluster.name());
-            self.toasts.say(Tone::Info, text, now);
+            self.toasts.answer(text, now);
         }
         effects
     }
@@ -279,7 +279,7 @@ impl App {
         let text = format!(
             "{help} lists the keys, {filter} filters, {palette} runs actions by name; for a guide, type {palette}help getting-started"
         );
-        self.toasts.say(Tone::Info, text, now);
+        self.toasts.answer(text, now);
     }
 
     /// Opens the line for a command.

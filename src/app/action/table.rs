@@ -181,12 +181,14 @@ actions! {
     Looks Describe "describe" "describe" TABLES, has_row, App::describe,
         "Describe the selection in full",
         also "details info";
-    Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, JobWorkers, Node, Job, Tpu, Info, Progress, Tell, Plan], has_row, App::copy,
+    Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, JobWorkers, Node, Job, Tpu, Info, Progress, Tell], has_row, App::copy,
         "Copy the selection's id, the log's visible lines, or the text of a dialog",
         also "yank clipboard";
     Looks CopyOther "copy-other" "" PAGES, always, App::choose_copy,
         "List everything that can be copied from the selection: ids, addresses, commands, errors",
         also "yank clipboard";
+    Looks Announce "announce" "" &[Plan], always, |app, _| app.announce(),
+        "Copy an announcement of the operation for your team";
     Looks Dashboard "dashboard" "dashboard" PAGES, is_up, |app, _| app.at_cluster(Effect::OpenDashboard),
         "Open the cluster's dashboard in the browser",
         also "browser web";
@@ -318,6 +320,9 @@ actions! {
     View SortPrevious "sort-previous" "" TABLES, always, |app, _| app.sort(By::Previous),
         "Sort by the previous column",
         also "order";
+    View SortDefault "sort-default" "" TABLES, always, |app, _| app.sort(By::Default),
+        "Return to the default order",
+        also "order unsorted";
     View SortInvert "sort-invert" "" TABLES, always, |app, _| app.sort(By::Reversed),
         "Reverse sort order",
         also "order descending";

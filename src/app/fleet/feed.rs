@@ -130,7 +130,7 @@ impl Said {
             if self.issues.iter().find(is_it).is_none_or(|(_, _, severity)| *severity != finding.severity) {
                 let about = |job: &JobKey| finding.long.replace(&job.to_string(), &named(job));
                 let long = finding.job().map_or_else(|| finding.long.clone(), about);
-                let words = format!("{}: {}: {long}", finding.severity.word(), finding.kind.word());
+                let words = format!("{}: {}: {long}", finding.severity.word(), finding.word());
                 lines.push(hinted(words, &finding.hint.in_commands(target)));
             }
         }

@@ -4,7 +4,7 @@ use crate::app::action::target::{ChipsOf, Target};
 use crate::app::text::describe::{Lines, WARNS, ago, heading};
 use crate::app::text::words;
 use crate::app::view::{Details, Inspected, View};
-use crate::app::{App, Cluster, Effect, Tone};
+use crate::app::{App, Cluster, Effect};
 use crate::model::amount::{bytes, counted};
 use crate::model::text::printable;
 use crate::model::{
@@ -77,7 +77,7 @@ impl App {
     /// Opens the page of the chips that are meant, and has them read; once it is open, reads them again.
     pub(in crate::app) fn take_chips(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((place, chips)) = self.chips_meant() else {
-            self.toasts.say(Tone::Info, "no live host with chips here", now);
+            self.toasts.answer("no live host with chips here", now);
             return Vec::new();
         };
         let target = Target::Chips(place, Arc::clone(&chips));
@@ -90,7 +90,7 @@ impl App {
 
     /// Has the chips of the page on the screen read.
     fn ask_for_chips(&mut self, now: Timestamp) -> Option<Effect> {
-        let Some(View::Details(details)) = self.stack.last_mut() else { return None };
+        let Some(View::Details(details)) = self.way.page_mut() else { return None };
         let Target::Chips(place, chips) = &details.target else { return None };
         details.chips_asked = Some(now);
         Some(Effect::Chips(self.fleet.clusters[*place].name().clone(), chips.nodes.to_vec()))
@@ -124,7 +124,7 @@ impl App {
         result: &Arc<Result<Chips, Problem>>,
     ) -> Vec<Effect> {
         let place = self.fleet.clusters.iter().position(|c| c.name() == cluster);
-        for view in &mut self.stack {
+        for view in self.way.pages_mut() {
             let View::Details(details) = view else { continue };
             let is_it = matches!(&details.target, Target::Chips(of, chips) if Some(*of) == place && *chips.nodes == *nodes);
             if is_it {

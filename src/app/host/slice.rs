@@ -50,7 +50,12 @@ pub fn told(row: &HostsRow<'_>, now: Timestamp) -> Vec<(&'static str, String, Ro
             about.push(format!("{} of {} hosts read so far", worst.known, hosts.alive));
         }
         let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };
-        lines.push(("worst", format!("{text}{about}"), role));
+        let label = match worst.why {
+            Some(Why::Full) => "fullest",
+            Some(Why::Apart(_)) => "outlier",
+            None => "busiest",
+        };
+        lines.push((label, format!("{text}{about}"), role));
     }
     lines
 }

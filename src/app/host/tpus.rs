@@ -22,7 +22,7 @@ impl App {
             let text = format!(
                 "TPUs are only shown for Google Cloud clusters; the provider of {name} is {provider}"
             );
-            self.toasts.say(Tone::Info, text, now);
+            self.toasts.answer(text, now);
             return Vec::new();
         }
         self.open_page(View::Tpus(place))
@@ -42,7 +42,7 @@ impl App {
             (_, None) => format!("{} has no address", row.name),
             (_, Some(host)) => return vec![Effect::SshHost(cluster.name().clone(), host.clone())],
         };
-        self.toasts.say(Tone::Info, why, now);
+        self.toasts.answer(why, now);
         Vec::new()
     }
 
@@ -59,7 +59,7 @@ impl App {
             return Vec::new();
         }
         if left.is_empty() {
-            self.toasts.say(Tone::Info, "no preempted TPUs to delete", now);
+            self.toasts.answer("no preempted TPUs to delete", now);
             return Vec::new();
         }
         let row = |label: &str, text: String| (label.to_owned(), text);

@@ -9,7 +9,7 @@ use crate::app::input::ids::{takes_thing, things};
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::input::verb::{Argument, Verb, WORDS};
 use crate::app::screen::dialog::Dialog;
-use crate::app::{App, Effect, Pane, Tone, View};
+use crate::app::{App, By, Effect, Pane, Tone, View};
 use crate::manual;
 use crate::model::{ClusterSpec, Named, Timestamp, named};
 use nucleo_matcher::pattern::{Atom, AtomKind, CaseMatching, Normalization};
@@ -60,6 +60,7 @@ impl App {
                 Some(Argument::Page) => pages(verb, typed),
                 Some(Argument::Cluster) => self.clusters_for(verb, typed),
                 Some(Argument::Thing(action)) => self.things_for(verb, action, typed),
+                Some(Argument::Column) => self.columns_for(verb, typed),
                 None => Vec::new(),
             },
             _ if prompt.given.is_empty() => Vec::new(),
@@ -133,6 +134,7 @@ impl App {
             (PromptKind::Command, Some(argument)) => match verb.and_then(Verb::argument) {
                 Some(Argument::Cluster) => format!("no cluster matches `{argument}`"),
                 Some(Argument::Thing(_)) => format!("`{word}`: nothing matches `{argument}`"),
+                Some(Argument::Column) => no_column(argument),
                 Some(Argument::Page) => format!("no page of the manual matches `{argument}`"),
                 None => takes_nothing(word, argument),
             },
@@ -163,6 +165,7 @@ impl App {
         match verb {
             Verb::Act(action) => Offer { words: word.to_owned(), ..self.offer_of(action.describe()) },
             Verb::Cluster => named("Open a cluster: `cluster NAME`"),
+            Verb::Sort => named("Sort the table by a column: `sort COLUMN`; again: in reverse order"),
             Verb::Help => named("Show the keys, or a page of the manual: `help TOPIC`"),
             Verb::Pane(Pane::Jobs, _) => named("Show the jobs of the cluster, or of all clusters"),
             Verb::Pane(Pane::Nodes, _) => named("Show the nodes of the cluster, or of all clusters"),
@@ -191,6 +194,24 @@ impl App {
             ..Offer::new(format!("{verb} {}", names[i]), things[i].about.as_str())
         };
         ranked(typed, &names).into_iter().map(offer).collect()
+    }
+
+    /// The columns by which the table that has the focus can be sorted.
+    fn columns_for(&self, verb: &str, typed: &str) -> Vec<Offer> {
+        let Some(listing) = self.listing() else { return Vec::new() };
+        let ids = listing.sortable();
+        let offer = |(i, hits): (usize, Vec<usize>)| Offer {
+            hits: shifted(verb, hits),
+            ..Offer::new(format!("{verb} {}", ids[i]), "")
+        };
+        ranked(typed, &ids).into_iter().map(offer).collect()
+    }
+
+    /// Sorts by the column of that id; the answer where there is none.
+    fn sort_by_name(&mut self, name: &str) -> Result<Vec<Effect>, String> {
+        let listing = self.listing().ok_or("there is no table to sort here")?;
+        let id = listing.sortable().into_iter().find(|id| *id == name).ok_or_else(|| no_column(name))?;
+        Ok(self.sort(By::Column(id)))
     }
 
     /// Completes the line to the chosen offer, or to its argument.
@@ -275,6 +296,11 @@ impl App {
             }
             (Verb::Pane(pane, all), None) => self.show_pane(pane, all, now),
             (Verb::Help, None) => self.act(Action::Help, now),
+            (Verb::Sort, None) => self.run_here(Action::SortDefault, word, now),
+            (Verb::Sort, Some(column)) => self.sort_by_name(column).unwrap_or_else(|why| {
+                self.toasts.say(Tone::Bad, why, now);
+                Vec::new()
+            }),
             (Verb::Help, Some(topic)) => {
                 self.show_page(topic, now);
                 Vec::new()
@@ -346,12 +372,12 @@ impl App {
             Verb::Act(action) => {
                 let mut effects = self.show_cluster(place, None);
                 if !self.is_here(action) {
-                    self.pane = Pane::Jobs;
+                    self.split.focused = Pane::Jobs;
                 }
                 effects.extend(self.run_here(action, word, now));
                 effects
             }
-            Verb::Help => Vec::new(),
+            Verb::Help | Verb::Sort => Vec::new(),
         }
     }
 
@@ -368,7 +394,7 @@ impl App {
 
     /// Shows a cluster, unless its page is on the screen already.
     fn show_cluster(&mut self, place: usize, pane: Option<Pane>) -> Vec<Effect> {
-        self.pane = pane.unwrap_or(self.pane);
+        self.split.focused = pane.unwrap_or(self.split.focused);
         self.open_page(View::Cluster(place))
     }
 
@@ -407,6 +433,11 @@ fn few(names: &[&str]) -> String {
     let more = names.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(", {more} more") } else { String::new() };
     names[..names.len().min(NAMED)].join(", ") + &more
+}
+
+/// The answer to a column that the table does not have, does not show or cannot be sorted by.
+fn no_column(name: &str) -> String {
+    format!("no column to sort by matches `{name}`")
 }
 
 /// The answer to an argument of a command that takes none.

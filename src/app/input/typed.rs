@@ -11,7 +11,7 @@ use crate::app::log::{self, LogView};
 use crate::app::screen::dialog::Dialog;
 use crate::app::table::filter::Filter;
 use crate::app::view::{Details, View};
-use crate::app::{App, Effect, Tone};
+use crate::app::{App, Effect};
 use crate::logs::Pattern;
 use crate::model::Timestamp;
 use crossterm::event::{KeyCode, KeyEvent};
@@ -77,7 +77,7 @@ impl App {
                 parsed.map(|filter| self.log_mut().map(|log| log.set_filter(filter))).err()
             }
             None => {
-                if let Some(View::Details(page)) = self.stack.last_mut() {
+                if let Some(View::Details(page)) = self.way.page_mut() {
                     (page.filter, page.top) = (text.to_owned(), 0);
                     return;
                 }
@@ -202,12 +202,12 @@ impl App {
         let found: Vec<(String, Action)> = elsewhere.collect();
         let Some((shown, _)) = found.first() else {
             if let Some(text) = self.unknown(key) {
-                self.toasts.say(Tone::Info, text, now);
+                self.toasts.answer(text, now);
             }
             return;
         };
         let text = elsewhere_in_short(&format!("{shown} is not available here"), &found);
-        self.toasts.say(Tone::Info, text, now);
+        self.toasts.answer(text, now);
     }
 
     /// The answer to a key without an action; none for keys that have one, and for those without a name.

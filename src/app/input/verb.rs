@@ -13,6 +13,8 @@ pub(in crate::app) enum Verb {
     Cluster,
     /// A pane of the cluster; without one on the screen the page of all clusters, if there is one.
     Pane(Pane, Option<Action>),
+    /// Sorts the table by the column that is named.
+    Sort,
     /// The list of keys, or a page of the manual.
     Help,
 }
@@ -33,6 +35,7 @@ pub(in crate::app) const WORDS: &[(&str, Verb)] = &[
     ("token", Verb::Act(Action::CopyToken)),
     ("stop", Verb::Act(Action::StopJob)),
     ("delete", Verb::Act(Action::DeleteJob)),
+    ("sort", Verb::Sort),
     ("help", Verb::Help),
     ("manual", Verb::Help),
     ("q", Verb::Act(Action::ForceQuit)),
@@ -76,6 +79,7 @@ impl Verb {
             Self::Act(action) if takes_thing(action) => Some(Argument::Thing(action)),
             Self::Act(action) => ON_CLUSTER.contains(&action).then_some(Argument::Cluster),
             Self::Cluster | Self::Pane(..) => Some(Argument::Cluster),
+            Self::Sort => Some(Argument::Column),
             Self::Help => Some(Argument::Page),
         }
     }
@@ -88,6 +92,8 @@ pub(in crate::app) enum Argument {
     Cluster,
     /// A job, a node or a TPU that this action acts on.
     Thing(Action),
+    /// A column of the table that has the focus.
+    Column,
     /// A page of the manual.
     Page,
 }

@@ -27,7 +27,7 @@ impl App {
             }
             JobKey::Driver(id) => {
                 let text = format!("{id} was started manually: Ray cannot stop it or delete its record");
-                self.toasts.say(Tone::Info, text, now);
+                self.toasts.answer(text, now);
                 Vec::new()
             }
         }
@@ -214,7 +214,7 @@ impl App {
                         "{id} was started manually and has ended ({}): there is nothing to stop, and Ray cannot delete its record",
                         job.status.word()
                     );
-                    self.toasts.say(Tone::Info, text, now);
+                    self.toasts.answer(text, now);
                 }
                 JobKey::Driver(id) => {
                     let text = format!(
@@ -224,12 +224,12 @@ impl App {
                 }
                 JobKey::Submission(id) => {
                     let text = format!("{id} {why} ({})", job.status.word());
-                    self.toasts.say(Tone::Info, text, now);
+                    self.toasts.answer(text, now);
                 }
             },
             several => {
                 let text = format!("each of the {} marked jobs {why}", several.len());
-                self.toasts.say(Tone::Info, text, now);
+                self.toasts.answer(text, now);
             }
         }
         Vec::new()

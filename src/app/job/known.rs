@@ -27,7 +27,7 @@ impl Cluster {
         });
         // What keeps the autoscaler from it comes before the node types.
         let blocked = finding.filter(|_| pending.is_none());
-        let blocked = blocked.map(|finding| format!("{}: {}", finding.kind.word(), finding.long));
+        let blocked = blocked.map(|finding| format!("{}: {}", finding.word(), finding.long));
         let served = blocked.into_iter().chain(could_serve(job, self)).collect();
         let unwell = unwell.collect();
         Known { job: Arc::clone(job), snapshot, names, pending, waits: self.waits_of(job), served, unwell }

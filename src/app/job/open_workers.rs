@@ -19,7 +19,7 @@ impl App {
         let Some((place, key)) = selected.or_else(|| self.job_of_log()) else {
             let is_log = self.context() == crate::app::Context::Log;
             let said = if is_log { "this log does not belong to a job" } else { "no job is selected" };
-            self.toasts.say(Tone::Info, said, now);
+            self.toasts.answer(said, now);
             return Vec::new();
         };
         let cluster = &mut self.fleet.clusters[place];
@@ -149,7 +149,7 @@ impl App {
             return self.open_log_at(place, source, line);
         }
         let Some((worker, spot)) = self.worker_here().zip(self.worker_spot()) else {
-            self.toasts.say(Tone::Info, "this line was not written by a worker", now);
+            self.toasts.answer("this line was not written by a worker", now);
             return Vec::new();
         };
         let is_it = |is_err: bool| spot.is_err.is_none_or(|wanted| wanted == is_err);

@@ -5,7 +5,7 @@ use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::text::describe::{Lines, ago, in_a_line};
 use crate::app::view::{Details, Stacks, View};
-use crate::app::{App, Effect, Tone};
+use crate::app::{App, Effect};
 use crate::model::amount::counted;
 use crate::model::raylet::raylet_lines;
 use crate::model::text::printable;
@@ -19,7 +19,7 @@ impl App {
     /// Of several jobs that hold the slice, one is chosen first.
     pub(in crate::app) fn take_stacks(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((place, jobs)) = self.target_runs() else {
-            self.toasts.say(Tone::Info, "no job here whose workers have stacks", now);
+            self.toasts.answer("no job here whose workers have stacks", now);
             return Vec::new();
         };
         let runs = jobs.iter().filter(|job| job.driver.is_some() && !job.status.is_ended());
@@ -40,7 +40,7 @@ impl App {
                 [job] => format!("{} has no driver yet, so it has no workers", job.key),
                 _ => "no running job here: there are no workers whose stacks could be read".to_owned(),
             };
-            self.toasts.say(Tone::Info, why, now);
+            self.toasts.answer(why, now);
             return Vec::new();
         };
         let (key, driver) = (job.key.clone(), job.driver.clone());
@@ -49,7 +49,7 @@ impl App {
         let mut effects =
             if is_open { Vec::new() } else { self.open_page(View::Details(Details::of(target))) };
         let Some(driver) = driver else { return effects };
-        if let Some(View::Details(details)) = self.stack.last_mut() {
+        if let Some(View::Details(details)) = self.way.page_mut() {
             details.stacks = Stacks::Waiting(driver.clone());
         }
         effects.push(Effect::Stacks(self.fleet.clusters[place].name().clone(), driver));
@@ -98,7 +98,7 @@ impl App {
         result: &Arc<Result<JobStacks, Problem>>,
     ) -> Vec<Effect> {
         let place = self.fleet.clusters.iter().position(|c| c.name() == cluster);
-        for view in &mut self.stack {
+        for view in self.way.pages_mut() {
             let View::Details(details) = view else { continue };
             let is_of =
                 matches!(&details.stacks, Stacks::Waiting(of) | Stacks::Answered(of, _) if of == driver);

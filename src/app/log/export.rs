@@ -18,7 +18,7 @@ impl App {
         };
         match name {
             Some(name) => self.prompt = Some(Prompt::new(PromptKind::Save, &name)),
-            None => self.toasts.say(Tone::Info, "no log is open", now),
+            None => self.toasts.answer("no log is open", now),
         }
         Vec::new()
     }
@@ -48,7 +48,7 @@ impl App {
             Some(None) => "the lines are still being filtered; try again in a moment",
             Some(Some(_)) | None => "the log shows no lines",
         };
-        self.toasts.say(Tone::Info, why, now);
+        self.toasts.answer(why, now);
         None
     }
 

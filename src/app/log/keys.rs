@@ -2,7 +2,7 @@
 
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::log::{LogView, Step};
-use crate::app::{Action, App, Effect, Tone};
+use crate::app::{Action, App, Effect};
 use crate::model::Timestamp;
 
 /// Something that a log has many of, in words for messages.
@@ -32,7 +32,7 @@ impl App {
         let Some(log) = self.log_mut() else { return Vec::new() };
         let sought = log.search().pattern().text().to_owned();
         if sought.is_empty() {
-            self.toasts.say(Tone::Info, format!("no search; {search} starts one"), now);
+            self.toasts.answer(format!("no search; {search} starts one"), now);
             return Vec::new();
         }
         let step = log.next_match(forward);
@@ -69,13 +69,13 @@ impl App {
             }
             None => format!("{of}no {one} in {place}"),
         };
-        self.toasts.say(Tone::Info, text, now);
+        self.toasts.answer(text, now);
     }
 
     /// Shows lines of the next span of time only.
     pub(in crate::app) fn turn_since(&mut self, now: Timestamp) -> Vec<Effect> {
         if self.log_mut().is_some_and(|log| !log.turn_since(now)) {
-            self.toasts.say(Tone::Info, NO_TIME, now);
+            self.toasts.answer(NO_TIME, now);
         }
         Vec::new()
     }
@@ -90,7 +90,7 @@ impl App {
             Some(false) => "no earlier lines are loaded",
             None => NO_TIME,
         };
-        self.toasts.say(Tone::Info, said, now);
+        self.toasts.answer(said, now);
         Vec::new()
     }
 
@@ -140,7 +140,7 @@ impl App {
         if log.lens().is_filtered() {
             log.widen(more);
         } else {
-            self.toasts.say(Tone::Info, format!("all lines are shown; press {key} to filter them"), now);
+            self.toasts.answer(format!("all lines are shown; press {key} to filter them"), now);
         }
         Vec::new()
     }

@@ -4,9 +4,10 @@ use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::log::Wanted;
 use crate::app::pages::Left;
+use crate::app::table::natural::natural;
 use crate::app::text::words;
 use crate::app::view::View;
-use crate::app::{App, Cluster, Effect, Tone};
+use crate::app::{App, Cluster, Effect};
 use crate::job_workers::Part;
 use crate::model::{Job, LogSource, Node, Text, Timestamp};
 
@@ -27,8 +28,8 @@ impl App {
         line: Option<Wanted>,
     ) -> Vec<Effect> {
         let page = &mut self.pages.cluster[place];
-        let below = self.stack.iter().rposition(|view| view.shows_log(place));
-        let is_over_another = below.is_some_and(|at| at + 1 < self.stack.len());
+        let below = self.way.pages().iter().rposition(|view| view.shows_log(place));
+        let is_over_another = below.is_some_and(|at| at + 1 < self.way.pages().len());
         if let Some((at, open)) = below.zip(page.log.source()).filter(|_| is_over_another) {
             page.left.push(Left { at, source: open.clone(), line: page.log.here() });
         }
@@ -50,7 +51,7 @@ impl App {
 
     /// Forgets logs to which no page leads back any more: those that were left below the page on the screen stay.
     pub(in crate::app) fn forget_logs(&mut self) {
-        let (stack, top) = (&self.stack, self.stack.len().saturating_sub(1));
+        let (stack, top) = (self.way.pages(), self.way.pages().len().saturating_sub(1));
         for (place, page) in self.pages.cluster.iter_mut().enumerate() {
             page.left.retain(|left| left.at < top && stack[left.at].shows_log(place));
         }
@@ -58,7 +59,7 @@ impl App {
 
     /// The log from which the pages were opened that are left when this one is on the screen, and its cluster.
     pub(in crate::app) fn log_below(&self, at: usize) -> Option<(usize, Left)> {
-        let place = self.stack.get(at)?.place()?;
+        let place = self.way.pages().get(at)?.place()?;
         let left = self.pages.cluster[place].left.iter().find(|left| left.at == at)?;
         Some((place, left.clone()))
     }
@@ -76,7 +77,7 @@ impl App {
         let offers = logs_of(cluster);
         if offers.is_empty() {
             let said = format!("{}: no logs are known until the cluster has been read", cluster.name());
-            self.toasts.say(Tone::Info, said, now);
+            self.toasts.answer(said, now);
         } else {
             self.prompt = Some(Prompt::of(PromptKind::Files, offers));
         }
@@ -110,15 +111,19 @@ fn logs_of(cluster: &Cluster) -> Vec<Offer> {
     let job_workers = [Part::Roll, Part::Lines, Part::Cause]
         .into_iter()
         .find_map(|part| cluster.job_workers.job_workers(part));
+    let in_order = |a: &Offer, b: &Offer| natural(&a.words, &b.words);
+    let mut of_workers = Vec::new();
     for worker in
         job_workers.iter().flat_map(|job_workers| &job_workers.workers).filter(|worker| !worker.is_lost)
     {
-        offers.extend(worker.process.files.iter().map(|name| {
+        of_workers.extend(worker.process.files.iter().map(|name| {
             let words = words::log_file(cluster, &worker.process.node, name);
             let source = LogSource::File { node: worker.process.node, name: name.clone() };
             offer(words, format!("worker {}", worker.process.name), source)
         }));
     }
+    of_workers.sort_by(in_order);
+    offers.extend(of_workers);
     if !snapshot.nodes.is_empty() {
         let monitor = MONITOR.map(|name| {
             offer(name.to_owned(), "autoscaler, on the head".to_owned(), LogSource::Monitor(name.to_owned()))
@@ -131,9 +136,12 @@ fn logs_of(cluster: &Cluster) -> Vec<Offer> {
         let of = if node.is_head { "head" } else { "node" };
         offer(words, of.to_owned(), LogSource::File { node: node.id, name })
     };
-    for node in snapshot.nodes.iter().filter(|node| node.state.is_alive()) {
-        let names = OF_HEAD.into_iter().filter(|_| node.is_head).chain([RAYLET]);
-        offers.extend(names.map(|name| of_node(node, name)));
-    }
+    let (head, workers): (Vec<&Node>, Vec<&Node>) =
+        snapshot.nodes.iter().filter(|node| node.state.is_alive()).partition(|node| node.is_head);
+    let names = OF_HEAD.into_iter().chain([RAYLET]);
+    offers.extend(head.iter().flat_map(|node| names.clone().map(|name| of_node(node, name))));
+    let mut of_nodes: Vec<Offer> = workers.iter().map(|node| of_node(node, RAYLET)).collect();
+    of_nodes.sort_by(in_order);
+    offers.extend(of_nodes);
     offers
 }

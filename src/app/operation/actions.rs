@@ -59,7 +59,7 @@ impl App {
     ) -> Option<Vec<Effect>> {
         let running = self.fleet.named(name).and_then(Cluster::operating)?;
         let text = format!("{name}: {}; no other operation can start until it has ended", running.brief());
-        self.toasts.say(Tone::Info, text, now);
+        self.toasts.answer(text, now);
         Some(self.open_operation(name))
     }
 
@@ -87,7 +87,7 @@ impl App {
             ];
             self.dialog = Some(Dialog::tell("Another operator's operation", lines.to_vec()));
         } else {
-            self.toasts.say(Tone::Info, format!("no operation running or interrupted on {name}"), now);
+            self.toasts.answer(format!("no operation running or interrupted on {name}"), now);
         }
         Vec::new()
     }
@@ -119,7 +119,7 @@ impl App {
         let is_free = match meaning {
             Meaning::Nothing => true,
             // The dialog itself names this key.
-            Meaning::Action(Action::Copy) => false,
+            Meaning::Action(Action::Announce) => false,
             _ => plan.name.is_empty() && names.any(|name| name.starts_with(letter)),
         };
         if !is_free || !plan.controls().contains(&Control::Name) || !is_typed(key) {

@@ -4,7 +4,7 @@ use crate::app::action::target::Target;
 use crate::app::operation::confirmation::Plan;
 use crate::app::operation::worker_form::{Offered, WorkerForm};
 use crate::app::screen::dialog::Dialog;
-use crate::app::{Action, App, Cluster, Effect, Tone};
+use crate::app::{Action, App, Cluster, Effect};
 use crate::model::{
     ClusterName, DRAIN_SECS, Hint, NewWorker, Node, OperationKind, Order, Problem, StepName, Task, Timestamp,
     Verb, WorkerOffer,
@@ -88,7 +88,7 @@ impl App {
     pub(in crate::app) fn init_worker(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(chosen) = self.chosen_worker(Action::Restart, now) else { return Vec::new() };
         if !chosen.hostless.is_empty() {
-            self.toasts.say(Tone::Info, chosen.hostless, now);
+            self.toasts.answer(chosen.hostless, now);
             return Vec::new();
         }
         let task = Task::InitWorker { worker: chosen.worker };
@@ -124,7 +124,7 @@ impl App {
         }
         if let Some(Target::Hosts(..)) = self.target() {
             let text = format!("press {} to open it, and select a host there", self.key_of(Action::Open));
-            self.toasts.say(Tone::Info, text, now);
+            self.toasts.answer(text, now);
             return None;
         }
         let (place, node) = self.target_node()?;
@@ -156,7 +156,7 @@ impl App {
                 note: slice(&known.tpus, node),
             });
         };
-        self.toasts.say(Tone::Info, why, now);
+        self.toasts.answer(why, now);
         None
     }
 

@@ -96,9 +96,7 @@ impl Kind for Clusters {
 
     fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
         match *row {
-            Known(_, c) => {
-                [("cluster", c.name().as_str()), ("issue", c.says().map_or("", |f| f.kind.word()))]
-            }
+            Known(_, c) => [("cluster", c.name().as_str()), ("issue", c.says().map_or("", |f| f.word()))],
             Broken(_, _, file, _) => [("cluster", file), ("issue", "broken file")],
         }
         .into_iter()
@@ -376,7 +374,7 @@ fn issue<'f>(cluster: &'f Cluster, look: &Look<'_>) -> Cell<'f> {
         return Cell::new(format!("{}: {}", mark.brief(look.now), look.key(Action::Progress)), Role::Accent);
     }
     if let Some(problem) = cluster.problem() {
-        let (kind, since) = (words::kind(&problem.kind), words::minutes(problem.since.age(look.now)));
+        let (kind, since) = (problem.kind.words(), words::minutes(problem.since.age(look.now)));
         let text = problem.joined(&look.hint(&problem.hint));
         return Cell::new(format!("{kind} {since}: {text}"), Role::Bad);
     }

@@ -177,10 +177,14 @@ impl<'f> HostsRow<'f> {
         self.cluster.sliced.worst(self.number).is_some_and(|worst| worst.why.is_some())
     }
 
-    /// The worst host in words where it stands out.
+    /// What is wrong with one of its hosts, in a word or two.
     fn apart(&self, now: Timestamp) -> Option<(String, Role)> {
-        self.worst(now)?.why?;
-        self.worst_words(now)
+        let worst = self.worst(now)?;
+        let words = match worst.why? {
+            Why::Full => format!("{} nearly full", worst.what),
+            Why::Apart(_) => "outlier".to_owned(),
+        };
+        Some((words, role(worst)))
     }
 }
 
@@ -424,8 +428,8 @@ const COLUMNS: &[Column<HostsTable>] = &[
         }),
     },
     Column {
-        id: "worst",
-        title: "WORST HOST",
+        id: "load",
+        title: "HOST LOAD",
         width: Width::text(12, 24, 5),
         when: When::Usually,
         cell: |row, look| {

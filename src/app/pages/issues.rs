@@ -116,7 +116,7 @@ impl Kind for Issues {
 
     fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone {
         [
-            ("issue", row.finding.kind.word()),
+            ("issue", row.finding.word()),
             ("details", row.finding.long.as_str()),
             ("severity", row.finding.severity.word()),
             ("cluster", row.cluster.name().as_str()),
@@ -174,9 +174,9 @@ const COLUMNS: &[Column<Issues>] = &[
         when: When::Usually,
         cell: |row, _| {
             let (_, role) = Issues::mark(row);
-            Cell::new(Cow::Borrowed(row.finding.kind.word()), role)
+            Cell::new(Cow::Borrowed(row.finding.word()), role)
         },
-        order: Some(|a, b| a.finding.kind.word().cmp(b.finding.kind.word())),
+        order: Some(|a, b| a.finding.word().cmp(b.finding.word())),
     },
     common::age("age", "AGE", 1),
     Column {

@@ -213,7 +213,7 @@ const COLUMNS: &[Column<Nodes>] = &[
     },
     Column {
         id: "cpu",
-        title: "CPU",
+        title: "RAY CPU",
         width: Width::number(7, 1),
         when: When::Usually,
         cell: |row, look| Cell::new(used(row.node.resources.get("CPU"), number), Nodes::text(row, look)),
@@ -221,7 +221,7 @@ const COLUMNS: &[Column<Nodes>] = &[
     },
     Column {
         id: "mem",
-        title: "MEM GB",
+        title: "RAY GB",
         width: Width::number(7, 6),
         when: When::Usually,
         cell: |row, look| {
@@ -231,7 +231,7 @@ const COLUMNS: &[Column<Nodes>] = &[
     },
     Column {
         id: "tpu",
-        title: "TPU",
+        title: "RAY TPU",
         width: Width::number(7, 2),
         when: When::Usually,
         cell: |row, look| {

@@ -3,7 +3,7 @@
 use crate::app::action::target::Target;
 use crate::app::screen::dialog::Dialog;
 use crate::app::table::chooser::Chooser;
-use crate::app::{Action, App, Effect, Listing, Tone, View};
+use crate::app::{Action, App, Effect, Listing, View};
 use crate::model::{Layout, TableLayout, Timestamp};
 use std::collections::{BTreeMap, HashSet};
 
@@ -17,7 +17,7 @@ impl App {
         for (table, layout) in &layout.tables {
             self.lay_out(table, layout);
         }
-        self.panes = layout.panes.unwrap_or_default();
+        self.split.layout = layout.panes.unwrap_or_default();
         if let Some(by_slice) = layout.by_slice {
             self.pages.show_by_slice(by_slice);
         }
@@ -34,12 +34,12 @@ impl App {
         let Some(listing) = self.listing() else { return Vec::new() };
         let (table, layout) = (listing.name(), listing.layout());
         let layout = TableLayout { wide: !layout.wide, ..layout };
-        let pane = matches!(self.view(), View::Cluster(_)).then_some(self.pane);
+        let pane = matches!(self.view(), View::Cluster(_)).then_some(self.split.focused);
         let has_room = |(_, width): &(u16, u16)| *width > 0;
         if layout.wide && self.areas.table_of(pane).is_some_and(|drawn| !drawn.heads.iter().all(has_room)) {
             let choose = self.key_of(Action::Columns);
             let text = format!("no room for all columns; a wider window shows more, {choose} chooses them");
-            self.toasts.say(Tone::Info, text, now);
+            self.toasts.answer(text, now);
         }
         self.lay_out(table, &layout);
         vec![Effect::Remember(Layout::of(table, layout))]

@@ -38,7 +38,7 @@ impl App {
     fn measure_tables(&mut self) {
         let areas = &self.areas;
         let height = |table: &Headed| usize::from(table.rows.height);
-        match self.stack.last_mut() {
+        match self.way.page_mut() {
             Some(View::Cluster(place) | View::Log(place)) => {
                 let page = &mut self.pages.cluster[*place];
                 for (pane, table) in [(Pane::Nodes, &areas.nodes), (Pane::Jobs, &areas.jobs)] {
@@ -62,7 +62,7 @@ impl App {
             }
             Some(view) => {
                 if let Some((table, listing)) =
-                    areas.table.as_ref().zip(self.pages.listing_mut(view, self.pane))
+                    areas.table.as_ref().zip(self.pages.listing_mut(view, self.split.focused))
                 {
                     listing.drawn(height(table));
                 }
@@ -85,7 +85,7 @@ impl App {
                 let Target::Node(place, id) = details.target else { return Vec::new() };
                 return vec![(place, vec![id])];
             }
-            view => match self.pages.listing(view, self.pane) {
+            view => match self.pages.listing(view, self.split.focused) {
                 Some(listing) => (listing, &self.areas.table),
                 None => return Vec::new(),
             },

@@ -16,7 +16,7 @@ impl App {
             MouseEventKind::ScrollDown => WHEEL,
             MouseEventKind::ScrollUp => -WHEEL,
             MouseEventKind::Down(MouseButton::Left) => {
-                self.grip = None;
+                self.split.grip = None;
                 0
             }
             MouseEventKind::Drag(MouseButton::Left) => return self.drag(column, row),
@@ -39,7 +39,7 @@ impl App {
         }
         let grip = self.areas.seams.filter(|_| by == 0).and_then(|seams| seams.grip(column, row));
         if let Some(grip) = grip {
-            self.grip = Some((grip, self.panes));
+            self.split.grip = Some((grip, self.split.layout));
             return Vec::new();
         }
         match self.view() {
@@ -122,18 +122,18 @@ impl App {
 
     /// Drags the borders that were gripped.
     fn drag(&mut self, column: u16, row: u16) -> Vec<Effect> {
-        if let (Some((grip, _)), Some(seams)) = (self.grip, self.areas.seams) {
-            let panes = seams.dragged(self.panes, grip, column, row);
-            self.dirty |= panes != self.panes;
-            self.panes = panes;
+        if let (Some((grip, _)), Some(seams)) = (self.split.grip, self.areas.seams) {
+            let panes = seams.dragged(self.split.layout, grip, column, row);
+            self.dirty |= panes != self.split.layout;
+            self.split.layout = panes;
         }
         Vec::new()
     }
 
     /// Lets go of the borders; where they were moved, the panes are kept as they are.
     fn drop_grip(&mut self) -> Vec<Effect> {
-        let is_moved = self.grip.take().is_some_and(|(_, before)| before != self.panes);
-        let layout = Layout { panes: Some(self.panes), ..Layout::default() };
+        let is_moved = self.split.grip.take().is_some_and(|(_, before)| before != self.split.layout);
+        let layout = Layout { panes: Some(self.split.layout), ..Layout::default() };
         if is_moved { vec![Effect::Remember(layout)] } else { Vec::new() }
     }
 
@@ -164,7 +164,7 @@ impl App {
         let titled = |pane: &Pane| self.areas.table_of(Some(*pane)).and_then(|t| t.head_at(column, row));
         let sorted = Pane::ALL.into_iter().find_map(|pane| Some((pane, titled(&pane)?)));
         if let Some((pane, head)) = sorted.filter(|_| by == 0) {
-            self.pane = pane;
+            self.split.focused = pane;
             return self.sort(By::Shown(head));
         }
         let hit = Pane::ALL
@@ -176,7 +176,7 @@ impl App {
         }
         // The prompt belongs to the pane that had the focus.
         self.prompt = None;
-        self.pane = pane;
+        self.split.focused = pane;
         if let Some((listing, fleet)) = self.listing_mut() {
             let position = listing.window(area.height.into()) + usize::from(row - area.y);
             listing.go(fleet, position);

@@ -43,6 +43,10 @@ pub struct List<K: Kind> {
 }
 
 impl<K: Kind> List<K> {
+    fn sortable_columns(&self) -> impl Iterator<Item = usize> {
+        self.columns.shown().filter(|i| K::columns()[*i].order.is_some())
+    }
+
     /// The rows of a cluster, or of all.
     pub fn new(of: Option<usize>) -> Self {
         let usual = |column: &Column<K>| match column.when {
@@ -167,6 +171,8 @@ pub trait Listing: Debug + Send {
     fn set_filter(&mut self, fleet: &Fleet, filter: Filter);
     /// The names that may stand before a colon in its filter.
     fn fields(&self) -> Vec<&'static str>;
+    /// The ids of the columns that are shown and have an order.
+    fn sortable(&self) -> Vec<&'static str>;
     /// Sorts by another column: the next one, the previous one, or that one (again: reversed).
     fn sort_by(&mut self, fleet: &Fleet, by: By);
     /// The name of the table in the settings.
@@ -274,10 +280,13 @@ impl<K: Kind> Listing for List<K> {
         self.arrange(fleet);
     }
 
+    fn sortable(&self) -> Vec<&'static str> {
+        self.sortable_columns().map(|i| K::columns()[i].id).collect()
+    }
+
     fn sort_by(&mut self, fleet: &Fleet, by: By) {
         let sort = self.table.sort();
-        let has_order = |i: &usize| K::columns()[*i].order.is_some();
-        let sortable: Vec<usize> = self.columns.shown().filter(has_order).collect();
+        let sortable: Vec<usize> = self.sortable_columns().collect();
         let here = sort.column.and_then(|c| sortable.iter().position(|s| *s == c));
         let turned = |forward| {
             let turned = Sort { column: here, inverted: false }.turned(sortable.len(), forward);
@@ -287,9 +296,17 @@ impl<K: Kind> Listing for List<K> {
             By::Next => turned(true),
             By::Previous => turned(false),
             By::Reversed => Sort { inverted: !sort.inverted, ..sort },
-            By::Shown(n) => {
-                let Some(column) = self.columns.shown().nth(n).filter(has_order) else { return };
-                let column = Some(column);
+            By::Default => Sort::default(),
+            By::Shown(_) | By::Column(_) => {
+                let is_meant = |i: &usize| match by {
+                    By::Column(id) => K::columns()[*i].id == id,
+                    By::Shown(n) => self.columns.shown().nth(n) == Some(*i),
+                    _ => false,
+                };
+                let column = sortable.into_iter().find(is_meant);
+                if column.is_none() {
+                    return;
+                }
                 Sort { column, inverted: column == sort.column && !sort.inverted }
             }
         };

@@ -7,7 +7,6 @@ use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::screen::dialog::Dialog;
 use crate::app::table::filter::Filter;
 use crate::app::text::details;
-use crate::app::text::toast::Tone;
 use crate::app::view::{Details, View};
 use crate::app::{App, Effect};
 use crate::model::Target as Command;
@@ -43,7 +42,7 @@ impl App {
             }
         });
         if copied.is_none() {
-            self.toasts.say(Tone::Info, "nothing to copy here", now);
+            self.toasts.answer("nothing to copy here", now);
         }
         copied.map(|(what, text)| Effect::Copy { what, text }).into_iter().collect()
     }
@@ -59,7 +58,7 @@ impl App {
     pub(in crate::app) fn choose_copy(&mut self, now: Timestamp) -> Vec<Effect> {
         let values = self.values(now);
         if values.is_empty() {
-            self.toasts.say(Tone::Info, "nothing to copy here", now);
+            self.toasts.answer("nothing to copy here", now);
         } else {
             let offer = |(what, text): Value| {
                 let help = text.lines().next().unwrap_or_default().to_owned();
@@ -71,14 +70,16 @@ impl App {
         Vec::new()
     }
 
-    /// The announcement of a plan, or a text.
+    /// Copies what the planned operation does to whose jobs.
+    pub(in crate::app) fn announce(&self) -> Vec<Effect> {
+        let Some(Dialog::Plan(plan)) = &self.dialog else { return Vec::new() };
+        vec![Effect::Copy { what: "announcement".to_owned(), text: plan.announcement() }]
+    }
+
+    /// The text of a dialog.
     fn copied_of_dialog(&self) -> Option<Value> {
-        let (what, text) = match self.dialog.as_ref()? {
-            Dialog::Plan(plan) => ("announcement", plan.announcement()),
-            Dialog::Tell { lines, search, .. } => ("text", text_of(&search.of(lines))),
-            Dialog::Ask { .. } | Dialog::Form(_) | Dialog::Worker(_) | Dialog::Columns(_) => return None,
-        };
-        Some((what.to_owned(), text))
+        let Dialog::Tell { lines, search, .. } = self.dialog.as_ref()? else { return None };
+        Some(("text".to_owned(), text_of(&search.of(lines))))
     }
 
     /// What can be copied of the log on the screen: what is seen of it, the current line, and from a mark to there.

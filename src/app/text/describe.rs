@@ -132,7 +132,7 @@ pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: T
         push(&mut lines, "reason", format!("{WARNS}{}", why.words));
         if let Some(finding) = cluster.findings.iter().find(|f| Some(f.kind) == why.finding) {
             let sign = sign(finding.severity);
-            push(&mut lines, "issue", format!("{sign}{}: {}", finding.kind.word(), finding.long));
+            push(&mut lines, "issue", format!("{sign}{}: {}", finding.word(), finding.long));
             push(&mut lines, "hint", words(&finding.hint));
         }
     }
@@ -185,7 +185,7 @@ pub fn cluster(c: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> 
     }
     for finding in c.findings.iter().skip(usize::from(c.problem().is_some())) {
         let since = finding.age(now).map(|age| format!(" (since {})", brief(age))).unwrap_or_default();
-        let text = format!("{}{}: {}{since}", sign(finding.severity), finding.kind.word(), finding.long);
+        let text = format!("{}{}: {}{since}", sign(finding.severity), finding.word(), finding.long);
         push(&mut lines, "issue", text);
         push(&mut lines, "hint", words(&finding.hint));
     }

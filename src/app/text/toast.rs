@@ -85,16 +85,25 @@ impl Note {
 impl Toasts {
     /// Shows a message. The same text again only renews it.
     pub fn say(&mut self, tone: Tone, text: impl Into<String>, now: Timestamp) {
-        let text = text.into();
-        let toast = Toast { tone, text: printable(&text).into_owned(), at: now };
+        let toast = self.show(tone, &text.into(), now);
+        self.said.push_front(toast);
+        self.said.truncate(KEPT);
+    }
+
+    /// Shows what only answers a key. The list of messages does not keep it.
+    pub fn answer(&mut self, text: impl Into<String>, now: Timestamp) {
+        self.show(Tone::Info, &text.into(), now);
+    }
+
+    fn show(&mut self, tone: Tone, text: &str, now: Timestamp) -> Toast {
+        let toast = Toast { tone, text: printable(text).into_owned(), at: now };
         self.shown.retain(|t| t.text != toast.text);
         self.shown.push(toast.clone());
         if self.shown.len() > SHOWN {
             let oldest = self.shown.iter().position(|t| t.tone != Tone::Bad).unwrap_or(0);
             self.shown.remove(oldest);
         }
-        self.said.push_front(toast);
-        self.said.truncate(KEPT);
+        toast
     }
 
     /// Shows a note of one cluster that others may have for the same cause. The list of messages has each note once, with

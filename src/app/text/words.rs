@@ -6,7 +6,7 @@ use crate::app::text::describe::death_word;
 use crate::diagnose::{Finding, FindingKind, Severity};
 use crate::model::amount::{self, grouped};
 use crate::model::time::brief;
-use crate::model::{JobStatus, Link, NodeId, NodeState, Phase, ProblemKind, Text, Timestamp, WorkerFile};
+use crate::model::{JobStatus, Link, NodeId, NodeState, Phase, Text, Timestamp, WorkerFile};
 use crate::reconcile::{HostsKey, HostsKind};
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
@@ -50,7 +50,7 @@ pub fn finding(finding: &Finding, now: Timestamp) -> String {
     }
     let since = finding.age(now).map_or_else(String::new, |age| format!(" {}", minutes(age)));
     let details = if finding.short.is_empty() { String::new() } else { format!(": {}", finding.short) };
-    format!("{}{since}{details}", finding.kind.word())
+    format!("{}{since}{details}", finding.word())
 }
 
 /// Lost nodes as a sentence, as their details begin with a number: `1 node lost 25m ago`.
@@ -139,16 +139,16 @@ pub fn link(cluster: &Cluster, now: Timestamp) -> (String, Role) {
         None => ("○ waiting".into(), Role::Dim),
         Some(Link::Connecting { phase, .. }) => (format!("◌ {}", at(*phase)), Role::Dim),
         Some(Link::Up { dashboard: Some(problem), .. }) => {
-            (format!("! {} {}", kind(&problem.kind), minutes(problem.since.age(now))), Role::Warn)
+            (format!("! {} {}", problem.kind.words(), minutes(problem.since.age(now))), Role::Warn)
         }
         Some(Link::Up { latency, .. }) => {
             let tone = if cluster.is_stale(now) { Role::Warn } else { Role::Good };
             (latency.map_or_else(|| "● up".into(), |latency| format!("● up {}", trip(latency))), tone)
         }
         Some(Link::Retrying { problem, at }) => {
-            (format!("✕ {}, retry in {}", kind(&problem.kind), countdown(at.until(now))), Role::Bad)
+            (format!("✕ {}, retry in {}", problem.kind.words(), countdown(at.until(now))), Role::Bad)
         }
-        Some(Link::Stopped { problem }) => (format!("✕ {}", kind(&problem.kind)), Role::Bad),
+        Some(Link::Stopped { problem }) => (format!("✕ {}", problem.kind.words()), Role::Bad),
     }
 }
 
@@ -157,27 +157,6 @@ fn at(phase: Phase) -> &'static str {
         Phase::Address => "finding the head",
         Phase::Tunnel => "opening ssh",
         Phase::Dashboard => "querying Ray",
-    }
-}
-
-/// A kind of problem in two or three words.
-pub fn kind(kind: &ProblemKind) -> &'static str {
-    match kind {
-        ProblemKind::Config => "broken file",
-        ProblemKind::Address => "head not found",
-        ProblemKind::SeveralHeads => "multiple heads",
-        ProblemKind::Quota { .. } => "quota",
-        ProblemKind::Unreachable => "unreachable",
-        ProblemKind::KeyRefused => "key refused",
-        ProblemKind::HostKeyChanged { .. } => "host key changed",
-        ProblemKind::PortInUse => "port in use",
-        ProblemKind::TunnelLost => "connection lost",
-        ProblemKind::DashboardSilent => "dashboard not responding",
-        ProblemKind::NotRay => "not Ray",
-        ProblemKind::TokenMissing => "no token",
-        ProblemKind::TokenRefused => "token refused",
-        ProblemKind::Login => "not logged in",
-        ProblemKind::Other => "broken",
     }
 }
 

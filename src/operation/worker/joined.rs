@@ -96,7 +96,7 @@ impl<'a> Watch<'a> {
         Hint::from(log).and([
             Verb::Resume.to("resume to wait again"),
             Verb::Abandon.to("or abandon this operation"),
-            Verb::InitWorker.on(self.performer.first_name(), "and start Ray on it again"),
+            Verb::InitWorker.on(self.performer.first_name(), "and restart Ray on it"),
         ])
     }
 

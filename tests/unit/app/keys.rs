@@ -57,6 +57,7 @@ fn every_action_is_in_the_keymap_the_help_and_the_palette() {
         "skip-step",
         "abandon",
         "cancel",
+        "announce",
         "move-up",
         "move-down",
         "reset",

@@ -54,7 +54,7 @@ fn letters_typed_in_a_confirmation_go_to_the_name() {
     assert_eq!((plan(&app).control, plan(&app).name.text()), (Control::Name, "marin"));
     press(&mut app, "<esc>R");
     hears(&mut app, previewed(&["alice"]));
-    let copied = press(&mut app, "y");
+    let copied = press(&mut app, "Y");
     assert!(matches!(&copied[..], [Effect::Copy { .. }]), "the dialog names this key: {copied:?}");
     press(&mut app, "j");
     assert!(plan(&app).name.text().is_empty(), "it scrolls");
@@ -124,7 +124,7 @@ fn jobs_of_unknown_owner_stand_in_the_way_as_other_peoples_do() {
     press(&mut app, "<tab><tab><tab>marin-us-central2<enter>");
     assert_eq!(press(&mut app, "<enter>"), []);
     assert!(plan(&app).said.contains("unknown owner (raysubmit_1)"), "{}", plan(&app).said);
-    let [Effect::Copy { text, .. }] = &press(&mut app, "<tab>y")[..] else { panic!("nothing is copied") };
+    let [Effect::Copy { text, .. }] = &press(&mut app, "<tab>Y")[..] else { panic!("nothing is copied") };
     assert!(text.contains("raysubmit_1 (owner unknown): will be restored"), "{text}");
     press(&mut app, "<tab><tab> ");
     assert!(plan(&app).others);
@@ -151,7 +151,7 @@ fn the_announcement_names_every_job_and_its_fate() {
             Preview { jobs, me: "alice".into(), trouble: None, ..Preview::default() },
         ),
     );
-    let effects = press(&mut app, "y");
+    let effects = press(&mut app, "Y");
     let [Effect::Copy { what, text }] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(what, "announcement");
     assert!(

@@ -37,7 +37,7 @@ fn an_action_is_found_by_the_words_of_other_tools() {
         ("alert", "issues"),
         ("user", "all-jobs"),
         ("grep", "search-logs"),
-        ("sort", "sort-next"),
+        ("sort", "sort"),
         ("KEYS", "help"),
     ] {
         press(&mut app, &format!(":<^u>{typed}"));

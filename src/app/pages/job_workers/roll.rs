@@ -8,6 +8,7 @@ use crate::app::log::Wanted;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
 use crate::app::table::facts::Look;
+use crate::app::table::natural::natural;
 use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkersAnswer, age_words, steps_words, unwell};
 use crate::logs::{Answer, Remark, untimed};
 use crate::model::amount::{counted, grouped};
@@ -161,7 +162,7 @@ const COLUMNS: &[Column<Roll>] = &[
         width: Width::text(10, 32, 0).firm(24),
         when: When::Usually,
         cell: |row, _| Cell::new(row.job_workers.short_host(&row.worker.host), row.role()).ending(),
-        order: Some(|a, b| a.worker.host.cmp(&b.worker.host)),
+        order: Some(|a, b| natural(&a.worker.host, &b.worker.host)),
     },
     Column {
         id: "slice",
@@ -169,7 +170,7 @@ const COLUMNS: &[Column<Roll>] = &[
         width: Width::text(8, 24, 5).hiding(),
         when: When::Usually,
         cell: |row, _| slice_cell(row.job_workers, row.worker),
-        order: Some(|a, b| a.worker.slice.cmp(&b.worker.slice)),
+        order: Some(|a, b| natural(&a.worker.slice, &b.worker.slice)),
     },
     Column {
         id: "pid",
