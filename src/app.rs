@@ -251,7 +251,7 @@ impl App {
                 self.behind(|app| app.chips_news(&cluster, &nodes, &result))
             }
             Event::JobWorkers(cluster, job, part, reading) => {
-                self.behind(|app| app.crew_news(&cluster, &job, part, &reading, now))
+                self.behind(|app| app.job_workers_news(&cluster, &job, part, &reading, now))
             }
             Event::GoogleWait(wait) => self.behind(|app| {
                 for cluster in &mut app.fleet.clusters {

@@ -44,6 +44,8 @@ pub struct ClusterState {
     pub known: bool,
     /// The last state in a few numbers.
     pub tally: ClusterTotals,
+    /// When its jobs that failed have ended, the latest first.
+    pub failed: Vec<Timestamp>,
     /// What is wrong with the cluster, worst first.
     pub findings: Vec<Finding>,
     /// Why each of its pending jobs is.
@@ -75,6 +77,7 @@ impl ClusterState {
             snapshot: Arc::default(),
             known: false,
             tally: ClusterTotals::default(),
+            failed: Vec::new(),
             findings: Vec::new(),
             pending: HashMap::new(),
             vitals: Arc::default(),
@@ -143,6 +146,11 @@ impl ClusterState {
         }
         let first = !std::mem::replace(&mut self.known, true);
         self.tally = ClusterTotals { held_up: self.held_up(), ..ClusterTotals::of(&self.snapshot) };
+        if !Arc::ptr_eq(&before.jobs, &self.snapshot.jobs) {
+            let failed = self.snapshot.jobs.iter().filter(|job| job.status == JobStatus::Failed);
+            self.failed = failed.filter_map(|job| job.ended).collect();
+            self.failed.sort_unstable_by(|a, b| b.cmp(a));
+        }
         self.history.learn(&self.snapshot);
         if first || before.nodes != self.snapshot.nodes {
             self.join_tpus();

@@ -29,7 +29,7 @@ pub use find::{Landmark, Step};
 pub use lens::Filter;
 pub use show::Show;
 pub use times::{Dated, Since};
-pub use view::{LogView, Older};
+pub use view::{LogView, Older, Opened};
 pub use wanted::{CONTEXT, Wanted};
 pub use whole::Place;
 pub use window::{Window, pieces};

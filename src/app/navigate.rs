@@ -95,12 +95,12 @@ impl App {
     /// Opens the selection: what the focused button does, the cluster, the log of a job, a thing in full.
     pub(super) fn open(&mut self, now: Timestamp) -> Vec<Effect> {
         match &self.dialog {
-            Some(Dialog::Plan(_)) => return self.plan_pressed(),
+            Some(Dialog::Plan(_)) => return self.plan_pressed(now),
             Some(Dialog::Form(_)) => return self.form_pressed(),
             Some(Dialog::Worker(_)) => return self.worker_form_pressed(now),
             Some(Dialog::Columns(_)) => return self.keep_columns(),
             Some(Dialog::Ask { on_yes: true, .. }) => return self.answer(now),
-            Some(_) => return self.back(),
+            Some(_) => return self.back(now),
             None => {}
         }
         if self.context() == Context::Log {
@@ -221,7 +221,7 @@ impl App {
 
     /// Leaves the innermost dialog, mark, filter, zoom or page. Help returns to the dialog under it, and a plan made in
     /// a form returns to the form, so that typed text is kept.
-    pub(super) fn back(&mut self) -> Vec<Effect> {
+    pub(super) fn back(&mut self, now: Timestamp) -> Vec<Effect> {
         if self.dialog.as_mut().is_some_and(Dialog::holds_on) {
             return Vec::new();
         }
@@ -243,16 +243,16 @@ impl App {
         {
             return Vec::new();
         }
-        self.pop()
+        self.pop(now)
     }
 
     /// Goes to the page below; the first page stays.
-    pub(super) fn pop(&mut self) -> Vec<Effect> {
+    pub(super) fn pop(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(below) = self.way.back() else { return Vec::new() };
         let left = self.log_below(below.len() - 1);
         let mut effects = self.go_to(below);
         if let Some(left) = left {
-            effects.extend(self.return_to_log(left));
+            effects.extend(self.return_to_log(left, now));
         }
         effects
     }
@@ -260,9 +260,9 @@ impl App {
     /// Leaves the dialog or the page; on the first page, quits.
     pub(super) fn leave(&mut self, now: Timestamp) -> Vec<Effect> {
         match (&self.dialog, self.way.pages().len()) {
-            (Some(_), _) => self.back(),
+            (Some(_), _) => self.back(now),
             (None, 0 | 1) => self.ask_to_quit(now),
-            (None, _) => self.pop(),
+            (None, _) => self.pop(now),
         }
     }
 
@@ -297,9 +297,9 @@ impl App {
     }
 
     /// Gives the focused pane the whole window, or takes it back; of the log page, shows the panes.
-    pub(super) fn zoom(&mut self) -> Vec<Effect> {
+    pub(super) fn zoom(&mut self, now: Timestamp) -> Vec<Effect> {
         if let View::Log(_) = self.view() {
-            return self.pop();
+            return self.pop(now);
         }
         self.split.is_zoomed = !self.split.is_zoomed;
         Vec::new()

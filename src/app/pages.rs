@@ -15,7 +15,7 @@ pub mod slice;
 pub mod slices;
 
 use super::fleet::Fleet;
-use super::log::{LogView, Wanted};
+use super::log::{LogView, Opened, Wanted};
 use super::view::{Pane, TablePage, View};
 use crate::app::action::context::{Context, PAGES_BUT_LOGS};
 use crate::app::table::list::{List, Listing};
@@ -102,8 +102,8 @@ pub struct Pages {
 pub struct Left {
     /// Number of the page, from the first one, that showed it.
     pub at: usize,
-    /// The log.
-    pub source: LogSource,
+    /// The log, or several.
+    pub opened: Opened,
     /// The line there; none while its end was followed.
     pub line: Option<Wanted>,
 }
@@ -140,7 +140,7 @@ pub struct ClusterPage {
 pub struct TpusPage {
     /// The slices and requests.
     pub list: List<Slices>,
-    /// First of the worker types below them that is shown.
+    /// First of the node types below them that is shown.
     pub types_top: usize,
     /// The highest of these, known once drawn.
     pub types_last: usize,
@@ -177,8 +177,8 @@ impl Pages {
         let panes =
             panes.flat_map(|page| [&page.nodes as &dyn Listing, &page.slices, &page.jobs]).chain(slice);
         let tpus = self.tpus.iter().map(|page| &page.list as &dyn Listing);
-        let crews = self.job_workers.iter().flat_map(WorkersPage::all);
-        fleet.chain(tables).chain(panes).chain(tpus).chain(crews)
+        let workers = self.job_workers.iter().flat_map(WorkersPage::all);
+        fleet.chain(tables).chain(panes).chain(tpus).chain(workers)
     }
 
     /// The same, to be changed.
@@ -192,8 +192,8 @@ impl Pages {
             panes.flat_map(|page| [&mut page.nodes as &mut dyn Listing, &mut page.slices, &mut page.jobs]);
         let panes = panes.chain(slice);
         let tpus = self.tpus.iter_mut().map(|page| &mut page.list as &mut dyn Listing);
-        let crews = self.job_workers.iter_mut().flat_map(WorkersPage::all_mut);
-        fleet.chain(tables).chain(panes).chain(tpus).chain(crews)
+        let workers = self.job_workers.iter_mut().flat_map(WorkersPage::all_mut);
+        fleet.chain(tables).chain(panes).chain(tpus).chain(workers)
     }
 
     /// Whether nodes are shown by slice.
@@ -366,7 +366,7 @@ impl TpusPage {
         Self { list: List::new(Some(place)).holding_top(), types_top: 0, types_last: 0 }
     }
 
-    /// Moves the cursor; behind the last row the worker types are scrolled, and back before it moves up again.
+    /// Moves the cursor; behind the last row the node types are scrolled, and back before it moves up again.
     pub fn step(&mut self, fleet: &Fleet, by: isize) {
         let left = self.list.len().saturating_sub(self.list.cursor() + 1);
         let (rest, back) = (by.unsigned_abs(), self.types_top);
@@ -379,7 +379,7 @@ impl TpusPage {
         }
     }
 
-    /// Takes in how many of the worker types are hidden.
+    /// Takes in how many of the node types are hidden.
     pub fn measured(&mut self, types_last: usize) {
         self.types_last = types_last;
         self.types_top = self.types_top.min(types_last);

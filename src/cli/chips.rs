@@ -22,7 +22,7 @@ of the host, which is open while a program uses the chips. A `*` marks an outlie
 that of most chips in its slice. A host is behind if it is still at an earlier program launch than most hosts of its \
 slice.
 
-Exit codes: 0 the chips of all hosts were read, 1 not all of them (the message says why).";
+Exit codes: 0 the chips of all hosts were read, 1 some could not be read (the message gives the reason).";
 
 /// Options of `chips`.
 #[derive(Debug, Args)]

@@ -25,11 +25,11 @@ Examples:
   marin-tui -c us-central2 run-cleanup --interval 10m -y    every 10 minutes
 
 Leftovers are: preempted TPUs and queued resources, as in clean-preempted; Ray processes on workers whose raylet is \
-gone, or whose job has ended and that no live raylet owns; libtpu lock files while no process uses a TPU. A process \
+gone, or whose job has ended and which do not descend from a live raylet; libtpu lock files while no process uses a TPU. A process \
 that Ray did not start is never killed. Processes are sent SIGTERM, then SIGKILL after 5 seconds. Disks with less than \
 10% free are reported; nothing on them is deleted. Workers are checked over SSH, at most 8 at a time.
 
-Exit codes: 0 everything was checked and cleaned up, 1 something could not be (the message says what).";
+Exit codes: 0 everything was checked and cleaned up, 1 something could not be checked or cleaned up (see the message).";
 
 /// A part of a cleanup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -39,8 +39,8 @@ Examples:
   marin-tui cluster-logs --node all --file 'raylet*' -g 'low on memory' -n 5000
 
 With --grep, whole files are searched on their hosts over SSH, at most 8 hosts of a cluster at a time; only the lines \
-that match are sent. Where a host cannot be logged in to, and with -n, the last N lines of each file are read through \
-the head's dashboard instead: stderr says of how many files. With --all-clusters, a cluster that cannot be read is \
+that match are sent. If the login to a host fails, and with -n, the last N lines of each file are read through \
+the head's dashboard instead; stderr shows for how many files. With --all-clusters, a cluster that cannot be read is \
 reported on stderr, and the others are still searched.
 
 Exit codes: 0 the log was printed, 1 it could not be read, or with --grep: no line matches, 4 with --follow: no response from the \

@@ -78,13 +78,13 @@ Examples:
     /// Stop jobs and wait until they end
     #[command(after_help = "\
 Examples:
-  marin-tui -c us-central2 stop-job eval-7               name the owner, confirm, stop, wait
+  marin-tui -c us-central2 stop-job eval-7               show the owner, confirm, stop, wait
   marin-tui -c us-central2 stop-job eval-7 eval-8 --dry-run
   marin-tui -c us-central2 stop-job eval-7 --others      a job of another person or of unknown owner
   marin-tui list-jobs --owner me --json | jq -r '.[].submission_id' | marin-tui stop-job - -y
 
-Without --others nothing is stopped if one of the jobs is another person's or its owner is unknown. You are USER (or \
-LOGNAME) of the environment.
+Without --others nothing is stopped if one of the jobs is another person's or its owner is unknown. Your own jobs are those \
+whose owner is $USER (or $LOGNAME).
 
 Exit codes: 0 all jobs have ended, 1 a job could not be stopped or is still running, or --others is missing.")]
     StopJob(stop::StopArguments),

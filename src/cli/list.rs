@@ -27,7 +27,7 @@ Exit codes: 0 success, 1 the cluster files could not be read, or Google Cloud di
 /// Options of `clusters`.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct ListArguments {
-    /// Include project, zone (or region), and the head's addresses, which Google Cloud is asked for
+    /// Include project, zone (or region), and the head's addresses as reported by Google Cloud
     #[arg(long)]
     pub wide: bool,
     /// Print JSON

@@ -18,11 +18,11 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   marin-tui status                           all clusters, one line per cluster
   marin-tui -c us-central2 status            one cluster, with evidence and hints
-  marin-tui status --check --vitals          the runs, too: is any of them stalled?
+  marin-tui status --check --vitals          also check for stalled runs
   marin-tui status --check --json > status.json || echo 'something needs action'
   marin-tui status --json | jq -r '.[].findings[]?.fixes[].command | values'
 
-Each cluster is read once. One reading cannot show that nothing changes: a stuck autoscaler is reported as \
+Each cluster is read once. A single reading cannot detect a lack of progress: a stuck autoscaler is reported as \
 `nothing launching`, and `marin-tui --plain` reports it as stuck once that is certain.
 
 Exit codes: 0 the status was printed, 1 it could not be printed, or with --check: something needs action.";

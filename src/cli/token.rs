@@ -317,7 +317,7 @@ fn read_token(file: &Path) -> anyhow::Result<Secret> {
     Ok(token::parse_payload(&text, &place)?)
 }
 
-/// The question before a version is added: whom it concerns.
+/// The question asked before a version is added; it names the clusters that use the secret.
 fn rotation(context: &TokenContext, secret: &SecretName) -> String {
     let all = context.config.entries.iter().filter_map(Entry::cluster);
     let sharing: Vec<_> = all.filter(|c| c.google.token_secret.as_ref() == Some(secret)).collect();

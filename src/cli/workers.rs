@@ -16,7 +16,7 @@ Examples:
   marin-tui -c lab add-worker --host 10.0.0.7                   a host of a local cluster, over SSH
 
 While waiting for capacity, ctrl-c stops waiting but keeps the request at Google; run the same command with its --name \
-to wait again. After a crash, use --resume to continue or --abandon to give up the operation.
+to wait again. After a crash, use --resume to resume the operation or --abandon to abandon it.
 
 Exit codes: 0 all hosts have joined Ray (with --no-wait: Google accepted the request), 1 failure.";
 
@@ -131,7 +131,7 @@ pub struct RemoveArguments {
     /// TPU VM or queued resource names, or host addresses
     #[arg(value_name = "NAME|ADDRESS", required_unless_present_any = ["kind", "all_preempted", "resume", "abandon"])]
     workers: Vec<String>,
-    /// All workers outside the autoscaler of this TPU type or worker type
+    /// All workers outside the autoscaler of this TPU type or node type
     #[arg(long = "type", id = "kind", value_name = "TYPE", conflicts_with_all = ["workers", "resume", "abandon"])]
     kind: Option<String>,
     /// All workers outside the autoscaler that Google has preempted; with --type, those of that type

@@ -37,7 +37,7 @@ pub struct Launch {
     pub types: BTreeMap<String, NodeLaunch>,
 }
 
-/// The definition of one worker type.
+/// The definition of one node type.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeLaunch {
     /// `docker.worker_image` of the type.
@@ -190,7 +190,7 @@ impl Launch {
         })
     }
 
-    /// The worker type of that name, or the one whose TPU has that name (`v4-128`).
+    /// The node type of that name, or the one whose TPU has that name (`v4-128`).
     pub fn find(&self, wanted: &str) -> Option<(&str, &NodeLaunch)> {
         let named = self.types.get_key_value(wanted);
         let by_tpu = || self.types.iter().find(|(_, t)| t.config["acceleratorType"] == wanted);

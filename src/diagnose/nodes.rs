@@ -2,6 +2,7 @@
 
 use super::slices::{ASSEMBLY, Slice, slices};
 use super::{Finding, FindingKind, Severity, Subject};
+use crate::model::amount::counted;
 use crate::model::{AutoscalerVersion, DeathReason, Hint, JobStatus, Node, Snapshot, Timestamp, Verb};
 use std::time::Duration;
 
@@ -70,8 +71,10 @@ pub fn idle(snapshot: &Snapshot) -> Option<Finding> {
     let workers = alive().filter(|n| !n.is_head).count();
     let short = match (workers, snapshot.autoscaler.version) {
         (0, _) => String::new(),
-        (_, AutoscalerVersion::None) => format!("{workers} workers, no autoscaler to remove them"),
-        _ => format!("{workers} workers unused"),
+        (_, AutoscalerVersion::None) => {
+            format!("{}, no autoscaler to remove them", counted(workers, "worker"))
+        }
+        _ => format!("{} unused", counted(workers, "worker")),
     };
     Some(Finding::new(FindingKind::Idle, Severity::Info, None, &short, &short, ""))
 }

@@ -168,7 +168,7 @@ fn scaling(
         }
         Some(Finding { kind: LaunchesFail, .. }) => {
             let more = failing.len().saturating_sub(NAMED);
-            let more = (more > 0).then(|| format!("{more} more node types"));
+            let more = (more > 0).then(|| counted(more, "other node type"));
             let named: Vec<String> = failing.into_iter().take(NAMED).chain(more).collect();
             format!("launches failing: {}", named.join("; "))
         }

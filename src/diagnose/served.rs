@@ -27,7 +27,7 @@ pub fn served(
     let more = able.len().saturating_sub(NAMED);
     let mut said: Vec<String> = never.into_iter().collect();
     said.extend(able.iter().take(NAMED).map(|kind| lacks(kind, snapshot, roster)));
-    said.extend((more > 0).then(|| format!("{more} more node types provide it")));
+    said.extend((more > 0).then(|| format!("also provided by {}", counted(more, "other node type"))));
     said.extend(position(key, needs, snapshot, roster));
     said
 }

@@ -58,7 +58,7 @@ fn of_sign(sign: &Sign, job: &Job, vitals: &Vitals) -> Finding {
     let short = format!("{} ({})", job.key, job.owner_words());
     let chips = vitals.chips().map(|(name, n)| format!(", {n:.0} {name}")).unwrap_or_default();
     let long = format!(
-        "{} of {}{chips}: {}; ends {}",
+        "{} of {}{chips}: {}; clears {}",
         job.key,
         job.owner_words(),
         sign.evidence,

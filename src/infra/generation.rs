@@ -1,4 +1,4 @@
-//! TPU generations as the table describes them, and the worker types that a cluster gets of them.
+//! TPU generations as the table describes them, and the node types that a cluster gets of them.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub struct WorkerType {
 }
 
 impl Generation {
-    /// The worker types of a cluster of this generation, called `name` in the table: the base worker, and each slice
+    /// The node types of a cluster of this generation, called `name` in the table: the base worker, and each slice
     /// with its target by accelerator type or by `GENERATION-SIZE`.
     pub fn worker_types(
         &self,

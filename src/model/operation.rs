@@ -74,7 +74,7 @@ impl OperationKind {
 pub enum Task {
     /// Restart the cluster.
     Restart {
-        /// Whether jobs are saved and submitted again.
+        /// Whether jobs are saved and resubmitted.
         preserve: bool,
     },
     /// Start the cluster.
@@ -114,7 +114,7 @@ pub enum Task {
 pub enum NewWorker {
     /// TPUs, each asked for as a queued resource of Google's.
     Queued {
-        /// A worker type of the cluster's file, or an accelerator type (`v4-128`).
+        /// A node type of the cluster's file, or an accelerator type (`v4-128`).
         node_type: String,
         /// How capacity is asked for: a word of the settings' `tpu_capacity`.
         capacity: String,
@@ -250,7 +250,7 @@ impl Operation {
         let (steps, consequence) = match &task {
             Task::Restart { preserve: true } => (
                 vec![Check, Look, Backup, Stop, Clear, Start, Answer, Restore, Workers],
-                "running jobs are stopped and submitted again from the beginning; manually started drivers are lost",
+                "running jobs are stopped and resubmitted from the beginning; manually started drivers are lost",
             ),
             Task::Restart { preserve: false } => {
                 (vec![Check, Look, Stop, Clear, Start, Answer, Workers], "running jobs are stopped and lost")

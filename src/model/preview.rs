@@ -25,7 +25,7 @@ pub struct AffectedJob {
 pub enum Restoration {
     /// Not determined yet.
     Unknown,
-    /// It is saved and submitted again, from its beginning.
+    /// It is saved and resubmitted, from its beginning.
     Back,
     /// It is lost, and why.
     Lost(String),
@@ -119,7 +119,7 @@ pub struct WorkerOffer {
     pub last: Option<NewWorker>,
 }
 
-/// A worker type of the cluster file.
+/// A node type of the cluster file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerType {
     /// Its name in the cluster's file.

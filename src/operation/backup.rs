@@ -52,7 +52,7 @@ pub struct Backed {
 /// What became of a job of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Restored {
-    /// The job was submitted again.
+    /// The job was resubmitted.
     Submitted,
     /// Ray knows a job of this id already; nothing was sent.
     AlreadyThere,
@@ -321,7 +321,7 @@ fn read(dir: &Path) -> Result<List, Problem> {
     }
     if let Some(name) = list.packages.values().find(|name| !is_inside(name)) {
         let what = format!("{} refers to a package outside its directory: {name}", path.display());
-        return Err(problem(what, "nothing outside the backup is read; make the backup again"));
+        return Err(problem(what, "nothing outside the backup is read; create a new backup"));
     }
     Ok(list)
 }

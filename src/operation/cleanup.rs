@@ -193,7 +193,7 @@ fn outcome(said: &str, subject: &Subject) -> Outcome {
         (Some("other"), _) => Outcome::LeftAlone("its process id now belongs to another process".into()),
         (Some("kept"), _) => Outcome::LeftAlone(fields.get(2).copied().unwrap_or("in use").to_owned()),
         (Some("refused"), _) => {
-            Outcome::Failed("the SSH user may not end it: it belongs to another user".into())
+            Outcome::Failed("the SSH user has no permission to end it: it belongs to another user".into())
         }
         (Some("alive"), _) => Outcome::Failed("still running after SIGKILL: blocked on a device".into()),
         // Gone before the script came to it.

@@ -4,8 +4,9 @@
 use super::call::Call;
 use super::performer::Performer;
 use super::{then_resume, trouble};
+use crate::model::command_line::word;
 use crate::model::{Problem, Progress, Timestamp};
-use crate::ssh::{Terminal, quote};
+use crate::ssh::Terminal;
 use crate::supervisor;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -37,7 +38,7 @@ impl Performer {
             let settings = self.autoscaler_setting().iter().copied().map(str::to_owned);
             let ray = self.options.ray.iter().cloned();
             let arguments = arguments.iter().map(|word| word.to_string_lossy().into_owned());
-            let words: Vec<String> = settings.chain(ray).chain(arguments).map(|w| as_word(&w)).collect();
+            let words: Vec<String> = settings.chain(ray).chain(arguments).map(|w| word(&w)).collect();
             Call::run(words.join(" "))
         };
         if self.executor.records(line) { Ok((0, Vec::new())) } else { self.ray(arguments, tell).await }
@@ -85,12 +86,6 @@ impl Performer {
 
 /// What is typed after a line that has these words.
 pub(super) type Answers = &'static [(&'static str, &'static str)];
-
-/// One word of a shell's line, in quotes where it needs them.
-fn as_word(word: &str) -> String {
-    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_-./=:@%+,".contains(&b);
-    if !word.is_empty() && word.bytes().all(is_plain) { word.to_owned() } else { quote(word) }
-}
 
 /// What [`QUIET`], [`SILENCE`] and [`DEAF`] say.
 struct Limits {

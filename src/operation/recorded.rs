@@ -1,4 +1,4 @@
-//! Protects local files when a job is submitted again from its record.
+//! Protects local files when a job is resubmitted from its record.
 //!
 //! Any job can write a record on the cluster that names `~/.ssh/id_ed25519` as its requirements. Values of a form that
 //! come unchanged from the record are sent as they are: no path in them is expanded, read or uploaded.

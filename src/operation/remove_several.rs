@@ -32,7 +32,7 @@ impl Performer {
         let Task::RemoveWorkers { workers, .. } = &self.task else { return Err(no_workers()) };
         let machines = affected((&self.spec, &self.options), &self.task).await?;
         let hosts: usize = machines.iter().map(|m| m.hosts.len()).sum();
-        let said = format!("{} workers with {hosts} hosts", machines.len());
+        let said = format!("{} with {}", counted(machines.len(), "worker"), counted(hosts, "host"));
         self.facts.turns =
             workers.iter().zip(machines).map(|(worker, machine)| Turn::of(worker, machine)).collect();
         self.keep_facts(journal).await?;

@@ -1,4 +1,4 @@
-//! What a job asks of TPU slices, held to the worker types of the cluster file. A slice of several hosts is requested by
+//! What a job asks of TPU slices, held to the node types of the cluster file. A slice of several hosts is requested by
 //! the resource `TPU-<type>-head`, of which Ray gives 1 to its first host (`get_current_node_additional_resources` in
 //! Ray's `_private/accelerators/tpu.py`); `TPU` alone is a number of chips on one host.
 

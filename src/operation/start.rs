@@ -67,7 +67,7 @@ impl Performer {
             return Ok(());
         }
         let what = "Ray runs on the head but its dashboard does not respond; `ray up` would end its jobs";
-        let hint = then_resume("check dashboard.log on the head, or stop that Ray with `ray stop`");
+        let hint = then_resume("check dashboard.log on the head, or stop Ray there with `ray stop`");
         Err(trouble(what, hint))
     }
 

@@ -1,7 +1,7 @@
 //! Turns a requested job into a submission: local folders and files are packed as Ray's own client does, and uploaded
 //! unless the cluster has them already.
 //!
-//! A job that is submitted again starts from its record, which any user of the cluster may have written. Values that
+//! A job that is resubmitted starts from its record, which any user of the cluster may have written. Values that
 //! come unchanged from the record are never read, expanded or uploaded.
 
 use super::recorded;

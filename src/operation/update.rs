@@ -65,7 +65,8 @@ pub async fn seen(access: Access<'_>, client: &Client, me: &str) -> Result<Previ
         preview.jobs = jobs.into_iter().map(|(_, affected)| affected).collect::<Vec<AffectedJob>>();
         if !ended.is_empty() {
             let names: Vec<String> = ended.iter().map(|node| node.address.to_string()).collect();
-            let what = format!("the autoscaler ends {} workers: {}", names.len(), names.join(", "));
+            let what =
+                format!("the autoscaler ends {}: {}", counted(names.len(), "worker"), names.join(", "));
             preview.warnings.push(what);
         }
     }
@@ -140,7 +141,7 @@ impl Performer {
             let hint = then_resume("fix the reported error; setup commands may have run on the head");
             return Err(trouble(format!("`ray up` failed with exit code {code}: {said}"), hint));
         }
-        Ok(format!("{} changes applied", changes.len()))
+        Ok(format!("{} applied", counted(changes.len(), "change")))
     }
 
     /// `ray up` would start another Ray, or has refused the file.
@@ -151,7 +152,7 @@ impl Performer {
             return trouble(what, then_resume("fix the reported error"));
         }
         let what = format!(
-            "the ray command on this machine does not find the head of {}, and would start a new Ray there",
+            "the ray command on this machine does not find the head of {}, and would start a new head",
             self.spec.name
         );
         let hint = if self.is_google() {

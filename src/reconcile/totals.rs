@@ -66,7 +66,7 @@ fn generation(accelerator_type: &str) -> Option<&str> {
     }
 }
 
-/// One worker type of the cluster's file, with its limits and existing machines. A slice counts as one machine.
+/// One node type of the cluster's file, with its limits and existing machines. A slice counts as one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeCount {
     /// The name of the node type.
@@ -88,7 +88,7 @@ impl TypeCount {
     }
 }
 
-/// Every worker type of the file. Types that no TPU VM carries (machines without TPUs) are counted in Ray.
+/// Every node type of the file. Types that no TPU VM carries (machines without TPUs) are counted in Ray.
 pub fn types(limits: &[NodeTypeLimits], rows: &[Row], nodes: Option<&[Node]>) -> Vec<TypeCount> {
     let count = |limit: &NodeTypeLimits| {
         let mine = || rows.iter().filter(|r| r.ray_type.as_ref().is_some_and(|t| t.raw() == limit.name));

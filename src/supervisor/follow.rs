@@ -234,7 +234,10 @@ impl Follower {
             Err(why) => return self.unread(why).await,
         };
         if matches!(self.start, Start::Bytes(_)) && self.position.is_behind(&opened, CATCH_UP) {
-            self.note("more was written in the meantime than is read at once; scroll up to see it").await?;
+            self.note(
+                "more lines were written in the meantime than can be read at once; scroll up to see them",
+            )
+            .await?;
             self.position.begin_again(self.start);
             return Ok(Ended::Again);
         }

@@ -73,7 +73,7 @@ impl HostAccess<'_> {
         wanted: Wanted<'_>,
     ) -> Result<Vec<HostFile>, String> {
         let searched = tokio::time::timeout(ON_A_HOST, self.search_all(host, globs, wanted)).await;
-        searched.unwrap_or_else(|_| Err(format!("no answer within {} s", ON_A_HOST.as_secs())))
+        searched.unwrap_or_else(|_| Err(format!("no response within {} s", ON_A_HOST.as_secs())))
     }
 
     async fn search_all(
@@ -98,7 +98,7 @@ impl HostAccess<'_> {
                     files.extend(found);
                 }
                 Err(ReadError::NoFolder) if !std::mem::replace(&mut inside, true) => {}
-                Err(ReadError::NoFolder) => return Err("it has no log directory of Ray's".to_owned()),
+                Err(ReadError::NoFolder) => return Err("it has no Ray log directory".to_owned()),
                 Err(why) => return Err(why.to_string()),
             }
         }

@@ -101,7 +101,7 @@ async fn read_runs(spec: &ClusterSpec, options: &Options, session: &Session, new
     let (source, limits) = ((&session.client, session.log_host(spec)), (options.vitals, &options.patterns));
     let read = read_vitals(source, snapshot, running, limits).await;
     let unread = |e: RayError| ClusterVitals {
-        missing: vec![format!("what jobs do is unknown: {e}")],
+        missing: vec![format!("activity of jobs unknown: {e}")],
         ..ClusterVitals::default()
     };
     Some(News::Vitals(Arc::new(read.unwrap_or_else(unread))))

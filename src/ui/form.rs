@@ -15,7 +15,7 @@ use ratatui::style::Style;
 /// Columns it takes where there is room.
 const WIDEST: u16 = 100;
 /// Columns of the labels.
-const LABEL: u16 = 13;
+const LABEL: u16 = 15;
 
 /// Draws it; returns the cursor's place when a row has the focus.
 pub fn draw(

@@ -13,12 +13,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Lines that the worker types take at most, where the rows above have need of more.
+/// Lines that the node types take at most, where the rows above have need of more.
 const TYPES: usize = 6;
 /// Below this height the table needs every line.
 const LOW: u16 = 14;
 
-/// Draws it; returns where the rows are, and the highest first worker type.
+/// Draws it; returns where the rows are, and the highest first node type.
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,

@@ -95,7 +95,7 @@ fn the_status_of_a_cluster_has_its_runs_when_it_is_asked_for_them() {
     let fails = Trouble { path: "/api/v0/".into(), fault: Fault::Status(500) };
     place.head.trouble(vec![fails]);
     let ran = place.run(&["status", "--vitals"]).exits(0);
-    assert!(ran.err.contains("incomplete: what jobs do is unknown: "), "{}", ran.err);
+    assert!(ran.err.contains("incomplete: activity of jobs unknown: "), "{}", ran.err);
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn over_ssh_where_the_head_gives_none() {
     // The raylets of all hosts, of which one is stopped; Ray calls it dead only later.
     let well = stacks(bed, &job, "the raylets of three hosts", |found| {
         let raylets = found["raylets"].as_array().unwrap();
-        raylets.len() == 3 && raylets.iter().all(|raylet| raylet["trouble"].is_null())
+        raylets.len() == 3 && raylets.iter().all(|raylet| raylet["problem"].is_null())
     });
     let of_w1 =
         well["raylets"].as_array().unwrap().iter().find(|raylet| raylet["address"] == "10.77.0.2").unwrap();

@@ -200,7 +200,7 @@ fn a_form_shows_the_field_that_has_the_focus_and_why_it_failed() {
         let failed = Event::Form(ClusterName::new(CLUSTER), id, FormNews::Failed(why));
         app.update(failed, NOW);
         let screen = seen(&mut app, size);
-        assert!(screen.contains("│ resources ") || screen.contains("│ job id "), "{size:?}: {screen}");
+        assert!(screen.contains("│ resources ") || screen.contains("│ submission id "), "{size:?}: {screen}");
         let all = met(&mut app, size, "<pgdn>", " below ─╯");
         assert!(all.contains(" end ") && all.matches("large").count() >= 12, "{size:?}: {all}");
         assert!(size == SMALL[0] || all.contains(" more lines below"), "{all}");

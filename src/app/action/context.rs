@@ -68,15 +68,15 @@ impl Context {
             Self::Jobs => "the jobs pane",
             Self::Log => "the log pane",
             Self::Autoscaler => "the autoscaler pane",
-            Self::Tpus => "the TPUs",
+            Self::Tpus => "the TPU table",
             Self::Slice => "a slice's page",
-            Self::JobWorkers => "the workers of a job",
+            Self::JobWorkers => "a job's workers view",
             Self::Node => "a node's page",
             Self::Job => "a job's page",
             Self::Tpu => "a TPU's page",
-            Self::Info => "a description",
+            Self::Info => "a details view",
             Self::Ask | Self::Tell | Self::Plan | Self::Form | Self::Columns => "dialogs",
-            Self::Progress => "the progress of an operation",
+            Self::Progress => "an operation's progress view",
         }
     }
 }

@@ -47,7 +47,7 @@ impl WorkersView {
 
     /// On the row of a worker.
     const fn on_row(self) -> Self {
-        Self { on_row: true, ..self }.within(&[], "the nodes pane or the TPUs")
+        Self { on_row: true, ..self }.within(&[], "the nodes pane or the TPU table")
     }
 
     const fn with(self, with: &'static str) -> Self {
@@ -80,10 +80,10 @@ impl WorkersView {
             Verb::InitWorker => Self::new(A::InitWorker).on_row(),
             Verb::RemoveWorker => Self::new(A::RemoveWorker).on_row(),
             Verb::RemoveNow => Self::new(A::RemoveWorker).on_row().with("with the first option switched off"),
-            Verb::CleanPreempted => Self::new(A::CleanPreempted).within(&[], "the TPUs").after(A::Tpus),
-            Verb::Resume => Self::new(A::Resume).within(PROGRESS, "its progress").after(A::Progress),
-            Verb::SkipStep => Self::new(A::SkipStep).within(PROGRESS, "its progress").after(A::Progress),
-            Verb::Abandon => Self::new(A::Abandon).within(PROGRESS, "its progress").after(A::Progress),
+            Verb::CleanPreempted => Self::new(A::CleanPreempted).within(&[], "the TPU table").after(A::Tpus),
+            Verb::Resume => Self::new(A::Resume).within(PROGRESS, "its progress view").after(A::Progress),
+            Verb::SkipStep => Self::new(A::SkipStep).within(PROGRESS, "its progress view").after(A::Progress),
+            Verb::Abandon => Self::new(A::Abandon).within(PROGRESS, "its progress view").after(A::Progress),
             Verb::JobStacks => Self { on_row: true, ..Self::new(A::Stacks) }.within(&[], "the jobs pane"),
             Verb::JobLog => Self { on_row: true, ..Self::new(A::Log) }.within(OF_JOB, "the jobs pane"),
             Verb::ExplainJob => Self { on_row: true, ..Self::new(A::Describe) }.within(JOBS, "the jobs pane"),

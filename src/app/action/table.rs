@@ -218,9 +218,9 @@ actions! {
         also "scale";
     Changes Submit "submit" "submit" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Slice, JobWorkers, Job, Info], has_cluster, App::submit_form,
         "Submit a job (opens a form)";
-    Changes Resubmit "resubmit" "submit again" &[Jobs, AllJobs, Job], has_submission, App::resubmit_form,
+    Changes Resubmit "resubmit" "resubmit" &[Jobs, AllJobs, Job], has_submission, App::resubmit_form,
         "Resubmit the selected job (opens a form with its settings)";
-    View Zoom "zoom" "zoom" CLUSTER, always, |app, _| app.zoom(),
+    View Zoom "zoom" "zoom" CLUSTER, always, |app, now| app.zoom(now),
         "Toggle zoom of the focused pane";
     View NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, JobWorkers, Ask, Plan, Form], always, |app, _| app.turn_pane(true),
         "Focus the next pane, field or button, or show the next table of the workers";
@@ -249,7 +249,7 @@ actions! {
     View Top "top" "" SCROLLED, always, |app, _| app.jump(false),
         "Go to the first row";
     View Bottom "bottom" "" SCROLLED, always, |app, _| app.jump(true),
-        "Go to the last row; a log follows again";
+        "Go to the last row; in a log, also resume following";
     View NextMatch "next-match" "" &[Log], always, |app, now| app.match_step(true, now),
         "Go to the next match of the search";
     View PreviousMatch "previous-match" "" &[Log], always, |app, now| app.match_step(false, now),
@@ -300,9 +300,9 @@ actions! {
     Looks SaveLog "save-log" "save" &[Log], always, App::begin_save,
         "Save the loaded lines to a file, without filtered-out lines";
     Looks Pager "pager" "" &[Log], always, |app, now| app.view_log(Viewer::Pager, now),
-        "Open the same lines in $PAGER";
+        "Open the loaded lines in $PAGER, without filtered-out lines";
     Looks Editor "editor" "" &[Log], always, |app, now| app.view_log(Viewer::Editor, now),
-        "Open the same lines in $VISUAL or $EDITOR";
+        "Open the loaded lines in $VISUAL or $EDITOR, without filtered-out lines";
     View Wide "wide" "" TABLES, always, App::toggle_wide,
         "Toggle all columns";
     View Columns "columns" "" TABLES, always, |app, _| app.choose_columns(),
@@ -343,11 +343,11 @@ actions! {
         "Show the audit log: what this user changed from this machine",
         also "history";
     View Help "help" "help" SCROLLED, always, |app, _| app.help(),
-        "Show this list",
+        "List the keys and their actions",
         also "keys bindings shortcuts";
     Looks Accept "accept" "" &[Ask], always, App::answer,
         "Confirm";
-    View Back "back" "" EVERYWHERE, always, |app, _| app.back(),
+    View Back "back" "" EVERYWHERE, always, |app, now| app.back(now),
         "Go back: out of a dialog, a filter, a zoomed pane, the cluster";
     View Quit "quit" "quit" EVERYWHERE, is_at_the_root, App::leave,
         "Close the dialog or page; on the fleet page, quit";

@@ -57,7 +57,7 @@ impl Target {
     /// What it is, in a few words that are safe to print: `job raysubmit_4f1c`.
     pub fn words(&self, fleet: &Fleet) -> String {
         match self {
-            Self::Cluster(_) => "about".to_owned(),
+            Self::Cluster(_) => "details".to_owned(),
             Self::Broken(among) => {
                 fleet.broken.get(*among).map_or_else(String::new, |(file, _)| printable(file).into_owned())
             }

@@ -5,6 +5,7 @@
 
 use crate::app::Cluster;
 use crate::diagnose::{Finding, FindingKind, Severity};
+use crate::model::amount::counted;
 use crate::model::fix::Target;
 use crate::model::text::printable;
 use crate::model::{ClusterName, Job, JobKey, JobStatus, Link, Liveness, Problem, Timestamp};
@@ -157,7 +158,7 @@ impl Said {
         lines.extend(changes.by_ref().take(MOST));
         let more = changes.count();
         if more > 0 {
-            lines.push(format!("and {more} more jobs changed"));
+            lines.push(format!("and {} changed", counted(more, "more job")));
         }
     }
 

@@ -59,7 +59,7 @@ impl Field {
             Self::Memory => "memory",
             Self::Resources => "resources",
             Self::Tpu => "tpu",
-            Self::Id => "job id",
+            Self::Id => "submission id",
             Self::Metadata => "metadata",
         }
     }

@@ -45,8 +45,8 @@ impl App {
                     worker.process.node == *node && worker.process.files.contains(name)
                 };
                 let parts = [Part::Roll, Part::Lines, Part::Cause];
-                let mut crews = parts.into_iter().filter_map(|part| job_workers.job_workers(part));
-                crews.find(|job_workers| job_workers.workers.iter().any(writes))?;
+                let mut known = parts.into_iter().filter_map(|part| job_workers.job_workers(part));
+                known.find(|job_workers| job_workers.workers.iter().any(writes))?;
                 Some((place, job_workers.job.clone()?))
             }
         }
@@ -81,7 +81,7 @@ impl App {
     }
 
     /// Stores what was read of a job's workers.
-    pub(in crate::app) fn crew_news(
+    pub(in crate::app) fn job_workers_news(
         &mut self,
         cluster: &ClusterName,
         job: &JobKey,

@@ -2,7 +2,7 @@
 
 use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::prompt::{Prompt, PromptKind};
-use crate::app::log::Wanted;
+use crate::app::log::{Opened, Wanted};
 use crate::app::pages::Left;
 use crate::app::table::natural::natural;
 use crate::app::text::words;
@@ -30,8 +30,8 @@ impl App {
         let page = &mut self.pages.cluster[place];
         let below = self.way.pages().iter().rposition(|view| view.shows_log(place));
         let is_over_another = below.is_some_and(|at| at + 1 < self.way.pages().len());
-        if let Some((at, open)) = below.zip(page.log.source()).filter(|_| is_over_another) {
-            page.left.push(Left { at, source: open.clone(), line: page.log.here() });
+        if let Some((at, opened)) = below.zip(page.log.opened()).filter(|_| is_over_another) {
+            page.left.push(Left { at, opened, line: page.log.here() });
         }
         let mut effects = self.show_log(place, source, line);
         let log = View::Log(place);
@@ -65,8 +65,17 @@ impl App {
     }
 
     /// Shows a log again that was left.
-    pub(in crate::app) fn return_to_log(&mut self, (place, left): (usize, Left)) -> Vec<Effect> {
-        self.show_log(place, left.source, left.line)
+    pub(in crate::app) fn return_to_log(
+        &mut self,
+        (place, left): (usize, Left),
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        match left.opened {
+            Opened::One(source) => self.show_log(place, source, left.line),
+            opened if self.pages.cluster[place].log.opened().as_ref() == Some(&opened) => Vec::new(),
+            // Its lines are read again, and where the cursor was among them is not known.
+            Opened::Several(logs) => self.follow_several(place, logs, now),
+        }
     }
 
     /// Lists the logs of the cluster on the screen: of jobs, of the workers that were read last, of the autoscaler, of nodes.

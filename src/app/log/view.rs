@@ -94,6 +94,15 @@ impl Default for LogView {
     }
 }
 
+/// What a view of logs was opened with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// One log.
+    One(LogSource),
+    /// Several together.
+    Several(Vec<LogPlace>),
+}
+
 impl LogView {
     /// Replaces the log by another, empty one.
     pub fn begin(&mut self, source: LogSource, stream: StreamId) {
@@ -221,6 +230,17 @@ impl LogView {
     /// Whether the newest lines were dropped to make room for older ones: the end has to be opened again.
     pub fn is_cut(&self) -> bool {
         self.held.is_cut()
+    }
+
+    /// What is open; none when no log is.
+    pub fn opened(&self) -> Option<Opened> {
+        match (&self.source, &self.joined) {
+            (Some(source), _) => Some(Opened::One(source.clone())),
+            (None, Some(joined)) => {
+                Some(Opened::Several(joined.logs().map(|(place, _)| place.clone()).collect()))
+            }
+            (None, None) => None,
+        }
     }
 
     /// An empty view of the same streams, for the lines that come from now on; none when no log is open.

@@ -133,12 +133,12 @@ impl App {
     }
 
     /// Enter, or the space bar on an option.
-    pub(in crate::app) fn plan_pressed(&mut self) -> Vec<Effect> {
+    pub(in crate::app) fn plan_pressed(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(Dialog::Plan(plan)) = &mut self.dialog else { return Vec::new() };
         // The pressed line is visible.
         plan.strayed = false;
         match plan.control {
-            Control::Cancel => self.back(),
+            Control::Cancel => self.back(now),
             Control::Jobs | Control::Drain => {
                 let Some(task) = plan.turned() else { return Vec::new() };
                 plan.replace(task.clone());
@@ -376,7 +376,7 @@ impl App {
             let text = format!("{name}: cannot start {}: {why}", kind.word());
             self.toasts.say(Tone::Bad, text, now);
             if self.is_watched(name) && self.cluster_mut(name).is_some_and(|c| c.running.is_none()) {
-                return self.pop();
+                return self.pop(now);
             }
         }
         Vec::new()
@@ -478,7 +478,7 @@ impl App {
             Some(Dialog::Plan(plan))
                 if !matches!(plan.control, Control::Cancel | Control::Name | Control::Go) =>
             {
-                self.plan_pressed()
+                self.plan_pressed(now)
             }
             _ => Vec::new(),
         }

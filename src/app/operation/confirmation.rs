@@ -287,7 +287,8 @@ impl Plan {
                 Some(format!("{others} run here: ask their owners, then allow it above"))
             }
             None if self.marked.as_ref().is_some_and(|m| !m.take_over) => Some(
-                "another operator's operation is running: ask them, then allow the takeover above".to_owned(),
+                "another operator's operation is running: ask the operator, then allow the takeover above"
+                    .to_owned(),
             ),
             None if !consent.confirms(&self.operation) => Some("type the cluster's name first".to_owned()),
             None => None,

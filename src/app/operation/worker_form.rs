@@ -11,7 +11,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 /// The setting that a row of the form holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerField {
-    /// The worker type, chosen from the offered ones.
+    /// The node type, chosen from the offered ones.
     Type,
     /// The kind of capacity, chosen from the offered ones.
     Capacity,
@@ -274,13 +274,13 @@ impl WorkerForm {
                 let count = self.number().unwrap_or(1);
                 let names = worker_names(self.name.text(), count, Timestamp::from_millis(0));
                 let bad = names.iter().find(|n| !is_worker_name(n))?;
-                Some(format!("too long with its number: {} of 63", bad.len()))
+                Some(format!("too long with its number: {} of 63 characters", bad.len()))
             }
             WorkerField::Name if self.name.text().len() > 63 => {
-                Some(format!("too long: {} of 63", self.name.text().len()))
+                Some(format!("too long: {} of 63 characters", self.name.text().len()))
             }
             WorkerField::Name => {
-                Some("lower-case letters, digits, hyphens; first a letter, last no hyphen".to_owned())
+                Some("use lowercase letters, digits and hyphens, starting with a letter and not ending with a hyphen".to_owned())
             }
             WorkerField::Address if self.address.is_empty() => {
                 self.tried.then(|| "enter the host's address".to_owned())

@@ -171,7 +171,7 @@ impl Kind for FoundLines {
                 "no matches in the files".to_owned()
             }
             () => {
-                "no matches; of some files only the last lines were searched, see the title and the messages"
+                "no matches; only the last lines of some files were searched, see the title and the messages"
                     .to_owned()
             }
         }

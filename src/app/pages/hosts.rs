@@ -215,7 +215,7 @@ impl Kind for HostsTable {
 
     fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
         // Rows are slices and the head, while what is counted in a cluster are hosts.
-        let hosts = host_counts(look, of, "hosts ");
+        let hosts = host_counts(look, of, Some("host"));
         let slices = of.and_then(|place| look.fleet.clusters.get(place)).filter(|cluster| cluster.known);
         let slices = slices.map_or(0, Cluster::slices);
         if slices == 0 {

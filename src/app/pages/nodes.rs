@@ -56,7 +56,7 @@ impl Kind for Nodes {
     }
 
     fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
-        host_counts(look, of, "")
+        host_counts(look, of, None)
     }
 
     fn columns() -> &'static [Column<Self>] {
@@ -299,7 +299,12 @@ const COLUMNS: &[Column<Nodes>] = &[
 ];
 
 /// Nodes by state, those that are alive called so: `317 hosts alive · 9 joining`.
-pub fn host_counts(look: &Look<'_>, of: Option<usize>, called: &str) -> Cell<'static> {
+pub fn host_counts(look: &Look<'_>, of: Option<usize>, called: Option<&str>) -> Cell<'static> {
+    let noun = |n: &str| match called {
+        None => n.to_owned(),
+        Some(one) if n == "1" => format!("1 {one}"),
+        Some(one) => format!("{n} {one}s"),
+    };
     let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else {
         let totals = look.fleet.totals();
         let alive = totals.told(totals.nodes);
@@ -307,11 +312,11 @@ pub fn host_counts(look: &Look<'_>, of: Option<usize>, called: &str) -> Cell<'st
         let known =
             if totals.known < totals.clusters { format!("{} of ", totals.known) } else { String::new() };
         let clusters = counted(totals.clusters, "cluster");
-        return Cell::new(format!("{alive} {called}alive in {known}{clusters}"), Role::Dim);
+        return Cell::new(format!("{} alive in {known}{clusters}", noun(&alive)), Role::Dim);
     };
     let (alive, joining, lost) = cluster.node_counts();
     let dead = cluster.tally.dead;
-    let mut counts = vec![format!("{} {called}alive", grouped(alive))];
+    let mut counts = vec![format!("{} alive", noun(&grouped(alive)))];
     counts.extend((joining > 0).then(|| format!("{} joining", grouped(joining))));
     counts.extend((lost > 0).then(|| format!("{} lost", grouped(lost))));
     // A lost one is dead, too, and counted once.

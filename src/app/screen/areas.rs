@@ -120,7 +120,7 @@ pub struct Areas {
     pub autoscaler: Option<Area>,
     /// Highest first line of the autoscaler pane.
     pub autoscaler_last: usize,
-    /// Highest first line of the worker types below a cluster's TPUs.
+    /// Highest first line of the node types below a cluster's TPUs.
     pub tpu_types_last: usize,
     /// Where the lines of a thing in full are.
     pub details: Option<Area>,

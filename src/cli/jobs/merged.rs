@@ -34,7 +34,7 @@ pub struct WorkersOptions {
     #[arg(long)]
     pub workers: bool,
     /// With --workers: print identical lines once, with the number of workers that wrote them and the hosts that did not;
-    /// with --follow, those of 10 seconds together
+    /// with --follow, once per 10 seconds
     #[arg(long, requires = "workers")]
     pub fold: bool,
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  marin-tui -c us-central2 stacks eval-7                  where most workers are, and which are not
+  marin-tui -c us-central2 stacks eval-7                  where most workers are, and which differ
   marin-tui -c us-central2 stacks eval-7 --interval 5s    sample twice: which have not changed
   marin-tui -c us-central2 stacks eval-7 --frames         all frames and threads
   marin-tui stacks eval-7 --json | jq -r '.groups[] | select(.differs) | .workers[].address'
@@ -165,7 +165,7 @@ fn for_scripts(id: &str, found: &JobStacks) -> Value {
     let raylet = |raylet: &RayletThreads| {
         json!({
             "host": raylet.host.raw(), "address": raylet.address.raw(), "pid": raylet.pid,
-            "trouble": raylet.trouble(),
+            "problem": raylet.trouble(),
             "threads": raylet.threads.iter().map(raylet_thread).collect::<Vec<_>>(),
         })
     };

@@ -20,7 +20,7 @@ const OPTIONS: [&str; 8] = [
 const SENT: [&str; 3] = ["GIT_COMMIT", "HF_TOKEN", "WANDB_API_KEY"];
 
 /// What a rewritten line of `ray_run.py` does not do.
-pub const NOTE: &str = "the project's dependencies are not added to the job; `uv run --extra tpu` before its command installs them";
+pub const NOTE: &str = "the project's dependencies are not added to the job; to install them, put `uv run --extra tpu` before its command";
 
 /// Whether a line without a command's name is one of `ray_run.py`: `--cluster X -e NAME VALUE -- python x.py`. Without an
 /// option of that script, the line has to say where the cluster is.
@@ -45,7 +45,7 @@ pub fn own_command(line: &mut Line) -> Result<(), String> {
     Ok(())
 }
 
-/// `--tpu` without a value meant the cluster's own worker type.
+/// `--tpu` without a value meant the cluster's own node type.
 pub fn own_type(line: &mut Line) {
     if line.tail.is_none() {
         return;

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// Which workers outside the autoscaler are meant.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Only of this type: an accelerator type (`v4-128`), or a worker type of the cluster file.
+    /// Only of this type: an accelerator type (`v4-128`), or a node type of the cluster file.
     pub kind: Option<String>,
     /// Only those that Google has preempted or terminated.
     pub preempted: bool,

@@ -108,11 +108,11 @@ impl Performer {
                 Err(e) => Err(e),
             };
             match removed {
-                Ok(true) => tell.say(format!("{name}: {word} deleted again")),
+                Ok(true) => tell.say(format!("{name}: {word} deleted")),
                 Ok(false) | Err(GcpError::NotFound { .. }) => {}
                 // What made this necessary counts; the next attempt finds it and uses it.
                 Err(e) => {
-                    tell.say(format!("{name}: {word} could not be deleted again: {e}"));
+                    tell.say(format!("{name}: {word} could not be deleted: {e}"));
                     continue;
                 }
             }

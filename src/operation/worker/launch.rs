@@ -56,7 +56,7 @@ pub(super) fn on_host<'a>(spec: &ClusterSpec, launch: &'a Launch) -> Result<&'a 
 pub(super) fn type_of<'a>(launch: &'a Launch, vm: &TpuVm) -> Result<(&'a str, &'a NodeLaunch), Problem> {
     let named = vm.ray_type.as_ref().and_then(|t| launch.find(t.raw()));
     named.or_else(|| launch.find(vm.accelerator_type.raw())).ok_or_else(|| {
-        let what = format!("the cluster file has no worker type for {} ({})", vm.name, vm.accelerator_type);
+        let what = format!("the cluster file has no node type for {} ({})", vm.name, vm.accelerator_type);
         trouble(what, "add the type to the file")
     })
 }

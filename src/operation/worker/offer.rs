@@ -58,7 +58,7 @@ pub fn offer(spec: &ClusterSpec, options: &Options, state: &Path) -> Result<Work
     let types: Vec<WorkerType> = launch.types.iter().filter_map(tpu).collect();
     if types.is_empty() {
         let hint = "only TPUs can be added; for other machines set `min_workers`";
-        return Err(trouble("the cluster file has no worker type with a TPU", hint));
+        return Err(trouble("the cluster file has no node type with a TPU", hint));
     }
     let mut capacities: Vec<String> = options.tpu_capacity.keys().cloned().collect();
     capacities.sort_by_key(|word| word != FIRST);

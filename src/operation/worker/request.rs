@@ -54,7 +54,7 @@ pub(super) fn plan(
     let place = supervisor::tpu_place(spec)?;
     let Some((kind, node)) = launch.find(node_type) else {
         let types: Vec<&str> = launch.types.keys().map(String::as_str).collect();
-        let what = format!("{} has no worker type {}", spec.name, printable(node_type));
+        let what = format!("{} has no node type {}", spec.name, printable(node_type));
         return Err(trouble(what, format!("available types: {}", types.join(", "))));
     };
     let Some(capacity) = options.tpu_capacity.get(capacity) else {

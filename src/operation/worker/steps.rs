@@ -10,6 +10,7 @@ use super::machine::{self, Machine};
 use super::request::Request;
 use super::{WorkerFacts, follow, offer, planned, request};
 use crate::gcp::{Change, GcpError, PartKind};
+use crate::model::amount::counted;
 use crate::model::text::printable;
 use crate::model::{Fix, Hint, NewWorker, NodeId, Problem, Progress, StepName, Task, Timestamp, Verb};
 use crate::ray::Drain;
@@ -202,7 +203,7 @@ impl Performer {
         let google = &self.options.google;
         let machines = follow::follow(google, &place, names, |word| tell.say(word)).await?;
         let hosts: usize = machines.iter().map(|m| m.hosts.len()).sum();
-        let said = format!("{} TPU VMs with {hosts} hosts up", machines.len());
+        let said = format!("{} with {} up", counted(machines.len(), "TPU VM"), counted(hosts, "host"));
         self.facts.worker.machines = machines;
         self.keep_facts(journal).await?;
         Ok(said)

@@ -149,7 +149,7 @@ impl HostFiles {
     /// Runs the command to its end, or until nobody reads any more, or there is another way.
     async fn follow(&mut self, way: &Way) -> Result<(), ReadError> {
         let Some(remote) = way.remote.clone() else {
-            return Err(ReadError::Failed("it cannot be logged in to".to_owned()));
+            return Err(ReadError::Failed("SSH is not available".to_owned()));
         };
         let line = self.command()?;
         let access = HostAccess {
@@ -179,7 +179,9 @@ impl HostFiles {
                 Ok(Ok(Some(bytes))) => bytes,
                 Ok(Ok(None)) => return Err(ReadError::Lost("the remote command ended".to_owned())),
                 Ok(Err(why)) => return Err(why),
-                Err(_) => return Err(ReadError::Lost(format!("nothing came for {} s", SILENT.as_secs()))),
+                Err(_) => {
+                    return Err(ReadError::Lost(format!("no data received for {} s", SILENT.as_secs())));
+                }
             };
             drop(turn.take());
             frames.push(bytes);

@@ -175,8 +175,8 @@ fn what_was_made_is_taken_back_when_a_later_part_fails_for_good() {
     let (code, _, said) = world.run("add-worker --type slice --name s --yes");
     assert_eq!(code, Some(1), "{said}");
     for words in [
-        "s: instance template deleted again",
-        "s: workload policy deleted again",
+        "s: instance template deleted",
+        "s: workload policy deleted",
         "quota exceeded: Quota 'TPUS_PER_PROJECT' exceeded",
         "request more quota",
         "resume to request it again",
@@ -216,7 +216,7 @@ fn an_interrupted_making_goes_on_and_still_knows_what_it_made() {
     assert_eq!(world.parts(), (1, 1, 0));
     world.fails("no such zone", "RESOURCE_NOT_FOUND", "/instanceGroupManagers/");
     let (code, _, said) = world.run("add-worker --resume");
-    assert!(code == Some(1) && said.contains("s: workload policy deleted again"), "{said}");
+    assert!(code == Some(1) && said.contains("s: workload policy deleted"), "{said}");
     assert_eq!(world.parts(), (0, 0, 0));
     assert_eq!(world.run("add-worker --abandon").0, Some(0));
 }

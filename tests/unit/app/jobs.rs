@@ -241,6 +241,26 @@ fn the_logs_of_marked_jobs_are_followed_together() {
 }
 
 #[test]
+fn esc_leads_back_to_several_logs() {
+    let mut app = shown();
+    let followed = |effects: &[Effect]| {
+        let asked = effects.iter().find_map(|effect| match effect {
+            Effect::Ask(_, Request::FollowSeveral(logs)) => Some(logs),
+            _ => None,
+        });
+        asked.map(|logs| logs.iter().map(|(_, source, _)| source.clone()).collect::<Vec<_>>())
+    };
+    press(&mut app, " j<down> ");
+    let both = followed(&press(&mut app, "l"));
+    assert_eq!(both.as_ref().map(Vec::len), Some(2));
+    let one = press(&mut app, "J<esc>l");
+    assert!(one.iter().any(|effect| matches!(effect, Effect::Ask(_, Request::Follow(..)))), "{one:?}");
+    press(&mut app, "<esc>");
+    assert_eq!((app.context(), followed(&press(&mut app, "<esc>"))), (Context::AllJobs, both));
+    assert_eq!((app.context(), app.log().unwrap().logs().count()), (Context::Log, 2));
+}
+
+#[test]
 fn marked_jobs_are_stopped_together_and_the_dialog_lists_them() {
     let mut app = shown();
     // The third is a driver, which cannot be marked.

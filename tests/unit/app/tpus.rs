@@ -109,7 +109,7 @@ fn rows_are_what_both_say_and_can_be_sorted_filtered_copied_and_told() {
     press(&mut app, "d");
     let lines = details(&app);
     assert!(
-        lines.iter().any(|(l, t)| l == "hint" && t == "delete the preempted TPUs: x in the TPUs"),
+        lines.iter().any(|(l, t)| l == "hint" && t == "delete the preempted TPUs: x in the TPU table"),
         "{lines:?}"
     );
     assert!(lines.iter().any(|(l, t)| l == "Google state" && t == "preempted"), "{lines:?}");
