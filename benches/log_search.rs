@@ -1,7 +1,7 @@
 //! Searching and filtering the lines of a log that are held: all of them, and one step between two keys.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use marin_tui::logs::{Held, Pattern, Search};
+use marin_tui::logs::{LogBuffer, Pattern, Search};
 use marin_tui::model::Line;
 use std::hint::black_box;
 
@@ -23,8 +23,8 @@ fn line(n: u32) -> Line {
 }
 
 /// A million lines, some 90 MB; of more the last million.
-fn held() -> Held {
-    let mut held = Held::new(LINES as usize, usize::MAX);
+fn held() -> LogBuffer {
+    let mut held = LogBuffer::new(LINES as usize, usize::MAX);
     for n in 0..LINES {
         held.push(line(n));
     }

@@ -14,12 +14,12 @@ pub mod log;
 mod navigate;
 mod news;
 pub mod operation;
+mod page_stack;
 pub mod pages;
 pub mod screen;
 pub mod table;
 pub mod text;
 mod view;
-mod way;
 
 pub use action::class::Class;
 pub use action::context::Context;
@@ -44,10 +44,10 @@ pub use operation::confirmation::Plan;
 pub use operation::progress::Running;
 pub use pages::job_workers::{WorkersPage, WorkersView};
 pub use pages::{ClusterPage, Pages, SlicePage, TpusPage};
-pub use screen::areas::{Area, Areas, Grip, Headed, Rows, Seams};
+pub use screen::areas::{Area, Areas, DraggedBorders, PaneBorders, Rows, TableArea};
 pub use screen::dialog::{Dialog, Question};
 pub use table::chooser::{Choice, Chooser};
-pub use table::facts::Look;
+pub use table::facts::CellContext;
 pub use table::filter::{Filter, FilterError};
 pub use table::list::{List, Listing};
 pub use table::marks::Marks;
@@ -61,9 +61,9 @@ use crate::model::{ClusterName, Link, NodeId, StreamId, Timestamp};
 use action::keymap::Meaning;
 use crossterm::event::KeyEvent;
 use input::line::Edit;
+use page_stack::PageStack;
 use screen::split::Split;
 use std::time::Duration;
-use way::Way;
 
 /// The state of the screen: pages over the fleet.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ use way::Way;
 pub struct App {
     fleet: Fleet,
     pages: Pages,
-    way: Way,
+    stack: PageStack,
     split: Split,
     marks: Marks,
     dialog: Option<Dialog>,
@@ -94,7 +94,7 @@ pub struct App {
     read_only: bool,
     /// The operator's name; where it is empty, every job is another person's.
     me: String,
-    paces: PollIntervals,
+    poll_intervals: PollIntervals,
     dirty: bool,
 }
 
@@ -105,7 +105,7 @@ impl App {
         Self {
             pages: Pages::new(&fleet),
             fleet,
-            way: Way::from(View::Clusters),
+            stack: PageStack::from(View::Clusters),
             split: Split::default(),
             marks: Marks::default(),
             dialog: None,
@@ -123,7 +123,7 @@ impl App {
             next_form: 1,
             read_only: false,
             me: String::new(),
-            paces: PollIntervals::default(),
+            poll_intervals: PollIntervals::default(),
             dirty: true,
         }
     }
@@ -174,18 +174,18 @@ impl App {
         let Some(place) = named.and_then(|n| self.fleet.place(n)).or(only) else { return Vec::new() };
         // A single cluster has no fleet above it.
         if only.is_some() {
-            self.way.clear();
+            self.stack.clear();
         }
         self.open_page(View::Cluster(place))
     }
 
     /// The same console with these poll intervals.
     #[must_use]
-    pub fn reading_every(mut self, paces: PollIntervals) -> Self {
+    pub fn reading_every(mut self, poll_intervals: PollIntervals) -> Self {
         for cluster in &mut self.fleet.clusters {
-            cluster.paces = (paces.background, paces.cloud);
+            cluster.poll_intervals = (poll_intervals.background, poll_intervals.cloud);
         }
-        self.paces = paces;
+        self.poll_intervals = poll_intervals;
         self
     }
 
@@ -193,7 +193,7 @@ impl App {
     pub fn fresh(&self) -> Duration {
         match self.view().place() {
             Some(_) => fleet::cluster::FRESH,
-            None => fleet::cluster::STALE.max(self.paces.background * 2),
+            None => fleet::cluster::STALE.max(self.poll_intervals.background * 2),
         }
     }
 

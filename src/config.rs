@@ -52,7 +52,7 @@ use crate::model::{
     authority, shown_address,
 };
 use claims::Claim;
-use held::Held;
+use held::CheckedFile;
 use safe::CurrentUser;
 use std::collections::BTreeMap;
 use std::fs;
@@ -232,12 +232,12 @@ pub fn read(sources: &Sources, env: &Env, now: Timestamp) -> Result<Loaded, Conf
 
 /// The environment with the variables of the folder's `.marin.yaml`, the files with and named by these variables, and
 /// the actions that they lead to.
-fn with_variables(env: &Env, us: &CurrentUser) -> Result<(Env, Vec<Held>, Claims), ConfigError> {
+fn with_variables(env: &Env, us: &CurrentUser) -> Result<(Env, Vec<CheckedFile>, Claims), ConfigError> {
     let file = env.cwd().join(shared::FILE);
     if file.symlink_metadata().is_err() {
         return Ok((env.clone(), Vec::new(), Claims::new()));
     }
-    let held = Held::read(&file, us);
+    let held = CheckedFile::read(&file, us);
     let variables = shared::parse(&held.text.clone()?, &file)?;
     let env = env.clone().with_shared(variables.clone());
     if variables.is_empty() {
@@ -247,7 +247,7 @@ fn with_variables(env: &Env, us: &CurrentUser) -> Result<(Env, Vec<Held>, Claims
     // Every variable is reviewed, also one that is set in the environment now: next time it may not be.
     let path = variables.get("RAY_AUTH_TOKEN_PATH").filter(|path| !path.is_empty());
     let token_file = path.map(|path| {
-        let (held, place) = Held::place_of(&env.expand(Path::new(path)), us);
+        let (held, place) = CheckedFile::place_of(&env.expand(Path::new(path)), us);
         files.push(held);
         place
     });
@@ -265,12 +265,12 @@ impl Config {
         us: Option<&CurrentUser>,
         env: &Env,
         now: Timestamp,
-    ) -> Option<(Held, String)> {
+    ) -> Option<(CheckedFile, String)> {
         if is_template_name(file) {
             self.skipped.push(file.into());
             return None;
         }
-        let held = us.map(|us| Held::read(file, us));
+        let held = us.map(|us| CheckedFile::read(file, us));
         let text = held.as_ref().map_or_else(|| yaml::read(file), |held| held.text.clone());
         let read = text.and_then(|text| {
             let spec = (!is_template_text(&text)).then(|| cluster::parse(&text, file, &self.settings, env));

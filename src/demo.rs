@@ -43,8 +43,8 @@ pub use fleet::{Autoscaler, FaultKind, Fleet, Folder, Member, Plan, PlanError, P
 pub use head::Head;
 pub use life::{Life, Refusal, TpuType};
 pub use meter::Cost;
-pub use scenario::{Clock, Fault, Scenario, Trouble};
+pub use scenario::{Clock, Fault, FaultRule, Scenario};
 pub use ssh::{Keys, SshServer};
-pub use witness::Witness;
+pub use witness::RequestObserver;
 
 use locked::locked;

@@ -35,7 +35,7 @@ pub use checkpoint::checkpoint;
 pub use fault::{Fault, fault};
 pub use fold::{Fold, Member, Row};
 pub use grep::{Grep, NotForGrep};
-pub use held::Held;
+pub use held::LogBuffer;
 pub use level::{Level, level};
 pub use lines::LineSplitter;
 pub use live_merge::LiveMerge;

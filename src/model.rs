@@ -107,7 +107,7 @@ pub use time::Timestamp;
 pub use update::{JobStopOutcome, News, Request, Snapshot};
 pub use userinfo::{shown_address, without_passwords};
 pub use vitals::{
-    Checkpoint, ClusterVitals, Doing, LogRead, Price, Run, Sign, SignKind, VitalLimits, Vitals,
+    Checkpoint, ClusterVitals, JobActivity, LogRead, ReadingCost, Run, Sign, SignKind, VitalLimits, Vitals,
 };
 pub use work::{Counted, DeadActor, Holding, Wait, Work};
 pub use worker::{DRAIN_SECS, MOST_WORKERS, is_worker_name, worker_names};

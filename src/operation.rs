@@ -49,7 +49,7 @@ mod warnings;
 mod worker;
 
 pub use audit::{Audit, Entry};
-pub use backup::{Backed, Kept, Restored, back_up, restore};
+pub use backup::{BackupContent, Kept, Restored, back_up, restore};
 pub use backups::{Backup, backups, delete, remember};
 pub use call::{Call, CallKind};
 pub use chips::ChipReader;
@@ -68,7 +68,7 @@ pub use service::{Journals, Operations};
 pub use slices::slice_resources;
 pub use stacks::Stacks;
 pub use startup::{Services, startup_script};
-pub use submit::{SubmitError, Upload, Wanted, prepared, upload};
+pub use submit::{JobRequest, SubmitError, Upload, prepared, upload};
 pub use warnings::warnings;
 pub use worker::{Machine, Selection, WorkerFacts, select};
 

@@ -25,7 +25,7 @@ pub use files::clear_stale_sockets;
 pub use hostkey::trust;
 pub use login::login;
 pub use machine::{client_version, inspect_key};
-pub use ports::{Pick, PortPlan, PortsInUse};
+pub use ports::{FreePort, PortPlan, PortsInUse};
 pub use program::run as run_program;
 pub use remote::{Output, Remote, RemoteStream, quote};
 pub use spec::{Forward, KeepAlive, Local, TunnelSpec};

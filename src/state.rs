@@ -103,8 +103,8 @@ impl ClusterState {
                 self.join_tpus();
                 self.diagnose();
             }
-            News::Vitals(roster) => {
-                self.vitals = Arc::clone(roster);
+            News::Vitals(cluster_vitals) => {
+                self.vitals = Arc::clone(cluster_vitals);
                 self.tally.held_up = self.held_up();
                 self.diagnose();
             }

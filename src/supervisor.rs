@@ -53,14 +53,14 @@ pub use connection::{Channel, Connection, ConnectionState};
 pub use container::{in_container, inside, reading};
 pub use discover::head_address;
 pub use file_search::{FileSearcher, lines_of, list_files, read_ends};
-pub use follow::{Way, Ways, follow, follow_matching, is_elsewhere, ways};
+pub use follow::{LogAccess, LogAccessWatch, follow, follow_matching, is_elsewhere, ways};
 pub use git::git_commit;
 pub use here::{KeyFault, inspect_key, run_program, run_self, ssh_version};
 pub use host_search::HostAccess;
-pub use log_file::{LogFile, Opened, ReadError, Sought, Start};
+pub use log_file::{ContentSearch, LogFile, Opened, ReadError, Start};
 pub use login::trust;
-pub use mark::{Held, OwnMarks, keeps_marks, place_mark, read_mark, remove_mark, renew_mark};
-pub use options::{Note, Options, Reach, SECRET_VARIABLES, google};
+pub use mark::{MarkOwnership, OwnMarks, keeps_marks, place_mark, read_mark, remove_mark, renew_mark};
+pub use options::{AuditSink, Options, Reach, SECRET_VARIABLES, google};
 pub use ports::usual_port;
 pub use read::{read_open, read_state, state_of, unreachable};
 pub use session::{Attached, Session, attach, connect};
@@ -80,9 +80,9 @@ use crate::model::{
 };
 use crate::ssh::{self, PortPlan};
 use crate::state::Update;
-pub use care::{Fetched, TokenCare};
+pub use care::{Fetched, TokenManager};
 use cloud_watch::CloudWatch;
-use out::{Out, Pace};
+use out::{PollMode, UpdateSender};
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -106,7 +106,7 @@ struct Handle {
 pub struct Supervisor {
     handles: BTreeMap<ClusterName, Handle>,
     tasks: JoinSet<()>,
-    care: Arc<TokenCare>,
+    care: Arc<TokenManager>,
     options: Arc<Options>,
 }
 
@@ -130,7 +130,7 @@ impl Supervisor {
         if let Err(e) = ssh::clear_stale_sockets(&options.run_dir) {
             tracing::warn!("cannot remove old control sockets: {e}");
         }
-        let care = Arc::new(TokenCare::new(options.token.clone(), options.google.clone()));
+        let care = Arc::new(TokenManager::new(options.token.clone(), options.google.clone()));
         let shared = Shared {
             options: Arc::new(options),
             ports: Arc::new(Mutex::new(PortPlan::new())),
@@ -142,7 +142,7 @@ impl Supervisor {
         for (place, spec) in specs {
             let (requests, heard) = mpsc::unbounded_channel();
             let (reach, seen) = watch::channel(Reach::default());
-            let out = Out::new(spec.clone(), updates.clone());
+            let out = UpdateSender::new(spec.clone(), updates.clone());
             let (cloud, wanted) = mpsc::unbounded_channel();
             let options = shared.options.clone();
             let watch = CloudWatch { spec: spec.clone(), options, out: out.clone(), requests: wanted };
@@ -150,7 +150,7 @@ impl Supervisor {
             let (connection, held) = Connection::pair(spec.name.clone());
             let handle = Handle { spec: spec.clone(), requests, cloud, reach: seen, connection };
             supervisor.handles.insert(spec.name.clone(), handle);
-            let task = ClusterTask::new((spec, place), &shared, Pace::Polling, out, (heard, held), reach);
+            let task = ClusterTask::new((spec, place), &shared, PollMode::Polling, out, (heard, held), reach);
             supervisor.tasks.spawn(task.run());
         }
         supervisor

@@ -13,7 +13,7 @@ mod perform;
 mod terminal;
 mod typed;
 
-pub use background::{Background, Looks};
+pub use background::{Background, ThemeChoice};
 pub use clipboard::{Copier, Multiplexer, ON_CLIPBOARD, Place, terminal};
 pub use input::{Inputs, QuitSignals, quit_signals};
 use perform::Turn;
@@ -47,7 +47,7 @@ const BATCH: usize = 32;
 pub async fn run(
     app: &mut App,
     first: Vec<Effect>,
-    looks: &Looks,
+    looks: &ThemeChoice,
     (supervisor, environment, typed): (Supervisor, Environment, Option<TypedLines>),
     mut updates: mpsc::Receiver<Update>,
     mouse: bool,

@@ -42,9 +42,9 @@ pub use glyphs::Glyphs;
 pub use theme::file::{BUILT_IN, ThemeFile};
 pub use theme::{Colors, Theme};
 
-use crate::app::{App, Area, Areas, Pane, Seams, View};
+use crate::app::{App, Area, Areas, Pane, PaneBorders, View};
 use crate::model::Timestamp;
-use part::{Draw, Shown, split_bottom, split_top};
+use part::{DrawContext, Shown, split_bottom, split_top};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -67,7 +67,7 @@ fn draw_parts(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -
     let area = frame.area();
     let buf = frame.buffer_mut();
     // A frozen screen shows the ages of its moment, too.
-    let d = Draw { app, theme, now: app.frozen_since().unwrap_or(now) };
+    let d = DrawContext { app, theme, now: app.frozen_since().unwrap_or(now) };
     let mut areas = Areas::default();
     let mut cursor = None;
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
@@ -97,7 +97,7 @@ fn draw_parts(frame: &mut Frame<'_>, app: &App, theme: &Theme, now: Timestamp) -
     areas
 }
 
-fn draw_page(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
+fn draw_page(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &mut Areas) {
     match (d.app.view(), d.app.current()) {
         (View::Cluster(place), Some(cluster)) => {
             if let Some(page) = d.app.page_of(*place) {
@@ -138,7 +138,7 @@ fn draw_page(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
     }
 }
 
-fn draw_cluster(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: Shown<'_>, areas: &mut Areas) {
+fn draw_cluster(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: Shown<'_>, areas: &mut Areas) {
     let area = chrome::banner(buf, area, d, cluster.0);
     if d.app.is_zoomed() {
         return draw_pane(buf, area, d, cluster, d.app.pane(), areas);
@@ -171,12 +171,19 @@ fn draw_cluster(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: Shown<'_>, 
 }
 
 /// Where panes meet whose left and upper ones take so much of the area.
-fn seams(area: Rect, left: Option<u16>, upper: u16) -> Seams {
+fn seams(area: Rect, left: Option<u16>, upper: u16) -> PaneBorders {
     let Rect { x, y, width, height } = area;
-    Seams { area: Area { x, y, width, height }, right: left.map(|left| x + left), lower: y + upper }
+    PaneBorders { area: Area { x, y, width, height }, right: left.map(|left| x + left), lower: y + upper }
 }
 
-fn draw_pane(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: Shown<'_>, pane: Pane, areas: &mut Areas) {
+fn draw_pane(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &DrawContext<'_>,
+    cluster: Shown<'_>,
+    pane: Pane,
+    areas: &mut Areas,
+) {
     match pane {
         Pane::Nodes => {
             let listing = cluster.1.listing(pane).unwrap_or(&cluster.1.nodes);

@@ -11,4 +11,4 @@ mod tail;
 mod track;
 mod trend;
 
-pub use gauge::{Gauge, Looks};
+pub use gauge::{Sampling, VitalsTracker};

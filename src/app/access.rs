@@ -1,10 +1,10 @@
 //! What drawing, commands and pages read of the console's state.
 
 use super::{
-    App, Cluster, ClusterPage, Context, Dialog, Fleet, Keymap, LogView, Look, Pages, Pane, Prompt, Toasts,
-    View,
+    App, CellContext, Cluster, ClusterPage, Context, Dialog, Fleet, Keymap, LogView, Pages, Pane, Prompt,
+    Toasts, View,
 };
-use crate::app::action::fixes::Ways;
+use crate::app::action::fixes::HintContext;
 use crate::app::table::list::Listing;
 use crate::model::{Hint, PaneLayout, Timestamp};
 
@@ -20,8 +20,8 @@ impl App {
     }
 
     /// What cells depend on beside their row.
-    pub fn look(&self, now: Timestamp) -> Look<'_> {
-        Look {
+    pub fn look(&self, now: Timestamp) -> CellContext<'_> {
+        CellContext {
             fleet: &self.fleet,
             marks: &self.marks,
             messages: &self.toasts,
@@ -32,8 +32,8 @@ impl App {
         }
     }
 
-    pub(super) fn ways(&self) -> Ways<'_> {
-        Ways { keymap: &self.keymap, read_only: self.read_only, page: self.page_context() }
+    pub(super) fn ways(&self) -> HintContext<'_> {
+        HintContext { keymap: &self.keymap, read_only: self.read_only, page: self.page_context() }
     }
 
     /// The hint as the page shows it, also beneath a dialog.
@@ -54,12 +54,12 @@ impl App {
 
     /// The page on the screen.
     pub fn view(&self) -> &View {
-        self.way.page()
+        self.stack.page()
     }
 
     /// The pages from the first to the one on the screen.
     pub fn stack(&self) -> &[View] {
-        self.way.pages()
+        self.stack.pages()
     }
 
     /// The focused pane of a cluster's page; it stays when the page changes.
@@ -84,7 +84,7 @@ impl App {
 
     /// The same to be changed, with the fleet that its rows are in.
     pub(super) fn listing_mut(&mut self) -> Option<(&mut dyn Listing, &Fleet)> {
-        let listing = self.pages.listing_mut(self.way.page(), self.split.focused)?;
+        let listing = self.pages.listing_mut(self.stack.page(), self.split.focused)?;
         Some((listing, &self.fleet))
     }
 

@@ -29,7 +29,7 @@ pub enum Event {
     Tick,
     /// News of an operation on a cluster.
     Operation(ClusterName, OperationNews),
-    /// Where the workers of a driver stand, or why that is not known.
+    /// The stacks of a driver's workers, or why they could not be taken.
     Stacks(ClusterName, JobId, Arc<Result<JobStacks, Problem>>),
     /// What the chips of these nodes do, or why that is not known.
     Chips(ClusterName, Vec<NodeId>, Arc<Result<Chips, Problem>>),
@@ -152,7 +152,7 @@ impl Effect {
             | Self::Note(..)
             | Self::ReadAudit
             | Self::Remember(_)
-            | Self::Save(..) => Class::Looks,
+            | Self::Save(..) => Class::Reads,
         }
     }
 }
@@ -170,21 +170,21 @@ const fn class_of_request(request: &Request) -> Class {
         | Request::FollowSeveral(_)
         | Request::OlderLog(..)
         | Request::SearchLog(..)
-        | Request::SweepLogs(_)
+        | Request::SearchFiles(_)
         | Request::DownloadLog(..)
         | Request::Unfollow(_)
         | Request::Cloud
         | Request::Ports(_)
         | Request::Reconnect
-        | Request::Operated(_) => Class::Looks,
+        | Request::Operated(_) => Class::Reads,
     }
 }
 
 const fn class_of_order(order: &Order) -> Class {
     match order {
-        Order::Offer | Order::Look(_) => Class::Looks,
+        Order::ListOffers | Order::Preview(_) => Class::Reads,
         Order::Begin(task, _) if !task.kind().may_end_jobs() => Class::Changes,
-        Order::Begin(..) | Order::Resume(_) | Order::Forward(_) => Class::Ends,
+        Order::Begin(..) | Order::Resume(_) | Order::SkipStep(_) => Class::Ends,
         Order::Abandon | Order::Cancel | Order::Interrupt => Class::Changes,
     }
 }

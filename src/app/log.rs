@@ -30,6 +30,6 @@ pub use lens::Filter;
 pub use show::Show;
 pub use times::{Dated, Since};
 pub use view::{LogView, Older, Opened};
-pub use wanted::{CONTEXT, Wanted};
+pub use wanted::{CONTEXT, LineTarget};
 pub use whole::Place;
 pub use window::{Window, pieces};

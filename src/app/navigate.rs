@@ -13,12 +13,12 @@ impl App {
     /// Puts these pages on the screen, the last of them on top. A cluster is polled more often while it is on the
     /// screen.
     fn go_to(&mut self, stack: Vec<View>) -> Vec<Effect> {
-        if stack == self.way.pages() {
+        if stack == self.stack.pages() {
             return Vec::new();
         }
         let place = |stack: &[View]| stack.last().and_then(View::place);
-        let (before, after) = (place(self.way.pages()), place(&stack));
-        self.way.go(stack);
+        let (before, after) = (place(self.stack.pages()), place(&stack));
+        self.stack.go(stack);
         self.dirty = true;
         self.forget_logs();
         let mut effects = Vec::new();
@@ -46,7 +46,8 @@ impl App {
 
     fn focus_on(&mut self, place: usize, is_on_screen: bool) -> Effect {
         let cluster = &mut self.fleet.clusters[place];
-        cluster.paces.0 = if is_on_screen { self.paces.focused } else { self.paces.background };
+        cluster.poll_intervals.0 =
+            if is_on_screen { self.poll_intervals.focused } else { self.poll_intervals.background };
         Effect::Ask(cluster.name().clone(), Request::Focus(is_on_screen))
     }
 
@@ -57,7 +58,7 @@ impl App {
             page.nodes.arrange(&self.fleet);
             page.slices.arrange(&self.fleet);
             page.jobs.arrange(&self.fleet);
-        } else if let View::Slice(place, hosts) = self.way.page() {
+        } else if let View::Slice(place, hosts) = self.stack.page() {
             self.pages.open_slice(&self.fleet, *place, hosts);
         } else if let Some((listing, fleet)) = self.listing_mut() {
             listing.arrange(fleet);
@@ -66,12 +67,12 @@ impl App {
 
     /// Opens a page over the one on the screen.
     pub(super) fn open_page(&mut self, view: View) -> Vec<Effect> {
-        self.go_to(self.way.to(view))
+        self.go_to(self.stack.to(view))
     }
 
     /// Opens a page over the one on the screen, even where the same stands below.
     pub(super) fn open_over(&mut self, view: View) -> Vec<Effect> {
-        self.go_to(self.way.over(view))
+        self.go_to(self.stack.over(view))
     }
 
     /// Shows the fleet, or a table of all clusters.
@@ -82,7 +83,7 @@ impl App {
 
     /// Goes to the page before this one, as `cd -` does.
     pub(super) fn last_page(&mut self) -> Vec<Effect> {
-        self.go_to(self.way.before())
+        self.go_to(self.stack.before())
     }
 
     /// Shows a cluster, and asks about a changed host key.
@@ -212,7 +213,7 @@ impl App {
             JobStatus::Succeeded | JobStatus::Stopped => false,
         };
         let ids = job.ids();
-        if let Some(View::Details(details)) = self.way.page_mut().filter(|_| does) {
+        if let Some(View::Details(details)) = self.stack.page_mut().filter(|_| does) {
             details.work = Asked::Waiting(ids.clone());
             effects.push(Effect::Ask(self.fleet.clusters[place].name().clone(), Request::Work(ids)));
         }
@@ -248,7 +249,7 @@ impl App {
 
     /// Goes to the page below; the first page stays.
     pub(super) fn pop(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some(below) = self.way.back() else { return Vec::new() };
+        let Some(below) = self.stack.back() else { return Vec::new() };
         let left = self.log_below(below.len() - 1);
         let mut effects = self.go_to(below);
         if let Some(left) = left {
@@ -259,7 +260,7 @@ impl App {
 
     /// Leaves the dialog or the page; on the first page, quits.
     pub(super) fn leave(&mut self, now: Timestamp) -> Vec<Effect> {
-        match (&self.dialog, self.way.pages().len()) {
+        match (&self.dialog, self.stack.pages().len()) {
             (Some(_), _) => self.back(now),
             (None, 0 | 1) => self.ask_to_quit(now),
             (None, _) => self.pop(now),
@@ -277,7 +278,7 @@ impl App {
             Some(_) => {}
             None => {
                 if let View::JobWorkers(place) = *self.view() {
-                    return self.turn_workers(self.pages.job_workers[place].way.turned(forward));
+                    return self.turn_workers(self.pages.job_workers[place].view.turned(forward));
                 }
                 let order = self.areas.panes_as_drawn();
                 let here = order.iter().position(|p| *p == self.split.focused).unwrap_or(0);

@@ -91,9 +91,9 @@ impl App {
                     return self.follow_on(place);
                 }
             }
-            News::Vitals(roster) => {
+            News::Vitals(cluster_vitals) => {
                 let snapshot = Arc::clone(&cluster.snapshot);
-                cluster.sliced.hold(&roster, &snapshot);
+                cluster.sliced.hold(&cluster_vitals, &snapshot);
                 self.dirty |= on_screen;
                 if !self.is_frozen() {
                     self.rearrange(place);
@@ -120,9 +120,9 @@ impl App {
                 self.pages.cluster[place].log.take_older(stream, part);
                 self.dirty |= on_screen && self.view().place().is_some();
             }
-            News::LogZone { stream, east } => {
+            News::LogZone { stream, utc_offset } => {
                 let place = self.page_reading(place, stream);
-                self.pages.cluster[place].log.take_zone(stream, east, now);
+                self.pages.cluster[place].log.take_zone(stream, utc_offset, now);
                 self.dirty |= on_screen && self.view().place().is_some();
             }
             News::LogMatches { stream, pattern, found } => self.matches_news(stream, &pattern, found, now),

@@ -15,7 +15,7 @@ pub mod slice;
 pub mod slices;
 
 use super::fleet::Fleet;
-use super::log::{LogView, Opened, Wanted};
+use super::log::{LineTarget, LogView, Opened};
 use super::view::{Pane, TablePage, View};
 use crate::app::action::context::{Context, PAGES_BUT_LOGS};
 use crate::app::table::list::{List, Listing};
@@ -105,7 +105,7 @@ pub struct Left {
     /// The log, or several.
     pub opened: Opened,
     /// The line there; none while its end was followed.
-    pub line: Option<Wanted>,
+    pub line: Option<LineTarget>,
 }
 
 /// The page of a cluster.

@@ -7,7 +7,7 @@ use super::{audit, google};
 use crate::config::{Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Link, News, Phase, Problem, ProblemKind, Secret, SecretName};
 use crate::state::Update;
-use crate::supervisor::{Note, Options, Supervisor};
+use crate::supervisor::{AuditSink, Options, Supervisor};
 use crate::tui::{self, Copier, Place};
 use anyhow::{Context, bail};
 use clap::Args;
@@ -59,7 +59,7 @@ pub fn run(
     let mut options = Options::new(&config.settings, &folders, context.places.clone());
     options.google = google::waiting(&options.google);
     // It is said by the news.
-    options.note = Note::by({
+    options.note = AuditSink::by({
         let audit = audit::log(env, &folders);
         move |cluster, what, outcome| audit::write(&audit, cluster, what, outcome)
     });

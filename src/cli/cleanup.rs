@@ -284,7 +284,7 @@ impl Round<'_> {
             let tpus = found.tpus.clone();
             let cleaned = supervisor::clean(&reach.spec, &reach.options.google, tpus, |_, _| ()).await;
             for (leftover, cleaned) in cleaned.map_err(|p| reach.error(&p))? {
-                reach.note(&leftover.deed(), &cleaned.words(Hint::to_string));
+                reach.note(&leftover.audit_label(), &cleaned.words(Hint::to_string));
                 done.push(Row::tpu(&leftover, Outcome::Tpu(cleaned)));
             }
         }
@@ -292,7 +292,7 @@ impl Round<'_> {
         for (host, ended) in found.hosts.iter().zip(&ended) {
             let rows = Row::of_host(host, ended);
             for row in rows.iter().filter(|row| row.is_deed()) {
-                reach.note(&row.deed(), &row.words());
+                reach.note(&row.audit_label(), &row.words());
             }
             done.extend(rows);
         }

@@ -443,8 +443,8 @@ async fn print_ends(
     progress: &Progress,
 ) -> Result<(), ReadError> {
     let (lines, from) = (arguments.lines(), arguments.from());
-    let east = if from.is_some() { client.zone().await.unwrap_or_default() } else { 0 };
-    let clock = Clock { near: Timestamp::now(), east };
+    let utc_offset = if from.is_some() { client.utc_offset().await.unwrap_or_default() } else { 0 };
+    let clock = Clock { near: Timestamp::now(), utc_offset };
     let mut reads = read_ends(client, places, lines);
     progress.tell(format!("reading the last lines of {}", counted(places.len(), "file")));
     let mut empty = 0;

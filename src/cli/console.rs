@@ -7,7 +7,7 @@ use crate::app::{App, Event, Keymap, Listed, Outcome, PollIntervals};
 use crate::config::{self, Config, Entry, Env, Folders, Settings, TypedLines};
 use crate::model::{Layout, Timestamp};
 use crate::operation::Environment;
-use crate::supervisor::{Note, Options, Supervisor};
+use crate::supervisor::{AuditSink, Options, Supervisor};
 use crate::token;
 use crate::tui;
 use anyhow::Context;
@@ -58,7 +58,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
         audit: super::audit::log(env, &folders),
         read_only: config.settings.read_only || arguments.read_only,
     };
-    let paces = PollIntervals {
+    let poll_intervals = PollIntervals {
         focused: options.focused,
         background: options.background,
         cloud: options.cloud_refresh.unwrap_or_default(),
@@ -70,7 +70,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
         .for_user(env.user().unwrap_or_default())
         .holding(config.settings.log_memory())
         .knowing(&options.patterns)
-        .reading_every(paces)
+        .reading_every(poll_intervals)
         .arranged(&usual, layout.as_ref().unwrap_or(&Layout::default()));
     if let Err(e) = &layout {
         app.update(Event::Done(Outcome::Failed(e.to_string())), Timestamp::now());
@@ -120,7 +120,7 @@ fn options(settings: &Settings, env: &Env, folders: &Folders, places: token::Pla
     let mut options = Options::new(settings, folders, places);
     options.who = super::audit::who(env);
     let audit = super::audit::log(env, folders);
-    options.note = Note::by(move |cluster, what, outcome| {
+    options.note = AuditSink::by(move |cluster, what, outcome| {
         if let Err(e) = audit.note(cluster, what, outcome) {
             tracing::error!("cannot write the audit log: {e}");
         }

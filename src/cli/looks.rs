@@ -4,7 +4,7 @@
 use super::{Colors, LookArguments};
 use crate::app::pages::tables;
 use crate::config::{self, AUTO_THEME, Env, Folders, Settings, nearest};
-use crate::tui::{Background, Looks};
+use crate::tui::{Background, ThemeChoice};
 use crate::ui::{self, BUILT_IN, Glyphs, ThemeFile};
 use anyhow::Context;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(super) fn chosen(
     settings: &Settings,
     env: &Env,
     folders: &Folders,
-) -> anyhow::Result<Looks> {
+) -> anyhow::Result<ThemeChoice> {
     let colors = colors(arguments.colors, env);
     let name = arguments.theme.as_deref().unwrap_or(&settings.theme);
     let glyphs = if settings.plain { Glyphs::Plain } else { Glyphs::Full };
@@ -26,10 +26,10 @@ pub(super) fn chosen(
         let look = |name| anyhow::Ok(ThemeFile::built_in(name)?.theme(colors).on_terminal().with(glyphs));
         let asks = colors != ui::Colors::None && env.var("TERM") != Some("linux");
         let guess = env.var("COLORFGBG").and_then(Background::of_colorfgbg).unwrap_or(Background::Dark);
-        return Ok(Looks { dark: look("dark")?, light: look("light")?, guess, asks });
+        return Ok(ThemeChoice { dark: look("dark")?, light: look("light")?, guess, asks });
     }
     let theme = load(name, env, folders, DEEPEST)?.theme(colors).with(glyphs);
-    Ok(Looks { dark: theme, light: theme, guess: Background::Dark, asks: false })
+    Ok(ThemeChoice { dark: theme, light: theme, guess: Background::Dark, asks: false })
 }
 
 /// The settings' columns, all of which are there.
@@ -107,7 +107,7 @@ mod tests {
             fs::write(self.0.path().join(format!(".config/marin-tui/themes/{name}.yaml")), text).unwrap();
         }
 
-        fn look(&self, theme: &str) -> Result<Looks, String> {
+        fn look(&self, theme: &str) -> Result<ThemeChoice, String> {
             let home = self.0.path().to_str().unwrap();
             let env = Env::new(&[&[("HOME", home)], &self.1[..]].concat(), home);
             let arguments = LookArguments { no_mouse: false, colors: None, plain: false, theme: None };

@@ -5,7 +5,7 @@ use super::run::{OperateArguments, RunOptions, operate};
 use crate::model::amount::counted;
 use crate::model::text::printable;
 use crate::model::{SubmissionId, Target, Task};
-use crate::operation::{Backed, Executor, Kept, Restored, back_up, remember, restore, would_back_up};
+use crate::operation::{BackupContent, Executor, Kept, Restored, back_up, remember, restore, would_back_up};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -188,7 +188,7 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn backed_json(backed: &Backed, dir: &Path, dry: bool) -> serde_json::Value {
+fn backed_json(backed: &BackupContent, dir: &Path, dry: bool) -> serde_json::Value {
     let outcome = if dry { "would be saved" } else { "saved" };
     let kept = |k: &Kept| json!({"submission_id": k.submission.submission_id, "missing_packages": k.missing, "outcome": outcome});
     let jobs: Vec<_> = backed.kept.iter().map(kept).collect();

@@ -6,7 +6,7 @@ use crate::config::{self, Config, Entry, Env, Folders, Settings};
 use crate::logs::Patterns;
 use crate::model::{ClusterSpec, Phase, Problem, Target};
 use crate::operation::Environment;
-use crate::supervisor::{self, Connection, Note, Options, Session};
+use crate::supervisor::{self, AuditSink, Connection, Options, Session};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -94,7 +94,7 @@ impl Reach {
         options.patterns = progress_patterns(&config.settings)?;
         options.who = super::audit::who(&env);
         // What a connection does by itself is said as well: a host key that it accepted.
-        options.note = Note::by({
+        options.note = AuditSink::by({
             let audit = super::audit::log(&env, &folders);
             move |cluster, what, outcome| {
                 eprintln!("{cluster}: {what}: {outcome}");

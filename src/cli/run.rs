@@ -138,7 +138,7 @@ impl Front<'_> {
                 };
                 let consent = self.consent();
                 let skips = self.options.skip_failed_step && !is_done(StepName::Clear);
-                self.follow(if skips { Order::Forward(consent) } else { Order::Resume(consent) }).await
+                self.follow(if skips { Order::SkipStep(consent) } else { Order::Resume(consent) }).await
             }
             Some(task) => self.begin(task.clone()).await,
             None => self.refused(&nothing_to_resume(&self.reach.spec)),
@@ -180,7 +180,7 @@ impl Front<'_> {
             return self.refused(&refusal);
         }
         let operation = Operation::new(task.clone(), self.reach.spec.name.clone());
-        let seen = match self.ask(Order::Look(task.clone())).await? {
+        let seen = match self.ask(Order::Preview(task.clone())).await? {
             Answer::Previewed(seen) => seen,
             Answer::Refused(refusal) => return self.refused(&refusal),
             Answer::Abandoned => anyhow::bail!("nothing was done"),

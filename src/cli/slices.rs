@@ -44,12 +44,13 @@ async fn read(reach: &Reach) -> anyhow::Result<Cluster> {
     let mut cluster = seen::read_open(reach, &session).await?;
     let snapshot = cluster.snapshot.clone();
     let running = snapshot.jobs.iter().filter(|job| job.status == JobStatus::Running).cloned().collect();
-    let roster = supervisor::read_holdings(&session.client, &snapshot, running, reach.options.vitals).await;
+    let cluster_vitals =
+        supervisor::read_holdings(&session.client, &snapshot, running, reach.options.vitals).await;
     session.close().await;
-    match roster {
-        Ok(roster) => {
-            roster.missing.iter().for_each(|part| eprintln!("incomplete: {part}"));
-            cluster.sliced.hold(&roster, &snapshot);
+    match cluster_vitals {
+        Ok(cluster_vitals) => {
+            cluster_vitals.missing.iter().for_each(|part| eprintln!("incomplete: {part}"));
+            cluster.sliced.hold(&cluster_vitals, &snapshot);
         }
         Err(why) => eprintln!("incomplete: cannot read which jobs hold the slices: {why}"),
     }

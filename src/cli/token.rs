@@ -6,7 +6,7 @@ use super::{audit, columns};
 use crate::cli::output;
 use crate::config::{self, Config, Entry, Env, Folders};
 use crate::model::{ClusterSpec, Fix, Hint, Problem, Secret, SecretName, Target};
-use crate::supervisor::{Fetched, TokenCare};
+use crate::supervisor::{Fetched, TokenManager};
 use crate::token::{self, Places, Source};
 use anyhow::{Context, anyhow, bail};
 use clap::{Subcommand, ValueEnum};
@@ -95,7 +95,7 @@ pub enum Shell {
 pub(super) struct TokenContext<'a> {
     pub config: &'a Config,
     pub places: Places,
-    pub care: Arc<TokenCare>,
+    pub care: Arc<TokenManager>,
     chosen: Option<&'a str>,
 }
 
@@ -103,7 +103,7 @@ impl<'a> TokenContext<'a> {
     pub fn new(config: &'a Config, env: &Env, chosen: Option<&'a str>) -> Self {
         let folders = Folders::new(env);
         let places = super::places::places(env, &folders);
-        let care = TokenCare::new(places.clone(), google(&config.settings));
+        let care = TokenManager::new(places.clone(), google(&config.settings));
         Self { config, places, care: Arc::new(care), chosen }
     }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// A file as it was read.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct CheckedFile {
     /// Its path as given.
     pub path: PathBuf,
     /// Its text, or the error of reading it, which becomes a row in the console.
@@ -22,7 +22,7 @@ pub struct Held {
     pub fault: Option<Unsafe>,
 }
 
-impl Held {
+impl CheckedFile {
     /// Reads a file by an absolute path, and looks who could have written it.
     pub fn read(path: &Path, us: &CurrentUser) -> Self {
         let opened = open_regular(path);

@@ -5,7 +5,7 @@
 
 use super::Env;
 use super::claims::Claim;
-use super::held::Held;
+use super::held::CheckedFile;
 use super::paths::{Folders, create_private};
 use super::safe::{CurrentUser, Unsafe};
 use crate::model::{Digest, Timestamp};
@@ -23,7 +23,7 @@ pub struct Review {
     /// The folder, links resolved.
     pub folder: PathBuf,
     /// Its files that would be used, and the files that they name.
-    pub(super) files: Vec<Held>,
+    pub(super) files: Vec<CheckedFile>,
     /// The actions they lead to, each with the clusters or files that ask for it.
     pub claims: BTreeMap<Claim, Vec<String>>,
 }
@@ -57,8 +57,9 @@ impl Review {
             return TrustState::Unsafe(fault);
         }
         let Some(known) = records.find(&self.folder) else { return TrustState::New };
-        let differs =
-            |held: &&Held| known.files.get(&held.path).map(String::as_str) != Some(held.digest.as_str());
+        let differs = |held: &&CheckedFile| {
+            known.files.get(&held.path).map(String::as_str) != Some(held.digest.as_str())
+        };
         let changed: Vec<PathBuf> = self.files.iter().filter(differs).map(|held| held.path.clone()).collect();
         if changed.is_empty() { TrustState::Trusted } else { TrustState::Changed(changed) }
     }
@@ -135,13 +136,13 @@ fn read(file: &Path) -> Option<Trusted> {
     if file.extension().is_none_or(|e| e != "json") {
         return None;
     }
-    let held = Held::read(&std::path::absolute(file).ok()?, &CurrentUser::here());
+    let held = CheckedFile::read(&std::path::absolute(file).ok()?, &CurrentUser::here());
     match held {
-        Held { fault: Some(fault), .. } => {
+        CheckedFile { fault: Some(fault), .. } => {
             tracing::warn!("ignoring {}: {} {}", file.display(), fault.place.display(), fault.why);
             None
         }
-        Held { text: Ok(text), .. } => serde_json::from_str(&text).ok(),
-        Held { .. } => None,
+        CheckedFile { text: Ok(text), .. } => serde_json::from_str(&text).ok(),
+        CheckedFile { .. } => None,
     }
 }

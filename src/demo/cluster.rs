@@ -53,7 +53,7 @@ pub(super) struct Cluster {
     scenario: Scenario,
 }
 
-/// Who reads the cluster reads what is there.
+/// Gives read access to the state of the cluster.
 impl Deref for Cluster {
     type Target = State;
 

@@ -14,7 +14,7 @@ pub use plan::{Autoscaler, FaultKind, Plan, PlanError, Planned};
 
 use super::google::Google;
 use super::ssh::{Keys, SshServer};
-use super::{Head, Trouble, entropy};
+use super::{FaultRule, Head, entropy};
 use crate::model::Secret;
 use cloud::Cloud;
 use folder::Place;
@@ -113,7 +113,7 @@ impl Fleet {
             Place { cluster: m.name.clone(), port: m.port(), address }
         };
         let places: Vec<Place> = members.iter().zip(&homes).map(place).collect();
-        folder.furnish(&keys, &places, &google, words)?;
+        folder.write_files(&keys, &places, &google, words)?;
         Ok(Self { members, google, ray, folder })
     }
 
@@ -144,7 +144,7 @@ async fn google(plan: &Plan, heads: &[HeadMachine]) -> io::Result<Google> {
     Google::start_for(project, cloud).await
 }
 
-async fn head(scenario: super::Scenario, faults: Vec<Trouble>) -> io::Result<Head> {
+async fn head(scenario: super::Scenario, faults: Vec<FaultRule>) -> io::Result<Head> {
     let head = Head::start(scenario).await?;
     head.trouble(faults);
     Ok(head)

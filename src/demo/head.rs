@@ -3,9 +3,9 @@
 use super::cluster::Cluster;
 use super::cluster::log::Log;
 use super::meter::Cost;
-use super::scenario::{Scenario, Trouble};
+use super::scenario::{FaultRule, Scenario};
 use super::shared::Shared;
-use super::witness::Witness;
+use super::witness::RequestObserver;
 use super::{connection, dashboard, gcs};
 use crate::model::{JobStatus, NodeId, Secret};
 use std::io;
@@ -43,7 +43,7 @@ impl Head {
     }
 
     /// Sets the faults of the head, the first match counts; an empty list removes all faults.
-    pub fn trouble(&self, trouble: Vec<Trouble>) {
+    pub fn trouble(&self, trouble: Vec<FaultRule>) {
         self.shared.trouble(trouble);
     }
 
@@ -63,7 +63,7 @@ impl Head {
     }
 
     /// Sets the callback for changing requests.
-    pub fn witness(&self, witness: Witness) {
+    pub fn witness(&self, witness: RequestObserver) {
         self.shared.set_witness(witness);
     }
 

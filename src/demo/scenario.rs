@@ -112,7 +112,7 @@ pub enum Fault {
 
 /// A [`Fault`] and the requests that meet it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct FaultRule {
     /// Start of the path; empty for every request, `/ray.rpc.` for the GCS.
     pub path: String,
     /// What happens to them.

@@ -3,8 +3,8 @@
 use super::cluster::Cluster;
 use super::locked;
 use super::meter::Meter;
-use super::scenario::{Fault, Scenario, Trouble};
-use super::witness::Witness;
+use super::scenario::{Fault, FaultRule, Scenario};
+use super::witness::RequestObserver;
 use crate::model::Secret;
 use bytes::Bytes;
 use serde_json::Value;
@@ -18,8 +18,8 @@ use tokio::sync::{Notify, watch};
 #[derive(Debug)]
 struct Behavior {
     token: Option<Secret>,
-    trouble: Vec<Trouble>,
-    deaf_to_stop: bool,
+    trouble: Vec<FaultRule>,
+    ignores_stop: bool,
     closed: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Shared {
     /// What clients cost it.
     pub meter: Arc<Meter>,
     gcs_death: Mutex<Option<String>>,
-    witness: Mutex<Witness>,
+    witness: Mutex<RequestObserver>,
     /// Big answers and the cluster version that they were made of.
     kept: Mutex<HashMap<&'static str, (u64, Bytes)>>,
     /// Where all nodes' Prometheus endpoints are.
@@ -57,7 +57,7 @@ impl Shared {
         let token = scenario.token.clone();
         Self {
             cluster: Mutex::new(Cluster::new(&scenario)),
-            behavior: Mutex::new(Behavior { token, trouble: Vec::new(), deaf_to_stop: false, closed: false }),
+            behavior: Mutex::new(Behavior { token, trouble: Vec::new(), ignores_stop: false, closed: false }),
             meter: Arc::default(),
             gcs_death: Mutex::default(),
             witness: Mutex::default(),
@@ -103,13 +103,13 @@ impl Shared {
     }
 
     /// Whether stop requests are answered and ignored.
-    pub fn deaf_to_stop(&self) -> bool {
-        locked(&self.behavior).deaf_to_stop
+    pub fn ignores_stop(&self) -> bool {
+        locked(&self.behavior).ignores_stop
     }
 
     /// Sets whether stop requests are answered and ignored.
     pub fn ignore_stop(&self, ignore: bool) {
-        locked(&self.behavior).deaf_to_stop = ignore;
+        locked(&self.behavior).ignores_stop = ignore;
     }
 
     /// Closes all open connections.
@@ -144,7 +144,7 @@ impl Shared {
     }
 
     /// Misbehaves from now on as `trouble` says.
-    pub fn trouble(&self, trouble: Vec<Trouble>) {
+    pub fn trouble(&self, trouble: Vec<FaultRule>) {
         locked(&self.behavior).trouble = trouble;
         self.relief.notify_waiters();
     }
@@ -167,7 +167,7 @@ impl Shared {
     }
 
     /// The callback for changing requests.
-    pub fn set_witness(&self, witness: Witness) {
+    pub fn set_witness(&self, witness: RequestObserver) {
         *locked(&self.witness) = witness;
     }
 

@@ -9,9 +9,9 @@ type Hears = dyn Fn(&str, &str, &Value) + Send + Sync;
 
 /// Called with the method, the path with its query, and the JSON body (null without one) of each changing request.
 #[derive(Clone, Default)]
-pub struct Witness(Option<Arc<Hears>>);
+pub struct RequestObserver(Option<Arc<Hears>>);
 
-impl Witness {
+impl RequestObserver {
     /// A witness with this callback, which must not access the simulated service.
     pub fn new(hears: impl Fn(&str, &str, &Value) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(hears)))
@@ -24,8 +24,8 @@ impl Witness {
     }
 }
 
-impl fmt::Debug for Witness {
+impl fmt::Debug for RequestObserver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Witness")
+        f.write_str("RequestObserver")
     }
 }

@@ -7,7 +7,7 @@ use super::{Finding, FindingKind};
 use crate::model::amount::{amount, counted, rank, shape};
 use crate::model::text::printable;
 use crate::model::{
-    ClusterVitals, Demand, Doing, JobKey, JobStatus, Node, NodeState, NodeTypeLimits, Snapshot, Text,
+    ClusterVitals, Demand, JobActivity, JobKey, JobStatus, Node, NodeState, NodeTypeLimits, Snapshot, Text,
 };
 use std::collections::{BTreeSet, HashMap};
 
@@ -30,16 +30,16 @@ const NAMED: usize = 3;
 /// those that Ray calls running, while all that they do is wait for a node.
 pub fn pending(
     snapshot: &Snapshot,
-    roster: &ClusterVitals,
+    cluster_vitals: &ClusterVitals,
     types: &[NodeTypeLimits],
     findings: &[Finding],
 ) -> HashMap<JobKey, Pending> {
     // Hundreds of jobs that request the same wait for the same reason.
     let mut known: Vec<(Option<&Requested>, Pending)> = Vec::new();
     let mut all = HashMap::new();
-    for job in snapshot.jobs.iter().filter(|job| roster.status(job) == JobStatus::Pending) {
-        let requested = match roster.of(job).map(|vitals| &vitals.doing) {
-            Some(Doing::Waits(wait)) => Some(&wait.shape[..]),
+    for job in snapshot.jobs.iter().filter(|job| cluster_vitals.status(job) == JobStatus::Pending) {
+        let requested = match cluster_vitals.of(job).map(|vitals| &vitals.doing) {
+            Some(JobActivity::Waits(wait)) => Some(&wait.shape[..]),
             _ => job.requested.as_deref(),
         };
         let same = known.iter().find(|(other, _)| *other == requested).map(|(_, why)| why.clone());
@@ -224,11 +224,12 @@ mod tests {
         let held_up = Job::sample("c", JobStatus::Running);
         let key = held_up.key.clone();
         let wait = requests.map(|all| Wait { shape: requested(all), count: 1, since: None });
-        let vitals = wait.map(|wait| Arc::new(Vitals::sample(Doing::Waits(wait), Timestamp::from_millis(0))));
+        let vitals =
+            wait.map(|wait| Arc::new(Vitals::sample(JobActivity::Waits(wait), Timestamp::from_millis(0))));
         let jobs = vitals.map(|vitals| (key.clone(), vitals)).into_iter().collect();
-        let roster = ClusterVitals { jobs, ..ClusterVitals::default() };
+        let cluster_vitals = ClusterVitals { jobs, ..ClusterVitals::default() };
         let jobs = Arc::new([job, running, held_up].map(Arc::new).to_vec());
-        let mut all = pending(&Snapshot { jobs, ..snapshot.clone() }, &roster, types, findings);
+        let mut all = pending(&Snapshot { jobs, ..snapshot.clone() }, &cluster_vitals, types, findings);
         let of_held_up = all.remove(&key);
         assert_eq!(all.len(), 1, "of pending jobs alone");
         let why = all.into_values().next().unwrap();

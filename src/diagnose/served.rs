@@ -4,8 +4,8 @@ use super::demand::{coming, failing_now};
 use crate::model::amount::{amount, counted, rank};
 use crate::model::time::brief;
 use crate::model::{
-    ClusterVitals, Doing, Job, JobKey, JobStatus, LaunchFailure, NodeTypeCount, NodeTypeLimits, Snapshot,
-    Text, Timestamp,
+    ClusterVitals, Job, JobActivity, JobKey, JobStatus, LaunchFailure, NodeTypeCount, NodeTypeLimits,
+    Snapshot, Text, Timestamp,
 };
 use crate::model::{text::printable, vitals::need};
 use std::collections::BTreeSet;
@@ -20,15 +20,15 @@ pub fn served(
     needs: &[(Text, f64)],
     types: &[NodeTypeLimits],
     snapshot: &Snapshot,
-    roster: &ClusterVitals,
+    cluster_vitals: &ClusterVitals,
 ) -> Vec<String> {
     let never = infeasible(needs, types, snapshot);
     let able: Vec<_> = types.iter().filter(|kind| gives_all(kind, needs, snapshot)).collect();
     let more = able.len().saturating_sub(NAMED);
     let mut said: Vec<String> = never.into_iter().collect();
-    said.extend(able.iter().take(NAMED).map(|kind| lacks(kind, snapshot, roster)));
+    said.extend(able.iter().take(NAMED).map(|kind| lacks(kind, snapshot, cluster_vitals)));
     said.extend((more > 0).then(|| format!("also provided by {}", counted(more, "other node type"))));
-    said.extend(position(key, needs, snapshot, roster));
+    said.extend(position(key, needs, snapshot, cluster_vitals));
     said
 }
 
@@ -96,13 +96,13 @@ pub(super) fn gives_all(kind: &NodeTypeLimits, needs: &[(Text, f64)], snapshot: 
 }
 
 /// What a type that has it lacks now.
-fn lacks(kind: &NodeTypeLimits, snapshot: &Snapshot, roster: &ClusterVitals) -> String {
+fn lacks(kind: &NodeTypeLimits, snapshot: &Snapshot, cluster_vitals: &ClusterVitals) -> String {
     let report = &*snapshot.autoscaler;
     let none = NodeTypeCount::default();
     let count = report.types.iter().find(|t| t.name.raw() == kind.name).unwrap_or(&none);
     let (up, on_way) = (count.active + count.idle, coming(count));
     let failure = failing_now(report, snapshot.taken).find(|failure| failure.node_type.raw() == kind.name);
-    let held = holders(kind, snapshot, roster);
+    let held = holders(kind, snapshot, cluster_vitals);
     let room = match failure {
         _ if on_way > 0 => format!("{on_way} launching"),
         _ if up >= kind.max => format!("at its maximum of {}", kind.max),
@@ -123,11 +123,11 @@ fn why(failure: &LaunchFailure, now: Timestamp) -> String {
 }
 
 /// The jobs whose tasks and actors run on nodes of a type, with their owners.
-fn holders(kind: &NodeTypeLimits, snapshot: &Snapshot, roster: &ClusterVitals) -> String {
+fn holders(kind: &NodeTypeLimits, snapshot: &Snapshot, cluster_vitals: &ClusterVitals) -> String {
     let nodes = snapshot.nodes.iter().filter(|node| node.node_type.raw() == kind.name);
     let nodes: BTreeSet<_> = nodes.map(|node| node.id).collect();
     let holds = |job: &&std::sync::Arc<Job>| {
-        let vitals = roster.jobs.get(&job.key);
+        let vitals = cluster_vitals.jobs.get(&job.key);
         vitals.is_some_and(|vitals| {
             vitals.chips().is_some() && vitals.nodes.iter().any(|id| nodes.contains(id))
         })
@@ -149,7 +149,7 @@ fn position(
     key: &JobKey,
     needs: &[(Text, f64)],
     snapshot: &Snapshot,
-    roster: &ClusterVitals,
+    cluster_vitals: &ClusterVitals,
 ) -> Option<String> {
     let since = |job: &Job| match job.status {
         JobStatus::Pending => {
@@ -157,8 +157,8 @@ fn position(
         }
         JobStatus::Running => {
             // What it waits for first: the others of its workers are not in this line before it has that.
-            let vitals = roster.jobs.get(&job.key)?;
-            let first = if let Doing::Waits(wait) = &vitals.doing {
+            let vitals = cluster_vitals.jobs.get(&job.key)?;
+            let first = if let JobActivity::Waits(wait) = &vitals.doing {
                 std::slice::from_ref(wait)
             } else {
                 &vitals.waits[..]
@@ -216,14 +216,14 @@ mod tests {
         let (holder, first, second) = (job("holder"), job("first"), job("second"));
         let wait = |since| {
             let wait = Wait { shape: needs("TPU-v4-256-head", 1.0), count: 1, since: Some(at(since)) };
-            Vitals { waits: vec![wait.clone()], ..Vitals::sample(Doing::Waits(wait), at(50)) }
+            Vitals { waits: vec![wait.clone()], ..Vitals::sample(JobActivity::Waits(wait), at(50)) }
         };
         let holds = Vitals {
             holds: Some(vec![("TPU".into(), 128.0)]),
             nodes: vec![crate::model::Node::sample(7).id],
-            ..Vitals::sample(Doing::Steps, at(50))
+            ..Vitals::sample(JobActivity::Steps, at(50))
         };
-        let roster = ClusterVitals {
+        let cluster_vitals = ClusterVitals {
             jobs: [(&holder, holds), (&first, wait(1)), (&second, wait(9))]
                 .into_iter()
                 .map(|(job, vitals)| (job.key.clone(), Arc::new(vitals)))
@@ -239,7 +239,7 @@ mod tests {
             autoscaler: Arc::new(Autoscaler { types: vec![count], ..Autoscaler::default() }),
             ..Snapshot::default()
         };
-        let said = served(&second.key, &needs("TPU-v4-256-head", 1.0), &types(), &state, &roster);
+        let said = served(&second.key, &needs("TPU-v4-256-head", 1.0), &types(), &state, &cluster_vitals);
         assert_eq!(
             said,
             [

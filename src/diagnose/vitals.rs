@@ -18,20 +18,21 @@ const SICK: usize = 2;
 /// is pending.
 pub fn of_jobs<'w>(
     snapshot: &Snapshot,
-    roster: &ClusterVitals,
+    cluster_vitals: &ClusterVitals,
     why: impl Fn(&JobKey) -> Option<&'w Pending>,
 ) -> Vec<Finding> {
-    let oldest = OLD.max(roster.price.every * 5);
-    let is_fresh = roster.read.is_some_and(|read| read.age(snapshot.taken) <= oldest);
+    let oldest = OLD.max(cluster_vitals.price.every * 5);
+    let is_fresh = cluster_vitals.read.is_some_and(|read| read.age(snapshot.taken) <= oldest);
     let mut signs: Vec<(&Sign, &Job, &Vitals)> = Vec::new();
     let mut waits: Vec<(Timestamp, &Job, String)> = Vec::new();
     for job in snapshot.jobs.iter() {
-        if let Some(since) = pending_too_long(job, roster.limits.pending, snapshot.taken) {
+        if let Some(since) = pending_too_long(job, cluster_vitals.limits.pending, snapshot.taken) {
             let words = why(&job.key).map_or_else(String::new, |why| why.words.clone());
             waits.push((since, job, words));
         }
         // Of a job that has ended since the reading they say nothing.
-        let vitals = roster.jobs.get(&job.key).filter(|_| is_fresh && job.status == JobStatus::Running);
+        let vitals =
+            cluster_vitals.jobs.get(&job.key).filter(|_| is_fresh && job.status == JobStatus::Running);
         for (sign, vitals) in vitals.iter().flat_map(|vitals| vitals.signs.iter().map(move |s| (s, vitals))) {
             if sign.kind == SignKind::WaitsLong {
                 waits.push((sign.since, job, format!("waits for {}", sign.evidence)));
@@ -186,7 +187,7 @@ fn waiting(mut waits: Vec<(Timestamp, &Job, String)>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Doing, VitalLimits};
+    use crate::model::{JobActivity, VitalLimits};
     use std::sync::Arc;
 
     fn at(minute: u64) -> Timestamp {
@@ -201,9 +202,11 @@ mod tests {
     fn found(jobs: &[(&str, JobStatus, Vec<Sign>)], read: u64) -> Vec<Finding> {
         let job = |id: &str, status| Job { started: Some(at(20)), ..Job::sample(id, status) };
         let list: Vec<Arc<Job>> = jobs.iter().map(|(id, status, _)| Arc::new(job(id, *status))).collect();
-        let vitals =
-            |signs: &Vec<Sign>| Vitals { signs: signs.clone(), ..Vitals::sample(Doing::Steps, at(read)) };
-        let roster = ClusterVitals {
+        let vitals = |signs: &Vec<Sign>| Vitals {
+            signs: signs.clone(),
+            ..Vitals::sample(JobActivity::Steps, at(read))
+        };
+        let cluster_vitals = ClusterVitals {
             read: Some(at(read)),
             jobs: list
                 .iter()
@@ -214,7 +217,7 @@ mod tests {
             ..ClusterVitals::default()
         };
         let snapshot = Snapshot { taken: at(100), jobs: Arc::new(list), ..Snapshot::default() };
-        of_jobs(&snapshot, &roster, |_| None)
+        of_jobs(&snapshot, &cluster_vitals, |_| None)
     }
 
     #[test]
@@ -236,7 +239,8 @@ mod tests {
             ]
         );
         assert!(
-            all[0].short.starts_with("b (") && all[0].long.contains("no new lines; ends with the next step"),
+            all[0].short.starts_with("b (")
+                && all[0].long.contains("no new lines; clears with the next step"),
             "{all:?}"
         );
         assert!(!all[0].hint.is_empty());

@@ -84,7 +84,7 @@ pub struct Folded {
     pub left_out: u64,
 }
 
-/// The workers that run what those run who say a row: what one actor says is not expected of another kind of actor.
+/// The workers of the same task or actor as those that wrote a row; other kinds are not expected to write it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peers {
     /// How many they are, those who say it included.

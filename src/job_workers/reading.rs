@@ -21,7 +21,7 @@ pub enum Part {
 
 /// What a reading cost the head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Price {
+pub struct ReadingCost {
     /// Requests, at most eight at a time.
     pub requests: usize,
     /// Bytes of logs.
@@ -30,7 +30,7 @@ pub struct Price {
     pub took: Duration,
 }
 
-impl Price {
+impl ReadingCost {
     /// `512 requests, 4.1 MB, 2.3 s`.
     pub fn words(&self) -> String {
         let (requests, took) = (counted(self.requests, "request"), self.took.as_secs_f64());
@@ -44,7 +44,7 @@ pub struct WorkersReading {
     /// When the reading ended.
     pub at: Timestamp,
     /// What it cost.
-    pub price: Price,
+    pub price: ReadingCost,
     /// The job and its workers, those that were left out excepted.
     pub job_workers: JobWorkers,
     /// Workers that run nothing any more, and were left out.

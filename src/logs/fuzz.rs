@@ -35,7 +35,7 @@ fn fuzz_log_lines() {
         let mut splitter = LineSplitter::default();
         let mut lines = splitter.push(bytes);
         lines.extend(splitter.finish());
-        let clock = Clock { near: now, east: -8 * 3600 };
+        let clock = Clock { near: now, utc_offset: -8 * 3600 };
         let (mut times, mut writers) = (Times::new(clock), Writers::default());
         let mut merge = Merge::new(Duration::from_secs(5));
         let mut fold = Fold::new(Duration::from_secs(10), 4096, Patterns::default());

@@ -10,7 +10,7 @@ const FIRST: u64 = 1 << 40;
 /// A stretch of a log. Lines are numbered, so that a line keeps its number while others come or go at either end, and
 /// has it again when it is read once more.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct LogBuffer {
     lines: VecDeque<Line>,
     bytes: usize,
     /// Number of the first line.
@@ -27,7 +27,7 @@ pub struct Held {
     is_cut: bool,
 }
 
-impl Held {
+impl LogBuffer {
     /// Nothing yet, and never more than so many lines and bytes.
     pub const fn new(lines: usize, bytes: usize) -> Self {
         Self {
@@ -219,13 +219,13 @@ mod tests {
         LogPart { lines: text, bytes: lines.start * 10..lines.end * 10, begin: Some(0) }
     }
 
-    fn texts(held: &Held) -> Vec<u64> {
+    fn texts(held: &LogBuffer) -> Vec<u64> {
         held.lines.iter().map(|l| l.text()[5..].parse().unwrap()).collect()
     }
 
     #[test]
     fn numbers_stay_while_old_lines_go() {
-        let mut held = Held::new(3, usize::MAX);
+        let mut held = LogBuffer::new(3, usize::MAX);
         for n in 0..5 {
             assert_eq!(held.push(format!("line {n}").into()), FIRST + n);
             held.trim();
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn bytes_are_bounded() {
         let line = Line::from("x".repeat(1000));
-        let mut held = Held::new(usize::MAX, 10 * line.bytes());
+        let mut held = LogBuffer::new(usize::MAX, 10 * line.bytes());
         for _ in 0..100 {
             held.push(line.clone());
             held.trim();
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn older_parts_go_in_front_and_no_number_changes() {
-        let mut held = Held::new(usize::MAX, usize::MAX);
+        let mut held = LogBuffer::new(usize::MAX, usize::MAX);
         let shown = held.append(part(50..60)).start;
         assert_eq!((held.start(), held.above()), (Some(500), Some(500)));
         assert!(held.prepend(part(10..20)).is_none(), "it does not touch what is held");
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn what_was_let_go_has_its_number_again() {
-        let mut held = Held::new(30, usize::MAX);
+        let mut held = LogBuffer::new(30, usize::MAX);
         let first = held.append(part(0..20)).start;
         held.append(part(20..40));
         held.trim();
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn what_does_not_follow_replaces_what_is_held() {
-        let mut held = Held::new(usize::MAX, usize::MAX);
+        let mut held = LogBuffer::new(usize::MAX, usize::MAX);
         let before = held.append(part(0..10));
         let after = held.append(part(900..910));
         assert!(after.start >= before.end, "a number is never given twice");
@@ -289,7 +289,7 @@ mod tests {
         fn what_is_held_is_one_stretch_of_the_log(
             limit in 1usize..60, steps in prop::collection::vec((any::<bool>(), 1u64..30), 1..40)
         ) {
-            let (mut held, mut next) = (Held::new(limit, usize::MAX), 500);
+            let (mut held, mut next) = (LogBuffer::new(limit, usize::MAX), 500);
             for (is_older, lines) in steps {
                 match held.start() {
                     Some(start) if is_older => {

@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn logs_wait_for_each_other_at_first_and_then_for_a_window() {
         let mut live = LiveMerge::new(T0);
-        let clock = Clock { near: T0, east: 0 };
+        let clock = Clock { near: T0, utc_offset: 0 };
         let (a, b, c) = (live.add(clock), live.add(clock), live.add(clock));
         assert_eq!(live.wait(T0), None);
         live.push(a, lines(&["2025-11-24 16:00:02 two", "Traceback"]), after(100));
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_log_that_sends_nothing_holds_up_the_others_for_seconds_only() {
         let mut live = LiveMerge::new(T0);
-        let clock = Clock { near: T0, east: 0 };
+        let clock = Clock { near: T0, utc_offset: 0 };
         let a = live.add(clock);
         live.add(clock);
         live.push(a, lines(&["x"]), T0);

@@ -3,7 +3,7 @@
 use super::progress::Patterns;
 use super::series::Series;
 use super::time::{Clock, Times};
-use super::{Held, STEP};
+use super::{LogBuffer, STEP};
 use crate::model::{Line, Timestamp};
 
 /// Tasks that are remembered: `train`, `eval`, and bars that each have a name of their own.
@@ -34,7 +34,7 @@ impl Runs {
 
     /// Reads lines that were not read yet, some [`STEP`] bytes of them at most. Whether all were read. `near` is the
     /// time at which they came, for what the form of their times leaves out.
-    pub fn step(&mut self, held: &Held, near: Timestamp) -> bool {
+    pub fn step(&mut self, held: &LogBuffer, near: Timestamp) -> bool {
         let mut next = self.next.unwrap_or(held.first()).max(held.first());
         let mut left = STEP / 4;
         while next < held.end() && left > 0 {
@@ -50,7 +50,7 @@ impl Runs {
     }
 
     /// Whether every held line was read.
-    pub fn is_done(&self, held: &Held) -> bool {
+    pub fn is_done(&self, held: &LogBuffer) -> bool {
         held.is_empty() || self.next.is_some_and(|next| next >= held.end())
     }
 
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_task_that_was_reported_last_is_shown() {
-        let mut held = Held::new(usize::MAX, usize::MAX);
+        let mut held = LogBuffer::new(usize::MAX, usize::MAX);
         (50..60).for_each(|step| _ = held.push(line(step)));
         held.push("Progress on:eval 3it/9it rate:1.0it/s".into());
         let mut runs = Runs::default();
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn lines_above_are_the_beginning_of_the_series() {
-        let mut held = Held::new(usize::MAX, usize::MAX);
+        let mut held = LogBuffer::new(usize::MAX, usize::MAX);
         (50..60).for_each(|step| _ = held.push(line(step)));
         let mut runs = Runs::default();
         runs.step(&held, NOW);
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn tasks_are_bounded() {
         let mut runs = Runs::default();
-        let mut held = Held::new(usize::MAX, usize::MAX);
+        let mut held = LogBuffer::new(usize::MAX, usize::MAX);
         for shard in 0..100 {
             held.push(format!("shard {shard}:  45%|####5     | 45/100 [00:10<00:12,  4.5it/s]").into());
         }

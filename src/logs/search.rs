@@ -1,6 +1,6 @@
 //! A search in the loaded lines: which of them match, kept up to date as lines come and go.
 
-use super::{Held, Pattern, Sieve};
+use super::{LogBuffer, Pattern, Sieve};
 use std::collections::VecDeque;
 
 /// A pattern that is searched for, and the held lines that match.
@@ -17,17 +17,17 @@ impl Search {
     }
 
     /// Looks at some of the lines that were not looked at yet. Whether all have been.
-    pub fn step(&mut self, held: &Held) -> bool {
+    pub fn step(&mut self, held: &LogBuffer) -> bool {
         self.pattern.is_empty() || self.found.step(held, |_, line| self.pattern.is_match(line.text()))
     }
 
     /// Whether every held line was looked at.
-    pub fn is_done(&self, held: &Held) -> bool {
+    pub fn is_done(&self, held: &LogBuffer) -> bool {
         self.pattern.is_empty() || self.found.is_done(held)
     }
 
     /// The number of the first line that was looked at: the newest lines are looked at first.
-    pub fn looked_from(&self, held: &Held) -> u64 {
+    pub fn looked_from(&self, held: &LogBuffer) -> u64 {
         self.found.looked_from().unwrap_or(held.end())
     }
 
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn matches_are_kept_as_lines_come_and_go() {
-        let mut held = Held::new(2, usize::MAX);
+        let mut held = LogBuffer::new(2, usize::MAX);
         let first = held.push("a loss".into());
         let mut search = Search::new(Pattern::parse("loss").unwrap());
         assert!(search.step(&held));
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn nothing_is_searched_for_by_default() {
-        let mut held = Held::new(2, usize::MAX);
+        let mut held = LogBuffer::new(2, usize::MAX);
         held.push("a loss".into());
         let mut search = Search::default();
         assert!(search.is_done(&held) && search.step(&held) && search.found().is_empty());

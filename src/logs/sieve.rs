@@ -1,6 +1,6 @@
 //! Which of the held lines are wanted, kept up to date as lines come and go at both ends.
 
-use super::Held;
+use super::LogBuffer;
 use crate::model::Line;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -31,7 +31,7 @@ impl Sieve {
     }
 
     /// Looks at lines that were not looked at yet, [`STEP`] bytes of them at most. Whether all have been.
-    pub fn step(&mut self, held: &Held, mut wanted: impl FnMut(u64, &Line) -> bool) -> bool {
+    pub fn step(&mut self, held: &LogBuffer, mut wanted: impl FnMut(u64, &Line) -> bool) -> bool {
         let (first, end) = (held.first(), held.end());
         self.forget_outside(first, end);
         let mut seen = self.seen.clone().unwrap_or(end..end);
@@ -80,7 +80,7 @@ impl Sieve {
     }
 
     /// Whether every held line was looked at.
-    pub fn is_done(&self, held: &Held) -> bool {
+    pub fn is_done(&self, held: &LogBuffer) -> bool {
         held.is_empty() || self.seen.as_ref().is_some_and(|seen| *seen == (held.first()..held.end()))
     }
 
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn all(sieve: &mut Sieve, held: &Held, wanted: fn(&str) -> bool) -> Vec<u64> {
+    fn all(sieve: &mut Sieve, held: &LogBuffer, wanted: fn(&str) -> bool) -> Vec<u64> {
         while !sieve.step(held, |_, line| wanted(line.text())) {}
         assert!(sieve.is_done(held));
         sieve.lines().iter().copied().collect()
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_step_is_bounded_and_begins_with_the_newest_lines() {
-        let mut held = Held::new(usize::MAX, usize::MAX);
+        let mut held = LogBuffer::new(usize::MAX, usize::MAX);
         let line = "x".repeat(STEP / 4);
         for _ in 0..10 {
             held.push(line.as_str().into());
@@ -145,7 +145,7 @@ mod tests {
             around in 0u64..4,
             limit in 5usize..40,
         ) {
-            let mut held = Held::new(limit, usize::MAX);
+            let mut held = LogBuffer::new(limit, usize::MAX);
             let mut sieve = Sieve::with(around);
             let mut wanted = Vec::new();
             let begin = held.first();

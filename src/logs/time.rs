@@ -12,14 +12,14 @@ pub struct Clock {
     /// A time near those of the log: when it was read, or last written to.
     pub near: Timestamp,
     /// Seconds that the writer's zone is east of UTC (`date +%z` on its host).
-    pub east: i32,
+    pub utc_offset: i32,
 }
 
 impl Clock {
     /// A time as the writer's clock shows it: `09:12:03.120`, with the day before it where that is not the day of
     /// [`Clock::near`].
     pub fn words(&self, at: Timestamp) -> String {
-        let zone = jiff::tz::Offset::from_seconds(self.east).unwrap_or(jiff::tz::Offset::UTC);
+        let zone = jiff::tz::Offset::from_seconds(self.utc_offset).unwrap_or(jiff::tz::Offset::UTC);
         let here = |at: Timestamp| {
             let at = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default();
             at.to_zoned(zone.to_time_zone())
@@ -51,7 +51,7 @@ const HEAD: usize = 48;
 impl Clock {
     /// A host whose clock shows UTC, as the images of Google's TPU VMs have it.
     pub const fn utc(near: Timestamp) -> Self {
-        Self { near, east: 0 }
+        Self { near, utc_offset: 0 }
     }
 
     /// The time that a line says, behind Ray's prefix; none if it says none.
@@ -133,7 +133,7 @@ impl Clock {
     fn at(&self, (year, month, day): (Option<i16>, i16, i16), rest: &str) -> Option<Timestamp> {
         let clock = seconds(rest)?;
         let (month, day) = (i8::try_from(month).ok()?, i8::try_from(day).ok()?);
-        let on = |year| clock.on(DateTime::new(year, month, day, 0, 0, 0, 0).ok()?, self.east);
+        let on = |year| clock.on(DateTime::new(year, month, day, 0, 0, 0, 0).ok()?, self.utc_offset);
         if let Some(year) = year {
             return on(year);
         }
@@ -146,7 +146,7 @@ impl Clock {
     /// A time of day, on the day that brings it nearest.
     fn nearest(&self, clock: &Seconds, near: Timestamp) -> Timestamp {
         const DAY: i64 = 86_400_000;
-        let utc = clock.millis - i64::from(clock.east.unwrap_or(self.east)) * 1000;
+        let utc = clock.millis - i64::from(clock.utc_offset.unwrap_or(self.utc_offset)) * 1000;
         let away = near.as_millis().saturating_sub(utc).rem_euclid(DAY);
         let before = near.as_millis().saturating_sub(away);
         Timestamp::from_millis(if away > DAY / 2 { before.saturating_add(DAY) } else { before })
@@ -165,14 +165,14 @@ const MONTHS: [&str; 12] =
 struct Seconds {
     millis: i64,
     /// Seconds east of UTC, where it says a zone.
-    east: Option<i32>,
+    utc_offset: Option<i32>,
 }
 
 impl Seconds {
-    fn on(&self, day: DateTime, east: i32) -> Option<Timestamp> {
+    fn on(&self, day: DateTime, utc_offset: i32) -> Option<Timestamp> {
         let midnight = day.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond();
-        let east = i64::from(self.east.unwrap_or(east)) * 1000;
-        Some(Timestamp::from_millis(midnight + self.millis - east))
+        let utc_offset = i64::from(self.utc_offset.unwrap_or(utc_offset)) * 1000;
+        Some(Timestamp::from_millis(midnight + self.millis - utc_offset))
     }
 }
 
@@ -198,16 +198,16 @@ fn seconds(text: &str) -> Option<Seconds> {
     } else if bytes.get(8).is_some_and(u8::is_ascii_digit) {
         return None;
     }
-    let east = match bytes.get(at) {
+    let utc_offset = match bytes.get(at) {
         Some(b'Z') => Some(0),
         Some(sign @ (b'+' | b'-')) => {
             let minutes = at + 3 + usize::from(bytes.get(at + 3) == Some(&b':'));
-            let east = two(at + 1).zip(two(minutes)).map(|(h, m)| (h * 60 + m) as i32 * 60);
-            east.map(|east| if *sign == b'-' { -east } else { east })
+            let utc_offset = two(at + 1).zip(two(minutes)).map(|(h, m)| (h * 60 + m) as i32 * 60);
+            utc_offset.map(|utc_offset| if *sign == b'-' { -utc_offset } else { utc_offset })
         }
         _ => None,
     };
-    Some(Seconds { millis, east })
+    Some(Seconds { millis, utc_offset })
 }
 
 /// The times of one log, line after line: a line without a time, as in a traceback, has that of the line before.
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_zone_is_the_writers() {
-        let clock = Clock { near: NOW, east: -8 * 3600 };
+        let clock = Clock { near: NOW, utc_offset: -8 * 3600 };
         let time = clock.time("2026-11-21 13:58:14,123 x").unwrap();
         assert_eq!(Clock::utc(NOW).time("2026-11-21 21:58:14,123 x"), Some(time));
         let today = clock.time("01:00:00 x").unwrap();

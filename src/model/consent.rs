@@ -226,7 +226,7 @@ mod tests {
             status: JobStatus::Running,
             started: None,
             holds: None,
-            fate: Restoration::Back,
+            restoration: Restoration::Back,
         };
         Preview {
             jobs: owners.iter().map(job).collect(),

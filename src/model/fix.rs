@@ -93,7 +93,7 @@ pub enum Verb {
     AllowUnknown,
 }
 
-/// Whom a command line is for.
+/// What a suggested command line acts on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Target<'a> {
     /// The cluster; without one the command chooses the only cluster there is.

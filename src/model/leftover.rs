@@ -30,7 +30,7 @@ impl LeftoverKind {
     }
 }
 
-/// Something that is there for nothing.
+/// A Google Cloud resource of the cluster that is no longer used and can be deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
     /// Kind of the resource.
@@ -49,7 +49,7 @@ pub struct Leftover {
 
 impl Leftover {
     /// Its deletion as the audit log names it.
-    pub fn deed(&self) -> String {
+    pub fn audit_label(&self) -> String {
         format!("clean-preempted {} {}", self.kind.word(), self.name)
     }
 }

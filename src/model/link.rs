@@ -14,7 +14,7 @@ pub enum Phase {
     Dashboard,
 }
 
-/// The state of the way to one cluster.
+/// The state of the connection to one cluster, as the front end shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Link {
     /// The connection is being opened.

@@ -321,7 +321,7 @@ impl Operation {
     }
 
     /// What the audit log calls it: `restart us-central2`, `add-worker extra (v4-8, reserved)`.
-    pub fn deed(&self) -> String {
+    pub fn audit_label(&self) -> String {
         let (command, subject) = (self.kind().command(), self.task.subject());
         match &self.task {
             Task::Restart { .. } | Task::Start | Task::Stop | Task::Update => self.title.clone(),
@@ -415,7 +415,7 @@ mod tests {
         assert!(restart.destructive && restart.title == "restart a");
         assert!(restart.is_harmless_at(StepName::Backup) && !restart.is_harmless_at(StepName::Stop));
         assert!(!restart.is_harmless_at(StepName::Workers), "what comes after a change is none without one");
-        assert_eq!(restart.deed(), "restart a");
+        assert_eq!(restart.audit_label(), "restart a");
         let done = |steps: &[StepName]| steps.iter().map(|s| (*s, String::new())).collect::<Vec<_>>();
         let saved = done(&[StepName::Check, StepName::Look, StepName::Backup]);
         let again = |done: &[(StepName, String)]| restart.cancelled_again(StepName::Check, done).is_some();
@@ -432,7 +432,7 @@ mod tests {
             names: vec!["x-1".into(), "x\x1b-2".into()],
         };
         let add = Operation::new(Task::AddWorker(wanted), ClusterName::new("a"));
-        assert_eq!(add.deed(), "add-worker x-1, x·-2 (v4-8, reserved)");
+        assert_eq!(add.audit_label(), "add-worker x-1, x·-2 (v4-8, reserved)");
         assert!(
             !add.is_harmless_at(StepName::Ask),
             "it would be unknown whether Google accepted the request"

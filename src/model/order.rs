@@ -9,15 +9,15 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
     /// List the workers that can be added.
-    Offer,
+    ListOffers,
     /// Determine the jobs that the task would affect.
-    Look(Task),
+    Preview(Task),
     /// Begin it, with what the person has allowed and confirmed.
     Begin(Task, Consent),
     /// Resume the interrupted operation.
     Resume(Consent),
     /// Resume it, and skip the step at which it failed.
-    Forward(Consent),
+    SkipStep(Consent),
     /// Abandon the interrupted operation.
     Abandon,
     /// End it, where that may be.
@@ -39,7 +39,7 @@ pub struct JournaledOperation {
     pub why: String,
     /// Where its jobs are saved.
     pub saved: Option<String>,
-    /// Another program on this machine is at it now.
+    /// Another process on this machine is running the operation now.
     pub elsewhere: bool,
 }
 

@@ -17,7 +17,7 @@ pub struct AffectedJob {
     /// What its tasks, actors and entrypoint hold, by resource; none when that could not be read.
     pub holds: Option<Vec<(Text, f64)>>,
     /// Outcome of the operation for the job.
-    pub fate: Restoration,
+    pub restoration: Restoration,
 }
 
 /// What becomes of a job.
@@ -51,7 +51,7 @@ impl AffectedJob {
             status: job.status,
             started: job.started,
             holds: None,
-            fate: Restoration::Unknown,
+            restoration: Restoration::Unknown,
         }
     }
 
@@ -104,7 +104,7 @@ impl Preview {
 
     /// How many jobs come back.
     pub fn back(&self) -> usize {
-        self.jobs.iter().filter(|j| j.fate == Restoration::Back).count()
+        self.jobs.iter().filter(|j| j.restoration == Restoration::Back).count()
     }
 }
 
@@ -141,7 +141,7 @@ mod tests {
             status: JobStatus::Running,
             started: None,
             holds,
-            fate: Restoration::Back,
+            restoration: Restoration::Back,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One step. Done twice it does what it does once.
+/// One step of an operation. Steps are idempotent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StepName {

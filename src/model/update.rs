@@ -60,7 +60,7 @@ pub enum News {
         /// Stream of the log.
         stream: StreamId,
         /// Seconds east of UTC.
-        east: i32,
+        utc_offset: i32,
     },
     /// What a search through the ends of log files found, or how it ended.
     FileSearchNews(FileSearchId, FileSearchNews),
@@ -175,7 +175,7 @@ pub enum Request {
     /// Search the whole file of a followed log, on its host, for this regular expression.
     SearchLog(StreamId, String),
     /// Search the ends of log files. An earlier search of them ends.
-    SweepLogs(Box<FileSearch>),
+    SearchFiles(Box<FileSearch>),
     /// Download a followed log through the dashboard and search it for this regular expression.
     DownloadLog(StreamId, String),
     /// Close a log stream.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// What a running job does, as far as Ray and its driver's log show it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Doing {
+pub enum JobActivity {
     /// It holds nothing, and tasks, actors or placement groups of it wait for a node.
     Waits(Wait),
     /// Only its driver runs: Ray has no task and no actor of it that runs or waits.
@@ -164,7 +164,7 @@ pub struct Vitals {
     /// What was read of its log.
     pub log: LogRead,
     /// What it does.
-    pub doing: Doing,
+    pub doing: JobActivity,
     /// Since when it does that, if that is known.
     pub since: Option<Timestamp>,
     /// What its entrypoint, tasks and actors hold, by resource; none when Ray's lists were cut.
@@ -191,21 +191,21 @@ impl Vitals {
             since.map(|at| format!("{behind}{}", brief(at.age(now)))).unwrap_or_default()
         };
         match &self.doing {
-            Doing::Waits(wait) => waits_for(&wait.shape, wait.since, now),
-            Doing::DriverOnly => format!("driver only{}", lasted(self.since, ", ")),
-            Doing::Compiles => format!("compiling{}", lasted(self.since, " ")),
-            Doing::Silent(since) => match self.log {
+            JobActivity::Waits(wait) => waits_for(&wait.shape, wait.since, now),
+            JobActivity::DriverOnly => format!("driver only{}", lasted(self.since, ", ")),
+            JobActivity::Compiles => format!("compiling{}", lasted(self.since, " ")),
+            JobActivity::Silent(since) => match self.log {
                 LogRead::At(at) => format!("silent {}", brief(since.age(at))),
                 LogRead::None | LogRead::Unread => format!("silent {}", brief(since.age(now))),
             },
-            Doing::Steps => {
+            JobActivity::Steps => {
                 let old = self.log.old(now);
                 // The age is to be read in a narrow column, too.
                 let total = |run: &Run| run.total.filter(|_| old.is_none());
                 let steps = self.run.as_ref().map(|run| run.steps_of(total(run)));
                 steps.unwrap_or_else(|| "running".to_owned()) + &old.unwrap_or_default()
             }
-            Doing::Works { tasks, actors } => {
+            JobActivity::Works { tasks, actors } => {
                 let words = match (tasks, actors) {
                     (0, 0) => "running".to_owned(),
                     (0, actors) => counted(*actors, "actor"),
@@ -220,12 +220,12 @@ impl Vitals {
     /// The word for scripts.
     pub const fn word(&self) -> &'static str {
         match self.doing {
-            Doing::Waits(_) => "waiting",
-            Doing::DriverOnly => "driver only",
-            Doing::Compiles => "compiling",
-            Doing::Steps => "training",
-            Doing::Silent(_) => "silent",
-            Doing::Works { .. } => "running",
+            JobActivity::Waits(_) => "waiting",
+            JobActivity::DriverOnly => "driver only",
+            JobActivity::Compiles => "compiling",
+            JobActivity::Steps => "training",
+            JobActivity::Silent(_) => "silent",
+            JobActivity::Works { .. } => "running",
         }
     }
 
@@ -238,13 +238,13 @@ impl Vitals {
 
     /// Time left until its last step.
     pub fn left(&self, now: Timestamp) -> Option<Duration> {
-        let is_moving = matches!(self.doing, Doing::Steps);
+        let is_moving = matches!(self.doing, JobActivity::Steps);
         self.run.as_ref()?.ends.filter(|_| is_moving).map(|at| at.until(now))
     }
 
     /// Whether it holds nothing and waits for a node.
     pub const fn is_waiting(&self) -> bool {
-        matches!(self.doing, Doing::Waits(_))
+        matches!(self.doing, JobActivity::Waits(_))
     }
 
     /// The worst sign.
@@ -374,7 +374,7 @@ pub struct ClusterVitals {
     /// From when on they are findings.
     pub limits: VitalLimits,
     /// What the reading cost the head.
-    pub price: Price,
+    pub price: ReadingCost,
     /// What could not be read, and why, in words that are safe to print.
     pub missing: Vec<String>,
 }
@@ -407,7 +407,7 @@ impl ClusterVitals {
 
 /// What one reading of vitals costs a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Price {
+pub struct ReadingCost {
     /// HTTP and gRPC requests of the reading.
     pub requests: u64,
     /// Bytes that the head sent.
@@ -421,7 +421,7 @@ pub struct Price {
 #[cfg(test)]
 impl Vitals {
     /// Of a job that does this; nothing else is known.
-    pub(crate) fn sample(doing: Doing, read: Timestamp) -> Self {
+    pub(crate) fn sample(doing: JobActivity, read: Timestamp) -> Self {
         let (holds, run) = (Some(Vec::new()), None);
         let (nodes, waits, signs) = (Vec::new(), Vec::new(), Vec::new());
         let log = LogRead::None;
@@ -442,14 +442,14 @@ mod tests {
             count: 1,
             since: Some(at(18)),
         };
-        assert_eq!(said(Doing::Waits(wait("TPU-v4-256-head", 1.0))), "waits for v4-256, 12m");
-        assert_eq!(said(Doing::Waits(wait("GPU", 8.0))), "waits for GPU 8, 12m");
-        assert_eq!(said(Doing::DriverOnly), "driver only, 4m");
-        assert_eq!(said(Doing::Compiles), "compiling 4m");
-        assert_eq!(said(Doing::Silent(at(8))), "silent 22m");
-        assert_eq!(said(Doing::Works { tasks: 3, actors: 9 }), "3 tasks");
-        assert_eq!(said(Doing::Works { tasks: 0, actors: 1 }), "1 actor");
-        let mut steps = Vitals::sample(Doing::Steps, at(30));
+        assert_eq!(said(JobActivity::Waits(wait("TPU-v4-256-head", 1.0))), "waits for v4-256, 12m");
+        assert_eq!(said(JobActivity::Waits(wait("GPU", 8.0))), "waits for GPU 8, 12m");
+        assert_eq!(said(JobActivity::DriverOnly), "driver only, 4m");
+        assert_eq!(said(JobActivity::Compiles), "compiling 4m");
+        assert_eq!(said(JobActivity::Silent(at(8))), "silent 22m");
+        assert_eq!(said(JobActivity::Works { tasks: 3, actors: 9 }), "3 tasks");
+        assert_eq!(said(JobActivity::Works { tasks: 0, actors: 1 }), "1 actor");
+        let mut steps = Vitals::sample(JobActivity::Steps, at(30));
         assert_eq!(steps.words(at(30)), "running");
         steps.run = Some(Run { step: Some(1200), total: Some(20_000), ends: Some(at(90)), ..Run::default() });
         assert_eq!(
@@ -458,10 +458,12 @@ mod tests {
         );
         steps.log = LogRead::At(at(27));
         assert_eq!(steps.words(at(30)), "step 1,200, 3m ago");
-        steps.doing = Doing::Silent(at(8));
+        steps.doing = JobActivity::Silent(at(8));
         assert_eq!(steps.words(at(30)), "silent 19m", "that is all that is known");
-        let unread =
-            Vitals { log: LogRead::Unread, ..Vitals::sample(Doing::Works { tasks: 3, actors: 9 }, at(30)) };
+        let unread = Vitals {
+            log: LogRead::Unread,
+            ..Vitals::sample(JobActivity::Works { tasks: 3, actors: 9 }, at(30))
+        };
         assert_eq!(unread.words(at(30)), "3 tasks, log not read yet");
         assert_eq!(steps.left(at(30)), None, "nobody knows");
     }
@@ -477,7 +479,7 @@ mod tests {
         assert_eq!(rate_was(0.77, 1.0), "0.77 steps/s, was 1.00");
         assert_eq!(rate_was(9.04, 12.5), "9.0 steps/s, was 12.5");
         assert_eq!(rate_was(0.0107, 0.0131), "93.5 s/step, was 76.3");
-        let mut vitals = Vitals::sample(Doing::Steps, Timestamp::default());
+        let mut vitals = Vitals::sample(JobActivity::Steps, Timestamp::default());
         assert_eq!(vitals.chips(), None);
         let holds = [("CPU", 9.0), ("GPU", 0.0), ("TPU", 16.0)];
         vitals.holds = Some(holds.map(|(name, n)| (name.into(), n)).to_vec());

@@ -28,7 +28,7 @@ pub(super) const PACKAGES: &str = "packages";
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Interval between these retries.
 const AGAIN: Duration = Duration::from_secs(2);
-/// Metadata by which a job is left out: a job of the console jobs carry it.
+/// Metadata key of jobs that the console itself started; a backup leaves them out.
 const OURS: &str = "marin-tui";
 
 /// A job in a backup.
@@ -42,7 +42,7 @@ pub struct Kept {
 
 /// The content of a backup: the jobs saved and those skipped.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Backed {
+pub struct BackupContent {
     /// Jobs that were saved.
     pub kept: Vec<Kept>,
     /// Jobs left out, with the reason.
@@ -92,7 +92,7 @@ fn disk(path: &Path) -> impl Fn(io::Error) -> Problem + '_ {
 }
 
 /// Saves every job that has not ended into a folder, which is new, empty, or an interrupted backup.
-pub async fn back_up(client: &Client, cluster: &str, dir: &Path) -> Result<Backed, Problem> {
+pub async fn back_up(client: &Client, cluster: &str, dir: &Path) -> Result<BackupContent, Problem> {
     claim(dir)?;
     let list =
         List { version: VERSION, cluster: cluster.to_owned(), jobs: Vec::new(), packages: BTreeMap::new() };
@@ -101,7 +101,7 @@ pub async fn back_up(client: &Client, cluster: &str, dir: &Path) -> Result<Backe
 
 /// Updates a complete backup with the current jobs: jobs that have ended since are removed, and jobs submitted since
 /// are saved, too. If the operation may have ended jobs itself (`stopping`), only succeeded jobs are removed.
-pub(super) async fn amend(client: &Client, dir: &Path, stopping: bool) -> Result<Backed, Problem> {
+pub(super) async fn amend(client: &Client, dir: &Path, stopping: bool) -> Result<BackupContent, Problem> {
     let list = read(dir)?;
     let earlier = if stopping { list.jobs.clone() } else { Vec::new() };
     save(client, dir, list, &earlier).await
@@ -110,11 +110,16 @@ pub(super) async fn amend(client: &Client, dir: &Path, stopping: bool) -> Result
 /// Fetches what the list lacks, and writes the list last. Packages take their time, in which jobs end and others are
 /// submitted: the list is that of a look after which nothing had to be fetched. Of
 /// `earlier` jobs it keeps all but those that succeeded.
-async fn save(client: &Client, dir: &Path, mut list: List, earlier: &[Kept]) -> Result<Backed, Problem> {
+async fn save(
+    client: &Client,
+    dir: &Path,
+    mut list: List,
+    earlier: &[Kept],
+) -> Result<BackupContent, Problem> {
     let asked = |e: RayError| e.problem(Timestamp::now());
     let mut gone = BTreeSet::new();
     loop {
-        let mut backed = Backed { kept: Vec::new(), left_out: Vec::new() };
+        let mut backed = BackupContent { kept: Vec::new(), left_out: Vec::new() };
         let mut has_fetched = false;
         for Recorded { submission, .. } in client.open_submissions().await.map_err(asked)? {
             if let Some(why) = left_out(&submission) {
@@ -216,7 +221,7 @@ pub async fn restore(
 /// client, that of the old Ray, is not asked.
 pub(super) async fn record(
     client: &Client,
-    backed: &Backed,
+    backed: &BackupContent,
     executor: &Executor,
 ) -> Result<Vec<(SubmissionId, Restored)>, Problem> {
     let jobs = &backed.kept;

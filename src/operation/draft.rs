@@ -1,6 +1,6 @@
 //! A job's record in the form of a job, and a filled-in form as a job to be submitted.
 
-use super::submit::{SubmitError, Wanted, unfit};
+use super::submit::{JobRequest, SubmitError, unfit};
 use crate::model::draft::AS_IT_WAS;
 use crate::model::text::printable;
 use crate::model::{Draft, Job};
@@ -42,7 +42,7 @@ pub(super) fn draft_of(job: &Submission, me: &str) -> Draft {
 }
 
 /// The submission that a filled-in form describes; `like` is the job that the form was made from.
-pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<Wanted, SubmitError> {
+pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<JobRequest, SubmitError> {
     let filled = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
     let number = |text: &str, what: &str| -> Result<Option<f64>, SubmitError> {
         let Some(text) = filled(text) else { return Ok(None) };
@@ -63,7 +63,7 @@ pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<Want
             _ => variables.push(said),
         }
     }
-    Ok(Wanted {
+    Ok(JobRequest {
         entrypoint: draft.entrypoint.trim().to_owned(),
         working_dir: filled(&draft.working_dir),
         variables,
@@ -75,7 +75,7 @@ pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<Want
         metadata: draft.metadata.iter().filter_map(|m| filled(m)).collect(),
         id: filled(&draft.id),
         record: like.map(|job| job.runtime_env.clone()),
-        ..Wanted::default()
+        ..JobRequest::default()
     })
 }
 

@@ -29,7 +29,7 @@ pub struct Facts {
     pub jobs: Vec<String>,
     /// Of an update: the jobs that had not ended, each with its status.
     pub running: BTreeMap<String, String>,
-    /// Which autoscaler it has; `ray up` would start its own favourite.
+    /// Autoscaler version of the cluster; without it `ray up` would start its default.
     pub autoscaler: Option<u8>,
     /// Folder of the backup of the jobs.
     pub backup: Option<PathBuf>,
@@ -45,7 +45,7 @@ pub struct Facts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Turn {
-    /// The word of the person for it.
+    /// The worker as the operator named it.
     pub worker: String,
     /// Its steps that are done.
     pub done: Vec<StepName>,

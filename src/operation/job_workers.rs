@@ -7,7 +7,7 @@ use super::host::Host;
 use super::news::News;
 use super::request::Request;
 use crate::job_workers::{
-    CALLED, Clocks, FOLDED, Findings, JobWorkers, Known, Part, Price, Tail, Verdict, WorkersAnswer,
+    CALLED, Clocks, FOLDED, Findings, JobWorkers, Known, Part, ReadingCost, Tail, Verdict, WorkersAnswer,
     WorkersReading, causes, explained, failure, first_few, fold, hosts_to_time, in_order, last_files,
     roll_call, running,
 };
@@ -39,7 +39,7 @@ pub struct WorkerReader<'a> {
     pub client: &'a Client,
     /// Hears what is being done.
     pub tell: &'a (dyn Fn(String) + Sync),
-    price: Price,
+    price: ReadingCost,
     listed: Listed,
 }
 
@@ -50,7 +50,7 @@ impl<'a> WorkerReader<'a> {
         client: &'a Client,
         tell: &'a (dyn Fn(String) + Sync),
     ) -> Self {
-        Self { spec, options, client, tell, price: Price::default(), listed: Listed::default() }
+        Self { spec, options, client, tell, price: ReadingCost::default(), listed: Listed::default() }
     }
 
     /// Lists the workers of the job on all nodes that are alive.
@@ -59,8 +59,8 @@ impl<'a> WorkerReader<'a> {
     ///
     /// Ray does not list tasks or actors. A node that does not list its files is in [`JobWorkers::incomplete`].
     pub async fn job_workers(&mut self, known: Known) -> Result<JobWorkers, RayError> {
-        let zone = self.client.zone().await;
-        let clock = Clock { near: Timestamp::now(), east: zone.unwrap_or_default() };
+        let zone = self.client.utc_offset().await;
+        let clock = Clock { near: Timestamp::now(), utc_offset: zone.unwrap_or_default() };
         let Some(driver) = known.job.driver.clone() else {
             return Ok(JobWorkers::new(known, Vec::new(), clock));
         };
@@ -256,7 +256,7 @@ impl<'a> WorkerReader<'a> {
                 (WorkersAnswer::Cause(Box::new(found)), 0)
             }
         };
-        let price = Price { took: begun.elapsed(), ..self.price };
+        let price = ReadingCost { took: begun.elapsed(), ..self.price };
         Ok((WorkersReading { at: Timestamp::now(), price, job_workers, idle, what }, compared))
     }
 }
@@ -296,12 +296,12 @@ impl Request {
     /// `listed` has the files that an earlier reading has listed.
     pub async fn job_workers(&self, known: Known, part: Part, listed: &Mutex<Listed>) {
         let key = known.job.key.clone();
-        if let Err(problem) = self.read_crew(known, part, &mut *listed.lock().await).await {
-            self.say_crew(&key, part, Err(problem)).await;
+        if let Err(problem) = self.read_job_workers(known, part, &mut *listed.lock().await).await {
+            self.send_job_workers(&key, part, Err(problem)).await;
         }
     }
 
-    async fn read_crew(&self, known: Known, part: Part, listed: &mut Listed) -> Result<(), Problem> {
+    async fn read_job_workers(&self, known: Known, part: Part, listed: &mut Listed) -> Result<(), Problem> {
         let key = known.job.key.clone();
         let channel = self.connection.channel().await?;
         let of = (&self.spec, &self.environment.options);
@@ -311,18 +311,18 @@ impl Request {
         *listed = std::mem::take(&mut gangs.listed);
         let (reading, logs) = reading.map_err(|e| e.problem(Timestamp::now()))?;
         // Logins take their time: what is known is said before them.
-        self.say_crew(&key, part, Ok(reading.clone())).await;
+        self.send_job_workers(&key, part, Ok(reading.clone())).await;
         let Some(logs) = logs else { return Ok(()) };
         let WorkersReading { what: WorkersAnswer::Cause(found), mut job_workers, at, price, idle } = reading
         else {
             return Ok(());
         };
         let what = WorkersAnswer::Cause(Box::new(gangs.with_clocks(&mut job_workers, *found, &logs).await));
-        self.say_crew(&key, part, Ok(WorkersReading { at, price, job_workers, idle, what })).await;
+        self.send_job_workers(&key, part, Ok(WorkersReading { at, price, job_workers, idle, what })).await;
         Ok(())
     }
 
-    async fn say_crew(&self, key: &JobKey, part: Part, reading: Result<WorkersReading, Problem>) {
+    async fn send_job_workers(&self, key: &JobKey, part: Part, reading: Result<WorkersReading, Problem>) {
         let news = News::JobWorkers(self.spec.name.clone(), key.clone(), part, Arc::new(reading));
         // The front end may be on its way out.
         let _ = self.news.send(news).await;

@@ -78,7 +78,7 @@ struct Line {
     event: Event,
 }
 
-/// What a person had in mind when an operation was begun: who resumes it must not mean anything else.
+/// The scope that was confirmed when an operation started; a resume must match it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Scope {
@@ -412,7 +412,7 @@ mod tests {
             status: JobStatus::Running,
             started: None,
             holds: None,
-            fate: Restoration::Back,
+            restoration: Restoration::Back,
         };
         let mut seen =
             Preview { jobs: vec![job("raysubmit_1", None), job("x", Some("al"))], ..Preview::default() };

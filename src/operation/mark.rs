@@ -12,7 +12,7 @@ use crate::model::{
     ClusterSpec, Hint, MARK_PULSE, Operation, OperationMark, Problem, Progress, StepName, Target, Timestamp,
     Verb,
 };
-use crate::supervisor::{self, Access, Connection, Held, Options};
+use crate::supervisor::{self, Access, Connection, MarkOwnership, Options};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -85,11 +85,11 @@ impl Marked {
     ) -> Result<(), Problem> {
         let mark = self.at(step, false);
         match supervisor::renew_mark(self.access(), &mark).await {
-            Ok(Held::Ours) => Ok(()),
-            Ok(Held::Lost(Some(other))) => Err(taken_over(&other)),
+            Ok(MarkOwnership::Ours) => Ok(()),
+            Ok(MarkOwnership::Lost(Some(other))) => Err(taken_over(&other)),
             // The mark was removed manually.
-            Ok(Held::Lost(None)) => match supervisor::place_mark(self.access(), &mark).await {
-                Ok(Held::Lost(Some(other))) => Err(taken_over(&other)),
+            Ok(MarkOwnership::Lost(None)) => match supervisor::place_mark(self.access(), &mark).await {
+                Ok(MarkOwnership::Lost(Some(other))) => Err(taken_over(&other)),
                 Ok(_) => Ok(()),
                 Err(problem) => {
                     say_unmarked(tell, &problem);
@@ -223,8 +223,8 @@ impl Performer {
     ) -> Result<(), Refused> {
         let place = async || supervisor::place_mark(self.access(), mark).await.map_err(Refused::NotKept);
         let other = match place().await? {
-            Held::Lost(Some(other)) => other,
-            Held::Ours | Held::Lost(None) => return Ok(()),
+            MarkOwnership::Lost(Some(other)) => other,
+            MarkOwnership::Ours | MarkOwnership::Lost(None) => return Ok(()),
         };
         if self.take_over.as_ref() != Some(&other.id) {
             return Err(Refused::Taken(other));
@@ -234,8 +234,8 @@ impl Performer {
         // The receiver may be gone.
         drop(tell.send(Progress::Output(words)));
         match place().await? {
-            Held::Lost(Some(other)) => Err(Refused::Taken(other)),
-            Held::Ours | Held::Lost(None) => Ok(()),
+            MarkOwnership::Lost(Some(other)) => Err(Refused::Taken(other)),
+            MarkOwnership::Ours | MarkOwnership::Lost(None) => Ok(()),
         }
     }
 }

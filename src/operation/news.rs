@@ -13,7 +13,7 @@ pub enum News {
     Operation(ClusterName, Box<OperationNews>),
     /// For the form of a job.
     Form(ClusterName, FormId, FormNews),
-    /// Where the workers of a driver stand, or why that is not known.
+    /// The stacks of a driver's workers, or why they could not be taken.
     Stacks(ClusterName, JobId, Arc<Result<JobStacks, Problem>>),
     /// What the chips of these nodes do, or why that is not known.
     Chips(ClusterName, Vec<NodeId>, Arc<Result<Chips, Problem>>),

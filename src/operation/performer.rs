@@ -1,6 +1,6 @@
 //! What the steps of an operation work with: the cluster, its connection, what is known so far.
 
-use super::backup::Backed;
+use super::backup::BackupContent;
 use super::executor::Executor;
 use super::facts::Facts;
 use super::journal::Journal;
@@ -38,7 +38,7 @@ pub struct Performer {
     /// What its steps change something through.
     pub(super) executor: Executor,
     /// What the backup of a dry run would hold.
-    pub(super) backed: Option<Backed>,
+    pub(super) backed: Option<BackupContent>,
 }
 
 impl Performer {

@@ -1,7 +1,7 @@
 //! The jobs that an operation would affect, determined before it begins: dialog and command show the same list.
 
-use super::backup::{Backed, Kept, left_out};
-use super::worker::{affected, hit};
+use super::backup::{BackupContent, Kept, left_out};
+use super::worker::{affected, affected_jobs};
 use crate::model::text::printable;
 use crate::model::{
     AffectedJob, ClusterSpec, Job, JobKey, Preview, Problem, Restoration, Task, Text, Timestamp,
@@ -45,7 +45,7 @@ pub async fn preview(
     if !task.kind().is_of_cluster() {
         let machines = affected(cluster, task).await?;
         let drains = task.removal().is_some_and(|(_, drain)| drain.is_some());
-        let rows = hit(client, &snapshot, &machines, drains).await?;
+        let rows = affected_jobs(client, &snapshot, &machines, drains).await?;
         let named = |name: &String| printable(name).into_owned();
         let workers = machines
             .iter()
@@ -84,11 +84,11 @@ pub async fn preview(
                 _ => None,
             };
             let holds = if i < looked_at { client.held(&job.ids()).await.ok() } else { None };
-            let fate = match saved {
-                Ok(_) => fate(&job, record),
+            let restoration = match saved {
+                Ok(_) => restoration(&job, record),
                 Err(why) => Restoration::Lost((*why).to_owned()),
             };
-            AffectedJob { holds, fate, ..AffectedJob::of(&job) }
+            AffectedJob { holds, restoration, ..AffectedJob::of(&job) }
         }
     });
     let jobs = stream::iter(looks).buffered(AT_ONCE).collect().await;
@@ -117,9 +117,9 @@ async fn saved(client: &Client) -> Result<Saved, RayError> {
 }
 
 /// What a backup would save now; nothing is fetched.
-pub async fn would_back_up(client: &Client) -> Result<Backed, Problem> {
+pub async fn would_back_up(client: &Client) -> Result<BackupContent, Problem> {
     let open = saved(client).await.map_err(|e| e.problem(Timestamp::now()))?;
-    let mut backed = Backed { kept: Vec::new(), left_out: Vec::new() };
+    let mut backed = BackupContent { kept: Vec::new(), left_out: Vec::new() };
     for (Recorded { submission, .. }, missing) in open.into_values() {
         match left_out(&submission) {
             Some(why) => backed.left_out.push((submission.id(), why)),
@@ -129,7 +129,7 @@ pub async fn would_back_up(client: &Client) -> Result<Backed, Problem> {
     Ok(backed)
 }
 
-fn fate(job: &Job, record: Option<&(Recorded, Vec<String>)>) -> Restoration {
+fn restoration(job: &Job, record: Option<&(Recorded, Vec<String>)>) -> Restoration {
     if matches!(job.key, JobKey::Driver(_)) {
         return Restoration::Lost("started manually, not submitted".to_owned());
     }

@@ -19,7 +19,7 @@ const QUIET: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(1800);
 /// `ray up` retries a failing login to the head every five seconds, for 15 minutes. An existing machine accepts a login
 /// at once or never; one that Google has just created needs a minute or two for sshd and its keys.
-const DEAF: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(240)];
+const LOGIN_TIMEOUT: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(240)];
 /// What it says each time.
 const SHUT: &str = "SSH still not available";
 /// Maximum number of output lines passed on per second.
@@ -78,20 +78,20 @@ impl Performer {
         let terminal = asked.map(|(terminal, _)| terminal);
         let running =
             supervisor::run_ray(&self.options, arguments, self.autoscaler_setting(), terminal, sender);
-        let deaf = DEAF[usize::from(self.is_google())];
+        let login_timeout = LOGIN_TIMEOUT[usize::from(self.is_google())];
         let words = Words { asked, ..Words::new(tell) };
-        follow(running, lines, words, Limits { quiet: QUIET, silence: SILENCE, deaf }).await
+        follow(running, lines, words, Limits { quiet: QUIET, silence: SILENCE, login_timeout }).await
     }
 }
 
 /// What is typed after a line that has these words.
 pub(super) type Answers = &'static [(&'static str, &'static str)];
 
-/// What [`QUIET`], [`SILENCE`] and [`DEAF`] say.
+/// Timeouts of one program run; the defaults are the constants above.
 struct Limits {
     quiet: Duration,
     silence: Duration,
-    deaf: Duration,
+    login_timeout: Duration,
 }
 
 /// Reads the program's output until it exits.
@@ -99,7 +99,7 @@ async fn follow(
     running: impl Future<Output = Result<i32, Problem>>,
     mut lines: mpsc::Receiver<String>,
     mut words: Words<'_>,
-    Limits { quiet, silence, deaf }: Limits,
+    Limits { quiet, silence, login_timeout }: Limits,
 ) -> Result<(i32, Vec<String>), Problem> {
     tokio::pin!(running);
     let (mut knocks, mut silent) = (None, Duration::ZERO);
@@ -110,7 +110,7 @@ async fn follow(
                 silent = Duration::ZERO;
                 let is_shut = line.contains(SHUT);
                 words.take(line);
-                if is_shut && knocks.get_or_insert_with(Instant::now).elapsed() > deaf {
+                if is_shut && knocks.get_or_insert_with(Instant::now).elapsed() > login_timeout {
                     return Err(words.no_login());
                 }
             }
@@ -226,7 +226,7 @@ mod tests {
         let (tell, _heard) = mpsc::unbounded_channel();
         let (sender, lines) = mpsc::channel(1);
         let hour = Duration::from_secs(3600);
-        let limits = Limits { quiet: hour, silence: hour, deaf: Duration::from_millis(20) };
+        let limits = Limits { quiet: hour, silence: hour, login_timeout: Duration::from_millis(20) };
         let knocks = async {
             sender.send("ssh: connect to host 10.0.0.1: Connection refused".to_owned()).await.unwrap();
             while sender.send("SSH still not available, retrying".to_owned()).await.is_ok() {
@@ -244,7 +244,7 @@ mod tests {
         let (tell, mut heard) = mpsc::unbounded_channel();
         let (sender, lines) = mpsc::channel(1);
         let [quiet, silence] = [5, 50].map(Duration::from_millis);
-        let limits = Limits { quiet, silence, deaf: silence };
+        let limits = Limits { quiet, silence, login_timeout: silence };
         sender.send("one".to_owned()).await.unwrap();
         let ended = follow(std::future::pending(), lines, Words::new(&tell), limits).await;
         assert!(ended.unwrap_err().what.contains("printed nothing"));

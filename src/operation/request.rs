@@ -51,16 +51,16 @@ impl Request {
     /// Runs an order and reports a refusal as news.
     pub async fn run(&self, order: Order, stops: &mut mpsc::UnboundedReceiver<Stop>) {
         let done = match order {
-            Order::Offer => {
+            Order::ListOffers => {
                 let (spec, environment) = (self.spec.clone(), Arc::clone(&self.environment));
                 let offered = blocking(move || offer(&spec, &environment.options, &environment.state)).await;
                 self.say(OperationNews::Offered(offered)).await;
                 Ok(())
             }
-            Order::Look(task) => self.look(task).await,
+            Order::Preview(task) => self.look(task).await,
             Order::Begin(task, consent) => self.begin(task, consent, stops).await,
             Order::Resume(consent) => self.resume(consent, false, stops).await,
-            Order::Forward(consent) => self.resume(consent, true, stops).await,
+            Order::SkipStep(consent) => self.resume(consent, true, stops).await,
             Order::Abandon => self.abandon().await,
             // The service handles these orders itself.
             Order::Cancel | Order::Interrupt => Ok(()),
@@ -210,7 +210,7 @@ impl Request {
             }
         };
         if !kind.is_of_cluster() {
-            self.note(operation.deed(), "begun".to_owned()).await;
+            self.note(operation.audit_label(), "begun".to_owned()).await;
         }
         self.work(operation, journal, (None, theirs), &consent, stops).await;
         Ok(())
@@ -241,7 +241,7 @@ impl Request {
         if unfinished.asks_first() {
             self.still_allowed(&unfinished, &consent, skips).await.map_err(refused)?;
         }
-        let order = if skips { Order::Forward } else { Order::Resume };
+        let order = if skips { Order::SkipStep } else { Order::Resume };
         let facts = &unfinished.facts;
         let theirs = gates::unmarked(self.access(), facts, &consent, order).await;
         let theirs = theirs.map_err(refused)?;
@@ -269,7 +269,7 @@ impl Request {
             Err(trouble) => self.unseen(trouble),
         };
         let allowed = unfinished.scope.allowed(consent);
-        gates::jobs(&operation, &allowed, &seen, if skips { Order::Forward } else { Order::Resume })
+        gates::jobs(&operation, &allowed, &seen, if skips { Order::SkipStep } else { Order::Resume })
     }
 
     async fn abandon(&self) -> Result<(), Refused> {
@@ -286,7 +286,7 @@ impl Request {
                 journal.beside(|j| j.end("abandoned")).await.map_err(|e| (kind, e.into()))?;
                 let operation = unfinished.operation(&self.spec.name);
                 drop(journal);
-                self.note(operation.deed(), "abandoned".to_owned()).await;
+                self.note(operation.audit_label(), "abandoned".to_owned()).await;
             }
             None => self.say(OperationNews::Journaled(None)).await,
         }
@@ -317,7 +317,7 @@ impl Request {
             OperationEnd::Abandoned => "abandoned".to_owned(),
             OperationEnd::Stopped(problem, _) => format!("stopped: {}", problem.what),
         };
-        self.note(operation.deed(), outcome).await;
+        self.note(operation.audit_label(), outcome).await;
         self.say(OperationNews::Touched(touched)).await;
         self.say(OperationNews::Ended(end)).await;
     }

@@ -331,7 +331,7 @@ impl Hub {
         }
         let Some(request) = self.request(cluster) else { return };
         let (stop, mut stops) = mpsc::unbounded_channel();
-        let works = matches!(order, Order::Begin(..) | Order::Resume(_) | Order::Forward(_));
+        let works = matches!(order, Order::Begin(..) | Order::Resume(_) | Order::SkipStep(_));
         // A second operation is refused by the journal's lock and must not be mistaken for the running one.
         let over = (works && !self.works.contains_key(cluster)).then(|| {
             self.begun += 1;

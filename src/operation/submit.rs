@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Why a job cannot be submitted as it is said: one sentence for the person who said it.
+/// Why a job cannot be submitted as requested, in one sentence for the operator.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SubmitError(String);
@@ -42,9 +42,9 @@ pub(super) use unfit;
 /// The variable that is the commit of the working directory where nobody has set it.
 const COMMIT: &str = "GIT_COMMIT";
 
-/// A job as it is said.
+/// A job to submit, as given by command-line options or a form.
 #[derive(Default)]
-pub struct Wanted {
+pub struct JobRequest {
     /// Shell command of the job.
     pub entrypoint: String,
     /// Folder, archive or URI that it runs in.
@@ -119,7 +119,7 @@ impl Upload {
 }
 
 /// The job as it will be sent, and what must be there before. Reads this machine only.
-pub fn prepared(wanted: &Wanted, here: &Env) -> Result<(Submission, Vec<Upload>), SubmitError> {
+pub fn prepared(wanted: &JobRequest, here: &Env) -> Result<(Submission, Vec<Upload>), SubmitError> {
     let mut env = match &wanted.runtime_env {
         Some(said) => runtime_env(said, here, wanted.record.as_ref())?,
         None => Map::new(),

@@ -41,14 +41,14 @@ impl Client {
     }
 
     /// Seconds that the head's time zone is east of UTC (`GET /timezone`), which the times in its logs are in.
-    pub async fn zone(&self) -> Result<i32, RayError> {
+    pub async fn utc_offset(&self) -> Result<i32, RayError> {
         #[derive(Deserialize)]
         struct Zone {
             offset: String,
         }
         let route = "/timezone";
         let zone: Zone = json::read(route, &self.get(route).await?)?;
-        east(&zone.offset).ok_or_else(|| RayError::Malformed {
+        utc_offset(&zone.offset).ok_or_else(|| RayError::Malformed {
             route: route.to_owned(),
             why: format!("{:?} is not an offset", zone.offset),
         })
@@ -159,7 +159,7 @@ impl Client {
 }
 
 /// The seconds of an offset: `+05:30`.
-fn east(offset: &str) -> Option<i32> {
+fn utc_offset(offset: &str) -> Option<i32> {
     let (sign, rest) = match offset.split_at_checked(1)? {
         ("-", rest) => (-1, rest),
         ("+", rest) => (1, rest),
@@ -202,7 +202,7 @@ mod tests {
             ("Z", None),
             ("", None),
         ] {
-            assert_eq!(east(offset), seconds, "{offset}");
+            assert_eq!(utc_offset(offset), seconds, "{offset}");
         }
     }
 

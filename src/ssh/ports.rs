@@ -18,7 +18,7 @@ pub struct PortPlan {
 
 /// A free port, and the ports that were skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pick {
+pub struct FreePort {
     /// The free port.
     pub port: u16,
     /// Skipped ports that other programs use; ports given to other clusters are not among them.
@@ -56,7 +56,7 @@ impl PortPlan {
 
     /// Gives out the first free port from `first` on; none when 200 in a row are taken. Between this and ssh's own
     /// binding another program may take it: that is `SshError::PortInUse`, and the next call gives the next port.
-    pub fn take(&mut self, first: u16) -> Option<Pick> {
+    pub fn take(&mut self, first: u16) -> Option<FreePort> {
         let ours = &self.given;
         let mut ports = (first..=u16::MAX).take(usize::from(TRIED)).filter(|p| !ours.contains(p));
         let mut taken = Vec::new();
@@ -68,7 +68,7 @@ impl PortPlan {
         self.given.insert(port);
         let taken =
             taken.first().map(|&port| PortsInUse { port, holder: holder(port), more: taken.len() - 1 });
-        Some(Pick { port, taken })
+        Some(FreePort { port, taken })
     }
 
     /// Releases a port.
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(told(0), "8265 is in use by ssh (pid 4711)");
         assert_eq!(told(6), "8265 and 6 more are in use, the first by ssh (pid 4711)");
         drop(listener);
-        assert_eq!(plan.take(first).unwrap(), Pick { port: first, taken: None });
+        assert_eq!(plan.take(first).unwrap(), FreePort { port: first, taken: None });
         assert_ne!(plan.take(first).unwrap().port, first, "given out already");
         plan.give_back(first);
         assert_eq!(plan.take(first).unwrap().port, first);

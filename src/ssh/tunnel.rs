@@ -47,14 +47,14 @@ pub struct Refusals {
 
 /// Output and exit code of the master's process.
 #[derive(Debug, Default)]
-struct Story {
+struct MasterOutput {
     /// The last lines of its standard error, safe to print.
     lines: VecDeque<String>,
     /// Its exit code once it has ended.
     ended: Option<i32>,
 }
 
-impl Story {
+impl MasterOutput {
     fn lines(&self) -> Vec<String> {
         self.lines.iter().cloned().collect()
     }
@@ -67,7 +67,7 @@ pub struct Tunnel {
     remote: Remote,
     sockets: Sockets,
     lifeline: Lifeline,
-    story: watch::Receiver<Story>,
+    story: watch::Receiver<MasterOutput>,
     refusals: watch::Receiver<Refusals>,
     first_contact: Option<String>,
 }
@@ -246,7 +246,7 @@ impl Tunnel {
         };
         // The answer only says that it failed; standard error names the port.
         let asked_for = |port| forwards.iter().any(|f| f.local == Local::Port(port));
-        let in_use = |story: &Story| port_in_use(&story.lines()).filter(|port| asked_for(*port));
+        let in_use = |story: &MasterOutput| port_in_use(&story.lines()).filter(|port| asked_for(*port));
         let mut story = self.story.clone();
         let named = story.wait_for(|s| s.ended.is_some() || in_use(s).is_some());
         if let Ok(Ok(story)) = timeout(LOCAL_ANSWER, named).await
@@ -306,8 +306,8 @@ async fn says_ready(stdout: Option<impl AsyncRead + Unpin>) -> bool {
 }
 
 /// Starts the task that reads the master's standard error until it exits.
-fn attend(mut child: Child, spec: &TunnelSpec) -> (watch::Receiver<Story>, watch::Receiver<Refusals>) {
-    let (story, told) = watch::channel(Story::default());
+fn attend(mut child: Child, spec: &TunnelSpec) -> (watch::Receiver<MasterOutput>, watch::Receiver<Refusals>) {
+    let (story, told) = watch::channel(MasterOutput::default());
     let (refusals, refused) = watch::channel(Refusals::default());
     let cluster = spec.name.clone();
     tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Tokens that take care of themselves: found on this machine, else fetched from the cluster's secret, and fetched
+//! Tokens, renewed automatically: found on this machine, else fetched from the cluster's secret, and fetched
 //! again once when the cluster refuses what is there.
 
 use super::cloud::kind;
@@ -37,14 +37,14 @@ pub struct Fetched {
 type Answer = Arc<Mutex<Option<(Instant, Result<Fetched, Problem>)>>>;
 
 /// Looks after the tokens of all clusters.
-pub struct TokenCare {
+pub struct TokenManager {
     places: Places,
     google: Google,
     /// One answer per secret, so that a slow project does not delay the others.
     answers: std::sync::Mutex<BTreeMap<SecretName, Answer>>,
 }
 
-impl TokenCare {
+impl TokenManager {
     /// With these places and that Google.
     pub fn new(places: Places, google: Google) -> Self {
         Self { places, google, answers: std::sync::Mutex::default() }

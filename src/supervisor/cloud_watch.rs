@@ -4,7 +4,7 @@
 use super::Options;
 use super::cloud::{clean, tpu_place};
 use super::mark::{keeps_marks, read_group};
-use super::out::Out;
+use super::out::UpdateSender;
 use crate::model::cloud::CloudView;
 use crate::model::{
     ClusterSpec, Hint, Leftover, News, OperationMark, Problem, ProblemKind, Request, Target, Timestamp,
@@ -31,7 +31,7 @@ pub struct CloudWatch {
     /// Connection options.
     pub options: Arc<Options>,
     /// Receiver of the news.
-    pub out: Out,
+    pub out: UpdateSender,
     /// Requests of the front end.
     pub requests: mpsc::UnboundedReceiver<Request>,
 }
@@ -186,12 +186,12 @@ async fn ask(spec: ClusterSpec, options: Arc<Options>, since: Instant) -> Done {
     Done::Asked(view)
 }
 
-async fn clean_up(spec: ClusterSpec, options: Arc<Options>, out: Out, all: Vec<Leftover>) -> Done {
+async fn clean_up(spec: ClusterSpec, options: Arc<Options>, out: UpdateSender, all: Vec<Leftover>) -> Done {
     // Logged before the first deletion, in case the console quits in the meantime.
-    options.note.deed(&spec.name, "clean-preempted", &format!("started: {} in total", all.len()));
+    options.note.record(&spec.name, "clean-preempted", &format!("started: {} in total", all.len()));
     let done = clean(&spec, &options.google.patient(), all, |_, _| {}).await;
     for (leftover, cleaned) in done.iter().flatten() {
-        options.note.deed(&spec.name, &leftover.deed(), &cleaned.words(Hint::to_string));
+        options.note.record(&spec.name, &leftover.audit_label(), &cleaned.words(Hint::to_string));
     }
     out.send(News::Cleaned(done)).await;
     Done::Cleaned

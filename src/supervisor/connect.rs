@@ -5,9 +5,9 @@ use super::discover::{Found, head_address};
 use super::login::{first_contact, tunnel_spec};
 use super::mark;
 use super::opened::{GCS_INSTEAD, Session, dashboard_down};
-use super::out::{Out, Pace};
+use super::out::{PollMode, UpdateSender};
 use super::ports::Ports;
-use super::{Options, Reach, TokenCare};
+use super::{Options, Reach, TokenManager};
 use crate::model::{
     ClusterSpec, HeadAddress, Link, News, Phase, Problem, ProblemKind, Secret, Service, Timestamp,
 };
@@ -38,16 +38,16 @@ pub struct Opener {
     /// Local ports of all clusters.
     pub ports: Arc<Mutex<PortPlan>>,
     /// Receiver of progress news.
-    pub out: Out,
-    /// The same for who waits for the connection.
+    pub out: UpdateSender,
+    /// Publishes the connection state to all holders of the connection.
     pub state: watch::Sender<ConnectionState>,
     /// What a front end can reach goes here.
     pub reach: watch::Sender<Reach>,
     /// Token lookup and refresh.
-    pub care: Arc<TokenCare>,
+    pub care: Arc<TokenManager>,
     /// For a screen, which shows the state and other people's operations also where the dashboard does not answer; or
     /// for a command.
-    pub pace: Pace,
+    pub pace: PollMode,
 }
 
 impl Opener {
@@ -99,7 +99,7 @@ impl Opener {
         match opened.await {
             Ok(()) => Ok(session),
             Err(problem) => {
-                let told = session.tunnel.as_ref().filter(|_| self.pace == Pace::Polling);
+                let told = session.tunnel.as_ref().filter(|_| self.pace == PollMode::Polling);
                 if let Some((tunnel, _)) = told {
                     mark::tell(&tunnel.remote(), &self.spec, &self.options, &self.out).await;
                 }
@@ -113,7 +113,7 @@ impl Opener {
 /// Whether the cluster requires a token. The first answer may take long on a head that has just started; a refused
 /// channel counts as an answer. The console can use the GCS while the dashboard is silent, because the GCS provides
 /// most of the state and the dashboard is retried. A command needs the dashboard.
-async fn first_answer(session: &mut Session, pace: Pace) -> Result<bool, Problem> {
+async fn first_answer(session: &mut Session, pace: PollMode) -> Result<bool, Problem> {
     let client = session.client.clone();
     let dashboard = async {
         let began = Instant::now();
@@ -127,7 +127,7 @@ async fn first_answer(session: &mut Session, pace: Pace) -> Result<bool, Problem
     };
     let (took, answer) = tokio::select! {
         answer = &mut dashboard => answer,
-        Ok(wanted) = instead, if pace == Pace::Polling => {
+        Ok(wanted) = instead, if pace == PollMode::Polling => {
             session.dashboard = Some(no_answer_within(GCS_INSTEAD));
             return Ok(wanted);
         }
@@ -141,7 +141,7 @@ async fn first_answer(session: &mut Session, pace: Pace) -> Result<bool, Problem
         Ok(Err(e)) => e.problem(Timestamp::now()),
         Err(_) => no_answer_within(FIRST_ANSWER),
     };
-    if pace == Pace::Polling
+    if pace == PollMode::Polling
         && problem.kind == ProblemKind::DashboardSilent
         && let Ok(Ok(wanted)) = tokio::time::timeout(GCS_INSTEAD, client.gcs_wants_token()).await
     {
@@ -187,7 +187,7 @@ pub async fn ping(client: &Client) -> Result<Duration, RayError> {
 /// Looks for another token after the cluster refused ours, at Google's too; the session's client has it then.
 pub async fn renew_token(
     spec: &ClusterSpec,
-    care: &Arc<TokenCare>,
+    care: &Arc<TokenManager>,
     session: &mut Session,
 ) -> Result<(), Problem> {
     let token = match session.client.token() {

@@ -152,7 +152,7 @@ pub(super) enum ConnectionRequest {
 }
 
 /// The task's end of a connection.
-pub(super) struct Held {
+pub(super) struct ConnectionServer {
     /// The state that all holders of the connection see.
     pub state: watch::Sender<ConnectionState>,
     /// Requests of the holders of the connection.
@@ -169,12 +169,12 @@ pub struct Connection {
 
 impl Connection {
     /// Both ends, before the first attempt.
-    pub(super) fn pair(cluster: ClusterName) -> (Self, Held) {
+    pub(super) fn pair(cluster: ClusterName) -> (Self, ConnectionServer) {
         let problem = problem(format!("{cluster} is not connected yet"), "");
         let none = ConnectionState::Down { problem, retry_at: None, attempt: 0, is_lost: true };
         let (sender, state) = watch::channel(none);
         let (requests, heard) = mpsc::channel(REQUESTS);
-        (Self { cluster, state, requests }, Held { state: sender, requests: heard })
+        (Self { cluster, state, requests }, ConnectionServer { state: sender, requests: heard })
     }
 
     /// The connection of a cluster that has no task: nothing is ever heard over it.

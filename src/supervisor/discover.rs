@@ -1,6 +1,6 @@
 //! Where a cluster's head is: in its file, in Google Cloud by the labels that Ray's launcher sets, or as Ray says.
 
-use super::out::Out;
+use super::out::UpdateSender;
 use super::{Options, SECRET_VARIABLES};
 use crate::config;
 use crate::gcp::{GcpError, Head, Role};
@@ -40,7 +40,7 @@ pub(super) fn host_name(text: &str) -> Result<HostName, Problem> {
 pub async fn head_address(
     spec: &ClusterSpec,
     options: &Options,
-    out: Option<&Out>,
+    out: Option<&UpdateSender>,
 ) -> Result<Found, Problem> {
     let host = match &spec.head {
         HeadAddress::Ssh(host) => host.clone(),
@@ -55,7 +55,11 @@ pub async fn head_address(
 }
 
 /// Google knows the head by its labels. When it cannot be asked, Ray is.
-async fn ask_google(spec: &ClusterSpec, options: &Options, out: Option<&Out>) -> Result<Found, Problem> {
+async fn ask_google(
+    spec: &ClusterSpec,
+    options: &Options,
+    out: Option<&UpdateSender>,
+) -> Result<Found, Problem> {
     let Some(project) = &spec.google.project else { return Ok(ask_ray(spec, options).await?.into()) };
     let name = spec.name.as_str();
     let problem = |what: String, hint: &str| Problem::new(ProblemKind::Address, what, hint, Timestamp::now());

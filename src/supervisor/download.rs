@@ -1,9 +1,9 @@
 //! A search of a whole log that cannot be made on its host: it is downloaded through the dashboard, and only the
 //! lines that match are kept.
 
-use super::follow::Way;
-use super::out::Out;
-use super::search::{MOST, Unsearched};
+use super::follow::LogAccess;
+use super::out::UpdateSender;
+use super::search::{MOST, SearchError};
 use crate::logs::{LineSplitter, Pattern};
 use crate::model::{DOWNLOADED, Line, LogMatch, LogMatches, LogSource, News, StreamId};
 use crate::ray::Polled;
@@ -59,17 +59,17 @@ impl Found {
 /// Downloads the log of a stream and searches it, [`DOWNLOADED`] bytes of it at most. The bytes that have come are told
 /// once a second.
 pub async fn download(
-    way: Option<Way>,
+    way: Option<LogAccess>,
     (stream, source): (StreamId, &LogSource),
     text: &str,
-    out: &Out,
-) -> Result<LogMatches, Unsearched> {
-    let way = way.ok_or(Unsearched::NotConnected)?;
+    out: &UpdateSender,
+) -> Result<LogMatches, SearchError> {
+    let way = way.ok_or(SearchError::NotConnected)?;
     let mut found = Found::of(Pattern::parse(text)?);
     let file = match source {
         LogSource::Job(id) => Polled::Job(id.clone()),
         LogSource::Monitor(name) => {
-            Polled::File(way.head.ok_or(Unsearched::NotConnected)?, name.as_str().into())
+            Polled::File(way.head.ok_or(SearchError::NotConnected)?, name.as_str().into())
         }
         LogSource::File { node, name } => Polled::File(*node, name.clone()),
     };

@@ -3,9 +3,9 @@
 //! console's search of all clusters have in common.
 
 use super::Options;
-use super::follow::Way;
+use super::follow::LogAccess;
 use super::host_search::{HostAccess, HostFile, Wanted};
-use super::out::Out;
+use super::out::UpdateSender;
 use crate::logs::{Clock, Grep, LineSplitter, Pattern, Times};
 use crate::model::{
     ClusterSpec, FileMatches, FileSearch, FileSearchId, FileSearchNews, Line, LineMatch, LogMatch, News,
@@ -62,7 +62,12 @@ pub fn lines_of(bytes: &[u8], longest: usize, asked: u32) -> (Vec<Line>, bool) {
 }
 
 /// Carries a search out and tells what it finds while it goes on.
-pub async fn sweep(way: Option<Way>, (spec, options): (&ClusterSpec, &Options), asked: FileSearch, out: Out) {
+pub async fn search_files(
+    way: Option<LogAccess>,
+    (spec, options): (&ClusterSpec, &Options),
+    asked: FileSearch,
+    out: UpdateSender,
+) {
     let last = match (way, Pattern::parse(&asked.pattern)) {
         (None, _) => FileSearchNews::Failed("the cluster is not connected".to_owned()),
         (_, Err(why)) => FileSearchNews::Failed(why.to_string()),
@@ -82,7 +87,7 @@ pub async fn sweep(way: Option<Way>, (spec, options): (&ClusterSpec, &Options), 
 }
 
 /// Tells what is found, some files at a time.
-async fn tell(mut found: mpsc::UnboundedReceiver<FileMatches>, id: FileSearchId, out: &Out) {
+async fn tell(mut found: mpsc::UnboundedReceiver<FileMatches>, id: FileSearchId, out: &UpdateSender) {
     let mut files = Vec::new();
     while found.recv_many(&mut files, usize::MAX).await > 0 {
         out.send(News::FileSearchNews(id, FileSearchNews::Found(std::mem::take(&mut files)))).await;
@@ -116,8 +121,8 @@ impl FileSearcher<'_> {
         // Who no longer listens drops the search as well.
         let tell = |matches| drop(found.send(matches));
         let mut tally = SearchTally::default();
-        let zone = self.client.zone().await.unwrap_or_default();
-        let clock = Clock { near: Timestamp::now(), east: zone };
+        let zone = self.client.utc_offset().await.unwrap_or_default();
+        let clock = Clock { near: Timestamp::now(), utc_offset: zone };
         // Nodes, and files of others, whose ends remain to be read.
         let (mut nodes, mut files): (Vec<&SearchedNode>, Vec<(NodeId, Text)>) = Default::default();
         match (&self.hosts, Grep::of(pattern)) {

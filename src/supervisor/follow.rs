@@ -4,7 +4,7 @@
 mod matching;
 
 use super::connection::{Channel, Connection, ConnectionState};
-use super::log_file::{LogFile, Opened, ReadError, Sought, Start};
+use super::log_file::{ContentSearch, LogFile, Opened, ReadError, Start};
 use super::position::{Another, Arrived, Position};
 use crate::logs::Grep;
 use crate::model::{ClusterSpec, LogSource, NodeId, SubmissionId};
@@ -28,7 +28,7 @@ const CATCH_UP: u64 = 16 << 20;
 
 /// How to get at logs while a session is up.
 #[derive(Clone)]
-pub struct Way {
+pub struct LogAccess {
     /// Client of Ray's log API.
     pub client: Client,
     /// The head's shell; none with `--address`.
@@ -41,23 +41,23 @@ pub struct Way {
     pub nudges: u64,
 }
 
-impl From<Channel> for Way {
+impl From<Channel> for LogAccess {
     fn from(Channel { client, remote, login, .. }: Channel) -> Self {
         Self { client, remote, login, head: None, nudges: 0 }
     }
 }
 
 /// The way that there is now; none while the cluster is not connected.
-pub type Ways = watch::Receiver<Option<Way>>;
+pub type LogAccessWatch = watch::Receiver<Option<LogAccess>>;
 
 /// The ways of a connection, as they come and go.
-pub fn ways(connection: &Connection) -> Ways {
+pub fn ways(connection: &Connection) -> LogAccessWatch {
     let mut state = connection.watch();
     let (ways, heard) = watch::channel(None);
     tokio::spawn(async move {
         loop {
             let way = match state.borrow_and_update().clone() {
-                ConnectionState::Up(channel) => Some(Way::from(*channel)),
+                ConnectionState::Up(channel) => Some(LogAccess::from(*channel)),
                 ConnectionState::Connecting(_) | ConnectionState::Down { .. } => None,
             };
             ways.send_replace(way);
@@ -80,26 +80,32 @@ pub async fn is_elsewhere(client: &Client, id: &SubmissionId, head: Option<NodeI
 }
 
 /// Follows a log. Lines are cut after `longest` bytes. A job's log ends with its job, other files never end.
-pub fn follow(ways: Ways, spec: Arc<ClusterSpec>, source: LogSource, start: Start, longest: usize) -> Tail {
+pub fn follow(
+    ways: LogAccessWatch,
+    spec: Arc<ClusterSpec>,
+    source: LogSource,
+    start: Start,
+    longest: usize,
+) -> Tail {
     follow_from((start, None), ways, spec, source, longest)
 }
 
 /// The same, which of what the log has at the beginning passes on the lines that match, and then all that follows. Its
 /// machine searches for them; where it cannot, all lines are passed on.
 pub fn follow_matching(
-    ways: Ways,
+    ways: LogAccessWatch,
     spec: Arc<ClusterSpec>,
     source: LogSource,
     (words, start): (Grep, Start),
     longest: usize,
 ) -> Tail {
-    let sought = Sought { start, to_end: false, ..Sought::all(words) };
+    let sought = ContentSearch { start, to_end: false, ..ContentSearch::all(words) };
     follow_from((start, Some(sought)), ways, spec, source, longest)
 }
 
 fn follow_from(
-    (start, sought): (Start, Option<Sought>),
-    ways: Ways,
+    (start, sought): (Start, Option<ContentSearch>),
+    ways: LogAccessWatch,
     spec: Arc<ClusterSpec>,
     source: LogSource,
     longest: usize,
@@ -117,7 +123,7 @@ fn follow_from(
 }
 
 struct Follower {
-    ways: Ways,
+    ways: LogAccessWatch,
     spec: Arc<ClusterSpec>,
     /// The job whose driver log it is.
     job: Option<SubmissionId>,
@@ -126,12 +132,12 @@ struct Follower {
     file: LogFile,
     start: Start,
     /// The lines that match in what the log has now, until they have come.
-    sought: Option<Sought>,
+    sought: Option<ContentSearch>,
     position: Position,
     out: Outlet,
 }
 
-/// How a look at the file on the head ended.
+/// How one attempt to read the file on the head ended.
 enum Ended {
     /// To be tried again: at once, or after a pause because of an interruption.
     Again,
@@ -161,7 +167,7 @@ impl Follower {
     }
 
     /// The way, once there is one.
-    async fn way(&mut self) -> Result<Way, Closed> {
+    async fn way(&mut self) -> Result<LogAccess, Closed> {
         loop {
             if let Some(way) = &*self.ways.borrow_and_update() {
                 return Ok(way.clone());
@@ -479,7 +485,7 @@ async fn answer(asked: &mut Option<Asked>) -> Result<JobDetail, RayError> {
 }
 
 /// The head's node id, once it is known.
-pub(super) async fn head(ways: &mut Ways) -> Result<NodeId, Closed> {
+pub(super) async fn head(ways: &mut LogAccessWatch) -> Result<NodeId, Closed> {
     loop {
         let head = ways.borrow_and_update().as_ref().and_then(|way| way.head);
         if let Some(head) = head {
@@ -490,7 +496,7 @@ pub(super) async fn head(ways: &mut Ways) -> Result<NodeId, Closed> {
 }
 
 /// The client of each way. Without a way the client is taken back: nothing is sent to where the head was.
-pub(super) fn clients(mut ways: Ways) -> Clients {
+pub(super) fn clients(mut ways: LogAccessWatch) -> Clients {
     let way = ways.borrow_and_update().clone();
     let mut nudges = way.as_ref().map_or(0, |way| way.nudges);
     let (clients, heard) = watch::channel(way.map(|way| way.client));

@@ -41,7 +41,7 @@ pub enum Start {
 
 /// A search of a part of a file.
 #[derive(Clone, Debug)]
-pub struct Sought {
+pub struct ContentSearch {
     /// What is searched for.
     pub words: Grep,
     /// Where the part begins. Before a number of bytes all is searched.
@@ -54,7 +54,7 @@ pub struct Sought {
     pub came: u64,
 }
 
-/// What is open.
+/// The file that the remote script has opened, as its first line of output reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {
     /// The file's inode.
@@ -243,7 +243,7 @@ impl LogFile {
         (remote, spec): (&Remote, &ClusterSpec),
         words: &Grep,
     ) -> Result<Output, ReadError> {
-        let sought = Sought::all(words.clone()).arguments();
+        let sought = ContentSearch::all(words.clone()).arguments();
         let script = format!("{}{}", script::GREP, script::SEARCH);
         let output = remote.run(&self.command(spec, ("search", &script), &sought)?, SEARCHED).await?;
         match ReadError::of(output.status) {
@@ -256,7 +256,7 @@ impl LogFile {
     pub fn matched(
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
-        sought: &Sought,
+        sought: &ContentSearch,
     ) -> Result<RemoteStream, ReadError> {
         let script = format!("{}{}", script::GREP, script::MATCHED);
         Ok(remote.stream(&self.command(spec, ("matched", &script), &sought.arguments())?)?)
@@ -309,7 +309,7 @@ fn split<'b>(bytes: &'b [u8], separator: &'static [u8]) -> impl Iterator<Item = 
     })
 }
 
-impl Sought {
+impl ContentSearch {
     /// All of a file, as it is.
     pub const fn all(words: Grep) -> Self {
         Self { words, start: Start::Beginning, to_end: true, opened: None, came: 0 }

@@ -11,7 +11,11 @@ use std::time::Duration;
 /// is also written to the audit log.
 pub fn first_contact(tunnel: &Tunnel, spec: &ClusterSpec, options: &Options) -> Option<String> {
     let (host, fingerprint) = (tunnel.host(), tunnel.first_contact()?);
-    options.note.deed(&spec.name, &format!("first contact with {host}"), &format!("accepted {fingerprint}"));
+    options.note.record(
+        &spec.name,
+        &format!("first contact with {host}"),
+        &format!("accepted {fingerprint}"),
+    );
     // A loopback connection cannot be intercepted on the network.
     let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
     (!is_here).then(|| format!("first contact with {host}: accepted its host key {fingerprint}"))
@@ -23,7 +27,7 @@ pub async fn trust(spec: &ClusterSpec, options: &Options, fingerprint: &str) -> 
     let found = head_address(spec, options, None).await?;
     let to = tunnel_spec(spec, options, found.host, Vec::new());
     ssh::trust(&to, fingerprint).await.map_err(|e| e.problem(Timestamp::now()))?;
-    options.note.deed(
+    options.note.record(
         &spec.name,
         &format!("changed host key of {}", to.host),
         &format!("accepted {fingerprint}"),

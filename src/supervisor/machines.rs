@@ -10,7 +10,7 @@ const FRESH: Duration = Duration::from_secs(5);
 /// Number of requests per round.
 const ROUND: usize = 2;
 
-/// Remembers who was asked when.
+/// When each node was last asked for its machine figures.
 #[derive(Debug, Default)]
 pub struct Machines {
     asked: HashMap<NodeId, Instant>,

@@ -8,11 +8,11 @@ mod file;
 mod group;
 mod held;
 
-pub use held::{Held, OwnMarks};
+pub use held::{MarkOwnership, OwnMarks};
 
 use super::access::{Access, run_on};
 use super::cloud::tpu_place;
-use super::out::Out;
+use super::out::UpdateSender;
 use super::{Options, discover};
 use crate::model::{ClusterSpec, News, OperationMark, Problem, Provider};
 use crate::ssh::Remote;
@@ -56,7 +56,7 @@ fn is_at_google(spec: &ClusterSpec) -> bool {
 
 /// Reads the mark over an open connection to the head and reports it unless it is ours. Does nothing for a cluster
 /// whose marks are not stored on its head.
-pub(super) async fn tell(remote: &Remote, spec: &ClusterSpec, options: &Options, out: &Out) -> bool {
+pub(super) async fn tell(remote: &Remote, spec: &ClusterSpec, options: &Options, out: &UpdateSender) -> bool {
     if !keeps_marks(spec) || spec.provider != Provider::Local {
         return false;
     }
@@ -83,7 +83,7 @@ pub(super) fn watch(
     remote: Remote,
     spec: Arc<ClusterSpec>,
     options: Arc<Options>,
-    out: Out,
+    out: UpdateSender,
 ) -> Option<AbortOnDrop> {
     let is_there = keeps_marks(&spec) && spec.provider == Provider::Local;
     is_there.then(|| {
@@ -106,7 +106,7 @@ impl Drop for AbortOnDrop {
 }
 
 /// Places a mark where none is.
-pub async fn place_mark(access: Access<'_>, mark: &OperationMark) -> Result<Held, Problem> {
+pub async fn place_mark(access: Access<'_>, mark: &OperationMark) -> Result<MarkOwnership, Problem> {
     let Access { spec, options, .. } = access;
     options.own_marks.add(&mark.id);
     if is_at_google(spec) {
@@ -117,7 +117,7 @@ pub async fn place_mark(access: Access<'_>, mark: &OperationMark) -> Result<Held
 }
 
 /// Writes the step, the time and whether it has stopped into a mark that was placed before.
-pub async fn renew_mark(access: Access<'_>, mark: &OperationMark) -> Result<Held, Problem> {
+pub async fn renew_mark(access: Access<'_>, mark: &OperationMark) -> Result<MarkOwnership, Problem> {
     let Access { spec, options, .. } = access;
     if is_at_google(spec) {
         return group::renew(&options.google, &tpu_place(spec)?, &spec.name, mark).await;
@@ -137,13 +137,13 @@ pub async fn remove_mark(access: Access<'_>, id: &str) -> Result<(), Problem> {
 }
 
 /// The result for the mark with that id. A script whose connection was lost is run again and finds its earlier effect.
-async fn settled(access: Access<'_>, id: &str, is_done: bool) -> Result<Held, Problem> {
+async fn settled(access: Access<'_>, id: &str, is_done: bool) -> Result<MarkOwnership, Problem> {
     if is_done {
-        return Ok(Held::Ours);
+        return Ok(MarkOwnership::Ours);
     }
     Ok(match read_mark(access).await? {
-        Some(mark) if mark.id == id => Held::Ours,
-        other => Held::Lost(other.map(Box::new)),
+        Some(mark) if mark.id == id => MarkOwnership::Ours,
+        other => MarkOwnership::Lost(other.map(Box::new)),
     })
 }
 

@@ -48,7 +48,7 @@ pub struct Options {
     /// The patterns by which progress lines are known.
     pub patterns: Patterns,
     /// Writes down what is done to clusters.
-    pub note: Note,
+    pub note: AuditSink,
     /// Who operates, `user@host`: other operators read it in the mark of an operation.
     pub who: String,
     /// The marks that this process has placed.
@@ -57,27 +57,27 @@ pub struct Options {
 
 type Write = dyn Fn(&ClusterName, &str, &str) + Send + Sync;
 
-/// Where deeds are written down: to which cluster, what, how it came out. The default one writes nothing.
+/// Callback that writes an action to the audit log: cluster, action, outcome. The default does nothing.
 #[derive(Clone, Default)]
-pub struct Note(Option<Arc<Write>>);
+pub struct AuditSink(Option<Arc<Write>>);
 
-impl Note {
+impl AuditSink {
     /// A note that calls this function for each audited action.
     pub fn by(write: impl Fn(&ClusterName, &str, &str) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(write)))
     }
 
     /// Writes down what was done to a cluster, and how it came out.
-    pub(super) fn deed(&self, cluster: &ClusterName, what: &str, outcome: &str) {
+    pub(super) fn record(&self, cluster: &ClusterName, what: &str, outcome: &str) {
         if let Some(note) = &self.0 {
             note(cluster, what, outcome);
         }
     }
 }
 
-impl std::fmt::Debug for Note {
+impl std::fmt::Debug for AuditSink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Note")
+        f.write_str("AuditSink")
     }
 }
 
@@ -99,7 +99,7 @@ impl Options {
             tpu_capacity: settings.capacities(),
             vitals: settings.vitals.limits(),
             patterns: Patterns::default(),
-            note: Note::default(),
+            note: AuditSink::default(),
             who: "unknown".to_owned(),
             own_marks: OwnMarks::default(),
         }

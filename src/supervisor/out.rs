@@ -8,7 +8,7 @@ use tokio::sync::{Mutex, mpsc};
 /// News of one cluster on their way to the front end, each with the state that it makes. Waits when the front end is
 /// behind: that slows this cluster's tasks and nothing else.
 #[derive(Clone)]
-pub struct Out {
+pub struct UpdateSender {
     spec: Arc<ClusterSpec>,
     /// The channel to the front end, shared by all clusters.
     updates: mpsc::Sender<Update>,
@@ -17,7 +17,7 @@ pub struct Out {
     state: Arc<Mutex<Arc<ClusterState>>>,
 }
 
-impl Out {
+impl UpdateSender {
     /// The cluster that the news are about.
     pub fn cluster(&self) -> &ClusterName {
         &self.spec.name
@@ -48,7 +48,7 @@ impl Out {
 
 /// How often a task reads its cluster's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum PollMode {
     /// At intervals, for a screen.
     Polling,
     /// Never: it works for one command, which asks what it needs.

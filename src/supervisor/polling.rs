@@ -1,6 +1,6 @@
 //! Reading a cluster's state at intervals.
 
-use super::out::Pace;
+use super::out::PollMode;
 use crate::model::Snapshot;
 use crate::ray::{Client, Poller, RayError};
 use std::time::{Duration, Instant};
@@ -21,8 +21,8 @@ pub(super) struct Polling {
 
 impl Polling {
     /// Over this client; nothing is read for a command.
-    pub fn new(client: &Client, pace: Pace) -> Self {
-        let poller = (pace == Pace::Polling).then(|| Poller::new(client.clone()));
+    pub fn new(client: &Client, pace: PollMode) -> Self {
+        let poller = (pace == PollMode::Polling).then(|| Poller::new(client.clone()));
         let now = Instant::now();
         Self { poller, running: None, begun: now, due: now, again: false }
     }

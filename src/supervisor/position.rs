@@ -56,7 +56,7 @@ impl Another {
     }
 }
 
-/// Where a log was left.
+/// The read position in a log across rotations: file, byte, and the last bytes read.
 #[derive(Debug)]
 pub struct Position {
     /// How to begin in a file of which nothing was read.

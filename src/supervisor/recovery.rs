@@ -18,7 +18,7 @@ pub const LOST: Duration = Duration::from_secs(8);
 #[derive(Debug, Default)]
 pub struct Recovery {
     is_asking: bool,
-    /// What is wrong is not that it does not answer.
+    /// The last refresh failed for lack of a valid token, so that asking again does not help.
     is_pointless: bool,
     /// A refresh was given up, and none has come back since.
     gave_up: bool,
@@ -39,12 +39,12 @@ enum Sign {
 
 impl Recovery {
     /// A refresh came back with the state.
-    pub fn is_well(&mut self) {
+    pub fn refresh_succeeded(&mut self) {
         *self = Self { is_asking: self.is_asking, ..Self::default() };
     }
 
     /// A refresh failed, for want of a token or otherwise.
-    pub fn is_bad(&mut self, for_want_of_a_token: bool) {
+    pub fn refresh_failed(&mut self, for_want_of_a_token: bool) {
         (self.is_pointless, self.gave_up) = (for_want_of_a_token, false);
     }
 
@@ -91,11 +91,11 @@ mod tests {
         assert!(recovery.asks(true) && !recovery.answered(true), "it came back once");
         assert!(!recovery.gives_up(LOST) && recovery.gives_up(LOST * 2));
         assert!(!recovery.gives_up(LOST * 2), "a slow one comes to its end");
-        recovery.is_well();
+        recovery.refresh_succeeded();
         assert!(!recovery.gives_up(LOST * 2));
-        recovery.is_bad(true);
+        recovery.refresh_failed(true);
         assert!(!recovery.asks(true), "a refused token is refused a second later, too");
-        recovery.is_well();
+        recovery.refresh_succeeded();
         assert!(recovery.asks(true));
     }
 }

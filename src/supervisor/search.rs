@@ -1,6 +1,6 @@
 //! A search of a whole log on the head, where its file is: only the lines that match are sent.
 
-use super::follow::{Way, is_elsewhere};
+use super::follow::{LogAccess, is_elsewhere};
 use super::log_file::{LogFile, ReadError};
 use crate::logs::{Grep, LineSplitter, NotForGrep, Pattern, PatternError};
 use crate::model::{ClusterSpec, LogMatch, LogMatches, LogSource, NotSearched};
@@ -13,7 +13,7 @@ const LONGEST: usize = 1000;
 
 /// Why a log cannot be searched on its host.
 #[derive(Debug, thiserror::Error)]
-pub enum Unsearched {
+pub enum SearchError {
     /// The cluster is not connected.
     #[error("the cluster is not connected; search again once it is")]
     NotConnected,
@@ -37,16 +37,18 @@ pub enum Unsearched {
     Grep(String),
 }
 
-impl From<Unsearched> for NotSearched {
-    fn from(why: Unsearched) -> Self {
+impl From<SearchError> for NotSearched {
+    fn from(why: SearchError) -> Self {
         match why {
-            Unsearched::NoShell(_) | Unsearched::ReadError(ReadError::Utf16) => Self::Remote(why.to_string()),
+            SearchError::NoShell(_) | SearchError::ReadError(ReadError::Utf16) => {
+                Self::Remote(why.to_string())
+            }
             _ => Self::Failed(why.to_string()),
         }
     }
 }
 
-impl From<ReadError> for Unsearched {
+impl From<ReadError> for SearchError {
     fn from(why: ReadError) -> Self {
         Self::ReadError(why)
     }
@@ -54,25 +56,25 @@ impl From<ReadError> for Unsearched {
 
 /// Searches the file of a log on the head, on its machine or in the container that the cluster's file names.
 pub async fn search(
-    way: Option<Way>,
+    way: Option<LogAccess>,
     spec: &ClusterSpec,
     source: &LogSource,
     text: &str,
-) -> Result<LogMatches, Unsearched> {
-    let way = way.ok_or(Unsearched::NotConnected)?;
-    let remote = way.remote.ok_or(Unsearched::NoShell("there is no SSH connection to the head"))?;
+) -> Result<LogMatches, SearchError> {
+    let way = way.ok_or(SearchError::NotConnected)?;
+    let remote = way.remote.ok_or(SearchError::NoShell("there is no SSH connection to the head"))?;
     let mut file = match source {
         LogSource::Job(id) => LogFile::of_job(id),
         LogSource::Monitor(name) => LogFile::new(name),
         LogSource::File { node, name } if Some(*node) == way.head => LogFile::new(name.raw()),
         LogSource::File { .. } => {
-            return Err(Unsearched::NoShell("its file is not on the head"));
+            return Err(SearchError::NoShell("its file is not on the head"));
         }
     };
     if let LogSource::Job(id) = source
         && is_elsewhere(&way.client, id, way.head).await
     {
-        return Err(Unsearched::NoShell("the driver does not run on the head;"));
+        return Err(SearchError::NoShell("the driver does not run on the head;"));
     }
     let pattern = Pattern::parse(text)?;
     let Some(words) = Grep::of(&pattern)? else { return Ok(LogMatches::default()) };
@@ -87,16 +89,16 @@ pub async fn search(
 }
 
 /// Reads what the script printed: `NUMBER:POSITION:LINE` for each line, and at last grep's exit status.
-fn read(printed: &[u8], said: &str, pattern: &Pattern) -> Result<LogMatches, Unsearched> {
+fn read(printed: &[u8], said: &str, pattern: &Pattern) -> Result<LogMatches, SearchError> {
     let mut lines: Vec<&[u8]> = printed.split(|b| *b == b'\n').filter(|line| !line.is_empty()).collect();
     let status =
         lines.pop().and_then(|last| str::from_utf8(last).ok()?.strip_prefix("status ")?.parse().ok());
     match status {
         // 1: no line matches.
         Some(0 | 1) => {}
-        Some(127) => return Err(Unsearched::Grep("no such program".to_owned())),
-        Some(status) if said.is_empty() => return Err(Unsearched::Grep(format!("exit status {status}"))),
-        _ => return Err(Unsearched::Grep(said.lines().next().unwrap_or("no response").to_owned())),
+        Some(127) => return Err(SearchError::Grep("no such program".to_owned())),
+        Some(status) if said.is_empty() => return Err(SearchError::Grep(format!("exit status {status}"))),
+        _ => return Err(SearchError::Grep(said.lines().next().unwrap_or("no response").to_owned())),
     }
     let has_more = lines.len() > MOST;
     let last = lines[lines.len().saturating_sub(MOST)..].iter().filter_map(|line| {

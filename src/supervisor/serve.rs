@@ -4,12 +4,12 @@ mod grant;
 
 use super::connect;
 use super::connection::ConnectionState;
-use super::follow::Way;
+use super::follow::LogAccess;
 use super::limits::with_limits;
 use super::machines::Machines;
 use super::mark;
 use super::opened::{self, Session};
-use super::out::Pace;
+use super::out::PollMode;
 use super::polling::{Polling, spread};
 use super::recovery::{self, Recovery};
 use super::task::{ClusterTask, End};
@@ -51,8 +51,8 @@ const RENEWALS: usize = 3;
 /// Jobs that are stopped or deleted at once.
 const AT_ONCE: usize = 8;
 
-/// The answer to a small question.
-enum Aside {
+/// Result of a small request beside the polling: ping, recovery check, or machine figures.
+enum ProbeResult {
     /// The measured round-trip time.
     Latency(Result<Duration, RayError>),
     /// CPU and memory figures of nodes.
@@ -66,7 +66,7 @@ struct Serving {
     session: Session,
     polling: Polling,
     /// Small questions under way, beside the polling.
-    asides: JoinSet<Aside>,
+    probes: JoinSet<ProbeResult>,
     machines: Machines,
     watch: Watch,
     cost: CostMeter,
@@ -99,7 +99,7 @@ impl ClusterTask {
         let (changed, mut changes) = tokio::sync::mpsc::unbounded_channel();
         let mut s = Serving {
             polling: Polling::new(&session.client, self.pace),
-            asides: JoinSet::new(),
+            probes: JoinSet::new(),
             machines: Machines::default(),
             watch: Watch::new(self.options.vitals, self.options.patterns.clone()),
             cost: CostMeter::default(),
@@ -119,7 +119,7 @@ impl ClusterTask {
         };
         self.client = Some(s.session.client.clone());
         self.out.send(News::Vitals(s.watch.unread())).await;
-        self.streams.set_way(Some(Way {
+        self.streams.set_way(Some(LogAccess {
             client: s.session.client.clone(),
             remote: s.session.tunnel.as_ref().map(|(tunnel, _)| tunnel.remote()),
             login: self.reach.borrow().login.clone(),
@@ -131,7 +131,7 @@ impl ClusterTask {
             drop(self.open_ports(&mut s).await);
         }
         self.hand_out(&s.session);
-        let shown = s.session.tunnel.as_ref().filter(|_| self.pace == Pace::Polling);
+        let shown = s.session.tunnel.as_ref().filter(|_| self.pace == PollMode::Polling);
         let _marks = shown.map(|(tunnel, _)| {
             let (spec, options) = (Arc::clone(&self.spec), Arc::clone(&self.options));
             mark::watch(tunnel.remote(), spec, options, self.out.clone())
@@ -161,10 +161,10 @@ impl ClusterTask {
                 () = sleep_until(s.polling.due.into()), if s.polling.poller.is_some() => s.polling.start(),
                 Some((took, result)) = s.polling.finished() => self.refreshed(took, result, &mut s).await,
                 Some(()) = changes.recv() => s.polling.ask(),
-                Some(roster) = s.watch.finished() => self.out.send(News::Vitals(roster)).await,
-                Some(Ok(answer)) = s.asides.join_next() => self.answered(answer, &mut s).await,
-                _ = tick.tick(), if self.pace == Pace::Polling => self.tick(&mut s).await,
-                _ = signs.tick(), if self.pace == Pace::Polling => self.look_for_a_sign(&mut s),
+                Some(cluster_vitals) = s.watch.finished() => self.out.send(News::Vitals(cluster_vitals)).await,
+                Some(Ok(answer)) = s.probes.join_next() => self.answered(answer, &mut s).await,
+                _ = tick.tick(), if self.pace == PollMode::Polling => self.tick(&mut s).await,
+                _ = signs.tick(), if self.pace == PollMode::Polling => self.look_for_a_sign(&mut s),
                 Ok(()) = self.wakes.changed() => {
                     if let Some(end) = self.probe(&mut s).await {
                         break end;
@@ -252,7 +252,7 @@ impl ClusterTask {
                 let slow = if is_moved { Duration::ZERO } else { took * POLITE };
                 s.polling.rest(base.max(if self.focused { slow.min(LONGEST_VISIBLE) } else { slow }));
                 self.backoff.reset();
-                s.recovery.is_well();
+                s.recovery.refresh_succeeded();
                 s.took = took;
                 if self.trouble.take().is_some() {
                     // Logs come back with the cluster, also those in which nothing is written.
@@ -283,7 +283,7 @@ impl ClusterTask {
         let refused = std::mem::replace(&mut s.refusals, refusals) < refusals;
         let mut problem = error.problem(now);
         s.up_since = None;
-        s.recovery.is_bad(problem.kind.is_of_token());
+        s.recovery.refresh_failed(problem.kind.is_of_token());
         if problem.kind.is_of_token() {
             // Google may take its time: what is wrong is said first, and once.
             if self.trouble.is_none_or(|(kind, _)| kind != discriminant(&problem.kind)) {
@@ -317,9 +317,9 @@ impl ClusterTask {
         let has_reason = self.trouble.is_some() || s.polling.waited() > recovery::SLOW;
         if s.recovery.asks(has_reason) {
             let client = s.session.client.clone();
-            s.asides.spawn(async move {
+            s.probes.spawn(async move {
                 let answer = tokio::time::timeout(recovery::ANSWER, connect::ping(&client)).await;
-                Aside::Sign(matches!(answer, Ok(Ok(_))))
+                ProbeResult::Sign(matches!(answer, Ok(Ok(_))))
             });
         }
     }
@@ -342,20 +342,20 @@ impl ClusterTask {
         if self.wants_ping(s, now) {
             let first = s.pinged.replace(now).is_none();
             let client = s.session.client.clone();
-            s.asides.spawn(async move {
+            s.probes.spawn(async move {
                 if first {
                     // It opens the connection that the others are measured on; what fails, fails again.
                     let _ = tokio::time::timeout(SILENT, connect::ping(&client)).await;
                 }
                 let answer = tokio::time::timeout(SILENT, connect::ping(&client)).await;
                 let late = |_| Err(RayError::Silent(format!("no response within {} s", SILENT.as_secs())));
-                Aside::Latency(answer.unwrap_or_else(late))
+                ProbeResult::Latency(answer.unwrap_or_else(late))
             });
         }
-        if !self.visible.is_empty() && s.asides.is_empty() && s.dashboard.is_none() {
+        if !self.visible.is_empty() && s.probes.is_empty() && s.dashboard.is_none() {
             let round = s.machines.next_round(&self.visible, now);
             if !round.is_empty() {
-                s.asides.spawn(figures(s.session.client.clone(), round));
+                s.probes.spawn(figures(s.session.client.clone(), round));
             }
         }
     }
@@ -368,23 +368,23 @@ impl ClusterTask {
         older(s.pinged, PING) || quiet || s.dashboard.is_some() && older(s.pinged, SILENT)
     }
 
-    async fn answered(&mut self, answer: Aside, s: &mut Serving) {
+    async fn answered(&mut self, answer: ProbeResult, s: &mut Serving) {
         match answer {
-            Aside::Latency(Ok(latency)) => {
+            ProbeResult::Latency(Ok(latency)) => {
                 s.latency = Some(latency);
                 s.dashboard_seen = Some(Instant::now());
                 s.dashboard = None;
                 self.tell_up(s).await;
             }
             // If the state comes through the dashboard, the next refresh fails as well and reports it.
-            Aside::Latency(Err(e)) => {
+            ProbeResult::Latency(Err(e)) => {
                 tracing::debug!(cluster = %self.spec.name, error = %e, "ping");
                 s.latency = None;
                 let since = s.dashboard.as_ref().map_or_else(Timestamp::now, |before| before.since);
                 s.dashboard = s.over_gcs.then(|| e.problem(since));
                 self.tell_up(s).await;
             }
-            Aside::Sign(is_well) => {
+            ProbeResult::Sign(is_well) => {
                 if s.recovery.answered(is_well) {
                     tracing::info!(cluster = %self.spec.name, "the head responds again");
                     s.polling.ask_if_idle();
@@ -392,8 +392,8 @@ impl ClusterTask {
                     self.tell_silent(s).await;
                 }
             }
-            Aside::Figures(figures) if figures.is_empty() => {}
-            Aside::Figures(figures) => {
+            ProbeResult::Figures(figures) if figures.is_empty() => {}
+            ProbeResult::Figures(figures) => {
                 s.dashboard_seen = Some(Instant::now());
                 self.out.send(News::Physical(figures)).await;
             }
@@ -440,7 +440,7 @@ async fn tunnel_end(session: &Session) -> SshError {
     }
 }
 
-async fn figures(client: Client, nodes: Vec<NodeId>) -> Aside {
+async fn figures(client: Client, nodes: Vec<NodeId>) -> ProbeResult {
     let mut figures = Vec::with_capacity(nodes.len());
     for id in nodes {
         match client.physical(id).await {
@@ -449,5 +449,5 @@ async fn figures(client: Client, nodes: Vec<NodeId>) -> Aside {
             Err(e) => tracing::debug!(node = %id, error = %e, "no machine metrics"),
         }
     }
-    Aside::Figures(figures)
+    ProbeResult::Figures(figures)
 }

@@ -1,11 +1,11 @@
-//! One cluster's task for one command: a job of the console connection, without reading the cluster's state at
+//! One cluster's task for one command: it keeps a connection as the console does, without reading the state at
 //! intervals and without a screen. And programs that are run beside it.
 
 use super::connection::{Channel, Connection};
-use super::out::{Out, Pace};
+use super::out::{PollMode, UpdateSender};
 use super::task::{ClusterTask, Shared};
 use super::vitals::LogHost;
-use super::{Options, Reach, TokenCare, wake};
+use super::{Options, Reach, TokenManager, wake};
 use crate::model::{ClusterSpec, Phase, Problem, Request, Secret, Text};
 use crate::ray::Client;
 use crate::ssh::PortPlan;
@@ -39,18 +39,18 @@ impl Attached {
 /// beside the caller, who waits for [`Connection::channel`].
 pub fn attach(spec: ClusterSpec, place: usize, options: Options) -> Attached {
     let shared = Shared {
-        care: Arc::new(TokenCare::new(options.token.clone(), options.google.clone())),
+        care: Arc::new(TokenManager::new(options.token.clone(), options.google.clone())),
         options: Arc::new(options),
         ports: Arc::new(Mutex::new(PortPlan::new())),
         wakes: wake::watch_for_wakes(),
     };
     // A command has no screen, so the news of the task are discarded.
     let (updates, _) = mpsc::channel(1);
-    let out = Out::new(spec.clone(), updates);
+    let out = UpdateSender::new(spec.clone(), updates);
     let (requests, heard) = mpsc::unbounded_channel();
     let (reach, _) = watch::channel(Reach::default());
     let (connection, held) = Connection::pair(spec.name.clone());
-    let task = ClusterTask::new((spec, place), &shared, Pace::Asked, out, (heard, held), reach);
+    let task = ClusterTask::new((spec, place), &shared, PollMode::Asked, out, (heard, held), reach);
     Attached { connection, requests, task: tokio::spawn(task.run()) }
 }
 

@@ -5,7 +5,7 @@
 mod host;
 
 use super::Options;
-use super::follow::{Ways, clients, head};
+use super::follow::{LogAccessWatch, clients, head};
 use crate::model::{ClusterSpec, LogSource, NodeId, SubmissionId, Text};
 use crate::ray::{self, Closed, LogEvent, Outlet, Polled, Tail};
 use host::{FileEvent, Files, FollowedFile, HostFiles};
@@ -32,7 +32,7 @@ pub struct Followed {
 
 /// Follows these logs, in their order. Lines are cut after `longest` bytes. A job's log does not end with its job.
 pub fn follow_several(
-    ways: &Ways,
+    ways: &LogAccessWatch,
     (spec, options): (&Arc<ClusterSpec>, &Arc<Options>),
     logs: Vec<Followed>,
     longest: usize,
@@ -71,7 +71,7 @@ enum Polling {
 /// Passes on what its host sends of a log; what the dashboard does, once that is the only way.
 async fn read(
     mut fed: mpsc::Receiver<FileEvent>,
-    mut ways: Ways,
+    mut ways: LogAccessWatch,
     (polling, keep): (Polling, u32),
     mut out: Outlet,
 ) -> Result<(), Closed> {

@@ -3,7 +3,7 @@
 
 use super::Session;
 use super::connection::{ConnectionState, client_of};
-use super::out::Out;
+use super::out::UpdateSender;
 use crate::model::{JobStatus, JobStopOutcome, News, SubmissionId};
 use crate::ray::{Client, RayError};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(super) async fn stop_and_watch(
     mut ray: Answering,
     id: SubmissionId,
-    out: Out,
+    out: UpdateSender,
     changed: mpsc::UnboundedSender<()>,
 ) {
     let tell = async |outcome| {

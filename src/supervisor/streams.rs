@@ -2,10 +2,10 @@
 
 use super::Options;
 use super::download::download;
-use super::file_search::sweep;
-use super::follow::{Way, Ways, follow};
+use super::file_search::search_files;
+use super::follow::{LogAccess, LogAccessWatch, follow};
 use super::log_file::Start;
-use super::out::Out;
+use super::out::UpdateSender;
 use super::search::search;
 use super::several::{Followed, follow_several};
 use crate::logs::LineSplitter;
@@ -29,10 +29,10 @@ const FIRST_OF_SEVERAL: u32 = 200;
 pub struct Streams {
     spec: Arc<ClusterSpec>,
     options: Arc<Options>,
-    way: watch::Sender<Option<Way>>,
+    way: watch::Sender<Option<LogAccess>>,
     open: HashMap<StreamId, Open>,
     /// The search through many files, if there is one.
-    sweep: Option<AbortHandle>,
+    search_files: Option<AbortHandle>,
 }
 
 struct Open {
@@ -47,11 +47,11 @@ struct Open {
 impl Streams {
     /// None open, no way yet.
     pub fn new(spec: Arc<ClusterSpec>, options: Arc<Options>) -> Self {
-        Self { spec, options, way: watch::Sender::new(None), open: HashMap::new(), sweep: None }
+        Self { spec, options, way: watch::Sender::new(None), open: HashMap::new(), search_files: None }
     }
 
     /// The way appeared or went.
-    pub fn set_way(&mut self, way: Option<Way>) {
+    pub fn set_way(&mut self, way: Option<LogAccess>) {
         self.way.send_replace(way);
     }
 
@@ -77,13 +77,13 @@ impl Streams {
     }
 
     /// Starts following a log.
-    pub fn open(&mut self, stream: StreamId, source: LogSource, out: &Out) {
+    pub fn open(&mut self, stream: StreamId, source: LogSource, out: &UpdateSender) {
         let (ways, spec) = (self.way.subscribe(), Arc::clone(&self.spec));
         let tail = follow(ways, spec, source.clone(), FIRST, LineSplitter::ON_A_SCREEN);
         self.start(stream, source, tail, out);
     }
 
-    fn start(&mut self, stream: StreamId, source: LogSource, tail: Tail, out: &Out) {
+    fn start(&mut self, stream: StreamId, source: LogSource, tail: Tail, out: &UpdateSender) {
         let zone = tell_zone(self.way.subscribe(), stream, out.clone());
         let (older, asked) = mpsc::unbounded_channel();
         let lines = pass_on(tail, asked, stream, out.clone());
@@ -94,7 +94,7 @@ impl Streams {
     }
 
     /// Starts following several logs together.
-    pub fn open_several(&mut self, logs: Vec<(StreamId, LogSource, Option<Text>)>, out: &Out) {
+    pub fn open_several(&mut self, logs: Vec<(StreamId, LogSource, Option<Text>)>, out: &UpdateSender) {
         let ways = self.way.subscribe();
         let followed = logs.iter().map(|(_, source, host)| Followed {
             source: source.clone(),
@@ -117,7 +117,7 @@ impl Streams {
     }
 
     /// Searches the whole file of an open log, on its host.
-    pub fn search(&self, stream: StreamId, pattern: String, out: &Out) {
+    pub fn search(&self, stream: StreamId, pattern: String, out: &UpdateSender) {
         let Some(open) = self.open.get(&stream) else { return };
         let (way, source) = (self.way.borrow().clone(), open.source.clone());
         let (spec, out) = (Arc::clone(&self.spec), out.clone());
@@ -128,7 +128,7 @@ impl Streams {
     }
 
     /// Downloads the whole file of an open log and searches it; an earlier download of it ends.
-    pub fn download(&mut self, stream: StreamId, pattern: String, out: &Out) {
+    pub fn download(&mut self, stream: StreamId, pattern: String, out: &UpdateSender) {
         let Some(open) = self.open.get_mut(&stream) else { return };
         let (way, source, out) = (self.way.borrow().clone(), open.source.clone(), out.clone());
         let task = tokio::spawn(async move {
@@ -141,11 +141,11 @@ impl Streams {
     }
 
     /// Searches many files; an earlier search of many ends.
-    pub fn sweep(&mut self, asked: FileSearch, out: &Out) {
+    pub fn search_files(&mut self, asked: FileSearch, out: &UpdateSender) {
         let (spec, options) = (Arc::clone(&self.spec), Arc::clone(&self.options));
         let (way, out) = (self.way.borrow().clone(), out.clone());
-        let task = tokio::spawn(async move { sweep(way, (&spec, &options), asked, out).await });
-        if let Some(before) = self.sweep.replace(task.abort_handle()) {
+        let task = tokio::spawn(async move { search_files(way, (&spec, &options), asked, out).await });
+        if let Some(before) = self.search_files.replace(task.abort_handle()) {
             before.abort();
         }
     }
@@ -168,25 +168,30 @@ impl Open {
 impl Drop for Streams {
     fn drop(&mut self) {
         self.open.values().for_each(Open::abort);
-        self.sweep.iter().for_each(AbortHandle::abort);
+        self.search_files.iter().for_each(AbortHandle::abort);
     }
 }
 
 /// Tells the zone of the head's clock, once the cluster is connected. A head that does not say it has that of Google's
 /// images, which is UTC.
-async fn tell_zone(mut ways: Ways, stream: StreamId, out: Out) {
+async fn tell_zone(mut ways: LogAccessWatch, stream: StreamId, out: UpdateSender) {
     let client = match ways.wait_for(Option::is_some).await {
         Ok(way) => way.as_ref().map(|way| way.client.clone()),
         Err(_) => None,
     };
     let Some(client) = client else { return };
-    if let Ok(east) = client.zone().await {
-        out.send(News::LogZone { stream, east }).await;
+    if let Ok(utc_offset) = client.utc_offset().await {
+        out.send(News::LogZone { stream, utc_offset }).await;
     }
 }
 
 /// Turns the events of a stream into news.
-async fn pass_on(mut tail: Tail, mut asked: mpsc::UnboundedReceiver<u64>, stream: StreamId, out: Out) {
+async fn pass_on(
+    mut tail: Tail,
+    mut asked: mpsc::UnboundedReceiver<u64>,
+    stream: StreamId,
+    out: UpdateSender,
+) {
     loop {
         let event = tokio::select! {
             event = tail.next() => event,

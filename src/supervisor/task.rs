@@ -1,15 +1,15 @@
-//! One cluster's task: up, serve, rest, again. Holds what outlives a connection: the focus, the open log streams,
+//! One cluster's task: it connects, serves the session, backs off and reconnects. Holds what outlives a connection: the focus, the open log streams,
 //! since when a trouble lasts.
 
 use super::backoff::Backoff;
 use super::connect::Opener;
-use super::connection::{Channel, ConnectionRequest, ConnectionState, Held};
+use super::connection::{Channel, ConnectionRequest, ConnectionServer, ConnectionState};
 use super::login;
 use super::opened::Session;
-use super::out::{Out, Pace};
+use super::out::{PollMode, UpdateSender};
 use super::streams::Streams;
 use super::wake::Wakes;
-use super::{Options, Reach, TokenCare};
+use super::{Options, Reach, TokenManager};
 use crate::model::{
     ClusterSpec, JobStopOutcome, Link, News, NodeId, Phase, Problem, ProblemKind, Request, Service, Timestamp,
 };
@@ -44,17 +44,17 @@ pub struct ClusterTask {
     pub(super) place: usize,
     pub(super) options: Arc<Options>,
     ports: Arc<Mutex<PortPlan>>,
-    pub(super) out: Out,
+    pub(super) out: UpdateSender,
     pub(super) requests: mpsc::UnboundedReceiver<Request>,
     /// The task's end of the connection that it hands out.
-    pub(super) held: Held,
+    pub(super) held: ConnectionServer,
     /// Attempts to connect so far.
     pub(super) attempt: u64,
     /// The last attempt had succeeded.
     is_lost: bool,
-    pub(super) pace: Pace,
+    pub(super) pace: PollMode,
     pub(super) wakes: Wakes,
-    pub(super) care: Arc<TokenCare>,
+    pub(super) care: Arc<TokenManager>,
     pub(super) reach: watch::Sender<Reach>,
     /// Whether the cluster is shown on the screen.
     pub(super) focused: bool,
@@ -79,7 +79,7 @@ pub struct Shared {
     /// Wake-ups after sleep and network changes.
     pub wakes: Wakes,
     /// Token lookup and refresh.
-    pub care: Arc<TokenCare>,
+    pub care: Arc<TokenManager>,
 }
 
 impl ClusterTask {
@@ -87,9 +87,9 @@ impl ClusterTask {
     pub fn new(
         (spec, place): (ClusterSpec, usize),
         shared: &Shared,
-        pace: Pace,
-        out: Out,
-        (requests, held): (mpsc::UnboundedReceiver<Request>, Held),
+        pace: PollMode,
+        out: UpdateSender,
+        (requests, held): (mpsc::UnboundedReceiver<Request>, ConnectionServer),
         reach: watch::Sender<Reach>,
     ) -> Self {
         let spec = Arc::new(spec);
@@ -119,7 +119,7 @@ impl ClusterTask {
 
     /// Runs until the front end is gone.
     pub async fn run(mut self) {
-        if self.pace == Pace::Asked && !self.is_wanted().await {
+        if self.pace == PollMode::Asked && !self.is_wanted().await {
             return;
         }
         loop {
@@ -196,7 +196,7 @@ impl ClusterTask {
     /// `patient`, only until a reconnect is requested.
     async fn rest(&mut self, problem: Problem, patient: bool) -> End {
         let problem = self.dated(problem);
-        let is_seen = self.focused || self.pace == Pace::Asked;
+        let is_seen = self.focused || self.pace == PollMode::Asked;
         let wait = self.backoff.next(if is_seen { LONGEST_REST } else { LONGEST_REST_UNSEEN });
         let asked = match problem.kind {
             ProblemKind::Quota { after } => after,
@@ -289,7 +289,7 @@ impl ClusterTask {
             Request::FollowSeveral(logs) => self.streams.open_several(logs, &self.out),
             Request::OlderLog(stream, before) => self.streams.ask_older(stream, before),
             Request::SearchLog(stream, pattern) => self.streams.search(stream, pattern, &self.out),
-            Request::SweepLogs(sweep) => self.streams.sweep(*sweep, &self.out),
+            Request::SearchFiles(search_files) => self.streams.search_files(*search_files, &self.out),
             Request::DownloadLog(stream, pattern) => self.streams.download(stream, pattern, &self.out),
             Request::Unfollow(stream) => self.streams.close(stream),
             Request::Ports(true) => self.forwarded.extend(Service::ALL),
@@ -326,7 +326,7 @@ impl ClusterTask {
     }
 }
 
-/// Answers who asked for another token of a connection that is gone: he sees the next one.
+/// Answers requests to a connection that is gone: a token renewal succeeds, a forward fails.
 fn decline(request: ConnectionRequest) {
     // He may have given up.
     match request {

@@ -3,7 +3,7 @@
 
 use crate::model::{Job, JobKey, Timestamp};
 use crate::ray::Holdings;
-use crate::vitals::Gauge;
+use crate::vitals::VitalsTracker;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ const MOST_CHIPS: f64 = 1e6;
 
 /// Which logs a reading takes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pick {
+pub(super) struct LogSelection {
     /// Jobs whose page was opened.
     pub opened: Vec<JobKey>,
     /// The most logs of one reading.
     pub most: usize,
 }
 
-impl Pick {
+impl LogSelection {
     /// The jobs whose turn it is: those whose page was opened; those of which nothing was read yet, and those that seem to
     /// have stopped by one reading alone, the largest first; then those that were not read for long, large runs and runs with
     /// a sign sooner.
     pub fn next<'j>(
         &self,
         jobs: &'j [Arc<Job>],
-        gauges: &HashMap<JobKey, Gauge>,
+        gauges: &HashMap<JobKey, VitalsTracker>,
         holdings: &Holdings,
         now: Timestamp,
     ) -> Vec<&'j Arc<Job>> {
@@ -38,9 +38,9 @@ impl Pick {
             let chips = chips(job, holdings);
             let gauge = gauges.get(&job.key);
             let weight = (1 + u64::from((1 + chips).ilog2()) / 4)
-                * if gauge.is_some_and(Gauge::is_sick) { SICK } else { 1 };
-            let age = gauge.and_then(Gauge::tried).map_or(0, |tried| tried.age(now).as_secs());
-            let is_first = is_unread(gauge) || gauge.is_some_and(Gauge::is_doubtful);
+                * if gauge.is_some_and(VitalsTracker::is_sick) { SICK } else { 1 };
+            let age = gauge.and_then(VitalsTracker::tried).map_or(0, |tried| tried.age(now).as_secs());
+            let is_first = is_unread(gauge) || gauge.is_some_and(VitalsTracker::is_doubtful);
             let urgency = if is_first { chips } else { (1 + age).saturating_mul(weight) };
             Reverse((self.opened.contains(&job.key), is_first, urgency, job.started, job.key.clone()))
         };
@@ -51,17 +51,17 @@ impl Pick {
     }
 
     /// Whether a log was not read yet, or has to be read again before it says anything.
-    pub fn is_behind(&self, jobs: &[Arc<Job>], gauges: &HashMap<JobKey, Gauge>) -> bool {
+    pub fn is_behind(&self, jobs: &[Arc<Job>], gauges: &HashMap<JobKey, VitalsTracker>) -> bool {
         let is_first = |job: &Arc<Job>| {
             let gauge = gauges.get(&job.key);
-            is_unread(gauge) || gauge.is_some_and(Gauge::is_doubtful)
+            is_unread(gauge) || gauge.is_some_and(VitalsTracker::is_doubtful)
         };
         self.most > 0 && jobs.iter().filter(|job| job.submission_id().is_some()).any(is_first)
     }
 }
 
-fn is_unread(gauge: Option<&Gauge>) -> bool {
-    gauge.and_then(Gauge::tried).is_none()
+fn is_unread(gauge: Option<&VitalsTracker>) -> bool {
+    gauge.and_then(VitalsTracker::tried).is_none()
 }
 
 /// The chips that a job holds, as far as the figure can be believed.
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use crate::logs::Clock;
     use crate::model::{JobStatus, Line, VitalLimits};
-    use crate::vitals::Looks;
+    use crate::vitals::Sampling;
     use std::time::Duration;
 
     fn at(minute: u64) -> Timestamp {
@@ -96,13 +96,17 @@ mod tests {
 
     struct Watched {
         jobs: Vec<Arc<Job>>,
-        gauges: HashMap<JobKey, Gauge>,
-        pick: Pick,
+        gauges: HashMap<JobKey, VitalsTracker>,
+        pick: LogSelection,
     }
 
     impl Watched {
         fn new(chips: &[u32], most: usize) -> Self {
-            Self { jobs: jobs(chips), gauges: HashMap::new(), pick: Pick { opened: Vec::new(), most } }
+            Self {
+                jobs: jobs(chips),
+                gauges: HashMap::new(),
+                pick: LogSelection { opened: Vec::new(), most },
+            }
         }
 
         fn next(&self, now: Timestamp) -> Vec<String> {
@@ -116,7 +120,8 @@ mod tests {
             for job in &self.jobs {
                 if next.contains(&job.key.to_string()) {
                     let gauge = self.gauges.entry(job.key.clone());
-                    let gauge = gauge.or_insert_with(|| Gauge::new(VitalLimits::default(), Looks::Often));
+                    let gauge =
+                        gauge.or_insert_with(|| VitalsTracker::new(VitalLimits::default(), Sampling::Often));
                     gauge.read(&[Line::from("hello")], None, Clock::utc(now));
                 }
             }
@@ -159,8 +164,10 @@ mod tests {
     fn a_log_that_cannot_be_read_waits_for_its_turn_like_the_others() {
         let mut watched = Watched::new(&[4, 4], 1);
         let key = watched.jobs[1].key.clone();
-        let gauge =
-            watched.gauges.entry(key).or_insert_with(|| Gauge::new(VitalLimits::default(), Looks::Often));
+        let gauge = watched
+            .gauges
+            .entry(key)
+            .or_insert_with(|| VitalsTracker::new(VitalLimits::default(), Sampling::Often));
         gauge.missed(at(0));
         assert_eq!(watched.read(at(1)), ["j0"]);
         assert!(!watched.pick.is_behind(&watched.jobs, &watched.gauges));
@@ -179,7 +186,7 @@ mod tests {
         };
         let steps: Vec<Line> = (0..600).map(step).collect();
         let key = watched.jobs[0].key.clone();
-        let gauge = Gauge::new(VitalLimits::default(), Looks::Often);
+        let gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
         watched.gauges.insert(key, gauge);
         watched.gauges.get_mut(&watched.jobs[0].key).unwrap().read(&steps, None, Clock::utc(at(60)));
         assert_eq!(watched.next(at(60)), ["j0"], "its last step was 50 minutes ago");

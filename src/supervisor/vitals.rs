@@ -2,16 +2,16 @@
 //! a few at a time, and within a budget: a head's dashboard is one Python process that a whole team shares.
 
 use super::log_file::{LogFile, ReadError};
-use super::turns::Pick;
+use super::turns::LogSelection;
 use crate::logs::{Clock, LineSplitter, Patterns};
-use crate::model::vitals::Price;
+use crate::model::vitals::ReadingCost;
 use crate::model::{
     ClusterSpec, ClusterVitals, Job, JobIds, JobKey, JobStatus, Line, Node, NodeId, Snapshot, SubmissionId,
     Timestamp, VitalLimits,
 };
 use crate::ray::{AT_ONCE, Client, Holdings, RayError};
 use crate::ssh::Remote;
-use crate::vitals::{Gauge, Looks};
+use crate::vitals::{Sampling, VitalsTracker};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use std::collections::HashMap;
@@ -42,23 +42,23 @@ const FIRST: Duration = Duration::from_secs(10);
 const MACHINES: usize = 4;
 
 /// What is known of each job.
-pub(super) type Gauges = HashMap<JobKey, Gauge>;
+pub(super) type VitalsTrackers = HashMap<JobKey, VitalsTracker>;
 
-/// What a reading returns: what is known of each job, the seconds that the head's zone is east, and the vitals.
+/// What a reading returns: what is known of each job, the head's UTC offset in seconds, and the vitals.
 struct Reading {
-    gauges: Gauges,
-    east: Option<i32>,
+    gauges: VitalsTrackers,
+    utc_offset: Option<i32>,
     /// What Ray listed, if the logs are still to be read.
     listed: Option<Holdings>,
-    roster: Result<ClusterVitals, RayError>,
+    cluster_vitals: Result<ClusterVitals, RayError>,
 }
 
 /// Reads the vitals of a cluster's jobs, never twice at once.
 pub(super) struct Watch {
     limits: VitalLimits,
     patterns: Patterns,
-    gauges: Gauges,
-    east: Option<i32>,
+    gauges: VitalsTrackers,
+    utc_offset: Option<i32>,
     /// What the first reading listed, which shows at once which jobs wait: it reads no logs, the second one no lists.
     listed: Option<Holdings>,
     was_read: bool,
@@ -78,8 +78,8 @@ impl Watch {
         Self {
             limits,
             patterns,
-            gauges: Gauges::new(),
-            east: None,
+            gauges: VitalsTrackers::new(),
+            utc_offset: None,
             listed: None,
             was_read: false,
             jobs: Arc::default(),
@@ -133,7 +133,7 @@ impl Watch {
             (true, true) => LOGS,
             (true, false) => LOGS_UNSEEN,
         };
-        let pick = Pick { opened: self.opened.clone(), most };
+        let pick = LogSelection { opened: self.opened.clone(), most };
         let mut gauges = std::mem::take(&mut self.gauges);
         gauges.retain(|key, _| jobs.iter().any(|job| job.key == *key));
         let round = Round {
@@ -141,8 +141,8 @@ impl Watch {
             head,
             limits: self.limits,
             patterns: self.patterns.clone(),
-            looks: Looks::Often,
-            east: self.east,
+            looks: Sampling::Often,
+            utc_offset: self.utc_offset,
             listed: self.listed.take(),
             jobs,
             pick,
@@ -161,14 +161,14 @@ impl Watch {
         let reading = running.await;
         self.running = None;
         let reading = reading.ok()?;
-        (self.gauges, self.east, self.listed) = (reading.gauges, reading.east, reading.listed);
-        match reading.roster {
-            Ok(roster) => {
+        (self.gauges, self.utc_offset, self.listed) = (reading.gauges, reading.utc_offset, reading.listed);
+        match reading.cluster_vitals {
+            Ok(cluster_vitals) => {
                 let is_next_due = self.is_hurried || self.listed.is_some();
-                let pause = if is_next_due { Duration::ZERO } else { roster.price.every };
+                let pause = if is_next_due { Duration::ZERO } else { cluster_vitals.price.every };
                 self.was_read = true;
                 self.due = Instant::now() + pause;
-                Some(Arc::new(roster))
+                Some(Arc::new(cluster_vitals))
             }
             Err(e) => {
                 tracing::debug!(error = %e, "no vitals");
@@ -199,7 +199,7 @@ pub async fn read_vitals(
     jobs: Vec<Arc<Job>>,
     (limits, patterns): (VitalLimits, &Patterns),
 ) -> Result<ClusterVitals, RayError> {
-    let pick = Pick { opened: Vec::new(), most: usize::MAX };
+    let pick = LogSelection { opened: Vec::new(), most: usize::MAX };
     read_once((client, head), snapshot, jobs, pick, (limits, patterns)).await
 }
 
@@ -217,7 +217,7 @@ pub async fn read_vitals_among(
 ) -> Result<ClusterVitals, RayError> {
     let runs = |job: &&Arc<Job>| job.status == JobStatus::Running;
     let most = usize::from(job.status == JobStatus::Running && job.submission_id().is_some());
-    let pick = Pick { opened: vec![job.key.clone()], most };
+    let pick = LogSelection { opened: vec![job.key.clone()], most };
     let jobs = snapshot.jobs.iter().filter(runs).cloned().collect();
     read_once((client, head), snapshot, jobs, pick, (limits, patterns)).await
 }
@@ -226,15 +226,15 @@ async fn read_once(
     (client, head): (&Client, Option<LogHost>),
     snapshot: &Snapshot,
     jobs: Vec<Arc<Job>>,
-    pick: Pick,
+    pick: LogSelection,
     (limits, patterns): (VitalLimits, &Patterns),
 ) -> Result<ClusterVitals, RayError> {
     let Some(node) = head_of(&snapshot.nodes) else { return Ok(ClusterVitals::default()) };
-    let (client, looks, lines) = (client.clone(), Looks::Once, [LINES_ONCE; 2]);
+    let (client, looks, lines) = (client.clone(), Sampling::Once, [LINES_ONCE; 2]);
     let patterns = patterns.clone();
-    let (east, listed) = (None, None);
-    let round = Round { client, head, limits, patterns, looks, east, listed, jobs, pick, node, lines };
-    round.read(Gauges::new(), Duration::ZERO).await.roster
+    let (utc_offset, listed) = (None, None);
+    let round = Round { client, head, limits, patterns, looks, utc_offset, listed, jobs, pick, node, lines };
+    round.read(VitalsTrackers::new(), Duration::ZERO).await.cluster_vitals
 }
 
 /// The same without their logs: what they do, hold and wait for.
@@ -248,7 +248,7 @@ pub async fn read_holdings(
     jobs: Vec<Arc<Job>>,
     limits: VitalLimits,
 ) -> Result<ClusterVitals, RayError> {
-    read_once((client, None), snapshot, jobs, Pick::default(), (limits, &Patterns::default())).await
+    read_once((client, None), snapshot, jobs, LogSelection::default(), (limits, &Patterns::default())).await
 }
 
 /// The lines of a part of a log but the first and the last, which are cut.
@@ -278,12 +278,12 @@ struct Round {
     head: Option<LogHost>,
     limits: VitalLimits,
     patterns: Patterns,
-    looks: Looks,
-    east: Option<i32>,
+    looks: Sampling,
+    utc_offset: Option<i32>,
     /// What Ray listed a moment ago, if it is not to be asked again.
     listed: Option<Holdings>,
     jobs: Vec<Arc<Job>>,
-    pick: Pick,
+    pick: LogSelection,
     node: NodeId,
     /// Lines of a log that is read for the first time or has few lines of progress, and of another one.
     lines: [u32; 2],
@@ -302,16 +302,16 @@ struct Read {
 }
 
 impl Round {
-    async fn read(mut self, gauges: Gauges, every: Duration) -> Reading {
-        if self.east.is_none() {
-            self.east = self.client.zone().await.ok();
+    async fn read(mut self, gauges: VitalsTrackers, every: Duration) -> Reading {
+        if self.utc_offset.is_none() {
+            self.utc_offset = self.client.utc_offset().await.ok();
         }
-        let east = self.east;
+        let utc_offset = self.utc_offset;
         let holdings = match self.listed.take() {
             Some(holdings) => holdings,
             None => match self.client.holdings().await {
                 Ok(holdings) => holdings,
-                Err(e) => return Reading { gauges, east, listed: None, roster: Err(e) },
+                Err(e) => return Reading { gauges, utc_offset, listed: None, cluster_vitals: Err(e) },
             },
         };
         let listed = (self.pick.most == 0).then(|| holdings.clone());
@@ -322,16 +322,23 @@ impl Round {
         let evaluated =
             tokio::task::spawn_blocking(move || self.evaluate(gauges, &holdings, read, every)).await;
         match evaluated {
-            Ok((gauges, roster)) => Reading { gauges, east, listed, roster: Ok(roster) },
+            Ok((gauges, cluster_vitals)) => {
+                Reading { gauges, utc_offset, listed, cluster_vitals: Ok(cluster_vitals) }
+            }
             Err(e) => {
                 let error = RayError::Malformed { route: "the vitals".to_owned(), why: e.to_string() };
-                Reading { gauges: Gauges::new(), east, listed: None, roster: Err(error) }
+                Reading {
+                    gauges: VitalsTrackers::new(),
+                    utc_offset,
+                    listed: None,
+                    cluster_vitals: Err(error),
+                }
             }
         }
     }
 
     /// The ends of the logs whose turn it is.
-    async fn logs(&self, gauges: &Gauges, holdings: &Holdings) -> Read {
+    async fn logs(&self, gauges: &VitalsTrackers, holdings: &Holdings) -> Read {
         let wanted = self.pick.next(&self.jobs, gauges, holdings, Timestamp::now()).into_iter();
         let wanted = wanted.filter_map(|job| Some((job.key.clone(), job.submission_id()?.clone())));
         let asked = |(key, id): (JobKey, SubmissionId)| async move {
@@ -352,9 +359,9 @@ impl Round {
     }
 
     /// The past of logs that are read for the first time and are longer than that.
-    async fn past(&self, gauges: &Gauges, logs: &[(JobKey, Bytes)]) -> HashMap<JobKey, Vec<Vec<u8>>> {
+    async fn past(&self, gauges: &VitalsTrackers, logs: &[(JobKey, Bytes)]) -> HashMap<JobKey, Vec<Vec<u8>>> {
         let Some(LogHost { remote, spec }) = &self.head else { return HashMap::new() };
-        let is_new = |key: &JobKey| !gauges.get(key).is_some_and(Gauge::was_read);
+        let is_new = |key: &JobKey| !gauges.get(key).is_some_and(VitalsTracker::was_read);
         let is_cut = |log: &Bytes| log.split(|b| *b == b'\n').count() >= self.lines[0] as usize;
         let wanted = logs.iter().filter(|(key, log)| is_new(key) && is_cut(log));
         let read = |id: SubmissionId| async move {
@@ -377,7 +384,11 @@ impl Round {
     }
 
     /// The figures of one machine of each job that may leave its chips unused.
-    async fn figures(&self, gauges: &Gauges, holdings: &Holdings) -> Vec<(JobKey, Option<f64>, Option<f64>)> {
+    async fn figures(
+        &self,
+        gauges: &VitalsTrackers,
+        holdings: &Holdings,
+    ) -> Vec<(JobKey, Option<f64>, Option<f64>)> {
         let now = Timestamp::now();
         let is_wanted = |job: &&Arc<Job>| gauges.get(&job.key).is_some_and(|gauge| gauge.wants_figures(now));
         let machine = |job: &Arc<Job>| {
@@ -400,14 +411,14 @@ impl Round {
 
     fn evaluate(
         self,
-        mut gauges: Gauges,
+        mut gauges: VitalsTrackers,
         holdings: &Holdings,
         mut read: Read,
         every: Duration,
-    ) -> (Gauges, ClusterVitals) {
+    ) -> (VitalsTrackers, ClusterVitals) {
         let now = Timestamp::now();
-        let clock = Clock { near: now, east: self.east.unwrap_or_default() };
-        let new = || Gauge::new(self.limits, self.looks).knowing(self.patterns.clone());
+        let clock = Clock { near: now, utc_offset: self.utc_offset.unwrap_or_default() };
+        let new = || VitalsTracker::new(self.limits, self.looks).knowing(self.patterns.clone());
         let past = read.past.values().flatten().map(Vec::len).sum::<usize>();
         let (logs, mut bytes) = (read.logs.len(), holdings.bytes + past);
         let requests = 4 + logs + read.figures.len();
@@ -442,7 +453,7 @@ impl Round {
         let is_first = self.pick.is_behind(&self.jobs, &gauges);
         let every =
             if is_first { FIRST.min(every).max(within(FIRST_BUDGET)) } else { every.max(within(BUDGET)) };
-        let price = Price { requests: requests as u64, bytes, logs, every };
+        let price = ReadingCost { requests: requests as u64, bytes, logs, every };
         let missing = read.missing.iter().map(|(key, why)| format!("log of {key}: {why}"));
         let missing = holdings.cut.iter().cloned().chain(missing).collect();
         (gauges, ClusterVitals { read: Some(now), jobs, limits: self.limits, price, missing })

@@ -11,7 +11,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// The wall clock running ahead of the monotonic one by this much means that the machine was suspended.
 const JUMP: Duration = Duration::from_secs(5);
 
-/// Counts the times that circumstances changed.
+/// Number of suspends and network changes so far; each one means: check every connection.
 pub type Wakes = watch::Receiver<u64>;
 
 /// Watches from its own task until every receiver is gone.

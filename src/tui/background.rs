@@ -57,7 +57,7 @@ impl Background {
 
 /// How the console looks on either background.
 #[derive(Clone, Copy, Debug)]
-pub struct Looks {
+pub struct ThemeChoice {
     /// The theme on a dark background.
     pub dark: Theme,
     /// The theme on a light one.
@@ -68,7 +68,7 @@ pub struct Looks {
     pub asks: bool,
 }
 
-impl Looks {
+impl ThemeChoice {
     /// The theme for that background.
     pub fn on(&self, background: Background) -> Theme {
         match background {

@@ -1,6 +1,6 @@
 //! Findings in full: the issue, since when, the evidence and a hint.
 
-use super::part::Draw;
+use super::part::DrawContext;
 use super::sentence::wrap;
 use crate::app::text::words;
 use crate::diagnose::{Finding, Severity};
@@ -11,7 +11,7 @@ use ratatui::style::{Modifier, Style};
 /// other clusters have the same.
 pub fn lines<'a>(
     findings: impl Iterator<Item = &'a Finding>,
-    d: &Draw<'_>,
+    d: &DrawContext<'_>,
     width: usize,
     stale: bool,
     others: impl Fn(&Finding) -> Vec<&'a ClusterName>,

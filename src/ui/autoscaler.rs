@@ -2,7 +2,7 @@
 
 use super::frame::{Title, more_below, pane};
 use super::grid::{Grid, put};
-use super::part::{Draw, Shown};
+use super::part::{DrawContext, Shown};
 use super::{alerts, sentence};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Head, Width};
@@ -32,7 +32,7 @@ fn heads(types: &[NodeTypeCount], tells_idle: bool) -> Vec<Head> {
 }
 
 /// Draws it; returns where its lines are, and the highest first line.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'_>) -> (Area, usize) {
+pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, (cluster, page): Shown<'_>) -> (Area, usize) {
     let report = &*cluster.snapshot.autoscaler;
     let title = match report.version {
         AutoscalerVersion::V1 => "4 Autoscaler v1",
@@ -90,7 +90,7 @@ fn worth_telling(cluster: &Cluster) -> impl Iterator<Item = &Finding> {
 }
 
 /// The age of the report.
-fn verdict(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
+fn verdict(cluster: &Cluster, d: &DrawContext<'_>) -> (String, Style) {
     let report = &*cluster.snapshot.autoscaler;
     match (report.version, report.reported) {
         _ if !cluster.known => (String::new(), d.theme.dim),
@@ -110,7 +110,7 @@ fn verdict(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
 }
 
 /// The pane's status in a few words, for the tabs.
-pub fn summary(cluster: &Cluster, d: &Draw<'_>) -> (String, Style) {
+pub fn summary(cluster: &Cluster, d: &DrawContext<'_>) -> (String, Style) {
     let report = &*cluster.snapshot.autoscaler;
     let wanted = cluster.tally.wants;
     if let Some(finding) = worth_telling(cluster).next() {
@@ -149,7 +149,7 @@ fn row(t: &NodeTypeCount, tells_idle: bool, role: Role) -> Vec<Cell<'_>> {
 }
 
 /// The demands, with a blank line after them: they come before the node types, whose list may be long.
-fn wanted(report: &Autoscaler, d: &Draw<'_>, stale: bool) -> Vec<(String, Style)> {
+fn wanted(report: &Autoscaler, d: &DrawContext<'_>, stale: bool) -> Vec<(String, Style)> {
     if report.demands.is_empty() {
         return Vec::new();
     }
@@ -159,7 +159,7 @@ fn wanted(report: &Autoscaler, d: &Draw<'_>, stale: bool) -> Vec<(String, Style)
     title.chain(demands).chain([(String::new(), d.theme.text)]).collect()
 }
 
-fn lines(cluster: &Cluster, d: &Draw<'_>, stale: bool) -> Vec<(String, Style)> {
+fn lines(cluster: &Cluster, d: &DrawContext<'_>, stale: bool) -> Vec<(String, Style)> {
     let report = &*cluster.snapshot.autoscaler;
     let tone = |style: Style| if stale { d.theme.dim } else { style };
     let mut lines = Vec::new();
@@ -199,7 +199,7 @@ fn ago_minutes(at: Timestamp, now: Timestamp) -> String {
     if at.age(now) < Duration::from_secs(60) { "just now".into() } else { ago(at, now) }
 }
 
-fn demand(demand: &Demand, d: &Draw<'_>) -> (String, Style) {
+fn demand(demand: &Demand, d: &DrawContext<'_>) -> (String, Style) {
     let shape = if demand.shape.is_empty() { "no resources".into() } else { shape(&demand.shape) };
     let who = match &demand.kind {
         DemandKind::Task => String::new(),

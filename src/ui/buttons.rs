@@ -1,6 +1,6 @@
 //! The two buttons at the bottom of a dialog.
 
-use super::part::Draw;
+use super::part::DrawContext;
 use crate::app::Area;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -8,7 +8,13 @@ use ratatui::style::Modifier;
 use unicode_width::UnicodeWidthStr;
 
 /// Draws Cancel and the button that confirms, of which one may be focused; returns where they are.
-pub fn buttons(buf: &mut Buffer, inner: Rect, d: &Draw<'_>, yes: &str, on_yes: Option<bool>) -> [Area; 2] {
+pub fn buttons(
+    buf: &mut Buffer,
+    inner: Rect,
+    d: &DrawContext<'_>,
+    yes: &str,
+    on_yes: Option<bool>,
+) -> [Area; 2] {
     let button = |text: &str, focused: bool| {
         let style = if focused { d.theme.selected } else { d.theme.text };
         (

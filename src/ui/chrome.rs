@@ -2,7 +2,7 @@
 
 use super::frame::{Title, clear, pane};
 use super::grid::{cut, cut_middle, put};
-use super::part::{Draw, Shown};
+use super::part::{DrawContext, Shown};
 use super::{autoscaler, log, prompt, sentence};
 use crate::app::pages::issues;
 use crate::app::text::words;
@@ -19,7 +19,7 @@ use unicode_width::UnicodeWidthStr;
 
 /// The current view on the left; on the right the state of the connection and the data's age, which are never dropped.
 /// On a frozen screen its own age stands in place of the data's.
-pub fn header(buf: &mut Buffer, area: Rect, d: &Draw<'_>, now: Timestamp) {
+pub fn header(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, now: Timestamp) {
     let here = d.app.current();
     let crumbs = crumbs(d.app);
     let place = here.and_then(|cluster| crumbs.iter().rposition(|crumb| crumb == cluster.name().as_str()));
@@ -125,7 +125,7 @@ fn crumbs(app: &App) -> Vec<String> {
     crumbs
 }
 
-fn token(cluster: &Cluster, d: &Draw<'_>) -> Option<(String, Style)> {
+fn token(cluster: &Cluster, d: &DrawContext<'_>) -> Option<(String, Style)> {
     match cluster.link.as_ref()? {
         Link::Up { token_auth: true, .. } => Some(("token ok".into(), d.theme.dim)),
         Link::Up { token_auth: false, .. } => Some(("no token needed".into(), d.theme.dim)),
@@ -137,7 +137,7 @@ fn token(cluster: &Cluster, d: &Draw<'_>) -> Option<(String, Style)> {
 const WITHOUT_DASHBOARD: &str = "logs, job actions and machine metrics are not available";
 
 /// The problems of the cluster, since when, with hints; nothing when there are none. Returns the rest of the area.
-pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Rect {
+pub fn banner(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluster) -> Rect {
     let mut lines: Vec<(String, Style)> = Vec::new();
     let operating = cluster.operating();
     if let Some(running) = operating {
@@ -200,7 +200,12 @@ pub fn banner(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> 
 const HOSTS: &str = " hosts";
 
 /// The panes as tabs, each with its status in a few words. Returns where each is.
-pub fn tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'_>) -> Vec<(Pane, Area)> {
+pub fn tabs(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &DrawContext<'_>,
+    (cluster, page): Shown<'_>,
+) -> Vec<(Pane, Area)> {
     let (_, _, lost) = cluster.node_counts();
     let is_known = |counts: String| if cluster.known { counts } else { "?".to_owned() };
     let nodes = match page.listing(Pane::Nodes).filter(|_| page.is_by_slice()) {
@@ -253,7 +258,7 @@ fn columns(text: &str) -> u16 {
 }
 
 /// Keys valid now, or the prompt. Notes where each key is. Returns the cursor's column when something is typed.
-pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) -> Option<u16> {
+pub fn footer(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &mut Areas) -> Option<u16> {
     if let Some(column) = prompt::draw(buf, area, d) {
         return Some(column);
     }
@@ -283,7 +288,7 @@ pub fn footer(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) -> 
 }
 
 /// The number of findings that need action, on the right; a click on it lists them. Returns the rest of the area.
-fn alerts(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) -> Rect {
+fn alerts(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &mut Areas) -> Rect {
     let text = match d.app.fleet().alerts() {
         0 => return area,
         n => format!("⚑ {}", counted(n, "issue")),
@@ -301,7 +306,7 @@ fn alerts(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) -> Rect
 }
 
 /// Actions and labels, the most useful first, help (or the way out of a dialog) last.
-fn hints(d: &Draw<'_>) -> Vec<(Action, &'static str)> {
+fn hints(d: &DrawContext<'_>) -> Vec<(Action, &'static str)> {
     match d.app.context() {
         Context::Ask => vec![
             (Action::Open, "press button"),
@@ -362,7 +367,7 @@ fn hints(d: &Draw<'_>) -> Vec<(Action, &'static str)> {
 
 /// The label of an action; one that would open the page on the screen refreshes it, and the workers of a job that failed
 /// begin with the first cause.
-fn label(d: &Draw<'_>, action: Action, context: Context) -> &'static str {
+fn label(d: &DrawContext<'_>, action: Action, context: Context) -> &'static str {
     let shown = match d.app.view() {
         View::Details(page) => Some(&page.target),
         _ => None,
@@ -379,7 +384,7 @@ fn label(d: &Draw<'_>, action: Action, context: Context) -> &'static str {
 }
 
 /// What Enter does in a form: it goes to the next field, or presses the focused button.
-fn pressed(d: &Draw<'_>) -> &'static str {
+fn pressed(d: &DrawContext<'_>) -> &'static str {
     match d.app.dialog() {
         Some(Dialog::Form(form)) if form.button() == Some(true) => "submit",
         Some(Dialog::Worker(form)) if form.button() == Some(true) => "continue",
@@ -390,7 +395,7 @@ fn pressed(d: &Draw<'_>) -> &'static str {
 }
 
 /// The screen row of the row under the cursor, where a table is on the screen.
-fn selected_row(d: &Draw<'_>, areas: &Areas) -> Option<u16> {
+fn selected_row(d: &DrawContext<'_>, areas: &Areas) -> Option<u16> {
     let pane = matches!(d.app.view(), View::Cluster(_)).then(|| d.app.pane());
     let (listing, drawn) = (d.app.listing()?, areas.table_of(pane)?);
     let below = listing.cursor().checked_sub(listing.window(drawn.rows.height.into()))?;
@@ -398,7 +403,7 @@ fn selected_row(d: &Draw<'_>, areas: &Areas) -> Option<u16> {
 }
 
 /// Draws the messages above the footer on the right, and above the selected row where they would cover it.
-pub fn toasts(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &Areas) {
+pub fn toasts(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &Areas) {
     let selected = selected_row(d, areas);
     let mut bottom = area.bottom();
     for toast in d.app.toasts().shown().iter().rev() {

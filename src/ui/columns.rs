@@ -2,7 +2,7 @@
 
 use super::frame::{Title, clear, more_around, pane};
 use super::grid::put;
-use super::part::Draw;
+use super::part::DrawContext;
 use crate::app::{Area, Areas, Choice, Chooser, Rows, View};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -16,7 +16,7 @@ const ABOVE: u16 = 6;
 const BOX: u16 = 4;
 
 /// Draws it at the bottom on the right, where it covers least of the table that it changes.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, chooser: &Chooser, areas: &mut Areas) {
+pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, chooser: &Chooser, areas: &mut Areas) {
     let rows = u16::try_from(chooser.rows.len()).unwrap_or(u16::MAX);
     let room = area.height.saturating_sub(ABOVE).max(area.height.min(8));
     let (width, height) = (area.width.min(WIDEST), rows.saturating_add(2).min(room));
@@ -44,7 +44,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, chooser: &Chooser, areas
 }
 
 /// Why each of the columns that are shown is not on the screen; empty for those that are.
-fn missing(d: &Draw<'_>, areas: &Areas) -> Vec<&'static str> {
+fn missing(d: &DrawContext<'_>, areas: &Areas) -> Vec<&'static str> {
     let pane = matches!(d.app.view(), View::Cluster(_)).then(|| d.app.pane());
     let (Some(drawn), Some(listing)) = (areas.table_of(pane), d.app.listing()) else { return Vec::new() };
     let heads = listing.heads(&d.app.look(d.now), drawn.rows.height.into());
@@ -60,7 +60,7 @@ fn missing(d: &Draw<'_>, areas: &Areas) -> Vec<&'static str> {
 fn row(
     buf: &mut Buffer,
     area: Rect,
-    d: &Draw<'_>,
+    d: &DrawContext<'_>,
     choice: &Choice,
     (is_chosen, name, note): (bool, u16, &str),
 ) {

@@ -2,7 +2,7 @@
 
 use super::frame::{Title, more_around, pane};
 use super::grid::put;
-use super::part::Draw;
+use super::part::DrawContext;
 use super::sentence;
 use super::text::{self, Line, lay_out};
 use crate::app::text::describe::{BROKEN, WARNS};
@@ -16,7 +16,7 @@ use ratatui::layout::Rect;
 const LABEL: usize = 16;
 
 /// Draws the page of a thing; notes where its lines are.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, page: &Details, areas: &mut Areas) {
+pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, page: &Details, areas: &mut Areas) {
     let (title, rows) = details::lines(&d.app.look(d.now), page);
     let shown = Filter::of_lines(&page.filter, &rows);
     let filter = match page.filter.as_str() {

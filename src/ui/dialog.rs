@@ -3,7 +3,7 @@
 use super::buttons::buttons;
 use super::frame::{Title, clear, dialog_width, middle, more_around, pane};
 use super::grid::put;
-use super::part::Draw;
+use super::part::DrawContext;
 use super::text::{self, Line, lay_out};
 use super::{columns, form, plan, sentence, worker};
 use crate::app::{Action, Area, Areas, Dialog};
@@ -19,7 +19,7 @@ use unicode_width::UnicodeWidthStr;
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,
-    d: &Draw<'_>,
+    d: &DrawContext<'_>,
     dialog: &Dialog,
     areas: &mut Areas,
 ) -> Option<(u16, u16)> {
@@ -89,7 +89,7 @@ pub fn draw(
 }
 
 /// A line of a row of a text as it is drawn: headings of the manual are bold, its blocks of code have the accent.
-fn of_manual<'l>(line: &'l str, (label, text): &(String, String), d: &Draw<'_>) -> (&'l str, Style) {
+fn of_manual<'l>(line: &'l str, (label, text): &(String, String), d: &DrawContext<'_>) -> (&'l str, Style) {
     match () {
         () if !label.is_empty() => (line, d.theme.text),
         () if text.starts_with('#') => {

@@ -3,14 +3,14 @@
 
 use super::frame::{Title, more, pane};
 use super::grid::{Grid, put};
-use super::part::{Draw, split_bottom, split_top};
+use super::part::{DrawContext, split_bottom, split_top};
 use super::{alerts, sentence, table};
 use crate::app::fleet::types::Kind;
 use crate::app::job::state;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Head, Width};
 use crate::app::text::words;
-use crate::app::{Action, Cluster, Headed, Listing, Run, Sum, Target, Totals};
+use crate::app::{Action, Cluster, Listing, Run, Sum, TableArea, Target, Totals};
 use crate::diagnose::{Finding, Severity};
 use crate::model::JobStatus;
 use crate::model::amount::{counted, grouped};
@@ -34,7 +34,7 @@ const LEAST: u16 = 4;
 const ENOUGH: u16 = 8;
 
 /// Draws it; returns where the rows are.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Headed {
+pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) -> TableArea {
     let list = &d.app.pages().clusters;
     let title = table::filtered(list.title(), list);
     let order = format!("by {}", list.sorted_by().map_or("issue".into(), str::to_lowercase));
@@ -56,7 +56,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Headed {
 
 /// Draws the parts below the table: the issues of the selected row before all; TPU types and what has changed of all
 /// clusters beside or below them; the jobs of the selected row.
-fn draw_details(buf: &mut Buffer, area: Rect, d: &Draw<'_>, selected: Option<&Target>) {
+fn draw_details(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, selected: Option<&Target>) {
     use Part::{Issues, Kinds, RecentChanges, Runs};
     let fleet = d.app.fleet();
     let cluster = selected.and_then(Target::place).and_then(|place| fleet.clusters.get(place));
@@ -108,7 +108,7 @@ struct Parts<'a> {
 impl Parts<'_> {
     /// The lines that a part fills, with a blank one and its title; none where it has nothing to say. The first issue
     /// has the title already.
-    fn lines(&self, part: Part, d: &Draw<'_>) -> u16 {
+    fn lines(&self, part: Part, d: &DrawContext<'_>) -> u16 {
         let lines = match part {
             Part::Issues => self.issues.len(),
             Part::Kinds => self.kinds.len(),
@@ -119,7 +119,7 @@ impl Parts<'_> {
         if lines > 0 { u16::try_from(lines + title + 1).unwrap_or(u16::MAX) } else { 0 }
     }
 
-    fn draw(&self, buf: &mut Buffer, area: Rect, d: &Draw<'_>, part: Part) {
+    fn draw(&self, buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, part: Part) {
         let body = inside(area);
         if body.height == 0 {
             return;
@@ -161,14 +161,14 @@ fn inside(area: Rect) -> Rect {
     Rect { x: area.x + 2, width, ..split_top(area, 1).1 }
 }
 
-fn heading(buf: &mut Buffer, area: Rect, d: &Draw<'_>, text: &str) -> Rect {
+fn heading(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, text: &str) -> Rect {
     let (line, below) = split_top(area, 1);
     put(buf, line.x, line.y, line.width, false, text, d.theme.text.add_modifier(Modifier::BOLD));
     below
 }
 
 /// All issues of the selected row in full, with evidence and hints, below its name.
-fn issues(d: &Draw<'_>, selected: &Target, width: usize) -> Vec<(String, Style)> {
+fn issues(d: &DrawContext<'_>, selected: &Target, width: usize) -> Vec<(String, Style)> {
     let fleet = d.app.fleet();
     let (name, mut lines) = match selected {
         Target::Broken(among) => {
@@ -192,7 +192,7 @@ fn issues(d: &Draw<'_>, selected: &Target, width: usize) -> Vec<(String, Style)>
 }
 
 /// Draws issues; without a line for the name where there is little room, as that of the row is just above.
-fn draw_issues(buf: &mut Buffer, area: Rect, d: &Draw<'_>, issues: &[(String, Style)]) {
+fn draw_issues(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, issues: &[(String, Style)]) {
     let body = inside(area);
     let is_brief = area.height < NAMED && issues.len() > body.height.into();
     let shown = if is_brief { &issues[1..] } else { issues };
@@ -207,7 +207,7 @@ fn draw_issues(buf: &mut Buffer, area: Rect, d: &Draw<'_>, issues: &[(String, St
 }
 
 /// Draws the TPUs and GPUs of all clusters by type.
-fn draw_kinds(buf: &mut Buffer, area: Rect, d: &Draw<'_>, kinds: &[Kind]) {
+fn draw_kinds(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, kinds: &[Kind]) {
     // It stands below the issues of one cluster.
     const TITLE: &str = "TPUS OF ALL CLUSTERS";
     let name = kinds.iter().map(|kind| kind.name.width()).max().unwrap_or(0).max(TITLE.len());
@@ -234,7 +234,7 @@ fn draw_kinds(buf: &mut Buffer, area: Rect, d: &Draw<'_>, kinds: &[Kind]) {
 }
 
 /// Writes beside the titles of a part how many of its rows have no room.
-fn not_shown(buf: &mut Buffer, area: Rect, d: &Draw<'_>, rows: usize) {
+fn not_shown(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, rows: usize) {
     let hidden = rows.saturating_sub(usize::from(area.height.saturating_sub(1)));
     if hidden > 0 {
         put(buf, area.x, area.y, area.width, true, &format!("and {hidden} more"), d.theme.dim);
@@ -242,7 +242,7 @@ fn not_shown(buf: &mut Buffer, area: Rect, d: &Draw<'_>, rows: usize) {
 }
 
 /// Draws what has changed on any cluster, newest first.
-fn draw_lately(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
+fn draw_lately(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) {
     let body = heading(buf, area, d, "recent changes");
     for (y, change) in (body.y..body.bottom()).zip(d.app.fleet().lately.changes()) {
         let age = words::minutes(change.at.age(d.now));
@@ -259,7 +259,7 @@ fn draw_lately(buf: &mut Buffer, area: Rect, d: &Draw<'_>) {
 }
 
 /// Draws the jobs of a cluster that have not ended, pending ones with the reason.
-fn draw_runs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) {
+fn draw_runs(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluster) {
     let (runs, all) = &cluster.runs;
     let widest = |of: &dyn Fn(&Run) -> usize, title: &str| {
         let most = runs.iter().map(of).max().unwrap_or(0).max(title.len());

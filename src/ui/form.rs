@@ -4,7 +4,7 @@ use super::buttons::buttons;
 use super::frame::{Title, clear, dialog_width, middle, more_around, pane};
 use super::grid::put;
 use super::line;
-use super::part::Draw;
+use super::part::DrawContext;
 use super::sentence::{self, wrap};
 use crate::app::job::form::Form;
 use crate::app::{Area, Areas, Rows};
@@ -21,7 +21,7 @@ const LABEL: u16 = 15;
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,
-    d: &Draw<'_>,
+    d: &DrawContext<'_>,
     form: &Form,
     areas: &mut Areas,
 ) -> Option<(u16, u16)> {
@@ -88,7 +88,7 @@ pub const DISCARDS: &str = "press esc again to discard what was typed";
 
 /// The text below the rows: what is in progress, that Esc would discard what was typed, why the submission failed, or a
 /// hint for the focused row.
-fn words(form: &Form, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
+fn words(form: &Form, d: &DrawContext<'_>, width: usize) -> Vec<(String, Style)> {
     let hint = || form.rows.get(form.at).map_or("", |row| row.field.hint());
     let mut words = Vec::new();
     if let Some(doing) = &form.doing {

@@ -3,7 +3,7 @@
 use super::Theme;
 use crate::app::table::cell::{Cell, Keeps, Role};
 use crate::app::table::column::{Head, Width};
-use crate::app::{Area, Headed};
+use crate::app::{Area, TableArea};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -95,10 +95,10 @@ impl Grid<'_> {
         area: Rect,
         theme: &Theme,
         row: impl Fn(usize) -> Vec<Cell<'r>>,
-    ) -> Headed {
+    ) -> TableArea {
         let widths = fit(self.heads, area.width);
         if area.height == 0 {
-            return Headed::default();
+            return TableArea::default();
         }
         let mut x = area.x;
         let mut heads = Vec::with_capacity(widths.len());
@@ -115,7 +115,7 @@ impl Grid<'_> {
             let chosen = self.selected.filter(|(at, _)| *at == position).map(|(_, style)| style);
             self.draw_row(buf, Rect { y, height: 1, ..body }, theme, (&row(position), &widths), chosen);
         }
-        Headed { rows: Area { x: body.x, y: body.y, width: body.width, height: body.height }, heads }
+        TableArea { rows: Area { x: body.x, y: body.y, width: body.width, height: body.height }, heads }
     }
 
     fn draw_row(

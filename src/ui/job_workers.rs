@@ -1,7 +1,7 @@
 //! The workers of a job: tabs for the four tables, what the reading is worth, and the table.
 
 use super::grid::put;
-use super::part::{Draw, split_top};
+use super::part::{DrawContext, split_top};
 use super::table;
 use crate::app::{Area, Areas, Cluster, WorkersPage, WorkersView};
 use crate::job_workers::{FOLDED, WorkersAnswer, WorkersReading, lost_words};
@@ -16,13 +16,13 @@ use unicode_width::UnicodeWidthStr;
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,
-    d: &Draw<'_>,
+    d: &DrawContext<'_>,
     (cluster, page): (&Cluster, &WorkersPage),
     areas: &mut Areas,
 ) {
     let (tabs, rest) = split_top(area, 1);
-    areas.ways = draw_tabs(buf, tabs, d, page.way);
-    let note = note(cluster, page.way, d);
+    areas.worker_tabs = draw_tabs(buf, tabs, d, page.view);
+    let note = note(cluster, page.view, d);
     let (line, rest) = split_top(rest, u16::from(note.is_some()));
     if let Some((note, style)) = note {
         put(buf, line.x + 1, line.y, line.width.saturating_sub(1), false, &note, style);
@@ -30,27 +30,32 @@ pub fn draw(
     areas.table = Some(table::page(buf, rest, d, page.listing()));
 }
 
-fn draw_tabs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, here: WorkersView) -> Vec<(WorkersView, Area)> {
+fn draw_tabs(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &DrawContext<'_>,
+    here: WorkersView,
+) -> Vec<(WorkersView, Area)> {
     let mut x = area.x + 1;
     let mut places = Vec::new();
-    for (number, way) in (1..).zip(WorkersView::ALL) {
+    for (number, view) in (1..).zip(WorkersView::ALL) {
         if number > 1 {
             put(buf, x, area.y, area.right().saturating_sub(x), false, " │ ", d.theme.border);
             x = x.saturating_add(3);
         }
-        let text = format!("{number} {}", way.words());
+        let text = format!("{number} {}", view.words());
         let width = u16::try_from(text.width()).unwrap_or(0).min(area.right().saturating_sub(x));
-        let style = if way == here { d.theme.accent.add_modifier(Modifier::BOLD) } else { d.theme.dim };
+        let style = if view == here { d.theme.accent.add_modifier(Modifier::BOLD) } else { d.theme.dim };
         put(buf, x, area.y, width, false, &text, style);
-        places.push((way, Area { x, y: area.y, width, height: 1 }));
+        places.push((view, Area { x, y: area.y, width, height: 1 }));
         x = x.saturating_add(width);
     }
     places
 }
 
 /// What the reading lacks, and what it covers.
-fn note(cluster: &Cluster, way: WorkersView, d: &Draw<'_>) -> Option<(String, Style)> {
-    let slot = cluster.job_workers.slot(way.part());
+fn note(cluster: &Cluster, view: WorkersView, d: &DrawContext<'_>) -> Option<(String, Style)> {
+    let slot = cluster.job_workers.slot(view.part());
     let mut parts = Vec::new();
     let mut is_lacking = false;
     if let (Some(problem), Some(_)) = (&slot.problem, &slot.reading) {

@@ -7,7 +7,7 @@ mod strip;
 
 use super::frame::{Title, inside, pane};
 use super::grid::{cut, cut_middle};
-use super::part::{Draw, Shown, split_bottom, split_top};
+use super::part::{DrawContext, Shown, split_bottom, split_top};
 use super::text::wrap;
 use crate::app::text::words;
 use crate::app::{Action, Area, Cluster, LogView, Older, Pane, Window, could_serve};
@@ -31,7 +31,13 @@ const LOW: u16 = 5;
 const MIDDLE: u16 = 9;
 
 /// Draws it; returns where the lines are.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'_>, is_alone: bool) -> Area {
+pub fn draw(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &DrawContext<'_>,
+    (cluster, page): Shown<'_>,
+    is_alone: bool,
+) -> Area {
     let log = &page.log;
     let inner = inside(area);
     let mut note = note(cluster, log).map_or_else(Vec::new, |note| wrap(&note, inner.width.into()));
@@ -78,7 +84,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'
 }
 
 /// Why no line is shown.
-fn nothing(log: &LogView, d: &Draw<'_>) -> String {
+fn nothing(log: &LogView, d: &DrawContext<'_>) -> String {
     let hint = match log.since() {
         Some(since) if log.held() > 0 => {
             return format!(
@@ -95,7 +101,7 @@ fn nothing(log: &LogView, d: &Draw<'_>) -> String {
 }
 
 /// What the job of a log waits for, and what could give it: why there are no lines.
-fn waits(cluster: &Cluster, log: &LogView, d: &Draw<'_>) -> Vec<String> {
+fn waits(cluster: &Cluster, log: &LogView, d: &DrawContext<'_>) -> Vec<String> {
     let Some(LogSource::Job(id)) = log.source().filter(|_| log.held() == 0) else { return Vec::new() };
     let Some(job) = cluster.job(&JobKey::Submission(id.clone())) else { return Vec::new() };
     let vitals = cluster.vitals.jobs.get(&job.key).filter(|vitals| vitals.is_waiting());
@@ -110,12 +116,12 @@ fn waits(cluster: &Cluster, log: &LogView, d: &Draw<'_>) -> Vec<String> {
 }
 
 /// How long nothing was written to a log that is open.
-fn silent(log: &LogView, d: &Draw<'_>) -> Option<String> {
+fn silent(log: &LogView, d: &DrawContext<'_>) -> Option<String> {
     Some(format!("silent for {}", brief(log.silent(d.now)?)))
 }
 
 /// Gives the words on silence, with which the state in the title begins, the colour of a warning.
-fn amber(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (state, silent): (&str, Option<&str>)) {
+fn amber(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, (state, silent): (&str, Option<&str>)) {
     let width = |text: &str| u16::try_from(text.width()).unwrap_or(u16::MAX);
     let from = area.right().saturating_sub(width(state).saturating_add(3));
     if let Some(silent) = silent.filter(|_| from > area.x + 2) {
@@ -124,7 +130,7 @@ fn amber(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (state, silent): (&str, Opt
 }
 
 /// The log's name, the search and the filter, in that many cells: the name is cut first, in its middle.
-fn title(cluster: &Cluster, log: &LogView, d: &Draw<'_>, width: usize) -> String {
+fn title(cluster: &Cluster, log: &LogView, d: &DrawContext<'_>, width: usize) -> String {
     let raw = if log.shows().raw { "  raw" } else { "" };
     let narrowed = format!("{}{}{}{raw}", search(log), filter(log), since(log, d));
     let name = name(cluster, log);
@@ -163,7 +169,7 @@ fn filter(log: &LogView) -> String {
 }
 
 /// `since 13:05:00 (5m)`: from when on lines are shown.
-fn since(log: &LogView, d: &Draw<'_>) -> String {
+fn since(log: &LogView, d: &DrawContext<'_>) -> String {
     log.since().map_or_else(String::new, |since| {
         format!("  since {} ({})", clock(since.time, d.now), brief(since.span))
     })
@@ -189,7 +195,7 @@ fn name(cluster: &Cluster, log: &LogView) -> String {
     }
 }
 
-fn state(log: &LogView, size: Window, d: &Draw<'_>) -> (String, Style) {
+fn state(log: &LogView, size: Window, d: &DrawContext<'_>) -> (String, Style) {
     match (log.end(), log.follows()) {
         _ if !log.is_open() => (String::new(), d.theme.dim),
         (LogEnd::Failed(_), _) => ("FAILED".into(), d.theme.bad),
@@ -240,7 +246,7 @@ fn note(cluster: &Cluster, log: &LogView) -> Option<String> {
 }
 
 /// The pane's status in a few words, for the tabs.
-pub fn summary(cluster: &Cluster, log: &LogView, d: &Draw<'_>) -> String {
+pub fn summary(cluster: &Cluster, log: &LogView, d: &DrawContext<'_>) -> String {
     let name = name(cluster, log);
     let name = cut_middle(&name, 18).into_owned();
     let (state, _) = state(log, log.size(), d);

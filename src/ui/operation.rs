@@ -2,7 +2,7 @@
 
 use super::frame::{Title, more_around, pane};
 use super::grid::put;
-use super::part::{Draw, Shown};
+use super::part::{DrawContext, Shown};
 use super::text::wrap;
 use crate::app::operation::progress::{Ending, OperationState, Running, StepState};
 use crate::app::text::words::span;
@@ -23,7 +23,13 @@ const GOES_ON: &str = "the operation continues when you leave this page; quittin
 
 /// Draws the operation, scrolled up from its end; notes where its lines are and how far they can be scrolled. Where
 /// not everything fits, the current step, the last output and the verdict stay visible.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, (cluster, page): Shown<'_>, areas: &mut Areas) {
+pub fn draw(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &DrawContext<'_>,
+    (cluster, page): Shown<'_>,
+    areas: &mut Areas,
+) {
     let Some(running) = &cluster.running else {
         let title = Title { left: "Operation", right: "", tone: None, focused: true };
         let inner = pane(buf, area, d.theme, &title);
@@ -96,7 +102,7 @@ fn wrapped((text, style): (String, Style), width: usize) -> Vec<(String, Style)>
     std::iter::once(first).chain(rest).map(|line| (line, style)).collect()
 }
 
-fn step(step: StepName, state: &StepState, running: &Running, d: &Draw<'_>) -> (String, Style) {
+fn step(step: StepName, state: &StepState, running: &Running, d: &DrawContext<'_>) -> (String, Style) {
     let (glyph, tail, style) = match state {
         StepState::Waiting => ("○", String::new(), d.theme.dim),
         StepState::Running(since) => ("◐", format!("  {}", span(since.age(d.now))), d.theme.accent),
@@ -113,7 +119,7 @@ fn step(step: StepName, state: &StepState, running: &Running, d: &Draw<'_>) -> (
 }
 
 /// The status of the operation, and the keys that are available now.
-fn verdict(running: &Running, d: &Draw<'_>, width: usize, at_length: bool) -> Vec<(String, Style)> {
+fn verdict(running: &Running, d: &DrawContext<'_>, width: usize, at_length: bool) -> Vec<(String, Style)> {
     let mut lines: Vec<_> = at_length.then(|| (String::new(), d.theme.text)).into_iter().collect();
     let mut say =
         |text: String, style| lines.extend(wrap(&text, width).into_iter().map(|line| (line, style)));

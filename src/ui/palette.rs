@@ -2,7 +2,7 @@
 
 use super::frame::{Title, clear, more_around, pane};
 use super::grid::{cut, cut_middle, put};
-use super::part::Draw;
+use super::part::DrawContext;
 use super::sentence;
 use crate::app::{Area, Areas, Offer, PromptKind, Rows};
 use crate::model::text::printable;
@@ -18,7 +18,7 @@ const VISIBLE: usize = 12;
 const NAME: usize = 34;
 
 /// The part of the area above the list, which messages take.
-pub fn above(area: Rect, d: &Draw<'_>) -> Rect {
+pub fn above(area: Rect, d: &DrawContext<'_>) -> Rect {
     let list = match d.app.offers().len() {
         0 if d.app.why_nothing_offered().is_some() => 3,
         0 => 0,
@@ -34,7 +34,7 @@ fn visible(area: Rect, offers: usize) -> usize {
 
 /// Draws the list at the bottom of the area, the chosen command in sight; nothing while no command is typed. Notes where
 /// it is.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
+pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &mut Areas) {
     let Some((prompt, title)) = d.app.prompt().and_then(|prompt| Some((prompt, prompt.kind.list()?))) else {
         return;
     };
@@ -82,7 +82,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, areas: &mut Areas) {
 fn row(
     buf: &mut Buffer,
     area: Rect,
-    d: &Draw<'_>,
+    d: &DrawContext<'_>,
     offer: &Offer,
     (is_chosen, name, is_text): (bool, usize, bool),
 ) {

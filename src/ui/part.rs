@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 /// What every part needs to draw itself.
-pub struct Draw<'a> {
+pub struct DrawContext<'a> {
     /// The state of the screen.
     pub app: &'a App,
     /// The style of each role.
@@ -17,7 +17,7 @@ pub struct Draw<'a> {
     pub now: Timestamp,
 }
 
-impl Draw<'_> {
+impl DrawContext<'_> {
     /// Whether the pane has the focus.
     pub fn is_focused(&self, pane: Pane) -> bool {
         self.app.pane() == pane

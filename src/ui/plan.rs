@@ -4,7 +4,7 @@ use super::buttons::buttons;
 use super::frame::{Title, clear, dialog_width, middle, more_around, pane};
 use super::grid::{Grid, cut_middle};
 use super::line;
-use super::part::Draw;
+use super::part::DrawContext;
 use super::sentence::{self, wrap};
 use super::text::capitalised;
 use crate::app::operation::confirmation::{Check, Control, Plan};
@@ -91,7 +91,7 @@ impl Line {
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,
-    d: &Draw<'_>,
+    d: &DrawContext<'_>,
     plan: &Plan,
     areas: &mut Areas,
 ) -> Option<(u16, u16)> {
@@ -160,7 +160,7 @@ impl Sheet {
     /// the dialog is scrolled.
     fn first(&self, plan: &Plan, visible: usize) -> (usize, usize) {
         let last = usize::from(self.lines.area.height).saturating_sub(visible);
-        let top = match self.focus.filter(|_| !plan.strayed) {
+        let top = match self.focus.filter(|_| !plan.is_scrolled) {
             Some(focus) => plan.top.clamp((focus + 1).saturating_sub(visible), focus),
             None => plan.top,
         };
@@ -193,7 +193,7 @@ impl Sheet {
 /// Draws it with so much air above the table, so many lines of the table, so much air below.
 fn sheet(
     plan: &Plan,
-    d: &Draw<'_>,
+    d: &DrawContext<'_>,
     head: &[(String, Style)],
     below: &[Line],
     width: u16,
@@ -229,7 +229,7 @@ fn sheet(
 }
 
 /// A line; one that can have the focus shows by a mark and, as a button does, by its style whether it has it.
-fn shown<'l>(line: &'l Line, focus: Control, d: &Draw<'_>) -> (Cow<'l, str>, Style) {
+fn shown<'l>(line: &'l Line, focus: Control, d: &DrawContext<'_>) -> (Cow<'l, str>, Style) {
     match line.control {
         None => (Cow::Borrowed(&line.text), line.style),
         Some(control) if control != focus => {
@@ -261,7 +261,7 @@ fn go(plan: &Plan) -> &'static str {
 }
 
 /// The consequence, and the number of affected jobs.
-fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
+fn head(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<(String, Style)> {
     let mut lines = Vec::new();
     let mut say = |text: &str, style| lines.extend(wrap(text, width).into_iter().map(|line| (line, style)));
     if let Some(wish) = plan.wish() {
@@ -312,7 +312,7 @@ fn head(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
 }
 
 /// The options, the announcement, the steps, the name.
-fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
+fn below(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let switch = |on: bool, text: String| format!("{} {text}", if on { "[x]" } else { "[ ]" });
     let controls = plan.controls();
@@ -369,15 +369,15 @@ fn below(plan: &Plan, d: &Draw<'_>, width: usize) -> Vec<Line> {
 /// Why none of several jobs is restored, where it is the same for all: the table need not repeat it.
 fn lost_alike(plan: &Plan) -> Option<&str> {
     let (first, others) = plan.preview.jobs.split_first()?;
-    let Restoration::Lost(why) = &first.fate else { return None };
-    let is_same = others.iter().all(|job| job.fate == first.fate);
+    let Restoration::Lost(why) = &first.restoration else { return None };
+    let is_same = others.iter().all(|job| job.restoration == first.restoration);
     (is_same && plan.operation.kind().is_of_cluster() && plan.check == Check::Done).then_some(why)
 }
 
 /// Draws the jobs, those that are lost first; returns the first that is shown, and the highest that could be.
-fn draw_jobs(buf: &mut Buffer, area: Rect, d: &Draw<'_>, plan: &Plan) -> (usize, usize) {
+fn draw_jobs(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, plan: &Plan) -> (usize, usize) {
     let mut jobs: Vec<&AffectedJob> = plan.preview.jobs.iter().collect();
-    jobs.sort_by_key(|j| !matches!(j.fate, Restoration::Lost(_)));
+    jobs.sort_by_key(|j| !matches!(j.restoration, Restoration::Lost(_)));
     let heads = heads(&jobs, area.width, plan);
     let visible = usize::from(area.height.saturating_sub(1));
     let last = jobs.len().saturating_sub(visible);
@@ -400,11 +400,11 @@ fn heads(jobs: &[&AffectedJob], width: u16, plan: &Plan) -> Vec<Head> {
     let owner = widest(&|j| j.owner_words().width(), 5, 13);
     let mut job = widest(&|j| j.key.to_string().width(), 3, 80);
     let is_said = lost_alike(plan).is_some();
-    let mut fate = if is_said { 0 } else { widest(&|j| plan.fate(j).width(), 10, 80) };
+    let mut restoration = if is_said { 0 } else { widest(&|j| plan.restoration(j).width(), 10, 80) };
     let mut holds = widest(&|j| j.holding().width(), 5, 40);
     let room = width.saturating_sub(owner + 7 + 4);
-    let mut over = (job + fate + holds).saturating_sub(room);
-    for (column, least) in [(&mut job, least.0), (&mut fate, least.1), (&mut holds, least.2)] {
+    let mut over = (job + restoration + holds).saturating_sub(room);
+    for (column, least) in [(&mut job, least.0), (&mut restoration, least.1), (&mut holds, least.2)] {
         let less = over.min(column.saturating_sub(least));
         (*column, over) = (*column - less, over - less);
     }
@@ -415,18 +415,18 @@ fn heads(jobs: &[&AffectedJob], width: u16, plan: &Plan) -> Vec<Head> {
         Head::plain("HOLDS", Width::text(holds, holds, 2)),
         Head::plain(
             if plan.operation.kind().is_of_cluster() { "RESTORED" } else { "RUNS ON WORKER" },
-            Width::rest(fate, fate, 0),
+            Width::rest(restoration, restoration, 0),
         ),
     ];
     heads.truncate(if is_said { 4 } else { 5 });
     heads
 }
 
-fn row<'a>(job: &AffectedJob, d: &Draw<'_>, plan: &Plan) -> Vec<Cell<'a>> {
+fn row<'a>(job: &AffectedJob, d: &DrawContext<'_>, plan: &Plan) -> Vec<Cell<'a>> {
     let age = job.started.map_or_else(|| "?".to_owned(), |at| brief(at.age(d.now)));
     let ours = plan.preview.is_ours(job);
     let of_cluster = plan.operation.kind().is_of_cluster();
-    let role = match &job.fate {
+    let role = match &job.restoration {
         Restoration::Lost(_) if !of_cluster => Role::Warn,
         Restoration::Lost(_) => Role::Bad,
         Restoration::Back => Role::Good,
@@ -438,6 +438,6 @@ fn row<'a>(job: &AffectedJob, d: &Draw<'_>, plan: &Plan) -> Vec<Cell<'a>> {
         Cell::new(job.owner_words(), owner),
         Cell::text(age),
         Cell::text(job.holding()),
-        Cell::new(plan.fate(job), role),
+        Cell::new(plan.restoration(job), role),
     ]
 }

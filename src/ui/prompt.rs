@@ -2,7 +2,7 @@
 
 use super::grid::put;
 use super::line;
-use super::part::Draw;
+use super::part::DrawContext;
 use super::sentence;
 use crate::app::input::line::Line;
 use crate::app::{Dialog, PromptKind};
@@ -26,7 +26,7 @@ const TIME: &str = "10m, 2h, 14:05, 2026-11-20 14:05; empty shows all";
 const FILE: &str = "a path on this machine";
 
 /// Draws the line that is typed; returns the cursor's column, none when no line is open.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
+pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) -> Option<u16> {
     let Some(prompt) = d.app.prompt() else {
         let Some(Dialog::Tell { search, .. }) = d.app.dialog() else { return None };
         return search.is_open.then(|| typed(buf, area, d, "search: ", &search.line));
@@ -77,7 +77,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>) -> Option<u16> {
 }
 
 /// Draws a line that is typed after its sign; returns the cursor's column.
-fn typed(buf: &mut Buffer, area: Rect, d: &Draw<'_>, sign: &str, line: &Line) -> u16 {
+fn typed(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, sign: &str, line: &Line) -> u16 {
     let before = u16::try_from(sign.width()).unwrap_or(0);
     put(buf, area.x + 1, area.y, before, false, sign, d.theme.text);
     let place = Rect { x: area.x + 1 + before, width: area.width.saturating_sub(before + 1), ..area };

@@ -2,12 +2,12 @@
 
 use super::frame::{Title, pane};
 use super::grid::put;
-use super::part::{Draw, split_top};
+use super::part::{DrawContext, split_top};
 use super::table;
 use crate::app::pages::hosts::{HostsRow, role};
 use crate::app::table::cell::Role;
 use crate::app::text::words;
-use crate::app::{Cluster, Headed, SlicePage, host};
+use crate::app::{Cluster, SlicePage, TableArea, host};
 use crate::diagnose::Severity;
 use crate::model::{Node, NodeId};
 use crate::reconcile::HostsKey;
@@ -22,10 +22,10 @@ const TABLE: u16 = 6;
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,
-    d: &Draw<'_>,
+    d: &DrawContext<'_>,
     (cluster, place, key): (&Cluster, usize, &HostsKey),
     page: &SlicePage,
-) -> Headed {
+) -> TableArea {
     let row = HostsRow::find(cluster, place, key);
     let stale = cluster.is_stale(d.now);
     let title = table::filtered(&words::hosts(key), &page.list);
@@ -48,7 +48,7 @@ pub fn draw(
 fn grid(
     buf: &mut Buffer,
     area: Rect,
-    d: &Draw<'_>,
+    d: &DrawContext<'_>,
     (cluster, row): (&Cluster, Option<HostsRow<'_>>),
     page: &SlicePage,
 ) -> Rect {

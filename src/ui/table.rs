@@ -2,16 +2,16 @@
 
 use super::frame::{Title, more_around, on_lower_border, pane};
 use super::grid::{GAP, Grid, put};
-use super::part::Draw;
+use super::part::DrawContext;
 use super::text::wrap;
-use crate::app::{Headed, Listing, Pane};
+use crate::app::{Listing, Pane, TableArea};
 use crate::model::amount::grouped;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
 /// Draws a page that is a table; returns where it is.
-pub fn page(buf: &mut Buffer, area: Rect, d: &Draw<'_>, listing: &dyn Listing) -> Headed {
+pub fn page(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, listing: &dyn Listing) -> TableArea {
     draw(buf, area, d, listing, None)
 }
 
@@ -19,20 +19,20 @@ pub fn page(buf: &mut Buffer, area: Rect, d: &Draw<'_>, listing: &dyn Listing) -
 pub fn in_pane(
     buf: &mut Buffer,
     area: Rect,
-    d: &Draw<'_>,
+    d: &DrawContext<'_>,
     listing: &dyn Listing,
     pane: (u8, Pane),
-) -> Headed {
+) -> TableArea {
     draw(buf, area, d, listing, Some(pane))
 }
 
 fn draw(
     buf: &mut Buffer,
     area: Rect,
-    d: &Draw<'_>,
+    d: &DrawContext<'_>,
     listing: &dyn Listing,
     place: Option<(u8, Pane)>,
-) -> Headed {
+) -> TableArea {
     let look = d.app.look(d.now);
     let (title, focused, selection) = match place {
         Some((number, pane)) => {
@@ -55,7 +55,7 @@ fn draw(
 
 /// Writes below the rows, where they leave room for all of it, or on the lower border what the row under the cursor says
 /// in a column that has no room for it; first of all why it matches the filter, where no column shows that.
-fn draw_below(buf: &mut Buffer, area: Rect, d: &Draw<'_>, listing: &dyn Listing, drawn: &Headed) {
+fn draw_below(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, listing: &dyn Listing, drawn: &TableArea) {
     let seen: Vec<usize> =
         (0..).zip(&drawn.heads).filter(|(_, (_, width))| *width > 0).map(|(i, _)| i).collect();
     if let Some(text) = listing.matches_unseen(&d.app.look(d.now), &seen) {
@@ -87,10 +87,10 @@ fn draw_below(buf: &mut Buffer, area: Rect, d: &Draw<'_>, listing: &dyn Listing,
 pub fn rows(
     buf: &mut Buffer,
     area: Rect,
-    d: &Draw<'_>,
+    d: &DrawContext<'_>,
     listing: &dyn Listing,
     selection: ratatui::style::Style,
-) -> Headed {
+) -> TableArea {
     let look = d.app.look(d.now);
     let height = usize::from(area.height.saturating_sub(1));
     let heads = listing.heads(&look, height);

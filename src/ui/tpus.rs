@@ -2,12 +2,12 @@
 
 use super::frame::{Title, more_around, more_below, pane};
 use super::grid::Grid;
-use super::part::{Draw, split_bottom};
+use super::part::{DrawContext, split_bottom};
 use super::{sentence, table};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Head, Width};
 use crate::app::text::words;
-use crate::app::{Cluster, Headed, Listing, TpusPage};
+use crate::app::{Cluster, Listing, TableArea, TpusPage};
 use crate::reconcile::{Row, TpuStatus, TypeCount};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -22,10 +22,10 @@ const LOW: u16 = 14;
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,
-    d: &Draw<'_>,
+    d: &DrawContext<'_>,
     cluster: &Cluster,
     page: &TpusPage,
-) -> (Headed, usize) {
+) -> (TableArea, usize) {
     let tpus = &cluster.tpus;
     let area = troubles(buf, area, d, cluster);
     let mut wanted: Vec<&TypeCount> = tpus.types().iter().filter(|t| t.min > 0 || t.there > 0).collect();
@@ -51,7 +51,7 @@ pub fn draw(
 }
 
 /// The status and the hint of the selected row in a line.
-fn said(row: &Row, d: &Draw<'_>) -> String {
+fn said(row: &Row, d: &DrawContext<'_>) -> String {
     let mut parts = vec![format!("{}: {}", row.name, row.status.word())];
     parts.extend(row.note.as_ref().map(ToString::to_string));
     let waits = matches!(row.status, TpuStatus::Incomplete | TpuStatus::NeverRegistered | TpuStatus::Joining);
@@ -64,7 +64,7 @@ fn said(row: &Row, d: &Draw<'_>) -> String {
 }
 
 /// What is missing in the answer, with hints.
-fn troubles(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Rect {
+fn troubles(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluster) -> Rect {
     let tpus = &cluster.tpus;
     let mut lines: Vec<(String, Style)> = Vec::new();
     lines.extend(cluster.google_wait(d.now).map(|wait| (format!("◌ {wait}"), d.theme.warn)));
@@ -101,7 +101,7 @@ fn troubles(buf: &mut Buffer, area: Rect, d: &Draw<'_>, cluster: &Cluster) -> Re
 fn types(
     buf: &mut Buffer,
     area: Rect,
-    d: &Draw<'_>,
+    d: &DrawContext<'_>,
     wanted: &[&TypeCount],
     (cluster, top): (&Cluster, usize),
 ) {

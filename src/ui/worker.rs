@@ -5,7 +5,7 @@ use super::form::DISCARDS;
 use super::frame::{Title, clear, dialog_width, middle, more, more_around, pane};
 use super::grid::{cut, put};
 use super::line;
-use super::part::Draw;
+use super::part::DrawContext;
 use super::sentence::{self, wrap};
 use crate::app::operation::worker_form::{Offered, WorkerField, WorkerForm};
 use crate::app::{Area, Areas, Rows};
@@ -33,7 +33,7 @@ const MARK: &str = "▸ ";
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,
-    d: &Draw<'_>,
+    d: &DrawContext<'_>,
     form: &WorkerForm,
     areas: &mut Areas,
 ) -> Option<(u16, u16)> {
@@ -100,7 +100,7 @@ fn parts(area: Rect, rows: u16, said: u16) -> (Rect, Rect) {
 }
 
 /// What can be chosen, a line each, the choice that is made among them.
-fn draw_choices(buf: &mut Buffer, area: Rect, d: &Draw<'_>, choices: &[String], chosen: usize) {
+fn draw_choices(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, choices: &[String], chosen: usize) {
     let visible = choices.len().min(usize::from(area.height));
     // The chosen one is in the middle, so that the ones before and after it are visible.
     let top = chosen.saturating_sub(visible / 2).min(choices.len() - visible);
@@ -122,7 +122,7 @@ fn draw_choices(buf: &mut Buffer, area: Rect, d: &Draw<'_>, choices: &[String], 
 fn row(
     buf: &mut Buffer,
     area: Rect,
-    d: &Draw<'_>,
+    d: &DrawContext<'_>,
     form: &WorkerForm,
     field: WorkerField,
     focused: bool,
@@ -158,7 +158,7 @@ fn row(
 }
 
 /// The text below the rows: a hint or an error.
-fn words(form: &WorkerForm, d: &Draw<'_>, width: usize) -> Vec<(String, Style)> {
+fn words(form: &WorkerForm, d: &DrawContext<'_>, width: usize) -> Vec<(String, Style)> {
     if form.is_warning() {
         let lines = wrap(DISCARDS, width);
         return lines.into_iter().map(|line| (line, d.theme.warn)).collect();

@@ -7,7 +7,7 @@ use crate::logs::{Clock, Patterns, Phase, Progress, Times, Writers, checkpoint, 
 use crate::model::amount::grouped;
 use crate::model::vitals::{loss, rate_was};
 use crate::model::{
-    Doing, Holding, Job, Line, LogRead, Run, Sign, SignKind, Text, Timestamp, VitalLimits, Vitals, Wait,
+    Holding, Job, JobActivity, Line, LogRead, Run, Sign, SignKind, Text, Timestamp, VitalLimits, Vitals, Wait,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,7 +29,7 @@ const IDLE_CHIP: f64 = 1.0;
 
 /// How often a job is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Looks {
+pub enum Sampling {
     /// Once, for a command.
     Once,
     /// Again and again, for a screen: nothing is called stalled before a second look.
@@ -38,9 +38,9 @@ pub enum Looks {
 
 /// What is known of one job.
 #[derive(Clone, Debug)]
-pub struct Gauge {
+pub struct VitalsTracker {
     limits: VitalLimits,
-    looks: Looks,
+    looks: Sampling,
     patterns: Patterns,
     tail: Tail,
     unfinished: Option<Line>,
@@ -76,9 +76,9 @@ pub struct Gauge {
     idle: Option<(Timestamp, u32)>,
 }
 
-impl Gauge {
+impl VitalsTracker {
     /// Of a job of which nothing was read.
-    pub fn new(limits: VitalLimits, looks: Looks) -> Self {
+    pub fn new(limits: VitalLimits, looks: Sampling) -> Self {
         Self {
             limits,
             looks,
@@ -322,11 +322,11 @@ impl Gauge {
         }
         let doing = self.doing(holding, is_held, is_alone, now);
         let since = match &doing {
-            Doing::Waits(wait) => wait.since,
-            Doing::DriverOnly => self.alone,
-            Doing::Compiles => self.phase.and_then(|(_, at)| at),
-            Doing::Silent(at) => Some(*at),
-            Doing::Steps | Doing::Works { .. } => None,
+            JobActivity::Waits(wait) => wait.since,
+            JobActivity::DriverOnly => self.alone,
+            JobActivity::Compiles => self.phase.and_then(|(_, at)| at),
+            JobActivity::Silent(at) => Some(*at),
+            JobActivity::Steps | JobActivity::Works { .. } => None,
         };
         let mut signs = self.signs(&doing, (is_held, works), is_alone, now);
         // What its machines do not show may be in a log that nobody has read yet.
@@ -348,34 +348,34 @@ impl Gauge {
         }
     }
 
-    fn doing(&self, holding: Option<&Holding>, is_held: bool, is_alone: bool, now: Timestamp) -> Doing {
+    fn doing(&self, holding: Option<&Holding>, is_held: bool, is_alone: bool, now: Timestamp) -> JobActivity {
         let waits =
             holding.and_then(|holding| holding.waits.iter().find(|wait| !is_held && is_for_chips(wait)));
         // Without tasks and actors that run it waits for whatever it waits for.
         let idle = |holding: &&Holding| holding.tasks + holding.actors == 0;
         let waits = waits.or_else(|| holding.filter(idle).and_then(|holding| holding.waits.first()));
         if let Some(wait) = waits {
-            return Doing::Waits(wait.clone());
+            return JobActivity::Waits(wait.clone());
         }
         // What its log does not say after its last reading is no silence.
         let seen = self.seen(now);
         let (age, patience) = (self.age(seen), self.main().and_then(|t| t.patience(self.limits.stalled)));
         let is_fresh = age.zip(patience).is_none_or(|(age, patience)| age < patience);
         if is_alone && !(age.is_some() && is_fresh) {
-            return Doing::DriverOnly;
+            return JobActivity::DriverOnly;
         }
         if self.compiles() {
-            return Doing::Compiles;
+            return JobActivity::Compiles;
         }
         let quiet = self.grown.map_or(Duration::ZERO, |at| at.age(seen));
         let logged = self.of_job(self.logged);
         let quiet = logged.map_or(quiet, |at| quiet.max(at.age(seen)));
         match age {
             Some(_) if !is_fresh && self.is_seen_twice() && patience.is_some_and(|p| quiet >= p) => {
-                Doing::Silent(logged.or(self.grown).unwrap_or(seen))
+                JobActivity::Silent(logged.or(self.grown).unwrap_or(seen))
             }
-            Some(_) => Doing::Steps,
-            None => Doing::Works {
+            Some(_) => JobActivity::Steps,
+            None => JobActivity::Works {
                 tasks: holding.map_or(0, |holding| holding.tasks),
                 actors: holding.map_or(0, |holding| holding.actors),
             },
@@ -387,7 +387,7 @@ impl Gauge {
     fn is_seen_twice(&self) -> bool {
         let gap = self.main().map_or(Duration::ZERO, |track| track.gap).min(SHORT);
         let watched = self.read.map_or(Duration::ZERO, |(first, last)| first.age(last));
-        self.looks == Looks::Once || self.readings > 1 && watched >= gap
+        self.looks == Sampling::Once || self.readings > 1 && watched >= gap
     }
 
     /// Whether it prepares its first step: a line with a step 0 may come before that is done.
@@ -421,15 +421,15 @@ impl Gauge {
 
     fn signs(
         &self,
-        doing: &Doing,
+        doing: &JobActivity,
         (is_held, works): (bool, bool),
         is_alone: bool,
         now: Timestamp,
     ) -> Vec<Sign> {
-        let runs = matches!(doing, Doing::Steps | Doing::Silent(_) | Doing::Works { .. });
+        let runs = matches!(doing, JobActivity::Steps | JobActivity::Silent(_) | JobActivity::Works { .. });
         let seen = self.seen(now);
         let stalled = self.stalled(doing, seen).filter(|_| runs && (works || is_held));
-        let is_moving = stalled.is_none() && *doing == Doing::Steps;
+        let is_moving = stalled.is_none() && *doing == JobActivity::Steps;
         let slowed = self.slowed().filter(|_| is_moving);
         let late = self.late(seen).filter(|_| is_moving);
         let found = [
@@ -464,12 +464,12 @@ impl Gauge {
         Some(Sign { kind: SignKind::Diverging, since: found.first.at.unwrap_or(now), evidence })
     }
 
-    fn stalled(&self, doing: &Doing, now: Timestamp) -> Option<Sign> {
+    fn stalled(&self, doing: &JobActivity, now: Timestamp) -> Option<Sign> {
         let (track, age) = (self.main()?, self.age(now)?);
         let patience = track.patience(self.limits.stalled)?;
         (age >= patience && self.is_seen_twice()).then_some(())?;
         let steps = self.run(now).map(|run| run.steps()).unwrap_or_default();
-        let log = if matches!(doing, Doing::Silent(_)) {
+        let log = if matches!(doing, JobActivity::Silent(_)) {
             "its log has no new lines"
         } else {
             "its log has new lines"
@@ -496,25 +496,25 @@ impl Gauge {
         Some(Sign { kind: SignKind::CheckpointLate, since, evidence })
     }
 
-    fn abandoned(&self, is_alone: bool, doing: &Doing, now: Timestamp) -> Option<Sign> {
+    fn abandoned(&self, is_alone: bool, doing: &JobActivity, now: Timestamp) -> Option<Sign> {
         let (limit, since) = (self.limits.driver, self.alone.filter(|_| is_alone && self.had_work)?);
-        let is_late = !limit.is_zero() && *doing == Doing::DriverOnly && since.age(now) >= limit;
+        let is_late = !limit.is_zero() && *doing == JobActivity::DriverOnly && since.age(now) >= limit;
         let evidence = "it has no running or pending tasks or actors".to_owned();
         is_late.then_some(Sign { kind: SignKind::DriverAlone, since, evidence })
     }
 
-    fn unused(&self, is_held: bool, doing: &Doing, now: Timestamp) -> Option<Sign> {
+    fn unused(&self, is_held: bool, doing: &JobActivity, now: Timestamp) -> Option<Sign> {
         let (limit, (since, looks)) = (self.limits.idle, self.idle.filter(|_| is_held)?);
-        let is_quiet =
-            self.grown.is_none_or(|at| at.age(self.seen(now)) >= limit) && !matches!(doing, Doing::Compiles);
+        let is_quiet = self.grown.is_none_or(|at| at.age(self.seen(now)) >= limit)
+            && !matches!(doing, JobActivity::Compiles);
         let is_idle = !limit.is_zero() && is_quiet && looks > 2 && since.age(now) >= limit;
         let log = if self.read.is_some() { ", and its log has no new line" } else { "" };
         let evidence = format!("its machines are idle{log}");
         is_idle.then_some(Sign { kind: SignKind::ChipsIdle, since, evidence })
     }
 
-    fn waiting(&self, doing: &Doing, now: Timestamp) -> Option<Sign> {
-        let Doing::Waits(wait) = doing else { return None };
+    fn waiting(&self, doing: &JobActivity, now: Timestamp) -> Option<Sign> {
+        let JobActivity::Waits(wait) = doing else { return None };
         let (limit, since) = (self.limits.pending, wait.since?);
         let is_late = !limit.is_zero() && since.age(now) >= limit;
         let evidence = crate::model::vitals::need(&wait.shape);

@@ -7,7 +7,7 @@ use crate::pty::Pty;
 use crate::until::until;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use marin_tui::demo::{Fault, Head, Scenario, Trouble};
+use marin_tui::demo::{Fault, FaultRule, Head, Scenario};
 use marin_tui::model::{JobStatus, Secret};
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -225,7 +225,7 @@ fn trouble(fault: Fault, words: &[&str]) {
     pty.wait_text(UP);
     let known = pty.wait_text("16 hosts alive");
     assert!(known.contains("data <5 s"), "{known}");
-    place.head().trouble(vec![Trouble { path: String::new(), fault }]);
+    place.head().trouble(vec![FaultRule { path: String::new(), fault }]);
     pty.send("r");
     // What was known stays.
     let all = [words, &["16 hosts alive", "r reconnect"]].concat();
@@ -340,7 +340,7 @@ fn the_token_is_copied_and_found_nowhere_else() {
     for file in ["cmdline", "environ"] {
         assert!(!contains(&fs::read(proc.join(file)).unwrap(), TOKEN.as_bytes()), "{file}");
     }
-    place.head().trouble(vec![Trouble { path: String::new(), fault: Fault::Status(500) }]);
+    place.head().trouble(vec![FaultRule { path: String::new(), fault: Fault::Status(500) }]);
     pty.wait_text("Ray returned HTTP 500");
     // The screen may have it from another request.
     let log = || fs::read_to_string(place.file(".state/marin-tui/marin-tui.log")).unwrap();

@@ -5,7 +5,7 @@ mod faults;
 use crate::left::assert_no_process_names;
 use crate::soon::soon;
 use marin_tui::config::{self, Config, Entry, Env, Folders, Sources};
-use marin_tui::demo::{Fault, Fleet, Head, Plan, Trouble};
+use marin_tui::demo::{Fault, FaultRule, Fleet, Head, Plan};
 use marin_tui::model::{
     ClusterName, JobStatus, JobStopOutcome, Link, LogBatch, LogEnd, LogSource, News, ProblemKind, Provider,
     Request, Secret, StreamId, SubmissionId, Timestamp,
@@ -193,7 +193,7 @@ async fn a_stop_whose_answer_broke_off_is_not_known_until_the_job_is_seen_ended(
     let head = &console.fleet.member("a").unwrap().head;
     let running = head.submissions(JobStatus::Running).pop().unwrap();
     let path = format!("/api/jobs/{running}/stop");
-    head.trouble(vec![Trouble { path, fault: Fault::HalfBody }]);
+    head.trouble(vec![FaultRule { path, fault: Fault::HalfBody }]);
     console.ask("a", Request::StopJob(SubmissionId(running.as_str().into())));
     let mut outcomes = Vec::new();
     console
@@ -216,7 +216,7 @@ async fn a_round_trip_during_a_reading_does_not_unsay_the_gcs() {
     let mut console = Console::on("clusters: [{name: a}]").await;
     console.until("a is up", |_, news| is_up(news)).await;
     let head = &console.fleet.member("a").unwrap().head;
-    head.trouble(vec![Trouble { path: "/ray.rpc.".into(), fault: Fault::Stall }]);
+    head.trouble(vec![FaultRule { path: "/ray.rpc.".into(), fault: Fault::Stall }]);
     console.ask("a", Request::Refresh);
     let mut over_gcs = None;
     console
@@ -236,15 +236,15 @@ async fn a_round_trip_that_is_not_answered_is_not_told_from_before() {
     let mut console = Console::on("clusters: [{name: a}]").await;
     let is = |measured: bool| move |_: &str, news: &News| matches!(news, News::Link(Link::Up { latency, .. }) if latency.is_some() == measured);
     console.until("a round trip", is(true)).await;
-    let fault = vec![Trouble { path: "/api/authentication_mode".into(), fault: Fault::HangUp }];
+    let fault = vec![FaultRule { path: "/api/authentication_mode".into(), fault: Fault::HangUp }];
     console.fleet.member("a").unwrap().head.trouble(fault);
     console.until("none, while the gcs answers", is(false)).await;
     console.end().await;
 }
 
 /// A dashboard that hangs, as after SIGSTOP; the GCS answers.
-fn hung_dashboard() -> Vec<Trouble> {
-    let hangs = |path: &str| Trouble { path: path.into(), fault: Fault::Stall };
+fn hung_dashboard() -> Vec<FaultRule> {
+    let hangs = |path: &str| FaultRule { path: path.into(), fault: Fault::Stall };
     vec![hangs("/api"), hangs("/nodes")]
 }
 
@@ -277,7 +277,7 @@ async fn a_log_that_ray_refuses_says_why_and_is_not_followed() {
     let mut console = Console::on("clusters: [{name: a}]").await;
     console.until("a is up", |_, news| is_up(news)).await;
     // Ray does not know the one, as after a restart of the head; the other it refuses, and its file is nowhere.
-    let fault = Trouble { path: "/api/jobs/refused".into(), fault: Fault::Status(400) };
+    let fault = FaultRule { path: "/api/jobs/refused".into(), fault: Fault::Status(400) };
     console.fleet.member("a").unwrap().head.trouble(vec![fault]);
     let nobodys = |id: &str| LogSource::Job(SubmissionId(id.into()));
     console.ask("a", Request::Follow(StreamId(1), nobodys("gone")));
@@ -344,7 +344,7 @@ async fn a_followed_log_goes_on_where_it_was_with_another_token() {
     console.until("what comes then", |_, news| note(news) == 3).await;
     // What is on the screen is not read once more over ssh.
     let head = &console.fleet.member("a").unwrap().head;
-    head.trouble(vec![Trouble { path: format!("/api/jobs/{running}"), fault: Fault::Status(400) }]);
+    head.trouble(vec![FaultRule { path: format!("/api/jobs/{running}"), fault: Fault::Status(400) }]);
     head.drop_connections();
     let failed = |news: &News| matches!(news, News::Log(LogBatch { end: LogEnd::Failed(_), .. }));
     console.until("why it ends", |_, news| note(news) > 3 || failed(news)).await;
@@ -386,7 +386,7 @@ async fn a_log_in_which_nothing_is_written_is_back_with_its_cluster() {
     console.until("the log again", |_, news| note(news) > 1 || stands(news) == Some(&LogEnd::Open)).await;
 
     // The connection stands, and nobody answers behind it; then somebody asks for everything anew.
-    head(&console).trouble(vec![Trouble { path: String::new(), fault: Fault::HangUp }]);
+    head(&console).trouble(vec![FaultRule { path: String::new(), fault: Fault::HangUp }]);
     head(&console).drop_connections();
     console.ask("a", Request::Refresh);
     let mut both = [false; 2];
@@ -428,7 +428,7 @@ async fn what_a_driver_does_is_answered_also_when_the_connection_is_lost_meanwhi
         })
         .await;
     let member = console.fleet.member("a").unwrap();
-    member.head.trouble(vec![Trouble { path: "/api/v0/tasks".into(), fault: Fault::Stall }]);
+    member.head.trouble(vec![FaultRule { path: "/api/v0/tasks".into(), fault: Fault::Stall }]);
     let asked = || member.head.cost().requests.get("/api/v0/tasks").copied();
     let before = asked();
     console.ask("a", Request::Work(ours.clone()));
@@ -499,7 +499,7 @@ async fn heads_that_all_hung_at_once_are_up_again_soon() {
     };
     console.until("all are read", &mut every).await;
     for member in console.fleet.members() {
-        member.head.trouble(vec![Trouble { path: String::new(), fault: Fault::Stall }]);
+        member.head.trouble(vec![FaultRule { path: String::new(), fault: Fault::Stall }]);
     }
     console
         .until("the one on the screen does not answer", |name, news| {

@@ -4,7 +4,7 @@
 use crate::place::{Place, TOKEN};
 use crate::program::Ran;
 use crate::pty::Pty;
-use marin_tui::demo::{Fault, Trouble};
+use marin_tui::demo::{Fault, FaultRule};
 use marin_tui::logs::Repeated;
 use marin_tui::model::{JobId, JobStatus, NodeId, Secret};
 use marin_tui::ray::{Client, Endpoint, Listed};
@@ -177,7 +177,9 @@ fn logs_that_are_not_as_they_should_be_are_read_or_say_why() {
     place.shows(&mut refused, &["job-logs", "--since", "10m", &job]);
     // A log API that fails, for good.
     let fails = |status| {
-        place.head.trouble(vec![Trouble { path: "/api/v0/logs/file".into(), fault: Fault::Status(status) }]);
+        place
+            .head
+            .trouble(vec![FaultRule { path: "/api/v0/logs/file".into(), fault: Fault::Status(status) }]);
     };
     fails(500);
     for command in [&["job-logs", "--workers", &job][..], &["cluster-logs"], &["job-logs", &job]] {

@@ -2,7 +2,7 @@
 //! another is at work.
 
 use crate::place::Place;
-use marin_tui::demo::{Fault, Trouble};
+use marin_tui::demo::{Fault, FaultRule};
 use marin_tui::model::JobStatus;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -142,7 +142,7 @@ fn a_head_with_256_workers_is_asked_by_eight_requests_at_a_time() {
     let place = Place::with_life(LIFE_OF_256, "2.60.0");
     // Answers take a while, so that requests meet.
     let slow = Fault::Latency(Duration::from_millis(5));
-    place.head.trouble(vec![Trouble { path: "/api/v0/".into(), fault: slow }]);
+    place.head.trouble(vec![FaultRule { path: "/api/v0/".into(), fault: slow }]);
     let job = place.job(JobStatus::Running);
     let rows = place.json(&["job-workers", &job, "--json"]);
     let rows = rows.as_array().unwrap();

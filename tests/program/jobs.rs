@@ -6,7 +6,7 @@ use crate::place::{Place, TOKEN};
 use crate::program::{Ran, program};
 use crate::pty::Pty;
 use crate::until::until;
-use marin_tui::demo::{Fault, Scenario, Trouble};
+use marin_tui::demo::{Fault, FaultRule, Scenario};
 use marin_tui::model::{JobStatus, Secret};
 use serde_json::{Value, json};
 use std::fs;
@@ -174,7 +174,7 @@ fn a_stop_whose_answer_broke_off_is_watched_to_the_truth() {
     let place = place();
     place.submit("one");
     place.job_becomes("one", "RUNNING");
-    place.head.trouble(vec![Trouble { path: "/api/jobs/one/stop".into(), fault: Fault::HalfBody }]);
+    place.head.trouble(vec![FaultRule { path: "/api/jobs/one/stop".into(), fault: Fault::HalfBody }]);
     let stopped = place.by_me(&["stop-job", "--yes", "--json", "one"]).exits(0).json();
     assert_eq!(stopped, json!([{"submission_id": "one", "done": true, "outcome": "stopped"}]));
     assert_eq!(place.audited().pop().unwrap(), ("stop-job one".into(), "ended (stopped)".into()));
@@ -337,7 +337,7 @@ fn the_jobs_of_others_are_stopped_only_when_that_is_allowed() {
 fn a_job_that_cannot_be_read_counts_as_another_persons() {
     let place = place();
     place.submit("one");
-    place.head.trouble(vec![Trouble { path: "/api/jobs/one".into(), fault: Fault::HalfBody }]);
+    place.head.trouble(vec![FaultRule { path: "/api/jobs/one".into(), fault: Fault::HalfBody }]);
     let refused = place.by_me(&["stop-job", "--yes", "one"]).exits(1);
     assert!(
         refused.err.contains("of unknown owner (one)") && refused.err.contains("--others"),

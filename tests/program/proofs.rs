@@ -4,7 +4,7 @@
 use crate::until::until;
 use crate::world::{WORKER, World, ZONE, labels};
 use marin_tui::demo::google::{Fault, PROJECT, compute, managed, tpu};
-use marin_tui::demo::{self, Trouble};
+use marin_tui::demo::{self, FaultRule};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -108,8 +108,8 @@ fn a_resumed_removal_looks_again_what_has_the_name_now() {
     }
 }
 
-fn stall(path: &str) -> Vec<Trouble> {
-    vec![Trouble { path: path.into(), fault: demo::Fault::Stall }]
+fn stall(path: &str) -> Vec<FaultRule> {
+    vec![FaultRule { path: path.into(), fault: demo::Fault::Stall }]
 }
 
 /// The head that another operator has started, and a worker that it has made.

@@ -8,7 +8,7 @@ use crate::world::{HEAD, WORKER, World, ZONE, labels};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use marin_tui::demo::google::tpu;
-use marin_tui::demo::{Fault, Trouble, Witness};
+use marin_tui::demo::{Fault, FaultRule, RequestObserver};
 use marin_tui::model::Secret;
 use marin_tui::ssh::quote;
 use serde_json::{Value, json};
@@ -29,9 +29,9 @@ fn note(file: &Path, line: &Value) {
 }
 
 /// Whose changes are heard.
-fn witness(world: &World) -> Witness {
+fn witness(world: &World) -> RequestObserver {
     let file = world.home.path().join("seen");
-    Witness::new(move |method, url, body| {
+    RequestObserver::new(move |method, url, body| {
         note(&file, &json!({"kind": "http", "method": method, "url": url, "body": body}));
     })
 }
@@ -224,7 +224,7 @@ fn same(world: &mut World, command: &str, consent: &str, count: usize, meanwhile
 /// Ray on the head ends once `ray down` is run.
 fn goes_down(world: &World) {
     until_seen(world, " down -y");
-    let silent = Trouble { path: "/".into(), fault: Fault::HangUp };
+    let silent = FaultRule { path: "/".into(), fault: Fault::HangUp };
     world.heads[0].0.trouble(vec![silent]);
     world.file("is-down", "");
 }

@@ -4,7 +4,7 @@ use crate::left::assert_no_process_names;
 use crate::program::program;
 use crate::running::{Running, count};
 use crate::until::until;
-use marin_tui::demo::{Fault, Fleet, Head, Plan, Trouble};
+use marin_tui::demo::{Fault, FaultRule, Fleet, Head, Plan};
 use marin_tui::model::JobStatus;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -45,7 +45,7 @@ impl World {
 
     /// The tunnel stands, and nobody answers behind it.
     fn silence(&self) {
-        self.head().trouble(vec![Trouble { path: String::new(), fault: Fault::HangUp }]);
+        self.head().trouble(vec![FaultRule { path: String::new(), fault: Fault::HangUp }]);
         self.head().drop_connections();
     }
 
@@ -193,13 +193,13 @@ fn ctrl_c_ends_every_command_about_logs_while_the_head_does_not_answer() {
         (world.start(&format!("job-logs -f {id}")), world.start(&format!("job-logs -f -g line {id}")));
     follows.out.until("line-1");
     searches.out.until("line-1");
-    world.head().trouble(vec![Trouble { path: String::new(), fault: Fault::Stall }]);
+    world.head().trouble(vec![FaultRule { path: String::new(), fault: Fault::Stall }]);
     for running in [follows, searches] {
         assert_eq!(interrupted(running).0, "line-1\n");
     }
     // A head that takes every request, and one of which the calls about nodes and files hang.
     for path in ["", "/api/v0/"] {
-        world.head().trouble(vec![Trouble { path: path.into(), fault: Fault::Stall }]);
+        world.head().trouble(vec![FaultRule { path: path.into(), fault: Fault::Stall }]);
         let asked = || {
             let requests = world.head().cost().requests;
             requests.iter().filter(|(route, _)| route.starts_with(path)).map(|(_, times)| times).sum::<u64>()

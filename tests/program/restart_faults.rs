@@ -4,7 +4,7 @@
 use crate::until::until;
 use crate::world::World;
 use marin_tui::demo::google::{self, compute};
-use marin_tui::demo::{Fault, Trouble};
+use marin_tui::demo::{Fault, FaultRule};
 use marin_tui::model::{JobStatus, Secret};
 use serde_json::json;
 use std::fs;
@@ -14,8 +14,8 @@ use std::time::Duration;
 /// Where packages are read.
 const READS: &str = "/ray.rpc.InternalKVGcsService/InternalKVGet";
 
-fn trouble(path: &str, fault: Fault) -> Vec<Trouble> {
-    vec![Trouble { path: path.into(), fault }]
+fn trouble(path: &str, fault: Fault) -> Vec<FaultRule> {
+    vec![FaultRule { path: path.into(), fault }]
 }
 
 /// A cluster with these jobs, each with its package.
@@ -95,12 +95,12 @@ fn a_network_lost_in_the_restore_submits_nothing_twice() {
     let restarting = world.spawn("restart-cluster --yes --others");
     renew(&mut world);
     // Ray takes each job, and its answer is lost; then the connection is.
-    let quick = |path: &str| Trouble { path: path.into(), fault: Fault::Latency(Duration::ZERO) };
+    let quick = |path: &str| FaultRule { path: path.into(), fault: Fault::Latency(Duration::ZERO) };
     world.heads[1].0.trouble(vec![
         quick("/api/jobs/one"),
         quick("/api/jobs/three"),
-        Trouble { path: "/api/jobs/two".into(), fault: Fault::Stall },
-        Trouble { path: "/api/jobs/".into(), fault: Fault::HalfBody },
+        FaultRule { path: "/api/jobs/two".into(), fault: Fault::Stall },
+        FaultRule { path: "/api/jobs/".into(), fault: Fault::HalfBody },
     ]);
     world.file("is-up", "");
     let asked = |path: &str| world.heads[1].0.cost().requests.get(path).copied().unwrap_or_default();

@@ -16,7 +16,7 @@ use marin_tui::model::{
     Order, StepName, Task, Timestamp,
 };
 use marin_tui::operation::{Facts, Journal, Scope};
-use marin_tui::supervisor::{self, Access, Connection, Held};
+use marin_tui::supervisor::{self, Access, Connection, MarkOwnership};
 use marin_tui::tui::Performer;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -270,7 +270,7 @@ fn marked(world: &World) -> Option<Journal> {
         connection: &Connection::closed(cluster()),
     };
     let placed = world.runtime.block_on(supervisor::place_mark(access, &mark));
-    assert_eq!(placed.unwrap(), Held::Ours);
+    assert_eq!(placed.unwrap(), MarkOwnership::Ours);
     None
 }
 
@@ -410,7 +410,7 @@ fn from_the_start_to_a_resumed_operation_there_is_one_login() {
     let before = world.heads[0].1.logins();
     let mut console = Console::new(&world);
     // The forms of a worker and of a job, the preview, the steps, and the steps once more.
-    console.perform(vec![Effect::Operate(cluster(), Order::Offer)]);
+    console.perform(vec![Effect::Operate(cluster(), Order::ListOffers)]);
     console.hears(|news| matches!(news, OperationNews::Offered(_)).then_some(()));
     assert_eq!(console.begins(false, || ()), Began);
     let is_stopped = |news: &OperationNews| matches!(news, OperationNews::Ended(_)).then_some(());

@@ -2,7 +2,7 @@
 //! whose loss rises, one that is well, and one that waits for a slice.
 
 use crate::place::Place;
-use marin_tui::demo::{Fault, Trouble};
+use marin_tui::demo::{Fault, FaultRule};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -92,7 +92,7 @@ fn the_status_of_a_cluster_has_its_runs_when_it_is_asked_for_them() {
     let said = place.ok(&["status", "--vitals"]);
     assert!(said.lines().any(|line| line.contains("run stalled: ")), "{said}");
     // The lists of actors fail.
-    let fails = Trouble { path: "/api/v0/".into(), fault: Fault::Status(500) };
+    let fails = FaultRule { path: "/api/v0/".into(), fault: Fault::Status(500) };
     place.head.trouble(vec![fails]);
     let ran = place.run(&["status", "--vitals"]).exits(0);
     assert!(ran.err.contains("incomplete: activity of jobs unknown: "), "{}", ran.err);

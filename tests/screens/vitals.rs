@@ -3,7 +3,7 @@
 use super::*;
 
 /// The sample's running jobs with vitals: every other of them hangs.
-fn roster(app: &App) -> ClusterVitals {
+fn cluster_vitals(app: &App) -> ClusterVitals {
     let jobs = &app.clusters()[0].snapshot.jobs;
     let running = jobs.iter().filter(|job| job.status == JobStatus::Running);
     let run = |losses: Vec<f64>| Run {
@@ -20,7 +20,7 @@ fn roster(app: &App) -> ClusterVitals {
     let of = |hangs: bool| Vitals {
         read: before(4),
         log: LogRead::At(before(4)),
-        doing: if hangs { Doing::Silent(before(1330)) } else { Doing::Steps },
+        doing: if hangs { JobActivity::Silent(before(1330)) } else { JobActivity::Steps },
         since: None,
         holds: Some(vec![("CPU".into(), 4.0), ("TPU".into(), 16.0)]),
         nodes: Vec::new(),
@@ -44,8 +44,8 @@ fn roster(app: &App) -> ClusterVitals {
 #[test]
 fn the_jobs_say_what_they_do_at_every_size() {
     let mut app = shown();
-    let roster = roster(&app);
-    tell(&mut app, CLUSTER, News::Vitals(Arc::new(roster)));
+    let cluster_vitals = cluster_vitals(&app);
+    tell(&mut app, CLUSTER, News::Vitals(Arc::new(cluster_vitals)));
     snap_at("vitals", &mut app, &[(80, 24), (120, 40), (200, 60)]);
     press(&mut app, "2d");
     snap("vitals_job", &mut app);
@@ -56,8 +56,8 @@ fn the_jobs_say_what_they_do_at_every_size() {
 #[test]
 fn the_narrowest_screen_still_says_that_a_run_hangs() {
     let mut app = shown();
-    let roster = roster(&app);
-    tell(&mut app, CLUSTER, News::Vitals(Arc::new(roster)));
+    let cluster_vitals = cluster_vitals(&app);
+    tell(&mut app, CLUSTER, News::Vitals(Arc::new(cluster_vitals)));
     let seen = text(&paint(&mut app, Colors::None, 80, 24));
     assert!(seen.contains("silent 22m"), "{seen}");
 }
@@ -69,8 +69,8 @@ fn the_fleet_says_which_cluster_has_the_sick_run() {
         tell(&mut app, name, News::Link(up()));
         tell(&mut app, name, News::Snapshot(Arc::new(snapshot())));
     }
-    let mut roster = roster(&app);
-    tell(&mut app, CLUSTER, News::Vitals(Arc::new(roster.clone())));
+    let mut cluster_vitals = cluster_vitals(&app);
+    tell(&mut app, CLUSTER, News::Vitals(Arc::new(cluster_vitals.clone())));
     // The worst that is wrong is the run itself.
     let row = |app: &mut App, says: &str| {
         let seen = text(&paint(app, Colors::None, 120, 40));
@@ -78,9 +78,9 @@ fn the_fleet_says_which_cluster_has_the_sick_run() {
         assert!(rows.len() == 1 && rows[0].contains("central2"), "{says}: {seen}");
     };
     row(&mut app, "<30 s run stalled 22m: eval-tulu-");
-    for vitals in roster.jobs.values_mut() {
+    for vitals in cluster_vitals.jobs.values_mut() {
         Arc::make_mut(vitals).signs.iter_mut().for_each(|sign| sign.kind = SignKind::Slowed);
     }
-    tell(&mut app, CLUSTER, News::Vitals(Arc::new(roster)));
+    tell(&mut app, CLUSTER, News::Vitals(Arc::new(cluster_vitals)));
     row(&mut app, "<30 s 1 run slowed; launches fail");
 }

@@ -26,9 +26,9 @@ fn offer() -> WorkerOffer {
     }
 }
 
-fn affected(id: &str, owner: &str, tpu: f64, fate: Restoration) -> AffectedJob {
+fn affected(id: &str, owner: &str, tpu: f64, restoration: Restoration) -> AffectedJob {
     let holds = Some(vec![("TPU".into(), tpu)]);
-    AffectedJob { fate, holds, ..AffectedJob::of(&job(id, JobStatus::Running, owner, 21_720)) }
+    AffectedJob { restoration, holds, ..AffectedJob::of(&job(id, JobStatus::Running, owner, 21_720)) }
 }
 
 #[test]

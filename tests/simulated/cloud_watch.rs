@@ -11,7 +11,7 @@ use marin_tui::model::{
     Provider, Request, SshAuth, leftovers,
 };
 use marin_tui::state::Update;
-use marin_tui::supervisor::{Note, Options, Supervisor};
+use marin_tui::supervisor::{AuditSink, Options, Supervisor};
 use marin_tui::token::Places;
 use serde_json::{Value, json};
 use std::fs;
@@ -62,7 +62,7 @@ impl World {
         options.ssh_config = Some(home.join("ssh_config"));
         options.cloud_refresh = refresh;
         let deeds = self.deeds.clone();
-        options.note = Note::by(move |cluster, what, outcome| {
+        options.note = AuditSink::by(move |cluster, what, outcome| {
             deeds.lock().unwrap().push(format!("{cluster}: {what}: {outcome}"));
         });
         let (updates, news) = mpsc::channel(64);

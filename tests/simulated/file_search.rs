@@ -4,7 +4,7 @@
 use crate::soon::soon;
 use crate::spec::spec;
 use marin_tui::config::{Env, Folders, Settings};
-use marin_tui::demo::{Fault, Head, Scenario, Trouble};
+use marin_tui::demo::{Fault, FaultRule, Head, Scenario};
 use marin_tui::model::{
     ClusterName, ClusterSpec, FileMatches, FileSearch, FileSearchId, FileSearchNews, HeadAddress, JobStatus,
     Link, News, NodeId, Provider, Request, SearchTally, SearchedNode,
@@ -37,7 +37,7 @@ fn search(nodes: &[NodeId]) -> Request {
         globs: ["job-driver-*", "worker-*"].map(str::to_owned).to_vec(),
     };
     let nodes = nodes.iter().map(searched).collect();
-    Request::SweepLogs(Box::new(FileSearch { id: ID, pattern: "boom".into(), nodes, lines: 100, most: 2 }))
+    Request::SearchFiles(Box::new(FileSearch { id: ID, pattern: "boom".into(), nodes, lines: 100, most: 2 }))
 }
 
 async fn next(news: &mut mpsc::Receiver<Update>) -> Update {
@@ -52,7 +52,7 @@ async fn each_cluster_tells_what_it_found_or_why_it_was_not_searched() {
     let (has, empty, fails) = (start(6).await, start(0).await, start(6).await);
     let running = has.submissions(JobStatus::Running);
     assert!(has.write_job_log(&running[0], b"fine\nboom 1\nboom 2\nfine\nboom 3\n"));
-    let trouble = Trouble { path: "/api/v0/logs/file".into(), fault: Fault::Status(503) };
+    let trouble = FaultRule { path: "/api/v0/logs/file".into(), fault: Fault::Status(503) };
     fails.trouble(vec![trouble]);
     let url = |head: &Head| format!("http://{}", head.dashboard);
     let specs = [

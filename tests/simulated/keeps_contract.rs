@@ -1,7 +1,7 @@
 //! The simulated head keeps the contract that `tests/real` holds real Ray to, and dies as Ray dies.
 
 use crate::contract::{ALIVE, TOKEN, Target, call, every_check, simulated, simulated_as};
-use marin_tui::demo::{Fault, Head, Life, Scenario, Trouble};
+use marin_tui::demo::{Fault, FaultRule, Head, Life, Scenario};
 use marin_tui::model::{AutoscalerVersion, JobId, JobIds, Secret, SubmissionId, Text};
 use marin_tui::ray::{Client, Endpoint, Poller};
 use reqwest::{Method, StatusCode};
@@ -46,7 +46,7 @@ async fn trouble_is_what_it_says_and_ends() {
     let (head, target) = simulated(AutoscalerVersion::V2).await;
     let version = || target.ask(Method::GET, "/api/version").timeout(Duration::from_secs(60)).send();
     let good = version().await.unwrap().text().await.unwrap();
-    let make = |path: &str, fault| head.trouble(vec![Trouble { path: path.into(), fault }]);
+    let make = |path: &str, fault| head.trouble(vec![FaultRule { path: path.into(), fault }]);
 
     make("", Fault::Status(503));
     assert_eq!(version().await.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);

@@ -8,7 +8,7 @@ use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::demo::google::{Fault, Google as Double, PROJECT, Stored};
 use marin_tui::gcp::Google;
 use marin_tui::model::{ClusterName, ClusterSpec, GoogleNames, Problem, ProblemKind, Secret, SecretName};
-use marin_tui::supervisor::{Options, TokenCare};
+use marin_tui::supervisor::{Options, TokenManager};
 use marin_tui::token::Places;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -61,8 +61,8 @@ impl World {
     }
 
     /// As a console that was just started.
-    fn care(&self) -> Arc<TokenCare> {
-        Arc::new(TokenCare::new(self.places.clone(), self.google()))
+    fn care(&self) -> Arc<TokenManager> {
+        Arc::new(TokenManager::new(self.places.clone(), self.google()))
     }
 
     fn secret(&self) -> &SecretName {

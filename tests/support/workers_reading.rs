@@ -3,8 +3,8 @@
 use crate::sample::NOW;
 use marin_tui::app::App;
 use marin_tui::job_workers::{
-    Clocks, JobWorkers, Part, Price, Tail, WorkersAnswer, WorkersReading, causes, failure, fold, in_order,
-    last_files, roll_call,
+    Clocks, JobWorkers, Part, ReadingCost, Tail, WorkersAnswer, WorkersReading, causes, failure, fold,
+    in_order, last_files, roll_call,
 };
 use marin_tui::logs::Clock;
 use marin_tui::model::*;
@@ -71,6 +71,6 @@ pub fn reading(app: &App, part: Part) -> WorkersReading {
             )))
         }
     };
-    let price = Price { requests: 24, bytes: 4_100_000, took: Duration::from_millis(2300) };
+    let price = ReadingCost { requests: 24, bytes: 4_100_000, took: Duration::from_millis(2300) };
     WorkersReading { at: NOW, price, job_workers, idle: 0, what }
 }

@@ -7,7 +7,7 @@ pub enum Class {
     /// Changes only what is on the screen.
     View,
     /// Reads from a cluster, copies or opens a connection; or confirms a question whose own action was checked before.
-    Looks,
+    Reads,
     /// Changes a cluster, its machines or its records.
     Changes,
     /// May end jobs.

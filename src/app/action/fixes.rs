@@ -8,7 +8,7 @@ use crate::model::{Fix, Hint, Verb};
 
 /// What the words of a hint depend on.
 #[derive(Clone, Copy, Debug)]
-pub struct Ways<'a> {
+pub struct HintContext<'a> {
     /// The keys in force.
     pub keymap: &'a Keymap,
     /// Whether changes of a cluster are refused.
@@ -18,7 +18,7 @@ pub struct Ways<'a> {
 }
 
 /// The console's way to a verb.
-struct WorkersView {
+struct ActionRoute {
     action: Action,
     /// Where the action does what the verb means; empty for all of the action's contexts.
     within: &'static [Context],
@@ -32,7 +32,7 @@ struct WorkersView {
     with: &'static str,
 }
 
-impl WorkersView {
+impl ActionRoute {
     const fn new(action: Action) -> Self {
         Self { action, within: &[], lead: None, place: "", on_row: false, with: "" }
     }
@@ -96,14 +96,14 @@ impl WorkersView {
     }
 }
 
-impl WorkersView {
+impl ActionRoute {
     fn works_in(&self, context: Context) -> bool {
         let within = if self.within.is_empty() { self.action.describe().contexts } else { self.within };
         within.contains(&context)
     }
 }
 
-impl Ways<'_> {
+impl HintContext<'_> {
     /// The hint as it is shown in this context: the page's, a dialog's over it, or that of a message, which has none
     /// because it stays while pages change.
     pub fn hint(&self, hint: &Hint, here: Option<Context>) -> String {
@@ -121,7 +121,7 @@ impl Ways<'_> {
 
     /// The keys that lead to a verb; none in read-only mode if it changes a cluster.
     fn way_to(&self, verb: Verb, here: Option<Context>) -> Option<String> {
-        let way = WorkersView::to(verb);
+        let way = ActionRoute::to(verb);
         if self.read_only && way.action.changes_a_cluster() {
             return None;
         }
@@ -141,7 +141,7 @@ impl Ways<'_> {
     }
 
     /// The key of a way, and what follows it: `D on its row, with the first option switched off`.
-    fn pressed(&self, way: &WorkersView, here: Option<Context>) -> String {
+    fn pressed(&self, way: &ActionRoute, here: Option<Context>) -> String {
         let is_its_own = here.is_some_and(|here| matches!(here, Context::Node | Context::Tpu | Context::Job));
         let row = if way.on_row && !is_its_own { " on its row" } else { "" };
         let gap = match (row, way.with) {
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn every_verb_has_an_action_that_works_somewhere() {
         for verb in Verb::ALL {
-            let way = WorkersView::to(*verb);
+            let way = ActionRoute::to(*verb);
             let contexts = way.action.describe().contexts;
             assert!(way.within.iter().all(|c| contexts.contains(c)), "{verb:?} works where its action does");
             let everywhere = PAGES.iter().all(|page| way.works_in(*page));

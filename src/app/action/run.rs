@@ -59,7 +59,7 @@ impl App {
             return Vec::new();
         }
         let pane = self.split.focused;
-        match self.way.page_mut() {
+        match self.stack.page_mut() {
             Some(View::Details(details)) => {
                 details.top = details.top.saturating_add_signed(by).min(details.last);
             }
@@ -264,7 +264,7 @@ impl App {
         }
         effects.extend(self.ask_for_page());
         if let View::JobWorkers(place) = *self.view() {
-            self.fleet.clusters[place].job_workers.ask_again(self.pages.job_workers[place].way.part());
+            self.fleet.clusters[place].job_workers.ask_again(self.pages.job_workers[place].view.part());
         }
         if let Some(cluster) = self.target_cluster() {
             let text = format!("{}: refreshing", cluster.name());

@@ -111,11 +111,11 @@ fn ran(run: fn(&mut App, Timestamp) -> Vec<Effect>, app: &mut App, now: Timestam
 }
 
 actions! {
-    Looks Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Tpus, Slice, JobWorkers, Node, Job, Log, Ask, Tell, Plan, Form, Columns], may_open, App::open,
+    Reads Open "open" "open" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Autoscaler, Tpus, Slice, JobWorkers, Node, Job, Log, Ask, Tell, Plan, Form, Columns], may_open, App::open,
         "Open the selection; in a log, show the lines behind a `[repeated ...]` line; in a dialog, press the focused button";
     View Filter "filter" "filter" SEARCHED, always, |app, _| app.begin_filter(),
         "Filter the table or the text (!word inverts, owner:NAME in jobs), or search the log";
-    Looks SearchLogs "search-logs" "" &[Clusters, AllNodes, AllJobs, Table, Nodes, Jobs], has_fleet, App::begin_search_logs,
+    Reads SearchLogs "search-logs" "" &[Clusters, AllNodes, AllJobs, Table, Nodes, Jobs], has_fleet, App::begin_search_logs,
         "Search the logs of all clusters, or of the marked jobs, and list the lines that match",
         also "grep find";
     View Palette "palette" "commands" PAGES, always, |app, _| app.begin_command(),
@@ -127,28 +127,28 @@ actions! {
         "Delete the records of ended jobs (the marked ones, or the selected one) from Ray, after confirmation";
     View Progress "progress" "progress" PAGES, has_operation, App::show_progress,
         "Show the progress of the cluster's operation";
-    Looks Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Table, Autoscaler, Slice, JobWorkers, Node, Job], has_log, App::open_log,
+    Reads Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Table, Autoscaler, Slice, JobWorkers, Node, Job], has_log, App::open_log,
         "Follow the log of the selection: a job's driver (of marked jobs: all together), a worker's file, a node's raylet, the autoscaler's monitor (again: next file)",
         also "tail";
-    Looks Stacks "stacks" "stacks" &[Jobs, AllJobs, Table, JobWorkers, Job, Nodes, AllNodes, Slice, Node, Info], has_driver, App::take_stacks,
+    Reads Stacks "stacks" "stacks" &[Jobs, AllJobs, Table, JobWorkers, Job, Nodes, AllNodes, Slice, Node, Info], has_driver, App::take_stacks,
         "Show the Python stacks of the workers of the job, or of the slice's job, with identical stacks grouped (again: refresh)",
         also "traceback py-spy hang";
-    Looks Chips "chips" "chips" OF_CHIPS, has_chips, App::take_chips,
+    Reads Chips "chips" "chips" OF_CHIPS, has_chips, App::take_chips,
         "Show duty cycle and memory of each chip of the slice or the job (again: refresh)",
         also "usage duty";
-    Looks Workers "workers" "workers" &[Jobs, AllJobs, Table, Job], has_job, App::show_workers,
+    Reads Workers "workers" "workers" &[Jobs, AllJobs, Table, Job], has_job, App::show_workers,
         "Show the workers of the job: which are silent or lag behind, their log lines, the root cause";
-    Looks LogWorkers "log-workers" "" &[Log], always, App::show_workers,
+    Reads LogWorkers "log-workers" "" &[Log], always, App::show_workers,
         "Show the workers of this log's job";
-    Looks RollCall "roll-call" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Roll),
+    Reads RollCall "roll-call" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Roll),
         "Show one row per worker: last line, its age, step; silent and lagging workers first";
-    Looks Folded "folded" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Folded),
+    Reads Folded "folded" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Folded),
         "Show identical lines of many workers as one row; opening it lists the workers that wrote it and those that did not";
-    Looks ByTime "by-time" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Merged),
+    Reads ByTime "by-time" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Merged),
         "Show the lines of all workers in time order";
-    Looks FollowWorkers "follow-workers" "follow all" &[JobWorkers], always, App::follow_workers,
+    Reads FollowWorkers "follow-workers" "follow all" &[JobWorkers], always, App::follow_workers,
         "Follow the logs of all workers together, each line with its worker";
-    Looks RootCause "root-cause" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Cause),
+    Reads RootCause "root-cause" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Cause),
         "Show why the job failed or hangs: the earliest error of all workers, and what followed";
     Changes CleanPreempted "clean-preempted" "delete preempted" &[Tpus], may_clean, App::ask_to_clean,
         "Delete the cluster's preempted TPUs, after confirmation";
@@ -166,9 +166,9 @@ actions! {
         "Cancel the operation before it changes anything, or stop waiting for Google";
     View Mark "mark" "mark" &[Jobs, AllJobs, Plan, Columns], has_submission, App::mark,
         "Mark or unmark the job; in a dialog, toggle the option";
-    Looks ChooseLog "choose-log" "" &[Log], always, App::choose_log,
+    Reads ChooseLog "choose-log" "" &[Log], always, App::choose_log,
         "Choose another log of the cluster from a list: jobs, workers, nodes, the autoscaler";
-    Looks SavePage "save-page" "save" &[Node, Job, Info], always, App::begin_save,
+    Reads SavePage "save-page" "save" &[Node, Job, Info], always, App::begin_save,
         "Save the page as text to a file, without filtered-out lines";
     View Follow "follow" "follow" &[Log], always, |app, _| app.in_log(LogView::toggle_follow),
         "Toggle follow: keep the end of the log in view",
@@ -178,33 +178,33 @@ actions! {
     View BySlice "by-slice" "slices" &[Nodes, AllNodes], always, |app, _| app.toggle_slices(),
         "Show nodes by slice, or one by one",
         also "group";
-    Looks Describe "describe" "describe" TABLES, has_row, App::describe,
+    Reads Describe "describe" "describe" TABLES, has_row, App::describe,
         "Describe the selection in full",
         also "details info";
-    Looks Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, JobWorkers, Node, Job, Tpu, Info, Progress, Tell], has_row, App::copy,
+    Reads Copy "copy" "copy" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Tpus, Slice, JobWorkers, Node, Job, Tpu, Info, Progress, Tell], has_row, App::copy,
         "Copy the selection's id, the log's visible lines, or the text of a dialog",
         also "yank clipboard";
-    Looks CopyOther "copy-other" "" PAGES, always, App::choose_copy,
+    Reads CopyOther "copy-other" "" PAGES, always, App::choose_copy,
         "List everything that can be copied from the selection: ids, addresses, commands, errors",
         also "yank clipboard";
-    Looks Announce "announce" "" &[Plan], always, |app, _| app.announce(),
+    Reads Announce "announce" "" &[Plan], always, |app, _| app.announce(),
         "Copy an announcement of the operation for your team";
-    Looks Dashboard "dashboard" "dashboard" PAGES, is_up, |app, _| app.at_cluster(Effect::OpenDashboard),
+    Reads Dashboard "dashboard" "dashboard" PAGES, is_up, |app, _| app.at_cluster(Effect::OpenDashboard),
         "Open the cluster's dashboard in the browser",
         also "browser web";
-    Looks Ports "ports" "" PAGES, has_cluster, App::toggle_ports,
+    Reads Ports "ports" "" PAGES, has_cluster, App::toggle_ports,
         "Open or close local ports for the cluster's dashboard, GCS and Ray client";
-    Looks CopyToken "copy-token" "token" PAGES, has_cluster, |app, _| app.at_cluster(Effect::CopyToken),
+    Reads CopyToken "copy-token" "token" PAGES, has_cluster, |app, _| app.at_cluster(Effect::CopyToken),
         "Copy the cluster's token to the clipboard; it is never shown",
         also "auth";
-    Looks Ssh "ssh" "ssh" PAGES, may_log_in, App::ssh,
+    Reads Ssh "ssh" "ssh" PAGES, may_log_in, App::ssh,
         "Log in over SSH to the head, the selected TPU's host, or the host of the page (a job's driver, the worker whose stack differs); log out to return to the console",
         also "login terminal";
-    Looks Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Slice, JobWorkers, Node, Job, Info, Progress], is_on_google, App::open_tpus,
+    Reads Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Slice, JobWorkers, Node, Job, Info, Progress], is_on_google, App::open_tpus,
         "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";
-    Looks Reconnect "reconnect" "reconnect" PAGES, is_down, |app, _| app.at_cluster(|name| Effect::Ask(name, Request::Reconnect)),
+    Reads Reconnect "reconnect" "reconnect" PAGES, is_down, |app, _| app.at_cluster(|name| Effect::Ask(name, Request::Reconnect)),
         "Reconnect now";
-    Looks HostKey "host-key" "host key" PAGES, has_new_host_key, App::host_key,
+    Reads HostKey "host-key" "host key" PAGES, has_new_host_key, App::host_key,
         "Review a changed host key";
     Ends Restart "restart" "restart" PAGES, may_operate, |app, now| app.plan(Task::Restart { preserve: true }, now),
         "Restart the cluster and restore its jobs (shows affected jobs first)",
@@ -220,7 +220,7 @@ actions! {
         "Submit a job (opens a form)";
     Changes Resubmit "resubmit" "resubmit" &[Jobs, AllJobs, Job], has_submission, App::resubmit_form,
         "Resubmit the selected job (opens a form with its settings)";
-    View Zoom "zoom" "zoom" CLUSTER, always, |app, now| app.zoom(now),
+    View Zoom "zoom" "zoom" CLUSTER, always, App::zoom,
         "Toggle zoom of the focused pane";
     View NextPane "next-pane" "" &[Nodes, Jobs, Log, Autoscaler, JobWorkers, Ask, Plan, Form], always, |app, _| app.turn_pane(true),
         "Focus the next pane, field or button, or show the next table of the workers";
@@ -261,7 +261,7 @@ actions! {
         "Show one more line of context around each match, up to 9";
     View LessContext "less-context" "" &[Log], always, |app, now| app.widen(false, now),
         "Show one line less of context around each match";
-    Looks SearchWhole "search-whole" "" &[Log], always, App::search_whole,
+    Reads SearchWhole "search-whole" "" &[Log], always, App::search_whole,
         "Search the whole log for the current pattern, on the head where possible, and list the matches",
         also "grep find";
     View Levels "levels" "" &[Log], always, |app, _| app.in_log(LogView::turn_levels),
@@ -297,11 +297,11 @@ actions! {
         "Show or hide the progress line: step, loss, rate, time left";
     View Raw "raw" "" &[Log], always, |app, _| app.in_log(|log| log.toggle(|show| &mut show.raw)),
         "Toggle raw lines: nothing hidden, cut or shortened";
-    Looks SaveLog "save-log" "save" &[Log], always, App::begin_save,
+    Reads SaveLog "save-log" "save" &[Log], always, App::begin_save,
         "Save the loaded lines to a file, without filtered-out lines";
-    Looks Pager "pager" "" &[Log], always, |app, now| app.view_log(Viewer::Pager, now),
+    Reads Pager "pager" "" &[Log], always, |app, now| app.view_log(Viewer::Pager, now),
         "Open the loaded lines in $PAGER, without filtered-out lines";
-    Looks Editor "editor" "" &[Log], always, |app, now| app.view_log(Viewer::Editor, now),
+    Reads Editor "editor" "" &[Log], always, |app, now| app.view_log(Viewer::Editor, now),
         "Open the loaded lines in $VISUAL or $EDITOR, without filtered-out lines";
     View Wide "wide" "" TABLES, always, App::toggle_wide,
         "Toggle all columns";
@@ -326,7 +326,7 @@ actions! {
     View SortInvert "sort-invert" "" TABLES, always, |app, _| app.sort(By::Reversed),
         "Reverse sort order",
         also "order descending";
-    Looks Refresh "refresh" "" PAGES, has_cluster, App::refresh,
+    Reads Refresh "refresh" "" PAGES, has_cluster, App::refresh,
         "Refresh the cluster's data now",
         also "reload";
     View Freeze "freeze" "" PAGES, always, App::toggle_freeze,
@@ -339,15 +339,15 @@ actions! {
     View Messages "messages" "" PAGES, always, |app, _| app.open_details(Target::Messages),
         "Show all messages so far",
         also "notifications events toasts";
-    Looks Audit "audit" "" PAGES, always, |_, _| vec![Effect::ReadAudit],
+    Reads Audit "audit" "" PAGES, always, |_, _| vec![Effect::ReadAudit],
         "Show the audit log: what this user changed from this machine",
         also "history";
     View Help "help" "help" SCROLLED, always, |app, _| app.help(),
         "List the keys and their actions",
         also "keys bindings shortcuts";
-    Looks Accept "accept" "" &[Ask], always, App::answer,
+    Reads Accept "accept" "" &[Ask], always, App::answer,
         "Confirm";
-    View Back "back" "" EVERYWHERE, always, |app, now| app.back(now),
+    View Back "back" "" EVERYWHERE, always, App::back,
         "Go back: out of a dialog, a filter, a zoomed pane, the cluster";
     View Quit "quit" "quit" EVERYWHERE, is_at_the_root, App::leave,
         "Close the dialog or page; on the fleet page, quit";

@@ -9,8 +9,8 @@ use crate::app::log::results::Found;
 use crate::app::operation::progress::Running;
 use crate::diagnose::Finding;
 use crate::model::{
-    ClusterName, ClusterSpec, Cost, GoogleWait, Job, JobKey, Link, LocalPorts, Node, NodeId,
-    OperationMark, Physical, Problem, Provider, SubmissionId, Text, Timestamp, node_names,
+    ClusterName, ClusterSpec, Cost, GoogleWait, Job, JobKey, Link, LocalPorts, Node, NodeId, OperationMark,
+    Physical, Problem, Provider, SubmissionId, Text, Timestamp, node_names,
 };
 use crate::reconcile::{HostsKey, HostsKind};
 use crate::state::ClusterState;
@@ -75,7 +75,7 @@ pub struct Cluster {
     /// Jobs that were asked to stop and have not ended yet.
     pub stopping: HashSet<SubmissionId>,
     /// The poll intervals in force of Ray and of Google; zero when they are not known, which counts as short.
-    pub(in crate::app) paces: (Duration, Duration),
+    pub(in crate::app) poll_intervals: (Duration, Duration),
     /// What was read of the workers of one of its jobs.
     pub job_workers: Watched,
     /// What the last search of its logs found.
@@ -114,7 +114,7 @@ impl Cluster {
             ports: LocalPorts::new(),
             cleaning: false,
             stopping: HashSet::new(),
-            paces: (Duration::ZERO, Duration::ZERO),
+            poll_intervals: (Duration::ZERO, Duration::ZERO),
             job_workers: Watched::default(),
             found: Found::default(),
             running: None,
@@ -311,13 +311,13 @@ impl Cluster {
 
     /// Whether the shown state may be out of date.
     pub fn is_stale(&self, now: Timestamp) -> bool {
-        let old = if self.paces.0.is_zero() { STALE } else { PROMPT.max(self.paces.0 * 2) };
+        let old = if self.poll_intervals.0.is_zero() { STALE } else { PROMPT.max(self.poll_intervals.0 * 2) };
         self.age(now).is_some_and(|age| age >= old) || (self.known && self.problem().is_some())
     }
 
     /// Whether what is known of Google may be out of date.
     pub fn is_google_stale(&self, now: Timestamp) -> bool {
-        self.tpus.is_stale(now, self.paces.1)
+        self.tpus.is_stale(now, self.poll_intervals.1)
     }
 
     /// What is wrong with the dashboard while the GCS answers for the state.

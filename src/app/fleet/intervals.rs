@@ -1,4 +1,4 @@
-//! The age from which data counts as old.
+//! Poll intervals, from which the age follows at which data counts as old.
 
 use std::time::Duration;
 

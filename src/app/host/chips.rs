@@ -90,7 +90,7 @@ impl App {
 
     /// Has the chips of the page on the screen read.
     fn ask_for_chips(&mut self, now: Timestamp) -> Option<Effect> {
-        let Some(View::Details(details)) = self.way.page_mut() else { return None };
+        let Some(View::Details(details)) = self.stack.page_mut() else { return None };
         let Target::Chips(place, chips) = &details.target else { return None };
         details.chips_asked = Some(now);
         Some(Effect::Chips(self.fleet.clusters[*place].name().clone(), chips.nodes.to_vec()))
@@ -124,7 +124,7 @@ impl App {
         result: &Arc<Result<Chips, Problem>>,
     ) -> Vec<Effect> {
         let place = self.fleet.clusters.iter().position(|c| c.name() == cluster);
-        for view in self.way.pages_mut() {
+        for view in self.stack.pages_mut() {
             let View::Details(details) = view else { continue };
             let is_it = matches!(&details.target, Target::Chips(of, chips) if Some(*of) == place && *chips.nodes == *nodes);
             if is_it {

@@ -32,7 +32,7 @@ impl App {
     /// Asks Ray about the thing whose page is on the screen. What was told before stays until the answer is there.
     pub(in crate::app) fn inspect(&mut self) -> Vec<Effect> {
         let Some((place, subject)) = self.subject() else { return Vec::new() };
-        if let Some(View::Details(details)) = self.way.page_mut() {
+        if let Some(View::Details(details)) = self.stack.page_mut() {
             match &mut *details.inspected {
                 Inspected::Answered(asked, ..) => asked.clone_from(&subject),
                 other => *other = Inspected::Waiting(subject.clone()),
@@ -50,7 +50,7 @@ impl App {
         now: Timestamp,
     ) {
         let told = Arc::new(told.map(|told| *told));
-        for view in self.way.pages_mut() {
+        for view in self.stack.pages_mut() {
             let View::Details(details) = view else { continue };
             let asked = match &*details.inspected {
                 Inspected::Waiting(asked) | Inspected::Answered(asked, ..) => asked == subject,

@@ -1,7 +1,7 @@
 //! The page of a host: its row in full, its chips, Ray's processes and whom they serve, its log files.
 
 use crate::app::host::chips::figures;
-use crate::app::table::facts::Look;
+use crate::app::table::facts::CellContext;
 use crate::app::text::describe::{self, Lines, ago, heading, list};
 use crate::app::view::{Details, Inspected};
 use crate::app::{Action, Cluster};
@@ -13,7 +13,7 @@ use crate::model::{HostInspection, HostProcess, Inspection, Node, Text, Timestam
 const PROCESSES: usize = 40;
 
 /// The page's lines.
-pub fn lines(node: &Node, cluster: &Cluster, details: &Details, look: &Look<'_>) -> Lines {
+pub fn lines(node: &Node, cluster: &Cluster, details: &Details, look: &CellContext<'_>) -> Lines {
     let mut lines = describe::node(node, cluster, |hint| look.hint(hint), look.now);
     // Labels are many, and seldom what the page is opened for.
     let at = lines.iter().position(|(label, _)| label == "labels").unwrap_or(lines.len());
@@ -46,7 +46,12 @@ fn at_google(node: &Node, cluster: &Cluster) -> Option<(String, String)> {
     Some(("slice".to_owned(), format!("{slice}, {}{note}", row.status.word())))
 }
 
-fn sections(lines: &mut Lines, (node, host): (&Node, &HostInspection), cluster: &Cluster, look: &Look<'_>) {
+fn sections(
+    lines: &mut Lines,
+    (node, host): (&Node, &HostInspection),
+    cluster: &Cluster,
+    look: &CellContext<'_>,
+) {
     if !host.chips.is_empty() {
         heading(lines, "Chips");
         lines.extend(host.chips.iter().map(|chip| (chip.number.to_string(), figures(chip))));

@@ -67,9 +67,9 @@ impl SliceTable {
     }
 
     /// Takes in which jobs have tasks and actors on which nodes.
-    pub fn hold(&mut self, roster: &ClusterVitals, now: &Snapshot) {
+    pub fn hold(&mut self, cluster_vitals: &ClusterVitals, now: &Snapshot) {
         let mut by_node: HashMap<NodeId, Vec<JobKey>> = HashMap::new();
-        for (key, vitals) in &roster.jobs {
+        for (key, vitals) in &cluster_vitals.jobs {
             for node in &vitals.nodes {
                 by_node.entry(*node).or_default().push(key.clone());
             }

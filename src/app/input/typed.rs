@@ -77,7 +77,7 @@ impl App {
                 parsed.map(|filter| self.log_mut().map(|log| log.set_filter(filter))).err()
             }
             None => {
-                if let Some(View::Details(page)) = self.way.page_mut() {
+                if let Some(View::Details(page)) = self.stack.page_mut() {
                     (page.filter, page.top) = (text.to_owned(), 0);
                     return;
                 }

@@ -1,6 +1,6 @@
 //! The lines of the first cause: the earliest error, what followed from it, and how far the clocks differ.
 
-use crate::app::log::Wanted;
+use crate::app::log::LineTarget;
 use crate::app::table::cell::Role;
 use crate::job_workers::{
     JobWorkers, NamedWorker, Quiet, WorkersAnswer, WorkersReading, certainty_words, first_few, place,
@@ -34,7 +34,7 @@ pub struct CauseLine {
     /// The worker whose log says it, by its place in the list of workers, and whether on standard error.
     pub worker: Option<(usize, Option<bool>)>,
     /// The line as that log has it; none of what no log says.
-    pub line: Option<Wanted>,
+    pub line: Option<LineTarget>,
 }
 
 impl CauseLine {
@@ -68,7 +68,8 @@ fn quiet_lines(quiet: &[Quiet], job_workers: &JobWorkers) -> Vec<CauseLine> {
         },
         role: if at == 0 { Role::Warn } else { Role::Text },
         worker: Some((worker.worker, worker.is_err)),
-        line: (!worker.line.is_empty()).then(|| Wanted { text: worker.line.clone(), ..Wanted::default() }),
+        line: (!worker.line.is_empty())
+            .then(|| LineTarget { text: worker.line.clone(), ..LineTarget::default() }),
     };
     let mut lines: Vec<CauseLine> = quiet.iter().take(QUIET).enumerate().map(line).collect();
     if quiet.len() > QUIET {
@@ -79,9 +80,9 @@ fn quiet_lines(quiet: &[Quiet], job_workers: &JobWorkers) -> Vec<CauseLine> {
 }
 
 /// A line of what was found, as it stands in the log: below the lines of its traceback that stand above it.
-fn in_log(evidence: &Evidence, text: &str) -> Wanted {
+fn in_log(evidence: &Evidence, text: &str) -> LineTarget {
     let above = evidence.trace.iter().position(|line| line == text).unwrap_or(evidence.trace.len());
-    Wanted { text: text.to_owned(), before: evidence.trace[..above].to_vec(), at: None }
+    LineTarget { text: text.to_owned(), before: evidence.trace[..above].to_vec(), at: None }
 }
 
 /// What an error says, with its kind where its words do not begin with that.

@@ -14,7 +14,7 @@ const NAMES: usize = 12;
 impl App {
     /// Stores what a driver does, for the page of its job.
     pub(in crate::app) fn work_news(&mut self, place: usize, job: &JobIds, work: &Result<Box<Work>, String>) {
-        for view in self.way.pages_mut() {
+        for view in self.stack.pages_mut() {
             let View::Details(details) = view else { continue };
             let is_of_cluster = details.target.place() == Some(place);
             if is_of_cluster && matches!(&details.work, Asked::Waiting(asked) if asked == job) {

@@ -3,7 +3,7 @@
 use crate::app::fleet::cluster::Cluster;
 use crate::app::job::vitals::could_serve;
 use crate::job_workers::{HealthIssue, Known, Pending};
-use crate::model::{Doing, Hint, Job, JobStatus, SignKind, Wait};
+use crate::model::{Hint, Job, JobActivity, JobStatus, SignKind, Wait};
 use std::sync::Arc;
 
 impl Cluster {
@@ -36,7 +36,7 @@ impl Cluster {
     /// What a running job waits for, when that is all it does.
     fn waits_of(&self, job: &Job) -> Option<Wait> {
         let vitals = self.vitals.of(job)?;
-        if let Doing::Waits(wait) = &vitals.doing { Some(wait.clone()) } else { None }
+        if let JobActivity::Waits(wait) = &vitals.doing { Some(wait.clone()) } else { None }
     }
 }
 
@@ -53,24 +53,24 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_795_000_000_000);
 
     /// What is said of a running job with these signs.
-    fn said_of(kinds: &[SignKind], doing: Doing) -> crate::job_workers::Findings {
+    fn said_of(kinds: &[SignKind], doing: JobActivity) -> crate::job_workers::Findings {
         let job = Arc::new(Job::sample("a", JobStatus::Running));
         let sign = |kind: &SignKind| Sign { kind: *kind, since: NOW, evidence: "1.3 s/step".into() };
         let vitals = Vitals { signs: kinds.iter().map(sign).collect(), ..Vitals::sample(doing, NOW) };
         let jobs = [(job.key.clone(), Arc::new(vitals))].into();
-        let roster = ClusterVitals { read: Some(NOW), jobs, ..ClusterVitals::default() };
+        let cluster_vitals = ClusterVitals { read: Some(NOW), jobs, ..ClusterVitals::default() };
         let snapshot = Snapshot { taken: NOW, jobs: Arc::new(vec![Arc::clone(&job)]), ..Snapshot::default() };
         let spec = ClusterSpec::sample("lab", Provider::Gcp);
         let mut state = ClusterState::new(Arc::new(spec.clone()));
         state.learn(&News::Snapshot(Arc::new(snapshot)));
-        state.learn(&News::Vitals(Arc::new(roster)));
+        state.learn(&News::Vitals(Arc::new(cluster_vitals)));
         let known = Cluster::of(spec, state).known_of(&job);
         running(&JobWorkers::new(known, Vec::new(), Clock::utc(NOW)), &[], &[], &[])
     }
 
     #[test]
     fn a_run_that_its_vitals_show_to_be_unwell_is_not_called_healthy() {
-        let found = said_of(&[SignKind::Diverging, SignKind::Slowed], Doing::Steps);
+        let found = said_of(&[SignKind::Diverging, SignKind::Slowed], JobActivity::Steps);
         assert_eq!(found.verdict, Verdict::Unhealthy);
         assert!(found.summary.contains("loss diverging for"), "{}", found.summary);
         assert!(
@@ -79,14 +79,14 @@ mod tests {
             found.evidence
         );
         assert!(!found.hint.is_empty(), "what to do is that of the issue");
-        assert_eq!(said_of(&[], Doing::Steps).verdict, Verdict::Healthy);
+        assert_eq!(said_of(&[], JobActivity::Steps).verdict, Verdict::Healthy);
     }
 
     #[test]
     fn a_run_that_waits_is_not_called_healthy_because_a_worker_holds_its_place() {
         let shape = vec![("TPU-v4-256-head".into(), 1.0)];
         let wait = Wait { shape, count: 1, since: Some(NOW.minus(std::time::Duration::from_secs(2880))) };
-        let found = said_of(&[SignKind::WaitsLong], Doing::Waits(wait));
+        let found = said_of(&[SignKind::WaitsLong], JobActivity::Waits(wait));
         assert_eq!(found.verdict, Verdict::Waiting);
         assert!(found.summary.ends_with("waits for TPU-v4-256-head 1, for 48m"), "{}", found.summary);
     }

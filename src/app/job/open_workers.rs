@@ -27,7 +27,7 @@ impl App {
             cluster.job_workers.begin(&key);
             let failed = cluster.job(&key).is_some_and(|job| job.status == JobStatus::Failed);
             let page = &mut self.pages.job_workers[place];
-            page.way = if failed { WorkersView::Cause } else { WorkersView::Roll };
+            page.view = if failed { WorkersView::Cause } else { WorkersView::Roll };
             page.all_mut().for_each(|table| table.set_filter(&self.fleet, Filter::default()));
         }
         self.open_page(View::JobWorkers(place))
@@ -55,7 +55,7 @@ impl App {
     /// Has read what the page of workers on the screen shows, when that is not there yet or old.
     pub(in crate::app) fn read_workers(&mut self, now: Timestamp) -> Option<Effect> {
         let View::JobWorkers(place) = *self.view() else { return None };
-        let part = self.pages.job_workers[place].way.part();
+        let part = self.pages.job_workers[place].view.part();
         let is_frozen = self.is_frozen();
         let cluster = &mut self.fleet.clusters[place];
         let is_due = cluster.job_workers.wait(part, now)?.is_zero();
@@ -73,7 +73,7 @@ impl App {
         const SECOND: Duration = Duration::from_secs(1);
         let View::JobWorkers(place) = *self.view() else { return None };
         let (part, watched) =
-            (self.pages.job_workers[place].way.part(), &self.fleet.clusters[place].job_workers);
+            (self.pages.job_workers[place].view.part(), &self.fleet.clusters[place].job_workers);
         let counts = watched.slot(part).reading.as_ref().map(|reading| reading.at.age(now));
         let ages = counts.filter(|age| *age < Duration::from_secs(3600)).map(|_| SECOND);
         let due = watched.wait(part, now).map(|wait| wait.max(SECOND));
@@ -100,9 +100,9 @@ impl App {
     }
 
     /// Shows another table of the workers, at the same worker and time.
-    pub(in crate::app) fn turn_workers(&mut self, way: WorkersView) -> Vec<Effect> {
+    pub(in crate::app) fn turn_workers(&mut self, view: WorkersView) -> Vec<Effect> {
         if let View::JobWorkers(place) = *self.view() {
-            self.pages.job_workers[place].turn(&self.fleet, place, way);
+            self.pages.job_workers[place].turn(&self.fleet, place, view);
         }
         Vec::new()
     }
@@ -117,14 +117,14 @@ impl App {
     fn worker_here(&self) -> Option<&NamedWorker> {
         let place = self.view().place()?;
         let job_workers =
-            self.fleet.clusters[place].job_workers.job_workers(self.pages.job_workers[place].way.part())?;
+            self.fleet.clusters[place].job_workers.job_workers(self.pages.job_workers[place].view.part())?;
         job_workers.workers.get(self.worker_spot()?.worker)
     }
 
     /// Opens a row of equal lines, or folds it again; opens the log of a worker.
     pub(in crate::app) fn open_worker(&mut self, place: usize, now: Timestamp) -> Vec<Effect> {
         let page = &mut self.pages.job_workers[place];
-        let folded = (page.way == WorkersView::Folded).then(|| page.folded.selected(&self.fleet)).flatten();
+        let folded = (page.view == WorkersView::Folded).then(|| page.folded.selected(&self.fleet)).flatten();
         let line = folded.and_then(|row| row.is_of_many().then_some(row.line));
         if let Some(FoldedLine::Row(row) | FoldedLine::Trace(row, _)) = line {
             let before = page.folded.len();

@@ -1,7 +1,7 @@
 //! The page of a job: its row in full, its workers by slice and those of them that are not well, its placement groups, what
 //! happened when, its environment, the last lines of its log.
 
-use crate::app::table::facts::Look;
+use crate::app::table::facts::CellContext;
 use crate::app::text::describe::{Lines, WARNS, ago, heading};
 use crate::app::view::{Details, Inspected};
 use crate::app::{Action, Cluster};
@@ -22,7 +22,7 @@ const LISTED: usize = 20;
 const FULL: f64 = 95.0;
 
 /// What Ray answered about the job: the lines below the row's own.
-pub fn lines(job: &Job, cluster: &Cluster, details: &Details, look: &Look<'_>) -> Lines {
+pub fn lines(job: &Job, cluster: &Cluster, details: &Details, look: &CellContext<'_>) -> Lines {
     let mut lines = Lines::new();
     match &*details.inspected {
         Inspected::No => {}
@@ -39,7 +39,12 @@ pub fn lines(job: &Job, cluster: &Cluster, details: &Details, look: &Look<'_>) -
     lines
 }
 
-fn sections(lines: &mut Lines, (job, told): (&Job, &JobInspection), cluster: &Cluster, look: &Look<'_>) {
+fn sections(
+    lines: &mut Lines,
+    (job, told): (&Job, &JobInspection),
+    cluster: &Cluster,
+    look: &CellContext<'_>,
+) {
     part(lines, "Workers", &told.workers, |lines, all| workers(lines, all, cluster, look));
     part(lines, "Placement groups", &told.groups, |lines, groups| {
         lines.extend(groups.iter().take(LISTED).map(|group| of_group(group, cluster, look.now)));
@@ -105,7 +110,7 @@ fn part<T>(
 }
 
 /// Counts by slice, or by node type where there is none; then each worker, or of many those that are not well.
-fn workers(lines: &mut Lines, all: &[JobWorker], cluster: &Cluster, look: &Look<'_>) {
+fn workers(lines: &mut Lines, all: &[JobWorker], cluster: &Cluster, look: &CellContext<'_>) {
     let live: Vec<&JobWorker> = all.iter().filter(|worker| worker.state != WorkerState::Ended).collect();
     let mut slices: BTreeMap<String, Vec<&JobWorker>> = BTreeMap::new();
     for worker in &live {

@@ -49,7 +49,7 @@ impl App {
         let mut effects =
             if is_open { Vec::new() } else { self.open_page(View::Details(Details::of(target))) };
         let Some(driver) = driver else { return effects };
-        if let Some(View::Details(details)) = self.way.page_mut() {
+        if let Some(View::Details(details)) = self.stack.page_mut() {
             details.stacks = Stacks::Waiting(driver.clone());
         }
         effects.push(Effect::Stacks(self.fleet.clusters[place].name().clone(), driver));
@@ -98,7 +98,7 @@ impl App {
         result: &Arc<Result<JobStacks, Problem>>,
     ) -> Vec<Effect> {
         let place = self.fleet.clusters.iter().position(|c| c.name() == cluster);
-        for view in self.way.pages_mut() {
+        for view in self.stack.pages_mut() {
             let View::Details(details) = view else { continue };
             let is_of =
                 matches!(&details.stacks, Stacks::Waiting(of) | Stacks::Answered(of, _) if of == driver);

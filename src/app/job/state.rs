@@ -5,7 +5,7 @@ use crate::app::text::words;
 use crate::diagnose::sign_severity;
 use crate::model::text::printable;
 use crate::model::vitals::waits_for;
-use crate::model::{ClusterVitals, Doing, Job, JobStatus, SignKind, Timestamp};
+use crate::model::{ClusterVitals, Job, JobActivity, JobStatus, SignKind, Timestamp};
 
 /// The sign of what is wrong with it, else that of its status.
 pub fn mark(job: &Job, vitals: &ClusterVitals) -> (&'static str, Role) {
@@ -36,7 +36,7 @@ pub fn activity(job: &Job, vitals: &ClusterVitals, now: Timestamp) -> Option<Cel
     let role = wrong.map_or(Role::Text, |sign| words::severity(sign_severity(sign.kind)));
     let cell = Cell::new(vitals.words(now), role);
     Some(match &vitals.doing {
-        Doing::Waits(wait) => cell.or(waits_for(&wait.shape, None, now)),
+        JobActivity::Waits(wait) => cell.or(waits_for(&wait.shape, None, now)),
         _ => cell,
     })
 }

@@ -7,7 +7,9 @@ use crate::model::amount::{bytes, counted, grouped};
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::vitals::{held, loss, rate, rate_was};
-use crate::model::{ClusterVitals, Doing, Job, JobStatus, LogRead, NodeId, Run, Text, Timestamp, Vitals};
+use crate::model::{
+    ClusterVitals, Job, JobActivity, JobStatus, LogRead, NodeId, Run, Text, Timestamp, Vitals,
+};
 use std::collections::BTreeMap;
 
 /// Labels and texts, row by row.
@@ -56,7 +58,7 @@ pub fn could_serve(job: &Job, cluster: &Cluster) -> Vec<String> {
     let vitals = cluster.vitals.jobs.get(&job.key);
     let needs = match (job.status, vitals.map(|vitals| &vitals.doing)) {
         (JobStatus::Pending, _) => job.requested.as_deref(),
-        (JobStatus::Running, Some(Doing::Waits(wait))) => Some(&wait.shape[..]),
+        (JobStatus::Running, Some(JobActivity::Waits(wait))) => Some(&wait.shape[..]),
         _ => None,
     };
     let Some(needs) = needs.filter(|needs| !needs.is_empty()) else { return Vec::new() };
@@ -75,7 +77,7 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
         push("run", Some(run.steps()).filter(|_| run.step.is_some()));
         push("loss", run.loss.map(|value| format!("{} {}", loss(value), curve(&run.losses, CURVE))));
         let before = || run.rate.map(|now| format!("{} before it fell silent", rate(now)));
-        push("rate", if matches!(vitals.doing, Doing::Silent(_)) { before() } else { speed(run) });
+        push("rate", if matches!(vitals.doing, JobActivity::Silent(_)) { before() } else { speed(run) });
         push("checkpoint", checkpoint(run, now));
     }
     push("time left", vitals.left(now).map(brief));
@@ -119,9 +121,9 @@ fn places(nodes: &[NodeId], cluster: &Cluster) -> String {
 }
 
 /// What reading them costs the head: `9 requests, 212 kB each 30s (3 logs), 12s ago`; empty before the first time.
-pub(in crate::app) fn price(roster: &ClusterVitals, now: Timestamp) -> String {
-    let Some(read) = roster.read else { return String::new() };
-    let price = roster.price;
+pub(in crate::app) fn price(cluster_vitals: &ClusterVitals, now: Timestamp) -> String {
+    let Some(read) = cluster_vitals.read else { return String::new() };
+    let price = cluster_vitals.price;
     let words = format!(
         "{}, {} every {} ({}), read {} ago",
         counted(price.requests as usize, "request"),
@@ -130,6 +132,6 @@ pub(in crate::app) fn price(roster: &ClusterVitals, now: Timestamp) -> String {
         counted(price.logs, "log"),
         brief(read.age(now))
     );
-    let missing = roster.missing.iter().take(2).map(|what| printable(what).into_owned());
+    let missing = cluster_vitals.missing.iter().take(2).map(|what| printable(what).into_owned());
     std::iter::once(words).chain(missing).collect::<Vec<_>>().join("; ")
 }

@@ -1,6 +1,6 @@
 //! Which lines of the log are shown.
 
-use crate::logs::{Held, Level, Pattern, PatternError, Sieve, level, noise, prefixed};
+use crate::logs::{Level, LogBuffer, Pattern, PatternError, Sieve, level, noise, prefixed};
 use crate::model::Line;
 use std::ops::Range;
 
@@ -56,7 +56,7 @@ impl Filter {
 }
 
 /// The level of a line; of an indented one that says none, as the frames of a traceback, that of the line above them.
-fn level_of(held: &Held, number: u64) -> Option<Level> {
+fn level_of(held: &LogBuffer, number: u64) -> Option<Level> {
     for number in (number.saturating_sub(FRAMES).max(held.first())..=number).rev() {
         let text = held.get(held.place(number))?.text();
         let said = level(text);
@@ -76,7 +76,7 @@ impl Default for Lens {
 
 impl Lens {
     /// Looks at some lines. Whether all were looked at.
-    pub fn step(&mut self, held: &Held) -> bool {
+    pub fn step(&mut self, held: &LogBuffer) -> bool {
         if self.is_filtered() {
             let (filter, least) = (&self.filter, self.least);
             return self.matches.step(held, |number, line| {
@@ -90,7 +90,7 @@ impl Lens {
     }
 
     /// Whether every held line was looked at.
-    pub fn is_done(&self, held: &Held) -> bool {
+    pub fn is_done(&self, held: &LogBuffer) -> bool {
         match (self.is_filtered(), self.is_quiet) {
             (true, _) => self.matches.is_done(held),
             (false, true) => self.hidden.is_done(held),
@@ -135,7 +135,7 @@ impl Lens {
     }
 
     /// Whether lines are left out at the beginning of what is held.
-    pub fn is_late(&self, held: &Held) -> bool {
+    pub fn is_late(&self, held: &LogBuffer) -> bool {
         self.from > held.first()
     }
 
@@ -172,7 +172,7 @@ impl Lens {
     }
 
     /// The numbers of the lines that are shown, and of those that are hidden as noise.
-    pub fn taken_out(&self, held: &Held) -> Box<dyn Iterator<Item = u64> + '_> {
+    pub fn taken_out(&self, held: &LogBuffer) -> Box<dyn Iterator<Item = u64> + '_> {
         let from = self.from.max(held.first());
         if self.is_filtered() {
             return Box::new(self.matches.lines().iter().copied().skip_while(move |number| *number < from));
@@ -181,12 +181,12 @@ impl Lens {
     }
 
     /// The number of lines that are shown.
-    pub fn len(&self, held: &Held) -> usize {
+    pub fn len(&self, held: &LogBuffer) -> usize {
         self.rank(held, held.end()) - self.rank(held, self.from)
     }
 
     /// The number of the line at a place among those that are shown; behind the last place the one behind the last line.
-    pub fn number(&self, held: &Held, index: usize) -> u64 {
+    pub fn number(&self, held: &LogBuffer, index: usize) -> u64 {
         let rank = index.saturating_add(self.rank(held, self.from));
         if self.is_filtered() {
             return self.matches.lines().get(rank).copied().unwrap_or(held.end());
@@ -204,12 +204,12 @@ impl Lens {
     }
 
     /// The place of a line among those that are shown, or of the next one that is shown.
-    pub fn place(&self, held: &Held, number: u64) -> usize {
+    pub fn place(&self, held: &LogBuffer, number: u64) -> usize {
         self.rank(held, number.max(self.from)) - self.rank(held, self.from)
     }
 
     /// Lines that match above a number, wherever the first one is that may be shown.
-    fn rank(&self, held: &Held, number: u64) -> usize {
+    fn rank(&self, held: &LogBuffer, number: u64) -> usize {
         let number = number.clamp(held.first(), held.end());
         let above = |sieve: &Sieve| sieve.lines().partition_point(|n| *n < number);
         if self.is_filtered() {
@@ -220,7 +220,7 @@ impl Lens {
     }
 
     /// The places of the hidden lines that are held.
-    fn hidden_lines(&self, held: &Held) -> Range<usize> {
+    fn hidden_lines(&self, held: &LogBuffer) -> Range<usize> {
         let above = |number: u64| self.hidden.lines().partition_point(|n| *n < number);
         if self.is_quiet { above(held.first())..above(held.end()) } else { 0..0 }
     }
@@ -237,7 +237,7 @@ mod tests {
         /// Places and numbers are what a look at every line finds, wherever lines are left out.
         #[test]
         fn places_and_numbers_agree(lines in prop::collection::vec(any::<bool>(), 0..60), late in 0u64..70, quiet: bool) {
-            let mut held = Held::new(usize::MAX, usize::MAX);
+            let mut held = LogBuffer::new(usize::MAX, usize::MAX);
             for is_noise in &lines {
                 held.push(if *is_noise { NOISE } else { "step" }.into());
             }
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn noise_that_goes_on_above_has_one_count() {
-        let mut held = Held::new(usize::MAX, usize::MAX);
+        let mut held = LogBuffer::new(usize::MAX, usize::MAX);
         let part = |lines: std::ops::Range<u64>| crate::model::LogPart {
             lines: lines.clone().map(|_| NOISE.into()).collect(),
             bytes: lines.start..lines.end,

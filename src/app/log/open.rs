@@ -2,7 +2,7 @@
 
 use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::prompt::{Prompt, PromptKind};
-use crate::app::log::{Opened, Wanted};
+use crate::app::log::{LineTarget, Opened};
 use crate::app::pages::Left;
 use crate::app::table::natural::natural;
 use crate::app::text::words;
@@ -25,11 +25,11 @@ impl App {
         &mut self,
         place: usize,
         source: LogSource,
-        line: Option<Wanted>,
+        line: Option<LineTarget>,
     ) -> Vec<Effect> {
         let page = &mut self.pages.cluster[place];
-        let below = self.way.pages().iter().rposition(|view| view.shows_log(place));
-        let is_over_another = below.is_some_and(|at| at + 1 < self.way.pages().len());
+        let below = self.stack.pages().iter().rposition(|view| view.shows_log(place));
+        let is_over_another = below.is_some_and(|at| at + 1 < self.stack.pages().len());
         if let Some((at, opened)) = below.zip(page.log.opened()).filter(|_| is_over_another) {
             page.left.push(Left { at, opened, line: page.log.here() });
         }
@@ -40,7 +40,7 @@ impl App {
     }
 
     /// Shows a log, at a line of it. What is open already goes on where it is.
-    fn show_log(&mut self, place: usize, source: LogSource, line: Option<Wanted>) -> Vec<Effect> {
+    fn show_log(&mut self, place: usize, source: LogSource, line: Option<LineTarget>) -> Vec<Effect> {
         let is_open = self.pages.cluster[place].log.source() == Some(&source);
         let effects = if is_open { Vec::new() } else { self.follow(place, source) };
         if let Some(line) = line {
@@ -51,7 +51,7 @@ impl App {
 
     /// Forgets logs to which no page leads back any more: those that were left below the page on the screen stay.
     pub(in crate::app) fn forget_logs(&mut self) {
-        let (stack, top) = (self.way.pages(), self.way.pages().len().saturating_sub(1));
+        let (stack, top) = (self.stack.pages(), self.stack.pages().len().saturating_sub(1));
         for (place, page) in self.pages.cluster.iter_mut().enumerate() {
             page.left.retain(|left| left.at < top && stack[left.at].shows_log(place));
         }
@@ -59,7 +59,7 @@ impl App {
 
     /// The log from which the pages were opened that are left when this one is on the screen, and its cluster.
     pub(in crate::app) fn log_below(&self, at: usize) -> Option<(usize, Left)> {
-        let place = self.way.pages().get(at)?.place()?;
+        let place = self.stack.pages().get(at)?.place()?;
         let left = self.pages.cluster[place].left.iter().find(|left| left.at == at)?;
         Some((place, left.clone()))
     }

@@ -26,7 +26,7 @@ impl App {
     pub(in crate::app) fn follow_workers(&mut self, now: Timestamp) -> Vec<Effect> {
         let View::JobWorkers(place) = *self.view() else { return Vec::new() };
         let cluster = &self.fleet.clusters[place];
-        let part = self.pages.job_workers[place].way.part();
+        let part = self.pages.job_workers[place].view.part();
         let Some(workers) = cluster.job_workers.job_workers(part) else { return Vec::new() };
         let log = |log: WorkerLog<'_>| {
             let worker = &workers.workers[log.worker];

@@ -22,12 +22,12 @@ pub struct Found {
     /// The file and the line of each row.
     rows: Vec<(u32, u32)>,
     /// How far the search is.
-    pub state: Sought,
+    pub state: SearchState,
 }
 
 /// How far a search of a cluster is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Sought {
+pub enum SearchState {
     /// The cluster was not searched.
     #[default]
     No,
@@ -42,25 +42,25 @@ pub enum Sought {
 impl Found {
     /// Nothing yet, of this search.
     pub(in crate::app) fn begin(id: FileSearchId) -> Self {
-        Self { id, state: Sought::Searching, ..Self::default() }
+        Self { id, state: SearchState::Searching, ..Self::default() }
     }
 
     /// Nothing, of a search that was not begun, and why.
     pub(in crate::app) fn not_searched(id: FileSearchId, why: &str) -> Self {
-        Self { id, state: Sought::Failed(why.to_owned()), ..Self::default() }
+        Self { id, state: SearchState::Failed(why.to_owned()), ..Self::default() }
     }
 
     /// What was looked at, once all of it was.
     pub fn tally(&self) -> Option<&SearchTally> {
         match &self.state {
-            Sought::Done(tally) => Some(tally),
-            Sought::No | Sought::Searching | Sought::Failed(_) => None,
+            SearchState::Done(tally) => Some(tally),
+            SearchState::No | SearchState::Searching | SearchState::Failed(_) => None,
         }
     }
 
     /// Takes in what a search tells. Whether it is this search.
     pub(in crate::app) fn take(&mut self, id: FileSearchId, swept: FileSearchNews) -> bool {
-        if id != self.id || self.state != Sought::Searching {
+        if id != self.id || self.state != SearchState::Searching {
             return false;
         }
         match swept {
@@ -71,8 +71,8 @@ impl Found {
                     self.files.push(file);
                 }
             }
-            FileSearchNews::Done(tally) => self.state = Sought::Done(tally),
-            FileSearchNews::Failed(why) => self.state = Sought::Failed(why),
+            FileSearchNews::Done(tally) => self.state = SearchState::Done(tally),
+            FileSearchNews::Failed(why) => self.state = SearchState::Failed(why),
         }
         true
     }

@@ -2,7 +2,7 @@
 
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::log::results::{Found, Searched};
-use crate::app::log::{LogView, Wanted};
+use crate::app::log::{LineTarget, LogView};
 use crate::app::pages::found::{self, log_of};
 use crate::app::{App, Cluster, Effect, Tone, View};
 use crate::logs::{Pattern, Repeated};
@@ -139,7 +139,7 @@ impl App {
             cluster.found = Found::begin(id);
             let nodes = by_node(cluster, files);
             let sweep = FileSearch { id, pattern: pattern.to_owned(), nodes, lines: LINES, most };
-            effects.push(Effect::Ask(cluster.name().clone(), Request::SweepLogs(Box::new(sweep))));
+            effects.push(Effect::Ask(cluster.name().clone(), Request::SearchFiles(Box::new(sweep))));
         }
         for said in unknown {
             self.toasts.say(Tone::Bad, said, now);
@@ -193,7 +193,8 @@ impl App {
         };
         let cluster = &self.fleet.clusters[place];
         let Some((file, line)) = cluster.found.line(number) else { return Vec::new() };
-        let wanted = Wanted { text: line.line.text().to_owned(), before: line.above.clone(), at: line.at };
+        let wanted =
+            LineTarget { text: line.line.text().to_owned(), before: line.above.clone(), at: line.at };
         self.open_log_at(place, log_of(cluster, file), Some(wanted))
     }
 }

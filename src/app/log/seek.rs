@@ -1,7 +1,7 @@
 //! The way to a line that another page has shown: it is looked for by its text, from the end of the log upwards.
 
 use super::view::{LogView, Older};
-use super::wanted::{CONTEXT, Sought, Wanted};
+use super::wanted::{CONTEXT, LineSeek, LineTarget};
 use crate::model::{Line, Timestamp};
 use std::ops::Range;
 use std::time::Duration;
@@ -14,22 +14,22 @@ impl LogView {
     /// Goes to a line once it is held: the newest of those with this text that has the most of the same lines above it.
     /// It becomes the current line, in the middle of the window. What lies above is read for it, as much as half of
     /// what a log may take in memory.
-    pub fn seek(&mut self, line: Wanted) {
+    pub fn seek(&mut self, line: LineTarget) {
         self.aim = None;
         let since = (!self.held.is_empty()).then(|| self.times.near());
-        self.sought_line = Some(Sought { line, best: None, since, may_read: false });
+        self.sought_line = Some(LineSeek { line, best: None, since, may_read: false });
         self.look_for(self.held.first()..self.held.end(), self.times.near());
     }
 
     /// The current line, or the one in the middle of the window; none while the end is followed.
-    pub fn here(&self) -> Option<Wanted> {
+    pub fn here(&self) -> Option<LineTarget> {
         let seen = self.seen();
         let index = seen.clone().find(|index| self.is_at(*index)).unwrap_or(seen.start + seen.len() / 2);
         let number = self.number(index);
         let text = |number: u64| self.held.get(self.held.place(number)).map(|line| line.text().to_owned());
         let first = self.held.first().max(number.saturating_sub(CONTEXT as u64));
         let line = text(number).filter(|_| !self.follow)?;
-        Some(Wanted { text: line, before: (first..number).filter_map(text).collect(), at: None })
+        Some(LineTarget { text: line, before: (first..number).filter_map(text).collect(), at: None })
     }
 
     /// Whether a line is looked for among those that have come.
@@ -61,7 +61,7 @@ impl LogView {
         }
     }
 
-    fn best_match(&self, line: &Wanted, came: Range<u64>) -> Option<(usize, u64)> {
+    fn best_match(&self, line: &LineTarget, came: Range<u64>) -> Option<(usize, u64)> {
         let text = |number: u64| self.held.get(self.held.place(number)).map(Line::text);
         let is_it = |number: &u64| text(*number).is_some_and(|text| text.ends_with(&line.text));
         // Where it is unknown how much lies above, as often through the dashboard, positions count from an arbitrary start:
@@ -131,8 +131,8 @@ mod tests {
     use super::*;
     use crate::model::{LogBatch, LogEnd, LogPart, StreamId};
 
-    fn wanted(text: &str, before: &[&str]) -> Wanted {
-        Wanted { text: text.into(), before: before.iter().map(ToString::to_string).collect(), at: None }
+    fn wanted(text: &str, before: &[&str]) -> LineTarget {
+        LineTarget { text: text.into(), before: before.iter().map(ToString::to_string).collect(), at: None }
     }
 
     fn current(view: &LogView) -> Option<(usize, &str)> {
@@ -146,7 +146,7 @@ mod tests {
         const START: u64 = 1 << 62;
         let told = |begin: Option<u64>| {
             let mut view = view(0);
-            view.seek(Wanted { at: Some(400), ..wanted("line 040", &[]) });
+            view.seek(LineTarget { at: Some(400), ..wanted("line 040", &[]) });
             let LogPart { lines, bytes, .. } = part(0..100);
             let part = LogPart { lines, bytes: START + bytes.start..START + bytes.end, begin };
             view.take(LogBatch { stream: StreamId(1), part, end: LogEnd::Open }, NOW);

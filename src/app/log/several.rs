@@ -30,11 +30,11 @@ impl LogView {
     }
 
     /// Learns the zone of one of several logs.
-    pub(super) fn zone_joined(&mut self, stream: StreamId, east: i32, now: Timestamp) {
+    pub(super) fn zone_joined(&mut self, stream: StreamId, utc_offset: i32, now: Timestamp) {
         if let Some(joined) = &mut self.joined
             && let Some(number) = joined.number(stream)
         {
-            joined.merge.set_clock(number as u32, Clock { near: now, east });
+            joined.merge.set_clock(number as u32, Clock { near: now, utc_offset });
         }
     }
 

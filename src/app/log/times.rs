@@ -20,7 +20,7 @@ pub(super) struct Times {
     /// When lines came last.
     near: Timestamp,
     /// Seconds that the writer's zone is east of UTC, as far as its host tells.
-    east: i32,
+    utc_offset: i32,
     /// Whether the lines name the zone of their times, which are then read as they are meant.
     are_zoned: bool,
     /// Milliseconds that our clock is ahead of the writer's, zones included: the least that a line took to come. None
@@ -52,7 +52,7 @@ impl Default for Times {
     fn default() -> Self {
         let near = Timestamp::from_millis(0);
         let (own, came) = (Timeline::default(), Timeline::default());
-        Self { own, came, opened: None, near, east: 0, are_zoned: false, ahead: None, untimed: None }
+        Self { own, came, opened: None, near, utc_offset: 0, are_zoned: false, ahead: None, untimed: None }
     }
 }
 
@@ -62,14 +62,14 @@ impl Times {
         let is_first = self.own.is_empty();
         self.own.learn(number, line, self.near);
         if is_first && !self.own.is_empty() {
-            let elsewhere = Clock { east: 3600, ..Clock::utc(self.near) };
+            let elsewhere = Clock { utc_offset: 3600, ..Clock::utc(self.near) };
             self.are_zoned = elsewhere.time(line) == Clock::utc(self.near).time(line);
         }
     }
 
     /// The writer's zone is so many seconds east of UTC. It counts until a line comes that tells more.
-    pub const fn set_zone(&mut self, east: i32) {
-        self.east = east;
+    pub const fn set_zone(&mut self, utc_offset: i32) {
+        self.utc_offset = utc_offset;
     }
 
     /// Forgets lines that are no longer held.
@@ -129,7 +129,7 @@ impl Times {
 
     /// A moment by the clock of these times.
     pub fn by_theirs(&self, now: Timestamp) -> Timestamp {
-        let of_zone = if self.are_zoned { 0 } else { -1000 * i64::from(self.east) };
+        let of_zone = if self.are_zoned { 0 } else { -1000 * i64::from(self.utc_offset) };
         let ahead = if self.own.is_empty() { 0 } else { self.ahead.unwrap_or(of_zone) };
         Timestamp::from_millis(now.as_millis().saturating_sub(ahead))
     }

@@ -4,9 +4,9 @@ use super::joined::Joined;
 use super::lens::Lens;
 use super::show::Show;
 use super::times::{Since, Times};
-use super::wanted::{Aim, Sought};
+use super::wanted::{Aim, LineSeek};
 use super::window::Window;
-use crate::logs::{Held, Level, Patterns, Runs, Search, Sieve, level};
+use crate::logs::{Level, LogBuffer, Patterns, Runs, Search, Sieve, level};
 use crate::model::{Line, LogBatch, LogEnd, LogPart, LogPlace, LogSource, StreamId, Timestamp};
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ const MEMORY: usize = 64_000_000;
 pub struct LogView {
     pub(super) source: Option<LogSource>,
     pub(super) stream: StreamId,
-    pub(super) held: Held,
+    pub(super) held: LogBuffer,
     /// Most bytes held.
     pub(super) memory: usize,
     /// What is known of the lines above those held.
@@ -45,7 +45,7 @@ pub struct LogView {
     /// What older parts are read for, one after the other.
     pub(super) aim: Option<Aim>,
     /// A line that is gone to by its text once it is held.
-    pub(super) sought_line: Option<Sought>,
+    pub(super) sought_line: Option<LineSeek>,
     /// A step to a match that waits until all lines were looked at; whether it is forward.
     pub(super) sought: Option<bool>,
     pub(super) size: Window,
@@ -70,7 +70,7 @@ impl Default for LogView {
         Self {
             source: None,
             stream: StreamId(0),
-            held: Held::new(usize::MAX, MEMORY),
+            held: LogBuffer::new(usize::MAX, MEMORY),
             memory: MEMORY,
             older: Older::Unasked,
             top: 0,
@@ -117,7 +117,7 @@ impl LogView {
 
     fn begin_any(&mut self, source: Option<LogSource>, stream: StreamId, joined: Option<Joined>) {
         let (show, size, memory, runs) = (self.show, self.size, self.memory, self.runs.anew());
-        let held = Held::new(usize::MAX, memory);
+        let held = LogBuffer::new(usize::MAX, memory);
         *self = Self { source, stream, held, memory, show, runs, size, joined, ..Self::default() };
         self.lens.set_quiet(self.show.folds());
     }
@@ -157,10 +157,10 @@ impl LogView {
     }
 
     /// Learns how many seconds the zone of the clock is east of UTC that the lines were written by.
-    pub fn take_zone(&mut self, stream: StreamId, east: i32, now: Timestamp) {
-        self.zone_joined(stream, east, now);
+    pub fn take_zone(&mut self, stream: StreamId, utc_offset: i32, now: Timestamp) {
+        self.zone_joined(stream, utc_offset, now);
         if stream == self.stream {
-            self.times.set_zone(east);
+            self.times.set_zone(utc_offset);
         }
     }
 

@@ -7,7 +7,7 @@ pub const CONTEXT: usize = 16;
 
 /// A line of a log, as another reading of its file had it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct LineTarget {
     /// Its text, or what its text ends with.
     pub text: String,
     /// The lines above it in its file, as far as they are known; the nearest last.
@@ -18,8 +18,8 @@ pub struct Wanted {
 
 /// A line that is looked for.
 #[derive(Clone, Debug)]
-pub(super) struct Sought {
-    pub line: Wanted,
+pub(super) struct LineSeek {
+    pub line: LineTarget,
     /// The best match so far: how many lines above it are those that were above the wanted one, and its number.
     pub best: Option<(usize, u64)>,
     /// When the first lines came.

@@ -43,7 +43,7 @@ impl App {
         let open = cluster.flat_map(|c| c.snapshot.jobs.iter()).filter(|j| !j.status.is_ended());
         // The jobs on a single worker are not known before the preview.
         let jobs = open.map(|j| AffectedJob::of(j)).collect();
-        let order = Order::Look(task.clone());
+        let order = Order::Preview(task.clone());
         let short = self.fleet.short_name(&name);
         let plan = Plan { short, ..Plan::new(task, name.clone(), jobs) };
         self.dialog = Some(Dialog::Plan(Box::new(plan)));
@@ -97,7 +97,7 @@ impl App {
         match &mut self.dialog {
             Some(Dialog::Plan(plan)) if plan.control == Control::Name => {
                 // The line that is typed in is visible.
-                plan.strayed = false;
+                plan.is_scrolled = false;
                 Some(&mut plan.name)
             }
             Some(Dialog::Form(form)) if form.doing.is_none() => {
@@ -136,13 +136,13 @@ impl App {
     pub(in crate::app) fn plan_pressed(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(Dialog::Plan(plan)) = &mut self.dialog else { return Vec::new() };
         // The pressed line is visible.
-        plan.strayed = false;
+        plan.is_scrolled = false;
         match plan.control {
             Control::Cancel => self.back(now),
             Control::Jobs | Control::Drain => {
                 let Some(task) = plan.turned() else { return Vec::new() };
                 plan.replace(task.clone());
-                vec![Effect::Operate(plan.operation.cluster.clone(), Order::Look(task))]
+                vec![Effect::Operate(plan.operation.cluster.clone(), Order::Preview(task))]
             }
             Control::Others => {
                 plan.others = !plan.others;
@@ -198,7 +198,7 @@ impl App {
             return Vec::new();
         };
         if running.may_be_passed() {
-            return vec![Effect::Operate(cluster, Order::Forward(running.consent_to_resume()))];
+            return vec![Effect::Operate(cluster, Order::SkipStep(running.consent_to_resume()))];
         }
         let text = format!("{cluster}: cannot skip this step: later steps need it");
         self.toasts.say(Tone::Info, text, now);

@@ -83,7 +83,7 @@ pub struct Plan {
     /// The highest value of `top`, known once drawn.
     pub last: usize,
     /// Whether it was scrolled since the focus moved: the focused line may be off the screen.
-    pub strayed: bool,
+    pub is_scrolled: bool,
 }
 
 impl Plan {
@@ -107,7 +107,7 @@ impl Plan {
             said: String::new(),
             top: 0,
             last: 0,
-            strayed: false,
+            is_scrolled: false,
         }
     }
 
@@ -142,7 +142,7 @@ impl Plan {
         self.operation = Operation::new(task, self.operation.cluster.clone());
         self.check = Check::Running;
         for job in &mut self.preview.jobs {
-            job.fate = Restoration::Unknown;
+            job.restoration = Restoration::Unknown;
         }
     }
 
@@ -222,31 +222,31 @@ impl Plan {
 
     /// Focuses that control and scrolls to it.
     pub fn focus(&mut self, control: Control) {
-        (self.control, self.strayed) = (control, false);
+        (self.control, self.is_scrolled) = (control, false);
     }
 
     /// A text for the team's channel: the operation and the affected jobs.
     pub fn announcement(&self) -> String {
         let line = |job: &AffectedJob| {
-            let fate = match &job.fate {
+            let restoration = match &job.restoration {
                 Restoration::Unknown => String::new(),
                 Restoration::Back => ": will be restored".to_owned(),
                 Restoration::Lost(_) if !self.operation.kind().is_of_cluster() => {
-                    format!(": {}", self.fate(job))
+                    format!(": {}", self.restoration(job))
                 }
                 Restoration::Lost(why) => format!(": will be lost: {}", printable(why)),
             };
-            format!("- {} ({}){fate}", job.key, job.owner_words())
+            format!("- {} ({}){restoration}", job.key, job.owner_words())
         };
         let first = self.operation.announcement();
         std::iter::once(first).chain(self.preview.jobs.iter().map(line)).collect::<Vec<_>>().join("\n")
     }
 
     /// What happens to a job, safe to print; for an operation on a worker, what of the job runs there.
-    pub fn fate(&self, job: &AffectedJob) -> String {
-        match &job.fate {
+    pub fn restoration(&self, job: &AffectedJob) -> String {
+        match &job.restoration {
             Restoration::Lost(what) if !self.operation.kind().is_of_cluster() => printable(what).into_owned(),
-            fate => fate.words(),
+            restoration => restoration.words(),
         }
     }
 
@@ -308,7 +308,7 @@ mod tests {
             status: JobStatus::Running,
             started: None,
             holds: None,
-            fate: Restoration::Back,
+            restoration: Restoration::Back,
         };
         let mut plan = Plan::new(task, ClusterName::new("lab"), vec![job]);
         plan.preview.me = "me".into();

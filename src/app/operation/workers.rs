@@ -36,7 +36,7 @@ impl App {
             return effects;
         }
         self.dialog = Some(Dialog::Worker(Box::new(WorkerForm::new(name.clone()))));
-        vec![Effect::Operate(name, Order::Offer)]
+        vec![Effect::Operate(name, Order::ListOffers)]
     }
 
     /// Passes the offer to the form that asked for it.
@@ -70,7 +70,7 @@ impl App {
                 let name = form.cluster.clone();
                 plan.form = Some(form.clone());
                 self.dialog = Some(Dialog::Plan(Box::new(plan)));
-                return vec![Effect::Operate(name, Order::Look(task))];
+                return vec![Effect::Operate(name, Order::Preview(task))];
             }
         }
         Vec::new()

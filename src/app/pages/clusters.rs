@@ -8,7 +8,7 @@ use crate::app::fleet::trend::sparkline;
 use crate::app::operation::progress::Running;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
-use crate::app::table::facts::Look;
+use crate::app::table::facts::CellContext;
 use crate::app::text::words;
 use crate::diagnose::{Finding, FindingKind, Severity, sick};
 use crate::model::amount::number;
@@ -53,11 +53,11 @@ impl Kind for Clusters {
         "fleet"
     }
 
-    fn counts(_: &Look<'_>, _: Option<usize>) -> Cell<'static> {
+    fn counts(_: &CellContext<'_>, _: Option<usize>) -> Cell<'static> {
         Cell::default()
     }
 
-    fn why_empty(_: &Look<'_>, _: Option<usize>) -> String {
+    fn why_empty(_: &CellContext<'_>, _: Option<usize>) -> String {
         "no clusters; use --infra to set the directory with the cluster files".to_owned()
     }
 
@@ -314,7 +314,7 @@ fn trouble(row: &Row<'_>) -> u8 {
 }
 
 /// The row's state in a glyph.
-fn mark(cluster: &Cluster, look: &Look<'_>) -> Cell<'static> {
+fn mark(cluster: &Cluster, look: &CellContext<'_>) -> Cell<'static> {
     let (glyph, role) = match (cluster.operating(), cluster.says(), &cluster.link) {
         (Some(running), ..) if running.is_stopped() => ("▲", Role::Bad),
         (Some(_), ..) => ("◐", Role::Accent),
@@ -330,7 +330,7 @@ fn mark(cluster: &Cluster, look: &Look<'_>) -> Cell<'static> {
     Cell::new(glyph, role)
 }
 
-fn name<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
+fn name<'f>(row: &Row<'f>, look: &CellContext<'f>) -> Cell<'f> {
     match *row {
         Known(_, cluster) => {
             let role = match (issue(cluster, look).role, cluster.is_stale(look.now)) {
@@ -344,7 +344,7 @@ fn name<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
 }
 
 /// The state of the connection; the last column has the problem in full.
-fn link(cluster: &Cluster, look: &Look<'_>) -> Cell<'static> {
+fn link(cluster: &Cluster, look: &CellContext<'_>) -> Cell<'static> {
     if cluster.problem().is_some() && cluster.operating().is_some_and(Running::takes_down) {
         return Cell::new("◌ down", Role::Accent).or("◌");
     }
@@ -365,7 +365,7 @@ fn link(cluster: &Cluster, look: &Look<'_>) -> Cell<'static> {
 }
 
 /// The worst issue and its age, with a hint; the operation that is under way before all.
-fn issue<'f>(cluster: &'f Cluster, look: &Look<'_>) -> Cell<'f> {
+fn issue<'f>(cluster: &'f Cluster, look: &CellContext<'_>) -> Cell<'f> {
     if let Some(running) = cluster.operating() {
         let role = if running.is_stopped() { Role::Bad } else { Role::Accent };
         return Cell::new(format!("{}: {}", running.brief(), look.key(Action::Progress)), role);
@@ -398,7 +398,7 @@ fn issue<'f>(cluster: &'f Cluster, look: &Look<'_>) -> Cell<'f> {
 }
 
 /// What is wrong with a file, in place of all other cells.
-fn broken<'f>(file: &'f str, problem: &'f Problem, look: &Look<'_>) -> Cell<'f> {
+fn broken<'f>(file: &'f str, problem: &'f Problem, look: &CellContext<'_>) -> Cell<'f> {
     // The name column shows the file's name already.
     let what = problem.what.strip_prefix(file).map_or(problem.what.as_str(), |w| w.trim_start_matches(':'));
     let says = if problem.hint.is_empty() {

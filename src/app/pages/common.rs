@@ -3,7 +3,7 @@
 use crate::app::fleet::cluster::Cluster;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
-use crate::app::table::facts::Look;
+use crate::app::table::facts::CellContext;
 use crate::app::text::words;
 use crate::model::Timestamp;
 
@@ -22,12 +22,12 @@ pub trait Member: Kind {
     fn is_over(row: &Self::Row<'_>) -> bool;
 
     /// Whether what is known of it is out of date.
-    fn is_stale(row: &Self::Row<'_>, look: &Look<'_>) -> bool {
+    fn is_stale(row: &Self::Row<'_>, look: &CellContext<'_>) -> bool {
         Self::cluster(row).is_stale(look.now)
     }
 
     /// The role of ordinary cells of the row.
-    fn text(row: &Self::Row<'_>, look: &Look<'_>) -> Role {
+    fn text(row: &Self::Row<'_>, look: &CellContext<'_>) -> Role {
         Role::Text.unless(Self::is_stale(row, look) || Self::is_over(row))
     }
 }

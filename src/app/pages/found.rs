@@ -6,10 +6,10 @@ use crate::app::action::table::Action;
 use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
-use crate::app::log::results::{Found, Sought};
+use crate::app::log::results::{Found, SearchState};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
-use crate::app::table::facts::Look;
+use crate::app::table::facts::CellContext;
 use crate::app::table::list::List;
 use crate::app::table::natural::natural;
 use crate::app::text::words;
@@ -71,7 +71,7 @@ impl FoundRow<'_> {
 
 impl<'f> FoundRow<'f> {
     /// What its writer says, without what other columns have; where that has no room, from shortly before the match on.
-    fn said(&self, look: &Look<'_>) -> Cell<'f> {
+    fn said(&self, look: &CellContext<'_>) -> Cell<'f> {
         let whole = self.line.line.text();
         let text = prefixed(whole).text;
         let text = if self.line.time.is_some() { untimed(text) } else { text };
@@ -123,7 +123,7 @@ impl Kind for FoundLines {
         PAGE.name
     }
 
-    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
         let Some(searched) = &look.fleet.searched else { return Cell::default() };
         let clusters = || look.fleet.each(of).map(|(_, cluster)| &cluster.found);
         let lines: usize = clusters().map(Found::len).sum();
@@ -138,8 +138,8 @@ impl Kind for FoundLines {
             let ends = counted(all - whole, "file");
             parts.push(format!("only the last {} lines of {ends}", grouped(searched.lines as usize)));
         }
-        let under_way = clusters().filter(|found| found.state == Sought::Searching).count();
-        let failed = clusters().filter(|found| matches!(found.state, Sought::Failed(_))).count();
+        let under_way = clusters().filter(|found| found.state == SearchState::Searching).count();
+        let failed = clusters().filter(|found| matches!(found.state, SearchState::Failed(_))).count();
         let is_incomplete = clusters().filter_map(Found::tally).any(|tally| !tally.incomplete.is_empty());
         parts.extend((under_way > 0).then(|| format!("searching {}", counted(under_way, "cluster"))));
         parts.extend((failed > 0).then(|| format!("{} not searched", counted(failed, "cluster"))));
@@ -154,17 +154,18 @@ impl Kind for FoundLines {
         Cell::new(parts.join(" · "), if failed > 0 || is_incomplete { Role::Warn } else { Role::Dim })
     }
 
-    fn why_empty(look: &Look<'_>, of: Option<usize>) -> String {
+    fn why_empty(look: &CellContext<'_>, of: Option<usize>) -> String {
         let key = look.key(Action::SearchLogs);
         if look.fleet.searched.is_none() {
             return format!("no search yet; {key} in the fleet or in a table starts one");
         }
-        let state = |wanted: fn(&Sought) -> bool| look.fleet.each(of).any(|(_, c)| wanted(&c.found.state));
+        let state =
+            |wanted: fn(&SearchState) -> bool| look.fleet.each(of).any(|(_, c)| wanted(&c.found.state));
         match () {
-            () if state(|state| *state == Sought::Searching) => {
+            () if state(|state| *state == SearchState::Searching) => {
                 "searching the files on their hosts".to_owned()
             }
-            () if !state(|state| matches!(state, Sought::Done(_))) => {
+            () if !state(|state| matches!(state, SearchState::Done(_))) => {
                 "no clusters were searched; see the messages for the reason".to_owned()
             }
             () if look.fleet.each(of).filter_map(|(_, c)| c.found.tally()).all(|t| t.whole == t.files) => {

@@ -9,7 +9,7 @@ use crate::app::pages::common::{self, Member};
 use crate::app::pages::nodes::host_counts;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
-use crate::app::table::facts::Look;
+use crate::app::table::facts::CellContext;
 use crate::app::table::natural::natural;
 use crate::app::text::describe::death_word;
 use crate::app::text::words;
@@ -213,7 +213,7 @@ impl Kind for HostsTable {
         if of.is_some() { "slices" } else { "all-slices" }
     }
 
-    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
         // Rows are slices and the head, while what is counted in a cluster are hosts.
         let hosts = host_counts(look, of, Some("host"));
         let slices = of.and_then(|place| look.fleet.clusters.get(place)).filter(|cluster| cluster.known);
@@ -456,7 +456,7 @@ const COLUMNS: &[Column<HostsTable>] = &[
 ];
 
 /// The state; of what died, which has no figures, also when and why.
-fn state<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
+fn state<'f>(row: &Row<'f>, look: &CellContext<'f>) -> Cell<'f> {
     let (_, role) = HostsTable::mark(row);
     let role = role.unless(HostsTable::is_stale(row, look));
     match row.brief_loss(look.now).filter(|_| row.hosts.key.kind == HostsKind::Dead) {

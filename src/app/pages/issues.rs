@@ -7,7 +7,7 @@ use crate::app::fleet::cluster::Cluster;
 use crate::app::pages::common::{self, Member};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
-use crate::app::table::facts::Look;
+use crate::app::table::facts::CellContext;
 use crate::app::table::list::List;
 use crate::app::view::{Pane, TablePage};
 use crate::diagnose::{Finding, FindingKind, Severity, Subject};
@@ -75,7 +75,7 @@ impl Kind for Issues {
         PAGE.name
     }
 
-    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
         let of_severity =
             |severity| Self::rows(look.fleet, of).filter(|row| row.finding.severity == severity).count();
         let (bad, warn) = (of_severity(Severity::Bad), of_severity(Severity::Warn));

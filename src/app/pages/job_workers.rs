@@ -7,7 +7,7 @@ pub mod merged;
 pub mod roll;
 
 use crate::app::fleet::Fleet;
-use crate::app::log::Wanted;
+use crate::app::log::LineTarget;
 use crate::app::table::list::{List, Listing};
 use crate::job_workers::Part;
 use causes::Causes;
@@ -38,7 +38,7 @@ impl WorkersView {
 
     /// The one beside it.
     pub(crate) fn turned(self, forward: bool) -> Self {
-        let here = Self::ALL.iter().position(|way| *way == self).unwrap_or(0);
+        let here = Self::ALL.iter().position(|view| *view == self).unwrap_or(0);
         Self::ALL[(here + if forward { 1 } else { 3 }) % 4]
     }
 
@@ -66,7 +66,7 @@ impl WorkersView {
 #[derive(Debug)]
 pub struct WorkersPage {
     /// The table on the screen.
-    pub way: WorkersView,
+    pub view: WorkersView,
     /// The roll call.
     pub roll: List<Roll>,
     /// What is said alike.
@@ -83,7 +83,7 @@ impl WorkersPage {
     /// The page of the cluster at that place.
     pub fn new(place: usize) -> Self {
         Self {
-            way: WorkersView::default(),
+            view: WorkersView::default(),
             roll: List::new(Some(place)).holding_top(),
             folded: List::new(Some(place)),
             merged: List::new(Some(place)),
@@ -94,7 +94,7 @@ impl WorkersPage {
 
     /// The table on the screen.
     pub fn listing(&self) -> &dyn Listing {
-        match self.way {
+        match self.view {
             WorkersView::Roll => &self.roll,
             WorkersView::Folded => &self.folded,
             WorkersView::Merged => &self.merged,
@@ -104,7 +104,7 @@ impl WorkersPage {
 
     /// The same, to be changed.
     pub fn listing_mut(&mut self) -> &mut dyn Listing {
-        match self.way {
+        match self.view {
             WorkersView::Roll => &mut self.roll,
             WorkersView::Folded => &mut self.folded,
             WorkersView::Merged => &mut self.merged,
@@ -126,7 +126,7 @@ impl WorkersPage {
 
     /// What is under the cursor.
     pub fn spot(&self, fleet: &Fleet) -> Option<Spot> {
-        match self.way {
+        match self.view {
             WorkersView::Roll => self.roll.selected(fleet).map(|row| row.spot()),
             WorkersView::Folded => self.folded.selected(fleet).and_then(|row| row.spot()),
             WorkersView::Merged => self.merged.selected(fleet).map(|row| row.spot()),
@@ -135,8 +135,8 @@ impl WorkersPage {
     }
 
     /// The line of a log under the cursor.
-    pub fn wanted(&self, fleet: &Fleet) -> Option<Wanted> {
-        match self.way {
+    pub fn wanted(&self, fleet: &Fleet) -> Option<LineTarget> {
+        match self.view {
             WorkersView::Roll => self.roll.selected(fleet)?.wanted(),
             WorkersView::Folded => self.folded.selected(fleet)?.wanted(),
             WorkersView::Merged => self.merged.selected(fleet)?.wanted(),
@@ -146,12 +146,12 @@ impl WorkersPage {
 
     /// Whether the driver's log says the line under the cursor.
     pub fn is_drivers(&self, fleet: &Fleet) -> bool {
-        self.way == WorkersView::Cause && self.causes.selected(fleet).is_some_and(|row| row.is_drivers())
+        self.view == WorkersView::Cause && self.causes.selected(fleet).is_some_and(|row| row.is_drivers())
     }
 
     /// Keeps the cursor on its row, whatever comes to the top meanwhile.
     pub(crate) fn hold(&mut self, fleet: &Fleet, place: usize) {
-        let worker = self.spot(fleet).filter(|_| self.way == WorkersView::Roll).map(|spot| spot.worker);
+        let worker = self.spot(fleet).filter(|_| self.view == WorkersView::Roll).map(|spot| spot.worker);
         let job_workers = fleet.clusters[place].job_workers.job_workers(Part::Roll);
         if let Some(key) =
             job_workers.zip(worker).and_then(|(job_workers, worker)| process(job_workers, worker))
@@ -161,10 +161,10 @@ impl WorkersPage {
     }
 
     /// Shows another table, with the cursor on the same worker, and near the same time.
-    pub(crate) fn turn(&mut self, fleet: &Fleet, place: usize, way: WorkersView) {
-        let from = self.spot(fleet).zip(fleet.clusters[place].job_workers.job_workers(self.way.part()));
+    pub(crate) fn turn(&mut self, fleet: &Fleet, place: usize, view: WorkersView) {
+        let from = self.spot(fleet).zip(fleet.clusters[place].job_workers.job_workers(self.view.part()));
         self.awaited = from.and_then(|(spot, job_workers)| Some((process(job_workers, spot.worker)?, spot)));
-        self.way = way;
+        self.view = view;
         self.listing_mut().arrange(fleet);
         self.go_to_awaited(fleet, place);
     }
@@ -172,10 +172,10 @@ impl WorkersPage {
     /// Puts the cursor where it is to be, once the table has been read.
     pub(crate) fn go_to_awaited(&mut self, fleet: &Fleet, place: usize) {
         let job_workers = &fleet.clusters[place].job_workers;
-        let Some(of_table) = job_workers.job_workers(self.way.part()) else { return };
+        let Some(of_table) = job_workers.job_workers(self.view.part()) else { return };
         let Some((process, spot)) = self.awaited.take() else { return };
         let Some(worker) = worker_at(of_table, process) else { return };
-        match self.way {
+        match self.view {
             WorkersView::Roll => self.roll.select(fleet, place, &process),
             WorkersView::Folded => {
                 if let Some(key) = folded::nearest(job_workers, worker, spot.time) {

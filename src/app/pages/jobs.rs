@@ -8,7 +8,7 @@ use crate::app::job::state;
 use crate::app::pages::common::{self, Member};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
-use crate::app::table::facts::Look;
+use crate::app::table::facts::CellContext;
 use crate::app::text::words;
 use crate::model::amount::{grouped, number};
 use crate::model::text::printable;
@@ -53,7 +53,7 @@ impl Kind for Jobs {
         if of.is_some() { "jobs" } else { "all-jobs" }
     }
 
-    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
         let mut counts = match of.and_then(|place| look.fleet.clusters.get(place)) {
             Some(cluster) if !cluster.known => Vec::new(),
             Some(cluster) => {
@@ -385,7 +385,7 @@ fn sickness(row: &Row<'_>) -> (u8, Option<SignKind>) {
     }
 }
 
-fn name<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
+fn name<'f>(row: &Row<'f>, look: &CellContext<'f>) -> Cell<'f> {
     let (id, brief) = match &row.job.key {
         JobKey::Submission(id) => (id.0.shown(), row.job.short_id()),
         JobKey::Driver(id) => (Cow::Owned(format!("{id} (manual)")), None),

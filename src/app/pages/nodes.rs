@@ -7,7 +7,7 @@ use crate::app::host::slices::{NEARLY_FULL, share};
 use crate::app::pages::common::{self, Member};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
-use crate::app::table::facts::Look;
+use crate::app::table::facts::CellContext;
 use crate::app::table::natural::natural;
 use crate::app::text::describe::death_word;
 use crate::app::text::words;
@@ -55,7 +55,7 @@ impl Kind for Nodes {
         if of.is_some() { "nodes" } else { "all-nodes" }
     }
 
-    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
         host_counts(look, of, None)
     }
 
@@ -299,7 +299,7 @@ const COLUMNS: &[Column<Nodes>] = &[
 ];
 
 /// Nodes by state, those that are alive called so: `317 hosts alive · 9 joining`.
-pub fn host_counts(look: &Look<'_>, of: Option<usize>, called: Option<&str>) -> Cell<'static> {
+pub fn host_counts(look: &CellContext<'_>, of: Option<usize>, called: Option<&str>) -> Cell<'static> {
     let noun = |n: &str| match called {
         None => n.to_owned(),
         Some(one) if n == "1" => format!("1 {one}"),
@@ -325,7 +325,7 @@ pub fn host_counts(look: &Look<'_>, of: Option<usize>, called: Option<&str>) -> 
 }
 
 /// The state; of a dead node, which has no figures, also when and why it died.
-fn state<'f>(row: &Row<'f>, look: &Look<'f>) -> Cell<'f> {
+fn state<'f>(row: &Row<'f>, look: &CellContext<'f>) -> Cell<'f> {
     let (_, role) = Nodes::mark(row);
     let role = role.unless(Nodes::is_stale(row, look));
     if row.node.state != NodeState::Dead {
@@ -363,7 +363,7 @@ fn gigabytes(value: f64) -> String {
 /// A share of the machine in percent, which is bad from `much` on.
 fn percent(
     row: &Row<'_>,
-    look: &Look<'_>,
+    look: &CellContext<'_>,
     of: impl Fn(&Physical) -> Option<f64>,
     much: f64,
 ) -> Cell<'static> {

@@ -6,7 +6,7 @@ use crate::app::fleet::cluster::Cluster;
 use crate::app::pages::common::{self, Member};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
-use crate::app::table::facts::Look;
+use crate::app::table::facts::CellContext;
 use crate::app::text::words;
 use crate::model::amount::grouped;
 use crate::model::cloud::Capacity;
@@ -47,7 +47,7 @@ impl Kind for Slices {
     }
 
     /// Chips by generation, and how old Google's answer is.
-    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
         let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else {
             return counts_of_all(look);
         };
@@ -60,7 +60,7 @@ impl Kind for Slices {
         Cell::new(parts.join(" · "), role)
     }
 
-    fn why_empty(look: &Look<'_>, of: Option<usize>) -> String {
+    fn why_empty(look: &CellContext<'_>, of: Option<usize>) -> String {
         let tpus = || look.fleet.each(of).map(|(_, cluster)| &cluster.tpus);
         match () {
             () if tpus().any(|t| t.asked().is_some()) && of.is_some() => "no TPUs here",
@@ -143,7 +143,7 @@ impl Member for Slices {
     }
 
     /// By the age of Google's answer, not of Ray's.
-    fn is_stale(row: &Row<'_>, look: &Look<'_>) -> bool {
+    fn is_stale(row: &Row<'_>, look: &CellContext<'_>) -> bool {
         row.cluster.is_google_stale(look.now)
     }
 }
@@ -236,7 +236,7 @@ const COLUMNS: &[Column<Slices>] = &[
 ];
 
 /// Chips of all clusters by generation, and how old the oldest of Google's answers is.
-fn counts_of_all(look: &Look<'_>) -> Cell<'static> {
+fn counts_of_all(look: &CellContext<'_>) -> Cell<'static> {
     let all = || look.fleet.clusters.iter().filter(|cluster| cluster.tpus.asked().is_some());
     let knows_ray = all().all(|cluster| cluster.tpus.knows_ray());
     let chips = chips_by_generation(all().flat_map(|cluster| cluster.tpus.rows()));

@@ -28,14 +28,14 @@ impl Area {
 
 /// Where a table was drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Headed {
+pub struct TableArea {
     /// Where its rows are; the titles are in the line above.
     pub rows: Area,
     /// Left edge and width of each of its columns; no width where there was no room.
     pub heads: Vec<(u16, u16)>,
 }
 
-impl Headed {
+impl TableArea {
     /// The column whose title is there.
     pub(in crate::app) fn head_at(&self, column: u16, row: u16) -> Option<usize> {
         let is_there = |(x, width): &(u16, u16)| (*x..x.saturating_add(*width)).contains(&column);
@@ -64,7 +64,7 @@ impl Rows {
 
 /// Where the panes of a cluster's page meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seams {
+pub struct PaneBorders {
     /// The area of all panes together.
     pub area: Area,
     /// The first column of the right panes; none in a small window, where the log lies under the one pane.
@@ -75,22 +75,31 @@ pub struct Seams {
 
 /// Borders that are dragged: how far from the pointer each begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grip {
+pub struct DraggedBorders {
     right: Option<u16>,
     lower: Option<u16>,
 }
 
-impl Seams {
+impl PaneBorders {
     /// The borders that are there: on each side of a seam is one.
-    pub(in crate::app) fn grip(self, column: u16, row: u16) -> Option<Grip> {
+    pub(in crate::app) fn grip(self, column: u16, row: u16) -> Option<DraggedBorders> {
         let at = |seam: u16, place: u16| seam.checked_sub(place).filter(|off| *off <= 1);
-        let grip = Grip { right: self.right.and_then(|right| at(right, column)), lower: at(self.lower, row) };
+        let grip = DraggedBorders {
+            right: self.right.and_then(|right| at(right, column)),
+            lower: at(self.lower, row),
+        };
         let is_border = grip.right.or(grip.lower).is_some();
         (is_border && self.area.contains(column, row)).then_some(grip)
     }
 
     /// The panes when these borders are dragged there.
-    pub(in crate::app) fn dragged(self, panes: PaneLayout, grip: Grip, column: u16, row: u16) -> PaneLayout {
+    pub(in crate::app) fn dragged(
+        self,
+        panes: PaneLayout,
+        grip: DraggedBorders,
+        column: u16,
+        row: u16,
+    ) -> PaneLayout {
         let Area { x, y, width, height } = self.area;
         let left = |off: u16| PaneLayout::thousandths((column + off).saturating_sub(x), width);
         let above = |off: u16| (row + off).saturating_sub(y).min(height);
@@ -109,11 +118,11 @@ impl Seams {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Areas {
     /// The table of a page that is one.
-    pub table: Option<Headed>,
+    pub table: Option<TableArea>,
     /// The nodes pane.
-    pub nodes: Option<Headed>,
+    pub nodes: Option<TableArea>,
     /// The jobs pane.
-    pub jobs: Option<Headed>,
+    pub jobs: Option<TableArea>,
     /// Where the lines of the log are.
     pub log: Option<Area>,
     /// Where the lines of the autoscaler pane are.
@@ -129,7 +138,7 @@ pub struct Areas {
     /// Where the dialog is, with its border.
     pub dialog: Option<Area>,
     /// Where the panes of a cluster's page meet.
-    pub seams: Option<Seams>,
+    pub seams: Option<PaneBorders>,
     /// The palette with its border, and its rows.
     pub palette: Option<(Area, Rows)>,
     /// The dialog's rows that can be chosen.
@@ -145,7 +154,7 @@ pub struct Areas {
     /// The panes as tabs, in a window where they are not side by side.
     pub tabs: Vec<(Pane, Area)>,
     /// The tables of a job's workers as tabs.
-    pub ways: Vec<(WorkersView, Area)>,
+    pub worker_tabs: Vec<(WorkersView, Area)>,
     /// The keys in the footer.
     pub hints: Vec<(Action, Area)>,
     /// Nothing could be drawn: the window is too small.
@@ -164,7 +173,7 @@ impl Areas {
     }
 
     /// The table of a pane, or of the page.
-    pub fn table_of(&self, pane: Option<Pane>) -> Option<&Headed> {
+    pub fn table_of(&self, pane: Option<Pane>) -> Option<&TableArea> {
         match pane {
             None => self.table.as_ref(),
             Some(Pane::Nodes) => self.nodes.as_ref(),

@@ -197,7 +197,7 @@ impl Dialog {
         let (top, last, by) = match self {
             Self::Tell { top, last, .. } | Self::Ask { top, last, .. } => (top, last, by),
             Self::Plan(plan) => {
-                plan.strayed = true;
+                plan.is_scrolled = true;
                 (&mut plan.top, &mut plan.last, by)
             }
             Self::Form(form) => return form.turn(by),

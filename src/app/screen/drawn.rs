@@ -2,7 +2,7 @@
 
 use crate::app::action::target::Target;
 use crate::app::log::Window;
-use crate::app::screen::areas::{Areas, Headed};
+use crate::app::screen::areas::{Areas, TableArea};
 use crate::app::view::{Pane, View};
 use crate::app::{App, Effect, Listing};
 use crate::model::{NodeId, Request};
@@ -37,8 +37,8 @@ impl App {
     /// Tells tables, log and texts how much of them is on the screen.
     fn measure_tables(&mut self) {
         let areas = &self.areas;
-        let height = |table: &Headed| usize::from(table.rows.height);
-        match self.way.page_mut() {
+        let height = |table: &TableArea| usize::from(table.rows.height);
+        match self.stack.page_mut() {
             Some(View::Cluster(place) | View::Log(place)) => {
                 let page = &mut self.pages.cluster[*place];
                 for (pane, table) in [(Pane::Nodes, &areas.nodes), (Pane::Jobs, &areas.jobs)] {

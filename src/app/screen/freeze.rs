@@ -34,7 +34,7 @@ impl App {
         let shown = mem::replace(&mut self.fleet, frozen.live);
         for (live, shown) in self.fleet.clusters.iter_mut().zip(shown.clusters) {
             // What follows from the page on the screen was changed in the fleet that was shown.
-            (live.paces.0, live.watched) = (shown.paces.0, shown.watched);
+            (live.poll_intervals.0, live.watched) = (shown.poll_intervals.0, shown.watched);
             live.job_workers.show_as(&shown.job_workers);
         }
         for (place, log) in frozen.logs {

@@ -53,7 +53,7 @@ impl App {
                     None => self.mouse_in_panes(column, row, by),
                 }
             }
-            View::JobWorkers(_) => match self.areas.ways.iter().find(|(_, area)| is_there(area)) {
+            View::JobWorkers(_) => match self.areas.worker_tabs.iter().find(|(_, area)| is_there(area)) {
                 Some((way, _)) => self.turn_workers(*way),
                 None => self.mouse_in_table(column, row, by, now),
             },

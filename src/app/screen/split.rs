@@ -1,6 +1,6 @@
 //! How the panes of a cluster's page share the window.
 
-use super::areas::Grip;
+use super::areas::DraggedBorders;
 use crate::app::view::Pane;
 use crate::model::PaneLayout;
 
@@ -14,7 +14,7 @@ pub(in crate::app) struct Split {
     /// How the panes divide the window.
     pub layout: PaneLayout,
     /// The borders that are being dragged, and the panes as they were before.
-    pub grip: Option<(Grip, PaneLayout)>,
+    pub grip: Option<(DraggedBorders, PaneLayout)>,
 }
 
 impl Default for Split {

@@ -3,7 +3,7 @@
 use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
 use crate::app::table::cell::Cell;
-use crate::app::table::facts::Look;
+use crate::app::table::facts::CellContext;
 use crate::reconcile::HostsKey;
 use std::cmp::Ordering;
 use std::fmt::Debug;
@@ -16,7 +16,7 @@ pub trait Kind: Debug + Send + 'static {
     /// What identifies a row within its cluster.
     type Key: Clone + PartialEq + Debug + Send;
 
-    /// A row in words where there is none: `no job`.
+    /// Shown where there is no row, e.g. `no job`.
     const LACKS: &'static str;
 
     /// The title of the table of one cluster's rows, or of those of all.
@@ -26,10 +26,10 @@ pub trait Kind: Debug + Send + 'static {
     fn name(of: Option<usize>) -> &'static str;
 
     /// What stands beside the title: how many there are, in which states.
-    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static>;
+    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static>;
 
     /// Why there are no rows, where none is hidden by a filter.
-    fn why_empty(look: &Look<'_>, of: Option<usize>) -> String {
+    fn why_empty(look: &CellContext<'_>, of: Option<usize>) -> String {
         let clusters = || look.fleet.each(of).map(|(_, c)| c);
         match () {
             () if clusters().any(|c| c.known) && of.is_some() => format!("{} here", Self::LACKS),
@@ -105,7 +105,7 @@ pub struct Column<K: Kind + ?Sized> {
 }
 
 /// Makes the cell of a row.
-pub type CellOf<K> = for<'f> fn(&<K as Kind>::Row<'f>, &Look<'f>) -> Cell<'f>;
+pub type CellOf<K> = for<'f> fn(&<K as Kind>::Row<'f>, &CellContext<'f>) -> Cell<'f>;
 /// Compares two rows.
 pub type OrderOf<K> = for<'f> fn(&<K as Kind>::Row<'f>, &<K as Kind>::Row<'f>) -> Ordering;
 

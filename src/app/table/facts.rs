@@ -1,7 +1,7 @@
 //! What cells depend on beside their row.
 
 use crate::app::action::context::Context;
-use crate::app::action::fixes::Ways;
+use crate::app::action::fixes::HintContext;
 use crate::app::action::keymap::Keymap;
 use crate::app::action::table::Action;
 use crate::app::fleet::Fleet;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// The fleet as it is looked at now.
 #[derive(Clone, Copy, Debug)]
-pub struct Look<'f> {
+pub struct CellContext<'f> {
     /// All that is known.
     pub fleet: &'f Fleet,
     /// The marked jobs.
@@ -23,24 +23,24 @@ pub struct Look<'f> {
     /// The keys in force.
     pub keymap: &'f Keymap,
     /// The ways to what hints say.
-    pub ways: Ways<'f>,
+    pub ways: HintContext<'f>,
     /// The time of the frame.
     pub now: Timestamp,
     /// The age below which data is fresh.
     pub fresh: Duration,
 }
 
-impl<'f> Look<'f> {
+impl<'f> CellContext<'f> {
     /// A look without keys, marks and messages: what rows say by themselves at that time.
     pub fn plain(fleet: &'f Fleet, now: Timestamp) -> Self {
         static NOTHING: LazyLock<(Keymap, Marks, Toasts)> = LazyLock::new(Default::default);
         let (keymap, marks, messages) = &*NOTHING;
-        let ways = Ways { keymap, read_only: true, page: Context::AllNodes };
+        let ways = HintContext { keymap, read_only: true, page: Context::AllNodes };
         Self { fleet, marks, messages, keymap, ways, now, fresh: Duration::ZERO }
     }
 }
 
-impl Look<'_> {
+impl CellContext<'_> {
     /// The first key of an action, as the screen shows it.
     pub fn key(&self, action: Action) -> String {
         self.keymap.keys_of(action).next().unwrap_or_default()

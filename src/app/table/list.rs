@@ -7,7 +7,7 @@ use crate::app::table::cell::Cell;
 use crate::app::table::chooser::Choice;
 use crate::app::table::column::{Column, Head, Kind, When};
 use crate::app::table::columns::Shown;
-use crate::app::table::facts::Look;
+use crate::app::table::facts::CellContext;
 use crate::app::table::filter::Filter;
 use crate::app::table::{By, Sort, Table};
 use crate::model::TableLayout;
@@ -137,7 +137,7 @@ fn searched<'f, K: Kind>(
 fn text_of<'f, K: Kind>(fleet: &'f Fleet, row: &K::Row<'f>, id: &str) -> Option<String> {
     let column = K::columns().iter().find(|c| c.id == id && !K::FIELDS.contains(&id))?;
     let taken = fleet.clusters.get(K::place(row))?.snapshot.taken;
-    Some((column.cell)(row, &Look::plain(fleet, taken)).text.into_owned())
+    Some((column.cell)(row, &CellContext::plain(fleet, taken)).text.into_owned())
 }
 
 /// The identity of a row; rows that are gone keep their number's place.
@@ -203,21 +203,21 @@ pub trait Listing: Debug + Send {
     /// The filter in force.
     fn filter(&self) -> &Filter;
     /// The titles of the columns that are shown in a window of that height, with the widest of their texts.
-    fn heads(&self, look: &Look<'_>, height: usize) -> Vec<Head>;
+    fn heads(&self, look: &CellContext<'_>, height: usize) -> Vec<Head>;
     /// The title of the column that decides the order; none for the table's own order.
     fn sorted_by(&self) -> Option<&'static str>;
     /// The cells at a position, one for each of the columns that are shown.
-    fn cells<'f>(&self, look: &Look<'f>, position: usize) -> Vec<Cell<'f>>;
+    fn cells<'f>(&self, look: &CellContext<'f>, position: usize) -> Vec<Cell<'f>>;
     /// Which of these cells stands below the table for the row under the cursor where it has no room in its column.
     fn below(&self) -> Option<usize>;
     /// For what the row under the cursor matches the filter, where none of these of its cells shows it.
-    fn matches_unseen(&self, look: &Look<'_>, seen: &[usize]) -> Option<String>;
+    fn matches_unseen(&self, look: &CellContext<'_>, seen: &[usize]) -> Option<String>;
     /// The title of the table.
     fn title(&self) -> &'static str;
     /// What stands beside the title.
-    fn counts(&self, look: &Look<'_>) -> Cell<'static>;
+    fn counts(&self, look: &CellContext<'_>) -> Cell<'static>;
     /// Why no row is shown.
-    fn why_empty(&self, look: &Look<'_>) -> String;
+    fn why_empty(&self, look: &CellContext<'_>) -> String;
     /// What is under the cursor.
     fn target(&self, fleet: &Fleet) -> Option<Target>;
     /// The place of the cluster and the number in it of what is under the cursor.
@@ -366,7 +366,7 @@ impl<K: Kind> Listing for List<K> {
         self.table.filter()
     }
 
-    fn heads(&self, look: &Look<'_>, height: usize) -> Vec<Head> {
+    fn heads(&self, look: &CellContext<'_>, height: usize) -> Vec<Head> {
         let sort = self.table.sort();
         let rows: Vec<K::Row<'_>> = (self.places.iter().take(MEASURED))
             .filter_map(|(place, number)| K::row(look.fleet, *place as usize, *number as usize))
@@ -394,7 +394,7 @@ impl<K: Kind> Listing for List<K> {
         self.table.sort().column.and_then(|c| K::columns().get(c)).map(|c| c.title)
     }
 
-    fn cells<'f>(&self, look: &Look<'f>, position: usize) -> Vec<Cell<'f>> {
+    fn cells<'f>(&self, look: &CellContext<'f>, position: usize) -> Vec<Cell<'f>> {
         let Some(row) = self.row(look.fleet, position) else { return Vec::new() };
         self.shown().map(|c| (c.cell)(&row, look)).collect()
     }
@@ -403,7 +403,7 @@ impl<K: Kind> Listing for List<K> {
         self.shown().position(|c| Some(c.id) == K::BELOW)
     }
 
-    fn matches_unseen(&self, look: &Look<'_>, seen: &[usize]) -> Option<String> {
+    fn matches_unseen(&self, look: &CellContext<'_>, seen: &[usize]) -> Option<String> {
         let row = self.selected(look.fleet).filter(|_| !self.filter().is_empty())?;
         let cells = self.shown().enumerate().filter(|(i, c)| seen.contains(i) || Some(c.id) == K::BELOW);
         let seen: Vec<_> = cells.map(|(_, c)| (c.cell)(&row, look).text).collect();
@@ -415,11 +415,11 @@ impl<K: Kind> Listing for List<K> {
         K::title(self.of)
     }
 
-    fn counts(&self, look: &Look<'_>) -> Cell<'static> {
+    fn counts(&self, look: &CellContext<'_>) -> Cell<'static> {
         K::counts(look, self.of)
     }
 
-    fn why_empty(&self, look: &Look<'_>) -> String {
+    fn why_empty(&self, look: &CellContext<'_>) -> String {
         if self.table.filter().is_empty() {
             return K::why_empty(look, self.of);
         }
@@ -444,7 +444,7 @@ impl<K: Kind> Listing for List<K> {
 }
 
 /// The widest text of a column and the widest of its shorter forms, measured only where that matters.
-fn widest<'f, K: Kind>(column: &Column<K>, rows: &[K::Row<'f>], look: &Look<'f>) -> (u16, u16) {
+fn widest<'f, K: Kind>(column: &Column<K>, rows: &[K::Row<'f>], look: &CellContext<'f>) -> (u16, u16) {
     if column.width.most == column.width.least && !column.width.hides {
         return (column.width.least, 0);
     }

@@ -1,10 +1,10 @@
 //! A table of the console as plain texts, for a command: its own columns, cells and order.
 
-use crate::app::action::fixes::Ways;
+use crate::app::action::fixes::HintContext;
 use crate::app::action::keymap::Keymap;
 use crate::app::fleet::Fleet;
 use crate::app::table::column::{Kind, When};
-use crate::app::table::facts::Look;
+use crate::app::table::facts::CellContext;
 use crate::model::Timestamp;
 
 /// What a cell says that has no value.
@@ -26,8 +26,8 @@ pub fn sheet<K: Kind>(
     now: Timestamp,
     wanted: impl Fn(&K::Row<'_>) -> bool,
 ) -> Sheet {
-    let plain = Look::plain(fleet, now);
-    let look = Look { keymap, ways: Ways { keymap, ..plain.ways }, ..plain };
+    let plain = CellContext::plain(fleet, now);
+    let look = CellContext { keymap, ways: HintContext { keymap, ..plain.ways }, ..plain };
     let mut rows: Vec<K::Row<'_>> = K::rows(fleet, None).filter(|row| wanted(row)).collect();
     rows.sort_by(|a, b| K::order(a, b));
     let columns = || K::columns().iter().filter(|c| c.when == When::Usually && !c.title.is_empty());

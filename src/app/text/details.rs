@@ -4,13 +4,13 @@ use crate::app::action::target::Target;
 use crate::app::host::{self, chips};
 use crate::app::job;
 use crate::app::pages::hosts::HostsRow;
-use crate::app::table::facts::Look;
+use crate::app::table::facts::CellContext;
 use crate::app::text::describe::{self, Lines};
 use crate::app::view::Details;
 use crate::model::Hint;
 
 /// The title and the lines of a thing's page; one line when the thing is gone.
-pub fn lines(look: &Look<'_>, details: &Details) -> (&'static str, Lines) {
+pub fn lines(look: &CellContext<'_>, details: &Details) -> (&'static str, Lines) {
     let (fleet, now) = (look.fleet, look.now);
     let words = |hint: &Hint| look.hint(hint);
     let gone = |what: &str| vec![(String::new(), format!("{what} is no longer listed"))];

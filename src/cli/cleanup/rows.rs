@@ -94,7 +94,7 @@ impl Row {
     }
 
     /// As the audit log names it.
-    pub(super) fn deed(&self) -> String {
+    pub(super) fn audit_label(&self) -> String {
         let host = self.host.as_ref().map_or_else(String::new, |host| format!(" on {host}"));
         format!("run-cleanup {} {}{host}", self.kind, printable(&self.name))
     }

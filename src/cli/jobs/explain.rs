@@ -82,8 +82,8 @@ async fn read_vitals(job_workers: &mut JobWorkers, cluster: &Cluster, session: &
     let how = (reach.options.vitals, &reach.options.patterns);
     let from = (&session.client, session.log_host(&reach.spec));
     match supervisor::read_vitals_among(from, &cluster.snapshot, &job, how).await {
-        Ok(roster) => {
-            let known = knowing(cluster, roster).known_of(&job);
+        Ok(cluster_vitals) => {
+            let known = knowing(cluster, cluster_vitals).known_of(&job);
             job_workers.known = Known { job, ..known };
         }
         Err(why) => job_workers.incomplete.push(format!("cannot read the vitals of the run: {why}")),
@@ -91,9 +91,9 @@ async fn read_vitals(job_workers: &mut JobWorkers, cluster: &Cluster, session: &
 }
 
 /// The cluster with these vitals.
-fn knowing(cluster: &Cluster, roster: ClusterVitals) -> Cluster {
+fn knowing(cluster: &Cluster, cluster_vitals: ClusterVitals) -> Cluster {
     let mut state = ClusterState::clone(cluster.state());
-    state.learn(&News::Vitals(Arc::new(roster)));
+    state.learn(&News::Vitals(Arc::new(cluster_vitals)));
     Cluster::of(cluster.spec.clone(), state)
 }
 

@@ -10,7 +10,7 @@ use crate::model::{
     Target, Text, Timestamp,
 };
 use crate::ray::{Client, LogEvent, RayError};
-use crate::supervisor::{self, Access, Backoff, Connection, ConnectionState, Session, Start, Way};
+use crate::supervisor::{self, Access, Backoff, Connection, ConnectionState, LogAccess, Session, Start};
 use clap::Args;
 use std::io;
 use std::pin::Pin;
@@ -316,10 +316,12 @@ impl<'a> Following<'a> {
     }
 
     /// The same for logs.
-    fn way(&mut self) -> anyhow::Result<Option<Way>> {
+    fn way(&mut self) -> anyhow::Result<Option<LogAccess>> {
         let now = self.state.borrow_and_update().clone();
         match now {
-            ConnectionState::Up(channel) => Ok(Some(Way { head: self.head, ..Way::from(*channel) })),
+            ConnectionState::Up(channel) => {
+                Ok(Some(LogAccess { head: self.head, ..LogAccess::from(*channel) }))
+            }
             ConnectionState::Connecting(_) => Ok(None),
             ConnectionState::Down { problem, retry_at: None, .. } => Err(self.reach.error(&problem)),
             ConnectionState::Down { problem, .. } => {

@@ -7,7 +7,7 @@ use crate::logs::{Clock, Grep, LineSplitter};
 use crate::model::amount::grouped;
 use crate::model::{ClusterSpec, Line, NodeId, SubmissionId, Timestamp};
 use crate::supervisor::{
-    LogFile, Opened, ReadError, Remote, RemoteStream, Session, Sought, Start, is_elsewhere,
+    ContentSearch, LogFile, Opened, ReadError, Remote, RemoteStream, Session, Start, is_elsewhere,
 };
 use anyhow::{Result, bail};
 use bytes::Bytes;
@@ -121,7 +121,8 @@ impl<'a> LogSource<'a> {
             let over = (self.remote.as_ref().ok_or(None)?, &self.reach.spec);
             let opened = match words {
                 Some(words) => {
-                    matched(&self.file, over, &Sought { start, ..Sought::all(words.clone()) }).await
+                    matched(&self.file, over, &ContentSearch { start, ..ContentSearch::all(words.clone()) })
+                        .await
                 }
                 None => begun(self.file.rest(over, start)).await,
             };
@@ -207,7 +208,7 @@ async fn begun(stream: Result<RemoteStream, ReadError>) -> Result<LogBytes, Read
 async fn matched(
     file: &LogFile,
     over: (&Remote, &ClusterSpec),
-    sought: &Sought,
+    sought: &ContentSearch,
 ) -> Result<LogBytes, ReadError> {
     let (mut stream, mut came) = (file.matched(over, sought)?, Vec::new());
     while let Some(chunk) = stream.chunk().await? {

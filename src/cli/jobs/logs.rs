@@ -160,10 +160,10 @@ pub(super) async fn run(
 
     let reads_times = arguments.json || arguments.since.is_some();
     // A head that does not say its zone has that of Google's images.
-    let east = if reads_times { session.client.zone().await.unwrap_or_default() } else { 0 };
+    let utc_offset = if reads_times { session.client.utc_offset().await.unwrap_or_default() } else { 0 };
     let mut source = LogSource::new(reach, &session, &id);
     if arguments.follow {
-        let (mut printer, start, words) = prepare(arguments, &mut source, east).await?;
+        let (mut printer, start, words) = prepare(arguments, &mut source, utc_offset).await?;
         let mut following = Following::new(reach, &session, arguments.give_up);
         if let Some(words) = words {
             following.search(words);
@@ -172,7 +172,7 @@ pub(super) async fn run(
         session.close().await;
         return Ok(conclude(&following, &id, ended));
     }
-    print_log(arguments, source, east).await?;
+    print_log(arguments, source, utc_offset).await?;
     session.close().await;
     Ok(ExitCode::SUCCESS)
 }
@@ -181,10 +181,10 @@ pub(super) async fn run(
 async fn prepare<'a>(
     arguments: &'a LogArguments,
     source: &mut LogSource<'_>,
-    east: i32,
+    utc_offset: i32,
 ) -> anyhow::Result<(Printer<'a>, Start, Option<Grep>)> {
     let now = Timestamp::now();
-    let (grep, clock) = (arguments.grep.as_ref(), Clock { near: now, east });
+    let (grep, clock) = (arguments.grep.as_ref(), Clock { near: now, utc_offset });
     let since = arguments.since.map(|span| now.minus(span));
     let is_all = arguments.follow || grep.is_some() || !output::is_terminal();
     let start = match (since, arguments.lines) {
@@ -204,8 +204,12 @@ async fn prepare<'a>(
 }
 
 /// Prints what is wanted of a log that it has now.
-async fn print_log(arguments: &LogArguments, mut source: LogSource<'_>, east: i32) -> anyhow::Result<()> {
-    let (mut printer, start, words) = prepare(arguments, &mut source, east).await?;
+async fn print_log(
+    arguments: &LogArguments,
+    mut source: LogSource<'_>,
+    utc_offset: i32,
+) -> anyhow::Result<()> {
+    let (mut printer, start, words) = prepare(arguments, &mut source, utc_offset).await?;
     if let Some(log) = source.open(start, words.as_ref()).await? {
         log.for_lines(|lines| Ok(printer.print(lines)?)).await?;
         printer.told();

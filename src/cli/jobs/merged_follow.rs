@@ -12,7 +12,7 @@ use crate::logs::{LineSplitter, LiveMerge, Merged};
 use crate::model::{ClusterSpec, Line, LogPlace, NodeId, Text, Timestamp};
 use crate::operation::WorkerReader;
 use crate::ray::{LogEvent, Tail};
-use crate::supervisor::{Followed, Options, Session, Ways, follow_several, ways};
+use crate::supervisor::{Followed, LogAccessWatch, Options, Session, follow_several, ways};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -127,7 +127,7 @@ struct FollowedWorkers {
     merge: LiveMerge,
     /// Hosts that send nothing now.
     lost: BTreeSet<String>,
-    ways: Ways,
+    ways: LogAccessWatch,
     of: (Arc<ClusterSpec>, Arc<Options>),
     /// Whether lines since a time are wanted.
     is_since: bool,

@@ -77,11 +77,11 @@ async fn read(
     let how = (reach.options.vitals, &reach.options.patterns);
     let from = (&session.client, session.log_host(&reach.spec));
     match supervisor::read_vitals_among(from, &cluster.snapshot, job, how).await {
-        Ok(roster) => {
-            for part in &roster.missing {
+        Ok(cluster_vitals) => {
+            for part in &cluster_vitals.missing {
                 eprintln!("incomplete: {part}");
             }
-            state.learn(&News::Vitals(Arc::new(roster)));
+            state.learn(&News::Vitals(Arc::new(cluster_vitals)));
             Ok(Cluster::of(reach.spec.clone(), state))
         }
         Err(e) => {

@@ -5,7 +5,7 @@ use super::follow::{Following, GiveUp};
 use super::{conclude, failed, logs};
 use crate::cli::output;
 use crate::model::text::printable;
-use crate::operation::{Upload, Wanted, prepared, slice_resources, upload, warnings};
+use crate::operation::{JobRequest, Upload, prepared, slice_resources, upload, warnings};
 use crate::ray::Submission;
 use clap::Args;
 use serde_json::{Value, json};
@@ -146,9 +146,9 @@ fn variable(name: &str) -> Result<String, String> {
 }
 
 /// The job that the options describe.
-fn wanted(arguments: &SubmitArguments, reach: &Reach) -> anyhow::Result<Wanted> {
+fn wanted(arguments: &SubmitArguments, reach: &Reach) -> anyhow::Result<JobRequest> {
     let slice = arguments.tpu.as_deref().map(|tpu| slice_resources(&reach.spec, tpu)).transpose()?;
-    Ok(Wanted {
+    Ok(JobRequest {
         entrypoint: entrypoint(&arguments.entrypoint),
         working_dir: arguments.working_dir.clone(),
         exclude: arguments.exclude.clone(),

@@ -24,18 +24,18 @@ pub(super) async fn learn(
     let running: Vec<_> = jobs.iter().filter(|job| job.status == JobStatus::Running).cloned().collect();
     progress.tell(format!("reading the last log lines of {}", counted(running.len(), "job")));
     let limits = (reach.options.vitals, &reach.options.patterns);
-    let roster = supervisor::read_vitals(
+    let cluster_vitals = supervisor::read_vitals(
         (&session.client, session.log_host(&reach.spec)),
         &state.snapshot,
         running,
         limits,
     )
     .await;
-    let roster = roster.map_err(failed(reach))?;
-    for part in &roster.missing {
+    let cluster_vitals = cluster_vitals.map_err(failed(reach))?;
+    for part in &cluster_vitals.missing {
         eprintln!("incomplete: {part}");
     }
-    state.learn(&News::Vitals(Arc::new(roster)));
+    state.learn(&News::Vitals(Arc::new(cluster_vitals)));
     Ok(())
 }
 

@@ -84,11 +84,18 @@ pub(super) fn print_affected(operation: &Operation, seen: &Preview) -> anyhow::R
     let now = crate::model::Timestamp::now();
     let row = |job: &AffectedJob| {
         let age = job.started.map_or_else(|| "?".to_owned(), |at| brief(at.age(now)));
-        let fate = match &job.fate {
+        let restoration = match &job.restoration {
             Restoration::Lost(what) if !is_of_cluster => printable(what).into_owned(),
-            fate => fate.words(),
+            restoration => restoration.words(),
         };
-        vec![job.key.to_string(), job.owner_words(), job.status.word().to_owned(), age, job.holding(), fate]
+        vec![
+            job.key.to_string(),
+            job.owner_words(),
+            job.status.word().to_owned(),
+            age,
+            job.holding(),
+            restoration,
+        ]
     };
     let rows: Vec<_> = seen.jobs.iter().map(row).collect();
     let last = if is_of_cluster { "RESTORED" } else { "RUNS ON WORKER" };

@@ -8,7 +8,7 @@ use crate::cli::reach::Reach;
 use crate::model::amount::counted;
 use crate::model::command_line::word;
 use crate::model::{ClusterSpec, Fix, Problem};
-use crate::supervisor::TokenCare;
+use crate::supervisor::TokenManager;
 use crate::token::Source;
 use futures_util::future::select_ok;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub(super) async fn tokens(setup: &Setup) -> Vec<Check> {
         let of = secret.map_or_else(|| spec.name.to_string(), ToString::to_string);
         groups.entry(of).or_default().push(spec);
     }
-    let care = Arc::new(TokenCare::new(places(&setup.env, &setup.folders), setup.google.clone()));
+    let care = Arc::new(TokenManager::new(places(&setup.env, &setup.folders), setup.google.clone()));
     let mut checks = Vec::new();
     for (of, specs) in groups {
         setup.progress.tell(format!("looking up the token of {of}"));
@@ -32,7 +32,7 @@ pub(super) async fn tokens(setup: &Setup) -> Vec<Check> {
 }
 
 /// The token of these clusters, which share a secret: of the first that has none, if there is one.
-async fn token(setup: &Setup, care: &Arc<TokenCare>, of: String, specs: &[&ClusterSpec]) -> Check {
+async fn token(setup: &Setup, care: &Arc<TokenManager>, of: String, specs: &[&ClusterSpec]) -> Check {
     let name = "token";
     let found: Vec<_> = specs.iter().map(|spec| care.on_this_machine(spec)).collect();
     let shared = match specs.len() {

@@ -50,7 +50,7 @@ pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Re
     };
     let done = supervisor::clean(&reach.spec, google, found, tell).await.map_err(|p| reach.error(&p))?;
     for (leftover, cleaned) in &done {
-        reach.note(&leftover.deed(), &cleaned.words(Hint::to_string));
+        reach.note(&leftover.audit_label(), &cleaned.words(Hint::to_string));
     }
     let done: Vec<_> = done.into_iter().map(|(leftover, cleaned)| (leftover, Some(cleaned))).collect();
     report(arguments, &done)

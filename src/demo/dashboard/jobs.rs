@@ -57,7 +57,7 @@ pub(super) fn logs(id: &str, shared: &Shared) -> Response<Body> {
 
 /// `POST /api/jobs/{id}/stop`: says at once whether there is something to stop; the effect comes later.
 pub(super) fn stop(id: &str, shared: &Shared) -> Response<Body> {
-    let deaf = shared.deaf_to_stop();
+    let deaf = shared.ignores_stop();
     shared.now(|c| match c.job(id) {
         None => unknown(id),
         Some(job) if job.submission.is_none() => {

@@ -138,7 +138,7 @@ impl Folder {
 
     /// Writes the key, the cluster files, the Google login and the settings of a fleet; `ray` are the words that pass on
     /// what its `ray` is asked for.
-    pub(super) fn furnish(
+    pub(super) fn write_files(
         &self,
         keys: &Keys,
         clusters: &[Place],
@@ -230,7 +230,7 @@ mod tests {
         let keys = Keys::new().unwrap();
         let google = Google::start().await.unwrap();
         let place = |cluster: &str, port| Place { cluster: cluster.into(), port, address: None };
-        folder.furnish(&keys, &[place("marin-us-east1-d", 1), place("other", 2)], &google, &[]).unwrap();
+        folder.write_files(&keys, &[place("marin-us-east1-d", 1), place("other", 2)], &google, &[]).unwrap();
         folder.write_token("other", &Secret::new("t")).unwrap();
         let path = folder.path().to_owned();
         let tokens = path.join("cache/marin-tui/tokens/clusters");

@@ -1,7 +1,7 @@
 //! The plan of a simulated fleet: a built-in or user-written scenario file, with changes from the command line.
 
 use super::super::life::{Life, TpuType};
-use super::super::scenario::{Clock, Fault, Scenario, Trouble};
+use super::super::scenario::{Clock, Fault, FaultRule, Scenario};
 use super::folder::cluster_file;
 use crate::model::{AutoscalerVersion, Secret, Timestamp};
 use serde::Deserialize;
@@ -321,8 +321,8 @@ impl Planned {
     }
 
     /// How its head misbehaves.
-    pub(super) fn faults(&self) -> Vec<Trouble> {
-        self.trouble.fault().map(|fault| Trouble { path: String::new(), fault }).into_iter().collect()
+    pub(super) fn faults(&self) -> Vec<FaultRule> {
+        self.trouble.fault().map(|fault| FaultRule { path: String::new(), fault }).into_iter().collect()
     }
 }
 

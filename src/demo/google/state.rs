@@ -1,6 +1,6 @@
 //! The services' state.
 
-use super::super::witness::Witness;
+use super::super::witness::RequestObserver;
 use super::fault::Fault;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,7 +51,7 @@ pub struct State {
     pub(super) faults: Vec<(&'static str, String, Fault)>,
     pub(super) requests: Vec<String>,
     /// Called with each change by a client.
-    pub witness: Witness,
+    pub witness: RequestObserver,
     pub(super) made: u32,
 }
 

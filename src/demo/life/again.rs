@@ -26,7 +26,7 @@ impl Cluster {
     pub fn take_up(&mut self, again: Again) {
         let Some(life) = &mut self.life else { return };
         let work = life.work_of(again.run, again.kind, Some(again.pends));
-        life.employ(self.state.jobs.len() - 1, work, SET_UP);
+        life.start_setup(self.state.jobs.len() - 1, work, SET_UP);
     }
 }
 

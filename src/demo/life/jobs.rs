@@ -66,7 +66,7 @@ impl Engine {
         for told in self.life.runs.clone() {
             let kind = self.kinds.iter().position(|kind| *kind.name == *told.node_type);
             let free_at: &mut i64 = free.entry(told.node_type.clone()).or_insert(began);
-            let mut run = self.conceive(kind, None);
+            let mut run = self.new_run(kind, None);
             run.diverges = told.diverges.map(|minutes| until - i64::from(minutes) * 60_000);
             if let Some(minutes) = told.waits {
                 // The run that it waits for is somebody else's.
@@ -102,7 +102,7 @@ impl Engine {
     }
 
     /// A new experiment of a random user.
-    fn conceive(&mut self, kind: Option<usize>, pod_type: Option<String>) -> Run {
+    fn new_run(&mut self, kind: Option<usize>, pod_type: Option<String>) -> Run {
         let (owner, experiment) = (self.random.pick(&OWNERS), self.random.pick(&EXPERIMENTS));
         let slice = kind.and_then(|k| self.kinds.get(k)).map(|k| &k.slice);
         Run {
@@ -122,7 +122,7 @@ impl Engine {
     pub fn past(&mut self, mut row: SimJob) -> SimJob {
         let Some(ended) = row.ended.filter(|_| row.submission.is_some()) else { return row };
         let kind = self.random.below(self.kinds.len());
-        let run = self.conceive(Some(kind), None);
+        let run = self.new_run(Some(kind), None);
         let ip = address(1 + self.random.below(200));
         row.submission = Some(run.id.clone());
         row.entrypoint = entrypoint(&run);
@@ -149,10 +149,10 @@ impl Engine {
     /// Submits a job for a node type, or for one that nobody offers.
     pub(super) fn submit(&mut self, cluster: &mut State, kind: Option<usize>, pod_type: Option<String>) {
         let index = cluster.jobs.len();
-        let run = self.conceive(kind, pod_type);
+        let run = self.new_run(kind, pod_type);
         let work = self.work_of(run, kind, None);
         if cluster.add_packed(table_row(&mut self.random, index, self.now, &work)) {
-            self.employ(index, work, SET_UP);
+            self.start_setup(index, work, SET_UP);
         }
     }
 
@@ -179,7 +179,7 @@ impl Engine {
     }
 
     /// Starts the environment setup of the job at that place of the job table; it takes this mean time in milliseconds.
-    pub(super) fn employ(&mut self, index: usize, work: Work, set_up: f64) {
+    pub(super) fn start_setup(&mut self, index: usize, work: Work, set_up: f64) {
         if work.kind.is_none() {
             *self.infeasible.entry(work.run.pod_type.clone()).or_default() += 1;
         }
@@ -359,7 +359,7 @@ impl Engine {
     }
 
     /// A job's slice is gone: it waits for another and goes on from its checkpoint, or gives up.
-    pub(super) fn bereave(&mut self, cluster: &mut State, job: usize) {
+    pub(super) fn lose_slice(&mut self, cluster: &mut State, job: usize) {
         self.end_gang(job, End::Gone);
         let (now, gives_up) = (self.now, self.random.unit() < GIVES_UP && !self.life.stuck);
         let Some(work) = self.work.get_mut(&job) else { return };

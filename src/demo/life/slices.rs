@@ -295,7 +295,7 @@ impl Engine {
         kind.free.remove(&id);
         self.changed = true;
         if let Some(job) = slice.job {
-            self.bereave(cluster, job);
+            self.lose_slice(cluster, job);
         }
         if reason == DeathReason::Unexpected {
             self.leave(id, slice);

@@ -72,7 +72,7 @@ struct Process {
 }
 
 #[derive(Default)]
-struct Said {
+struct ScriptOutput {
     uptime: u64,
     ticks: u64,
     processes: BTreeMap<u32, Process>,
@@ -85,8 +85,8 @@ struct Said {
     is_whole: bool,
 }
 
-fn parsed(text: &str) -> Said {
-    let mut said = Said { ticks: 100, ..Said::default() };
+fn parsed(text: &str) -> ScriptOutput {
+    let mut said = ScriptOutput { ticks: 100, ..ScriptOutput::default() };
     for line in text.lines() {
         let fields: Vec<&str> = line.splitn(6, '\t').collect();
         let number = |i: usize| fields.get(i).and_then(|f| f.parse::<u64>().ok());
@@ -129,8 +129,8 @@ fn parsed(text: &str) -> Said {
     said
 }
 
-/// Where a process stands to the raylets of its host.
-enum Kin {
+/// Whether a process is a descendant of a live raylet on its host.
+enum RayletAncestry {
     /// A raylet that lives is among its ancestors.
     OfRaylet,
     /// An ancestor was not seen, so it may be.
@@ -139,21 +139,21 @@ enum Kin {
     None,
 }
 
-impl Said {
-    fn kin(&self, pid: u32) -> Kin {
+impl ScriptOutput {
+    fn kin(&self, pid: u32) -> RayletAncestry {
         let mut at = pid;
         // A circle cannot be; numbers are used again while they are read.
         for _ in 0..self.processes.len() {
-            let Some(process) = self.processes.get(&at) else { return Kin::Unknown };
+            let Some(process) = self.processes.get(&at) else { return RayletAncestry::Unknown };
             if process.name == "raylet" {
-                return Kin::OfRaylet;
+                return RayletAncestry::OfRaylet;
             }
             if process.parent == 0 {
-                return Kin::None;
+                return RayletAncestry::None;
             }
             at = process.parent;
         }
-        Kin::Unknown
+        RayletAncestry::Unknown
     }
 
     fn proof(&self, pid: u32, process: &Process, ended: &BTreeSet<JobId>) -> Result<String, &'static str> {
@@ -199,12 +199,12 @@ pub fn left(text: &str, ended: &BTreeSet<JobId>) -> Option<HostLeft> {
             continue;
         }
         let proof = match said.kin(pid) {
-            Kin::OfRaylet => {
+            RayletAncestry::OfRaylet => {
                 others |= holds;
                 continue;
             }
-            Kin::Unknown => Err("not all of its parent processes could be inspected"),
-            Kin::None => said.proof(pid, process, ended),
+            RayletAncestry::Unknown => Err("not all of its parent processes could be inspected"),
+            RayletAncestry::None => said.proof(pid, process, ended),
         };
         let name = Text::from(process.name.as_str());
         match proof {

@@ -127,7 +127,7 @@ fn a_job_carries_its_submitter_unless_another_owner_was_typed() {
     let (_dir, here) = home();
     let owner = |metadata: &[&str]| {
         let metadata = metadata.iter().map(ToString::to_string).collect();
-        let wanted = Wanted { entrypoint: "x".into(), metadata, ..Wanted::default() };
+        let wanted = JobRequest { entrypoint: "x".into(), metadata, ..JobRequest::default() };
         prepared(&wanted, &here).unwrap().0.metadata
     };
     let pairs = |all: &[(&str, &str)]| -> BTreeMap<String, String> {

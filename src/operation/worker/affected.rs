@@ -56,7 +56,7 @@ pub(in super::super) async fn affected(
 }
 
 /// The jobs of which something runs on the nodes of these workers, each with what does. `drains`: it may finish.
-pub(in super::super) async fn hit(
+pub(in super::super) async fn affected_jobs(
     client: &Client,
     snapshot: &Snapshot,
     machines: &[Machine],
@@ -84,15 +84,15 @@ pub(in super::super) async fn running_on(
     let mut rows: Vec<(Option<Job>, AffectedJob)> = Vec::new();
     for job in &jobs {
         if let Some(share) = shares.get(&job.key) {
-            let fate = Restoration::Lost(share.words(drains));
-            rows.push((Some((*job).clone()), AffectedJob { fate, ..AffectedJob::of(job) }));
+            let restoration = Restoration::Lost(share.words(drains));
+            rows.push((Some((*job).clone()), AffectedJob { restoration, ..AffectedJob::of(job) }));
         }
     }
     // What outlives its job, such as a detached actor.
     for (key, share) in shares.iter().filter(|(key, _)| !jobs.iter().any(|j| j.key == **key)) {
-        let fate = Restoration::Lost(share.words(drains));
+        let restoration = Restoration::Lost(share.words(drains));
         let (key, status) = (key.clone(), JobStatus::Unknown);
-        rows.push((None, AffectedJob { key, owner: None, status, started: None, holds: None, fate }));
+        rows.push((None, AffectedJob { key, owner: None, status, started: None, holds: None, restoration }));
     }
     Ok(rows)
 }

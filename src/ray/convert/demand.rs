@@ -10,25 +10,25 @@ use std::collections::BTreeMap;
 type Shape = Vec<(String, i64)>;
 
 #[derive(Default)]
-struct ClusterTotals {
+struct DemandCount {
     waiting: u64,
     infeasible: u64,
 }
 
 /// Demand by kind and shape.
 #[derive(Default)]
-struct Ledger(BTreeMap<(u8, String, Shape), ClusterTotals>);
+struct Ledger(BTreeMap<(u8, String, Shape), DemandCount>);
 
 const TASK: u8 = 0;
 const GROUP: u8 = 1;
 const REQUEST: u8 = 2;
 
 impl Ledger {
-    fn entry(&mut self, kind: u8, detail: &str, shape: Shape) -> &mut ClusterTotals {
+    fn entry(&mut self, kind: u8, detail: &str, shape: Shape) -> &mut DemandCount {
         self.0.entry((kind, detail.to_owned(), shape)).or_default()
     }
 
-    fn groups(&mut self, groups: &[GangResourceRequest], count: fn(&mut ClusterTotals)) {
+    fn groups(&mut self, groups: &[GangResourceRequest], count: fn(&mut DemandCount)) {
         for group in groups {
             let bundles = match group.bundle_selectors.first() {
                 Some(preferred) if group.requests.is_empty() => &preferred.resource_requests,

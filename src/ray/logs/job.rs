@@ -6,7 +6,7 @@
 use super::super::client::{Client, encoded};
 use super::super::{JobDetail, RayError};
 use super::socket::{Frame, Socket};
-use super::tail::{Backoff, Clients, Closed, InForce, Outlet};
+use super::tail::{Backoff, Clients, Closed, CurrentClient, Outlet};
 use crate::model::{JobStatus, NodeId, SubmissionId};
 use bytes::Bytes;
 use reqwest::{Method, Response};
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Follows a job's whole driver log to its end, from its first line on. When the client changes, no line is lost or
 /// repeated.
 pub async fn follow_whole(clients: Clients, id: SubmissionId, out: Outlet) -> Result<(), Closed> {
-    Follower { clients: InForce(clients), id, out, position: Position::default() }.run().await
+    Follower { clients: CurrentClient(clients), id, out, position: Position::default() }.run().await
 }
 
 /// A position in a log, and the last bytes before it, to recognize it.
@@ -86,7 +86,7 @@ impl Replay {
 }
 
 struct Follower {
-    clients: InForce,
+    clients: CurrentClient,
     id: SubmissionId,
     out: Outlet,
     position: Position,

@@ -7,7 +7,7 @@ use super::super::{JobDetail, RayError};
 use super::files::cleaned;
 use super::polled::Polled;
 use super::seen::{Found, Seen};
-use super::tail::{Backoff, Clients, Closed, InForce, LogEvent, Outlet};
+use super::tail::{Backoff, Clients, Closed, CurrentClient, LogEvent, Outlet};
 use crate::model::{LogPart, NodeId};
 use bytes::Bytes;
 use std::time::{Duration, Instant};
@@ -32,11 +32,11 @@ const GAP: u64 = 1 << 40;
 /// and that is said.
 pub async fn poll(clients: Clients, file: Polled, keep: u32, out: Outlet) -> Result<(), Closed> {
     let seen = Seen::nothing(START);
-    Poll { clients: InForce(clients), file, out, seen, node: None, reach: keep }.run(keep).await
+    Poll { clients: CurrentClient(clients), file, out, seen, node: None, reach: keep }.run(keep).await
 }
 
 struct Poll {
-    clients: InForce,
+    clients: CurrentClient,
     file: Polled,
     out: Outlet,
     seen: Seen,

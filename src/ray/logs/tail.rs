@@ -79,9 +79,9 @@ pub struct Closed;
 pub type Clients = watch::Receiver<Option<Client>>;
 
 /// The current client of one stream.
-pub(super) struct InForce(pub(super) Clients);
+pub(super) struct CurrentClient(pub(super) Clients);
 
-impl InForce {
+impl CurrentClient {
     /// How long a stream waits for a new token before it retries with the same one.
     pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -277,7 +277,7 @@ impl Backoff {
     }
 
     /// Waits before the next attempt; a new client or a request for a check ends the wait.
-    pub(super) async fn wait(&mut self, clients: &mut InForce) {
+    pub(super) async fn wait(&mut self, clients: &mut CurrentClient) {
         tokio::select! {
             () = tokio::time::sleep(self.0) => self.0 = (self.0 * 2).min(Self::LONGEST),
             _ = clients.sent() => self.reset(),

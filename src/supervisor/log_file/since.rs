@@ -74,7 +74,7 @@ async fn first_since(
     Ok(found)
 }
 
-/// What was seen of some bytes.
+/// Result of scanning a range of bytes for a line with a time.
 struct Seen {
     /// Where the first line begins that was looked at.
     first: u64,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// What a search answers: of all of a file, or of the part of it that begins to be followed.
-fn answer(file: &Path, script: &str, sought: &Sought) -> (Option<i32>, String) {
+fn answer(file: &Path, script: &str, sought: &ContentSearch) -> (Option<i32>, String) {
     let mut sh = Command::new("sh");
     let script = format!("{}{}{script}", script::OPEN, script::GREP);
     sh.args(["-c", &script, "search"]).arg(file).args(sought.arguments());
@@ -19,7 +19,7 @@ fn words(pattern: &str) -> Grep {
 }
 
 fn searched(file: &Path, pattern: &str) -> (Option<i32>, String) {
-    answer(file, script::SEARCH, &Sought::all(words(pattern)))
+    answer(file, script::SEARCH, &ContentSearch::all(words(pattern)))
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_whole_file_is_searched_by_the_systems_grep() {
     assert!(all.starts_with("3000:11996:yes\n") && all.lines().count() == 2002);
 }
 
-fn matched(file: &Path, sought: &Sought) -> (Option<i32>, String) {
+fn matched(file: &Path, sought: &ContentSearch) -> (Option<i32>, String) {
     answer(file, script::MATCHED, sought)
 }
 
@@ -53,7 +53,7 @@ fn colours_and_what_was_overwritten_hide_no_line() {
     let found = |pattern: &str| searched(&file, pattern).1;
     assert_eq!(found("^ERROR: out"), format!("2:6:{red}\nstatus 0\n"));
     assert!(found("^20%.* done$").starts_with("3:"), "as a terminal shows it");
-    let mut sought = Sought { to_end: false, ..Sought::all(words("^ERROR: out")) };
+    let mut sought = ContentSearch { to_end: false, ..ContentSearch::all(words("^ERROR: out")) };
     let inode = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&file).unwrap());
     let size = std::fs::metadata(&file).unwrap().len();
     assert_eq!(matched(&file, &sought).1, format!("{inode} {size} 0 1\n{red}\n"));
@@ -84,7 +84,8 @@ fn a_part_is_searched_to_its_end_or_to_the_last_line_break() {
     let file = folder.path().join("log");
     std::fs::write(&file, "step 1\nstep 2\nstep 3").unwrap();
     let inode = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&file).unwrap());
-    let mut sought = Sought { start: Start::At { inode, from: 7 }, ..Sought::all(words("step")) };
+    let mut sought =
+        ContentSearch { start: Start::At { inode, from: 7 }, ..ContentSearch::all(words("step")) };
     assert_eq!(matched(&file, &sought).1, format!("{inode} 20 7 0\nstep 2\nstep 3\n"));
     sought.to_end = false;
     assert_eq!(matched(&file, &sought).1, format!("{inode} 14 7 0\nstep 2\n"));
@@ -98,7 +99,7 @@ fn a_part_is_searched_to_its_end_or_to_the_last_line_break() {
 fn whole_lines_are_searched_before_a_file_is_followed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("log");
-    let mut sought = Sought { to_end: false, ..Sought::all(words("-?step [0-9]*5$")) };
+    let mut sought = ContentSearch { to_end: false, ..ContentSearch::all(words("-?step [0-9]*5$")) };
     let lines = |numbers: Range<u32>| numbers.fold(String::new(), |text, n| text + &format!("step {n}\n"));
     let mut found = |text: &str, lines: Option<u32>| {
         std::fs::write(&file, text).unwrap();
@@ -146,7 +147,8 @@ fn a_file_that_cannot_be_searched_says_why() {
         let mut sh = Command::new("/bin/sh");
         let script = format!("{}{}{}", script::OPEN, script::GREP, script::MATCHED);
         sh.args(["-c", &script, "matched"]).arg(folder.path().join("log"));
-        let output = sh.args(Sought::all(words("x")).arguments()).env("PATH", &tools).output().unwrap();
+        let output =
+            sh.args(ContentSearch::all(words("x")).arguments()).env("PATH", &tools).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(127) && said.contains(lacks), "{said}");
     }
@@ -200,7 +202,7 @@ fn without_a_log_folder_the_container_has_the_file() {
         String::from_utf8(output.stdout).unwrap()
     };
     let search = format!("{}{}", script::GREP, script::SEARCH);
-    let sought = Sought::all(words("ERROR")).arguments();
+    let sought = ContentSearch::all(words("ERROR")).arguments();
     assert_eq!(answer(("search", &search), &sought), "2:7:ERROR 2\nstatus 0\n");
     assert_eq!(answer(("last", script::LAST), &["1".to_owned()]), "step 3\n");
 }

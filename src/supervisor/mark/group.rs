@@ -4,7 +4,7 @@
 //! The operator and the operation are in its description, which cannot be changed; the step and the time of the last
 //! update are in its named ports, which are set with their fingerprint.
 
-use super::Held;
+use super::MarkOwnership;
 use crate::gcp::{GcpError, Google, InstanceGroup, TpuPlace};
 use crate::model::{ClusterName, OperationMark, Problem, ProblemKind, Timestamp};
 use crc32c::crc32c;
@@ -90,16 +90,16 @@ pub async fn place(
     place: &TpuPlace,
     cluster: &ClusterName,
     mark: &OperationMark,
-) -> Result<Held, Problem> {
+) -> Result<MarkOwnership, Problem> {
     let text = serde_json::to_string(mark).unwrap_or_default();
     let made = google.create_instance_group(place_of(place), &name(cluster), &text, &ports(mark)).await;
     // Compute may accept a request and fail at the end of the operation, so read which mark exists now.
     let there = find(google, place, cluster).await;
     match (made, there) {
-        (_, Ok(Some((_, found)))) if found.id == mark.id => Ok(Held::Ours),
-        (_, Ok(Some((_, found)))) => Ok(Held::Lost(Some(Box::new(found)))),
+        (_, Ok(Some((_, found)))) if found.id == mark.id => Ok(MarkOwnership::Ours),
+        (_, Ok(Some((_, found)))) => Ok(MarkOwnership::Lost(Some(Box::new(found)))),
         (Err(e), Ok(None)) => Err(problem(&e)),
-        (Ok(()), Ok(None)) => Ok(Held::Lost(None)),
+        (Ok(()), Ok(None)) => Ok(MarkOwnership::Lost(None)),
         (Err(e), Err(_)) if !matches!(e, GcpError::Exists { .. }) => Err(problem(&e)),
         (_, Err(e)) => Err(e),
     }
@@ -110,14 +110,16 @@ pub async fn renew(
     place: &TpuPlace,
     cluster: &ClusterName,
     mark: &OperationMark,
-) -> Result<Held, Problem> {
+) -> Result<MarkOwnership, Problem> {
     let group = match find(google, place, cluster).await? {
         Some((group, found)) if found.id == mark.id => group,
-        other => return Ok(Held::Lost(other.map(|(_, found)| Box::new(found)))),
+        other => return Ok(MarkOwnership::Lost(other.map(|(_, found)| Box::new(found)))),
     };
     match google.set_named_ports(place_of(place), &group, &ports(mark)).await {
-        Ok(()) => Ok(Held::Ours),
-        Err(GcpError::NotFound { .. }) => Ok(Held::Lost(read(google, place, cluster).await?.map(Box::new))),
+        Ok(()) => Ok(MarkOwnership::Ours),
+        Err(GcpError::NotFound { .. }) => {
+            Ok(MarkOwnership::Lost(read(google, place, cluster).await?.map(Box::new)))
+        }
         Err(e) => Err(problem(&e)),
     }
 }

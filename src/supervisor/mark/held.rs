@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// What became of a mark that was to be placed or renewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum MarkOwnership {
     /// It is there, and it is ours.
     Ours,
     /// Our mark is gone; contains the mark found instead, if any.

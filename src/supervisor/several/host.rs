@@ -1,7 +1,7 @@
 //! The files of one host that are followed together, by one command that is started again where it ended.
 
 use super::super::container::{in_container, words};
-use super::super::follow::{Way, Ways};
+use super::super::follow::{LogAccess, LogAccessWatch};
 use super::super::host_search::HostAccess;
 use super::super::log_file::{LOGS, ReadError, script};
 use super::super::{Backoff, Options};
@@ -83,9 +83,9 @@ pub struct Files {
     is_lost: bool,
 }
 
-/// What follows them.
+/// The task that follows the files of one host with one remote command.
 pub struct HostFiles {
-    ways: Ways,
+    ways: LogAccessWatch,
     spec: Arc<ClusterSpec>,
     options: Arc<Options>,
     /// Its address; none for the head.
@@ -99,7 +99,7 @@ pub struct HostFiles {
 impl HostFiles {
     /// The files of the host with that address, or of the head.
     pub fn new(
-        ways: Ways,
+        ways: LogAccessWatch,
         (spec, options): (Arc<ClusterSpec>, Arc<Options>),
         host: Option<Text>,
         files: Files,
@@ -147,7 +147,7 @@ impl HostFiles {
     }
 
     /// Runs the command to its end, or until nobody reads any more, or there is another way.
-    async fn follow(&mut self, way: &Way) -> Result<(), ReadError> {
+    async fn follow(&mut self, way: &LogAccess) -> Result<(), ReadError> {
         let Some(remote) = way.remote.clone() else {
             return Err(ReadError::Failed("SSH is not available".to_owned()));
         };

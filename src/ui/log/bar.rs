@@ -1,13 +1,13 @@
 //! The scroll bar of a log: where the window is, and where lines of interest are.
 
 use crate::app::{Landmark, LogView, Window};
-use crate::ui::part::Draw;
+use crate::ui::part::DrawContext;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 /// Draws it over the right border of the pane, beside the lines; nothing where all lines are in the window.
-pub fn draw(buf: &mut Buffer, pane: Rect, lines: Rect, d: &Draw<'_>, log: &LogView) {
+pub fn draw(buf: &mut Buffer, pane: Rect, lines: Rect, d: &DrawContext<'_>, log: &LogView) {
     let size = Window { width: lines.width.into(), height: lines.height.into() };
     let parts = usize::from(lines.height);
     let window = log.extent(size, parts);

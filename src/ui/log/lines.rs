@@ -4,7 +4,7 @@ use crate::app::{Dated, LogView, Window, pieces};
 use crate::logs::{Level, clock, level};
 use crate::model::{Colour, Line, Look};
 use crate::ui::grid::{cut, cut_middle};
-use crate::ui::part::Draw;
+use crate::ui::part::DrawContext;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -28,7 +28,7 @@ struct Row<'a> {
 }
 
 /// `13:58:14` as a line says it, `~13:58:14` when it came.
-fn time(log: &LogView, index: usize, d: &Draw<'_>) -> String {
+fn time(log: &LogView, index: usize, d: &DrawContext<'_>) -> String {
     match log.dated(index) {
         Some(Dated::Own(time)) => format!(" {}", clock(time, d.now)),
         Some(Dated::Came(time)) => format!("~{}", clock(time, d.now)),
@@ -52,7 +52,7 @@ pub fn parts(log: &LogView, width: u16) -> u16 {
 }
 
 /// Draws the lines in the window, with their times and the names of their logs in so many cells before them.
-pub fn draw(buf: &mut Buffer, area: Rect, (times, parts): (u16, u16), d: &Draw<'_>, log: &LogView) {
+pub fn draw(buf: &mut Buffer, area: Rect, (times, parts): (u16, u16), d: &DrawContext<'_>, log: &LogView) {
     let size = Window { width: area.width.into(), height: area.height.into() };
     let rows = if log.wraps() { wrapped(log, size) } else { cut_off(log, size) };
     for (y, mut row) in (area.y..area.bottom()).zip(rows) {
@@ -122,7 +122,7 @@ fn wrapped(log: &LogView, size: Window) -> Vec<Row<'_>> {
     rows.split_off(above)
 }
 
-fn draw_row(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView, row: &Row<'_>) {
+fn draw_row(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, log: &LogView, row: &Row<'_>) {
     let text = row.line.text();
     let style = match level(text) {
         Some(Level::Error) => d.theme.bad,

@@ -7,7 +7,7 @@ use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::vitals::rate;
 use crate::ui::grid::cut;
-use crate::ui::part::Draw;
+use crate::ui::part::DrawContext;
 use crate::ui::text::level;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -22,7 +22,7 @@ const FEW: usize = 4;
 const NAME: usize = 20;
 
 /// Draws it; nothing where no progress is known, or it has no room.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView) {
+pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, log: &LogView) {
     let Some((task, series)) = log.progress().filter(|_| area.height > 0) else { return };
     let mut x = area.x;
     for (text, style) in parts(task, series, log.stopped(d.now), d) {
@@ -43,7 +43,12 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView) {
 }
 
 /// Its words, the most important first. Where no more progress comes it says since when.
-fn parts(task: &str, series: &Series, stopped: Option<Duration>, d: &Draw<'_>) -> Vec<(String, Style)> {
+fn parts(
+    task: &str,
+    series: &Series,
+    stopped: Option<Duration>,
+    d: &DrawContext<'_>,
+) -> Vec<(String, Style)> {
     let last = series.last();
     let number = |n: u64| grouped(usize::try_from(n).unwrap_or(usize::MAX));
     let name = printable(if task.is_empty() { "progress" } else { task }).into_owned();

@@ -5,7 +5,7 @@ use crate::logs::clock;
 use crate::model::amount::{counted, grouped};
 use crate::model::time::brief;
 use crate::ui::grid::cut;
-use crate::ui::part::Draw;
+use crate::ui::part::DrawContext;
 use crate::ui::text::level;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -15,7 +15,7 @@ use unicode_width::UnicodeWidthStr;
 pub const HEIGHT: u16 = 3;
 
 /// Draws it; nothing where it has no room.
-pub fn draw(buf: &mut Buffer, area: Rect, d: &Draw<'_>, log: &LogView) {
+pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, log: &LogView) {
     if area.height < HEIGHT || area.width == 0 {
         return;
     }

@@ -43,13 +43,13 @@ fn job() -> Job {
 }
 
 struct Watched {
-    gauge: Gauge,
+    gauge: VitalsTracker,
     log: Vec<Line>,
 }
 
 impl Watched {
     fn new(log: Vec<Line>) -> Self {
-        Self { gauge: Gauge::new(VitalLimits::default(), Looks::Often), log }
+        Self { gauge: VitalsTracker::new(VitalLimits::default(), Sampling::Often), log }
     }
 
     /// The vitals after another look at the last lines at that second.
@@ -116,8 +116,10 @@ fn a_first_look_at_a_screen_alone_calls_nothing_stalled() {
     let mut watched = Watched::new(steps(0..600));
     assert_eq!(kinds(&watched.look(4000)), [], "the clock of its log may be another one");
     assert_eq!(kinds(&watched.look(4030)), [SignKind::Stalled]);
-    let mut once =
-        Watched { gauge: Gauge::new(VitalLimits::default(), Looks::Once), ..Watched::new(steps(0..600)) };
+    let mut once = Watched {
+        gauge: VitalsTracker::new(VitalLimits::default(), Sampling::Once),
+        ..Watched::new(steps(0..600))
+    };
     assert_eq!(kinds(&once.look(4000)), [SignKind::Stalled], "a command has one look");
     // A zone that is wrong by an hour: lines that come are an hour old, and those that do not come are not.
     let mut watched = Watched::new(Vec::new());
@@ -129,9 +131,9 @@ fn a_first_look_at_a_screen_alone_calls_nothing_stalled() {
 
 #[test]
 fn lines_that_are_older_than_the_job_stall_no_run() {
-    let mut gauge = Gauge::new(VitalLimits::default(), Looks::Once);
+    let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Once);
     let began = 3 * 86_400;
-    let look = |gauge: &mut Gauge, started| {
+    let look = |gauge: &mut VitalsTracker, started| {
         gauge.read(&steps(0..600), None, Clock::utc(after(began + 46)));
         gauge.vitals(&Job { started, ..job() }, Some(&holding()), after(began + 46))
     };
@@ -257,7 +259,7 @@ fn checkpoints_are_late_against_their_own_past_while_steps_are_made() {
 fn what_a_job_without_steps_does_comes_from_ray_and_from_its_phases() {
     let wait = Wait { shape: vec![("TPU-v4-256-head".into(), 1.0)], count: 1, since: Some(after(0)) };
     let of = |holding: Holding, log: &[Line], at: u64| {
-        let mut gauge = Gauge::new(VitalLimits::default(), Looks::Often);
+        let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
         gauge.read(log, None, Clock::utc(after(at)));
         let vitals = gauge.vitals(&job(), Some(&holding), after(at));
         (vitals.words(after(at)), kinds(&vitals))
@@ -284,7 +286,7 @@ fn figures_without_bounds_end_in_words_and_in_no_alarm_but_their_own() {
         "Saved checkpoint at step 99999999999999999999 to gs://b in 1e999s",
     ];
     let log: Vec<Line> = (0..200).map(|n| line(n, odd[n as usize % odd.len()])).collect();
-    let mut gauge = Gauge::new(VitalLimits::default(), Looks::Once);
+    let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Once);
     gauge.read(&log, None, Clock::utc(after(400)));
     let huge = Holding {
         holds: [("TPU".to_owned(), f64::INFINITY), ("GPU".to_owned(), f64::NAN)].into(),
@@ -304,7 +306,7 @@ fn figures_without_bounds_end_in_words_and_in_no_alarm_but_their_own() {
 
 #[test]
 fn a_driver_is_alone_only_after_it_had_workers() {
-    let mut gauge = Gauge::new(VitalLimits::default(), Looks::Often);
+    let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
     let mut look = |holding: &Holding, at| kinds(&gauge.vitals(&job(), Some(holding), after(at)));
     let alone = Holding::default();
     assert_eq!((look(&alone, 0), look(&alone, 9000)), (vec![], vec![]), "it never had any");
@@ -316,7 +318,7 @@ fn a_driver_is_alone_only_after_it_had_workers() {
 
 #[test]
 fn chips_are_idle_only_when_machines_and_log_are_quiet_for_long() {
-    let mut gauge = Gauge::new(VitalLimits::default(), Looks::Often);
+    let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
     let mut look = |cpu: f64, at| {
         gauge.measured(None, Some(cpu), after(at));
         kinds(&gauge.vitals(&job(), Some(&holding()), after(at)))
@@ -335,7 +337,7 @@ fn chips_are_idle_only_when_machines_and_log_are_quiet_for_long() {
 
 #[test]
 fn a_bar_that_overwrites_itself_is_read_at_each_look() {
-    let mut gauge = Gauge::new(VitalLimits::default(), Looks::Often);
+    let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
     let mut words = String::new();
     for n in 0..40_u64 {
         let mut bar = String::new();
@@ -351,7 +353,7 @@ fn a_bar_that_overwrites_itself_is_read_at_each_look() {
 
 #[test]
 fn lists_that_ray_has_cut_and_a_log_without_times_prove_nothing() {
-    let mut gauge = Gauge::new(VitalLimits::default(), Looks::Often);
+    let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
     let lines: Vec<Line> = (0..50).map(|n| Line::from(format!("step {n}/900 loss 2.0").as_str())).collect();
     for at in [0, 60, 500] {
         gauge.read(&lines, None, Clock::utc(after(at)));
@@ -376,8 +378,10 @@ fn a_run_whose_lines_say_no_time_is_not_as_old_as_the_line_above_them() {
     }
     assert_eq!(kinds(&watched.look(4100)), [], "nine minutes");
     assert_eq!(kinds(&watched.look(4200)), [SignKind::Stalled]);
-    let mut once =
-        Watched { gauge: Gauge::new(VitalLimits::default(), Looks::Once), ..Watched::new(watched.log) };
+    let mut once = Watched {
+        gauge: VitalsTracker::new(VitalLimits::default(), Sampling::Once),
+        ..Watched::new(watched.log)
+    };
     assert_eq!(kinds(&once.look(4200)), [], "one look cannot tell");
 }
 
@@ -388,7 +392,7 @@ fn a_log_that_was_not_read_again_is_no_silence() {
     let ask = |watched: &mut Watched, at: u64| watched.gauge.vitals(&job(), Some(&holding()), after(at));
     // Other runs had their turns for half an hour.
     let vitals = ask(&mut watched, 3000);
-    assert_eq!((kinds(&vitals), vitals.doing.clone()), (vec![], Doing::Steps));
+    assert_eq!((kinds(&vitals), vitals.doing.clone()), (vec![], JobActivity::Steps));
     assert_eq!(
         (vitals.log, vitals.words(after(3000))),
         (LogRead::At(after(1200)), "step 599, 30m ago".into())
@@ -416,7 +420,7 @@ fn a_run_whose_steps_are_among_lines_that_were_not_read_is_not_stalled() {
         let vitals = watched.look(at);
         assert_eq!(
             (kinds(&vitals), vitals.doing),
-            (vec![], Doing::Steps),
+            (vec![], JobActivity::Steps),
             "at {at}: no step is among the last lines"
         );
     }
@@ -431,7 +435,7 @@ fn a_run_whose_steps_are_among_lines_that_were_not_read_is_not_stalled() {
 
 #[test]
 fn a_log_whose_turn_has_not_come_says_so() {
-    let mut gauge = Gauge::new(VitalLimits::default(), Looks::Often);
+    let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
     let vitals = gauge.vitals(&job(), Some(&holding()), after(0));
     assert_eq!((vitals.log, vitals.words(after(0))), (LogRead::Unread, "1 task, log not read yet".into()));
     let by_hand = Job { key: crate::model::JobKey::Driver(crate::model::JobId("0a000000".into())), ..job() };
@@ -458,8 +462,8 @@ fn places(log: &[Line]) -> Vec<Vec<Line>> {
 
 /// The signs of a run at the first and the second look at the last lines, by somebody who was not there before.
 fn found_late(log: &[Line], at: u64) -> Vec<Sign> {
-    let mut gauge = Gauge::new(VitalLimits::default(), Looks::Often);
-    let clock = |at| Clock { near: after(at), east: 0 };
+    let mut gauge = VitalsTracker::new(VitalLimits::default(), Sampling::Often);
+    let clock = |at| Clock { near: after(at), utc_offset: 0 };
     let last = &log[log.len().saturating_sub(1000)..];
     gauge.past(&places(log), last, clock(at));
     gauge.read(last, None, clock(at));

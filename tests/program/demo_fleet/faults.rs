@@ -2,7 +2,7 @@
 //! recovers without a key.
 
 use super::{Console, hung_dashboard};
-use marin_tui::demo::{Fault, Member, Trouble};
+use marin_tui::demo::{Fault, FaultRule, Member};
 use marin_tui::model::{Link, News, Request};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 type Strike = (&'static str, fn(&Member));
 
 fn troubled(member: &Member, path: &str, fault: Fault) {
-    member.head.trouble(vec![Trouble { path: path.into(), fault }]);
+    member.head.trouble(vec![FaultRule { path: path.into(), fault }]);
 }
 
 /// What heads did to the console in an hour of faults. Each lasts until [`Head::trouble`] is called with none.

@@ -130,7 +130,7 @@ impl<'a> Console<'a> {
         self.app.update(Event::Operation(cluster(), news), Timestamp::now());
         let effects = self.press(if act == Act::Skip { "f" } else { "u" });
         let meant = Consent { means: Some(OperationKind::Restart), ..Consent::default() };
-        let order = if act == Act::Skip { Order::Forward(meant) } else { Order::Resume(meant) };
+        let order = if act == Act::Skip { Order::SkipStep(meant) } else { Order::Resume(meant) };
         assert_eq!(effects, [Effect::Operate(cluster(), order)]);
         let (verdict, allow) = self.verdict(effects);
         match allow {

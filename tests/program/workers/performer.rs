@@ -48,7 +48,7 @@ impl Console<'_> {
     }
 
     fn offered(&mut self) -> WorkerOffer {
-        self.order(Order::Offer);
+        self.order(Order::ListOffers);
         self.hears(|news| match news {
             OperationNews::Offered(offer) => Some(offer.unwrap()),
             _ => None,
@@ -95,7 +95,7 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
         capacity: "best-effort".into(),
         names: vec!["by-console".into()],
     };
-    let said = console.refused(Order::Look(Task::AddWorker(wanted("v9-8"))));
+    let said = console.refused(Order::Preview(Task::AddWorker(wanted("v9-8"))));
     assert!(said.contains("available types: tpu_worker"), "{said}");
 
     let add = Task::AddWorker(wanted("v4-8"));
@@ -115,13 +115,13 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
     assert_eq!(console.ends(), OperationEnd::Done);
 
     let remove = |worker: &str| Task::RemoveWorker { worker: worker.into(), drain: Some(60) };
-    console.order(Order::Look(remove("by-console")));
+    console.order(Order::Preview(remove("by-console")));
     let seen = console.hears(|news| match news {
         OperationNews::Previewed(_, seen) => Some(seen),
         _ => None,
     });
     assert!(!seen.others().is_empty() && seen.trouble.is_none(), "{seen:?}");
-    let fates = seen.jobs.iter().map(|j| j.fate.words()).collect::<String>();
+    let fates = seen.jobs.iter().map(|j| j.restoration.words()).collect::<String>();
     assert!(fates.contains("1 task runs there; may finish"), "{fates}");
     let mut locked = world.console(true);
     let said = locked.refused(Order::Begin(remove("by-console"), agreed));

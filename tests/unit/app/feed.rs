@@ -129,12 +129,12 @@ fn each_sick_run_is_said_and_resolved_by_itself() {
     let [one_run, other] = running[..2] else { panic!("{running:?}") };
     let mut sick = |runs: &[&JobKey]| {
         let sign = Sign { kind: SignKind::Stalled, since: before(900), evidence: "at step 9".into() };
-        let News::Vitals(mut roster) = held("04000000", []) else { panic!() };
-        let all = Arc::make_mut(&mut roster);
+        let News::Vitals(mut cluster_vitals) = held("04000000", []) else { panic!() };
+        let all = Arc::make_mut(&mut cluster_vitals);
         let mut vitals = (*all.jobs.drain().next().unwrap().1).clone();
         vitals.signs = vec![sign];
         all.jobs = runs.iter().map(|key| ((*key).clone(), Arc::new(vitals.clone()))).collect();
-        lab.tell(News::Vitals(roster))
+        lab.tell(News::Vitals(cluster_vitals))
     };
     let first = sick(&[one_run]);
     assert!(one(&first).starts_with(&format!("issue: run stalled: {one_run} of ")), "{first:?}");

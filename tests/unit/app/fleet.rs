@@ -101,8 +101,8 @@ fn a_new_try_leaves_the_screen_as_the_trouble_made_it() {
 #[test]
 fn what_is_read_seldom_on_purpose_is_not_stale() {
     let minutes = |n: u64| Duration::from_secs(n * 60);
-    let paces = PollIntervals { focused: minutes(1), background: minutes(10), cloud: minutes(60) };
-    let mut app = fleet().reading_every(paces);
+    let poll_intervals = PollIntervals { focused: minutes(1), background: minutes(10), cloud: minutes(60) };
+    let mut app = fleet().reading_every(poll_intervals);
     tell(&mut app, "alpha", News::Cloud(Ok(Arc::new(CloudView { asked: NOW, ..CloudView::default() }))));
     let at = |age: Duration| calm("alpha").taken.plus(age);
     let stale = |app: &App, age: Duration| app.clusters()[0].is_stale(at(age));

@@ -254,8 +254,8 @@ fn the_page_of_chips_is_read_again_while_it_is_shown() {
     }
     assert_eq!(press(&mut app, "%"), [], "its hosts are not known");
     let mut told = held("04000000", [3, 4]);
-    if let News::Vitals(roster) = &mut told {
-        let all = Arc::make_mut(roster);
+    if let News::Vitals(cluster_vitals) = &mut told {
+        let all = Arc::make_mut(cluster_vitals);
         let vitals = all.jobs.drain().next().unwrap().1;
         all.jobs.insert(job, vitals);
     }

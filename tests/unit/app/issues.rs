@@ -14,11 +14,11 @@ fn at(app: &mut App, kind: FindingKind) {
 fn an_issue_of_a_job_opens_its_page_and_takes_the_keys_of_a_job() {
     let mut app = shown();
     let key = app.clusters()[0].snapshot.jobs.iter().find(|j| j.key.raw() == "04000000").unwrap().key.clone();
-    let News::Vitals(mut roster) = held(key.raw(), []) else { panic!() };
-    let vitals = Arc::make_mut(&mut roster).jobs.get_mut(&key).unwrap();
+    let News::Vitals(mut cluster_vitals) = held(key.raw(), []) else { panic!() };
+    let vitals = Arc::make_mut(&mut cluster_vitals).jobs.get_mut(&key).unwrap();
     let sign = Sign { kind: SignKind::Stalled, since: before(900), evidence: "at step 9".into() };
     Arc::make_mut(vitals).signs = vec![sign];
-    tell(&mut app, CLUSTER, News::Vitals(roster));
+    tell(&mut app, CLUSTER, News::Vitals(cluster_vitals));
     at(&mut app, FindingKind::Stalled);
     assert_eq!(app.target(), Some(Target::Job(0, key.clone())));
     press(&mut app, "<enter>");

@@ -4,8 +4,8 @@ use super::*;
 use crate::workers_reading::{reading, workers};
 use marin_tui::app::WorkersView;
 use marin_tui::job_workers::{
-    Findings, JobWorkers, Part, Price, Tail, Verdict, WorkersAnswer, WorkersReading, failure, fold, in_order,
-    roll_call, running,
+    Findings, JobWorkers, Part, ReadingCost, Tail, Verdict, WorkersAnswer, WorkersReading, failure, fold,
+    in_order, roll_call, running,
 };
 use marin_tui::logs::{Clock, Remark};
 
@@ -62,7 +62,7 @@ fn the_silent_and_the_lagging_stand_first_and_the_price_is_said() {
 fn ages_are_counted_by_clocks_of_the_heads_zone() {
     // 05:30 ahead of UTC, which the lines do not say.
     let app = opened();
-    let clock = Clock { near: NOW, east: 19_800 };
+    let clock = Clock { near: NOW, utc_offset: 19_800 };
     let job_workers = JobWorkers { clock, ..reading(&app, Part::Roll).job_workers };
     let age = |worker: usize| Duration::from_secs(if worker == 2 { 1200 } else { 60 });
     let line = |worker: usize| {
@@ -114,7 +114,7 @@ fn tables_toggle_in_place() {
     press(&mut app, "1");
     assert!(row_here(&app).contains("104 | 1,000"), "{}", row_here(&app));
     press(&mut app, "<backtab>");
-    assert_eq!(app.pages().job_workers[0].way, WorkersView::Cause);
+    assert_eq!(app.pages().job_workers[0].view, WorkersView::Cause);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn of_a_job_that_hangs_the_silent_workers_are_rows_that_open_their_logs() {
     let found = running(&job_workers, &answers, &[], &last);
     assert_eq!((found.verdict, found.quiet.len()), (Verdict::Silent, 1), "{found:?}");
     let what = WorkersAnswer::Cause(Box::new(found));
-    let news = WorkersReading { at: NOW, price: Price::default(), job_workers, idle: 0, what };
+    let news = WorkersReading { at: NOW, price: ReadingCost::default(), job_workers, idle: 0, what };
     app.update(Event::JobWorkers(cluster, key, Part::Cause, Arc::new(Ok(news))), NOW);
     paint(&mut app, 120, 40);
     let all: Vec<String> = (0..rows(&app).len()).map(|position| row(&app, position)).collect();
@@ -261,7 +261,7 @@ fn a_job_that_failed_begins_with_the_first_cause_and_is_not_read_again() {
     let tell = |app: &mut App, what: WorkersAnswer| {
         let reading = WorkersReading {
             at: NOW,
-            price: Price::default(),
+            price: ReadingCost::default(),
             job_workers: job_workers.clone(),
             idle: 0,
             what,

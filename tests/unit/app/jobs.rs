@@ -253,10 +253,10 @@ fn esc_leads_back_to_several_logs() {
     press(&mut app, " j<down> ");
     let both = followed(&press(&mut app, "l"));
     assert_eq!(both.as_ref().map(Vec::len), Some(2));
-    let one = press(&mut app, "J<esc>l");
+    let one = press(&mut app, ":describe eval-tulu-99<enter>l");
     assert!(one.iter().any(|effect| matches!(effect, Effect::Ask(_, Request::Follow(..)))), "{one:?}");
     press(&mut app, "<esc>");
-    assert_eq!((app.context(), followed(&press(&mut app, "<esc>"))), (Context::AllJobs, both));
+    assert_eq!((app.context(), followed(&press(&mut app, "<esc>"))), (Context::Job, both));
     assert_eq!((app.context(), app.log().unwrap().logs().count()), (Context::Log, 2));
 }
 

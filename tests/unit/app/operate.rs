@@ -13,8 +13,8 @@ fn hears(app: &mut App, news: OperationNews) -> Vec<Effect> {
     app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW)
 }
 
-fn affected(id: &str, owner: &str, fate: Restoration) -> AffectedJob {
-    AffectedJob { fate, ..AffectedJob::of(&job(id, JobStatus::Running, owner, 60)) }
+fn affected(id: &str, owner: &str, restoration: Restoration) -> AffectedJob {
+    AffectedJob { restoration, ..AffectedJob::of(&job(id, JobStatus::Running, owner, 60)) }
 }
 
 fn previewed(owners: &[&str]) -> OperationNews {
@@ -66,7 +66,7 @@ fn letters_typed_in_a_confirmation_go_to_the_name() {
 #[test]
 fn a_restart_begins_with_the_name_typed_and_nothing_less() {
     let mut app = shown();
-    assert_eq!(press(&mut app, "R"), [orders(Order::Look(Task::Restart { preserve: true }))]);
+    assert_eq!(press(&mut app, "R"), [orders(Order::Preview(Task::Restart { preserve: true }))]);
     assert_eq!((app.context(), plan(&app).control), (Context::Plan, Control::Cancel));
     let open: Vec<String> = plan(&app).preview.jobs.iter().map(|j| j.key.to_string()).collect();
     assert_eq!(open.len(), 4, "what the console remembers is shown while it is looked: {open:?}");
@@ -166,7 +166,7 @@ fn without_saving_the_jobs_it_is_another_operation() {
     let mut app = shown();
     press(&mut app, "R");
     hears(&mut app, previewed(&["alice"]));
-    assert_eq!(press(&mut app, "<tab> "), [orders(Order::Look(Task::Restart { preserve: false }))]);
+    assert_eq!(press(&mut app, "<tab> "), [orders(Order::Preview(Task::Restart { preserve: false }))]);
     assert!(plan(&app).operation.consequence.contains("lost") && plan(&app).check == Check::Running);
 }
 
@@ -302,7 +302,7 @@ fn one_that_stopped_opens_by_itself_and_is_resumed_passed_or_left() {
     assert_eq!(app.context(), Context::Progress, "it comes up by itself");
     assert_eq!(app.watched().unwrap().brief(), "restart 5/9 interrupted");
     assert_eq!(press(&mut app, "u"), [orders(Order::Resume(consent()))]);
-    assert_eq!(press(&mut app, "f"), [orders(Order::Forward(consent()))]);
+    assert_eq!(press(&mut app, "f"), [orders(Order::SkipStep(consent()))]);
     assert_eq!(press(&mut app, "x<enter>"), [], "cancel has the focus");
     assert_eq!(press(&mut app, "xy"), [orders(Order::Abandon)]);
     hears(&mut app, OperationNews::Ended(OperationEnd::Abandoned));

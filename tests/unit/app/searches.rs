@@ -5,7 +5,7 @@ use marin_tui::model::{FileMatches, FileSearch, FileSearchId, FileSearchNews, Li
 
 fn sweep_of(effects: &[Effect]) -> FileSearch {
     let sweep = effects.iter().find_map(|effect| match effect {
-        Effect::Ask(_, Request::SweepLogs(sweep)) => Some((**sweep).clone()),
+        Effect::Ask(_, Request::SearchFiles(sweep)) => Some((**sweep).clone()),
         _ => None,
     });
     sweep.unwrap_or_else(|| panic!("{effects:?}"))
@@ -157,7 +157,7 @@ fn a_cluster_whose_nodes_are_unknown_is_not_searched_and_said() {
     tell(&mut app, CLUSTER, News::Link(up()));
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
     let asked = press(&mut app, "g/boom<enter>");
-    assert_eq!(asked.iter().filter(|e| matches!(e, Effect::Ask(_, Request::SweepLogs(_)))).count(), 1);
+    assert_eq!(asked.iter().filter(|e| matches!(e, Effect::Ask(_, Request::SearchFiles(_)))).count(), 1);
     assert!(
         said(&app).contains("marin-eu: logs not searched: Ray has not listed its nodes"),
         "{}",

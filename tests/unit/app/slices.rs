@@ -213,11 +213,11 @@ fn a_slice_is_the_same_on_every_page_where_ray_has_no_labels() {
         node.labels = [].into();
     }
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
-    let News::Vitals(mut roster) = held("04000000", 1..=64) else { unreachable!() };
-    for vitals in Arc::make_mut(&mut roster).jobs.values_mut() {
+    let News::Vitals(mut cluster_vitals) = held("04000000", 1..=64) else { unreachable!() };
+    for vitals in Arc::make_mut(&mut cluster_vitals).jobs.values_mut() {
         Arc::make_mut(vitals).holds = Some(vec![("TPU".into(), 256.0)]);
     }
-    tell(&mut app, CLUSTER, News::Vitals(roster));
+    tell(&mut app, CLUSTER, News::Vitals(cluster_vitals));
     press(&mut app, "1vgg/slice:aa10<enter>");
     assert!(cells(&app)[0].contains("|ray-m-worker-aa10-tpu|") && cells(&app)[0].contains("|64|"));
     // One of its hosts leads to the chips of all of them.

@@ -77,7 +77,7 @@ fn a_form_opens_at_once_from_the_fleet_and_every_pane() {
     for place in ["", "1", "3", "4", "c", "cN", "cJ", "T"] {
         let mut app = shown();
         press(&mut app, place);
-        assert_eq!(press(&mut app, "a"), [orders(Order::Offer)], "{place}");
+        assert_eq!(press(&mut app, "a"), [orders(Order::ListOffers)], "{place}");
         assert_eq!((app.context(), &form(&app).offered), (Context::Form, &Offered::Looking), "{place}");
         // What is typed meanwhile presses no keys.
         assert_eq!(press(&mut app, "qjx"), []);
@@ -102,7 +102,7 @@ fn workers_are_chosen_named_looked_at_and_begun() {
     assert_eq!((form(&app).node_type, form(&app).capacity), (1, 2), "as it was the last time");
     press(&mut app, "<right><tab><left><tab><backspace>2<tab>Mine");
     assert_eq!((form(&app).node_type, form(&app).capacity, form(&app).count.text()), (2, 1, "2"));
-    assert!(form(&app).complaint(WorkerField::Name).unwrap().contains("lower-case letters"));
+    assert!(form(&app).complaint(WorkerField::Name).unwrap().contains("lowercase letters"));
     assert_eq!(press(&mut app, "<tab><tab><enter>"), [], "nothing is sent that google would refuse");
     assert_eq!(form(&app).focused(), Some(WorkerField::Name), "there it is wrong");
     press(&mut app, "<^u>");
@@ -110,7 +110,7 @@ fn workers_are_chosen_named_looked_at_and_begun() {
     let task = queued("tpu_slice_v5e_16", "best-effort", &["mine-1", "mine-2"]);
     assert_eq!(
         press(&mut app, "<enter><enter>"),
-        [orders(Order::Look(task.clone()))],
+        [orders(Order::Preview(task.clone()))],
         "the last field leads on"
     );
     let controls = plan(&app).controls();
@@ -132,7 +132,7 @@ fn help_leads_back_to_the_plan_and_news_reach_it_meanwhile() {
     hears(&mut app, OperationNews::Offered(Ok(offer())));
     press(&mut app, "<tab><tab><tab>mine");
     let task = queued("tpu_worker", "preemptible", &["mine"]);
-    assert_eq!(press(&mut app, "<tab><tab><enter>"), [orders(Order::Look(task.clone()))]);
+    assert_eq!(press(&mut app, "<tab><tab><enter>"), [orders(Order::Preview(task.clone()))]);
     press(&mut app, "?");
     assert_eq!(app.context(), Context::Tell);
     // Help over help is one help.
@@ -192,7 +192,7 @@ fn a_host_of_a_local_cluster_is_added_by_its_address() {
     assert_eq!(press(&mut app, "<tab><tab><enter>"), []);
     press(&mut app, "<^u>10.0.0.7");
     let task = Task::AddWorker(NewWorker::Host { address: "10.0.0.7".into() });
-    assert_eq!(press(&mut app, "<tab><tab><enter>"), [orders(Order::Look(task))]);
+    assert_eq!(press(&mut app, "<tab><tab><enter>"), [orders(Order::Preview(task))]);
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn at_node(name: &str) -> App {
 fn a_worker_is_removed_by_its_address_drained_or_at_once() {
     let mut app = at_node("worker-03");
     let drained = remove("10.130.0.3", Some(3600));
-    assert_eq!(press(&mut app, "D"), [orders(Order::Look(drained.clone()))]);
+    assert_eq!(press(&mut app, "D"), [orders(Order::Preview(drained.clone()))]);
     assert_eq!(
         plan(&app).title(),
         "remove worker worker-03fe4a1c, 10.130.0.3 (marin-us-central2)",
@@ -244,10 +244,10 @@ fn a_worker_is_removed_by_its_address_drained_or_at_once() {
         "no name is to be typed"
     );
     assert_eq!(plan(&app).control, Control::Cancel);
-    assert_eq!(press(&mut app, "<tab> "), [orders(Order::Look(remove("10.130.0.3", None)))]);
+    assert_eq!(press(&mut app, "<tab> "), [orders(Order::Preview(remove("10.130.0.3", None)))]);
     assert_eq!(plan(&app).check, Check::Running);
     hears(&mut app, previewed(remove("10.130.0.3", None), &["alice"]));
-    assert_eq!(press(&mut app, "<enter>"), [orders(Order::Look(drained.clone()))], "and back");
+    assert_eq!(press(&mut app, "<enter>"), [orders(Order::Preview(drained.clone()))], "and back");
     hears(&mut app, previewed(drained.clone(), &["alice"]));
     assert_eq!(press(&mut app, "<tab><enter>"), [orders(begins(drained, Others::default()))]);
     // What was seen of another worker says nothing of this one.
@@ -258,10 +258,10 @@ fn a_worker_is_removed_by_its_address_drained_or_at_once() {
     assert_eq!(plan(&app).check, Check::Running);
     // Ray has nothing there that could end first.
     let mut app = at_node("worker-14");
-    assert_eq!(press(&mut app, "D"), [orders(Order::Look(remove("10.130.0.20", None)))]);
+    assert_eq!(press(&mut app, "D"), [orders(Order::Preview(remove("10.130.0.20", None)))]);
     let mut app = shown();
     press(&mut app, "cN/worker-02<enter>");
-    assert_eq!(press(&mut app, "D"), [orders(Order::Look(remove("10.130.0.2", Some(3600))))]);
+    assert_eq!(press(&mut app, "D"), [orders(Order::Preview(remove("10.130.0.2", Some(3600))))]);
 }
 
 #[test]
@@ -345,7 +345,7 @@ fn a_slice_is_named_and_an_address_that_was_given_away_is_not_taken() {
 fn ray_is_started_anew_on_a_worker_of_ours_or_nobodys() {
     let mut app = at_node("worker-03");
     let task = Task::InitWorker { worker: "10.130.0.3".into() };
-    assert_eq!(press(&mut app, "i"), [orders(Order::Look(task.clone()))]);
+    assert_eq!(press(&mut app, "i"), [orders(Order::Preview(task.clone()))]);
     hears(&mut app, previewed(task.clone(), &[]));
     assert_eq!(plan(&app).controls(), [Control::Cancel, Control::Go]);
     assert_eq!(press(&mut app, "<tab><enter>"), [orders(begins(task, Others::default()))]);
@@ -402,7 +402,7 @@ fn on_the_tpus_a_worker_goes_by_its_name() {
         press(&mut app, &format!("/{filter}<enter>"));
         app
     };
-    let looks = |task| [orders(Order::Look(task))];
+    let looks = |task| [orders(Order::Preview(task))];
     assert_eq!(press(&mut at("ray-one"), "D"), looks(remove("ray-one", Some(3600))));
     assert_eq!(press(&mut at("ray-no"), "D"), looks(remove("ray-no", None)));
     assert_eq!(press(&mut at("ray-one"), "i"), looks(Task::InitWorker { worker: "ray-one".into() }));

@@ -5,10 +5,10 @@ use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::job::cause::CauseLine;
-use crate::app::log::Wanted;
+use crate::app::log::LineTarget;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
-use crate::app::table::facts::Look;
+use crate::app::table::facts::CellContext;
 use crate::job_workers::Part;
 use crate::model::amount::counted;
 use std::cmp::Ordering;
@@ -30,7 +30,7 @@ type Row<'f> = CauseRow<'f>;
 
 impl CauseRow<'_> {
     /// The line in the log that says it; none of one that is no log's.
-    pub fn wanted(&self) -> Option<Wanted> {
+    pub fn wanted(&self) -> Option<LineTarget> {
         self.line.line.clone()
     }
 
@@ -66,11 +66,11 @@ impl Kind for Causes {
         "root-cause"
     }
 
-    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
         state(look, of, Part::Cause, |job_workers| counted(job_workers.workers.len(), "worker"))
     }
 
-    fn why_empty(look: &Look<'_>, of: Option<usize>) -> String {
+    fn why_empty(look: &CellContext<'_>, of: Option<usize>) -> String {
         why_empty(look, of, Part::Cause)
     }
 

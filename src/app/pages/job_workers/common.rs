@@ -2,9 +2,9 @@
 
 use crate::app::action::target::Target;
 use crate::app::fleet::cluster::Cluster;
-use crate::app::log::{CONTEXT, Wanted};
+use crate::app::log::{CONTEXT, LineTarget};
 use crate::app::table::cell::{Cell, Role};
-use crate::app::table::facts::Look;
+use crate::app::table::facts::CellContext;
 use crate::app::text::words;
 use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkerLine};
 use crate::logs::{Level, level};
@@ -36,18 +36,18 @@ pub fn worker_at(job_workers: &JobWorkers, (node, pid): Process) -> Option<usize
 }
 
 /// A line among others, as it stands in its worker's file.
-pub fn in_file(said: &[WorkerLine], at: usize) -> Option<Wanted> {
+pub fn in_file(said: &[WorkerLine], at: usize) -> Option<LineTarget> {
     let line = said.get(at)?;
     let of_file = |other: &&WorkerLine| (other.worker, other.is_err) == (line.worker, line.is_err);
     let above = said[..at].iter().rev().filter(of_file).take(CONTEXT);
     let mut before: Vec<String> = above.map(|said| said.line.text().to_owned()).collect();
     before.reverse();
-    Some(Wanted { text: line.line.text().to_owned(), before, at: None })
+    Some(LineTarget { text: line.line.text().to_owned(), before, at: None })
 }
 
 /// What stands beside the title: what was read, how old that is, and what it cost the head.
 pub fn state(
-    look: &Look<'_>,
+    look: &CellContext<'_>,
     of: Option<usize>,
     part: Part,
     what: impl Fn(&JobWorkers) -> String,
@@ -72,7 +72,7 @@ pub fn state(
 }
 
 /// Why there are no rows.
-pub fn why_empty(look: &Look<'_>, of: Option<usize>, part: Part) -> String {
+pub fn why_empty(look: &CellContext<'_>, of: Option<usize>, part: Part) -> String {
     let Some(cluster) = of.and_then(|place| look.fleet.clusters.get(place)) else { return String::new() };
     let slot = cluster.job_workers.slot(part);
     match (&slot.reading, &slot.problem, cluster.is_up()) {

@@ -5,10 +5,10 @@ use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::job::workers::{FoldedLine, Watched};
-use crate::app::log::Wanted;
+use crate::app::log::LineTarget;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
-use crate::app::table::facts::Look;
+use crate::app::table::facts::CellContext;
 use crate::job_workers::{JobWorkers, NamedWorker, Part, Peers, WorkerLine};
 use crate::logs::{Member, Row as Alike, untimed};
 use crate::model::Timestamp;
@@ -62,7 +62,7 @@ impl<'f> FoldedRow<'f> {
     }
 
     /// The line in the file of the worker under the cursor; none of one that does not say it.
-    pub fn wanted(&self) -> Option<Wanted> {
+    pub fn wanted(&self) -> Option<LineTarget> {
         if let FoldedLine::Missing(..) = self.line {
             return None;
         }
@@ -71,7 +71,7 @@ impl<'f> FoldedRow<'f> {
         let FoldedLine::Trace(_, line) = self.line else { return Some(first) };
         // Its other lines stand in the file as they stand here.
         let (above, rest) = self.alike.trace.split_at_checked(line)?;
-        Some(Wanted { text: rest.first()?.clone(), before: above.to_vec(), at: None })
+        Some(LineTarget { text: rest.first()?.clone(), before: above.to_vec(), at: None })
     }
 
     /// The line that a member said.
@@ -171,7 +171,7 @@ impl Kind for FoldedLines {
         "folded-lines"
     }
 
-    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
         let lines = of.and_then(|place| look.fleet.clusters.get(place)?.job_workers.said());
         let (lines, rows) = lines.map_or((0, 0), |(_, said, folded)| (said.len(), folded.rows.len()));
         state(look, of, Part::Lines, |job_workers| {
@@ -180,7 +180,7 @@ impl Kind for FoldedLines {
         })
     }
 
-    fn why_empty(look: &Look<'_>, of: Option<usize>) -> String {
+    fn why_empty(look: &CellContext<'_>, of: Option<usize>) -> String {
         why_empty(look, of, Part::Lines)
     }
 

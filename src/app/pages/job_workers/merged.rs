@@ -5,10 +5,10 @@ use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::job::workers::Watched;
-use crate::app::log::Wanted;
+use crate::app::log::LineTarget;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
-use crate::app::table::facts::Look;
+use crate::app::table::facts::CellContext;
 use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkerLine};
 use crate::logs::untimed;
 use crate::model::Timestamp;
@@ -39,7 +39,7 @@ impl MergedRow<'_> {
     }
 
     /// The line in its worker's file.
-    pub fn wanted(&self) -> Option<Wanted> {
+    pub fn wanted(&self) -> Option<LineTarget> {
         in_file(self.cluster.job_workers.said()?.1, self.number)
     }
 }
@@ -75,7 +75,7 @@ impl Kind for Merged {
         "worker-lines"
     }
 
-    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
         let lines = of.and_then(|place| look.fleet.clusters.get(place)?.job_workers.said());
         let lines = lines.map_or(0, |(_, said, _)| said.len());
         state(look, of, Part::Lines, |job_workers| {
@@ -83,7 +83,7 @@ impl Kind for Merged {
         })
     }
 
-    fn why_empty(look: &Look<'_>, of: Option<usize>) -> String {
+    fn why_empty(look: &CellContext<'_>, of: Option<usize>) -> String {
         why_empty(look, of, Part::Lines)
     }
 

@@ -4,10 +4,10 @@ use super::common::{Process, Spot, of_job, slice_cell, state, why_empty};
 use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
-use crate::app::log::Wanted;
+use crate::app::log::LineTarget;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, When, Width};
-use crate::app::table::facts::Look;
+use crate::app::table::facts::CellContext;
 use crate::app::table::natural::natural;
 use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkersAnswer, age_words, steps_words, unwell};
 use crate::logs::{Answer, Remark, untimed};
@@ -44,9 +44,9 @@ impl RollRow<'_> {
     }
 
     /// Its last line; none if it has written none.
-    pub fn wanted(&self) -> Option<Wanted> {
+    pub fn wanted(&self) -> Option<LineTarget> {
         let text = self.answer.line.clone();
-        (!text.is_empty()).then(|| Wanted { text, ..Wanted::default() })
+        (!text.is_empty()).then(|| LineTarget { text, ..LineTarget::default() })
     }
 
     const fn role(&self) -> Role {
@@ -88,7 +88,7 @@ impl Kind for Roll {
         "workers"
     }
 
-    fn counts(look: &Look<'_>, of: Option<usize>) -> Cell<'static> {
+    fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
         let answers = of.and_then(|place| look.fleet.clusters.get(place)).map(answers).unwrap_or_default();
         state(look, of, Part::Roll, |job_workers| {
             let workers = counted(job_workers.workers.len(), "worker");
@@ -98,7 +98,7 @@ impl Kind for Roll {
         })
     }
 
-    fn why_empty(look: &Look<'_>, of: Option<usize>) -> String {
+    fn why_empty(look: &CellContext<'_>, of: Option<usize>) -> String {
         why_empty(look, of, Part::Roll)
     }
 

@@ -4,14 +4,14 @@ use super::view::View;
 
 /// The pages that lead to the one on the screen.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct PageStack {
     /// From the first page to the one on the screen, as Esc goes back.
     pages: Vec<View>,
     /// The pages before these, for the key that goes back and forth.
     before: Vec<View>,
 }
 
-impl Way {
+impl PageStack {
     /// Begins at a page.
     pub fn from(first: View) -> Self {
         Self { pages: vec![first.clone()], before: vec![first] }
