@@ -382,7 +382,8 @@ pub struct ClusterVitals {
 impl ClusterVitals {
     /// Those of a job that runs, as they were last read.
     pub fn of(&self, job: &Job) -> Option<&Vitals> {
-        self.jobs.get(&job.key).filter(|_| job.status == JobStatus::Running).map(AsRef::as_ref)
+        // Most jobs have ended, and tables ask for all of them when they are sorted.
+        if job.status == JobStatus::Running { self.jobs.get(&job.key).map(AsRef::as_ref) } else { None }
     }
 
     /// A job's status, with one that waits for its first node pending: whatever Ray says of it, it does not run.

@@ -84,6 +84,7 @@ fn restore_on_panic() {
         std::panic::set_hook(Box::new(move |panic| {
             restore();
             report(panic);
+            std::process::exit(101);
         }));
     });
 }

@@ -249,42 +249,47 @@ fn no_line_is_lost_whatever_happens_to_the_file_and_the_connection() {
     assert_eq!(numbers, (0..=100).collect::<Vec<_>>(), "{said}");
 }
 
-#[test]
-fn a_driver_on_a_worker_is_read_through_ray() {
-    for ray in [Ray::Newest, Ray::Oldest] {
-        let bed = Bed::shared(ray);
-        let on_worker = json!({"entrypoint_resources": {format!("node:{WORKER}"): 0.001}});
-        let entry =
-            "seq -f 'li%gne' 5000; for i in $(seq 1 60); do printf 'ti%s=%d\\n' ck $i; sleep 0.5; done";
-        let job = Job::new(bed, entry, &on_worker);
-        let mut log = command(bed, &["job-logs", "-f", "-n", "1", &job.id]);
-        let all = command(bed, &["job-logs", "-f", &job.id]);
-        log.out.until("tick=9");
-        let mut console = console(&job);
-        console.send("l");
-        console.wait_text("tick=");
-        for _ in 0..6 {
-            console.send("gg");
-            std::thread::sleep(Duration::from_secs(1));
-        }
-        console.wait_for("the first line", LONG, |text| {
-            let at = text.contains("from the beginning") && text.contains("li1ne");
-            at || !text.contains("li1ne ") && text.contains("li1ne")
-        });
-        drop(console);
-        let (code, out, said) = log.ends();
-        assert_eq!(code, Some(0), "{said}");
-        let ticks = |out: &str| -> Vec<u32> {
-            out.lines().filter_map(|l| l.strip_prefix("tick=")?.parse().ok()).collect()
-        };
-        let seen = ticks(&out);
-        let first = seen[0];
-        assert_eq!(seen, (first..=60).collect::<Vec<_>>(), "{said}");
-        let (_, out, _) = all.ends();
-        assert_eq!(ticks(&out), (1..=60).collect::<Vec<_>>());
-        let (code, out, _) = command(bed, &["job-logs", "-n", "2", &job.id]).ends();
-        assert_eq!((code, out.as_str()), (Some(0), "tick=59\ntick=60\n"));
+fn a_driver_on_a_worker_is_read(bed: Bed) {
+    let on_worker = json!({"entrypoint_resources": {format!("node:{WORKER}"): 0.001}});
+    let entry = "seq -f 'li%gne' 5000; for i in $(seq 1 60); do printf 'ti%s=%d\\n' ck $i; sleep 0.5; done";
+    let job = Job::new(bed, entry, &on_worker);
+    let mut log = command(bed, &["job-logs", "-f", "-n", "1", &job.id]);
+    let all = command(bed, &["job-logs", "-f", &job.id]);
+    log.out.until("tick=9");
+    let mut console = console(&job);
+    console.send("l");
+    console.wait_text("tick=");
+    for _ in 0..6 {
+        console.send("gg");
+        std::thread::sleep(Duration::from_secs(1));
     }
+    console.wait_for("the first line", LONG, |text| {
+        let at = text.contains("from the beginning") && text.contains("li1ne");
+        at || !text.contains("li1ne ") && text.contains("li1ne")
+    });
+    drop(console);
+    let (code, out, said) = log.ends();
+    assert_eq!(code, Some(0), "{said}");
+    let ticks = |out: &str| -> Vec<u32> {
+        out.lines().filter_map(|l| l.strip_prefix("tick=")?.parse().ok()).collect()
+    };
+    let seen = ticks(&out);
+    let first = seen[0];
+    assert_eq!(seen, (first..=60).collect::<Vec<_>>(), "{said}");
+    let (_, out, _) = all.ends();
+    assert_eq!(ticks(&out), (1..=60).collect::<Vec<_>>());
+    let (code, out, _) = command(bed, &["job-logs", "-n", "2", &job.id]).ends();
+    assert_eq!((code, out.as_str()), (Some(0), "tick=59\ntick=60\n"));
+}
+
+#[test]
+fn a_driver_on_a_worker_is_read_through_the_newest_ray() {
+    a_driver_on_a_worker_is_read(Bed::shared(Ray::Newest));
+}
+
+#[test]
+fn a_driver_on_a_worker_is_read_through_the_oldest_ray() {
+    a_driver_on_a_worker_is_read(Bed::shared(Ray::Oldest));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The description of a job, with its driver's work in Ray, which is read on demand.
 
+use crate::app::job::vitals::HOLDS;
 use crate::app::text::describe::{Lines, list};
 use crate::app::view::{Asked, View};
 use crate::app::{App, Cluster};
@@ -29,9 +30,9 @@ impl App {
 pub fn lines(asked: &Asked, cluster: &Cluster, is_ended: bool, now: Timestamp) -> Lines {
     match asked {
         Asked::No => Vec::new(),
-        Asked::Waiting(_) => vec![("holds".to_owned(), "querying Ray...".to_owned())],
+        Asked::Waiting(_) => vec![(HOLDS.to_owned(), "querying Ray...".to_owned())],
         Asked::Answered(Ok(work)) => told(work, Some(cluster), is_ended, now),
-        Asked::Answered(Err(why)) => vec![("holds".to_owned(), format!("? ({})", printable(why)))],
+        Asked::Answered(Err(why)) => vec![(HOLDS.to_owned(), format!("? ({})", printable(why)))],
     }
 }
 
@@ -43,7 +44,7 @@ fn told(work: &Work, cluster: Option<&Cluster>, is_ended: bool, now: Timestamp) 
         (true, false) => "nothing".to_owned(),
         (true, true) => "nothing: only the driver is running (no tasks, no actors)".to_owned(),
     };
-    lines.push(("holds".to_owned(), holds));
+    lines.push((HOLDS.to_owned(), holds));
     list(&mut lines, "waits for", cut(work.waits.iter().map(|wait| wait.words(now)).collect()));
     list(&mut lines, "tasks", cut(counts(&work.tasks)));
     list(&mut lines, "actors", cut(counts(&work.actors)));

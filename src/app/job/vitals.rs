@@ -22,6 +22,9 @@ const UNSEEN: &str = "none seen in the part of its log that was read";
 /// Places that are named.
 const PLACES: usize = 4;
 
+/// The label of what a job holds, from its vitals or its driver.
+pub(in crate::app) const HOLDS: &str = "holds";
+
 /// What is wrong with a run, the worst first; nothing before its vitals were read.
 pub(in crate::app) fn wrong(
     job: &Job,
@@ -49,7 +52,7 @@ pub(in crate::app) fn at_stake(job: &Job, cluster: &Cluster, now: Timestamp) -> 
     let Some(vitals) = vitals else { return Vec::new() };
     let saved = vitals.run.as_ref().map(|run| checkpoint(run, now).unwrap_or_else(|| UNSEEN.to_owned()));
     let holds = vitals.holds.as_deref().filter(|holds| !holds.is_empty()).map(held);
-    let rows = [("holds", holds), ("activity", Some(vitals.words(now))), ("checkpoint", saved)];
+    let rows = [(HOLDS, holds), ("activity", Some(vitals.words(now))), ("checkpoint", saved)];
     rows.into_iter().filter_map(|(label, text)| Some((label.to_owned(), text?))).collect()
 }
 
@@ -72,7 +75,7 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
     };
     let holds = vitals.holds.as_deref().map(held);
     let on = places(&vitals.nodes, cluster);
-    push("allocated", holds.map(|holds| if on.is_empty() { holds } else { format!("{holds} on {on}") }));
+    push(HOLDS, holds.map(|holds| if on.is_empty() { holds } else { format!("{holds} on {on}") }));
     if let Some(run) = &vitals.run {
         push("run", Some(run.steps()).filter(|_| run.step.is_some()));
         push("loss", run.loss.map(|value| format!("{} {}", loss(value), curve(&run.losses, CURVE))));

@@ -279,9 +279,10 @@ impl WorkerForm {
             WorkerField::Name if self.name.text().len() > 63 => {
                 Some(format!("too long: {} of 63 characters", self.name.text().len()))
             }
-            WorkerField::Name => {
-                Some("use lowercase letters, digits and hyphens, starting with a letter and not ending with a hyphen".to_owned())
-            }
+            WorkerField::Name => Some(
+                "use lowercase letters, digits and hyphens; start with a letter, end without a hyphen"
+                    .to_owned(),
+            ),
             WorkerField::Address if self.address.is_empty() => {
                 self.tried.then(|| "enter the host's address".to_owned())
             }
@@ -390,7 +391,7 @@ mod tests {
             ("65", "", Some("1 to 64")),
             ("", "", Some("1 to 64")),
             ("1", "Big", Some("lowercase letters")),
-            ("1", "a-", Some("not ending with a hyphen")),
+            ("1", "a-", Some("end without a hyphen")),
             ("10", &"a".repeat(62), Some("with its number")),
             ("1", &"a".repeat(64), Some("64 of 63")),
             ("64", "mine", None),

@@ -2,7 +2,7 @@
 
 use crate::app::action::target::Target;
 use crate::app::host::{self, chips};
-use crate::app::job;
+use crate::app::job::{self, vitals::HOLDS};
 use crate::app::pages::hosts::HostsRow;
 use crate::app::table::facts::CellContext;
 use crate::app::text::describe::{self, Lines};
@@ -31,10 +31,10 @@ pub fn lines(look: &CellContext<'_>, details: &Details) -> (&'static str, Lines)
             let at = usize::from(!lines.is_empty());
             lines.splice(at..at, job::page::cause(job, cluster, details));
             let after = lines.iter().position(|(label, _)| label == "status").map_or(0, |at| at + 1);
-            lines.splice(
-                after..after,
-                job::description::lines(&details.work, cluster, job.status.is_ended(), now),
-            );
+            let work = job::description::lines(&details.work, cluster, job.status.is_ended(), now);
+            // What it holds stands there once: its vitals know the slice, too.
+            let is_known = lines.iter().any(|(label, _)| label == HOLDS);
+            lines.splice(after..after, work.into_iter().filter(|(label, _)| !is_known || label != HOLDS));
             lines.extend(job::page::lines(job, cluster, details, look));
             ("Job", lines)
         }

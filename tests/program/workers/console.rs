@@ -36,7 +36,7 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.wait_text("tpu_worker (v4-8)");
     // Reserved, one, by a name that is mended before anything is sent.
     pty.send("\tr\t\tExtra");
-    pty.wait_text("✕ lower-case letters");
+    pty.wait_text("✕ use lowercase letters");
     pty.send("\x15extra\t\t\r");
     pty.wait_text("1 of type tpu_worker (v4-8), reserved: extra");
     pty.wait("that it was looked", |text| !text.contains("◌ checking"));

@@ -31,6 +31,24 @@ fn what_is_typed_is_found_by_its_letters_and_ranked() {
 }
 
 #[test]
+fn a_table_is_sorted_by_the_column_that_is_named() {
+    let mut app = shown();
+    let sorted = |app: &App| app.listing().unwrap().sorted_by();
+    press(&mut app, "2:sort ow");
+    assert_eq!(words(&app), ["sort owner"]);
+    press(&mut app, "<enter>");
+    assert_eq!(sorted(&app), Some("OWNER"));
+    press(&mut app, ":sort nothing<enter>");
+    assert!(said(&app).contains("`nothing`"), "{}", said(&app));
+    assert_eq!(sorted(&app), Some("OWNER"));
+    press(&mut app, "=");
+    assert_eq!(sorted(&app), None);
+    // Without a column it is the key's action.
+    press(&mut app, ">:sort<enter>");
+    assert_eq!(sorted(&app), None);
+}
+
+#[test]
 fn an_action_is_found_by_the_words_of_other_tools() {
     let mut app = super::app(&NAMES);
     for (typed, meant) in [

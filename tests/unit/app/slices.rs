@@ -230,7 +230,7 @@ fn a_slice_is_the_same_on_every_page_where_ray_has_no_labels() {
     assert_eq!(hosts, Some(64), "{chips:?}");
     press(&mut app, "<esc><esc>2/job:04000000<enter>d");
     let page = details(&app);
-    let holds = ("allocated".to_owned(), "TPU 256 on ray-m-worker-aa10-tpu (64 hosts)".to_owned());
+    let holds = ("holds".to_owned(), "TPU 256 on ray-m-worker-aa10-tpu (64 hosts)".to_owned());
     assert!(page.contains(&holds), "{page:#?}");
 }
 
