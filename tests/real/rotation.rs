@@ -90,7 +90,7 @@ fn made_up() -> String {
 #[test]
 fn a_console_recovers_from_a_rotation_without_a_key_and_commands_too() {
     inside_of(
-        || Bed::operated(),
+        Bed::operated,
         || {
             let runtime = Runtime::new().unwrap();
             let double = runtime.block_on(Google::start()).unwrap();
