@@ -235,7 +235,7 @@ fn logs_of_the_head_are_read_while_its_dashboard_is_stopped() {
 
 #[test]
 fn a_restart_by_somebody_else_is_announced_with_what_it_ended() {
-    let bed = Bed::operated();
+    let bed = Bed::restarted(Ray::Newest);
     let job = Job::new(bed, "echo the-only-line; sleep 3600");
     let mut console = connected(bed);
     follow(&mut console, &job.id);
@@ -291,7 +291,7 @@ fn an_actor_that_died_is_named_with_its_node_and_the_reason() {
 
 #[test]
 fn a_killed_dashboard_leaves_the_state_and_no_hint_ends_a_job() {
-    let bed = Bed::operated();
+    let bed = Bed::restarted(Ray::Newest);
     let job = Job::new(bed, "sleep 3600");
     let console = connected(bed);
     console.wait_text(&job.id);

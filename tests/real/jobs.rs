@@ -1,6 +1,6 @@
 //! Packages and job commands against Ray itself: the names that its Python gives, and its own command line.
 
-use crate::bed::Bed;
+use crate::bed::{Bed, Ray};
 use marin_tui::ray::Folder;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -105,7 +105,7 @@ fn console(bed: Bed, args: &[&str]) -> Output {
 
 #[test]
 fn ray_itself_finds_what_we_uploaded() {
-    let bed = Bed::operated();
+    let bed = Bed::restarted(Ray::Newest);
     bed.write(
         "/home/ray/jobs/dir/say.py",
         "import os, sys\nprint('says', os.environ['WORD'], flush=True)\nsys.exit(int(sys.argv[1]))\n",

@@ -1,6 +1,6 @@
 //! The console in a terminal restarts a real Ray of several hosts: asked about, watched, killed in the middle, resumed.
 
-use crate::bed::{Bed, CLUSTER};
+use crate::bed::{Bed, CLUSTER, Ray};
 use crate::pty::Pty;
 use crate::until::until;
 use std::process::Output;
@@ -47,7 +47,7 @@ fn begin(console: &mut Pty, jobs: &[&str]) {
 
 #[test]
 fn a_restart_from_the_console_survives_its_own_death_and_brings_jobs_back() {
-    let bed = Bed::operated();
+    let bed = Bed::restarted(Ray::Newest);
     let _ = command(bed, &["restart-cluster", "--abandon"]);
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis();
     // One holds a chip by itself, the other by a task.

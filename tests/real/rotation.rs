@@ -1,7 +1,7 @@
 //! A token is rotated under a console that is connected: a real Ray is restarted with another one, and Secret Manager
 //! (the double, on the console's own host) has it as the latest version.
 
-use crate::bed::{Bed, HOME, INFRA, TOKEN, inside_of};
+use crate::bed::{Bed, HOME, INFRA, Ray, TOKEN, inside_of};
 use crate::pty::Pty;
 use marin_tui::demo::google::{Google, PROJECT};
 use marin_tui::gcp::random_token;
@@ -90,7 +90,7 @@ fn made_up() -> String {
 #[test]
 fn a_console_recovers_from_a_rotation_without_a_key_and_commands_too() {
     inside_of(
-        Bed::operated,
+        || Bed::restarted(Ray::Newest),
         || {
             let runtime = Runtime::new().unwrap();
             let double = runtime.block_on(Google::start()).unwrap();

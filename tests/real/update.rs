@@ -73,7 +73,7 @@ impl File {
 
 #[test]
 fn a_limit_of_the_newest_ray_is_applied_while_a_job_runs() {
-    let bed = Bed::operated();
+    let bed = Bed::restarted(Ray::Newest);
     let mut file = File::new(bed);
     // Whatever Ray has made of the file is what the file says.
     let _ = exits(bed, 0, &["restart-cluster", "--yes", "--others"]);

@@ -2,8 +2,9 @@
 //! `tests/bed` (once; tests and runs that follow use it again), talks to it, and breaks it in the ways that life does.
 //!
 //! Hosts: `client` (the console runs there, nothing listens), `head`, `w1` and `w2` (joined by the autoscaler), `w3`
-//! (joined by [`Bed::join_spare`]). A test of `tests/real` has a bed to itself while it runs: of each kind of beds one test
-//! at a time uses one (`.config/nextest.toml`). What a test breaks it mends, and the next `up` mends what a killed test left.
+//! (joined by [`Bed::join_spare`]). A test of `tests/real` has a bed to itself while it runs: one test at a time uses the
+//! shared beds, and one those that tests restart (`.config/nextest.toml`). What a test breaks it mends, and the next `up`
+//! mends what a killed test left.
 
 use crate::pty::Pty;
 use crate::until::until;
@@ -64,7 +65,7 @@ impl Bed {
     pub fn shared(ray: Ray) -> Self {
         match ray {
             Ray::Newest => Self::up("shared-newest", &["--ray", "2.60.0", "--autoscaler", "2"]),
-            Ray::Oldest => Self::up("oldest-shared", &["--ray", "2.53.0", "--autoscaler", "1"]),
+            Ray::Oldest => Self::up("shared-oldest", &["--ray", "2.53.0", "--autoscaler", "1"]),
         }
     }
 
@@ -74,11 +75,6 @@ impl Bed {
             Ray::Newest => Self::up("restarted-newest", &["--ray", "2.60.0", "--autoscaler", "2"]),
             Ray::Oldest => Self::up("restarted-oldest", &["--ray", "2.53.0", "--autoscaler", "1"]),
         }
-    }
-
-    /// Another one, for tests of operations and faults that end jobs or Ray, beside those that restart.
-    pub fn operated() -> Self {
-        Self::up("operated-newest", &["--ray", "2.60.0", "--autoscaler", "2"])
     }
 
     /// A cluster whose autoscaler (v2) is refused every machine of type `tpu_v5e`; two nodes alive.

@@ -9,7 +9,7 @@ use std::path::Path;
 const VARIES: &[(&str, &str)] = &[
     // What a command tells of its progress where it takes more than a second.
     (
-        "(?m)^(checking (affected jobs|workers|which images are in use in \\S+)|looking up the head's address|opening the tunnel|waiting for the dashboard|querying \
+        "(?m)^(checking (affected jobs|workers|which images are in use in \\S+|\\S+\\.pkg\\.dev/\\S+)|looking up the head's address|opening the tunnel|waiting for the dashboard|querying \
          Google( and Ray)?|logging in to (the head|Google)|reading (\\d+ clusters|the (nodes|jobs|log)|Ray's nodes( and jobs)?|\\S+\\.pkg\\.dev/\\S+))\n",
         "",
     ),
