@@ -1,6 +1,6 @@
-# Ends left-over processes of a host, and removes lock files that nobody holds any more.
-# Arguments: as of cleanup-look.sh, with an empty pattern where no lock file is to go; then PID:START of each process.
-# A process whose start time is another now has only the number of the one that was meant, and is left alone.
+# Ends leftover processes on this host, and removes lock files that no process holds.
+# Arguments: those of cleanup-look.sh, with an empty lock file pattern to keep all lock files; then PID:START of each process.
+# A process with a different start time has reused the PID, and is not touched.
 proc=$1 locks=$3
 DEVICES=$2
 LC_ALL=C

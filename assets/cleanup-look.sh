@@ -1,6 +1,6 @@
-# Says what Ray's jobs left on this host; changes nothing, and needs no tool but a shell, ls, awk, sed, tr and df.
+# Lists what Ray jobs left behind on this host. Changes nothing; needs only a shell, ls, awk, sed, sort, tr and df.
 # Arguments: the proc file system, the devices that count as TPUs (an extended regular expression), the lock files of
-# libtpu (a pattern). Fields of a line are separated by tabs; of an environment only Ray's job id is read.
+# libtpu (a pattern). Output fields are separated by tabs; only RAY_JOB_ID is read from a process's environment.
 proc=$1 locks=$3
 DEVICES=$2
 LC_ALL=C
@@ -21,7 +21,7 @@ for dir in "$proc"/[0-9]*; do
   set +f
   printf 'process\t%s\t%s\t%s\t%s\t%s\n' "$pid" "$2" "${20}" "$1" "$name"
 done
-# Of a single folder ls would not say the name, so a second one is asked for.
+# With a single directory ls prints no name, so a second one, which does not exist, is added.
 open=$(ls -l "$proc"/[0-9]*/fd/ "$proc/none" 2>&1 | awk '
   /\/[0-9]+\/fd\/?:$/ { n = split($0, part, "/"); for (i = 1; i < n; i++) if (part[i + 1] ~ /^fd/) pid = part[i]; next }
   /ermission denied/ { sub(/\/fd.*/, ""); if (!denied[$0]++) unreadable++; next }

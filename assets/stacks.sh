@@ -33,7 +33,7 @@ for pid; do
   fi
 done
 if [ -n "$raylet" ]; then
-  # Seconds since the machine started, against which the threads' times are held.
+  # Uptime in seconds, to compare with the threads' CPU times.
   printf 'raylet\t%s\t%s\n' "$raylet" "$(cut -d ' ' -f 1 /proc/uptime)"
   cat "/proc/$raylet/task/"*/stat 2>/dev/null
 fi

@@ -79,7 +79,7 @@ Examples:
   marin-tui --infra ~/src/marin/infra        cluster files in another directory
   marin-tui --address http://127.0.0.1:8265  a dashboard reachable without SSH
   marin-tui clusters --json                  list clusters as JSON
-  marin-tui --plain | tee events.txt         print what changes line by line
+  marin-tui --plain | tee events.txt         print changes, one per line
   marin-tui demo                             try it on simulated clusters
 
 Press ? in the console to list the keys; `marin-tui help TOPIC` shows a page of the manual, `marin-tui help` lists them.";

@@ -69,7 +69,7 @@ pub fn findings(
         found.extend(nodes::findings(snapshot));
         if !snapshot.missing.is_empty() {
             let what = snapshot.missing.join("; ");
-            let hint = "older data is shown for it; it is read again automatically";
+            let hint = "older data is shown instead; the read is retried automatically";
             found.push(Finding::new(FindingKind::PartlyRead, Severity::Warn, None, &what, &what, hint));
         }
     }

@@ -253,7 +253,7 @@ async fn with(
         if is_all || is_pattern {
             eprintln!("{}", searched.words(arguments));
         } else if searched.lines == 0 && asked.is_none() {
-            eprintln!("no line of {file} on the head matches; --node all searches the logs of all nodes");
+            eprintln!("no matching lines in {file} on the head; --node all searches the logs of all nodes");
         }
         searched.tell_unsearched(arguments);
         return Ok(if searched.lines == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS });

@@ -55,7 +55,7 @@ Examples:
 
 After a lost connection the command reconnects.
 
-Exit codes: 0 the job succeeded, 3 the job ended otherwise, 4 timed out (--timeout, or no response from the cluster for \
+Exit codes: 0 the job succeeded, 3 the job did not succeed, 4 timed out (--timeout, or no response from the cluster for \
 --give-up-after), 1 the status could not be read.";
 
 /// Commands on jobs.

@@ -251,7 +251,7 @@ async fn set(google: &Google, planned: &mut Planned, change: &Change) {
             planned.outcome = "set";
         }
         Ok(_) => {
-            let what = "Google accepted the change, but now has different policies".to_owned();
+            let what = "Google accepted the change, but the repository now has different policies".to_owned();
             planned.fail(what, "someone else may have changed them: run the same command again".into());
         }
         Err(e) => planned.fail(format!("set, but could not be read back: {e}"), e.hint()),

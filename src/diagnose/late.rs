@@ -14,7 +14,7 @@ pub(super) fn finding(late: &[DelayedTpu]) -> Option<Finding> {
         several => (format!("{} TPUs are {states}", several.len()), "", Subject::Cluster),
     };
     let names: Vec<String> = late.iter().map(|l| l.name.to_string()).collect();
-    let long = format!("{short} for longer than Google usually takes: {}", names.join(", "));
+    let long = format!("{short}, longer than Google usually takes: {}", names.join(", "));
     let hint = Hint::from("see status.cloud.google.com for known outages")
         .and(Verb::RemoveWorker.on(name, "or delete it, so that it is requested again"));
     Some(Finding::new(FindingKind::TpuDelayed, Severity::Warn, Some(since), short, long, hint).about(about))

@@ -28,7 +28,7 @@ fn lost(snapshot: &Snapshot) -> Option<Finding> {
     let names: Vec<String> = lost.iter().take(3).map(|n| n.name.to_string()).collect();
     let more = lost.len() - names.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let long = format!("{short} within the hour: {}{more}", names.join(", "));
+    let long = format!("{short} within the last hour: {}{more}", names.join(", "));
     let hint = Hint::from("the autoscaler replaces them if they are needed")
         .and(Verb::Nodes.to("the nodes pane shows Ray's reason for each"));
     let is_news = last.age(snapshot.taken) < JUST_NOW;

@@ -171,7 +171,7 @@ fn position(
     all.sort();
     let place = all.iter().position(|(_, other)| *other == key)? + 1;
     let total = counted(all.len(), "job");
-    (all.len() > 1).then(|| format!("number {place} of {total} waiting for {}, oldest first", need(needs)))
+    (all.len() > 1).then(|| format!("position {place} of {total} waiting for {}, oldest first", need(needs)))
 }
 
 #[cfg(test)]
@@ -244,7 +244,7 @@ mod tests {
             said,
             [
                 "v4_256: at its maximum of 1; held by holder (owner unknown)",
-                "number 2 of 2 jobs waiting for v4-256, oldest first"
+                "position 2 of 2 jobs waiting for v4-256, oldest first"
             ]
         );
     }

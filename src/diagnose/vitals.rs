@@ -150,8 +150,7 @@ fn hint(sign: SignKind, job: &Job) -> Hint {
             [log("find out why its workers ended"), Fix::from("stop the job if nothing is left to do")].into()
         }
         SignKind::NotFinite | SignKind::Diverging => {
-            [log("read its last lines"), Fix::from("restart the run from a checkpoint that it saved before")]
-                .into()
+            [log("read its last lines"), Fix::from("restart the run from an earlier checkpoint")].into()
         }
         SignKind::CheckpointLate => log("check whether saving a checkpoint fails").into(),
         SignKind::WaitsLong => Hint::none(),

@@ -50,7 +50,7 @@ impl Fault {
             Self::HostMemory => "out of host memory",
             Self::Disk => "disk full",
             Self::Hardware => "hardware fault",
-            Self::Signal => "ended by a signal",
+            Self::Signal => "terminated by a signal",
             Self::Exception => "exception",
             Self::Error => "error",
             Self::Timeout => "timeout",

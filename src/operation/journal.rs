@@ -284,7 +284,7 @@ fn busy(cluster: &ClusterName, text: &[u8]) -> JournalError {
         if let Some(step) = operation.next(&u.done) {
             what = format!("{what}, at {}", operation.place(step));
             if operation.is_harmless_at(step) {
-                hint = "wait for it, or cancel it where it runs: ctrl-c in a shell, or the progress dialog of a console".into();
+                hint = "wait for it, or cancel it where it runs: ctrl-c in a shell, or the progress page of a console".into();
             }
         }
     }

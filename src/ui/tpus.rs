@@ -74,7 +74,7 @@ fn troubles(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluster
         lines.push((format!("  {}", d.app.hint(&problem.hint)), d.theme.text));
     }
     if let Some(why) = tpus.unlisted() {
-        lines.push((format!("! TPUs of Compute Engine and ghosts are not shown: {why}"), d.theme.warn));
+        lines.push((format!("! Compute Engine TPUs and ghosts are not shown: {why}"), d.theme.warn));
     } else if !tpus.is_complete() {
         let text = "! Google could not list everything: there may be more TPUs, and ghosts are not shown";
         lines.push((text.to_owned(), d.theme.warn));

@@ -70,13 +70,13 @@ impl Context {
             Self::Autoscaler => "the autoscaler pane",
             Self::Tpus => "the TPU table",
             Self::Slice => "a slice's page",
-            Self::JobWorkers => "a job's workers view",
+            Self::JobWorkers => "a job's workers page",
             Self::Node => "a node's page",
             Self::Job => "a job's page",
             Self::Tpu => "a TPU's page",
-            Self::Info => "a details view",
+            Self::Info => "a details page",
             Self::Ask | Self::Tell | Self::Plan | Self::Form | Self::Columns => "dialogs",
-            Self::Progress => "an operation's progress view",
+            Self::Progress => "an operation's progress page",
         }
     }
 }

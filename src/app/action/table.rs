@@ -260,7 +260,7 @@ actions! {
     View MoreContext "more-context" "" &[Log], always, |app, now| app.widen(true, now),
         "Show one more line of context around each match, up to 9";
     View LessContext "less-context" "" &[Log], always, |app, now| app.widen(false, now),
-        "Show one line less of context around each match";
+        "Show one less line of context around each match";
     Reads SearchWhole "search-whole" "" &[Log], always, App::search_whole,
         "Search the whole log for the current pattern, on the head where possible, and list the matches",
         also "grep find";

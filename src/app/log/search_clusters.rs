@@ -91,7 +91,7 @@ impl App {
     pub(in crate::app) fn open_repeated(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(place) = self.view().place() else { return Vec::new() };
         let Some(repeated) = self.log_mut().and_then(LogView::go_to_repeated) else {
-            let said = "no visible line represents repeated lines (`[repeated 12x across cluster]`)";
+            let said = "no visible line has Ray's mark `[repeated 12x across cluster]`";
             self.toasts.say(Tone::Info, said, now);
             return Vec::new();
         };

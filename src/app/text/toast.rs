@@ -60,7 +60,7 @@ impl Cause {
     const fn words(self) -> &'static str {
         match self {
             Self::Ports => "use different local ports than usual",
-            Self::Connection => "have a connection note",
+            Self::Connection => "have messages about their connections",
             Self::Google => "have no TPU data",
         }
     }

@@ -121,7 +121,7 @@ impl Stop<'_> {
         });
         let own = self.ids(false);
         if (1..=TYPED).contains(&own.len()) {
-            hint = hint.and(Fix::command("or stop only the jobs that need no --others", line(&own, "")));
+            hint = hint.and(Fix::command("or stop only the jobs that do not need --others", line(&own, "")));
         }
         let (name, all) = (&self.reach.spec.name, self.all());
         anyhow::anyhow!("{name}: nothing was stopped: these are {all}; {}", hint.in_commands(target))

@@ -95,7 +95,7 @@ impl Key<'_> {
                 let line = format!("mv {file} {file}.old && {}", self.setup.again);
                 self.needs(
                     what,
-                    Fix::command("if that one is correct, move your key away and fetch it", line),
+                    Fix::command("if the secret has the correct key, move yours away and fetch it", line),
                 )
             }
             Ok(SecretVersion { version, .. }) => {

@@ -22,7 +22,7 @@ pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Re
         eprintln!("Google could not list everything, so more TPUs may remain; try again in a minute");
     }
     if let Some(why) = &view.unlisted {
-        eprintln!("no TPUs of Compute Engine are shown: {why}");
+        eprintln!("Compute Engine TPUs are not shown: {why}");
     }
     let found = leftovers(reach.spec.name.as_str(), &view);
     if found.is_empty() {

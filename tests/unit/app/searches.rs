@@ -188,7 +188,7 @@ fn a_repeated_line_opens_to_the_lines_that_ray_left_out() {
     };
     tell_lines(&mut app, lines.map(Line::from).to_vec());
     assert_eq!(press(&mut app, "<enter>"), []);
-    assert!(said(&app).contains("no visible line represents repeated lines"), "{}", said(&app));
+    assert!(said(&app).contains("no visible line has Ray's mark"), "{}", said(&app));
     let mark = |line: &str| Line::from(format!("{line} [repeated 12x across cluster]"));
     tell_lines(&mut app, lines.map(mark).to_vec());
     let last = sweep_of(&press(&mut app, "<enter>"));
