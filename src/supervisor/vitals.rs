@@ -299,6 +299,8 @@ struct Read {
     figures: Vec<(JobKey, Option<f64>, Option<f64>)>,
     /// The jobs whose logs could not be read, and why.
     missing: Vec<(JobKey, String)>,
+    /// Requests for Ray's lists.
+    lists: usize,
 }
 
 impl Round {
@@ -307,15 +309,17 @@ impl Round {
             self.utc_offset = self.client.utc_offset().await.ok();
         }
         let utc_offset = self.utc_offset;
-        let holdings = match self.listed.take() {
-            Some(holdings) => holdings,
+        let (holdings, lists) = match self.listed.take() {
+            // The reading before has paid for them.
+            Some(holdings) => (Holdings { bytes: 0, ..holdings }, 0),
             None => match self.client.holdings().await {
-                Ok(holdings) => holdings,
+                Ok(holdings) => (holdings, 4),
                 Err(e) => return Reading { gauges, utc_offset, listed: None, cluster_vitals: Err(e) },
             },
         };
         let listed = (self.pick.most == 0).then(|| holdings.clone());
         let mut read = self.logs(&gauges, &holdings).await;
+        read.lists = lists;
         read.past = self.past(&gauges, &read.logs).await;
         read.figures = self.figures(&gauges, &holdings).await;
         // Thousands of lines are matched against the forms of progress lines.
@@ -421,7 +425,7 @@ impl Round {
         let new = || VitalsTracker::new(self.limits, self.looks).knowing(self.patterns.clone());
         let past = read.past.values().flatten().map(Vec::len).sum::<usize>();
         let (logs, mut bytes) = (read.logs.len(), holdings.bytes + past);
-        let requests = 4 + logs + read.figures.len();
+        let requests = read.lists + logs + read.figures.len();
         for (key, log) in read.logs {
             bytes += log.len();
             let mut splitter = LineSplitter::default();
