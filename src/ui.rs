@@ -42,7 +42,7 @@ pub use glyphs::Glyphs;
 pub use theme::file::{BUILT_IN, ThemeFile};
 pub use theme::{Colors, Theme};
 
-use crate::app::{App, Area, Areas, Pane, PaneBorders, View};
+use crate::app::{App, Area, Areas, Page, Pane, PaneBorders, View};
 use crate::model::Timestamp;
 use part::{DrawContext, Shown, split_bottom, split_top};
 use ratatui::Frame;

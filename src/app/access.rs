@@ -5,6 +5,8 @@ use super::{
     Toasts, View,
 };
 use crate::app::action::fixes::HintContext;
+use crate::app::pages::page::Page;
+use crate::app::screen::areas::Areas;
 use crate::app::table::list::Listing;
 use crate::model::{Hint, PaneLayout, Timestamp};
 
@@ -77,15 +79,26 @@ impl App {
         self.pages.cluster.get(place)
     }
 
+    /// The state of the page on the screen.
+    pub(super) fn page(&self) -> Option<&dyn Page> {
+        self.pages.page(self.stack.page())
+    }
+
+    /// The same to be changed, with what it shows and where it was drawn.
+    pub(super) fn page_mut(&mut self) -> Option<(&mut dyn Page, &Fleet, &Areas)> {
+        Some((self.pages.page_mut(self.stack.page_mut()?)?, &self.fleet, &self.areas))
+    }
+
     /// The table that has the focus.
     pub fn listing(&self) -> Option<&dyn Listing> {
-        self.pages.listing(self.view(), self.split.focused)
+        self.page()?.listing(self.split.focused)
     }
 
     /// The same to be changed, with the fleet that its rows are in.
     pub(super) fn listing_mut(&mut self) -> Option<(&mut dyn Listing, &Fleet)> {
-        let listing = self.pages.listing_mut(self.stack.page(), self.split.focused)?;
-        Some((listing, &self.fleet))
+        let pane = self.split.focused;
+        let (page, fleet, _) = self.page_mut()?;
+        Some((page.listing_mut(pane)?, fleet))
     }
 
     /// All clusters, in the order in which they were listed.

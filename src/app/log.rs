@@ -13,6 +13,7 @@ mod folded;
 mod joined;
 mod lens;
 mod moments;
+mod page;
 #[cfg(test)]
 mod sample;
 mod scroll;

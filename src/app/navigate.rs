@@ -1,12 +1,13 @@
 //! The way from page to page: a stack that Esc pops, and the pages before for `-`.
 
+use super::pages::details::{Asked, Details};
 use super::pages::{found, issues};
-use super::view::{Asked, Details, Pane, View};
+use super::screen::pane::Pane;
+use super::view::View;
 use super::{App, Effect};
 use crate::app::action::context::Context;
 use crate::app::action::target::Target;
 use crate::app::screen::dialog::Dialog;
-use crate::app::table::list::Listing;
 use crate::model::{JobStatus, Request, Timestamp};
 
 impl App {
@@ -53,15 +54,11 @@ impl App {
 
     /// Puts the rows of the page on the screen in order.
     pub(super) fn arrange_page(&mut self) {
-        if let View::Cluster(place) = *self.view() {
-            let page = &mut self.pages.cluster[place];
-            page.nodes.arrange(&self.fleet);
-            page.slices.arrange(&self.fleet);
-            page.jobs.arrange(&self.fleet);
-        } else if let View::Slice(place, hosts) = self.stack.page() {
-            self.pages.open_slice(&self.fleet, *place, hosts);
-        } else if let Some((listing, fleet)) = self.listing_mut() {
-            listing.arrange(fleet);
+        if let View::Slice(place, hosts) = self.stack.page() {
+            self.pages.open_slice(*place, hosts);
+        }
+        if let Some((page, fleet, _)) = self.page_mut() {
+            page.rearrange(fleet);
         }
     }
 

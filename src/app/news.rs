@@ -1,7 +1,7 @@
 //! News of a cluster become state, messages, and sometimes a request.
 
 use super::pages::ALL_JOBS;
-use super::pages::ClusterPage;
+use super::pages::cluster::ClusterPage;
 use super::pages::jobs::newest_running;
 use super::{Action, App, Effect, Tone, View};
 use crate::app::fleet::feed::changed_job;

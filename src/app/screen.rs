@@ -7,4 +7,6 @@ pub(super) mod drawn;
 pub(super) mod freeze;
 pub(super) mod frozen;
 pub(super) mod mouse;
+pub(super) mod pane;
+pub(super) mod scroll;
 pub(super) mod split;

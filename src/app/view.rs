@@ -1,13 +1,12 @@
-//! Which page is on the screen, and which of its panes has the focus.
+//! Which page is on the screen.
 
 use super::fleet::Fleet;
+use super::pages::details::Details;
+use super::pages::page::Page;
+use super::screen::pane::Pane;
 use crate::app::action::context::Context;
-use crate::app::action::target::Target;
-use crate::app::table::list::Listing;
 use crate::app::text::words;
-use crate::model::{Chips, Inspection, JobId, JobIds, JobStacks, Problem, Subject, Timestamp, Work};
 use crate::reconcile::HostsKey;
-use std::sync::Arc;
 
 /// A page of the console.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,126 +104,11 @@ pub struct TablePage {
     /// Where its keys are looked up: [`Context::Table`] where its rows have no actions of their own.
     pub context: Context,
     /// Makes its table.
-    pub list: fn() -> Box<dyn Listing>,
+    pub list: fn() -> Box<dyn Page>,
 }
 
 impl PartialEq for TablePage {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other)
-    }
-}
-
-/// A region of a cluster's page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pane {
-    /// Pane 1: the cluster's nodes.
-    Nodes,
-    /// Pane 2: the cluster's jobs.
-    Jobs,
-    /// Pane 3: the open log.
-    Log,
-    /// Pane 4: the autoscaler's report.
-    Autoscaler,
-}
-
-impl Pane {
-    /// In the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::Nodes, Self::Jobs, Self::Log, Self::Autoscaler];
-
-    /// Where its keys are looked up.
-    pub const fn context(self) -> Context {
-        match self {
-            Self::Nodes => Context::Nodes,
-            Self::Jobs => Context::Jobs,
-            Self::Log => Context::Log,
-            Self::Autoscaler => Context::Autoscaler,
-        }
-    }
-}
-
-/// A thing in full: everything that is known of it, as it is now.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Details {
-    /// What is shown.
-    pub target: Target,
-    /// What a job's driver does in Ray, which is asked for when its page is opened.
-    pub work: Asked,
-    /// Where the workers of a job stand, which is asked for when that page is opened.
-    pub stacks: Stacks,
-    /// What Ray answered about a job or a host, which is asked for when its page is opened.
-    pub inspected: Box<Inspected>,
-    /// What the chips of the page do; none while they are read.
-    pub chips: Option<Arc<Result<Chips, Problem>>>,
-    /// When the chips of the page were last asked for.
-    pub chips_asked: Option<Timestamp>,
-    /// The text of the filter: only lines that match it are shown.
-    pub filter: String,
-    /// The first line that is shown.
-    pub top: usize,
-    /// The highest first line, known once drawn.
-    pub last: usize,
-}
-
-/// What a driver does in Ray, as far as that is known.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Asked {
-    /// It is not asked for.
-    No,
-    /// Ray is being asked about this driver.
-    Waiting(JobIds),
-    /// Ray's answer, or why there is none.
-    Answered(Result<Box<Work>, String>),
-}
-
-/// What Ray answered about a job or a host, as far as that is known.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Inspected {
-    /// It is not asked for.
-    No,
-    /// Ray is being asked.
-    Waiting(Subject),
-    /// The last answer and when it came, or why there is none; another may follow.
-    Answered(Subject, Timestamp, Arc<Result<Inspection, String>>),
-}
-
-/// Where the workers of a job stand, as far as that is known.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Stacks {
-    /// It is not asked for: the job has no driver.
-    No,
-    /// The workers of this driver are being looked at.
-    Waiting(JobId),
-    /// The last result, or why there is none; a look may follow.
-    Answered(JobId, Arc<Result<JobStacks, Problem>>),
-}
-
-impl Details {
-    /// The page of a thing, from its beginning.
-    pub fn of(target: Target) -> Self {
-        Self {
-            target,
-            work: Asked::No,
-            stacks: Stacks::No,
-            inspected: Box::new(Inspected::No),
-            chips: None,
-            chips_asked: None,
-            filter: String::new(),
-            top: 0,
-            last: 0,
-        }
-    }
-
-    /// Where its keys are looked up.
-    pub fn context(&self) -> Context {
-        match self.target {
-            Target::Node(..) => Context::Node,
-            Target::Job(..) | Target::Stacks(..) => Context::Job,
-            Target::Tpu(..) => Context::Tpu,
-            Target::Chips(..)
-            | Target::Cluster(_)
-            | Target::Hosts(..)
-            | Target::Broken(_)
-            | Target::Messages => Context::Info,
-        }
     }
 }

@@ -54,7 +54,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, (cluster, page): 
     let tells_idle = report.version != AutoscalerVersion::V1;
     let total = alerts.len() + table + lines.len();
     let last = total.saturating_sub(inner.height.into());
-    let top = page.autoscaler_top.min(last);
+    let top = page.autoscaler.top().min(last);
     more_below(buf, area, d.theme, last - top, "");
     let above = alerts.len();
     alerts.drain(..top.min(above));

@@ -6,7 +6,9 @@ use super::part::{DrawContext, Shown};
 use super::{autoscaler, log, prompt, sentence};
 use crate::app::pages::issues;
 use crate::app::text::words;
-use crate::app::{Action, App, Area, Areas, Cluster, Context, Dialog, Pane, Running, Target, Tone, View};
+use crate::app::{
+    Action, App, Area, Areas, Cluster, Context, Dialog, Page, Pane, Running, Target, Tone, View,
+};
 use crate::diagnose::FindingKind;
 use crate::model::amount::{bytes, counted, grouped};
 use crate::model::text::printable;

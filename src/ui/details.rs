@@ -31,7 +31,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, page: &Details, a
     };
     let (lines, label) = lay_out(&shown, inner.width.into(), LABEL, wrap);
     let last = lines.len().saturating_sub(inner.height.into());
-    let top = page.top.min(last);
+    let top = page.scroll.top().min(last);
     more_around(buf, area, d.theme, (top, last - top), "");
     // A line that goes on has the style of the one before.
     let indent = " ".repeat(label + 2);

@@ -27,7 +27,7 @@ pub fn draw(
     if let Some((note, style)) = note {
         put(buf, line.x + 1, line.y, line.width.saturating_sub(1), false, &note, style);
     }
-    areas.table = Some(table::page(buf, rest, d, page.listing()));
+    areas.table = Some(table::page(buf, rest, d, page.table()));
 }
 
 fn draw_tabs(

@@ -75,7 +75,7 @@ pub fn draw(
     let over = (kept + gap + shown + verdict.len()).saturating_sub(visible);
     // Scrolled up, first what the window has no room for comes into it, then earlier output, then earlier steps.
     let last = over + before + first;
-    let below = page.operation_below.min(last);
+    let below = page.operation.below().min(last);
     let (up, rest) = (below.min(over), below.saturating_sub(over));
     let (back, rest) = (rest.min(before), rest.saturating_sub(before));
     let mut lines: Vec<(String, Style)> = steps.into_iter().skip(first - rest).take(kept).collect();

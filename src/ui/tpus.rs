@@ -36,7 +36,7 @@ pub fn draw(
     let below = if lines > 0 { u16::try_from(lines).unwrap_or(0) + 3 } else { 0 };
     let (limits, area) = split_bottom(area, below);
     if lines > 0 {
-        types(buf, limits, d, &wanted, (cluster, page.types_top));
+        types(buf, limits, d, &wanted, (cluster, page.types.top()));
     }
     let selected = d.app.target_slice();
     let (advice, area) = split_bottom(area, u16::from(area.height >= LOW && selected.is_some()));

@@ -7,6 +7,7 @@ use crate::running::Running;
 use crate::until::until;
 use marin_tui::model::text::log_line;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// A reconnection, or a file of a gigabyte, on two busy cores.
@@ -315,8 +316,16 @@ fn an_address_alone_gives_the_same_lines() {
     assert_eq!(ticks(start(&["-n", "3"])), [28, 29, 30]);
 }
 
-/// Every file of Ray's own on the head and on a worker: through the dashboard and by a search on the host, the last lines
-/// are those on the disk. The files of workers and drivers have tests of their own.
+/// What a file is of, whichever process or job: its name up to its first number or id.
+fn kind(name: &str) -> &str {
+    let id = name
+        .split(['-', '_', '.'])
+        .find(|part| part.len() > 1 && part.contains(|c: char| c.is_ascii_digit()));
+    id.and_then(|id| name.find(id)).map_or(name, |at| &name[..at])
+}
+
+/// A file of every kind of Ray's own on the head and on a worker: through the dashboard and by a search on the host, the
+/// last lines are those on the disk. The files of workers and drivers have tests of their own.
 fn files_of_ray_are_read_as_they_are_on_the_disk(bed: Bed) {
     let run = |words: &[&str]| {
         let (code, out, said) = command(bed, &[&["cluster-logs"], words].concat()).ends();
@@ -324,6 +333,7 @@ fn files_of_ray_are_read_as_they_are_on_the_disk(bed: Bed) {
         out
     };
     let mut read = Vec::new();
+    let mut kinds = BTreeSet::new();
     for (host, node) in [("head", "head"), ("w1", WORKER)] {
         let names = run(&["--node", node, "--json"]);
         for row in serde_json::from_str::<Vec<Value>>(&names).unwrap() {
@@ -337,9 +347,12 @@ fn files_of_ray_are_read_as_they_are_on_the_disk(bed: Bed) {
                 String::from_utf8_lossy(&bytes).lines().map(log_line).collect::<Vec<_>>()
             };
             // A folder, or nothing to read.
-            if disk().iter().all(|line| line.trim().is_empty()) {
+            if kinds.contains(&(host, kind(&name).to_owned()))
+                || disk().iter().all(|line| line.trim().is_empty())
+            {
                 continue;
             }
+            kinds.insert((host, kind(&name).to_owned()));
             let last = run(&["--node", node, "--file", &name, "-n", "20"]);
             let found = run(&["--node", node, "--file", &name, "-g", "[^ ]", "-m", "20", "--json"]);
             // What grows meanwhile has more lines by now.

@@ -68,7 +68,7 @@ fn footer(app: &mut App) -> String {
 
 /// The state of the page of the cluster on the screen.
 fn table<'a>(app: &'a App, page: &'static TablePage) -> &'a dyn Listing {
-    app.pages().listing(&View::Table(page), app.pane()).unwrap()
+    app.pages().across(page).and_then(|page| page.listing(app.pane())).unwrap()
 }
 
 fn page(app: &App) -> &ClusterPage {

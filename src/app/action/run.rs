@@ -27,77 +27,41 @@ impl App {
         effects
     }
 
-    /// Rows or lines of a page.
-    pub(in crate::app) fn page(&self) -> isize {
-        let height = match (self.listing(), self.view()) {
-            (Some(listing), _) => listing.height(),
-            (None, View::Details(_) | View::Operation(_)) => {
-                usize::from(self.areas.details.unwrap_or_default().height)
-            }
-            (None, View::Cluster(_)) if self.split.focused == Pane::Autoscaler => {
-                usize::from(self.areas.autoscaler.unwrap_or_default().height)
-            }
-            (None, view) => view.place().map_or(1, |place| self.pages.cluster[place].log.page()),
-        };
+    /// Rows or lines on the screen.
+    fn page_height(&self) -> isize {
+        let height = self.page().map_or(1, |page| page.page_height(&self.areas, self.split.focused));
         isize::try_from(height.max(1)).unwrap_or(1)
     }
 
     /// Moves by a page, in that direction.
     pub(in crate::app) fn turn_page(&mut self, way: isize) -> Vec<Effect> {
-        let by = way * self.page();
-        if let Some(dialog) = &mut self.dialog {
-            dialog.page(by);
-            return Vec::new();
+        let by = way * self.page_height();
+        match &mut self.dialog {
+            Some(dialog) => dialog.page(by),
+            None => self.scroll(self.split.focused, by),
         }
-        self.step(by)
+        Vec::new()
+    }
+
+    /// Moves by half a page, in that direction.
+    pub(in crate::app) fn turn_half_page(&mut self, way: isize) -> Vec<Effect> {
+        self.step(way * (self.page_height() / 2).max(1))
     }
 
     /// Moves the cursor or the lines by so many rows.
     pub(in crate::app) fn step(&mut self, by: isize) -> Vec<Effect> {
-        if let Some(dialog) = &mut self.dialog {
-            dialog.scroll(by);
-            return Vec::new();
-        }
-        let pane = self.split.focused;
-        match self.stack.page_mut() {
-            Some(View::Details(details)) => {
-                details.top = details.top.saturating_add_signed(by).min(details.last);
-            }
-            Some(View::Operation(place)) => {
-                let page = &mut self.pages.cluster[*place];
-                let below = page.operation_below.saturating_add_signed(by.saturating_neg());
-                page.operation_below = below.min(page.operation_most);
-            }
-            Some(View::Tpus(place)) => self.pages.tpus[*place].step(&self.fleet, by),
-            Some(View::Log(_)) => return self.scroll(Pane::Log, by),
-            Some(View::Cluster(_)) => return self.scroll(pane, by),
-            _ => {
-                if let Some((listing, fleet)) = self.listing_mut() {
-                    listing.step(fleet, by);
-                }
-            }
+        match &mut self.dialog {
+            Some(dialog) => dialog.scroll(by),
+            None => self.scroll(self.split.focused, by),
         }
         Vec::new()
     }
 
     /// Moves the cursor of a pane, or its lines.
-    pub(in crate::app) fn scroll(&mut self, pane: Pane, by: isize) -> Vec<Effect> {
-        let last = self.areas.autoscaler_last;
-        let Some(page) = self.view().place().map(|place| &mut self.pages.cluster[place]) else {
-            return Vec::new();
-        };
-        match pane {
-            Pane::Nodes | Pane::Jobs => {
-                if let Some(listing) = page.listing_mut(pane) {
-                    listing.step(&self.fleet, by);
-                }
-            }
-            Pane::Log => page.log.scroll(by),
-            Pane::Autoscaler => {
-                page.autoscaler_top = page.autoscaler_top.saturating_add_signed(by).min(last);
-            }
+    pub(in crate::app) fn scroll(&mut self, pane: Pane, by: isize) {
+        if let Some((page, fleet, _)) = self.page_mut() {
+            page.scroll(fleet, pane, by);
         }
-        Vec::new()
     }
 
     /// Goes to the first row or line, or to the last.

@@ -10,10 +10,11 @@ use crate::app::action::context::{Context, FLEET, PAGES};
 use crate::app::action::target::Target;
 use crate::app::event::Viewer;
 use crate::app::log::LogView;
-use crate::app::pages::job_workers::WorkersView;
+use crate::app::pages::job_workers::view::WorkersView;
 use crate::app::pages::{self, TABLES as TABLE_PAGES};
+use crate::app::screen::pane::Pane;
 use crate::app::table::By;
-use crate::app::view::{Pane, TablePage, View};
+use crate::app::view::{TablePage, View};
 use crate::app::{App, Effect};
 use crate::model::{Request, Task, Timestamp};
 use std::sync::LazyLock;
@@ -238,9 +239,9 @@ actions! {
         "Move up one row";
     View Down "down" "" EVERYWHERE, always, |app, _| app.step(1),
         "Move down one row";
-    View HalfUp "half-page-up" "" SCROLLED, always, |app, _| app.step(-(app.page() / 2).max(1)),
+    View HalfUp "half-page-up" "" SCROLLED, always, |app, _| app.turn_half_page(-1),
         "Move up half a page";
-    View HalfDown "half-page-down" "" SCROLLED, always, |app, _| app.step((app.page() / 2).max(1)),
+    View HalfDown "half-page-down" "" SCROLLED, always, |app, _| app.turn_half_page(1),
         "Move down half a page";
     View PageUp "page-up" "" EVERYWHERE, always, |app, _| app.turn_page(-1),
         "Move up one page";

@@ -1,9 +1,10 @@
 //! The chips of a slice, a host or a job's hosts: a grid in which one that differs is seen, and what is known of it.
 
 use crate::app::action::target::{ChipsOf, Target};
+use crate::app::pages::details::{Details, Inspected};
 use crate::app::text::describe::{Lines, WARNS, ago, heading};
 use crate::app::text::words;
-use crate::app::view::{Details, Inspected, View};
+use crate::app::view::View;
 use crate::app::{App, Cluster, Effect};
 use crate::model::amount::{bytes, counted};
 use crate::model::text::printable;

@@ -3,7 +3,8 @@
 use crate::app::action::target::Target;
 use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::prompt::{Prompt, PromptKind};
-use crate::app::view::{Inspected, View};
+use crate::app::pages::details::Inspected;
+use crate::app::view::View;
 use crate::app::{App, Effect};
 use crate::model::{Inspection, LogSource, NodeId, Request, Subject, Text, Timestamp};
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! The page of a host: its row in full, its chips, Ray's processes and whom they serve, its log files.
 
 use crate::app::host::chips::figures;
+use crate::app::pages::details::{Details, Inspected};
 use crate::app::table::facts::CellContext;
 use crate::app::text::describe::{self, Lines, ago, heading, list};
-use crate::app::view::{Details, Inspected};
 use crate::app::{Action, Cluster};
 use crate::model::amount::{bytes, counted};
 use crate::model::text::printable;

@@ -8,9 +8,10 @@ use crate::app::input::line::Line;
 use crate::app::input::prompt::{Prompt, PromptKind, Typed, arrow};
 use crate::app::job::form::Field;
 use crate::app::log::{self, LogView};
+use crate::app::pages::details::Details;
 use crate::app::screen::dialog::Dialog;
 use crate::app::table::filter::Filter;
-use crate::app::view::{Details, View};
+use crate::app::view::View;
 use crate::app::{App, Effect};
 use crate::logs::Pattern;
 use crate::model::Timestamp;
@@ -78,7 +79,8 @@ impl App {
             }
             None => {
                 if let Some(View::Details(page)) = self.stack.page_mut() {
-                    (page.filter, page.top) = (text.to_owned(), 0);
+                    text.clone_into(&mut page.filter);
+                    page.scroll.reset();
                     return;
                 }
                 let parsed = Pattern::parse(text).map_err(|e| e.to_string());

@@ -2,7 +2,7 @@
 
 use crate::app::action::table::{Action, actions};
 use crate::app::input::ids::takes_thing;
-use crate::app::view::Pane;
+use crate::app::screen::pane::Pane;
 
 /// What the first word of a command stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

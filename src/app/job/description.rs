@@ -1,8 +1,9 @@
 //! The description of a job, with its driver's work in Ray, which is read on demand.
 
 use crate::app::job::vitals::HOLDS;
+use crate::app::pages::details::Asked;
 use crate::app::text::describe::{Lines, list};
-use crate::app::view::{Asked, View};
+use crate::app::view::View;
 use crate::app::{App, Cluster};
 use crate::model::amount::shape;
 use crate::model::text::printable;

@@ -1,7 +1,9 @@
 //! The workers of a job: opening their page, reading what it shows while it is open, and what keys do with a worker.
 
 use crate::app::job::workers::FoldedLine;
-use crate::app::pages::job_workers::{Spot, WorkersView};
+use crate::app::pages::job_workers::Spot;
+use crate::app::pages::job_workers::view::WorkersView;
+use crate::app::pages::page::Page;
 use crate::app::table::list::Listing as _;
 use crate::app::view::View;
 use crate::app::{App, Effect, Filter, Tone};
@@ -28,7 +30,7 @@ impl App {
             let failed = cluster.job(&key).is_some_and(|job| job.status == JobStatus::Failed);
             let page = &mut self.pages.job_workers[place];
             page.view = if failed { WorkersView::Cause } else { WorkersView::Roll };
-            page.all_mut().for_each(|table| table.set_filter(&self.fleet, Filter::default()));
+            page.tables_mut().into_iter().for_each(|table| table.set_filter(&self.fleet, Filter::default()));
         }
         self.open_page(View::JobWorkers(place))
     }

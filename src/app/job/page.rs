@@ -1,9 +1,9 @@
 //! The page of a job: its row in full, its workers by slice and those of them that are not well, its placement groups, what
 //! happened when, its environment, the last lines of its log.
 
+use crate::app::pages::details::{Details, Inspected};
 use crate::app::table::facts::CellContext;
 use crate::app::text::describe::{Lines, WARNS, ago, heading};
-use crate::app::view::{Details, Inspected};
 use crate::app::{Action, Cluster};
 use crate::model::amount::{counted, shape};
 use crate::model::text::printable;

@@ -3,8 +3,9 @@
 use crate::app::action::target::Target;
 use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::prompt::{Prompt, PromptKind};
+use crate::app::pages::details::{Details, Stacks};
 use crate::app::text::describe::{Lines, ago, in_a_line};
-use crate::app::view::{Details, Stacks, View};
+use crate::app::view::View;
 use crate::app::{App, Effect};
 use crate::model::amount::counted;
 use crate::model::raylet::raylet_lines;

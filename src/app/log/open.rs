@@ -3,7 +3,7 @@
 use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::log::{LineTarget, Opened};
-use crate::app::pages::Left;
+use crate::app::pages::cluster::Left;
 use crate::app::table::natural::natural;
 use crate::app::text::words;
 use crate::app::view::View;

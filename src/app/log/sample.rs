@@ -12,7 +12,7 @@ pub const NOW: Timestamp = Timestamp::from_millis(1_795_424_400_000);
 pub fn view(lines: usize) -> LogView {
     let mut view = LogView::default();
     view.begin(LogSource::Monitor("monitor.log".into()), StreamId(1));
-    view.drawn(Window { width: 80, height: 10 });
+    view.resize(Window { width: 80, height: 10 });
     push(&mut view, 0..lines);
     view
 }
@@ -32,7 +32,7 @@ pub fn wrapped() -> LogView {
     let mut view = LogView::default();
     view.begin(LogSource::Monitor("monitor.log".into()), StreamId(1));
     view.toggle(|show| &mut show.wrap);
-    view.drawn(Window { width: 10, height: 16 });
+    view.resize(Window { width: 10, height: 16 });
     lines(&mut view, (0..100).map(|i| format!("line {i:02}{}", "-".repeat(33)).into()).collect());
     view
 }

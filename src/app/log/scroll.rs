@@ -73,7 +73,7 @@ impl LogView {
     }
 
     /// Records the size in which the log was drawn.
-    pub fn drawn(&mut self, size: Window) {
+    pub fn resize(&mut self, size: Window) {
         let before =
             std::mem::replace(&mut self.size, Window { width: size.width, height: size.height.max(1) });
         if before != self.size {
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_line_that_is_taller_than_the_window_is_cut_and_its_end_followed() {
         let mut view = wrapped();
-        view.drawn(Window { width: 10, height: 3 });
+        view.resize(Window { width: 10, height: 3 });
         view.go_to_top();
         assert_eq!((seen(&view), view.below(view.size), view.page()), (vec!["00"], 100, 1));
         view.scroll(99);
@@ -214,7 +214,7 @@ mod tests {
         view.scroll(1);
         assert_eq!((seen(&view), view.below(view.size), view.follows()), (vec!["99"], 0, true));
         // Five rows: one line, and a part of the next.
-        view.drawn(Window { width: 10, height: 5 });
+        view.resize(Window { width: 10, height: 5 });
         assert_eq!(seen(&view), ["98", "99"]);
         view.go_to_top();
         assert_eq!((seen(&view), view.below(view.size)), (vec!["00", "01"], 99));

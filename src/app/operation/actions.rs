@@ -66,7 +66,7 @@ impl App {
     /// Opens the page of the operation on that cluster, at the end of its output.
     fn open_operation(&mut self, name: &ClusterName) -> Vec<Effect> {
         let Some(place) = self.fleet.place(name) else { return Vec::new() };
-        self.pages.cluster[place].operation_below = 0;
+        self.pages.cluster[place].operation.show_end();
         self.open_page(View::Operation(place))
     }
 

@@ -5,9 +5,12 @@ mod common;
 pub mod folded;
 pub mod merged;
 pub mod roll;
+pub mod view;
 
+use super::page::Page;
 use crate::app::fleet::Fleet;
 use crate::app::log::LineTarget;
+use crate::app::screen::pane::Pane;
 use crate::app::table::list::{List, Listing};
 use crate::job_workers::Part;
 use causes::Causes;
@@ -17,50 +20,7 @@ use common::{Process, process, worker_at};
 use folded::FoldedLines;
 use merged::Merged;
 use roll::Roll;
-
-/// One of the tables of the page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WorkersView {
-    /// A row for each worker, the silent and the lagging first.
-    #[default]
-    Roll,
-    /// What many of them say, once.
-    Folded,
-    /// All lines in the order of time.
-    Merged,
-    /// The first cause.
-    Cause,
-}
-
-impl WorkersView {
-    /// In the order of their keys.
-    pub const ALL: [Self; 4] = [Self::Roll, Self::Folded, Self::Merged, Self::Cause];
-
-    /// The one beside it.
-    pub(crate) fn turned(self, forward: bool) -> Self {
-        let here = Self::ALL.iter().position(|view| *view == self).unwrap_or(0);
-        Self::ALL[(here + if forward { 1 } else { 3 }) % 4]
-    }
-
-    /// What is read for it.
-    pub const fn part(self) -> Part {
-        match self {
-            Self::Roll => Part::Roll,
-            Self::Folded | Self::Merged => Part::Lines,
-            Self::Cause => Part::Cause,
-        }
-    }
-
-    /// The name of the table on its tab.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Roll => "overview",
-            Self::Folded => "folded",
-            Self::Merged => "by time",
-            Self::Cause => "root cause",
-        }
-    }
-}
+use view::WorkersView;
 
 /// The page of the workers of one cluster's jobs.
 #[derive(Debug)]
@@ -93,7 +53,7 @@ impl WorkersPage {
     }
 
     /// The table on the screen.
-    pub fn listing(&self) -> &dyn Listing {
+    pub fn table(&self) -> &dyn Listing {
         match self.view {
             WorkersView::Roll => &self.roll,
             WorkersView::Folded => &self.folded,
@@ -103,25 +63,13 @@ impl WorkersPage {
     }
 
     /// The same, to be changed.
-    pub fn listing_mut(&mut self) -> &mut dyn Listing {
+    fn table_mut(&mut self) -> &mut dyn Listing {
         match self.view {
             WorkersView::Roll => &mut self.roll,
             WorkersView::Folded => &mut self.folded,
             WorkersView::Merged => &mut self.merged,
             WorkersView::Cause => &mut self.causes,
         }
-    }
-
-    /// All of its tables.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &dyn Listing> {
-        [&self.roll as &dyn Listing, &self.folded, &self.merged, &self.causes].into_iter()
-    }
-
-    /// The same, to be changed.
-    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut dyn Listing> {
-        let all: [&mut dyn Listing; 4] =
-            [&mut self.roll, &mut self.folded, &mut self.merged, &mut self.causes];
-        all.into_iter()
     }
 
     /// What is under the cursor.
@@ -165,7 +113,7 @@ impl WorkersPage {
         let from = self.spot(fleet).zip(fleet.clusters[place].job_workers.job_workers(self.view.part()));
         self.awaited = from.and_then(|(spot, job_workers)| Some((process(job_workers, spot.worker)?, spot)));
         self.view = view;
-        self.listing_mut().arrange(fleet);
+        self.table_mut().arrange(fleet);
         self.go_to_awaited(fleet, place);
     }
 
@@ -190,5 +138,28 @@ impl WorkersPage {
             // It begins with what matters.
             WorkersView::Cause => {}
         }
+    }
+}
+
+impl Page for WorkersPage {
+    fn tables(&self) -> Vec<&dyn Listing> {
+        vec![&self.roll, &self.folded, &self.merged, &self.causes]
+    }
+
+    fn tables_mut(&mut self) -> Vec<&mut dyn Listing> {
+        vec![&mut self.roll, &mut self.folded, &mut self.merged, &mut self.causes]
+    }
+
+    fn listing(&self, _pane: Pane) -> Option<&dyn Listing> {
+        Some(self.table())
+    }
+
+    fn listing_mut(&mut self, _pane: Pane) -> Option<&mut dyn Listing> {
+        Some(self.table_mut())
+    }
+
+    /// Of four tables one is on the screen.
+    fn rearrange(&mut self, fleet: &Fleet) {
+        self.table_mut().arrange(fleet);
     }
 }

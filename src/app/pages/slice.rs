@@ -1,11 +1,14 @@
 //! The page of a slice, or of other hosts that stand in one row: each host as a cell of a grid, and a table of them.
 
 use super::nodes::Nodes;
+use super::page::{NodesInView, Page, nodes_of_rows};
 use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
+use crate::app::screen::areas::Areas;
+use crate::app::screen::pane::Pane;
 use crate::app::table::list::{List, Listing};
 use crate::app::table::natural::natural;
-use crate::model::Node;
+use crate::model::{Node, NodeId};
 use crate::reconcile::HostsKey;
 use std::collections::HashSet;
 
@@ -30,8 +33,31 @@ impl SlicePage {
         self.place == place && self.list.within() == Some(hosts)
     }
 
+    /// The nodes of the grid, as far as they are still there.
+    pub fn cells<'f>(&self, cluster: &'f Cluster) -> impl Iterator<Item = &'f Node> {
+        self.cells.iter().filter_map(|number| node(cluster, *number))
+    }
+}
+
+impl Page for SlicePage {
+    fn tables(&self) -> Vec<&dyn Listing> {
+        vec![&self.list]
+    }
+
+    fn tables_mut(&mut self) -> Vec<&mut dyn Listing> {
+        vec![&mut self.list]
+    }
+
+    fn listing(&self, _pane: Pane) -> Option<&dyn Listing> {
+        Some(&self.list)
+    }
+
+    fn listing_mut(&mut self, _pane: Pane) -> Option<&mut dyn Listing> {
+        Some(&mut self.list)
+    }
+
     /// Puts rows and cells in order. A dead host whose address is alive again has come back, and has no cell.
-    pub fn arrange(&mut self, fleet: &Fleet) {
+    fn rearrange(&mut self, fleet: &Fleet) {
         self.list.arrange(fleet);
         let Some(cluster) = fleet.clusters.get(self.place) else { return };
         let mut hosts: Vec<(u32, &Node)> =
@@ -43,9 +69,15 @@ impl SlicePage {
         self.cells = hosts.into_iter().map(|(number, _)| number).collect();
     }
 
-    /// The nodes of the grid, as far as they are still there.
-    pub fn cells<'f>(&self, cluster: &'f Cluster) -> impl Iterator<Item = &'f Node> {
-        self.cells.iter().filter_map(|number| node(cluster, *number))
+    /// The grid shows all of its hosts; those in the table come first.
+    fn nodes_in_view(&self, fleet: &Fleet, areas: &Areas) -> NodesInView {
+        let height = areas.table.as_ref().map_or(0, |table| table.rows.height.into());
+        let seen = nodes_of_rows(&self.list, fleet, height).pop().map(|(_, ids)| ids).unwrap_or_default();
+        let first: HashSet<NodeId> = seen.iter().copied().collect();
+        let all = fleet.clusters.get(self.place).zip(self.list.within());
+        let all = all.map(|(cluster, hosts)| cluster.alive_of(hosts)).unwrap_or_default();
+        let rest = all.into_iter().filter(|id| !first.contains(id));
+        vec![(self.place, seen.into_iter().chain(rest).collect())]
     }
 }
 

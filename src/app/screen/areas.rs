@@ -2,8 +2,8 @@
 
 use crate::app::action::table::Action;
 use crate::app::operation::confirmation::Control;
-use crate::app::pages::job_workers::WorkersView;
-use crate::app::view::Pane;
+use crate::app::pages::job_workers::view::WorkersView;
+use crate::app::screen::pane::Pane;
 use crate::model::PaneLayout;
 
 /// A rectangle of cells.

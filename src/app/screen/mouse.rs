@@ -172,7 +172,8 @@ impl App {
             .find_map(|pane| Some((self.areas.pane(pane).filter(|a| a.contains(column, row))?, pane)));
         let Some((area, pane)) = hit else { return Vec::new() };
         if by != 0 {
-            return self.scroll(pane, by);
+            self.scroll(pane, by);
+            return Vec::new();
         }
         // The prompt belongs to the pane that had the focus.
         self.prompt = None;

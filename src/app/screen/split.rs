@@ -1,7 +1,7 @@
 //! How the panes of a cluster's page share the window.
 
 use super::areas::DraggedBorders;
-use crate::app::view::Pane;
+use crate::app::screen::pane::Pane;
 use crate::model::PaneLayout;
 
 /// The panes of a cluster's page.

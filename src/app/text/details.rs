@@ -3,10 +3,10 @@
 use crate::app::action::target::Target;
 use crate::app::host::{self, chips};
 use crate::app::job::{self, vitals::HOLDS};
+use crate::app::pages::details::Details;
 use crate::app::pages::hosts::HostsRow;
 use crate::app::table::facts::CellContext;
 use crate::app::text::describe::{self, Lines};
-use crate::app::view::Details;
 use crate::model::Hint;
 
 /// The title and the lines of a thing's page; one line when the thing is gone.

@@ -1,0 +1,167 @@
+//! The page of a cluster: its nodes, its jobs, a log, and what its autoscaler says.
+
+use super::hosts::HostsTable;
+use super::jobs::Jobs;
+use super::nodes::Nodes;
+use super::operation::OperationPage;
+use super::page::Page;
+use crate::app::fleet::Fleet;
+use crate::app::log::{LineTarget, LogView, Opened};
+use crate::app::screen::areas::Areas;
+use crate::app::screen::pane::Pane;
+use crate::app::screen::scroll::Scroll;
+use crate::app::table::list::{List, Listing};
+use crate::model::{JobStatus, LogBatch, LogEnd, LogSource, SubmissionId, Timestamp};
+
+/// A log that was left for another one of its cluster.
+#[derive(Clone, Debug)]
+pub struct Left {
+    /// Number of the page, from the first one, that showed it.
+    pub at: usize,
+    /// The log, or several.
+    pub opened: Opened,
+    /// The line there; none while its end was followed.
+    pub line: Option<LineTarget>,
+}
+
+/// The page of a cluster.
+#[derive(Debug)]
+pub struct ClusterPage {
+    /// The nodes pane, node by node.
+    pub nodes: List<Nodes>,
+    /// The nodes pane by slice.
+    pub slices: List<HostsTable>,
+    /// Whether the nodes pane is shown by slice.
+    is_by_slice: bool,
+    /// The jobs pane.
+    pub jobs: List<Jobs>,
+    /// The log that is open.
+    pub log: LogView,
+    /// Logs that are returned to from pages that were opened from them; the earliest first.
+    pub left: Vec<Left>,
+    /// The state of the job whose log could not be read, when that failed; none of a job that was not listed.
+    log_failed_at: Option<JobStatus>,
+    /// Which lines of the autoscaler pane are shown.
+    pub autoscaler: Scroll,
+    /// The page of the operation on the cluster.
+    pub operation: OperationPage,
+    /// The job just submitted from here: it is selected and its log opened as soon as it is in the table.
+    pub awaited: Option<SubmissionId>,
+}
+
+impl ClusterPage {
+    /// The page of the cluster at that place.
+    pub fn new(place: usize) -> Self {
+        Self {
+            nodes: List::new(Some(place)),
+            slices: List::new(Some(place)),
+            is_by_slice: true,
+            jobs: List::new(Some(place)),
+            log: LogView::default(),
+            left: Vec::new(),
+            log_failed_at: None,
+            autoscaler: Scroll::default(),
+            operation: OperationPage::default(),
+            awaited: None,
+        }
+    }
+
+    /// Whether the nodes pane is shown by slice.
+    pub fn is_by_slice(&self) -> bool {
+        self.is_by_slice
+    }
+
+    /// Shows the nodes pane by slice, or node by node.
+    pub(in crate::app) fn show_by_slice(&mut self, is_by_slice: bool) {
+        self.is_by_slice = is_by_slice;
+    }
+
+    /// Adds lines of the log, or its end.
+    pub fn take_log(&mut self, fleet: &Fleet, place: usize, batch: LogBatch, now: Timestamp) {
+        self.log.take(batch, now);
+        self.log_failed_at = self.failed_job().and_then(|id| status(fleet, place, id));
+    }
+
+    /// Goes on with what another view of the same streams has taken in since.
+    pub fn go_on_with(&mut self, fleet: &Fleet, place: usize, after: LogView, now: Timestamp) {
+        self.log.go_on_with(after, now);
+        self.log_failed_at = self.failed_job().and_then(|id| status(fleet, place, id));
+    }
+
+    /// The job whose log could not be read before but may be readable now: it is listed again, as after a restart that
+    /// has restored it, or its state has changed.
+    pub fn readable_again(&self, fleet: &Fleet, place: usize) -> Option<SubmissionId> {
+        let id = self.failed_job()?;
+        let now = status(fleet, place, id)?;
+        (Some(now) != self.log_failed_at).then(|| id.clone())
+    }
+
+    /// The job whose log cannot be read.
+    fn failed_job(&self) -> Option<&SubmissionId> {
+        match (self.log.end(), self.log.source()) {
+            (LogEnd::Failed(_), Some(LogSource::Job(id))) => Some(id),
+            _ => None,
+        }
+    }
+}
+
+impl Page for ClusterPage {
+    fn tables(&self) -> Vec<&dyn Listing> {
+        vec![&self.nodes, &self.slices, &self.jobs]
+    }
+
+    fn tables_mut(&mut self) -> Vec<&mut dyn Listing> {
+        vec![&mut self.nodes, &mut self.slices, &mut self.jobs]
+    }
+
+    fn listing(&self, pane: Pane) -> Option<&dyn Listing> {
+        match pane {
+            Pane::Nodes if self.is_by_slice => Some(&self.slices),
+            Pane::Nodes => Some(&self.nodes),
+            Pane::Jobs => Some(&self.jobs),
+            Pane::Log | Pane::Autoscaler => None,
+        }
+    }
+
+    fn listing_mut(&mut self, pane: Pane) -> Option<&mut dyn Listing> {
+        match pane {
+            Pane::Nodes if self.is_by_slice => Some(&mut self.slices),
+            Pane::Nodes => Some(&mut self.nodes),
+            Pane::Jobs => Some(&mut self.jobs),
+            Pane::Log | Pane::Autoscaler => None,
+        }
+    }
+
+    fn scroll(&mut self, fleet: &Fleet, pane: Pane, by: isize) {
+        match pane {
+            Pane::Nodes if self.is_by_slice => self.slices.step(fleet, by),
+            Pane::Nodes => self.nodes.step(fleet, by),
+            Pane::Jobs => self.jobs.step(fleet, by),
+            Pane::Log => self.log.scroll(by),
+            Pane::Autoscaler => self.autoscaler.step(by),
+        }
+    }
+
+    fn page_height(&self, areas: &Areas, pane: Pane) -> usize {
+        match pane {
+            Pane::Nodes | Pane::Jobs => self.listing(pane).map_or(1, Listing::height),
+            Pane::Log => self.log.page(),
+            Pane::Autoscaler => areas.autoscaler.unwrap_or_default().height.into(),
+        }
+    }
+
+    fn measure(&mut self, areas: &Areas) {
+        for (pane, table) in [(Pane::Nodes, &areas.nodes), (Pane::Jobs, &areas.jobs)] {
+            if let Some((table, listing)) = table.as_ref().zip(self.listing_mut(pane)) {
+                listing.drawn(table.rows.height.into());
+            }
+        }
+        self.log.measure(areas);
+        self.autoscaler.drawn(areas.autoscaler_last);
+    }
+}
+
+fn status(fleet: &Fleet, place: usize, id: &SubmissionId) -> Option<JobStatus> {
+    let jobs = &fleet.clusters.get(place)?.snapshot.jobs;
+    jobs.iter().find(|job| job.submission_id() == Some(id)).map(|job| job.status)
+}

@@ -1,0 +1,114 @@
+//! What every page does, each in its own way.
+
+use crate::app::action::target::Target;
+use crate::app::fleet::Fleet;
+use crate::app::screen::areas::Areas;
+use crate::app::screen::pane::Pane;
+use crate::app::table::column::Kind;
+use crate::app::table::list::{List, Listing};
+use crate::model::NodeId;
+use std::fmt::Debug;
+
+/// Nodes by the place of their cluster.
+pub type NodesInView = Vec<(usize, Vec<NodeId>)>;
+
+/// A page over the data of the fleet: it owns its rows or lines, and its cursor. What is not written by a page is that of
+/// one table. Only a cluster's page has panes; `pane` is the one that has the focus, or that the pointer is over.
+///
+/// What else keys do stands in the table of actions ([`crate::app::Action`]), and how a page is drawn in [`crate::ui`].
+pub trait Page: Debug + Send {
+    /// Each of its tables.
+    fn tables(&self) -> Vec<&dyn Listing> {
+        Vec::new()
+    }
+
+    /// The same, to be changed.
+    fn tables_mut(&mut self) -> Vec<&mut dyn Listing> {
+        Vec::new()
+    }
+
+    /// The table on the screen; none where lines are.
+    fn listing(&self, _pane: Pane) -> Option<&dyn Listing> {
+        None
+    }
+
+    /// The same, to be changed.
+    fn listing_mut(&mut self, _pane: Pane) -> Option<&mut dyn Listing> {
+        None
+    }
+
+    /// Puts its rows in order.
+    fn rearrange(&mut self, fleet: &Fleet) {
+        self.tables_mut().into_iter().for_each(|table| table.arrange(fleet));
+    }
+
+    /// Moves the cursor or the lines.
+    fn scroll(&mut self, fleet: &Fleet, pane: Pane, by: isize) {
+        if let Some(listing) = self.listing_mut(pane) {
+            listing.step(fleet, by);
+        }
+    }
+
+    /// Rows or lines on the screen.
+    fn page_height(&self, _areas: &Areas, pane: Pane) -> usize {
+        self.listing(pane).map_or(1, Listing::height)
+    }
+
+    /// Takes in where it was drawn.
+    fn measure(&mut self, areas: &Areas) {
+        let Some(table) = &areas.table else { return };
+        self.tables_mut().into_iter().for_each(|listing| listing.drawn(table.rows.height.into()));
+    }
+
+    /// The nodes on the screen that are alive.
+    fn nodes_in_view(&self, fleet: &Fleet, areas: &Areas) -> NodesInView {
+        let drawn = areas.nodes.as_ref().or(areas.table.as_ref());
+        match self.listing(Pane::Nodes).zip(drawn) {
+            Some((listing, table)) => nodes_of_rows(listing, fleet, table.rows.height.into()),
+            None => Vec::new(),
+        }
+    }
+}
+
+impl<K: Kind> Page for List<K> {
+    fn tables(&self) -> Vec<&dyn Listing> {
+        vec![self]
+    }
+
+    fn tables_mut(&mut self) -> Vec<&mut dyn Listing> {
+        vec![self]
+    }
+
+    fn listing(&self, _pane: Pane) -> Option<&dyn Listing> {
+        Some(self)
+    }
+
+    fn listing_mut(&mut self, _pane: Pane) -> Option<&mut dyn Listing> {
+        Some(self)
+    }
+}
+
+/// The nodes that are alive of the rows in a window of that height.
+pub(super) fn nodes_of_rows(listing: &dyn Listing, fleet: &Fleet, height: usize) -> NodesInView {
+    let top = listing.window(height);
+    let mut visible: NodesInView = Vec::new();
+    for target in (top..top + height).filter_map(|position| listing.target_at(fleet, position)) {
+        let Some((place, cluster)) = target.place().and_then(|p| Some((p, fleet.clusters.get(p)?))) else {
+            continue;
+        };
+        let seen = match target {
+            Target::Node(_, id) => {
+                cluster.node(&id).filter(|n| n.state.is_alive()).map(|n| n.id).into_iter().collect()
+            }
+            // The worst of them is shown.
+            Target::Hosts(_, hosts) => cluster.alive_of(&hosts),
+            _ => Vec::new(),
+        };
+        match visible.iter_mut().find(|(p, _)| *p == place) {
+            Some((_, ids)) => ids.extend(seen),
+            None if seen.is_empty() => {}
+            None => visible.push((place, seen)),
+        }
+    }
+    visible
+}

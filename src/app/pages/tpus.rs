@@ -1,0 +1,63 @@
+//! The page of a cluster's TPUs: slices and requests, and below them the node types of its file.
+
+use super::page::Page;
+use super::slices::Slices;
+use crate::app::fleet::Fleet;
+use crate::app::screen::areas::Areas;
+use crate::app::screen::pane::Pane;
+use crate::app::screen::scroll::Scroll;
+use crate::app::table::list::{List, Listing};
+
+/// The page of a cluster's TPUs.
+#[derive(Debug)]
+pub struct TpusPage {
+    /// The slices and requests.
+    pub list: List<Slices>,
+    /// Which of the node types below them are shown.
+    pub types: Scroll,
+}
+
+impl TpusPage {
+    /// The page of the cluster at that place.
+    pub fn new(place: usize) -> Self {
+        Self { list: List::new(Some(place)).holding_top(), types: Scroll::default() }
+    }
+}
+
+impl Page for TpusPage {
+    fn tables(&self) -> Vec<&dyn Listing> {
+        vec![&self.list]
+    }
+
+    fn tables_mut(&mut self) -> Vec<&mut dyn Listing> {
+        vec![&mut self.list]
+    }
+
+    fn listing(&self, _pane: Pane) -> Option<&dyn Listing> {
+        Some(&self.list)
+    }
+
+    fn listing_mut(&mut self, _pane: Pane) -> Option<&mut dyn Listing> {
+        Some(&mut self.list)
+    }
+
+    /// Behind the last row the node types are scrolled, and back before the cursor moves up again.
+    fn scroll(&mut self, fleet: &Fleet, _pane: Pane, by: isize) {
+        let below = self.list.len().saturating_sub(self.list.cursor() + 1);
+        let above = self.types.top();
+        let (rows, lines) = if by > 0 {
+            (by, by.saturating_sub_unsigned(below).max(0))
+        } else {
+            (by.saturating_add_unsigned(above).min(0), by)
+        };
+        self.types.step(lines);
+        self.list.step(fleet, rows);
+    }
+
+    fn measure(&mut self, areas: &Areas) {
+        if let Some(table) = &areas.table {
+            self.list.drawn(table.rows.height.into());
+        }
+        self.types.drawn(areas.tpu_types_last);
+    }
+}
