@@ -170,6 +170,8 @@ pub struct Finding {
     pub problem: Option<ProblemKind>,
     /// What it tells of.
     pub about: Subject,
+    /// What is of its kind, where one finding tells of all that is, sorted: one that joins them is news.
+    pub members: Vec<String>,
 }
 
 impl Finding {
@@ -183,7 +185,17 @@ impl Finding {
     ) -> Self {
         let clean = |s: &str| crate::model::text::printable(s).into_owned();
         let (short, long) = (clean(short.as_ref()), clean(long.as_ref()));
-        Self { kind, severity, since, short, long, hint: hint.into(), problem: None, about: Subject::Cluster }
+        Self {
+            kind,
+            severity,
+            since,
+            short,
+            long,
+            hint: hint.into(),
+            problem: None,
+            about: Subject::Cluster,
+            members: Vec::new(),
+        }
     }
 }
 
@@ -196,6 +208,13 @@ impl Finding {
     /// The same, of that subject.
     pub(super) fn about(self, about: Subject) -> Self {
         Self { about, ..self }
+    }
+
+    /// The same, of these things.
+    pub(super) fn of_all(self, members: impl IntoIterator<Item = impl ToString>) -> Self {
+        let mut members: Vec<String> = members.into_iter().map(|member| member.to_string()).collect();
+        members.sort_unstable();
+        Self { members, ..self }
     }
 
     /// The one job that it tells of; none when it tells of something else.

@@ -17,5 +17,6 @@ pub(super) fn finding(late: &[DelayedTpu]) -> Option<Finding> {
     let long = format!("{short}, longer than Google usually takes: {}", names.join(", "));
     let hint = Hint::from("see status.cloud.google.com for known outages")
         .and(Verb::RemoveWorker.on(name, "or delete it, so that it is requested again"));
-    Some(Finding::new(FindingKind::TpuDelayed, Severity::Warn, Some(since), short, long, hint).about(about))
+    let found = Finding::new(FindingKind::TpuDelayed, Severity::Warn, Some(since), short, long, hint);
+    Some(found.about(about).of_all(late.iter().map(|tpu| &tpu.name)))
 }

@@ -33,7 +33,8 @@ fn lost(snapshot: &Snapshot) -> Option<Finding> {
         .and(Verb::Nodes.to("the nodes pane shows Ray's reason for each"));
     let is_news = last.age(snapshot.taken) < JUST_NOW;
     let severity = if is_news { Severity::Warn } else { Severity::Info };
-    Some(Finding::new(FindingKind::NodesLost, severity, Some(first), short, long, hint))
+    let found = Finding::new(FindingKind::NodesLost, severity, Some(first), short, long, hint);
+    Some(found.of_all(lost.iter().map(|node| node.id)))
 }
 
 fn incomplete(snapshot: &Snapshot) -> Option<Finding> {
@@ -52,7 +53,8 @@ fn incomplete(snapshot: &Snapshot) -> Option<Finding> {
         "if the missing hosts do not come back, delete the slice, so that the autoscaler creates a new one";
     let hint = Verb::RemoveWorker.on(only.unwrap_or_default(), aim);
     let about = only.map_or(Subject::Cluster, |name| Subject::Slice(name.into()));
-    Some(Finding::new(FindingKind::SliceIncomplete, Severity::Warn, since, short, long, hint).about(about))
+    let found = Finding::new(FindingKind::SliceIncomplete, Severity::Warn, since, short, long, hint);
+    Some(found.about(about).of_all(late.iter().map(|slice| slice.name)))
 }
 
 /// No job, no demand, and no node in use.

@@ -180,7 +180,8 @@ fn waiting(mut waits: Vec<(Timestamp, &Job, String)>) -> Option<Finding> {
         n => format!("{}: {}", counted(n, "job"), named.join("; ")),
     };
     let hint = Verb::ExplainJob.on(&first.key.to_string(), "see which node types it could run on");
-    Some(Finding::new(FindingKind::WaitsLong, Severity::Warn, Some(*since), short, long, hint))
+    let found = Finding::new(FindingKind::WaitsLong, Severity::Warn, Some(*since), short, long, hint);
+    Some(found.of_all(waits.iter().map(|(_, job, _)| &job.key)))
 }
 
 #[cfg(test)]

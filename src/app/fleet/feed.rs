@@ -15,6 +15,9 @@ use std::sync::Arc;
 /// Maximum number of lines about jobs for one state; the others are counted.
 const MOST: usize = 20;
 
+/// Maximum number of names that are added to an issue that is said again.
+const NAMED: usize = 3;
+
 /// What was said about each cluster.
 #[derive(Debug, Default)]
 pub struct Feed {
@@ -36,8 +39,33 @@ struct Said {
     operation: Option<((String, usize, bool), String)>,
 }
 
-/// An issue that was said: its kind, the job that it is of, its severity.
-type Issue = (FindingKind, Option<JobKey>, Severity);
+/// An issue that was said.
+#[derive(Debug)]
+struct Issue {
+    kind: FindingKind,
+    /// The job that it is of.
+    job: Option<JobKey>,
+    severity: Severity,
+    /// What it is of, where it is of several things.
+    members: Vec<String>,
+}
+
+impl Issue {
+    fn of(finding: &Finding) -> Self {
+        let Finding { kind, severity, members, .. } = finding;
+        Self { kind: *kind, job: finding.job().cloned(), severity: *severity, members: members.clone() }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.job == other.job
+    }
+
+    /// What it is of that was not said before.
+    fn joined_since<'i>(&'i self, said: Option<&Self>) -> Vec<&'i str> {
+        let is_new = |member: &&String| said.is_none_or(|said| said.members.binary_search(member).is_err());
+        self.members.iter().filter(is_new).map(String::as_str).collect()
+    }
+}
 
 /// The state of a connection as far as it is said.
 #[derive(Debug, PartialEq, Eq)]
@@ -122,24 +150,30 @@ impl Said {
         let told = |f: &&Finding| f.problem.is_none() && f.severity != Severity::Info;
         let mut now: Vec<Issue> = Vec::new();
         for finding in findings.iter().filter(told) {
-            let is_it = |(kind, job, _): &&Issue| *kind == finding.kind && job.as_ref() == finding.job();
+            let issue = Issue::of(finding);
             // Of several of a kind, and of the same job, the worst is first.
-            if now.iter().any(|issue| is_it(&issue)) {
+            if now.iter().any(|other| other.is(&issue)) {
                 continue;
             }
-            now.push((finding.kind, finding.job().cloned(), finding.severity));
-            if self.issues.iter().find(is_it).is_none_or(|(_, _, severity)| *severity != finding.severity) {
+            let said = self.issues.iter().find(|said| said.is(&issue));
+            let joined = issue.joined_since(said);
+            if said.is_none_or(|said| said.severity != issue.severity) || !joined.is_empty() {
                 let about = |job: &JobKey| finding.long.replace(&job.to_string(), &named(job));
                 let long = finding.job().map_or_else(|| finding.long.clone(), about);
-                let words = format!("{}: {}: {long}", finding.severity.word(), finding.word());
+                let mut words = format!("{}: {}: {long}", finding.severity.word(), finding.word());
+                // The text names the first of them; those that have joined are why it is said again.
+                let unnamed = joined.into_iter().filter(|name| said.is_some() && !long.contains(name));
+                let unnamed: Vec<&str> = unnamed.take(NAMED).collect();
+                if !unnamed.is_empty() {
+                    words.push_str(&format!("; new: {}", unnamed.join(", ")));
+                }
                 lines.push(hinted(words, &finding.hint.in_commands(target)));
             }
+            now.push(issue);
         }
-        for (kind, job, _) in &self.issues {
-            if now.iter().all(|(still, its, _)| (still, its) != (kind, job)) {
-                let of = job.as_ref().map_or_else(String::new, |job| format!(": {}", named(job)));
-                lines.push(format!("resolved: {}{of}", kind.word()));
-            }
+        for gone in self.issues.iter().filter(|said| !now.iter().any(|issue| issue.is(said))) {
+            let of = gone.job.as_ref().map_or_else(String::new, |job| format!(": {}", named(job)));
+            lines.push(format!("resolved: {}{of}", gone.kind.word()));
         }
         self.issues = now;
     }

@@ -101,6 +101,25 @@ fn issues_come_and_go_once() {
     assert_eq!(over.iter().filter(|line| line.contains(": resolved: ")).count(), issues.len(), "{over:#?}");
 }
 
+/// One finding tells of all jobs that wait for long, and names three of them.
+#[test]
+fn another_job_that_waits_for_long_is_said_although_others_do() {
+    let mut lab = Watched::new();
+    lab.tell(News::Link(up()));
+    lab.state(|_| ());
+    let waiting = |n: usize| (0..n).map(|n| job(&format!("sweep-{n}"), JobStatus::Pending, "dan", 7200));
+    let said = |lines: &[String]| -> Vec<String> {
+        lines.iter().filter(|line| line.contains("job pending too long")).cloned().collect()
+    };
+    assert_eq!(said(&lab.state(|jobs| *jobs = waiting(1).collect())).len(), 1);
+    assert_eq!(said(&lab.state(|jobs| *jobs = waiting(1).collect())), [""; 0]);
+    let more = said(&lab.state(|jobs| *jobs = waiting(2).collect()));
+    assert!(one(&more).contains("2 jobs: sweep-0") && one(&more).contains("sweep-1"), "{more:?}");
+    assert_eq!(said(&lab.state(|jobs| *jobs = waiting(1).collect())), [""; 0], "one has begun");
+    let many = said(&lab.state(|jobs| *jobs = waiting(5).collect()));
+    assert!(one(&many).contains("and 2 more; new: sweep-3, sweep-4"), "{many:?}");
+}
+
 #[test]
 fn operations_of_others_are_said_step_by_step() {
     let mut lab = Watched::new();
