@@ -50,7 +50,7 @@ pub use pages::job_workers::view::WorkersView;
 pub use pages::page::Page;
 pub use pages::slice::SlicePage;
 pub use pages::tpus::TpusPage;
-pub use screen::areas::{Area, Areas, DraggedBorders, PaneBorders, Rows, TableArea};
+pub use screen::areas::{Area, Areas, DraggedBorders, PaneBorders, Rows, TableArea, TextWidths};
 pub use screen::dialog::{Dialog, Question};
 pub use screen::pane::Pane;
 pub use screen::scroll::Scroll;
@@ -75,7 +75,6 @@ use std::time::Duration;
 
 /// The state of the screen: pages over the fleet.
 #[derive(Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct App {
     fleet: Fleet,
     pages: Pages,
@@ -91,19 +90,39 @@ pub struct App {
     /// The answer to a key that is not available in the open dialog.
     note: String,
     toasts: Toasts,
-    keymap: Keymap,
-    /// Keys of a sequence pressed so far.
-    pressed: Vec<KeyEvent>,
+    keyboard: Keyboard,
     areas: Areas,
     /// Nodes on the screen by their cluster's place, as last asked for.
     visible: Vec<(usize, Vec<NodeId>)>,
-    next_stream: u64,
-    next_form: u64,
+    last_ids: LastIds,
+    settings: Settings,
+    dirty: bool,
+    /// Counts what may have changed the texts of tables: everything but keys and the mouse, which change the tables themselves.
+    version: u64,
+}
+
+/// What the settings and the command line say about the screen.
+#[derive(Debug, Default)]
+struct Settings {
+    /// Whether actions that change a cluster are refused.
     read_only: bool,
     /// The operator's name; where it is empty, every job is another person's.
     me: String,
     poll_intervals: PollIntervals,
-    dirty: bool,
+}
+
+/// What keys mean, and those pressed so far of a sequence.
+#[derive(Debug)]
+struct Keyboard {
+    keymap: Keymap,
+    pressed: Vec<KeyEvent>,
+}
+
+/// The numbers of what was asked for last, by which late answers are known.
+#[derive(Debug)]
+struct LastIds {
+    stream: u64,
+    form: u64,
 }
 
 impl App {
@@ -123,30 +142,27 @@ impl App {
             frozen: None,
             note: String::new(),
             toasts: Toasts::default(),
-            keymap,
-            pressed: Vec::new(),
+            keyboard: Keyboard { keymap, pressed: Vec::new() },
             areas: Areas::default(),
             visible: Vec::new(),
-            next_stream: 1,
-            next_form: 1,
-            read_only: false,
-            me: String::new(),
-            poll_intervals: PollIntervals::default(),
+            last_ids: LastIds { stream: 1, form: 1 },
+            settings: Settings::default(),
             dirty: true,
+            version: 1,
         }
     }
 
     /// The same console for the operator of that name: jobs of anybody else are stopped after a second question.
     #[must_use]
     pub fn for_user(mut self, me: &str) -> Self {
-        me.clone_into(&mut self.me);
+        me.clone_into(&mut self.settings.me);
         self
     }
 
     /// The same console; with `read_only` it refuses actions that change a cluster.
     #[must_use]
     pub fn reading_only(mut self, read_only: bool) -> Self {
-        self.read_only = read_only;
+        self.settings.read_only = read_only;
         self
     }
 
@@ -173,7 +189,7 @@ impl App {
 
     /// Whether actions that change a cluster are refused.
     pub fn is_read_only(&self) -> bool {
-        self.read_only
+        self.settings.read_only
     }
 
     /// Opens the first page: the named cluster, or the only one, or the fleet.
@@ -193,7 +209,7 @@ impl App {
         for cluster in &mut self.fleet.clusters {
             cluster.poll_intervals = (poll_intervals.background, poll_intervals.cloud);
         }
-        self.poll_intervals = poll_intervals;
+        self.settings.poll_intervals = poll_intervals;
         self
     }
 
@@ -201,13 +217,16 @@ impl App {
     pub fn fresh(&self) -> Duration {
         match self.view().place() {
             Some(_) => fleet::cluster::FRESH,
-            None => fleet::cluster::STALE.max(self.poll_intervals.background * 2),
+            None => fleet::cluster::STALE.max(self.settings.poll_intervals.background * 2),
         }
     }
 
     /// Applies an event to the state and returns what the world outside has to do.
     pub fn update(&mut self, event: Event, now: Timestamp) -> Vec<Effect> {
         self.dirty |= self.toasts.expire(now);
+        if !matches!(event, Event::Key(_) | Event::Mouse(_)) {
+            self.version += 1;
+        }
         let mut effects = self.take_event(event, now);
         self.seek_on(now);
         effects.extend(self.older_lines());
@@ -296,7 +315,7 @@ impl App {
     }
 
     fn key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Effect> {
-        let meaning = self.keymap.meaning(self.context(), &self.pressed, key);
+        let meaning = self.keyboard.keymap.meaning(self.context(), &self.keyboard.pressed, key);
         if meaning == Meaning::Action(Action::ForceQuit) {
             return vec![Effect::Quit];
         }
@@ -324,16 +343,16 @@ impl App {
         }
         match meaning {
             Meaning::Action(action) => {
-                self.pressed.clear();
+                self.keyboard.pressed.clear();
                 self.act(action, now)
             }
             Meaning::Pending => {
-                self.pressed.push(key);
+                self.keyboard.pressed.push(key);
                 Vec::new()
             }
             // A key that does not continue the sequence starts a new one.
-            Meaning::Nothing if !self.pressed.is_empty() => {
-                self.pressed.clear();
+            Meaning::Nothing if !self.keyboard.pressed.is_empty() => {
+                self.keyboard.pressed.clear();
                 self.key(key, now)
             }
             Meaning::Nothing => {
@@ -410,7 +429,7 @@ impl App {
     }
 
     fn stream(&mut self) -> StreamId {
-        self.next_stream += 1;
-        StreamId(self.next_stream)
+        self.last_ids.stream += 1;
+        StreamId(self.last_ids.stream)
     }
 }

@@ -12,7 +12,7 @@ pub use tpus::Tpus;
 use crate::diagnose::{self, Finding, FindingKind, History, Pending, Restart, RestartedBy, Severity};
 use crate::model::{
     ClusterName, ClusterSpec, ClusterTotals, ClusterVitals, Job, JobKey, JobStatus, Link, Liveness, News,
-    OperationMark, Problem, Snapshot, SubmissionId, Text, Timestamp,
+    Node, NodeId, OperationMark, Problem, Snapshot, SubmissionId, Text, Timestamp,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -44,6 +44,8 @@ pub struct ClusterState {
     pub known: bool,
     /// The last state in a few numbers.
     pub tally: ClusterTotals,
+    /// The place in the snapshot of each node.
+    places: Arc<HashMap<NodeId, usize>>,
     /// When its jobs that failed have ended, the latest first.
     pub failed: Vec<Timestamp>,
     /// What is wrong with the cluster, worst first.
@@ -77,6 +79,7 @@ impl ClusterState {
             snapshot: Arc::default(),
             known: false,
             tally: ClusterTotals::default(),
+            places: Arc::default(),
             failed: Vec::new(),
             findings: Vec::new(),
             pending: HashMap::new(),
@@ -86,6 +89,11 @@ impl ClusterState {
             mark: None,
             operated: Operated::No,
         }
+    }
+
+    /// The node with that id; none when Ray does not list it.
+    pub fn node(&self, id: &NodeId) -> Option<&Node> {
+        self.snapshot.nodes.get(*self.places.get(id)?)
     }
 
     /// Whether the news are part of the state, so that [`Self::learn`] is worth its work.
@@ -145,6 +153,10 @@ impl ClusterState {
             self.vitals = Arc::new(ClusterVitals { limits: self.vitals.limits, ..ClusterVitals::default() });
         }
         let first = !std::mem::replace(&mut self.known, true);
+        let ids = |snapshot: &Snapshot| snapshot.nodes.iter().map(|node| node.id).collect::<Vec<_>>();
+        if ids(&before) != ids(&self.snapshot) {
+            self.places = Arc::new(ids(&self.snapshot).into_iter().zip(0..).collect());
+        }
         self.tally = ClusterTotals { held_up: self.held_up(), ..ClusterTotals::of(&self.snapshot) };
         if !Arc::ptr_eq(&before.jobs, &self.snapshot.jobs) {
             let failed = self.snapshot.jobs.iter().filter(|job| job.status == JobStatus::Failed);

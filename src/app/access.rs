@@ -27,15 +27,20 @@ impl App {
             fleet: &self.fleet,
             marks: &self.marks,
             messages: &self.toasts,
-            keymap: &self.keymap,
+            keymap: &self.keyboard.keymap,
             ways: self.ways(),
             now,
             fresh: self.fresh(),
+            version: self.version,
         }
     }
 
     pub(super) fn ways(&self) -> HintContext<'_> {
-        HintContext { keymap: &self.keymap, read_only: self.read_only, page: self.page_context() }
+        HintContext {
+            keymap: &self.keyboard.keymap,
+            read_only: self.settings.read_only,
+            page: self.page_context(),
+        }
     }
 
     /// The hint as the page shows it, also beneath a dialog.
@@ -149,6 +154,6 @@ impl App {
 
     /// The keymap in force.
     pub fn keymap(&self) -> &Keymap {
-        &self.keymap
+        &self.keyboard.keymap
     }
 }

@@ -47,8 +47,11 @@ impl App {
 
     fn focus_on(&mut self, place: usize, is_on_screen: bool) -> Effect {
         let cluster = &mut self.fleet.clusters[place];
-        cluster.poll_intervals.0 =
-            if is_on_screen { self.poll_intervals.focused } else { self.poll_intervals.background };
+        cluster.poll_intervals.0 = if is_on_screen {
+            self.settings.poll_intervals.focused
+        } else {
+            self.settings.poll_intervals.background
+        };
         Effect::Ask(cluster.name().clone(), Request::Focus(is_on_screen))
     }
 

@@ -26,6 +26,10 @@ pub fn amount(resource: &str, value: f64) -> String {
 
 /// At most two decimals, none when whole; thousands are grouped.
 pub fn number(value: f64) -> String {
+    // Most amounts are whole, and exact decimals cost more than all else in a table.
+    if value.fract() == 0.0 && (0.0..1e15).contains(&value) {
+        return grouped(value as usize);
+    }
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     let (whole, decimals) = text.split_at(text.find('.').unwrap_or(text.len()));

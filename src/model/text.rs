@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::{Borrow, Cow};
 use std::fmt::{self, Write};
 use std::sync::{Arc, LazyLock};
+use unicode_width::UnicodeWidthStr;
 
 /// A string as a cluster sent it. `Display` is safe for a terminal; [`Text::raw`] is verbatim, for requests only.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,10 +96,20 @@ fn is_hostile(c: char) -> bool {
         | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// Whether all of it is printable ASCII: one cell of the screen for each byte. Nearly every text is.
+pub fn is_plain(s: &str) -> bool {
+    s.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
+/// Cells of the screen that a text takes.
+pub fn width(s: &str) -> usize {
+    if is_plain(s) { s.len() } else { s.width() }
+}
+
 /// One line that is safe to print: tabs and line breaks become a space, everything else a terminal would act on
 /// becomes `·`.
 pub fn printable(s: &str) -> Cow<'_, str> {
-    if !s.chars().any(is_hostile) {
+    if is_plain(s) || !s.chars().any(is_hostile) {
         return Cow::Borrowed(s);
     }
     let shown = s.chars().map(|c| match c {

@@ -316,12 +316,14 @@ fn hints(d: &DrawContext<'_>) -> Vec<(Action, &'static str)> {
             (Action::Accept, "confirm"),
             (Action::Back, "cancel"),
         ],
-        Context::Form if matches!(d.app.dialog(), Some(Dialog::Form(form)) if form.last > 0) => vec![
-            (Action::PageDown, "down"),
-            (Action::PageUp, "up"),
-            (Action::Open, pressed(d)),
-            (Action::Back, "cancel"),
-        ],
+        Context::Form if matches!(d.app.dialog(), Some(Dialog::Form(form)) if form.scroll.is_possible()) => {
+            vec![
+                (Action::PageDown, "down"),
+                (Action::PageUp, "up"),
+                (Action::Open, pressed(d)),
+                (Action::Back, "cancel"),
+            ]
+        }
         Context::Form => vec![
             (Action::Open, pressed(d)),
             (Action::PreviousPane, "previous field"),

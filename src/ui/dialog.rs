@@ -24,10 +24,10 @@ pub fn draw(
     areas: &mut Areas,
 ) -> Option<(u16, u16)> {
     let (title, rows, top, pressed) = match dialog {
-        Dialog::Ask { title, lines, yes, on_yes, top, .. } => {
-            (title, lines.iter().collect(), *top, Some((yes.as_str(), *on_yes)))
+        Dialog::Ask { title, lines, yes, on_yes, scroll, .. } => {
+            (title, lines.iter().collect(), scroll.top(), Some((yes.as_str(), *on_yes)))
         }
-        Dialog::Tell { title, lines, top, search, .. } => (title, search.of(lines), *top, None),
+        Dialog::Tell { title, lines, scroll, search, .. } => (title, search.of(lines), scroll.top(), None),
         Dialog::Plan(plan) => return plan::draw(buf, area, d, plan, areas),
         Dialog::Form(form) => return form::draw(buf, area, d, form, areas),
         Dialog::Worker(form) => return worker::draw(buf, area, d, form, areas),

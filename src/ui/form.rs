@@ -65,7 +65,7 @@ pub fn draw(
         line::mark_field(buf, Rect { x: inner.x + LABEL, y, width: room + 1, height: 1 });
     }
     let last = words.len().saturating_sub(said.into());
-    let first = form.top.min(last);
+    let first = form.scroll.top().min(last);
     (areas.dialog_top, areas.dialog_last) = (first, last);
     if last > 0 {
         more_around(buf, frame, d.theme, (first, last - first), "lines ");

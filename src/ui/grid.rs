@@ -4,6 +4,7 @@ use super::Theme;
 use crate::app::table::cell::{Cell, Keeps, Role};
 use crate::app::table::column::{Head, Width};
 use crate::app::{Area, TableArea};
+use crate::model::text::{is_plain, width as text_width};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -115,7 +116,8 @@ impl Grid<'_> {
             let chosen = self.selected.filter(|(at, _)| *at == position).map(|(_, style)| style);
             self.draw_row(buf, Rect { y, height: 1, ..body }, theme, (&row(position), &widths), chosen);
         }
-        TableArea { rows: Area { x: body.x, y: body.y, width: body.width, height: body.height }, heads }
+        let rows = Area { x: body.x, y: body.y, width: body.width, height: body.height };
+        TableArea { rows, heads, ..TableArea::default() }
     }
 
     fn draw_row(
@@ -195,15 +197,22 @@ fn title(head: &Head) -> Cow<'static, str> {
 /// Writes text into so many cells, cut with an ellipsis.
 pub fn put(buf: &mut Buffer, x: u16, y: u16, width: u16, right: bool, text: &str, style: Style) {
     let text = cut(text, width.into());
-    let free = width.saturating_sub(u16::try_from(text.width()).unwrap_or(width));
+    let free = width.saturating_sub(u16::try_from(text_width(&text)).unwrap_or(width));
     let x = if right { x + free } else { x };
-    buf.set_stringn(x, y, &text, width.into(), style);
+    if !is_plain(&text) {
+        buf.set_stringn(x, y, &text, width.into(), style);
+        return;
+    }
+    // As `set_stringn` does, which looks for graphemes: most of a frame is such text.
+    let right = x.saturating_add(width).min(buf.area.right());
+    for (x, character) in (x..right).zip(text.chars()) {
+        buf[(x, y)].set_char(character).set_style(style);
+    }
 }
 
 /// The text in at most so many columns, with `…` at the end when something was cut.
 pub fn cut(text: &str, width: usize) -> Cow<'_, str> {
-    // Nearly every cell is short ASCII.
-    if (text.is_ascii() && text.len() <= width) || text.width() <= width {
+    if text_width(text) <= width {
         return Cow::Borrowed(text);
     }
     let mut room = width.saturating_sub(1);
@@ -221,7 +230,7 @@ pub fn cut(text: &str, width: usize) -> Cow<'_, str> {
 
 /// The end of the text in at most so many columns, after `…` when something was cut.
 pub fn cut_front(text: &str, width: usize) -> Cow<'_, str> {
-    if (text.is_ascii() && text.len() <= width) || text.width() <= width {
+    if text_width(text) <= width {
         return Cow::Borrowed(text);
     }
     let mut room = width.saturating_sub(1);
@@ -240,7 +249,7 @@ pub fn cut_front(text: &str, width: usize) -> Cow<'_, str> {
 /// The text in at most so many columns, with `…` in its middle when something was cut: a little more of its beginning
 /// stays than of its end.
 pub fn cut_middle(text: &str, width: usize) -> Cow<'_, str> {
-    if (text.is_ascii() && text.len() <= width) || text.width() <= width {
+    if text_width(text) <= width {
         return Cow::Borrowed(text);
     }
     if width < 3 {

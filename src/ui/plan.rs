@@ -161,8 +161,8 @@ impl Sheet {
     fn first(&self, plan: &Plan, visible: usize) -> (usize, usize) {
         let last = usize::from(self.lines.area.height).saturating_sub(visible);
         let top = match self.focus.filter(|_| !plan.is_scrolled) {
-            Some(focus) => plan.top.clamp((focus + 1).saturating_sub(visible), focus),
-            None => plan.top,
+            Some(focus) => plan.scroll.top().clamp((focus + 1).saturating_sub(visible), focus),
+            None => plan.scroll.top(),
         };
         (top.min(last), last)
     }
@@ -381,7 +381,7 @@ fn draw_jobs(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, plan: &Plan) -> 
     let heads = heads(&jobs, area.width, plan);
     let visible = usize::from(area.height.saturating_sub(1));
     let last = jobs.len().saturating_sub(visible);
-    let top = plan.top.min(last);
+    let top = plan.scroll.top().min(last);
     let grid = Grid { heads: &heads, top, rows: jobs.len(), selected: None };
     grid.draw(buf, area, d.theme, |i| jobs.get(i).map(|j| row(j, d, plan)).unwrap_or_default());
     (top, last)

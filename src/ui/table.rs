@@ -4,7 +4,7 @@ use super::frame::{Title, more_around, on_lower_border, pane};
 use super::grid::{GAP, Grid, put};
 use super::part::DrawContext;
 use super::text::wrap;
-use crate::app::{Listing, Pane, TableArea};
+use crate::app::{Listing, Pane, TableArea, TextWidths};
 use crate::model::amount::grouped;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -100,7 +100,9 @@ pub fn rows(
         rows: listing.len(),
         selected: Some((listing.cursor(), selection)),
     };
-    let drawn = grid.draw(buf, area, d.theme, |position| listing.cells(&look, position));
+    let mut drawn = grid.draw(buf, area, d.theme, |position| listing.cells(&look, position));
+    let widths = heads.iter().map(|head| (head.widest, head.briefest)).collect();
+    drawn.texts = TextWidths { version: look.version, widths };
     let body = drawn.rows;
     if listing.is_empty() && body.height > 0 {
         put(buf, body.x, body.y, body.width, false, &listing.why_empty(&look), d.theme.dim);

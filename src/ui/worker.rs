@@ -62,7 +62,7 @@ pub fn draw(
     let hidden = (top, usize::from(rows.saturating_sub(upper.height)).saturating_sub(top));
     more_around(buf, frame, d.theme, hidden, if hidden.0 + hidden.1 == 1 { "field " } else { "fields " });
     let last = if rows > 0 { 0 } else { words.len().saturating_sub(lower.height.into()) };
-    let first = form.top.min(last);
+    let first = form.scroll.top().min(last);
     more_around(buf, frame, d.theme, (first, last - first), "");
     (areas.dialog_top, areas.dialog_last) = (first, last);
     for (y, (text, style)) in (lower.y..lower.bottom()).zip(words.iter().skip(first)) {

@@ -287,7 +287,7 @@ impl App {
     fn help_lines(&self) -> Vec<(String, String)> {
         let context = self.context();
         let row = |d: &crate::app::action::table::Description, place: &str| {
-            let keys: Vec<String> = self.keymap.keys_of(d.action).collect();
+            let keys: Vec<String> = self.keyboard.keymap.keys_of(d.action).collect();
             (keys.join(" "), format!("{place}{}  ({})", d.help, d.name))
         };
         let here = actions().iter().filter(|d| d.contexts.contains(&context)).map(|d| row(d, ""));

@@ -259,11 +259,6 @@ impl Cluster {
         Some(if name == address { address.to_string() } else { format!("{name} ({address})") })
     }
 
-    /// The node with that id.
-    pub fn node(&self, id: &NodeId) -> Option<&Node> {
-        self.snapshot.nodes.iter().find(|n| n.id == *id)
-    }
-
     /// The job with that key.
     pub fn job(&self, key: &JobKey) -> Option<&Arc<Job>> {
         self.snapshot.jobs.iter().find(|j| j.key == *key)

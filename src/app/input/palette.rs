@@ -156,7 +156,7 @@ impl App {
         let refusal = self.refusal(d.action);
         let is_here = (self.is_here(d.action) || takes_thing(d.action)) && refusal.is_none();
         let help = refusal.map_or(d.help.to_owned(), |(when, _)| format!("refused {when}: {}", d.help));
-        let key = self.keymap.keys_of(d.action).next().unwrap_or_default();
+        let key = self.keyboard.keymap.keys_of(d.action).next().unwrap_or_default();
         Offer { key, is_here, ..Offer::new(d.name, help) }
     }
 

@@ -154,8 +154,8 @@ impl App {
     /// A key while a text is shown: enter and esc end its search, and the key of filters begins one. False when the
     /// key is none of these.
     pub(in crate::app) fn text_key(&mut self, key: KeyEvent) -> bool {
-        let is_filter = self.keymap.elsewhere(key).any(|(_, action)| action == Action::Filter);
-        let Some(Dialog::Tell { search, pages, top, .. }) = &mut self.dialog else { return false };
+        let is_filter = self.keyboard.keymap.elsewhere(key).any(|(_, action)| action == Action::Filter);
+        let Some(Dialog::Tell { search, pages, scroll, .. }) = &mut self.dialog else { return false };
         match (key.code, search.is_open) {
             (KeyCode::Enter, true) => search.is_open = false,
             (KeyCode::Backspace, true) if search.line.is_empty() => search.is_open = false,
@@ -163,7 +163,8 @@ impl App {
                 (search.line, search.is_open) = (Line::default(), false);
             }
             (_, false) if is_filter => {
-                (search.is_open, *top) = (true, 0);
+                search.is_open = true;
+                scroll.reset();
             }
             (KeyCode::Enter, false) if *pages => self.prompt = Some(Prompt::new(PromptKind::Page, "")),
             _ => return false,
@@ -200,7 +201,7 @@ impl App {
             Context::Clusters => Some(Action::Clusters),
             _ => None,
         };
-        let elsewhere = self.keymap.elsewhere(key).filter(|(_, action)| Some(*action) != here);
+        let elsewhere = self.keyboard.keymap.elsewhere(key).filter(|(_, action)| Some(*action) != here);
         let found: Vec<(String, Action)> = elsewhere.collect();
         let Some((shown, _)) = found.first() else {
             if let Some(text) = self.unknown(key) {
@@ -215,13 +216,13 @@ impl App {
     /// The answer to a key without an action; none for keys that have one, and for those without a name.
     fn unknown(&self, key: KeyEvent) -> Option<String> {
         let help = self.key_of(Action::Help);
-        let is_known = self.keymap.elsewhere(key).next().is_some();
-        let shown = self.keymap.shown(key).filter(|_| !is_known)?;
+        let is_known = self.keyboard.keymap.elsewhere(key).next().is_some();
+        let shown = self.keyboard.keymap.shown(key).filter(|_| !is_known)?;
         Some(format!("{shown} is not bound to an action; {help} lists the keys"))
     }
 
     fn say_in_dialog(&mut self, key: KeyEvent, below: Context) {
-        let found: Vec<(String, Action)> = self.keymap.elsewhere(key).collect();
+        let found: Vec<(String, Action)> = self.keyboard.keymap.elsewhere(key).collect();
         let Some((shown, _)) = found.first() else {
             self.note = self.unknown(key).unwrap_or_default();
             return;

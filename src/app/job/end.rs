@@ -177,7 +177,7 @@ impl App {
 
     /// Whose these jobs are, without the operator's own.
     fn of_others(&self, jobs: &[(usize, Arc<Job>)]) -> Others {
-        Others::of(jobs.iter().map(|(_, job)| (&job.key, job.owner())), &self.me)
+        Others::of(jobs.iter().map(|(_, job)| (&job.key, job.owner())), &self.settings.me)
     }
 
     pub(in crate::app) fn ask_to_delete(&mut self, now: Timestamp) -> Vec<Effect> {

@@ -2,6 +2,7 @@
 
 use crate::app::input::history::Recall;
 use crate::app::input::line::Line;
+use crate::app::screen::scroll::Scroll;
 use crate::model::draft::AS_IT_WAS;
 use crate::model::{ClusterName, Draft, FormId, SubmissionId};
 
@@ -135,10 +136,8 @@ pub struct Form {
     pub said: String,
     /// The warnings that were shown: a job with no others is submitted.
     pub(in crate::app) seen: Vec<String>,
-    /// First line shown of the text below the rows.
-    pub top: usize,
-    /// The highest value of `top`, known once drawn.
-    pub last: usize,
+    /// Which lines of the text below the rows are shown.
+    pub scroll: Scroll,
     /// How far the entrypoint has gone back to what was submitted before.
     pub(in crate::app) recall: Recall,
     /// The rows as the form was opened.
@@ -159,8 +158,7 @@ impl Form {
             doing: None,
             said: String::new(),
             seen: Vec::new(),
-            top: 0,
-            last: 0,
+            scroll: Scroll::default(),
             recall: Recall::default(),
             filled: Vec::new(),
             warned: Vec::new(),
@@ -203,7 +201,8 @@ impl Form {
         if self.doing.is_some() || now == typed(&self.filled) || now == self.warned {
             return false;
         }
-        (self.warned, self.top) = (now, 0);
+        self.warned = now;
+        self.scroll.reset();
         true
     }
 

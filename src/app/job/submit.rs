@@ -28,8 +28,8 @@ impl App {
     }
 
     fn form_id(&mut self) -> FormId {
-        self.next_form += 1;
-        FormId(self.next_form)
+        self.last_ids.form += 1;
+        FormId(self.last_ids.form)
     }
 
     /// Opens the form with what the selected job was submitted with.
@@ -98,12 +98,14 @@ impl App {
             (FormNews::Doing(words), Some(form)) => form.doing = Some(words),
             (FormNews::Failed(why), Some(form)) => {
                 form.doing = None;
-                (form.said, form.top) = (why, 0);
+                form.said = why;
+                form.scroll.reset();
             }
             (FormNews::Warned(warnings), Some(form)) => {
                 form.doing = None;
                 let said = format!("{}; press Submit again to submit it anyway", warnings.join("; "));
-                (form.said, form.top, form.seen) = (said, 0, warnings);
+                (form.said, form.seen) = (said, warnings);
+                form.scroll.reset();
             }
             (FormNews::Warned(warnings), None) => {
                 let why = warnings.join("; ");

@@ -128,7 +128,7 @@ impl App {
         plan.focus(Control::Name);
         plan.said.clear();
         plan.name.key(key);
-        self.pressed.clear();
+        self.keyboard.pressed.clear();
         true
     }
 
@@ -360,7 +360,7 @@ impl App {
         if let Some(plan) = self.plan_of(name, kind) {
             plan.check = Check::Refused(problem);
             plan.focus(Control::Cancel);
-            plan.top = 0;
+            plan.scroll.reset();
         } else if let Some(order) = allow.filter(|_| self.is_watched(name)) {
             let lines = [
                 (name.to_string(), problem.what),

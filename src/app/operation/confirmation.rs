@@ -2,6 +2,7 @@
 
 use crate::app::input::line::Line;
 use crate::app::operation::worker_form::WorkerForm;
+use crate::app::screen::scroll::Scroll;
 use crate::model::text::printable;
 use crate::model::{
     AffectedJob, ClusterName, Confirmation, Confirmed, Consent, DRAIN_SECS, Gate, NewWorker, Operation,
@@ -78,10 +79,8 @@ pub struct Plan {
     pub control: Control,
     /// Why it did not start when the button was pressed.
     pub said: String,
-    /// First job shown; first line where the dialog does not fit.
-    pub top: usize,
-    /// The highest value of `top`, known once drawn.
-    pub last: usize,
+    /// Which jobs are shown; which lines, where the dialog does not fit.
+    pub scroll: Scroll,
     /// Whether it was scrolled since the focus moved: the focused line may be off the screen.
     pub is_scrolled: bool,
 }
@@ -105,8 +104,7 @@ impl Plan {
             short: None,
             control: Control::Cancel,
             said: String::new(),
-            top: 0,
-            last: 0,
+            scroll: Scroll::default(),
             is_scrolled: false,
         }
     }

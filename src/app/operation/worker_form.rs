@@ -1,6 +1,7 @@
 //! The form that adds workers: type, number and name, or the address of a host.
 
 use crate::app::input::line::Line;
+use crate::app::screen::scroll::Scroll;
 use crate::app::table::natural::natural;
 use crate::model::{
     ClusterName, HostName, MOST_WORKERS, NewWorker, Problem, Task, Timestamp, WorkerOffer, is_worker_name,
@@ -66,10 +67,8 @@ pub struct WorkerForm {
     pub address: Line,
     /// The focused row; after the rows come Cancel and Next.
     pub at: usize,
-    /// First line shown, where there are no rows.
-    pub top: usize,
-    /// Highest first line, known once drawn.
-    pub last: usize,
+    /// Which lines are shown, where there are no rows.
+    pub scroll: Scroll,
     /// Whether Next was pressed: from then on an empty field is an error, too.
     pub tried: bool,
     /// What was typed when Esc warned that it would be lost.
@@ -90,8 +89,7 @@ impl WorkerForm {
             name: Line::default(),
             address: Line::default(),
             at: 0,
-            top: 0,
-            last: 0,
+            scroll: Scroll::default(),
             tried: false,
             warned: None,
             is_given: true,

@@ -170,7 +170,7 @@ impl App {
 
     /// The first key of an action.
     pub(in crate::app) fn key_of(&self, action: Action) -> String {
-        self.keymap.keys_of(action).next().unwrap_or_default()
+        self.keyboard.keymap.keys_of(action).next().unwrap_or_default()
     }
 }
 

@@ -153,7 +153,7 @@ impl Page for ClusterPage {
     fn measure(&mut self, areas: &Areas) {
         for (pane, table) in [(Pane::Nodes, &areas.nodes), (Pane::Jobs, &areas.jobs)] {
             if let Some((table, listing)) = table.as_ref().zip(self.listing_mut(pane)) {
-                listing.drawn(table.rows.height.into());
+                listing.drawn(table);
             }
         }
         self.log.measure(areas);

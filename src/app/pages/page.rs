@@ -56,8 +56,9 @@ pub trait Page: Debug + Send {
 
     /// Takes in where it was drawn.
     fn measure(&mut self, areas: &Areas) {
-        let Some(table) = &areas.table else { return };
-        self.tables_mut().into_iter().for_each(|listing| listing.drawn(table.rows.height.into()));
+        if let Some((table, listing)) = areas.table.as_ref().zip(self.listing_mut(Pane::Nodes)) {
+            listing.drawn(table);
+        }
     }
 
     /// The nodes on the screen that are alive.

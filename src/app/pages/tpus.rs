@@ -56,7 +56,7 @@ impl Page for TpusPage {
 
     fn measure(&mut self, areas: &Areas) {
         if let Some(table) = &areas.table {
-            self.list.drawn(table.rows.height.into());
+            self.list.drawn(table);
         }
         self.types.drawn(areas.tpu_types_last);
     }

@@ -33,6 +33,17 @@ pub struct TableArea {
     pub rows: Area,
     /// Left edge and width of each of its columns; no width where there was no room.
     pub heads: Vec<(u16, u16)>,
+    /// How wide the texts of its columns were.
+    pub texts: TextWidths,
+}
+
+/// The widest texts of a table's columns, so that they are not measured again for each key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextWidths {
+    /// The version of the data that was measured ([`crate::app::CellContext::version`]).
+    pub version: u64,
+    /// The widest text of each column that is shown, and the widest of their shorter forms.
+    pub widths: Vec<(u16, u16)>,
 }
 
 impl TableArea {

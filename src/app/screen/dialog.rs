@@ -4,6 +4,7 @@ use crate::app::input::line::Line;
 use crate::app::job::form::Form;
 use crate::app::operation::confirmation::{Control, Plan};
 use crate::app::operation::worker_form::WorkerForm;
+use crate::app::screen::scroll::Scroll;
 use crate::app::table::chooser::Chooser;
 use crate::app::table::filter::Filter;
 use crate::manual;
@@ -24,10 +25,8 @@ pub enum Dialog {
         yes: String,
         /// Whether that button is focused.
         on_yes: bool,
-        /// The first line that is shown.
-        top: usize,
-        /// Highest first line, known once drawn.
-        last: usize,
+        /// Which of the lines are shown.
+        scroll: Scroll,
     },
     /// Shows a text that can be scrolled.
     Tell {
@@ -35,10 +34,8 @@ pub enum Dialog {
         title: String,
         /// Labels (may be empty) and texts.
         lines: Vec<(String, String)>,
-        /// The first line that is shown.
-        top: usize,
-        /// Highest first line, known once drawn.
-        last: usize,
+        /// Which of the lines are shown.
+        scroll: Scroll,
         /// The search, which leaves the lines that match.
         search: Search,
         /// Whether it is the list of keys: enter leads to the pages of the manual.
@@ -129,7 +126,7 @@ impl Dialog {
     /// A dialog that shows a text.
     pub fn tell(title: impl Into<String>, lines: Vec<(String, String)>) -> Self {
         let (title, search) = (title.into(), Search::default());
-        Self::Tell { title, lines, top: 0, last: 0, search, pages: false, under: None }
+        Self::Tell { title, lines, scroll: Scroll::default(), search, pages: false, under: None }
     }
 
     /// Help, over another dialog if one is open, with the pages of the manual at its end. Help over help replaces it.
@@ -154,14 +151,14 @@ impl Dialog {
             }
         }
         let (title, search) = ("Keys".to_owned(), Search::default());
-        Self::Tell { title, lines, top: 0, last: 0, search, pages: true, under }
+        Self::Tell { title, lines, scroll: Scroll::default(), search, pages: true, under }
     }
 
     /// A text that can be searched, such as a page of the manual, over another dialog if one is open.
     pub fn text(title: String, lines: Vec<(String, String)>, over: Option<Self>) -> Self {
         let search = Search::default();
         let under = over.map(Box::new);
-        Self::Tell { title, lines, top: 0, last: 0, search, pages: false, under }
+        Self::Tell { title, lines, scroll: Scroll::default(), search, pages: false, under }
     }
 
     /// The dialog that news concern: the one under help, or itself.
@@ -189,24 +186,23 @@ impl Dialog {
         yes: impl Into<String>,
     ) -> Self {
         let (title, yes) = (title.into(), yes.into());
-        Self::Ask { question, title, lines, yes, on_yes: false, top: 0, last: 0 }
+        Self::Ask { question, title, lines, yes, on_yes: false, scroll: Scroll::default() }
     }
 
     /// Scrolls the dialog by `by` lines; in a form, moves the focus.
     pub fn scroll(&mut self, by: isize) {
-        let (top, last, by) = match self {
-            Self::Tell { top, last, .. } | Self::Ask { top, last, .. } => (top, last, by),
+        match self {
+            Self::Tell { scroll, .. } | Self::Ask { scroll, .. } => scroll.step(by),
             Self::Plan(plan) => {
                 plan.is_scrolled = true;
-                (&mut plan.top, &mut plan.last, by)
+                plan.scroll.step(by);
             }
-            Self::Form(form) => return form.turn(by),
-            Self::Columns(chooser) => return chooser.step(by),
+            Self::Form(form) => form.turn(by),
+            Self::Columns(chooser) => chooser.step(by),
             // A form without rows shows only text.
-            Self::Worker(form) if form.rows().is_empty() => (&mut form.top, &mut form.last, by),
-            Self::Worker(form) => return form.turn(by),
-        };
-        *top = top.saturating_add_signed(by).min(*last);
+            Self::Worker(form) if form.rows().is_empty() => form.scroll.step(by),
+            Self::Worker(form) => form.turn(by),
+        }
     }
 
     /// Scrolls by a page of `by` lines; in a form, where lines move the focus, scrolls the text below the rows.
@@ -214,7 +210,7 @@ impl Dialog {
         /// Lines that a small window shows, less the one that stays in sight.
         const SAID: isize = 3;
         match self {
-            Self::Form(form) => form.top = form.top.saturating_add_signed(by.signum() * SAID).min(form.last),
+            Self::Form(form) => form.scroll.step(by.signum() * SAID),
             Self::Worker(form) if !form.rows().is_empty() => {}
             dialog => dialog.scroll(by),
         }
@@ -244,14 +240,14 @@ impl Dialog {
 
     /// Records the first line that was drawn, and the highest first line.
     pub fn drawn(&mut self, shown: usize, highest: usize) {
-        let (top, last) = match self {
-            Self::Tell { top, last, .. } | Self::Ask { top, last, .. } => (top, last),
-            Self::Plan(plan) => (&mut plan.top, &mut plan.last),
-            Self::Worker(form) => (&mut form.top, &mut form.last),
-            Self::Form(form) => (&mut form.top, &mut form.last),
+        let scroll = match self {
+            Self::Tell { scroll, .. } | Self::Ask { scroll, .. } => scroll,
+            Self::Plan(plan) => &mut plan.scroll,
+            Self::Worker(form) => &mut form.scroll,
+            Self::Form(form) => &mut form.scroll,
             // Its rows follow the cursor.
             Self::Columns(_) => return,
         };
-        (*top, *last) = (shown, highest);
+        scroll.drawn_from(shown, highest);
     }
 }

@@ -67,7 +67,7 @@ impl App {
     pub(in crate::app) fn refusal(&self, action: Action) -> Option<(&'static str, String)> {
         if !action.changes_a_cluster() {
             None
-        } else if self.read_only {
+        } else if self.settings.read_only {
             let why = "read-only (--read-only, or `read_only` in the settings)".to_owned();
             Some(("in read-only mode", why))
         } else if self.is_frozen() {

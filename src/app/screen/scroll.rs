@@ -13,6 +13,11 @@ impl Scroll {
         self.top
     }
 
+    /// Whether there are more lines than the window shows.
+    pub const fn is_possible(self) -> bool {
+        self.last > 0
+    }
+
     /// Moves by so many lines, as far as there are any.
     pub(in crate::app) fn step(&mut self, by: isize) {
         self.top = self.top.saturating_add_signed(by).min(self.last);
@@ -26,5 +31,10 @@ impl Scroll {
     /// Takes in the highest first line, as it was drawn.
     pub(in crate::app) fn drawn(&mut self, last: usize) {
         *self = Self { top: self.top.min(last), last };
+    }
+
+    /// The same, where drawing has chosen the first line, so that what has the focus is in the window.
+    pub(in crate::app) const fn drawn_from(&mut self, top: usize, last: usize) {
+        *self = Self { top, last };
     }
 }

@@ -1,7 +1,7 @@
 //! What a table shows in one place: text with a role. The theme turns roles into colours.
 
+use crate::model::text::width;
 use std::borrow::Cow;
-use unicode_width::UnicodeWidthStr;
 
 /// What a text means to the eye.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,11 +118,11 @@ impl<'a> Cell<'a> {
 
     /// Cells of the screen that its shorter form takes; none where it has no such.
     pub fn brief_width(&self) -> u16 {
-        self.brief.as_ref().map_or(0, |brief| u16::try_from(brief.width()).unwrap_or(u16::MAX))
+        self.brief.as_ref().map_or(0, |brief| u16::try_from(width(brief)).unwrap_or(u16::MAX))
     }
 
     /// Cells of the screen that the whole text takes; none where it stands for nothing.
     pub fn width(&self) -> u16 {
-        if self.spans || self.text == "-" { 0 } else { u16::try_from(self.text.width()).unwrap_or(u16::MAX) }
+        if self.spans || self.text == "-" { 0 } else { u16::try_from(width(&self.text)).unwrap_or(u16::MAX) }
     }
 }

@@ -28,6 +28,8 @@ pub struct CellContext<'f> {
     pub now: Timestamp,
     /// The age below which data is fresh.
     pub fresh: Duration,
+    /// The version of all that cells are made of: while it is the same, only the cursor has moved. 0 when that is not known.
+    pub version: u64,
 }
 
 impl<'f> CellContext<'f> {
@@ -36,7 +38,7 @@ impl<'f> CellContext<'f> {
         static NOTHING: LazyLock<(Keymap, Marks, Toasts)> = LazyLock::new(Default::default);
         let (keymap, marks, messages) = &*NOTHING;
         let ways = HintContext { keymap, read_only: true, page: Context::AllNodes };
-        Self { fleet, marks, messages, keymap, ways, now, fresh: Duration::ZERO }
+        Self { fleet, marks, messages, keymap, ways, now, fresh: Duration::ZERO, version: 0 }
     }
 }
 

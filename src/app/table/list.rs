@@ -3,6 +3,7 @@
 use crate::app::action::table::Action;
 use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
+use crate::app::screen::areas::{TableArea, TextWidths};
 use crate::app::table::cell::Cell;
 use crate::app::table::chooser::Choice;
 use crate::app::table::column::{Column, Head, Kind, When};
@@ -13,6 +14,7 @@ use crate::app::table::{By, Sort, Table};
 use crate::model::TableLayout;
 use crate::model::text::printable;
 use crate::reconcile::HostsKey;
+use std::cell::LazyCell;
 use std::cmp::Ordering;
 use std::fmt::Debug;
 use unicode_width::UnicodeWidthStr;
@@ -40,6 +42,7 @@ pub struct List<K: Kind> {
     moved: bool,
     holds_top: bool,
     columns: Shown,
+    texts: TextWidths,
 }
 
 impl<K: Kind> List<K> {
@@ -63,6 +66,7 @@ impl<K: Kind> List<K> {
             moved: false,
             holds_top: false,
             columns: Shown::new(columns.collect()),
+            texts: TextWidths::default(),
         }
     }
 
@@ -165,8 +169,8 @@ pub trait Listing: Debug + Send {
         self.go(fleet, (at + below).min(last));
         self.go(fleet, at);
     }
-    /// Records the height at which it was drawn.
-    fn drawn(&mut self, height: usize);
+    /// Takes in where it was drawn.
+    fn drawn(&mut self, table: &TableArea);
     /// Replaces the filter.
     fn set_filter(&mut self, fleet: &Fleet, filter: Filter);
     /// The names that may stand before a colon in its filter.
@@ -236,6 +240,7 @@ impl<K: Kind> Listing for List<K> {
             let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
             (number(K::place(row)), number(K::number(row)))
         };
+        self.texts = TextWidths::default();
         self.places.clear();
         self.places.extend(rows.iter().map(place));
         let columns = K::columns();
@@ -264,8 +269,9 @@ impl<K: Kind> Listing for List<K> {
         self.table.go(position, ids::<K>(&self.places, fleet));
     }
 
-    fn drawn(&mut self, height: usize) {
-        self.table.drawn(height);
+    fn drawn(&mut self, table: &TableArea) {
+        self.table.drawn(table.rows.height.into());
+        self.texts.clone_from(&table.texts);
     }
 
     fn fields(&self) -> Vec<&'static str> {
@@ -336,10 +342,12 @@ impl<K: Kind> Listing for List<K> {
     fn lay_out(&mut self, layout: &TableLayout) {
         self.columns.choose(&Self::places_of(&layout.columns));
         self.columns.is_wide = layout.wide;
+        self.texts = TextWidths::default();
     }
 
     fn set_usual(&mut self, ids: &[String]) {
         self.columns.set_usual(&Self::places_of(ids));
+        self.texts = TextWidths::default();
     }
 
     fn len(&self) -> usize {
@@ -368,17 +376,28 @@ impl<K: Kind> Listing for List<K> {
 
     fn heads(&self, look: &CellContext<'_>, height: usize) -> Vec<Head> {
         let sort = self.table.sort();
-        let rows: Vec<K::Row<'_>> = (self.places.iter().take(MEASURED))
-            .filter_map(|(place, number)| K::row(look.fleet, *place as usize, *number as usize))
-            .collect();
+        let rows: LazyCell<Vec<K::Row<'_>>, _> = LazyCell::new(|| {
+            let measured = self.places.iter().take(MEASURED);
+            measured
+                .filter_map(|(place, number)| K::row(look.fleet, *place as usize, *number as usize))
+                .collect()
+        });
+        let is_measured = look.version > 0 && self.texts.version == look.version;
+        let known = |i: usize| self.texts.widths.get(i).copied().filter(|_| is_measured);
         let sorted_by = sort.column.and_then(|c| K::columns().get(c)).map(|c| c.id);
         // What is hidden unless a row has a text for it depends on the rows that are visible.
         let top = self.table.window(height);
         let visible: Vec<K::Row<'_>> =
             (top..top + height).map_while(|position| self.row(look.fleet, position)).collect();
-        let is_hidden = |c: &Column<K>| c.width.hides && widest(c, &visible, look).0 == 0;
-        let head = |c: &Column<K>| {
-            let (widest, briefest) = if is_hidden(c) { (0, 0) } else { widest(c, &rows, look) };
+        let is_empty = |c: &Column<K>| visible.iter().all(|row| (c.cell)(row, look).width() == 0);
+        let is_hidden = |c: &Column<K>| c.width.hides && is_empty(c);
+        let head = |(i, c): (usize, &Column<K>)| {
+            let (widest, briefest) = match known(i) {
+                _ if is_hidden(c) => (0, 0),
+                // One that was hidden was not measured.
+                Some(known) if known.0 > 0 || !c.width.hides => known,
+                _ => widest(c, &rows, look),
+            };
             Head {
                 title: c.title,
                 width: c.width,
@@ -387,7 +406,7 @@ impl<K: Kind> Listing for List<K> {
                 sorted: (sorted_by == Some(c.id)).then_some(sort.inverted),
             }
         };
-        self.shown().map(head).collect()
+        self.shown().enumerate().map(head).collect()
     }
 
     fn sorted_by(&self) -> Option<&'static str> {

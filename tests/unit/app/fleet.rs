@@ -85,8 +85,10 @@ fn a_new_try_leaves_the_screen_as_the_trouble_made_it() {
     press(&mut app, "<enter>");
     let of = |app: &mut App| {
         let panes = areas(app, 120, 40);
+        let [nodes, jobs] =
+            [panes.nodes, panes.jobs].map(|table| table.map(|table| (table.rows, table.heads)));
         let cluster = app.current().unwrap();
-        (cluster.problem().cloned(), cluster.is_stale(NOW), app.fleet().alerts(), panes.nodes, panes.jobs)
+        (cluster.problem().cloned(), cluster.is_stale(NOW), app.fleet().alerts(), nodes, jobs)
     };
     let well = of(&mut app);
     tell(&mut app, "alpha", News::Link(gone()));
