@@ -160,13 +160,12 @@ impl Said {
             if said.is_none_or(|said| said.severity != issue.severity) || !joined.is_empty() {
                 let about = |job: &JobKey| finding.long.replace(&job.to_string(), &named(job));
                 let long = finding.job().map_or_else(|| finding.long.clone(), about);
-                let mut words = format!("{}: {}: {long}", finding.severity.word(), finding.word());
                 // The text names the first of them; those that have joined are why it is said again.
                 let unnamed = joined.into_iter().filter(|name| said.is_some() && !long.contains(name));
                 let unnamed: Vec<&str> = unnamed.take(NAMED).collect();
-                if !unnamed.is_empty() {
-                    words.push_str(&format!("; new: {}", unnamed.join(", ")));
-                }
+                let new =
+                    if unnamed.is_empty() { String::new() } else { format!("; new: {}", unnamed.join(", ")) };
+                let words = format!("{}: {}: {long}{new}", finding.severity.word(), finding.word());
                 lines.push(hinted(words, &finding.hint.in_commands(target)));
             }
             now.push(issue);
