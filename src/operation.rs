@@ -72,4 +72,4 @@ pub use submit::{JobRequest, SubmitError, Upload, prepared, upload};
 pub use warnings::warnings;
 pub use worker::{Machine, Selection, WorkerFacts, select};
 
-use problem::{begin_again, of_head, resume_or_abandon, then_resume, trouble};
+use problem::{begin_again, failure, of_head, resume_or_abandon, then_resume};

@@ -224,8 +224,8 @@ impl Front<'_> {
             if let Some(mark) = &self.mark {
                 eprintln!("{}", mark.refusal(Timestamp::now()).what);
             }
-            if let Some(trouble) = &seen.trouble {
-                eprintln!("cannot determine affected jobs: {}", trouble.in_commands(self.target()));
+            if let Some(problem) = &seen.problem {
+                eprintln!("cannot determine affected jobs: {}", problem.in_commands(self.target()));
             }
             let calls = self.operations.dry_run(&self.reach.spec.name, &task).await;
             print_calls(&calls.map_err(|p| self.reach.error(&p))?, self.options.arguments.json)?;

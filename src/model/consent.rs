@@ -165,7 +165,7 @@ impl Consent {
         }
         let runs_there =
             operation.task == Task::Update || matches!(operation.task.removal(), Some((_, None)));
-        if seen.trouble.is_some() && !self.unknown {
+        if seen.problem.is_some() && !self.unknown {
             return Some(Gate::UnknownJobs);
         }
         if runs_there && !self.now && !seen.jobs.is_empty() {
@@ -231,7 +231,7 @@ mod tests {
         Preview {
             jobs: owners.iter().map(job).collect(),
             me: "me".into(),
-            trouble: None,
+            problem: None,
             ..Preview::default()
         }
     }
@@ -251,8 +251,8 @@ mod tests {
         assert_eq!(allowed.missing(&restart, &others), None);
         assert_eq!(allowed.others.people, ["al", "bo"]);
         assert_eq!(allowed.missing(&restart, &seen(&["cy"])), Some(Gate::OthersJobs), "who came since");
-        let trouble = Problem::new(ProblemKind::Unreachable, "no route", "", Timestamp::from_millis(0));
-        let blind = Preview { trouble: Some(trouble), ..Preview::default() };
+        let problem = Problem::new(ProblemKind::Unreachable, "no route", "", Timestamp::from_millis(0));
+        let blind = Preview { problem: Some(problem), ..Preview::default() };
         assert_eq!(allowed.missing(&restart, &blind), Some(Gate::UnknownJobs));
         assert_eq!(Consent { unknown: true, ..none.clone() }.missing(&restart, &blind), None);
         let remove = of(Task::RemoveWorker { worker: "w".into(), drain: None });

@@ -80,7 +80,7 @@ pub struct Preview {
     /// The operator's name, to recognize other people's jobs.
     pub me: String,
     /// Why the affected jobs could not be determined.
-    pub trouble: Option<Problem>,
+    pub problem: Option<Problem>,
     /// The workers that a removal is about, by name, each with the addresses of its hosts. Safe to print.
     pub workers: Vec<(String, Vec<String>)>,
     /// What else is deleted at Google, besides what is named. Safe to print.
@@ -158,7 +158,7 @@ mod tests {
     fn who_is_named_as_another_is_none_of_us() {
         let jobs = [Some("bo"), Some("me"), None, Some("al\x1bice"), Some("bo")];
         let jobs = jobs.into_iter().map(|o| affected(o, None)).collect();
-        let preview = Preview { jobs, me: "me".into(), trouble: None, ..Preview::default() };
+        let preview = Preview { jobs, me: "me".into(), problem: None, ..Preview::default() };
         assert_eq!(preview.others().to_string(), "jobs of al·ice, bo and of unknown owner (j)");
         let ours: Vec<bool> = preview.jobs.iter().map(|j| preview.is_ours(j)).collect();
         assert_eq!(ours, [false, true, false, false, false]);

@@ -6,7 +6,7 @@
 
 use super::backup::{LIST, List, MARK, PACKAGES};
 use super::journal::unfinished;
-use super::{folder, trouble};
+use super::{failure, folder};
 use crate::model::{Problem, Target, Timestamp};
 use crate::replace;
 use std::collections::BTreeSet;
@@ -45,7 +45,7 @@ impl Backup {
 /// All backups that are known in the state folder, oldest first.
 pub fn backups(state: &Path) -> Result<Vec<Backup>, Problem> {
     let place = state.join("backups");
-    let read = |why: io::Error| trouble(format!("cannot read {}: {why}", place.display()), "");
+    let read = |why: io::Error| failure(format!("cannot read {}: {why}", place.display()), "");
     let listed = match fs::read_dir(&place) {
         Ok(listed) => listed,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -104,14 +104,14 @@ pub fn remember(state: &Path, folder: &Path) -> Result<(), Problem> {
     };
     let hint =
         format!("the backup is complete, but `{}` will not list it", Target::default().line("backups"));
-    put().map_err(|why| trouble(format!("cannot write {}: {why}", place.display()), hint))
+    put().map_err(|why| failure(format!("cannot write {}: {why}", place.display()), hint))
 }
 
 /// Deletes a backup: its list first, which holds the secrets, and of its folder nothing that is not the backup's own.
 pub fn delete(backup: &Backup) -> Result<(), Problem> {
     if backup.is_needed {
         let what = format!("{} is needed by an interrupted operation", backup.folder.display());
-        return Err(trouble(what, "resume or abandon it first"));
+        return Err(failure(what, "resume or abandon it first"));
     }
     remove(&backup.folder, |name| name == LIST)?;
     let packages = backup.folder.join(PACKAGES);
@@ -144,7 +144,7 @@ fn remove(folder: &Path, is_ours: impl Fn(&str) -> bool) -> Result<(), Problem> 
 
 /// The problem of a path that cannot be deleted.
 fn at(path: &Path) -> impl FnOnce(io::Error) -> Problem {
-    move |why| trouble(format!("cannot delete {}: {why}", path.display()), "delete it manually")
+    move |why| failure(format!("cannot delete {}: {why}", path.display()), "delete it manually")
 }
 
 fn gone(done: io::Result<()>) -> io::Result<()> {

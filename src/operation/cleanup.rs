@@ -81,7 +81,7 @@ impl Cleanup<'_> {
             let left = said.and_then(|said| {
                 let left = left::left(&said, ended);
                 left.ok_or_else(|| {
-                    super::trouble(format!("{}: truncated output", host.internal), "try again")
+                    super::failure(format!("{}: truncated output", host.internal), "try again")
                 })
             });
             HostFound { host, left }

@@ -1,8 +1,8 @@
 //! The clock of a host beside ours, over ssh: the host is asked twice in one login, and the second answer takes no longer
 //! than the way there and back.
 
+use super::failure;
 use super::host::Host;
-use super::trouble;
 use crate::job_workers::HostClock;
 use crate::model::{Problem, Timestamp};
 use crate::ssh::quote;
@@ -24,13 +24,13 @@ pub(super) async fn read_clock(host: &Host<'_>) -> Result<HostClock, Problem> {
     let work = async {
         let mut child = host.begin(&format!("exec sh -c {}", quote(SCRIPT.trim_end()))).await?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else { return Ok(None) };
-        ask_twice(stdin, stdout).await.map_err(|e| trouble(format!("no response: {e}"), ""))
+        ask_twice(stdin, stdout).await.map_err(|e| failure(format!("no response: {e}"), ""))
     };
     match tokio::time::timeout(LIMIT, work).await {
         Ok(Ok(Some(clock))) => Ok(clock),
-        Ok(Ok(None)) => Err(trouble("the host did not report its time", "")),
+        Ok(Ok(None)) => Err(failure("the host did not report its time", "")),
         Ok(Err(problem)) => Err(problem),
-        Err(_) => Err(trouble(format!("no response within {} s", LIMIT.as_secs()), "")),
+        Err(_) => Err(failure(format!("no response within {} s", LIMIT.as_secs()), "")),
     }
 }
 

@@ -8,7 +8,7 @@ use super::journal::Journal;
 use super::mark::Marked;
 use super::performer::Performer;
 use super::preview::would_back_up;
-use super::{then_resume, trouble};
+use super::{failure, then_resume};
 use crate::model::amount::counted;
 use crate::model::{
     AutoscalerVersion, CancelledState, Fix, Hint, Job, NodeState, Operation, Problem, Progress, Snapshot,
@@ -192,13 +192,13 @@ impl Performer {
     async fn check(&self, tell: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {
         let file = self.file()?;
         std::fs::File::open(file)
-            .map_err(|e| trouble(format!("cannot read {}: {e}", file.display()), "nothing was changed"))?;
+            .map_err(|e| failure(format!("cannot read {}: {e}", file.display()), "nothing was changed"))?;
         let words = self.options.ray.join(" ");
         let (code, lines) = self.ray(&[OsStr::new("--version")], tell).await?;
         if code != 0 {
             let said = lines.last().cloned().unwrap_or_default();
             let hint = "install ray, or set the command as `ray` in the settings; nothing was changed";
-            return Err(trouble(format!("`{words} --version` failed with exit code {code}: {said}"), hint));
+            return Err(failure(format!("`{words} --version` failed with exit code {code}: {said}"), hint));
         }
         if self.updates() {
             self.changes_to_apply().await?;
@@ -258,7 +258,7 @@ impl Performer {
     fn backup_folder(&self) -> Result<PathBuf, Problem> {
         let folder = self.facts.backup.clone();
         folder.ok_or_else(|| {
-            trouble(
+            failure(
                 "the journal does not name a backup",
                 Fix::restore_jobs(&self.spec.name, "DIR", "restore the jobs of a backup"),
             )
@@ -326,7 +326,7 @@ impl Performer {
                 Verb::Abandon.to("or abandon this operation"),
                 Fix::restore_jobs(&self.spec.name, &saved, "and restore the jobs later"),
             ]);
-            return Err(trouble(what, hint));
+            return Err(failure(what, hint));
         }
         let good = counted(restored.len() - failed.len(), "job");
         Ok(match failed.as_slice() {

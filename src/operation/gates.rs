@@ -9,7 +9,7 @@ use super::journal::{Journal, JournalError, Unfinished};
 use super::journaled::journaled;
 use super::mark::others_mark;
 use super::preflight::preflight;
-use super::{trouble, update};
+use super::{failure, update};
 use crate::model::{
     ClusterSpec, Consent, Gate, Hint, JournaledOperation, Operation, OperationKind, OperationMark, Order,
     Preview, Problem, Refusal, TakeOver, Task, Timestamp, Verb,
@@ -30,7 +30,7 @@ pub fn read_only(environment: &Environment, kind: OperationKind) -> Result<(), R
     }
     let what = format!("{} refused: read-only", kind.command());
     let hint = "remove --read-only, and `read_only` from the settings";
-    Err(Refusal::new(Gate::ReadOnly, trouble(what, hint)))
+    Err(Refusal::new(Gate::ReadOnly, failure(what, hint)))
 }
 
 /// The operation is offered for this cluster. Reads the cluster's file.
@@ -62,7 +62,7 @@ pub fn interrupted(journaled: &JournaledOperation) -> Refusal {
     let next = journaled.operation.next(&journaled.done);
     let at = next.map_or_else(String::new, |step| format!(" at {}", journaled.operation.place(step)));
     let problem =
-        trouble(format!("{title} was interrupted{at}"), super::resume_or_abandon(journaled.operation.kind()));
+        failure(format!("{title} was interrupted{at}"), super::resume_or_abandon(journaled.operation.kind()));
     Refusal::new(Gate::Interrupted, problem)
 }
 
@@ -72,7 +72,7 @@ pub fn confirmed(operation: &Operation, consent: &Consent) -> Result<(), Refusal
         return Ok(());
     }
     let what = format!("{}: {}", operation.title, operation.consequence);
-    Err(Refusal::new(Gate::NotConfirmed, trouble(what, "confirm the operation")))
+    Err(Refusal::new(Gate::NotConfirmed, failure(what, "confirm the operation")))
 }
 
 /// An update has something to apply, and all of it can be applied while Ray runs.
@@ -92,8 +92,8 @@ pub fn jobs(
     order: impl FnOnce(Consent) -> Order,
 ) -> Result<(), Refusal> {
     let Some(gate) = consent.missing(operation, seen) else { return Ok(()) };
-    let problem = match (gate, &seen.trouble) {
-        (Gate::UnknownJobs, Some(why)) => trouble(
+    let problem = match (gate, &seen.problem) {
+        (Gate::UnknownJobs, Some(why)) => failure(
             format!("cannot determine affected jobs on {}: {}", operation.cluster, why.what),
             why.hint.clone().and(Verb::AllowUnknown.to("or continue without knowing affected jobs")),
         ),
@@ -101,18 +101,18 @@ pub fn jobs(
             if operation.task == Task::Update {
                 let what = "jobs are running on workers that would be terminated";
                 let hint = Hint::from("wait until they have ended").and(Verb::EndWork.to("or end them now"));
-                return Err(Refusal { gate, problem: trouble(what, hint), allow: None });
+                return Err(Refusal { gate, problem: failure(what, hint), allow: None });
             }
             let what = format!("jobs are running on {}", operation.task.subject());
             let hint = [Verb::Drain.to("wait until they have ended"), Verb::EndWork.to("or end them now")];
-            trouble(what, hint)
+            failure(what, hint)
         }
         _ => {
             let others = consent.not_allowed(seen);
             let at =
                 if operation.kind().is_of_cluster() { operation.cluster.as_str() } else { "that worker" };
             let hint = Hint::from("ask their owners").and(Verb::AllowOthers.to("then allow it"));
-            trouble(format!("{others} run on {at}"), hint)
+            failure(format!("{others} run on {at}"), hint)
         }
     };
     let allow = consent.clone().passing(gate, seen).map(|consent| Box::new(order(consent)));
@@ -154,7 +154,7 @@ pub fn is_meant(unfinished: &Unfinished, spec: &ClusterSpec, consent: &Consent) 
         let what = format!("a different operation was interrupted on {}: {title}", spec.name);
         return Err(Refusal::new(
             Gate::OtherKind,
-            trouble(what, Verb::Resume.on(kind.command(), "resume it")),
+            failure(what, Verb::Resume.on(kind.command(), "resume it")),
         ));
     }
     unfinished.belongs_to(spec).map_err(|problem| Refusal::new(Gate::OtherFile, problem))
@@ -170,7 +170,7 @@ pub fn skippable(unfinished: &Unfinished, spec: &ClusterSpec) -> Result<(), Refu
             let what = format!("{title}: cannot skip `{step}`: later steps need it");
             Err(Refusal::new(
                 Gate::NotSkippable,
-                trouble(
+                failure(
                     what,
                     [Verb::Resume.to("resume without skipping"), Verb::Abandon.to("or abandon it")],
                 ),
@@ -182,5 +182,5 @@ pub fn skippable(unfinished: &Unfinished, spec: &ClusterSpec) -> Result<(), Refu
 /// There is something to resume.
 pub fn nothing_to_resume(spec: &ClusterSpec) -> Refusal {
     let what = format!("no interrupted operation on {}", spec.name);
-    Refusal::new(Gate::NothingToResume, trouble(what, ""))
+    Refusal::new(Gate::NothingToResume, failure(what, ""))
 }

@@ -5,7 +5,7 @@
 use super::facts::KnownHead;
 use super::journal::Journal;
 use super::performer::{LOOK, Performer};
-use super::{then_resume, trouble, worker};
+use super::{failure, then_resume, worker};
 use crate::config::Launch;
 use crate::gcp::{Change, ChosenTpu, GcpError, Google, Head, Instance, Role, TpuPlace};
 use crate::model::cloud::TpuVm;
@@ -22,7 +22,7 @@ const SIDE_BY_SIDE: usize = 16;
 const DROPPING: Duration = Duration::from_secs(120);
 
 fn problem(e: &GcpError) -> Problem {
-    trouble(e.to_string(), then_resume(e.hint()))
+    failure(e.to_string(), then_resume(e.hint()))
 }
 
 /// Every machine in its zone that is labelled with this role in this cluster; an error when one might be overlooked.
@@ -35,7 +35,7 @@ async fn machines(google: &Google, place: &TpuPlace, role: Role) -> Result<Vec<I
     }
     let zones: Vec<_> = machines.unreachable.iter().map(ToString::to_string).collect();
     let what = format!("Google could not list {}s in {}", role.label(), zones.join(", "));
-    Err(trouble(what, then_resume("wait; see status.cloud.google.com for known outages")))
+    Err(failure(what, then_resume("wait; see status.cloud.google.com for known outages")))
 }
 
 /// A worker that the autoscaler has started.
@@ -96,7 +96,7 @@ impl Performer {
                 kept.iter().flat_map(|vm| &vm.hosts).map(|host| host.raw().to_owned()).collect();
             return Ok(workers.iter().filter(|w| hosts.contains(w)).cloned().collect());
         }
-        let launch = Launch::of(&self.spec).map_err(|e| trouble(e.what(), &e.hint))?;
+        let launch = Launch::of(&self.spec).map_err(|e| failure(e.what(), &e.hint))?;
         Ok(workers.iter().filter(|w| !launch.worker_ips.contains(w)).cloned().collect())
     }
 
@@ -133,7 +133,7 @@ impl Performer {
         } else {
             format!("the journal does not record whether head {name} existed when this operation began")
         };
-        Err(trouble(what, self.start_again()))
+        Err(failure(what, self.start_again()))
     }
 
     /// Deletes the head, then the autoscaler's TPUs and plain VMs side by side, and sees that Google lists none of them.
@@ -201,7 +201,7 @@ impl Performer {
         if let Some((name, e)) = failed.first() {
             let what =
                 format!("cannot delete {} VMs, including {}: {e}", failed.len(), Text::from(name.as_str()));
-            return Err(trouble(what, then_resume(e.hint())));
+            return Err(failure(what, then_resume(e.hint())));
         }
         self.see_them_gone(&place).await
     }
@@ -224,7 +224,7 @@ impl Performer {
                 Some(name) if Instant::now() > deadline => {
                     let what =
                         format!("Google reports {} as deleted but still lists it", Text::from(name.as_str()));
-                    return Err(trouble(what, Verb::Resume.to("resume in a few minutes")));
+                    return Err(failure(what, Verb::Resume.to("resume in a few minutes")));
                 }
                 Some(_) => tokio::time::sleep(LOOK).await,
             }

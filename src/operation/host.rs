@@ -4,7 +4,7 @@
 use super::call::Call;
 use super::executor::Executor;
 use super::startup::{commands, each};
-use super::{then_resume, trouble};
+use super::{failure, then_resume};
 use crate::config::{Env, Launch, NodeLaunch};
 use crate::model::cloud::TpuHost;
 use crate::model::text::printable;
@@ -97,7 +97,7 @@ impl Host<'_> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         command
             .spawn()
-            .map_err(|e| trouble(format!("cannot run ssh: {e}"), "install OpenSSH on this machine"))
+            .map_err(|e| failure(format!("cannot run ssh: {e}"), "install OpenSSH on this machine"))
     }
 
     async fn send(&self, line: &str, input: Input<'_>, limit: Duration) -> Result<Vec<u8>, Problem> {
@@ -128,18 +128,18 @@ impl Host<'_> {
             match tokio::time::timeout(limit, work).await {
                 Ok(Ok(output)) => output,
                 Ok(Err(e)) => {
-                    return Err(trouble(format!("cannot run ssh: {e}"), "install OpenSSH on this machine"));
+                    return Err(failure(format!("cannot run ssh: {e}"), "install OpenSSH on this machine"));
                 }
                 Err(_) => {
                     let what = format!("{name} timed out after {} s", limit.as_secs());
-                    return Err(trouble(what, Verb::Ssh.on(name.raw(), "log in and check what hangs")));
+                    return Err(failure(what, Verb::Ssh.on(name.raw(), "log in and check what hangs")));
                 }
             };
         if status.success() {
             return Ok(stdout);
         }
         let what = format!("{name}: {}", printable(&reason(&stderr)));
-        Err(trouble(what, Verb::Ssh.on(name.raw(), "log in to check")))
+        Err(failure(what, Verb::Ssh.on(name.raw(), "log in to check")))
     }
 
     /// Starts Ray there as a worker of the head at that address, in Ray's own order (`do_update` in
@@ -167,7 +167,7 @@ impl Host<'_> {
     async fn copy(&self, from: &Path, to: &str) -> Result<(), Problem> {
         let lacks = |e: &dyn std::fmt::Display| {
             let what = format!("file_mounts: cannot read {} on this machine: {e}", from.display());
-            trouble(what, then_resume("create it, or remove it from the cluster file"))
+            failure(what, then_resume("create it, or remove it from the cluster file"))
         };
         let found = std::fs::metadata(from).map_err(|e| lacks(&e))?;
         if self.executor.records(|| Call::copy(self.name(), from.display().to_string(), to)) {

@@ -4,7 +4,7 @@
 use super::blocking::blocking;
 use super::facts::Facts;
 use super::folder;
-use super::{then_resume, trouble};
+use super::{failure, then_resume};
 use crate::model::time::brief;
 use crate::model::{
     CancelledState, ClusterName, ClusterSpec, Consent, Hint, Others, Preview, Problem, StepName, Task,
@@ -336,9 +336,9 @@ impl From<JournalError> for Problem {
     fn from(e: JournalError) -> Self {
         match e {
             JournalError::Busy { cluster, what, hint } => {
-                trouble(format!("another operation on {cluster} is running on this machine{what}"), hint)
+                failure(format!("another operation on {cluster} is running on this machine{what}"), hint)
             }
-            e @ JournalError::Disk { .. } => trouble(e.to_string(), then_resume("free disk space there")),
+            e @ JournalError::Disk { .. } => failure(e.to_string(), then_resume("free disk space there")),
         }
     }
 }

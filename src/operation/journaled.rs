@@ -1,7 +1,7 @@
 //! An interrupted operation of a cluster, as a console shows it.
 
+use super::failure;
 use super::journal::{Journal, JournalError, PASSED, Scope, Unfinished};
-use super::trouble;
 use crate::model::{ClusterName, ClusterSpec, Hint, JournaledOperation, Operation, Problem, StepName, Verb};
 use std::path::Path;
 
@@ -44,7 +44,7 @@ impl Unfinished {
                     spec.name,
                     now.display()
                 );
-                Err(trouble(
+                Err(failure(
                     what,
                     Hint::from("resume with that file (--infra, --cluster)")
                         .and(Verb::Abandon.to("or abandon it")),

@@ -4,9 +4,9 @@
 //! be written, the operation continues with a warning and the operator decides.
 
 use super::facts::Facts;
+use super::failure;
 use super::journal::Journal;
 use super::performer::Performer;
-use super::trouble;
 use crate::gcp::random_token;
 use crate::model::{
     ClusterSpec, Hint, MARK_PULSE, Operation, OperationMark, Problem, Progress, StepName, Target, Timestamp,
@@ -135,7 +135,7 @@ fn say_unmarked(tell: &mpsc::UnboundedSender<Progress>, problem: &Problem) {
 fn taken_over(other: &OperationMark) -> Problem {
     let what = format!("this operation was taken over: {}", other.refusal(Timestamp::now()).what);
     let hint = Hint::from(format!("ask {}", other.who)).and(Verb::Abandon.to("abandon this operation"));
-    trouble(what, hint)
+    failure(what, hint)
 }
 
 impl Performer {
@@ -188,7 +188,7 @@ impl Performer {
             Some(id) => id.clone(),
             None => match random_token() {
                 Ok(token) => token.expose().chars().take(ID).collect(),
-                Err(e) => return Err(trouble(e.to_string(), e.hint())),
+                Err(e) => return Err(failure(e.to_string(), e.hint())),
             },
         };
         self.facts.mark = Some(id.clone());

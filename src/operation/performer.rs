@@ -3,8 +3,8 @@
 use super::backup::BackupContent;
 use super::executor::Executor;
 use super::facts::Facts;
+use super::failure;
 use super::journal::Journal;
-use super::trouble;
 use crate::config;
 use crate::model::{ClusterSpec, Consent, Problem, Task};
 use crate::supervisor::{Access, Channel, Connection, Options};
@@ -76,6 +76,6 @@ impl Performer {
     }
 
     pub(super) fn file(&self) -> Result<&Path, Problem> {
-        config::file_of(&self.spec).map_err(|e| trouble(e.what(), &e.hint))
+        config::file_of(&self.spec).map_err(|e| failure(e.what(), &e.hint))
     }
 }

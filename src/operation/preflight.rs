@@ -1,6 +1,6 @@
 //! Whether an operation is supported on a cluster at all.
 
-use super::trouble;
+use super::failure;
 use super::worker;
 use crate::model::{ClusterSpec, Problem, Provider, Target, Task};
 use crate::supervisor::{self, Options};
@@ -26,5 +26,5 @@ pub fn preflight(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(
     } else {
         "adding and removing workers requires provider gcp or local and a cluster file".to_owned()
     };
-    Err(trouble(what, hint))
+    Err(failure(what, hint))
 }

@@ -66,7 +66,7 @@ pub async fn preview(
         return Ok(Preview {
             jobs: open.map(|job| AffectedJob::of(job)).collect(),
             me,
-            trouble: None,
+            problem: None,
             ..Preview::default()
         });
     }
@@ -92,7 +92,7 @@ pub async fn preview(
         }
     });
     let jobs = stream::iter(looks).buffered(AT_ONCE).collect().await;
-    Ok(Preview { jobs, me, trouble: None, ..Preview::default() })
+    Ok(Preview { jobs, me, problem: None, ..Preview::default() })
 }
 
 /// A submission as it was recorded, and its packages that are gone.

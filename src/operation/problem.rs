@@ -4,13 +4,13 @@ use crate::gcp::GcpError;
 use crate::model::{Hint, OperationKind, Problem, ProblemKind, Timestamp, Verb};
 
 /// Something went wrong, as of now; `hint` says what to do.
-pub(super) fn trouble(what: impl AsRef<str>, hint: impl Into<Hint>) -> Problem {
+pub(super) fn failure(what: impl AsRef<str>, hint: impl Into<Hint>) -> Problem {
     Problem::new(ProblemKind::Other, what, hint, Timestamp::now())
 }
 
 /// What Google answered, as a problem.
 pub(super) fn problem(e: &GcpError) -> Problem {
-    trouble(e.to_string(), e.hint())
+    failure(e.to_string(), e.hint())
 }
 
 /// The hint, and to resume after that.

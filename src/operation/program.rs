@@ -3,7 +3,7 @@
 
 use super::call::Call;
 use super::performer::Performer;
-use super::{then_resume, trouble};
+use super::{failure, then_resume};
 use crate::model::command_line::word;
 use crate::model::{Problem, Progress, Timestamp};
 use crate::ssh::Terminal;
@@ -118,7 +118,7 @@ async fn follow(
                 silent += quiet;
                 if silent >= silence {
                     let what = format!("the ray command printed nothing for {} s and was stopped", silent.as_secs());
-                    return Err(trouble(what, then_resume("run the same command to see where it hangs")));
+                    return Err(failure(what, then_resume("run the same command to see where it hangs")));
                 }
                 words.tell(format!("no output for {} s", silent.as_secs()));
             }
@@ -196,7 +196,7 @@ impl<'a> Words<'a> {
         let is_why = |l: &&String| l.contains("ermission denied") || l.contains("onnect");
         let why = self.last.iter().rev().find(is_why).cloned().unwrap_or_default();
         let hint = then_resume("check the key, the user and sshd on the head");
-        trouble(format!("the ray command cannot log in to the head: {why}"), hint)
+        failure(format!("the ray command cannot log in to the head: {why}"), hint)
     }
 }
 

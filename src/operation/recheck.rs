@@ -4,7 +4,7 @@ use super::backup;
 use super::cluster::living_workers;
 use super::journal::Journal;
 use super::performer::Performer;
-use super::{begin_again, trouble};
+use super::{begin_again, failure};
 use crate::model::{Fix, Hint, Problem, Progress, Text};
 use crate::ray::Poller;
 use crate::supervisor::Channel;
@@ -60,7 +60,7 @@ impl Performer {
     async fn open_jobs(&mut self, session: &Channel, say: impl Fn(String)) -> Result<(), Problem> {
         let is_other = |name: &Text| !self.facts.session.is_empty() && name.raw() != self.facts.session;
         if session.client.version().await.is_ok_and(|now| is_other(&now.session)) {
-            return Err(trouble("Ray was restarted there in the meantime", self.start_again()));
+            return Err(failure("Ray was restarted there in the meantime", self.start_again()));
         }
         let stopping = self.facts.stopping;
         let open = match self.facts.backup.clone().filter(|_| self.preserves()) {

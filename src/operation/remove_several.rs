@@ -8,7 +8,7 @@ use super::journal::Journal;
 use super::performer::Performer;
 use super::preview::{Detail, preview};
 use super::worker::affected;
-use super::{begin_again, trouble};
+use super::{begin_again, failure};
 use crate::model::amount::counted;
 use crate::model::text::printable;
 use crate::model::{Hint, Operation, Order, Preview, Problem, Progress, StepName, Task, Verb};
@@ -152,7 +152,7 @@ impl Performer {
             Ok(channel) => {
                 Box::pin(preview(&channel.client, cluster, me, &operation.task, Detail::Owners)).await
             }
-            Err(trouble) => Ok(Preview { me: me.clone(), trouble: Some(trouble), ..Preview::default() }),
+            Err(problem) => Ok(Preview { me: me.clone(), problem: Some(problem), ..Preview::default() }),
         };
         let seen = match seen {
             Ok(seen) => seen,
@@ -178,7 +178,7 @@ fn say(tell: &Lines, words: String) {
 }
 
 fn no_workers() -> Problem {
-    trouble("the journal does not name any workers", begin_again())
+    failure("the journal does not name any workers", begin_again())
 }
 
 /// An error if another worker has that name now.
@@ -190,7 +190,7 @@ fn still_confirmed(turn: &Turn, one: &Performer) -> Result<(), Problem> {
                 "{} is no longer the worker that was confirmed: it has changed since then",
                 printable(&turn.worker)
             );
-            Err(trouble(what, Hint::from("to remove it anyway:").and(begin_again())))
+            Err(failure(what, Hint::from("to remove it anyway:").and(begin_again())))
         }
         _ => Ok(()),
     }
@@ -215,7 +215,7 @@ fn outcome(all: &[String], ended: &[Ended]) -> Result<String, Problem> {
     let removed = names(|ended| matches!(ended, Ended::Removed));
     let removed = if removed.is_empty() { "none".to_owned() } else { removed.join(", ") };
     let what = format!("{}; removed: {removed}; remaining: {left}", why.join("; "));
-    Err(trouble(what, first.hint.clone().and(Verb::Resume.to("resume with the remaining workers"))))
+    Err(failure(what, first.hint.clone().and(Verb::Resume.to("resume with the remaining workers"))))
 }
 
 #[cfg(test)]
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn a_round_that_stops_says_what_is_left() {
         let all = ["a", "b", "c", "d"].map(str::to_owned);
-        let failed = || Ended::Failed(trouble("no route", "look"));
+        let failed = || Ended::Failed(failure("no route", "look"));
         let said = outcome(&all, &[Ended::Removed, failed(), Ended::Removed, Ended::NotBegun]).unwrap_err();
         assert_eq!(said.what, "b: no route; removed: a, c; remaining: b, d");
         let said = outcome(&all[..2], &[failed(), Ended::NotBegun]).unwrap_err();

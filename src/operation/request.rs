@@ -124,7 +124,7 @@ impl Request {
         let Ok(seen) = Poller::new(channel.client).refresh().await else { return Ok(()) };
         let open = seen.jobs.iter().filter(|j| !JobStatus::is_ended(j.status)).count();
         let what = format!("{}: {}", self.spec.name, runs_already(open));
-        Err(Refusal::new(Gate::RunsAlready, super::trouble(what, "nothing to start")))
+        Err(Refusal::new(Gate::RunsAlready, super::failure(what, "nothing to start")))
     }
 
     /// The preview of affected jobs. If the cluster does not answer, the preview says so; an error means that the check
@@ -138,14 +138,14 @@ impl Request {
             Ok(channel) if *task == Task::Update => {
                 Box::pin(update::seen(self.access(), &channel.client, &me)).await
             }
-            Err(trouble) if *task == Task::Update => {
-                Err(Problem { hint: trouble.hint.and(Verb::Start.to("if it is down, start it")), ..trouble })
+            Err(problem) if *task == Task::Update => {
+                Err(Problem { hint: problem.hint.and(Verb::Start.to("if it is down, start it")), ..problem })
             }
             Ok(channel) => {
                 let cluster = (&self.spec, &self.environment.options);
                 Box::pin(preview(&channel.client, cluster, &me, task, detail)).await
             }
-            Err(trouble) => Ok(self.unseen(trouble)),
+            Err(problem) => Ok(self.unseen(problem)),
         }
     }
 
@@ -156,12 +156,12 @@ impl Request {
             Err(problem) if !task.kind().takes_down() => {
                 Err((task.kind(), Refusal::new(Gate::NotSeen, problem)))
             }
-            seen => Ok(seen.unwrap_or_else(|trouble| self.unseen(trouble))),
+            seen => Ok(seen.unwrap_or_else(|problem| self.unseen(problem))),
         }
     }
 
-    fn unseen(&self, trouble: Problem) -> Preview {
-        Preview { me: self.environment.me.clone(), trouble: Some(trouble), ..Preview::default() }
+    fn unseen(&self, problem: Problem) -> Preview {
+        Preview { me: self.environment.me.clone(), problem: Some(problem), ..Preview::default() }
     }
 
     async fn begin(
@@ -266,7 +266,7 @@ impl Request {
             Ok(seen) => seen,
             // The worker may be gone by now, which its own steps find out.
             Err(_) if !unfinished.task.kind().is_of_cluster() => return Ok(()),
-            Err(trouble) => self.unseen(trouble),
+            Err(problem) => self.unseen(problem),
         };
         let allowed = unfinished.scope.allowed(consent);
         gates::jobs(&operation, &allowed, &seen, if skips { Order::SkipStep } else { Order::Resume })
@@ -407,7 +407,7 @@ async fn interrupted_at(
     let hint = super::resume_or_abandon(operation.kind());
     let written = why.clone();
     let problem = match journal.beside(move |j| j.failed(step, &written)).await {
-        Ok(()) => super::trouble(why, hint),
+        Ok(()) => super::failure(why, hint),
         Err(e) => e.into(),
     };
     OperationEnd::Stopped(Problem { since: Timestamp::now(), ..problem }, saved)

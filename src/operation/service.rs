@@ -157,7 +157,7 @@ impl Operations {
     /// What an operation would change if it began now: its own steps, recorded and not executed.
     pub async fn dry_run(&self, cluster: &ClusterName, task: &Task) -> Result<Vec<Call>, Problem> {
         let Some(request) = request(&self.environment, cluster, mpsc::channel(1).0) else {
-            return Err(super::trouble(format!("no cluster {cluster}"), ""));
+            return Err(super::failure(format!("no cluster {cluster}"), ""));
         };
         let operation = Operation::new(task.clone(), cluster.clone());
         // Boxed: what asks Google and Ray at once is large.

@@ -2,7 +2,7 @@
 
 use super::executor::NOT_AWAITED;
 use super::performer::{LOOK, PATIENCE, Performer};
-use super::{then_resume, trouble};
+use super::{failure, then_resume};
 use crate::model::{
     Job, JobStatus, NodeState, Problem, ProblemKind, Progress, SubmissionId, Task, Text, Timestamp,
 };
@@ -48,7 +48,7 @@ impl Performer {
         if code != 0 {
             let said = lines.iter().rev().find(|l| !l.is_empty()).cloned().unwrap_or_default();
             let hint = then_resume("fix the reported error; changes already made on the head may remain");
-            return Err(trouble(format!("`ray up` failed with exit code {code}: {said}"), hint));
+            return Err(failure(format!("`ray up` failed with exit code {code}: {said}"), hint));
         }
         Ok("ray up finished".to_owned())
     }
@@ -68,7 +68,7 @@ impl Performer {
         }
         let what = "Ray runs on the head but its dashboard does not respond; `ray up` would end its jobs";
         let hint = then_resume("check dashboard.log on the head, or stop Ray there with `ray stop`");
-        Err(trouble(what, hint))
+        Err(failure(what, hint))
     }
 
     pub(super) async fn answer(&self) -> Result<String, Problem> {
@@ -79,12 +79,12 @@ impl Performer {
         loop {
             let problem = match self.answering().await {
                 Ok(Some(session)) if session != self.facts.session => return Ok(session),
-                Ok(Some(_)) => trouble(
+                Ok(Some(_)) => failure(
                     "the old Ray cluster still responds",
                     then_resume("stop it there with `ray stop`"),
                 ),
                 Ok(None) => {
-                    trouble("no dashboard responds on the head", then_resume("check `ray status` there"))
+                    failure("no dashboard responds on the head", then_resume("check `ray status` there"))
                 }
                 // Every place that has a token was asked by then.
                 Err(refused) if refused.kind.is_of_token() => {

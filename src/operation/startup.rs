@@ -1,7 +1,7 @@
 //! The script that joins a machine of Google's to a cluster and keeps it there: `assets/worker-startup.sh`, filled in
 //! from the cluster's file.
 
-use super::trouble;
+use super::failure;
 use crate::config::{Launch, NodeLaunch};
 use crate::gcp::Endpoints;
 use crate::model::text::printable;
@@ -67,17 +67,17 @@ pub fn startup_script(
     node: &NodeLaunch,
     services: &Services,
 ) -> Result<String, Problem> {
-    let lacks = |what: &str, hint: &str| trouble(format!("{} has no {what}", spec.name), hint);
+    let lacks = |what: &str, hint: &str| failure(format!("{} has no {what}", spec.name), hint);
     let project = spec.google.project.as_deref();
     let project = project.ok_or_else(|| lacks("`provider.project_id`", "add it to the cluster file"))?;
     let image = node.image.as_deref().or(launch.image.as_deref());
     let image = image.ok_or_else(|| lacks("`docker.image`", "add it; workers start in a container"))?;
     if image.starts_with('-') || image.contains(|c: char| c.is_whitespace() || c.is_control()) {
         let what = format!("`{}` is not a valid image", printable(image));
-        return Err(trouble(what, "fix `docker.image` in the cluster file"));
+        return Err(failure(what, "fix `docker.image` in the cluster file"));
     }
     let options = docker_words(&node.run_options.join(" ")).map_err(|why| {
-        trouble(format!("docker.run_options of {}: {why}", spec.name), "fix it in the cluster file")
+        failure(format!("docker.run_options of {}: {why}", spec.name), "fix it in the cluster file")
     })?;
     let secret = spec.google.token_secret.as_ref();
     let mut environment = Environment::new();
@@ -104,10 +104,10 @@ pub fn startup_script(
         join => in_container(node),
         look_seconds => services.look.as_secs_f64().to_string(),
     };
-    let script = environment.render_str(TEMPLATE, values).map_err(|e| trouble(e.to_string(), ""))?;
+    let script = environment.render_str(TEMPLATE, values).map_err(|e| failure(e.to_string(), ""))?;
     if script.len() > LIMIT {
         let hint = "shorten the setup commands; the metadata limit is 256 KB";
-        return Err(trouble(
+        return Err(failure(
             format!("the startup script of {} is {} bytes long", spec.name, script.len()),
             hint,
         ));

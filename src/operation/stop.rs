@@ -2,7 +2,7 @@
 
 use super::executor::NOT_AWAITED;
 use super::performer::{LOOK, PATIENCE, Performer};
-use super::{then_resume, trouble};
+use super::{failure, then_resume};
 use crate::config::Launch;
 use crate::model::amount::counted;
 use crate::model::{ClusterSpec, HeadAddress, Hint, Problem, ProblemKind, Progress, Verb};
@@ -79,7 +79,7 @@ impl Performer {
                 }
                 Ok(Some(_)) if Instant::now() > deadline => {
                     let what = format!("`ray down` exited with {code}, but Ray still responds on the head");
-                    return Err(trouble(
+                    return Err(failure(
                         what,
                         Hint::from("see its output; stop Ray there with `ray stop`")
                             .and(Verb::Resume.to("or resume to retry")),
@@ -108,7 +108,7 @@ impl Performer {
         hosts: &[&str],
         tell: &mpsc::UnboundedSender<Progress>,
     ) -> Result<(), Problem> {
-        let launch = Launch::of(&self.spec).map_err(|e| trouble(e.what(), &e.hint))?;
+        let launch = Launch::of(&self.spec).map_err(|e| failure(e.what(), &e.hint))?;
         let container = launch.in_container.then_some(launch.container.as_str());
         let script = clearing(&self.facts.jobs, container);
         for host in hosts.iter().copied() {
@@ -120,7 +120,7 @@ impl Performer {
                     "cannot stop the Ray processes on {host}, so a job there may run twice: {}",
                     p.what
                 );
-                trouble(
+                failure(
                     what,
                     [
                         Verb::SkipStep.to("if the machine no longer exists, skip this step"),
@@ -130,7 +130,7 @@ impl Performer {
             })?;
             if output.status != 0 {
                 let what = format!("{host} still runs Ray or job processes: {}", output.stderr);
-                return Err(trouble(what, then_resume("stop them there with `ray stop --force`")));
+                return Err(failure(what, then_resume("stop them there with `ray stop --force`")));
             }
         }
         Ok(())

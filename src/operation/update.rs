@@ -9,7 +9,7 @@
 
 use super::performer::Performer;
 use super::worker::running_on;
-use super::{then_resume, trouble};
+use super::{failure, then_resume};
 use crate::config;
 use crate::model::amount::counted;
 use crate::model::{
@@ -45,9 +45,9 @@ pub async fn changes(access: Access<'_>) -> Result<Vec<Drift>, Problem> {
         let what = format!("cannot read ~/ray_bootstrap_config.yaml on the head: {why}");
         let hint = Hint::from("it exists only on clusters started with `ray up`")
             .and(Verb::Ssh.to("check on the head"));
-        return Err(trouble(what, hint));
+        return Err(failure(what, hint));
     }
-    config::drift(access.spec, &read.stdout).map_err(|e| trouble(e.what(), &e.hint))
+    config::drift(access.spec, &read.stdout).map_err(|e| failure(e.what(), &e.hint))
 }
 
 /// The changes, and the jobs of which something runs on workers that they end.
@@ -78,7 +78,7 @@ pub async fn seen(access: Access<'_>, client: &Client, me: &str) -> Result<Previ
 pub fn applicable(cluster: &crate::model::ClusterName, changes: &[Drift]) -> Result<(), Refusal> {
     if changes.is_empty() {
         let what = format!("{cluster} matches its cluster file");
-        return Err(Refusal::new(Gate::UpToDate, trouble(what, "nothing to update")));
+        return Err(Refusal::new(Gate::UpToDate, failure(what, "nothing to update")));
     }
     let beyond = Drift::beyond_update(changes);
     let Some(worst) = beyond.iter().max_by_key(|drift| drift.effect.clone()) else { return Ok(()) };
@@ -91,12 +91,12 @@ pub fn applicable(cluster: &crate::model::ClusterName, changes: &[Drift]) -> Res
             format!("the file describes a different cluster than {cluster}: {}", keys(worst.effect.clone()));
         let hint = Hint::from("restore these keys")
             .and(Fix::from("or stop the cluster with the old file and start it with the new one"));
-        return Err(Refusal::new(Gate::NotOffered, trouble(what, hint)));
+        return Err(Refusal::new(Gate::NotOffered, failure(what, hint)));
     }
     let what = format!("cannot apply without a restart of Ray: {}", keys(worst.effect.clone()));
     let again = Target::of(cluster).line("update-cluster --restart-ray");
     let hint = Fix::command("restart it, which saves and restores its jobs", again);
-    Err(Refusal::new(Gate::NeedsRestart, trouble(what, Hint::from(hint))))
+    Err(Refusal::new(Gate::NeedsRestart, failure(what, Hint::from(hint))))
 }
 
 impl Performer {
@@ -134,12 +134,12 @@ impl Performer {
             let what = "the ray command would have replaced the head's machine, which ends all jobs; it was prevented from doing so";
             let hint = Hint::from(Verb::Abandon.to("abandon this operation"))
                 .and(Verb::Restart.to("then restart the cluster with its jobs"));
-            return Err(trouble(what, hint));
+            return Err(failure(what, hint));
         }
         if code != 0 {
             let said = lines.iter().rev().find(|l| !l.is_empty()).cloned().unwrap_or_default();
             let hint = then_resume("fix the reported error; setup commands may have run on the head");
-            return Err(trouble(format!("`ray up` failed with exit code {code}: {said}"), hint));
+            return Err(failure(format!("`ray up` failed with exit code {code}: {said}"), hint));
         }
         Ok(format!("{} applied", counted(changes.len(), "change")))
     }
@@ -149,7 +149,7 @@ impl Performer {
         if !lines.iter().any(|line| line.contains(ASKS)) {
             let said = lines.iter().rev().find(|line| !line.is_empty()).cloned().unwrap_or_default();
             let what = format!("`ray up` refused the update; nothing was changed: {said}");
-            return trouble(what, then_resume("fix the reported error"));
+            return failure(what, then_resume("fix the reported error"));
         }
         let what = format!(
             "the ray command on this machine does not find the head of {}, and would start a new head",
@@ -164,7 +164,7 @@ impl Performer {
             ))
             .and(Verb::Restart.to("or restart it from here"))
         };
-        trouble(what, then_resume(hint))
+        failure(what, then_resume(hint))
     }
 
     /// Compares what runs now with what ran before.
@@ -178,14 +178,14 @@ impl Performer {
         if now.raw() != self.facts.session {
             let what = "Ray was restarted in the meantime: it has a new session, and its jobs were lost";
             let hint = Verb::Abandon.to("abandon this operation; resubmit the lost jobs");
-            return Err(trouble(what, hint));
+            return Err(failure(what, hint));
         }
         let left = changes(self.access()).await?;
         if !left.is_empty() {
             let keys = left.iter().map(|drift| drift.key.as_str()).collect::<Vec<_>>().join(", ");
             let what =
                 format!("`ray up` finished, but the head still differs from the file: {}", Text::from(keys));
-            return Err(trouble(what, Verb::Resume.to("apply it again")));
+            return Err(failure(what, Verb::Resume.to("apply it again")));
         }
         let snapshot = Poller::new(session.client.clone()).refresh().await.map_err(asked)?;
         let jobs: BTreeMap<String, &str> =

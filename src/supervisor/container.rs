@@ -57,7 +57,7 @@ pub fn in_container(
 /// The words before those of a program that is to run in the container; none where the file names no container.
 fn enter(spec: &ClusterSpec, host: Option<&str>, terminal: bool) -> Result<Vec<String>, Problem> {
     let launch = spec.file.is_some().then(|| Launch::of(spec)).transpose();
-    let launch = launch.map_err(|e| trouble(e.what(), &e.hint))?.filter(|launch| launch.in_container);
+    let launch = launch.map_err(|e| failure(e.what(), &e.hint))?.filter(|launch| launch.in_container);
     let Some(launch) = launch else { return Ok(Vec::new()) };
     let name = &launch.container;
     // The rule of docker itself; no such name is an option.
@@ -65,7 +65,7 @@ fn enter(spec: &ClusterSpec, host: Option<&str>, terminal: bool) -> Result<Vec<S
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
     if !is_name {
         let what = format!("`docker.container_name: {name}` is not a valid container name");
-        return Err(trouble(what, "use letters, digits, `_`, `.` and `-` in the cluster file"));
+        return Err(failure(what, "use letters, digits, `_`, `.` and `-` in the cluster file"));
     }
     let program = if launch.use_podman { "podman" } else { "docker" };
     let login = host.map_or_else(|| "ssh".to_owned(), |host| format!("ssh {}", word(host)));
@@ -86,7 +86,7 @@ fn shell(line: Option<&str>, terminal: bool) -> Vec<String> {
     ["bash", "-c", quiet, &format!("exec 2>&3 3>&-\n{script}")].map(str::to_owned).to_vec()
 }
 
-fn trouble(what: impl AsRef<str>, hint: impl Into<Hint>) -> Problem {
+fn failure(what: impl AsRef<str>, hint: impl Into<Hint>) -> Problem {
     Problem::new(ProblemKind::Other, what, hint, Timestamp::now())
 }
 

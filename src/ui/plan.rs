@@ -279,18 +279,18 @@ fn head(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<(String, Style)> 
     }
     let of_cluster = plan.operation.kind().is_of_cluster();
     let (jobs, back) = (plan.preview.jobs.len(), plan.preview.back());
-    match (&plan.check, &plan.preview.trouble) {
+    match (&plan.check, &plan.preview.problem) {
         (Check::Refused(problem), _) => {
             say(&format!("✕ {}", problem.what), d.theme.bad);
             say(&format!("  {}", d.app.dialog_hint(&problem.hint)), d.theme.text);
         }
         (Check::Running, _) if plan.wish().is_some() => say("◌ checking whether it can start", d.theme.dim),
         (Check::Running, _) => say("◌ checking affected jobs", d.theme.dim),
-        (Check::Done, Some(trouble)) => {
-            let what = format!("! cannot determine affected jobs: {}", trouble.what);
+        (Check::Done, Some(problem)) => {
+            let what = format!("! cannot determine affected jobs: {}", problem.what);
             say(&what, d.theme.warn);
-            if !trouble.hint.is_empty() {
-                say(&format!("  {}", d.app.dialog_hint(&trouble.hint)), d.theme.text);
+            if !problem.hint.is_empty() {
+                say(&format!("  {}", d.app.dialog_hint(&problem.hint)), d.theme.text);
             }
             if jobs > 0 {
                 say("  the jobs below are from the last data that this console received", d.theme.text);

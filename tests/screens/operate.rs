@@ -46,7 +46,7 @@ fn whom_a_restart_hits_stands_beside_what_comes_back() {
         &mut app,
         OperationNews::Previewed(
             Task::Restart { preserve: true },
-            Preview { jobs, me: "alice".into(), trouble: None, ..Preview::default() },
+            Preview { jobs, me: "alice".into(), problem: None, ..Preview::default() },
         ),
     );
     for (width, height) in [(80, 24), (120, 40), (200, 60)] {
@@ -81,7 +81,7 @@ fn a_job_of_unknown_owner_looks_like_another_persons() {
         affected("theirs", "bo", 16.0, Restoration::Back),
         AffectedJob { owner: None, ..affected("raysubmit_1", "", 16.0, Restoration::Back) },
     ];
-    let preview = Preview { jobs, me: "alice".into(), trouble: None, ..Preview::default() };
+    let preview = Preview { jobs, me: "alice".into(), problem: None, ..Preview::default() };
     hears(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, preview));
     let screen = paint(&mut app, Colors::Full, 80, 24);
     let shown = text(&screen);
@@ -108,7 +108,7 @@ fn losing() -> App {
         Restoration::Lost("stop does not save jobs; use backup-jobs".into()),
     ));
     jobs[0].holds = Some(vec![("TPU-v4-32-head".into(), 1.0)]);
-    let preview = Preview { jobs, me: "alice".into(), trouble: None, ..Preview::default() };
+    let preview = Preview { jobs, me: "alice".into(), problem: None, ..Preview::default() };
     hears(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, preview));
     app
 }

@@ -93,7 +93,7 @@ fn restart() -> App {
     );
     sees(
         &mut app,
-        Preview { jobs: Vec::new(), me: "alice".into(), trouble: Some(trouble), ..Preview::default() },
+        Preview { jobs: Vec::new(), me: "alice".into(), problem: Some(trouble), ..Preview::default() },
     );
     app
 }

@@ -139,7 +139,7 @@ fn a_restart_in_the_dark_says_so() {
         "is sshd running there?",
     );
     let preview =
-        Preview { jobs: Vec::new(), me: "alice".into(), trouble: Some(trouble), ..Preview::default() };
+        Preview { jobs: Vec::new(), me: "alice".into(), problem: Some(trouble), ..Preview::default() };
     sees(&mut app, preview);
     snap("plan_blind", &mut app);
 }

@@ -152,12 +152,12 @@ impl Plan {
 
     /// Stores the preview. If it failed, the jobs known before are kept.
     pub fn see(&mut self, mut preview: Preview) {
-        if preview.trouble.is_some() {
+        if preview.problem.is_some() {
             preview.jobs = std::mem::take(&mut self.preview.jobs);
         }
         // The confirmation holds only for the owners that were shown.
         self.others &= self.preview.others() == preview.others();
-        self.blind &= preview.trouble.is_some();
+        self.blind &= preview.problem.is_some();
         self.preview = preview;
         self.check = Check::Done;
     }
@@ -193,7 +193,7 @@ impl Plan {
 
     /// Whether the operation may end jobs and its affected jobs cannot be determined.
     pub fn is_blind(&self) -> bool {
-        self.operation.destructive && self.check == Check::Done && self.preview.trouble.is_some()
+        self.operation.destructive && self.check == Check::Done && self.preview.problem.is_some()
     }
 
     /// The requested workers, if workers are added: number, type, capacity and names.

@@ -102,7 +102,7 @@ pub(super) fn print_affected(operation: &Operation, seen: &Preview) -> anyhow::R
     if !rows.is_empty() {
         let titles = ["JOB", "OWNER", "STATUS", "AGE", "HOLDS", last];
         crate::cli::columns::print(&mut crate::cli::output::stderr(), &titles, &rows)?;
-    } else if !is_of_cluster && seen.trouble.is_none() {
+    } else if !is_of_cluster && seen.problem.is_none() {
         eprintln!("no affected jobs");
     }
     Ok(())

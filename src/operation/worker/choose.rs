@@ -1,8 +1,8 @@
 //! Chooses workers by what they are instead of by their names: all of a type, all that were preempted. Only workers
 //! outside the autoscaler are chosen, by their label `ray-node-type: unmanaged`.
 
+use super::super::failure;
 use super::super::problem::problem;
-use super::super::trouble;
 use crate::model::cloud::{CloudView, QueuedResource, QueuedState, TpuVm, VmState};
 use crate::model::command_line::word;
 use crate::model::{ClusterSpec, Problem, Target, Text};
@@ -49,7 +49,7 @@ pub async fn select(
     let view = supervisor::ask_cloud(spec, &options.google).await?;
     if !view.is_whole() {
         let what = "Google could not list everything, so workers may be missing";
-        return Err(trouble(what, "try again in a minute, or give the names of the workers"));
+        return Err(failure(what, "try again in a minute, or give the names of the workers"));
     }
     let by_hand = options.google.tpus_of_kind(&place, "unmanaged").await.map_err(|e| problem(&e))?;
     let (names, mut left) = chosen(&view, &by_hand, selection);

@@ -1,7 +1,7 @@
 //! Workers whose TPU is made with Compute Engine, because Google makes it nowhere else or the cluster file describes it
 //! as a machine: what is requested for one, as it is sent. `contributing.md` says where the shapes are from.
 
-use super::super::trouble;
+use super::super::failure;
 use super::launch::labels;
 use crate::config::{CapacityField, NodeLaunch};
 use crate::gcp::{Part, PartKind, TpuPlace, made_for, queued_resource};
@@ -86,7 +86,7 @@ fn shape(config: &Value) -> Result<Option<Shape<'_>>, Problem> {
             printable(machine),
             printable(topology.unwrap_or(accelerator))
         );
-        trouble(what, "set its topology in `node_config`: `acceleratorConfig: {topology: 2x2x4}`")
+        failure(what, "set its topology in `node_config`: `acceleratorConfig: {topology: 2x2x4}`")
     };
     let chips = match chips {
         Some(0) if accelerator.is_empty() && topology.is_none() => tpu.chips,
@@ -129,7 +129,7 @@ pub(super) fn plan(
     let parts = if whole {
         if name.len() > GROUP_NAME {
             let what = format!("the name {name} is too long for an instance group");
-            return Err(trouble(what, format!("use at most {GROUP_NAME} characters")));
+            return Err(failure(what, format!("use at most {GROUP_NAME} characters")));
         }
         properties.insert("machineType".into(), shape.machine.into());
         let policy = json!({"type": "HIGH_THROUGHPUT", "acceleratorTopology": shape.topology});
@@ -181,7 +181,7 @@ fn scheduling(config: &Value, field: &CapacityField) -> Result<(Capacity, Map<St
                 let hint = "set it in `node_config`: `reservationAffinity: {consumeReservationType: \
                             SPECIFIC_RESERVATION, key: compute.googleapis.com/reservation-name, values: [NAME]}`; \
                             `gcloud compute reservations list` shows the names";
-                return Err(trouble("Compute Engine requires the name of the reservation", hint));
+                return Err(failure("Compute Engine requires the name of the reservation", hint));
             }
             if affinity.is_null() {
                 affinity = json!({"consumeReservationType": "SPECIFIC_RESERVATION",
@@ -197,7 +197,7 @@ fn scheduling(config: &Value, field: &CapacityField) -> Result<(Capacity, Map<St
         Capacity::OnDemand => scheduling["provisioningModel"] = "STANDARD".into(),
         Capacity::BestEffort => {
             let what = "Compute Engine has no best-effort capacity";
-            return Err(trouble(what, "use another capacity type: `--capacity preemptible`"));
+            return Err(failure(what, "use another capacity type: `--capacity preemptible`"));
         }
     }
     let mut all = Map::from_iter([("scheduling".to_owned(), scheduling)]);
@@ -225,7 +225,7 @@ fn seconds(field: &CapacityField) -> Result<u64, Problem> {
     let seconds = given.as_str().and_then(|text| text.strip_suffix('s')?.parse().ok());
     seconds.ok_or_else(|| {
         let what = format!("`maxRunDuration: {}` is not a number of seconds", printable(&given.to_string()));
-        trouble(what, "write it in `tpu_capacity` of the settings as e.g. `86400s`")
+        failure(what, "write it in `tpu_capacity` of the settings as e.g. `86400s`")
     })
 }
 
@@ -303,7 +303,7 @@ fn disks(place: &TpuPlace, config: &Value, machine: &str, template: bool) -> Res
         let what = format!("no known image for {}", printable(machine));
         let hint = "set it in `node_config`: `disks: [{boot: true, autoDelete: true, initializeParams: \
                     {diskSizeGb: 100, sourceImage: ADDRESS}}]`";
-        return Err(trouble(what, hint));
+        return Err(failure(what, hint));
     };
     let image = format!("projects/ubuntu-os-accelerator-images/global/images/family/{family}");
     Ok(json!([{"boot": true, "autoDelete": true,

@@ -1,10 +1,10 @@
 //! Makes what a worker of Compute Engine consists of: each part once by its name. What a failed attempt has made is
 //! removed again, and nothing else.
 
+use super::super::failure;
 use super::super::journal::Journal;
 use super::super::performer::Performer;
 use super::super::problem::problem;
-use super::super::trouble;
 use super::compute::ComputeRequest;
 use super::follow::passes;
 use super::request::stands_for;
@@ -127,7 +127,7 @@ async fn listed(google: &Google, place: &TpuPlace, name: &str) -> Result<Option<
     let view = google.tpus(&place.project, &place.zone, Timestamp::now()).await.map_err(|e| problem(&e))?;
     if let Some(why) = view.unlisted {
         let what = format!("cannot determine whether {name} already exists: {why}");
-        return Err(trouble(what, Verb::Resume.to("resume once it can be listed")));
+        return Err(failure(what, Verb::Resume.to("resume once it can be listed")));
     }
     let ours = |vm: &TpuVm| vm.ray_cluster.as_ref().is_some_and(|label| label.raw() == place.cluster);
     Ok(view.vms.into_iter().find(|vm| vm.compute.is_some() && vm.name.raw() == name && ours(vm)))
@@ -177,7 +177,7 @@ fn same(part: &Part, there: &Value, place: &TpuPlace) -> Result<(), Unmade> {
     let (word, name) = (part.kind.word(), &part.name);
     let what = format!("the {word} {name} already exists and is different: {}", differs.join("; "));
     let hint = Hint::from(format!("choose another name, or delete it: `{}`", deletion(part, place)));
-    Err(Unmade { problem: trouble(what, hint), may_pass: false })
+    Err(Unmade { problem: failure(what, hint), may_pass: false })
 }
 
 /// The startup script of a template.

@@ -1,7 +1,7 @@
 //! Requested workers on their way: the states of queued resources, instances and instance groups until they are up.
 
+use super::super::failure;
 use super::super::problem::problem;
-use super::super::trouble;
 use super::machine::{LOOK, Machine, MachineVm};
 use crate::gcp::{GcpError, Google, TpuPlace};
 use crate::model::cloud::{CloudView, QueuedState, TpuVm, VmState};
@@ -23,12 +23,12 @@ pub(super) async fn follow(
     let begun = Instant::now();
     let mut heard = begun;
     let mut last: Vec<String> = vec![String::new(); names.len()];
-    let mut trouble = String::new();
+    let mut refused = String::new();
     loop {
         match google.tpus(&place.project, &place.zone, Timestamp::now()).await {
             Ok(view) => {
                 heard = Instant::now();
-                trouble.clear();
+                refused.clear();
                 let all: Vec<_> = names.iter().map(|name| status(&view, place, name)).collect();
                 for ((name, now), last) in names.iter().zip(&all).zip(&mut last) {
                     let word = match now {
@@ -45,8 +45,8 @@ pub(super) async fn follow(
                 }
             }
             Err(e) if passes(&e) && heard.elapsed() < DEAF => {
-                if trouble != e.to_string() {
-                    trouble = e.to_string();
+                if refused != e.to_string() {
+                    refused = e.to_string();
                     tell(format!("{e}; retrying"));
                 }
             }
@@ -114,7 +114,7 @@ fn status(view: &CloudView, place: &TpuPlace, name: &str) -> Result<Seen, Proble
         if !view.is_whole() {
             return Ok("Google could not list everything".into());
         }
-        return Err(trouble(
+        return Err(failure(
             format!("{name} was deleted"),
             Hint::from("ask who deleted it").and(Verb::Resume.to("or resume to request it again")),
         ));
@@ -123,17 +123,17 @@ fn status(view: &CloudView, place: &TpuPlace, name: &str) -> Result<Seen, Proble
         QueuedState::Failed => {
             let why =
                 queued.error.as_ref().map_or_else(|| "Google gave no reason".into(), ToString::to_string);
-            Err(trouble(format!("{name} was refused: {why}"), again))
+            Err(failure(format!("{name} was refused: {why}"), again))
         }
         QueuedState::Suspended => {
-            Err(trouble(format!("{name} is suspended: its TPU VM was preempted and will not return"), again))
+            Err(failure(format!("{name} is suspended: its TPU VM was preempted and will not return"), again))
         }
-        QueuedState::Deleting => Err(trouble(format!("{name} is being deleted"), "ask who deleted it")),
+        QueuedState::Deleting => Err(failure(format!("{name} is being deleted"), "ask who deleted it")),
         QueuedState::Active => {
             let vm = view.vms.iter().find(|vm| queued.nodes.contains(&vm.name));
             let Some(vm) = vm else { return Ok("active".into()) };
             if vm.state.is_gone() {
-                return Err(trouble(format!("{name} is already {}", vm.state_words()), again));
+                return Err(failure(format!("{name} is already {}", vm.state_words()), again));
             }
             let hosts: Vec<String> = vm.hosts.iter().map(|h| h.raw().to_owned()).collect();
             let is_up = vm.state == VmState::Ready && !hosts.is_empty();
@@ -150,7 +150,7 @@ fn status(view: &CloudView, place: &TpuPlace, name: &str) -> Result<Seen, Proble
 fn made_with_compute(vm: &TpuVm, again: Hint) -> Result<Seen, Problem> {
     let note = vm.unhealthy.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
     if vm.state.is_gone() || matches!(vm.state, VmState::Stopped | VmState::Deleting) {
-        return Err(trouble(format!("{} is already {}{note}", vm.name, vm.state.word()), again));
+        return Err(failure(format!("{} is already {}{note}", vm.name, vm.state.word()), again));
     }
     let hosts: Vec<String> = vm.hosts.iter().map(|h| h.raw().to_owned()).collect();
     let is_up = vm.state == VmState::Ready

@@ -1,7 +1,7 @@
 //! What Ray says of hosts: which of them have joined, and which have left.
 
 use super::super::performer::Performer;
-use super::super::{of_head, trouble};
+use super::super::{failure, of_head};
 use super::machine::LOOK;
 use crate::model::{Hint, HostName, Node, NodeId, Problem, Snapshot, Timestamp, Verb};
 use crate::ray::{Client, Poller};
@@ -43,7 +43,7 @@ impl<'a> Watch<'a> {
             self.connect().await?;
         }
         let Some((_, poller)) = &mut self.open else {
-            return Err(trouble("Ray was not queried", Verb::Resume.to("resume")));
+            return Err(failure("Ray was not queried", Verb::Resume.to("resume")));
         };
         match poller.refresh().await {
             Ok(snapshot) => Ok(snapshot),
@@ -65,7 +65,7 @@ impl<'a> Watch<'a> {
     ) -> Result<(), Problem> {
         let (deadline, mut last) = (Instant::now() + JOINING, usize::MAX);
         loop {
-            let trouble = match self.look().await {
+            let problem = match self.look().await {
                 Ok(snapshot) => {
                     let missing = missing(&snapshot, hosts, before);
                     if missing.len() != last {
@@ -75,12 +75,12 @@ impl<'a> Watch<'a> {
                     if missing.is_empty() {
                         return Ok(());
                     }
-                    trouble(format!("not in Ray: {}", missing.join(", ")), self.why_not())
+                    failure(format!("not in Ray: {}", missing.join(", ")), self.why_not())
                 }
                 Err(problem) => problem,
             };
             if Instant::now() > deadline {
-                return Err(trouble);
+                return Err(problem);
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -136,7 +136,7 @@ pub(super) fn alive(snapshot: &Snapshot, hosts: &[String]) -> Result<Vec<Node>, 
         None => Ok(here),
         Some(head) => {
             let what = format!("{} is the head, not a worker", head.address);
-            Err(trouble(what, of_head()))
+            Err(failure(what, of_head()))
         }
     }
 }
@@ -151,8 +151,8 @@ pub(in super::super) async fn head_address(client: &Client) -> Result<String, Pr
 pub(super) fn head_of(snapshot: &Snapshot) -> Result<String, Problem> {
     let head = snapshot.nodes.iter().find(|n| n.is_head && n.state.is_alive());
     let address = head.map(|n| n.address.raw());
-    let address = address.ok_or_else(|| trouble("Ray reports no head node", "check `ray status` there"))?;
+    let address = address.ok_or_else(|| failure("Ray reports no head node", "check `ray status` there"))?;
     // It goes into the workers' commands.
-    let host = HostName::parse(address).map_err(|e| trouble(e.to_string(), "Ray reports it as its head"))?;
+    let host = HostName::parse(address).map_err(|e| failure(e.to_string(), "Ray reports it as its head"))?;
     Ok(host.to_string())
 }

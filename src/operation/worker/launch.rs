@@ -1,11 +1,11 @@
 //! How Ray is started on a worker's hosts, by whatever the cluster's file says.
 
 use super::super::executor::Executor;
+use super::super::failure;
 use super::super::host::Host;
 use super::super::performer::Performer;
 use super::super::problem::problem;
 use super::super::startup::{Services, startup_script};
-use super::super::trouble;
 use crate::config::{Launch, NodeLaunch};
 use crate::model::cloud::{CloudView, TpuVm};
 use crate::model::text::printable;
@@ -26,7 +26,7 @@ pub(in super::super) struct Launcher<'a> {
 
 /// How the cluster's file starts its workers.
 pub(super) fn read(spec: &ClusterSpec) -> Result<Launch, Problem> {
-    Launch::of(spec).map_err(|e| trouble(e.what(), &e.hint))
+    Launch::of(spec).map_err(|e| failure(e.what(), &e.hint))
 }
 
 /// How Ray is started on a host of a local cluster. Refused where Ray's own launcher would start it in a container:
@@ -44,11 +44,11 @@ pub(super) fn on_host<'a>(spec: &ClusterSpec, launch: &'a Launch) -> Result<&'a 
              --address=<the head's address>:{port}` on it, in the container",
             printable(&file)
         );
-        return Err(trouble(what, hint));
+        return Err(failure(what, hint));
     }
     let node = launch.find("").map(|(_, node)| node);
     node.ok_or_else(|| {
-        trouble("the cluster file has no commands that start a worker", "add `worker_start_ray_commands`")
+        failure("the cluster file has no commands that start a worker", "add `worker_start_ray_commands`")
     })
 }
 
@@ -57,7 +57,7 @@ pub(super) fn type_of<'a>(launch: &'a Launch, vm: &TpuVm) -> Result<(&'a str, &'
     let named = vm.ray_type.as_ref().and_then(|t| launch.find(t.raw()));
     named.or_else(|| launch.find(vm.accelerator_type.raw())).ok_or_else(|| {
         let what = format!("the cluster file has no node type for {} ({})", vm.name, vm.accelerator_type);
-        trouble(what, "add the type to the file")
+        failure(what, "add the type to the file")
     })
 }
 
@@ -101,7 +101,7 @@ impl Launcher<'_> {
     /// whose metadata is its maker's: a group gives a new one that of its template.
     pub(super) async fn prepare(&self, vm: &str) -> Result<bool, Problem> {
         let view = self.view.iter().flat_map(|v| &v.vms);
-        let gone = || trouble(format!("no TPU VM {}", Text::from(vm)), "add it again");
+        let gone = || failure(format!("no TPU VM {}", Text::from(vm)), "add it again");
         let vm = view.into_iter().find(|v| v.name.raw() == vm).ok_or_else(gone)?;
         if vm.compute.is_some() {
             return Ok(false);
@@ -137,7 +137,7 @@ impl Launcher<'_> {
         let is_ours = |vm: &TpuVm| vm.ray_cluster.as_ref().is_some_and(|c| c.raw() == spec.name.as_str());
         let found = view.at(address).into_iter().find(|(vm, _)| is_ours(vm));
         let what = || format!("no TPU VM at {}", Text::from(address));
-        let (vm, to) = found.ok_or_else(|| trouble(what(), "add it again"))?;
+        let (vm, to) = found.ok_or_else(|| failure(what(), "add it again"))?;
         Host { spec, options, executor, to }.install_script(&self.script(vm)?).await
     }
 }

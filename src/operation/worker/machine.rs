@@ -2,7 +2,7 @@
 
 use super::super::executor::Executor;
 use super::super::problem::problem;
-use super::super::{begin_again, trouble};
+use super::super::{begin_again, failure};
 use crate::gcp::{Change, ChosenQueued, ChosenTpu, GcpError, Google, PartKind, TpuPlace};
 use crate::model::cloud::{CloudView, ComputeTpu, QueuedResource, QueuedState, TpuVm, VmState};
 use crate::model::text::printable;
@@ -153,7 +153,7 @@ pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Resu
             queued.name,
             label(queued.ray_cluster.as_ref())
         );
-        return Err(trouble(what, "ask its owner; fix the label if it is wrong"));
+        return Err(failure(what, "ask its owner; fix the label if it is wrong"));
     }
     if let Some(other) = all.iter().find(|vm| !is_ours(vm.ray_cluster.as_ref(), place)) {
         let what = format!(
@@ -162,7 +162,7 @@ pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Resu
             other.name,
             label(other.ray_cluster.as_ref())
         );
-        return Err(trouble(what, "ask its owner; fix the label if it is wrong"));
+        return Err(failure(what, "ask its owner; fix the label if it is wrong"));
     }
     let count = all.len().max(queued.nodes.len());
     if count > 1 && wish != queued.name.raw() {
@@ -175,7 +175,7 @@ pub(super) fn find_whole(view: &CloudView, place: &TpuPlace, wish: &str) -> Resu
             names.join(", ")
         );
         let hint = Verb::RemoveWorker.on(queued.name.raw(), "remove all of them");
-        return Err(trouble(what, hint));
+        return Err(failure(what, hint));
     }
     Ok(Some(Machine {
         queued: Some(queued.name.raw().to_owned()),
@@ -239,7 +239,7 @@ pub(super) async fn delete(
     let (project, zone) = (place.project.as_str(), place.zone.as_str());
     if machine.vm.is_some() && machine.vms.is_empty() {
         let what = "the journal is from an older version and does not identify the TPU VM";
-        return Err(trouble(what, begin_again()));
+        return Err(failure(what, begin_again()));
     }
     let done = async {
         for deletion in deletions(google, place, machine).await? {
@@ -267,7 +267,7 @@ pub(super) async fn delete(
         let view = google.tpus(project, zone, Timestamp::now()).await.map_err(|e| problem(&e))?;
         if let Some(why) = view.unlisted.as_ref().filter(|_| machine.is_compute()) {
             let what = format!("Google reports it as deleted, which could not be verified: {why}");
-            return Err(trouble(what, Verb::Resume.to("resume in a few minutes")));
+            return Err(failure(what, Verb::Resume.to("resume in a few minutes")));
         }
         let vm = view.vms.iter().any(|v| machine.vms.iter().any(|m| m.is_still(v)));
         let queued = view.queued.iter().any(|q| machine.queued.as_deref() == Some(q.name.raw()));
@@ -276,7 +276,7 @@ pub(super) async fn delete(
         }
         if Instant::now() > deadline {
             let what = "Google reports it as deleted but still lists it";
-            return Err(trouble(
+            return Err(failure(
                 what,
                 [Verb::Tpus.to("check what is listed"), Verb::Resume.to("resume in a few minutes")],
             ));

@@ -1,8 +1,8 @@
 //! Which workers can be added to a cluster, and what was added there last.
 
+use super::super::failure;
 use super::super::folder;
 use super::super::journal::file_of;
-use super::super::trouble;
 use super::compute;
 use super::launch::{on_host, read};
 use crate::config::NodeLaunch;
@@ -47,7 +47,7 @@ pub fn offer(spec: &ClusterSpec, options: &Options, state: &Path) -> Result<Work
         Provider::Gcp => supervisor::tpu_place(spec)?,
         provider => {
             let what = format!("cannot add workers for provider {provider}");
-            return Err(trouble(what, "supported providers: gcp and local"));
+            return Err(failure(what, "supported providers: gcp and local"));
         }
     };
     let launch = read(spec)?;
@@ -58,7 +58,7 @@ pub fn offer(spec: &ClusterSpec, options: &Options, state: &Path) -> Result<Work
     let types: Vec<WorkerType> = launch.types.iter().filter_map(tpu).collect();
     if types.is_empty() {
         let hint = "only TPUs can be added; for other machines set `min_workers`";
-        return Err(trouble("the cluster file has no node type with a TPU", hint));
+        return Err(failure("the cluster file has no node type with a TPU", hint));
     }
     let mut capacities: Vec<String> = options.tpu_capacity.keys().cloned().collect();
     capacities.sort_by_key(|word| word != FIRST);

@@ -1,6 +1,6 @@
 //! What an operation on workers comes to, before it begins: whether it can be done at all, and which worker is meant.
 
-use super::super::{of_head, trouble};
+use super::super::{failure, of_head};
 use super::launch::{on_host, read};
 use super::machine::{self, Machine};
 use super::request::{Request, plan};
@@ -15,18 +15,18 @@ pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), P
     let workers = match task {
         Task::AddWorker(NewWorker::Queued { .. }) if is_local => {
             let what = format!("{} is not on Google Cloud, so it has no TPUs to request", spec.name);
-            return Err(trouble(what, "give an existing host: --host ADDRESS"));
+            return Err(failure(what, "give an existing host: --host ADDRESS"));
         }
         Task::AddWorker(wanted @ NewWorker::Queued { .. }) => {
             return requests(spec, options, wanted).map(|_| ());
         }
         Task::AddWorker(NewWorker::Host { .. }) if !is_local => {
             let what = "--host requires a cluster of provider local";
-            return Err(trouble(what, "use --type"));
+            return Err(failure(what, "use --type"));
         }
         Task::AddWorker(NewWorker::Host { address: worker }) => {
             let hint = "give the host's address in the form that Ray should use";
-            HostName::parse(worker).map_err(|e| trouble(e.to_string(), hint))?;
+            HostName::parse(worker).map_err(|e| failure(e.to_string(), hint))?;
             std::slice::from_ref(worker)
         }
         Task::InitWorker { worker } | Task::RemoveWorker { worker, .. } => std::slice::from_ref(worker),
@@ -36,7 +36,7 @@ pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), P
     let is_head = |worker: &&String| matches!(&spec.head, HeadAddress::Ssh(head) if head == worker.as_str());
     if let Some(head) = workers.iter().find(is_head) {
         let what = format!("{} is the head, not a worker", printable(head));
-        return Err(trouble(what, of_head()));
+        return Err(failure(what, of_head()));
     }
     let launch = read(spec)?;
     let starts = matches!(task, Task::AddWorker(_) | Task::InitWorker { .. });
@@ -93,7 +93,7 @@ pub(super) async fn find_all(
         let machine = found.ok_or_else(|| unknown(spec, worker))?;
         if let Some(at) = all.iter().position(|other| other.overlaps(&machine)) {
             let what = format!("{} and {} are the same worker", printable(&workers[at]), printable(worker));
-            return Err(trouble(what, "give it once"));
+            return Err(failure(what, "give it once"));
         }
         all.push(machine);
     }
@@ -113,11 +113,11 @@ fn find_in(
         // One that is not listed would go unseen with the others.
         Some(machine) if whole && machine.queued.is_some() && !view.complete => {
             let what = "Google could not list everything, so affected machines are unknown";
-            Err(trouble(what, "try again in a minute"))
+            Err(failure(what, "try again in a minute"))
         }
         None if !view.is_whole() => {
             let what = format!("Google could not list everything, and {} was not found", printable(worker));
-            Err(trouble(what, "try again in a minute"))
+            Err(failure(what, "try again in a minute"))
         }
         found => Ok(found),
     }
@@ -143,11 +143,11 @@ pub(in super::super) async fn also_removed(
 /// The error for a worker that does not exist.
 pub(super) fn unknown(spec: &ClusterSpec, worker: &str) -> Problem {
     let what = format!("{} has no TPU VM, host or queued resource named {}", spec.name, printable(worker));
-    trouble(what, Verb::Tpus.to("list them"))
+    failure(what, Verb::Tpus.to("list them"))
 }
 
 /// That a queued resource is all there is.
 pub(super) fn no_vm(machine: &Machine) -> Problem {
     let what = format!("{} has no TPU VM yet", printable(machine.name()));
-    trouble(what, Verb::Tpus.to("wait until Google has created it, and check"))
+    failure(what, Verb::Tpus.to("wait until Google has created it, and check"))
 }

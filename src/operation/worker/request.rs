@@ -1,9 +1,9 @@
 //! Requests for TPUs: queued resources of Google's, as they are sent.
 
 use super::super::executor::Executor;
+use super::super::failure;
 use super::super::problem::problem;
 use super::super::startup::{Services, startup_script};
-use super::super::trouble;
 use super::compute::{self, ComputeRequest};
 use super::launch::labels;
 use crate::config::{CapacityField, Launch, TpuVersion};
@@ -55,18 +55,18 @@ pub(super) fn plan(
     let Some((kind, node)) = launch.find(node_type) else {
         let types: Vec<&str> = launch.types.keys().map(String::as_str).collect();
         let what = format!("{} has no node type {}", spec.name, printable(node_type));
-        return Err(trouble(what, format!("available types: {}", types.join(", "))));
+        return Err(failure(what, format!("available types: {}", types.join(", "))));
     };
     let Some(capacity) = options.tpu_capacity.get(capacity) else {
         let words: Vec<&str> = options.tpu_capacity.keys().map(String::as_str).collect();
         let what = format!("unknown capacity `{}`", printable(capacity));
-        return Err(trouble(what, format!("known: {}", words.join(", "))));
+        return Err(failure(what, format!("known: {}", words.join(", "))));
     };
     let is_compute = compute::accelerator(&node.config).is_some();
     let is_tpu = !node.config["acceleratorType"].is_null() || !node.config["acceleratorConfig"].is_null();
     if !is_compute && !is_tpu {
         let hint = "only TPUs can be added; for other machines set `min_workers`";
-        return Err(trouble(format!("{kind} is not a TPU"), hint));
+        return Err(failure(format!("{kind} is not a TPU"), hint));
     }
     let script = startup_script(spec, launch, node, &Services::at(options.google.endpoints()))?;
     let fill = |text: &str| text.replace("{project}", &place.project).replace("{zone}", &place.zone);
@@ -75,7 +75,7 @@ pub(super) fn plan(
     let one = |name: &String| {
         if !is_worker_name(name) {
             let hint = "use 1 to 63 lowercase letters, digits and hyphens, starting with a letter";
-            return Err(trouble(format!("`{}` is not a valid TPU VM name", printable(name)), hint));
+            return Err(failure(format!("`{}` is not a valid TPU VM name", printable(name)), hint));
         }
         if let Some(request) = compute::plan(&place, spec, (kind, node, &script), &capacity, name)? {
             return Ok(Request::Compute(request));
@@ -181,7 +181,7 @@ pub(super) fn stands_for(
     }
     let what = format!("{name} was already requested with other settings: {}", differs.join("; "));
     let hint = Hint::from("choose another name").and(Verb::RemoveWorker.on(name, "or delete it first"));
-    Err(trouble(what, hint))
+    Err(failure(what, hint))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::super::executor::{Executor, NOT_AWAITED};
 use super::super::host::Host;
 use super::super::journal::Journal;
 use super::super::performer::Performer;
-use super::super::{begin_again, then_resume, trouble};
+use super::super::{begin_again, failure, then_resume};
 use super::joined::{Watch, alive, head_of, missing};
 use super::machine::{self, Machine};
 use super::request::Request;
@@ -52,7 +52,7 @@ impl Performer {
             StepName::Drain => self.drain(journal, &tell).await,
             StepName::Remove => self.remove(&tell).await,
             StepName::Leave => self.leave(&tell).await,
-            _ => Err(trouble(format!("`{}` is not a step of a worker operation", step.word()), "")),
+            _ => Err(failure(format!("`{}` is not a step of a worker operation", step.word()), "")),
         }
     }
 
@@ -62,14 +62,14 @@ impl Performer {
             Task::AddWorker(NewWorker::Host { address: worker })
             | Task::InitWorker { worker }
             | Task::RemoveWorker { worker, .. } => Ok(worker),
-            _ => Err(trouble("no worker given", "start the operation again")),
+            _ => Err(failure("no worker given", "start the operation again")),
         }
     }
 
     /// The worker, as the journal has it.
     fn machine(&self) -> Result<&Machine, Problem> {
         let first = self.facts.worker.machines.first();
-        first.ok_or_else(|| trouble("the journal does not identify the worker", begin_again()))
+        first.ok_or_else(|| failure("the journal does not identify the worker", begin_again()))
     }
 
     /// The name that Google or the operator gave it; empty when none is known.
@@ -111,11 +111,11 @@ impl Performer {
         let shown = printable(machine.name()).into_owned();
         if living == 0 && self.removes() && !machine.is_google() && !is_known {
             let what = format!("Ray has no live node at {shown}");
-            return Err(trouble(what, Verb::Nodes.to("see the live nodes")));
+            return Err(failure(what, Verb::Nodes.to("see the live nodes")));
         }
         if living > 0 && matches!(self.task, Task::AddWorker(_)) {
             let what = format!("Ray already has a live node at {shown}");
-            return Err(trouble(
+            return Err(failure(
                 what,
                 abandon_then(Verb::InitWorker.on(machine.name(), "then restart Ray there")),
             ));
@@ -163,7 +163,7 @@ impl Performer {
 
     async fn ask(&mut self, journal: &Journal, tell: &Tell<'_>) -> Result<String, Problem> {
         let Task::AddWorker(wanted) = &self.task.clone() else {
-            return Err(trouble("nothing to request", "start the operation again"));
+            return Err(failure("nothing to request", "start the operation again"));
         };
         let requests = planned::requests(&self.spec, &self.options, wanted)?;
         self.remember(wanted);
@@ -193,7 +193,7 @@ impl Performer {
 
     async fn capacity(&mut self, journal: &Journal, tell: &Tell<'_>) -> Result<String, Problem> {
         let Task::AddWorker(NewWorker::Queued { names, .. }) = &self.task else {
-            return Err(trouble("nothing was requested", "start the operation again"));
+            return Err(failure("nothing was requested", "start the operation again"));
         };
         let place = supervisor::tpu_place(&self.spec)?;
         if self.executor.is_recording() {
@@ -259,7 +259,7 @@ impl Performer {
         }
         let hosts = self.facts.worker.hosts();
         if hosts.is_empty() {
-            return Err(trouble("the journal does not name a host", begin_again()));
+            return Err(failure("the journal does not name a host", begin_again()));
         }
         let mut watch = Watch::open(self).await?;
         let joined = watch.joined(&hosts, &self.before(), |words| tell.say(words)).await;
@@ -272,7 +272,7 @@ impl Performer {
 
     async fn drain(&mut self, journal: &Journal, tell: &Tell<'_>) -> Result<String, Problem> {
         let Task::RemoveWorker { drain: Some(within), .. } = self.task else {
-            return Err(trouble("nothing to drain", "start the operation again"));
+            return Err(failure("nothing to drain", "start the operation again"));
         };
         let hosts = self.machine()?.hosts.clone();
         // Resumed, it has no more time than it was given.
@@ -337,7 +337,7 @@ impl Performer {
         let nodes = alive(&seen?, &machine.hosts)?;
         let Some(new) = nodes.iter().find(|node| !before.contains(&node.id)) else { return Ok(()) };
         let what = format!("another node has since joined Ray at {} ({})", new.address, new.id);
-        Err(trouble(what, Hint::from("ask who started it; to remove it too:").and(begin_again())))
+        Err(failure(what, Hint::from("ask who started it; to remove it too:").and(begin_again())))
     }
 
     async fn still_there(&self, hosts: &[String]) -> Result<Vec<String>, Problem> {
@@ -367,7 +367,7 @@ impl Performer {
             [] => Ok(format!("{name} is gone")),
             still => {
                 let what = format!("removed, but Ray still has a live node at {}", still.join(", "));
-                Err(trouble(
+                Err(failure(
                     what,
                     then_resume(Verb::Ssh.on(still.first().map_or("", String::as_str), "log in to check")),
                 ))
@@ -399,7 +399,7 @@ async fn drain_nodes(
     }
     for node in &nodes {
         let Some(session) = watch.session() else {
-            return Err(trouble("Ray was not queried", Verb::Resume.to("resume")));
+            return Err(failure("Ray was not queried", Verb::Resume.to("resume")));
         };
         let deadline = Timestamp::now().as_millis().saturating_add(left.as_millis() as i64);
         let drain = Drain {
@@ -412,7 +412,7 @@ async fn drain_nodes(
             Ok(()) => tell.say(format!("{}: draining", node.address)),
             Err(why) => {
                 let what = format!("Ray refused to drain {}: {why}", node.address);
-                return Err(trouble(
+                return Err(failure(
                     what,
                     abandon_then(Verb::RemoveNow.on(node.address.raw(), "then remove it immediately")),
                 ));

@@ -120,7 +120,7 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
         OperationNews::Previewed(_, seen) => Some(seen),
         _ => None,
     });
-    assert!(!seen.others().is_empty() && seen.trouble.is_none(), "{seen:?}");
+    assert!(!seen.others().is_empty() && seen.problem.is_none(), "{seen:?}");
     let fates = seen.jobs.iter().map(|j| j.restoration.words()).collect::<String>();
     assert!(fates.contains("1 task runs there; may finish"), "{fates}");
     let mut locked = world.console(true);

@@ -141,6 +141,27 @@ fn a_wide_table_shows_every_column_and_is_remembered() {
     assert!(said(&app).starts_with("no room for all columns"), "{}", said(&app));
 }
 
+/// They are measured once for each state, and not again for each key.
+#[test]
+fn the_room_of_a_column_follows_the_data_and_not_the_cursor() {
+    let mut app = shown();
+    let owner = jobs(&app).iter().position(|id| *id == "owner").unwrap();
+    let drawn = |app: &mut App| {
+        paint(app, 200, 60);
+        areas(app, 200, 60).jobs.unwrap()
+    };
+    let before = drawn(&mut app);
+    press(&mut app, "2jj");
+    assert_eq!(drawn(&mut app), before);
+    let mut state = snapshot();
+    let mut all: Vec<Arc<Job>> = state.jobs.to_vec();
+    all.push(Arc::new(job("long", JobStatus::Running, "somebody-with-a-name", 60)));
+    state.jobs = Arc::new(all);
+    tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state)));
+    let after = drawn(&mut app);
+    assert!(after.texts.widths[owner].0 == 20 && after.heads[owner].1 > before.heads[owner].1, "{after:?}");
+}
+
 #[test]
 fn a_table_is_sorted_by_the_columns_that_are_shown() {
     let mut app = shown();

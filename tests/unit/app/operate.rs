@@ -22,7 +22,7 @@ fn previewed(owners: &[&str]) -> OperationNews {
         owners.iter().enumerate().map(|(i, o)| affected(&format!("job-{i}"), o, Restoration::Back)).collect();
     OperationNews::Previewed(
         Task::Restart { preserve: true },
-        Preview { jobs, me: "alice".into(), trouble: None, ..Preview::default() },
+        Preview { jobs, me: "alice".into(), problem: None, ..Preview::default() },
     )
 }
 
@@ -113,7 +113,7 @@ fn jobs_of_unknown_owner_stand_in_the_way_as_other_peoples_do() {
     press(&mut app, "R");
     let unowned = |id: &str| AffectedJob { owner: None, ..affected(id, "", Restoration::Back) };
     let seen = |jobs| {
-        let preview = Preview { jobs, me: "alice".into(), trouble: None, ..Preview::default() };
+        let preview = Preview { jobs, me: "alice".into(), problem: None, ..Preview::default() };
         OperationNews::Previewed(Task::Restart { preserve: true }, preview)
     };
     hears(&mut app, seen(vec![affected("mine", "alice", Restoration::Back), unowned("raysubmit_1")]));
@@ -148,7 +148,7 @@ fn the_announcement_names_every_job_and_its_fate() {
         &mut app,
         OperationNews::Previewed(
             Task::Restart { preserve: true },
-            Preview { jobs, me: "alice".into(), trouble: None, ..Preview::default() },
+            Preview { jobs, me: "alice".into(), problem: None, ..Preview::default() },
         ),
     );
     let effects = press(&mut app, "Y");

@@ -55,7 +55,7 @@ fn previewed(task: Task, owners: &[&str]) -> OperationNews {
         AffectedJob::of(&job(&format!("job-{i}"), JobStatus::Running, owner, 60))
     };
     let jobs = owners.iter().enumerate().map(job).collect();
-    OperationNews::Previewed(task, Preview { jobs, me: "alice".into(), trouble: None, ..Preview::default() })
+    OperationNews::Previewed(task, Preview { jobs, me: "alice".into(), problem: None, ..Preview::default() })
 }
 
 fn begun(app: &mut App, task: Task, steps: &[StepName]) {
@@ -497,7 +497,7 @@ fn a_restart_of_a_cluster_that_does_not_answer_wants_to_be_allowed() {
     let mut app = shown();
     press(&mut app, "R");
     let trouble = Some(problem(ProblemKind::Unreachable, "10.0.0.1 cannot be reached", "is it up?"));
-    let unseen = Preview { jobs: Vec::new(), me: "alice".into(), trouble, ..Preview::default() };
+    let unseen = Preview { jobs: Vec::new(), me: "alice".into(), problem: trouble, ..Preview::default() };
     hears(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, unseen.clone()));
     let controls =
         [Control::Cancel, Control::Jobs, Control::Others, Control::Blind, Control::Name, Control::Go];
