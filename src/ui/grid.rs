@@ -204,8 +204,8 @@ pub fn put(buf: &mut Buffer, x: u16, y: u16, width: u16, right: bool, text: &str
         return;
     }
     // As `set_stringn` does, which looks for graphemes: most of a frame is such text.
-    let right = x.saturating_add(width).min(buf.area.right());
-    for (x, character) in (x..right).zip(text.chars()) {
+    let end = x.saturating_add(width).min(buf.area.right());
+    for (x, character) in (x..end).zip(text.chars()) {
         buf[(x, y)].set_char(character).set_style(style);
     }
 }

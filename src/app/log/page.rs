@@ -9,6 +9,7 @@ use crate::app::screen::pane::Pane;
 
 impl Page for LogView {
     fn scroll(&mut self, _fleet: &Fleet, _pane: Pane, by: isize) {
+        // The method of the view itself, which has the same name.
         Self::scroll(self, by);
     }
 

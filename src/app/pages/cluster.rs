@@ -134,9 +134,11 @@ impl Page for ClusterPage {
 
     fn scroll(&mut self, fleet: &Fleet, pane: Pane, by: isize) {
         match pane {
-            Pane::Nodes if self.is_by_slice => self.slices.step(fleet, by),
-            Pane::Nodes => self.nodes.step(fleet, by),
-            Pane::Jobs => self.jobs.step(fleet, by),
+            Pane::Nodes | Pane::Jobs => {
+                if let Some(listing) = self.listing_mut(pane) {
+                    listing.step(fleet, by);
+                }
+            }
             Pane::Log => self.log.scroll(by),
             Pane::Autoscaler => self.autoscaler.step(by),
         }

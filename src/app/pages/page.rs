@@ -17,14 +17,14 @@ pub type NodesInView = Vec<(usize, Vec<NodeId>)>;
 ///
 /// What else keys do stands in the table of actions ([`crate::app::Action`]), and how a page is drawn in [`crate::ui`].
 pub trait Page: Debug + Send {
-    /// Each of its tables.
+    /// Each of its tables, on the screen or not.
     fn tables(&self) -> Vec<&dyn Listing> {
-        Vec::new()
+        self.listing(Pane::Nodes).into_iter().collect()
     }
 
     /// The same, to be changed.
     fn tables_mut(&mut self) -> Vec<&mut dyn Listing> {
-        Vec::new()
+        self.listing_mut(Pane::Nodes).into_iter().collect()
     }
 
     /// The table on the screen; none where lines are.
@@ -72,14 +72,6 @@ pub trait Page: Debug + Send {
 }
 
 impl<K: Kind> Page for List<K> {
-    fn tables(&self) -> Vec<&dyn Listing> {
-        vec![self]
-    }
-
-    fn tables_mut(&mut self) -> Vec<&mut dyn Listing> {
-        vec![self]
-    }
-
     fn listing(&self, _pane: Pane) -> Option<&dyn Listing> {
         Some(self)
     }

@@ -25,14 +25,6 @@ impl TpusPage {
 }
 
 impl Page for TpusPage {
-    fn tables(&self) -> Vec<&dyn Listing> {
-        vec![&self.list]
-    }
-
-    fn tables_mut(&mut self) -> Vec<&mut dyn Listing> {
-        vec![&mut self.list]
-    }
-
     fn listing(&self, _pane: Pane) -> Option<&dyn Listing> {
         Some(&self.list)
     }
