@@ -8,6 +8,7 @@ use super::{App, Effect};
 use crate::app::action::context::Context;
 use crate::app::action::target::Target;
 use crate::app::screen::dialog::Dialog;
+use crate::app::table::list::Listing;
 use crate::model::{JobStatus, Request, Timestamp};
 
 impl App {
@@ -133,7 +134,7 @@ impl App {
             Target::Hosts(place, hosts) => return self.open_page(View::Slice(place, hosts)),
             _ => {}
         }
-        let issue = self.listing().and_then(|listing| listing.number(&self.fleet));
+        let issue = self.listing().and_then(Listing::place);
         let kind =
             issue.and_then(|(place, number)| Some(self.fleet.clusters[place].findings.get(number)?.kind));
         let effects = self.visit_row(&target, now);

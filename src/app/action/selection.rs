@@ -32,8 +32,10 @@ impl App {
         let Target::Node(place, id) = self.target()? else { return None };
         let cluster = self.fleet.clusters.get(place)?;
         // A table of nodes knows the number of its row; a page of one node, or a table by slice, looks for it.
-        let number = self.listing().and_then(|listing| Some(listing.number(&self.fleet)?.1));
-        let here = number.and_then(|number| cluster.snapshot.nodes.get(number)).filter(|node| node.id == id);
+        let here = self
+            .number_of_row()
+            .and_then(|number| cluster.snapshot.nodes.get(number))
+            .filter(|node| node.id == id);
         Some((place, here.or_else(|| cluster.node(&id))?))
     }
 
@@ -65,8 +67,10 @@ impl App {
         let (Target::Job(place, key) | Target::Stacks(place, key)) = self.target()? else { return None };
         let cluster = self.fleet.clusters.get(place)?;
         // A table of jobs knows the number of its row; other pages look for it.
-        let number = self.listing().and_then(|listing| listing.number(&self.fleet)).map(|(_, number)| number);
-        let here = number.and_then(|number| cluster.snapshot.jobs.get(number)).filter(|job| job.key == key);
+        let here = self
+            .number_of_row()
+            .and_then(|number| cluster.snapshot.jobs.get(number))
+            .filter(|job| job.key == key);
         Some((place, here.or_else(|| cluster.job(&key))?))
     }
 
@@ -75,9 +79,13 @@ impl App {
         let Target::Tpu(place, name) = self.target()? else { return None };
         let rows = self.fleet.clusters.get(place)?.tpus.rows();
         // A table of TPUs knows the number of its row; other pages look for it.
-        let number = self.listing().and_then(|listing| listing.number(&self.fleet)).map(|(_, number)| number);
-        let here = number.and_then(|number| rows.get(number)).filter(|row| row.name == name);
+        let here = self.number_of_row().and_then(|number| rows.get(number)).filter(|row| row.name == name);
         here.or_else(|| rows.iter().find(|row| row.name == name))
+    }
+
+    /// The number in its cluster of the row under the cursor of the table that has the keys.
+    fn number_of_row(&self) -> Option<usize> {
+        self.listing()?.place().map(|(_, number)| number)
     }
 
     /// The cluster whose TPUs are on the screen, or of the TPU that an action acts on.

@@ -45,9 +45,9 @@ pub(in crate::app) fn things(fleet: &Fleet, of: Option<usize>, action: Action) -
     };
     let mut things = Vec::new();
     if has(Context::Jobs) {
-        things.extend(ordered::<Jobs>(fleet, of).into_iter().filter(|row| fits_job(action, row.job)).map(
-            |row| {
-                let (place, owner) = (Jobs::place(&row), Text::from(row.job.owner().unwrap_or("-")));
+        things.extend(ordered::<Jobs>(fleet, of).filter(|(_, row)| fits_job(action, row.job)).map(
+            |(place, row)| {
+                let owner = Text::from(row.job.owner().unwrap_or("-"));
                 let about =
                     format!("job, {}, {owner}{}", row.cluster.vitals.status(row.job).word(), on(place));
                 let target = Target::Job(place, row.job.key.clone());
@@ -56,9 +56,8 @@ pub(in crate::app) fn things(fleet: &Fleet, of: Option<usize>, action: Action) -
         ));
     }
     if has(Context::Nodes) {
-        things.extend(ordered::<Nodes>(fleet, of).into_iter().filter(|row| fits_node(action, row.node)).map(
-            |row| {
-                let place = Nodes::place(&row);
+        things.extend(ordered::<Nodes>(fleet, of).filter(|(_, row)| fits_node(action, row.node)).map(
+            |(place, row)| {
                 let about = format!("node, {}, {}{}", row.node.state.word(), row.node.address, on(place));
                 let name = fleet.clusters[place].node_name(row.node).to_string();
                 Thing { name, about, target: Target::Node(place, row.node.id) }
@@ -66,8 +65,7 @@ pub(in crate::app) fn things(fleet: &Fleet, of: Option<usize>, action: Action) -
         ));
     }
     if has(Context::Tpus) {
-        things.extend(ordered::<Slices>(fleet, of).into_iter().map(|row| {
-            let place = Slices::place(&row);
+        things.extend(ordered::<Slices>(fleet, of).map(|(place, row)| {
             let about = format!("TPU, {}{}", row.slice.status.word(), on(place));
             Thing {
                 name: row.slice.name.to_string(),
@@ -79,11 +77,11 @@ pub(in crate::app) fn things(fleet: &Fleet, of: Option<usize>, action: Action) -
     things
 }
 
-/// The rows of a kind in the order of their table.
-fn ordered<K: Kind>(fleet: &Fleet, of: Option<usize>) -> Vec<K::Row<'_>> {
+/// The rows of a kind in the order of their table, each with the place of its cluster.
+fn ordered<K: Kind>(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = (usize, K::Row<'_>)> {
     let mut rows: Vec<_> = K::rows(fleet, of).collect();
-    rows.sort_by(K::order);
-    rows
+    rows.sort_by(|(_, a), (_, b)| K::order(a, b));
+    rows.into_iter().map(|((place, _), row)| (place, row))
 }
 
 fn fits_job(action: Action, job: &Job) -> bool {

@@ -4,6 +4,7 @@ use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::log::results::{Found, Searched};
 use crate::app::log::{LineTarget, LogView};
 use crate::app::pages::found::{self, log_of};
+use crate::app::table::list::Listing;
 use crate::app::{App, Cluster, Effect, Tone, View};
 use crate::logs::{Pattern, Repeated};
 use crate::model::amount::counted;
@@ -188,9 +189,7 @@ impl App {
 
     /// Opens the log of the line under the cursor, at that line.
     pub(in crate::app) fn open_found(&mut self) -> Vec<Effect> {
-        let Some((place, number)) = self.listing().and_then(|listing| listing.number(&self.fleet)) else {
-            return Vec::new();
-        };
+        let Some((place, number)) = self.listing().and_then(Listing::place) else { return Vec::new() };
         let cluster = &self.fleet.clusters[place];
         let Some((file, line)) = cluster.found.line(number) else { return Vec::new() };
         let wanted =

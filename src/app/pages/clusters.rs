@@ -7,7 +7,7 @@ use crate::app::fleet::cluster::Cluster;
 use crate::app::fleet::trend::sparkline;
 use crate::app::operation::progress::Running;
 use crate::app::table::cell::{Cell, Role};
-use crate::app::table::column::{Column, Kind, When, Width};
+use crate::app::table::column::{Column, Kind, Place, When, Width};
 use crate::app::table::facts::CellContext;
 use crate::app::text::words;
 use crate::diagnose::{Finding, FindingKind, Severity, sick};
@@ -65,23 +65,21 @@ impl Kind for Clusters {
         COLUMNS
     }
 
-    fn rows(fleet: &Fleet, _: Option<usize>) -> impl Iterator<Item = ClusterRow<'_>> {
-        (0..fleet.clusters.len() + fleet.broken.len()).filter_map(|place| Self::row(fleet, place, 0))
+    fn count(_: &Cluster) -> usize {
+        1
     }
 
-    fn place(row: &ClusterRow<'_>) -> usize {
-        match row {
-            Known(place, _) | Broken(place, ..) => *place,
-        }
+    fn row(cluster: &Cluster, place: usize, _: usize) -> Option<ClusterRow<'_>> {
+        Some(Known(place, cluster))
     }
 
-    fn number(_: &ClusterRow<'_>) -> usize {
-        0
+    fn places(fleet: &Fleet, _: Option<usize>) -> impl Iterator<Item = Place> {
+        (0..fleet.clusters.len() + fleet.broken.len()).map(|place| (place, 0))
     }
 
-    fn row(fleet: &Fleet, place: usize, _: usize) -> Option<ClusterRow<'_>> {
+    fn at(fleet: &Fleet, (place, number): Place) -> Option<ClusterRow<'_>> {
         if let Some(cluster) = fleet.clusters.get(place) {
-            return Some(Known(place, cluster));
+            return Self::row(cluster, place, number);
         }
         let among = place - fleet.clusters.len();
         fleet.broken.get(among).map(|(file, problem)| Broken(place, among, file, problem))

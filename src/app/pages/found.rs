@@ -4,7 +4,6 @@ use super::job_workers::line_role;
 use crate::app::action::context::{Context, PAGES_BUT_LOGS};
 use crate::app::action::table::Action;
 use crate::app::action::target::Target;
-use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::log::results::{Found, SearchState};
 use crate::app::table::cell::{Cell, Role};
@@ -101,11 +100,6 @@ fn short(text: &str) -> String {
     }
 }
 
-fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
-    let (file, line) = cluster.found.line(number)?;
-    Some(Row { cluster, place, number, file, line })
-}
-
 impl Kind for FoundLines {
     type Row<'f> = FoundRow<'f>;
     /// Its number among those of its cluster, which never changes.
@@ -182,22 +176,13 @@ impl Kind for FoundLines {
         COLUMNS
     }
 
-    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
-        fleet.each(of).flat_map(|(place, cluster)| {
-            (0..cluster.found.len()).filter_map(move |number| row(cluster, place, number))
-        })
+    fn count(cluster: &Cluster) -> usize {
+        cluster.found.len()
     }
 
-    fn place(row: &Row<'_>) -> usize {
-        row.place
-    }
-
-    fn number(row: &Row<'_>) -> usize {
-        row.number
-    }
-
-    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
-        row(fleet.clusters.get(place)?, place, number)
+    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+        let (file, line) = cluster.found.line(number)?;
+        Some(Row { cluster, place, number, file, line })
     }
 
     fn key(row: &Row<'_>) -> usize {

@@ -2,7 +2,6 @@
 //! died together.
 
 use crate::app::action::target::Target;
-use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::host::slices::{Why, Worst};
 use crate::app::pages::common::{self, Member};
@@ -229,23 +228,12 @@ impl Kind for HostsTable {
         COLUMNS
     }
 
-    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
-        fleet.each(of).flat_map(|(place, cluster)| {
-            let rows = 0..cluster.sliced.by_slice.rows.len();
-            rows.filter_map(move |number| Row::of(cluster, place, number))
-        })
+    fn count(cluster: &Cluster) -> usize {
+        cluster.sliced.by_slice.rows.len()
     }
 
-    fn place(row: &Row<'_>) -> usize {
-        row.place
-    }
-
-    fn number(row: &Row<'_>) -> usize {
-        row.number
-    }
-
-    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
-        Row::of(fleet.clusters.get(place)?, place, number)
+    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+        Row::of(cluster, place, number)
     }
 
     fn key(row: &Row<'_>) -> HostsKey {

@@ -2,7 +2,6 @@
 
 use crate::app::action::context::{Context, PAGES_BUT_LOGS};
 use crate::app::action::target::Target;
-use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::pages::common::{self, Member};
 use crate::app::screen::pane::Pane;
@@ -54,11 +53,6 @@ pub fn pane(kind: FindingKind) -> Option<Pane> {
     }
 }
 
-fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
-    let finding = cluster.findings.get(number)?;
-    (finding.severity < Severity::Info).then_some(Row { cluster, place, number, finding })
-}
-
 impl Kind for Issues {
     type Row<'f> = IssueRow<'f>;
     /// Two issues of one kind differ in their details.
@@ -78,7 +72,7 @@ impl Kind for Issues {
 
     fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
         let of_severity =
-            |severity| Self::rows(look.fleet, of).filter(|row| row.finding.severity == severity).count();
+            |severity| Self::rows(look.fleet, of).filter(|(_, row)| row.finding.severity == severity).count();
         let (bad, warn) = (of_severity(Severity::Bad), of_severity(Severity::Warn));
         Cell::new(format!("{} · {}", counted(bad, "issue"), counted(warn, "warning")), Role::Dim)
     }
@@ -87,22 +81,13 @@ impl Kind for Issues {
         COLUMNS
     }
 
-    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
-        fleet.each(of).flat_map(|(place, cluster)| {
-            (0..cluster.findings.len()).filter_map(move |number| row(cluster, place, number))
-        })
+    fn count(cluster: &Cluster) -> usize {
+        cluster.findings.len()
     }
 
-    fn place(row: &Row<'_>) -> usize {
-        row.place
-    }
-
-    fn number(row: &Row<'_>) -> usize {
-        row.number
-    }
-
-    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
-        row(fleet.clusters.get(place)?, place, number)
+    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+        let finding = cluster.findings.get(number)?;
+        (finding.severity < Severity::Info).then_some(Row { cluster, place, number, finding })
     }
 
     fn key(row: &Row<'_>) -> Self::Key {

@@ -1,7 +1,6 @@
 //! Jobs: those of a cluster, in its pane, and those of all clusters.
 
 use crate::app::action::target::Target;
-use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::fleet::trend::curve;
 use crate::app::job::state;
@@ -29,7 +28,6 @@ pub struct JobRow<'f> {
     /// Its cluster.
     pub cluster: &'f Cluster,
     place: usize,
-    number: usize,
     /// The job, as the snapshot has it.
     pub job: &'f Arc<Job>,
 }
@@ -78,24 +76,12 @@ impl Kind for Jobs {
         COLUMNS
     }
 
-    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
-        fleet.each(of).flat_map(|(place, cluster)| {
-            let jobs = cluster.snapshot.jobs.iter().enumerate();
-            jobs.map(move |(number, job)| Row { cluster, place, number, job })
-        })
+    fn count(cluster: &Cluster) -> usize {
+        cluster.snapshot.jobs.len()
     }
 
-    fn place(row: &Row<'_>) -> usize {
-        row.place
-    }
-
-    fn number(row: &Row<'_>) -> usize {
-        row.number
-    }
-
-    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
-        let cluster = fleet.clusters.get(place)?;
-        Some(Row { cluster, place, number, job: cluster.snapshot.jobs.get(number)? })
+    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+        Some(Row { cluster, place, job: cluster.snapshot.jobs.get(number)? })
     }
 
     fn key(row: &Row<'_>) -> JobKey {

@@ -1,7 +1,6 @@
 //! Nodes: those of a cluster, in its pane, and those of all clusters.
 
 use crate::app::action::target::Target;
-use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::host::slices::{NEARLY_FULL, share};
 use crate::app::pages::common::{self, Member};
@@ -35,11 +34,6 @@ pub struct NodeRow<'f> {
 
 type Row<'f> = NodeRow<'f>;
 
-fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
-    let node = cluster.snapshot.nodes.get(number)?;
-    Some(Row { cluster, place, number, node, name: cluster.node_name(node) })
-}
-
 impl Kind for Nodes {
     type Row<'f> = NodeRow<'f>;
     type Key = NodeId;
@@ -63,22 +57,13 @@ impl Kind for Nodes {
         COLUMNS
     }
 
-    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
-        fleet.each(of).flat_map(|(place, cluster)| {
-            (0..cluster.snapshot.nodes.len()).filter_map(move |number| row(cluster, place, number))
-        })
+    fn count(cluster: &Cluster) -> usize {
+        cluster.snapshot.nodes.len()
     }
 
-    fn place(row: &Row<'_>) -> usize {
-        row.place
-    }
-
-    fn number(row: &Row<'_>) -> usize {
-        row.number
-    }
-
-    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
-        row(fleet.clusters.get(place)?, place, number)
+    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+        let node = cluster.snapshot.nodes.get(number)?;
+        Some(Row { cluster, place, number, node, name: cluster.node_name(node) })
     }
 
     fn key(row: &Row<'_>) -> NodeId {

@@ -19,7 +19,7 @@ pub struct SlicePage {
     pub list: List<Nodes>,
     place: usize,
     /// The numbers of its nodes in the order of their names: the cells of the grid.
-    cells: Vec<u32>,
+    cells: Vec<usize>,
 }
 
 impl SlicePage {
@@ -52,7 +52,7 @@ impl Page for SlicePage {
     fn rearrange(&mut self, fleet: &Fleet) {
         self.list.arrange(fleet);
         let Some(cluster) = fleet.clusters.get(self.place) else { return };
-        let mut hosts: Vec<(u32, &Node)> =
+        let mut hosts: Vec<(usize, &Node)> =
             self.list.numbers().filter_map(|n| Some((n, node(cluster, n)?))).collect();
         let back: HashSet<&str> =
             hosts.iter().filter(|(_, n)| n.state.is_alive()).map(|(_, n)| n.address.raw()).collect();
@@ -73,6 +73,6 @@ impl Page for SlicePage {
     }
 }
 
-fn node(cluster: &Cluster, number: u32) -> Option<&Node> {
-    cluster.snapshot.nodes.get(number as usize)
+fn node(cluster: &Cluster, number: usize) -> Option<&Node> {
+    cluster.snapshot.nodes.get(number)
 }

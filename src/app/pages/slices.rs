@@ -1,7 +1,6 @@
 //! The TPUs of a cluster: slices and requests at Google Cloud, joined with Ray's nodes.
 
 use crate::app::action::target::Target;
-use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::pages::common::{self, Member};
 use crate::app::table::cell::{Cell, Role};
@@ -23,7 +22,6 @@ pub struct Slices;
 pub struct SliceRow<'f> {
     cluster: &'f Cluster,
     place: usize,
-    number: usize,
     /// The slice or request, joined with Ray's nodes.
     pub slice: &'f Slice,
 }
@@ -75,24 +73,12 @@ impl Kind for Slices {
         COLUMNS
     }
 
-    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
-        fleet.each(of).flat_map(|(place, cluster)| {
-            let slices = cluster.tpus.rows().iter().enumerate();
-            slices.map(move |(number, slice)| Row { cluster, place, number, slice })
-        })
+    fn count(cluster: &Cluster) -> usize {
+        cluster.tpus.rows().len()
     }
 
-    fn place(row: &Row<'_>) -> usize {
-        row.place
-    }
-
-    fn number(row: &Row<'_>) -> usize {
-        row.number
-    }
-
-    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
-        let cluster = fleet.clusters.get(place)?;
-        Some(Row { cluster, place, number, slice: cluster.tpus.rows().get(number)? })
+    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+        Some(Row { cluster, place, slice: cluster.tpus.rows().get(number)? })
     }
 
     fn key(row: &Row<'_>) -> Text {

@@ -2,12 +2,16 @@
 
 use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
+use crate::app::fleet::cluster::Cluster;
 use crate::app::table::cell::Cell;
 use crate::app::table::facts::CellContext;
 use crate::reconcile::HostsKey;
 use std::cmp::Ordering;
 use std::fmt::Debug;
 use unicode_width::UnicodeWidthStr;
+
+/// Where a row is: the place of its cluster in the fleet, and its number in the cluster.
+pub type Place = (usize, usize);
 
 /// A kind of rows: what they are made of, and which columns they have.
 pub trait Kind: Debug + Send + 'static {
@@ -54,17 +58,27 @@ pub trait Kind: Debug + Send + 'static {
     /// All columns, in the order of the screen.
     fn columns() -> &'static [Column<Self>];
 
-    /// The rows of one cluster, or of all.
-    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Self::Row<'_>>;
+    /// The number of rows of a cluster, where each may be gone.
+    fn count(cluster: &Cluster) -> usize;
 
-    /// The place of the row's cluster in the fleet.
-    fn place(row: &Self::Row<'_>) -> usize;
+    /// A row of the cluster at that place, by its number; none when it is gone.
+    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Self::Row<'_>>;
 
-    /// The row's number in its cluster.
-    fn number(row: &Self::Row<'_>) -> usize;
+    /// Where the rows of one cluster, or of all, are.
+    fn places(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Place> {
+        let own = |(place, cluster)| (0..Self::count(cluster)).map(move |number| (place, number));
+        fleet.each(of).flat_map(own)
+    }
 
-    /// The row with that number in that cluster; none when it is gone.
-    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Self::Row<'_>>;
+    /// The row at a place; none when it is gone.
+    fn at(fleet: &Fleet, (place, number): Place) -> Option<Self::Row<'_>> {
+        Self::row(fleet.clusters.get(place)?, place, number)
+    }
+
+    /// The rows of one cluster, or of all, with their places.
+    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = (Place, Self::Row<'_>)> {
+        Self::places(fleet, of).filter_map(|place| Some((place, Self::at(fleet, place)?)))
+    }
 
     /// What identifies the row.
     fn key(row: &Self::Row<'_>) -> Self::Key;

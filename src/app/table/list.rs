@@ -6,7 +6,7 @@ use crate::app::fleet::Fleet;
 use crate::app::screen::areas::{TableArea, TextWidths};
 use crate::app::table::cell::Cell;
 use crate::app::table::chooser::Choice;
-use crate::app::table::column::{Column, Head, Kind, When};
+use crate::app::table::column::{Column, Head, Kind, Place, When};
 use crate::app::table::columns::Shown;
 use crate::app::table::facts::CellContext;
 use crate::app::table::filter::Filter;
@@ -35,8 +35,8 @@ pub struct List<K: Kind> {
     of: Option<usize>,
     /// The hosts among which its rows are; none for all.
     within: Option<HostsKey>,
-    /// The cluster and the number of each row.
-    places: Vec<(u32, u32)>,
+    /// Where each row is.
+    places: Vec<Place>,
     table: Table<Id<K>>,
     /// Whether the cursor was moved. Until then it stays on the first row where `holds_top` says so.
     moved: bool,
@@ -87,14 +87,13 @@ impl<K: Kind> List<K> {
     }
 
     /// The number in its cluster of each row, whatever the filter.
-    pub fn numbers(&self) -> impl Iterator<Item = u32> {
+    pub fn numbers(&self) -> impl Iterator<Item = usize> {
         self.places.iter().map(|(_, number)| *number)
     }
 
     /// The row at a position of the order.
     pub fn row<'f>(&self, fleet: &'f Fleet, position: usize) -> Option<K::Row<'f>> {
-        let (place, number) = *self.places.get(self.table.row(position)?)?;
-        K::row(fleet, place as usize, number as usize)
+        K::at(fleet, *self.places.get(self.table.row(position)?)?)
     }
 
     /// The row under the cursor.
@@ -138,18 +137,17 @@ fn searched<'f, K: Kind>(
 }
 
 /// What a row says in a column that a filter searches only by its name, as of its cluster's state.
-fn text_of<'f, K: Kind>(fleet: &'f Fleet, row: &K::Row<'f>, id: &str) -> Option<String> {
+fn text_of<'f, K: Kind>(fleet: &'f Fleet, (place, row): (usize, &K::Row<'f>), id: &str) -> Option<String> {
     let column = K::columns().iter().find(|c| c.id == id && !K::FIELDS.contains(&id))?;
-    let taken = fleet.clusters.get(K::place(row))?.snapshot.taken;
+    let taken = fleet.clusters.get(place)?.snapshot.taken;
     Some((column.cell)(row, &CellContext::plain(fleet, taken)).text.into_owned())
 }
 
 /// The identity of a row; rows that are gone keep their number's place.
-fn ids<'a, K: Kind>(places: &'a [(u32, u32)], fleet: &'a Fleet) -> impl Fn(usize) -> Option<Id<K>> + 'a {
+fn ids<'a, K: Kind>(places: &'a [Place], fleet: &'a Fleet) -> impl Fn(usize) -> Option<Id<K>> + 'a {
     |i| {
-        let (place, number) = *places.get(i)?;
-        let row = K::row(fleet, place as usize, number as usize)?;
-        Some((place as usize, K::key(&row)))
+        let place = *places.get(i)?;
+        Some((place.0, K::key(&K::at(fleet, place)?)))
     }
 }
 
@@ -224,8 +222,8 @@ pub trait Listing: Debug + Send {
     fn why_empty(&self, look: &CellContext<'_>) -> String;
     /// What is under the cursor.
     fn target(&self, fleet: &Fleet) -> Option<Target>;
-    /// The place of the cluster and the number in it of what is under the cursor.
-    fn number(&self, fleet: &Fleet) -> Option<(usize, usize)>;
+    /// Where the row under the cursor is.
+    fn place(&self) -> Option<Place>;
     /// What is at a position.
     fn target_at(&self, fleet: &Fleet, position: usize) -> Option<Target>;
     /// The text that is copied from the row under the cursor, with a description.
@@ -235,28 +233,25 @@ pub trait Listing: Debug + Send {
 impl<K: Kind> Listing for List<K> {
     fn arrange(&mut self, fleet: &Fleet) {
         let is_among = |row: &K::Row<'_>| self.within.as_ref().is_none_or(|hosts| K::is_among(row, hosts));
-        let rows: Vec<K::Row<'_>> = K::rows(fleet, self.of).filter(is_among).collect();
-        let place = |row: &K::Row<'_>| {
-            let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-            (number(K::place(row)), number(K::number(row)))
-        };
+        let rows = K::rows(fleet, self.of).filter(|(_, row)| is_among(row));
+        let (places, rows): (Vec<Place>, Vec<K::Row<'_>>) = rows.unzip();
         self.texts = TextWidths::default();
-        self.places.clear();
-        self.places.extend(rows.iter().map(place));
         let columns = K::columns();
         let is_across = self.of.is_none();
+        let id = |i: usize| Some((places[i].0, K::key(&rows[i])));
         self.table.arrange(
             rows.len(),
-            |i| Some((K::place(&rows[i]), K::key(&rows[i]))),
+            id,
             |i, filter| {
-                let text_of = |id: &str| text_of::<K>(fleet, &rows[i], id);
+                let text_of = |id: &str| text_of::<K>(fleet, (places[i].0, &rows[i]), id);
                 filter.admits_row(searched::<K>(&rows[i], is_across), K::WORDS, text_of)
             },
             |a, b, sort| compare(columns, &rows[a], &rows[b], sort),
         );
         if self.holds_top && !self.moved {
-            self.table.go(0, |i| Some((K::place(&rows[i]), K::key(&rows[i]))));
+            self.table.go(0, id);
         }
+        self.places = places;
     }
 
     fn step(&mut self, fleet: &Fleet, by: isize) {
@@ -378,9 +373,7 @@ impl<K: Kind> Listing for List<K> {
         let sort = self.table.sort();
         let rows: LazyCell<Vec<K::Row<'_>>, _> = LazyCell::new(|| {
             let measured = self.places.iter().take(MEASURED);
-            measured
-                .filter_map(|(place, number)| K::row(look.fleet, *place as usize, *number as usize))
-                .collect()
+            measured.filter_map(|place| K::at(look.fleet, *place)).collect()
         });
         let is_measured = look.version > 0 && self.texts.version == look.version;
         let known = |i: usize| self.texts.widths.get(i).copied().filter(|_| is_measured);
@@ -449,8 +442,8 @@ impl<K: Kind> Listing for List<K> {
         self.target_at(fleet, self.table.cursor())
     }
 
-    fn number(&self, fleet: &Fleet) -> Option<(usize, usize)> {
-        self.selected(fleet).map(|row| (K::place(&row), K::number(&row)))
+    fn place(&self) -> Option<Place> {
+        self.places.get(self.table.row(self.table.cursor())?).copied()
     }
 
     fn target_at(&self, fleet: &Fleet, position: usize) -> Option<Target> {

@@ -28,7 +28,8 @@ pub fn sheet<K: Kind>(
 ) -> Sheet {
     let plain = CellContext::plain(fleet, now);
     let look = CellContext { keymap, ways: HintContext { keymap, ..plain.ways }, ..plain };
-    let mut rows: Vec<K::Row<'_>> = K::rows(fleet, None).filter(|row| wanted(row)).collect();
+    let mut rows: Vec<K::Row<'_>> =
+        K::rows(fleet, None).map(|(_, row)| row).filter(|row| wanted(row)).collect();
     rows.sort_by(|a, b| K::order(a, b));
     let columns = || K::columns().iter().filter(|c| c.when == When::Usually && !c.title.is_empty());
     let mut titles: Vec<&'static str> = columns().map(|column| column.title).collect();

@@ -2,7 +2,6 @@
 
 use super::common::{Spot, of_job, state, why_empty};
 use crate::app::action::target::Target;
-use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::job::cause::CauseLine;
 use crate::app::log::LineTarget;
@@ -46,10 +45,6 @@ impl CauseRow<'_> {
     }
 }
 
-fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
-    Some(Row { cluster, place, number, line: cluster.job_workers.cause().get(number)? })
-}
-
 impl Kind for Causes {
     type Row<'f> = CauseRow<'f>;
     type Key = usize;
@@ -78,22 +73,12 @@ impl Kind for Causes {
         COLUMNS
     }
 
-    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
-        fleet.each(of).flat_map(|(place, cluster)| {
-            (0..cluster.job_workers.cause().len()).filter_map(move |number| row(cluster, place, number))
-        })
+    fn count(cluster: &Cluster) -> usize {
+        cluster.job_workers.cause().len()
     }
 
-    fn place(row: &Row<'_>) -> usize {
-        row.place
-    }
-
-    fn number(row: &Row<'_>) -> usize {
-        row.number
-    }
-
-    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
-        row(fleet.clusters.get(place)?, place, number)
+    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+        Some(Row { cluster, place, number, line: cluster.job_workers.cause().get(number)? })
     }
 
     fn key(row: &Row<'_>) -> usize {

@@ -2,7 +2,6 @@
 
 use super::common::{Spot, hue, in_file, of_job, role, state, why_empty};
 use crate::app::action::target::Target;
-use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::job::workers::{FoldedLine, Watched};
 use crate::app::log::LineTarget;
@@ -146,14 +145,6 @@ pub(super) fn nearest(watched: &Watched, worker: usize, time: Option<Timestamp>)
     Some((folded.marks[number], 0))
 }
 
-fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
-    let (job_workers, said, folded) = cluster.job_workers.said()?;
-    let line = *cluster.job_workers.folded().get(number)?;
-    let (alike, mark) = (folded.rows.get(line.row())?, *folded.marks.get(line.row())?);
-    let among = folded.among.get(line.row())?;
-    Some(Row { cluster, place, number, job_workers, said, alike, among, mark, line })
-}
-
 impl Kind for FoldedLines {
     type Row<'f> = FoldedRow<'f>;
     /// The mark of the row, and the line of it: 0 is the row itself.
@@ -188,23 +179,16 @@ impl Kind for FoldedLines {
         COLUMNS
     }
 
-    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
-        fleet.each(of).flat_map(|(place, cluster)| {
-            let lines = cluster.job_workers.folded().len();
-            (0..lines).filter_map(move |number| row(cluster, place, number))
-        })
+    fn count(cluster: &Cluster) -> usize {
+        cluster.job_workers.folded().len()
     }
 
-    fn place(row: &Row<'_>) -> usize {
-        row.place
-    }
-
-    fn number(row: &Row<'_>) -> usize {
-        row.number
-    }
-
-    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
-        row(fleet.clusters.get(place)?, place, number)
+    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+        let (job_workers, said, folded) = cluster.job_workers.said()?;
+        let line = *cluster.job_workers.folded().get(number)?;
+        let (alike, mark) = (folded.rows.get(line.row())?, *folded.marks.get(line.row())?);
+        let among = folded.among.get(line.row())?;
+        Some(Row { cluster, place, number, job_workers, said, alike, among, mark, line })
     }
 
     fn key(row: &Row<'_>) -> Self::Key {

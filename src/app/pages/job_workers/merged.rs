@@ -2,7 +2,6 @@
 
 use super::common::{Process, Spot, hue, in_file, of_job, process, role, slice_cell, state, why_empty};
 use crate::app::action::target::Target;
-use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::job::workers::Watched;
 use crate::app::log::LineTarget;
@@ -53,12 +52,6 @@ pub(super) fn nearest(watched: &Watched, worker: usize, time: Option<Timestamp>)
     Some((process(job_workers, worker)?, found.mark))
 }
 
-fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
-    let (job_workers, said, _) = cluster.job_workers.said()?;
-    let said = said.get(number)?;
-    Some(Row { cluster, place, number, job_workers, said, worker: job_workers.workers.get(said.worker)? })
-}
-
 impl Kind for Merged {
     type Row<'f> = MergedRow<'f>;
     type Key = (Process, u64);
@@ -91,23 +84,14 @@ impl Kind for Merged {
         COLUMNS
     }
 
-    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
-        fleet.each(of).flat_map(|(place, cluster)| {
-            let lines = cluster.job_workers.said().map_or(0, |(_, said, _)| said.len());
-            (0..lines).filter_map(move |number| row(cluster, place, number))
-        })
+    fn count(cluster: &Cluster) -> usize {
+        cluster.job_workers.said().map_or(0, |(_, said, _)| said.len())
     }
 
-    fn place(row: &Row<'_>) -> usize {
-        row.place
-    }
-
-    fn number(row: &Row<'_>) -> usize {
-        row.number
-    }
-
-    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
-        row(fleet.clusters.get(place)?, place, number)
+    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+        let (job_workers, said, _) = cluster.job_workers.said()?;
+        let said = said.get(number)?;
+        Some(Row { cluster, place, number, job_workers, said, worker: job_workers.workers.get(said.worker)? })
     }
 
     fn key(row: &Row<'_>) -> Self::Key {

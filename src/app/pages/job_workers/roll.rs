@@ -2,7 +2,6 @@
 
 use super::common::{Process, Spot, of_job, slice_cell, state, why_empty};
 use crate::app::action::target::Target;
-use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::log::LineTarget;
 use crate::app::table::cell::{Cell, Role};
@@ -65,13 +64,6 @@ fn answers(cluster: &Cluster) -> &[Answer] {
     }
 }
 
-fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
-    let answer = answers(cluster).get(number)?;
-    let job_workers = cluster.job_workers.job_workers(Part::Roll)?;
-    let worker = job_workers.workers.get(answer.worker as usize)?;
-    Some(Row { cluster, place, number, answer, job_workers, worker })
-}
-
 impl Kind for Roll {
     type Row<'f> = RollRow<'f>;
     type Key = Process;
@@ -106,22 +98,15 @@ impl Kind for Roll {
         COLUMNS
     }
 
-    fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Row<'_>> {
-        fleet.each(of).flat_map(|(place, cluster)| {
-            (0..answers(cluster).len()).filter_map(move |number| row(cluster, place, number))
-        })
+    fn count(cluster: &Cluster) -> usize {
+        answers(cluster).len()
     }
 
-    fn place(row: &Row<'_>) -> usize {
-        row.place
-    }
-
-    fn number(row: &Row<'_>) -> usize {
-        row.number
-    }
-
-    fn row(fleet: &Fleet, place: usize, number: usize) -> Option<Row<'_>> {
-        row(fleet.clusters.get(place)?, place, number)
+    fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Row<'_>> {
+        let answer = answers(cluster).get(number)?;
+        let job_workers = cluster.job_workers.job_workers(Part::Roll)?;
+        let worker = job_workers.workers.get(answer.worker as usize)?;
+        Some(Row { cluster, place, number, answer, job_workers, worker })
     }
 
     fn key(row: &Row<'_>) -> Process {
