@@ -7,6 +7,7 @@ use crate::config::Launch;
 use crate::model::amount::counted;
 use crate::model::{ClusterSpec, HeadAddress, Hint, Problem, ProblemKind, Progress, Verb};
 use crate::ssh::quote;
+use futures_util::{StreamExt as _, stream};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -20,6 +21,8 @@ const STOPPED_NOTHING: Duration = Duration::from_secs(10);
 const CLEARED: &str = "ends remaining processes of Ray and its jobs";
 /// What clearing one machine may take.
 const CLEARING: Duration = Duration::from_secs(60);
+/// Machines that are cleared at the same time.
+const AT_ONCE: usize = 16;
 
 impl Performer {
     /// The session name of a Ray that answers, if any. An error means that this cannot be determined.
@@ -73,8 +76,7 @@ impl Performer {
                     // The receiver may be gone.
                     drop(tell.send(Progress::Output(why.to_owned())));
                     // The workers are cleared by a step of their own, which may be skipped where one is gone.
-                    let head: Vec<&str> = machines(&self.spec, &[]).collect();
-                    self.clear_hosts(&head, tell).await?;
+                    self.clear_hosts(head(&self.spec), tell).await?;
                     (over_ssh, deadline) = (true, Instant::now() + PATIENCE);
                 }
                 Ok(Some(_)) if Instant::now() > deadline => {
@@ -97,53 +99,61 @@ impl Performer {
         if self.is_google() {
             return Ok("machines deleted".to_owned());
         }
-        let hosts: Vec<&str> = machines(&self.spec, &self.facts.workers).collect();
-        self.clear_hosts(&hosts, tell).await?;
-        Ok(counted(hosts.len(), "machine"))
+        let workers = self.clear_hosts(self.facts.workers.iter().map(String::as_str), tell).await?;
+        let head = self.clear_hosts(head(&self.spec), tell).await?;
+        Ok(counted(workers + head, "machine"))
     }
 
-    /// Ends what is left of Ray and of its jobs on these machines.
+    /// Ends what is left of Ray and of its jobs on these machines, several at a time, also where one of them fails; their
+    /// number.
     async fn clear_hosts(
         &self,
-        hosts: &[&str],
+        hosts: impl IntoIterator<Item = &str>,
         tell: &mpsc::UnboundedSender<Progress>,
-    ) -> Result<(), Problem> {
+    ) -> Result<usize, Problem> {
         let launch = Launch::of(&self.spec).map_err(|e| failure(e.what(), &e.hint))?;
         let container = launch.in_container.then_some(launch.container.as_str());
         let script = clearing(&self.facts.jobs, container);
-        for host in hosts.iter().copied() {
-            // The receiver may be gone.
-            drop(tell.send(Progress::Output(format!("stopping Ray processes on {host}"))));
-            let output = self.executor.run_on(self.access(), host, &script, CLEARING, CLEARED).await;
-            let output = output.map_err(|p| {
-                let what = format!(
-                    "cannot stop the Ray processes on {host}, so a job there may run twice: {}",
-                    p.what
-                );
-                failure(
-                    what,
-                    [
-                        Verb::SkipStep.to("if the machine no longer exists, skip this step"),
-                        Verb::Resume.to("otherwise fix it and resume"),
-                    ],
-                )
-            })?;
-            if output.status != 0 {
-                let what = format!("{host} still runs Ray or job processes: {}", output.stderr);
-                return Err(failure(what, then_resume("stop them there with `ray stop --force`")));
-            }
+        let each: Vec<_> = hosts.into_iter().map(|host| self.clear_host(host, &script, tell)).collect();
+        let done: Vec<_> = stream::iter(each).buffered(AT_ONCE).collect().await;
+        let cleared: Result<Vec<()>, Problem> = done.into_iter().collect();
+        Ok(cleared?.len())
+    }
+
+    async fn clear_host(
+        &self,
+        host: &str,
+        script: &str,
+        tell: &mpsc::UnboundedSender<Progress>,
+    ) -> Result<(), Problem> {
+        // The receiver may be gone.
+        drop(tell.send(Progress::Output(format!("stopping Ray processes on {host}"))));
+        let output = self.executor.run_on(self.access(), host, script, CLEARING, CLEARED).await;
+        let output = output.map_err(|p| {
+            let what =
+                format!("cannot stop the Ray processes on {host}, so a job there may run twice: {}", p.what);
+            failure(
+                what,
+                [
+                    Verb::SkipStep.to("if the machine no longer exists, skip this step"),
+                    Verb::Resume.to("otherwise fix it and resume"),
+                ],
+            )
+        })?;
+        if output.status != 0 {
+            let what = format!("{host} still runs Ray or job processes: {}", output.stderr);
+            return Err(failure(what, then_resume("stop them there with `ray stop --force`")));
         }
         Ok(())
     }
 }
 
-/// The machines of a local cluster that are cleared, the head last.
-fn machines<'a>(spec: &'a ClusterSpec, workers: &'a [String]) -> impl Iterator<Item = &'a str> {
-    let head = match &spec.head {
+/// The head of a local cluster.
+fn head(spec: &ClusterSpec) -> Option<&str> {
+    match &spec.head {
         HeadAddress::Ssh(host) => Some(host.as_str()),
         _ => None,
-    };
-    workers.iter().map(String::as_str).chain(head)
+    }
 }
 
 /// The shell script that ends what a stopped Ray leaves on a machine: its daemons, and the processes of these jobs,

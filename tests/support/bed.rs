@@ -264,7 +264,7 @@ impl Bed {
         output(self.command(host, &["sh", "-c", &script]), &self.read(TOKEN));
     }
 
-    /// Kills a host's raylet with -9. Ray calls the node dead about 15 seconds later.
+    /// Kills a host's raylet with -9. Ray calls the node dead some seconds later.
     pub fn kill_raylet(&self, host: &str) {
         self.on_root(host, &["pkill", "-KILL", "-x", "raylet"]);
     }
