@@ -437,9 +437,7 @@ mod tests {
             !add.is_harmless_at(StepName::Ask),
             "it would be unknown whether Google accepted the request"
         );
-        assert!(
-            add.cancelled_at(StepName::Capacity).unwrap().words().contains("the request stays with Google")
-        );
+        assert!(add.cancelled_at(StepName::Capacity).unwrap().words().contains("stays with Google"));
         let remove = Task::RemoveWorker { worker: "w".into(), drain: Some(60) };
         let remove = Operation::new(remove, ClusterName::new("a"));
         assert_eq!(remove.cancelled_at(StepName::Find), Some(CancelledState::Unchanged));

@@ -216,7 +216,7 @@ mod tests {
         let only = || backups(dir.path()).unwrap().remove(0);
         let later = only().made.plus(Duration::from_secs(100));
         assert!(only().is_needed && !only().is_due(Duration::ZERO, later));
-        assert!(delete(&only()).unwrap_err().what.contains("is needed by an interrupted operation"));
+        assert!(delete(&only()).unwrap_err().what.contains("by an interrupted operation"));
         assert!(folder.join(LIST).exists());
         journal.end("abandoned").unwrap();
         assert!(only().is_due(Duration::from_secs(100), later));

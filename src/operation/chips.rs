@@ -221,7 +221,7 @@ mod tests {
     fn what_ssh_says_of_a_port_is_told_with_its_meaning() {
         let refused =
             "channel 0: open failed: connect failed: Connection refused\r\nstdio forwarding failed\r\n";
-        assert!(meant(refused).unwrap().contains("only while a program uses the chips"));
+        assert!(meant(refused).unwrap().contains("while a program uses"));
         let forbidden =
             "channel 0: open failed: administratively prohibited: open failed\nstdio forwarding failed\n";
         assert!(meant(forbidden).unwrap().contains("AllowTcpForwarding"));

@@ -236,7 +236,7 @@ mod tests {
         let (ended, ()) =
             tokio::join!(follow(std::future::pending(), lines, Words::new(&tell), limits), knocks);
         let problem = ended.unwrap_err();
-        assert!(problem.what.contains("cannot log in to the head"), "{}", problem.what);
+        assert!(problem.what.contains("cannot log in"), "{}", problem.what);
     }
 
     #[tokio::test]

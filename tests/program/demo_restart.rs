@@ -205,16 +205,13 @@ fn what_is_in_trouble_says_so_and_is_mended_where_a_new_head_mends_it() {
     );
     // Whose jobs run cannot be told; nor can they be saved, and nothing begins that would lose them.
     let said = served.fails("us-central2", "restart-cluster --yes");
-    assert!(
-        said.contains("cannot determine affected jobs on marin-us-central2") && said.contains("--others"),
-        "{said}"
-    );
+    assert!(said.contains("cannot determine affected jobs") && said.contains("--others"), "{said}");
     assert!(!said.contains("[1/9]"), "{said}");
     let said = served.fails("us-central2", "restart-cluster --yes --others");
     assert!(said.contains("[2/9] failed") && said.contains("--preserve-jobs=0"), "{said}");
     served.says("us-central2", "restart-cluster --abandon");
     let said = served.fails("us-central2", "start-cluster --yes");
-    assert!(said.contains("the ray command cannot log in to the head"), "{said}");
+    assert!(said.contains("cannot log in"), "{said}");
     served.says("us-central2", "start-cluster --abandon");
     served.says("us-central2", "restart-cluster --yes --others --preserve-jobs=0");
     assert!(served.open("us-central2").is_empty());

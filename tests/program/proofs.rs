@@ -44,7 +44,7 @@ fn one_slice_is_not_removed_with_the_others_of_its_request() {
     for word in ["ms-0", "10.128.9.9"] {
         let (code, _, said) = world.run(&format!("remove-worker {word} --now --others --yes"));
         assert_eq!(code, Some(1), "{said}");
-        assert!(said.contains("one of 2 TPU VMs of queued resource ms (ms-0, ms-1)"), "{said}");
+        assert!(said.contains("queued resource ms (ms-0, ms-1)"), "{said}");
         assert!(said.contains("remove-worker ms"), "{said}");
     }
     // By its own name all of it is meant: jobs of every host stand in the way.
@@ -68,12 +68,12 @@ fn what_another_cluster_has_in_a_request_keeps_all_of_it() {
     for word in ["ms", "ms-1"] {
         let (code, _, said) = world.run(&format!("remove-worker {word} --now --others --yes"));
         assert_eq!(code, Some(1), "{said}");
-        assert!(said.contains("also contains ms-0, which is labeled with marin-b"), "{said}");
+        assert!(said.contains("ms-0, which is labeled with marin-b"), "{said}");
     }
     let label = "/tpu/nodeSpec/0/node/labels/ray-cluster-name";
     *world.double.state().queued[0].pointer_mut(label).unwrap() = json!("marin-b");
     let (code, _, said) = world.run("remove-worker ms-1 --now --others --yes");
-    assert!(code == Some(1) && said.contains("queued resource ms, which is labeled with marin-b"), "{said}");
+    assert!(code == Some(1) && said.contains("ms, which is labeled with marin-b"), "{said}");
     assert_eq!(world.deletions(), Vec::<String>::new());
 }
 
@@ -135,7 +135,7 @@ fn a_head_that_came_after_the_first_look_is_left_alone() {
     world.heads[0].0.trouble(Vec::new());
     let (code, _, said) = restarting.ends();
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("[4/9] failed: another head has been started since then (theirs, id "), "{said}");
+    assert!(said.contains("(theirs, id "), "{said}");
     assert!(said.contains("it was not changed") && said.contains("--abandon"), "{said}");
     assert_eq!(world.deletions(), Vec::<String>::new());
     assert_eq!(world.asked(), ["--version"], "nor does ray's own command delete it");
@@ -153,7 +153,7 @@ fn a_head_is_read_itself_right_before_it_is_deleted() {
     world.double.state().instances[0]["labels"]["ray-cluster-name"] = json!("marin-b");
     hold.add_permits(1);
     let (code, _, said) = stopping.ends();
-    assert!(code == Some(1) && said.contains("its label ray-cluster-name is marin-b"), "{said}");
+    assert!(code == Some(1) && said.contains("ray-cluster-name is marin-b"), "{said}");
     assert_eq!(world.deletions(), Vec::<String>::new());
 }
 
@@ -169,7 +169,7 @@ fn workers_of_a_head_that_came_meanwhile_are_left_alone() {
     another_head(&world);
     hold.add_permits(1);
     let (code, _, said) = stopping.ends();
-    assert!(code == Some(1) && said.contains("another head has been started since then (theirs"), "{said}");
+    assert!(code == Some(1) && said.contains("another head has been started"), "{said}");
     assert_eq!(world.deletions().len(), 1, "its own head was proved and deleted");
     was_read_before_it_was_deleted(&world);
     assert_eq!(world.double.state().nodes.len(), 1);
@@ -207,10 +207,7 @@ fn plain_workers_are_deleted_with_the_cluster_and_seen_gone() {
     assert_eq!(names(&world), ["cpu-2", "theirs", "by-hand", "of-the-same-name"]);
     world.double.recover();
     let (code, _, said) = world.run("stop-cluster --resume");
-    assert!(
-        code == Some(0) && said.contains("deleting 1 Compute Engine VMs launched by the autoscaler"),
-        "{said}"
-    );
+    assert!(code == Some(0) && said.contains("deleting 1 Compute Engine VMs"), "{said}");
     assert_eq!(names(&world), ["theirs", "by-hand", "of-the-same-name"]);
 }
 
@@ -235,7 +232,7 @@ fn workers_that_an_instance_group_made_go_with_their_group() {
         state.managers = vec![slice, by_hand];
     }
     let (code, _, said) = world.run("stop-cluster --yes --others");
-    assert!(code == Some(0) && said.contains("deleting 2 TPU VMs launched by the autoscaler"), "{said}");
+    assert!(code == Some(0) && said.contains("deleting 2 TPU VMs"), "{said}");
     let groups: Vec<String> =
         world.deletions().into_iter().filter(|d| d.contains("/instanceGroupManagers/")).collect();
     assert!(groups.len() == 1 && groups[0].contains("/instanceGroupManagers/slice"), "{groups:?}");
@@ -260,7 +257,7 @@ fn a_preempted_tpu_that_was_made_anew_is_not_cleaned_away() {
     world.double.state().nodes[0]["createTime"] = json!("2026-11-21T08:00:00Z");
     hold.add_permits(1);
     let (_, out, said) = cleaning.ends();
-    assert!(format!("{out}{said}").contains("deleted and recreated in the meantime"), "{out}{said}");
+    assert!(format!("{out}{said}").contains("recreated in the meantime"), "{out}{said}");
     assert_eq!(world.deletions(), Vec::<String>::new());
 }
 

@@ -225,7 +225,7 @@ fn a_ghost_is_alive_in_ray_and_gone_at_google() {
     let ghosts: Vec<_> = rows(&value).into_iter().filter(|r| r.0 == "ghost").collect();
     assert_eq!(ghosts.len(), 2, "{value:#}");
     assert!(ghosts.iter().any(|g| g.1 == "unnoticed"));
-    assert!(ran.err.contains("workers in other zones are shown as `ghost`"), "{}", ran.err);
+    assert!(ran.err.contains("`ghost`"), "{}", ran.err);
 }
 
 #[test]
@@ -363,7 +363,7 @@ fn one_that_cannot_be_deleted_stops_no_other() {
         world.double.asked("DELETE /v2/projects/hai-test/locations/us-central2-b/queuedResources/q-held"),
         0
     );
-    assert!(world.run("audit").exits(0).out.contains("not deleted: permission denied by Google"));
+    assert!(world.run("audit").exits(0).out.contains("permission denied by Google"));
 }
 
 #[test]
@@ -426,7 +426,7 @@ fn a_name_that_would_lead_elsewhere_is_never_deleted() {
     let world = World::new();
     world.nodes(&[node("left?force=true", "v4-8", "PREEMPTED", &[]), node("..", "v4-8", "PREEMPTED", &[])]);
     let ran = world.run("clean-preempted -c a --yes").exits(1);
-    assert!(ran.out.contains("its name is not a valid Google Cloud name"), "{}", ran.out);
+    assert!(ran.out.contains("not a valid Google Cloud name"), "{}", ran.out);
     assert_eq!(world.double.asked("DELETE"), 0);
     assert_eq!(world.left().len(), 2);
 }

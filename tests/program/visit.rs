@@ -187,10 +187,7 @@ fn an_address_is_taken_as_it_is_when_google_cannot_be_asked() {
     world.record();
     let out = world.run(&["ssh", "-c", "a", "10.128.0.8"]);
     let said = text(&out.stderr);
-    assert!(
-        out.status.success() && said.contains("not you") && said.contains("using the host name as given"),
-        "{said}"
-    );
+    assert!(out.status.success() && said.contains("not you") && said.contains("as given"), "{said}");
     let asked = fs::read_to_string(world.home.path().join("asked")).unwrap();
     assert!(asked.contains("ProxyCommand=") && asked.contains("\n10.128.0.8\n"), "{asked}");
     assert!(world.fails(&["ssh", "-c", "a", "some-name"]).contains("ask the project's owner"));
@@ -206,7 +203,7 @@ fn an_address_or_a_name_that_could_be_an_option_is_none() {
     let said = world.fails(&["ssh", "-c", "a", "bad"]);
     assert!(said.contains("has no worker 0 with an address"), "{said}");
     let said = world.fails(&["ssh", "-c", "a", "ray"]);
-    assert!(said.contains("multiple TPU VMs match: ray-1, ray-2"), "{said}");
+    assert!(said.contains("match: ray-1, ray-2"), "{said}");
     assert!(world.fails(&["ssh", "-c", "a", "ray-1/x"]).contains("use NAME/0"));
     assert!(world.fails(&["ssh", "-c", "a", "ray-1/4"]).contains("use 0 to 0"));
     assert!(world.fails(&["ssh", "-c", "a", "nobody"]).contains(" -c marin-a tpus`"));

@@ -196,20 +196,17 @@ fn a_log_that_cannot_be_read_says_why_and_one_that_is_coloured_is_searched() {
     job.on_head(r"printf '\377\376E\0R\0R\0O\0R\0 \0w\0i\0d\0e\0\n\0' >$f.new; cat $f.new >$f; rm $f.new");
     let (code, out, said) = found("wide");
     assert_eq!((code, &*out), (Some(0), "ERROR wide\n"), "{said}");
-    assert!(said.contains("it is in UTF-16, which grep on the head cannot read"), "{said}");
+    assert!(said.contains("UTF-16"), "{said}");
     // A folder in its place, and a file of somebody else's.
     job.on_head("mv $f $f.1; mkdir $f");
     let (code, out, said) = found("wide");
-    assert!(
-        said.contains("it is not a regular file; reading it through the dashboard"),
-        "{code:?} {out} {said}"
-    );
+    assert!(said.contains("not a regular file"), "{code:?} {out} {said}");
     assert!(code != Some(0) && out.is_empty(), "{code:?} {out} {said}");
     job.on_head("rmdir $f; mv $f.1 $f");
     let of_root = format!("chown root:root {0}; chmod 000 {0}", job.file());
     bed.on_root("head", &["sh", "-c", &of_root]);
     let (code, out, said) = found("wide");
-    assert!(said.contains("permission denied; reading it through the dashboard"), "{code:?} {out} {said}");
+    assert!(said.contains("permission denied"), "{code:?} {out} {said}");
     assert!(code != Some(0) && out.is_empty(), "{code:?} {out} {said}");
 }
 

@@ -393,7 +393,7 @@ fn a_restart_gets_through_a_full_disk_and_a_lost_network() {
     bed.on_root("client", &["umount", BACKUPS]);
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(!out.status.success() && said.contains("No space left on device"), "{said}");
-    assert!(said.contains("nothing was changed on the cluster") && said.contains("then resume"), "{said}");
+    assert!(said.contains("nothing was changed") && said.contains("then resume"), "{said}");
     assert_eq!(session(bed), old, "nothing was stopped");
     for id in &ids[..4] {
         assert_eq!(bed.job(id)["status"], "RUNNING");
@@ -427,7 +427,7 @@ fn a_cluster_that_another_machine_started_is_stopped_over_ssh_and_restarted() {
     bed.on("client", &["sh", "-c", "rm /tmp/ray/cluster-*.state"]);
     let old = session(bed);
     let said = ok(bed, &["restart-cluster", "--yes", "--others"]);
-    assert!(said.contains("this machine has no Ray launcher state"), "{said}");
+    assert!(said.contains("no Ray launcher state"), "{said}");
     assert!(said.contains("jobs restored") && said.contains("all workers have rejoined"), "{said}");
     assert_ne!(session(bed), old);
     are_back(bed, &ids, &before);

@@ -297,7 +297,7 @@ async fn a_wrong_project_is_named_and_doubted() {
     world.spec.google.token_secret = Some(name);
     let problem = world.care().token(&world.spec).await.unwrap_err();
     assert!(problem.what.contains("secret RAY_AUTH_TOKEN of other-project"), "{problem:?}");
-    assert!(problem.hint.to_string().contains("check that it is the right project"), "{problem:?}");
+    assert!(problem.hint.to_string().contains("the right project"), "{problem:?}");
 }
 
 #[tokio::test]

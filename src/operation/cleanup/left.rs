@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(pids(&found(orphan, &["02000000"])), [70]);
         let living = found(orphan, &["01000000"]);
         assert!(pids(&living).is_empty());
-        assert!(living.unproved[0].contains("its job may still be running"), "{living:?}");
+        assert!(living.unproved[0].contains("may still be running"), "{living:?}");
         let theirs = found("process\t70\t1\t40000\tS\tpython\nholds\t70\t/dev/accel0\n", &[]);
         assert!(theirs.unproved[0].contains("not started by Ray") && pids(&theirs).is_empty());
         let fresh = found(

@@ -96,7 +96,7 @@ fn help_knows_the_old_names() {
 fn an_old_line_without_a_cluster_is_answered_with_the_line_that_names_one() {
     let desk = Desk::new();
     let err = desk.run(&["ssh-tpu", "10.128.0.42"]).exits(1).err;
-    assert!(err.contains("several clusters; choose one with --cluster: marin-big-run, "), "{err}");
+    assert!(err.contains("--cluster: marin-big-run, "), "{err}");
     assert!(err.ends_with("; run `marin-tui -c NAME ssh 10.128.0.42`\n"), "{err}");
     // A new line is known to its author.
     assert!(!desk.run(&["ssh", "10.128.0.42"]).exits(1).err.contains("NAME"));
@@ -127,10 +127,7 @@ fn a_cluster_that_is_named_wins_over_ray_address() {
             .contains("RAY_ADDRESS")
     );
     let err = with("10.0.0.1:6379", &["list-jobs"]).exits(1).err;
-    assert!(
-        err.starts_with("RAY_ADDRESS (10.0.0.1:6379) is ignored because it is the address of a GCS; "),
-        "{err}"
-    );
+    assert!(err.starts_with("RAY_ADDRESS (10.0.0.1:6379) is ignored"), "{err}");
     // `HOST:6379` is the GCS of a cluster that needs no ssh.
     let clusters = desk.run(&["--address", "10.0.0.1:6379", "clusters", "--json"]).exits(0).json();
     assert_eq!(clusters[0]["name"], "10.0.0.1:8265", "{clusters}");

@@ -154,10 +154,7 @@ fn a_slice_is_made_part_by_part_followed_and_removed_with_what_was_made_for_it()
         ends,
         ["DELETE -b/instanceGroupManagers/s", "DELETE /instanceTemplates/s", "DELETE /resourcePolicies/s"]
     );
-    assert!(
-        code == Some(0) && said.contains("also deletes instance template s, workload policy s"),
-        "{said}"
-    );
+    assert!(code == Some(0) && said.contains("instance template s, workload policy s"), "{said}");
     assert_eq!(world.parts(), (1, 1, 1));
     let head = &world.heads[0].0;
     for node in &head.nodes()[1..] {
@@ -233,12 +230,7 @@ fn what_others_made_under_that_name_is_theirs() {
     world.double.state().policies = vec![policy("4x4x4")];
     let (code, _, said) = world.run("add-worker --type slice --name s --yes");
     assert_eq!(code, Some(1), "{said}");
-    assert!(
-        said.contains(
-            "the workload policy s already exists and is different: acceleratorTopology 4x4x4, not 2x2x2"
-        ),
-        "{said}"
-    );
+    assert!(said.contains("acceleratorTopology 4x4x4, not 2x2x2"), "{said}");
     assert!(
         said.contains(&format!(
             "gcloud compute resource-policies delete s --region={REGION} --project={PROJECT}"
@@ -285,7 +277,7 @@ fn one_host_is_an_instance_which_may_find_no_capacity() {
     world.fails("The zone does not have enough resources", "ZONE_RESOURCE_POOL_EXHAUSTED", "/instances/");
     let (code, _, said) = world.run("add-worker --type host --name one --yes");
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("no capacity at Google: The zone does not have enough resources"), "{said}");
+    assert!(said.contains("The zone does not have enough resources"), "{said}");
     assert!(said.contains("request another kind of capacity"), "{said}");
     world.works();
     let mut adding = world.spawn("add-worker --resume");

@@ -71,14 +71,11 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.wait_text("extra: registered");
     pty.send("D");
     pty.wait_text("Remove worker extra (marin-a)");
-    let seen = pty.wait("affected jobs", |text| {
-        text.contains("[x] drain first") && text.contains("[ ] also end the work of the jobs")
-    });
+    let seen =
+        pty.wait("affected jobs", |text| text.contains("[x] drain first") && text.contains("[ ] also end"));
     assert!(seen.contains("task runs there; may finish"), "{seen}");
     pty.send("\t ");
-    pty.wait("the other plan", |text| {
-        text.contains("[ ] drain first") && text.contains("[ ] also end the work of the jobs")
-    });
+    pty.wait("the other plan", |text| text.contains("[ ] drain first") && text.contains("[ ] also end"));
     pty.send("\t\t\r");
     pty.wait_text("ask their owners, then allow it above");
     assert_eq!(world.deletions().len(), 0);

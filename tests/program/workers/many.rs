@@ -57,10 +57,10 @@ fn several_workers_are_removed_one_after_the_other() {
     assert_eq!(world.double.asked("DELETE"), 0);
 
     let mut removing = world.spawn("remove-worker a b c a --now --yes --json");
-    removing.says("a: waiting for Ray to report it dead");
+    removing.says("a: waiting for Ray");
     assert_eq!(world.at_google(), ["b", "c"], "the next waits for its turn");
     world.first_dies();
-    removing.says("b: waiting for Ray to report it dead");
+    removing.says("b: waiting for Ray");
     assert_eq!(world.at_google(), ["c"]);
     world.first_dies();
     world.goes("c");
@@ -99,12 +99,12 @@ fn a_round_stops_at_the_first_failure_and_is_resumed_with_what_is_left() {
 fn a_round_that_was_killed_is_resumed() {
     let world = several();
     let mut removing = world.spawn("remove-worker a b c --now --yes");
-    removing.says("a: waiting for Ray to report it dead");
+    removing.says("a: waiting for Ray");
     removing.child.kill().unwrap();
     removing.child.wait().unwrap();
     assert_eq!(world.at_google(), ["b", "c"]);
     let mut resuming = world.spawn("remove-worker --resume");
-    resuming.says("a: waiting for Ray to report it dead");
+    resuming.says("a: waiting for Ray");
     world.first_dies();
     world.goes("b");
     world.goes("c");
@@ -117,7 +117,7 @@ fn a_round_that_was_killed_is_resumed() {
 fn a_worker_that_was_made_again_since_is_not_removed_in_its_turn() {
     let world = several();
     let mut removing = world.spawn("remove-worker a b --now --yes");
-    removing.says("a: waiting for Ray to report it dead");
+    removing.says("a: waiting for Ray");
     {
         let mut state = world.double.state();
         let b = state.nodes.iter_mut().find(|n| n["name"].as_str().unwrap().ends_with("/b")).unwrap();
@@ -125,7 +125,7 @@ fn a_worker_that_was_made_again_since_is_not_removed_in_its_turn() {
     }
     world.first_dies();
     let (code, _, said) = removing.ends();
-    assert!(code == Some(1) && said.contains("b is no longer the worker that was confirmed"), "{said}");
+    assert!(code == Some(1) && said.contains("b is no longer"), "{said}");
     assert!(said.contains("removed: a; remaining: b"), "{said}");
     assert_eq!(world.at_google(), ["b", "c"]);
     assert_eq!(world.deletions().len(), 1);
@@ -141,7 +141,7 @@ fn a_job_that_begins_between_two_turns_keeps_its_worker() {
     let turn = |status| jobs.iter().for_each(|job| assert!(head.turn_job(job, status)));
     turn(JobStatus::Pending);
     let mut removing = world.spawn("remove-worker a b c --now --yes");
-    removing.says("a: waiting for Ray to report it dead");
+    removing.says("a: waiting for Ray");
     // Other people's, which nobody has allowed to end.
     turn(JobStatus::Running);
     world.first_dies();
@@ -238,7 +238,7 @@ fn workers_are_chosen_by_their_type_or_because_they_were_preempted() {
     assert_eq!(planned("--type v5p-8"), [""; 0]);
     let (code, out, said) = world.run("remove-worker --type v5p-8 --yes --json");
     assert_eq!((code, out.trim()), (Some(0), "[]"), "{said}");
-    assert!(said.contains("no workers outside the autoscaler of type v5p-8"), "{said}");
+    assert!(said.contains("of type v5p-8"), "{said}");
     assert_eq!(world.refused("--read-only remove-worker --type v4-16 --yes").0, "read-only");
 }
 

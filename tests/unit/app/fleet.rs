@@ -408,11 +408,7 @@ fn a_restart_by_somebody_else_is_announced_and_ours_is_not() {
     assert_eq!((found.kind, found.severity), (FindingKind::Restarted, Severity::Bad));
     assert!(found.long.contains("1 job lost: beta-run (alice)"), "{found:?}");
     assert_eq!(order(&app)[0], "beta");
-    assert!(
-        said(&app).contains("beta: Ray was restarted outside this console; 1 job lost"),
-        "{}",
-        said(&app)
-    );
+    assert!(said(&app).contains("outside this console; 1 job lost"), "{}", said(&app));
     // An operation of ours is under way on another one.
     let restart = Operation::new(Task::Restart { preserve: false }, ClusterName::new("gamma"));
     app.update(Event::Operation(ClusterName::new("gamma"), OperationNews::Began(restart)), NOW);
@@ -440,10 +436,7 @@ fn what_has_changed_lately_is_kept_and_what_was_found_at_first_is_not() {
     for (width, height) in [(120, 40), (200, 60)] {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|f| _ = draw(f, &app, &Theme::new(Colors::None), NOW)).unwrap();
-        assert!(
-            terminal.backend().to_string().contains("it cannot be reached. Hint: look  gamma"),
-            "{width}"
-        );
+        assert!(terminal.backend().to_string().contains("Hint: look  gamma"), "{width}");
     }
 }
 

@@ -448,9 +448,7 @@ fn waiting_for_google_can_be_ended_and_its_end_is_told_truly() {
     let asked = hears(&mut app, OperationNews::Ended(OperationEnd::Cancelled(how)));
     assert_eq!(asked, [asks(Request::Refresh), asks(Request::Cloud)], "the way to the cluster is left alone");
     assert_eq!(stand(&app), OperationState::Ended(Ending::Cancelled(how)));
-    assert!(
-        said(&app).contains("the request stays with Google") && !said(&app).contains("nothing was changed")
-    );
+    assert!(said(&app).contains("stays with Google") && !said(&app).contains("nothing was changed"));
     // A cluster whose worker is being removed is not expected to be away.
     let mut app = shown();
     begun(&mut app, remove("10.130.0.3", None), &[StepName::Find, StepName::Remove]);
