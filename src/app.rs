@@ -1,7 +1,7 @@
 //! The state of the screen: events in, effects out. No terminal, no network, no clock of its own.
 //!
-//! A key is one call stack: `update` looks it up in the context that the state implies, `act` changes the state and
-//! returns what the world outside has to do.
+//! A key press is handled in one call stack: `update` looks it up in the context that the state implies; `act` changes
+//! the state and returns the effects that the outside world has to carry out.
 
 mod access;
 pub mod action;
@@ -85,40 +85,41 @@ pub struct App {
     prompt: Option<Prompt>,
     history: input::history::History,
     feed: Feed,
-    /// What goes on behind a frozen screen, while it is frozen.
+    /// The live state behind a frozen screen; `None` while the screen is not frozen.
     frozen: Option<Box<screen::frozen::Frozen>>,
     /// The answer to a key that is not available in the open dialog.
     note: String,
     toasts: Toasts,
     keyboard: Keyboard,
     areas: Areas,
-    /// Nodes on the screen by their cluster's place, as last asked for.
+    /// Nodes on the screen, by the index of their cluster, as last requested.
     visible: Vec<(usize, Vec<NodeId>)>,
     last_ids: LastIds,
     settings: Settings,
     dirty: bool,
-    /// Counts what may have changed the texts of tables: everything but keys and the mouse, which change the tables themselves.
+    /// Incremented by every event that may change the texts of tables: all but keys and the mouse, which change the
+    /// tables themselves.
     version: u64,
 }
 
-/// What the settings and the command line say about the screen.
+/// The screen's options from the settings and the command line.
 #[derive(Debug, Default)]
 struct Settings {
     /// Whether actions that change a cluster are refused.
     read_only: bool,
-    /// The operator's name; where it is empty, every job is another person's.
+    /// The operator's name. If it is empty, every job counts as another person's.
     me: String,
     poll_intervals: PollIntervals,
 }
 
-/// What keys mean, and those pressed so far of a sequence.
+/// The keymap, and the keys of an incomplete sequence.
 #[derive(Debug)]
 struct Keyboard {
     keymap: Keymap,
     pressed: Vec<KeyEvent>,
 }
 
-/// The numbers of what was asked for last, by which late answers are known.
+/// The ids of the latest requests, by which late answers are recognized.
 #[derive(Debug)]
 struct LastIds {
     stream: u64,
@@ -152,35 +153,35 @@ impl App {
         }
     }
 
-    /// The same console for the operator of that name: jobs of anybody else are stopped after a second question.
+    /// Sets the operator's name: stopping other people's jobs requires a second confirmation.
     #[must_use]
     pub fn for_user(mut self, me: &str) -> Self {
         me.clone_into(&mut self.settings.me);
         self
     }
 
-    /// The same console; with `read_only` it refuses actions that change a cluster.
+    /// With `read_only`, refuses actions that change a cluster.
     #[must_use]
     pub fn reading_only(mut self, read_only: bool) -> Self {
         self.settings.read_only = read_only;
         self
     }
 
-    /// The same console, whose logs take at most so many bytes of memory each.
+    /// Limits the memory of each log to this many bytes.
     #[must_use]
     pub fn holding(mut self, memory: usize) -> Self {
         self.pages.cluster.iter_mut().for_each(|page| page.log.limit(memory));
         self
     }
 
-    /// The same console, whose logs also know progress lines by these patterns.
+    /// Adds patterns by which logs recognize progress lines.
     #[must_use]
     pub fn knowing(mut self, patterns: &Patterns) -> Self {
         self.pages.cluster.iter_mut().for_each(|page| page.log.know(patterns.clone()));
         self
     }
 
-    /// The same console, with the lines that were entered before; those that are entered from now on are to be saved.
+    /// Restores previously entered lines; lines that are entered from now on are saved.
     #[must_use]
     pub fn recalling(mut self, lines: &[(String, String)]) -> Self {
         self.history = input::history::History::saved(lines);
@@ -192,7 +193,7 @@ impl App {
         self.settings.read_only
     }
 
-    /// Opens the first page: the named cluster, or the only one, or the fleet.
+    /// Opens the first page: the named cluster, else the only one, else the fleet.
     pub fn start(&mut self, named: Option<&ClusterName>) -> Vec<Effect> {
         let only = self.fleet.is_single().then_some(0);
         let Some(place) = named.and_then(|n| self.fleet.place(n)).or(only) else { return Vec::new() };
@@ -203,7 +204,7 @@ impl App {
         self.open_page(View::Cluster(place))
     }
 
-    /// The same console with these poll intervals.
+    /// Sets the poll intervals.
     #[must_use]
     pub fn reading_every(mut self, poll_intervals: PollIntervals) -> Self {
         for cluster in &mut self.fleet.clusters {
@@ -221,7 +222,7 @@ impl App {
         }
     }
 
-    /// Applies an event to the state and returns what the world outside has to do.
+    /// Applies an event to the state and returns the effects that the outside world has to carry out.
     pub fn update(&mut self, event: Event, now: Timestamp) -> Vec<Effect> {
         self.dirty |= self.toasts.expire(now);
         if !matches!(event, Event::Key(_) | Event::Mouse(_)) {
@@ -232,7 +233,7 @@ impl App {
         effects.extend(self.older_lines());
         effects.extend(self.read_workers(now));
         effects.extend(self.read_chips(now));
-        // Before the others: one of them may be the last.
+        // Saved before the other effects: one of them may quit the console.
         let typed = self.history.take_unsaved().into_iter().map(|(kind, text)| Effect::Save(kind, text));
         typed.chain(effects).collect()
     }
@@ -251,7 +252,7 @@ impl App {
             }
             Event::Mouse(mouse) => self.mouse(mouse, now),
             Event::Paste(text) => {
-                // Outside an input line, pasted text would press keys.
+                // Outside an input line, pasted text would be handled as key presses.
                 if let Some(line) = self.field() {
                     line.paste(&text);
                     self.dirty = true;
@@ -356,7 +357,7 @@ impl App {
                 self.key(key, now)
             }
             Meaning::Nothing => {
-                self.say_where(key, now);
+                self.answer_unavailable_key(key, now);
                 Vec::new()
             }
         }
@@ -384,11 +385,11 @@ impl App {
         self.dirty
     }
 
-    /// When a clock text on the screen changes next by itself. Ages below [`fleet::cluster::FRESH`] and durations show no
-    /// seconds, so that an idle screen draws nothing.
+    /// Time until a clock text on the screen changes without an event. Ages below [`fleet::cluster::FRESH`] and
+    /// durations show no seconds, so that an idle screen is not redrawn.
     pub fn next_change(&self, now: Timestamp) -> Option<Duration> {
         const SECOND: Duration = Duration::from_secs(1);
-        /// To look whether the lines of a log that was opened at one of them have come.
+        /// Interval of checking whether the target line of a log that is being opened has been received.
         const SEEKING: Duration = Duration::from_millis(200);
         let minute = 60_000 - u64::try_from(now.as_millis().rem_euclid(60_000)).unwrap_or(0);
         let mut next = Duration::from_millis(minute);
@@ -396,7 +397,7 @@ impl App {
             next = next.min(toast);
         }
         let shown = self.fleet.each(self.view().place()).map(|(_, cluster)| cluster);
-        // On a frozen screen only its own age goes on.
+        // On a frozen screen only the age of the freeze advances.
         for cluster in shown.filter(|_| !self.is_frozen()) {
             next = cluster.next_old_figures(now).map_or(next, |old| next.min(old));
             let counting =

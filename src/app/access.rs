@@ -1,4 +1,4 @@
-//! What drawing, commands and pages read of the console's state.
+//! Read access to the console's state for rendering, commands and pages.
 
 use super::{
     App, CellContext, Cluster, ClusterPage, Context, Dialog, Fleet, Keymap, LogView, Pages, Pane, Prompt,
@@ -11,7 +11,7 @@ use crate::app::table::list::Listing;
 use crate::model::{Hint, PaneLayout, Timestamp};
 
 impl App {
-    /// All that is known of all clusters.
+    /// The data of all clusters.
     pub fn fleet(&self) -> &Fleet {
         &self.fleet
     }
@@ -21,7 +21,7 @@ impl App {
         &self.pages
     }
 
-    /// What cells depend on beside their row.
+    /// What cells depend on besides their row.
     pub fn look(&self, now: Timestamp) -> CellContext<'_> {
         CellContext {
             fleet: &self.fleet,
@@ -43,7 +43,7 @@ impl App {
         }
     }
 
-    /// The hint as the page shows it, also beneath a dialog.
+    /// The hint as the page shows it, also under a dialog.
     pub fn hint(&self, hint: &Hint) -> String {
         self.hint_in(hint, Some(self.page_context()))
     }
@@ -53,7 +53,7 @@ impl App {
         self.hint_in(hint, Some(self.context()))
     }
 
-    /// The hint in a dialog of this context, which is about to be opened; without one, in a message that stays while
+    /// The hint for a dialog of this context that is about to be opened; with `None`, for a message, which stays while
     /// pages change.
     pub(super) fn hint_in(&self, hint: &Hint, here: Option<Context>) -> String {
         self.ways().hint(hint, here)
@@ -74,12 +74,12 @@ impl App {
         self.split.focused
     }
 
-    /// The cluster that the page on the screen is of.
+    /// The cluster that the page on the screen belongs to.
     pub fn current(&self) -> Option<&Cluster> {
         self.fleet.clusters.get(self.view().place()?)
     }
 
-    /// The state of the page of the cluster on the screen.
+    /// The state of the page of the cluster at this index.
     pub fn page_of(&self, place: usize) -> Option<&ClusterPage> {
         self.pages.cluster.get(place)
     }
@@ -89,24 +89,24 @@ impl App {
         self.pages.page(self.stack.page())
     }
 
-    /// The same to be changed, with what it shows and where it was drawn.
+    /// Mutable access to the page on the screen, with the fleet and the drawn areas.
     pub(super) fn page_mut(&mut self) -> Option<(&mut dyn Page, &Fleet, &Areas)> {
         Some((self.pages.page_mut(self.stack.page_mut()?)?, &self.fleet, &self.areas))
     }
 
-    /// The table that has the focus.
+    /// The focused table.
     pub fn listing(&self) -> Option<&dyn Listing> {
         self.page()?.listing(self.split.focused)
     }
 
-    /// The same to be changed, with the fleet that its rows are in.
+    /// Mutable access to the focused table, with the fleet that contains its rows.
     pub(super) fn listing_mut(&mut self) -> Option<(&mut dyn Listing, &Fleet)> {
         let pane = self.split.focused;
         let (page, fleet, _) = self.page_mut()?;
         Some((page.listing_mut(pane)?, fleet))
     }
 
-    /// All clusters, in the order in which they were listed.
+    /// All clusters, in listed order.
     pub fn clusters(&self) -> &[Cluster] {
         &self.fleet.clusters
     }
@@ -116,43 +116,43 @@ impl App {
         self.pages.cluster.get(self.view().place()?).map(|page| &page.log)
     }
 
-    /// The same, to be changed.
+    /// Mutable access to that log.
     pub(super) fn log_mut(&mut self) -> Option<&mut LogView> {
         let place = self.view().place()?;
         self.pages.cluster.get_mut(place).map(|page| &mut page.log)
     }
 
-    /// Whether the focused pane has the whole window.
+    /// Whether the focused pane fills the window.
     pub fn is_zoomed(&self) -> bool {
         self.split.is_zoomed
     }
 
-    /// How the panes of a cluster's page divide it.
+    /// How a cluster's page is divided into panes.
     pub fn panes(&self) -> PaneLayout {
         self.split.layout
     }
 
-    /// The open dialog, if there is one.
+    /// The open dialog, if any.
     pub fn dialog(&self) -> Option<&Dialog> {
         self.dialog.as_ref()
     }
 
-    /// The open prompt, if there is one.
+    /// The open prompt, if any.
     pub fn prompt(&self) -> Option<&Prompt> {
         self.prompt.as_ref()
     }
 
-    /// The answer to the last key where it is not available in the open dialog; empty otherwise.
+    /// The answer to the last key if it is not available in the open dialog; empty otherwise.
     pub fn note(&self) -> &str {
         if self.dialog.is_some() { &self.note } else { "" }
     }
 
-    /// The messages, shown and past.
+    /// The current and past messages.
     pub fn toasts(&self) -> &Toasts {
         &self.toasts
     }
 
-    /// The keymap in force.
+    /// The keymap in effect.
     pub fn keymap(&self) -> &Keymap {
         &self.keyboard.keymap
     }

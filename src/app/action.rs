@@ -1,4 +1,4 @@
-//! What can be done: the table of actions, the keys that mean them, where each is available, and what it acts on.
+//! Actions: their table, their keys, where each is available, and what each acts on.
 
 pub(super) mod availability;
 pub(super) mod class;

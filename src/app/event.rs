@@ -1,4 +1,4 @@
-//! Events that the console takes in, and effects that it asks for.
+//! Events that the console processes, and effects that it requests.
 
 use crate::app::action::class::Class;
 use crate::app::input::history::Entered;
@@ -31,17 +31,17 @@ pub enum Event {
     Operation(ClusterName, OperationNews),
     /// The stacks of a driver's workers, or why they could not be taken.
     Stacks(ClusterName, JobId, Arc<Result<JobStacks, Problem>>),
-    /// What the chips of these nodes do, or why that is not known.
+    /// The usage of the chips of these nodes, or why it is unknown.
     Chips(ClusterName, Vec<NodeId>, Arc<Result<Chips, Problem>>),
-    /// What was asked of the workers of a job, or why it is not known.
+    /// What was read about the workers of a job, or why it is unknown.
     JobWorkers(ClusterName, JobKey, Part, Arc<Result<WorkersReading, Problem>>),
-    /// Calls to Google wait because Google asks them to.
+    /// Calls to Google are delayed because Google requested it.
     GoogleWait(GoogleWait),
-    /// News for the form of a job.
+    /// News for the form that submits a job.
     Form(ClusterName, FormId, FormNews),
-    /// The entries of the audit log, newest first: when, and what was done; or why it could not be read.
+    /// The entries of the audit log, newest first, each with its time and its text; or why it could not be read.
     Audit(Result<Vec<(String, String)>, String>),
-    /// A file that lines were to be saved to is there already.
+    /// The file to save lines to already exists.
     FileExists(String),
     /// The outcome of an effect.
     Done(Outcome),
@@ -62,14 +62,14 @@ impl From<crossterm::event::Event> for Event {
     }
 }
 
-/// An effect: something that the world outside the state has to do.
+/// An effect: something that the outside world has to carry out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Quit the console.
     Quit,
     /// Redraw the whole screen.
     Redraw,
-    /// Stop the process as a shell's job, until the shell continues it.
+    /// Suspend the process, as a shell's job, until the shell resumes it.
     Suspend,
     /// Send a request to a cluster's task.
     Ask(ClusterName, Request),
@@ -80,37 +80,37 @@ pub enum Effect {
         /// The text to copy.
         text: String,
     },
-    /// Write lines to a file of this machine.
+    /// Write lines to a file on this machine.
     WriteFile {
-        /// The path as it was typed.
+        /// The path as typed.
         path: String,
         /// The lines, separated by line breaks.
         text: String,
-        /// Whether a file that is there may be replaced.
+        /// Whether an existing file may be replaced.
         replace: bool,
-        /// How many lines there are with those that are not shown.
+        /// The number of lines including those that are not shown.
         held: usize,
     },
-    /// Hand the terminal to a program that shows lines.
+    /// Hand the terminal to a program that shows text.
     ShowText {
         /// The kind of the program.
         viewer: Viewer,
         /// The lines, separated by line breaks.
         text: String,
-        /// Number of the line to begin with, from 1.
+        /// Number of the first line to show, from 1.
         line: usize,
     },
     /// Put the cluster's token on the clipboard.
     CopyToken(ClusterName),
     /// Open the cluster's dashboard in the browser.
     OpenDashboard(ClusterName),
-    /// Hand the terminal to a login on the cluster's head.
+    /// Hand the terminal to an SSH session on the cluster's head.
     SshHead(ClusterName),
-    /// Hand the terminal to a login on one of the cluster's TPU hosts.
+    /// Hand the terminal to an SSH session on one of the cluster's TPU hosts.
     SshHost(ClusterName, TpuHost),
     /// Submit the job of a form.
     Submit(ClusterName, FormId, Box<Draft>),
-    /// Read a job's submission, for the form.
+    /// Read a job's submission to fill in the form.
     Fill(ClusterName, FormId, SubmissionId),
     /// Take the stacks of a driver's workers, twice.
     Stacks(ClusterName, JobId),
@@ -120,18 +120,18 @@ pub enum Effect {
     JobWorkers(ClusterName, Box<Known>, Part),
     /// Write an action on a cluster and its outcome to the audit log.
     Note(ClusterName, String, String),
-    /// Read the audit log, to be shown.
+    /// Read the audit log to show it.
     ReadAudit,
-    /// Keep what was arranged for the next start.
+    /// Save the layout for the next start.
     Remember(Layout),
-    /// Write a typed line to the file of typed lines.
+    /// Append a typed line to the history file.
     Save(Entered, String),
-    /// Give an order about an operation on a cluster or its workers.
+    /// Issue an order about an operation on a cluster or its workers.
     Operate(ClusterName, Order),
 }
 
 impl Effect {
-    /// How far it reaches.
+    /// The most severe outcome of the effect.
     pub const fn class(&self) -> Class {
         match self {
             Self::Quit | Self::Redraw | Self::Suspend => Class::View,
@@ -189,7 +189,7 @@ const fn class_of_order(order: &Order) -> Class {
     }
 }
 
-/// A program of the environment that shows text in the terminal.
+/// A program from the environment that shows text in the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Viewer {
     /// `$PAGER`.
@@ -211,7 +211,7 @@ pub enum Outcome {
     Doing(String),
     /// The token was removed from the clipboard.
     Cleared(String),
-    /// The program that had the terminal has ended.
+    /// The program that the terminal was handed to has exited.
     Returned(String),
     /// The effect failed, for this reason.
     Failed(String),

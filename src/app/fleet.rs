@@ -1,4 +1,4 @@
-//! All that is known of all clusters, and the totals.
+//! The data of all clusters, and the totals.
 
 pub(super) mod changes;
 pub(super) mod chips;
@@ -24,15 +24,15 @@ use crate::model::{Chip, ClusterName, Link, Problem};
 /// All clusters, and the files that could not be read.
 #[derive(Clone, Debug, Default)]
 pub struct Fleet {
-    /// The clusters, in the order in which they were listed. A cluster's place in it is fixed.
+    /// The clusters, in listed order. The index of a cluster never changes.
     pub clusters: Vec<Cluster>,
     /// Cluster files that could not be read, each with its problem.
     pub broken: Vec<(String, Problem)>,
     /// What has changed on any cluster since its first state.
     pub lately: RecentChanges,
-    /// What the logs were searched for last.
+    /// The last search of the logs.
     pub searched: Option<Searched>,
-    /// Bytes that the names of all clusters begin with.
+    /// Length in bytes of the prefix that the names of all clusters share.
     shared: usize,
 }
 
@@ -43,7 +43,7 @@ pub struct Totals {
     pub clusters: usize,
     /// Clusters with a working connection.
     pub up: usize,
-    /// Clusters whose state was read; without one all that follows is unknown.
+    /// Clusters whose state was read; if there are none, the totals of nodes, chips and jobs are unknown.
     pub known: usize,
     /// Files that could not be read.
     pub broken: usize,
@@ -60,7 +60,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// A total; `?` before anything is known.
+    /// A total as text; `?` while no cluster is known.
     pub fn told(&self, n: usize) -> String {
         if self.known > 0 || self.clusters == 0 { grouped(n) } else { "?".to_owned() }
     }
@@ -80,36 +80,36 @@ impl Fleet {
         fleet
     }
 
-    /// The fleet of this cluster alone.
+    /// A fleet of this cluster alone.
     pub fn of(cluster: Cluster) -> Self {
         Self { clusters: vec![cluster], ..Self::default() }
     }
 
-    /// The place of the cluster with that name.
+    /// The index of the cluster with this name.
     pub fn place(&self, name: &ClusterName) -> Option<usize> {
         self.clusters.iter().position(|c| c.name() == name)
     }
 
-    /// The cluster with that name.
+    /// The cluster with this name.
     pub fn named(&self, name: &ClusterName) -> Option<&Cluster> {
         self.clusters.iter().find(|c| c.name() == name)
     }
 
-    /// The cluster with that name, to be changed.
+    /// Mutable access to the cluster with this name.
     pub fn named_mut(&mut self, name: &ClusterName) -> Option<&mut Cluster> {
         self.clusters.iter_mut().find(|c| c.name() == name)
     }
 
-    /// One cluster with its place, or all.
+    /// One cluster with its index, or all of them.
     pub fn each(&self, of: Option<usize>) -> impl Iterator<Item = (usize, &Cluster)> {
         let all = self.clusters.iter().enumerate();
         all.filter(move |(place, _)| of.is_none_or(|of| of == *place))
     }
 
-    /// The name of a cluster as a cell; its shorter form leaves out what the names of all begin with.
+    /// The name of a cluster as a cell; its shorter form omits the prefix that all names share.
     pub fn name_cell<'f>(&self, cluster: &'f Cluster, role: Role) -> Cell<'f> {
         let name = cluster.name().as_str();
-        // Names that begin alike differ at their end.
+        // Names with a shared prefix differ at their end.
         let cell = Cell::new(printable(name), role).named();
         match name.get(self.shared..).filter(|_| self.shared > 0) {
             Some(rest) => cell.or(format!("…{}", printable(rest))),
@@ -117,12 +117,12 @@ impl Fleet {
         }
     }
 
-    /// The name of a cluster without what the names of all begin with, where that names no other one.
+    /// The name of a cluster without the prefix that all names share, if no other cluster has that name.
     pub fn short_name(&self, name: &ClusterName) -> Option<String> {
         name.short_among(self.clusters.iter().map(Cluster::name)).map(str::to_owned)
     }
 
-    /// Whether there is but one cluster, so that a page of the fleet says nothing.
+    /// Whether there is only one cluster, so that a page of the fleet adds nothing.
     pub fn is_single(&self) -> bool {
         self.clusters.len() == 1 && self.broken.is_empty()
     }
@@ -152,7 +152,7 @@ impl Fleet {
         together(self.clusters.iter().flat_map(|c| &c.kinds))
     }
 
-    /// Other clusters with the same cause of an issue.
+    /// Other clusters with an issue of the same cause.
     pub fn others_with(&self, place: usize, finding: &Finding) -> Vec<&ClusterName> {
         let others = self.clusters.iter().enumerate().filter(|(at, _)| *at != place);
         let has = |c: &&Cluster| c.findings.iter().any(|other| other.is_of_same_cause(finding));

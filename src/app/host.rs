@@ -1,4 +1,4 @@
-//! Hosts, slices, chips and TPUs: their pages, and what is asked of Ray and Google for them.
+//! Hosts, slices, chips and TPUs: their pages, and the requests to Ray and Google for them.
 
 pub(super) mod chips;
 pub(super) mod inspect;

@@ -1,4 +1,4 @@
-//! What is typed: lines with a cursor, their history, prompts, and the palette.
+//! Typed input: lines with a cursor, their history, prompts, and the palette.
 
 pub(super) mod entry;
 pub(super) mod history;

@@ -1,4 +1,4 @@
-//! The way from page to page: a stack that Esc pops, and the pages before for `-`.
+//! Navigation between pages: a stack that Esc pops, and the previous pages for `-`.
 
 use super::pages::details::{Asked, Details};
 use super::pages::{found, issues};
@@ -12,8 +12,7 @@ use crate::app::table::list::Listing;
 use crate::model::{JobStatus, Request, Timestamp};
 
 impl App {
-    /// Puts these pages on the screen, the last of them on top. A cluster is polled more often while it is on the
-    /// screen.
+    /// Replaces the page stack; the last page is on top. A cluster is polled more often while it is on the screen.
     fn go_to(&mut self, stack: Vec<View>) -> Vec<Effect> {
         if stack == self.stack.pages() {
             return Vec::new();
@@ -56,7 +55,7 @@ impl App {
         Effect::Ask(cluster.name().clone(), Request::Focus(is_on_screen))
     }
 
-    /// Puts the rows of the page on the screen in order.
+    /// Sorts the rows of the page on the screen.
     pub(super) fn arrange_page(&mut self) {
         if let View::Slice(place, hosts) = self.stack.page() {
             self.pages.open_slice(*place, hosts);
@@ -71,7 +70,7 @@ impl App {
         self.go_to(self.stack.to(view))
     }
 
-    /// Opens a page over the one on the screen, even where the same stands below.
+    /// Opens a page over the one on the screen, even if the same page is already in the stack.
     pub(super) fn open_over(&mut self, view: View) -> Vec<Effect> {
         self.go_to(self.stack.over(view))
     }
@@ -82,7 +81,7 @@ impl App {
         self.go_to(stack)
     }
 
-    /// Goes to the page before this one, as `cd -` does.
+    /// Goes to the previous page, as `cd -` does.
     pub(super) fn last_page(&mut self) -> Vec<Effect> {
         self.go_to(self.stack.before())
     }
@@ -94,7 +93,7 @@ impl App {
         effects
     }
 
-    /// Opens the selection: what the focused button does, the cluster, the log of a job, a thing in full.
+    /// Opens the selection: presses the focused button, or opens the cluster, the log of a job, or a details page.
     pub(super) fn open(&mut self, now: Timestamp) -> Vec<Effect> {
         match &self.dialog {
             Some(Dialog::Plan(_)) => return self.plan_pressed(now),
@@ -127,7 +126,7 @@ impl App {
         }
     }
 
-    /// Opens what an issue tells of: the job, the slice, the TPU, or the pane of the cluster where it is seen.
+    /// Opens the subject of an issue: the job, the slice, the TPU, or the pane of the cluster that shows it.
     fn open_issue(&mut self, target: Target, now: Timestamp) -> Vec<Effect> {
         match target {
             Target::Job(..) => return self.open_details(target),
@@ -142,7 +141,7 @@ impl App {
         effects
     }
 
-    /// Opens the cluster of a row of all, with that row selected in its pane.
+    /// Opens the cluster of a row of an all-clusters table, with that row selected in its pane.
     fn visit_row(&mut self, target: &Target, now: Timestamp) -> Vec<Effect> {
         let Some(place) = target.place() else { return Vec::new() };
         if let Target::Tpu(_, name) = target {
@@ -171,14 +170,14 @@ impl App {
         effects
     }
 
-    /// Whether Ray keeps a log of the job under the cursor.
+    /// Whether Ray keeps a log of the selected job.
     fn has_log_of_job(&self) -> bool {
         self.target_job().is_some_and(|(_, job)| job.submission_id().is_some())
     }
 
-    /// Opens what is under the cursor in full.
+    /// Opens the details of the selection.
     pub(super) fn describe(&mut self, now: Timestamp) -> Vec<Effect> {
-        // On a cluster's page only a row is meant.
+        // On a cluster's page only a row counts, not the cluster.
         let is_empty = self.listing().is_some_and(|listing| listing.target(&self.fleet).is_none());
         let Some(target) = self.target().filter(|_| !is_empty) else {
             self.nothing_chosen(super::Action::Describe, now);
@@ -201,15 +200,15 @@ impl App {
         effects
     }
 
-    /// Asks Ray for what the page on the screen shows of a job or a host.
+    /// Queries Ray for what the page on the screen shows about a job or a host.
     pub(super) fn ask_for_page(&mut self) -> Vec<Effect> {
         let mut effects = self.inspect();
         let View::Details(Details { target: Target::Job(..), .. }) = self.view() else { return effects };
         let Some((place, job)) = self.target_job() else { return effects };
-        // A shell command has no driver, but its entrypoint may hold something.
+        // A shell command has no driver, but its entrypoint may hold resources.
         let does = match job.status {
             JobStatus::Running => true,
-            // What its actors died of may be why it failed.
+            // Why its actors died may be why it failed.
             JobStatus::Pending | JobStatus::Unknown | JobStatus::Failed => job.driver.is_some(),
             JobStatus::Succeeded | JobStatus::Stopped => false,
         };
@@ -239,7 +238,8 @@ impl App {
             };
             return Vec::new();
         }
-        // A message takes no key: what Esc is pressed for happens with it. Only a page is not left for it.
+        // Esc dismisses messages and also clears the innermost marks, filter or zoom. If it dismissed a message, it
+        // does not leave the page.
         let dismissed = self.toasts.dismiss();
         if self.clear_marks() || self.clear_filter() || std::mem::take(&mut self.split.is_zoomed) || dismissed
         {
@@ -289,7 +289,7 @@ impl App {
         Vec::new()
     }
 
-    /// Focuses a pane of the cluster; from its log page, leads back to its panes.
+    /// Focuses a pane of the cluster; from its log page, returns to its panes.
     pub(super) fn focus(&mut self, pane: Pane) -> Vec<Effect> {
         self.split.focused = pane;
         match *self.view() {
@@ -298,7 +298,7 @@ impl App {
         }
     }
 
-    /// Gives the focused pane the whole window, or takes it back; of the log page, shows the panes.
+    /// Toggles zoom of the focused pane; on the log page, returns to the panes.
     pub(super) fn zoom(&mut self, now: Timestamp) -> Vec<Effect> {
         if let View::Log(_) = self.view() {
             return self.pop(now);

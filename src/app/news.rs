@@ -1,4 +1,4 @@
-//! News of a cluster become state, messages, and sometimes a request.
+//! Applies a cluster's updates: to the state, as messages, and sometimes with a new request.
 
 use super::pages::ALL_JOBS;
 use super::pages::cluster::ClusterPage;
@@ -26,19 +26,19 @@ impl App {
         effects
     }
 
-    /// Keeps what has changed on a cluster. What it is found with at first is no change.
+    /// Records what has changed on a cluster. Its first state is not a change.
     fn note_changes(&mut self, place: usize, now: Timestamp) {
         let cluster = &self.fleet.clusters[place];
-        let is_told = self.feed.has_told(cluster.name());
+        let is_reported = self.feed.has_told(cluster.name());
         let changes = self.feed.changes_of(cluster, now);
-        if !is_told || changes.is_empty() {
+        if !is_reported || changes.is_empty() {
             return;
         }
         self.fleet.lately.add(cluster.name(), changes, now);
         self.dirty |= *self.view() == View::Clusters;
     }
 
-    /// Says what others of the clusters may have for the same cause.
+    /// Shows a note that other clusters may have for the same cause.
     pub(super) fn say_of(&mut self, cluster: &ClusterName, cause: Cause, note: &str, now: Timestamp) {
         let more = format!("{} lists them", self.key_of(Action::Messages));
         self.toasts.say_of(cluster, cause, note, &more, now);
@@ -133,7 +133,7 @@ impl App {
             News::Cloud(_) => self.cloud_news(place, &before, now),
             News::Cleaned(done) => self.cleaned_news(place, done, now),
             News::Work { job, work } => self.work_news(place, &job, &work),
-            News::Inspected(subject, told) => self.inspected(place, &subject, told, now),
+            News::Inspected(subject, answer) => self.inspected(place, &subject, answer, now),
             News::Cost(cost) => cluster.cost = cost,
             News::Mark(mark) => {
                 cluster.mark = mark;
@@ -146,7 +146,8 @@ impl App {
         Vec::new()
     }
 
-    /// Says which jobs have failed since they were listed so, where a person looks at them. In the fleet the changes say it.
+    /// Reports jobs that have failed since the last state, if they are on the screen. In the fleet the list of changes
+    /// reports them.
     fn say_failed(&mut self, place: usize, before: &[Arc<Job>], now: Timestamp) {
         let is_seen = self.view().place() == Some(place) || *self.view() == View::Table(&ALL_JOBS);
         let cluster = &self.fleet.clusters[place];
@@ -175,7 +176,7 @@ impl App {
             }
             JobStopOutcome::Ended(word) => (Tone::Good, format!("{cluster}: {id} has ended ({word})")),
             JobStopOutcome::StillThere(status) => {
-                // A waiting job has no driver yet; Ray 2.53 and 2.60 ignore its stop (ray-project/ray#58353).
+                // A pending job has no driver yet; Ray 2.53 and 2.60 ignore its stop (ray-project/ray#58353).
                 let waits = *status == JobStatus::Pending;
                 let hint = if waits { " once it runs" } else { ", or stop its driver on its node" };
                 let word = status.word();
@@ -209,23 +210,23 @@ impl App {
         outcome: Result<(), String>,
         now: Timestamp,
     ) -> Vec<Effect> {
-        let (tone, said, noted) = match outcome {
+        let (tone, message, noted) = match outcome {
             Ok(()) => (Tone::Good, format!("{id} deleted"), "deleted".to_owned()),
             Err(why) => (Tone::Bad, format!("{id} was not deleted: {why}"), format!("not deleted: {why}")),
         };
-        self.toasts.say(tone, format!("{cluster}: {said}"), now);
+        self.toasts.say(tone, format!("{cluster}: {message}"), now);
         self.dirty = true;
         vec![Effect::Note(cluster, format!("delete-job {id}"), noted)]
     }
 
-    /// Puts the fleet's rows in order, unless the screen is frozen.
+    /// Sorts the fleet's rows, unless the screen is frozen.
     pub(super) fn arrange_fleet(&mut self) {
         if !self.is_frozen() {
             self.pages.clusters.arrange(&self.fleet);
         }
     }
 
-    /// Puts the rows that a cluster's news may have changed in order. Hidden tables are arranged when they are shown.
+    /// Sorts the rows that a cluster's news may have changed. Hidden tables are sorted when they are shown.
     pub(super) fn rearrange(&mut self, place: usize) {
         self.arrange_fleet();
         if *self.view() != View::Clusters && self.view().place().is_none_or(|shown| shown == place) {
@@ -233,8 +234,8 @@ impl App {
         }
     }
 
-    /// Opens the log that the cluster's page waits for: one that can be read again, the one of the job just submitted,
-    /// else the newest running job's.
+    /// Opens the log that the cluster's page waits for: one that has become readable again, the log of the job just
+    /// submitted, else the newest running job's.
     fn follow_on(&mut self, place: usize) -> Vec<Effect> {
         let again = self.pages.cluster[place].readable_again(&self.fleet, place);
         match again.or_else(|| self.arrived(place)) {
@@ -264,14 +265,14 @@ impl App {
         newest.map(|id| self.follow(place, LogSource::Job(id))).unwrap_or_default()
     }
 
-    /// Opens the log on the screen once more, at its end: what was held of that was dropped for older lines.
+    /// Opens the log on the screen again, at its end, because its last lines were dropped in favor of older ones.
     pub(super) fn open_again(&mut self) -> Vec<Effect> {
         let Some(place) = self.view().place() else { return Vec::new() };
         let source = self.pages.cluster[place].log.source().cloned();
         source.map(|source| self.follow(place, source)).unwrap_or_default()
     }
 
-    /// Asks for the lines above those that are held of the log on the screen, once they come into view.
+    /// Requests the lines above the held ones of the log on the screen once they come into view.
     pub(super) fn older_lines(&mut self) -> Option<Effect> {
         let place = match self.view() {
             View::Cluster(place) | View::Log(place) => *place,
@@ -322,7 +323,8 @@ impl App {
         one.into_iter().chain(log.logs().map(|(log, stream)| end(&log.cluster, stream))).collect()
     }
 
-    /// The cluster on whose page a stream of that cluster is read: a view of several logs may hold those of others.
+    /// The cluster on whose page a stream of this cluster is read: a view of several logs may hold streams of other
+    /// clusters.
     fn page_reading(&self, place: usize, stream: StreamId) -> usize {
         let reads = |page: &ClusterPage| page.log.reads(stream);
         let pages = &self.pages.cluster;

@@ -1,28 +1,28 @@
-//! The way to the page on the screen, and the one before it.
+//! The path to the page on the screen, and the previous one.
 
 use super::view::View;
 
 /// The pages that lead to the one on the screen.
 #[derive(Debug)]
 pub(super) struct PageStack {
-    /// From the first page to the one on the screen, as Esc goes back.
+    /// From the first page to the one on the screen, in the order in which Esc goes back.
     pages: Vec<View>,
-    /// The pages before these, for the key that goes back and forth.
+    /// The previous stack, for the key that switches back and forth.
     before: Vec<View>,
 }
 
 impl PageStack {
-    /// Begins at a page.
+    /// A stack with one page.
     pub fn from(first: View) -> Self {
         Self { pages: vec![first.clone()], before: vec![first] }
     }
 
-    /// The pages, the one on the screen last.
+    /// The pages; the one on the screen is last.
     pub fn pages(&self) -> &[View] {
         &self.pages
     }
 
-    /// The same, whose own state changes.
+    /// Mutable access to the pages.
     pub fn pages_mut(&mut self) -> &mut [View] {
         &mut self.pages
     }
@@ -32,12 +32,12 @@ impl PageStack {
         self.pages.last().unwrap_or(&View::Clusters)
     }
 
-    /// The same, whose own state changes.
+    /// Mutable access to the page on the screen.
     pub fn page_mut(&mut self) -> Option<&mut View> {
         self.pages.last_mut()
     }
 
-    /// The pages with that one on the screen: not over itself, nor over one that was opened from it.
+    /// The stack with this page on top. If it is already open, the pages over it are removed.
     pub fn to(&self, page: View) -> Vec<View> {
         match self.pages.iter().position(|open| *open == page) {
             Some(at) => self.pages[..=at].to_vec(),
@@ -45,28 +45,28 @@ impl PageStack {
         }
     }
 
-    /// The pages with that one over the others, even where the same stands below.
+    /// The stack with this page on top, even if the same page is already in it.
     pub fn over(&self, page: View) -> Vec<View> {
         self.pages.iter().cloned().chain([page]).collect()
     }
 
-    /// The pages without the one on the screen; none where that is the first.
+    /// The stack without its top page; `None` if that is the only one.
     pub fn back(&self) -> Option<Vec<View>> {
         let (_, below) = self.pages.split_last()?;
         (!below.is_empty()).then(|| below.to_vec())
     }
 
-    /// The pages that were left last.
+    /// The previous stack.
     pub fn before(&self) -> Vec<View> {
         self.before.clone()
     }
 
-    /// Goes to these pages.
+    /// Replaces the stack.
     pub fn go(&mut self, pages: Vec<View>) {
         self.before = std::mem::replace(&mut self.pages, pages);
     }
 
-    /// Forgets the first page: a single cluster has no fleet above it.
+    /// Removes all pages: a single cluster has no fleet page under it.
     pub fn clear(&mut self) {
         self.pages.clear();
     }

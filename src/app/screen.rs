@@ -1,4 +1,4 @@
-//! The screen as it was drawn and arranged: areas for the mouse, widths, and what stands still while it is frozen.
+//! The screen as drawn: areas for the mouse, widths, layout, and the frozen state.
 
 pub(super) mod areas;
 pub(super) mod arrange;

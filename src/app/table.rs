@@ -1,5 +1,5 @@
-//! A table's order, selection, filter and scroll position. Selection follows identity: a row keeps the cursor through
-//! any reorder, and the row under the eye stays where it is on the screen.
+//! A table's order, selection, filter and scroll position. The selection follows a row's identity: the cursor stays on
+//! its row when rows are reordered, and the row keeps its position on the screen.
 
 pub mod cell;
 pub(super) mod chooser;
@@ -15,7 +15,7 @@ pub(super) mod sheet;
 use crate::app::table::filter::Filter;
 use std::cmp::Ordering;
 
-/// What a table shows of some rows that live elsewhere.
+/// The view state of a table whose rows are stored elsewhere.
 #[derive(Clone, Debug)]
 pub struct Table<K> {
     order: Vec<u32>,
@@ -28,25 +28,25 @@ pub struct Table<K> {
     sort: Sort,
 }
 
-/// Which column decides the order.
+/// The column that decides the order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sort {
-    /// Column from 0; none is the table's own order (issues first).
+    /// Column from 0; `None` is the table's own order (issues first).
     pub column: Option<usize>,
     /// Whether the order is reversed.
     pub inverted: bool,
 }
 
-/// How another order is chosen.
+/// How the sort order is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The next column.
     Next,
     /// The previous column.
     Previous,
-    /// That column of those that are shown; chosen again, reversed.
+    /// The shown column at this index; if it is already chosen, reverses the order.
     Shown(usize),
-    /// The column of that id, if it is shown; chosen again, reversed.
+    /// The column with this id, if it is shown; if it is already chosen, reverses the order.
     Column(&'static str),
     /// The same column, reversed.
     Reversed,
@@ -69,7 +69,7 @@ impl<K> Default for Table<K> {
 }
 
 impl<K: Clone + PartialEq> Table<K> {
-    /// Puts `rows` rows in order: those that `admits` accepts, sorted by `compare` (stable). `key` identifies a row, while it is there.
+    /// Sorts `rows` rows: those that `admits` accepts, by `compare` (stable). `key` identifies a row while it exists.
     pub fn arrange(
         &mut self,
         rows: usize,
@@ -88,7 +88,7 @@ impl<K: Clone + PartialEq> Table<K> {
             .as_ref()
             .and_then(|s| self.order.iter().position(|i| key(*i as usize).as_ref() == Some(s)));
         self.cursor = found.unwrap_or(self.cursor).min(self.order.len().saturating_sub(1));
-        // What comes up at the top is seen by who looks at the top.
+        // At the top, the window stays there, so that new rows at the top are visible.
         let stays = is_at_top && self.cursor < self.height();
         self.top = if stays { 0 } else { self.cursor.saturating_sub(offset) };
         self.selected = self.order.get(self.cursor).and_then(|i| key(*i as usize));
@@ -100,7 +100,7 @@ impl<K: Clone + PartialEq> Table<K> {
         self.go(self.cursor.saturating_add_signed(by).min(last), key);
     }
 
-    /// Puts the cursor on a row of the order.
+    /// Puts the cursor on this position of the order.
     pub fn go(&mut self, position: usize, key: impl Fn(usize) -> Option<K>) {
         if let Some(row) = self.order.get(position) {
             self.top = self.window(self.height);
@@ -109,7 +109,8 @@ impl<K: Clone + PartialEq> Table<K> {
         }
     }
 
-    /// Selects a row by its key, if it is there.
+    /// Selects a row by its key. If it is not among the arranged rows, the next [`Self::arrange`] selects it if it is
+    /// there then.
     pub fn select(&mut self, wanted: &K, key: impl Fn(usize) -> Option<K>) {
         if let Some(position) = self.order.iter().position(|i| key(*i as usize).as_ref() == Some(wanted)) {
             self.go(position, key);
@@ -125,7 +126,7 @@ impl<K> Table<K> {
         self.selected.as_ref()
     }
 
-    /// The selected row's index.
+    /// The index of the selected row.
     pub fn selected_row(&self) -> Option<usize> {
         self.order.get(self.cursor).map(|i| *i as usize)
     }
@@ -140,7 +141,7 @@ impl<K> Table<K> {
         self.order.len()
     }
 
-    /// Whether no row matches.
+    /// Whether no row matches the filter.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
@@ -150,7 +151,7 @@ impl<K> Table<K> {
         self.order.get(position).map(|i| *i as usize)
     }
 
-    /// First position to show in a window of that height so that the cursor is in it and no space is wasted.
+    /// First position to show in a window of this height so that the cursor is visible and no space is wasted.
     pub fn window(&self, height: usize) -> usize {
         let height = height.max(1);
         let lowest = self.cursor.saturating_sub(height - 1);
@@ -165,18 +166,18 @@ impl<K> Table<K> {
         self.height = height;
     }
 
-    /// Rows in the window.
+    /// The number of rows in the window.
     pub fn height(&self) -> usize {
         self.height.max(1)
     }
 
-    /// The filter in force.
+    /// The current filter.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// Replaces the filter; the table must be arranged again. The cursor stays on its row while that matches; else it is
-    /// put on the first that does: what is done next is done to what was looked for.
+    /// Replaces the filter; the table must be arranged again. The cursor stays on its row if that matches, else it
+    /// moves to the first match, so that the next action acts on a match.
     pub fn set_filter(&mut self, filter: Filter) {
         if !filter.is_empty() {
             (self.cursor, self.top) = (0, 0);
@@ -196,7 +197,7 @@ impl<K> Table<K> {
 }
 
 impl Sort {
-    /// The next column of `columns`, or the previous one; beyond the ends lies the table's own order.
+    /// The next of `columns` columns, or the previous one; past the ends comes the table's own order.
     #[must_use]
     pub fn turned(self, columns: usize, forward: bool) -> Self {
         let place = self.column.map_or(0, |c| c + 1);
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_turn_round_through_the_tables_own_order() {
+    fn sort_columns_cycle_through_the_tables_own_order() {
         let mut sort = Sort::default();
         let seen: Vec<_> = (0..4)
             .map(|_| {
@@ -254,7 +255,7 @@ mod tests {
             prop_assert_eq!(rows[table.selected_row().unwrap()], chosen);
             let top = table.window(height);
             prop_assert!(top <= table.cursor() && table.cursor() < top + height);
-            // The row stays where it was unless an end of the table is nearer, or the window shows the top.
+            // The row keeps its position unless an end of the table is nearer, or the window shows the top.
             if was_at_top && table.cursor() < height {
                 prop_assert_eq!(top, 0);
             } else if table.cursor() >= on_screen && table.cursor() - on_screen + height <= rows.len() {

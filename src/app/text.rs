@@ -1,4 +1,4 @@
-//! Texts that several pages share: words of states, descriptions, messages, and what is copied.
+//! Texts that several pages share: words for states, descriptions, messages, and texts to copy.
 
 pub(super) mod copy;
 pub mod describe;

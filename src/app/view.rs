@@ -1,4 +1,4 @@
-//! Which page is on the screen.
+//! The page on the screen.
 
 use super::fleet::Fleet;
 use super::pages::details::Details;
@@ -15,24 +15,24 @@ pub enum View {
     Clusters,
     /// A table of the rows of all clusters.
     Table(&'static TablePage),
-    /// One cluster, by its place.
+    /// One cluster, by its index.
     Cluster(usize),
     /// The open log of a cluster in the whole window.
     Log(usize),
     /// The TPUs of one cluster.
     Tpus(usize),
-    /// A slice of a cluster, or other hosts that stand in one row.
+    /// A slice of a cluster, or other hosts that share one row.
     Slice(usize, HostsKey),
-    /// The workers of the job of a cluster that is watched.
+    /// The workers of the watched job of a cluster.
     JobWorkers(usize),
     /// The operation on a cluster or its workers: its steps, their output, its outcome.
     Operation(usize),
-    /// A thing in full.
+    /// The details page of a thing.
     Details(Details),
 }
 
 impl View {
-    /// The place of the cluster that the page is of; none for pages of the fleet.
+    /// The index of the cluster that the page belongs to; `None` for pages of the fleet.
     pub fn place(&self) -> Option<usize> {
         match self {
             Self::Cluster(place)
@@ -46,12 +46,12 @@ impl View {
         }
     }
 
-    /// Whether the open log of that cluster is on it.
+    /// Whether it shows the open log of this cluster.
     pub fn shows_log(&self, of: usize) -> bool {
         matches!(self, Self::Cluster(place) | Self::Log(place) if *place == of)
     }
 
-    /// Where its keys are looked up.
+    /// The context in which its keys are looked up.
     pub fn context(&self, pane: Pane) -> Context {
         match self {
             Self::Clusters => Context::Clusters,
@@ -86,24 +86,24 @@ impl View {
     }
 }
 
-/// A page that is one table of the rows of all clusters, and the action that opens it.
+/// A page that consists of one table of the rows of all clusters, and the action that opens it.
 #[derive(Debug)]
 pub struct TablePage {
     /// The action's name in the keymap and the palette.
     pub name: &'static str,
-    /// One or two words for the footer; empty keeps it out.
+    /// One or two words for the footer; empty: not in the footer.
     pub label: &'static str,
-    /// One line for the help: a capitalised imperative.
+    /// One line for the help: an imperative, capitalized.
     pub help: &'static str,
-    /// Other words by which an operator may look for it in the palette.
+    /// Synonyms, separated by spaces, by which the palette also finds it.
     pub also: &'static str,
     /// The contexts in which it can be opened.
     pub from: &'static [Context],
     /// Its name in the line at the top.
     pub crumb: &'static str,
-    /// Where its keys are looked up: [`Context::Table`] where its rows have no actions of their own.
+    /// The context in which its keys are looked up: [`Context::Table`] if its rows have no actions of their own.
     pub context: Context,
-    /// Makes its table.
+    /// Creates its table.
     pub list: fn() -> Box<dyn Page>,
 }
 

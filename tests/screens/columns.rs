@@ -1,16 +1,16 @@
-//! The dialog in which columns are chosen, over the table that it changes.
+//! The dialog that chooses columns, over the table that it changes.
 
 use super::*;
 
 #[test]
-fn columns_are_chosen_beside_their_table() {
+fn the_column_dialog_is_shown_over_its_table() {
     let mut app = shown();
     press(&mut app, "1Cjjj jKK");
     snap_at("columns", &mut app, &[(80, 24), (120, 40)]);
 }
 
 #[test]
-fn a_row_keeps_its_name_wherever_its_state_stands() {
+fn a_row_keeps_its_name_wherever_the_state_column_is() {
     let mut app = shown();
     press(&mut app, "1Cjjjj");
     for _ in 0..4 {

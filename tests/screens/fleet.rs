@@ -1,4 +1,4 @@
-//! The fleet in every state: empty, loading, at work, stale, broken; all nodes and all jobs.
+//! The fleet in every state: empty, loading, running, stale, broken; all nodes and all jobs.
 
 use super::*;
 use marin_tui::app::{Keymap, Listed};
@@ -27,7 +27,7 @@ fn with_broken_file(names: &[&str]) -> App {
     App::new(listed, Keymap::with_changes(&BTreeMap::new()).unwrap())
 }
 
-/// Workers of one type, so many of their chips in use; nothing wanted.
+/// Workers of one type, `busy` of them with all chips in use; no pending demand.
 fn calm(workers: u8, busy: u8, running: usize) -> Snapshot {
     let mut state = snapshot();
     let mut nodes: Vec<Node> =
@@ -44,8 +44,8 @@ fn calm(workers: u8, busy: u8, running: usize) -> Snapshot {
     state
 }
 
-/// The states of `states` as they come every half minute, the last one a second ago.
-fn lived(app: &mut App, name: &str, states: &[Snapshot]) {
+/// Sends the states at intervals of half a minute, the last one a second ago.
+fn send_states(app: &mut App, name: &str, states: &[Snapshot]) {
     tell(app, name, News::Link(up()));
     for (i, state) in states.iter().enumerate() {
         let mut state = state.clone();
@@ -88,7 +88,7 @@ fn scaling() -> Snapshot {
 
 fn at_work() -> App {
     let mut app = with_broken_file(&NAMES);
-    lived(&mut app, NAMES[0], &vec![stuck(); 12]);
+    send_states(&mut app, NAMES[0], &vec![stuck(); 12]);
     let gone =
         problem(ProblemKind::Unreachable, "10.0.0.2 cannot be reached: no route to host", "is the head up?");
     let retrying = Link::Retrying { problem: gone, at: NOW.plus(Duration::from_secs(12)) };
@@ -98,22 +98,22 @@ fn at_work() -> App {
         "the cluster refuses the token (403)",
         "write the cluster's token into ~/.cache/marin-tui/tokens/clusters/marin-us-east1-d",
     );
-    lived(&mut app, NAMES[2], &[calm(2, 0, 0)]);
+    send_states(&mut app, NAMES[2], &[calm(2, 0, 0)]);
     tell(&mut app, NAMES[2], News::Link(Link::Stopped { problem: refused }));
-    lived(&mut app, NAMES[3], &[calm(1, 1, 5), calm(2, 2, 5), scaling()]);
-    lived(
+    send_states(&mut app, NAMES[3], &[calm(1, 1, 5), calm(2, 2, 5), scaling()]);
+    send_states(
         &mut app,
         NAMES[4],
         &[calm(20, 0, 0), calm(20, 10, 4), calm(20, 15, 4), calm(20, 20, 4), calm(20, 3, 1)],
     );
-    lived(&mut app, NAMES[5], &[calm(0, 0, 0)]);
+    send_states(&mut app, NAMES[5], &[calm(0, 0, 0)]);
     tell(&mut app, NAMES[6], News::Link(Link::Connecting { phase: Phase::Address, since: NOW }));
-    lived(&mut app, NAMES[7], &[snapshot()]);
+    send_states(&mut app, NAMES[7], &[snapshot()]);
     app
 }
 
 #[test]
-fn at_work_with_every_kind_of_trouble() {
+fn a_running_fleet_with_every_kind_of_issue() {
     let mut app = at_work();
     snap_at_sizes("fleet", &mut app);
     press(&mut app, "N");
@@ -166,7 +166,7 @@ fn nothing_to_show() {
 }
 
 #[test]
-fn lost_ways_leave_the_last_state_standing() {
+fn lost_connections_keep_the_last_state() {
     let mut app = at_work();
     for name in NAMES {
         let lost = problem(ProblemKind::TunnelLost, "the connection broke: broken pipe", "");
@@ -177,7 +177,7 @@ fn lost_ways_leave_the_last_state_standing() {
         );
     }
     snap("fleet_stale", &mut app);
-    // What has no room below the table is counted.
+    // Rows that do not fit below the table are counted.
     let mut hidden = |height: u16| {
         let seen = text(&paint(&mut app, Colors::None, 80, height));
         let counted =
@@ -193,7 +193,7 @@ fn nothing_but_broken_files() {
 }
 
 #[test]
-fn a_stuck_autoscaler_is_told_at_length() {
+fn a_stuck_autoscaler_is_explained_in_its_pane() {
     let mut app = at_work();
     press(&mut app, "<enter>4");
     assert_eq!(app.current().unwrap().name().as_str(), NAMES[0]);
@@ -201,7 +201,7 @@ fn a_stuck_autoscaler_is_told_at_length() {
 }
 
 #[test]
-fn addresses_that_are_the_only_names_are_shown_once() {
+fn nodes_without_names_show_their_address_once() {
     let mut app = app(&[CLUSTER]);
     app.start(None);
     let mut state = snapshot();
@@ -218,7 +218,7 @@ fn addresses_that_are_the_only_names_are_shown_once() {
     }
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(state.clone())));
     assert!(wide(&mut app).contains("ADDRESS") && wide(&mut app).contains("t1v-n-1 "), "{}", wide(&mut app));
-    // Containers on one machine have its name, all of them.
+    // Containers on one machine all have its name.
     for node in Arc::make_mut(&mut state.nodes) {
         node.hostname = "laptop".into();
     }
@@ -243,7 +243,7 @@ fn a_node_keeps_its_name_while_others_join() {
     press(&mut app, "1");
     let first = text(&paint(&mut app, Colors::None, 120, 40));
     assert!(first.contains("t1v-n-0 "), "{first}");
-    // Ray tells that nodes are there before it tells their hosts' names; and once it told no host's name at all.
+    // Ray lists new nodes before it reports their host names; in one case it reported no host names at all.
     let mut joining = state.clone();
     for n in [30, 31] {
         let mut node = node(n, "tpu_worker", 4.0, 0.0);
@@ -260,7 +260,7 @@ fn a_node_keeps_its_name_while_others_join() {
     }
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(joining.clone())));
     assert_eq!(text(&paint(&mut app, Colors::None, 120, 40)), seen);
-    // What joins by a name that is another's already changes nothing for that one.
+    // A joining node whose name is already in use does not change the existing node's name.
     for node in Arc::make_mut(&mut joining.nodes).iter_mut().filter(|n| n.state.is_alive()) {
         node.hostname = "t1v-n-0".into();
     }

@@ -4,8 +4,8 @@ use super::*;
 use crate::workers_reading::reading;
 use marin_tui::app::Effect;
 
-/// Presses a key, and answers what the page asks for.
-fn turn(app: &mut App, key: &str) {
+/// Presses a key, and answers the page's request.
+fn press_and_answer(app: &mut App, key: &str) {
     let asked = press(app, key);
     let asked = asked.into_iter().find_map(|effect| match effect {
         Effect::JobWorkers(cluster, known, part) => Some((cluster, known.job.key.clone(), part)),
@@ -23,13 +23,13 @@ fn the_workers_of_a_job() {
     press(&mut app, "w");
     snap("workers_reading", &mut app);
     press(&mut app, "<esc>");
-    turn(&mut app, "w<^r>");
+    press_and_answer(&mut app, "w<^r>");
     snap_at("workers", &mut app, &[(80, 24), (120, 40)]);
-    turn(&mut app, "2");
+    press_and_answer(&mut app, "2");
     press(&mut app, "G");
     snap_at("workers_folded", &mut app, &[(80, 24), (120, 40)]);
-    turn(&mut app, "3");
+    press_and_answer(&mut app, "3");
     snap("workers_by_time", &mut app);
-    turn(&mut app, "4");
+    press_and_answer(&mut app, "4");
     snap_at("workers_cause", &mut app, &[(80, 24), (120, 40)]);
 }

@@ -1,8 +1,8 @@
-//! What a log means: its progress, noise behind a count, times, and the histogram.
+//! Log features: progress, hidden noise with a count, times, and the histogram.
 
 use super::*;
 
-/// A run of Levanter: start-up with noise, then steps, of which one fails.
+/// A Levanter run: startup with noise, then steps, one of which fails.
 fn training() -> App {
     let mut app = shown();
     press(&mut app, "3z");
@@ -33,7 +33,7 @@ fn training() -> App {
 }
 
 #[test]
-fn a_log_says_what_it_means() {
+fn a_log_shows_its_progress_histogram_and_noise() {
     let mut app = training();
     snap_at_sizes("log_progress", &mut app);
     press(&mut app, "iD");
@@ -45,7 +45,7 @@ fn a_log_says_what_it_means() {
 }
 
 #[test]
-fn the_line_of_progress_goes_before_lines_in_no_small_window() {
+fn the_progress_line_is_hidden_in_a_small_window() {
     let mut app = training();
     for (height, has) in [(24, true), (12, true), (9, false)] {
         let seen = text(&paint(&mut app, Colors::Full, 80, height));
@@ -57,7 +57,7 @@ fn the_line_of_progress_goes_before_lines_in_no_small_window() {
 }
 
 #[test]
-fn every_toggle_leaves_the_line_where_it_was() {
+fn toggles_keep_the_current_line_on_the_screen() {
     let mut app = training();
     press(&mut app, "/step 50|50.0it<enter>");
     paint(&mut app, Colors::Full, 80, 24);
@@ -69,7 +69,7 @@ fn every_toggle_leaves_the_line_where_it_was() {
 }
 
 #[test]
-fn lines_of_several_logs_stand_beside_their_names() {
+fn lines_of_several_logs_are_shown_with_their_names() {
     let mut app = shown();
     let effects = press(&mut app, " j<down> l");
     let asked = effects.iter().find_map(|effect| match effect {
@@ -84,7 +84,7 @@ fn lines_of_several_logs_stand_beside_their_names() {
     }
     app.update(Event::Tick, NOW.plus(Duration::from_secs(2)));
     snap_at_sizes("log_several", &mut app);
-    // Lines whose writer's prefix is not repeated are named as well.
+    // Lines that do not repeat their writer's prefix are named as well.
     let line = |n: u32| Line::from(format!("(train pid=7) 2026-11-21 13:59:0{n},000 step {n}"));
     let part = (1..4).map(line).collect::<Vec<_>>().into();
     tell(&mut app, CLUSTER, News::Log(LogBatch { stream: *second, part, end: LogEnd::Open }));

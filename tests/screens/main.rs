@@ -1,4 +1,4 @@
-//! What the eye meets: every view in every state, at the sizes people use.
+//! Every view in every state, at common window sizes.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -35,7 +35,7 @@ const CLUSTER: &str = "marin-us-central2";
 
 fn paint(app: &mut App, colors: Colors, width: u16, height: u16) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    // Twice: what was drawn (heights) decides what is shown.
+    // Twice, because the drawn heights determine what is shown.
     for _ in 0..2 {
         let mut areas = None;
         terminal.draw(|frame| areas = Some(draw(frame, app, &Theme::new(colors), NOW))).unwrap();
@@ -52,12 +52,12 @@ fn text(buffer: &Buffer) -> String {
     rows.map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Compares the screen with its picture.
+/// Compares the screen with its snapshot.
 fn snap(name: &str, app: &mut App) {
     snap_at(name, app, &[(120, 40)]);
 }
 
-/// The same at the sizes people use, for what is laid out in another way at each.
+/// The same at common sizes, for views whose layout depends on the size.
 fn snap_at_sizes(name: &str, app: &mut App) {
     snap_at(name, app, &[(80, 24), (120, 40), (200, 60)]);
 }
@@ -79,7 +79,7 @@ fn nothing_known_yet() {
 }
 
 #[test]
-fn a_cluster_at_work() {
+fn a_running_cluster() {
     let mut app = shown();
     snap_at_sizes("jobs", &mut app);
     press(&mut app, "1");
@@ -117,7 +117,7 @@ fn stale_data_stays_with_the_reason() {
 }
 
 #[test]
-fn a_refused_token_shows_its_mend() {
+fn a_refused_token_shows_its_hint() {
     let mut app = app(&[CLUSTER]);
     app.start(None);
     let refused = problem(
@@ -172,7 +172,7 @@ fn prompts_and_messages() {
 }
 
 #[test]
-fn the_datas_age_stays_in_the_header_beside_read_only() {
+fn the_age_of_the_data_stays_in_the_header_beside_read_only() {
     let name = "marin-us-central2-with-a-name-that-is-longer-than-most";
     let mut app = app(&[name]).reading_only(true);
     app.start(None);
@@ -182,18 +182,18 @@ fn the_datas_age_stays_in_the_header_beside_read_only() {
         |app: &mut App, width| text(&paint(app, Colors::Full, width, 24)).lines().next().unwrap().to_owned();
     let calm = header(&mut app, 120);
     assert!(calm.contains("read-only  data "), "{calm}");
-    let trouble = problem(ProblemKind::DashboardSilent, "it does not answer", "look");
+    let silent = problem(ProblemKind::DashboardSilent, "it does not answer", "look");
     tell(
         &mut app,
         name,
-        News::Link(Link::Retrying { problem: trouble, at: NOW.plus(Duration::from_secs(8)) }),
+        News::Link(Link::Retrying { problem: silent, at: NOW.plus(Duration::from_secs(8)) }),
     );
     let seen = header(&mut app, 80);
     assert!(seen.contains("✕ dashboard not responding, retry in 8 s") && seen.contains("  data "), "{seen}");
 }
 
 #[test]
-fn a_long_prompt_is_seen_at_its_end() {
+fn a_long_prompt_shows_its_end() {
     let mut app = shown();
     press(&mut app, "/");
     press(&mut app, &"0123456789".repeat(12));
@@ -218,14 +218,14 @@ fn lines_that_wrap_are_all_drawn_page_by_page() {
     assert!(see(&mut app).contains("line 099"));
     press(&mut app, "gg");
     assert!(see(&mut app).contains("below"));
-    let mut met = String::new();
+    let mut shown_lines = String::new();
     while !app.log().unwrap().follows() {
-        met += &see(&mut app);
+        shown_lines += &see(&mut app);
         press(&mut app, "<^f>");
     }
-    met += &see(&mut app);
+    shown_lines += &see(&mut app);
     for i in 0..100 {
-        assert!(met.contains(&format!("line {i:03}")), "{i}");
+        assert!(shown_lines.contains(&format!("line {i:03}")), "{i}");
     }
     press(&mut app, "k");
     let seen = see(&mut app);
@@ -236,7 +236,7 @@ fn lines_that_wrap_are_all_drawn_page_by_page() {
 }
 
 #[test]
-fn without_colours_everything_can_still_be_read() {
+fn without_colours_the_text_is_unchanged() {
     let mut app = shown();
     let plain = paint(&mut app, Colors::None, 120, 40);
     let colours = |b: &Buffer| {
@@ -252,7 +252,7 @@ fn without_colours_everything_can_still_be_read() {
 }
 
 #[test]
-fn nothing_hostile_reaches_a_cell() {
+fn control_characters_never_reach_a_cell() {
     let mut app = app(&["evil\x1b]0;x\x07"]);
     let mut hostile = snapshot();
     let bad = "a\x1b[31m\u{202e}\u{9b}\x07\n\tb";
@@ -292,7 +292,7 @@ fn no_size_is_too_small() {
         app.update(Event::Operation(ClusterName::new(CLUSTER), operate::stopped()), NOW);
         press(&mut app, if keys == "p" { "" } else { "<esc>" });
         if keys == "R" {
-            // Nothing stands half way.
+            // There is no interrupted operation.
             app.update(Event::Operation(ClusterName::new(CLUSTER), OperationNews::Journaled(None)), NOW);
         }
         press(&mut app, keys);
@@ -300,14 +300,14 @@ fn no_size_is_too_small() {
     }
 }
 
-/// In every small window: below 40 columns and 10 rows it asks for a larger one and shows nothing else, from there on
-/// something is in every part of the screen.
+/// Checks every small window: below 40 columns and 10 rows it only asks for a larger one, otherwise no part of the
+/// screen is empty.
 fn fits(app: &mut App, what: &str) {
     for (width, height) in (1..56).flat_map(|width| (1..20).map(move |height| (width, height))) {
         let seen = text(&paint(app, Colors::Sixteen, width, height));
         if width < 40 || height < 10 {
             let letters: String = seen.split_whitespace().collect();
-            // Narrower than its longest word it is cut.
+            // A window narrower than the longest word truncates it.
             let is_asked = width < 8 || "enlargethewindow:atleast40x10".starts_with(&letters);
             assert!(is_asked && !letters.is_empty(), "{what} {width}x{height}: {seen}");
         } else {
@@ -320,7 +320,7 @@ fn fits(app: &mut App, what: &str) {
     }
 }
 
-/// The sample's nodes as Google has them, and what else may be there.
+/// The sample's nodes as Google lists them, and other TPUs.
 fn cloud() -> cloud::CloudView {
     use cloud::{Capacity, QueuedResource, QueuedState, TpuVm, VmState};
     let vm = |name: &str, kind: &str, state, hosts: &[&str]| TpuVm {
@@ -368,7 +368,7 @@ fn cloud() -> cloud::CloudView {
     }
 }
 
-/// The sample cluster with limits in its file, its TPUs on the screen.
+/// The sample cluster with limits in its file, and its TPUs on the screen.
 fn tpus(answer: News) -> App {
     let limits = |name: &str, min| NodeTypeLimits {
         name: name.into(),
@@ -406,7 +406,7 @@ fn the_tpus_of_a_cluster() {
 }
 
 #[test]
-fn tpus_that_nobody_knows() {
+fn unknown_tpus() {
     let missing = problem(
         ProblemKind::Login,
         "not logged in to Google Cloud on this machine (no application-default credentials)",
@@ -415,7 +415,7 @@ fn tpus_that_nobody_knows() {
     let mut app = tpus(News::Cloud(Err(missing)));
     press(&mut app, "<esc>T");
     snap("tpus_no_login", &mut app);
-    // Not a word of ghosts where Google may have left them out.
+    // No ghosts are reported if Google may have left nodes out.
     let empty = cloud::CloudView { complete: false, asked: before(1), ..cloud::CloudView::default() };
     tell(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(empty))));
     let seen = text(&paint(&mut app, Colors::None, 80, 24));

@@ -1,9 +1,9 @@
-//! Operations on the screen: the dialog before one, its progress, what stands half way.
+//! Operations on the screen: the confirmation, the progress, interrupted operations.
 
 use super::*;
 use marin_tui::app::Effect;
 
-fn hears(app: &mut App, news: OperationNews) -> Vec<Effect> {
+fn send_news(app: &mut App, news: OperationNews) -> Vec<Effect> {
     app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW)
 }
 
@@ -11,7 +11,7 @@ fn restart() -> Operation {
     Operation::new(Task::Restart { preserve: true }, ClusterName::new(CLUSTER))
 }
 
-/// One that could not clear a machine.
+/// A restart that was interrupted because a machine could not be cleaned up.
 pub fn stopped() -> OperationNews {
     use StepName::{Backup, Check, Look, Stop};
     OperationNews::Journaled(Some(JournaledOperation {
@@ -34,7 +34,7 @@ fn seen(app: &mut App, width: u16, height: u16) -> String {
 }
 
 #[test]
-fn whom_a_restart_hits_stands_beside_what_comes_back() {
+fn a_restart_lists_affected_jobs_and_whether_they_are_restored() {
     let mut app = shown();
     press(&mut app, "R");
     assert!(seen(&mut app, 120, 40).contains("◌ checking affected jobs"));
@@ -42,7 +42,7 @@ fn whom_a_restart_hits_stands_beside_what_comes_back() {
     let mut jobs =
         vec![affected("exp1395", "alice", 16.0, Restoration::Back), affected("notebook", "bo", 0.0, lost)];
     jobs.extend((0..30).map(|i| affected(&format!("sweep-{i}"), "alice", 4.0, Restoration::Back)));
-    hears(
+    send_news(
         &mut app,
         OperationNews::Previewed(
             Task::Restart { preserve: true },
@@ -66,7 +66,7 @@ fn whom_a_restart_hits_stands_beside_what_comes_back() {
         }
         assert!(text.contains("type the cluster's name to continue:"), "{text}");
     }
-    // The list is scrolled to its end.
+    // The list can be scrolled to its end.
     assert!(!seen(&mut app, 80, 24).contains("sweep-29"));
     press(&mut app, "G");
     assert!(seen(&mut app, 80, 24).contains("sweep-29"));
@@ -82,7 +82,7 @@ fn a_job_of_unknown_owner_looks_like_another_persons() {
         AffectedJob { owner: None, ..affected("raysubmit_1", "", 16.0, Restoration::Back) },
     ];
     let preview = Preview { jobs, me: "alice".into(), problem: None, ..Preview::default() };
-    hears(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, preview));
+    send_news(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, preview));
     let screen = paint(&mut app, Colors::Full, 80, 24);
     let shown = text(&screen);
     assert!(shown.contains("[ ] also end the jobs of bo and of unknown owner"), "{shown}");
@@ -109,12 +109,12 @@ fn losing() -> App {
     ));
     jobs[0].holds = Some(vec![("TPU-v4-32-head".into(), 1.0)]);
     let preview = Preview { jobs, me: "alice".into(), problem: None, ..Preview::default() };
-    hears(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, preview));
+    send_news(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, preview));
     app
 }
 
 #[test]
-fn what_is_lost_stands_first_and_the_border_says_how_many_follow() {
+fn lost_jobs_come_first_and_the_border_counts_the_hidden_ones() {
     let mut app = losing();
     let text = seen(&mut app, 80, 24);
     let (title, first) = (text.find("RESTORED").unwrap(), text.find("notebook").unwrap());
@@ -127,9 +127,9 @@ fn what_is_lost_stands_first_and_the_border_says_how_many_follow() {
 }
 
 #[test]
-fn the_switch_that_has_the_focus_is_marked() {
+fn the_focused_option_is_marked() {
     let mut app = losing();
-    assert!(!seen(&mut app, 80, 24).contains('▸'), "cancel has it");
+    assert!(!seen(&mut app, 80, 24).contains('▸'), "Cancel has the focus");
     press(&mut app, "<tab>");
     for colors in [Colors::Full, Colors::Sixteen, Colors::None] {
         let buffer = paint(&mut app, colors, 80, 24);
@@ -141,16 +141,16 @@ fn the_switch_that_has_the_focus_is_marked() {
 }
 
 #[test]
-fn a_long_step_is_told_to_its_end() {
+fn the_output_of_a_long_step_is_not_truncated() {
     let mut app = shown();
     app.update(Event::Operation(ClusterName::new(CLUSTER), OperationNews::Began(restart())), before(68));
     press(&mut app, "p");
-    let said = format!(
+    let output = format!(
         "19 jobs are saved in /home/someone/{}/marin-us-central2-1; 0 left out",
         "folder/".repeat(12)
     );
-    hears(&mut app, OperationNews::Progress(Progress::Began(StepName::Check)));
-    hears(&mut app, OperationNews::Progress(Progress::Done(StepName::Check, said)));
+    send_news(&mut app, OperationNews::Progress(Progress::Began(StepName::Check)));
+    send_news(&mut app, OperationNews::Progress(Progress::Done(StepName::Check, output)));
     for (width, height) in [(80, 24), (120, 40)] {
         let text = seen(&mut app, width, height);
         assert!(text.contains("0 left out") && text.contains("9 "), "{text}");
@@ -163,12 +163,12 @@ fn progress_shows_steps_output_and_what_can_be_done() {
     app.update(Event::Operation(ClusterName::new(CLUSTER), OperationNews::Began(restart())), before(68));
     press(&mut app, "p");
     for step in [StepName::Check, StepName::Look] {
-        hears(&mut app, OperationNews::Progress(Progress::Began(step)));
-        hears(&mut app, OperationNews::Progress(Progress::Done(step, "2 workers".into())));
+        send_news(&mut app, OperationNews::Progress(Progress::Began(step)));
+        send_news(&mut app, OperationNews::Progress(Progress::Done(step, "2 workers".into())));
     }
-    hears(&mut app, OperationNews::Progress(Progress::Began(StepName::Backup)));
+    send_news(&mut app, OperationNews::Progress(Progress::Began(StepName::Backup)));
     for i in 0..40 {
-        hears(&mut app, OperationNews::Progress(Progress::Output(format!("line {i} of ray up"))));
+        send_news(&mut app, OperationNews::Progress(Progress::Output(format!("line {i} of ray up"))));
     }
     for (width, height) in [(80, 24), (120, 40), (200, 60)] {
         let text = seen(&mut app, width, height);
@@ -180,8 +180,8 @@ fn progress_shows_steps_output_and_what_can_be_done() {
     }
     press(&mut app, "<esc>");
     assert!(seen(&mut app, 120, 40).contains("◐ restart 3/9: save jobs"), "the banner");
-    hears(&mut app, OperationNews::Progress(Progress::Done(StepName::Backup, String::new())));
-    hears(&mut app, OperationNews::Progress(Progress::Began(StepName::Stop)));
+    send_news(&mut app, OperationNews::Progress(Progress::Done(StepName::Backup, String::new())));
+    send_news(&mut app, OperationNews::Progress(Progress::Began(StepName::Stop)));
     let gone = problem(ProblemKind::TunnelLost, "the connection broke", "");
     tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
     let text = seen(&mut app, 120, 40);
@@ -189,9 +189,9 @@ fn progress_shows_steps_output_and_what_can_be_done() {
 }
 
 #[test]
-fn what_stands_half_way_is_told_with_its_ways_out() {
+fn an_interrupted_operation_is_shown_with_its_actions() {
     let mut app = shown();
-    hears(&mut app, stopped());
+    send_news(&mut app, stopped());
     for (width, height) in [(80, 24), (120, 40), (200, 60)] {
         let buffer = paint(&mut app, Colors::Full, width, height);
         assert!(buffer.content().iter().all(|c| !c.symbol().chars().any(char::is_control)));
@@ -210,11 +210,11 @@ fn what_stands_half_way_is_told_with_its_ways_out() {
     }
     press(&mut app, "<esc>c");
     let text = seen(&mut app, 120, 40);
-    assert!(text.contains("restart 5/9 interrupted: p"), "the fleet tells it, too:\n{text}");
+    assert!(text.contains("restart 5/9 interrupted: p"), "the fleet shows it, too:\n{text}");
 }
 
 #[test]
-fn another_operators_mark_stands_in_the_fleet_on_the_page_and_behind_the_key_of_operations() {
+fn another_operators_operation_is_shown_on_the_page_and_by_the_progress_key() {
     let operation = restart();
     let mark = OperationMark::new("00000000aaaaaaaa".into(), &operation, "alice@laptop", 77, before(120));
     let mark = OperationMark { step: 4, ..mark };
@@ -233,10 +233,10 @@ fn another_operators_mark_stands_in_the_fleet_on_the_page_and_behind_the_key_of_
     tell(&mut app, CLUSTER, News::Mark(Some(OperationMark { seen_ms: before(600).as_millis(), ..mark })));
     let text = seen(&mut app, 200, 60);
     assert!(text.contains("restart by alice, step 4 of 9, no update for 10m"), "{text}");
-    // What runs here is known better.
-    hears(&mut app, stopped());
+    // Our own operation takes precedence.
+    send_news(&mut app, stopped());
     assert!(!seen(&mut app, 200, 60).contains("by alice"));
     tell(&mut app, CLUSTER, News::Mark(None));
-    hears(&mut app, OperationNews::Journaled(None));
+    send_news(&mut app, OperationNews::Journaled(None));
     assert!(!seen(&mut app, 200, 60).contains("by alice"));
 }

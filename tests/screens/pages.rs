@@ -1,9 +1,9 @@
-//! The pages of a job, a host and chips, with what is asked for them.
+//! The pages of a job, a host and chips, with the answers to their requests.
 
 use super::*;
 use marin_tui::app::Effect;
 
-fn living(app: &App) -> Vec<NodeId> {
+fn alive_hosts(app: &App) -> Vec<NodeId> {
     let nodes = &app.current().unwrap().snapshot.nodes;
     nodes.iter().filter(|n| n.state.is_alive() && !n.is_head).map(|n| n.id).collect()
 }
@@ -11,7 +11,7 @@ fn living(app: &App) -> Vec<NodeId> {
 #[test]
 fn the_page_of_a_job() {
     let mut app = shown();
-    let hosts = living(&app);
+    let hosts = alive_hosts(&app);
     press(&mut app, "2d");
     let job = app.target_job().map(|(_, j)| j).unwrap().ids();
     tell(&mut app, CLUSTER, News::Work { job: job.clone(), work: Ok(Box::new(work())) });
@@ -35,7 +35,7 @@ fn the_page_of_a_job() {
         created: Some(before(720)),
         bundles: vec![(vec![("TPU".into(), 4.0), ("CPU".into(), 1.0)], node); 2],
     };
-    let told = JobInspection {
+    let inspection = JobInspection {
         environment: Ok(vec![
             ("env_vars.HF_TOKEN".into(), "***".into()),
             ("pip.packages".into(), "jax[tpu]==0.6.2, levanter>=1.2".into()),
@@ -54,7 +54,7 @@ fn the_page_of_a_job() {
     let nodes = &app.current().unwrap().snapshot.nodes;
     let through = nodes.iter().find(|n| n.is_head).map(|n| n.id);
     let subject = Subject::Job { ids: job, through };
-    tell(&mut app, CLUSTER, News::Inspected(subject, Ok(Box::new(Inspection::Job(told)))));
+    tell(&mut app, CLUSTER, News::Inspected(subject, Ok(Box::new(Inspection::Job(inspection)))));
     snap_at("page_job", &mut app, &[(80, 24), (120, 60)]);
 }
 
@@ -81,7 +81,7 @@ fn the_page_of_a_host() {
         duty_percent: Some(duty),
         memory: Some((61_000_000_000, 80_000_000_000)),
     };
-    let told = HostInspection {
+    let inspection = HostInspection {
         chips: vec![gpu(0, 97.0), gpu(1, 4.0)],
         processes: vec![
             process(262, "ray::train_step", Some("0a000000"), 31_000_000_000),
@@ -90,7 +90,7 @@ fn the_page_of_a_host() {
         ],
         logs: Ok(vec![("raylet".into(), vec!["raylet.err".into(), "raylet.out".into()])]),
     };
-    let news = News::Inspected(Subject::Host(node), Ok(Box::new(Inspection::Host(told))));
+    let news = News::Inspected(Subject::Host(node), Ok(Box::new(Inspection::Host(inspection))));
     tell(&mut app, CLUSTER, news);
     snap_at("page_host", &mut app, &[(80, 24), (120, 40)]);
     press(&mut app, "<enter>");

@@ -1,4 +1,4 @@
-//! Plain screens: ASCII only, in the columns of the others; and themes that paint their background.
+//! Plain screens: ASCII only, with the same columns as the others; and themes that paint their background.
 
 use super::*;
 use marin_tui::app::{Keymap, Listed};
@@ -44,7 +44,7 @@ fn plain_screens_are_ascii_and_keep_their_columns() {
 }
 
 #[test]
-fn what_clusters_say_keeps_its_letters() {
+fn text_from_clusters_keeps_its_letters() {
     let mut app = shown();
     let mut named = snapshot();
     let mut job = (*named.jobs[0]).clone();

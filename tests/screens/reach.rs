@@ -1,36 +1,36 @@
-//! Whatever a dialog says can be read in a small window, too.
+//! All text of a dialog can be reached in a small window.
 
 use super::*;
 use marin_tui::app::Dialog;
 
 const SMALL: [(u16, u16); 2] = [(80, 24), (40, 10)];
 
-fn hears(app: &mut App, news: OperationNews) {
+fn send_news(app: &mut App, news: OperationNews) {
     app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW);
 }
 
-fn sees(app: &mut App, preview: Preview) {
+fn send_preview(app: &mut App, preview: Preview) {
     let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("{:?}", app.dialog()) };
-    hears(app, OperationNews::Previewed(plan.operation.task.clone(), preview));
+    send_news(app, OperationNews::Previewed(plan.operation.task.clone(), preview));
 }
 
 fn seen(app: &mut App, (width, height): (u16, u16)) -> String {
     text(&paint(app, Colors::None, width, height))
 }
 
-/// All that is met while a key is pressed until nothing changes any more; each screen says whether more follows.
-fn met(app: &mut App, size: (u16, u16), key: &str, more: &str) -> String {
-    // Fields that follow are reached by other keys.
+/// The text of all screens while a key is pressed until nothing changes; each screen must show whether more follows.
+fn all_screens(app: &mut App, size: (u16, u16), key: &str, more: &str) -> String {
+    // Other keys reach the fields that follow.
     let follows = |screen: &str| screen.lines().any(|row| row.contains(more) && !row.contains(" more field"));
     let mut all: Vec<String> = Vec::new();
     loop {
         let screen = seen(app, size);
         if all.last() == Some(&screen) {
-            assert!(!follows(&screen), "it is at its end: {screen}");
+            assert!(!follows(&screen), "the end was reached: {screen}");
             return all.join("\n");
         }
         if let Some(before) = all.last() {
-            assert!(follows(before), "what follows is said: {before}");
+            assert!(follows(before), "the border shows that more follows: {before}");
         }
         assert!(all.len() < 2000, "it never ends");
         all.push(screen);
@@ -38,7 +38,7 @@ fn met(app: &mut App, size: (u16, u16), key: &str, more: &str) -> String {
     }
 }
 
-/// The words of a text that are not in what was seen; those that a narrow line breaks in two are left out.
+/// The words of a text that are missing in `seen`, except words that a narrow line may break.
 fn lacking(said: &str, seen: &str) -> Vec<String> {
     said.split_whitespace().filter(|w| w.len() <= 20 && !seen.contains(*w)).map(str::to_owned).collect()
 }
@@ -49,7 +49,7 @@ fn lines(app: &App) -> String {
 }
 
 #[test]
-fn what_is_asked_can_be_read_to_its_end() {
+fn a_question_can_be_read_to_its_end() {
     for size in SMALL {
         let mut app = shown();
         let changed = ProblemKind::HostKeyChanged {
@@ -62,10 +62,10 @@ fn what_is_asked_can_be_read_to_its_end() {
             press(&mut app, "h");
         }
         let said = lines(&app);
-        let seen = met(&mut app, size, "<down>", " below ─╯");
+        let seen = all_screens(&mut app, size, "<down>", " below ─╯");
         assert_eq!(lacking(&said, &seen), Vec::<String>::new(), "{size:?}: {seen}");
         assert!(seen.lines().filter(|l| l.contains("Cancel") && l.contains("Accept")).count() > 0);
-        met(&mut app, size, "<up>", " above ");
+        all_screens(&mut app, size, "<up>", " above ");
     }
 }
 
@@ -75,38 +75,39 @@ fn help_can_be_read_to_its_end_and_from_a_question() {
         let mut app = shown();
         press(&mut app, "s?");
         let said = lines(&app);
-        let seen = met(&mut app, size, "<down>", " below ─╯");
+        let seen = all_screens(&mut app, size, "<down>", " below ─╯");
         assert_eq!(lacking(&said, &seen), Vec::<String>::new(), "{size:?}: {seen}");
         press(&mut app, "<esc>");
         assert!(matches!(app.dialog(), Some(Dialog::Ask { .. })), "{:?}", app.dialog());
     }
 }
 
-/// A restart in the dark with many jobs: what is said, the table and the switches have no room together.
+/// A restart of an unreachable cluster, with the jobs of its last state: the messages, the table and the options do not
+/// fit together.
 fn restart() -> App {
     let mut app = shown();
     press(&mut app, "R");
-    let trouble = problem(
+    let unreachable = problem(
         ProblemKind::Unreachable,
         "10.0.0.1 cannot be reached: connection refused by the machine, or by something before it",
         "is sshd running there? does a firewall stand before it? `ssh ray@10.0.0.1` by hand tells more",
     );
-    sees(
+    send_preview(
         &mut app,
-        Preview { jobs: Vec::new(), me: "alice".into(), problem: Some(trouble), ..Preview::default() },
+        Preview { jobs: Vec::new(), me: "alice".into(), problem: Some(unreachable), ..Preview::default() },
     );
     app
 }
 
 #[test]
-fn a_plan_can_be_read_to_its_end_and_shows_what_has_the_focus() {
+fn a_plan_can_be_read_to_its_end_and_shows_the_focused_control() {
     for size in SMALL {
         let mut app = restart();
-        let seen_all = met(&mut app, size, "<down>", " below ─╯");
+        let seen_all = all_screens(&mut app, size, "<down>", " below ─╯");
         let words = "refused firewall alice carol RESTORED back up continue without read state wait Ray";
         assert_eq!(lacking(words, &seen_all), Vec::<String>::new(), "{size:?}: {seen_all}");
-        met(&mut app, size, "<up>", " above ");
-        // Each switch, and the line that is typed into, is seen while it has the focus.
+        all_screens(&mut app, size, "<up>", " above ");
+        // Each option, and the input line, is visible while it has the focus.
         for words in
             ["▸ [x] back up", "▸ [ ] also end the jobs of bo", "▸ [ ] continue without", "▸ type the cluster"]
         {
@@ -116,10 +117,10 @@ fn a_plan_can_be_read_to_its_end_and_shows_what_has_the_focus() {
         }
         press(&mut app, "<up><up><up><up>");
         press(&mut app, "marin-u");
-        assert!(seen(&mut app, size).contains(": marin-u"), "what is typed is seen");
+        assert!(seen(&mut app, size).contains(": marin-u"), "typed text is visible");
         press(&mut app, "<tab><enter>");
         let screen = seen(&mut app, size);
-        assert!(screen.contains("above"), "why it does not begin is seen: {screen}");
+        assert!(screen.contains("above"), "the reason of the refusal is visible: {screen}");
         let Some(Dialog::Plan(plan)) = app.dialog() else { panic!() };
         let last = plan.said.rsplit(' ').next().unwrap().to_owned();
         assert!(screen.contains(&last), "{last}: {screen}");
@@ -127,42 +128,42 @@ fn a_plan_can_be_read_to_its_end_and_shows_what_has_the_focus() {
 }
 
 #[test]
-fn a_switch_out_of_sight_is_seen_when_it_is_turned() {
+fn a_hidden_option_is_scrolled_into_view_when_toggled() {
     let mut app = restart();
     press(&mut app, "<tab>");
     let size = SMALL[1];
-    met(&mut app, size, "<up>", " above ");
+    all_screens(&mut app, size, "<up>", " above ");
     assert!(!seen(&mut app, size).contains("back up the jobs"));
     press(&mut app, " ");
     assert!(seen(&mut app, size).contains("▸ [ ] back up the jobs"), "{}", seen(&mut app, size));
 }
 
 #[test]
-fn progress_can_be_read_from_its_first_step_on() {
+fn progress_can_be_read_from_its_first_step() {
     for size in SMALL {
         let mut app = shown();
         let operation = Operation::new(Task::Restart { preserve: true }, ClusterName::new(CLUSTER));
         let steps = operation.steps.clone();
-        hears(&mut app, OperationNews::Began(operation));
+        send_news(&mut app, OperationNews::Began(operation));
         press(&mut app, "p");
         for (i, step) in steps[..4].iter().enumerate() {
-            hears(&mut app, OperationNews::Progress(Progress::Began(*step)));
-            hears(&mut app, OperationNews::Progress(Progress::Done(*step, format!("done-{i}"))));
+            send_news(&mut app, OperationNews::Progress(Progress::Began(*step)));
+            send_news(&mut app, OperationNews::Progress(Progress::Done(*step, format!("done-{i}"))));
         }
-        hears(&mut app, OperationNews::Progress(Progress::Began(steps[4])));
+        send_news(&mut app, OperationNews::Progress(Progress::Began(steps[4])));
         for i in 0..30 {
-            hears(&mut app, OperationNews::Progress(Progress::Output(format!("output-{i:02}"))));
+            send_news(&mut app, OperationNews::Progress(Progress::Output(format!("output-{i:02}"))));
         }
         let failed = problem(
             ProblemKind::Other,
             "10.128.0.3 cannot be cleared: it gives no answer by ssh within sixty seconds, nor by anything else",
             "look whether it is there, end what runs on it by hand; then resume, or go on past it",
         );
-        hears(&mut app, OperationNews::Progress(Progress::Failed(steps[4], failed.clone())));
-        hears(&mut app, OperationNews::Ended(OperationEnd::Stopped(failed, None)));
+        send_news(&mut app, OperationNews::Progress(Progress::Failed(steps[4], failed.clone())));
+        send_news(&mut app, OperationNews::Ended(OperationEnd::Stopped(failed, None)));
         let rest = seen(&mut app, size);
-        assert!(rest.contains("resumes") && rest.contains("abandons it"), "what can be done is seen: {rest}");
-        let all = met(&mut app, size, "<up>", " above ");
+        assert!(rest.contains("resumes") && rest.contains("abandons it"), "the actions are visible: {rest}");
+        let all = all_screens(&mut app, size, "<up>", " above ");
         let said: String =
             (0..4).map(|i| format!("done-{i} ")).chain((0..30).map(|i| format!("output-{i:02} "))).collect();
         let said = format!("{said} cleared: sixty anything past");
@@ -173,7 +174,7 @@ fn progress_can_be_read_from_its_first_step_on() {
 }
 
 #[test]
-fn a_form_shows_the_field_that_has_the_focus_and_why_it_failed() {
+fn a_form_shows_the_focused_field_and_the_error() {
     for size in SMALL {
         let mut app = shown();
         press(&mut app, "n");
@@ -194,29 +195,29 @@ fn a_form_shows_the_field_that_has_the_focus_and_why_it_failed() {
             assert!(screen.contains("Cancel") && screen.contains("Submit"), "{screen}");
             press(&mut app, "<down>");
         }
-        // A refusal takes rows' room, and is read page by page where that is not enough.
+        // The error takes space from the rows, and is scrolled page by page if that is not enough.
         let Some(Dialog::Form(form)) = app.dialog() else { panic!() };
         let (id, why) = (form.id, "the package is too large for this head ".repeat(12) + "end");
         let failed = Event::Form(ClusterName::new(CLUSTER), id, FormNews::Failed(why));
         app.update(failed, NOW);
         let screen = seen(&mut app, size);
         assert!(screen.contains("│ resources ") || screen.contains("│ submission id "), "{size:?}: {screen}");
-        let all = met(&mut app, size, "<pgdn>", " below ─╯");
+        let all = all_screens(&mut app, size, "<pgdn>", " below ─╯");
         assert!(all.contains(" end ") && all.matches("large").count() >= 12, "{size:?}: {all}");
         assert!(size == SMALL[0] || all.contains(" more lines below"), "{all}");
-        met(&mut app, size, "<pgup>", " above ");
+        all_screens(&mut app, size, "<pgup>", " above ");
     }
 }
 
 #[test]
-fn why_no_worker_can_be_added_can_be_read_to_its_end() {
+fn the_reason_why_no_worker_can_be_added_can_be_read_to_its_end() {
     for size in SMALL {
         let mut app = shown();
         press(&mut app, "a");
         let what = "not logged in to Google Cloud on this machine (no application-default credentials)";
         let hint = "run `gcloud auth application-default login`, then press the key once more; nothing was asked of google";
-        hears(&mut app, OperationNews::Offered(Err(problem(ProblemKind::Login, what, hint))));
-        let all = met(&mut app, size, "<down>", " below ─╯");
+        send_news(&mut app, OperationNews::Offered(Err(problem(ProblemKind::Login, what, hint))));
+        let all = all_screens(&mut app, size, "<down>", " below ─╯");
         assert_eq!(lacking(&format!("{what} {hint}"), &all), Vec::<String>::new(), "{size:?}: {all}");
         assert!(all.contains("Cancel"));
     }

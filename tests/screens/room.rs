@@ -1,4 +1,4 @@
-//! What gives way where there is little room, and what never does.
+//! What is omitted when space is short, and what is always shown.
 
 use super::*;
 use marin_tui::app::{Effect, Keymap, Listed, View};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 const LONG: &str = "ray-run-dara-exp964_custom_chat_with_a_long_name-ac58bf";
 
-/// One cluster in that state.
+/// One cluster in this state.
 fn with(state: Snapshot) -> App {
     let mut app = app(&[CLUSTER]);
     app.start(None);
@@ -20,7 +20,7 @@ fn seen(app: &mut App, width: u16, height: u16) -> String {
 }
 
 #[test]
-fn jobs_are_told_apart_by_the_end_of_their_ids() {
+fn truncated_job_ids_keep_their_unique_end() {
     let mut state = snapshot();
     let ids = ["sft_mistral_7b_on_everything-4f1c2a", "sft_mistral_7b_on_everything-99be01"];
     let jobs =
@@ -33,9 +33,9 @@ fn jobs_are_told_apart_by_the_end_of_their_ids() {
         for end in ["-4f1c2a farid", "-99be01 farid"] {
             assert!(text.contains(end), "{width}: {text}");
         }
-        assert!(!text.contains("MESSAGE") && !text.contains("DURATION"), "nothing is in them: {text}");
+        assert!(!text.contains("MESSAGE") && !text.contains("DURATION"), "empty columns are omitted: {text}");
     }
-    assert!(seen(&mut app, 200, 60).contains("ENTRYPOINT"), "what is left is used");
+    assert!(seen(&mut app, 200, 60).contains("ENTRYPOINT"), "the remaining space is used");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_logs_state_stays_beside_a_long_name() {
 }
 
 #[test]
-fn worker_types_have_the_room_that_is_there() {
+fn worker_types_use_the_available_space() {
     let limits = |i: u32| NodeTypeLimits {
         name: format!("tpu_type_{i:02}"),
         min: i + 1,
@@ -86,15 +86,16 @@ fn worker_types_have_the_room_that_is_there() {
         "{wide}"
     );
     let narrow = seen(&mut app, 80, 24);
-    let said = narrow.lines().filter(|l| l.ends_with(" more below ─╯") || l.contains("more below")).count();
-    assert_eq!(said, 2, "both tables say what they hide: {narrow}");
-    // Behind the last row the types go on; the way back begins with them.
+    let borders =
+        narrow.lines().filter(|l| l.ends_with(" more below ─╯") || l.contains("more below")).count();
+    assert_eq!(borders, 2, "both tables count their hidden rows: {narrow}");
+    // Past the last row the types scroll; scrolling back starts with them.
     for _ in 0..app.listing().unwrap().len() - 1 {
         assert!(seen(&mut app, 80, 24).contains("tpu_type_00"));
         press(&mut app, "<down>");
     }
     let end = seen(&mut app, 80, 24);
-    assert_eq!(end.matches("more below").count(), 1, "the upper one is at its end: {end}");
+    assert_eq!(end.matches("more below").count(), 1, "the upper table is at its end: {end}");
     press(&mut app, "<down>");
     let next = seen(&mut app, 80, 24);
     assert!(next.contains("1 more above · 1 below") && next.contains("tpu_type_06"), "{next}");
@@ -110,7 +111,7 @@ fn worker_types_have_the_room_that_is_there() {
 }
 
 #[test]
-fn what_is_wanted_stands_before_a_long_table_of_types() {
+fn demand_comes_before_a_long_table_of_types() {
     let mut state = snapshot();
     let scaler = Arc::make_mut(&mut state.autoscaler);
     let kind = scaler.types[0].clone();
@@ -128,14 +129,14 @@ fn what_is_wanted_stands_before_a_long_table_of_types() {
 }
 
 #[test]
-fn keys_do_nothing_in_a_window_that_shows_nothing() {
+fn keys_have_no_effect_in_a_window_that_is_too_small() {
     let mut app = app(&["a", "b"]);
     app.start(None);
     let text = seen(&mut app, 20, 5).replace('\n', " ");
     assert!(text.contains("at least 40x10"), "{text}");
     assert!(
         press(&mut app, "<enter>").is_empty() && app.view().clone() == View::Clusters,
-        "nobody saw which"
+        "the selection is not visible"
     );
     assert_eq!(press(&mut app, "q"), [Effect::Quit]);
     seen(&mut app, 40, 10);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A healthy slice of 64 hosts, of which one stands out, one of which half is gone, and one that was lost.
+/// A healthy slice of 64 hosts with one outlier, a slice that lost half of its hosts, and a lost slice.
 fn by_slice() -> App {
     let mut app = shown();
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));

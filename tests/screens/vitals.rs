@@ -1,8 +1,8 @@
-//! The jobs with what they are doing: one that is well, one that hangs, one that waits.
+//! Jobs with their activity: healthy, hanging, pending.
 
 use super::*;
 
-/// The sample's running jobs with vitals: every other of them hangs.
+/// The sample's running jobs with vitals: every second one hangs.
 fn cluster_vitals(app: &App) -> ClusterVitals {
     let jobs = &app.clusters()[0].snapshot.jobs;
     let running = jobs.iter().filter(|job| job.status == JobStatus::Running);
@@ -42,7 +42,7 @@ fn cluster_vitals(app: &App) -> ClusterVitals {
 }
 
 #[test]
-fn the_jobs_say_what_they_do_at_every_size() {
+fn jobs_show_their_activity_at_every_size() {
     let mut app = shown();
     let cluster_vitals = cluster_vitals(&app);
     tell(&mut app, CLUSTER, News::Vitals(Arc::new(cluster_vitals)));
@@ -54,7 +54,7 @@ fn the_jobs_say_what_they_do_at_every_size() {
 }
 
 #[test]
-fn the_narrowest_screen_still_says_that_a_run_hangs() {
+fn the_narrowest_screen_shows_a_hanging_run() {
     let mut app = shown();
     let cluster_vitals = cluster_vitals(&app);
     tell(&mut app, CLUSTER, News::Vitals(Arc::new(cluster_vitals)));
@@ -63,7 +63,7 @@ fn the_narrowest_screen_still_says_that_a_run_hangs() {
 }
 
 #[test]
-fn the_fleet_says_which_cluster_has_the_sick_run() {
+fn the_fleet_shows_the_cluster_with_the_stalled_run() {
     let mut app = app(&["marin-us-central2", "marin-us-east5-b-vllm"]);
     for name in ["marin-us-central2", "marin-us-east5-b-vllm"] {
         tell(&mut app, name, News::Link(up()));
@@ -71,11 +71,11 @@ fn the_fleet_says_which_cluster_has_the_sick_run() {
     }
     let mut cluster_vitals = cluster_vitals(&app);
     tell(&mut app, CLUSTER, News::Vitals(Arc::new(cluster_vitals.clone())));
-    // The worst that is wrong is the run itself.
-    let row = |app: &mut App, says: &str| {
+    // The stalled run is the worst finding.
+    let row = |app: &mut App, text_of_row: &str| {
         let seen = text(&paint(app, Colors::None, 120, 40));
-        let rows: Vec<&str> = seen.lines().filter(|row| row.contains(says)).collect();
-        assert!(rows.len() == 1 && rows[0].contains("central2"), "{says}: {seen}");
+        let rows: Vec<&str> = seen.lines().filter(|row| row.contains(text_of_row)).collect();
+        assert!(rows.len() == 1 && rows[0].contains("central2"), "{text_of_row}: {seen}");
     };
     row(&mut app, "<30 s run stalled 22m: eval-tulu-");
     for vitals in cluster_vitals.jobs.values_mut() {

@@ -1,19 +1,19 @@
-//! Workers by hand on the screen: the form, the dialogs before, the progress.
+//! Manually added and removed workers on the screen: the form, the confirmations, the progress.
 
 use super::*;
 use marin_tui::app::{Dialog, Effect};
 
-fn hears(app: &mut App, news: OperationNews) -> Vec<Effect> {
+fn send_news(app: &mut App, news: OperationNews) -> Vec<Effect> {
     app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW)
 }
 
-/// Answers what the dialog asked.
-fn sees(app: &mut App, preview: Preview) {
+/// Sends the preview that the dialog requested.
+fn send_preview(app: &mut App, preview: Preview) {
     let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("{:?}", app.dialog()) };
-    hears(app, OperationNews::Previewed(plan.operation.task.clone(), preview));
+    send_news(app, OperationNews::Previewed(plan.operation.task.clone(), preview));
 }
 
-/// As many types as a file of Marin's has.
+/// As many types as one of Marin's cluster files has.
 fn offer() -> WorkerOffer {
     let slices = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096].iter();
     let slices =
@@ -32,11 +32,11 @@ fn affected(id: &str, owner: &str, tpu: f64, restoration: Restoration) -> Affect
 }
 
 #[test]
-fn the_form_says_what_it_waits_for_what_can_be_chosen_and_what_is_wrong() {
+fn the_form_shows_loading_choices_and_errors() {
     let mut app = shown();
     press(&mut app, "a");
     snap("worker_form_looking", &mut app);
-    hears(&mut app, OperationNews::Offered(Ok(offer())));
+    send_news(&mut app, OperationNews::Offered(Ok(offer())));
     press(&mut app, "<left><left>");
     snap_at_sizes("worker_form", &mut app);
     press(&mut app, "<down><down><backspace>70<down>My worker");
@@ -47,44 +47,44 @@ fn the_form_says_what_it_waits_for_what_can_be_chosen_and_what_is_wrong() {
         "not logged in to Google Cloud on this machine (no application-default credentials)",
         Fix::command("log in to Google", "gcloud auth application-default login"),
     );
-    hears(&mut app, OperationNews::Offered(Err(missing)));
+    send_news(&mut app, OperationNews::Offered(Err(missing)));
     snap("worker_form_failed", &mut app);
 }
 
 #[test]
-fn a_host_is_named() {
+fn a_host_is_added_by_its_address() {
     let mut app = shown();
     press(&mut app, "a");
     let last = Some(NewWorker::Host { address: "10.0.0.6".into() });
-    hears(&mut app, OperationNews::Offered(Ok(WorkerOffer { last, ..WorkerOffer::default() })));
+    send_news(&mut app, OperationNews::Offered(Ok(WorkerOffer { last, ..WorkerOffer::default() })));
     press(&mut app, "10.0.0.7");
     snap("worker_form_host", &mut app);
 }
 
 #[test]
-fn what_will_be_asked_of_google_is_said_exactly() {
+fn the_plan_shows_the_exact_request_to_google() {
     let mut app = shown();
     press(&mut app, "a");
-    hears(&mut app, OperationNews::Offered(Ok(offer())));
+    send_news(&mut app, OperationNews::Offered(Ok(offer())));
     press(&mut app, "<left><tab><tab><backspace>12<tab>exp1395<tab><tab><enter>");
-    sees(&mut app, Preview::default());
+    send_preview(&mut app, Preview::default());
     snap("worker_plan_add", &mut app);
 }
 
 #[test]
-fn what_a_request_would_disclose_is_said_before_it_is_sent() {
+fn secrets_in_a_request_are_reported_before_it_is_sent() {
     let mut app = shown();
     press(&mut app, "a");
-    hears(&mut app, OperationNews::Offered(Ok(offer())));
+    send_news(&mut app, OperationNews::Offered(Ok(offer())));
     press(&mut app, "<tab><tab><tab><tab><tab><enter>");
     let warning =
         "in the cluster file, WANDB_API_KEY looks like a secret; the startup script is metadata of the TPU";
-    sees(&mut app, Preview { warnings: vec![warning.into()], ..Preview::default() });
+    send_preview(&mut app, Preview { warnings: vec![warning.into()], ..Preview::default() });
     snap("worker_plan_warned", &mut app);
 }
 
 #[test]
-fn whom_a_removal_hits_stands_beside_the_switches() {
+fn a_removal_lists_affected_jobs_and_options() {
     let mut app = shown();
     press(&mut app, "1/worker-02<enter>D");
     let there = |what: &str| Restoration::Lost(what.into());
@@ -94,19 +94,19 @@ fn whom_a_removal_hits_stands_beside_the_switches() {
     ];
     let also = vec!["instance template worker-02".into(), "workload policy worker-02".into()];
     let preview = Preview { jobs, me: "alice".into(), also, ..Preview::default() };
-    sees(&mut app, preview);
+    send_preview(&mut app, preview);
     snap("worker_plan_remove", &mut app);
 }
 
 #[test]
-fn a_worker_on_its_way_is_watched_and_left() {
+fn progress_of_adding_a_worker_is_shown_until_it_fails() {
     let mut app = shown();
     let names = vec!["ray-worker-manual-1".to_owned()];
     let worker = NewWorker::Queued { node_type: "tpu_worker".into(), capacity: "reserved".into(), names };
     let operation = Operation::new(Task::AddWorker(worker), ClusterName::new(CLUSTER));
     app.update(Event::Operation(ClusterName::new(CLUSTER), OperationNews::Began(operation)), before(68));
     press(&mut app, "p");
-    let progress = |app: &mut App, p| hears(app, OperationNews::Progress(p));
+    let progress = |app: &mut App, p| send_news(app, OperationNews::Progress(p));
     progress(&mut app, Progress::Began(StepName::Ask));
     progress(&mut app, Progress::Done(StepName::Ask, "Google accepted the request".into()));
     progress(&mut app, Progress::Began(StepName::Capacity));
@@ -122,7 +122,7 @@ fn a_worker_on_its_way_is_watched_and_left() {
         ],
     );
     progress(&mut app, Progress::Failed(StepName::Capacity, refused.clone()));
-    hears(&mut app, OperationNews::Ended(OperationEnd::Stopped(refused, None)));
+    send_news(&mut app, OperationNews::Ended(OperationEnd::Stopped(refused, None)));
     snap("worker_stopped", &mut app);
     press(&mut app, "<esc>");
     let seen = text(&paint(&mut app, Colors::Full, 120, 40));
@@ -130,17 +130,17 @@ fn a_worker_on_its_way_is_watched_and_left() {
 }
 
 #[test]
-fn a_restart_in_the_dark_says_so() {
+fn a_restart_with_unknown_affected_jobs_shows_a_warning() {
     let mut app = shown();
     press(&mut app, "R");
-    let trouble = problem(
+    let unreachable = problem(
         ProblemKind::Unreachable,
         "10.0.0.1 cannot be reached: connection refused",
         "is sshd running there?",
     );
     let preview =
-        Preview { jobs: Vec::new(), me: "alice".into(), problem: Some(trouble), ..Preview::default() };
-    sees(&mut app, preview);
+        Preview { jobs: Vec::new(), me: "alice".into(), problem: Some(unreachable), ..Preview::default() };
+    send_preview(&mut app, preview);
     snap("plan_blind", &mut app);
 }
 
@@ -151,7 +151,7 @@ fn no_offer_is_too_hostile_or_a_window_too_small_for_it() {
     let offer = WorkerOffer { types, capacities: vec![bad.into()], last: None };
     let mut app = shown();
     press(&mut app, "a");
-    hears(&mut app, OperationNews::Offered(Ok(offer)));
+    send_news(&mut app, OperationNews::Offered(Ok(offer)));
     for keys in ["", "<down>", "<down>9999", "<down>UPPER", "<down>", "<down>"] {
         paint(&mut app, Colors::Full, 200, 40);
         press(&mut app, keys);
@@ -162,7 +162,7 @@ fn no_offer_is_too_hostile_or_a_window_too_small_for_it() {
     }
 }
 
-/// Twenty types, of which a small window has room for few.
+/// Twenty types, of which a small window shows only a few.
 fn twenty() -> WorkerOffer {
     let one = |n: u32| WorkerType { name: format!("tpu_type_{n:02}"), accelerator: format!("v4-{}", 8 * n) };
     WorkerOffer { types: (1..=20).map(one).collect(), ..offer() }
@@ -173,10 +173,10 @@ fn every_type_can_be_scrolled_to_in_a_small_window() {
     for (width, height) in [(80, 24), (40, 10)] {
         let mut app = shown();
         press(&mut app, "a");
-        hears(&mut app, OperationNews::Offered(Ok(twenty())));
+        send_news(&mut app, OperationNews::Offered(Ok(twenty())));
         let lines = |app: &mut App| {
             let seen = text(&paint(app, Colors::Full, width, height));
-            // Those of the list; what the border says is of the fields.
+            // The markers of the list; those in the border belong to the fields.
             let of_list: String = seen.lines().filter(|l| l.contains("tpu_type_")).collect();
             (seen, of_list.contains(" above"), of_list.contains(" below"))
         };
@@ -192,7 +192,7 @@ fn every_type_can_be_scrolled_to_in_a_small_window() {
         let (end, above, _) = lines(&mut app);
         assert!(above && end.contains("20 of 20"), "{end}");
         snap_at("worker_form_twenty", &mut app, &[(width, height)]);
-        // Nothing jumps, and each field is seen while it has the focus.
+        // The list does not jump, and each field is visible while it has the focus.
         for field in ["capacity", "count", "name"] {
             press(&mut app, "<tab>");
             let (seen, ..) = lines(&mut app);

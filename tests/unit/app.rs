@@ -1,4 +1,4 @@
-//! Events in, state and effects out: what keys, the mouse and news do, without a terminal and without a cluster.
+//! Events in, state and effects out: keys, the mouse and news, without a terminal and without a cluster.
 
 mod columns;
 mod consent;
@@ -41,7 +41,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const CLUSTER: &str = "marin-us-central2";
-/// In the order of the jobs pane: what has not ended first, newest first.
+/// In the order of the jobs pane: jobs that have not ended first, newest first.
 const JOBS: [&str; 6] = [
     "eval-tulu-99",
     "tokenize-fineweb-a28167",
@@ -51,7 +51,7 @@ const JOBS: [&str; 6] = [
     "exp600_tootsie-77a1",
 ];
 
-/// Draws a frame as the loop does; returns what the app asks for then, and the footer.
+/// Draws a frame as the event loop does; returns the effects of drawing, and the footer.
 fn paint(app: &mut App, width: u16, height: u16) -> (Vec<Effect>, String) {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     let mut areas = None;
@@ -66,7 +66,7 @@ fn footer(app: &mut App) -> String {
     paint(app, 200, 60).1
 }
 
-/// The state of the page of the cluster on the screen.
+/// The focused table of a page of all clusters.
 fn table<'a>(app: &'a App, page: &'static TablePage) -> &'a dyn Listing {
     app.pages().across(page).and_then(|page| page.listing(app.pane())).unwrap()
 }
@@ -79,7 +79,7 @@ fn selected(app: &App) -> Option<String> {
     page(app).jobs.selected(app.fleet()).map(|row| row.job.key.to_string())
 }
 
-/// What identifies each row of a table, from the first to the last.
+/// The key of each row of a table, from first to last.
 fn keys(app: &App, listing: &dyn Listing) -> Vec<String> {
     let word = |target| match target {
         Target::Cluster(place) => app.clusters()[place].name().to_string(),
@@ -88,7 +88,7 @@ fn keys(app: &App, listing: &dyn Listing) -> Vec<String> {
         Target::Job(_, key) => key.to_string(),
         Target::Tpu(_, name) => name.to_string(),
         Target::Hosts(_, key) => key.name.to_string(),
-        Target::Stacks(..) | Target::Chips(..) | Target::Messages => unreachable!("no table has it"),
+        Target::Stacks(..) | Target::Chips(..) | Target::Messages => unreachable!("not the target of a row"),
     };
     (0..listing.len()).map(|p| word(listing.target_at(app.fleet(), p).unwrap())).collect()
 }
@@ -97,7 +97,7 @@ fn rows(app: &App) -> Vec<String> {
     keys(app, &page(app).jobs)
 }
 
-/// The lines of the page that shows a thing in full.
+/// The lines of the details page on the screen.
 fn details(app: &App) -> Vec<(String, String)> {
     let View::Details(page) = app.view() else { panic!("{:?}", app.view()) };
     marin_tui::app::text::details::lines(&app.look(NOW), page).1
@@ -107,7 +107,7 @@ fn asks(request: Request) -> Effect {
     Effect::Ask(ClusterName::new(CLUSTER), request)
 }
 
-/// The order by which the dialog begins it, once that was confirmed and allowed for jobs of these people.
+/// The order that the dialog gives to start a task, once it was confirmed and allowed for jobs of these people.
 fn begins(task: Task, others: Others) -> Order {
     let confirmed = match task {
         Task::Restart { .. } | Task::Stop => Confirmed::Typed(CLUSTER.into()),
@@ -117,7 +117,7 @@ fn begins(task: Task, others: Others) -> Order {
     Order::Begin(task, Consent { others, now, confirmed, ..Consent::default() })
 }
 
-/// What is meant by who resumes the restart that is shown.
+/// The consent of an operator who resumes the restart on the screen.
 fn consent() -> Consent {
     Consent { means: Some(OperationKind::Restart), ..Consent::default() }
 }
@@ -126,7 +126,7 @@ fn id(name: &str) -> SubmissionId {
     SubmissionId(name.into())
 }
 
-/// The latest message, which may be one that the list of messages does not keep.
+/// The latest message, including answers that the list of messages does not keep.
 fn said(app: &App) -> &str {
     let shown = app.toasts().shown().last();
     &shown.or_else(|| app.toasts().said().next()).unwrap().text
@@ -138,7 +138,7 @@ fn point(app: &mut App, kind: MouseEventKind, column: u16, row: u16) -> Vec<Effe
 
 const CLICK: MouseEventKind = MouseEventKind::Down(MouseButton::Left);
 
-/// Where the parts of the screen are, from a frame that was drawn.
+/// The areas of the screen, from a drawn frame.
 fn areas(app: &App, width: u16, height: u16) -> marin_tui::app::Areas {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     let mut areas = None;

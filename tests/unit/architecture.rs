@@ -1,5 +1,5 @@
-//! Holds `src/` to its own map: imports go downward only, between rooms and between files; terminals, keys, colours and
-//! processes stay in their rooms.
+//! Enforces the architecture of `src/`: imports only go downward, between top-level modules (rooms) and between files;
+//! terminals, keys, colours and processes are confined to their rooms.
 
 mod circles;
 
@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Circles of files that are still there. The list only ever gets shorter: a circle that is untied leaves it.
+/// Known dependency cycles between files. The list may only become shorter: a cycle that was broken must be removed.
 const CIRCLES: &[&[&str]] = &[];
 
-/// Each room and the rooms it may import. A room that is missing here fails the test.
+/// Each room and the rooms that it may import. A room that is missing here fails the test.
 const ROOMS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("manual", &[]),
@@ -30,7 +30,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("ray", &["logs", "stacks", "proto", "model"]),
     ("libtpu", &["proto", "model"]),
     ("gcp", &["model"]),
-    // Not `ray`: the simulated heads share the schema with the client, and none of its code.
+    // Not `ray`: the simulated heads share the schema with the client, but no code.
     ("demo", &["proto", "model"]),
     ("diagnose", &["model"]),
     ("state", &["diagnose", "reconcile", "model"]),
@@ -56,7 +56,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("app", &["state", "job_workers", "logs", "diagnose", "reconcile", "manual", "model"]),
     ("ui", &["app", "job_workers", "logs", "diagnose", "reconcile", "model"]),
     ("tui", &["ui", "app", "operation", "supervisor", "state", "config", "replace", "model"]),
-    // `cli` starts the console, on a simulated fleet too: it is where the arguments are.
+    // `cli` also starts the console, including on a simulated fleet, because it parses the arguments.
     (
         "cli",
         &[
@@ -107,14 +107,14 @@ fn sources() -> Vec<(String, PathBuf, String)> {
     files.into_iter().map(|p| (room(&p), p.clone(), fs::read_to_string(&p).unwrap())).collect()
 }
 
-/// The code without comments and without the test module that closes a file.
+/// The code without comments and without the test module at the end of a file.
 fn code(text: &str) -> String {
     let body = text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or(text);
     let line = |l: &str| l.split("//").next().unwrap_or_default().to_owned();
     body.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Rooms named after `crate::` (or after the library's name, in `main`), also inside `use crate::{a, b::c}`.
+/// Rooms that follow `crate::` (or the library's name, in `main`), also in `use crate::{a, b::c}`.
 fn imported(text: &str) -> BTreeSet<String> {
     let mut rooms = BTreeSet::new();
     for prefix in ["crate::", "marin_tui::"] {
@@ -171,7 +171,7 @@ fn imports_go_downward_only() {
 }
 
 #[test]
-fn files_name_each_other_in_no_circle() {
+fn files_have_no_dependency_cycles() {
     let arrows = arrows(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
     let found = circles(&arrows);
     let listed: BTreeSet<Vec<String>> =
@@ -187,7 +187,7 @@ fn files_name_each_other_in_no_circle() {
     );
 }
 
-/// Who names what of whom in a circle.
+/// The names by which the files of a cycle refer to each other.
 fn ties(arrows: &Arrows, circle: &[String]) -> String {
     let of = |from: &String| {
         let to = arrows[from].iter().filter(|(to, _)| circle.contains(to));
@@ -198,7 +198,7 @@ fn ties(arrows: &Arrows, circle: &[String]) -> String {
 
 #[test]
 fn crates_stay_in_their_rooms() {
-    // (what the code may say, rooms that may say it)
+    // (text in the code, rooms that may contain it)
     const OWNERS: &[(&str, &[&str])] = &[
         ("ratatui::", &["ui", "tui"]),
         ("crossterm::", &["app", "tui"]),
@@ -235,8 +235,8 @@ fn crates_stay_in_their_rooms() {
 }
 
 #[test]
-fn the_gcs_gets_whole_node_ids_only() {
-    // An id of another length crashes the gcs_server: the client puts an id in one request alone, from a `NodeId`.
+fn the_gcs_receives_only_complete_node_ids() {
+    // An id of another length crashes the gcs_server: the client sends an id in one request only, from a `NodeId`.
     let client: String =
         sources().iter().filter(|(room, ..)| room == "ray").map(|(.., text)| code(text) + "\n").collect();
     assert!(!client.contains("node_ids") && !client.contains("node_selectors"));
@@ -246,7 +246,7 @@ fn the_gcs_gets_whole_node_ids_only() {
 }
 
 #[test]
-fn colours_stand_in_themes() {
+fn colours_are_defined_in_themes_only() {
     let outside =
         |path: &Path| !path.ends_with("ui/theme.rs") && !path.to_string_lossy().contains("/ui/theme/");
     let named =
@@ -256,8 +256,8 @@ fn colours_stand_in_themes() {
 }
 
 #[test]
-fn commands_write_through_the_cleaner() {
-    // What a cluster says reaches a terminal through `cli/output.rs` alone, whose macros the whole room uses.
+fn commands_write_through_sanitized_output() {
+    // Data from a cluster reaches a terminal through `cli/output.rs` only, whose macros the whole room uses.
     const STREAMS: &[&str] = &[
         "io::stdout",
         "io::stderr",
@@ -281,12 +281,12 @@ fn commands_write_through_the_cleaner() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let cli = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli.rs")).unwrap();
     let first = cli.lines().find(|l| l.starts_with("mod ") || l.starts_with("pub mod "));
-    assert_eq!(first, Some("mod output;"), "its macros hold for the modules after it");
+    assert_eq!(first, Some("mod output;"), "its macros apply to the modules after it");
 }
 
 #[test]
-fn nothing_waits_by_the_wall_clock() {
-    // It can be set back while something waits: what is waited for is an `Instant`.
+fn no_wait_depends_on_the_wall_clock() {
+    // The wall clock can be set back during a wait, so deadlines must be `Instant`s.
     for (_, path, text) in sources() {
         let waits = code(&text).lines().any(|l| l.contains("until(Timestamp::now())"));
         assert!(!waits, "{} measures a wait by the wall clock", path.display());
@@ -295,7 +295,7 @@ fn nothing_waits_by_the_wall_clock() {
 
 #[test]
 fn parsers_of_hostile_input_are_fuzzed() {
-    // What comes from a cluster, from its files or from a crash, and who reads it.
+    // Parsers of data from a cluster, from its files or from after a crash.
     const ENTRIES: &[(&str, &str)] = &[
         ("config/fuzz.rs", "cluster_yaml"),
         ("config/fuzz.rs", "marin_yaml"),
@@ -323,14 +323,14 @@ fn parsers_of_hostile_input_are_fuzzed() {
         );
     }
     let ci = fs::read_to_string(root.join(".ci/run")).unwrap();
-    assert!(ci.contains("step .ci/deny"), "the dependencies are not looked at");
+    assert!(ci.contains("step .ci/deny"), "the dependencies are not checked");
 }
 
-/// An error that has a cause is printed with it: one that also has the cause in its own words would say it twice.
+/// An error with a cause is printed with it: one that also includes the cause in its own text would repeat it.
 #[test]
-fn no_error_says_its_cause_twice() {
+fn no_error_repeats_its_cause() {
     let twice = regex::Regex::new(r#"#\[error\("[^"]*\{0[:}][^"]*"\)\]\s*\w+\(#\[(from|source)\]"#).unwrap();
-    assert!(twice.is_match("#[error(\"no: {0}\")]\n    File(#[from] FileError)"), "it sees what it should");
+    assert!(twice.is_match("#[error(\"no: {0}\")]\n    File(#[from] FileError)"), "the pattern matches");
     for (_, file, text) in sources() {
         assert!(
             !twice.is_match(&text),
@@ -341,14 +341,14 @@ fn no_error_says_its_cause_twice() {
 }
 
 #[test]
-fn a_room_begins_with_its_purpose() {
+fn every_file_starts_with_a_module_comment() {
     for (_, path, text) in sources() {
         assert!(text.starts_with("//!"), "{} has no //! header", path.display());
     }
 }
 
 #[test]
-fn the_scanner_follows_names_to_the_file_that_defines_them() {
+fn the_scanner_resolves_names_to_the_file_that_defines_them() {
     const FILES: &[(&str, &str)] = &[
         ("lib.rs", "pub mod a; pub mod b;"),
         ("a.rs", "mod inner; pub use inner::Thing as Renamed; pub fn make() -> Renamed { crate::b::LOW }"),
@@ -379,7 +379,7 @@ fn the_scanner_follows_names_to_the_file_that_defines_them() {
 }
 
 #[test]
-fn the_scanner_sees_what_it_should() {
+fn the_scanner_finds_imports() {
     let found = imported("use crate::{app::{App, View}, model::Job};\nlet x = crate::ray::Client::new();");
     assert_eq!(found.into_iter().collect::<Vec<_>>(), ["app", "model", "ray"]);
 }

@@ -1,4 +1,4 @@
-//! Cluster files and settings as they lie on a disk, broken ones first.
+//! Cluster files and settings on disk, especially broken ones.
 
 use marin_tui::config::{
     Config, ConfigError, Entry, Env, Launch, Records, Sources, TrustState, file_of, load, read,
@@ -30,7 +30,7 @@ fn broken(config: &Config, file: &str) -> String {
 }
 
 #[test]
-fn a_broken_file_is_a_row_and_hides_no_other() {
+fn a_broken_file_is_a_row_and_does_not_hide_others() {
     let dir = TempDir::new().unwrap();
     let good = "cluster_name: good\nprovider: {type: local, head_ip: 10.0.0.1}\n";
     write(&dir, "infra/good.yaml", good);
@@ -63,7 +63,7 @@ fn a_broken_file_is_a_row_and_hides_no_other() {
 }
 
 #[test]
-fn the_folder_named_wins_over_the_settings_and_those_over_the_default() {
+fn a_named_folder_takes_precedence_over_the_settings_and_those_over_the_default() {
     let dir = TempDir::new().unwrap();
     for place in ["a", "b", "infra"] {
         write(
@@ -84,7 +84,7 @@ fn the_folder_named_wins_over_the_settings_and_those_over_the_default() {
 }
 
 #[test]
-fn nothing_found_says_what_to_do() {
+fn a_missing_folder_is_reported_with_a_hint() {
     let dir = TempDir::new().unwrap();
     let error = load_in(dir.path(), &Sources::default(), &[]).unwrap_err().to_string();
     assert!(error.contains("--infra") && error.contains("--address"), "{error}");
@@ -107,7 +107,7 @@ fn an_address_attaches_directly() {
     };
     assert_eq!(head(&named, &[]).unwrap(), direct(Some("h:6379")));
     assert_eq!(head(&Sources::default(), &[("RAY_ADDRESS", "http://h:8265")]).unwrap(), direct(None));
-    // Ray's other forms of RAY_ADDRESS are not ours to use.
+    // The program does not use Ray's other forms of RAY_ADDRESS.
     assert!(head(&Sources::default(), &[("RAY_ADDRESS", "ray://h:10001")]).is_err());
     for bad in ["h:8265", "http://", "ray://h:10001"] {
         let sources = Sources { address: Some(bad.into()), ..Sources::default() };
@@ -128,7 +128,7 @@ fn an_address_attaches_directly() {
 }
 
 #[test]
-fn the_example_for_own_machines_is_a_cluster_once_it_is_copied() {
+fn the_example_for_local_machines_is_a_valid_cluster_file() {
     let dir = TempDir::new().unwrap();
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/infra/examples/local.yaml");
     write(&dir, "infra/mine.yaml", fs::read(example).unwrap());
@@ -158,7 +158,7 @@ fn a_file_that_changed_since_its_folder_was_trusted_is_not_used() {
     for e in [file_of(spec).unwrap_err(), Launch::of(spec).unwrap_err()] {
         assert!(e.what().contains("has changed since"), "{e}");
     }
-    // A person's own word needs no trust, and holds for what the file says now.
+    // A file that the operator names explicitly needs no trust, and is used with its current content.
     let named = Sources { infra: Some("infra".into()), ..Sources::default() };
     let loaded = read(&named, &env, now).unwrap();
     assert!(loaded.review().is_none());
@@ -168,19 +168,19 @@ fn a_file_that_changed_since_its_folder_was_trusted_is_not_used() {
 }
 
 #[test]
-fn nothing_of_a_folder_hides_from_its_question() {
+fn the_trust_question_shows_everything_in_a_folder() {
     let dir = TempDir::new().unwrap();
     let home = dir.path().join("home");
     let read = |vars: &[(&str, &str)]| {
         let vars = [&[("HOME", home.to_str().unwrap())], vars].concat();
         read(&Sources::default(), &Env::new(&vars, dir.path()), Timestamp::default()).unwrap()
     };
-    // A key that stands twice: Ray takes the file, and a reader of all of it does not.
+    // A duplicate key: Ray accepts the file, but a strict parser does not.
     let hostile = "cluster_name: a\nx: 1\nx: 2\nprovider: {type: external, module: evil.provider}\nsetup_commands: [curl evil]\n";
     write(&dir, "infra/a.yaml", hostile);
     let looked = read(&[]).look().unwrap();
     assert!(matches!(&looked.entries[..], [Entry::Broken(_)]), "{:?}", looked.entries);
-    // A user that would be an option of ssh.
+    // A user name that ssh would parse as an option.
     let user =
         "cluster_name: a\nprovider: {type: local, head_ip: h}\nauth: {ssh_user: '-oProxyCommand=evil'}\n";
     write(&dir, "infra/a.yaml", user);
@@ -189,7 +189,7 @@ fn nothing_of_a_folder_hides_from_its_question() {
     write(&dir, "infra/a.yaml", shell);
     let lines = read(&[]).review().unwrap().lines().join("\n");
     assert!(lines.contains("evil/image") && lines.contains("--privileged"), "{lines}");
-    // What is set in the environment now may not be the next time; the file is accepted whole.
+    // A variable that is set now may not be set next time; the file is accepted as a whole.
     write(&dir, ".marin.yaml", "env: {RAY_ADDRESS: 'http://evil:8265', WANDB_API_KEY: x}\n");
     let set = [("RAY_ADDRESS", "http://mine:8265")];
     let lines = read(&set).review().unwrap().lines().join("\n");

@@ -1,5 +1,5 @@
-//! The production loop, with a keyboard that the tests play and a terminal in memory: many news never keep a key
-//! waiting, and cost few frames.
+//! The production event loop, with simulated key presses and a terminal in memory: a flood of news never delays a key,
+//! and needs few frames.
 
 use crate::sample;
 use crossterm::event::{Event as Input, KeyCode, KeyEvent};
@@ -25,10 +25,10 @@ const CLUSTER: &str = "marin-us-central2";
 const DEADLINE: Duration = Duration::from_secs(30);
 const SIZE: (u16, u16) = (160, 50);
 
-/// What every draw begins with, whether it changes a cell or not: nothing of the loop shows a cursor here.
+/// Every draw begins with this, whether it changes a cell or not: the loop never shows a cursor here.
 const HIDE_CURSOR: &[u8] = b"\x1b[?25l";
 
-/// What the loop wrote so far.
+/// The output of the loop so far.
 #[derive(Clone)]
 struct Seen(Arc<Mutex<(vt100::Parser, usize)>>);
 
@@ -42,7 +42,7 @@ impl Seen {
         self.0.lock().unwrap().0.screen().contents()
     }
 
-    /// How often the screen was drawn.
+    /// The number of frames drawn.
     fn frames(&self) -> usize {
         self.0.lock().unwrap().1
     }
@@ -56,7 +56,7 @@ impl Seen {
     }
 }
 
-/// One frame is kept back until it is whole, as the real terminal's buffer does.
+/// A frame is held back until it is complete, like in the buffer of the real terminal.
 struct Screen {
     seen: Seen,
     frame: Vec<u8>,
@@ -76,7 +76,7 @@ impl Write for Screen {
     }
 }
 
-/// A loop under way.
+/// A running event loop.
 struct Console {
     keys: mpsc::UnboundedSender<Input>,
     updates: mpsc::Sender<Update>,
@@ -88,7 +88,7 @@ struct Console {
 }
 
 impl Console {
-    /// No cluster is reached: the news are the tests' own.
+    /// No cluster is connected: the tests send the news.
     fn start(home: &std::path::Path) -> Self {
         Self::start_with(home, Vec::new(), token::Places::default())
     }
@@ -144,7 +144,7 @@ impl Console {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_is_answered_in_the_middle_of_a_flood() {
+async fn a_key_is_handled_during_a_flood_of_news() {
     let home = tempfile::tempdir().unwrap();
     let console = Console::start(home.path());
     console.seen.wait("eval-tulu-99").await;
@@ -165,7 +165,7 @@ async fn a_key_is_answered_in_the_middle_of_a_flood() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_costs_no_more_frames_than_an_eye_can_tell() {
+async fn a_flood_of_news_does_not_exceed_the_frame_rate() {
     const LINES: u128 = 20_000;
     let home = tempfile::tempdir().unwrap();
     let console = Console::start(home.path());
@@ -181,7 +181,7 @@ async fn a_flood_costs_no_more_frames_than_an_eye_can_tell() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn news_that_change_nothing_draw_nothing() {
+async fn news_without_changes_draw_nothing() {
     const NEWS: u64 = 50;
     let home = tempfile::tempdir().unwrap();
     let console = Console::start(home.path());
@@ -191,11 +191,11 @@ async fn news_that_change_nothing_draw_nothing() {
     let (before, began) = (console.seen.frames(), Instant::now());
     for _ in 0..NEWS {
         console.send(News::Cost(Cost::default())).await;
-        // Long enough for a frame of its own.
+        // Long enough for a separate frame.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let frames = console.seen.frames() - before;
-    // The texts that tell an age change once a second.
+    // Texts with an age change once a second.
     let most = began.elapsed().as_secs() + 1;
     assert!(frames as u64 <= most && most < NEWS, "{frames} frames, at most {most}");
     console.line("the very end".into()).await;
@@ -204,7 +204,7 @@ async fn news_that_change_nothing_draw_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_signal_and_a_closed_keyboard_end_the_loop() {
+async fn a_signal_and_a_closed_input_end_the_loop() {
     let home = tempfile::tempdir().unwrap();
     let console = Console::start(home.path());
     console.seen.wait("eval-tulu-99").await;
@@ -215,9 +215,9 @@ async fn a_signal_and_a_closed_keyboard_end_the_loop() {
     assert!(matches!(tokio::time::timeout(DEADLINE, console.done).await.unwrap().unwrap(), Exit::Quit));
 }
 
-/// No cluster's task waits for the end of a login.
+/// The tasks of clusters do not block while an SSH session is open.
 #[tokio::test]
-async fn news_are_taken_in_while_another_program_has_the_terminal() {
+async fn news_are_processed_while_another_program_has_the_terminal() {
     let home = tempfile::tempdir().unwrap();
     let env = Env::new(&[("HOME", home.path().to_str().unwrap())], home.path());
     let options = Options::new(&Settings::default(), &Folders::new(&env), token::Places::default());
@@ -228,7 +228,7 @@ async fn news_are_taken_in_while_another_program_has_the_terminal() {
     let mut app = sample::shown();
     let stream = app.log().unwrap().stream();
     let state = Arc::clone(app.clusters()[0].state());
-    let all_are_told = async {
+    let send_all = async {
         for number in 0..100 {
             let batch = LogBatch {
                 stream,
@@ -241,13 +241,13 @@ async fn news_are_taken_in_while_another_program_has_the_terminal() {
         }
         "back from ssh"
     };
-    let ended = meanwhile(all_are_told, &mut app, &mut performer, &mut news);
+    let ended = meanwhile(send_all, &mut app, &mut performer, &mut news);
     assert_eq!(tokio::time::timeout(DEADLINE, ended).await.unwrap(), "back from ssh");
     performer.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_file_that_is_a_pipe_is_refused_and_keeps_no_key_waiting() {
+async fn a_token_file_that_is_a_pipe_is_refused_and_does_not_block_keys() {
     let home = tempfile::tempdir().unwrap();
     let pipe = home.path().join("token");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -267,7 +267,7 @@ async fn a_token_file_that_is_a_pipe_is_refused_and_keeps_no_key_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_address_takes_the_place_of_a_copied_token_only_when_asked_for_again() {
+async fn an_address_replaces_a_copied_token_only_on_the_second_request() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("token");
     std::fs::write(&file, "0123456789abcdef").unwrap();
@@ -276,9 +276,9 @@ async fn an_address_takes_the_place_of_a_copied_token_only_when_asked_for_again(
     let spec = ClusterSpec { head: nowhere, ..sample::spec(CLUSTER) };
     let console = Console::start_with(home.path(), vec![spec], places);
     console.seen.wait("eval-tulu-99").await;
-    for (key, said) in [('t', "copied token"), ('o', "to replace it"), ('o', "instead")] {
+    for (key, message) in [('t', "copied token"), ('o', "to replace it"), ('o', "instead")] {
         console.press(key);
-        console.seen.wait(said).await;
+        console.seen.wait(message).await;
     }
     console.press('q');
     let exit = tokio::time::timeout(DEADLINE, console.done).await.unwrap().unwrap();
@@ -286,7 +286,7 @@ async fn an_address_takes_the_place_of_a_copied_token_only_when_asked_for_again(
 }
 
 #[tokio::test]
-async fn typed_lines_are_written_before_the_console_ends_and_a_failure_is_said_once() {
+async fn typed_lines_are_written_before_the_console_quits_and_a_failure_is_reported_once() {
     let home = tempfile::tempdir().unwrap();
     let env = Env::new(&[("HOME", home.path().to_str().unwrap())], home.path());
     let typed = TypedLines::new(home.path());
@@ -309,10 +309,10 @@ async fn typed_lines_are_written_before_the_console_ends_and_a_failure_is_said_o
     for text in ["dara", "alice"] {
         fails.perform(Effect::Save(Entered::Filter, text.to_owned()));
     }
-    let said = tokio::time::timeout(DEADLINE, fails.done()).await.unwrap();
+    let event = tokio::time::timeout(DEADLINE, fails.done()).await.unwrap();
     assert!(
-        matches!(&said, Event::Done(Outcome::Failed(why)) if why.contains("cannot save the input history")),
-        "{said:?}"
+        matches!(&event, Event::Done(Outcome::Failed(why)) if why.contains("cannot save the input history")),
+        "{event:?}"
     );
     fails.shutdown().await;
 }

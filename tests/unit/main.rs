@@ -1,5 +1,5 @@
-//! What needs neither a cluster nor a process: the state of the screen, the event loop, configuration, and the rules that
-//! code, words and manual keep.
+//! Tests that need neither a cluster nor a process: the state of the screen, the event loop, configuration, and the
+//! rules for code, wording and manual.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -1,4 +1,4 @@
-//! The manual is held to the program: every key, command, option, exit code, setting, variable and JSON key that it
+//! Checks the manual against the program: every key, command, option, exit code, setting, variable and JSON key that it
 //! names exists, and every one that exists is named.
 
 use clap::{Command, CommandFactory as _};
@@ -25,11 +25,11 @@ fn section(topic: &str, heading: &str) -> &'static str {
 /// The first cells of the table rows in a text.
 fn first_cells(text: &str) -> Vec<&str> {
     let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
-    // The head and the line below it come first.
+    // The first rows are the header and the separator.
     rows.skip(2).collect()
 }
 
-/// All that a group of the pattern matches.
+/// All texts that a group of the pattern matches.
 fn all<'a>(pattern: &str, text: &'a str) -> BTreeSet<&'a str> {
     Regex::new(pattern)
         .unwrap()
@@ -98,7 +98,7 @@ fn the_names_of_keys_are_accepted() {
     for name in names {
         for key in [name.to_owned(), format!("alt-{name}")] {
             let changes = BTreeMap::from([("stop-job".to_owned(), vec![key.clone()])]);
-            // A key that has another meaning there is known all the same.
+            // A key that is already bound in a context is valid all the same.
             let refused = Keymap::with_changes(&changes).err().map(|error| error.to_string());
             assert!(
                 refused.as_ref().is_none_or(|error| error.contains("is bound to both")),
@@ -113,7 +113,7 @@ fn every_command_is_in_the_manual() {
     let tables = page("commands").split("\n## Options").next().unwrap();
     let (word, mut listed) = (Regex::new("`([^`]+)`").unwrap(), BTreeSet::new());
     for row in first_cells(tables).into_iter().filter(|row| row.contains('`')) {
-        // `configs list`, `show`: the others of a row belong to the command of the first.
+        // `configs list`, `show`: the other names in a row belong to the command of the first.
         let mut group = String::new();
         for (index, name) in word.captures_iter(row).enumerate() {
             let words: Vec<&str> = name[1].split(' ').collect();
@@ -151,10 +151,10 @@ fn options_that_are_named_exist() {
         let having = commands.values().filter(|command| options(command).contains(option)).count();
         assert!(having > 1, "{option} is no option of many commands");
     }
-    // Of other programs: cargo's, ray's and py-spy's.
+    // Options of other programs: cargo, ray and py-spy.
     let others = ["--path", "--address", "--release", "--no-restart", "--nonblocking"];
     let readme = include_str!("../../README.md");
-    // `tests/program/old_script.rs` reads the old lines.
+    // `tests/program/old_script.rs` tests the old command lines.
     let not_ours = ["contributing", "figures", "old-script"];
     let pages = PAGES.iter().filter(|(topic, _)| !not_ours.contains(topic)).map(|(_, text)| *text);
     for option in pages.chain([readme]).flat_map(|text| all(r"(?:^|[ `(])(--[a-z][a-z-]+)", text)) {
@@ -170,7 +170,7 @@ fn every_help_has_an_example_that_fits_a_line() {
         assert!(end.contains("Examples:\n  "), "marin-tui {name} --help has no example");
         for example in end.lines().filter(|line| line.starts_with("  ")) {
             assert!(example.chars().count() <= 100, "{name}: {example}");
-            // What follows `--` is another program's.
+            // Everything after `--` belongs to another program.
             let ours = example.split(" -- ").next().unwrap_or_default();
             for option in all(" (--[a-z-]+)", ours) {
                 assert!(known.contains(option), "{name}: {option}");
@@ -209,7 +209,7 @@ fn the_settings_of_a_cluster_are_all_named() {
 #[test]
 fn every_environment_variable_is_named() {
     let (manual, source) = (page("settings"), sources(""));
-    // Where the user lives, and what the machine is called.
+    // The home directory, and the host name.
     let plain = ["HOME", "HOSTNAME", "WANDB_API_KEY"];
     for variable in all(r#"env\.var\("([A-Z_]+)"\)"#, &source) {
         assert!(
@@ -224,7 +224,7 @@ fn every_json_key_is_named_and_exists() {
     let manual: BTreeSet<&str> =
         all(r#""([a-z0-9_]+)""#, page("json")).into_iter().chain(quoted(page("json"))).collect();
     let code = sources("cli");
-    // Tests below the code quote the JSON of others.
+    // Tests at the end of the code quote JSON of other programs.
     let code: String = code
         .split("#[cfg(test)]\nmod tests")
         .map(|part| part.split_once("\n//! ").map_or(part, |_| part))

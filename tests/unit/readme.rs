@@ -1,5 +1,5 @@
-//! What README.md and the manual say about settings and dependencies is what the program does, and their links lead
-//! somewhere. `manual.rs` has the rest.
+//! Checks README.md and the manual: settings and dependencies match the program, and links resolve. `manual.rs` has the
+//! other checks.
 
 use marin_tui::config::DEFAULTS;
 use marin_tui::manual::PAGES;
@@ -11,16 +11,16 @@ const README: &str = include_str!("../../README.md");
 const SETTINGS: &str = include_str!("../../assets/manual/settings.md");
 const CONTRIBUTING: &str = include_str!("../../assets/manual/contributing.md");
 
-/// Longest README that is read to its end.
+/// Maximum number of lines of the README.
 const README_LINES: usize = 150;
 
 #[test]
-fn the_settings_are_quoted_as_they_are() {
+fn the_manual_quotes_the_default_settings_verbatim() {
     assert!(SETTINGS.contains(DEFAULTS.trim_end()), "the block in settings.md is not assets/config.yaml");
 }
 
 #[test]
-fn every_dependency_has_its_line() {
+fn every_dependency_is_listed_with_its_reason() {
     let manifest = include_str!("../../Cargo.toml");
     let mut section = "";
     let mut names = Vec::new();
@@ -48,7 +48,7 @@ fn the_readme_is_short() {
 }
 
 #[test]
-fn relative_links_lead_to_files() {
+fn relative_links_point_to_files() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut pages = manual_pages();
     pages.push(root.join("README.md"));
@@ -70,7 +70,7 @@ fn relative_links_lead_to_files() {
 }
 
 #[test]
-fn a_manual_page_begins_with_its_title() {
+fn a_manual_page_starts_with_its_title() {
     for page in manual_pages() {
         let text = fs::read_to_string(&page).unwrap();
         assert!(text.starts_with("# "), "{} has no title", page.display());
@@ -95,7 +95,7 @@ fn manual_pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The targets of inline Markdown links and pictures (`](target)`) that name no other host.
+/// The targets of inline Markdown links and images (`](target)`) without a host.
 fn relative_links(text: &str) -> Vec<&str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     targets.filter(|target| !target.contains("://")).collect()

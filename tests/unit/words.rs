@@ -1,11 +1,11 @@
-//! Holds string literals and comments of `src/`, README.md and the manual to the words of assets/manual/style.md: one thing
-//! has one word, and the words that were replaced do not come back.
+//! Checks string literals and comments of `src/`, README.md and the manual against the vocabulary of
+//! assets/manual/style.md: one word for each thing, and no replaced words.
 
 use regex::Regex;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Words and sentences that the product no longer uses, as regular expressions in lower case, each with what to write instead.
+/// Words and phrases that are no longer used, as regular expressions in lower case, each with its replacement.
 const BANNED: &[(&str, &str)] = &[
     (r"whom (it|they|this) hits?|would hit|doomed|the fates? of", "affected jobs, jobs that will end"),
     (r"strangers?", "other people's jobs"),
@@ -64,7 +64,7 @@ const BANNED: &[(&str, &str)] = &[
 const TOKEN: &str =
     r##"(?s)r#"(.*?)"#|r"([^"]*)"|"((?:[^"\\]|\\.)*)"|(//[^\n]*(?:\n[ \t]*//[^\n]*)*)|'(?:[^'\\\n]|\\.)'"##;
 
-/// Finds banned words in what people read.
+/// Finds banned words in readable text.
 struct Scanner {
     token: Regex,
     /// Names of variables in a literal, e.g. `{hint}`.
@@ -75,7 +75,7 @@ struct Scanner {
     identifier: Regex,
     /// The beginning of a further comment line.
     slashes: Regex,
-    /// Any of them: most texts have none.
+    /// Matches any banned word: most texts contain none.
     any: Regex,
     banned: Vec<(Regex, &'static str)>,
 }
@@ -95,7 +95,7 @@ impl Scanner {
         }
     }
 
-    /// What people read in Rust source: string literals without the names of their variables, comments without the
+    /// The readable text of Rust source: string literals without the names of their variables, comments without the
     /// identifiers in backticks.
     fn readable(&self, source: &str) -> Vec<String> {
         let text = |token: regex::Captures<'_>| {
@@ -110,7 +110,7 @@ impl Scanner {
         self.token.captures_iter(source).filter_map(text).collect()
     }
 
-    /// Each banned word in the text, with the words around it and what to write instead.
+    /// Each banned word in the text, with its context and its replacement.
     fn found(&self, text: &str) -> Vec<String> {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
         let mut found = Vec::new();
@@ -129,7 +129,7 @@ impl Scanner {
     }
 }
 
-/// Files below the folder with that extension.
+/// Files below the folder with this extension.
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -143,7 +143,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn replaced_words_do_not_come_back() {
+fn replaced_words_are_not_used() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let scanner = Scanner::new();
     let mut wrong = Vec::new();
@@ -166,7 +166,7 @@ fn replaced_words_do_not_come_back() {
 }
 
 #[test]
-fn the_scanner_sees_what_it_should() {
+fn the_scanner_finds_banned_words() {
     let source = r##"
         /// Says first whom
         /// it hits; `mend` and [`JobStacks`] are identifiers.

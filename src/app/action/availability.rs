@@ -1,4 +1,4 @@
-//! Whether an action has an effect now: the footer leaves out those that have none.
+//! Whether an action has an effect now: the footer omits those that have none.
 
 use crate::app::operation::progress::Running;
 use crate::app::{App, Cluster, Context, View};
@@ -24,7 +24,7 @@ pub(in crate::app) fn is_on_google(app: &App) -> bool {
     app.target_cluster().is_some_and(|c| c.spec.provider == Provider::Gcp)
 }
 
-/// One operation works on a cluster at a time.
+/// Only one operation can run on a cluster at a time.
 pub(in crate::app) fn may_operate(app: &App) -> bool {
     app.target_cluster().is_some_and(|c| c.operating().is_none())
 }
@@ -52,7 +52,7 @@ pub(in crate::app) fn has_row(app: &App) -> bool {
     app.listing().is_none_or(|l| !l.is_empty())
 }
 
-/// Whether Enter opens something: a row, or in a log the lines that one stands for.
+/// Whether Enter opens something: a row, or in a log the lines behind a `[repeated ...]` line.
 pub(in crate::app) fn may_open(app: &App) -> bool {
     match app.context() {
         Context::Log => app.log().is_some_and(|log| log.repeated().is_some()),
@@ -95,7 +95,7 @@ pub(in crate::app) fn has_submission(app: &App) -> bool {
     app.target_job().is_some_and(|(_, j)| j.submission_id().is_some())
 }
 
-/// Chips can be read of what the action acts on.
+/// Whether the action's target has chips that can be read.
 pub(in crate::app) fn has_chips(app: &App) -> bool {
     app.chips_meant().is_some()
 }
@@ -104,7 +104,7 @@ pub(in crate::app) fn has_job(app: &App) -> bool {
     app.target_job().is_some()
 }
 
-/// A job that runs has workers, or may have.
+/// A running job has workers, or may have.
 pub(in crate::app) fn has_driver(app: &App) -> bool {
     app.target_runs().is_some_and(|(_, jobs)| jobs.iter().any(|j| j.driver.is_some() && !j.status.is_ended()))
 }

@@ -1,6 +1,6 @@
-//! Where a key is pressed.
+//! The context of a key press.
 
-/// Where a key is pressed: derived from what is on the screen, never stored beside it.
+/// The context of a key press: derived from what is on the screen, never stored separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Context {
     /// The table of the fleet.
@@ -27,13 +27,13 @@ pub enum Context {
     Slice,
     /// The workers of a job.
     JobWorkers,
-    /// A node in full.
+    /// The details page of a node.
     Node,
-    /// A job in full.
+    /// The details page of a job.
     Job,
-    /// A TPU in full.
+    /// The details page of a TPU.
     Tpu,
-    /// A cluster, a file that could not be read, or the messages, in full.
+    /// The details page of a cluster, of a file that could not be read, or of the messages.
     Info,
     /// The progress of an operation.
     Progress,
@@ -50,13 +50,13 @@ pub enum Context {
 }
 
 impl Context {
-    /// Whether a person sees there what an operation or a question is about before it begins or goes on: nothing else
-    /// lets an effect out that changes a cluster.
+    /// Whether the context shows what an operation or a question is about before it starts or continues: only such
+    /// contexts let effects through that change a cluster.
     pub const fn confirms(self) -> bool {
         matches!(self, Self::Ask | Self::Plan | Self::Progress | Self::Form)
     }
 
-    /// The place in words, as it follows `in`: `the jobs pane`.
+    /// The context in words that follow `in`: `the jobs pane`.
     pub const fn place(self) -> &'static str {
         match self {
             Self::Clusters => "the fleet",
@@ -106,7 +106,7 @@ pub const PAGES: &[Context] = &[
     Context::Progress,
 ];
 
-/// The same without the log pane, where some keys mean what they mean in `lnav` and `k9s`.
+/// All pages except the log pane, where some keys mean what they mean in `lnav` and `k9s`.
 pub const PAGES_BUT_LOGS: &[Context] = &[
     Context::Clusters,
     Context::AllNodes,

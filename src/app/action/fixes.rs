@@ -1,34 +1,34 @@
-//! Fixes as the console shows them: each with the key that is bound to its action now, and with the place where that key
-//! works when it is not this one.
+//! Fixes as the console shows them: each with the key that is bound to its action, and with the place where that key
+//! works if it does not work here.
 
 use crate::app::action::context::{Context, PAGES};
 use crate::app::action::keymap::Keymap;
 use crate::app::action::table::Action;
 use crate::model::{Fix, Hint, Verb};
 
-/// What the words of a hint depend on.
+/// What the text of a hint depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct HintContext<'a> {
-    /// The keys in force.
+    /// The keymap in effect.
     pub keymap: &'a Keymap,
-    /// Whether changes of a cluster are refused.
+    /// Whether changes to a cluster are refused.
     pub read_only: bool,
-    /// The context of the page, also beneath a dialog.
+    /// The context of the page, also under a dialog.
     pub page: Context,
 }
 
-/// The console's way to a verb.
+/// How a verb is reached in the console.
 struct ActionRoute {
     action: Action,
     /// Where the action does what the verb means; empty for all of the action's contexts.
     within: &'static [Context],
-    /// The action that leads there from other pages, where there is one.
+    /// The action that opens that place from other pages, if any.
     lead: Option<Action>,
-    /// The place in words, as it follows `in`; empty for an action of every page.
+    /// The place in words that follow `in`; empty for an action of every page.
     place: &'static str,
-    /// Whether the thing has to be selected, unless the page is its own.
+    /// Whether the thing has to be selected, except on its own page.
     on_row: bool,
-    /// What follows the key; may be empty.
+    /// Text that follows the key; may be empty.
     with: &'static str,
 }
 
@@ -45,7 +45,7 @@ impl ActionRoute {
         Self { lead: Some(lead), ..self }
     }
 
-    /// On the row of a worker.
+    /// The action works on the row of a worker.
     const fn on_row(self) -> Self {
         Self { on_row: true, ..self }.within(&[], "the nodes pane or the TPU table")
     }
@@ -54,7 +54,7 @@ impl ActionRoute {
         Self { with, ..self }
     }
 
-    /// The console's way to each verb.
+    /// How each verb is reached in the console.
     const fn to(verb: Verb) -> Self {
         use Action as A;
         const AUTOSCALER: &[Context] = &[Context::Autoscaler];
@@ -104,8 +104,8 @@ impl ActionRoute {
 }
 
 impl HintContext<'_> {
-    /// The hint as it is shown in this context: the page's, a dialog's over it, or that of a message, which has none
-    /// because it stays while pages change.
+    /// The hint as it is shown in this context: on a page, or in a dialog over it. A message has no context because it
+    /// stays while pages change.
     pub fn hint(&self, hint: &Hint, here: Option<Context>) -> String {
         let fix = |fix: &Fix| match fix {
             Fix::Text(text) => text.clone(),
@@ -119,7 +119,7 @@ impl HintContext<'_> {
         in_one_place(&hint.fixes().iter().map(fix).collect::<Vec<_>>())
     }
 
-    /// The keys that lead to a verb; none in read-only mode if it changes a cluster.
+    /// The keys that lead to a verb; `None` in read-only mode if it changes a cluster.
     fn way_to(&self, verb: Verb, here: Option<Context>) -> Option<String> {
         let way = ActionRoute::to(verb);
         if self.read_only && way.action.changes_a_cluster() {
@@ -140,7 +140,7 @@ impl HintContext<'_> {
         Some(if PAGES.contains(&here) { keys } else { format!("{keys} after closing this dialog") })
     }
 
-    /// The key of a way, and what follows it: `D on its row, with the first option switched off`.
+    /// The key of a route, and the text that follows it: `D on its row, with the first option switched off`.
     fn pressed(&self, way: &ActionRoute, here: Option<Context>) -> String {
         let is_its_own = here.is_some_and(|here| matches!(here, Context::Node | Context::Tpu | Context::Job));
         let row = if way.on_row && !is_its_own { " on its row" } else { "" };
@@ -152,7 +152,7 @@ impl HintContext<'_> {
         format!("{}{row}{gap}{}", self.key_or_name(way.action), way.with)
     }
 
-    /// The first key of an action; of one without a key, its name for the palette.
+    /// The first key of an action; for an action without a key, its name in the palette.
     fn key_or_name(&self, action: Action) -> String {
         let key = |action| self.keymap.keys_of(action).next();
         key(action).unwrap_or_else(|| {
@@ -161,7 +161,7 @@ impl HintContext<'_> {
     }
 }
 
-/// Fixes in a sentence: a place that all of them have is named once, at the end.
+/// Joins fixes into a sentence: a place that they all share is named once, at the end.
 fn in_one_place(fixes: &[String]) -> String {
     const ROW: &str = " on its row in ";
     let place = |fix: &'_ String| fix.rfind(ROW).map(|at| fix[at..].to_owned());
@@ -184,9 +184,16 @@ mod tests {
         for verb in Verb::ALL {
             let way = ActionRoute::to(*verb);
             let contexts = way.action.describe().contexts;
-            assert!(way.within.iter().all(|c| contexts.contains(c)), "{verb:?} works where its action does");
+            assert!(
+                way.within.iter().all(|c| contexts.contains(c)),
+                "{verb:?} works only where its action is available"
+            );
             let everywhere = PAGES.iter().all(|page| way.works_in(*page));
-            assert_eq!(way.place.is_empty(), everywhere, "{verb:?} names its place unless it is every page");
+            assert_eq!(
+                way.place.is_empty(),
+                everywhere,
+                "{verb:?} names its place unless it works on every page"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which key means what. The default keys are defined in `assets/keymap.yaml` only.
+//! The keymap: which action each key is bound to. The default keys are defined in `assets/keymap.yaml` only.
 
 use crate::app::action::context::Context;
 use crate::app::action::table::{Action, actions};
@@ -36,13 +36,13 @@ impl Chord {
         Some(Self { code, modifiers })
     }
 
-    /// Terminals differ in whether they report shift with a character that is upper-case already.
+    /// Drops shift: terminals differ in whether they report it with a character that is already upper-case.
     fn of(key: KeyEvent) -> Self {
         let kept = KeyModifiers::CONTROL | KeyModifiers::ALT;
         Self { code: key.code, modifiers: key.modifiers & kept }
     }
 
-    /// The key as [`Self::parse`] reads it; none of a key that it does not read.
+    /// The key as [`Self::parse`] reads it; `None` for keys that it does not read.
     fn words(self) -> Option<String> {
         let name = NAMED.iter().find(|(_, code)| *code == self.code).map(|(name, _)| (*name).to_owned());
         let key = match (name, self.code) {
@@ -84,13 +84,13 @@ fn named(word: &str) -> Option<KeyCode> {
 /// An error in the keymap.
 #[derive(Debug, thiserror::Error)]
 pub enum KeymapError {
-    /// The YAML cannot be parsed.
+    /// The YAML is invalid.
     #[error("cannot read the keymap")]
     Yaml(#[from] serde_yaml::Error),
-    /// Keys are given to an action that does not exist.
+    /// Keys are bound to an action that does not exist.
     #[error("keys: unknown action `{0}`; ? in the console lists the actions")]
     UnknownAction(String),
-    /// A key cannot be parsed.
+    /// A key is invalid.
     #[error("keys: invalid key `{key}` for `{action}`; use e.g. `x`, `ctrl-x`, `f5`, `g g`")]
     UnknownKey {
         /// The name of the action in the keymap.
@@ -103,9 +103,9 @@ pub enum KeymapError {
     Conflict {
         /// The key as it is written in the keymap.
         key: String,
-        /// The action that had the key first.
+        /// The action to which the key was bound first.
         first: &'static str,
-        /// The action that takes it a second time.
+        /// The action to which it is bound again.
         second: &'static str,
     },
 }
@@ -113,7 +113,7 @@ pub enum KeymapError {
 #[derive(Clone, Debug)]
 struct Binding {
     keys: Vec<Chord>,
-    /// As written, for the screen.
+    /// As written in the keymap, for the screen.
     words: String,
     action: Action,
 }
@@ -121,11 +121,11 @@ struct Binding {
 /// The meaning of the keys pressed so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// They stand for this action.
+    /// They are bound to this action.
     Action(Action),
     /// They are the beginning of a longer sequence.
     Pending,
-    /// They have no meaning.
+    /// They are not bound.
     Nothing,
 }
 
@@ -133,7 +133,7 @@ pub enum Meaning {
 #[derive(Clone, Debug, Default)]
 pub struct Keymap {
     bindings: Vec<Binding>,
-    /// Whether the screen names keys in ASCII words.
+    /// Whether the screen spells key names out in ASCII.
     spelled: bool,
 }
 
@@ -152,7 +152,7 @@ impl Keymap {
         Ok(keymap)
     }
 
-    /// The same keys, which the screen names in ASCII words: `enter` in place of `⏎`.
+    /// Sets whether the screen spells key names out in ASCII: `enter` instead of `⏎`.
     #[must_use]
     pub fn spelled_out(self, spelled: bool) -> Self {
         Self { spelled, ..self }
@@ -163,12 +163,12 @@ impl Keymap {
         let unknown = || KeymapError::UnknownKey { action: description.name.into(), key: words.into() };
         let keys: Option<Vec<Chord>> = words.split_whitespace().map(Chord::parse).collect();
         let keys = keys.filter(|k| !k.is_empty()).ok_or_else(unknown)?;
-        let meets = |other: &&Binding| {
+        let conflicts = |other: &&Binding| {
             let theirs = other.action.describe().contexts;
             let shared = keys.len().min(other.keys.len());
             other.keys[..shared] == keys[..shared] && description.contexts.iter().any(|c| theirs.contains(c))
         };
-        if let Some(other) = self.bindings.iter().find(meets) {
+        if let Some(other) = self.bindings.iter().find(conflicts) {
             let (first, second) = (other.action.describe().name, description.name);
             return Err(KeymapError::Conflict { key: words.into(), first, second });
         }
@@ -176,7 +176,7 @@ impl Keymap {
         Ok(())
     }
 
-    /// What `key` means in that context after the keys `before`.
+    /// The meaning of `key` in this context after the keys `before`.
     pub fn meaning(&self, context: Context, before: &[KeyEvent], key: KeyEvent) -> Meaning {
         let pressed: Vec<Chord> = before.iter().chain([&key]).map(|k| Chord::of(*k)).collect();
         let here = self.bindings.iter().filter(|b| b.action.describe().contexts.contains(&context));
@@ -188,7 +188,8 @@ impl Keymap {
         }
     }
 
-    /// The actions that a key has in any context, with the key as the screen shows it; those that most places have first.
+    /// The actions that a key has in any context, with the key as the screen shows it; actions with most contexts
+    /// first.
     pub fn elsewhere(&self, key: KeyEvent) -> impl Iterator<Item = (String, Action)> {
         let pressed = Chord::of(key);
         let of_key = move |b: &&Binding| b.keys == [pressed];
@@ -197,23 +198,23 @@ impl Keymap {
         found.into_iter().map(|b| (self.pretty(&b.words), b.action))
     }
 
-    /// A key as the screen shows it; none of a key without a name, such as those of media players.
+    /// A key as the screen shows it; `None` for keys without a name, such as media keys.
     pub fn shown(&self, key: KeyEvent) -> Option<String> {
         Chord::of(key).words().map(|words| self.pretty(&words))
     }
 
-    /// The keys of an action as the screen shows them, the first one only or all.
+    /// All keys of an action as the screen shows them.
     pub fn keys_of(&self, action: Action) -> impl Iterator<Item = String> {
         self.bindings.iter().filter(move |b| b.action == action).map(|b| self.pretty(&b.words))
     }
 
-    /// Actions of a context with their first key, in the table's order.
+    /// The actions of a context with their first key, in the order of the table.
     pub fn hints(&self, context: Context) -> impl Iterator<Item = (Action, String)> {
         let here = actions().iter().filter(move |d| d.contexts.contains(&context));
         here.filter_map(|d| Some((d.action, self.keys_of(d.action).next()?)))
     }
 
-    /// `ctrl-r` as `^r`, `enter` as `⏎` unless keys are spelled out.
+    /// `ctrl-r` as `^r`, `enter` as `⏎` unless key names are spelled out.
     fn pretty(&self, words: &str) -> String {
         let word = |w: &str| match w {
             "enter" if !self.spelled => "⏎".to_owned(),
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn every_action_has_a_key_and_no_two_share_one() {
+    fn every_action_has_a_key_without_conflicts() {
         let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
         for description in actions() {
             assert!(keymap.keys_of(description.action).next().is_some(), "{} has no key", description.name);
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_mean_what_the_context_says() {
+    fn the_meaning_of_a_key_depends_on_the_context() {
         let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
         let y = key(KeyCode::Char('y'), KeyModifiers::NONE);
         assert_eq!(keymap.meaning(Context::Jobs, &[], y), Meaning::Action(Action::Copy));
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_checked() {
+    fn changes_are_validated() {
         let change = |action: &str, key: &str| {
             Keymap::with_changes(&BTreeMap::from([(action.to_owned(), vec![key.to_owned()])])).map(|_| ())
         };

@@ -1,4 +1,4 @@
-//! Carries out actions.
+//! Runs actions.
 
 use crate::app::action::context::Context;
 use crate::app::action::table::actions;
@@ -13,7 +13,7 @@ use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, JobKey, LogSource, Order, ProblemKind, Request, Text, Timestamp};
 
 impl App {
-    /// Carries an action out.
+    /// Runs an action.
     pub fn act(&mut self, action: Action, now: Timestamp) -> Vec<Effect> {
         if self.is_refused(action, now) {
             return Vec::new();
@@ -21,21 +21,21 @@ impl App {
         let confirms = self.context().confirms();
         let mut effects = (action.describe().run)(self, action, now);
         if !confirms {
-            // What an action asks for is done by the dialog that it opens.
+            // An effect that changes a cluster is only carried out from the dialog that the action opens.
             effects.retain(|effect| effect.class() < Class::Changes);
         }
         effects
     }
 
-    /// Rows or lines on the screen.
+    /// The number of visible rows or lines.
     fn page_height(&self) -> isize {
         let height = self.page().map_or(1, |page| page.page_height(&self.areas, self.split.focused));
         isize::try_from(height.max(1)).unwrap_or(1)
     }
 
-    /// Moves by a page, in that direction.
-    pub(in crate::app) fn turn_page(&mut self, way: isize) -> Vec<Effect> {
-        let by = way * self.page_height();
+    /// Moves by a page; `direction` is 1 or -1.
+    pub(in crate::app) fn turn_page(&mut self, direction: isize) -> Vec<Effect> {
+        let by = direction * self.page_height();
         match &mut self.dialog {
             Some(dialog) => dialog.page(by),
             None => self.scroll(self.split.focused, by),
@@ -43,12 +43,12 @@ impl App {
         Vec::new()
     }
 
-    /// Moves by half a page, in that direction.
-    pub(in crate::app) fn turn_half_page(&mut self, way: isize) -> Vec<Effect> {
-        self.step(way * (self.page_height() / 2).max(1))
+    /// Moves by half a page; `direction` is 1 or -1.
+    pub(in crate::app) fn turn_half_page(&mut self, direction: isize) -> Vec<Effect> {
+        self.step(direction * (self.page_height() / 2).max(1))
     }
 
-    /// Moves the cursor or the lines by so many rows.
+    /// Moves the cursor or the lines by this many rows.
     pub(in crate::app) fn step(&mut self, by: isize) -> Vec<Effect> {
         match &mut self.dialog {
             Some(dialog) => dialog.scroll(by),
@@ -57,14 +57,14 @@ impl App {
         Vec::new()
     }
 
-    /// Moves the cursor of a pane, or its lines.
+    /// Moves the cursor or the lines of a pane.
     pub(in crate::app) fn scroll(&mut self, pane: Pane, by: isize) {
         if let Some((page, fleet, _)) = self.page_mut() {
             page.scroll(fleet, pane, by);
         }
     }
 
-    /// Goes to the first row or line, or to the last.
+    /// Goes to the first or the last row or line.
     pub(in crate::app) fn jump(&mut self, bottom: bool) -> Vec<Effect> {
         const FAR: isize = isize::MAX / 2;
         let is_log = self.dialog.is_none() && self.context() == Context::Log;
@@ -77,7 +77,7 @@ impl App {
         Vec::new()
     }
 
-    /// The question was confirmed.
+    /// Carries out the confirmed question.
     pub(in crate::app) fn answer(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(Dialog::Ask { question, .. }) = self.dialog.take() else { return Vec::new() };
         match question {
@@ -109,7 +109,7 @@ impl App {
         Vec::new()
     }
 
-    /// Asks whether a changed host key is to be accepted. False when none has changed.
+    /// Asks whether to accept a changed host key. Returns false if none has changed.
     pub(in crate::app) fn ask_about_host_key(&mut self, now: Timestamp) -> bool {
         let Some((cluster, problem)) = self.target_cluster().and_then(|c| Some((c, c.problem()?))) else {
             return false;
@@ -139,7 +139,7 @@ impl App {
         true
     }
 
-    /// Opens the log of the selection in the whole window: a job's, a node's, the autoscaler's.
+    /// Opens the log of the selection in the whole window: a job's, a node's, or the autoscaler's.
     pub(in crate::app) fn open_log(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(place) = self.target_place() else { return Vec::new() };
         if let View::JobWorkers(_) = self.view() {
@@ -164,7 +164,7 @@ impl App {
             .then(|| Ok(next_monitor(self.pages.cluster[place].log.source())));
         match of_job.or(of_node).or(monitor) {
             Some(Ok(source)) => {
-                // The autoscaler's files are gone through in the pane beside its report, where that is on the screen.
+                // The autoscaler's files are cycled in the pane beside its report if that is on the screen.
                 let is_beside = self.areas.autoscaler.is_none() || self.areas.log.is_some();
                 if is_beside && matches!(source, LogSource::Monitor(_)) {
                     return self.follow(place, source);
@@ -179,18 +179,18 @@ impl App {
         }
     }
 
-    /// An action on a row where there is none.
+    /// Reports that an action needs a row and none is selected.
     pub(in crate::app) fn nothing_chosen(&mut self, action: Action, now: Timestamp) {
         let text = format!("{}: no row selected", action.describe().name);
         self.toasts.answer(text, now);
     }
 
-    /// An effect on the cluster that is meant.
+    /// An effect on the target cluster.
     pub(in crate::app) fn at_cluster(&self, effect: impl Fn(ClusterName) -> Effect) -> Vec<Effect> {
         self.target_cluster().map(|c| vec![effect(c.name().clone())]).unwrap_or_default()
     }
 
-    /// Logs in to the head, or to the host of the TPU or of the worker under the cursor.
+    /// Logs in to the head, or to the host of the selected TPU or worker.
     pub(in crate::app) fn ssh(&mut self, now: Timestamp) -> Vec<Effect> {
         match self.view() {
             View::JobWorkers(_) => return self.ssh_worker(),
@@ -203,8 +203,8 @@ impl App {
         }
     }
 
-    /// The host that the page on the screen is of, the one of the worker whose stack differs there, or the one of its job's
-    /// driver; none for the head.
+    /// The host that the page on the screen is about: the host of the worker whose stack differs, of the node, or of
+    /// the job's driver; `None` for the head.
     fn host_of_page(&self) -> Option<TpuHost> {
         let View::Details(_) = self.view() else { return None };
         if let Some(worker) = self.stacks_shown().and_then(|stacks| stacks.odd().next()) {
@@ -219,7 +219,7 @@ impl App {
         Some(TpuHost::at(node.address.raw()))
     }
 
-    /// Reads the cluster's data now. A frozen screen follows the news again.
+    /// Refreshes the cluster's data now. A frozen screen returns to live data.
     pub(in crate::app) fn refresh(&mut self, now: Timestamp) -> Vec<Effect> {
         self.thaw(now);
         let mut effects = self.at_cluster(|name| Effect::Ask(name, Request::Refresh));
@@ -237,7 +237,7 @@ impl App {
         effects
     }
 
-    /// Says where to begin, to who has typed nothing into the console so far.
+    /// Shows where to begin, to operators who have not typed anything into the console yet.
     pub fn welcome(&mut self, now: Timestamp) {
         let [help, palette, filter] = [Action::Help, Action::Palette, Action::Filter].map(|a| self.key_of(a));
         let text = format!(
@@ -246,13 +246,13 @@ impl App {
         self.toasts.answer(text, now);
     }
 
-    /// Opens the line for a command.
+    /// Opens the command line of the palette.
     pub(in crate::app) fn begin_command(&mut self) -> Vec<Effect> {
         self.prompt = Some(Prompt::new(PromptKind::Command, ""));
         Vec::new()
     }
 
-    /// Shows the keys, over a dialog if one is open.
+    /// Shows the keys, over the open dialog if any.
     pub(in crate::app) fn help(&mut self) -> Vec<Effect> {
         let lines = self.help_lines();
         self.dialog = Some(Dialog::help(lines, self.dialog.take()));
@@ -275,7 +275,7 @@ impl App {
         self.dirty = true;
     }
 
-    /// Sorts the table that has the focus.
+    /// Sorts the focused table.
     pub(in crate::app) fn sort(&mut self, by: By) -> Vec<Effect> {
         if let Some((listing, fleet)) = self.listing_mut() {
             listing.sort_by(fleet, by);
@@ -303,7 +303,7 @@ impl App {
     }
 }
 
-/// The next of the autoscaler's files after the one that is open.
+/// The autoscaler file after the one that is open.
 fn next_monitor(open: Option<&LogSource>) -> LogSource {
     let here = match open {
         Some(LogSource::Monitor(name)) => MONITOR.iter().position(|m| m == name),

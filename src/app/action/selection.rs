@@ -1,4 +1,4 @@
-//! What an action acts on: the row under the cursor, or the thing that the page is of.
+//! What an action acts on: the row under the cursor, or the subject of the page.
 
 use crate::app::{App, Cluster, Target, View};
 use crate::model::{Job, Node};
@@ -6,7 +6,7 @@ use crate::reconcile::Row as Slice;
 use std::sync::Arc;
 
 impl App {
-    /// What an action acts on: the row under the cursor, or what the page is of.
+    /// What an action acts on: the row under the cursor, or the subject of the page.
     pub fn target(&self) -> Option<Target> {
         match (self.listing(), self.view()) {
             (_, View::Details(details)) => Some(details.target.clone()),
@@ -17,7 +17,7 @@ impl App {
         }
     }
 
-    /// The cluster that an action acts on, or on a thing of which it acts.
+    /// The cluster that an action acts on, or that contains its target.
     pub fn target_cluster(&self) -> Option<&Cluster> {
         self.fleet.clusters.get(self.target_place()?)
     }
@@ -27,11 +27,11 @@ impl App {
         of_page.or_else(|| self.listing()?.target(&self.fleet)?.place())
     }
 
-    /// The node that an action acts on, and its cluster's place.
+    /// The node that an action acts on, and the index of its cluster.
     pub fn target_node(&self) -> Option<(usize, &Node)> {
         let Target::Node(place, id) = self.target()? else { return None };
         let cluster = self.fleet.clusters.get(place)?;
-        // A table of nodes knows the number of its row; a page of one node, or a table by slice, looks for it.
+        // A table of nodes knows the number of its row; the page of a node, or a table by slice, searches for it.
         let here = self
             .number_of_row()
             .and_then(|number| cluster.snapshot.nodes.get(number))
@@ -39,13 +39,13 @@ impl App {
         Some((place, here.or_else(|| cluster.node(&id))?))
     }
 
-    /// The job that an action on workers acts on: the one that is meant, or the first that holds the slice or the node.
+    /// The job that an action on workers acts on: the target, or the first job that holds the target slice or node.
     pub fn target_run(&self) -> Option<(usize, &Arc<Job>)> {
         let (place, jobs) = self.target_runs()?;
         Some((place, jobs.first()?))
     }
 
-    /// All of them: several jobs may hold a slice or a host.
+    /// All jobs of the target: several may hold a slice or a host.
     pub fn target_runs(&self) -> Option<(usize, &[Arc<Job>])> {
         let (place, row) = match self.target()? {
             Target::Hosts(place, hosts) => (
@@ -62,11 +62,11 @@ impl App {
         Some((place, self.fleet.clusters.get(place)?.sliced.jobs(row)))
     }
 
-    /// The job that an action acts on, and its cluster's place.
+    /// The job that an action acts on, and the index of its cluster.
     pub fn target_job(&self) -> Option<(usize, &Arc<Job>)> {
         let (Target::Job(place, key) | Target::Stacks(place, key)) = self.target()? else { return None };
         let cluster = self.fleet.clusters.get(place)?;
-        // A table of jobs knows the number of its row; other pages look for it.
+        // A table of jobs knows the number of its row; other pages search for it.
         let here = self
             .number_of_row()
             .and_then(|number| cluster.snapshot.jobs.get(number))
@@ -78,17 +78,17 @@ impl App {
     pub fn target_slice(&self) -> Option<&Slice> {
         let Target::Tpu(place, name) = self.target()? else { return None };
         let rows = self.fleet.clusters.get(place)?.tpus.rows();
-        // A table of TPUs knows the number of its row; other pages look for it.
+        // A table of TPUs knows the number of its row; other pages search for it.
         let here = self.number_of_row().and_then(|number| rows.get(number)).filter(|row| row.name == name);
         here.or_else(|| rows.iter().find(|row| row.name == name))
     }
 
-    /// The number in its cluster of the row under the cursor of the table that has the keys.
+    /// The number, within its cluster, of the row under the cursor of the focused table.
     fn number_of_row(&self) -> Option<usize> {
         self.listing()?.place().map(|(_, number)| number)
     }
 
-    /// The cluster whose TPUs are on the screen, or of the TPU that an action acts on.
+    /// The cluster whose TPUs are on the screen, or whose TPU an action acts on.
     pub fn tpus(&self) -> Option<&Cluster> {
         let place = match (self.view(), self.target()) {
             (View::Tpus(place), _) => *place,

@@ -1,4 +1,4 @@
-//! The one table of actions: keymap, footer, help, palette and read-only are all read from it.
+//! The table of actions: the keymap, the footer, the help, the palette and read-only mode are all derived from it.
 
 use crate::app::action::availability::{
     always, has_chips, has_cluster, has_driver, has_fleet, has_job, has_log, has_new_host_key, has_operation,
@@ -24,21 +24,21 @@ use std::sync::LazyLock;
 pub struct Description {
     /// The action that is described.
     pub action: Action,
-    /// The most that it can do.
+    /// The most severe outcome of the action.
     pub class: Class,
     /// Its name in the keymap and the palette.
     pub name: &'static str,
-    /// One or two words for the footer; empty keeps it out.
+    /// One or two words for the footer; empty: not in the footer.
     pub label: &'static str,
-    /// One line for the help: a capitalised imperative.
+    /// One line for the help: an imperative, capitalized.
     pub help: &'static str,
-    /// Other words, separated by blanks, by which an operator may look for it in the palette.
+    /// Synonyms, separated by spaces, by which the palette also finds it.
     pub also: &'static str,
     /// The contexts in which it is available.
     pub contexts: &'static [Context],
-    /// Whether it has an effect now; the footer leaves it out otherwise.
+    /// Whether it has an effect now; the footer omits it otherwise.
     pub is_offered: fn(&App, Action) -> bool,
-    /// Carries it out.
+    /// Runs it.
     pub run: fn(&mut App, Action, Timestamp) -> Vec<Effect>,
 }
 
@@ -73,24 +73,24 @@ const OF_JOBS: &[Context] = &[Jobs, AllJobs, JobWorkers, Job];
 
 macro_rules! actions {
     ($($class:ident $action:ident $name:literal $label:literal $contexts:expr, $offered:expr, $run:expr, $help:literal $(, also $also:literal)?;)*) => {
-        /// What a key can mean.
+        /// An action that keys can be bound to.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[allow(missing_docs, reason = "each is described by its help")]
         pub enum Action {
             $($action,)*
-            /// Shows a table of all clusters, by its name.
+            /// Shows the table of all clusters with this name.
             Table(&'static str),
         }
 
-        /// The rows below.
+        /// The rows of the table below.
         const ROWS: &[Description] = &[$(Description {
             action: Action::$action, class: Class::$class, name: $name, label: $label, contexts: $contexts,
-            is_offered: |app, _| asked($offered, app), run: |app, _, now| ran($run, app, now), help: $help,
+            is_offered: |app, _| call_is_offered($offered, app), run: |app, _, now| call_run($run, app, now), help: $help,
             also: concat!($($also)?),
         }),*];
 
-        /// Every action, in the order of the footer and the help. A new one is a row below and the function that it names; each
-        /// table of all clusters has one, before those on the cluster under the cursor.
+        /// All actions, in the order of the footer and the help. To add one, add a row below and the function that it
+        /// names. Each table of all clusters adds one, before the actions on the cluster under the cursor.
         pub fn actions() -> &'static [Description] {
             static ALL: LazyLock<Vec<Description>> = LazyLock::new(|| {
                 let mut all = ROWS.to_vec();
@@ -103,11 +103,11 @@ macro_rules! actions {
     };
 }
 
-fn asked(is_offered: fn(&App) -> bool, app: &App) -> bool {
+fn call_is_offered(is_offered: fn(&App) -> bool, app: &App) -> bool {
     is_offered(app)
 }
 
-fn ran(run: fn(&mut App, Timestamp) -> Vec<Effect>, app: &mut App, now: Timestamp) -> Vec<Effect> {
+fn call_run(run: fn(&mut App, Timestamp) -> Vec<Effect>, app: &mut App, now: Timestamp) -> Vec<Effect> {
     run(app, now)
 }
 
@@ -397,7 +397,7 @@ impl Description {
     pub fn label_in(&self, context: Context) -> &'static str {
         match (self.action, context) {
             (Action::Filter, Log) => "search",
-            // Elsewhere the footer has what concerns the page.
+            // On other pages the footer shows only what concerns the page.
             (Action::Table(_), _) if self.is_of_one_kind() && !FLEET.contains(&context) => "",
             _ => self.label,
         }
@@ -434,7 +434,7 @@ impl Description {
 impl Action {
     /// The entry of the action in [`actions`].
     pub fn describe(self) -> &'static Description {
-        // The table is complete: a test counts.
+        // The table is complete: a test counts its rows.
         actions().iter().find(|d| d.action == self).unwrap_or(&ROWS[0])
     }
 
@@ -449,12 +449,12 @@ impl Action {
         (self.describe().is_offered)(app, self) && app.refusal(self).is_none()
     }
 
-    /// Whether it leads to a change of a cluster; read-only mode refuses it.
+    /// Whether it can change a cluster; read-only mode refuses it then.
     pub fn changes_a_cluster(self) -> bool {
         self.describe().class >= Class::Changes
     }
 
-    /// The action with that name in the keymap; none if there is no such action.
+    /// The action with this name in the keymap; `None` if there is no such action.
     pub fn named(name: &str) -> Option<Self> {
         actions().iter().find(|d| d.name == name).map(|d| d.action)
     }

@@ -1,4 +1,4 @@
-//! What an action acts on: the cluster, node, job, slice or TPU under the cursor, or on the page.
+//! What an action acts on: the cluster, node, job, slice or TPU under the cursor or on the page.
 
 use crate::app::fleet::Fleet;
 use crate::app::text::words;
@@ -7,40 +7,40 @@ use crate::model::{JobKey, NodeId, Text};
 use crate::reconcile::HostsKey;
 use std::sync::Arc;
 
-/// A thing in the fleet, by its cluster's place and its own key.
+/// A thing in the fleet, by the index of its cluster and its own key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A cluster, by its place in the fleet.
+    /// A cluster, by its index in the fleet.
     Cluster(usize),
-    /// A file that could not be read, by its place among those.
+    /// A file that could not be read, by its index in [`Fleet::broken`].
     Broken(usize),
     /// A node of a cluster.
     Node(usize, NodeId),
     /// A job of a cluster.
     Job(usize, JobKey),
-    /// Where the workers of a job of a cluster stand.
+    /// The stacks of the workers of a job of a cluster.
     Stacks(usize, JobKey),
-    /// What chips of a cluster do.
+    /// The usage of chips of a cluster.
     Chips(usize, Arc<ChipsOf>),
     /// A TPU slice or request of a cluster, by its name.
     Tpu(usize, Text),
-    /// A slice of a cluster, or other hosts that stand in one row.
+    /// A slice of a cluster, or other hosts that share one row.
     Hosts(usize, HostsKey),
     /// The messages of the console.
     Messages,
 }
 
-/// Chips that are looked at together.
+/// Chips that are shown on one page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChipsOf {
-    /// Whose they are, safe to print: a slice, a host, a job.
+    /// What they belong to, safe to print: a slice, a host or a job.
     pub what: String,
     /// Ray's ids of their nodes.
     pub nodes: Arc<[NodeId]>,
 }
 
 impl Target {
-    /// The place of its cluster in the fleet; none for what is not of a cluster.
+    /// The index of its cluster in the fleet; `None` if it does not belong to a cluster.
     pub fn place(&self) -> Option<usize> {
         match self {
             Self::Cluster(place)
@@ -58,8 +58,8 @@ impl Target {
     pub fn words(&self, fleet: &Fleet) -> String {
         match self {
             Self::Cluster(_) => "details".to_owned(),
-            Self::Broken(among) => {
-                fleet.broken.get(*among).map_or_else(String::new, |(file, _)| printable(file).into_owned())
+            Self::Broken(index) => {
+                fleet.broken.get(*index).map_or_else(String::new, |(file, _)| printable(file).into_owned())
             }
             Self::Node(place, id) => {
                 let cluster = fleet.clusters.get(*place);
@@ -83,9 +83,9 @@ impl Target {
     pub fn copied(&self, fleet: &Fleet) -> Option<(&'static str, String)> {
         Some(match self {
             Self::Cluster(place) => ("cluster name", fleet.clusters.get(*place)?.name().as_str().to_owned()),
-            Self::Broken(among) => ("file name", printable(&fleet.broken.get(*among)?.0).into_owned()),
+            Self::Broken(index) => ("file name", printable(&fleet.broken.get(*index)?.0).into_owned()),
             Self::Node(_, id) => ("node id", id.to_string()),
-            // As it is shown: a hostile id must not act in the shell that it is pasted into.
+            // As displayed: a hostile id must not have an effect in the shell that it is pasted into.
             Self::Job(_, key) => ("job id", key.to_string()),
             Self::Tpu(_, name) => ("tpu name", name.to_string()),
             Self::Hosts(_, key) if key.name.is_empty() => return None,

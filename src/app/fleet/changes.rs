@@ -1,22 +1,22 @@
-//! What has changed on the clusters, newest first. The same change on several clusters is one.
+//! What has changed on the clusters, newest first. The same change on several clusters is one entry.
 
 use crate::model::{ClusterName, Timestamp};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Changes kept.
+/// Maximum number of changes kept.
 const KEPT: usize = 50;
-/// The same change of several clusters is one within this time: a poll interval of the fleet.
+/// The same change on several clusters within this time is one entry: a poll interval of the fleet.
 const TOGETHER: Duration = Duration::from_secs(60);
 
 /// A change of one or more clusters, e.g. a job that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// When it was seen first.
+    /// When it was first seen.
     pub at: Timestamp,
     /// What has changed, safe to print.
     pub what: String,
-    /// Where, in the order in which it was seen.
+    /// The clusters that it was seen on, in the order in which it was seen.
     pub clusters: Vec<ClusterName>,
 }
 
@@ -27,7 +27,7 @@ pub struct RecentChanges {
 }
 
 impl RecentChanges {
-    /// Adds the changes of one state of a cluster; the one that matters most comes first.
+    /// Adds the changes of one state of a cluster, most important first.
     pub fn add(&mut self, cluster: &ClusterName, changes: Vec<String>, now: Timestamp) {
         for what in changes.into_iter().rev() {
             let mut recent = self.changes.iter_mut().take_while(|change| change.at.age(now) < TOGETHER);
@@ -50,7 +50,7 @@ mod tests {
     use crate::app::fleet::changes::*;
 
     #[test]
-    fn the_same_change_of_several_clusters_is_one_for_a_while() {
+    fn the_same_change_on_several_clusters_within_a_minute_is_one_entry() {
         let mut lately = RecentChanges::default();
         let at = |secs: i64| Timestamp::from_millis(secs * 1000);
         let mut add = |name: &str, what: &[&str], secs| {
@@ -60,8 +60,8 @@ mod tests {
         add("b", &["down"], 5);
         add("a", &["down"], 6);
         add("c", &["down"], 66);
-        let told: Vec<(&str, usize)> =
+        let recorded: Vec<(&str, usize)> =
             lately.changes().map(|c| (c.what.as_str(), c.clusters.len())).collect();
-        assert_eq!(told, [("down", 1), ("down", 1), ("down", 2), ("job x failed", 1)]);
+        assert_eq!(recorded, [("down", 1), ("down", 1), ("down", 2), ("job x failed", 1)]);
     }
 }

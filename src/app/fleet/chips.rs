@@ -1,18 +1,18 @@
-//! Chips in use, and all of them.
+//! Chip counts: in use, and total.
 
 /// Chips of several nodes or clusters.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
-    /// Chips in use; none when the use is known on no cluster.
+    /// Chips in use; `None` if the use is unknown on all clusters.
     pub used: Option<f64>,
-    /// Whether the use of some chips is not known, so that more may be in use.
+    /// Whether `used` is a lower bound, because the use of some chips is unknown.
     pub is_least: bool,
     /// The number of chips.
     pub all: f64,
 }
 
 impl Sum {
-    /// Adds those of another sum.
+    /// Adds the chips of another sum.
     pub fn join(&mut self, other: &Self) {
         if let Some(used) = other.used {
             self.used = Some(self.used.unwrap_or(0.0) + used);
@@ -21,7 +21,7 @@ impl Sum {
         self.all += other.all;
     }
 
-    /// Adds chips, so many of them in use where that is known.
+    /// Adds chips; `used` of them are in use, if known.
     pub fn add(&mut self, used: Option<f64>, all: f64) {
         match used {
             _ if all <= 0.0 => {}

@@ -1,4 +1,4 @@
-//! One cluster: all that is known of it. What a page shows of it, and how, is the page's own.
+//! One cluster: all data that is known about it. How a page shows it is defined by the page.
 
 use crate::app::fleet::runs::{Run, runs};
 use crate::app::fleet::trend::Trend;
@@ -21,11 +21,11 @@ use std::time::Duration;
 
 /// Data younger than this is shown as fresh.
 pub const FRESH: Duration = Duration::from_secs(5);
-/// From this age on ages are shown in minutes.
+/// From this age on, ages are shown in minutes.
 pub const AGED: Duration = Duration::from_secs(120);
 /// Data older than this is stale, unless the poll interval is longer.
 pub const STALE: Duration = Duration::from_secs(30);
-/// The same for a cluster that is polled every few seconds.
+/// The same limit for a cluster that is polled every few seconds.
 const PROMPT: Duration = Duration::from_secs(10);
 
 /// Machine figures that have not changed for this long may be out of date.
@@ -46,13 +46,13 @@ pub enum Listed {
     },
 }
 
-/// One cluster: its finished state, which it derefs to, and what the console itself adds.
+/// One cluster: its state as its task reports it, to which it derefs, and what the console itself adds.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    /// Its description: file, provider, zone and the way to its head.
+    /// Its description: file, provider, zone, and how its head is reached.
     pub spec: ClusterSpec,
     state: Arc<ClusterState>,
-    /// The first of its jobs that have not ended, and the number of all those.
+    /// The first of its jobs that have not ended, and the number of all of them.
     pub runs: (Vec<Run>, usize),
     /// Its TPUs and GPUs by type.
     pub kinds: Vec<Kind>,
@@ -60,32 +60,32 @@ pub struct Cluster {
     pub sliced: SliceTable,
     /// The recent use of its chips.
     pub trend: Trend,
-    /// The names that nodes are shown by, of those that have one beside their address.
+    /// The display names of nodes, for those that have a name other than their address.
     pub(in crate::app) names: Arc<HashMap<NodeId, Text>>,
     /// Machine figures by node, and when each sample was first seen.
     physical: HashMap<NodeId, (Timestamp, Physical)>,
     /// The number of its nodes on the screen, whose figures are read in turn.
     pub(in crate::app) watched: usize,
-    /// The load that the console puts on the head.
+    /// The load that the console causes on the head.
     pub cost: Cost,
-    /// TCP ports of this machine that lead to its head's services, opened for people.
+    /// Local TCP ports that are forwarded to its head's services, opened by the operator.
     pub ports: LocalPorts,
     /// Whether its preempted TPUs are being deleted.
     pub cleaning: bool,
-    /// Jobs that were asked to stop and have not ended yet.
+    /// Jobs whose stop was requested and that have not ended yet.
     pub stopping: HashSet<SubmissionId>,
-    /// The poll intervals in force of Ray and of Google; zero when they are not known, which counts as short.
+    /// The current poll intervals of Ray and of Google; zero if unknown, which counts as short.
     pub(in crate::app) poll_intervals: (Duration, Duration),
-    /// What was read of the workers of one of its jobs.
+    /// What was read about the workers of one of its jobs.
     pub job_workers: Watched,
     /// What the last search of its logs found.
     pub found: Found,
     /// The operation on it that is running or interrupted, or has just ended.
     pub running: Option<Running>,
-    /// The mark of another operator's operation on it. An operation that is refused because of one may have seen it
-    /// before the cluster's task, so this may be newer than the state's.
+    /// The mark of another operator's operation on it. An operation that is refused because of a mark may have read it
+    /// before the cluster's task does, so this may be newer than the state's mark.
     pub mark: Option<OperationMark>,
-    /// That Google asked to wait before the next call in its project, and until when.
+    /// The delay that Google requested before the next call in its project, and its end.
     google_wait: Option<(GoogleWait, Timestamp)>,
 }
 
@@ -130,7 +130,7 @@ impl Cluster {
         cluster
     }
 
-    /// Takes in that calls in a project wait for Google; whether it is the cluster's.
+    /// Stores that calls in a project are delayed by Google. Returns whether the project is the cluster's.
     pub(in crate::app) fn wait_for_google(&mut self, wait: &GoogleWait, now: Timestamp) -> bool {
         let is_ours = self.spec.provider == Provider::Gcp && wait.is_of(self.spec.google.project.as_deref());
         if is_ours {
@@ -139,7 +139,7 @@ impl Cluster {
         is_ours
     }
 
-    /// What Google's calls wait for, with a countdown, while they do.
+    /// The delay of Google's calls, with a countdown; `None` if there is no delay.
     pub fn google_wait(&self, now: Timestamp) -> Option<String> {
         let (wait, until) = self.google_wait.as_ref().filter(|(_, until)| *until > now)?;
         Some(wait.words(until.until(now)))
@@ -150,19 +150,19 @@ impl Cluster {
         &self.spec.name
     }
 
-    /// The state as the cluster's task made it.
+    /// The state as the cluster's task built it.
     pub fn state(&self) -> &Arc<ClusterState> {
         &self.state
     }
 
-    /// Stores a new state, and returns the one before it.
+    /// Stores a new state, and returns the previous one.
     pub(in crate::app) fn take(&mut self, state: Arc<ClusterState>) -> Arc<ClusterState> {
         let before = std::mem::replace(&mut self.state, state);
         let has_vitals = !Arc::ptr_eq(&before.vitals, &self.state.vitals);
         if has_vitals && self.state.known {
             self.runs = runs(&self.state.snapshot.jobs, &self.state.vitals);
         }
-        // Most news are of something else.
+        // Most updates concern something else.
         if !self.state.known || Arc::ptr_eq(&before.snapshot, &self.state.snapshot) {
             return before;
         }
@@ -179,7 +179,7 @@ impl Cluster {
         if first || old.jobs != new.jobs {
             self.runs = runs(&new.jobs, &self.state.vitals);
         }
-        // What was lost is news for a while only: time alone may change the rows.
+        // Losses are shown for a limited time, so the rows may change over time alone.
         let physical = &self.physical;
         self.sliced.learn(new, |id| physical.get(id).map(|(_, figures)| figures));
         before
@@ -198,17 +198,17 @@ impl Cluster {
             || before.pending != self.pending
     }
 
-    /// Whether an operation of this machine stops or starts it now. Only the console knows: its task is told, because
-    /// Ray's restart is then no finding.
+    /// Whether an operation of this machine is stopping or starting it. Only the console knows this; it notifies the
+    /// cluster's task, because Ray's restart is not a finding in that case.
     pub fn is_operated(&self) -> bool {
         self.running.as_ref().is_some_and(|r| r.operation.kind().takes_down() && r.is_at_work())
     }
 
-    /// Stores a machine's figures. True when the shown figures changed.
+    /// Stores a machine's figures. Returns whether the shown figures changed.
     pub(in crate::app) fn measure(&mut self, id: NodeId, figures: Physical, now: Timestamp) -> bool {
         let changed = self.physical(&id, now) != Some(&figures);
-        // The dashboard goes on telling the last sample of an agent that has died. The machine's clock may differ
-        // from ours: only that its samples follow each other counts.
+        // The dashboard keeps returning the last sample of an agent that has died. The machine's clock may differ from
+        // ours, so only the order of its samples is relevant.
         let same =
             self.physical.get(&id).filter(|(_, old)| old.sampled.is_some() && old.sampled == figures.sampled);
         let seen = same.map_or(now, |(seen, _)| *seen);
@@ -226,12 +226,12 @@ impl Cluster {
         (seen.age(now) < self.figures_last()).then_some(figures)
     }
 
-    /// How long figures count: one machine is read each second.
+    /// How long figures are valid: one machine is read each second.
     fn figures_last(&self) -> Duration {
         OLD_FIGURES.max(Duration::from_secs(3 * self.watched as u64))
     }
 
-    /// Time until the next figures get too old.
+    /// Time until the next figures become too old.
     pub(in crate::app) fn next_old_figures(&self, now: Timestamp) -> Option<Duration> {
         let last = self.figures_last();
         self.physical
@@ -241,30 +241,30 @@ impl Cluster {
             .min()
     }
 
-    /// Adds the current use of its chips to the trend. True when the shown trend changed.
+    /// Adds the current use of its chips to the trend. Returns whether the shown trend changed.
     pub fn note_use(&mut self) -> bool {
         self.trend.learn(self.tally.share(), self.snapshot.taken)
     }
 
-    /// The name that a node is shown by: its own where it has one beside its address, else its host's where that is
-    /// no other's, else the address. A node keeps the name that it was first shown by.
+    /// The display name of a node: its own name if it differs from its address, else its host name if it is unique,
+    /// else the address. A node keeps the name under which it was first shown.
     pub fn node_name<'n>(&'n self, node: &'n Node) -> &'n Text {
         shown_name(&self.names, node)
     }
 
-    /// A node's name and address where its row is not shown: `t1v-n-3 (10.0.0.7)`; none when Ray does not list it.
+    /// A node's name and address, for use outside its row: `t1v-n-3 (10.0.0.7)`; `None` if Ray does not list it.
     pub fn node_words(&self, id: &NodeId) -> Option<String> {
         let node = self.node(id)?;
         let (name, address) = (self.node_name(node), &node.address);
         Some(if name == address { address.to_string() } else { format!("{name} ({address})") })
     }
 
-    /// The job with that key.
+    /// The job with this key.
     pub fn job(&self, key: &JobKey) -> Option<&Arc<Job>> {
         self.snapshot.jobs.iter().find(|j| j.key == *key)
     }
 
-    /// The living nodes of a row of hosts.
+    /// The alive nodes of a row of hosts.
     pub fn alive_of(&self, hosts: &HostsKey) -> Vec<NodeId> {
         let numbers = self.sliced.by_slice.find(hosts).map(|row| row.nodes.iter());
         let nodes = numbers.into_iter().flatten().filter_map(|n| self.snapshot.nodes.get(*n as usize));
@@ -281,12 +281,12 @@ impl Cluster {
         self.mark.as_ref().filter(|_| self.operating().is_none())
     }
 
-    /// The worst finding, which the fleet's row shows.
+    /// The worst finding, which its row in the fleet shows.
     pub fn says(&self) -> Option<&Finding> {
         self.worst()
     }
 
-    /// The number of findings that need action, as an operation from here changes it.
+    /// The number of findings that need action; an operation of this console overrides it.
     pub fn alerts(&self) -> usize {
         if let Some(running) = self.operating() {
             if running.takes_down() {
@@ -299,7 +299,7 @@ impl Cluster {
         self.issues()
     }
 
-    /// The age of the state; none before the first one.
+    /// The age of the state; `None` before the first one.
     pub fn age(&self, now: Timestamp) -> Option<Duration> {
         self.known.then(|| self.snapshot.taken.age(now))
     }
@@ -310,12 +310,12 @@ impl Cluster {
         self.age(now).is_some_and(|age| age >= old) || (self.known && self.problem().is_some())
     }
 
-    /// Whether what is known of Google may be out of date.
+    /// Whether the data from Google may be out of date.
     pub fn is_google_stale(&self, now: Timestamp) -> bool {
         self.tpus.is_stale(now, self.poll_intervals.1)
     }
 
-    /// What is wrong with the dashboard while the GCS answers for the state.
+    /// The dashboard's problem while the state is read from the GCS.
     pub fn silent_dashboard(&self) -> Option<&Problem> {
         match &self.state.link {
             Some(Link::Up { dashboard, .. }) => dashboard.as_ref(),
@@ -323,23 +323,23 @@ impl Cluster {
         }
     }
 
-    /// The numbers of nodes alive, pending, and lost lately.
+    /// The numbers of nodes that are alive, pending, and recently lost.
     pub fn node_counts(&self) -> (usize, usize, usize) {
         (self.tally.alive, self.tally.pending, self.tally.lost)
     }
 
-    /// The name by which a job is shown beside its owner or alone in a line: its short name while it is listed.
+    /// The name of a job where it stands beside its owner or alone in a line: its short name while it is listed.
     pub fn job_name(&self, key: &JobKey) -> String {
         self.job(key).map_or_else(|| key.to_string(), |job| job.short_name().into_owned())
     }
 
-    /// The number of slices with living hosts.
+    /// The number of slices with alive hosts.
     pub fn slices(&self) -> usize {
         let rows = self.sliced.by_slice.rows.iter();
         rows.filter(|row| row.key.kind == HostsKind::Slice && row.alive > 0).count()
     }
 
-    /// The numbers of jobs that run, that wait, and that failed within the last day.
+    /// The numbers of jobs that are running, pending, and failed within the last day.
     pub fn job_counts(&self, now: Timestamp) -> (usize, usize, usize) {
         const DAY: Duration = Duration::from_secs(86_400);
         let (running, waiting) = self.tally.jobs();
@@ -351,8 +351,8 @@ fn shown_name<'n>(names: &'n HashMap<NodeId, Text>, node: &'n Node) -> &'n Text 
     names.get(&node.id).unwrap_or(&node.address)
 }
 
-/// Learns the names of nodes and forgets those of nodes that are gone. Known names stay: Ray reports a node's
-/// state some seconds before its registered name, and a joining host may have the name of a known one.
+/// Adds the names of new nodes and drops those of nodes that are gone. Known names stay: Ray reports a node's state
+/// some seconds before its registered name, and a joining host may have the name of a known one.
 fn name_nodes(names: &mut HashMap<NodeId, Text>, nodes: &[Node]) {
     let mut known = std::mem::replace(names, node_names(nodes));
     names.extend(nodes.iter().filter_map(|node| Some((node.id, known.remove(&node.id)?))));

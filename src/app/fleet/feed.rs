@@ -1,6 +1,6 @@
-//! What changes in the fleet as lines of plain words, one per change: for screen readers and pipes.
+//! Changes in the fleet as plain lines, one per change: for screen readers and pipes.
 //!
-//! It reads the same state and findings as the screen and compares them with what it said last. What it remembers is
+//! It reads the same state and findings as the screen and compares them with what it last reported. Its memory is
 //! bounded by the state itself.
 
 use crate::app::Cluster;
@@ -12,41 +12,41 @@ use crate::model::{ClusterName, Job, JobKey, JobStatus, Link, Liveness, Problem,
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Maximum number of lines about jobs for one state; the others are counted.
+/// Maximum number of lines about jobs per state; the others are only counted.
 const MOST: usize = 20;
 
-/// Maximum number of names that are added to an issue that is said again.
+/// Maximum number of names that are added to an issue that is reported again.
 const NAMED: usize = 3;
 
-/// What was said about each cluster.
+/// What was reported about each cluster.
 #[derive(Debug, Default)]
 pub struct Feed {
-    said: HashMap<ClusterName, Said>,
-    /// Whether jobs have their short names, as in the jobs pane.
+    reported: HashMap<ClusterName, Reported>,
+    /// Whether jobs are shown by their short names, as in the jobs pane.
     is_brief: bool,
 }
 
-/// What was said about one cluster.
+/// What was reported about one cluster.
 #[derive(Debug, Default)]
-struct Said {
+struct Reported {
     link: Option<Reach>,
     /// Whether a state was known.
     known: bool,
     issues: Vec<Issue>,
-    /// The list of jobs as it was last compared: the same list again has changed nothing.
+    /// The list of jobs as last compared: the same list has no changes.
     jobs: Option<Arc<Vec<Arc<Job>>>>,
-    /// Id, step and liveness of another operator's operation, and its words.
+    /// Id, step and liveness of another operator's operation, and its text.
     operation: Option<((String, usize, bool), String)>,
 }
 
-/// An issue that was said.
+/// An issue that was reported.
 #[derive(Debug)]
 struct Issue {
     kind: FindingKind,
-    /// The job that it is of.
+    /// The job that it concerns.
     job: Option<JobKey>,
     severity: Severity,
-    /// What it is of, where it is of several things.
+    /// What it concerns, if that is several things.
     members: Vec<String>,
 }
 
@@ -60,14 +60,14 @@ impl Issue {
         self.kind == other.kind && self.job == other.job
     }
 
-    /// What it is of that was not said before.
-    fn joined_since<'i>(&'i self, said: Option<&Self>) -> Vec<&'i str> {
-        let is_new = |member: &&String| said.is_none_or(|said| said.members.binary_search(member).is_err());
+    /// What it concerns that was not reported before.
+    fn joined_since<'i>(&'i self, earlier: Option<&Self>) -> Vec<&'i str> {
+        let is_new = |member: &&String| earlier.is_none_or(|e| e.members.binary_search(member).is_err());
         self.members.iter().filter(is_new).map(String::as_str).collect()
     }
 }
 
-/// The state of a connection as far as it is said.
+/// The state of a connection as far as it is reported.
 #[derive(Debug, PartialEq, Eq)]
 enum Reach {
     Up,
@@ -75,18 +75,18 @@ enum Reach {
 }
 
 impl Feed {
-    /// A feed for a narrow place, where what has happened comes first and jobs have their short names.
+    /// A feed for narrow output: what happened comes first, and jobs have their short names.
     pub fn brief() -> Self {
         Self { is_brief: true, ..Self::default() }
     }
 
-    /// Whether connection and state of a cluster were told: what comes after that is a change.
+    /// Whether the connection and the state of a cluster were reported: everything after that is a change.
     pub fn has_told(&self, cluster: &ClusterName) -> bool {
-        self.said.get(cluster).is_some_and(|said| said.known && said.link.is_some())
+        self.reported.get(cluster).is_some_and(|reported| reported.known && reported.link.is_some())
     }
 
-    /// What has changed on a cluster since the last call, in the order in which it matters. The lines are safe to
-    /// print, and each begins with the cluster's name.
+    /// The changes of a cluster since the last call, most important first. The lines are safe to print, and each begins
+    /// with the cluster's name.
     pub fn changes(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<String> {
         let lines = self.changes_of(cluster, now);
         lines.iter().map(|line| format!("{}: {line}", cluster.name())).collect()
@@ -94,13 +94,13 @@ impl Feed {
 
     /// The same without the cluster's name.
     pub fn changes_of(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<String> {
-        let said = self.said.entry(cluster.name().clone()).or_default();
+        let reported = self.reported.entry(cluster.name().clone()).or_default();
         let target = Target::of(cluster.name());
         let mut lines = Vec::new();
-        lines.extend(said.reach(cluster.link.as_ref(), target));
-        said.operation(cluster, now, &mut lines);
+        lines.extend(reported.reach(cluster.link.as_ref(), target));
+        reported.operation(cluster, now, &mut lines);
         if cluster.known {
-            let first = !std::mem::replace(&mut said.known, true);
+            let first = !std::mem::replace(&mut reported.known, true);
             if first {
                 lines.push(at_first(cluster, now));
             }
@@ -109,18 +109,18 @@ impl Feed {
                 let job = jobs.iter().find(|job| self.is_brief && job.key == *key);
                 job.map_or_else(|| key.to_string(), |job| job.short_name().into_owned())
             };
-            said.issues(&cluster.findings, target, named, &mut lines);
-            said.jobs(jobs, if self.is_brief { changed_in_brief } else { changed_job }, &mut lines);
+            reported.issues(&cluster.findings, target, named, &mut lines);
+            reported.jobs(jobs, if self.is_brief { changed_in_brief } else { changed_job }, &mut lines);
         }
         lines.iter().map(|line| printable(line).into_owned()).collect()
     }
 }
 
-impl Said {
+impl Reported {
     fn reach(&mut self, link: Option<&Link>, target: Target<'_>) -> Option<String> {
         let down = |problem: &Problem, for_good| Reach::Down { what: problem.what.clone(), for_good };
         let (reach, hint) = match link? {
-            // An attempt is no news, its outcome is.
+            // An attempt is not reported; its outcome is.
             Link::Connecting { .. } => return None,
             Link::Up { .. } => (Reach::Up, String::new()),
             Link::Retrying { problem, .. } => (down(problem, false), problem.hint.in_commands(target)),
@@ -146,22 +146,22 @@ impl Said {
         named: impl Fn(&JobKey) -> String,
         lines: &mut Vec<String>,
     ) {
-        // A broken connection is said by itself.
-        let told = |f: &&Finding| f.problem.is_none() && f.severity != Severity::Info;
+        // A broken connection is reported separately.
+        let is_reported = |f: &&Finding| f.problem.is_none() && f.severity != Severity::Info;
         let mut now: Vec<Issue> = Vec::new();
-        for finding in findings.iter().filter(told) {
+        for finding in findings.iter().filter(is_reported) {
             let issue = Issue::of(finding);
-            // Of several of a kind, and of the same job, the worst is first.
+            // Of several issues of a kind and of the same job, the worst comes first.
             if now.iter().any(|other| other.is(&issue)) {
                 continue;
             }
-            let said = self.issues.iter().find(|said| said.is(&issue));
-            let joined = issue.joined_since(said);
-            if said.is_none_or(|said| said.severity != issue.severity) || !joined.is_empty() {
+            let earlier = self.issues.iter().find(|earlier| earlier.is(&issue));
+            let joined = issue.joined_since(earlier);
+            if earlier.is_none_or(|earlier| earlier.severity != issue.severity) || !joined.is_empty() {
                 let about = |job: &JobKey| finding.long.replace(&job.to_string(), &named(job));
                 let long = finding.job().map_or_else(|| finding.long.clone(), about);
-                // The text names the first of them; those that have joined are why it is said again.
-                let unnamed = joined.into_iter().filter(|name| said.is_some() && !long.contains(name));
+                // The text names the first members; the new ones are why the issue is reported again.
+                let unnamed = joined.into_iter().filter(|name| earlier.is_some() && !long.contains(name));
                 let unnamed: Vec<&str> = unnamed.take(NAMED).collect();
                 let new =
                     if unnamed.is_empty() { String::new() } else { format!("; new: {}", unnamed.join(", ")) };
@@ -170,22 +170,23 @@ impl Said {
             }
             now.push(issue);
         }
-        for gone in self.issues.iter().filter(|said| !now.iter().any(|issue| issue.is(said))) {
+        for gone in self.issues.iter().filter(|earlier| !now.iter().any(|issue| issue.is(earlier))) {
             let of = gone.job.as_ref().map_or_else(String::new, |job| format!(": {}", named(job)));
             lines.push(format!("resolved: {}{of}", gone.kind.word()));
         }
         self.issues = now;
     }
 
-    /// Jobs that began, ended or left the list, in the order of the lists. The first list is only learnt.
-    fn jobs(&mut self, jobs: &Arc<Vec<Arc<Job>>>, say: fn(&Job) -> String, lines: &mut Vec<String>) {
+    /// Jobs that started, ended or left the list, in the order of the lists. The first list only sets the baseline.
+    fn jobs(&mut self, jobs: &Arc<Vec<Arc<Job>>>, describe: fn(&Job) -> String, lines: &mut Vec<String>) {
         let Some(before) = self.jobs.replace(Arc::clone(jobs)) else { return };
         if Arc::ptr_eq(&before, jobs) {
             return;
         }
         let was: HashMap<&JobKey, JobStatus> = before.iter().map(|job| (&job.key, job.status)).collect();
         let is: HashSet<&JobKey> = jobs.iter().map(|job| &job.key).collect();
-        let changed = jobs.iter().filter(|job| was.get(&job.key) != Some(&job.status)).map(|job| say(job));
+        let changed =
+            jobs.iter().filter(|job| was.get(&job.key) != Some(&job.status)).map(|job| describe(job));
         let gone = before.iter().filter(|job| !job.status.is_ended() && !is.contains(&job.key));
         let mut changes = changed.chain(gone.map(|job| format!("job {} is no longer listed", job.key)));
         lines.extend(changes.by_ref().take(MOST));
@@ -210,7 +211,7 @@ impl Said {
     }
 }
 
-/// The first state in a line.
+/// The first state as a line.
 fn at_first(cluster: &Cluster, now: Timestamp) -> String {
     let (alive, pending, lost) = cluster.node_counts();
     let (running, waiting, failed) = cluster.job_counts(now);
@@ -225,7 +226,7 @@ fn at_first(cluster: &Cluster, now: Timestamp) -> String {
     )
 }
 
-/// The change of a job, what has happened first: `started exp1395_qwen3-4f1c (dara)`.
+/// The change of a job, beginning with what happened: `started exp1395_qwen3-4f1c (dara)`.
 fn changed_in_brief(job: &Job) -> String {
     let what = match job.status {
         JobStatus::Pending => "submitted",
@@ -241,7 +242,7 @@ fn changed_in_brief(job: &Job) -> String {
     format!("{what} {}{owner}{why}", job.short_name())
 }
 
-/// The change of a job as a sentence, with its whole id.
+/// The change of a job as a sentence, with its full id.
 pub(in crate::app) fn changed_job(job: &Job) -> String {
     let name = format!("job {} (owner {})", job.key, job.owner().unwrap_or("unknown"));
     match job.status {

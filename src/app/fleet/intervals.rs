@@ -1,8 +1,8 @@
-//! Poll intervals, from which the age follows at which data counts as old.
+//! Poll intervals, from which the age follows at which data counts as stale.
 
 use std::time::Duration;
 
-/// Poll intervals. Data is old when a second reading is due.
+/// Poll intervals. Data is stale when a second read is due.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PollIntervals {
     /// Poll interval of the cluster on the screen.

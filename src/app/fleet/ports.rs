@@ -1,4 +1,4 @@
-//! Local ports for operators: opened and closed by a key, shown with the service behind each.
+//! Local ports for operators: opened and closed by a key, listed with the service behind each.
 
 use crate::app::App;
 use crate::app::event::Effect;
@@ -21,7 +21,7 @@ impl App {
         vec![Effect::Ask(name, Request::Ports(open))]
     }
 
-    /// Stores the ports that are open now.
+    /// Stores the ports that are currently open.
     pub(in crate::app) fn ports_news(
         &mut self,
         place: usize,
@@ -31,10 +31,10 @@ impl App {
     ) {
         let cluster = &mut self.fleet.clusters[place];
         let name = cluster.name().clone();
-        let is_told = open.is_empty() || open == cluster.ports;
+        let is_known = open.is_empty() || open == cluster.ports;
         let is_open_to_all = matches!(cluster.link, Some(Link::Up { token_auth: false, .. }));
         cluster.ports = open;
-        if !is_told {
+        if !is_known {
             let warning = if is_open_to_all { format!("; {OPEN_TO_ALL}") } else { String::new() };
             let text = format!("{name}: {}{warning}", addresses(&name, &self.fleet.clusters[place].ports));
             self.toasts.say(if is_open_to_all { Tone::Info } else { Tone::Good }, text, now);

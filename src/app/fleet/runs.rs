@@ -1,11 +1,11 @@
-//! What runs on a cluster: its largest and newest jobs, each with the attempts before it.
+//! What runs on a cluster: its largest and newest jobs, each with the number of its attempt.
 
 use crate::model::cloud::chips;
 use crate::model::{ClusterVitals, Job, JobStatus};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// Jobs that are kept of a cluster: as many as the highest screen shows.
+/// Maximum number of jobs kept per cluster: as many as the tallest screen shows.
 const KEPT: usize = 20;
 
 /// A job that has not ended.
@@ -13,12 +13,13 @@ const KEPT: usize = 20;
 pub struct Run {
     /// The job, pending or running.
     pub job: Arc<Job>,
-    /// Its number among the submissions of the same entrypoint by the same owner, counted from the last that succeeded.
+    /// The number of the attempt: its position among the submissions of the same entrypoint by the same owner since the
+    /// last that succeeded.
     pub attempt: usize,
 }
 
-/// The jobs of a cluster that have not ended: those with something wrong first, then pending ones, then the largest, then
-/// the newest. The first of them, and the number of all.
+/// The jobs of a cluster that have not ended: those with a problem first, then pending ones, then the largest, then the
+/// newest. Returns the first of them, and the number of all.
 pub fn runs(jobs: &[Arc<Job>], vitals: &ClusterVitals) -> (Vec<Run>, usize) {
     let is_open = |job: &&Arc<Job>| matches!(job.status, JobStatus::Pending | JobStatus::Running);
     let mut open: Vec<&Arc<Job>> = jobs.iter().filter(is_open).collect();
@@ -34,8 +35,8 @@ pub fn runs(jobs: &[Arc<Job>], vitals: &ClusterVitals) -> (Vec<Run>, usize) {
     (first.map(|job| Run { job: Arc::clone(job), attempt: attempt(job, jobs) }).collect(), all)
 }
 
-/// Several submissions of one entrypoint that run at once are a sweep and no attempts: only what ended before this one
-/// began counts.
+/// Several submissions of one entrypoint that run at the same time are a sweep, not attempts: only those that ended
+/// before this one started count.
 fn attempt(job: &Job, jobs: &[Arc<Job>]) -> usize {
     let is_earlier =
         |other: &&Arc<Job>| other.ended.zip(job.started).is_some_and(|(ended, started)| ended <= started);

@@ -1,4 +1,4 @@
-//! A small history of use: one sample in half a minute, a bounded number of them.
+//! A short history of chip use: one sample per 30 s, a bounded number of them.
 
 use crate::model::Timestamp;
 use std::collections::VecDeque;
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 /// Time between two samples.
 pub const EVERY: Duration = Duration::from_secs(30);
-/// Samples kept: as many as the widest screen shows.
+/// Maximum number of samples: as many as the widest screen shows.
 pub const KEPT: usize = 24;
 /// The highest level: all chips in use.
 pub const FULL: u8 = 7;
 
-/// Levels of use, oldest first; `None` where nothing was known.
+/// Levels of use, oldest first; `None` where the use was unknown.
 #[derive(Clone, Debug, Default)]
 pub struct Trend {
     levels: VecDeque<Option<u8>>,
@@ -19,7 +19,7 @@ pub struct Trend {
 }
 
 impl Trend {
-    /// Takes a share of 0 to 1 as it was at `at`. True when the shown levels changed.
+    /// Adds a share of 0 to 1 at time `at`. Returns whether the shown levels changed.
     pub fn learn(&mut self, share: Option<f64>, at: Timestamp) -> bool {
         if self.last.is_some_and(|last| last.age(at) < EVERY) {
             return false;
@@ -41,13 +41,13 @@ impl Trend {
     }
 }
 
-/// Levels of 0 to [`FULL`] as characters, a blank where nothing is known.
+/// Levels of 0 to [`FULL`] as characters; a space where the use is unknown.
 pub fn sparkline(levels: impl Iterator<Item = Option<u8>>) -> String {
     const LEVELS: [&str; FULL as usize + 1] = ["▁", "▁", "▂", "▃", "▄", "▅", "▆", "▇"];
     levels.map(|level| level.and_then(|l| LEVELS.get(usize::from(l))).unwrap_or(&" ")).copied().collect()
 }
 
-/// The last so many values between the least and the largest of them, as a sparkline.
+/// The last `width` values, scaled between their minimum and maximum, as a sparkline.
 pub fn curve(values: &[f64], width: usize) -> String {
     let values = &values[values.len().saturating_sub(width)..];
     let (low, high) =
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_come_at_intervals_leave_gaps_and_are_bounded() {
+    fn samples_are_spaced_and_bounded_and_missed_ones_leave_gaps() {
         let mut trend = Trend::default();
         assert!(trend.learn(Some(0.5), at(0)));
         assert!(!trend.learn(Some(1.0), at(29)), "too early");
@@ -82,6 +82,6 @@ mod tests {
             trend.learn(Some(0.0), at(1000 + n * 30));
         }
         assert_eq!(trend.levels(999).count(), KEPT);
-        assert!(!trend.learn(Some(0.0), at(9000 - 5030)), "a level line stands still");
+        assert!(!trend.learn(Some(0.0), at(9000 - 5030)), "a flat line does not change");
     }
 }

@@ -1,22 +1,22 @@
-//! The TPUs and GPUs of a cluster by type: slices, chips, what was lost lately and what is on its way.
+//! The TPUs and GPUs of a cluster by type: slices, chips, and what was recently lost or is pending.
 
 use crate::app::fleet::chips::Sum;
 use crate::app::table::natural::natural;
 use crate::model::{Node, Snapshot};
 use std::collections::{HashMap, HashSet};
 
-/// What there is of one type.
+/// The slices and chips of one type.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kind {
-    /// `v4-128`; what Ray calls the accelerator where it is no TPU slice; the node type where Ray does not report it.
+    /// `v4-128`; Ray's accelerator name if it is not a TPU slice; the node type if Ray does not report one.
     pub name: String,
-    /// Slices with at least one living host, or nodes.
+    /// Slices with at least one alive host, or nodes.
     pub slices: usize,
-    /// Chips of living hosts.
+    /// Chips of alive hosts.
     pub chips: Sum,
-    /// Slices without a living host since lately.
+    /// Slices that recently lost their last alive host.
     pub lost: usize,
-    /// Slices that are launched or joining.
+    /// Slices that are being launched or are joining.
     pub pending: u32,
 }
 
@@ -39,7 +39,7 @@ pub fn kinds(snapshot: &Snapshot) -> Vec<Kind> {
     }
     for report in &snapshot.autoscaler.types {
         let pending = report.pending + report.launching;
-        // Of a type that no node was ever seen of, it is not known whether it has chips.
+        // If no node of a type was ever seen, it is unknown whether the type has chips.
         if pending > 0
             && let Some(name) = of_type.get(report.name.raw())
         {
@@ -49,7 +49,7 @@ pub fn kinds(snapshot: &Snapshot) -> Vec<Kind> {
     kinds
 }
 
-/// The types of several clusters together, those with most chips first.
+/// The types of several clusters combined, those with most chips first.
 pub fn together<'a>(all: impl Iterator<Item = &'a Kind>) -> Vec<Kind> {
     let mut sums: Vec<Kind> = Vec::new();
     for kind in all {
@@ -71,7 +71,7 @@ fn entry(kinds: &mut Vec<Kind>, name: String) -> &mut Kind {
     &mut kinds[at]
 }
 
-/// Chips in use and all of a node; none where it has none.
+/// Chips in use and total chips of a node; `None` if it has none.
 fn chips(node: &Node) -> Option<(Option<f64>, f64)> {
     node.chips().map(|r| (r.used, r.total))
 }
@@ -80,7 +80,7 @@ fn name(node: &Node) -> String {
     node.chip_type().unwrap_or(&node.node_type).to_string()
 }
 
-/// The slice of a host; a node that belongs to none stands for itself.
+/// The slice of a host; a node outside any slice counts as its own.
 fn slice(node: &Node) -> &str {
     node.slice().unwrap_or(&node.address).raw()
 }

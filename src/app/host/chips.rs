@@ -1,4 +1,4 @@
-//! The chips of a slice, a host or a job's hosts: a grid in which one that differs is seen, and what is known of it.
+//! The chips of a slice, a host or a job's hosts: a grid that makes outliers visible, and the figures.
 
 use crate::app::action::target::{ChipsOf, Target};
 use crate::app::pages::details::{Details, Inspected};
@@ -16,19 +16,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Hosts in a line of the grid: four chips each are 60 columns.
+/// Hosts per line of the grid: with four chips each they take 60 columns.
 const HOSTS: usize = 12;
-/// Hosts that are listed one by one, with their figures.
+/// Up to this number, hosts are listed one by one with their figures.
 const FEW: usize = 8;
-/// Time between two readings of a page that is shown.
+/// Interval between two reads while the page is shown.
 const AGAIN: Duration = Duration::from_secs(10);
-/// A reading that has not come by then is started again: of hosts that do not answer each takes half a minute.
+/// A read without a result after this time is started again: each host that does not respond takes half a minute.
 const LOST: Duration = Duration::from_secs(120);
-/// Hosts that are named beside a reason that several have.
+/// Maximum number of hosts that are named beside a reason that they share.
 const NAMED: usize = 6;
 
 impl App {
-    /// The hosts whose chips are meant: those of the slice of the selected node or TPU, or of the job on the screen.
+    /// The target hosts: those of the slice of the selected node or TPU, or of the job on the screen.
     pub(in crate::app) fn chips_meant(&self) -> Option<(usize, Arc<ChipsOf>)> {
         let of = |what: String, nodes: Vec<NodeId>| Arc::new(ChipsOf { what, nodes: nodes.into() });
         let target = self.target()?;
@@ -56,7 +56,7 @@ impl App {
         (!chips.nodes.is_empty()).then_some((place, chips))
     }
 
-    /// The living hosts with chips on which a job runs, by its page or by its vitals.
+    /// The alive hosts with chips on which a job runs, from its page or from its vitals.
     fn hosts_of_job(&self, cluster: &Cluster, job: &JobKey) -> Vec<NodeId> {
         let vitals = cluster.vitals.jobs.get(job).map(|vitals| &vitals.nodes);
         let hosts = self.hosts_inspected().or_else(|| Some(vitals?.iter().copied().collect()));
@@ -64,18 +64,18 @@ impl App {
         hosts.filter(|id| cluster.node(id).is_some_and(has_chips)).collect()
     }
 
-    /// The hosts on which the job of the page on the screen runs, as Ray told that page.
+    /// The hosts on which the job of the page on the screen runs, as Ray reported for that page.
     fn hosts_inspected(&self) -> Option<BTreeSet<NodeId>> {
         let View::Details(details) = self.view() else { return None };
-        let Inspected::Answered(_, _, told) = &*details.inspected else { return None };
-        let Ok(Inspection::Job(told)) = &**told else { return None };
-        let workers = told.workers.as_deref().ok()?.iter();
+        let Inspected::Answered(_, _, answer) = &*details.inspected else { return None };
+        let Ok(Inspection::Job(job)) = &**answer else { return None };
+        let workers = job.workers.as_deref().ok()?.iter();
         Some(
             workers.filter(|worker| worker.state == WorkerState::Running).map(|worker| worker.node).collect(),
         )
     }
 
-    /// Opens the page of the chips that are meant, and has them read; once it is open, reads them again.
+    /// Opens the page of the target's chips and reads them; if it is already open, reads them again.
     pub(in crate::app) fn take_chips(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((place, chips)) = self.chips_meant() else {
             self.toasts.answer("no live host with chips here", now);
@@ -89,7 +89,7 @@ impl App {
         effects
     }
 
-    /// Has the chips of the page on the screen read.
+    /// Requests a read of the chips of the page on the screen.
     fn ask_for_chips(&mut self, now: Timestamp) -> Option<Effect> {
         let Some(View::Details(details)) = self.stack.page_mut() else { return None };
         let Target::Chips(place, chips) = &details.target else { return None };
@@ -97,27 +97,27 @@ impl App {
         Some(Effect::Chips(self.fleet.clusters[*place].name().clone(), chips.nodes.to_vec()))
     }
 
-    /// How long until the page of chips on the screen is read again: [`AGAIN`] after the last reading has come.
+    /// Time until the chips page on the screen is read again: [`AGAIN`] after the last result.
     pub(in crate::app) fn next_chips(&self, now: Timestamp) -> Option<Duration> {
         let View::Details(details) = self.view() else { return None };
-        let (Some(told), Target::Chips(..)) = (details.chips.as_deref(), &details.target) else {
+        let (Some(result), Target::Chips(..)) = (details.chips.as_deref(), &details.target) else {
             return None;
         };
         let asked = details.chips_asked?;
-        let read = told.as_ref().map_or(asked, |chips| chips.at);
-        // Asked for after what is there was read: it is on its way, and may be lost.
+        let read = result.as_ref().map_or(asked, |chips| chips.at);
+        // Requested after the shown data were read: the read is in progress, and may be lost.
         let wait = if asked > read { LOST } else { AGAIN };
         let from = asked.max(read);
         (!self.is_frozen()).then(|| wait.saturating_sub(from.age(now)))
     }
 
-    /// Has the chips of the page on the screen read when what is there is old.
+    /// Requests a read of the chips of the page on the screen if the shown data are old.
     pub(in crate::app) fn read_chips(&mut self, now: Timestamp) -> Option<Effect> {
         self.next_chips(now).filter(Duration::is_zero)?;
         self.ask_for_chips(now)
     }
 
-    /// Stores what the chips of these nodes do, for their page.
+    /// Stores the usage of the chips of these nodes, for their page.
     pub(in crate::app) fn chips_news(
         &mut self,
         cluster: &ClusterName,
@@ -156,14 +156,14 @@ pub fn figures(chip: &ChipUse) -> String {
     format!("{duty}{}{name}", memory.unwrap_or_default())
 }
 
-/// The page's lines, with `words` for a hint.
+/// The lines of the page; `words` converts hints to text.
 pub fn lines(
     of: &ChipsOf,
-    told: Option<&Result<Chips, Problem>>,
+    result: Option<&Result<Chips, Problem>>,
     words: impl Fn(&Hint) -> String,
     now: Timestamp,
 ) -> Lines {
-    let chips = match told {
+    let chips = match result {
         None => {
             let hosts = counted(of.nodes.len(), "host");
             return vec![(String::new(), format!("reading the chips of {hosts}..."))];
@@ -212,7 +212,8 @@ fn in_numbers(hosts: &[(usize, &HostChips)]) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// A digit for each chip: its duty cycle in tens of percent; `?` where it is not known, and `!` behind a host that differs.
+/// One digit per chip: its duty cycle in tens of percent; `?` if it is unknown, and `!` after a host that is an
+/// outlier.
 fn grid(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet<(usize, u32)>) {
     let digit = |chip: &ChipUse| {
         let tens = chip.duty_percent.map(|duty| (duty / 10.0).clamp(0.0, 9.0) as u32);
@@ -235,7 +236,7 @@ fn grid(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet<(u
     ));
 }
 
-/// What differs, and what could not be read and why.
+/// Outliers, and hosts that could not be read with the reason.
 fn remarks(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet<(usize, u32)>) {
     let mut silent: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (number, (place, host)) in hosts.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What is asked of Ray for the page of a job or a host, and the log files of a host as a list.
+//! Requests to Ray for the page of a job or a host, and the list of a host's log files.
 
 use crate::app::action::target::Target;
 use crate::app::input::entry::{Offer, OfferKind};
@@ -10,7 +10,7 @@ use crate::model::{Inspection, LogSource, NodeId, Request, Subject, Text, Timest
 use std::sync::Arc;
 
 impl App {
-    /// What can be asked of Ray about the thing whose page is on the screen.
+    /// What Ray can be queried for about the thing whose page is on the screen.
     fn subject(&self) -> Option<(usize, Subject)> {
         let View::Details(details) = self.view() else { return None };
         match &details.target {
@@ -30,7 +30,7 @@ impl App {
         }
     }
 
-    /// Asks Ray about the thing whose page is on the screen. What was told before stays until the answer is there.
+    /// Queries Ray about the thing whose page is on the screen. The previous answer stays until the new one arrives.
     pub(in crate::app) fn inspect(&mut self) -> Vec<Effect> {
         let Some((place, subject)) = self.subject() else { return Vec::new() };
         if let Some(View::Details(details)) = self.stack.page_mut() {
@@ -42,15 +42,15 @@ impl App {
         vec![Effect::Ask(self.fleet.clusters[place].name().clone(), Request::Inspect(subject))]
     }
 
-    /// Stores what Ray reported, for the page that asked.
+    /// Stores Ray's answer for the page that requested it.
     pub(in crate::app) fn inspected(
         &mut self,
         place: usize,
         subject: &Subject,
-        told: Result<Box<Inspection>, String>,
+        answer: Result<Box<Inspection>, String>,
         now: Timestamp,
     ) {
-        let told = Arc::new(told.map(|told| *told));
+        let answer = Arc::new(answer.map(|inspection| *inspection));
         for view in self.stack.pages_mut() {
             let View::Details(details) = view else { continue };
             let asked = match &*details.inspected {
@@ -58,26 +58,27 @@ impl App {
                 Inspected::No => false,
             };
             if asked && details.target.place() == Some(place) {
-                *details.inspected = Inspected::Answered(subject.clone(), now, Arc::clone(&told));
+                *details.inspected = Inspected::Answered(subject.clone(), now, Arc::clone(&answer));
                 self.dirty = true;
             }
         }
     }
 
-    /// Lists the log files of the host whose page is on the screen; none where they are not known.
+    /// Lists the log files of the host whose page is on the screen; `None` if they are unknown.
     pub(in crate::app) fn choose_file(&mut self) -> Option<Vec<Effect>> {
         let View::Details(details) = self.view() else { return None };
-        let (Target::Node(_, node), Inspected::Answered(_, _, told)) = (&details.target, &*details.inspected)
+        let (Target::Node(_, node), Inspected::Answered(_, _, answer)) =
+            (&details.target, &*details.inspected)
         else {
             return None;
         };
-        let Ok(Inspection::Host(host)) = &**told else { return None };
+        let Ok(Inspection::Host(host)) = &**answer else { return None };
         let files = host.logs.as_ref().ok()?;
         let offer = |category: &Text, name: &Text| Offer {
             kind: OfferKind::Log(LogSource::File { node: *node, name: name.clone() }),
             ..Offer::new(name.to_string(), category.to_string())
         };
-        // Ray lists folders with a `/` behind them.
+        // Ray lists folders with a trailing `/`.
         let is_file = |name: &&Text| !name.raw().ends_with('/');
         let offers: Vec<Offer> = files
             .iter()

@@ -1,4 +1,4 @@
-//! The page of a host: its row in full, its chips, Ray's processes and whom they serve, its log files.
+//! The page of a host: its row in full, its chips, Ray's processes and their jobs, its log files.
 
 use crate::app::host::chips::figures;
 use crate::app::pages::details::{Details, Inspected};
@@ -9,22 +9,22 @@ use crate::model::amount::{bytes, counted};
 use crate::model::text::printable;
 use crate::model::{HostInspection, HostProcess, Inspection, Node, Text, Timestamp};
 
-/// Processes that are listed; a host may run hundreds that idle.
+/// Maximum number of processes listed; a host may run hundreds of idle ones.
 const PROCESSES: usize = 40;
 
-/// The page's lines.
+/// The lines of the page.
 pub fn lines(node: &Node, cluster: &Cluster, details: &Details, look: &CellContext<'_>) -> Lines {
     let mut lines = describe::node(node, cluster, |hint| look.hint(hint), look.now);
-    // Labels are many, and seldom what the page is opened for.
+    // Labels are numerous and rarely what the page is opened for: they come last.
     let at = lines.iter().position(|(label, _)| label == "labels").unwrap_or(lines.len());
     let labels = lines.split_off(at);
     lines.extend(at_google(node, cluster));
     match &*details.inspected {
         Inspected::No => {}
         Inspected::Waiting(_) => lines.push(("processes".to_owned(), "querying Ray...".to_owned())),
-        Inspected::Answered(_, at, told) => {
+        Inspected::Answered(_, at, answer) => {
             lines.push(("updated".to_owned(), ago(*at, look.now)));
-            match &**told {
+            match &**answer {
                 Err(why) => lines.push(("processes".to_owned(), format!("? ({})", printable(why)))),
                 Ok(Inspection::Host(host)) => sections(&mut lines, (node, host), cluster, look),
                 Ok(Inspection::Job(_)) => {}
@@ -38,7 +38,7 @@ pub fn lines(node: &Node, cluster: &Cluster, details: &Details, look: &CellConte
     lines
 }
 
-/// What Google says of the slice that the host is of.
+/// What Google reports about the slice of the host.
 fn at_google(node: &Node, cluster: &Cluster) -> Option<(String, String)> {
     let slice = node.slice()?;
     let row = cluster.tpus.rows().iter().find(|row| row.name == *slice)?;
@@ -93,12 +93,12 @@ fn sections(
     }
 }
 
-/// A worker that no task was given to.
+/// Whether it is a worker without a task.
 fn is_idle(process: &HostProcess) -> bool {
     process.title.raw() == "ray::IDLE"
 }
 
-/// `ray::train_step  1.3 GB  98% CPU  3h 02m  serves job train-8b (alice)`.
+/// `ray::train_step  1.3 GB  98% CPU  3h 02m  worker of train-8b (running, alice)`.
 fn words(process: &HostProcess, cluster: &Cluster, now: Timestamp) -> String {
     let memory = process.memory.map(|n| bytes(n as f64));
     let cpu = process.cpu_percent.map(|cpu| format!("{cpu:.0}% CPU"));
@@ -121,7 +121,7 @@ fn words(process: &HostProcess, cluster: &Cluster, now: Timestamp) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
 }
 
-/// The first names, and how many more there are.
+/// The first names, and the number of the others.
 fn names_in_a_line(names: &[Text]) -> String {
     const NAMED: usize = 3;
     let named: Vec<String> = names.iter().take(NAMED).map(ToString::to_string).collect();

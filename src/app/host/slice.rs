@@ -1,4 +1,4 @@
-//! A slice in words: what its page says above its hosts.
+//! A slice in words: what its page shows above its hosts.
 
 use crate::app::host::slices::Why;
 use crate::app::pages::hosts::HostsRow;
@@ -9,7 +9,7 @@ use crate::model::Timestamp;
 use crate::model::amount::counted;
 use crate::reconcile::HostsKind;
 
-/// What is known of hosts that stand in one row; each line with its label and its role.
+/// What is known about the hosts of a row; each line with its label and its role.
 pub fn told(row: &HostsRow<'_>, now: Timestamp) -> Vec<(&'static str, String, Role)> {
     let hosts = row.hosts;
     let mut lines: Vec<(&'static str, String, Role)> = Vec::new();
@@ -45,7 +45,7 @@ pub fn told(row: &HostsRow<'_>, now: Timestamp) -> Vec<(&'static str, String, Ro
         if let Some(Why::Apart(median)) = worst.why {
             about.push(format!("others {median:.0}%"));
         }
-        // One machine after the other is read: the worst of all may be among the rest.
+        // Machines are read one after the other: the actual worst may not have been read yet.
         if worst.known < hosts.alive as usize {
             about.push(format!("{} of {} hosts read so far", worst.known, hosts.alive));
         }
@@ -60,10 +60,10 @@ pub fn told(row: &HostsRow<'_>, now: Timestamp) -> Vec<(&'static str, String, Ro
     lines
 }
 
-/// The same as a description.
+/// The same lines as a description.
 pub fn lines(row: &HostsRow<'_>, now: Timestamp) -> Lines {
     let name = ("name".to_owned(), row.name().into_owned());
     let state = ("state".to_owned(), row.state().to_owned());
-    let told = told(row, now).into_iter().map(|(label, text, _)| (label.to_owned(), text));
-    [name, state].into_iter().chain(told).collect()
+    let facts = told(row, now).into_iter().map(|(label, text, _)| (label.to_owned(), text));
+    [name, state].into_iter().chain(facts).collect()
 }

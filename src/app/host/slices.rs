@@ -1,31 +1,31 @@
-//! The nodes of a cluster by slice, with what is known of each slice beside Ray's nodes: the jobs that hold it, and its
-//! worst host. Made once for each state or answer; tables and pages only read it.
+//! The nodes of a cluster by slice, with what is known about each slice besides Ray's nodes: the jobs that hold it, and
+//! its worst host. Computed once per state or answer; tables and pages only read it.
 
 use crate::model::{ClusterVitals, Job, JobKey, Node, NodeId, Physical, Snapshot};
 use crate::reconcile::{BySlice, Hosts};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// From this share of its memory or disk on a host is in danger: jobs may end for it. In percent.
+/// From this share of memory or disk in use, in percent, a host is at risk: jobs may be killed.
 pub const NEARLY_FULL: f64 = 90.0;
-/// So far the CPU of a host is from that of most others before it is told: hosts of one slice do the same. In percent of
-/// the machine.
+/// Minimum distance of a host's CPU from that of most others before it is reported, because all hosts of a slice do the
+/// same work. In percent of the machine.
 const APART: f64 = 30.0;
-/// With fewer hosts there is no "most others".
+/// Minimum number of hosts for an outlier to be meaningful.
 const SEVERAL: usize = 4;
 
-/// The host of a slice that is nearest to trouble, as far as its figures are known.
+/// The host of a slice that is closest to a problem, as far as its figures are known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Worst {
     /// Ray's id of the host's node.
     pub node: NodeId,
-    /// What is worst about it: `cpu`, `mem`, `disk`.
+    /// Its worst figure: `cpu`, `mem`, `disk`.
     pub what: &'static str,
-    /// That figure, in percent.
+    /// The value of that figure, in percent.
     pub percent: f64,
-    /// Why it stands out; none where it is only the busiest.
+    /// Why it stands out; `None` if it is only the busiest.
     pub why: Option<Why>,
-    /// The hosts whose figures are known.
+    /// The number of hosts whose figures are known.
     pub known: usize,
 }
 
@@ -34,11 +34,11 @@ pub struct Worst {
 pub enum Why {
     /// Its memory or its disk is nearly full.
     Full,
-    /// Its CPU is far from this, which is the median of all hosts of the slice.
+    /// Its CPU is far from the median of all hosts of the slice, which is this.
     Apart(f64),
 }
 
-/// What else is known of a row.
+/// Additional facts about a row.
 #[derive(Clone, Debug, Default)]
 struct Facts {
     jobs: Vec<Arc<Job>>,
@@ -48,15 +48,15 @@ struct Facts {
 /// The nodes of a cluster by slice.
 #[derive(Clone, Debug, Default)]
 pub struct SliceTable {
-    /// The nodes grouped by slice, type and death, a row each.
+    /// The nodes grouped by slice, type and death, one row per group.
     pub by_slice: BySlice,
     facts: Vec<Facts>,
-    /// The jobs whose tasks and actors are on each node, by the last vitals.
+    /// The jobs that have tasks and actors on each node, from the last vitals.
     held: HashMap<NodeId, Vec<JobKey>>,
 }
 
 impl SliceTable {
-    /// Stores a new state of the cluster, beside the figures of its machines.
+    /// Stores a new state of the cluster; `physical` returns the figures of its machines.
     pub fn learn<'p>(&mut self, new: &Snapshot, physical: impl Fn(&NodeId) -> Option<&'p Physical>) {
         self.by_slice = BySlice::of(&new.nodes, new.taken);
         self.facts = vec![Facts::default(); self.by_slice.rows.len()];
@@ -66,7 +66,7 @@ impl SliceTable {
         }
     }
 
-    /// Takes in which jobs have tasks and actors on which nodes.
+    /// Stores which jobs have tasks and actors on which nodes.
     pub fn hold(&mut self, cluster_vitals: &ClusterVitals, now: &Snapshot) {
         let mut by_node: HashMap<NodeId, Vec<JobKey>> = HashMap::new();
         for (key, vitals) in &cluster_vitals.jobs {
@@ -83,7 +83,7 @@ impl SliceTable {
         }
     }
 
-    /// Stores the figures of the node with that number.
+    /// Stores the figures of the node with this number.
     pub fn measure<'p>(
         &mut self,
         number: usize,
@@ -96,12 +96,12 @@ impl SliceTable {
         }
     }
 
-    /// The jobs that run on hosts of the row at that place: their tasks, actors or drivers.
+    /// The jobs that run on hosts of the row at this index: their tasks, actors or drivers.
     pub fn jobs(&self, place: usize) -> &[Arc<Job>] {
         self.facts.get(place).map_or(&[], |facts| &facts.jobs)
     }
 
-    /// The worst host of the row at that place.
+    /// The worst host of the row at this index.
     pub fn worst(&self, place: usize) -> Option<&Worst> {
         self.facts.get(place)?.worst.as_ref()
     }
@@ -139,8 +139,8 @@ fn worst_of<'p>(
     worst(alive.filter_map(|node| Some((node.id, physical(&node.id)?))))
 }
 
-/// The worst of these hosts: one that is nearly full, else one whose CPU is far from that of the others, else the one with
-/// the highest figure. None where no figure is known.
+/// The worst of these hosts: one that is nearly full, else one whose CPU is far from that of the others, else the one
+/// with the highest figure. `None` if no figure is known.
 pub fn worst<'p>(hosts: impl Iterator<Item = (NodeId, &'p Physical)>) -> Option<Worst> {
     let mut fullest: Option<Worst> = None;
     let mut cpus: Vec<(f64, NodeId)> = Vec::new();
@@ -169,7 +169,7 @@ pub fn worst<'p>(hosts: impl Iterator<Item = (NodeId, &'p Physical)>) -> Option<
         let far = |(cpu, _): &(f64, NodeId)| (cpu - median).abs();
         far(a).total_cmp(&far(b))
     })?;
-    // Where the hosts do different things, none of them stands out.
+    // If the hosts do different work, none of them stands out.
     let alike = cpus.iter().filter(|(cpu, _)| (cpu - median).abs() <= APART / 2.0).count();
     let is_alone = cpus.len() - alike <= (cpus.len() / 8).max(1);
     if cpus.len() >= SEVERAL && is_alone && (furthest.0 - median).abs() >= APART {
@@ -179,7 +179,7 @@ pub fn worst<'p>(hosts: impl Iterator<Item = (NodeId, &'p Physical)>) -> Option<
     Some(fullest.filter(|full| full.percent > busiest.percent).unwrap_or(busiest))
 }
 
-/// A share of a machine, in percent.
+/// Used of total, in percent.
 pub fn share(of: Option<(u64, u64)>) -> Option<f64> {
     of.filter(|(_, all)| *all > 0).map(|(used, all)| 100.0 * used as f64 / all as f64)
 }
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_figure_is_none() {
+    fn invalid_figures_are_ignored() {
         assert_eq!(of(&[]), None);
         assert_eq!(of(&[(f64::NAN, 10, 20)]), Some((0, "disk", 20.0, None)));
         assert_eq!(of(&[(f64::INFINITY, 95, 10), (1.0, 1, 1)]), Some((0, "mem", 95.0, Some(Why::Full))));

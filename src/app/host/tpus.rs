@@ -1,4 +1,4 @@
-//! What is done with a cluster's TPUs: shown, logged in to, deleted when they were preempted.
+//! Actions on a cluster's TPUs: list, log in, delete preempted ones.
 
 use crate::app::screen::dialog::{Dialog, Question};
 use crate::app::text::toast::Cause;
@@ -9,11 +9,11 @@ use crate::model::{Cleaned, Hint, Leftover, Problem, ProblemKind, Provider, Requ
 use crate::reconcile::TpuStatus;
 use crate::state::{ClusterState, Tpus};
 
-/// Lines of a dialog's list.
+/// Maximum number of lines in a dialog's list.
 const LISTED: usize = 12;
 
 impl App {
-    /// Shows the TPUs of the cluster that is meant, and asks Google for them.
+    /// Shows the TPUs of the target cluster, and requests them from Google.
     pub(in crate::app) fn open_tpus(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(place) = self.target_place() else { return Vec::new() };
         let spec = &self.fleet.clusters[place].spec;
@@ -28,7 +28,7 @@ impl App {
         self.open_page(View::Tpus(place))
     }
 
-    /// Logs in to the selected row's host: the first that Ray misses, else the first.
+    /// Logs in to the selected row's host: the first that is missing in Ray, else the first.
     pub(in crate::app) fn ssh_tpu(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(cluster) = self.tpus() else { return Vec::new() };
         let Some(row) = self.target_slice() else { return Vec::new() };
@@ -46,7 +46,7 @@ impl App {
         Vec::new()
     }
 
-    /// Asks before preempted TPUs are deleted.
+    /// Asks for confirmation before preempted TPUs are deleted.
     pub(in crate::app) fn ask_to_clean(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(cluster) = self.target_cluster() else { return Vec::new() };
         let left = cluster.tpus.left().to_vec();
@@ -64,28 +64,28 @@ impl App {
         }
         let row = |label: &str, text: String| (label.to_owned(), text);
         let chips: u32 = left.iter().map(|l| l.chips).sum();
-        let mut told =
+        let mut rows =
             vec![row("cluster", cluster.name().to_string()), row("chips", grouped(chips as usize))];
         let named = left
             .iter()
             .take(LISTED)
             .map(|l| row(l.kind.word(), format!("{}  {}", l.name, l.accelerator_type)));
-        told.extend(named);
+        rows.extend(named);
         if left.len() > LISTED {
-            told.push(row(" ", format!("and {} more", left.len() - LISTED)));
+            rows.push(row(" ", format!("and {} more", left.len() - LISTED)));
         }
-        told.push(row("", String::new()));
-        told.push(row(
+        rows.push(row("", String::new()));
+        rows.push(row(
             "",
             "Each is checked again right before it is deleted; one that has recovered is kept.".into(),
         ));
         let title = format!("Delete preempted TPUs on {}?", cluster.name());
         let question = Question::CleanPreempted { cluster: cluster.name().clone(), left };
-        self.dialog = Some(Dialog::ask(question, title, told, "Delete preempted TPUs"));
+        self.dialog = Some(Dialog::ask(question, title, rows, "Delete preempted TPUs"));
         Vec::new()
     }
 
-    /// Deletes them, after the confirmation.
+    /// Deletes them after the confirmation.
     pub(in crate::app) fn begin_cleaning(
         &mut self,
         place: usize,
@@ -107,7 +107,7 @@ impl App {
         let cluster = &self.fleet.clusters[place];
         let name = cluster.name().clone();
         match cluster.tpus.problem() {
-            // One login serves all clusters, so that one message does.
+            // One Google login is used for all clusters, so one message is enough.
             Some(problem) if problem.kind == ProblemKind::Login => {
                 let why = problem.joined(&self.hint_in(&problem.hint, None));
                 self.say_of(&name, Cause::Google, &format!("cannot list TPUs: {why}"), now);
@@ -128,7 +128,7 @@ impl App {
         if is_shown && !self.is_frozen() {
             self.arrange_page();
         }
-        // Where the TPUs are on the screen, so is the age of the answer.
+        // If the TPUs are on the screen, so is the age of the answer.
         let on_screen = self.view().place().is_none_or(|shown| shown == place);
         self.dirty |= is_shown || (changed && on_screen);
     }

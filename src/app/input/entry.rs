@@ -1,14 +1,14 @@
-//! What the palette lists.
+//! The entries of the palette.
 
 use crate::app::action::target::Target;
 use crate::model::LogSource;
 
-/// A line that the palette offers.
+/// An entry of the palette.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The command, as it can be typed.
+    /// The command as it can be typed.
     pub words: String,
-    /// Which characters of it match what is typed.
+    /// The characters of `words` that match the typed text.
     pub hits: Vec<usize>,
     /// What it does, in one line.
     pub help: String,
@@ -16,30 +16,30 @@ pub struct Offer {
     pub key: String,
     /// Whether it can be run now.
     pub is_here: bool,
-    /// What it is for beside its words.
+    /// What choosing it does.
     pub kind: OfferKind,
 }
 
-/// What is meant by a line of the palette.
+/// What choosing an entry of the palette does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OfferKind {
-    /// The command of its words.
+    /// Runs the command in `words`.
     Command,
-    /// The command, on this thing.
+    /// Runs the command on this thing.
     On(Target),
-    /// The page of this thing.
+    /// Opens the page of this thing.
     Page(Target),
-    /// The stacks of the workers of this job.
+    /// Shows the stacks of the workers of this job.
     Stacks(Target),
-    /// The text to copy.
+    /// Copies this text.
     Text(String),
-    /// A log.
+    /// Opens this log.
     Log(LogSource),
-    /// A line of the log, by its position and its text.
+    /// Goes to a line of the log, by its position and its text.
     Line {
-        /// Position of its first byte, where that is known.
+        /// Position of its first byte, if known.
         at: Option<u64>,
-        /// Its text, or the beginning.
+        /// Its text, or the beginning of it.
         text: String,
     },
 }

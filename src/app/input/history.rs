@@ -1,13 +1,13 @@
-//! What was entered in lines before, to be recalled with the arrows.
+//! The history of entered lines, recalled with the arrow keys.
 
 use crate::app::input::line::Line;
 use crate::model::is_secret_in;
 use std::collections::BTreeMap;
 
-/// Entries kept of each kind.
+/// Maximum number of entries kept per kind.
 const KEPT: usize = 50;
 
-/// The kind of a line, each with entries of its own.
+/// The kind of a line; each kind has its own history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entered {
     /// The filter of a table.
@@ -25,7 +25,7 @@ pub enum Entered {
 impl Entered {
     const ALL: [Self; 5] = [Self::Filter, Self::Search, Self::Command, Self::Entrypoint, Self::WorkingDir];
 
-    /// The kind as it is written to the file of typed lines.
+    /// The name of the kind in the history file.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Filter => "filter",
@@ -37,27 +37,27 @@ impl Entered {
     }
 }
 
-/// What was entered, by the kind of the line.
+/// The entered lines, by kind.
 #[derive(Debug, Default)]
 pub struct History {
-    /// The latest last, each text once.
+    /// Latest last, without duplicates.
     entered: BTreeMap<Entered, Vec<String>>,
     /// Whether lines are written to a file.
     is_saved: bool,
-    /// Lines that are to be written.
+    /// Lines that have not been written yet.
     unsaved: Vec<(Entered, String)>,
 }
 
-/// How far a line has gone back.
+/// The position of a line in the history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recall {
-    /// Entries back; 0 is what was typed.
+    /// Number of entries back; 0 is the typed text.
     back: usize,
     typed: String,
 }
 
 impl History {
-    /// What was entered before, from a file to which lines are added. Kinds of another version are skipped.
+    /// The entries of a history file, to which new lines are added. Unknown kinds, from another version, are skipped.
     pub fn saved(lines: &[(String, String)]) -> Self {
         let mut history = Self { is_saved: true, ..Self::default() };
         for (word, text) in lines {
@@ -68,12 +68,12 @@ impl History {
         history
     }
 
-    /// The lines to be written since the last call.
+    /// The lines to write since the last call.
     pub fn take_unsaved(&mut self) -> Vec<(Entered, String)> {
         std::mem::take(&mut self.unsaved)
     }
 
-    /// Keeps what was entered; blank text is not kept.
+    /// Adds an entered line; blank lines are not added.
     pub fn keep(&mut self, kind: Entered, text: &str) {
         if text.trim().is_empty() {
             return;
@@ -93,13 +93,13 @@ impl History {
         }
     }
 
-    /// What was entered, the latest first.
+    /// The entries, latest first.
     pub fn latest(&self, kind: Entered) -> impl Iterator<Item = &str> {
         self.entered.get(&kind).into_iter().flatten().rev().map(String::as_str)
     }
 
-    /// Puts the entry before the one in the line there, or the one after it, and behind the latest what was typed.
-    /// Whether there is one.
+    /// Replaces the line by the previous entry or the next one; after the latest entry, by what was typed. Returns
+    /// whether there is such an entry.
     pub fn recall(&self, kind: Entered, recall: &mut Recall, line: &mut Line, is_older: bool) -> bool {
         if recall.back == 0 {
             line.text().clone_into(&mut recall.typed);
@@ -113,7 +113,7 @@ impl History {
                 next => self.latest(kind).nth(next - 1),
             };
             let Some(entry) = entry else { return false };
-            // The filter in force is the latest entry: it is in the line already.
+            // The current filter is also the latest entry: it is in the line already.
             if entry != line.text() || next == 0 {
                 recall.back = next;
                 line.set(entry);
@@ -129,7 +129,7 @@ mod tests {
     use crate::app::input::history::*;
 
     #[test]
-    fn a_saved_history_says_what_is_to_be_written_and_no_secret() {
+    fn a_saved_history_returns_unsaved_lines_without_secrets() {
         let mut history = History::default();
         history.keep(Entered::Filter, "one");
         assert_eq!(history.take_unsaved(), [], "there is no file");
@@ -141,11 +141,15 @@ mod tests {
         history.keep(Entered::Entrypoint, "WANDB_API_KEY=0123 python train.py");
         history.keep(Entered::Entrypoint, "python train.py");
         assert_eq!(history.take_unsaved(), [(Entered::Entrypoint, "python train.py".to_owned())]);
-        assert_eq!(history.latest(Entered::Entrypoint).count(), 2, "until the end both are recalled");
+        assert_eq!(
+            history.latest(Entered::Entrypoint).count(),
+            2,
+            "both are recalled until the console quits"
+        );
     }
 
     #[test]
-    fn entries_are_recalled_and_what_was_typed_comes_back() {
+    fn entries_are_recalled_and_the_typed_text_is_restored() {
         let mut history = History::default();
         for text in ["one", "two", " ", "one", "three"] {
             history.keep(Entered::Filter, text);
@@ -167,7 +171,7 @@ mod tests {
         assert!(!history.recall(Entered::Search, &mut Recall::default(), &mut line, true), "another kind");
         let mut line = Line::new("three");
         assert!(history.recall(Entered::Filter, &mut Recall::default(), &mut line, true));
-        assert_eq!(line.text(), "one", "what is in the line is skipped");
+        assert_eq!(line.text(), "one", "the text in the line is skipped");
         for i in 0..KEPT + 5 {
             history.keep(Entered::Filter, &i.to_string());
         }

@@ -1,4 +1,4 @@
-//! Things that a command of the palette names: jobs, nodes and TPUs, by their ids.
+//! Arguments of palette commands: jobs, nodes and TPUs, by their ids.
 
 use crate::app::action::context::Context;
 use crate::app::action::table::Action;
@@ -10,7 +10,7 @@ use crate::app::pages::slices::Slices;
 use crate::app::table::column::Kind;
 use crate::model::{Job, Node, Text};
 
-/// Actions on a thing that can be named. Which kinds of things, the tables in which an action is available say.
+/// Actions that take a thing by name. The tables in which an action is available decide which kinds of things it takes.
 const ON_THINGS: &[Action] = &[
     Action::StopJob,
     Action::DeleteJob,
@@ -21,17 +21,17 @@ const ON_THINGS: &[Action] = &[
     Action::InitWorker,
 ];
 
-/// A thing as it is named.
+/// A thing that can be named.
 pub(in crate::app) struct Thing {
     /// Its id or name, safe to print.
     pub name: String,
-    /// What it is, in a line.
+    /// A one-line description.
     pub about: String,
-    /// What an action acts on if this one is chosen.
+    /// The target of the action if this thing is chosen.
     pub target: Target,
 }
 
-/// Whether an action acts on a thing that can be named.
+/// Whether an action takes a thing by name.
 pub(in crate::app) fn takes_thing(action: Action) -> bool {
     ON_THINGS.contains(&action)
 }
@@ -77,7 +77,7 @@ pub(in crate::app) fn things(fleet: &Fleet, of: Option<usize>, action: Action) -
     things
 }
 
-/// The rows of a kind in the order of their table, each with the place of its cluster.
+/// The rows of a kind in the order of their table, each with the index of its cluster.
 fn ordered<K: Kind>(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = (usize, K::Row<'_>)> {
     let mut rows: Vec<_> = K::rows(fleet, of).collect();
     rows.sort_by(|(_, a), (_, b)| K::order(a, b));

@@ -1,10 +1,10 @@
-//! A line of text that is typed: cursor, words, undo. The keys are those of readline, and not part of the keymap.
+//! A line editor: cursor, words, undo. Its keys are those of readline, not part of the keymap.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::fmt;
 use tui_input::{Input, InputRequest};
 
-/// States that undo can go back to at most.
+/// Maximum number of states that undo can restore.
 const UNDONE: usize = 100;
 
 /// The effect of a key on a line.
@@ -12,24 +12,24 @@ const UNDONE: usize = 100;
 pub enum Edit {
     /// The text changed.
     Changed,
-    /// The key is one of the line's, and the text is as before.
+    /// The key belongs to the line, and the text is unchanged.
     Kept,
-    /// The key is none of the line's.
+    /// The key does not belong to the line.
     Nothing,
 }
 
-/// A line that is typed. Two lines are equal when their texts are.
+/// A line that is being edited. Two lines are equal if their texts are.
 #[derive(Clone, Default)]
 pub struct Line {
     input: Input,
-    /// Texts before, with their cursors, the latest last.
+    /// Previous texts with their cursors, latest last.
     before: Vec<(String, usize)>,
-    /// Whether the last key added a character of a word: undo takes back whole words.
+    /// Whether the last key added a character to a word: undo reverts whole words.
     is_in_word: bool,
 }
 
 impl Line {
-    /// A line with that text and the cursor at its end.
+    /// A line with this text and the cursor at its end.
     pub fn new(text: &str) -> Self {
         Self { input: Input::from(text), ..Self::default() }
     }
@@ -39,7 +39,7 @@ impl Line {
         self.input.value()
     }
 
-    /// Whether nothing is typed.
+    /// Whether the line is empty.
     pub fn is_empty(&self) -> bool {
         self.text().is_empty()
     }
@@ -49,7 +49,7 @@ impl Line {
         self.input.cursor()
     }
 
-    /// Replaces the text and puts the cursor at its end; undo brings the text before back.
+    /// Replaces the text and puts the cursor at its end; undo restores the previous text.
     pub fn set(&mut self, text: &str) {
         if text != self.text() {
             self.remember();
@@ -58,7 +58,7 @@ impl Line {
         self.is_in_word = false;
     }
 
-    /// A key while the line has the focus.
+    /// Handles a key while the line has the focus.
     pub fn key(&mut self, key: KeyEvent) -> Edit {
         if is_undo(key) {
             return self.undo();
@@ -75,7 +75,7 @@ impl Line {
         if is_changed { Edit::Changed } else { Edit::Kept }
     }
 
-    /// Puts the first line of pasted text at the cursor.
+    /// Inserts the first line of pasted text at the cursor.
     pub fn paste(&mut self, text: &str) {
         self.remember();
         for c in text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()) {
@@ -117,7 +117,7 @@ impl PartialEq for Line {
 
 impl Eq for Line {}
 
-/// The text may be a secret, and so may what was deleted.
+/// Omits the text: it may be a secret, and so may deleted text.
 impl fmt::Debug for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Line").field("cursor", &self.cursor()).finish_non_exhaustive()
@@ -134,7 +134,7 @@ fn is_undo(key: KeyEvent) -> bool {
     matches!(key.code, KeyCode::Char('_' | '/' | '7')) && key.modifiers.contains(KeyModifiers::CONTROL)
 }
 
-/// What a key does to a line; none for keys that are not the line's.
+/// The edit that a key requests; `None` for keys that do not belong to the line.
 fn request(key: KeyEvent) -> Option<InputRequest> {
     use InputRequest as Do;
     let (control, alt) =
@@ -178,7 +178,7 @@ mod tests {
     const CONTROL: KeyModifiers = KeyModifiers::CONTROL;
     const ALT: KeyModifiers = KeyModifiers::ALT;
 
-    /// Types `text` with the cursor where it was left, then presses the keys.
+    /// Returns the line after the keys, with the cursor initially at the end of `text`.
     fn after(text: &str, keys: &[(KeyCode, KeyModifiers)]) -> (String, usize) {
         let mut line = Line::new(text);
         for (code, modifiers) in keys {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn undo_takes_back_words_and_what_was_deleted() {
+    fn undo_reverts_words_and_deletions() {
         let mut line = Line::default();
         let type_in = |line: &mut Line, text: &str| {
             for c in text.chars() {
@@ -227,7 +227,7 @@ mod tests {
         for text in ["one two", "one ", "one", ""] {
             assert_eq!((line.key(undo), line.text()), (Edit::Changed, text));
         }
-        assert_eq!(line.key(undo), Edit::Kept, "there is nothing before");
+        assert_eq!(line.key(undo), Edit::Kept, "there is nothing left to undo");
         line.set("restart");
         type_in(&mut line, "s");
         line.key(undo);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_of_what_is_pasted_stands_at_the_cursor() {
+    fn the_first_pasted_line_is_inserted_at_the_cursor() {
         let mut line = Line::new("ab");
         line.key(KeyEvent::from(KeyCode::Left));
         line.paste("q\x1b[31m!\nsecond line");
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_seen_as_one_character_is_one() {
+    fn a_grapheme_cluster_is_deleted_as_one_character() {
         let family = "a👨‍👩‍👧b";
         assert_eq!(
             after(family, &[(KeyCode::Left, KeyModifiers::NONE), (KeyCode::Backspace, KeyModifiers::NONE)]).0,

@@ -1,4 +1,4 @@
-//! The palette: what can be run by name, found by letters of it, with a cluster, a job, a node, a TPU or a page of the
+//! The palette: runs commands by name, with fuzzy matching, and with a cluster, a job, a node, a TPU or a page of the
 //! manual as argument.
 
 use crate::app::action::table::{Action, Description, actions};
@@ -16,18 +16,19 @@ use nucleo_matcher::pattern::{Atom, AtomKind, CaseMatching, Normalization};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use std::cmp::Reverse;
 
-/// Commands of before that an empty line offers first.
+/// Number of recent commands that an empty line offers first.
 const RECENT: usize = 5;
-/// Letters from which on a command is also found by its other words and its help.
+/// From this number of typed characters on, a command is also found by its synonyms and its help.
 const OF_HELP: usize = 3;
 
-/// The first word, and what follows a blank after it.
+/// The first word, and the text after it, if any.
 fn split(text: &str) -> (&str, Option<&str>) {
     let text = text.trim_start();
     text.split_once(char::is_whitespace).map_or((text, None), |(verb, rest)| (verb, Some(rest.trim())))
 }
 
-/// The places of the names that have the letters of `typed` in its order, the best first, with the matching characters.
+/// The indices of the names that contain the letters of `typed` in this order, best match first, with the matching
+/// characters.
 fn ranked(typed: &str, names: &[&str]) -> Vec<(usize, Vec<usize>)> {
     if typed.is_empty() {
         return (0..names.len()).map(|place| (place, Vec::new())).collect();
@@ -41,21 +42,21 @@ fn ranked(typed: &str, names: &[&str]) -> Vec<(usize, Vec<usize>)> {
         let score = letters.indices(Utf32Str::new(name, &mut characters), &mut matcher, &mut hits);
         found.extend(score.map(|score| (score, place, hits)));
     }
-    // Names of equal score stay in their order.
+    // The sort is stable: names of equal score keep their order.
     found.sort_by_key(|(score, ..)| Reverse(*score));
     let places = |hits: Vec<u32>| hits.into_iter().map(|hit| hit as usize).collect();
     found.into_iter().map(|(_, place, hits)| (place, places(hits))).collect()
 }
 
 impl App {
-    /// What the palette offers for what is typed, the best first; nothing when it is not open.
+    /// The entries that the palette offers for the typed text, best first; empty if it is not open.
     pub fn offers(&self) -> Vec<Offer> {
         let Some(prompt) = &self.prompt else { return Vec::new() };
         let typed = prompt.line.text();
         match (prompt.kind, split(typed)) {
             (PromptKind::Page, _) => pages("help", typed.trim()),
             (PromptKind::Command, ("", _)) => self.all_offers(),
-            (PromptKind::Command, (verb, None)) => self.named_so(verb),
+            (PromptKind::Command, (verb, None)) => self.offers_named(verb),
             (PromptKind::Command, (verb, Some(typed))) => match Verb::named(verb).and_then(Verb::argument) {
                 Some(Argument::Page) => pages(verb, typed),
                 Some(Argument::Cluster) => self.clusters_for(verb, typed),
@@ -72,7 +73,7 @@ impl App {
         }
     }
 
-    /// Commands of before, then what is available here, then what is not.
+    /// Recent commands, then commands that are available here, then the others.
     fn all_offers(&self) -> Vec<Offer> {
         let recent = self.history.latest(Entered::Command).take(RECENT);
         let recent = recent.map(|words| Offer::new(words, "recent"));
@@ -83,7 +84,7 @@ impl App {
         recent.chain(all).collect()
     }
 
-    fn named_so(&self, typed: &str) -> Vec<Offer> {
+    fn offers_named(&self, typed: &str) -> Vec<Offer> {
         let actions = actions().iter().map(|d| self.offer_of(d));
         let words = WORDS.iter().filter(|(word, _)| Action::named(word).is_none());
         let all: Vec<Offer> =
@@ -91,7 +92,7 @@ impl App {
         let names: Vec<&str> = all.iter().map(|offer| offer.words.as_str()).collect();
         let mut ranked = ranked(typed, &names);
         let lower = typed.to_lowercase();
-        // A word that stands for the action is what is meant, before letters that names have by chance.
+        // A synonym of an action is preferred over a fuzzy match of names.
         let is_meant = |offer: &Offer| {
             let also = Action::named(&offer.words).map_or("", |action| action.describe().also);
             typed.len() >= OF_HELP && also.split(' ').any(|word| word.starts_with(&lower))
@@ -101,7 +102,7 @@ impl App {
         ranked.extend(by_word.map(|i| (i, Vec::new())));
         let mut found: Vec<Offer> =
             ranked.iter().map(|(i, hits)| Offer { hits: hits.clone(), ..all[*i].clone() }).collect();
-        // The other name of an action that is listed says nothing new.
+        // The synonym of an action that is already listed is redundant.
         let listed: Vec<Action> = found.iter().filter_map(|offer| Action::named(&offer.words)).collect();
         let is_repeated = |word: &str| {
             let other = WORDS.iter().find(|(known, _)| *known == word && Action::named(known).is_none());
@@ -119,7 +120,7 @@ impl App {
         found
     }
 
-    /// Why the palette offers nothing; none while it offers something or is not open.
+    /// Why the palette offers nothing; `None` if it offers something or is not open.
     pub fn why_nothing_offered(&self) -> Option<String> {
         let prompt = self.prompt.as_ref().filter(|prompt| prompt.kind.has_list())?;
         let typed = prompt.line.text().trim();
@@ -143,7 +144,7 @@ impl App {
         })
     }
 
-    /// The answer to a word that is no command of the palette.
+    /// The answer to a word that is not a command of the palette.
     fn no_command(&self, word: &str) -> String {
         if manual::has_command(word) {
             format!("`{word}` is a command: type `marin-tui {word}` in a shell")
@@ -184,7 +185,7 @@ impl App {
         ranked(typed, &names).into_iter().map(offer).collect()
     }
 
-    /// The jobs, nodes and TPUs that an action acts on: of the cluster on the screen, or of all.
+    /// The jobs, nodes and TPUs that an action can act on: of the cluster on the screen, or of all.
     fn things_for(&self, verb: &str, action: Action, typed: &str) -> Vec<Offer> {
         let things = things(&self.fleet, self.view().place(), action);
         let names: Vec<&str> = things.iter().map(|thing| thing.name.as_str()).collect();
@@ -196,7 +197,7 @@ impl App {
         ranked(typed, &names).into_iter().map(offer).collect()
     }
 
-    /// The columns by which the table that has the focus can be sorted.
+    /// The columns by which the focused table can be sorted.
     fn columns_for(&self, verb: &str, typed: &str) -> Vec<Offer> {
         let Some(listing) = self.listing() else { return Vec::new() };
         let ids = listing.sortable();
@@ -207,14 +208,14 @@ impl App {
         ranked(typed, &ids).into_iter().map(offer).collect()
     }
 
-    /// Sorts by the column of that id; the answer where there is none.
+    /// Sorts by the column with this id; an error message if there is none.
     fn sort_by_name(&mut self, name: &str) -> Result<Vec<Effect>, String> {
         let listing = self.listing().ok_or("there is no table to sort here")?;
         let id = listing.sortable().into_iter().find(|id| *id == name).ok_or_else(|| no_column(name))?;
         Ok(self.sort(By::Column(id)))
     }
 
-    /// Completes the line to the chosen offer, or to its argument.
+    /// Completes the line to the chosen entry, or up to its argument.
     pub(in crate::app) fn complete_command(&mut self) {
         let offers = self.offers();
         let Some(prompt) = &mut self.prompt else { return };
@@ -227,8 +228,8 @@ impl App {
         prompt.complete(&words);
     }
 
-    /// The line of the palette that enter takes, by its place among the offers: the one chosen with the arrows, else the
-    /// best for what is typed. What a command names has to be chosen, or named without doubt.
+    /// The entry that Enter takes, by its index among the offers: the one chosen with the arrows, else the best match.
+    /// The argument of a command has to be chosen or unambiguous.
     pub fn chosen_offer(&self, offers: &[Offer]) -> Option<usize> {
         let prompt = self.prompt.as_ref().filter(|prompt| prompt.has_choice())?;
         let (verb, argument) = split(prompt.line.text());
@@ -238,7 +239,7 @@ impl App {
                 let named: Vec<usize> =
                     (0..offers.len()).filter(|i| split(&offers[*i].words).1 == Some(typed)).collect();
                 match named.as_slice() {
-                    // Of the same name on several clusters none is taken.
+                    // A name that exists on several clusters is ambiguous.
                     [only] => *only,
                     [] if offers.len() == 1 && !typed.is_empty() => 0,
                     _ => return None,
@@ -249,7 +250,7 @@ impl App {
         (chosen < offers.len()).then_some(chosen)
     }
 
-    /// Enter in the palette: runs what is chosen, else what is typed.
+    /// Handles Enter in the palette: runs the chosen entry, else the typed command.
     pub(in crate::app) fn enter_command(&mut self, now: Timestamp) -> Vec<Effect> {
         let mut offers = self.offers();
         let chosen = self.chosen_offer(&offers).map(|i| offers.swap_remove(i));
@@ -333,7 +334,7 @@ impl App {
         }
     }
 
-    /// Opens the page of a thing and runs the command there, so that it is certain what it acts on.
+    /// Opens the page of a thing and runs the command there, so that its target is certain.
     fn run_on_thing(&mut self, words: &str, target: Target, now: Timestamp) -> Vec<Effect> {
         self.history.keep(Entered::Command, words);
         let Some(Verb::Act(action)) = Verb::named(split(words).0) else { return Vec::new() };
@@ -356,7 +357,7 @@ impl App {
         if self.is_here(action) {
             return self.act(action, now);
         }
-        // The page that it opens is on the screen.
+        // The page that it opens is already on the screen.
         if action == Action::Clusters || (action == Action::Tpus && matches!(self.view(), View::Tpus(_))) {
             return Vec::new();
         }
@@ -398,7 +399,7 @@ impl App {
         self.open_page(View::Cluster(place))
     }
 
-    /// Opens a page of the manual over what is on the screen.
+    /// Opens a page of the manual over the screen.
     fn show_page(&mut self, topic: &str, now: Timestamp) {
         let Some(text) = manual::page(topic) else {
             let topics: Vec<&str> = manual::PAGES.iter().map(|(topic, _)| *topic).collect();
@@ -412,7 +413,7 @@ impl App {
         self.dialog = Some(Dialog::text(format!("Manual: {topic}"), manual::rows(text), self.dialog.take()));
     }
 
-    /// The place of the cluster with that name, as on the command line.
+    /// The index of the cluster with this name, resolved as on the command line.
     fn cluster_named(&self, name: &str) -> Result<usize, String> {
         let clusters: Vec<&ClusterSpec> = self.fleet.clusters.iter().map(|c| &c.spec).collect();
         let unknown = || format!("no cluster `{name}`; {} lists them", self.key_of(Action::Clusters));
@@ -427,7 +428,7 @@ impl App {
     }
 }
 
-/// The first of some names, and how many more there are.
+/// The first names, and the number of the others.
 fn few(names: &[&str]) -> String {
     const NAMED: usize = 4;
     let more = names.len().saturating_sub(NAMED);
@@ -455,7 +456,7 @@ fn pages(verb: &str, typed: &str) -> Vec<Offer> {
     ranked(typed, &topics).into_iter().map(offer).collect()
 }
 
-/// The matching characters of an argument, counted from the beginning of the command.
+/// The matching characters of an argument, as indices into the whole command.
 fn shifted(verb: &str, hits: Vec<usize>) -> Vec<usize> {
     let before = verb.chars().count() + 1;
     hits.into_iter().map(|hit| before + hit).collect()
@@ -479,14 +480,14 @@ mod tests {
     }
 
     #[test]
-    fn verbs_are_known_by_their_beginning_too() {
+    fn verbs_are_found_by_a_prefix() {
         assert_eq!(Verb::named("restart"), Some(Verb::Act(Action::Restart)));
         assert_eq!(Verb::named("rest"), Some(Verb::Act(Action::Restart)));
-        assert_eq!(Verb::named("s"), None, "many begin so");
+        assert_eq!(Verb::named("s"), None, "the prefix is ambiguous");
         assert_eq!(Verb::named(""), None);
         assert_eq!(split(" cluster  us east "), ("cluster", Some("us east")));
         assert_eq!(split("jobs"), ("jobs", None));
-        // Each word beside the actions' names is one of its own, or an action's.
+        // Each synonym is unique, and finds its own verb by its full name.
         for (i, (word, verb)) in WORDS.iter().enumerate() {
             assert!(WORDS[..i].iter().all(|(other, _)| other != word), "{word}");
             assert_eq!(Verb::named(word), Some(*verb));

@@ -1,4 +1,4 @@
-//! The input line at the bottom: a filter, a search, a command.
+//! The input line at the bottom: a filter, a search or a command.
 
 use crate::app::input::entry::Offer;
 use crate::app::input::history::{Entered, History, Recall};
@@ -10,17 +10,17 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 pub struct Prompt {
     /// The purpose of the prompt.
     pub kind: PromptKind,
-    /// What is typed.
+    /// The typed text.
     pub line: Line,
-    /// The text before, which Esc restores.
+    /// The previous text, which Esc restores.
     pub before: String,
-    /// What is wrong with the text; empty when it is valid.
+    /// The error in the text; empty if it is valid.
     pub wrong: String,
-    /// The chosen line of the palette's list.
+    /// The index of the chosen entry of the list.
     pub chosen: usize,
-    /// Whether that line was chosen with the arrows, and not by what is typed.
+    /// Whether that entry was chosen with the arrows, and not by the typed text.
     pub is_chosen: bool,
-    /// The lines of a list that was made when it was opened.
+    /// The entries of a list that was built when the prompt was opened.
     pub given: Vec<Offer>,
     recall: Recall,
 }
@@ -50,7 +50,7 @@ pub enum PromptKind {
     Runs,
     /// Goes to a line or a time of the log.
     GoTo,
-    /// Saves lines of the log to the file of that path.
+    /// Saves lines of the log to the file at that path.
     Save,
     /// Shows only lines of the log from a time on.
     Since,
@@ -63,33 +63,33 @@ pub enum PromptKind {
 pub enum Typed {
     /// The text changed.
     Changed,
-    /// Tab: the text is to be completed.
+    /// Tab: the text has to be completed.
     Complete,
-    /// An arrow or its letter: the entry before is to be recalled, or the one after it.
+    /// An arrow or its control key: the previous or the next history entry has to be recalled.
     Recall {
-        /// Whether it is the one before.
+        /// Whether it is the previous one.
         is_older: bool,
     },
-    /// An arrow in a list: the line above is chosen, or the one below.
+    /// An arrow in a list: the entry above or below has to be chosen.
     Choose {
         /// Whether it is the one below.
         is_down: bool,
     },
-    /// A key of pages in a list: a line further above is chosen, or one further below.
+    /// Page up or page down in a list: an entry further up or down has to be chosen.
     Leap {
         /// Whether it is one below.
         is_down: bool,
     },
     /// Enter: the text is complete.
     Enter,
-    /// Esc: the prompt is closed.
+    /// Esc: the prompt has to be closed.
     Escape,
     /// The key has no effect.
     Nothing,
 }
 
 impl PromptKind {
-    /// The title of the list above the line, from which the arrows choose; none where there is no such list.
+    /// The title of the list above the line, from which the arrows choose; `None` if there is no such list.
     pub fn list(self) -> Option<&'static str> {
         match self {
             Self::Command => Some("commands"),
@@ -114,12 +114,12 @@ impl PromptKind {
         self.list().is_some()
     }
 
-    /// Whether what is typed counts at once.
+    /// Whether typed text takes effect immediately.
     pub fn is_live(self) -> bool {
         matches!(self, Self::Filter | Self::Search | Self::Lines)
     }
 
-    /// What is recalled in such a line.
+    /// The history that is recalled in such a line.
     fn entered(self) -> Option<Entered> {
         match self {
             Self::Filter => Some(Entered::Filter),
@@ -139,7 +139,7 @@ impl PromptKind {
 }
 
 impl Prompt {
-    /// A prompt that starts with the text that was there before.
+    /// A prompt that starts with the previous text.
     pub fn new(kind: PromptKind, before: &str) -> Self {
         Self {
             kind,
@@ -153,12 +153,12 @@ impl Prompt {
         }
     }
 
-    /// A list of these lines, of which the first is chosen.
+    /// A list of these entries, of which the first is chosen.
     pub fn of(kind: PromptKind, given: Vec<Offer>) -> Self {
         Self { given, is_chosen: true, ..Self::new(kind, "") }
     }
 
-    /// A key while it is open. These are the editing keys of any line, not part of the keymap.
+    /// Handles a key while the prompt is open. These are the editing keys of any line, not part of the keymap.
     pub fn key(&mut self, key: KeyEvent) -> Typed {
         match (key.code, arrow(key)) {
             (KeyCode::Enter, _) => Typed::Enter,
@@ -183,20 +183,20 @@ impl Prompt {
         }
     }
 
-    /// Puts the first line of pasted text at the cursor.
+    /// Inserts the first line of pasted text at the cursor.
     pub fn paste(&mut self, text: &str) {
         self.line.paste(text);
         (self.chosen, self.is_chosen) = (0, false);
     }
 
-    /// Replaces the text by a command that was chosen.
+    /// Replaces the text by the chosen command.
     pub fn complete(&mut self, words: &str) {
         self.line.set(words);
         (self.chosen, self.is_chosen) = (0, false);
     }
 
-    /// Chooses the line below or above in a list of so many, and goes on at the other end. While nothing is typed, no
-    /// line is chosen before.
+    /// Chooses the next or previous entry in a list of `of` entries, and wraps around. While nothing is typed or
+    /// chosen, moving down chooses the first entry.
     pub fn choose(&mut self, is_down: bool, of: usize) {
         if of > 0 {
             let is_first = !self.has_choice();
@@ -209,28 +209,28 @@ impl Prompt {
         }
     }
 
-    /// Chooses a line a page further in a list of so many, the last or the first at most.
+    /// Moves the choice by a page in a list of `of` entries, up to the first or the last.
     pub fn leap(&mut self, is_down: bool, of: usize) {
-        /// Lines of a page.
+        /// Entries per page.
         const PAGE: usize = 10;
         let Some(last) = of.checked_sub(1) else { return };
         self.chosen = if is_down { (self.chosen + PAGE).min(last) } else { self.chosen.saturating_sub(PAGE) };
         self.is_chosen = true;
     }
 
-    /// Whether a line of the list is chosen: with the arrows, or as the best for what is typed.
+    /// Whether an entry of the list is chosen: with the arrows, or as the best match.
     pub fn has_choice(&self) -> bool {
         self.is_chosen || !self.line.text().trim().is_empty()
     }
 
-    /// Recalls what was entered before, or the entry after it. Whether there is one.
+    /// Recalls the previous history entry or the next one. Returns whether there is one.
     pub fn recall(&mut self, history: &History, is_older: bool) -> bool {
         (self.chosen, self.is_chosen) = (0, false);
         let kind = self.kind.entered();
         kind.is_some_and(|kind| history.recall(kind, &mut self.recall, &mut self.line, is_older))
     }
 
-    /// Keeps what is typed, to be recalled.
+    /// Adds the typed text to the history.
     pub fn keep(&self, history: &mut History) {
         if let Some(kind) = self.kind.entered() {
             history.keep(kind, self.line.text());
@@ -238,7 +238,7 @@ impl Prompt {
     }
 }
 
-/// Up and `^p` lead to what was entered before, down and `^n` back from there.
+/// Up and `^p` recall older entries (true), down and `^n` newer ones (false).
 pub(in crate::app) fn arrow(key: KeyEvent) -> Option<bool> {
     let is_control = key.modifiers == KeyModifiers::CONTROL;
     match key.code {

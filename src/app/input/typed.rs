@@ -1,5 +1,5 @@
-//! Typed text: live filters and searches, the palette's line, the search of a text, and the answers to keys that are not
-//! available here.
+//! Typed text: live filters and searches, the palette's line, the search within a text, and the answers to keys that
+//! are not available here.
 
 use crate::app::action::context::Context;
 use crate::app::action::table::Action;
@@ -19,7 +19,7 @@ use crossterm::event::{KeyCode, KeyEvent};
 use unicode_width::UnicodeWidthStr;
 
 impl App {
-    /// Opens the line for the filter of the table that has the focus or of the text, or for the search in the log.
+    /// Opens the line for the filter of the focused table or of the text, or for the search in the log.
     pub(in crate::app) fn begin_filter(&mut self) -> Vec<Effect> {
         self.prompt = match (self.listing(), self.context()) {
             (Some(listing), _) => Some(Prompt::new(PromptKind::Filter, listing.filter().text())),
@@ -32,13 +32,13 @@ impl App {
         Vec::new()
     }
 
-    /// The page on the screen, where it is a text.
+    /// The page on the screen if it is a text.
     fn text(&self) -> Option<&Details> {
         let View::Details(page) = self.view() else { return None };
         Some(page)
     }
 
-    /// Clears the filter or the search. True when there was one.
+    /// Clears the filter or the search. Returns whether there was one.
     pub(in crate::app) fn clear_filter(&mut self) -> bool {
         let is_log = self.context() == Context::Log;
         let is_set = match self.listing() {
@@ -58,15 +58,15 @@ impl App {
         }
         let is_searched = is_log && self.log().is_some_and(|log| !log.search().pattern().is_empty());
         if is_set {
-            // Of a log the search goes first, then the filter.
+            // In a log the search is cleared first, then the filter.
             let kind = if is_log && !is_searched { PromptKind::Lines } else { PromptKind::Filter };
             self.set_text(kind, "");
         }
         is_set
     }
 
-    /// Searches the log, filters its lines, or filters the table or the text. A text that is neither pattern nor filter
-    /// changes nothing; the line says why.
+    /// Searches the log, filters its lines, or filters the table or the text. An invalid pattern or filter changes
+    /// nothing; the line shows the error.
     fn set_text(&mut self, kind: PromptKind, text: &str) {
         let wrong = match self.listing_mut() {
             Some((listing, fleet)) => {
@@ -92,7 +92,7 @@ impl App {
         }
     }
 
-    /// The prompt's text changed: filters and searches are live.
+    /// Handles a change of the prompt's text: filters and searches are live.
     pub(in crate::app) fn typed(&mut self) {
         if let Some(Prompt { kind, line, .. }) = &self.prompt
             && kind.is_live()
@@ -136,7 +136,7 @@ impl App {
                 let text = prompt.line.text().to_owned();
                 return self.search_logs(&text, now);
             }
-            // A text that is no filter is to be corrected.
+            // An invalid filter has to be corrected first.
             Typed::Enter if !prompt.wrong.is_empty() => {}
             Typed::Enter => {
                 prompt.keep(&mut self.history);
@@ -151,8 +151,8 @@ impl App {
         Vec::new()
     }
 
-    /// A key while a text is shown: enter and esc end its search, and the key of filters begins one. False when the
-    /// key is none of these.
+    /// Handles a key while a text is shown: Enter and Esc end its search, and the key for filters starts one. Returns
+    /// false for other keys.
     pub(in crate::app) fn text_key(&mut self, key: KeyEvent) -> bool {
         let is_filter = self.keyboard.keymap.elsewhere(key).any(|(_, action)| action == Action::Filter);
         let Some(Dialog::Tell { search, pages, scroll, .. }) = &mut self.dialog else { return false };
@@ -172,8 +172,8 @@ impl App {
         true
     }
 
-    /// An arrow in the entrypoint or the working dir of a job's form recalls what was submitted before. Without such an
-    /// entry it changes the field.
+    /// An arrow in the entrypoint or the working dir of a job's form recalls previous submissions. Returns false if
+    /// there is no such entry; the arrow then changes the field.
     pub(in crate::app) fn recalls(&mut self, key: KeyEvent) -> bool {
         let Some(is_older) = arrow(key) else { return false };
         let Some(Dialog::Form(form)) = &mut self.dialog else { return false };
@@ -186,13 +186,13 @@ impl App {
         form.doing.is_none() && self.history.recall(kind, &mut form.recall, &mut row.line, is_older)
     }
 
-    /// Says where a key is available that is not available here, or that it has no action. In a dialog, which lies over
-    /// the messages, the footer says it.
-    pub(in crate::app) fn say_where(&mut self, key: KeyEvent, now: Timestamp) {
+    /// Reports where a key is available that is not available here, or that it is not bound. In a dialog, which covers
+    /// the messages, the footer reports it.
+    pub(in crate::app) fn answer_unavailable_key(&mut self, key: KeyEvent, now: Timestamp) {
         if let Some(dialog) = self.dialog.take() {
             let below = self.context();
             self.dialog = Some(dialog);
-            self.say_in_dialog(key, below);
+            self.answer_in_dialog(key, below);
             return;
         }
         // The key that opens a page needs no message on that page.
@@ -213,7 +213,7 @@ impl App {
         self.toasts.answer(text, now);
     }
 
-    /// The answer to a key without an action; none for keys that have one, and for those without a name.
+    /// The answer to a key that is not bound; `None` for bound keys, and for keys without a name.
     fn unknown(&self, key: KeyEvent) -> Option<String> {
         let help = self.key_of(Action::Help);
         let is_known = self.keyboard.keymap.elsewhere(key).next().is_some();
@@ -221,7 +221,7 @@ impl App {
         Some(format!("{shown} is not bound to an action; {help} lists the keys"))
     }
 
-    fn say_in_dialog(&mut self, key: KeyEvent, below: Context) {
+    fn answer_in_dialog(&mut self, key: KeyEvent, below: Context) {
         let found: Vec<(String, Action)> = self.keyboard.keymap.elsewhere(key).collect();
         let Some((shown, _)) = found.first() else {
             self.note = self.unknown(key).unwrap_or_default();
@@ -238,9 +238,9 @@ impl App {
     }
 }
 
-/// One line that ends with what a key does elsewhere: the first place of each action, as many as there is room for.
+/// One line that ends with what a key does elsewhere: the first place of each action, as many as fit.
 fn elsewhere_in_short(beginning: &str, found: &[(String, Action)]) -> String {
-    /// Columns of such a line, at most, if it names more than one action.
+    /// Maximum width of such a line, in columns, if it names more than one action.
     const WIDEST: usize = 70;
     let mut text = String::new();
     for (_, action) in found {
@@ -257,7 +257,7 @@ fn elsewhere_in_short(beginning: &str, found: &[(String, Action)]) -> String {
     text
 }
 
-/// The same line with nothing in it: another pattern is typed, as in `less`, while a filter is made narrower.
+/// Empties the line of a prompt: a search starts with a new pattern, as in `less`, while a filter is refined.
 pub(in crate::app) fn empty(mut prompt: Prompt) -> Prompt {
     prompt.line = Line::default();
     prompt

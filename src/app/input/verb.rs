@@ -1,25 +1,25 @@
-//! What the first word of a command in the palette stands for, and what may follow it.
+//! The first word of a command in the palette, and the arguments that it takes.
 
 use crate::app::action::table::{Action, actions};
 use crate::app::input::ids::takes_thing;
 use crate::app::screen::pane::Pane;
 
-/// What the first word of a command stands for.
+/// The meaning of the first word of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::app) enum Verb {
-    /// An action, on the selection or on the cluster that is named.
+    /// An action, on the selection or on the named cluster.
     Act(Action),
-    /// Opens the cluster that is named.
+    /// Opens the named cluster.
     Cluster,
-    /// A pane of the cluster; without one on the screen the page of all clusters, if there is one.
+    /// A pane of the cluster; if no cluster is on the screen, the page of all clusters, if there is one.
     Pane(Pane, Option<Action>),
-    /// Sorts the table by the column that is named.
+    /// Sorts the table by the named column.
     Sort,
     /// The list of keys, or a page of the manual.
     Help,
 }
 
-/// Words beside the names of actions: those that users of k9s, kubectl and Ray type.
+/// Synonyms besides the names of actions: those that users of k9s, kubectl and Ray type.
 pub(in crate::app) const WORDS: &[(&str, Verb)] = &[
     ("cluster", Verb::Cluster),
     ("ctx", Verb::Cluster),
@@ -42,7 +42,7 @@ pub(in crate::app) const WORDS: &[(&str, Verb)] = &[
     ("exit", Verb::Act(Action::ForceQuit)),
 ];
 
-/// Actions on the cluster that is on the screen or selected, which can be named instead.
+/// Actions on the current or selected cluster that also take a cluster by name.
 pub(in crate::app) const ON_CLUSTER: &[Action] = &[
     Action::Restart,
     Action::Start,
@@ -61,7 +61,7 @@ pub(in crate::app) const ON_CLUSTER: &[Action] = &[
 ];
 
 impl Verb {
-    /// The verb of that name, or the only one whose name begins so.
+    /// The verb with this name, or the only one with this prefix.
     pub(in crate::app) fn named(name: &str) -> Option<Self> {
         let word = WORDS.iter().find(|(word, _)| *word == name).map(|(_, verb)| *verb);
         word.or_else(|| Action::named(name).map(Self::Act)).or_else(|| {
@@ -73,7 +73,7 @@ impl Verb {
         })
     }
 
-    /// What may follow it.
+    /// The kind of argument that it takes.
     pub(in crate::app) fn argument(self) -> Option<Argument> {
         match self {
             Self::Act(action) if takes_thing(action) => Some(Argument::Thing(action)),
@@ -85,14 +85,14 @@ impl Verb {
     }
 }
 
-/// What a command may name.
+/// The kind of a command's argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::app) enum Argument {
     /// A cluster, by its name or a prefix of it.
     Cluster,
     /// A job, a node or a TPU that this action acts on.
     Thing(Action),
-    /// A column of the table that has the focus.
+    /// A column of the focused table.
     Column,
     /// A page of the manual.
     Page,

@@ -1,4 +1,4 @@
-//! Where everything was drawn, for the mouse and for what scrolls.
+//! Where everything was drawn, for the mouse and for scrolling.
 
 use crate::app::action::table::Action;
 use crate::app::operation::confirmation::Control;
@@ -29,11 +29,11 @@ impl Area {
 /// Where a table was drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableArea {
-    /// Where its rows are; the titles are in the line above.
+    /// The area of its rows; the titles are in the line above.
     pub rows: Area,
-    /// Left edge and width of each of its columns; no width where there was no room.
+    /// Left edge and width of each of its columns; width 0 if there was no room.
     pub heads: Vec<(u16, u16)>,
-    /// How wide the texts of its columns were.
+    /// The widths of the texts in its columns.
     pub texts: TextWidths,
 }
 
@@ -42,12 +42,12 @@ pub struct TableArea {
 pub struct TextWidths {
     /// The version of the data that was measured ([`crate::app::CellContext::version`]).
     pub version: u64,
-    /// The widest text of each column that is shown, and the widest of their shorter forms.
+    /// The widest text of each shown column, and the widest of their shorter forms.
     pub widths: Vec<(u16, u16)>,
 }
 
 impl TableArea {
-    /// The column whose title is there.
+    /// The column whose title is at this position.
     pub(in crate::app) fn head_at(&self, column: u16, row: u16) -> Option<usize> {
         let is_there = |(x, width): &(u16, u16)| (*x..x.saturating_add(*width)).contains(&column);
         (row + 1 == self.rows.y).then(|| self.heads.iter().position(is_there)).flatten()
@@ -57,7 +57,7 @@ impl TableArea {
 /// Where a list of rows was drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
-    /// Where they are.
+    /// Their area.
     pub area: Area,
     /// The first row that is shown.
     pub first: usize,
@@ -66,25 +66,25 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The row that is there.
+    /// The row at this position.
     pub(in crate::app) fn at(self, column: u16, row: u16) -> Option<usize> {
         let at = self.area.contains(column, row).then(|| self.first + usize::from(row - self.area.y));
         at.filter(|at| *at < self.all)
     }
 }
 
-/// Where the panes of a cluster's page meet.
+/// The borders between the panes of a cluster's page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaneBorders {
     /// The area of all panes together.
     pub area: Area,
-    /// The first column of the right panes; none in a small window, where the log lies under the one pane.
+    /// The first column of the right panes; `None` in a small window, where the log is under the only other pane.
     pub right: Option<u16>,
     /// The first row of the lower panes.
     pub lower: u16,
 }
 
-/// Borders that are dragged: how far from the pointer each begins.
+/// Borders that are being dragged: the distance of each from the pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DraggedBorders {
     right: Option<u16>,
@@ -92,7 +92,7 @@ pub struct DraggedBorders {
 }
 
 impl PaneBorders {
-    /// The borders that are there: on each side of a seam is one.
+    /// The borders at this position: both cells beside a seam belong to it.
     pub(in crate::app) fn grip(self, column: u16, row: u16) -> Option<DraggedBorders> {
         let at = |seam: u16, place: u16| seam.checked_sub(place).filter(|off| *off <= 1);
         let grip = DraggedBorders {
@@ -103,7 +103,7 @@ impl PaneBorders {
         (is_border && self.area.contains(column, row)).then_some(grip)
     }
 
-    /// The panes when these borders are dragged there.
+    /// The layout after these borders are dragged to this position.
     pub(in crate::app) fn dragged(
         self,
         panes: PaneLayout,
@@ -125,36 +125,36 @@ impl PaneBorders {
     }
 }
 
-/// Where everything was drawn; none for what was not.
+/// Where everything was drawn; `None` for what was not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Areas {
-    /// The table of a page that is one.
+    /// The table of a page that consists of one table.
     pub table: Option<TableArea>,
     /// The nodes pane.
     pub nodes: Option<TableArea>,
     /// The jobs pane.
     pub jobs: Option<TableArea>,
-    /// Where the lines of the log are.
+    /// The lines of the log.
     pub log: Option<Area>,
-    /// Where the lines of the autoscaler pane are.
+    /// The lines of the autoscaler pane.
     pub autoscaler: Option<Area>,
     /// Highest first line of the autoscaler pane.
     pub autoscaler_last: usize,
     /// Highest first line of the node types below a cluster's TPUs.
     pub tpu_types_last: usize,
-    /// Where the lines of a thing in full are.
+    /// The lines of a details page.
     pub details: Option<Area>,
-    /// Highest first line of these.
+    /// Highest first line of a details page.
     pub details_last: usize,
-    /// Where the dialog is, with its border.
+    /// The dialog, with its border.
     pub dialog: Option<Area>,
-    /// Where the panes of a cluster's page meet.
+    /// The borders between the panes of a cluster's page.
     pub seams: Option<PaneBorders>,
     /// The palette with its border, and its rows.
     pub palette: Option<(Area, Rows)>,
-    /// The dialog's rows that can be chosen.
+    /// The selectable rows of the dialog.
     pub dialog_rows: Option<Rows>,
-    /// What else can have the focus in it, line by line.
+    /// Its other focusable controls, line by line.
     pub controls: Vec<(Area, Control)>,
     /// The dialog's buttons: Cancel, and the one that confirms.
     pub buttons: Option<[Area; 2]>,
@@ -168,12 +168,12 @@ pub struct Areas {
     pub worker_tabs: Vec<(WorkersView, Area)>,
     /// The keys in the footer.
     pub hints: Vec<(Action, Area)>,
-    /// Nothing could be drawn: the window is too small.
+    /// The window is too small, so nothing was drawn.
     pub is_too_small: bool,
 }
 
 impl Areas {
-    /// Where a pane's rows or lines are.
+    /// The area of a pane's rows or lines.
     pub(in crate::app) fn pane(&self, pane: Pane) -> Option<Area> {
         match pane {
             Pane::Nodes => self.nodes.as_ref().map(|t| t.rows),
@@ -193,7 +193,7 @@ impl Areas {
         }
     }
 
-    /// The panes from the top left to the bottom right; by their numbers where they are not all on the screen.
+    /// The panes from top left to bottom right; by their numbers if not all are on the screen.
     pub(in crate::app) fn panes_as_drawn(&self) -> [Pane; 4] {
         let mut order = Pane::ALL;
         if order.iter().all(|pane| self.pane(*pane).is_some()) {

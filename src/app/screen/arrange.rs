@@ -1,4 +1,4 @@
-//! What an operator arranges on the screen: the columns of tables, and the room of panes. It is kept for the next start.
+//! The operator's layout of the screen: the columns of tables and the sizes of panes. It is saved for the next start.
 
 use crate::app::action::target::Target;
 use crate::app::screen::dialog::Dialog;
@@ -8,7 +8,7 @@ use crate::model::{Layout, TableLayout, Timestamp};
 use std::collections::{BTreeMap, HashSet};
 
 impl App {
-    /// The same console with the settings' columns by the name of their table, and arranged as it was before.
+    /// Applies the columns from the settings, by the name of their table, and the saved layout.
     #[must_use]
     pub fn arranged(mut self, usual: &BTreeMap<String, Vec<String>>, layout: &Layout) -> Self {
         for (table, columns) in usual {
@@ -29,7 +29,7 @@ impl App {
         self.pages.named_mut(table).for_each(|listing| listing.lay_out(layout));
     }
 
-    /// Shows all columns of the table that has the focus, or fewer again.
+    /// Toggles all columns of the focused table.
     pub(in crate::app) fn toggle_wide(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(listing) = self.listing() else { return Vec::new() };
         let (table, layout) = (listing.name(), listing.layout());
@@ -45,18 +45,18 @@ impl App {
         vec![Effect::Remember(Layout::of(table, layout))]
     }
 
-    /// Shows nodes by slice, or one by one again. The row under the cursor leads to the other table's.
+    /// Toggles nodes by slice. The cursor moves to the corresponding row of the other table.
     pub(in crate::app) fn toggle_slices(&mut self) -> Vec<Effect> {
         let by_slice = !self.pages.is_by_slice();
         let target = self.target();
         self.pages.show_by_slice(by_slice);
         self.arrange_page();
-        self.lead_to(target);
+        self.move_cursor_to(target);
         vec![Effect::Remember(Layout { by_slice: Some(by_slice), ..Layout::default() })]
     }
 
-    /// Puts the cursor on the row of these hosts, on the first of them, or on the row that a host is in.
-    fn lead_to(&mut self, target: Option<Target>) {
+    /// Puts the cursor on the row of these hosts, on the first of them, or on the row that contains a host.
+    fn move_cursor_to(&mut self, target: Option<Target>) {
         let by_slice = |place: usize| self.fleet.clusters.get(place).map(|c| (c, &c.sliced.by_slice));
         let (row, ids) = match &target {
             Some(Target::Node(place, id)) => {
@@ -87,14 +87,14 @@ impl App {
         }
     }
 
-    /// Opens the dialog in which the columns of the table that has the focus are chosen.
+    /// Opens the dialog that chooses the columns of the focused table.
     pub(in crate::app) fn choose_columns(&mut self) -> Vec<Effect> {
         let chooser = self.listing().map(|l| Chooser::new(l.name(), l.choices(), l.layout()));
         self.dialog = chooser.map(Box::new).map(Dialog::Columns);
         Vec::new()
     }
 
-    /// Changes the choice; the table behind the dialog follows.
+    /// Changes the choice; the table behind the dialog is updated.
     pub(in crate::app) fn in_chooser(&mut self, change: impl FnOnce(&mut Chooser)) -> Vec<Effect> {
         if let Some(Dialog::Columns(chooser)) = &mut self.dialog {
             change(chooser);
@@ -104,7 +104,7 @@ impl App {
         Vec::new()
     }
 
-    /// Shows the column under the cursor, or hides it.
+    /// Toggles the column under the cursor.
     pub(in crate::app) fn toggle_column(&mut self) -> Vec<Effect> {
         let mut is_last = false;
         self.in_chooser(|chooser| is_last = !chooser.toggle());
@@ -114,7 +114,7 @@ impl App {
         Vec::new()
     }
 
-    /// Returns to the usual columns.
+    /// Returns to the default columns.
     pub(in crate::app) fn reset_columns(&mut self) -> Vec<Effect> {
         let Some(Dialog::Columns(chooser)) = &self.dialog else { return Vec::new() };
         let table = chooser.table;
@@ -123,7 +123,7 @@ impl App {
         self.in_chooser(|chooser| chooser.refill(rows))
     }
 
-    /// Keeps what was chosen.
+    /// Keeps the chosen columns.
     pub(in crate::app) fn keep_columns(&mut self) -> Vec<Effect> {
         let Some(Dialog::Columns(chooser)) = self.dialog.take() else { return Vec::new() };
         let layout = self.pages.named(chooser.table).map(Listing::layout).unwrap_or_default();

@@ -19,13 +19,13 @@ pub enum Dialog {
         question: Question,
         /// The title in the border.
         title: String,
-        /// What exactly would happen, line by line: a label (may be empty) and a text.
+        /// The exact effect, line by line: a label (may be empty) and a text.
         lines: Vec<(String, String)>,
-        /// The label of the button that confirms: it names the act, e.g. `Stop 2 jobs`.
+        /// The label of the button that confirms: it names the action, e.g. `Stop 2 jobs`.
         yes: String,
         /// Whether that button is focused.
         on_yes: bool,
-        /// Which of the lines are shown.
+        /// Scroll position of the lines.
         scroll: Scroll,
     },
     /// Shows a text that can be scrolled.
@@ -34,13 +34,13 @@ pub enum Dialog {
         title: String,
         /// Labels (may be empty) and texts.
         lines: Vec<(String, String)>,
-        /// Which of the lines are shown.
+        /// Scroll position of the lines.
         scroll: Scroll,
-        /// The search, which leaves the lines that match.
+        /// The search, which leaves only matching lines.
         search: Search,
-        /// Whether it is the list of keys: enter leads to the pages of the manual.
+        /// Whether it is the list of keys, where Enter opens the pages of the manual.
         pages: bool,
-        /// The dialog that help was opened over; closing help returns to it.
+        /// The dialog under this one; closing this one returns to it.
         under: Option<Box<Dialog>>,
     },
     /// The confirmation of an operation.
@@ -49,11 +49,11 @@ pub enum Dialog {
     Form(Box<Form>),
     /// The form that adds workers.
     Worker(Box<WorkerForm>),
-    /// The columns of a table, to be chosen.
+    /// The dialog that chooses the columns of a table.
     Columns(Box<Chooser>),
 }
 
-/// The search of a text.
+/// The search within a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
     /// The words that lines must contain.
@@ -63,7 +63,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// The lines that contain every word, in their label or their text; all lines when nothing is searched.
+    /// The lines that contain every word, in their label or their text; all lines if the search is empty.
     pub fn of<'l>(&self, lines: &'l [(String, String)]) -> Vec<&'l (String, String)> {
         Filter::of_lines(self.line.text(), lines)
     }
@@ -74,7 +74,7 @@ impl Search {
 pub enum Question {
     /// Stop these jobs.
     StopJobs(Vec<(ClusterName, SubmissionId)>),
-    /// Stop these jobs, among them some of other people, which a second question names.
+    /// Stop these jobs, some of them other people's, which a second question names.
     StopOthers(Vec<(ClusterName, SubmissionId)>),
     /// Delete the records of ended jobs in Ray.
     DeleteJobs(Vec<(ClusterName, SubmissionId)>),
@@ -94,28 +94,28 @@ pub enum Question {
     },
     /// Delete preempted TPUs and suspended requests.
     CleanPreempted {
-        /// The cluster that is concerned.
+        /// The affected cluster.
         cluster: ClusterName,
         /// The TPU VMs and queued resources to delete.
         left: Vec<Leftover>,
     },
-    /// Save the lines of the log in place of a file.
+    /// Replace an existing file with the lines of the log.
     ReplaceFile {
-        /// The path as it was typed.
+        /// The path as typed.
         path: String,
     },
     /// Download a log and search it.
     DownloadLog {
-        /// The cluster that has it.
+        /// The cluster that the log belongs to.
         cluster: ClusterName,
         /// The stream of the log that is to be downloaded.
         stream: StreamId,
-        /// What is searched for.
+        /// The pattern to search for.
         pattern: String,
     },
     /// Accept a head's new host key.
     TrustHostKey {
-        /// The cluster that is concerned.
+        /// The affected cluster.
         cluster: ClusterName,
         /// The fingerprint of the offered key.
         fingerprint: String,
@@ -129,7 +129,7 @@ impl Dialog {
         Self::Tell { title, lines, scroll: Scroll::default(), search, pages: false, under: None }
     }
 
-    /// Help, over another dialog if one is open, with the pages of the manual at its end. Help over help replaces it.
+    /// Help, over the open dialog if any, with the pages of the manual at its end. Help over help replaces it.
     pub fn help(mut lines: Vec<(String, String)>, over: Option<Self>) -> Self {
         let blank = || (String::new(), String::new());
         lines.extend([
@@ -154,14 +154,14 @@ impl Dialog {
         Self::Tell { title, lines, scroll: Scroll::default(), search, pages: true, under }
     }
 
-    /// A text that can be searched, such as a page of the manual, over another dialog if one is open.
+    /// A searchable text, such as a page of the manual, over the open dialog if any.
     pub fn text(title: String, lines: Vec<(String, String)>, over: Option<Self>) -> Self {
         let search = Search::default();
         let under = over.map(Box::new);
         Self::Tell { title, lines, scroll: Scroll::default(), search, pages: false, under }
     }
 
-    /// The dialog that news concern: the one under help, or itself.
+    /// The dialog that news apply to: the lowest one under help, or this one.
     pub fn innermost(&mut self) -> &mut Self {
         match self {
             Self::Tell { under: Some(under), .. } => under.innermost(),
@@ -169,7 +169,7 @@ impl Dialog {
         }
     }
 
-    /// Whether typed text would be lost if it were closed, and it has not said so yet.
+    /// Whether closing it would discard typed text and it has not warned about that yet.
     pub fn holds_on(&mut self) -> bool {
         match self {
             Self::Form(form) => form.holds_on(),
@@ -205,12 +205,13 @@ impl Dialog {
         }
     }
 
-    /// Scrolls by a page of `by` lines; in a form, where lines move the focus, scrolls the text below the rows.
+    /// Scrolls by a page of `by` lines; in a form, scrolls the text below the rows, because line keys move the focus
+    /// there.
     pub fn page(&mut self, by: isize) {
-        /// Lines that a small window shows, less the one that stays in sight.
-        const SAID: isize = 3;
+        /// Lines that a small window shows, minus one that stays visible.
+        const PAGE: isize = 3;
         match self {
-            Self::Form(form) => form.scroll.step(by.signum() * SAID),
+            Self::Form(form) => form.scroll.step(by.signum() * PAGE),
             Self::Worker(form) if !form.rows().is_empty() => {}
             dialog => dialog.scroll(by),
         }
@@ -227,7 +228,7 @@ impl Dialog {
         }
     }
 
-    /// Focuses a row that was clicked on; whether it had the focus already.
+    /// Focuses a clicked row. Returns whether it was focused already.
     pub fn focus_row(&mut self, row: usize) -> bool {
         let at = match self {
             Self::Form(form) => &mut form.at,
@@ -238,7 +239,7 @@ impl Dialog {
         std::mem::replace(at, row) == row
     }
 
-    /// Records the first line that was drawn, and the highest first line.
+    /// Records the first line that was drawn, and the highest possible first line.
     pub fn drawn(&mut self, shown: usize, highest: usize) {
         let scroll = match self {
             Self::Tell { scroll, .. } | Self::Ask { scroll, .. } => scroll,

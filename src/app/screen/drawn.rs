@@ -1,11 +1,11 @@
-//! Takes in where everything was drawn: tables learn their height from it.
+//! Records where everything was drawn: tables get their height from it.
 
 use crate::app::screen::areas::Areas;
 use crate::app::{App, Effect};
 use crate::model::Request;
 
 impl App {
-    /// Takes in where everything was drawn. Returns requests for the nodes that are on the screen now.
+    /// Records where everything was drawn. Returns requests for the nodes that are now on the screen.
     pub fn drawn(&mut self, areas: Areas) -> Vec<Effect> {
         self.dirty = false;
         if let (Some(dialog), Some(_)) = (&mut self.dialog, areas.dialog) {

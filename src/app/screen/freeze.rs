@@ -1,4 +1,4 @@
-//! A screen that stands still: pages read the fleet as it was, while news are taken in behind it.
+//! Freezing the screen: pages read the fleet as it was, while news are applied to the live fleet behind it.
 
 use crate::app::screen::frozen::Frozen;
 use crate::app::{Action, App, Effect, Tone};
@@ -6,7 +6,7 @@ use crate::model::Timestamp;
 use std::mem;
 
 impl App {
-    /// Freezes the screen, or shows what has happened since.
+    /// Freezes the screen, or returns to live data.
     pub(in crate::app) fn toggle_freeze(&mut self, now: Timestamp) -> Vec<Effect> {
         if self.is_frozen() {
             self.thaw(now);
@@ -23,17 +23,17 @@ impl App {
         self.frozen.is_some()
     }
 
-    /// When the screen was frozen; none while it follows the news.
+    /// When the screen was frozen; `None` while it shows live data.
     pub fn frozen_since(&self) -> Option<Timestamp> {
         self.frozen.as_ref().map(|frozen| frozen.since)
     }
 
-    /// Shows the fleet as it is now. Cursors stay on their rows.
+    /// Returns to live data. Cursors stay on their rows.
     pub(in crate::app) fn thaw(&mut self, now: Timestamp) {
         let Some(frozen) = self.frozen.take() else { return };
         let shown = mem::replace(&mut self.fleet, frozen.live);
         for (live, shown) in self.fleet.clusters.iter_mut().zip(shown.clusters) {
-            // What follows from the page on the screen was changed in the fleet that was shown.
+            // Values that depend on the page on the screen were updated in the fleet that was shown.
             (live.poll_intervals.0, live.watched) = (shown.poll_intervals.0, shown.watched);
             live.job_workers.show_as(&shown.job_workers);
         }
@@ -48,22 +48,22 @@ impl App {
         self.dirty = true;
     }
 
-    /// Takes news in: on a frozen screen, into the fleet behind it.
+    /// Applies news: on a frozen screen, to the live fleet behind it.
     pub(in crate::app) fn behind(&mut self, take: impl FnOnce(&mut Self) -> Vec<Effect>) -> Vec<Effect> {
-        self.turn_over();
+        self.swap_fleets();
         let effects = take(self);
-        self.turn_over();
+        self.swap_fleets();
         effects
     }
 
-    /// Exchanges the fleet that is shown with the one behind it.
-    fn turn_over(&mut self) {
+    /// Swaps the shown fleet with the live one.
+    fn swap_fleets(&mut self) {
         if let Some(frozen) = &mut self.frozen {
             mem::swap(&mut self.fleet, &mut frozen.live);
         }
     }
 
-    /// Why an action is refused now, if it changes a cluster: in a word or two, and in full.
+    /// Why an action is refused now, if it changes a cluster: in short, and in full.
     pub(in crate::app) fn refusal(&self, action: Action) -> Option<(&'static str, String)> {
         if !action.changes_a_cluster() {
             None
@@ -81,7 +81,7 @@ impl App {
         }
     }
 
-    /// Says that an action is refused, and why. Whether it is.
+    /// Reports that an action is refused, and why. Returns whether it is.
     pub(in crate::app) fn is_refused(&mut self, action: Action, now: Timestamp) -> bool {
         let Some((_, why)) = self.refusal(action) else { return false };
         self.toasts.say(Tone::Bad, format!("{} refused: {why}", action.describe().name), now);

@@ -1,26 +1,26 @@
-//! What goes on behind a frozen screen.
+//! The live state behind a frozen screen.
 //!
-//! The copy of the fleet shares the snapshots, and each log keeps at most what a log keeps anyway, so that a frozen
-//! screen takes no more memory the longer it stands.
+//! The copy of the fleet shares the snapshots, and each log keeps at most what a log usually keeps, so that memory does
+//! not grow with the duration of the freeze.
 
 use crate::app::fleet::Fleet;
 use crate::app::log::LogView;
 use crate::model::{LogBatch, Timestamp};
 use std::collections::BTreeMap;
 
-/// What goes on behind a frozen screen.
+/// The live state behind a frozen screen.
 #[derive(Debug)]
 pub struct Frozen {
-    /// When it was frozen.
+    /// When the screen was frozen.
     pub since: Timestamp,
-    /// The fleet as it is now.
+    /// The live fleet.
     pub live: Fleet,
-    /// The lines that have come since, of each log that was open, by its cluster's place.
+    /// The lines received since then, for each log that was open, by the index of its cluster.
     pub logs: BTreeMap<usize, LogView>,
 }
 
 impl Frozen {
-    /// Keeps lines of a log that was open when the screen was frozen. Returns those of a log opened since.
+    /// Stores lines of a log that was open when the screen was frozen. Returns the lines of a log opened since.
     pub fn hold(&mut self, place: usize, batch: LogBatch, now: Timestamp) -> Option<LogBatch> {
         match self.logs.get_mut(&place).filter(|log| log.reads(batch.stream)) {
             Some(log) => {

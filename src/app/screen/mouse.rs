@@ -1,4 +1,4 @@
-//! The mouse: what a click or a turn of the wheel does where it is.
+//! The mouse: the effect of clicks and of the wheel, by position.
 
 use crate::app::screen::areas::Area;
 use crate::app::table::By;
@@ -6,7 +6,7 @@ use crate::app::{Action, App, Dialog, Effect, Pane, View};
 use crate::model::{Layout, Timestamp};
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
-/// Rows a turn of the wheel moves.
+/// Rows per step of the wheel.
 const WHEEL: isize = 3;
 
 impl App {
@@ -63,8 +63,8 @@ impl App {
         }
     }
 
-    /// A click in the palette chooses a line, on the chosen one it runs it; outside it closes the palette, as esc does.
-    /// None where the palette is not open, or the wheel is turned outside it.
+    /// A click in the palette chooses an entry, or runs it if it is already chosen; a click outside closes the palette,
+    /// as Esc does. `None` if the palette is not open, or if the wheel is used outside it.
     fn mouse_in_palette(&mut self, column: u16, row: u16, by: isize, now: Timestamp) -> Option<Vec<Effect>> {
         let prompt = self.prompt.as_mut().filter(|prompt| prompt.kind.has_list())?;
         let (frame, rows) = self.areas.palette?;
@@ -81,7 +81,7 @@ impl App {
         Some(Vec::new())
     }
 
-    /// A click on a button presses it; on a row it focuses the row, on an option that has the focus it toggles it.
+    /// A click on a button presses it; a click on a row focuses it; a click on a focused option toggles it.
     fn mouse_in_dialog(
         &mut self,
         (column, row): (u16, u16),
@@ -115,12 +115,12 @@ impl App {
             plan.focus(control);
             return Vec::new();
         }
-        // A click outside closes texts and questions, but not forms: typed text is kept.
+        // A click outside closes texts and questions, but not forms, so that typed text is kept.
         let is_form = matches!(dialog, Dialog::Form(_) | Dialog::Worker(_));
         if is_form || area.contains(column, row) { Vec::new() } else { self.act(Action::Back, now) }
     }
 
-    /// Drags the borders that were gripped.
+    /// Drags the grabbed borders.
     fn drag(&mut self, column: u16, row: u16) -> Vec<Effect> {
         if let (Some((grip, _)), Some(seams)) = (self.split.grip, self.areas.seams) {
             let panes = seams.dragged(self.split.layout, grip, column, row);
@@ -130,14 +130,14 @@ impl App {
         Vec::new()
     }
 
-    /// Lets go of the borders; where they were moved, the panes are kept as they are.
+    /// Releases the borders; if they were moved, the layout is saved.
     fn drop_grip(&mut self) -> Vec<Effect> {
         let is_moved = self.split.grip.take().is_some_and(|(_, before)| before != self.split.layout);
         let layout = Layout { panes: Some(self.split.layout), ..Layout::default() };
         if is_moved { vec![Effect::Remember(layout)] } else { Vec::new() }
     }
 
-    /// A click on a title sorts by it; on a row it selects the row, on the selected one it opens it.
+    /// A click on a title sorts by it; a click on a row selects it, or opens it if it is already selected.
     fn mouse_in_table(&mut self, column: u16, row: u16, by: isize, now: Timestamp) -> Vec<Effect> {
         let Some(table) = self.areas.table_of(None) else { return Vec::new() };
         if let Some(head) = table.head_at(column, row).filter(|_| by == 0) {
@@ -175,7 +175,7 @@ impl App {
             self.scroll(pane, by);
             return Vec::new();
         }
-        // The prompt belongs to the pane that had the focus.
+        // The prompt belongs to the previously focused pane.
         self.prompt = None;
         self.split.focused = pane;
         if let Some((listing, fleet)) = self.listing_mut() {

@@ -19,7 +19,7 @@ impl Pane {
     /// In the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Nodes, Self::Jobs, Self::Log, Self::Autoscaler];
 
-    /// Where its keys are looked up.
+    /// The context in which its keys are looked up.
     pub const fn context(self) -> Context {
         match self {
             Self::Nodes => Context::Nodes,

@@ -1,6 +1,6 @@
-//! Lines of which a window shows a part.
+//! The scroll position of lines in a window.
 
-/// The first line that a window shows, and how far it can go; the latter is known once it was drawn.
+/// The first shown line and the highest possible one, which is known once the lines were drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scroll {
     top: usize,
@@ -18,22 +18,22 @@ impl Scroll {
         self.last > 0
     }
 
-    /// Moves by so many lines, as far as there are any.
+    /// Scrolls by this many lines, within the limits.
     pub(in crate::app) fn step(&mut self, by: isize) {
         self.top = self.top.saturating_add_signed(by).min(self.last);
     }
 
-    /// Goes back to the first line.
+    /// Returns to the first line.
     pub(in crate::app) const fn reset(&mut self) {
         self.top = 0;
     }
 
-    /// Takes in the highest first line, as it was drawn.
+    /// Records the highest possible first line, as drawn.
     pub(in crate::app) fn drawn(&mut self, last: usize) {
         *self = Self { top: self.top.min(last), last };
     }
 
-    /// The same, where drawing has chosen the first line, so that what has the focus is in the window.
+    /// Records also the first line that drawing has chosen to keep the focused row in the window.
     pub(in crate::app) const fn drawn_from(&mut self, top: usize, last: usize) {
         *self = Self { top, last };
     }

@@ -1,4 +1,4 @@
-//! How the panes of a cluster's page share the window.
+//! The layout of the panes of a cluster's page.
 
 use super::areas::DraggedBorders;
 use crate::app::screen::pane::Pane;
@@ -7,13 +7,13 @@ use crate::model::PaneLayout;
 /// The panes of a cluster's page.
 #[derive(Debug)]
 pub(in crate::app) struct Split {
-    /// The pane that has the focus; it stays when the page changes.
+    /// The focused pane; it stays when the page changes.
     pub focused: Pane,
-    /// Whether it has the whole window.
+    /// Whether the focused pane fills the window.
     pub is_zoomed: bool,
     /// How the panes divide the window.
     pub layout: PaneLayout,
-    /// The borders that are being dragged, and the panes as they were before.
+    /// The borders that are being dragged, and the layout before.
     pub grip: Option<(DraggedBorders, PaneLayout)>,
 }
 

@@ -1,9 +1,9 @@
-//! What a table shows in one place: text with a role. The theme turns roles into colours.
+//! A cell of a table: text with a role. The theme maps roles to colours.
 
 use crate::model::text::width;
 use std::borrow::Cow;
 
-/// What a text means to the eye.
+/// The meaning of a text, which decides its style.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
     /// Ordinary text.
@@ -11,23 +11,23 @@ pub enum Role {
     Text,
     /// Less important, or out of date.
     Dim,
-    /// Where the operator is, and what is in progress on purpose.
+    /// The operator's position, and what is intentionally in progress.
     Accent,
     /// Working or successful.
     Good,
-    /// Needs a look.
+    /// Needs attention.
     Warn,
     /// Broken now; red in most themes.
     Bad,
-    /// Of one of several that are to be distinguished, by its number below [`Role::HUES`].
+    /// One of several items to be told apart by colour, by its number below [`Role::HUES`].
     Hue(u8),
 }
 
 impl Role {
-    /// How many can be distinguished by their colour.
+    /// How many items can be told apart by their colour.
     pub const HUES: usize = 6;
 
-    /// The role in data that is out of date: only dim.
+    /// The role for data that may be out of date: dim if it is `stale`.
     #[must_use]
     pub fn unless(self, stale: bool) -> Self {
         if stale { Self::Dim } else { self }
@@ -43,25 +43,25 @@ pub struct Cell<'a> {
     pub brief: Option<Cow<'a, str>>,
     /// The role of the text.
     pub role: Role,
-    /// Whether it takes the place of the cells that follow, up to a column that is never left out.
+    /// Whether it covers the cells that follow, up to a column that is never omitted.
     pub spans: bool,
-    /// Whether it begins in the empty cells before it, but for the first column's.
+    /// Whether it starts in the empty cells before it, except for the first column's.
     pub leads: bool,
-    /// What stays when it is cut.
+    /// Which part is kept when it is truncated.
     pub keeps: Keeps,
     /// Whether its row is marked by the operator.
     pub marks: bool,
 }
 
-/// What stays of a text that is cut.
+/// Which part of a text is kept when it is truncated.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Keeps {
-    /// Its beginning, as of a sentence.
+    /// Its beginning, for sentences.
     #[default]
     Beginning,
-    /// Its end, as of names that differ there: `t1v-n-1a2b3c4d-w-3`.
+    /// Its end, for names that differ there: `t1v-n-1a2b3c4d-w-3`.
     End,
-    /// Both, as of ids that begin with what they are and end with what makes them one of many:
+    /// Both, for ids that begin with their type and end with what makes them unique:
     /// `ray-run-alice-exp1395_qwen3-4f1c`.
     Both,
 }
@@ -77,13 +77,13 @@ impl<'a> Cell<'a> {
         Self::new(text, Role::Text)
     }
 
-    /// The same with a shorter form.
+    /// Adds a shorter form.
     #[must_use]
     pub fn or(self, brief: impl Into<Cow<'a, str>>) -> Self {
         Self { brief: Some(brief.into()), ..self }
     }
 
-    /// Numbers, without the marks between thousands where there is no room: one that is cut is another number.
+    /// Adds a shorter form without thousands separators, because a truncated number is a different number.
     #[must_use]
     pub fn ungrouping(self) -> Self {
         match self.text.contains(',').then(|| self.text.replace(',', "")) {
@@ -92,36 +92,36 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// The same, cut at its beginning.
+    /// Truncates at the beginning.
     #[must_use]
     pub fn ending(self) -> Self {
         Self { keeps: Keeps::End, ..self }
     }
 
-    /// The same, cut in its middle.
+    /// Truncates in the middle.
     #[must_use]
     pub fn named(self) -> Self {
         Self { keeps: Keeps::Both, ..self }
     }
 
-    /// The same over the rest of the row.
+    /// Covers the rest of the row.
     #[must_use]
     pub fn spanning(self) -> Self {
         Self { spans: true, ..self }
     }
 
-    /// The same from the empty cells before it on.
+    /// Starts in the empty cells before it.
     #[must_use]
     pub fn leading(self) -> Self {
         Self { leads: true, ..self }
     }
 
-    /// Cells of the screen that its shorter form takes; none where it has no such.
+    /// Screen columns that its shorter form takes; 0 if it has none.
     pub fn brief_width(&self) -> u16 {
         self.brief.as_ref().map_or(0, |brief| u16::try_from(width(brief)).unwrap_or(u16::MAX))
     }
 
-    /// Cells of the screen that the whole text takes; none where it stands for nothing.
+    /// Screen columns that the full text takes; 0 if it spans other cells or is only a placeholder.
     pub fn width(&self) -> u16 {
         if self.spans || self.text == "-" { 0 } else { u16::try_from(width(&self.text)).unwrap_or(u16::MAX) }
     }

@@ -1,13 +1,13 @@
-//! The dialog in which the columns of a table are chosen and put in order.
+//! The dialog that chooses the columns of a table and their order.
 
 use crate::model::layout::TableLayout;
 
-/// A column that a table has, shown or not.
+/// A column of a table, shown or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// Its name in the settings.
     pub id: &'static str,
-    /// The title above it; empty where it has none.
+    /// Its title; empty if it has none.
     pub title: &'static str,
     /// Whether it is shown.
     pub is_shown: bool,
@@ -24,12 +24,12 @@ pub struct Chooser {
     pub at: usize,
     /// The columns as they were when the dialog was opened.
     pub before: TableLayout,
-    /// The rows as they were then.
+    /// The rows as they were when the dialog was opened.
     opened: Vec<Choice>,
 }
 
 impl Chooser {
-    /// The columns of that table as they are.
+    /// Starts with the current columns of this table.
     pub fn new(table: &'static str, rows: Vec<Choice>, before: TableLayout) -> Self {
         Self { table, opened: rows.clone(), rows, at: 0, before }
     }
@@ -39,12 +39,12 @@ impl Chooser {
         self.rows.iter().filter(|row| row.is_shown).count()
     }
 
-    /// Moves the cursor by so many rows.
+    /// Moves the cursor by this many rows.
     pub fn step(&mut self, by: isize) {
         self.at = self.at.saturating_add_signed(by).min(self.rows.len().saturating_sub(1));
     }
 
-    /// Shows the column under the cursor, or hides it. Refused for the last one that is shown.
+    /// Toggles the column under the cursor. Returns false, without a change, for the last one that is shown.
     pub fn toggle(&mut self) -> bool {
         let is_last = self.shown() == 1;
         match self.rows.get_mut(self.at) {
@@ -56,7 +56,7 @@ impl Chooser {
         }
     }
 
-    /// Moves the column under the cursor one place to the right, or to the left.
+    /// Moves the column under the cursor one place to the right or to the left.
     pub fn shift(&mut self, is_right: bool) {
         let to = if is_right { self.at + 1 } else { self.at.wrapping_sub(1) };
         if to < self.rows.len() {
@@ -72,7 +72,7 @@ impl Chooser {
         self.rows = rows;
     }
 
-    /// The table's layout that the rows stand for.
+    /// The table's layout that the rows represent.
     pub fn layout(&self) -> TableLayout {
         if self.rows == self.opened {
             return self.before.clone();

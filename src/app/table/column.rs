@@ -1,4 +1,4 @@
-//! Columns as data. A column is one row of its page's table: id, title, width, cell, order.
+//! Columns as data. A column is one row of its page's list: id, title, width, cell, order.
 
 use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
@@ -10,29 +10,29 @@ use std::cmp::Ordering;
 use std::fmt::Debug;
 use unicode_width::UnicodeWidthStr;
 
-/// Where a row is: the place of its cluster in the fleet, and its number in the cluster.
+/// The position of a row: the index of its cluster in the fleet, and its number in the cluster.
 pub type Place = (usize, usize);
 
-/// A kind of rows: what they are made of, and which columns they have.
+/// A kind of rows: their data, and their columns.
 pub trait Kind: Debug + Send + 'static {
-    /// A row with all that its cells need.
+    /// A row with everything that its cells need.
     type Row<'f>: Copy;
     /// What identifies a row within its cluster.
     type Key: Clone + PartialEq + Debug + Send;
 
-    /// Shown where there is no row, e.g. `no job`.
+    /// Text that is shown if there are no rows, e.g. `no job`.
     const LACKS: &'static str;
 
-    /// The title of the table of one cluster's rows, or of those of all.
+    /// The title of the table of one cluster's rows, or of the rows of all clusters.
     fn title(of: Option<usize>) -> &'static str;
 
     /// The name of that table in the settings.
     fn name(of: Option<usize>) -> &'static str;
 
-    /// What stands beside the title: how many there are, in which states.
+    /// Text beside the title: the number of rows, by state.
     fn counts(look: &CellContext<'_>, of: Option<usize>) -> Cell<'static>;
 
-    /// Why there are no rows, where none is hidden by a filter.
+    /// Why there are no rows, if none is hidden by a filter.
     fn why_empty(look: &CellContext<'_>, of: Option<usize>) -> String {
         let clusters = || look.fleet.each(of).map(|(_, c)| c);
         match () {
@@ -45,54 +45,53 @@ pub trait Kind: Debug + Send + 'static {
         }
     }
 
-    /// The column whose text stands below the table for the row under the cursor where the column cuts it or is left
-    /// out.
+    /// The column whose text is shown below the table for the row under the cursor if the column truncates or omits it.
     const BELOW: Option<&'static str> = None;
 
-    /// The names of the texts that a filter searches. Other columns are searched where a filter names them.
+    /// The names of the texts that a filter searches. Other columns are searched only if a filter names them.
     const FIELDS: &'static [&'static str];
 
-    /// Columns that are no fields, and whose words a filter searches all the same, because people type what they see.
+    /// Columns outside [`Self::FIELDS`] that a filter searches all the same, because operators type what they see.
     const WORDS: &'static [&'static str] = &[];
 
     /// All columns, in the order of the screen.
     fn columns() -> &'static [Column<Self>];
 
-    /// The number of rows of a cluster, where each may be gone.
+    /// The number of rows of a cluster, including those that may be gone.
     fn count(cluster: &Cluster) -> usize;
 
-    /// A row of the cluster at that place, by its number; none when it is gone.
+    /// A row of the cluster at this index, by its number; `None` if it is gone.
     fn row(cluster: &Cluster, place: usize, number: usize) -> Option<Self::Row<'_>>;
 
-    /// Where the rows of one cluster, or of all, are.
+    /// The positions of the rows of one cluster, or of all.
     fn places(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = Place> {
         let own = |(place, cluster)| (0..Self::count(cluster)).map(move |number| (place, number));
         fleet.each(of).flat_map(own)
     }
 
-    /// The row at a place; none when it is gone.
+    /// The row at a position; `None` if it is gone.
     fn at(fleet: &Fleet, (place, number): Place) -> Option<Self::Row<'_>> {
         Self::row(fleet.clusters.get(place)?, place, number)
     }
 
-    /// The rows of one cluster, or of all, with their places.
+    /// The rows of one cluster, or of all, with their positions.
     fn rows(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = (Place, Self::Row<'_>)> {
         Self::places(fleet, of).filter_map(|place| Some((place, Self::at(fleet, place)?)))
     }
 
-    /// What identifies the row.
+    /// The key that identifies the row.
     fn key(row: &Self::Row<'_>) -> Self::Key;
 
-    /// The order when no column decides, and among rows that are equal in their column.
+    /// The default order, also among rows that are equal in the sort column.
     fn order<'f>(a: &Self::Row<'f>, b: &Self::Row<'f>) -> Ordering;
 
     /// The texts that a filter searches, each with one of [`Self::FIELDS`].
     fn fields<'f>(row: &Self::Row<'f>) -> impl Iterator<Item = (&'f str, &'f str)> + Clone;
 
-    /// What actions on the row act on.
+    /// The target of actions on the row.
     fn target(row: &Self::Row<'_>) -> Target;
 
-    /// Whether the row is one of these hosts, for a table of theirs.
+    /// Whether the row is one of these hosts, for a table of hosts.
     fn is_among(_row: &Self::Row<'_>, _hosts: &HostsKey) -> bool {
         true
     }
@@ -106,15 +105,15 @@ pub trait Kind: Debug + Send + 'static {
 pub struct Column<K: Kind + ?Sized> {
     /// Its name in the settings and in filters.
     pub id: &'static str,
-    /// The title above it.
+    /// Its title.
     pub title: &'static str,
-    /// How wide it is.
+    /// Its width.
     pub width: Width,
     /// When it is shown.
     pub when: When,
-    /// The cell of a row.
+    /// Returns the cell of a row.
     pub cell: CellOf<K>,
-    /// The order of two rows by this column; none where it cannot be sorted by.
+    /// Compares two rows by this column; `None` if it cannot be sorted by.
     pub order: Option<OrderOf<K>>,
 }
 
@@ -126,11 +125,11 @@ pub type OrderOf<K> = for<'f> fn(&<K as Kind>::Row<'f>, &<K as Kind>::Row<'f>) -
 /// When a column is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Always, where there is room.
+    /// Always, if there is room.
     Usually,
     /// In wide tables only.
     Wide,
-    /// Where rows of several clusters stand in one table.
+    /// In tables of all clusters.
     Across,
 }
 
@@ -138,48 +137,48 @@ pub enum When {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a rule of its own")]
 pub struct Width {
-    /// The least, in cells of the screen.
+    /// The minimum, in screen columns.
     pub least: u16,
-    /// The most that it is given so that its texts are not cut.
+    /// The maximum that it is given to avoid truncating its texts.
     pub most: u16,
-    /// Whether it takes what is left over.
+    /// Whether it takes the remaining space.
     pub grows: bool,
-    /// Whether its texts stand on the right, as numbers do.
+    /// Whether its texts are right-aligned, as numbers are.
     pub right: bool,
-    /// Left out when space is short, the highest number first; 0 stays.
+    /// Priority of being omitted when space is short, the highest number first; 0 is never omitted.
     pub spare: u8,
-    /// Up to so many cells of its texts, columns that are easily missed ([`Width::EASILY`]) are left out before it is cut.
+    /// Up to this width of its texts, dispensable columns ([`Width::EASILY`]) are omitted before it is truncated.
     pub firm: u16,
-    /// Whether it is left out where no row has a text for it.
+    /// Whether it is omitted if no row has a text for it.
     pub hides: bool,
 }
 
 impl Width {
-    /// Columns with this `spare` or a higher one are left out before a firm column is cut.
+    /// Columns with this `spare` or a higher one are omitted before a firm column is truncated.
     pub const EASILY: u8 = 4;
 
-    /// Text of `least` to `most` cells.
+    /// Text of `least` to `most` screen columns.
     pub const fn text(least: u16, most: u16, spare: u8) -> Self {
         Self { least, most, grows: false, right: false, spare, firm: 0, hides: false }
     }
 
-    /// A number of so many cells.
+    /// A number of this width.
     pub const fn number(width: u16, spare: u8) -> Self {
         Self { right: true, ..Self::text(width, width, spare) }
     }
 
-    /// Text of at least so many cells that takes what is left over.
+    /// Text of at least `least` screen columns that takes the remaining space.
     pub const fn rest(least: u16, most: u16, spare: u8) -> Self {
         Self { grows: true, ..Self::text(least, most, spare) }
     }
 
-    /// The same; up to so many cells are not cut before other columns are left out.
+    /// Other columns are omitted before its texts of up to this width are truncated.
     #[must_use]
     pub const fn firm(self, firm: u16) -> Self {
         Self { firm, ..self }
     }
 
-    /// The same, left out where no row has a text for it.
+    /// Omitted if no row has a text for it.
     #[must_use]
     pub const fn hiding(self) -> Self {
         Self { hides: true, ..self }
@@ -193,11 +192,11 @@ pub struct Head {
     pub title: &'static str,
     /// How wide it is.
     pub width: Width,
-    /// The widest of the texts that were measured.
+    /// The widest of the measured texts.
     pub widest: u16,
-    /// The widest of their shorter forms; none where they have no such.
+    /// The widest of their shorter forms; 0 if there are none.
     pub briefest: u16,
-    /// Whether the rows are in the order of this column, and whether reversed.
+    /// Whether the rows are sorted by this column (`Some`), and whether reversed.
     pub sorted: Option<bool>,
 }
 
@@ -207,7 +206,7 @@ impl Head {
         Self { title, width, widest: width.least, briefest: 0, sorted: None }
     }
 
-    /// A column of names, as wide as the longest of them, so that what belongs to a name stands near it.
+    /// A column of names, as wide as the longest, so that the next column stands close to it.
     pub fn of_names<'n>(title: &'static str, names: impl Iterator<Item = &'n str>) -> Self {
         let widest = names.map(UnicodeWidthStr::width).max().unwrap_or(0);
         let widest = u16::try_from(widest).unwrap_or(u16::MAX);

@@ -1,17 +1,17 @@
 //! Which columns of a table are shown, and in which order.
 
-/// The columns of a table by their places in its kind: from left to right, each with whether it is shown.
+/// The columns of a table by their index in its kind: from left to right, each with whether it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
     order: Vec<(usize, bool)>,
-    /// The same where nothing is chosen.
+    /// The default columns.
     usual: Vec<(usize, bool)>,
     /// Whether all of them are shown.
     pub is_wide: bool,
 }
 
 impl Shown {
-    /// The usual columns.
+    /// Starts with the default columns.
     pub fn new(usual: Vec<(usize, bool)>) -> Self {
         Self { order: usual.clone(), usual, is_wide: false }
     }
@@ -21,32 +21,32 @@ impl Shown {
         self.order.iter().map(|(place, _)| *place)
     }
 
-    /// Those that are shown, from left to right.
+    /// The shown columns, from left to right.
     pub fn shown(&self) -> impl Iterator<Item = usize> {
         let is_wide = self.is_wide;
         self.order.iter().filter(move |(_, is_shown)| is_wide || *is_shown).map(|(place, _)| *place)
     }
 
-    /// Those that are chosen; none where they are the usual ones.
+    /// The chosen columns; `None` if they are the default ones.
     pub fn chosen(&self) -> Option<Vec<usize>> {
         let shown = |order: &[(usize, bool)]| order.iter().filter(|c| c.1).map(|c| c.0).collect();
         let chosen: Vec<usize> = shown(&self.order);
         (chosen != shown(&self.usual)).then_some(chosen)
     }
 
-    /// Shows these columns in this order; where none of them is there, the usual ones.
+    /// Shows these columns in this order; if none of them exists, the default ones.
     pub fn choose(&mut self, chosen: &[usize]) {
         self.order = self.ordered(chosen);
     }
 
-    /// Makes these columns the usual ones, and shows them.
+    /// Makes these columns the default ones, and shows them.
     pub fn set_usual(&mut self, usual: &[usize]) {
         self.usual = self.ordered(usual);
         self.order.clone_from(&self.usual);
     }
 
-    /// These columns in this order. Each of the others is hidden behind the one that it usually follows, so that it comes
-    /// back where it is looked for.
+    /// These columns in this order. Each of the others is hidden after the one that it follows by default, so that it
+    /// reappears at its expected position.
     fn ordered(&self, chosen: &[usize]) -> Vec<(usize, bool)> {
         let mut order: Vec<(usize, bool)> = Vec::with_capacity(self.usual.len());
         for place in chosen {
@@ -76,7 +76,7 @@ mod tests {
     use crate::app::table::columns::*;
     use proptest::prelude::*;
 
-    /// Five columns, of which the last is usually hidden.
+    /// Five columns, of which the last is hidden by default.
     fn five() -> Shown {
         Shown::new((0..5).map(|place| (place, place < 4)).collect())
     }
@@ -92,14 +92,18 @@ mod tests {
         columns.choose(&[3, 0, 4]);
         assert_eq!((shown(&columns), columns.chosen()), (vec![3, 0, 4], Some(vec![3, 0, 4])));
         columns.is_wide = true;
-        assert_eq!(shown(&columns), [3, 0, 1, 2, 4], "each is behind the one that it usually follows");
+        assert_eq!(
+            shown(&columns),
+            [3, 0, 1, 2, 4],
+            "each hidden column comes after the one that it follows by default"
+        );
         assert_eq!(columns.chosen(), Some(vec![3, 0, 4]), "wide or not");
         columns.choose(&[0, 1, 2, 3]);
-        assert_eq!(columns.chosen(), None, "the usual ones");
+        assert_eq!(columns.chosen(), None, "the default columns");
     }
 
     #[test]
-    fn what_is_no_column_or_named_twice_is_passed_over() {
+    fn unknown_and_duplicate_columns_are_ignored() {
         let mut columns = five();
         columns.choose(&[2, 9, 2, 1]);
         assert_eq!(shown(&columns), [2, 1]);
@@ -108,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_columns_are_those_of_the_settings() {
+    fn the_default_columns_come_from_the_settings() {
         let mut columns = five();
         columns.set_usual(&[4, 1]);
         assert_eq!((shown(&columns), columns.chosen()), (vec![4, 1], None));

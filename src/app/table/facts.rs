@@ -1,4 +1,4 @@
-//! What cells depend on beside their row.
+//! What cells depend on besides their row.
 
 use crate::app::action::context::Context;
 use crate::app::action::fixes::HintContext;
@@ -11,29 +11,30 @@ use crate::model::{Hint, Timestamp};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// The fleet as it is looked at now.
+/// What cells are rendered from: the fleet, the keymap and the time.
 #[derive(Clone, Copy, Debug)]
 pub struct CellContext<'f> {
-    /// All that is known.
+    /// The data of all clusters.
     pub fleet: &'f Fleet,
     /// The marked jobs.
     pub marks: &'f Marks,
     /// The messages so far.
     pub messages: &'f Toasts,
-    /// The keys in force.
+    /// The keymap in effect.
     pub keymap: &'f Keymap,
-    /// The ways to what hints say.
+    /// The context for the text of hints.
     pub ways: HintContext<'f>,
     /// The time of the frame.
     pub now: Timestamp,
     /// The age below which data is fresh.
     pub fresh: Duration,
-    /// The version of all that cells are made of: while it is the same, only the cursor has moved. 0 when that is not known.
+    /// The version of all data that cells are made from: while it is unchanged, only the cursor has moved. 0 if
+    /// unknown.
     pub version: u64,
 }
 
 impl<'f> CellContext<'f> {
-    /// A look without keys, marks and messages: what rows say by themselves at that time.
+    /// A context without keys, marks and messages: rows at time `now` on their own.
     pub fn plain(fleet: &'f Fleet, now: Timestamp) -> Self {
         static NOTHING: LazyLock<(Keymap, Marks, Toasts)> = LazyLock::new(Default::default);
         let (keymap, marks, messages) = &*NOTHING;

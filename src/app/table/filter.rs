@@ -1,4 +1,4 @@
-//! The language of filters: words that rows must contain, or must not, in any column or in one of them.
+//! The filter language: words that rows must or must not contain, in any column or in a named one.
 //!
 //! ```text
 //! train v4-8         both words, in any column and in any case
@@ -11,20 +11,20 @@
 use regex::{Regex, RegexBuilder};
 use std::fmt;
 
-/// Memory that a regular expression may take once compiled.
+/// Maximum size of a compiled regular expression, in bytes.
 const COMPILED: usize = 1 << 20;
-/// Names that people use for one and the same column.
+/// Pairs of names that operators use for the same column.
 const SYNONYMS: [[&str; 2]; 3] = [["state", "status"], ["command", "entrypoint"], ["node", "name"]];
 
-/// Why a text is no filter.
+/// Why a text is not a valid filter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// There is no such column in the table.
+    /// The table has no such column.
     #[error("no column `{name}`; columns: {columns}")]
     Column {
         /// The name as typed.
         name: String,
-        /// The names that the table has.
+        /// The names of the table's columns.
         columns: String,
     },
     /// The regular expression is invalid.
@@ -44,10 +44,10 @@ pub struct Filter {
     terms: Vec<Term>,
 }
 
-/// What a row must contain, or must not.
+/// What a row must or must not contain.
 #[derive(Clone)]
 struct Term {
-    /// The column to look in; none for all of them.
+    /// The column to search; `None` for all of them.
     column: Option<Box<str>>,
     needle: Needle,
     is_inverted: bool,
@@ -61,7 +61,7 @@ enum Needle {
 }
 
 impl Filter {
-    /// Compiles the text of a filter. `columns` are the names that may stand before a colon; without any, a colon is an
+    /// Compiles the text of a filter. `columns` are the names that may precede a colon; if it is empty, a colon is an
     /// ordinary character.
     pub fn parse(text: &str, columns: &[&str]) -> Result<Self, FilterError> {
         let mut terms = Vec::new();
@@ -84,8 +84,8 @@ impl Filter {
         self.terms.is_empty()
     }
 
-    /// The lines of a labelled text that match, in their label or their text; all of them where the text of the filter is
-    /// empty or no filter.
+    /// The lines of a labelled text that match, in their label or their text; all of them if the text of the filter is
+    /// empty or invalid.
     pub fn of_lines<'l>(text: &str, lines: &'l [(String, String)]) -> Vec<&'l (String, String)> {
         let filter = Self::parse(text, &[]).unwrap_or_default();
         let is_shown =
@@ -98,8 +98,8 @@ impl Filter {
         self.admits_row(fields, &[], |_| None)
     }
 
-    /// The same for a row of a table, of which a column that is none of the fields is asked for its text: the one that a
-    /// term names, and those of `words` for a term that names none.
+    /// The same for a row of a table, whose columns outside the fields are queried for their text: the one that a term
+    /// names, and those of `words` for a term that names none.
     pub fn admits_row<'a>(
         &self,
         fields: impl IntoIterator<Item = (&'a str, &'a str), IntoIter: Clone>,
@@ -118,7 +118,7 @@ impl Filter {
         self.terms.iter().all(|term| is_in(term) != term.is_inverted)
     }
 
-    /// The field for which a row matches where none of the texts that are `seen` shows why, and that text.
+    /// The field by which a row matches if none of the `seen` texts shows the match, and the text of that field.
     pub fn unseen<'a>(
         &self,
         fields: impl IntoIterator<Item = (&'a str, &'a str), IntoIter: Clone>,
@@ -143,8 +143,8 @@ impl Term {
     }
 }
 
-/// The first term of a text that does not begin with a blank, and the text after it. There is no term while it is
-/// typed: `!`, `owner:`, `~`.
+/// The first term of a text that does not begin with a space, and the text after it. An incomplete term is `None`: `!`,
+/// `owner:`, `~`.
 fn term<'t>(text: &'t str, columns: &[&str]) -> Result<(Option<Term>, &'t str), FilterError> {
     let (is_inverted, text) = text.strip_prefix('!').map_or((false, text), |after| (true, after));
     let (column, text) = column(text, columns)?;
@@ -166,7 +166,7 @@ fn term<'t>(text: &'t str, columns: &[&str]) -> Result<(Option<Term>, &'t str), 
     Ok((needle.map(|needle| Term { column, needle, is_inverted }), after))
 }
 
-/// The column before a colon, if there is one, and the text after it. Addresses (`gs://`) have none.
+/// The column before a colon, if any, and the text after it. Addresses (`gs://`) have none.
 fn column<'t>(text: &'t str, columns: &[&str]) -> Result<(Option<Box<str>>, &'t str), FilterError> {
     let is_letter = |c: char| c.is_ascii_alphabetic() || c == '-' || c == '_';
     let name = &text[..text.find(|c| !is_letter(c)).unwrap_or(text.len())];
@@ -181,7 +181,7 @@ fn column<'t>(text: &'t str, columns: &[&str]) -> Result<(Option<Box<str>>, &'t 
     }
 }
 
-/// The column of that name, of a synonym, or the only one that begins so.
+/// The column with this name or a synonym of it, or the only one with this prefix.
 fn known<'c>(name: &str, columns: &[&'c str]) -> Option<&'c str> {
     let of = |name: &str| columns.iter().find(|column| **column == name).copied();
     let synonym = || {
@@ -195,8 +195,8 @@ fn known<'c>(name: &str, columns: &[&'c str]) -> Option<&'c str> {
     of(name).or_else(synonym).or_else(beginning)
 }
 
-/// What stands between two slashes, of which the second ends a word, and the text after them. A path has no such end
-/// while it is typed.
+/// The text between two slashes, the second of which ends a word, and the text after them. A path that is being typed
+/// has no such end.
 fn between_slashes(text: &str) -> Option<(&str, &str)> {
     let inside = text.strip_prefix('/')?;
     let ends = inside.match_indices('/').map(|(at, _)| at);
@@ -223,14 +223,14 @@ impl Needle {
         let compiled = RegexBuilder::new(pattern).case_insensitive(true).size_limit(COMPILED).build();
         compiled.map(Self::Regex).map_err(|e| {
             let why = e.to_string();
-            // A syntax error is shown over several lines, the reason on the last.
+            // A syntax error takes several lines; the last one has the reason.
             let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
             FilterError::Regex { pattern: pattern.to_owned(), why }
         })
     }
 }
 
-/// Whether the text contains the needle, which is in lower case, in any case.
+/// Whether the text contains the needle, ignoring case; the needle is in lower case.
 fn contains(text: &str, needle: &str) -> bool {
     if needle.is_ascii() {
         let (text, needle) = (text.as_bytes(), needle.as_bytes());
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_is_no_field_is_asked_for_its_text() {
+    fn a_column_outside_the_fields_is_queried_for_its_text() {
         let columns = [COLUMNS, &["activity"]].concat();
         let admits_with = |text: &str, words: &[&str]| {
             let filter = Filter::parse(text, &columns).unwrap();
@@ -311,13 +311,13 @@ mod tests {
         };
         let admits = |text: &str| admits_with(text, &[]);
         assert!(admits("activity:STEP") && !admits("activity:train") && admits("!activity:train owner:dara"));
-        assert!(!admits("step"), "without its name it is not asked");
+        assert!(!admits("step"), "a term without the column's name does not search it");
         let admits = |text: &str| admits_with(text, &["activity"]);
-        assert!(admits("step") && !admits("!step") && !admits("owner:step"), "unless people see its words");
+        assert!(admits("step") && !admits("!step") && !admits("owner:step"), "unless it is in `words`");
     }
 
     #[test]
-    fn a_match_in_a_column_that_is_not_seen_is_named() {
+    fn a_match_in_a_hidden_column_is_named() {
         let unseen = |text: &str| parse(text).unseen(row(), &["ray-run-dara-exp12", "dara"]);
         assert_eq!(unseen("exp12"), None);
         assert_eq!(unseen("!nothing"), None);
@@ -326,12 +326,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
-        let said = |text| Filter::parse(text, COLUMNS).map(|_| ()).unwrap_err().to_string();
-        assert_eq!(said("foo:x"), "no column `foo`; columns: job, owner, state, command, cluster");
-        assert!(said("c:x").contains("no column `c`"), "two begin so");
-        assert_eq!(said("a ~(b"), "invalid regular expression `(b`: unclosed group");
-        assert!(said("/a{1000}{1000}{1000}/").contains("invalid regular expression"));
+    fn errors_name_the_cause() {
+        let error = |text| Filter::parse(text, COLUMNS).map(|_| ()).unwrap_err().to_string();
+        assert_eq!(error("foo:x"), "no column `foo`; columns: job, owner, state, command, cluster");
+        assert!(error("c:x").contains("no column `c`"), "the prefix is ambiguous");
+        assert_eq!(error("a ~(b"), "invalid regular expression `(b`: unclosed group");
+        assert!(error("/a{1000}{1000}{1000}/").contains("invalid regular expression"));
     }
 
     proptest! {
@@ -348,7 +348,7 @@ mod tests {
         fn a_word_is_found_in_any_case(before in "[a-zé]{0,5}", word in "[a-zäéß]{1,5}", after in "[a-z]{0,5}") {
             let text = format!("{before}{}{after}", word.to_uppercase());
             let upper = word.to_uppercase();
-            // Letters that become two in upper case are others then.
+            // Some letters become two in upper case and do not convert back.
             if upper.to_lowercase() == word {
                 let filter = Filter::parse(&format!("\"{word}\""), COLUMNS).unwrap();
                 prop_assert!(filter.admits([("job", text.as_str())]), "{text} {word}");

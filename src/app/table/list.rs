@@ -19,26 +19,26 @@ use std::cmp::Ordering;
 use std::fmt::Debug;
 use unicode_width::UnicodeWidthStr;
 
-/// Rows whose texts decide the width of columns: the first of the data, so that scrolling moves nothing.
+/// Number of rows whose texts decide the width of columns: the first of the data, so that scrolling does not change it.
 const MEASURED: usize = 64;
 
-/// The name of the cluster in filters; the last of the names where rows have one.
+/// The name of the cluster in filters; the last of the field names if rows have one.
 const CLUSTER: &str = "cluster";
 
-/// What identifies a row: its cluster's place and its own key.
+/// The identity of a row: the index of its cluster and its own key.
 type Id<K> = (usize, <K as Kind>::Key);
 
 /// A table of the rows of a kind.
 #[derive(Debug)]
 pub struct List<K: Kind> {
-    /// The cluster whose rows it has; none for those of all.
+    /// The cluster whose rows it has; `None` for all clusters.
     of: Option<usize>,
-    /// The hosts among which its rows are; none for all.
+    /// The hosts to which its rows are limited; `None` for all.
     within: Option<HostsKey>,
-    /// Where each row is.
+    /// The position of each row.
     places: Vec<Place>,
     table: Table<Id<K>>,
-    /// Whether the cursor was moved. Until then it stays on the first row where `holds_top` says so.
+    /// Whether the cursor was moved. Until then it stays on the first row if `holds_top` is set.
     moved: bool,
     holds_top: bool,
     columns: Shown,
@@ -70,7 +70,7 @@ impl<K: Kind> List<K> {
         }
     }
 
-    /// The same; the cursor stays on the first row until it is moved, whatever comes up there.
+    /// Keeps the cursor on the first row until it is moved.
     #[must_use]
     pub fn holding_top(self) -> Self {
         Self { holds_top: true, ..self }
@@ -81,12 +81,12 @@ impl<K: Kind> List<K> {
         Self { within: Some(hosts), ..Self::new(Some(place)) }
     }
 
-    /// The hosts among which its rows are; none for all.
+    /// The hosts to which its rows are limited; `None` for all.
     pub fn within(&self) -> Option<&HostsKey> {
         self.within.as_ref()
     }
 
-    /// The number in its cluster of each row, whatever the filter.
+    /// The number, within its cluster, of each row, ignoring the filter.
     pub fn numbers(&self) -> impl Iterator<Item = usize> {
         self.places.iter().map(|(_, number)| *number)
     }
@@ -101,7 +101,7 @@ impl<K: Kind> List<K> {
         self.row(fleet, self.table.cursor())
     }
 
-    /// Puts the cursor on a row. It stays meant while it is not there; a filter that hides it is cleared.
+    /// Puts the cursor on a row, if it exists; a filter that hides it is cleared.
     pub fn select(&mut self, fleet: &Fleet, place: usize, key: &K::Key) {
         self.moved = true;
         let is_there = |list: &Self| list.table.selected().is_some_and(|(p, k)| (*p, k) == (place, key));
@@ -117,18 +117,18 @@ impl<K: Kind> List<K> {
         self.table.select(&(place, key.clone()), ids);
     }
 
-    /// The columns that are shown, from left to right.
+    /// The shown columns, from left to right.
     fn shown(&self) -> impl Iterator<Item = &'static Column<K>> {
         self.columns.shown().map(|i| &K::columns()[i])
     }
 
-    /// The places of the columns with these ids. Ids of no column are ignored, as those of another version are.
+    /// The indices of the columns with these ids. Unknown ids, e.g. of another version, are ignored.
     fn places_of(ids: &[String]) -> Vec<usize> {
         ids.iter().filter_map(|id| K::columns().iter().position(|c| c.id == id)).collect()
     }
 }
 
-/// The texts of a row that a filter searches. The cluster of a cluster's rows is the same in all of them.
+/// The texts of a row that a filter searches. In a table of one cluster, the cluster's name is omitted.
 fn searched<'f, K: Kind>(
     row: &K::Row<'f>,
     is_across: bool,
@@ -136,14 +136,14 @@ fn searched<'f, K: Kind>(
     K::fields(row).filter(move |(name, _)| is_across || *name != CLUSTER)
 }
 
-/// What a row says in a column that a filter searches only by its name, as of its cluster's state.
+/// The text of a row in a column that a filter searches only by its name, for the cluster's current state.
 fn text_of<'f, K: Kind>(fleet: &'f Fleet, (place, row): (usize, &K::Row<'f>), id: &str) -> Option<String> {
     let column = K::columns().iter().find(|c| c.id == id && !K::FIELDS.contains(&id))?;
     let taken = fleet.clusters.get(place)?.snapshot.taken;
     Some((column.cell)(row, &CellContext::plain(fleet, taken)).text.into_owned())
 }
 
-/// The identity of a row; rows that are gone keep their number's place.
+/// The identity of a row by its index; `None` if the row is gone.
 fn ids<'a, K: Kind>(places: &'a [Place], fleet: &'a Fleet) -> impl Fn(usize) -> Option<Id<K>> + 'a {
     |i| {
         let place = *places.get(i)?;
@@ -151,15 +151,15 @@ fn ids<'a, K: Kind>(places: &'a [Place], fleet: &'a Fleet) -> impl Fn(usize) -> 
     }
 }
 
-/// A table, whatever its rows are.
+/// A table of rows of any kind.
 pub trait Listing: Debug + Send {
-    /// Puts the rows in order.
+    /// Sorts the rows.
     fn arrange(&mut self, fleet: &Fleet);
-    /// Moves the cursor by so many rows.
+    /// Moves the cursor by this many rows.
     fn step(&mut self, fleet: &Fleet, by: isize);
     /// Puts the cursor on a position of the order.
     fn go(&mut self, fleet: &Fleet, position: usize);
-    /// Brings so many rows below the cursor into the window, as far as there is room, and leaves the cursor.
+    /// Scrolls this many rows below the cursor into the window, as far as there is room, without moving the cursor.
     fn reveal(&mut self, fleet: &Fleet, below: usize) {
         let at = self.cursor();
         let last = self.len().saturating_sub(1);
@@ -167,25 +167,25 @@ pub trait Listing: Debug + Send {
         self.go(fleet, (at + below).min(last));
         self.go(fleet, at);
     }
-    /// Takes in where it was drawn.
+    /// Records where it was drawn.
     fn drawn(&mut self, table: &TableArea);
     /// Replaces the filter.
     fn set_filter(&mut self, fleet: &Fleet, filter: Filter);
-    /// The names that may stand before a colon in its filter.
+    /// The names that may precede a colon in its filter.
     fn fields(&self) -> Vec<&'static str>;
-    /// The ids of the columns that are shown and have an order.
+    /// The ids of the shown columns that can be sorted by.
     fn sortable(&self) -> Vec<&'static str>;
-    /// Sorts by another column: the next one, the previous one, or that one (again: reversed).
+    /// Sorts by another column: the next, the previous, or a given one (if already chosen: reversed).
     fn sort_by(&mut self, fleet: &Fleet, by: By);
     /// The name of the table in the settings.
     fn name(&self) -> &'static str;
     /// All of its columns from left to right, and whether each is shown.
     fn choices(&self) -> Vec<Choice>;
-    /// Which columns are shown, as it is remembered.
+    /// The shown columns, as saved.
     fn layout(&self) -> TableLayout;
     /// Shows these columns.
     fn lay_out(&mut self, layout: &TableLayout);
-    /// Shows these columns where no others are chosen.
+    /// Makes these columns the default ones.
     fn set_usual(&mut self, ids: &[String]);
 
     /// The number of rows that match the filter.
@@ -194,37 +194,37 @@ pub trait Listing: Debug + Send {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// The number of rows, whatever the filter.
+    /// The number of rows, ignoring the filter.
     fn all(&self) -> usize;
     /// The cursor's position in the order.
     fn cursor(&self) -> usize;
-    /// The first position to show in a window of that height.
+    /// The first position to show in a window of this height.
     fn window(&self, height: usize) -> usize;
-    /// Rows in the window.
+    /// The number of rows in the window.
     fn height(&self) -> usize;
-    /// The filter in force.
+    /// The current filter.
     fn filter(&self) -> &Filter;
-    /// The titles of the columns that are shown in a window of that height, with the widest of their texts.
+    /// The titles of the columns that are shown in a window of this height, with the widest of their texts.
     fn heads(&self, look: &CellContext<'_>, height: usize) -> Vec<Head>;
-    /// The title of the column that decides the order; none for the table's own order.
+    /// The title of the sort column; `None` for the table's own order.
     fn sorted_by(&self) -> Option<&'static str>;
-    /// The cells at a position, one for each of the columns that are shown.
+    /// The cells at a position, one per shown column.
     fn cells<'f>(&self, look: &CellContext<'f>, position: usize) -> Vec<Cell<'f>>;
-    /// Which of these cells stands below the table for the row under the cursor where it has no room in its column.
+    /// Index of the cell that is shown below the table for the row under the cursor if it does not fit in its column.
     fn below(&self) -> Option<usize>;
-    /// For what the row under the cursor matches the filter, where none of these of its cells shows it.
+    /// Where the row under the cursor matches the filter, if none of the `seen` cells shows it.
     fn matches_unseen(&self, look: &CellContext<'_>, seen: &[usize]) -> Option<String>;
     /// The title of the table.
     fn title(&self) -> &'static str;
-    /// What stands beside the title.
+    /// Text beside the title.
     fn counts(&self, look: &CellContext<'_>) -> Cell<'static>;
     /// Why no row is shown.
     fn why_empty(&self, look: &CellContext<'_>) -> String;
-    /// What is under the cursor.
+    /// The target under the cursor.
     fn target(&self, fleet: &Fleet) -> Option<Target>;
-    /// Where the row under the cursor is.
+    /// The position of the row under the cursor.
     fn place(&self) -> Option<Place>;
-    /// What is at a position.
+    /// The target at a position.
     fn target_at(&self, fleet: &Fleet, position: usize) -> Option<Target>;
     /// The text that is copied from the row under the cursor, with a description.
     fn copied(&self, fleet: &Fleet) -> Option<(&'static str, String)>;
@@ -272,7 +272,7 @@ impl<K: Kind> Listing for List<K> {
     fn fields(&self) -> Vec<&'static str> {
         let columns = K::columns().iter().filter(|c| !c.title.is_empty()).map(|c| c.id);
         let others = columns.filter(|id| !K::FIELDS.contains(id));
-        // The cluster of a cluster's rows is the same in all of them.
+        // In a table of one cluster, the cluster's name is the same in all rows.
         K::FIELDS.iter().copied().chain(others).filter(|name| self.of.is_none() || *name != CLUSTER).collect()
     }
 
@@ -378,7 +378,7 @@ impl<K: Kind> Listing for List<K> {
         let is_measured = look.version > 0 && self.texts.version == look.version;
         let known = |i: usize| self.texts.widths.get(i).copied().filter(|_| is_measured);
         let sorted_by = sort.column.and_then(|c| K::columns().get(c)).map(|c| c.id);
-        // What is hidden unless a row has a text for it depends on the rows that are visible.
+        // Columns that are hidden if empty depend on the visible rows.
         let top = self.table.window(height);
         let visible: Vec<K::Row<'_>> =
             (top..top + height).map_while(|position| self.row(look.fleet, position)).collect();
@@ -387,7 +387,7 @@ impl<K: Kind> Listing for List<K> {
         let head = |(i, c): (usize, &Column<K>)| {
             let (widest, briefest) = match known(i) {
                 _ if is_hidden(c) => (0, 0),
-                // One that was hidden was not measured.
+                // A column that was hidden was not measured.
                 Some(known) if known.0 > 0 || !c.width.hides => known,
                 _ => widest(c, &rows, look),
             };
@@ -455,7 +455,7 @@ impl<K: Kind> Listing for List<K> {
     }
 }
 
-/// The widest text of a column and the widest of its shorter forms, measured only where that matters.
+/// The widest text of a column and the widest of its shorter forms, measured only if the width is variable.
 fn widest<'f, K: Kind>(column: &Column<K>, rows: &[K::Row<'f>], look: &CellContext<'f>) -> (u16, u16) {
     if column.width.most == column.width.least && !column.width.hides {
         return (column.width.least, 0);
@@ -464,7 +464,7 @@ fn widest<'f, K: Kind>(column: &Column<K>, rows: &[K::Row<'f>], look: &CellConte
     let (mut widest, mut briefest, mut has_brief) = (0, 0, false);
     for cell in rows.iter().map(|row| (column.cell)(row, look)) {
         widest = widest.max(cell.width());
-        // A text without a shorter form stays as it is beside those that have one.
+        // A text without a shorter form keeps its width beside those that have one.
         let brief = if cell.brief.is_some() { cell.brief_width() } else { cell.width() };
         (briefest, has_brief) = (briefest.max(brief), has_brief || cell.brief.is_some());
     }

@@ -1,9 +1,9 @@
-//! The jobs that are marked, for an action on all of them.
+//! The marked jobs, for actions on all of them.
 
 use crate::model::{Job, SubmissionId};
 use std::collections::HashSet;
 
-/// Marked jobs, by the place of their cluster.
+/// Marked jobs, by the index of their cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Marks {
     jobs: HashSet<(usize, SubmissionId)>,
@@ -12,22 +12,22 @@ pub struct Marks {
 impl Marks {
     /// Whether the job is marked.
     pub fn has(&self, place: usize, job: &Job) -> bool {
-        // Most of the time there are none, and this is asked for each row.
+        // Usually there are none, and this is called for each row.
         !self.jobs.is_empty()
             && job.submission_id().is_some_and(|id| self.jobs.contains(&(place, id.clone())))
     }
 
-    /// Whether any job of the cluster is marked; with none, of any cluster.
+    /// Whether any job of the cluster is marked; with `None`, of any cluster.
     pub fn any(&self, of: Option<usize>) -> bool {
         self.count(of) > 0
     }
 
-    /// How many jobs of the cluster are marked, or of all.
+    /// The number of marked jobs of the cluster; with `None`, of all clusters.
     pub fn count(&self, of: Option<usize>) -> usize {
         self.jobs.iter().filter(|(place, _)| of.is_none_or(|of| of == *place)).count()
     }
 
-    /// Marks the job, or takes its mark away.
+    /// Marks or unmarks the job.
     pub fn toggle(&mut self, place: usize, id: SubmissionId) {
         let mark = (place, id);
         if !self.jobs.remove(&mark) {
@@ -35,14 +35,14 @@ impl Marks {
         }
     }
 
-    /// Takes all marks of the cluster away, or of all. True when there were any.
+    /// Removes all marks of the cluster; with `None`, of all clusters. Returns whether there were any.
     pub fn clear(&mut self, of: Option<usize>) -> bool {
         let before = self.jobs.len();
         self.jobs.retain(|(place, _)| of.is_some_and(|of| of != *place));
         before != self.jobs.len()
     }
 
-    /// Keeps only the marks of jobs that the cluster still lists.
+    /// Removes the marks of jobs that the cluster no longer lists.
     pub fn keep(&mut self, place: usize, jobs: &[std::sync::Arc<Job>]) {
         if !self.any(Some(place)) {
             return;

@@ -1,8 +1,8 @@
-//! Names in the order in which people read them.
+//! Natural order of names.
 
 use std::cmp::Ordering;
 
-/// Orders names as people read them: runs of digits compare as numbers, so that `w-2` comes before `w-10`.
+/// Compares names in natural order: runs of digits compare as numbers, so that `w-2` comes before `w-10`.
 pub fn natural(left: &str, right: &str) -> Ordering {
     let (mut left, mut right) = (left.as_bytes(), right.as_bytes());
     loop {
@@ -21,7 +21,7 @@ pub fn natural(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// How many digits a text begins with; none where a letter follows, as in the hexadecimal names of machines.
+/// The number of digits that a text begins with; 0 if a letter follows, as in the hexadecimal names of machines.
 fn digits(text: &[u8]) -> usize {
     let run = text.iter().take_while(|c| c.is_ascii_digit()).count();
     if text.get(run).is_some_and(u8::is_ascii_alphabetic) { 0 } else { run }

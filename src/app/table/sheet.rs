@@ -7,7 +7,7 @@ use crate::app::table::column::{Kind, When};
 use crate::app::table::facts::CellContext;
 use crate::model::Timestamp;
 
-/// What a cell says that has no value.
+/// The text of cells that have no value.
 const NOTHING: [&str; 3] = ["", "-", "?"];
 
 /// Titles and cells.
@@ -19,8 +19,8 @@ pub struct Sheet {
     pub rows: Vec<Vec<String>>,
 }
 
-/// The rows of this kind that are wanted, in the console's order and columns. A column in which no row has a value is
-/// left out; what a cell says over the cells that follow stands in a last column of its own, `NOTE`.
+/// The rows of this kind that `wanted` accepts, in the console's order and columns. A column in which no row has a
+/// value is omitted; text that a cell spreads over the following cells goes into a last column of its own, `NOTE`.
 pub fn sheet<K: Kind>(
     (fleet, keymap): (&Fleet, &Keymap),
     now: Timestamp,
@@ -51,8 +51,8 @@ pub fn sheet<K: Kind>(
         line.push(note);
         cells.push(line);
     }
-    let says = |i: usize| cells.iter().any(|line| !NOTHING.contains(&line[i].as_str()));
-    let kept: Vec<usize> = (0..titles.len()).filter(|i| says(*i)).collect();
+    let has_value = |i: usize| cells.iter().any(|line| !NOTHING.contains(&line[i].as_str()));
+    let kept: Vec<usize> = (0..titles.len()).filter(|i| has_value(*i)).collect();
     Sheet {
         titles: kept.iter().map(|i| titles[*i]).collect(),
         rows: cells.iter().map(|line| kept.iter().map(|i| line[*i].clone()).collect()).collect(),

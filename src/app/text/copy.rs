@@ -1,4 +1,4 @@
-//! What is copied: the id of the selection, the text on the screen, or one of the values that are known of it.
+//! Copying: the id of the selection, the text on the screen, or one of its known values.
 
 use crate::app::action::context::Context;
 use crate::app::action::target::Target;
@@ -16,11 +16,11 @@ use crate::model::command_line::word;
 use crate::model::service::Service;
 use crate::model::{JobKey, Timestamp};
 
-/// A value that can be copied: what it is, and its text.
+/// A value that can be copied: a description and the text.
 type Value = (String, String);
 
 impl App {
-    /// Copies what the dialog, the row under the cursor, the page or the log says.
+    /// Copies the text of the dialog, the row under the cursor, the page or the log.
     pub(in crate::app) fn copy(&mut self, now: Timestamp) -> Vec<Effect> {
         let copied = self.copied_of_dialog().or_else(|| {
             if self.dialog.is_some() {
@@ -48,7 +48,7 @@ impl App {
         copied.map(|(what, text)| Effect::Copy { what, text }).into_iter().collect()
     }
 
-    /// The title of the page on the screen, and its lines as they are shown; none where it is a table or a log.
+    /// The title of the page on the screen, and its shown lines; `None` for a table or a log.
     pub(in crate::app) fn text_of_page(&self, now: Timestamp) -> Option<(&'static str, String)> {
         let View::Details(page) = self.view() else { return None };
         let (title, lines) = details::lines(&self.look(now), page);
@@ -71,7 +71,7 @@ impl App {
         Vec::new()
     }
 
-    /// Copies what the planned operation does to whose jobs.
+    /// Copies an announcement of the planned operation and the affected jobs.
     pub(in crate::app) fn announce(&self) -> Vec<Effect> {
         let Some(Dialog::Plan(plan)) = &self.dialog else { return Vec::new() };
         vec![Effect::Copy { what: "announcement".to_owned(), text: plan.announcement() }]
@@ -83,7 +83,8 @@ impl App {
         Some(("text".to_owned(), text_of(&search.of(lines))))
     }
 
-    /// What can be copied of the log on the screen: what is seen of it, the current line, and from a mark to there.
+    /// Values to copy from the log on the screen: the visible lines, the current line, and the lines from the mark to
+    /// it.
     fn copied_of_log(&self) -> Vec<Value> {
         let Some(log) = self.log() else { return Vec::new() };
         let seen: Vec<String> = log.copied_window().collect();
@@ -99,8 +100,8 @@ impl App {
         values
     }
 
-    /// Everything that can be copied here: what the log shows, what is known of the selection, its commands, and the
-    /// latest message.
+    /// Everything that can be copied here: from the log, the facts and commands of the selection, and the latest
+    /// message.
     fn values(&self, now: Timestamp) -> Vec<Value> {
         let mut values = Vec::new();
         let is_log = self.context() == Context::Log;
@@ -142,7 +143,7 @@ impl App {
     }
 }
 
-/// Whether a page is read as a whole: what is copied there is its text, and not a name.
+/// Whether a page is copied as a whole: its text, and not a name.
 fn is_text(page: &Target) -> bool {
     matches!(page, Target::Messages | Target::Stacks(..) | Target::Chips(..))
 }
@@ -156,7 +157,7 @@ fn text_of(lines: &[&(String, String)]) -> String {
     lines.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Labelled lines as values: lines without a label belong to the one above.
+/// Labelled lines as values: lines without a label belong to the previous one.
 fn facts(lines: Vec<(String, String)>) -> Vec<Value> {
     let mut values: Vec<Value> = Vec::new();
     // A label without a text is the title of a section.

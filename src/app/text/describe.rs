@@ -1,4 +1,4 @@
-//! The description of a row: everything that is known about a node, a job, a cluster.
+//! The description of a row: everything that is known about a node, a job or a cluster.
 
 use crate::app::fleet::cluster::Cluster;
 use crate::app::job::vitals;
@@ -13,12 +13,12 @@ use crate::reconcile::{Row as Slice, TpuStatus};
 /// Labels and texts, row by row.
 pub type Lines = Vec<(String, String)>;
 
-/// What a text begins with that needs a look.
+/// Prefix of a text that needs attention.
 pub const WARNS: &str = "! ";
-/// What a text begins with that says what is broken now.
+/// Prefix of a text that reports a current failure.
 pub const BROKEN: &str = "▲ ";
 
-/// What a text about something so severe begins with.
+/// The prefix of a text about something of this severity.
 const fn sign(of: Severity) -> &'static str {
     match of {
         Severity::Bad => BROKEN,
@@ -34,13 +34,13 @@ fn push(lines: &mut Lines, label: &str, text: impl Into<String>) {
     }
 }
 
-/// Begins a section: a title of its own line, as a label without a text.
+/// Starts a section: a title on its own line, as a label without a text.
 pub(in crate::app) fn heading(lines: &mut Lines, title: &str) {
     lines.push((String::new(), String::new()));
     lines.push((title.to_owned(), String::new()));
 }
 
-/// A label before the first line; the other lines are indented.
+/// Adds a list with the label on its first line; the other lines are indented.
 pub(in crate::app) fn list(lines: &mut Lines, label: &str, texts: impl IntoIterator<Item = String>) {
     for (i, text) in texts.into_iter().enumerate() {
         push(lines, if i == 0 { label } else { " " }, text);
@@ -51,12 +51,13 @@ fn pairs(lines: &mut Lines, label: &str, pairs: &[(Text, Text)]) {
     list(lines, label, pairs.iter().map(|(key, value)| format!("{key} = {value}")));
 }
 
-/// How long ago, e.g. `3h 02m ago`.
+/// Time since `at`, e.g. `3h 02m ago`.
 pub fn ago(at: Timestamp, now: Timestamp) -> String {
     format!("{} ago", brief(at.age(now)))
 }
 
-/// The description of a node of that cluster; that Google contradicts Ray, or why it died, comes first, with `words` for the hint.
+/// The description of a node of that cluster. A conflict with Google Cloud, or the cause of death, comes first; `words`
+/// converts hints to text.
 pub fn node(node: &Node, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
     let physical = cluster.physical(&node.id, now);
     let mut lines = Vec::new();
@@ -68,7 +69,7 @@ pub fn node(node: &Node, cluster: &Cluster, words: impl Fn(&Hint) -> String, now
         let sign = if death.reason == DeathReason::Expected { "" } else { BROKEN };
         push(&mut lines, "cause", format!("{sign}{}: {}", death_word(death.reason), death.message));
     }
-    // Ray calls a node by its address where it was given no name.
+    // Ray uses a node's address as its name if it was given none.
     let name = cluster.node_name(node);
     push(&mut lines, "name", name.to_string());
     if ![name, &node.address].contains(&&node.name) {
@@ -111,7 +112,7 @@ pub fn node(node: &Node, cluster: &Cluster, words: impl Fn(&Hint) -> String, now
     lines
 }
 
-/// Ray's reason for a node's death, in a word.
+/// Ray's reason for a node's death, as a word.
 pub fn death_word(reason: DeathReason) -> &'static str {
     match reason {
         DeathReason::Unspecified => "unknown",
@@ -121,7 +122,7 @@ pub fn death_word(reason: DeathReason) -> &'static str {
     }
 }
 
-/// The description of a job of that cluster; what is wrong with it comes first, with `words` for the hints.
+/// The description of a job of that cluster. Its problems come first; `words` converts hints to text.
 pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     if job.status == JobStatus::Failed {
@@ -171,12 +172,12 @@ fn driver_place(id: &NodeId, cluster: &Cluster) -> String {
     cluster.node_words(id).map_or_else(|| id.to_string(), |name| format!("{name}, {id}"))
 }
 
-/// How long a job ran, or has been running or waiting; none where its start is unknown.
+/// How long a job ran, or has been running or pending; `None` if its start is unknown.
 pub fn duration(job: &Job, now: Timestamp) -> Option<String> {
     Some(brief(job.started?.age(job.ended.unwrap_or(now))))
 }
 
-/// The description of a cluster, its issues first, with `words` for their hints.
+/// The description of a cluster, its issues first; `words` converts hints to text.
 pub fn cluster(c: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     if let Some(p) = c.problem() {
@@ -213,13 +214,13 @@ pub fn cluster(c: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> 
     lines
 }
 
-/// A job in a line: state, duration, owner.
+/// A job as a line: state, duration, owner.
 pub fn in_a_line(job: &Job, vitals: &ClusterVitals, now: Timestamp) -> String {
     let age = duration(job, now).map(|d| format!(" {d}")).unwrap_or_default();
     format!("{}{age}, {}", vitals.status(job).word(), job.owner_words())
 }
 
-/// The lines of the question before a job is stopped, with what of its run is at stake.
+/// The lines of the question before a job is stopped, including the progress that would be lost.
 pub fn before_stop(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     push(&mut lines, "cluster", cluster.name().to_string());
@@ -240,7 +241,7 @@ pub fn before_stop(job: &Job, cluster: &Cluster, now: Timestamp) -> Lines {
     lines
 }
 
-/// The description of a TPU slice or request, with `words` for its hint.
+/// The description of a TPU slice or request; `words` converts its hint to text.
 pub fn slice(row: &Slice, ray_known: bool, words: impl Fn(&Hint) -> String, now: Timestamp) -> Lines {
     let mut lines = Vec::new();
     let mut push = |label: &str, text: String| {

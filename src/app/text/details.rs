@@ -1,4 +1,4 @@
-//! A thing in full, or the messages, as it is now: what its page shows.
+//! The content of a details page: a thing in full, or the messages, as of now.
 
 use crate::app::action::target::Target;
 use crate::app::host::{self, chips};
@@ -9,7 +9,7 @@ use crate::app::table::facts::CellContext;
 use crate::app::text::describe::{self, Lines};
 use crate::model::Hint;
 
-/// The title and the lines of a thing's page; one line when the thing is gone.
+/// The title and the lines of a details page; one line if the thing is gone.
 pub fn lines(look: &CellContext<'_>, details: &Details) -> (&'static str, Lines) {
     let (fleet, now) = (look.fleet, look.now);
     let words = |hint: &Hint| look.hint(hint);
@@ -27,12 +27,12 @@ pub fn lines(look: &CellContext<'_>, details: &Details) -> (&'static str, Lines)
         (Target::Job(_, key), Some(cluster)) => {
             let Some(job) = cluster.job(key) else { return ("Job", gone("the job")) };
             let mut lines = describe::job(job, cluster, words, now);
-            // Below the issue, which has the driver's words.
+            // Below the issue, which shows the driver's error.
             let at = usize::from(!lines.is_empty());
             lines.splice(at..at, job::page::cause(job, cluster, details));
             let after = lines.iter().position(|(label, _)| label == "status").map_or(0, |at| at + 1);
             let work = job::description::lines(&details.work, cluster, job.status.is_ended(), now);
-            // What it holds stands there once: its vitals know the slice, too.
+            // The slice that it holds is shown once: its vitals may list it, too.
             let is_known = lines.iter().any(|(label, _)| label == HOLDS);
             lines.splice(after..after, work.into_iter().filter(|(label, _)| !is_known || label != HOLDS));
             lines.extend(job::page::lines(job, cluster, details, look));
@@ -62,12 +62,12 @@ pub fn lines(look: &CellContext<'_>, details: &Details) -> (&'static str, Lines)
             ("Broken file", lines.map(|(label, text)| (label.to_owned(), text.clone())).to_vec())
         }
         (Target::Messages, _) => {
-            let mut said: Lines =
+            let mut messages: Lines =
                 look.messages.said().map(|t| (describe::ago(t.at, now), t.text.clone())).collect();
-            if said.is_empty() {
-                said.push((String::new(), "no messages so far".to_owned()));
+            if messages.is_empty() {
+                messages.push((String::new(), "no messages so far".to_owned()));
             }
-            ("Messages", said)
+            ("Messages", messages)
         }
         (_, None) => ("", Vec::new()),
     }

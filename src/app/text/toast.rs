@@ -6,17 +6,17 @@ use crate::model::{ClusterName, Timestamp};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How long messages that are not errors stay.
+/// How long messages other than errors stay on the screen.
 const STAY: Duration = Duration::from_secs(5);
-/// Messages kept.
+/// Maximum number of messages kept.
 const KEPT: usize = 200;
-/// Toasts on the screen at once.
+/// Maximum number of messages on the screen.
 const SHOWN: usize = 4;
 
 /// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// Neither good nor bad news, such as a key that is not available here.
+    /// Neutral, such as the answer to a key that is not available here.
     Info,
     /// Something succeeded.
     Good,
@@ -35,28 +35,28 @@ pub struct Toast {
     pub at: Timestamp,
 }
 
-/// All messages, and which are on the screen.
+/// All messages, and those on the screen.
 #[derive(Debug, Default)]
 pub struct Toasts {
-    said: VecDeque<Toast>,
+    messages: VecDeque<Toast>,
     shown: Vec<Toast>,
-    /// The notes of clusters in force.
+    /// The current notes of clusters.
     notes: Vec<Note>,
 }
 
-/// What a note of a cluster tells of: one cause may lie with many clusters at once.
+/// The subject of a cluster's note: many clusters may have the same cause at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Local ports that another program holds, such as a second console.
+    /// Local ports that another program uses, such as a second console.
     Ports,
-    /// How the head was found, and what was seen at the first contact.
+    /// How the head was found, and observations on the first connection.
     Connection,
-    /// The login at Google.
+    /// The Google login.
     Google,
 }
 
 impl Cause {
-    /// The rest of a sentence that begins with the clusters.
+    /// The end of a sentence that begins with the clusters.
     const fn words(self) -> &'static str {
         match self {
             Self::Ports => "use different local ports than usual",
@@ -66,14 +66,14 @@ impl Cause {
     }
 }
 
-/// A note, and the clusters that have it.
+/// A note, and the clusters that it applies to.
 #[derive(Debug)]
 struct Note {
     cause: Cause,
     text: String,
     clusters: Vec<ClusterName>,
-    /// The message that was made of it last.
-    said: String,
+    /// The last message that was made from it.
+    message: String,
 }
 
 impl Note {
@@ -83,14 +83,14 @@ impl Note {
 }
 
 impl Toasts {
-    /// Shows a message. The same text again only renews it.
+    /// Shows a message. A message with the same text on the screen is replaced.
     pub fn say(&mut self, tone: Tone, text: impl Into<String>, now: Timestamp) {
         let toast = self.show(tone, &text.into(), now);
-        self.said.push_front(toast);
-        self.said.truncate(KEPT);
+        self.messages.push_front(toast);
+        self.messages.truncate(KEPT);
     }
 
-    /// Shows what only answers a key. The list of messages does not keep it.
+    /// Shows the answer to a key, which the list of messages does not keep.
     pub fn answer(&mut self, text: impl Into<String>, now: Timestamp) {
         self.show(Tone::Info, &text.into(), now);
     }
@@ -106,8 +106,8 @@ impl Toasts {
         toast
     }
 
-    /// Shows a note of one cluster that others may have for the same cause. The list of messages has each note once, with
-    /// its clusters. Different notes share one toast, which ends with `more`: where they are listed.
+    /// Shows a note of one cluster that others may have for the same cause. The list of messages has each note once,
+    /// with its clusters. Different notes share one toast, which ends with `more`, the place where they are listed.
     pub fn say_of(&mut self, cluster: &ClusterName, cause: Cause, note: &str, more: &str, now: Timestamp) {
         let is_it = |known: &Note| known.cause == cause && known.text == note;
         if self.notes.iter().any(|known| is_it(known) && known.clusters.contains(cluster)) {
@@ -119,21 +119,22 @@ impl Toasts {
                 notes.iter().filter(of_cause).flat_map(|known| &known.clusters).collect();
             format!("{} {}; {more}", words::named(&clusters), cause.words())
         };
-        // What the new message says more fully leaves the screen.
-        let mut outdated: Vec<String> = self.notes.iter().filter(of_cause).map(|n| n.said.clone()).collect();
+        // Messages that the new one supersedes leave the screen.
+        let mut outdated: Vec<String> =
+            self.notes.iter().filter(of_cause).map(|n| n.message.clone()).collect();
         outdated.push(sum(&self.notes));
         self.shown.retain(|toast| !outdated.contains(&toast.text));
         self.is_over(cluster, cause);
         let at = self.notes.iter().position(is_it).unwrap_or(self.notes.len());
         if at == self.notes.len() {
-            let (text, said) = (note.to_owned(), String::new());
-            self.notes.push(Note { cause, text, clusters: Vec::new(), said });
+            let (text, message) = (note.to_owned(), String::new());
+            self.notes.push(Note { cause, text, clusters: Vec::new(), message });
         }
         let known = &mut self.notes[at];
         known.clusters.push(cluster.clone());
         let line = known.line();
-        let before = std::mem::replace(&mut known.said, line.clone());
-        self.said.retain(|toast| toast.text != before);
+        let before = std::mem::replace(&mut known.message, line.clone());
+        self.messages.retain(|toast| toast.text != before);
         self.say(Tone::Info, line, now);
         if self.notes.iter().filter(of_cause).count() > 1 {
             self.shown.pop();
@@ -141,7 +142,7 @@ impl Toasts {
         }
     }
 
-    /// Forgets that a cluster had a note for that cause, so that it is said again when it is there again.
+    /// Removes a cluster's note for this cause, so that it is shown again if it recurs.
     pub fn is_over(&mut self, cluster: &ClusterName, cause: Cause) {
         for known in self.notes.iter_mut().filter(|known| known.cause == cause) {
             known.clusters.retain(|other| other != cluster);
@@ -149,14 +150,14 @@ impl Toasts {
         self.notes.retain(|known| !known.clusters.is_empty());
     }
 
-    /// Removes the expired messages from the screen. True when there were any.
+    /// Removes expired messages from the screen. Returns whether there were any.
     pub fn expire(&mut self, now: Timestamp) -> bool {
         let before = self.shown.len();
         self.shown.retain(|t| t.tone == Tone::Bad || t.at.age(now) < STAY);
         before != self.shown.len()
     }
 
-    /// Removes all messages from the screen. True when there were any.
+    /// Removes all messages from the screen. Returns whether there were any.
     pub fn dismiss(&mut self) -> bool {
         !std::mem::take(&mut self.shown).is_empty()
     }
@@ -167,13 +168,13 @@ impl Toasts {
         leaving.map(|t| t.at.plus(STAY).until(now)).min()
     }
 
-    /// Those on the screen, oldest first.
+    /// The messages on the screen, oldest first.
     pub fn shown(&self) -> &[Toast] {
         &self.shown
     }
 
     /// All kept messages, newest first.
     pub fn said(&self) -> impl ExactSizeIterator<Item = &Toast> {
-        self.said.iter()
+        self.messages.iter()
     }
 }

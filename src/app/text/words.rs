@@ -1,4 +1,4 @@
-//! The words, glyphs and roles of states, which every page shares.
+//! The words, glyphs and roles of states, shared by all pages.
 
 use crate::app::fleet::cluster::Cluster;
 use crate::app::table::cell::Role;
@@ -33,7 +33,7 @@ pub fn job(status: JobStatus) -> (&'static str, Role) {
     }
 }
 
-/// Clusters in few words: `marin-eu-west4 and 12 more`.
+/// Cluster names in short: `marin-eu-west4 and 12 more`.
 pub fn named(names: &[impl std::fmt::Display]) -> String {
     match names {
         [] => String::new(),
@@ -43,7 +43,7 @@ pub fn named(names: &[impl std::fmt::Display]) -> String {
     }
 }
 
-/// A finding in a line: the issue, its age, the details.
+/// A finding as a line: the issue, its age, the details.
 pub fn finding(finding: &Finding, now: Timestamp) -> String {
     if let Some(lost) = lost(finding, now) {
         return lost;
@@ -53,13 +53,13 @@ pub fn finding(finding: &Finding, now: Timestamp) -> String {
     format!("{}{since}{details}", finding.word())
 }
 
-/// Lost nodes as a sentence, as their details begin with a number: `1 node lost 25m ago`.
+/// Lost nodes as a phrase, because their details begin with a number: `1 node lost 25m ago`.
 fn lost(finding: &Finding, now: Timestamp) -> Option<String> {
     let age = finding.age(now).filter(|_| finding.kind == FindingKind::NodesLost)?;
     let end = finding.short.find(|c: char| !c.is_ascii_digit()).unwrap_or(finding.short.len());
     let (n, details) = finding.short.split_at(end);
     let n: usize = n.parse().ok()?;
-    // It began with the first of them.
+    // The age is that of the first loss.
     let when = if n == 1 { format!("{} ago", minutes(age)) } else { format!("in {}", minutes(age)) };
     let nodes = amount::counted(n, "node");
     Some(match details.trim() {
@@ -87,12 +87,12 @@ pub fn severity_mark(of: Severity) -> (&'static str, Role) {
     (glyph, severity(of))
 }
 
-/// The name that a node is shown by; its id where Ray does not list it.
+/// The display name of a node; its id if Ray does not list it.
 pub fn host(cluster: &Cluster, node: &NodeId) -> String {
     cluster.node(node).map_or_else(|| node.to_string(), |node| cluster.node_name(node).to_string())
 }
 
-/// A file in the log folder of a node: `10.0.0.7/4123 err` of a worker, `10.0.0.7 raylet.out` of others.
+/// A file in the log folder of a node: `10.0.0.7/4123 err` for a worker's file, `10.0.0.7 raylet.out` for others.
 pub fn log_file(cluster: &Cluster, node: &NodeId, name: &Text) -> String {
     let host = host(cluster, node);
     match WorkerFile::parse(name.raw()) {
@@ -101,30 +101,30 @@ pub fn log_file(cluster: &Cluster, node: &NodeId, name: &Text) -> String {
     }
 }
 
-/// Nodes alive, pending, lost lately: `41 +3 ✕2`.
+/// Nodes that are alive, pending, and recently lost: `41 +3 ✕2`.
 pub fn node_counts(cluster: &Cluster) -> String {
     format!("{}{}", grouped(cluster.node_counts().0), unwell_nodes(cluster))
 }
 
-/// Nodes alive and lost lately, else pending: `41 ✕2`.
+/// Nodes that are alive, and recently lost or else pending: `41 ✕2`.
 pub fn node_counts_in_brief(cluster: &Cluster) -> String {
     let (alive, pending, lost) = cluster.node_counts();
     format!("{}{}", grouped(alive), if lost > 0 { counted(lost, "✕") } else { counted(pending, "+") })
 }
 
-/// Nodes pending and lost lately: ` +3 ✕2`.
+/// Nodes that are pending and recently lost: ` +3 ✕2`.
 pub fn unwell_nodes(cluster: &Cluster) -> String {
     let (_, pending, lost) = cluster.node_counts();
     format!("{}{}", counted(pending, "+"), counted(lost, "✕"))
 }
 
-/// Jobs running, waiting, failed lately: `12 ◐3 ✕1`.
+/// Jobs that are running, pending, and recently failed: `12 ◐3 ✕1`.
 pub fn job_counts(cluster: &Cluster, now: Timestamp) -> String {
     let (running, waiting, failed) = cluster.job_counts(now);
     format!("{}{}{}", grouped(running), counted(waiting, "◐"), counted(failed, "✕"))
 }
 
-/// Counts in so many cells: without the blanks between them where those have no room, `233+28✕64`.
+/// Counts that fit in `width` columns: without spaces if there is no room for them, `233+28✕64`.
 pub fn squeezed(counts: String, width: u16) -> String {
     if counts.width() > width.into() { counts.replace(' ', "") } else { counts }
 }
@@ -160,7 +160,7 @@ fn at(phase: Phase) -> &'static str {
     }
 }
 
-/// The time of a round trip, e.g. `12 ms`.
+/// A round-trip time, e.g. `12 ms`.
 pub fn trip(latency: Duration) -> String {
     match latency.as_millis() {
         0 => "<1 ms".into(),
@@ -174,7 +174,7 @@ pub fn countdown(left: Duration) -> String {
     format!("{} s", left.as_millis().div_ceil(1000))
 }
 
-/// An age; below `fresh` no number, so that the text does not change.
+/// An age; below `fresh` a fixed text, so that it does not change.
 pub fn age(age: Option<Duration>, fresh: Duration) -> String {
     match age {
         None => "-".into(),
@@ -184,7 +184,7 @@ pub fn age(age: Option<Duration>, fresh: Duration) -> String {
     }
 }
 
-/// A duration with its seconds: `8 s`, `1m 08s`, `1h 02m`.
+/// A duration with seconds: `8 s`, `1m 08s`, `1h 02m`.
 pub fn span(d: Duration) -> String {
     match d.as_secs() {
         s @ 0..60 => format!("{s} s"),
@@ -193,12 +193,12 @@ pub fn span(d: Duration) -> String {
     }
 }
 
-/// A duration without seconds, so that it does not change for a minute.
+/// A duration without seconds, so that it changes at most once a minute.
 pub fn minutes(d: Duration) -> String {
     if d < Duration::from_secs(60) { "<1m".into() } else { brief(d) }
 }
 
-/// Hosts that stand in one row, in a few words: `slice ray-c-worker-7f-tpu`.
+/// The hosts of one row, in a few words: `slice ray-c-worker-7f-tpu`.
 pub fn hosts(key: &HostsKey) -> String {
     match key.kind {
         HostsKind::Head => "head".to_owned(),

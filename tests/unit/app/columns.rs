@@ -1,4 +1,4 @@
-//! Columns that are chosen, put in order and remembered.
+//! Choosing, reordering and saving columns.
 
 use super::*;
 use marin_tui::app::pages::{TABLES, tables};
@@ -13,7 +13,7 @@ fn jobs(app: &App) -> Vec<&'static str> {
     shown_of(&page(app).jobs)
 }
 
-/// The titles of the jobs pane as they are drawn.
+/// The titles of the jobs pane as drawn.
 fn titles(app: &App) -> Vec<&'static str> {
     page(app).jobs.heads(&app.look(NOW), 60).iter().map(|head| head.title).collect()
 }
@@ -23,7 +23,7 @@ fn remembered(columns: &[&str], wide: bool) -> [Effect; 1] {
     [Effect::Remember(Layout::of("jobs", TableLayout { columns, wide }))]
 }
 
-const USUAL: [&str; 12] = [
+const DEFAULT: [&str; 12] = [
     "mark",
     "job",
     "owner",
@@ -39,12 +39,12 @@ const USUAL: [&str; 12] = [
 ];
 
 #[test]
-fn columns_are_hidden_moved_and_kept() {
+fn columns_are_hidden_moved_and_saved() {
     let mut app = shown();
-    assert_eq!(jobs(&app), USUAL);
+    assert_eq!(jobs(&app), DEFAULT);
     press(&mut app, "C");
     assert_eq!(app.context(), Context::Columns);
-    // The owner is hidden, and the job goes behind the status, past the hidden one.
+    // The owner is hidden, and the job moves after the status, past the hidden column.
     press(&mut app, "jj kJJ");
     assert_eq!(
         jobs(&app),
@@ -62,7 +62,11 @@ fn columns_are_hidden_moved_and_kept() {
             "message"
         ]
     );
-    assert_eq!(titles(&app)[..4], ["", "STATUS", "JOB", "ACTIVITY"], "the table behind follows at once");
+    assert_eq!(
+        titles(&app)[..4],
+        ["", "STATUS", "JOB", "ACTIVITY"],
+        "the table behind is updated immediately"
+    );
     let kept = press(&mut app, "<enter>");
     assert_eq!(
         kept,
@@ -87,32 +91,32 @@ fn columns_are_hidden_moved_and_kept() {
     press(&mut app, "C");
     let Some(Dialog::Columns(chooser)) = app.dialog() else { panic!("no dialog") };
     let ids: Vec<&str> = chooser.rows.iter().map(|row| row.id).collect();
-    assert_eq!(ids[..4], ["mark", "status", "job", "owner"], "what is hidden is where it would come back");
+    assert_eq!(ids[..4], ["mark", "status", "job", "owner"], "a hidden column keeps its position");
 }
 
 #[test]
-fn esc_leaves_the_columns_as_they_were_and_reset_returns_to_the_usual_ones() {
+fn esc_restores_the_columns_and_reset_returns_to_the_default_ones() {
     let mut app = shown();
     assert_eq!(press(&mut app, "Cjj K<esc>"), []);
-    assert_eq!(jobs(&app), USUAL);
+    assert_eq!(jobs(&app), DEFAULT);
     assert_eq!(press(&mut app, "C<enter>"), [], "nothing was changed");
     press(&mut app, "Cjj <enter>");
-    assert_eq!(jobs(&app).len(), USUAL.len() - 1);
+    assert_eq!(jobs(&app).len(), DEFAULT.len() - 1);
     assert_eq!(press(&mut app, "Cr<enter>"), remembered(&[], false));
-    assert_eq!(jobs(&app), USUAL);
+    assert_eq!(jobs(&app), DEFAULT);
     press(&mut app, "C");
     paint(&mut app, 120, 40);
     let outside = press(&mut app, " ");
-    assert_eq!((outside, jobs(&app).len()), (vec![], USUAL.len() - 1));
+    assert_eq!((outside, jobs(&app).len()), (vec![], DEFAULT.len() - 1));
     point(&mut app, CLICK, 0, 0);
-    assert_eq!(jobs(&app), USUAL, "a click outside is as esc");
+    assert_eq!(jobs(&app), DEFAULT, "a click outside acts like Esc");
 }
 
 #[test]
-fn one_column_always_stays() {
+fn the_last_column_cannot_be_hidden() {
     let mut app = shown();
     press(&mut app, "C");
-    for _ in USUAL {
+    for _ in DEFAULT {
         press(&mut app, " j");
     }
     assert_eq!(jobs(&app), ["message"]);
@@ -122,10 +126,10 @@ fn one_column_always_stays() {
 }
 
 #[test]
-fn a_wide_table_shows_every_column_and_is_remembered() {
+fn a_wide_table_shows_every_column_and_is_saved() {
     let mut app = shown();
     press(&mut app, "Cjj <enter>");
-    let chosen: Vec<&str> = USUAL.into_iter().filter(|id| *id != "owner").collect();
+    let chosen: Vec<&str> = DEFAULT.into_iter().filter(|id| *id != "owner").collect();
     assert_eq!(press(&mut app, "<^w>"), remembered(&chosen, true));
     assert_eq!(titles(&app)[..3], ["", "JOB", "OWNER"]);
     assert!(app.toasts().shown().is_empty());
@@ -134,16 +138,16 @@ fn a_wide_table_shows_every_column_and_is_remembered() {
     assert_eq!(titles(&app).last(), Some(&"DRIVER"), "still wide");
     assert_eq!(press(&mut app, "<^w>"), remembered(&chosen, false));
     assert!(!titles(&app).contains(&"OWNER"));
-    // Where not even the usual columns have room, the key says why it shows no more.
+    // If not even the default columns fit, the key reports why it shows no more.
     let areas = areas(&app, 60, 24);
     app.drawn(areas);
     press(&mut app, "<^w>");
     assert!(said(&app).starts_with("no room for all columns"), "{}", said(&app));
 }
 
-/// They are measured once for each state, and not again for each key.
+/// Widths are measured once per state, not once per key.
 #[test]
-fn the_room_of_a_column_follows_the_data_and_not_the_cursor() {
+fn the_width_of_a_column_depends_on_the_data_and_not_on_the_cursor() {
     let mut app = shown();
     let owner = jobs(&app).iter().position(|id| *id == "owner").unwrap();
     let drawn = |app: &mut App| {
@@ -168,20 +172,20 @@ fn a_table_is_sorted_by_the_columns_that_are_shown() {
     press(&mut app, "Cj J<enter>");
     assert!(!jobs(&app).contains(&"job"));
     press(&mut app, ">");
-    assert_eq!(page(&app).jobs.sorted_by(), Some("OWNER"), "the first that is shown and can be sorted by");
+    assert_eq!(page(&app).jobs.sorted_by(), Some("OWNER"), "the first shown column that can be sorted by");
     paint(&mut app, 200, 60);
     let table = areas(&app, 200, 60).jobs.unwrap();
     let status = jobs(&app).iter().position(|id| *id == "status").unwrap();
     point(&mut app, CLICK, table.heads[status].0, table.rows.y - 1);
-    assert_eq!(page(&app).jobs.sorted_by(), Some("STATUS"), "a click means the column under it");
+    assert_eq!(page(&app).jobs.sorted_by(), Some("STATUS"), "a click sorts by the column under it");
 }
 
 #[test]
-fn what_is_arranged_counts_for_every_table_of_that_name() {
+fn a_layout_applies_to_every_table_of_that_name() {
     let choose = |ids: &[&str]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let usual = BTreeMap::from([("nodes".to_owned(), choose(&["node", "cpu"]))]);
+    let defaults = BTreeMap::from([("nodes".to_owned(), choose(&["node", "cpu"]))]);
     let gone = TableLayout { columns: choose(&["status", "of-another-version", "job"]), wide: false };
-    let mut app = app(&["a", "b"]).arranged(&usual, &Layout::of("jobs", gone));
+    let mut app = app(&["a", "b"]).arranged(&defaults, &Layout::of("jobs", gone));
     for place in [0, 1] {
         let page = app.page_of(place).unwrap();
         assert_eq!(
@@ -189,25 +193,25 @@ fn what_is_arranged_counts_for_every_table_of_that_name() {
             (vec!["node", "cpu"], vec!["status", "job"])
         );
     }
-    assert!(shown_of(table(&app, &ALL_NODES)).len() > 2, "the table of all nodes has a name of its own");
+    assert!(shown_of(table(&app, &ALL_NODES)).len() > 2, "the table of all nodes has its own name");
     press(&mut app, "<enter>1C<down> <enter>");
     assert_eq!(shown_of(&app.page_of(1).unwrap().nodes), ["cpu"]);
     assert_eq!(press(&mut app, "Cr<enter>").len(), 1);
-    assert_eq!(shown_of(&app.page_of(1).unwrap().nodes), ["node", "cpu"], "those of the settings");
+    assert_eq!(shown_of(&app.page_of(1).unwrap().nodes), ["node", "cpu"], "the columns of the settings");
 }
 
 #[test]
-fn every_table_has_a_name_and_columns_of_its_own() {
+fn every_table_has_its_own_name_and_unique_columns() {
     let tables: BTreeMap<_, _> = tables().into_iter().collect();
     assert_eq!(
         tables.len(),
         TABLES.len() + 10,
-        "those of all, of a cluster, of slices, and of a job's workers"
+        "tables of all clusters, of a cluster, of slices, and of a job's workers"
     );
     for (name, ids) in &tables {
         let ids: std::collections::BTreeSet<_> = ids.iter().collect();
         assert_eq!(ids.len(), tables[name].len(), "{name}");
     }
     assert!(tables["all-jobs"].contains(&"cluster") && !tables["jobs"].contains(&"cluster"));
-    assert!(tables["nodes"].contains(&"instance"), "also those of wide tables");
+    assert!(tables["nodes"].contains(&"instance"), "including columns of wide tables");
 }

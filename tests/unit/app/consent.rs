@@ -1,11 +1,11 @@
-//! What ends jobs or changes a cluster leaves the console through a dialog alone.
+//! Effects that end jobs or change a cluster leave the console only through a dialog.
 
 use super::*;
 use marin_tui::app::{Action, Class};
 use marin_tui::model::cloud::{Capacity, CloudView, TpuVm, VmState};
 
-/// Every action that may change a cluster: how to get to its subject on the sample cluster, and the dialog that it opens.
-/// Written by hand: a new action that is missing here fails, and so does one whose class is lowered.
+/// Every action that may change a cluster: how to reach its target on the sample cluster, and the dialog that it opens.
+/// The list is written by hand: it fails for a new action that is missing here, and for one whose class is lowered.
 const ASKS: &[(Action, Class, &str, Context)] = &[
     (Action::StopJob, Class::Ends, "", Context::Ask),
     (Action::Restart, Class::Ends, "", Context::Plan),
@@ -20,7 +20,7 @@ const ASKS: &[(Action, Class, &str, Context)] = &[
     (Action::Resubmit, Class::Changes, "", Context::Form),
 ];
 
-/// They are keys of the dialog of an operation that was confirmed when it began.
+/// Keys of the progress page of an operation that was confirmed when it started.
 const IN_PROGRESS: &[(Action, Class)] = &[
     (Action::Resume, Class::Ends),
     (Action::SkipStep, Class::Ends),
@@ -60,7 +60,7 @@ fn at(keys: &str, action: Action) -> App {
     let mut app = shown();
     tell(&mut app, CLUSTER, preempted());
     if action == Action::Start {
-        // One that runs has nothing to start.
+        // A running cluster cannot be started.
         let gone = problem(ProblemKind::Unreachable, "no route", "");
         tell(&mut app, CLUSTER, News::Link(Link::Stopped { problem: gone }));
     }
@@ -69,14 +69,14 @@ fn at(keys: &str, action: Action) -> App {
 }
 
 #[test]
-fn an_action_that_changes_a_cluster_opens_its_dialog_and_does_nothing_yet() {
+fn an_action_that_changes_a_cluster_only_opens_its_dialog() {
     for (action, class, keys, dialog) in ASKS {
         assert_eq!(action.describe().class, *class, "{action:?}");
         let mut app = at(keys, *action);
         let effects = app.act(*action, NOW);
         assert_eq!(app.context(), *dialog, "{action:?}");
         assert!(effects.iter().all(|effect| effect.class() <= Class::Reads), "{action:?}: {effects:?}");
-        // Cancel has the focus: pressing it does nothing either.
+        // Cancel has the focus: pressing it has no effect either.
         if *dialog != Context::Form {
             assert!(press(&mut app, "<enter>").iter().all(|e| e.class() <= Class::Reads), "{action:?}");
         }
@@ -101,7 +101,7 @@ fn an_action_that_changes_a_cluster_opens_its_dialog_and_does_nothing_yet() {
 }
 
 #[test]
-fn what_is_confirmed_is_done() {
+fn confirmed_actions_are_carried_out() {
     let done = |action, keys: &str, confirm: &str| {
         let mut app = at(keys, action);
         app.act(action, NOW);
@@ -113,7 +113,7 @@ fn what_is_confirmed_is_done() {
 }
 
 #[test]
-fn every_place_but_a_dialog_holds_effects_back() {
+fn only_confirming_contexts_let_effects_through() {
     use Context::{Ask, Form, Plan, Progress};
     let places: std::collections::BTreeSet<Context> =
         actions().iter().flat_map(|d| d.contexts).copied().collect();

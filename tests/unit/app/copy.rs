@@ -1,4 +1,4 @@
-//! What is copied, and the list to choose from.
+//! Copying, and the list to choose from.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn listed(app: &App) -> Vec<String> {
 }
 
 #[test]
-fn the_list_has_what_is_known_of_the_selection_and_its_commands() {
+fn the_list_has_the_facts_and_commands_of_the_selection() {
     let mut app = shown();
     press(&mut app, "Y");
     let all = listed(&app);
@@ -27,7 +27,7 @@ fn the_list_has_what_is_known_of_the_selection_and_its_commands() {
     );
     assert_eq!(copied(&press(&mut app, "Yent<enter>")).0, "entrypoint");
     assert!(app.prompt().is_none());
-    // A failed job's message is one value, with all of its lines.
+    // A failed job's message is one value that includes all of its lines.
     press(&mut app, "jjjjYmess");
     assert_eq!(listed(&app), ["message"]);
     let message = copied(&press(&mut app, "<enter>")).1;
@@ -42,7 +42,7 @@ fn the_list_has_what_is_known_of_the_selection_and_its_commands() {
 }
 
 #[test]
-fn the_log_gives_its_lines_and_the_message_of_an_error_is_there() {
+fn the_list_has_log_lines_and_the_latest_message() {
     let mut app = shown();
     paint(&mut app, 200, 60);
     press(&mut app, "3/slow<enter>");
@@ -57,7 +57,7 @@ fn the_log_gives_its_lines_and_the_message_of_an_error_is_there() {
 }
 
 #[test]
-fn messages_are_copied_as_they_are_filtered() {
+fn messages_are_copied_as_filtered() {
     let mut app = shown();
     app.update(Event::Done(Outcome::Failed("it broke".into())), NOW);
     app.update(Event::Done(Outcome::Copied("something".into())), NOW);

@@ -1,4 +1,4 @@
-//! The feed: one line per change, and nothing twice.
+//! The feed: one line per change, without repetition.
 
 use super::*;
 use marin_tui::app::Feed;
@@ -15,7 +15,7 @@ impl Watched {
         Self { app: app(&[LAB]), feed: Feed::default() }
     }
 
-    fn tell(&mut self, news: News) -> Vec<String> {
+    fn apply(&mut self, news: News) -> Vec<String> {
         tell(&mut self.app, LAB, news);
         self.feed.changes(&self.app.clusters()[0], NOW)
     }
@@ -25,7 +25,7 @@ impl Watched {
         let mut jobs: Vec<Job> = snapshot.jobs.iter().map(|job| (**job).clone()).collect();
         change(&mut jobs);
         snapshot.jobs = Arc::new(jobs.into_iter().map(Arc::new).collect());
-        self.tell(News::Snapshot(Arc::new(snapshot)))
+        self.apply(News::Snapshot(Arc::new(snapshot)))
     }
 }
 
@@ -35,29 +35,29 @@ fn one(lines: &[String]) -> &str {
 }
 
 #[test]
-fn a_connection_is_said_when_it_changes() {
+fn a_connection_is_reported_when_it_changes() {
     let mut lab = Watched::new();
     let connecting = News::Link(Link::Connecting { phase: Phase::Tunnel, since: before(1) });
-    assert!(lab.tell(connecting.clone()).is_empty());
-    assert_eq!(one(&lab.tell(News::Link(up()))), "connected");
-    assert!(lab.tell(News::Link(up())).is_empty());
+    assert!(lab.apply(connecting.clone()).is_empty());
+    assert_eq!(one(&lab.apply(News::Link(up()))), "connected");
+    assert!(lab.apply(News::Link(up())).is_empty());
     let refused = problem(ProblemKind::Unreachable, "connection refused", "check sshd");
     let retrying = |secs| {
         News::Link(Link::Retrying { problem: refused.clone(), at: NOW.plus(Duration::from_secs(secs)) })
     };
-    assert_eq!(one(&lab.tell(retrying(4))), "down, retrying: connection refused. Hint: check sshd");
-    assert!(lab.tell(connecting).is_empty() && lab.tell(retrying(8)).is_empty());
+    assert_eq!(one(&lab.apply(retrying(4))), "down, retrying: connection refused. Hint: check sshd");
+    assert!(lab.apply(connecting).is_empty() && lab.apply(retrying(8)).is_empty());
     assert_eq!(
-        one(&lab.tell(News::Link(Link::Stopped { problem: refused }))),
+        one(&lab.apply(News::Link(Link::Stopped { problem: refused }))),
         "down: connection refused. Hint: check sshd"
     );
-    assert_eq!(one(&lab.tell(News::Link(up()))), "reconnected");
+    assert_eq!(one(&lab.apply(News::Link(up()))), "reconnected");
 }
 
 #[test]
-fn the_first_state_is_summed_up_and_then_jobs_are_said_one_by_one() {
+fn the_first_state_is_summarized_and_then_jobs_are_reported_one_by_one() {
     let mut lab = Watched::new();
-    lab.tell(News::Link(up()));
+    lab.apply(News::Link(up()));
     let first = lab.state(|_| ());
     assert!(
         first[0].contains(" alive") && first[0].contains(" running, 1 pending, 1 failed today"),
@@ -76,7 +76,7 @@ fn the_first_state_is_summed_up_and_then_jobs_are_said_one_by_one() {
     assert_eq!(
         one(&gone),
         "job ray-run-alice-exp1395_qwen3_32b-4f1c is no longer listed",
-        "the ended one is no news"
+        "the ended job is not reported"
     );
     let many = lab.state(|jobs| {
         jobs.remove(1);
@@ -89,54 +89,54 @@ fn the_first_state_is_summed_up_and_then_jobs_are_said_one_by_one() {
 }
 
 #[test]
-fn issues_come_and_go_once() {
+fn issues_are_reported_and_resolved_once() {
     let mut lab = Watched::new();
-    lab.tell(News::Link(up()));
+    lab.apply(News::Link(up()));
     let first = lab.state(|_| ());
     let issues: Vec<_> =
         first.iter().filter(|line| line.contains("issue: ") || line.contains("warning: ")).collect();
     assert!(!issues.is_empty(), "{first:#?}");
     let calm = Snapshot { taken: NOW, ray_version: "2.53.0".into(), ..Snapshot::default() };
-    let over = lab.tell(News::Snapshot(Arc::new(calm)));
+    let over = lab.apply(News::Snapshot(Arc::new(calm)));
     assert_eq!(over.iter().filter(|line| line.contains(": resolved: ")).count(), issues.len(), "{over:#?}");
 }
 
-/// One finding tells of all jobs that wait for long, and names three of them.
+/// One finding covers all jobs that have been pending for long, and names three of them.
 #[test]
-fn another_job_that_waits_for_long_is_said_although_others_do() {
+fn another_long_pending_job_is_reported_beside_earlier_ones() {
     let mut lab = Watched::new();
-    lab.tell(News::Link(up()));
+    lab.apply(News::Link(up()));
     lab.state(|_| ());
     let waiting = |n: usize| (0..n).map(|n| job(&format!("sweep-{n}"), JobStatus::Pending, "dan", 7200));
-    let said = |lines: &[String]| -> Vec<String> {
+    let reported = |lines: &[String]| -> Vec<String> {
         lines.iter().filter(|line| line.contains("job pending too long")).cloned().collect()
     };
-    assert_eq!(said(&lab.state(|jobs| *jobs = waiting(1).collect())).len(), 1);
-    assert_eq!(said(&lab.state(|jobs| *jobs = waiting(1).collect())), [""; 0]);
-    let more = said(&lab.state(|jobs| *jobs = waiting(2).collect()));
+    assert_eq!(reported(&lab.state(|jobs| *jobs = waiting(1).collect())).len(), 1);
+    assert_eq!(reported(&lab.state(|jobs| *jobs = waiting(1).collect())), [""; 0]);
+    let more = reported(&lab.state(|jobs| *jobs = waiting(2).collect()));
     assert!(one(&more).contains("2 jobs: sweep-0") && one(&more).contains("sweep-1"), "{more:?}");
-    assert_eq!(said(&lab.state(|jobs| *jobs = waiting(1).collect())), [""; 0], "one has begun");
-    let many = said(&lab.state(|jobs| *jobs = waiting(5).collect()));
+    assert_eq!(reported(&lab.state(|jobs| *jobs = waiting(1).collect())), [""; 0], "one has started");
+    let many = reported(&lab.state(|jobs| *jobs = waiting(5).collect()));
     assert!(one(&many).contains("and 2 more; new: sweep-3, sweep-4"), "{many:?}");
 }
 
 #[test]
-fn operations_of_others_are_said_step_by_step() {
+fn operations_of_others_are_reported_step_by_step() {
     let mut lab = Watched::new();
     let restart = Operation::new(Task::Restart { preserve: true }, ClusterName::new(LAB));
     let mark = OperationMark::new("0123456789abcdef".into(), &restart, "alice@laptop", 7, NOW);
-    let said = |lab: &mut Watched, mark: Option<&OperationMark>| lab.tell(News::Mark(mark.cloned()));
-    assert_eq!(one(&said(&mut lab, Some(&mark))), "operation: restart by alice, step 1 of 9");
-    assert!(said(&mut lab, Some(&mark)).is_empty());
+    let report = |lab: &mut Watched, mark: Option<&OperationMark>| lab.apply(News::Mark(mark.cloned()));
+    assert_eq!(one(&report(&mut lab, Some(&mark))), "operation: restart by alice, step 1 of 9");
+    assert!(report(&mut lab, Some(&mark)).is_empty());
     let next = OperationMark { step: 2, ..mark };
-    assert_eq!(one(&said(&mut lab, Some(&next))), "operation: restart by alice, step 2 of 9");
-    assert_eq!(one(&said(&mut lab, None)), "operation finished: restart by alice, step 2 of 9");
+    assert_eq!(one(&report(&mut lab, Some(&next))), "operation: restart by alice, step 2 of 9");
+    assert_eq!(one(&report(&mut lab, None)), "operation finished: restart by alice, step 2 of 9");
 }
 
 #[test]
-fn each_sick_run_is_said_and_resolved_by_itself() {
+fn each_stalled_run_is_reported_and_resolved_separately() {
     let mut lab = Watched::new();
-    lab.tell(News::Link(up()));
+    lab.apply(News::Link(up()));
     lab.state(|_| ());
     let keys: Vec<JobKey> = snapshot().jobs.iter().map(|job| job.key.clone()).collect();
     let running: Vec<&JobKey> = keys
@@ -146,19 +146,19 @@ fn each_sick_run_is_said_and_resolved_by_itself() {
         .map(|(key, _)| key)
         .collect();
     let [one_run, other] = running[..2] else { panic!("{running:?}") };
-    let mut sick = |runs: &[&JobKey]| {
+    let mut stalled = |runs: &[&JobKey]| {
         let sign = Sign { kind: SignKind::Stalled, since: before(900), evidence: "at step 9".into() };
         let News::Vitals(mut cluster_vitals) = held("04000000", []) else { panic!() };
         let all = Arc::make_mut(&mut cluster_vitals);
         let mut vitals = (*all.jobs.drain().next().unwrap().1).clone();
         vitals.signs = vec![sign];
         all.jobs = runs.iter().map(|key| ((*key).clone(), Arc::new(vitals.clone()))).collect();
-        lab.tell(News::Vitals(cluster_vitals))
+        lab.apply(News::Vitals(cluster_vitals))
     };
-    let first = sick(&[one_run]);
+    let first = stalled(&[one_run]);
     assert!(one(&first).starts_with(&format!("issue: run stalled: {one_run} of ")), "{first:?}");
-    let second = sick(&[one_run, other]);
+    let second = stalled(&[one_run, other]);
     assert!(one(&second).starts_with(&format!("issue: run stalled: {other} of ")), "{second:?}");
-    assert_eq!(sick(&[one_run, other]), [""; 0]);
-    assert_eq!(one(&sick(&[other])), format!("resolved: run stalled: {one_run}"));
+    assert_eq!(stalled(&[one_run, other]), [""; 0]);
+    assert_eq!(one(&stalled(&[other])), format!("resolved: run stalled: {one_run}"));
 }

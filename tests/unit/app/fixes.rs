@@ -1,10 +1,10 @@
-//! Hints: the keys that they name are the keys in force, and work where the hint says.
+//! Hints: the keys that they name are those of the current keymap, and work where the hint says.
 
 use super::*;
 use marin_tui::app::{Keymap, Listed};
 use std::collections::BTreeMap;
 
-/// The sample cluster under a keymap with these changes.
+/// The sample cluster with these changes to the keymap.
 fn with_keys(changes: &[(&str, &str)]) -> App {
     let changes = changes.iter().map(|(action, key)| ((*action).to_owned(), vec![(*key).to_owned()]));
     let keymap = Keymap::with_changes(&changes.collect::<BTreeMap<_, _>>()).unwrap();
@@ -15,7 +15,7 @@ fn with_keys(changes: &[(&str, &str)]) -> App {
     app
 }
 
-/// An interrupted restart, so that its progress can be opened.
+/// An interrupted restart, so that its progress page can be opened.
 fn interrupted() -> OperationNews {
     let restart = Operation::new(Task::Restart { preserve: true }, ClusterName::new(CLUSTER));
     OperationNews::Journaled(Some(JournaledOperation {
@@ -78,7 +78,7 @@ fn keys_of_hints_work_where_they_are_shown() {
 }
 
 #[test]
-fn the_way_to_a_fix_depends_on_the_place() {
+fn the_keys_of_a_fix_depend_on_the_context() {
     let hint = |page| at(page).hint(&Verb::MonitorLog.to("read monitor.log").into());
     assert_eq!(hint(PAGES[0]), "read monitor.log: l in the cluster's autoscaler pane");
     assert_eq!(hint(PAGES[4]), "read monitor.log: 4, then l");
@@ -90,7 +90,7 @@ fn the_way_to_a_fix_depends_on_the_place() {
     assert_eq!(app.context(), Context::Tell);
     let restart = Verb::Restart.to("restart it").into();
     assert_eq!(app.dialog_hint(&restart), "restart it: R after closing this dialog");
-    assert_eq!(app.hint(&restart), "restart it: R", "the page beneath it says what it said");
+    assert_eq!(app.hint(&restart), "restart it: R", "the hint on the page below is unchanged");
     let command = Hint::from(Fix::command("log in to Google", "gcloud auth login"));
     assert_eq!(app.hint(&command), "log in to Google: `gcloud auth login`");
 }
@@ -107,14 +107,14 @@ fn a_hint_names_the_key_of_the_changed_keymap() {
     assert_eq!(app.hint(&finding.hint), "read monitor.log for details: L");
     let restart = Verb::Restart.to("restart the cluster").into();
     assert_eq!(app.hint(&restart), "restart the cluster: f9");
-    // An action without a key has its name in the palette.
+    // An action without a key is shown by its name in the palette.
     let changes = BTreeMap::from([("restart".to_owned(), Vec::new())]);
     let app = App::new(vec![Listed::Cluster(spec(CLUSTER))], Keymap::with_changes(&changes).unwrap());
     assert_eq!(app.hint(&restart), "restart the cluster: :restart");
 }
 
 #[test]
-fn who_only_reads_is_offered_no_change() {
+fn read_only_hints_name_no_actions_that_change_a_cluster() {
     let keymap = Keymap::with_changes(&BTreeMap::new()).unwrap();
     let app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).reading_only(true);
     assert_eq!(app.hint(&Verb::Restart.to("restart the cluster").into()), "restart the cluster");
@@ -122,7 +122,7 @@ fn who_only_reads_is_offered_no_change() {
 }
 
 #[test]
-fn hints_in_a_description_lead_out_of_it() {
+fn hints_on_a_details_page_name_the_pane() {
     let mut app = at(PAGES[0]);
     let mut state = snapshot();
     Arc::make_mut(&mut state.autoscaler).error = "KeyError".into();

@@ -12,7 +12,7 @@ fn ask(name: &str, request: Request) -> Effect {
     Effect::Ask(ClusterName::new(name), request)
 }
 
-/// Four clusters that are up, none with trouble of its own.
+/// Four connected clusters without issues.
 fn fleet() -> App {
     let mut app = app(&NAMES);
     for name in NAMES {
@@ -22,7 +22,7 @@ fn fleet() -> App {
     app
 }
 
-/// A state without any trouble: nodes and jobs that carry the cluster's name.
+/// A state without issues: nodes and jobs that carry the cluster's name.
 fn calm(name: &str) -> Snapshot {
     let mut calm = snapshot();
     let first = name.as_bytes()[0];
@@ -59,7 +59,7 @@ fn gone() -> Link {
 }
 
 #[test]
-fn trouble_comes_first_and_equals_stay_where_they_are() {
+fn clusters_with_issues_come_first_and_others_keep_their_order() {
     let mut app = fleet();
     assert_eq!(order(&app), NAMES);
     press(&mut app, "j");
@@ -67,12 +67,12 @@ fn trouble_comes_first_and_equals_stay_where_they_are() {
     tell(&mut app, "delta", News::Link(gone()));
     assert_eq!(order(&app), ["delta", "alpha", "beta", "gamma"]);
     assert_eq!(under_cursor(&app), "beta", "the selection stays with its cluster");
-    // Trying again mends nothing yet, and the row does not jump at each try.
+    // An attempt to reconnect does not resolve the issue, so the row does not move at each attempt.
     let trying = Link::Connecting { phase: Phase::Tunnel, since: NOW };
     tell(&mut app, "delta", News::Link(trying));
     assert_eq!((order(&app)[0], app.fleet().alerts()), ("delta", 1));
     tell(&mut app, "gamma", News::Link(gone()));
-    assert_eq!(order(&app), ["gamma", "delta", "alpha", "beta"], "as they were listed");
+    assert_eq!(order(&app), ["gamma", "delta", "alpha", "beta"], "in listed order");
     for name in ["gamma", "delta"] {
         tell(&mut app, name, News::Link(up()));
     }
@@ -80,7 +80,7 @@ fn trouble_comes_first_and_equals_stay_where_they_are() {
 }
 
 #[test]
-fn a_new_try_leaves_the_screen_as_the_trouble_made_it() {
+fn a_reconnect_attempt_does_not_change_the_screen() {
     let mut app = fleet();
     press(&mut app, "<enter>");
     let of = |app: &mut App| {
@@ -90,18 +90,18 @@ fn a_new_try_leaves_the_screen_as_the_trouble_made_it() {
         let cluster = app.current().unwrap();
         (cluster.problem().cloned(), cluster.is_stale(NOW), app.fleet().alerts(), nodes, jobs)
     };
-    let well = of(&mut app);
+    let healthy = of(&mut app);
     tell(&mut app, "alpha", News::Link(gone()));
     let broken = of(&mut app);
-    assert_ne!(broken, well);
+    assert_ne!(broken, healthy);
     tell(&mut app, "alpha", News::Link(Link::Connecting { phase: Phase::Dashboard, since: NOW }));
     assert_eq!(of(&mut app), broken);
     tell(&mut app, "alpha", News::Link(up()));
-    assert_eq!(of(&mut app), well);
+    assert_eq!(of(&mut app), healthy);
 }
 
 #[test]
-fn what_is_read_seldom_on_purpose_is_not_stale() {
+fn data_within_a_long_poll_interval_is_not_stale() {
     let minutes = |n: u64| Duration::from_secs(n * 60);
     let poll_intervals = PollIntervals { focused: minutes(1), background: minutes(10), cloud: minutes(60) };
     let mut app = fleet().reading_every(poll_intervals);
@@ -121,7 +121,7 @@ fn what_is_read_seldom_on_purpose_is_not_stale() {
 }
 
 #[test]
-fn the_fleet_can_be_sorted_by_a_column_and_turned_round() {
+fn the_fleet_can_be_sorted_by_a_column_and_reversed() {
     let mut app = fleet();
     let mut large = calm("gamma");
     let nodes = Arc::make_mut(&mut large.nodes);
@@ -138,17 +138,17 @@ fn the_fleet_can_be_sorted_by_a_column_and_turned_round() {
 }
 
 #[test]
-fn totals_count_what_is_known() {
+fn totals_keep_known_values() {
     let mut app = fleet();
     let all = app.fleet().totals();
     assert_eq!((all.clusters, all.up, all.nodes, all.running), (4, 4, 8, 4));
     assert_eq!(all.tpus, Sum { used: Some(16.0), is_least: false, all: 32.0 });
     tell(&mut app, "alpha", News::Link(gone()));
-    assert_eq!((app.fleet().totals().up, app.fleet().totals().nodes), (3, 8), "what was known stays");
+    assert_eq!((app.fleet().totals().up, app.fleet().totals().nodes), (3, 8), "known values are kept");
 }
 
 #[test]
-fn use_that_is_not_known_is_not_counted_as_none() {
+fn unknown_use_is_not_counted_as_zero() {
     let mut app = fleet();
     let unknown = |app: &mut App, name: &str| {
         let mut state = calm(name);
@@ -173,7 +173,7 @@ fn an_alert_anywhere_changes_the_screen_of_every_cluster() {
     press(&mut app, "<enter>");
     paint(&mut app, 120, 40);
     tell(&mut app, "delta", News::Link(Link::Connecting { phase: Phase::Tunnel, since: NOW }));
-    assert!(!app.is_dirty(), "another cluster's way is not on the screen");
+    assert!(!app.is_dirty(), "another cluster's connection phase is not on the screen");
     tell(&mut app, "delta", News::Link(gone()));
     assert!(app.is_dirty());
     assert!(paint(&mut app, 120, 40).1.contains("⚑ 1 issue"));
@@ -208,17 +208,17 @@ fn an_idle_fleet_draws_nothing() {
         let again = Snapshot { taken: NOW, ..calm(name) };
         tell(&mut app, name, News::Snapshot(Arc::new(again)));
     }
-    assert!(!app.is_dirty(), "the same again");
+    assert!(!app.is_dirty(), "the same state again");
     let next = |app: &App| app.next_change(NOW).unwrap();
     assert!(next(&app) > Duration::from_secs(20), "{:?}", next(&app));
     let refused = problem(ProblemKind::HostKeyChanged { known: "a".into(), offered: "b".into() }, "x", "");
     tell(&mut app, "alpha", News::Link(Link::Stopped { problem: refused }));
-    assert!(next(&app) > Duration::from_secs(20), "nothing counts there: {:?}", next(&app));
+    assert!(next(&app) > Duration::from_secs(20), "no countdown there: {:?}", next(&app));
     tell(&mut app, "alpha", News::Link(gone()));
-    assert!(next(&app) <= Duration::from_secs(1), "a countdown does");
+    assert!(next(&app) <= Duration::from_secs(1), "a countdown is on the screen");
 }
 
-/// Snapshots of a cluster whose demand nobody meets, every 15 s.
+/// Snapshots of a cluster with unmet demand, every 15 s.
 fn starve(app: &mut App, name: &str, secs: u64) {
     for at in (0..=secs).step_by(15) {
         let mut state = calm(name);
@@ -236,7 +236,7 @@ fn starve(app: &mut App, name: &str, secs: u64) {
 }
 
 #[test]
-fn a_stuck_autoscaler_is_an_alert_once_it_was_seen_to_be_stuck() {
+fn a_stuck_autoscaler_becomes_an_alert_after_a_while() {
     let mut app = fleet();
     starve(&mut app, "gamma", 165);
     let found = |app: &App| app.clusters()[2].says().map(|f| (f.kind, f.severity));
@@ -256,12 +256,12 @@ fn all_jobs(app: &App) -> Vec<String> {
 }
 
 #[test]
-fn nodes_of_all_stand_in_one_table_with_one_filter_and_one_order() {
+fn nodes_of_all_clusters_share_one_table_filter_and_order() {
     let mut app = fleet();
     press(&mut app, "N");
     assert_eq!((app.view().clone(), all_nodes(&app).len()), (View::Table(&ALL_NODES), 8));
     press(&mut app, "/gam");
-    assert_eq!(all_nodes(&app), ["gamma-0", "gamma-1"], "a cluster's name is filtered by, too");
+    assert_eq!(all_nodes(&app), ["gamma-0", "gamma-1"], "the filter also matches the cluster's name");
     press(&mut app, "<esc>>");
     assert_eq!(all_nodes(&app)[..3], ["alpha-0", "alpha-1", "beta-0"], "by cluster");
     press(&mut app, "I");
@@ -277,7 +277,7 @@ fn nodes_of_all_stand_in_one_table_with_one_filter_and_one_order() {
     assert_eq!(app.view().clone(), View::Table(&ALL_NODES), "the page that it was opened from");
     assert_eq!(press(&mut app, "q"), [], "q leads to the fleet first");
     assert_eq!(app.view().clone(), View::Clusters);
-    // From a cluster, too.
+    // From a cluster as well.
     press(&mut app, "<enter>");
     let cluster = app.view().clone();
     press(&mut app, "J");
@@ -287,14 +287,14 @@ fn nodes_of_all_stand_in_one_table_with_one_filter_and_one_order() {
 }
 
 #[test]
-fn a_row_of_all_opens_its_cluster_with_that_row_and_leaving_returns_to_it() {
+fn a_row_of_all_clusters_opens_its_cluster_and_leaving_returns_to_the_row() {
     let mut app = fleet();
     press(&mut app, "J/delta<enter>j");
     let effects = press(&mut app, "<enter>");
     assert!(effects.contains(&ask("delta", Request::Focus(true))), "{effects:?}");
     let stream = app.log().unwrap().stream();
     let follow = Request::Follow(stream, LogSource::Job(id("delta-old")));
-    assert!(effects.contains(&ask("delta", follow)), "its log, and no other job's: {effects:?}");
+    assert!(effects.contains(&ask("delta", follow)), "its log, and not another job's: {effects:?}");
     assert_eq!(app.view().clone(), View::Log(3));
     press(&mut app, "q");
     assert_eq!((app.view().clone(), table(&app, &ALL_JOBS).cursor()), (View::Table(&ALL_JOBS), 1));
@@ -302,14 +302,14 @@ fn a_row_of_all_opens_its_cluster_with_that_row_and_leaving_returns_to_it() {
     press(&mut app, "N/beta-1<enter><enter>");
     assert_eq!((app.view().clone(), app.pane()), (View::Cluster(1), Pane::Nodes));
     assert_eq!(app.target_node().map(|(_, n)| n).unwrap().name.raw(), "beta-1");
-    // A filter of the cluster's own that hides the row gives way.
+    // A filter of the cluster's own that hides the row is cleared.
     press(&mut app, "/beta-0<enter>qkq");
     press(&mut app, "N<enter>");
     assert_eq!(app.target_node().map(|(_, n)| n).unwrap().name.raw(), "beta-1");
 }
 
 #[test]
-fn actions_on_a_row_of_all_name_its_cluster() {
+fn actions_on_a_row_of_all_clusters_name_its_cluster() {
     let mut app = fleet();
     press(&mut app, "J/beta-run<enter>");
     press(&mut app, "s");
@@ -328,7 +328,7 @@ fn actions_on_a_row_of_all_name_its_cluster() {
 }
 
 #[test]
-fn the_selection_among_all_follows_its_row_through_news() {
+fn the_selection_of_all_clusters_follows_its_row_through_updates() {
     let mut app = fleet();
     press(&mut app, "Jjjj");
     let chosen = |app: &App| app.target_job().map(|(_, j)| j.key.to_string());
@@ -341,11 +341,11 @@ fn the_selection_among_all_follows_its_row_through_news() {
     let none = Snapshot { jobs: Arc::default(), ..calm("gamma") };
     tell(&mut app, "gamma", News::Snapshot(Arc::new(none)));
     assert_eq!(all_jobs(&app).len(), 7);
-    assert!(chosen(&app).is_some(), "another row has the cursor");
+    assert!(chosen(&app).is_some(), "the cursor moves to another row");
 }
 
 #[test]
-fn machine_figures_of_all_are_asked_of_each_cluster_and_taken_back() {
+fn machine_figures_are_requested_from_each_cluster_and_cancelled() {
     let mut app = fleet();
     press(&mut app, "N");
     let asked = |effects: Vec<Effect>| {
@@ -363,7 +363,7 @@ fn machine_figures_of_all_are_asked_of_each_cluster_and_taken_back() {
 }
 
 #[test]
-fn a_click_among_all_selects_and_the_second_opens() {
+fn a_click_in_the_table_of_all_clusters_selects_and_a_second_one_opens() {
     let mut app = fleet();
     press(&mut app, "N");
     paint(&mut app, 120, 40);
@@ -377,7 +377,7 @@ fn a_click_among_all_selects_and_the_second_opens() {
 }
 
 #[test]
-fn an_only_cluster_can_be_left_for_what_it_was_opened_from() {
+fn leaving_a_single_cluster_returns_to_the_page_that_opened_it() {
     let mut app = shown();
     press(&mut app, "cN<enter>");
     assert_eq!(app.view().clone(), View::Cluster(0));
@@ -389,7 +389,7 @@ fn an_only_cluster_can_be_left_for_what_it_was_opened_from() {
 }
 
 #[test]
-fn a_cluster_is_described_with_everything_found() {
+fn a_clusters_description_lists_all_findings() {
     let mut app = fleet();
     starve(&mut app, "alpha", 180);
     press(&mut app, "d");
@@ -400,7 +400,7 @@ fn a_cluster_is_described_with_everything_found() {
 }
 
 #[test]
-fn a_restart_by_somebody_else_is_announced_and_ours_is_not() {
+fn a_restart_by_another_operator_is_reported_and_ours_is_not() {
     let restarted = |name: &str| Snapshot { session: "another".into(), jobs: Arc::default(), ..calm(name) };
     let mut app = fleet();
     tell(&mut app, "beta", News::Snapshot(Arc::new(restarted("beta"))));
@@ -409,7 +409,7 @@ fn a_restart_by_somebody_else_is_announced_and_ours_is_not() {
     assert!(found.long.contains("1 job lost: beta-run (alice)"), "{found:?}");
     assert_eq!(order(&app)[0], "beta");
     assert!(said(&app).contains("outside this console; 1 job lost"), "{}", said(&app));
-    // An operation of ours is under way on another one.
+    // An operation of this console is running on another cluster.
     let restart = Operation::new(Task::Restart { preserve: false }, ClusterName::new("gamma"));
     app.update(Event::Operation(ClusterName::new("gamma"), OperationNews::Began(restart)), NOW);
     tell(&mut app, "gamma", News::Snapshot(Arc::new(restarted("gamma"))));
@@ -417,9 +417,9 @@ fn a_restart_by_somebody_else_is_announced_and_ours_is_not() {
 }
 
 #[test]
-fn what_has_changed_lately_is_kept_and_what_was_found_at_first_is_not() {
+fn recent_changes_are_kept_and_the_first_state_is_not_a_change() {
     let mut app = fleet();
-    assert_eq!(app.fleet().lately.changes().len(), 0, "nothing has changed yet");
+    assert_eq!(app.fleet().lately.changes().len(), 0, "there are no changes yet");
     let mut state = calm("beta");
     let failed = Job { status: JobStatus::Failed, ended: Some(NOW), ..(*state.jobs[0]).clone() };
     let short = failed.short_name().into_owned();
@@ -431,7 +431,7 @@ fn what_has_changed_lately_is_kept_and_what_was_found_at_first_is_not() {
     assert!(lately[0].starts_with("gamma: down"), "the newest first: {lately:?}");
     assert!(lately[1].starts_with("beta: ") && lately[1].contains(&format!("failed {short}")), "{lately:?}");
     assert_eq!(lately.len(), 2, "{lately:?}");
-    // The fleet shows them where there is room, also below the issues.
+    // The fleet shows them if there is room, below the issues.
     press(&mut app, "c");
     for (width, height) in [(120, 40), (200, 60)] {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();

@@ -1,4 +1,4 @@
-//! The form of a job: typed, filled from a job, sent, refused.
+//! The job form: typed, filled from a job, submitted, rejected.
 
 use super::*;
 use marin_tui::app::job::form::{Field, Form};
@@ -8,21 +8,21 @@ fn form(app: &App) -> &Form {
     form
 }
 
-/// News of the form that is open.
-fn hears(app: &mut App, news: FormNews) -> Vec<Effect> {
+/// Sends news to the open form.
+fn send_news(app: &mut App, news: FormNews) -> Vec<Effect> {
     let id = form(app).id;
-    hears_of(app, id, news)
+    send_news_to(app, id, news)
 }
 
-fn hears_of(app: &mut App, form: FormId, news: FormNews) -> Vec<Effect> {
+fn send_news_to(app: &mut App, form: FormId, news: FormNews) -> Vec<Effect> {
     app.update(Event::Form(ClusterName::new(CLUSTER), form, news), NOW)
 }
 
-fn again(job: &str, command: &str) -> FormNews {
+fn filled(job: &str, command: &str) -> FormNews {
     FormNews::Filled(Box::new(Draft { like: Some(id(job)), entrypoint: command.into(), ..Draft::default() }))
 }
 
-/// Types into the field that is reached by tab from where the focus is.
+/// Moves the focus to this field with Tab.
 fn go_to(app: &mut App, field: Field) {
     for _ in 0..40 {
         if form(app).rows.get(form(app).at).is_some_and(|row| row.field == field) {
@@ -41,15 +41,15 @@ fn press_submit(app: &mut App) -> Vec<Effect> {
 }
 
 #[test]
-fn a_form_is_typed_and_sent_as_it_stands() {
+fn a_typed_form_is_submitted_unchanged() {
     let mut app = shown();
     press(&mut app, "n");
     assert_eq!(app.context(), Context::Form);
-    // Keys that mean something elsewhere are letters here.
+    // Keys that are bound elsewhere are letters here.
     press(&mut app, "qjk ./x:?<tab>");
     app.update(Event::Paste("~/src\nrm".into()), NOW);
     press(&mut app, "<tab>A=1<enter>B=s3cret<enter>");
-    assert_eq!(form(&app).rows[form(&app).at].field, Field::Variable, "another empty row is there");
+    assert_eq!(form(&app).rows[form(&app).at].field, Field::Variable, "an empty row follows");
     go_to(&mut app, Field::Cpus);
     press(&mut app, "12<backspace>");
     go_to(&mut app, Field::Metadata);
@@ -62,19 +62,19 @@ fn a_form_is_typed_and_sent_as_it_stands() {
         (&draft.variables[..2], &draft.metadata[0]),
         (&["A=1".into(), "B=s3cret".into()][..], &"owner=alice".into())
     );
-    assert!(!format!("{effects:?} {app:?}").contains("s3cret"), "no secret in what is written down");
-    assert_eq!(press(&mut app, "<enter>"), [], "it is not sent twice");
-    hears(&mut app, FormNews::Failed("its package is gone".into()));
+    assert!(!format!("{effects:?} {app:?}").contains("s3cret"), "no secret in debug output");
+    assert_eq!(press(&mut app, "<enter>"), [], "it is not submitted twice");
+    send_news(&mut app, FormNews::Failed("its package is gone".into()));
     assert_eq!(form(&app).said, "its package is gone");
-    assert_eq!(form(&app).draft(), **draft, "what was typed stays");
+    assert_eq!(form(&app).draft(), **draft, "typed text is kept");
     assert_eq!(press_submit(&mut app).len(), 1);
-    let sent = hears(&mut app, FormNews::Submitted(id("raysubmit_1")));
+    let sent = send_news(&mut app, FormNews::Submitted(id("raysubmit_1")));
     assert_eq!(sent, [asks(Request::Refresh)]);
     assert!(app.dialog().is_none() && said(&app).contains("raysubmit_1 submitted"));
 
-    // It is selected and its log opened once it is there, and not again.
+    // The job is selected and its log opened as soon as it is listed, but not again.
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
-    assert_ne!(selected(&app).as_deref(), Some("raysubmit_1"), "read before it was submitted");
+    assert_ne!(selected(&app).as_deref(), Some("raysubmit_1"), "the snapshot predates the submission");
     let mut with_it = snapshot();
     Arc::make_mut(&mut with_it.jobs).push(Arc::new(job("raysubmit_1", JobStatus::Pending, "alice", 1)));
     let with_it = Arc::new(with_it);
@@ -88,20 +88,20 @@ fn a_form_is_typed_and_sent_as_it_stands() {
 }
 
 #[test]
-fn a_job_is_submitted_again_with_changes() {
+fn a_job_is_resubmitted_with_changes() {
     let mut app = shown();
     let effects = press(&mut app, "e");
     assert_eq!(effects, [Effect::Fill(ClusterName::new(CLUSTER), form(&app).id, id(JOBS[0]))]);
-    assert_eq!(press_submit(&mut app), [], "not before it is read");
+    assert_eq!(press_submit(&mut app), [], "not before the job was read");
     press(&mut app, "q x");
-    assert_eq!(app.context(), Context::Form, "what is typed meanwhile presses no keys");
+    assert_eq!(app.context(), Context::Form, "keys typed meanwhile have no effect");
     let draft = Draft {
         like: Some(id(JOBS[0])),
         entrypoint: "python eval.py".into(),
         variables: vec!["KEY=***".into()],
         ..Draft::default()
     };
-    hears(&mut app, FormNews::Filled(Box::new(draft)));
+    send_news(&mut app, FormNews::Filled(Box::new(draft)));
     go_to(&mut app, Field::Command);
     press(&mut app, " --again");
     let effects = press_submit(&mut app);
@@ -113,8 +113,8 @@ fn a_job_is_submitted_again_with_changes() {
     assert_eq!(draft.variables[0], "KEY=***");
     let closed = form(&app).id;
     press(&mut app, "<esc>");
-    hears_of(&mut app, closed, FormNews::Failed("no route".into()));
-    assert!(said(&app).contains("no route"), "told also when the form is gone");
+    send_news_to(&mut app, closed, FormNews::Failed("no route".into()));
+    assert!(said(&app).contains("no route"), "reported even if the form is closed");
     press(&mut app, "<esc>jj");
     assert_eq!(press(&mut app, "e"), []);
     assert!(said(&app).contains("started manually"));
@@ -141,53 +141,53 @@ fn typed_text_is_discarded_by_a_second_esc_only() {
     press(&mut app, "nsleep 1<esc>");
     assert!(form(&app).is_warning() && form(&app).said.is_empty());
     press(&mut app, "2<esc>");
-    assert_eq!(form(&app).draft().entrypoint, "sleep 12", "more was typed since");
+    assert_eq!(form(&app).draft().entrypoint, "sleep 12", "typing clears the warning");
     press(&mut app, "<esc>");
     assert!(app.dialog().is_none());
 }
 
 #[test]
-fn what_is_read_for_a_closed_form_fills_no_other() {
+fn a_job_read_for_a_closed_form_does_not_fill_another_form() {
     let mut app = shown();
     press(&mut app, "e");
     let first = form(&app).id;
     press(&mut app, "<esc>je");
     let second = form(&app).id;
-    hears_of(&mut app, first, again(JOBS[0], "the first job"));
+    send_news_to(&mut app, first, filled(JOBS[0], "the first job"));
     assert!(form(&app).doing.is_some() && form(&app).draft().entrypoint.is_empty(), "{:?}", form(&app));
-    hears_of(&mut app, second, again(JOBS[1], "the second job"));
+    send_news_to(&mut app, second, filled(JOBS[1], "the second job"));
     go_to(&mut app, Field::Command);
     press(&mut app, " --more");
-    hears_of(&mut app, first, again(JOBS[0], "the first job"));
+    send_news_to(&mut app, first, filled(JOBS[0], "the first job"));
     assert_eq!(form(&app).draft().entrypoint, "the second job --more");
-    // An empty form, opened while a job was read, stays what is typed.
+    // An empty form that was opened while a job was being read keeps what is typed.
     press(&mut app, "<esc><esc>e");
     let third = form(&app).id;
     press(&mut app, "<esc>n");
     press(&mut app, "sleep 1");
-    hears_of(&mut app, third, again(JOBS[1], "the second job"));
+    send_news_to(&mut app, third, filled(JOBS[1], "the second job"));
     assert_eq!(form(&app).draft().entrypoint, "sleep 1");
 }
 
 #[test]
-fn how_a_closed_form_came_out_is_told_and_leaves_the_open_one_alone() {
+fn the_outcome_of_a_closed_form_is_reported_and_does_not_change_the_open_form() {
     let mut app = shown();
     press(&mut app, "nsleep 1");
     press_submit(&mut app);
     let closed = form(&app).id;
     press(&mut app, "<esc>nsleep 2");
     let open = form(&app).clone();
-    hears_of(&mut app, closed, FormNews::Doing("uploading".into()));
-    hears_of(&mut app, closed, FormNews::Failed("its package is gone".into()));
+    send_news_to(&mut app, closed, FormNews::Doing("uploading".into()));
+    send_news_to(&mut app, closed, FormNews::Failed("its package is gone".into()));
     assert_eq!(*form(&app), open);
     assert!(said(&app).contains("its package is gone"));
-    let effects = hears_of(&mut app, closed, FormNews::Submitted(id("raysubmit_1")));
+    let effects = send_news_to(&mut app, closed, FormNews::Submitted(id("raysubmit_1")));
     assert_eq!((effects, form(&app)), (vec![asks(Request::Refresh)], &open));
     assert!(said(&app).contains("raysubmit_1 submitted"));
 }
 
 #[test]
-fn a_warned_job_is_submitted_once_its_warning_was_seen() {
+fn a_job_with_a_warning_is_submitted_after_a_second_confirmation() {
     let mut app = shown();
     press(&mut app, "ntrain");
     go_to(&mut app, Field::Tpu);
@@ -196,14 +196,14 @@ fn a_warned_job_is_submitted_once_its_warning_was_seen() {
     let [Effect::Submit(_, _, draft)] = &first[..] else { panic!("{first:?}") };
     assert_eq!((draft.tpu.as_str(), draft.seen.len()), ("v4-64", 0));
     let warning = "no node type provides TPU 8: the job will stay pending".to_owned();
-    hears(&mut app, FormNews::Warned(vec![warning.clone()]));
+    send_news(&mut app, FormNews::Warned(vec![warning.clone()]));
     assert_eq!(form(&app).said, format!("{warning}; press Submit again to submit it anyway"));
     let again = press(&mut app, "<enter>");
     let [Effect::Submit(_, _, draft)] = &again[..] else { panic!("{again:?}") };
     assert_eq!(draft.seen, std::slice::from_ref(&warning));
     let closed = form(&app).id;
-    hears(&mut app, FormNews::Failed("no route".into()));
+    send_news(&mut app, FormNews::Failed("no route".into()));
     press(&mut app, "<esc><esc>");
-    hears_of(&mut app, closed, FormNews::Warned(vec![warning]));
+    send_news_to(&mut app, closed, FormNews::Warned(vec![warning]));
     assert!(said(&app).contains("no node type provides TPU 8"), "{}", said(&app));
 }

@@ -1,4 +1,4 @@
-//! A frozen screen: what stays, what goes on behind it, and what is refused.
+//! A frozen screen: what stays, what continues behind it, and what is refused.
 
 use super::*;
 use marin_tui::state::{ClusterState, Update};
@@ -10,12 +10,12 @@ fn text(app: &App, now: Timestamp) -> String {
     terminal.backend().to_string()
 }
 
-/// The frame without the header, which shows the age of a frozen screen, and the footer, which offers less.
+/// The frame without the header, which shows the age of the freeze, and without the footer, which offers fewer actions.
 fn body(app: &App, now: Timestamp) -> String {
     text(app, now).lines().skip(1).take(38).collect()
 }
 
-/// The cluster's task, whose state goes on while the screen stands still.
+/// The cluster's task, whose state advances while the screen is frozen.
 struct Behind(ClusterState);
 
 impl Behind {
@@ -23,7 +23,7 @@ impl Behind {
         Self(ClusterState::clone(app.fleet().named(&ClusterName::new(CLUSTER)).unwrap().state()))
     }
 
-    fn tell(&mut self, app: &mut App, news: News) {
+    fn apply(&mut self, app: &mut App, news: News) {
         self.0.learn(&news);
         let state = Arc::new(self.0.clone());
         app.update(Event::Update(Update { cluster: ClusterName::new(CLUSTER), news, state }), NOW);
@@ -31,7 +31,7 @@ impl Behind {
 }
 
 #[test]
-fn a_frozen_screen_stays_as_it_is_and_then_shows_the_present() {
+fn a_frozen_screen_does_not_change_and_then_returns_to_live_data() {
     let mut app = shown();
     press(&mut app, "j");
     paint(&mut app, 120, 40);
@@ -39,14 +39,14 @@ fn a_frozen_screen_stays_as_it_is_and_then_shows_the_present() {
     press(&mut app, "Z");
     let later = NOW.plus(Duration::from_secs(200));
     let mut behind = Behind::of(&app);
-    behind.tell(&mut app, News::Snapshot(Arc::new(jobs_snapshot(&[1, 2]))));
+    behind.apply(&mut app, News::Snapshot(Arc::new(jobs_snapshot(&[1, 2]))));
     let lost = Link::Retrying { problem: problem(ProblemKind::Other, "x", ""), at: NOW };
-    behind.tell(&mut app, News::Link(lost));
-    assert_eq!(body(&app, later), before, "rows and ages stand still");
+    behind.apply(&mut app, News::Link(lost));
+    assert_eq!(body(&app, later), before, "rows and ages do not change");
     let header = text(&app, later).lines().next().unwrap().to_owned();
     assert!(header.contains("FROZEN 3m, Z for live") && !header.contains("data"), "{header}");
-    assert!(app.next_change(NOW).unwrap() > Duration::from_secs(10), "nothing counts");
-    // The rows are those of before, for everything that only looks at them.
+    assert!(app.next_change(NOW).unwrap() > Duration::from_secs(10), "no countdown is shown");
+    // Actions that only view still use the frozen rows.
     press(&mut app, "I");
     assert_eq!((rows(&app).len(), selected(&app)), (JOBS.len(), kept));
     press(&mut app, "/tul<enter>");
@@ -67,7 +67,7 @@ fn nothing_is_changed_from_a_frozen_screen() {
         press(&mut app, "<esc>");
     }
     assert!(!footer(&mut app).contains("s stop"), "what is refused is not offered");
-    // What is read fresh is shown fresh.
+    // A refresh returns to live data.
     assert_eq!(press(&mut app, "<^r>"), [asks(Request::Refresh)]);
     assert!(!app.is_frozen());
     press(&mut app, "s");
@@ -75,7 +75,7 @@ fn nothing_is_changed_from_a_frozen_screen() {
 }
 
 #[test]
-fn lines_of_an_open_log_are_held_and_those_of_another_one_are_not() {
+fn lines_of_an_open_log_are_held_back_and_those_of_a_new_log_are_not() {
     let mut app = shown();
     let stream = page(&app).log.stream();
     let lines = |app: &mut App, stream, text: &str| {
@@ -93,9 +93,9 @@ fn lines_of_an_open_log_are_held_and_those_of_another_one_are_not() {
     assert_eq!(
         (log.len(), log.line(before + 2).map(marin_tui::model::Line::text)),
         (before + 3, Some("held 2")),
-        "in their order"
+        "in order"
     );
-    // A log that is opened from a frozen screen is read as it comes.
+    // A log that is opened on a frozen screen is shown live.
     press(&mut app, "Z2jl");
     let other = page(&app).log.stream();
     assert_ne!(other, stream);
@@ -106,18 +106,18 @@ fn lines_of_an_open_log_are_held_and_those_of_another_one_are_not() {
 }
 
 #[test]
-fn marks_and_questions_follow_once_the_screen_does() {
+fn marks_and_questions_are_updated_after_the_freeze() {
     let mut app = shown();
     press(&mut app, " ");
     assert_eq!(app.marked(), 1);
     press(&mut app, "Z");
     let mut behind = Behind::of(&app);
-    behind.tell(&mut app, News::Snapshot(Arc::new(jobs_snapshot(&[1]))));
+    behind.apply(&mut app, News::Snapshot(Arc::new(jobs_snapshot(&[1]))));
     assert_eq!(app.marked(), 1);
     let changed = ProblemKind::HostKeyChanged { known: "a".into(), offered: "b".into() };
     let stopped = Link::Stopped { problem: problem(changed, "changed", "") };
-    behind.tell(&mut app, News::Link(stopped));
-    assert!(app.dialog().is_none(), "no question comes up by itself");
+    behind.apply(&mut app, News::Link(stopped));
+    assert!(app.dialog().is_none(), "no question is opened automatically");
     press(&mut app, "Z");
     assert_eq!(app.marked(), 0, "the marked job is gone");
     press(&mut app, "h");

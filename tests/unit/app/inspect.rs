@@ -1,4 +1,4 @@
-//! The pages of a job, a host and chips: what is asked for them, and what they say.
+//! The pages of a job, a host and chips: their requests, and their content.
 
 use super::*;
 
@@ -23,17 +23,17 @@ fn subject(effects: &[Effect]) -> Subject {
     asked.unwrap_or_else(|| panic!("{effects:?}"))
 }
 
-fn told(app: &mut App, subject: &Subject, told: Result<Inspection, String>) {
-    tell(app, CLUSTER, News::Inspected(subject.clone(), told.map(Box::new)));
+fn answer(app: &mut App, subject: &Subject, result: Result<Inspection, String>) {
+    tell(app, CLUSTER, News::Inspected(subject.clone(), result.map(Box::new)));
 }
 
-/// The nodes of the cluster that are alive and no head.
+/// The alive nodes of the cluster except the head.
 fn hosts(app: &App) -> Vec<NodeId> {
     let nodes = &app.current().unwrap().snapshot.nodes;
     nodes.iter().filter(|n| n.state.is_alive() && !n.is_head).map(|n| n.id).collect()
 }
 
-fn job_told(hosts: &[NodeId]) -> JobInspection {
+fn job_inspection(hosts: &[NodeId]) -> JobInspection {
     let failed =
         WorkerState::Failed { why: "Traceback\nValueError: \u{1b}[31mbad".into(), at: Some(before(540)) };
     JobInspection {
@@ -52,15 +52,15 @@ fn job_told(hosts: &[NodeId]) -> JobInspection {
 }
 
 #[test]
-fn the_page_of_a_job_says_who_is_not_well_and_what_waits() {
+fn the_page_of_a_job_shows_failed_workers_and_pending_groups() {
     let mut app = shown();
     let asked = subject(&press(&mut app, "d"));
     has(&app, "workers: querying Ray...");
     let hosts = hosts(&app);
     let other = Subject::Host(hosts[0]);
-    told(&mut app, &other, Err("another page's".into()));
+    answer(&mut app, &other, Err("another page's".into()));
     has(&app, "workers: querying Ray...");
-    told(&mut app, &asked, Ok(Inspection::Job(job_told(&hosts))));
+    answer(&mut app, &asked, Ok(Inspection::Job(job_inspection(&hosts))));
     let page = rows(&app);
     let unwell = page.iter().find(|row| row.contains("pid 263")).unwrap();
     assert!(unwell.starts_with(" : ! ") && unwell.ends_with(": failed: ValueError: ·[31mbad"), "{unwell}");
@@ -69,29 +69,29 @@ fn the_page_of_a_job_says_who_is_not_well_and_what_waits() {
     has(&app, "env_vars.HF_TOKEN: ***");
     assert!(page.iter().any(|row| row.starts_with("9m ago: ! first worker failed")), "{page:#?}");
     has(&app, ": step 7 loss=2.1");
-    // Asked again, the page stays as it is until the answer is there.
+    // On a refresh the page is unchanged until the answer arrives.
     let again = subject(&press(&mut app, "<^r>"));
     assert_eq!((&again, rows(&app)), (&asked, page));
-    told(&mut app, &again, Err("Ray returned HTTP 500: \u{1b}[31mno".into()));
+    answer(&mut app, &again, Err("Ray returned HTTP 500: \u{1b}[31mno".into()));
     has(&app, "workers: ? (Ray returned HTTP 500: ·[31mno)");
 }
 
 #[test]
-fn of_many_workers_only_those_that_are_not_well_are_named() {
+fn of_many_workers_only_those_with_problems_are_named() {
     let mut app = shown();
     let asked = subject(&press(&mut app, "d"));
     let hosts = hosts(&app);
     let workers = (0..200).map(|n| worker(hosts[n % 2], 1000 + n as u32, WorkerState::Running)).collect();
-    let many = JobInspection { workers: Ok(workers), ..job_told(&hosts) };
-    told(&mut app, &asked, Ok(Inspection::Job(many)));
+    let many = JobInspection { workers: Ok(workers), ..job_inspection(&hosts) };
+    answer(&mut app, &asked, Ok(Inspection::Job(many)));
     let page = rows(&app);
     assert!(page.iter().any(|row| row.contains("workers on") && row.contains("running")), "{page:#?}");
     assert!(!page.iter().any(|row| row.contains("pid 1000")), "{page:#?}");
     let gone = NodeId::from_bytes(&[0xee; 28]).unwrap();
     let workers =
         (0..200).map(|n| worker(if n == 7 { gone } else { hosts[0] }, 1000 + n, WorkerState::Running));
-    let many = JobInspection { workers: Ok(workers.collect()), ..job_told(&hosts) };
-    told(&mut app, &asked, Ok(Inspection::Job(many)));
+    let many = JobInspection { workers: Ok(workers.collect()), ..job_inspection(&hosts) };
+    answer(&mut app, &asked, Ok(Inspection::Job(many)));
     let page = rows(&app);
     assert!(
         page.iter().any(|row| row.contains("pid 1007") && row.ends_with("its node no longer exists")),
@@ -100,18 +100,18 @@ fn of_many_workers_only_those_that_are_not_well_are_named() {
 }
 
 #[test]
-fn parts_that_could_not_be_read_say_so() {
+fn parts_that_could_not_be_read_show_the_reason() {
     let mut app = shown();
     let asked = subject(&press(&mut app, "d"));
     let no = || "no \u{1b}[2J route".to_owned();
     let nothing =
         JobInspection { environment: Err(no()), groups: Err(no()), workers: Err(no()), log: Err(no()) };
-    told(&mut app, &asked, Ok(Inspection::Job(nothing)));
+    answer(&mut app, &asked, Ok(Inspection::Job(nothing)));
     let unread = rows(&app).iter().filter(|row| **row == "not read: no ·[2J route").count();
     assert_eq!(unread, 4, "{:#?}", rows(&app));
 }
 
-fn host_told(job: &str) -> HostInspection {
+fn host_inspection(job: &str) -> HostInspection {
     let process = |pid, title: &str, job: Option<&str>| HostProcess {
         pid,
         title: title.into(),
@@ -132,7 +132,7 @@ fn host_told(job: &str) -> HostInspection {
 }
 
 #[test]
-fn the_page_of_a_host_says_whom_its_processes_serve_and_opens_its_files() {
+fn the_page_of_a_host_shows_the_jobs_of_its_processes_and_opens_its_files() {
     let mut app = shown();
     let job = app.current().unwrap().snapshot.jobs.iter().find_map(|job| job.driver.clone()).unwrap();
     press(&mut app, "1gg");
@@ -142,7 +142,7 @@ fn the_page_of_a_host_says_whom_its_processes_serve_and_opens_its_files() {
     let node = app.target_node().unwrap().1.clone();
     let asked = subject(&press(&mut app, "d"));
     assert_eq!(asked, Subject::Host(node.id));
-    told(&mut app, &asked, Ok(Inspection::Host(host_told(job.0.raw()))));
+    answer(&mut app, &asked, Ok(Inspection::Host(host_inspection(job.0.raw()))));
     let page = rows(&app);
     let serves = page.iter().find(|row| row.starts_with("262: ")).unwrap();
     assert!(serves.contains("ray::train  2.0 GB  98% CPU  30m  worker of "), "{serves}");
@@ -153,7 +153,7 @@ fn the_page_of_a_host_says_whom_its_processes_serve_and_opens_its_files() {
     assert!(matches!(&host[..], [Effect::SshHost(_, to)] if to.internal == node.address), "{host:?}");
     assert_eq!(press(&mut app, "<enter>"), []);
     let files: Vec<&str> = app.prompt().unwrap().given.iter().map(|offer| offer.words.as_str()).collect();
-    assert_eq!(files, ["raylet.out", "raylet.err"], "folders are none");
+    assert_eq!(files, ["raylet.out", "raylet.err"], "folders are not listed");
     press(&mut app, "<down>");
     let opened = press(&mut app, "<enter>");
     let follows = |effect: &Effect| matches!(effect, Effect::Ask(_, Request::Follow(_, LogSource::File { node: of, name })) if *of == node.id && name.raw() == "raylet.err");
@@ -162,7 +162,7 @@ fn the_page_of_a_host_says_whom_its_processes_serve_and_opens_its_files() {
 }
 
 #[test]
-fn nothing_is_asked_about_a_host_that_is_dead() {
+fn a_dead_host_is_not_queried() {
     let mut app = shown();
     press(&mut app, "1gg");
     while app.target_node().is_none_or(|(_, node)| node.state.is_alive()) {
@@ -198,7 +198,7 @@ fn host_chips(node: NodeId, n: u8, duty: f64) -> HostChips {
 }
 
 #[test]
-fn the_host_whose_chips_idle_is_marked_in_the_grid_and_named() {
+fn a_host_with_idle_chips_is_marked_in_the_grid_and_named() {
     let mut app = shown();
     press(&mut app, "1gg");
     for _ in 0..200 {
@@ -232,13 +232,13 @@ fn the_host_whose_chips_idle_is_marked_in_the_grid_and_named() {
     );
     has(&app, "host: ! 10.0.0.13 (host 13): behind the other hosts, at program launch 7");
     has(&app, "not read: 10.0.0.5: no ·[31mway");
-    assert_eq!(press(&mut app, "%"), [Effect::Chips(cluster.clone(), nodes.clone())], "it reads again");
+    assert_eq!(press(&mut app, "%"), [Effect::Chips(cluster.clone(), nodes.clone())], "the key refreshes");
     news(&mut app, nodes, Err(Problem::new(ProblemKind::Other, "no node", "wait", NOW)));
     assert_eq!(rows(&app), ["problem: no node", "hint: wait"]);
 }
 
 #[test]
-fn the_page_of_chips_is_read_again_while_it_is_shown() {
+fn the_page_of_chips_is_refreshed_while_it_is_shown() {
     let mut app = shown();
     let job = app.clusters()[0]
         .snapshot
@@ -252,20 +252,20 @@ fn the_page_of_chips_is_read_again_while_it_is_shown() {
     while app.target_job().is_some_and(|(_, at)| at.key != job) {
         press(&mut app, "j");
     }
-    assert_eq!(press(&mut app, "%"), [], "its hosts are not known");
-    let mut told = held("04000000", [3, 4]);
-    if let News::Vitals(cluster_vitals) = &mut told {
+    assert_eq!(press(&mut app, "%"), [], "its hosts are unknown");
+    let mut vitals_news = held("04000000", [3, 4]);
+    if let News::Vitals(cluster_vitals) = &mut vitals_news {
         let all = Arc::make_mut(cluster_vitals);
         let vitals = all.jobs.drain().next().unwrap().1;
         all.jobs.insert(job, vitals);
     }
-    tell(&mut app, CLUSTER, told);
+    tell(&mut app, CLUSTER, vitals_news);
     let asked = press(&mut app, "%");
     let [Effect::Chips(cluster, nodes)] = &asked[..] else { panic!("{asked:?}") };
     let (cluster, nodes) = (cluster.clone(), nodes.clone());
     let wants = |effects: Vec<Effect>| effects.iter().any(|effect| matches!(effect, Effect::Chips(..)));
     let at = |seconds: u64| NOW.plus(Duration::from_secs(seconds));
-    assert!(!wants(app.update(Event::Tick, at(60))), "the first reading is on its way");
+    assert!(!wants(app.update(Event::Tick, at(60))), "the first read is in progress");
     let read = |app: &mut App, seconds| {
         let chips = Chips { at: at(seconds), hosts: vec![host_chips(nodes[0], 0, 96.0)] };
         app.update(Event::Chips(cluster.clone(), nodes.clone(), Arc::new(Ok(chips))), at(seconds))
@@ -273,9 +273,9 @@ fn the_page_of_chips_is_read_again_while_it_is_shown() {
     assert!(!wants(read(&mut app, 61)));
     assert!(!wants(app.update(Event::Tick, at(70))), "nine seconds old");
     assert!(wants(app.update(Event::Tick, at(71))));
-    assert!(!wants(app.update(Event::Tick, at(90))), "it is asked for already");
-    assert!(wants(app.update(Event::Tick, at(191))), "and lost");
+    assert!(!wants(app.update(Event::Tick, at(90))), "a read is already in progress");
+    assert!(wants(app.update(Event::Tick, at(191))), "the read counts as lost");
     read(&mut app, 192);
     press(&mut app, "<esc>");
-    assert!(!wants(app.update(Event::Tick, at(300))), "it is not shown");
+    assert!(!wants(app.update(Event::Tick, at(300))), "the page is closed");
 }

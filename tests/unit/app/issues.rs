@@ -1,9 +1,9 @@
-//! The table of issues: what each leads to, and that keys act on what it tells of.
+//! The table of issues: what each row opens, and the target of its keys.
 
 use super::*;
 use marin_tui::diagnose::FindingKind;
 
-/// The console on the table of issues, with the row of that kind under the cursor.
+/// Opens the table of issues, with the row of this kind under the cursor.
 fn at(app: &mut App, kind: FindingKind) {
     press(app, "E");
     press(app, &format!("/{}<enter>", kind.word()));
@@ -11,7 +11,7 @@ fn at(app: &mut App, kind: FindingKind) {
 }
 
 #[test]
-fn an_issue_of_a_job_opens_its_page_and_takes_the_keys_of_a_job() {
+fn an_issue_of_a_job_opens_its_page_and_accepts_job_keys() {
     let mut app = shown();
     let key = app.clusters()[0].snapshot.jobs.iter().find(|j| j.key.raw() == "04000000").unwrap().key.clone();
     let News::Vitals(mut cluster_vitals) = held(key.raw(), []) else { panic!() };
@@ -26,7 +26,7 @@ fn an_issue_of_a_job_opens_its_page_and_takes_the_keys_of_a_job() {
     assert_eq!(page.target, Target::Job(0, key.clone()));
     assert_eq!(app.context(), Context::Job);
     press(&mut app, "<esc>");
-    assert_eq!(app.context(), Context::Table, "back at the issue");
+    assert_eq!(app.context(), Context::Table, "back in the table of issues");
     press(&mut app, "w");
     assert_eq!(app.context(), Context::JobWorkers);
     press(&mut app, "<esc>");
@@ -46,7 +46,7 @@ fn an_issue_of_a_slice_opens_its_hosts() {
 }
 
 #[test]
-fn an_issue_of_the_cluster_opens_the_pane_where_it_is_seen() {
+fn an_issue_of_the_cluster_opens_the_pane_that_shows_it() {
     let mut app = shown();
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
     press(&mut app, "4");

@@ -9,7 +9,7 @@ use marin_tui::job_workers::{
 };
 use marin_tui::logs::{Clock, Remark};
 
-/// Answers what the page asks for.
+/// Answers the page's request.
 pub(super) fn answer(app: &mut App, effects: &[Effect]) {
     let asked = effects.iter().find_map(|effect| match effect {
         Effect::JobWorkers(cluster, known, part) => Some((cluster.clone(), known.job.key.clone(), *part)),
@@ -18,7 +18,7 @@ pub(super) fn answer(app: &mut App, effects: &[Effect]) {
     let (cluster, key, part) = asked.unwrap_or_else(|| panic!("{effects:?}"));
     let news = Ok(reading(app, part));
     let effects = app.update(Event::JobWorkers(cluster, key, part, Arc::new(news)), NOW);
-    assert_eq!(effects, [], "what was read is not read again at once");
+    assert_eq!(effects, [], "an answer does not cause another read");
     paint(app, 120, 40);
 }
 
@@ -45,7 +45,7 @@ fn opened() -> App {
 }
 
 #[test]
-fn the_silent_and_the_lagging_stand_first_and_the_price_is_said() {
+fn silent_and_lagging_workers_come_first_and_the_cost_is_shown() {
     let app = opened();
     assert_eq!((app.context(), rows(&app).len()), (Context::JobWorkers, 8));
     assert!(row(&app, 0).contains("102 | 900 | 20m | silent 20m; others "), "{}", row(&app, 0));
@@ -59,8 +59,8 @@ fn the_silent_and_the_lagging_stand_first_and_the_price_is_said() {
 }
 
 #[test]
-fn ages_are_counted_by_clocks_of_the_heads_zone() {
-    // 05:30 ahead of UTC, which the lines do not say.
+fn ages_are_computed_in_the_heads_time_zone() {
+    // The head's time zone is UTC+05:30, which the lines do not state.
     let app = opened();
     let clock = Clock { near: NOW, utc_offset: 19_800 };
     let job_workers = JobWorkers { clock, ..reading(&app, Part::Roll).job_workers };
@@ -74,20 +74,20 @@ fn ages_are_counted_by_clocks_of_the_heads_zone() {
         (0..8).map(|worker| Tail { worker, is_err: true, lines: vec![line(worker)] }).collect();
     let answers = roll_call(&job_workers, &tails, NOW);
     assert_eq!((answers[0].worker, answers[0].remark), (2, Remark::Silent), "{answers:?}");
-    // Lines say whole seconds.
+    // Lines have whole seconds.
     let ages =
         answers.iter().map(|a| (a.age.unwrap().as_secs_f64() - age(a.worker as usize).as_secs_f64()).abs());
     assert!(ages.into_iter().all(|off| off < 1.0), "{answers:?}");
 }
 
 #[test]
-fn it_is_read_again_while_it_is_open_and_for_a_tenth_of_the_time() {
+fn it_is_refreshed_while_open_at_ten_times_the_read_time() {
     let mut app = opened();
     let later = |seconds| NOW.plus(Duration::from_secs(seconds));
     assert_eq!(app.update(Event::Tick, later(22)), []);
     let again = app.update(Event::Tick, later(23));
     assert!(matches!(again.as_slice(), [Effect::JobWorkers(_, _, Part::Roll)]), "{again:?}");
-    assert_eq!(app.update(Event::Tick, later(24)), [], "one reading at a time");
+    assert_eq!(app.update(Event::Tick, later(24)), [], "one read at a time");
     press(&mut app, "<esc>");
     assert_eq!(app.update(Event::Tick, later(400)), [], "the page is closed");
 }
@@ -109,7 +109,7 @@ fn tables_toggle_in_place() {
     let asked = press(&mut app, "3");
     answer(&mut app, &asked);
     assert!(row_here(&app).contains("| 104 | INFO step 1000"), "the worker that lags: {}", row_here(&app));
-    assert_eq!(press(&mut app, "2"), [], "folded lines are made of what was read");
+    assert_eq!(press(&mut app, "2"), [], "folded lines use the lines that were already read");
     assert!(row_here(&app).contains("INFO step 1000 loss 2.8"), "{}", row_here(&app));
     press(&mut app, "1");
     assert!(row_here(&app).contains("104 | 1,000"), "{}", row_here(&app));
@@ -118,7 +118,7 @@ fn tables_toggle_in_place() {
 }
 
 #[test]
-fn a_folded_row_names_who_is_missing_and_opens_to_who_says_it() {
+fn a_folded_row_names_missing_workers_and_expands_to_all_workers() {
     let mut app = opened();
     let asked = press(&mut app, "2");
     answer(&mut app, &asked);
@@ -126,7 +126,7 @@ fn a_folded_row_names_who_is_missing_and_opens_to_who_says_it() {
     assert!(row_here(&app).contains("6 of 8 | not "), "{}", row_here(&app));
     assert!(row_here(&app).ends_with("▸ INFO step 1200 loss 2.0"), "{}", row_here(&app));
     press(&mut app, "<enter>");
-    assert_eq!(rows(&app).len(), 9, "six say it, two do not");
+    assert_eq!(rows(&app).len(), 9, "six wrote it, two did not");
     assert!(row(&app, 1).contains("/102 | did not write it"), "{}", row(&app, 1));
     assert!(row(&app, 4).ends_with("/101 | INFO step 1200 loss 2.1"), "{}", row(&app, 4));
     press(&mut app, "<enter>");
@@ -158,7 +158,7 @@ fn a_worker_opens_its_file_and_its_host() {
 }
 
 #[test]
-fn the_first_cause_is_read_once_and_leads_to_the_log_that_says_it() {
+fn the_first_cause_is_read_once_and_opens_its_log() {
     let mut app = opened();
     let asked = press(&mut app, "4");
     answer(&mut app, &asked);
@@ -175,7 +175,7 @@ fn the_first_cause_is_read_once_and_leads_to_the_log_that_says_it() {
 }
 
 #[test]
-fn of_a_job_that_hangs_the_silent_workers_are_rows_that_open_their_logs() {
+fn silent_workers_of_a_hanging_job_are_rows_that_open_their_logs() {
     let mut app = opened();
     let asked = press(&mut app, "4");
     let job = asked.iter().find_map(|effect| match effect {
@@ -206,19 +206,19 @@ fn of_a_job_that_hangs_the_silent_workers_are_rows_that_open_their_logs() {
 }
 
 #[test]
-fn a_log_opens_at_the_line_that_was_chosen_and_esc_leads_back_to_its_row() {
+fn a_log_opens_at_the_chosen_line_and_esc_returns_to_its_row() {
     let mut app = opened();
     press(&mut app, "j");
     let worker = row_here(&app);
-    let said = app.pages().job_workers[0].wanted(app.fleet()).unwrap().text;
+    let text_of_row = app.pages().job_workers[0].wanted(app.fleet()).unwrap().text;
     press(&mut app, "<enter>");
     let stream = app.log().unwrap().stream();
     paint(&mut app, 120, 40);
-    let line = |n: u64| Line::from(if n == 900 { said.clone() } else { format!("line {n}") });
+    let line = |n: u64| Line::from(if n == 900 { text_of_row.clone() } else { format!("line {n}") });
     let part = (0..1000).map(line).collect::<Vec<_>>().into();
     tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part, end: LogEnd::Open }));
     let log = app.log().unwrap();
-    let above = log.visible().position(|text| text == said);
+    let above = log.visible().position(|text| text == text_of_row);
     assert!(log.is_at(900) && above == Some(log.size().height / 2), "{above:?} of {:?}", log.size());
     assert!(
         app.update(Event::Tick, NOW.plus(Duration::from_secs(1))).is_empty()
@@ -229,7 +229,7 @@ fn a_log_opens_at_the_line_that_was_chosen_and_esc_leads_back_to_its_row() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said_and_what_was_read_stays() {
+fn read_errors_are_shown_and_earlier_data_is_kept() {
     let mut app = opened();
     let (cluster, key) = (ClusterName::new(CLUSTER), app.clusters()[0].job_workers.job.clone().unwrap());
     let problem = Problem::new(ProblemKind::Other, "the dashboard \u{1b}[31mdoes not answer", "wait", NOW);
@@ -243,11 +243,11 @@ fn what_cannot_be_read_is_said_and_what_was_read_stays() {
     let other = JobKey::Driver(JobId("77000000".into()));
     let news = Ok(reading(&app, Part::Lines));
     app.update(Event::JobWorkers(cluster.clone(), other, Part::Lines, Arc::new(news)), NOW);
-    assert!(rows(&app).is_empty(), "of another job");
+    assert!(rows(&app).is_empty(), "an answer for another job is ignored");
 }
 
 #[test]
-fn a_job_that_failed_begins_with_the_first_cause_and_is_not_read_again() {
+fn a_failed_job_opens_with_the_first_cause_and_is_not_refreshed() {
     let mut app = shown();
     press(&mut app, "/dclm<enter>");
     let asked = press(&mut app, "w");
@@ -281,7 +281,7 @@ fn a_job_that_failed_begins_with_the_first_cause_and_is_not_read_again() {
     assert_eq!(app.update(Event::Tick, NOW.plus(Duration::from_secs(900))), []);
 }
 
-/// What is found where each worker last wrote its step at so many milliseconds before now.
+/// The findings if each worker last wrote a step this many milliseconds before now.
 fn found(job_workers: &JobWorkers, wrote: [(u64, u64); 8]) -> Findings {
     let line = |(ago, step): (u64, u64)| {
         let at =
@@ -295,7 +295,7 @@ fn found(job_workers: &JobWorkers, wrote: [(u64, u64); 8]) -> Findings {
 }
 
 #[test]
-fn of_workers_that_are_all_silent_one_is_blamed_only_if_it_stopped_before_the_others() {
+fn one_of_all_silent_workers_is_named_only_if_it_stopped_before_the_others() {
     let job_workers = workers(&opened()).0;
     let together = found(&job_workers, std::array::from_fn(|n| (1_320_000 + n as u64 * 18, 22_672)));
     assert_eq!(together.verdict, Verdict::Silent);
@@ -317,7 +317,7 @@ fn of_workers_that_are_all_silent_one_is_blamed_only_if_it_stopped_before_the_ot
 }
 
 #[test]
-fn a_worker_that_ended_while_the_others_go_on_does_not_lag() {
+fn a_worker_that_ended_while_the_others_continue_does_not_lag() {
     let mut job_workers = workers(&opened()).0;
     let wrote = std::array::from_fn(|n| if n == 3 { (1_080_000, 400) } else { (2_000, 1200) });
     let mut ended = |minutes: u64| {
@@ -326,22 +326,22 @@ fn a_worker_that_ended_while_the_others_go_on_does_not_lag() {
         job_workers.workers[3].ended_at = Some(at);
         found(&job_workers, wrote)
     };
-    assert_eq!(ended(1).verdict, Verdict::Lagging, "the others may only not know it yet");
+    assert_eq!(ended(1).verdict, Verdict::Lagging, "the others may not have noticed yet");
     let replaced = ended(18);
     assert_eq!(replaced.verdict, Verdict::Healthy, "{replaced:?}");
     assert!(replaced.evidence.iter().any(|words| words.contains("continued without")), "{replaced:?}");
 }
 
 #[test]
-fn a_line_of_one_kind_of_worker_is_not_missed_at_another() {
+fn a_line_of_one_kind_of_worker_is_not_missing_from_another_kind() {
     let (mut job_workers, tails) = workers(&opened());
     job_workers.workers[7].process.kind = "holder".into();
-    let said: Vec<_> = in_order(&job_workers, tails).collect();
-    let folded = fold(said.iter(), &job_workers);
+    let lines: Vec<_> = in_order(&job_workers, tails).collect();
+    let folded = fold(lines.iter(), &job_workers);
     let step = folded.rows.iter().position(|row| row.text.contains("step 1200")).unwrap();
     let of_holder = folded.rows[step].members().iter().any(|member| member.source == 7);
-    assert!(of_holder, "it says it as well, so its kind counts");
+    assert!(of_holder, "it wrote the line as well, so its kind counts");
     let lagging = folded.rows.iter().position(|row| row.text.contains("step 1000")).unwrap();
-    assert_eq!(folded.among[lagging].workers, 7, "those that run what the one runs who says it");
+    assert_eq!(folded.among[lagging].workers, 7, "workers of the same kind as the one that wrote it");
     assert!(folded.among[lagging].notable().is_empty() && folded.among[step].missing == [2, 4]);
 }

@@ -9,7 +9,7 @@ enum Step {
     Draw(u16),
 }
 
-/// Keys come one by one: a filter is live, so that half of it may let fewer rows pass than the whole.
+/// Keys arrive one by one: a filter is live, so a partial filter may match fewer rows than the complete one.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     const KEYS: &[&str] = &[
         "j",
@@ -49,7 +49,7 @@ proptest! {
                     ids.dedup();
                     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&ids))));
                 }
-                // The nodes pane is another table, the log another page.
+                // The nodes pane has another table, and the log is another page.
                 Step::Key("1" | "<enter>") if app.prompt().is_none() => {}
                 Step::Key(key) => {
                     moves = "jkGgg".contains(key);
@@ -82,35 +82,35 @@ fn a_filter_is_live_inverts_and_esc_restores_it() {
     press(&mut app, "<enter>/x");
     assert_eq!(app.prompt().unwrap().line.text(), "!tulx");
     press(&mut app, "<esc>");
-    assert_eq!(rows(&app), JOBS[1..], "the filter that was in force is back");
+    assert_eq!(rows(&app), JOBS[1..], "the previous filter is restored");
     press(&mut app, "<esc>");
     assert_eq!(rows(&app), JOBS, "esc outside the prompt clears it");
     press(&mut app, "1/tpu_slice<enter>");
-    assert_eq!((page(&app).nodes.len(), page(&app).jobs.len()), (2, 6), "each table has its own");
+    assert_eq!((page(&app).nodes.len(), page(&app).jobs.len()), (2, 6), "each table has its own filter");
 }
 
 #[test]
-fn stopping_asks_first_and_only_yes_stops() {
+fn stopping_requires_confirmation() {
     let mut app = shown();
-    for refusal in ["<enter>", "<esc>", "q", "<tab><tab><enter>"] {
+    for cancel in ["<enter>", "<esc>", "q", "<tab><tab><enter>"] {
         press(&mut app, "s");
         assert_eq!(app.context(), Context::Ask);
         let Some(Dialog::Ask { on_yes, lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
         assert!(!on_yes, "cancel has the focus");
-        let told = |what: &str| lines.iter().any(|(_, text)| text.contains(what));
-        assert!(told("eval-tulu-99") && told(CLUSTER), "{lines:?}");
-        assert_eq!(press(&mut app, refusal), [], "{refusal}");
+        let has = |what: &str| lines.iter().any(|(_, text)| text.contains(what));
+        assert!(has("eval-tulu-99") && has(CLUSTER), "{lines:?}");
+        assert_eq!(press(&mut app, cancel), [], "{cancel}");
         assert!(app.dialog().is_none());
     }
-    for consent in ["y", "<tab><enter>"] {
+    for confirm in ["y", "<tab><enter>"] {
         press(&mut app, "s");
-        assert_eq!(press(&mut app, consent), [asks(Request::StopJob(id("eval-tulu-99")))]);
+        assert_eq!(press(&mut app, confirm), [asks(Request::StopJob(id("eval-tulu-99")))]);
         assert!(app.dialog().is_none());
     }
 }
 
 #[test]
-fn the_job_that_was_asked_about_is_stopped_wherever_the_rows_went() {
+fn the_confirmed_job_is_stopped_even_if_the_rows_change() {
     let mut app = shown();
     press(&mut app, "s");
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&[1, 2, 3]))));
@@ -118,7 +118,7 @@ fn the_job_that_was_asked_about_is_stopped_wherever_the_rows_went() {
 }
 
 #[test]
-fn what_cannot_be_stopped_is_refused_with_the_reason() {
+fn a_job_that_cannot_be_stopped_is_refused_with_the_reason() {
     let mut app = shown();
     assert_eq!(press(&mut app, "jjs"), []);
     assert!(app.dialog().is_none() && said(&app).contains("started manually"), "{}", said(&app));
@@ -140,13 +140,13 @@ fn a_stop_is_watched_until_the_job_is_seen_ended() {
     assert!(!outcome(&mut app, JobStopOutcome::Ended("stopped".into())));
     assert!(said(&app).contains("has ended (stopped)"));
     let unknown = |watching| JobStopOutcome::Unknown { why: "timed out".into(), watching };
-    assert!(outcome(&mut app, unknown(true)), "it is watched on");
+    assert!(outcome(&mut app, unknown(true)), "it is still watched");
     assert!(said(&app).contains("cannot tell whether"), "{}", said(&app));
     assert!(!outcome(&mut app, unknown(false)));
 }
 
 #[test]
-fn the_newest_running_jobs_log_opens_by_itself() {
+fn the_newest_running_jobs_log_opens_automatically() {
     let mut app = app(&[CLUSTER]);
     assert_eq!(app.start(None), [asks(Request::Focus(true))]);
     let none_runs = Snapshot { jobs: Arc::default(), ..snapshot() };
@@ -154,7 +154,11 @@ fn the_newest_running_jobs_log_opens_by_itself() {
     let effects = tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
     let stream = app.log().unwrap().stream();
     assert_eq!(effects, [asks(Request::Follow(stream, LogSource::Job(id("eval-tulu-99"))))]);
-    assert_eq!(tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&[1])))), [], "it stays open");
+    assert_eq!(
+        tell(&mut app, CLUSTER, News::Snapshot(Arc::new(jobs_snapshot(&[1])))),
+        [],
+        "the log stays open"
+    );
 }
 
 #[test]
@@ -175,19 +179,19 @@ fn l_follows_the_selected_job_and_lines_of_the_closed_log_are_dropped() {
     let log = &app.log().unwrap();
     assert_eq!((log.len(), log.line(0).map(marin_tui::model::Line::text)), (1, Some("mine")));
     assert_eq!(app.view().clone(), View::Log(0), "in the whole window");
-    assert_eq!(press(&mut app, "<esc>jl"), [], "a driver, started manually has no log");
+    assert_eq!(press(&mut app, "<esc>jl"), [], "a manually started driver has no log");
     assert!(said(&app).contains("Ray keeps no log"));
     assert_eq!(
         (app.log().unwrap().stream(), app.view().clone()),
         (new, View::Cluster(0)),
         "the open log stays"
     );
-    assert_eq!(press(&mut app, "kl"), [], "what is open goes on where it is");
+    assert_eq!(press(&mut app, "kl"), [], "the open log is not reopened");
     assert_eq!(app.view().clone(), View::Log(0));
 }
 
 #[test]
-fn the_autoscalers_files_come_in_turn_and_a_node_gives_its_raylets() {
+fn the_autoscalers_files_are_cycled_and_a_node_opens_its_raylet_log() {
     let mut app = shown();
     press(&mut app, "4");
     for name in ["monitor.log", "monitor.out", "monitor.err", "monitor.log"] {
@@ -198,9 +202,9 @@ fn the_autoscalers_files_come_in_turn_and_a_node_gives_its_raylets() {
         assert_eq!(effects, [asks(Request::Unfollow(before)), asks(follow)]);
     }
     press(&mut app, "1gg");
-    assert_eq!(press(&mut app, "l"), [], "dead nodes stand first");
+    assert_eq!(press(&mut app, "l"), [], "dead nodes come first");
     assert!(said(&app).contains("cannot be read"));
-    // After the two that were lost.
+    // After the two lost nodes.
     let effects = press(&mut app, "jjl");
     let head = NodeId::from_bytes(&[9; 28]).unwrap();
     let file = LogSource::File { node: head, name: "raylet.out".into() };
@@ -233,7 +237,7 @@ fn the_logs_of_marked_jobs_are_followed_together() {
     assert_eq!(shown, [(0, "10:00:01 earlier"), (1, "10:00:02 later")]);
     let named = [0, 1].map(|at| JOBS.contains(&log.part(at).unwrap().1));
     assert_eq!(named, [true, true]);
-    // Another log ends both.
+    // Opening another log closes both.
     let ended = press(&mut app, "gl<enter>");
     let ends =
         |stream| ended.iter().any(|e| matches!(e, Effect::Ask(_, Request::Unfollow(s)) if *s == stream));
@@ -241,7 +245,7 @@ fn the_logs_of_marked_jobs_are_followed_together() {
 }
 
 #[test]
-fn esc_leads_back_to_several_logs() {
+fn esc_returns_to_several_logs() {
     let mut app = shown();
     let followed = |effects: &[Effect]| {
         let asked = effects.iter().find_map(|effect| match effect {
@@ -268,30 +272,27 @@ fn marked_jobs_are_stopped_together_and_the_dialog_lists_them() {
     assert_eq!(app.marked(), 2);
     assert!(said(&app).contains("started manually"), "{}", said(&app));
     press(&mut app, "j<down> ");
-    assert_eq!(app.marked(), 3, "one that has ended is marked, too");
+    assert_eq!(app.marked(), 3, "ended jobs can be marked as well");
     press(&mut app, "s");
     let Some(Dialog::Ask { lines, title, on_yes: false, .. }) = app.dialog() else {
         panic!("{:?}", app.dialog())
     };
     assert_eq!(*title, format!("Stop 2 jobs on {CLUSTER}?"));
-    let told = |what: &str| lines.iter().any(|(_, text)| text.contains(what));
-    assert!(
-        told(JOBS[0]) && told(JOBS[1]) && told("bo") && told("1 of the marked jobs have ended"),
-        "{lines:?}"
-    );
+    let has = |what: &str| lines.iter().any(|(_, text)| text.contains(what));
+    assert!(has(JOBS[0]) && has(JOBS[1]) && has("bo") && has("1 of the marked jobs have ended"), "{lines:?}");
     assert_eq!(press(&mut app, "<esc>"), []);
-    assert_eq!(app.marked(), 3, "who cancels keeps the marks");
-    // Jobs that have gone are marked no longer.
+    assert_eq!(app.marked(), 3, "cancelling keeps the marks");
+    // Marks of jobs that are gone are removed.
     let mut fewer = snapshot();
     fewer.jobs = Arc::new(fewer.jobs.iter().filter(|j| j.key.to_string() != JOBS[4]).cloned().collect());
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(fewer)));
-    assert_eq!(press(&mut app, "sy"), [], "bo is asked about once more");
+    assert_eq!(press(&mut app, "sy"), [], "bo's jobs require a second confirmation");
     let Some(Dialog::Ask { title, lines, on_yes: false, .. }) = app.dialog() else {
         panic!("{:?}", app.dialog())
     };
     assert_eq!(title, "Stop jobs of bo?");
-    let told = |what: &str| lines.iter().any(|(_, text)| text.contains(what));
-    assert!(told(JOBS[1]) && !told(JOBS[0]), "{lines:?}");
+    let has = |what: &str| lines.iter().any(|(_, text)| text.contains(what));
+    assert!(has(JOBS[1]) && !has(JOBS[0]), "{lines:?}");
     assert_eq!(press(&mut app, "<enter>"), [], "cancel has the focus");
     assert!(app.dialog().is_none() && app.marked() == 2);
     let mut effects = press(&mut app, "syy");
@@ -301,7 +302,7 @@ fn marked_jobs_are_stopped_together_and_the_dialog_lists_them() {
 }
 
 #[test]
-fn ended_jobs_are_deleted_and_esc_takes_marks_away() {
+fn ended_jobs_are_deleted_and_esc_clears_marks() {
     let mut app = shown();
     assert_eq!(press(&mut app, "x"), []);
     assert!(app.dialog().is_none() && said(&app).contains("has not ended; stop it first"), "{}", said(&app));
@@ -318,7 +319,7 @@ fn ended_jobs_are_deleted_and_esc_takes_marks_away() {
     assert_eq!(app.marked(), 1);
     press(&mut app, "<esc>");
     assert_eq!(app.marked(), 0);
-    // On the page of all jobs those of every cluster count.
+    // On the page of all jobs, jobs of every cluster count.
     press(&mut app, " cJs");
     assert_eq!(app.marked(), 1);
     let Some(Dialog::Ask { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
@@ -326,12 +327,12 @@ fn ended_jobs_are_deleted_and_esc_takes_marks_away() {
 }
 
 /// The rows of the job's page.
-fn told(app: &App) -> Vec<String> {
+fn page_rows(app: &App) -> Vec<String> {
     details(app).iter().map(|(label, text)| format!("{label}: {text}")).collect()
 }
 
 #[test]
-fn a_description_asks_ray_what_the_driver_does_and_takes_that_answer_alone() {
+fn a_job_page_queries_ray_about_its_driver_and_ignores_other_answers() {
     let mut app = shown();
     let asked = press(&mut app, "d");
     let driver = JobId("0a000000".into());
@@ -342,38 +343,38 @@ fn a_description_asks_ray_what_the_driver_does_and_takes_that_answer_alone() {
         matches!(&asked[..], [Effect::Ask(_, Request::Inspect(_)), work] if *work == request),
         "{asked:?}"
     );
-    let before = told(&app);
+    let before = page_rows(&app);
     assert!(before.contains(&"holds: querying Ray...".to_owned()), "{before:?}");
 
     let answer = |job: &JobIds, work| News::Work { job: job.clone(), work };
     let another = JobIds { driver: Some(JobId("0b000000".into())), ..ids.clone() };
     tell(&mut app, CLUSTER, answer(&another, Ok(Box::new(work()))));
-    assert_eq!(told(&app), before, "another driver's");
+    assert_eq!(page_rows(&app), before, "an answer for another driver is ignored");
     tell(&mut app, CLUSTER, answer(&ids, Ok(Box::new(work()))));
-    let after = told(&app);
+    let after = page_rows(&app);
     assert!(after.contains(&"holds: TPU 16, CPU 1".to_owned()), "{after:?}");
     assert!(after.contains(&"waits for: 3 times TPU 4, CPU 1, for 22m".to_owned()), "{after:?}");
     tell(&mut app, CLUSTER, answer(&ids, Err("too late".into())));
-    assert_eq!(told(&app), after);
+    assert_eq!(page_rows(&app), after);
 
     press(&mut app, "<esc>");
     press(&mut app, "d");
     tell(&mut app, CLUSTER, answer(&ids, Err("Ray returned HTTP 500: \u{1b}[31mno".into())));
-    assert!(told(&app).contains(&"holds: ? (Ray returned HTTP 500: ·[31mno)".to_owned()));
+    assert!(page_rows(&app).contains(&"holds: ? (Ray returned HTTP 500: ·[31mno)".to_owned()));
 }
 
 #[test]
-fn what_a_driver_does_is_not_asked_of_a_job_that_has_ended() {
+fn the_driver_of_an_ended_job_is_not_queried() {
     let mut app = shown();
     press(&mut app, "G");
     assert!(app.target_job().map(|(_, j)| j).unwrap().status.is_ended());
     let asked = press(&mut app, "d");
     assert!(matches!(&asked[..], [Effect::Ask(_, Request::Inspect(_))]), "{asked:?}");
-    assert!(!told(&app).iter().any(|row| row.starts_with("holds")));
+    assert!(!page_rows(&app).iter().any(|row| row.starts_with("holds")));
 }
 
 #[test]
-fn a_driver_that_has_ended_is_not_told_to_be_ended() {
+fn an_ended_driver_is_reported_as_ended() {
     let mut app = app(&[CLUSTER]);
     app.start(None);
     let driver = JobKey::Driver(JobId("05000000".into()));
@@ -392,12 +393,12 @@ fn a_driver_that_has_ended_is_not_told_to_be_ended() {
 }
 
 #[test]
-fn a_log_that_failed_is_read_again_once_its_job_is_back_and_not_before() {
+fn a_failed_log_is_reopened_once_its_job_is_listed_again() {
     let mut app = shown();
     press(&mut app, "jl");
     let followed = id(JOBS[1]);
     let stream = app.log().unwrap().stream();
-    // As while Ray is restarted: the job is not there.
+    // As during a restart of Ray: the job is not listed.
     let mut without = (*app.current().unwrap().snapshot).clone();
     let with = without.clone();
     without.jobs = Arc::new(
@@ -411,13 +412,13 @@ fn a_log_that_failed_is_read_again_once_its_job_is_back_and_not_before() {
     let again = app.log().unwrap().stream();
     let source = LogSource::Job(followed);
     assert_eq!(effects, [asks(Request::Unfollow(stream)), asks(Request::Follow(again, source))]);
-    // It fails once more, and nothing has changed since.
+    // It fails again, and nothing has changed since.
     tell(&mut app, CLUSTER, News::Log(LogBatch { stream: again, part: LogPart::default(), end: failed }));
     assert_eq!(tell(&mut app, CLUSTER, News::Snapshot(Arc::new(with))), []);
 }
 
 #[test]
-fn a_job_that_fails_under_ones_eyes_is_said_with_its_error() {
+fn a_job_that_fails_on_the_screen_is_reported_with_its_error() {
     let failed = |id: &str| {
         let mut state = snapshot();
         let jobs = Arc::make_mut(&mut state.jobs);
@@ -435,10 +436,10 @@ fn a_job_that_fails_under_ones_eyes_is_said_with_its_error() {
         "{}",
         said(&app)
     );
-    // It is no news when it is read again.
+    // It is not reported again with the next snapshot.
     tell(&mut app, CLUSTER, failed(JOBS[0]));
     assert_eq!(app.toasts().said().len(), before + 1);
-    // In the fleet the list of changes has it.
+    // In the fleet the list of changes reports it.
     let mut app = super::app(&["a-us", "b-eu"]);
     tell(&mut app, "a-us", News::Snapshot(Arc::new(snapshot())));
     tell(&mut app, "a-us", failed(JOBS[0]));

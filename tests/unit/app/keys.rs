@@ -1,4 +1,4 @@
-//! Keys, palette, help and footer, and the ways in and out.
+//! Keys, palette, help, footer, and navigation.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn every_action_is_in_the_keymap_the_help_and_the_palette() {
         let offered: Vec<String> = here.map(|offer| offer.words).collect();
         press(&mut app, "<esc>");
         for d in actions() {
-            // These can name what they act on instead.
+            // These accept their target by name instead.
             let names =
                 ["stop-job", "delete-job", "log", "describe", "resubmit", "remove-worker", "init-worker"];
             let is_here = d.contexts.contains(&context) || names.contains(&d.name);
@@ -45,9 +45,9 @@ fn every_action_is_in_the_keymap_the_help_and_the_palette() {
         assert!(offered.iter().any(|c| c == "cluster"));
         reached.extend(offered);
     }
-    // A dialog has no palette over it, and neither has the page of workers been opened.
+    // A dialog has no palette over it, and the page of workers has not been opened.
     let out_of_reach = actions().iter().filter(|d| !reached.iter().any(|c| c == d.name));
-    let answers = [
+    let unreachable_names = [
         "roll-call",
         "folded",
         "by-time",
@@ -63,11 +63,11 @@ fn every_action_is_in_the_keymap_the_help_and_the_palette() {
         "reset",
         "accept",
     ];
-    assert_eq!(out_of_reach.map(|d| d.name).collect::<Vec<_>>(), answers);
+    assert_eq!(out_of_reach.map(|d| d.name).collect::<Vec<_>>(), unreachable_names);
 }
 
 #[test]
-fn the_palette_runs_what_the_key_runs() {
+fn the_palette_runs_the_same_actions_as_keys() {
     let mut app = shown();
     assert_eq!(press(&mut app, ":refr<tab><enter>"), [asks(Request::Refresh)]);
     press(&mut app, ":pane-1<enter>:mark<enter>");
@@ -78,7 +78,7 @@ fn the_palette_runs_what_the_key_runs() {
 }
 
 #[test]
-fn the_footer_offers_only_what_can_be_done_now() {
+fn the_footer_offers_only_available_actions() {
     let mut app = shown();
     let text = footer(&mut app);
     assert!(text.contains("s stop") && text.contains("l log") && text.contains("? help"), "{text}");
@@ -124,7 +124,7 @@ fn an_empty_cluster_offers_nothing_to_do_with_a_selection() {
 }
 
 #[test]
-fn pasted_text_presses_no_keys() {
+fn pasted_text_is_not_handled_as_keys() {
     let mut app = shown();
     assert_eq!(app.update(Event::Paste("sqy\x03".into()), NOW), []);
     assert!(app.dialog().is_none() && app.prompt().is_none());
@@ -138,7 +138,7 @@ fn pasted_text_presses_no_keys() {
 }
 
 #[test]
-fn esc_leaves_the_innermost_and_never_the_console() {
+fn esc_leaves_the_innermost_level_and_never_the_console() {
     let mut app = shown();
     press(&mut app, "/tul<enter>z");
     tell(&mut app, CLUSTER, News::JobStop { id: id("x"), outcome: JobStopOutcome::Failed("no".into()) });
@@ -147,17 +147,17 @@ fn esc_leaves_the_innermost_and_never_the_console() {
     assert!(app.dialog().is_none() && app.toasts().shown().len() == 1);
     assert!(rows(&app).len() < 6);
     press(&mut app, "<esc>");
-    assert!(app.toasts().shown().is_empty() && rows(&app).len() == 6, "a message takes no key");
+    assert!(app.toasts().shown().is_empty() && rows(&app).len() == 6, "a message does not consume the key");
     assert!(app.is_zoomed());
     press(&mut app, "<esc>");
     assert!(!app.is_zoomed());
     assert_eq!(press(&mut app, "<esc><esc>"), []);
-    assert_eq!(app.view().clone(), View::Cluster(0), "an only cluster has no list above it");
+    assert_eq!(app.view().clone(), View::Cluster(0), "a single cluster has no fleet page");
     assert_eq!(press(&mut app, "q"), [Effect::Quit]);
 }
 
 #[test]
-fn among_several_clusters_back_and_q_lead_to_the_list() {
+fn with_several_clusters_back_and_q_return_to_the_fleet() {
     for leave in ["<esc>", "q", "c"] {
         let mut app = app(&["a", "b", "c"]);
         assert_eq!(app.start(None), []);
@@ -173,7 +173,7 @@ fn among_several_clusters_back_and_q_lead_to_the_list() {
         assert_eq!(
             press(&mut app, ":cluster c<enter>"),
             [ask("c", Request::Focus(true))],
-            "the palette goes there at once"
+            "the palette opens it directly"
         );
         assert_eq!(
             press(&mut app, ":cluster a<enter>"),
@@ -186,7 +186,7 @@ fn among_several_clusters_back_and_q_lead_to_the_list() {
 }
 
 #[test]
-fn an_effect_of_every_action_that_concerns_a_cluster_names_it() {
+fn effects_on_a_cluster_name_it() {
     let mut app = shown();
     let name = ClusterName::new(CLUSTER);
     assert_eq!(
@@ -196,7 +196,7 @@ fn an_effect_of_every_action_that_concerns_a_cluster_names_it() {
 }
 
 #[test]
-fn a_key_that_means_nothing_here_says_where_it_does() {
+fn a_key_that_is_not_available_here_reports_where_it_is() {
     let mut app = shown();
     press(&mut app, "4");
     for (key, words) in [
@@ -211,7 +211,7 @@ fn a_key_that_means_nothing_here_says_where_it_does() {
     }
     press(&mut app, "T");
     press(&mut app, "T");
-    assert_eq!(app.toasts().shown(), [], "there it is");
+    assert_eq!(app.toasts().shown(), [], "the page is already open");
     press(&mut app, "<esc>4B");
     assert_eq!(said(&app), "B is not bound to an action; ? lists the keys");
     press(&mut app, "dd");
@@ -229,7 +229,7 @@ fn a_key_that_means_nothing_here_says_where_it_does() {
         press(fleet, key);
         assert!(said(fleet).contains(words), "{}", said(fleet));
     }
-    // Keys that mean something, and find nothing.
+    // Bound keys that need a row but have none.
     press(fleet, "/nowhere<enter>n");
     assert!(fleet.dialog().is_none() && said(fleet).contains("submit: no row selected"), "{}", said(fleet));
     press(fleet, "d");
@@ -237,22 +237,22 @@ fn a_key_that_means_nothing_here_says_where_it_does() {
 }
 
 #[test]
-fn a_name_that_fits_no_cluster_or_many_is_told_so() {
+fn an_unknown_or_ambiguous_cluster_name_is_reported() {
     let names =
         ["marin-us-central1", "marin-us-central2", "marin-us-east1", "marin-us-east5", "marin-us-west4"];
     let mut app = app(&names);
     press(&mut app, ":cluster us<enter>");
-    let could = "`us` is ambiguous: marin-us-central1, marin-us-central2, marin-us-east1, marin-us-east5, 1 more; type more";
-    assert!(said(&app).contains(could), "{}", said(&app));
+    let ambiguous = "`us` is ambiguous: marin-us-central1, marin-us-central2, marin-us-east1, marin-us-east5, 1 more; type more";
+    assert!(said(&app).contains(ambiguous), "{}", said(&app));
     press(&mut app, ":cluster foo<enter>");
     assert!(said(&app).contains("no cluster `foo`"), "{}", said(&app));
     assert_eq!(app.view().clone(), View::Clusters);
     press(&mut app, ":cluster us-west<enter>");
-    assert_eq!(app.view().clone(), View::Cluster(4), "a beginning that only one has");
+    assert_eq!(app.view().clone(), View::Cluster(4), "a unique prefix");
 }
 
 #[test]
-fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
+fn a_search_steps_through_matches_and_reports_wrapping_around() {
     let mut app = shown();
     let stream = app.log().unwrap().stream();
     let lines =
@@ -272,16 +272,16 @@ fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
     press(&mut app, "N");
     assert_eq!((at(&app), app.toasts().shown().len()), (vec!["waiting for a slice".to_owned()], 0));
     press(&mut app, "N");
-    assert_eq!(at(&app), ["still waiting for a slice"], "as less does");
+    assert_eq!(at(&app), ["still waiting for a slice"], "it wraps around, as in less");
     assert!(said(&app).contains("to the last match"), "{}", said(&app));
     press(&mut app, "n");
     assert_eq!(at(&app), ["waiting for a slice"]);
     assert!(said(&app).contains("to the first match"), "{}", said(&app));
     assert!(!app.log().unwrap().follows(), "a match does not scroll away");
     press(&mut app, "/WAITING for<enter>");
-    assert_eq!(at(&app), [""; 0], "a capital makes it exact");
+    assert_eq!(at(&app), [""; 0], "a capital letter makes it case-sensitive");
     press(&mut app, "/(nowhere<enter>");
-    let prompt = app.prompt().expect("it is to be corrected");
+    let prompt = app.prompt().expect("the pattern has to be corrected");
     assert_eq!(prompt.wrong, "invalid regular expression: unclosed group (column 1)");
     press(&mut app, "<esc>");
     press(&mut app, "/<^u>nowhere<enter>");
@@ -289,7 +289,7 @@ fn a_search_finds_what_is_on_the_screen_and_says_when_there_is_no_more() {
 }
 
 #[test]
-fn many_clusters_on_other_ports_are_one_toast_and_a_message_each_note() {
+fn port_notes_of_many_clusters_share_one_toast_and_each_note_is_one_message() {
     let names = ["a", "b", "c"];
     let mut app = app(&names);
     let ports = |note: &str| News::Ports { open: LocalPorts::new(), notes: vec![note.to_owned()] };
@@ -303,11 +303,11 @@ fn many_clusters_on_other_ports_are_one_toast_and_a_message_each_note() {
     assert_eq!(app.toasts().said().len(), 1, "one note is one message");
     tell(&mut app, "b", ports("8265 is in use by ssh (pid 7), using 8301"));
     assert_eq!(shown(&app), ["a and 2 more use different local ports than usual; m lists them"]);
-    assert_eq!(app.toasts().said().len(), 2, "each note once");
+    assert_eq!(app.toasts().said().len(), 2, "one message per note");
 }
 
 #[test]
-fn one_login_that_is_missing_is_one_message_for_all_clusters_until_it_is_there() {
+fn a_missing_login_is_one_message_for_all_clusters_until_it_is_resolved() {
     let mut app = app(&["a", "b", "c"]);
     let refused = || News::Cloud(Err(problem(ProblemKind::Login, "no login for Google", "")));
     for name in ["a", "b", "c", "a"] {
@@ -326,7 +326,7 @@ fn one_login_that_is_missing_is_one_message_for_all_clusters_until_it_is_there()
 }
 
 #[test]
-fn local_ports_open_and_close_by_a_key_and_who_can_use_them_is_said() {
+fn a_key_opens_and_closes_local_ports_and_open_access_is_reported() {
     let mut app = shown();
     assert_eq!(press(&mut app, "P"), [Effect::Ask(ClusterName::new(CLUSTER), Request::Ports(true))]);
     let up = |token_auth| {
@@ -345,7 +345,7 @@ fn local_ports_open_and_close_by_a_key_and_who_can_use_them_is_said() {
 }
 
 #[test]
-fn a_cluster_that_runs_is_not_offered_to_be_started() {
+fn a_running_cluster_cannot_be_started() {
     let mut app = shown();
     assert_eq!(press(&mut app, "S"), []);
     let Some(Dialog::Tell { lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
@@ -358,7 +358,7 @@ fn a_cluster_that_runs_is_not_offered_to_be_started() {
 }
 
 #[test]
-fn the_page_before_is_one_key_away() {
+fn a_key_returns_to_the_previous_page() {
     let mut app = app(&["a", "b"]);
     app.start(None);
     press(&mut app, "-");
@@ -373,12 +373,12 @@ fn the_page_before_is_one_key_away() {
     press(&mut app, ":cluster a<enter>-");
     assert_eq!(app.view().clone(), View::Table(&ALL_JOBS));
     let focus = Effect::Ask(ClusterName::new("a"), Request::Focus(true));
-    assert!(press(&mut app, "-").contains(&focus), "it is read often again");
+    assert!(press(&mut app, "-").contains(&focus), "it is polled more often again");
     assert_eq!(app.view().clone(), View::Cluster(0));
 }
 
 #[test]
-fn who_has_typed_nothing_yet_is_told_where_to_begin() {
+fn the_welcome_message_names_help_and_the_guide() {
     let mut app = shown();
     app.welcome(NOW);
     let text = said(&app).to_owned();
@@ -388,7 +388,7 @@ fn who_has_typed_nothing_yet_is_told_where_to_begin() {
 }
 
 #[test]
-fn the_whole_log_is_searched_where_it_lies_and_a_line_of_it_gone_to() {
+fn the_whole_log_is_searched_on_the_head_and_a_match_can_be_opened() {
     let mut app = shown();
     let stream = app.log().unwrap().stream();
     let text = |n: u64| Line::from(format!("step {n}"));
@@ -425,7 +425,7 @@ fn the_whole_log_is_searched_where_it_lies_and_a_line_of_it_gone_to() {
 }
 
 #[test]
-fn a_log_out_of_ssh_is_downloaded_only_when_that_was_confirmed() {
+fn a_log_without_ssh_access_is_downloaded_only_after_confirmation() {
     let mut app = shown();
     let stream = app.log().unwrap().stream();
     press(&mut app, "3z");

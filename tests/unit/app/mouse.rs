@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_click_selects_and_focuses_and_the_wheel_moves_what_is_under_it() {
+fn a_click_selects_and_focuses_and_the_wheel_scrolls_under_the_pointer() {
     let mut app = shown();
     press(&mut app, "4");
     paint(&mut app, 200, 60);
@@ -14,17 +14,17 @@ fn a_click_selects_and_focuses_and_the_wheel_moves_what_is_under_it() {
     point(&mut app, CLICK, nodes.rows.x, nodes.rows.y + 1);
     assert_eq!((app.pane(), page(&app).nodes.cursor()), (Pane::Nodes, 1));
     point(&mut app, CLICK, nodes.rows.x, nodes.rows.y + nodes.rows.height - 1);
-    assert_eq!(page(&app).nodes.cursor(), 1, "no row there");
+    assert_eq!(page(&app).nodes.cursor(), 1, "there is no row at that position");
     point(&mut app, MouseEventKind::ScrollUp, log.x, log.y);
     assert_eq!((app.pane(), app.log().unwrap().follows()), (Pane::Nodes, false));
     point(&mut app, MouseEventKind::ScrollDown, jobs.rows.x, jobs.rows.y);
     assert_eq!(page(&app).jobs.cursor(), 5);
     point(&mut app, CLICK, 0, 0);
-    assert_eq!(app.pane(), Pane::Nodes, "the header is nothing to focus");
+    assert_eq!(app.pane(), Pane::Nodes, "the header cannot be focused");
 }
 
 #[test]
-fn a_click_outside_closes_a_dialog_and_nothing_else() {
+fn a_click_outside_only_closes_the_dialog() {
     let mut app = shown();
     press(&mut app, "s");
     paint(&mut app, 200, 60);
@@ -38,11 +38,11 @@ fn a_click_outside_closes_a_dialog_and_nothing_else() {
     tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
     press(&mut app, "z");
     point(&mut app, CLICK, 0, 59);
-    assert!(app.is_zoomed(), "no dialog is left to close");
+    assert!(app.is_zoomed(), "there is no dialog to close");
 }
 
 #[test]
-fn a_click_into_another_pane_ends_what_is_being_typed() {
+fn a_click_into_another_pane_closes_the_prompt() {
     let mut app = shown();
     paint(&mut app, 200, 60);
     let nodes = areas(&app, 200, 60).nodes.unwrap();
@@ -54,7 +54,7 @@ fn a_click_into_another_pane_ends_what_is_being_typed() {
 }
 
 #[test]
-fn a_click_opens_a_cluster_that_is_selected() {
+fn a_click_opens_the_selected_cluster() {
     let mut app = app(&["a", "b", "c"]);
     paint(&mut app, 120, 40);
     let list = areas(&app, 120, 40).table.unwrap().rows;
@@ -71,19 +71,19 @@ fn a_click_presses_a_dialogs_button() {
         paint(&mut app, 120, 40);
         let buttons = areas(&app, 120, 40).buttons.unwrap();
         let Area { x, y, width, .. } = buttons[button];
-        assert_eq!(point(&mut app, CLICK, x + width / 2, y - 1), [], "above it");
+        assert_eq!(point(&mut app, CLICK, x + width / 2, y - 1), [], "above the button");
         assert!(app.dialog().is_some());
         assert_eq!(point(&mut app, CLICK, x + width / 2, y), effects);
         assert!(app.dialog().is_none());
     }
-    // A dialog that only tells has none, also when the one before it had.
+    // A dialog that only shows text has no buttons, even if the previous dialog had some.
     press(&mut app, "?");
     paint(&mut app, 120, 40);
     assert_eq!(areas(&app, 120, 40).buttons, None);
 }
 
 #[test]
-fn a_click_on_a_tab_or_on_a_key_in_the_footer_does_what_it_names() {
+fn a_click_on_a_tab_or_a_key_in_the_footer_activates_it() {
     let mut app = shown();
     paint(&mut app, 80, 24);
     let tabs = areas(&app, 80, 24).tabs;
@@ -103,15 +103,15 @@ fn a_click_on_a_tab_or_on_a_key_in_the_footer_does_what_it_names() {
     let hints = areas(&app, 120, 40).hints;
     let (_, back) = hints.last().unwrap();
     point(&mut app, CLICK, back.x, back.y);
-    assert!(app.dialog().is_none(), "the footer of a dialog, too");
-    // Where text is typed there are no keys.
+    assert!(app.dialog().is_none(), "also in the footer of a dialog");
+    // While text is typed, the footer has no keys.
     press(&mut app, "/");
     paint(&mut app, 120, 40);
     assert!(areas(&app, 120, 40).hints.is_empty());
 }
 
 #[test]
-fn a_click_in_the_fleet_ends_what_is_being_typed() {
+fn a_click_in_the_fleet_closes_the_prompt() {
     let mut app = app(&["alpha", "beta", "gamma"]);
     press(&mut app, "/eta");
     paint(&mut app, 120, 40);
@@ -126,12 +126,12 @@ const DRAG: MouseEventKind = MouseEventKind::Drag(MouseButton::Left);
 const DROP: MouseEventKind = MouseEventKind::Up(MouseButton::Left);
 
 #[test]
-fn borders_between_panes_are_dragged_and_remembered() {
+fn borders_between_panes_are_dragged_and_saved() {
     let mut app = shown();
     paint(&mut app, 120, 40);
     let seams = areas(&app, 120, 40).seams.unwrap();
     let (right, lower) = (seams.right.unwrap(), seams.lower);
-    // By the left pane's border: what is under the pointer moves with it.
+    // By the left pane's border: the border moves with the pointer.
     point(&mut app, CLICK, right - 1, lower + 5);
     assert_eq!(point(&mut app, DRAG, 49, lower + 9), []);
     paint(&mut app, 120, 40);
@@ -140,7 +140,7 @@ fn borders_between_panes_are_dragged_and_remembered() {
     let kept = point(&mut app, DROP, 49, lower + 9);
     let Some(Effect::Remember(layout)) = kept.first() else { panic!("{kept:?}") };
     assert_eq!(layout.panes, Some(app.panes()));
-    // Where all four meet, both borders are dragged; a pane keeps the least that it needs.
+    // At the intersection of all four panes both borders are dragged; each pane keeps its minimum size.
     point(&mut app, CLICK, 50, lower);
     point(&mut app, DRAG, 0, 39);
     paint(&mut app, 120, 40);
@@ -149,7 +149,7 @@ fn borders_between_panes_are_dragged_and_remembered() {
     assert_eq!(now.jobs.unwrap().rows.height, 1);
     point(&mut app, DROP, 0, 39);
     let panes = app.panes();
-    assert_eq!(point(&mut app, DRAG, 60, 20), [], "nothing is held any more");
+    assert_eq!(point(&mut app, DRAG, 60, 20), [], "no border is grabbed");
     assert_eq!((app.panes(), point(&mut app, DROP, 60, 20)), (panes, vec![]));
 }
 
@@ -168,11 +168,11 @@ fn in_a_small_window_the_border_above_the_log_is_dragged() {
     assert_eq!(after.seams.unwrap().lower, seams.lower - 3);
     assert_eq!(after.log.unwrap().height, before.log.unwrap().height + 3);
     assert_eq!(point(&mut app, DROP, 10, seams.lower - 3).len(), 1);
-    assert_eq!(app.panes().upper, PaneLayout::default().upper, "a wide window is divided apart from it");
+    assert_eq!(app.panes().upper, PaneLayout::default().upper, "the layout of a wide window is independent");
 }
 
 #[test]
-fn the_palette_takes_clicks() {
+fn the_palette_handles_clicks() {
     let mut app = shown();
     press(&mut app, ":");
     paint(&mut app, 120, 40);
@@ -182,18 +182,18 @@ fn the_palette_takes_clicks() {
     point(&mut app, MouseEventKind::ScrollDown, list.area.x, list.area.y);
     assert_eq!(app.prompt().map(|p| p.chosen), Some(3), "the wheel chooses");
     point(&mut app, CLICK, frame.x, frame.y);
-    assert!(app.prompt().is_some(), "its border");
+    assert!(app.prompt().is_some(), "a click on its border keeps it open");
     point(&mut app, CLICK, frame.x, frame.y - 1);
-    assert!(app.prompt().is_none(), "outside it");
+    assert!(app.prompt().is_none(), "a click outside closes it");
     press(&mut app, ":describe");
     paint(&mut app, 120, 40);
     let (_, list) = areas(&app, 120, 40).palette.unwrap();
     point(&mut app, CLICK, list.area.x, list.area.y);
-    assert!(matches!(app.view(), View::Details(_)), "a click on the chosen one runs it");
+    assert!(matches!(app.view(), View::Details(_)), "a click on the chosen entry runs it");
 }
 
 #[test]
-fn rows_of_dialogs_take_clicks() {
+fn rows_of_dialogs_handle_clicks() {
     let mut app = shown();
     press(&mut app, "C");
     paint(&mut app, 120, 40);

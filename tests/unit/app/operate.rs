@@ -1,4 +1,4 @@
-//! Operations on whole clusters: asked about, run, watched, resumed.
+//! Operations on whole clusters: confirmed, run, watched, resumed.
 
 use super::*;
 use marin_tui::app::operation::confirmation::{Check, Control};
@@ -9,7 +9,7 @@ fn orders(order: Order) -> Effect {
     Effect::Operate(ClusterName::new(CLUSTER), order)
 }
 
-fn hears(app: &mut App, news: OperationNews) -> Vec<Effect> {
+fn send_news(app: &mut App, news: OperationNews) -> Vec<Effect> {
     app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW)
 }
 
@@ -26,7 +26,7 @@ fn previewed(owners: &[&str]) -> OperationNews {
     )
 }
 
-/// What runs is not offered to be started.
+/// Makes the cluster unreachable: a running cluster cannot be started.
 fn lose(app: &mut App) {
     let gone = problem(ProblemKind::Unreachable, "it cannot be reached", "");
     tell(app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
@@ -41,41 +41,41 @@ fn restart() -> Operation {
     Operation::new(Task::Restart { preserve: true }, ClusterName::new(CLUSTER))
 }
 
-fn stand(app: &App) -> &OperationState {
+fn operation_state(app: &App) -> &OperationState {
     &app.current().unwrap().running.as_ref().unwrap().state
 }
 
 #[test]
-fn letters_typed_in_a_confirmation_go_to_the_name() {
+fn letters_typed_in_a_confirmation_are_entered_as_the_name() {
     let mut app = shown();
     press(&mut app, "R");
-    hears(&mut app, previewed(&["alice"]));
+    send_news(&mut app, previewed(&["alice"]));
     press(&mut app, "marin");
     assert_eq!((plan(&app).control, plan(&app).name.text()), (Control::Name, "marin"));
     press(&mut app, "<esc>R");
-    hears(&mut app, previewed(&["alice"]));
+    send_news(&mut app, previewed(&["alice"]));
     let copied = press(&mut app, "Y");
-    assert!(matches!(&copied[..], [Effect::Copy { .. }]), "the dialog names this key: {copied:?}");
+    assert!(matches!(&copied[..], [Effect::Copy { .. }]), "the key copies the announcement: {copied:?}");
     press(&mut app, "j");
     assert!(plan(&app).name.text().is_empty(), "it scrolls");
-    // A worker's removal has no name to be typed.
+    // Removing a worker does not require typing a name.
     let removes = Task::RemoveWorker { worker: "w".into(), drain: None };
     assert!(!marin_tui::app::Plan::new(removes, ClusterName::new("lab"), Vec::new()).wants_name());
 }
 
 #[test]
-fn a_restart_begins_with_the_name_typed_and_nothing_less() {
+fn a_restart_requires_the_complete_name() {
     let mut app = shown();
     assert_eq!(press(&mut app, "R"), [orders(Order::Preview(Task::Restart { preserve: true }))]);
     assert_eq!((app.context(), plan(&app).control), (Context::Plan, Control::Cancel));
     let open: Vec<String> = plan(&app).preview.jobs.iter().map(|j| j.key.to_string()).collect();
-    assert_eq!(open.len(), 4, "what the console remembers is shown while it is looked: {open:?}");
+    assert_eq!(open.len(), 4, "known jobs are shown during the check: {open:?}");
     // Cancel has the focus.
     assert_eq!(press(&mut app, "<enter>"), []);
     assert!(app.dialog().is_none());
 
     press(&mut app, "R");
-    hears(&mut app, previewed(&["alice"]));
+    send_news(&mut app, previewed(&["alice"]));
     press(&mut app, "<tab><tab>");
     assert_eq!(plan(&app).control, Control::Name);
     press(&mut app, "marin-us-centralq<backspace>");
@@ -83,7 +83,7 @@ fn a_restart_begins_with_the_name_typed_and_nothing_less() {
     assert!(plan(&app).said.contains("cluster's name"), "{}", plan(&app).said);
     press(&mut app, "<tab><tab><tab>");
     app.update(Event::Paste("2\nrm -rf".into()), NOW);
-    assert_eq!(plan(&app).name.text(), CLUSTER, "one line is pasted");
+    assert_eq!(plan(&app).name.text(), CLUSTER, "only one line is pasted");
     assert_eq!(
         press(&mut app, "<enter><enter>"),
         [orders(begins(Task::Restart { preserve: true }, Others::default()))]
@@ -92,10 +92,10 @@ fn a_restart_begins_with_the_name_typed_and_nothing_less() {
 }
 
 #[test]
-fn other_peoples_jobs_stand_in_the_way_until_that_is_allowed() {
+fn other_peoples_jobs_block_a_restart_until_allowed() {
     let mut app = shown();
     press(&mut app, "R");
-    hears(&mut app, previewed(&["alice", "bo", "carol"]));
+    send_news(&mut app, previewed(&["alice", "bo", "carol"]));
     let controls = [Control::Cancel, Control::Jobs, Control::Others, Control::Name, Control::Go];
     assert_eq!(plan(&app).controls(), controls);
     press(&mut app, "<tab><tab><tab>marin-us-central2<enter>");
@@ -108,7 +108,7 @@ fn other_peoples_jobs_stand_in_the_way_until_that_is_allowed() {
 }
 
 #[test]
-fn jobs_of_unknown_owner_stand_in_the_way_as_other_peoples_do() {
+fn jobs_of_unknown_owner_block_a_restart_like_other_peoples_jobs() {
     let mut app = shown();
     press(&mut app, "R");
     let unowned = |id: &str| AffectedJob { owner: None, ..affected(id, "", Restoration::Back) };
@@ -116,7 +116,7 @@ fn jobs_of_unknown_owner_stand_in_the_way_as_other_peoples_do() {
         let preview = Preview { jobs, me: "alice".into(), problem: None, ..Preview::default() };
         OperationNews::Previewed(Task::Restart { preserve: true }, preview)
     };
-    hears(&mut app, seen(vec![affected("mine", "alice", Restoration::Back), unowned("raysubmit_1")]));
+    send_news(&mut app, seen(vec![affected("mine", "alice", Restoration::Back), unowned("raysubmit_1")]));
     assert_eq!(
         plan(&app).controls(),
         [Control::Cancel, Control::Jobs, Control::Others, Control::Name, Control::Go]
@@ -128,8 +128,8 @@ fn jobs_of_unknown_owner_stand_in_the_way_as_other_peoples_do() {
     assert!(text.contains("raysubmit_1 (owner unknown): will be restored"), "{text}");
     press(&mut app, "<tab><tab> ");
     assert!(plan(&app).others);
-    // Another one of whom nobody knows whose it is: it was not meant.
-    hears(&mut app, seen(vec![unowned("raysubmit_1"), unowned("raysubmit_2")]));
+    // Another job of unknown owner: the permission did not include it.
+    send_news(&mut app, seen(vec![unowned("raysubmit_1"), unowned("raysubmit_2")]));
     assert!(!plan(&app).others);
     press(&mut app, " <tab><tab>");
     let unowned =
@@ -139,12 +139,12 @@ fn jobs_of_unknown_owner_stand_in_the_way_as_other_peoples_do() {
 }
 
 #[test]
-fn the_announcement_names_every_job_and_its_fate() {
+fn the_announcement_lists_every_job_and_whether_it_is_restored() {
     let mut app = shown();
     press(&mut app, "R");
     let lost = affected("04000000", "bo", Restoration::Lost("started by hand".into()));
     let jobs = vec![affected("train\x1b-1", "alice", Restoration::Back), lost];
-    hears(
+    send_news(
         &mut app,
         OperationNews::Previewed(
             Task::Restart { preserve: true },
@@ -162,10 +162,10 @@ fn the_announcement_names_every_job_and_its_fate() {
 }
 
 #[test]
-fn without_saving_the_jobs_it_is_another_operation() {
+fn disabling_the_backup_requires_a_new_preview() {
     let mut app = shown();
     press(&mut app, "R");
-    hears(&mut app, previewed(&["alice"]));
+    send_news(&mut app, previewed(&["alice"]));
     assert_eq!(press(&mut app, "<tab> "), [orders(Order::Preview(Task::Restart { preserve: false }))]);
     assert!(plan(&app).operation.consequence.contains("lost") && plan(&app).check == Check::Running);
 }
@@ -175,38 +175,42 @@ fn the_mouse_presses_the_buttons_of_a_plan_and_of_a_form() {
     let mut app = shown();
     lose(&mut app);
     press(&mut app, "S");
-    hears(&mut app, OperationNews::Previewed(Task::Start, Preview::default()));
+    send_news(&mut app, OperationNews::Previewed(Task::Start, Preview::default()));
     paint(&mut app, 120, 40);
     let [cancel, go] = areas(&app, 120, 40).buttons.unwrap();
-    let begun = point(&mut app, CLICK, go.x + 2, go.y);
-    assert_eq!(begun, [orders(begins(Task::Start, Others::default()))]);
+    let started = point(&mut app, CLICK, go.x + 2, go.y);
+    assert_eq!(started, [orders(begins(Task::Start, Others::default()))]);
     press(&mut app, "<esc>S");
-    hears(&mut app, OperationNews::Previewed(Task::Start, Preview::default()));
+    send_news(&mut app, OperationNews::Previewed(Task::Start, Preview::default()));
     paint(&mut app, 120, 40);
     assert_eq!(point(&mut app, CLICK, cancel.x + 2, cancel.y), []);
     assert!(app.dialog().is_none());
     press(&mut app, "nhalf a command");
     paint(&mut app, 120, 40);
     point(&mut app, CLICK, 0, 0);
-    assert_eq!(app.context(), Context::Form, "what was typed is not lost by a click beside it");
+    assert_eq!(app.context(), Context::Form, "a click outside keeps typed text");
 }
 
 #[test]
-fn what_cannot_begin_is_said_with_its_mend_and_cannot_be_pressed() {
+fn a_refused_operation_offers_only_cancel() {
     let mut app = shown();
     lose(&mut app);
     press(&mut app, "S");
     let refused = problem(ProblemKind::Other, "start is not offered for provider x", "use ray by hand");
-    hears(&mut app, OperationNews::Refused(OperationKind::Start, Refusal::new(Gate::NotOffered, refused)));
+    send_news(
+        &mut app,
+        OperationNews::Refused(OperationKind::Start, Refusal::new(Gate::NotOffered, refused)),
+    );
     assert_eq!(plan(&app).controls(), [Control::Cancel]);
     press(&mut app, "<tab><tab>");
     assert_eq!(press(&mut app, "<enter>"), []);
     assert!(app.dialog().is_none());
 }
 
-/// What came since is refused by the service, and allowed by a person who has read it: never by the same key again.
+/// Changes since the preview are refused by the service, and allowed by an operator who has read the question: never by
+/// the same key press.
 #[test]
-fn what_a_gate_refuses_is_allowed_in_a_question_of_its_own() {
+fn what_a_gate_refuses_can_be_allowed_in_a_separate_question() {
     let mut app = shown();
     let stopped = JournaledOperation {
         operation: restart(),
@@ -216,7 +220,7 @@ fn what_a_gate_refuses_is_allowed_in_a_question_of_its_own() {
         saved: None,
         elsewhere: false,
     };
-    hears(&mut app, OperationNews::Journaled(Some(stopped)));
+    send_news(&mut app, OperationNews::Journaled(Some(stopped)));
     assert_eq!(press(&mut app, "u"), [orders(Order::Resume(consent()))]);
     let allowed = Order::Resume(Consent { unknown: true, ..consent() });
     let refusal = Refusal {
@@ -229,16 +233,16 @@ fn what_a_gate_refuses_is_allowed_in_a_question_of_its_own() {
         allow: Some(Box::new(allowed.clone())),
     };
     let refused = OperationNews::Refused(OperationKind::Restart, refusal);
-    hears(&mut app, refused.clone());
+    send_news(&mut app, refused.clone());
     assert_eq!(press(&mut app, "<enter>"), [], "cancel has the focus");
     assert!(app.dialog().is_none());
     press(&mut app, "p");
-    hears(&mut app, refused.clone());
+    send_news(&mut app, refused.clone());
     assert_eq!(press(&mut app, "y"), [orders(allowed)]);
     assert_eq!(app.context(), Context::Progress);
-    // Who looks elsewhere is told, and nothing waits for a key that is meant for something else.
+    // An operator on another page only gets a message, and no dialog waits for a key that was meant for something else.
     press(&mut app, "<esc>");
-    hears(&mut app, refused);
+    send_news(&mut app, refused);
     assert!(
         app.dialog().is_none() && said(&app).contains("cannot determine affected jobs"),
         "{}",
@@ -247,39 +251,39 @@ fn what_a_gate_refuses_is_allowed_in_a_question_of_its_own() {
 }
 
 #[test]
-fn progress_is_watched_left_and_opened_again() {
+fn progress_can_be_watched_closed_and_reopened() {
     let mut app = shown();
-    // The task that reads the cluster is told, for Ray's restart is expected then.
-    let began = hears(&mut app, OperationNews::Began(restart()));
+    // The cluster's task is notified, because Ray's restart is then expected.
+    let began = send_news(&mut app, OperationNews::Began(restart()));
     assert_eq!(began, [asks(Request::Operated(true))]);
     press(&mut app, "p");
     assert_eq!(app.context(), Context::Progress);
-    hears(&mut app, OperationNews::Progress(Progress::Began(StepName::Check)));
-    assert!(app.next_change(NOW).unwrap() <= Duration::from_secs(1), "it counts");
+    send_news(&mut app, OperationNews::Progress(Progress::Began(StepName::Check)));
+    assert!(app.next_change(NOW).unwrap() <= Duration::from_secs(1), "its duration is counted");
     assert_eq!(press(&mut app, "C"), [orders(Order::Cancel)]);
-    assert_eq!(*stand(&app), OperationState::Cancelling);
-    hears(&mut app, OperationNews::Progress(Progress::Began(StepName::Stop)));
-    assert_eq!(*stand(&app), OperationState::Running, "it came too late");
+    assert_eq!(*operation_state(&app), OperationState::Cancelling);
+    send_news(&mut app, OperationNews::Progress(Progress::Began(StepName::Stop)));
+    assert_eq!(*operation_state(&app), OperationState::Running, "the cancellation came too late");
     assert_eq!(press(&mut app, "C"), []);
     assert!(said(&app).contains("changes have already been made"), "{}", said(&app));
     press(&mut app, "<esc><esc>");
     assert!(app.dialog().is_none());
-    // Nothing else begins meanwhile.
+    // No other operation can start meanwhile.
     press(&mut app, "X");
     assert_eq!(app.context(), Context::Progress);
     press(&mut app, "<esc><esc>");
     let lost = problem(ProblemKind::TunnelLost, "the connection broke", "");
     tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: lost, at: NOW }));
-    assert_eq!(app.fleet().alerts(), 0, "a cluster that is being restarted is expected to be away");
+    assert_eq!(app.fleet().alerts(), 0, "a cluster is expected to be unreachable during a restart");
     let answer = Progress::Done(StepName::Answer, "session".into());
-    assert_eq!(hears(&mut app, OperationNews::Progress(answer)), [asks(Request::Refresh)]);
-    let ended = hears(&mut app, OperationNews::Ended(OperationEnd::Done));
+    assert_eq!(send_news(&mut app, OperationNews::Progress(answer)), [asks(Request::Refresh)]);
+    let ended = send_news(&mut app, OperationNews::Ended(OperationEnd::Done));
     assert_eq!(ended, [asks(Request::Operated(false)), asks(Request::Refresh)]);
     assert!(said(&app).contains("restart marin-us-central2: done"), "{}", said(&app));
 }
 
 #[test]
-fn one_that_stopped_opens_by_itself_and_is_resumed_passed_or_left() {
+fn an_interrupted_operation_opens_automatically_and_can_be_resumed_skipped_or_abandoned() {
     let journaled = |done: &[StepName], elsewhere| JournaledOperation {
         operation: restart(),
         since: before(600),
@@ -290,38 +294,38 @@ fn one_that_stopped_opens_by_itself_and_is_resumed_passed_or_left() {
     };
     let before_clear = [StepName::Check, StepName::Look, StepName::Backup, StepName::Stop];
     let mut app = shown();
-    hears(&mut app, OperationNews::Journaled(Some(journaled(&before_clear[..2], true))));
-    assert!(app.dialog().is_none(), "another program is at it: nothing is asked");
+    send_news(&mut app, OperationNews::Journaled(Some(journaled(&before_clear[..2], true))));
+    assert!(app.dialog().is_none(), "another process is running it: no dialog is opened");
     press(&mut app, "p");
-    assert_eq!(press(&mut app, "u"), [], "it is not ours to resume");
+    assert_eq!(press(&mut app, "u"), [], "only the process that runs it can resume it");
     press(&mut app, "<esc>");
-    hears(&mut app, OperationNews::Journaled(None));
+    send_news(&mut app, OperationNews::Journaled(None));
 
     let mut app = shown();
-    hears(&mut app, OperationNews::Journaled(Some(journaled(&before_clear, false))));
-    assert_eq!(app.context(), Context::Progress, "it comes up by itself");
+    send_news(&mut app, OperationNews::Journaled(Some(journaled(&before_clear, false))));
+    assert_eq!(app.context(), Context::Progress, "it opens automatically");
     assert_eq!(app.watched().unwrap().brief(), "restart 5/9 interrupted");
     assert_eq!(press(&mut app, "u"), [orders(Order::Resume(consent()))]);
     assert_eq!(press(&mut app, "f"), [orders(Order::SkipStep(consent()))]);
     assert_eq!(press(&mut app, "x<enter>"), [], "cancel has the focus");
     assert_eq!(press(&mut app, "xy"), [orders(Order::Abandon)]);
-    hears(&mut app, OperationNews::Ended(OperationEnd::Abandoned));
-    assert_eq!(*stand(&app), OperationState::Ended(Ending::Abandoned), "its page shows the end");
+    send_news(&mut app, OperationNews::Ended(OperationEnd::Abandoned));
+    assert_eq!(*operation_state(&app), OperationState::Ended(Ending::Abandoned), "its page shows the end");
 
-    // What comes after the stop rests on it.
+    // Later steps depend on the stop.
     let mut app = shown();
-    hears(&mut app, OperationNews::Journaled(Some(journaled(&before_clear[..3], false))));
+    send_news(&mut app, OperationNews::Journaled(Some(journaled(&before_clear[..3], false))));
     assert_eq!(press(&mut app, "f"), []);
     assert!(said(&app).contains("cannot skip"), "{}", said(&app));
 }
 
 #[test]
-fn read_only_refuses_whatever_changes_a_cluster_in_a_sentence() {
+fn read_only_refuses_actions_that_change_a_cluster_with_a_message() {
     let keymap = Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();
     let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).reading_only(true);
     app.start(None);
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(snapshot())));
-    // Written by hand: a list that is read from the table would agree with whatever stands there.
+    // Written by hand: a list derived from the table would agree with whatever it contains.
     let changing = [
         "restart",
         "start",
@@ -348,19 +352,19 @@ fn read_only_refuses_whatever_changes_a_cluster_in_a_sentence() {
         assert!(!d.action.changes_a_cluster(), "{} is refused; is it in the list above?", d.name);
     }
     assert!(!footer(&mut app).contains("R restart"));
-    // What is told of an operation can still be seen.
-    hears(&mut app, OperationNews::Began(restart()));
+    // The progress of an operation can still be seen.
+    send_news(&mut app, OperationNews::Began(restart()));
     press(&mut app, "p");
     assert_eq!(app.context(), Context::Progress);
 }
 
 #[test]
-fn quitting_in_the_middle_asks() {
+fn quitting_during_an_operation_requires_confirmation() {
     let mut app = shown();
     assert_eq!(press(&mut app, "q"), [Effect::Quit]);
-    hears(&mut app, OperationNews::Began(restart()));
+    send_news(&mut app, OperationNews::Began(restart()));
     assert_eq!(press(&mut app, "q"), []);
     assert_eq!(press(&mut app, "<enter>"), [], "cancel has the focus");
     assert_eq!(press(&mut app, "qy"), [Effect::Quit]);
-    assert_eq!(press(&mut app, "<^c>"), [Effect::Quit], "at once");
+    assert_eq!(press(&mut app, "<^c>"), [Effect::Quit], "immediately");
 }

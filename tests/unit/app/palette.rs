@@ -14,7 +14,7 @@ fn first(app: &App) -> Offer {
 const NAMES: [&str; 3] = ["marin-us-central1", "marin-us-central2", "marin-us-east5"];
 
 #[test]
-fn what_is_typed_is_found_by_its_letters_and_ranked() {
+fn typed_letters_are_matched_and_ranked() {
     let mut app = shown();
     press(&mut app, ":start");
     assert_eq!(words(&app)[..2], ["start", "restart"]);
@@ -31,7 +31,7 @@ fn what_is_typed_is_found_by_its_letters_and_ranked() {
 }
 
 #[test]
-fn a_table_is_sorted_by_the_column_that_is_named() {
+fn a_table_is_sorted_by_the_named_column() {
     let mut app = shown();
     let sorted = |app: &App| app.listing().unwrap().sorted_by();
     press(&mut app, "2:sort ow");
@@ -43,13 +43,13 @@ fn a_table_is_sorted_by_the_column_that_is_named() {
     assert_eq!(sorted(&app), Some("OWNER"));
     press(&mut app, "=");
     assert_eq!(sorted(&app), None);
-    // Without a column it is the key's action.
+    // Without a column it runs the action of the key.
     press(&mut app, ">:sort<enter>");
     assert_eq!(sorted(&app), None);
 }
 
 #[test]
-fn an_action_is_found_by_the_words_of_other_tools() {
+fn an_action_is_found_by_synonyms_from_other_tools() {
     let mut app = super::app(&NAMES);
     for (typed, meant) in [
         ("alert", "issues"),
@@ -68,7 +68,7 @@ fn an_action_is_found_by_the_words_of_other_tools() {
 }
 
 #[test]
-fn the_palette_says_why_it_offers_nothing() {
+fn the_palette_reports_why_it_offers_nothing() {
     let mut app = super::app(&NAMES);
     let mut why = |typed: &str| {
         press(&mut app, &format!(":<^u>{typed}"));
@@ -94,14 +94,18 @@ fn the_arrows_choose_and_tab_completes() {
     press(&mut app, "<esc>:ref<up><up><down><down><enter>");
     assert!(app.prompt().is_none());
     press(&mut app, ":restart<tab>");
-    assert_eq!(app.prompt().unwrap().line.text(), "restart ", "a whole word goes on to its argument");
+    assert_eq!(
+        app.prompt().unwrap().line.text(),
+        "restart ",
+        "a complete command continues with its argument"
+    );
     assert_eq!(words(&app), [format!("restart {CLUSTER}")]);
     press(&mut app, "<esc>:clu<tab>");
     assert!(app.prompt().unwrap().line.text().starts_with("cluster"));
 }
 
 #[test]
-fn what_was_run_is_offered_first() {
+fn recent_commands_are_offered_first() {
     let mut app = shown();
     press(&mut app, ":refresh<enter>:messages<enter><esc><esc>:");
     assert_eq!(words(&app)[..2], ["messages", "refresh"]);
@@ -113,7 +117,7 @@ fn what_was_run_is_offered_first() {
 }
 
 #[test]
-fn what_is_not_available_is_listed_last_and_says_where_it_is() {
+fn unavailable_actions_are_listed_last_and_report_where_they_are_available() {
     let mut app = shown();
     press(&mut app, "1:");
     let offers = app.offers();
@@ -128,7 +132,7 @@ fn what_is_not_available_is_listed_last_and_says_where_it_is() {
 }
 
 #[test]
-fn an_action_goes_to_the_cluster_that_is_named() {
+fn an_action_runs_on_the_named_cluster() {
     let mut app = super::app(&NAMES);
     let effects = press(&mut app, ":restart us-east5<enter>");
     assert!(effects.contains(&asks_focus(NAMES[2])), "{effects:?}");
@@ -138,9 +142,9 @@ fn an_action_goes_to_the_cluster_that_is_named() {
     let effects = press(&mut app, ":ssh central1<enter>");
     assert!(
         effects.contains(&Effect::SshHead(ClusterName::new(NAMES[0]))),
-        "the only one with that in it: {effects:?}"
+        "the only name that contains it: {effects:?}"
     );
-    // Which of two is meant is not guessed, unless one is chosen.
+    // An ambiguous name is not resolved unless an entry is chosen.
     assert_eq!(press(&mut app, ":restart us-central<enter>"), []);
     assert!(app.dialog().is_none() && said(&app).contains("`us-central` is ambiguous"), "{}", said(&app));
     press(&mut app, ":restart us-central<down><enter>");
@@ -153,14 +157,14 @@ fn an_action_goes_to_the_cluster_that_is_named() {
 }
 
 #[test]
-fn an_action_goes_to_the_job_or_node_that_is_named() {
+fn an_action_runs_on_the_named_job_or_node() {
     let mut app = shown();
     press(&mut app, "4:stop-job <^u>stop-job ");
     let listed = words(&app);
     assert_eq!(
         listed,
         ["eval-tulu-99", JOBS[1], JOBS[3]].map(|id| format!("stop-job {id}")),
-        "what can be stopped"
+        "jobs that can be stopped"
     );
     press(&mut app, "tul<enter>");
     assert_eq!(app.context(), Context::Ask);
@@ -181,17 +185,17 @@ fn an_action_goes_to_the_job_or_node_that_is_named() {
 }
 
 #[test]
-fn a_name_on_several_clusters_is_not_guessed() {
+fn a_name_on_several_clusters_is_ambiguous() {
     let mut app = super::app(&["alpha", "beta"]);
     for cluster in ["alpha", "beta"] {
         tell(&mut app, cluster, News::Link(up()));
         tell(&mut app, cluster, News::Snapshot(Arc::new(jobs_snapshot(&[1, 2]))));
     }
-    // Where it has no row to act on, the ids come up.
+    // If there is no row to act on, the ids are listed.
     press(&mut app, ":stop-job<enter>");
     assert_eq!(app.prompt().unwrap().line.text(), "stop-job ");
     assert_eq!(words(&app).len(), 4);
-    assert_eq!(app.chosen_offer(&app.offers()), None, "enter takes none of them");
+    assert_eq!(app.chosen_offer(&app.offers()), None, "Enter chooses none of them");
     assert_eq!(press(&mut app, "job-1<enter>"), []);
     assert!(said(&app).contains("`job-1` is ambiguous: job-1, job-1; select one"), "{}", said(&app));
     press(&mut app, ":stop-job job-1<down>");
@@ -204,15 +208,15 @@ fn a_name_on_several_clusters_is_not_guessed() {
 }
 
 #[test]
-fn an_argument_that_is_not_typed_is_not_guessed() {
+fn a_missing_argument_means_the_selected_cluster() {
     let mut app = super::app(&NAMES);
     press(&mut app, "j:restart <enter>");
     let Some(Dialog::Plan(plan)) = app.dialog() else { panic!("{:?}", app.dialog()) };
-    assert_eq!(plan.operation.cluster.as_str(), NAMES[1], "the selected one");
+    assert_eq!(plan.operation.cluster.as_str(), NAMES[1], "the selected cluster");
 }
 
 #[test]
-fn words_of_other_tools_are_understood() {
+fn synonyms_from_other_tools_are_accepted() {
     let mut app = super::app(&NAMES);
     press(&mut app, ":jobs<enter>");
     assert_eq!(app.view().clone(), View::Table(&ALL_JOBS));
@@ -226,7 +230,7 @@ fn words_of_other_tools_are_understood() {
     assert_eq!(app.context(), Context::Autoscaler);
     press(&mut app, ":fleet<enter>:clusters<enter>");
     assert_eq!(app.view().clone(), View::Clusters);
-    assert!(app.toasts().shown().is_empty(), "that page is on the screen");
+    assert!(app.toasts().shown().is_empty(), "that page is already on the screen");
     press(&mut app, ":ctx us-central2<enter>");
     assert_eq!(app.view().clone(), View::Cluster(1));
     press(&mut app, ":list-jobs<enter>");
@@ -235,10 +239,10 @@ fn words_of_other_tools_are_understood() {
 }
 
 #[test]
-fn the_audit_log_is_shown_once_it_was_read() {
+fn the_audit_log_is_shown_after_it_was_read() {
     let mut app = shown();
     assert_eq!(press(&mut app, ":audit<enter>"), [Effect::ReadAudit]);
-    assert!(app.dialog().is_none(), "no key waits for a disk");
+    assert!(app.dialog().is_none(), "keys do not wait for the disk");
     let entry = ("2026-11-20 14:05:31".to_owned(), "alpha: stop-job x: stopped  (alice@laptop)".to_owned());
     app.update(Event::Audit(Ok(vec![entry.clone()])), NOW);
     let Some(Dialog::Tell { title, lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };

@@ -1,4 +1,4 @@
-//! What is asked for and drawn, and when; messages and questions that come by themselves.
+//! What is requested and drawn, and when; messages and dialogs that open automatically.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn many_nodes() -> Snapshot {
 }
 
 #[test]
-fn machine_figures_are_asked_for_rows_on_the_screen_only() {
+fn machine_figures_are_requested_only_for_rows_on_the_screen() {
     let mut app = shown();
     press(&mut app, "1");
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(many_nodes())));
@@ -23,7 +23,7 @@ fn machine_figures_are_asked_for_rows_on_the_screen_only() {
     let height = page(&app).nodes.height();
     assert_eq!(first.len(), height);
     assert!(height < 60);
-    assert_eq!(paint(&mut app, 200, 60).0, [], "nothing new to ask");
+    assert_eq!(paint(&mut app, 200, 60).0, [], "there is nothing new to request");
     press(&mut app, "G");
     let last = visible(&paint(&mut app, 200, 60).0);
     assert!(last.len() == height && last.iter().all(|n| !first.contains(n)));
@@ -31,7 +31,10 @@ fn machine_figures_are_asked_for_rows_on_the_screen_only() {
     assert!(visible(&paint(&mut app, 200, 60).0).is_empty(), "no node on the screen");
     let mut app = shown();
     let asked = visible(&paint(&mut app, 200, 60).0);
-    assert!(!asked.is_empty() && asked.iter().all(|n| ![20, 21].contains(&n[0])), "the dead have no figures");
+    assert!(
+        !asked.is_empty() && asked.iter().all(|n| ![20, 21].contains(&n[0])),
+        "dead nodes have no figures"
+    );
 }
 
 #[test]
@@ -41,7 +44,7 @@ fn an_idle_screen_changes_only_when_a_clock_text_on_it_does() {
     let from = |app: &App, ms: i64| app.next_change(Timestamp::from_millis(NOW.as_millis() + ms)).unwrap();
     assert_eq!(NOW.as_millis() % 60_000, 0);
     assert_eq!(from(&app, 0), Duration::from_secs(4), "then the data is five seconds old");
-    assert_eq!(from(&app, 4000), Duration::from_secs(1), "from there on its age counts");
+    assert_eq!(from(&app, 4000), Duration::from_secs(1), "from then on its age is counted");
     let ahead = Snapshot { taken: NOW.plus(Duration::from_secs(59)), ..snapshot() };
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(ahead)));
     assert_eq!(from(&app, 58_000), Duration::from_secs(2), "the minute");
@@ -49,7 +52,7 @@ fn an_idle_screen_changes_only_when_a_clock_text_on_it_does() {
         Event::Done(Outcome::Copied("copied".into())),
         Timestamp::from_millis(NOW.as_millis() + 53_500),
     );
-    assert_eq!(from(&app, 58_000), Duration::from_millis(500), "the toast goes");
+    assert_eq!(from(&app, 58_000), Duration::from_millis(500), "the toast expires");
     let gone = problem(ProblemKind::Unreachable, "it cannot be reached", "");
     tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
     assert!(from(&app, 1000) <= Duration::from_secs(1), "a countdown is on the screen");
@@ -69,7 +72,7 @@ fn the_same_snapshot_again_draws_nothing() {
 }
 
 #[test]
-fn errors_stay_and_other_messages_go() {
+fn errors_stay_and_other_messages_expire() {
     let mut app = shown();
     let say = |app: &mut App, outcome| app.update(Event::Done(outcome), NOW);
     say(&mut app, Outcome::Failed("it broke".into()));
@@ -77,7 +80,11 @@ fn errors_stay_and_other_messages_go() {
         say(&mut app, Outcome::Copied(format!("copied {n}")));
     }
     let shown = |app: &App| app.toasts().shown().iter().map(|t| t.text.clone()).collect::<Vec<_>>();
-    assert!(shown(&app).contains(&"it broke".to_owned()), "good news drive no error out: {:?}", shown(&app));
+    assert!(
+        shown(&app).contains(&"it broke".to_owned()),
+        "other messages do not displace an error: {:?}",
+        shown(&app)
+    );
     let at = |ms| NOW.plus(Duration::from_millis(ms));
     app.update(Event::Tick, at(4999));
     assert!(shown(&app).len() > 1);
@@ -135,20 +142,20 @@ fn fields_are_visible_before_anything_is_typed() {
 }
 
 #[test]
-fn a_changed_host_key_asks_by_itself_and_yes_trusts_what_was_offered() {
+fn a_changed_host_key_opens_a_question_and_confirming_trusts_the_offered_key() {
     let changed = || ProblemKind::HostKeyChanged { known: "SHA256:old".into(), offered: "SHA256:new".into() };
     let stopped =
         || News::Link(Link::Stopped { problem: problem(changed(), "the host key has changed", "compare") });
     let mut app = shown();
     assert_eq!(tell(&mut app, CLUSTER, stopped()), []);
     let Some(Dialog::Ask { on_yes: false, lines, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
-    let told: String = lines.iter().map(|(_, t)| t.as_str()).collect();
-    assert!(told.contains("SHA256:old") && told.contains("SHA256:new"));
+    let text: String = lines.iter().map(|(_, t)| t.as_str()).collect();
+    assert!(text.contains("SHA256:old") && text.contains("SHA256:new"));
     assert_eq!(press(&mut app, "<enter>"), [], "enter cancels");
     assert!(app.dialog().is_none());
     assert!(footer(&mut app).contains("h host key"));
     assert_eq!(press(&mut app, "hy"), [asks(Request::TrustHostKey("SHA256:new".into()))]);
-    // What is being typed must not answer a question that comes up meanwhile.
+    // Typed text must not answer a question that opens meanwhile.
     let mut app = shown();
     press(&mut app, "/y");
     tell(&mut app, CLUSTER, stopped());
@@ -157,19 +164,19 @@ fn a_changed_host_key_asks_by_itself_and_yes_trusts_what_was_offered() {
 }
 
 fn figures(secs: i64) -> Physical {
-    // The machine's clock is an hour wrong.
+    // The machine's clock is off by one hour.
     let sampled = Some(Timestamp::from_millis(NOW.as_millis() + (3600 + secs) * 1000));
     Physical { sampled, cpu_percent: Some(77.0), memory: None, disk: None, tpus: Vec::new() }
 }
 
 #[test]
-fn machine_figures_that_stand_still_are_not_shown_for_ever() {
+fn machine_figures_that_do_not_change_expire() {
     let mut app = shown();
     press(&mut app, "1z");
     paint(&mut app, 120, 40);
     let id = snapshot().nodes[0].id;
     let at = |secs: i64| Timestamp::from_millis(NOW.as_millis() + secs * 1000);
-    let tell = |app: &mut App, sample: i64, secs: i64| {
+    let report = |app: &mut App, sample: i64, secs: i64| {
         let news = News::Physical(vec![(id, figures(sample))]);
         let event = update(app, CLUSTER, news);
         app.update(event, at(secs));
@@ -179,13 +186,13 @@ fn machine_figures_that_stand_still_are_not_shown_for_ever() {
         terminal.draw(|f| _ = draw(f, app, &Theme::new(Colors::None), at(secs))).unwrap();
         terminal.backend().to_string().contains("77%")
     };
-    tell(&mut app, 0, 0);
+    report(&mut app, 0, 0);
     assert!(seen(&app, 29) && !seen(&app, 30));
     assert!(app.next_change(at(29)).unwrap() <= Duration::from_secs(1), "the screen changes by itself");
-    // An agent that lives samples again; one that is dead is told of with its last sample.
-    tell(&mut app, 28, 28);
+    // A running agent takes new samples; for a dead agent the last sample is returned repeatedly.
+    report(&mut app, 28, 28);
     assert!(seen(&app, 57));
-    tell(&mut app, 28, 57);
+    report(&mut app, 28, 57);
     assert!(!seen(&app, 58));
 }
 
@@ -198,7 +205,7 @@ fn a_cluster_that_was_never_reached_has_no_counts() {
 }
 
 #[test]
-fn a_page_begins_with_what_is_wrong() {
+fn a_page_begins_with_its_problem() {
     let mut app = shown();
     press(&mut app, ":describe dclm-run-02<enter>");
     let (label, text) = details(&app).remove(0);
@@ -214,6 +221,6 @@ fn a_page_begins_with_what_is_wrong() {
     assert_eq!(
         [of_line(2), of_line(3)].map(|fg| Some(fg) == theme.warn.fg),
         [true; 2],
-        "also where it goes on"
+        "also on the continuation line"
     );
 }

@@ -1,17 +1,17 @@
-//! Searches through the logs of several clusters, and the lines that Ray left out of a driver's log.
+//! Searches through the logs of several clusters, and the lines that Ray deduplicated in a driver's log.
 
 use super::*;
 use marin_tui::model::{FileMatches, FileSearch, FileSearchId, FileSearchNews, LineMatch, SearchTally};
 
-fn sweep_of(effects: &[Effect]) -> FileSearch {
-    let sweep = effects.iter().find_map(|effect| match effect {
-        Effect::Ask(_, Request::SearchFiles(sweep)) => Some((**sweep).clone()),
+fn search_of(effects: &[Effect]) -> FileSearch {
+    let search = effects.iter().find_map(|effect| match effect {
+        Effect::Ask(_, Request::SearchFiles(search)) => Some((**search).clone()),
         _ => None,
     });
-    sweep.unwrap_or_else(|| panic!("{effects:?}"))
+    search.unwrap_or_else(|| panic!("{effects:?}"))
 }
 
-/// Goes back until that place is on the screen: a message goes first. What that asks for.
+/// Presses Esc until this context is on the screen: the first press may only dismiss a message. Returns the effects.
 fn back_to(app: &mut App, context: Context) -> Vec<Effect> {
     let mut effects = Vec::new();
     for _ in 0..3 {
@@ -32,7 +32,7 @@ fn counts(app: &App) -> String {
     app.listing().unwrap().counts(&app.look(NOW)).text.into_owned()
 }
 
-/// A file of the head with two lines that match.
+/// A file of the head with two matching lines.
 fn file(app: &App, name: &str) -> FileMatches {
     let head = app.clusters()[0].snapshot.nodes.iter().find(|node| node.is_head).unwrap().id;
     let line = |n: u64| LineMatch {
@@ -52,11 +52,11 @@ fn found(app: &mut App, id: FileSearchId, files: Vec<FileMatches>) {
 fn the_logs_of_all_clusters_are_searched_and_a_line_opens_its_log() {
     let mut app = shown();
     press(&mut app, "g/(<enter>");
-    assert!(!app.prompt().unwrap().wrong.is_empty(), "it is to be put right");
-    let sweep = sweep_of(&press(&mut app, "<backspace>boom<enter>"));
-    let head = sweep.nodes.iter().find(|node| node.is_head).unwrap();
+    assert!(!app.prompt().unwrap().wrong.is_empty(), "the pattern has to be corrected");
+    let search = search_of(&press(&mut app, "<backspace>boom<enter>"));
+    let head = search.nodes.iter().find(|node| node.is_head).unwrap();
     assert_eq!(
-        (sweep.pattern.as_str(), &head.globs[..]),
+        (search.pattern.as_str(), &head.globs[..]),
         ("boom", &["job-driver-*".into(), "worker-*".into()][..])
     );
     let address = app.clusters()[0].node(&head.node).unwrap().address.clone();
@@ -66,21 +66,21 @@ fn the_logs_of_all_clusters_are_searched_and_a_line_opens_its_log() {
         assert!(title.contains(part), "{part}: {title}");
     }
     let files = [file(&app, "worker-ab-01000000-77.err"), file(&app, "raylet.out")];
-    found(&mut app, sweep.id, files.to_vec());
+    found(&mut app, search.id, files.to_vec());
     found(&mut app, FileSearchId(u64::MAX), files.to_vec());
-    assert_eq!(app.listing().unwrap().len(), 4, "another search is none of ours");
+    assert_eq!(app.listing().unwrap().len(), 4, "the results of another search are ignored");
     let tally = SearchTally {
         files: 9,
         whole: 5,
         incomplete: vec!["cannot read x".into(), "y".into()],
         ..SearchTally::default()
     };
-    tell(&mut app, CLUSTER, News::FileSearchNews(sweep.id, FileSearchNews::Done(tally)));
+    tell(&mut app, CLUSTER, News::FileSearchNews(search.id, FileSearchNews::Done(tally)));
     assert!(said(&app).contains("cannot read x, and 1 more"), "{}", said(&app));
-    let told = counts(&app);
+    let title = counts(&app);
     assert!(
-        told.starts_with("only the last 1,000 lines of 4 files · incomplete · 4 lines of 2 files · 6 more"),
-        "{told}"
+        title.starts_with("only the last 1,000 lines of 4 files · incomplete · 4 lines of 2 files · 6 more"),
+        "{title}"
     );
     assert!(row(&app, 0).contains(" raylet.out | boom 1"), "{}", row(&app, 0));
     assert!(row(&app, 3).contains("/77 err | boom 2"), "{}", row(&app, 3));
@@ -101,20 +101,20 @@ fn the_logs_of_all_clusters_are_searched_and_a_line_opens_its_log() {
 }
 
 #[test]
-fn what_was_found_on_a_host_opens_at_its_position() {
+fn a_match_on_a_host_opens_at_its_position() {
     let mut app = shown();
-    let sweep = sweep_of(&press(&mut app, "g/boom<enter>"));
+    let search = search_of(&press(&mut app, "g/boom<enter>"));
     let mut files = vec![file(&app, "raylet.out")];
     files[0].lines.truncate(1);
     files[0].lines[0] = LineMatch { above: Vec::new(), at: Some(512), ..files[0].lines[0].clone() };
-    found(&mut app, sweep.id, files);
+    found(&mut app, search.id, files);
     let tally = SearchTally {
         files: 9,
         whole: 9,
         ends: vec!["10.0.0.7: Permission denied".into()],
         ..SearchTally::default()
     };
-    tell(&mut app, CLUSTER, News::FileSearchNews(sweep.id, FileSearchNews::Done(tally)));
+    tell(&mut app, CLUSTER, News::FileSearchNews(search.id, FileSearchNews::Done(tally)));
     assert!(said(&app).contains("10.0.0.7: Permission"), "{}", said(&app));
     assert!(counts(&app).ends_with("searched all of 9 files"), "{}", counts(&app));
     press(&mut app, "<esc><enter>");
@@ -126,19 +126,19 @@ fn what_was_found_on_a_host_opens_at_its_position() {
     };
     let end = part(1024, ["boom 1", "fine", "boom 1"]);
     tell(&mut app, CLUSTER, News::Log(LogBatch { stream, part: end, end: LogEnd::Open }));
-    assert!(app.log().unwrap().follows(), "these are others with the same text");
+    assert!(app.log().unwrap().follows(), "other lines with the same text do not match");
     tell(&mut app, CLUSTER, News::OlderLog { stream, part: Ok(part(512, ["boom 1", "x", "y"])) });
     assert!(app.log().unwrap().is_at(0), "the line at that position");
 }
 
 #[test]
-fn a_cluster_that_was_not_searched_is_said() {
+fn a_cluster_that_was_not_searched_is_reported() {
     let mut app = shown();
-    let sweep = sweep_of(&press(&mut app, "g/boom<enter>"));
+    let search = search_of(&press(&mut app, "g/boom<enter>"));
     tell(
         &mut app,
         CLUSTER,
-        News::FileSearchNews(sweep.id, FileSearchNews::Failed("the token was refused".into())),
+        News::FileSearchNews(search.id, FileSearchNews::Failed("the token was refused".into())),
     );
     assert!(said(&app).contains("logs not searched"), "{}", said(&app));
     assert!(counts(&app).contains("1 cluster not searched"), "{}", counts(&app));
@@ -147,7 +147,7 @@ fn a_cluster_that_was_not_searched_is_said() {
 }
 
 #[test]
-fn a_cluster_whose_nodes_are_unknown_is_not_searched_and_said() {
+fn a_cluster_with_unknown_nodes_is_not_searched_and_is_reported() {
     let mut app = app(&[CLUSTER, "marin-eu"]);
     app.start(None);
     tell(&mut app, CLUSTER, News::Link(up()));
@@ -163,27 +163,27 @@ fn only_the_logs_of_marked_jobs_are_searched_when_some_are_marked() {
     let mut app = shown();
     press(&mut app, "/dclm<enter> ");
     assert_eq!(app.searched_jobs(), 1);
-    let sweep = sweep_of(&press(&mut app, "g/boom<enter>"));
-    assert!(sweep.nodes[0].globs[0].starts_with("job-driver-"), "{sweep:?}");
+    let search = search_of(&press(&mut app, "g/boom<enter>"));
+    assert!(search.nodes[0].globs[0].starts_with("job-driver-"), "{search:?}");
     assert!(counts(&app).contains("in 1 marked job"), "{}", counts(&app));
 }
 
 #[test]
-fn a_repeated_line_opens_to_the_lines_that_ray_left_out() {
+fn a_repeated_line_opens_the_lines_that_ray_deduplicated() {
     let mut app = shown();
     let stream = app.log().unwrap().stream();
     press(&mut app, "3z");
     let lines = ["(train pid=7, ip=10.0.0.1) ready in 3s", "(train pid=7, ip=10.0.0.1) saved 7 files"];
-    let tell_lines = |app: &mut App, lines: Vec<Line>| {
+    let send_lines = |app: &mut App, lines: Vec<Line>| {
         tell(app, CLUSTER, News::Log(LogBatch { stream, part: lines.into(), end: LogEnd::Open }));
         paint(app, 120, 40);
     };
-    tell_lines(&mut app, lines.map(Line::from).to_vec());
+    send_lines(&mut app, lines.map(Line::from).to_vec());
     assert_eq!(press(&mut app, "<enter>"), []);
     assert!(said(&app).contains("Ray's mark"), "{}", said(&app));
     let mark = |line: &str| Line::from(format!("{line} [repeated 12x across cluster]"));
-    tell_lines(&mut app, lines.map(mark).to_vec());
-    let last = sweep_of(&press(&mut app, "<enter>"));
+    send_lines(&mut app, lines.map(mark).to_vec());
+    let last = search_of(&press(&mut app, "<enter>"));
     assert!(last.pattern.contains("saved"), "the last one in the window: {}", last.pattern);
     assert!(
         last.nodes.iter().flat_map(|node| &node.globs).all(|glob| glob.starts_with("worker-*")),
@@ -192,13 +192,13 @@ fn a_repeated_line_opens_to_the_lines_that_ray_left_out() {
     assert!(counts(&app).contains("Ray deduplicated 12"), "{}", counts(&app));
     back_to(&mut app, Context::Log);
     press(&mut app, "/ready in 3s .rep<enter>");
-    let current = sweep_of(&press(&mut app, "<enter>"));
+    let current = search_of(&press(&mut app, "<enter>"));
     assert!(current.pattern.contains("ready") && current.id > last.id, "{}", current.pattern);
     back_to(&mut app, Context::Log);
 }
 
 #[test]
-fn a_log_is_shown_since_a_time_that_is_typed() {
+fn a_log_is_shown_since_a_typed_time() {
     let mut app = shown();
     press(&mut app, "3zglmonitor.log<enter>");
     let stream = app.log().unwrap().stream();
@@ -217,7 +217,7 @@ fn a_log_is_shown_since_a_time_that_is_typed() {
 }
 
 #[test]
-fn esc_leads_back_from_a_workers_log_to_the_line_of_the_driver_log() {
+fn esc_returns_from_a_workers_log_to_the_line_of_the_driver_log() {
     let mut app = shown();
     press(&mut app, "l");
     let driver = app.log().unwrap().source().cloned();
@@ -231,9 +231,9 @@ fn esc_leads_back_from_a_workers_log_to_the_line_of_the_driver_log() {
     tell(&mut app, CLUSTER, batch(stream));
     paint(&mut app, 120, 40);
     press(&mut app, "/ready<enter>");
-    let sweep = sweep_of(&press(&mut app, "<enter>"));
+    let search = search_of(&press(&mut app, "<enter>"));
     let files = vec![file(&app, "worker-ab-01000000-77.err")];
-    found(&mut app, sweep.id, files);
+    found(&mut app, search.id, files);
     press(&mut app, "<enter>");
     assert!(app.context() == Context::Log && app.log().unwrap().source() != driver.as_ref());
     back_to(&mut app, Context::Table);
@@ -245,11 +245,11 @@ fn esc_leads_back_from_a_workers_log_to_the_line_of_the_driver_log() {
     assert_eq!(app.log().unwrap().source(), driver.as_ref());
     let stream = app.log().unwrap().stream();
     tell(&mut app, CLUSTER, batch(stream));
-    assert!(app.log().unwrap().is_at(500), "at the line that it was left at");
+    assert!(app.log().unwrap().is_at(500), "at the line where it was left");
 }
 
 #[test]
-fn esc_leads_back_to_the_log_in_the_pane_of_its_cluster() {
+fn esc_returns_to_the_log_in_the_pane_of_its_cluster() {
     let mut app = shown();
     press(&mut app, "3z");
     let driver = app.log().unwrap().source().cloned();
@@ -266,7 +266,7 @@ fn esc_leads_back_to_the_log_in_the_pane_of_its_cluster() {
     let effects = back_to(&mut app, Context::Log);
     assert_eq!(app.log().unwrap().source(), driver.as_ref(), "{effects:?}");
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Ask(_, Request::Follow(..)))));
-    // Who goes to the panes with a worker's log keeps it there.
+    // If the operator goes to the panes with a worker's log open, it stays open there.
     press(&mut app, "gw<enter>");
     let worker = app.log().unwrap().source().cloned();
     press(&mut app, "2");

@@ -1,10 +1,10 @@
-//! Nodes by slice: the pane, the table of all, the page of a slice, and the way back to single nodes.
+//! Nodes by slice: the pane, the table of all clusters, the page of a slice, and the return to single nodes.
 
 use super::*;
 use marin_tui::reconcile::{HostsKey, HostsKind};
 use std::collections::BTreeMap;
 
-/// A cluster with slices, whose nodes pane has the focus and is shown by slice.
+/// A cluster with slices, whose nodes pane is focused and grouped by slice.
 fn by_slice() -> App {
     let mut app = shown();
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
@@ -24,7 +24,7 @@ fn is_page_of(app: &App, slice: &str) -> bool {
 }
 
 #[test]
-fn the_nodes_pane_is_by_slice_from_the_start_and_keeps_what_was_chosen() {
+fn the_nodes_pane_is_grouped_by_slice_by_default_and_keeps_the_choice() {
     let keymap = marin_tui::app::Keymap::with_changes(&BTreeMap::default()).unwrap();
     let listed = vec![marin_tui::app::Listed::Cluster(spec(CLUSTER))];
     let mut app = App::new(listed, keymap);
@@ -39,7 +39,7 @@ fn the_nodes_pane_is_by_slice_from_the_start_and_keeps_what_was_chosen() {
 }
 
 #[test]
-fn what_was_lost_comes_first_then_half_a_slice_then_the_whole_ones() {
+fn lost_slices_come_first_then_incomplete_ones_then_complete_ones() {
     let app = by_slice();
     let seen = cells(&app);
     let begins = [
@@ -67,13 +67,13 @@ fn a_slice_opens_with_its_hosts_and_a_host_with_its_page() {
     assert_eq!(app.context(), Context::Node);
     press(&mut app, "<esc><esc>");
     assert_eq!((app.view().clone(), app.context()), (View::Cluster(0), Context::Nodes));
-    // A row of one host is that host.
+    // A row of one host opens that host.
     press(&mut app, "G<enter>");
     assert_eq!(details(&app)[0], ("name".to_owned(), "ray-m-head".to_owned()));
 }
 
 #[test]
-fn the_page_of_a_slice_stays_while_its_hosts_come_and_go() {
+fn the_page_of_a_slice_stays_open_while_its_hosts_change() {
     let mut app = by_slice();
     press(&mut app, "j<enter>");
     let mut later = sliced();
@@ -93,14 +93,14 @@ fn the_page_of_a_slice_stays_while_its_hosts_come_and_go() {
 }
 
 #[test]
-fn a_host_that_stands_out_is_marked_and_its_figures_are_asked_for() {
+fn an_outlier_is_marked_and_its_figures_are_requested() {
     let mut app = by_slice();
     let (effects, _) = paint(&mut app, 200, 60);
     let [Effect::Ask(_, Request::Visible(ids))] = &effects[..] else { panic!("{effects:?}") };
-    assert_eq!(ids.len(), 64 + 4 + 3 + 1, "all living hosts of the rows on the screen");
+    assert_eq!(ids.len(), 64 + 4 + 3 + 1, "all alive hosts of the rows on the screen");
     let of = |n: u8, cpu| (node(n, "", 0.0, 0.0).id, figures(cpu, 40, 30));
-    let told: Vec<_> = (1..=64).map(|n| of(n, if n == 17 { 2.0 } else { 70.0 })).collect();
-    tell(&mut app, CLUSTER, News::Physical(told));
+    let samples: Vec<_> = (1..=64).map(|n| of(n, if n == 17 { 2.0 } else { 70.0 })).collect();
+    tell(&mut app, CLUSTER, News::Physical(samples));
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
     let seen = cells(&app);
     assert!(seen[2].starts_with("!|ray-m-worker-aa10-tpu|v4-512|4x8x8|64/64|outlier|"), "{seen:#?}");
@@ -110,17 +110,17 @@ fn a_host_that_stands_out_is_marked_and_its_figures_are_asked_for() {
     assert_eq!((listing.all(), listing.len()), (64, 64));
     tell(&mut app, CLUSTER, News::Physical(vec![(node(5, "", 0.0, 0.0).id, figures(70.0, 95, 30))]));
     press(&mut app, "<esc>");
-    assert!(cells(&app).iter().any(|row| row.contains("mem 95% w-5")), "what may end jobs comes first");
+    assert!(cells(&app).iter().any(|row| row.contains("mem 95% w-5")), "a risk to jobs comes first");
 }
 
 #[test]
-fn the_job_that_holds_a_slice_is_shown_as_its_vitals_tell() {
+fn the_job_that_holds_a_slice_is_shown_from_its_vitals() {
     let mut app = by_slice();
     tell(&mut app, CLUSTER, held("04000000", [3, 9]));
     let seen = cells(&app);
     assert!(seen[2].contains("|256/256|04000000|"), "{seen:#?}");
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(Snapshot { taken: before(0), ..sliced() })));
-    assert_eq!(cells(&app), seen, "what was told stays");
+    assert_eq!(cells(&app), seen, "known jobs are kept");
     press(&mut app, "/job:0400<enter>");
     assert_eq!(cells(&app).len(), 1);
     press(&mut app, "<esc>");
@@ -152,7 +152,7 @@ fn of_several_jobs_on_a_slice_one_is_chosen_for_its_stacks() {
 }
 
 #[test]
-fn that_nobody_asks_what_holds_a_slice_is_said() {
+fn disabled_vitals_are_shown_in_the_job_column() {
     let mut app = by_slice();
     assert!(cells(&app)[2].contains("|256/256|-|"), "{:#?}", cells(&app));
     let limits = VitalLimits { every: Duration::ZERO, ..VitalLimits::default() };
@@ -160,11 +160,11 @@ fn that_nobody_asks_what_holds_a_slice_is_said() {
     let seen = cells(&app);
     assert!(seen[2].contains("|256/256|vitals off|") && !seen[0].contains("vitals off"), "{seen:#?}");
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(Snapshot { session: "another".into(), ..sliced() })));
-    assert_eq!(cells(&app)[2], seen[2], "also of a restarted cluster");
+    assert_eq!(cells(&app)[2], seen[2], "also after a restart of the cluster");
 }
 
 #[test]
-fn the_key_leads_from_a_slice_to_its_hosts_and_from_a_host_to_its_slice() {
+fn toggling_moves_from_a_slice_to_its_hosts_and_back() {
     let mut app = by_slice();
     press(&mut app, "j");
     press(&mut app, "v");
@@ -174,7 +174,7 @@ fn the_key_leads_from_a_slice_to_its_hosts_and_from_a_host_to_its_slice() {
     assert!(node.slice().is_some_and(|slice| slice.raw() == "ray-m-worker-bb20-tpu"));
     press(&mut app, "v");
     assert!(matches!(app.target(), Some(Target::Hosts(0, key)) if key.name.raw() == "ray-m-worker-bb20-tpu"));
-    // The head's row is in both.
+    // The head's row is in both tables.
     press(&mut app, "Gv");
     assert_eq!(app.target_node().map(|(_, node)| node.is_head), Some(true));
     press(&mut app, "v");
@@ -182,7 +182,7 @@ fn the_key_leads_from_a_slice_to_its_hosts_and_from_a_host_to_its_slice() {
 }
 
 #[test]
-fn slices_of_one_name_on_two_clusters_stay_apart() {
+fn slices_with_the_same_name_on_two_clusters_are_separate() {
     let mut app = app(&["alpha", "beta"]);
     for name in ["alpha", "beta"] {
         tell(&mut app, name, News::Link(up()));

@@ -9,8 +9,8 @@ fn worker(n: u8, moved: Option<bool>) -> StackWorker {
     StackWorker { node, host, address, pid: 262, name: "W".into(), moved }
 }
 
-/// Of twenty workers one stands elsewhere.
-fn standing(moved: Option<bool>) -> JobStacks {
+/// One of twenty workers has a stack that differs.
+fn sample_stacks(moved: Option<bool>) -> JobStacks {
     let group = |place: &str, workers| StackGroup {
         place: place.to_owned(),
         frames: vec![place.to_owned(), "main (train.py:30)".to_owned()],
@@ -33,7 +33,7 @@ fn rows(app: &App) -> Vec<String> {
 }
 
 #[test]
-fn the_worker_that_stands_elsewhere_is_named_by_one_key() {
+fn one_key_shows_the_worker_whose_stack_differs() {
     let mut app = shown();
     let driver = JobId("0a000000".into());
     let cluster = ClusterName::new(CLUSTER);
@@ -41,12 +41,12 @@ fn the_worker_that_stands_elsewhere_is_named_by_one_key() {
     assert_eq!(asked, [Effect::Stacks(cluster.clone(), driver.clone())]);
     assert!(rows(&app)[0].contains("reading the workers"), "{:?}", rows(&app));
 
-    let told = |app: &mut App, driver: &JobId, result| {
+    let answer = |app: &mut App, driver: &JobId, result| {
         app.update(Event::Stacks(cluster.clone(), driver.clone(), Arc::new(result)), NOW);
     };
-    told(&mut app, &JobId("0b000000".into()), Ok(standing(None)));
-    assert!(rows(&app)[0].contains("reading the workers"), "another job's");
-    told(&mut app, &driver, Ok(standing(None)));
+    answer(&mut app, &JobId("0b000000".into()), Ok(sample_stacks(None)));
+    assert!(rows(&app)[0].contains("reading the workers"), "an answer for another job is ignored");
+    answer(&mut app, &driver, Ok(sample_stacks(None)));
     let first = rows(&app);
     assert!(first[0].starts_with("read: 21 workers, 0s ago; py-spy ran over SSH"), "{first:?}");
     assert!(first.contains(&"19 workers: step (train.py:11)".to_owned()), "{first:?}");
@@ -55,24 +55,24 @@ fn the_worker_that_stands_elsewhere_is_named_by_one_key() {
     assert!(!first.contains(&"on: tb-w3 (10.0.0.3) pid 262 W".to_owned()), "{first:?}");
     assert_eq!(first.last().unwrap(), "not read: tb-w20 (10.0.0.20) pid 262 W: the process has ended");
 
-    told(&mut app, &driver, Ok(standing(Some(false))));
+    answer(&mut app, &driver, Ok(sample_stacks(Some(false))));
     assert!(
         rows(&app).contains(&"1 worker: ! load (data.py:88)  same in both samples".to_owned()),
         "{:?}",
         rows(&app)
     );
-    assert_eq!(press(&mut app, "W"), [Effect::Stacks(cluster.clone(), driver.clone())], "it looks again");
+    assert_eq!(press(&mut app, "W"), [Effect::Stacks(cluster.clone(), driver.clone())], "the key refreshes");
     let problem = Problem::new(ProblemKind::Other, "no worker \u{1b}[31mruns", "wait", NOW);
-    told(&mut app, &driver, Err(problem));
+    answer(&mut app, &driver, Err(problem));
     assert_eq!(rows(&app), ["problem: no worker ·[31mruns", "hint: wait"]);
 }
 
 /// The page with these stacks of the first job's workers.
-fn page_of(standing: JobStacks) -> App {
+fn page_of(stacks: JobStacks) -> App {
     let mut app = shown();
     press(&mut app, "W");
     let (cluster, driver) = (ClusterName::new(CLUSTER), JobId("0a000000".into()));
-    app.update(Event::Stacks(cluster, driver, Arc::new(Ok(standing))), NOW);
+    app.update(Event::Stacks(cluster, driver, Arc::new(Ok(stacks))), NOW);
     app
 }
 
@@ -82,14 +82,14 @@ fn driver(threads: Result<Vec<StackThread>, String>) -> DriverStacks {
 }
 
 #[test]
-fn the_threads_of_the_driver_stand_below_its_workers() {
+fn the_threads_of_the_driver_are_shown_below_its_workers() {
     let thread = |name: &str, place: &str| StackThread {
         name: name.into(),
         place: place.into(),
         frames: vec![place.split(" in ").next().unwrap().into(), "run (train.py:9)".into()],
     };
     let threads = vec![thread("MainThread", "main (train.py:30) in get"), thread("", "save (io.py:7)")];
-    let page = rows(&page_of(JobStacks { driver: Some(driver(Ok(threads))), ..standing(None) }));
+    let page = rows(&page_of(JobStacks { driver: Some(driver(Ok(threads))), ..sample_stacks(None) }));
     let at =
         page.iter().position(|row| row == "driver: tb-w1 (10.0.0.1) pid 867  same in both samples").unwrap();
     assert_eq!(
@@ -103,26 +103,26 @@ fn the_threads_of_the_driver_stand_below_its_workers() {
     );
     let page = rows(&page_of(JobStacks {
         driver: Some(driver(Err("no \u{1b}[31mright".into()))),
-        ..standing(None)
+        ..sample_stacks(None)
     }));
     assert_eq!(page.last().unwrap(), "driver: tb-w1 (10.0.0.1) pid 867: no ·[31mright");
 }
 
 #[test]
-fn a_process_is_opened_logged_in_to_copied_and_saved() {
-    let mut app = page_of(JobStacks { driver: Some(driver(Ok(Vec::new()))), ..standing(Some(false)) });
+fn processes_can_be_opened_logged_in_to_copied_and_saved() {
+    let mut app = page_of(JobStacks { driver: Some(driver(Ok(Vec::new()))), ..sample_stacks(Some(false)) });
     let host = |effects: &[Effect]| match effects {
         [Effect::SshHost(_, host)] => host.internal.to_string(),
         other => panic!("{other:?}"),
     };
-    assert_eq!(host(&press(&mut app, "!")), "10.0.0.19", "the one that stands elsewhere");
+    assert_eq!(host(&press(&mut app, "!")), "10.0.0.19", "the worker whose stack differs");
     press(&mut app, "<enter>");
     let offers: Vec<String> = app.offers().iter().map(|offer| offer.words.clone()).collect();
     assert_eq!(
         offers[..3],
         ["tb-w19 (10.0.0.19) pid 262 W", "tb-w20 (10.0.0.20) pid 262 W", "tb-w1 (10.0.0.1) pid 867 driver"]
     );
-    assert_eq!(offers.len(), 22, "and those of the usual stack");
+    assert_eq!(offers.len(), 22, "including workers with the common stack");
     press(&mut app, "<enter>");
     assert_eq!(app.target(), Some(Target::Node(0, worker(19, None).node)));
     press(&mut app, "<esc>");

@@ -1,4 +1,4 @@
-//! The view of a cluster's TPUs: how it opens, what its keys do, and what news make of it.
+//! The view of a cluster's TPUs: how it opens, what its keys do, and how news change it.
 
 use super::*;
 use marin_tui::model::GoogleWait;
@@ -24,7 +24,7 @@ fn vm(name: &str, state: VmState, host: &str) -> TpuVm {
     }
 }
 
-/// Hosts .1 and .2 and .3 are alive in the sample's Ray.
+/// Hosts .1, .2 and .3 are alive in the sample's Ray.
 fn cloud() -> News {
     let vms = vec![
         vm("ray-one", VmState::Ready, "10.130.0.1"),
@@ -62,7 +62,7 @@ fn toast(app: &App) -> String {
 }
 
 #[test]
-fn it_opens_on_the_cluster_that_is_meant_and_leads_back() {
+fn it_opens_on_the_target_cluster_and_returns() {
     let name = ClusterName::new(CLUSTER);
     let asks = |requests: &[Request]| -> Vec<Effect> {
         requests.iter().map(|r| Effect::Ask(name.clone(), r.clone())).collect()
@@ -79,12 +79,12 @@ fn it_opens_on_the_cluster_that_is_meant_and_leads_back() {
     assert_eq!(press(&mut app, "<esc>"), asks(&[Request::Focus(false)]));
     assert_eq!(app.view().clone(), View::Clusters);
     press(&mut app, ":tpus<enter>");
-    assert_eq!(app.view().clone(), View::Tpus(0), "from the palette too");
+    assert_eq!(app.view().clone(), View::Tpus(0), "also from the palette");
     assert_eq!(press(&mut app, "<^r>"), asks(&[Request::Refresh, Request::Cloud]));
 }
 
 #[test]
-fn other_providers_have_no_such_view() {
+fn other_providers_have_no_tpu_view() {
     let keymap = marin_tui::app::Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();
     let local = ClusterSpec { provider: marin_tui::model::Provider::Local, ..spec("lab") };
     let mut app = App::new(vec![marin_tui::app::Listed::Cluster(local)], keymap);
@@ -96,7 +96,7 @@ fn other_providers_have_no_such_view() {
 }
 
 #[test]
-fn rows_are_what_both_say_and_can_be_sorted_filtered_copied_and_told() {
+fn rows_join_google_and_ray_and_can_be_sorted_filtered_copied_and_described() {
     let mut app = opened();
     assert_eq!(names(&app), ["ray-ghost", "ray-late", "ray-leak", "ray-one", "ray-three"]);
     press(&mut app, ">>");
@@ -114,11 +114,11 @@ fn rows_are_what_both_say_and_can_be_sorted_filtered_copied_and_told() {
     );
     assert!(lines.iter().any(|(l, t)| l == "Google state" && t == "preempted"), "{lines:?}");
     press(&mut app, "<esc><esc>");
-    assert_eq!((names(&app).len(), app.view().clone()), (5, View::Tpus(0)), "the filter first");
+    assert_eq!((names(&app).len(), app.view().clone()), (5, View::Tpus(0)), "Esc clears the filter first");
 }
 
 #[test]
-fn a_login_goes_to_the_host_of_the_row() {
+fn ssh_opens_the_host_of_the_row() {
     let mut app = opened();
     let login = press(&mut app, "!");
     let [Effect::SshHost(_, host)] = &login[..] else { panic!("{login:?}") };
@@ -128,29 +128,29 @@ fn a_login_goes_to_the_host_of_the_row() {
 }
 
 #[test]
-fn leftovers_are_deleted_after_a_question_that_is_focused_on_no() {
+fn preempted_tpus_are_deleted_after_confirmation() {
     let mut app = opened();
     press(&mut app, "x");
     let Some(Dialog::Ask { lines, on_yes: false, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
-    let told: Vec<_> = lines.iter().map(|(_, t)| t.as_str()).collect();
-    assert!(told.contains(&"ray-leak  v4-8") && told.contains(&"ray-ghost  v4-8"), "{told:?}");
+    let texts: Vec<_> = lines.iter().map(|(_, t)| t.as_str()).collect();
+    assert!(texts.contains(&"ray-leak  v4-8") && texts.contains(&"ray-ghost  v4-8"), "{texts:?}");
     assert!(press(&mut app, "<enter>").is_empty(), "cancel was focused");
     let effects = press(&mut app, "xy");
     let [Effect::Ask(_, Request::CleanPreempted(left))] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(left.iter().map(|l| l.name.raw()).collect::<Vec<_>>(), ["ray-ghost", "ray-leak"]);
     let left = left.clone();
-    assert!(press(&mut app, "x").is_empty() && app.dialog().is_none(), "not twice at once");
+    assert!(press(&mut app, "x").is_empty() && app.dialog().is_none(), "not while a deletion is in progress");
     let failed = Cleaned::Failed { what: "permission denied by Google".into(), hint: "ask".into() };
     let done = vec![(left[0].clone(), Cleaned::Deleted), (left[1].clone(), failed)];
     tell(&mut app, CLUSTER, News::Cleaned(Ok(done)));
     let said = toast(&app);
     assert!(said.contains("1 of 2 deleted") && said.contains("ray-leak") && said.contains("ask"), "{said}");
     press(&mut app, "x");
-    assert!(app.dialog().is_some(), "it can be tried again");
+    assert!(app.dialog().is_some(), "it can be retried");
 }
 
 #[test]
-fn an_error_stands_beside_what_was_known_before() {
+fn an_error_is_shown_beside_earlier_data() {
     let mut app = opened();
     let gone = problem(ProblemKind::Other, "Google cannot be reached", "check the network");
     tell(&mut app, CLUSTER, News::Cloud(Err(gone)));
@@ -162,7 +162,7 @@ fn an_error_stands_beside_what_was_known_before() {
 }
 
 #[test]
-fn a_missing_login_is_said_once_for_all_clusters() {
+fn a_missing_login_is_reported_once_for_all_clusters() {
     let mut app = super::app(&["a", "b"]);
     let missing = || News::Cloud(Err(problem(ProblemKind::Login, "not logged in to Google Cloud", "log in")));
     for cluster in ["a", "b", "a", "b"] {
@@ -173,7 +173,7 @@ fn a_missing_login_is_said_once_for_all_clusters() {
 }
 
 #[test]
-fn without_ray_nothing_is_said_of_ray() {
+fn without_ray_rows_show_no_ray_state() {
     let mut app = opened();
     let gone = problem(ProblemKind::Unreachable, "10.0.0.1 cannot be reached", "");
     tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: gone, at: NOW }));
@@ -181,7 +181,7 @@ fn without_ray_nothing_is_said_of_ray() {
     let statuses: Vec<_> = tpus.rows().iter().map(|r| r.status).collect();
     let (quota, up) = (TpuStatus::HoldsQuota, TpuStatus::Up);
     assert_eq!(statuses, [quota, quota, up, up, up]);
-    // A try is no success: what Ray said before is as old as it was.
+    // A connection attempt is not a success: Ray's last state is as old as before.
     tell(&mut app, CLUSTER, News::Link(Link::Connecting { phase: Phase::Tunnel, since: NOW }));
     let cluster = app.tpus().unwrap();
     assert!(cluster.tpus.rows().iter().all(|r| r.status != TpuStatus::Ghost));
@@ -195,7 +195,7 @@ fn up_link() -> Link {
 }
 
 #[test]
-fn ghosts_are_marked_among_the_nodes_and_the_fleet_tells_of_quota() {
+fn ghosts_are_marked_among_the_nodes_and_the_fleet_reports_held_quota() {
     let mut app = opened();
     let cluster = app.tpus().unwrap();
     let ghosts: Vec<_> = cluster.snapshot.nodes.iter().filter(|n| cluster.tpus.is_ghost(n)).collect();
@@ -213,7 +213,7 @@ fn ghosts_are_marked_among_the_nodes_and_the_fleet_tells_of_quota() {
 }
 
 #[test]
-fn what_google_asks_to_wait_is_counted_down_and_gone_after_it() {
+fn a_delay_requested_by_google_is_counted_down_and_then_removed() {
     let mut app = opened();
     let project = app.tpus().unwrap().spec.google.project.clone().unwrap_or_default();
     let wait = |project: &str| GoogleWait {
@@ -230,7 +230,7 @@ fn what_google_asks_to_wait_is_counted_down_and_gone_after_it() {
     let at = |seconds| NOW.plus(Duration::from_secs(seconds));
     app.update(Event::GoogleWait(wait("of-others")), NOW);
     assert!(!seen(&mut app, NOW).contains("requested by Google"), "another project's quota");
-    // No project: nobody is given an access token.
+    // Without a project, the delay concerns access tokens and applies to every cluster.
     for project in [project.as_str(), ""] {
         app.update(Event::GoogleWait(wait(project)), NOW);
         let words = " as requested by Google (quota exceeded: no more reads); next try in ";
@@ -251,7 +251,7 @@ fn a_click_selects_a_row_and_a_second_one_opens_it() {
         let mouse = MouseEvent { kind, column: 10, row, modifiers: KeyModifiers::NONE };
         app.update(Event::Mouse(mouse), NOW);
     };
-    // Header, border and titles stand above.
+    // The header, the border and the titles are above it.
     click(&mut app, 5);
     assert_eq!(app.target_slice().unwrap().name.raw(), "ray-leak");
     click(&mut app, 5);
@@ -259,12 +259,12 @@ fn a_click_selects_a_row_and_a_second_one_opens_it() {
 }
 
 #[test]
-fn the_same_answer_again_draws_nothing_where_it_is_not_shown() {
+fn an_unchanged_answer_draws_nothing_on_other_pages() {
     let mut app = opened();
     press(&mut app, "q");
     paint(&mut app, 120, 40);
     tell(&mut app, CLUSTER, cloud());
     assert!(!app.is_dirty());
     tell(&mut app, CLUSTER, News::Cloud(Ok(Arc::new(CloudView::default()))));
-    assert!(app.is_dirty(), "the ghost is none any more");
+    assert!(app.is_dirty(), "the node is no longer a ghost");
 }

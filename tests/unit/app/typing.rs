@@ -1,4 +1,4 @@
-//! Typed lines, their history, the filter language, the search of a text, and what is said about keys.
+//! Typed lines, their history, the filter language, the search of a text, and the answers to keys.
 
 use super::*;
 use marin_tui::app::job::form::Field;
@@ -13,7 +13,7 @@ fn entrypoint(app: &App) -> String {
     form.draft().entrypoint
 }
 
-/// The lines of the text that is shown, as far as they match its search.
+/// The lines of the shown text that match its search.
 fn lines(app: &App) -> Vec<String> {
     let Some(Dialog::Tell { lines, search, .. }) = app.dialog() else { panic!("{:?}", app.dialog()) };
     search.of(lines).iter().map(|(label, text)| format!("{label} {text}")).collect()
@@ -40,7 +40,7 @@ fn every_line_has_a_cursor() {
 }
 
 #[test]
-fn the_cursor_is_drawn_where_it_is() {
+fn the_cursor_is_drawn_at_its_position() {
     let mut app = shown();
     press(&mut app, "/abc<left>");
     let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
@@ -50,13 +50,13 @@ fn the_cursor_is_drawn_where_it_is() {
 }
 
 #[test]
-fn filters_and_searches_are_recalled_each_by_itself() {
+fn filters_and_searches_have_separate_histories() {
     let mut app = shown();
     press(&mut app, "/tul<enter>/<^u>owner:alice<enter>3/step<enter>2/<^u>ex");
     assert_eq!(prompt(&app), "ex");
     press(&mut app, "<up>");
     assert_eq!(prompt(&app), "owner:alice");
-    assert!(rows(&app).len() < JOBS.len(), "what is recalled filters at once");
+    assert!(rows(&app).len() < JOBS.len(), "a recalled filter takes effect immediately");
     press(&mut app, "<up>");
     assert_eq!((prompt(&app), rows(&app)), ("tul", vec!["eval-tulu-99".to_owned()]));
     press(&mut app, "<up><down><^n>");
@@ -66,7 +66,7 @@ fn filters_and_searches_are_recalled_each_by_itself() {
 }
 
 #[test]
-fn entrypoints_that_were_submitted_are_recalled() {
+fn submitted_entrypoints_are_recalled() {
     let mut app = shown();
     press(&mut app, "n<up>");
     let Some(Dialog::Form(form)) = app.dialog() else { panic!("{:?}", app.dialog()) };
@@ -85,20 +85,20 @@ fn entrypoints_that_were_submitted_are_recalled() {
 }
 
 #[test]
-fn a_filter_names_columns_and_says_what_is_wrong() {
+fn a_filter_accepts_columns_and_reports_errors() {
     let mut app = shown();
     press(&mut app, "/owner:alice status:run");
     let matched = rows(&app);
     assert!(!matched.is_empty() && matched.len() < JOBS.len(), "{matched:?}");
     app.update(Event::Paste(" size:9".into()), NOW);
     let (wrong, kept) = (app.prompt().unwrap().wrong.clone(), rows(&app));
-    let (said, columns) = wrong.split_once("; columns: ").unwrap();
+    let (error, columns) = wrong.split_once("; columns: ").unwrap();
     let columns: Vec<&str> = columns.split(", ").collect();
-    assert_eq!((said, &columns[..3]), ("no column `size`", &["job", "owner", "status"][..]));
-    assert_eq!(kept, matched, "the table is as before");
+    assert_eq!((error, &columns[..3]), ("no column `size`", &["job", "owner", "status"][..]));
+    assert_eq!(kept, matched, "the table is unchanged");
     assert!(footer(&mut app).contains("no column `size`"));
     press(&mut app, "<enter>");
-    assert!(app.prompt().is_some(), "it is to be corrected first");
+    assert!(app.prompt().is_some(), "it has to be corrected first");
     press(&mut app, "<^w><^w><enter>");
     assert!(app.prompt().is_none() && rows(&app) == matched, "{:?}", app.prompt());
     press(&mut app, "/<^u>~(");
@@ -108,7 +108,7 @@ fn a_filter_names_columns_and_says_what_is_wrong() {
 }
 
 #[test]
-fn a_filter_names_any_column_and_says_which_hidden_one_matched() {
+fn a_filter_accepts_any_column_and_names_the_hidden_one_that_matched() {
     let mut app = shown();
     tell(&mut app, CLUSTER, News::Snapshot(Arc::new(sliced())));
     press(&mut app, "2/");
@@ -117,14 +117,14 @@ fn a_filter_names_any_column_and_says_which_hidden_one_matched() {
         assert_eq!(app.prompt().unwrap().wrong, "", "{column}");
     }
     press(&mut app, "<^u>driver:04000000<enter>");
-    assert_eq!(rows(&app), ["04000000"], "the column is shown in the wide table only");
+    assert_eq!(rows(&app), ["04000000"], "the column is only shown in the wide table");
     let unseen = |app: &App, seen: &[usize]| app.listing().unwrap().matches_unseen(&app.look(NOW), seen);
     assert_eq!(unseen(&app, &[1]), None);
     press(&mut app, "/<^u>alice<enter>");
-    assert_eq!(unseen(&app, &[1, 2]), None, "the name has it");
+    assert_eq!(unseen(&app, &[1, 2]), None, "the match is in the name");
     press(&mut app, "/<^u>python<enter>");
-    let told = unseen(&app, &[1, 2]).unwrap();
-    assert!(told.starts_with("matches in entrypoint: ") && told.contains("python"), "{told}");
+    let hidden = unseen(&app, &[1, 2]).unwrap();
+    assert!(hidden.starts_with("matches in entrypoint: ") && hidden.contains("python"), "{hidden}");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn the_columns_of_a_filter_are_those_of_its_table() {
 }
 
 #[test]
-fn help_is_searched_and_leads_to_the_manual() {
+fn help_can_be_searched_and_opens_the_manual() {
     let mut app = shown();
     press(&mut app, "?");
     let all = lines(&app).len();
@@ -171,7 +171,7 @@ fn help_is_searched_and_leads_to_the_manual() {
     press(&mut app, ":help set<enter>");
     assert!(lines(&app)[0].contains("# Settings"));
     press(&mut app, "??<esc>");
-    assert!(lines(&app)[0].contains("# Settings"), "one help lay over it");
+    assert!(lines(&app)[0].contains("# Settings"), "only one help was open over it");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_key_that_is_not_available_in_a_dialog_is_answered_in_its_footer() {
     assert!(footer(&mut app).contains("R is not available"));
     press(&mut app, "w");
     assert_eq!(app.note(), "w is not available in this dialog; close it with esc to use it (workers)");
-    assert_eq!(app.toasts().said().len(), before, "no message lies under the dialog");
+    assert_eq!(app.toasts().said().len(), before, "no message is added under the dialog");
     press(&mut app, "j");
     assert_eq!(app.note(), "");
     press(&mut app, "B");
@@ -192,7 +192,7 @@ fn a_key_that_is_not_available_in_a_dialog_is_answered_in_its_footer() {
 }
 
 #[test]
-fn typed_lines_are_saved_once_there_is_a_file_and_come_back() {
+fn typed_lines_are_saved_and_restored_if_there_is_a_file() {
     let line = |kind: &str, text: &str| (kind.to_owned(), text.to_owned());
     let before = [line("filter", "tul"), line("entrypoint", "python a.py"), line("working-dir", "/work")];
     let mut app = shown().recalling(&before);
@@ -203,7 +203,7 @@ fn typed_lines_are_saved_once_there_is_a_file_and_come_back() {
         other => panic!("{other:?}"),
     };
     assert_eq!(saved(press(&mut app, "<^u>carol<enter>")), ("filter", "carol".to_owned()));
-    // It is saved before the console quits.
+    // The line is saved before the console quits.
     let effects = press(&mut app, ":quit<esc>:exit<enter>");
     assert_eq!(effects.last(), Some(&Effect::Quit));
     assert_eq!(saved(effects), ("command", "exit".to_owned()));
@@ -212,7 +212,7 @@ fn typed_lines_are_saved_once_there_is_a_file_and_come_back() {
     assert_eq!(form.rows[0].line.text(), "python a.py");
     press(&mut app, "<tab><up>");
     let Some(Dialog::Form(form)) = app.dialog() else { panic!("{:?}", app.dialog()) };
-    assert_eq!(form.rows[1].line.text(), "/work", "each field has its own");
+    assert_eq!(form.rows[1].line.text(), "/work", "each field has its own history");
 }
 
 #[test]

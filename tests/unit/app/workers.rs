@@ -1,4 +1,4 @@
-//! Workers by hand: the form, the dialogs, what their progress says.
+//! Adding and removing workers manually: the form, the dialogs, their progress.
 
 use super::*;
 use marin_tui::app::operation::confirmation::{Check, Control};
@@ -11,7 +11,7 @@ fn orders(order: Order) -> Effect {
     Effect::Operate(ClusterName::new(CLUSTER), order)
 }
 
-fn hears(app: &mut App, news: OperationNews) -> Vec<Effect> {
+fn send_news(app: &mut App, news: OperationNews) -> Vec<Effect> {
     app.update(Event::Operation(ClusterName::new(CLUSTER), news), NOW)
 }
 
@@ -58,34 +58,34 @@ fn previewed(task: Task, owners: &[&str]) -> OperationNews {
     OperationNews::Previewed(task, Preview { jobs, me: "alice".into(), problem: None, ..Preview::default() })
 }
 
-fn begun(app: &mut App, task: Task, steps: &[StepName]) {
-    hears(app, OperationNews::Began(Operation::new(task, ClusterName::new(CLUSTER))));
+fn start_operation(app: &mut App, task: Task, steps: &[StepName]) {
+    send_news(app, OperationNews::Began(Operation::new(task, ClusterName::new(CLUSTER))));
     for (i, step) in steps.iter().enumerate() {
         if i > 0 {
-            hears(app, OperationNews::Progress(Progress::Done(steps[i - 1], "seen".into())));
+            send_news(app, OperationNews::Progress(Progress::Done(steps[i - 1], "seen".into())));
         }
-        hears(app, OperationNews::Progress(Progress::Began(*step)));
+        send_news(app, OperationNews::Progress(Progress::Began(*step)));
     }
 }
 
-fn stand(app: &App) -> OperationState {
+fn operation_state(app: &App) -> OperationState {
     app.clusters()[0].running.as_ref().unwrap().state.clone()
 }
 
 #[test]
-fn a_form_opens_at_once_from_the_fleet_and_every_pane() {
+fn the_form_opens_immediately_from_the_fleet_and_every_pane() {
     for place in ["", "1", "3", "4", "c", "cN", "cJ", "T"] {
         let mut app = shown();
         press(&mut app, place);
         assert_eq!(press(&mut app, "a"), [orders(Order::ListOffers)], "{place}");
         assert_eq!((app.context(), &form(&app).offered), (Context::Form, &Offered::Looking), "{place}");
-        // What is typed meanwhile presses no keys.
+        // Keys typed meanwhile have no effect.
         assert_eq!(press(&mut app, "qjx"), []);
         assert_eq!(app.context(), Context::Form, "{place}");
         assert_eq!(press(&mut app, "<esc>"), []);
         assert!(app.dialog().is_none());
-        hears(&mut app, OperationNews::Offered(Ok(offer())));
-        assert!(app.dialog().is_none(), "it was given up");
+        send_news(&mut app, OperationNews::Offered(Ok(offer())));
+        assert!(app.dialog().is_none(), "the form was closed");
     }
     let mut app = shown();
     press(&mut app, ":add-w<tab><enter>");
@@ -93,62 +93,62 @@ fn a_form_opens_at_once_from_the_fleet_and_every_pane() {
 }
 
 #[test]
-fn workers_are_chosen_named_looked_at_and_begun() {
+fn workers_are_chosen_named_previewed_and_added() {
     let mut app = shown();
     press(&mut app, "a");
     let last =
         NewWorker::Queued { node_type: "v4-32".into(), capacity: "reserved".into(), names: vec!["x".into()] };
-    hears(&mut app, OperationNews::Offered(Ok(WorkerOffer { last: Some(last), ..offer() })));
-    assert_eq!((form(&app).node_type, form(&app).capacity), (1, 2), "as it was the last time");
+    send_news(&mut app, OperationNews::Offered(Ok(WorkerOffer { last: Some(last), ..offer() })));
+    assert_eq!((form(&app).node_type, form(&app).capacity), (1, 2), "as in the last request");
     press(&mut app, "<right><tab><left><tab><backspace>2<tab>Mine");
     assert_eq!((form(&app).node_type, form(&app).capacity, form(&app).count.text()), (2, 1, "2"));
     assert!(form(&app).complaint(WorkerField::Name).unwrap().contains("lowercase letters"));
-    assert_eq!(press(&mut app, "<tab><tab><enter>"), [], "nothing is sent that google would refuse");
-    assert_eq!(form(&app).focused(), Some(WorkerField::Name), "there it is wrong");
+    assert_eq!(press(&mut app, "<tab><tab><enter>"), [], "invalid values are not sent");
+    assert_eq!(form(&app).focused(), Some(WorkerField::Name), "the invalid field is focused");
     press(&mut app, "<^u>");
     app.update(Event::Paste("mine\nrm".into()), NOW);
     let task = queued("tpu_slice_v5e_16", "best-effort", &["mine-1", "mine-2"]);
     assert_eq!(
         press(&mut app, "<enter><enter>"),
         [orders(Order::Preview(task.clone()))],
-        "the last field leads on"
+        "Enter in the last field continues"
     );
     let controls = plan(&app).controls();
     assert_eq!((plan(&app).control, controls), (Control::Cancel, vec![Control::Cancel, Control::Go]));
-    assert_eq!(press(&mut app, "<tab><enter>"), [], "not before it was looked");
-    // What was typed is there again.
+    assert_eq!(press(&mut app, "<tab><enter>"), [], "not before the preview arrived");
+    // Typed text is still there.
     press(&mut app, "<esc>");
     assert_eq!(form(&app).name.text(), "mine");
     press(&mut app, "<enter>");
-    hears(&mut app, previewed(task.clone(), &[]));
+    send_news(&mut app, previewed(task.clone(), &[]));
     assert_eq!(press(&mut app, "<tab><enter>"), [orders(begins(task, Others::default()))]);
     assert_eq!(app.context(), Context::Progress);
 }
 
 #[test]
-fn help_leads_back_to_the_plan_and_news_reach_it_meanwhile() {
+fn help_returns_to_the_plan_which_receives_news_meanwhile() {
     let mut app = shown();
     press(&mut app, "a");
-    hears(&mut app, OperationNews::Offered(Ok(offer())));
+    send_news(&mut app, OperationNews::Offered(Ok(offer())));
     press(&mut app, "<tab><tab><tab>mine");
     let task = queued("tpu_worker", "preemptible", &["mine"]);
     assert_eq!(press(&mut app, "<tab><tab><enter>"), [orders(Order::Preview(task.clone()))]);
     press(&mut app, "?");
     assert_eq!(app.context(), Context::Tell);
-    // Help over help is one help.
+    // Help over help replaces it.
     press(&mut app, "?");
-    hears(&mut app, previewed(task, &[]));
+    send_news(&mut app, previewed(task, &[]));
     press(&mut app, "<esc>");
-    assert_eq!(plan(&app).check, Check::Done, "it was looked meanwhile");
+    assert_eq!(plan(&app).check, Check::Done, "the preview arrived meanwhile");
     press(&mut app, "<esc>");
-    assert_eq!(form(&app).name.text(), "mine", "and the form is there");
+    assert_eq!(form(&app).name.text(), "mine", "the form is kept");
     press(&mut app, "<esc>");
-    assert!(form(&app).is_warning(), "typed text is discarded by a second esc only");
+    assert!(form(&app).is_warning(), "only a second Esc discards typed text");
     press(&mut app, "<esc>");
     assert!(app.dialog().is_none());
-    // What a plan is refused for meanwhile is not lost either.
+    // A refusal that arrives meanwhile is not lost either.
     press(&mut app, "R?");
-    hears(
+    send_news(
         &mut app,
         OperationNews::Refused(
             OperationKind::Restart,
@@ -160,22 +160,22 @@ fn help_leads_back_to_the_plan_and_news_reach_it_meanwhile() {
 }
 
 #[test]
-fn a_late_second_offer_takes_nothing_back() {
+fn a_late_second_offer_does_not_reset_the_form() {
     let mut app = shown();
-    // Two forms one after the other have asked.
+    // Two forms have requested offers, one after the other.
     press(&mut app, "a<esc>a");
-    hears(&mut app, OperationNews::Offered(Ok(offer())));
+    send_news(&mut app, OperationNews::Offered(Ok(offer())));
     press(&mut app, "<right><tab>");
     let before = form(&app).clone();
-    hears(&mut app, OperationNews::Offered(Ok(offer())));
+    send_news(&mut app, OperationNews::Offered(Ok(offer())));
     assert_eq!(*form(&app), before);
 }
 
 #[test]
-fn a_name_is_made_up_when_none_is_written() {
+fn a_name_is_generated_if_none_is_typed() {
     let mut app = shown();
     press(&mut app, "a");
-    hears(&mut app, OperationNews::Offered(Ok(offer())));
+    send_news(&mut app, OperationNews::Offered(Ok(offer())));
     press(&mut app, "<backtab><enter>");
     let Task::AddWorker(NewWorker::Queued { names, .. }) = &plan(&app).operation.task else { panic!() };
     assert_eq!(names[..], [format!("ray-worker-manual-{:x}", NOW.as_millis())]);
@@ -185,7 +185,7 @@ fn a_name_is_made_up_when_none_is_written() {
 fn a_host_of_a_local_cluster_is_added_by_its_address() {
     let mut app = shown();
     press(&mut app, "a");
-    hears(&mut app, OperationNews::Offered(Ok(WorkerOffer::default())));
+    send_news(&mut app, OperationNews::Offered(Ok(WorkerOffer::default())));
     assert_eq!(press(&mut app, "<tab><tab><enter>"), []);
     assert!(form(&app).complaint(WorkerField::Address).unwrap().contains("enter the host"));
     press(&mut app, "-oProxy");
@@ -196,30 +196,30 @@ fn a_host_of_a_local_cluster_is_added_by_its_address() {
 }
 
 #[test]
-fn an_offer_that_failed_stays_in_the_form_with_its_mend() {
+fn a_failed_offer_is_shown_in_the_form() {
     let mut app = shown();
     press(&mut app, "a");
     let missing = problem(ProblemKind::Login, "not logged in to Google Cloud", "run gcloud");
-    hears(&mut app, OperationNews::Offered(Err(missing)));
+    send_news(&mut app, OperationNews::Offered(Err(missing)));
     assert!(matches!(form(&app).offered, Offered::Failed(_)));
     assert_eq!(press(&mut app, "<tab><tab><enter>"), []);
-    assert!(app.dialog().is_none(), "cancel is all there is");
+    assert!(app.dialog().is_none(), "Cancel is the only button");
 }
 
 #[test]
 fn the_mouse_presses_the_buttons_of_the_form() {
     let mut app = shown();
     press(&mut app, "a");
-    hears(&mut app, OperationNews::Offered(Ok(offer())));
+    send_news(&mut app, OperationNews::Offered(Ok(offer())));
     paint(&mut app, 120, 40);
     let [_, next] = areas(&app, 120, 40).buttons.unwrap();
     point(&mut app, CLICK, 0, 0);
-    assert_eq!(app.context(), Context::Form, "what was typed is not lost by a click beside it");
+    assert_eq!(app.context(), Context::Form, "a click outside keeps typed text");
     assert_eq!(point(&mut app, CLICK, next.x + 2, next.y).len(), 1);
     assert_eq!(app.context(), Context::Plan);
 }
 
-/// The nodes pane with that node selected.
+/// The nodes pane with this node selected.
 fn at_node(name: &str) -> App {
     let mut app = shown();
     press(&mut app, &format!("1/{name}<enter>"));
@@ -227,36 +227,40 @@ fn at_node(name: &str) -> App {
 }
 
 #[test]
-fn a_worker_is_removed_by_its_address_drained_or_at_once() {
+fn a_worker_is_removed_by_its_address_after_draining_or_immediately() {
     let mut app = at_node("worker-03");
     let drained = remove("10.130.0.3", Some(3600));
     assert_eq!(press(&mut app, "D"), [orders(Order::Preview(drained.clone()))]);
     assert_eq!(
         plan(&app).title(),
         "remove worker worker-03fe4a1c, 10.130.0.3 (marin-us-central2)",
-        "as its row names it"
+        "named as in its row"
     );
-    assert!(plan(&app).preview.jobs.is_empty(), "which jobs work there nobody knows yet");
-    hears(&mut app, previewed(drained.clone(), &["alice"]));
+    assert!(plan(&app).preview.jobs.is_empty(), "the jobs on it are not known yet");
+    send_news(&mut app, previewed(drained.clone(), &["alice"]));
     assert_eq!(
         plan(&app).controls(),
         [Control::Cancel, Control::Drain, Control::Go],
-        "no name is to be typed"
+        "no name has to be typed"
     );
     assert_eq!(plan(&app).control, Control::Cancel);
     assert_eq!(press(&mut app, "<tab> "), [orders(Order::Preview(remove("10.130.0.3", None)))]);
     assert_eq!(plan(&app).check, Check::Running);
-    hears(&mut app, previewed(remove("10.130.0.3", None), &["alice"]));
-    assert_eq!(press(&mut app, "<enter>"), [orders(Order::Preview(drained.clone()))], "and back");
-    hears(&mut app, previewed(drained.clone(), &["alice"]));
+    send_news(&mut app, previewed(remove("10.130.0.3", None), &["alice"]));
+    assert_eq!(
+        press(&mut app, "<enter>"),
+        [orders(Order::Preview(drained.clone()))],
+        "toggling returns to the first preview"
+    );
+    send_news(&mut app, previewed(drained.clone(), &["alice"]));
     assert_eq!(press(&mut app, "<tab><enter>"), [orders(begins(drained, Others::default()))]);
-    // What was seen of another worker says nothing of this one.
+    // A preview of another worker does not apply to this one.
     let mut app = at_node("worker-03");
     press(&mut app, "D<esc>");
     press(&mut app, "<esc>/worker-02<enter>D");
-    hears(&mut app, previewed(remove("10.130.0.3", Some(3600)), &[]));
+    send_news(&mut app, previewed(remove("10.130.0.3", Some(3600)), &[]));
     assert_eq!(plan(&app).check, Check::Running);
-    // Ray has nothing there that could end first.
+    // Nothing runs there in Ray that could finish first.
     let mut app = at_node("worker-14");
     assert_eq!(press(&mut app, "D"), [orders(Order::Preview(remove("10.130.0.20", None)))]);
     let mut app = shown();
@@ -265,25 +269,25 @@ fn a_worker_is_removed_by_its_address_drained_or_at_once() {
 }
 
 #[test]
-fn other_peoples_jobs_on_a_worker_stand_in_the_way_and_so_do_new_ones() {
+fn other_peoples_jobs_on_a_worker_block_removal_and_so_do_new_ones() {
     let mut app = at_node("worker-03");
     press(&mut app, "D");
-    hears(&mut app, previewed(remove("10.130.0.3", Some(3600)), &["alice", "bo"]));
+    send_news(&mut app, previewed(remove("10.130.0.3", Some(3600)), &["alice", "bo"]));
     assert_eq!(plan(&app).controls(), [Control::Cancel, Control::Drain, Control::Others, Control::Go]);
     assert_eq!(press(&mut app, "<tab><tab><tab><enter>"), []);
     assert!(plan(&app).said.contains("jobs of bo"), "{}", plan(&app).said);
     press(&mut app, "<tab><tab><tab> ");
     assert!(plan(&app).others);
     press(&mut app, "<left> ");
-    hears(&mut app, previewed(remove("10.130.0.3", None), &["alice", "bo", "carol"]));
-    assert!(!plan(&app).others, "carol was not named when it was allowed");
+    send_news(&mut app, previewed(remove("10.130.0.3", None), &["alice", "bo", "carol"]));
+    assert!(!plan(&app).others, "carol was not included in the permission");
     press(&mut app, "<tab> <tab>");
     let others = Others { people: vec!["bo".into(), "carol".into()], unowned: Vec::new() };
     assert_eq!(press(&mut app, "<enter>"), [orders(begins(remove("10.130.0.3", None), others))]);
 }
 
 #[test]
-fn a_head_is_no_worker() {
+fn the_head_cannot_be_removed_as_a_worker() {
     let mut app = at_node("head");
     assert_eq!(press(&mut app, "D"), []);
     assert!(app.dialog().is_none() && said(&app).contains("is the head") && said(&app).contains("X stops"));
@@ -296,7 +300,7 @@ fn a_head_is_no_worker() {
 }
 
 #[test]
-fn a_slice_is_named_and_an_address_that_was_given_away_is_not_taken() {
+fn a_host_names_its_slice_and_a_reassigned_address_is_refused() {
     let mut app = shown();
     let vm = TpuVm {
         id: None,
@@ -342,17 +346,17 @@ fn a_slice_is_named_and_an_address_that_was_given_away_is_not_taken() {
 }
 
 #[test]
-fn ray_is_started_anew_on_a_worker_of_ours_or_nobodys() {
+fn ray_is_restarted_on_a_worker_without_other_peoples_jobs() {
     let mut app = at_node("worker-03");
     let task = Task::InitWorker { worker: "10.130.0.3".into() };
     assert_eq!(press(&mut app, "i"), [orders(Order::Preview(task.clone()))]);
-    hears(&mut app, previewed(task.clone(), &[]));
+    send_news(&mut app, previewed(task.clone(), &[]));
     assert_eq!(plan(&app).controls(), [Control::Cancel, Control::Go]);
     assert_eq!(press(&mut app, "<tab><enter>"), [orders(begins(task, Others::default()))]);
 }
 
 #[test]
-fn on_the_tpus_a_worker_goes_by_its_name() {
+fn in_the_tpu_table_a_worker_is_addressed_by_its_name() {
     let vm = |name: &str, state, hosts: &[&str]| TpuVm {
         id: None,
         name: name.into(),
@@ -402,12 +406,12 @@ fn on_the_tpus_a_worker_goes_by_its_name() {
         press(&mut app, &format!("/{filter}<enter>"));
         app
     };
-    let looks = |task| [orders(Order::Preview(task))];
-    assert_eq!(press(&mut at("ray-one"), "D"), looks(remove("ray-one", Some(3600))));
-    assert_eq!(press(&mut at("ray-no"), "D"), looks(remove("ray-no", None)));
-    assert_eq!(press(&mut at("ray-one"), "i"), looks(Task::InitWorker { worker: "ray-one".into() }));
-    // Alive in Ray, unknown to Google: all it has is an address.
-    assert_eq!(press(&mut at("10.130.0.3"), "i"), looks(Task::InitWorker { worker: "10.130.0.3".into() }));
+    let previews = |task| [orders(Order::Preview(task))];
+    assert_eq!(press(&mut at("ray-one"), "D"), previews(remove("ray-one", Some(3600))));
+    assert_eq!(press(&mut at("ray-no"), "D"), previews(remove("ray-no", None)));
+    assert_eq!(press(&mut at("ray-one"), "i"), previews(Task::InitWorker { worker: "ray-one".into() }));
+    // Alive in Ray, unknown to Google: only its address is known.
+    assert_eq!(press(&mut at("10.130.0.3"), "i"), previews(Task::InitWorker { worker: "10.130.0.3".into() }));
     for (name, why) in
         [("ray-gone", "was preempted"), ("ray-no", "was refused"), ("ray-coming", "no host yet")]
     {
@@ -418,7 +422,7 @@ fn on_the_tpus_a_worker_goes_by_its_name() {
 }
 
 #[test]
-fn the_form_and_the_dialogs_are_refused_to_who_only_reads() {
+fn read_only_refuses_the_form_and_the_dialogs() {
     let keymap = Keymap::with_changes(&std::collections::BTreeMap::new()).unwrap();
     let mut app = App::new(vec![Listed::Cluster(spec(CLUSTER))], keymap).reading_only(true);
     app.start(None);
@@ -431,37 +435,41 @@ fn the_form_and_the_dialogs_are_refused_to_who_only_reads() {
 }
 
 #[test]
-fn waiting_for_google_can_be_ended_and_its_end_is_told_truly() {
+fn waiting_for_google_can_be_cancelled_and_the_outcome_is_reported() {
     use StepName::{Ask, Capacity};
     let task = queued("tpu_worker", "preemptible", &["a"]);
     let mut app = shown();
-    begun(&mut app, task.clone(), &[Ask]);
+    start_operation(&mut app, task.clone(), &[Ask]);
     press(&mut app, "p");
-    assert_eq!(press(&mut app, "C"), [], "the request is on its way");
-    hears(&mut app, OperationNews::Progress(Progress::Done(Ask, "asked".into())));
-    hears(&mut app, OperationNews::Progress(Progress::Began(Capacity)));
+    assert_eq!(press(&mut app, "C"), [], "the request is being sent");
+    send_news(&mut app, OperationNews::Progress(Progress::Done(Ask, "asked".into())));
+    send_news(&mut app, OperationNews::Progress(Progress::Began(Capacity)));
     let running = app.watched().unwrap();
     assert_eq!((running.brief().as_str(), running.takes_down()), ("add worker 2/3", false));
     assert_eq!(press(&mut app, "C"), [orders(Order::Cancel)]);
     press(&mut app, "<esc><esc>");
     let how = Operation::new(task, ClusterName::new(CLUSTER)).cancelled_at(Capacity).unwrap();
-    let asked = hears(&mut app, OperationNews::Ended(OperationEnd::Cancelled(how)));
-    assert_eq!(asked, [asks(Request::Refresh), asks(Request::Cloud)], "the way to the cluster is left alone");
-    assert_eq!(stand(&app), OperationState::Ended(Ending::Cancelled(how)));
+    let asked = send_news(&mut app, OperationNews::Ended(OperationEnd::Cancelled(how)));
+    assert_eq!(
+        asked,
+        [asks(Request::Refresh), asks(Request::Cloud)],
+        "the connection to the cluster is unaffected"
+    );
+    assert_eq!(operation_state(&app), OperationState::Ended(Ending::Cancelled(how)));
     assert!(said(&app).contains("stays with Google") && !said(&app).contains("nothing was changed"));
-    // A cluster whose worker is being removed is not expected to be away.
+    // A cluster is not expected to be unreachable while one of its workers is removed.
     let mut app = shown();
-    begun(&mut app, remove("10.130.0.3", None), &[StepName::Find, StepName::Remove]);
+    start_operation(&mut app, remove("10.130.0.3", None), &[StepName::Find, StepName::Remove]);
     let lost = problem(ProblemKind::TunnelLost, "the connection broke", "");
     tell(&mut app, CLUSTER, News::Link(Link::Retrying { problem: lost, at: NOW }));
     assert_eq!(app.fleet().alerts(), 1);
-    // Nothing else begins meanwhile.
+    // No other operation can start meanwhile.
     assert_eq!(press(&mut app, "a"), []);
     assert_eq!(app.context(), Context::Progress);
 }
 
 #[test]
-fn nothing_is_said_of_jobs_or_restarts_where_a_worker_is_meant() {
+fn texts_about_workers_do_not_mention_jobs_or_restarts() {
     let tasks = [
         queued("tpu_worker", "preemptible", &["a"]),
         Task::AddWorker(NewWorker::Host { address: "10.0.0.7".into() }),
@@ -471,35 +479,39 @@ fn nothing_is_said_of_jobs_or_restarts_where_a_worker_is_meant() {
     for task in tasks {
         let operation = Operation::new(task.clone(), ClusterName::new(CLUSTER));
         let mut app = shown();
-        begun(&mut app, task, &operation.steps[..2]);
+        start_operation(&mut app, task, &operation.steps[..2]);
         let failed = problem(ProblemKind::Other, "no route to 10.0.0.7", "hint it");
         press(&mut app, "q");
-        assert!(app.dialog().is_some(), "quitting asks");
+        assert!(app.dialog().is_some(), "quitting requires confirmation");
         press(&mut app, "<esc>");
-        hears(&mut app, OperationNews::Ended(OperationEnd::Stopped(failed, None)));
+        send_news(&mut app, OperationNews::Ended(OperationEnd::Stopped(failed, None)));
         let mut texts = vec![said(&app).to_owned()];
         press(&mut app, "px");
         texts.push(format!("{:?}", app.dialog()));
         assert_eq!(press(&mut app, "y"), [orders(Order::Abandon)]);
-        hears(&mut app, OperationNews::Ended(OperationEnd::Abandoned));
+        send_news(&mut app, OperationNews::Ended(OperationEnd::Abandoned));
         texts.push(said(&app).to_owned());
         for text in texts {
-            let untrue = ["restart", "jobs", "backup", "cluster stays", "stopped stays"];
-            assert!(untrue.iter().all(|w| !text.contains(w)), "{text}");
+            let unrelated = ["restart", "jobs", "backup", "cluster stays", "stopped stays"];
+            assert!(unrelated.iter().all(|w| !text.contains(w)), "{text}");
         }
     }
 }
 
 #[test]
-fn a_restart_of_a_cluster_that_does_not_answer_wants_to_be_allowed() {
+fn a_restart_of_an_unreachable_cluster_must_be_allowed() {
     let mut app = shown();
     press(&mut app, "R");
-    let trouble = Some(problem(ProblemKind::Unreachable, "10.0.0.1 cannot be reached", "is it up?"));
-    let unseen = Preview { jobs: Vec::new(), me: "alice".into(), problem: trouble, ..Preview::default() };
-    hears(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, unseen.clone()));
+    let unreachable = Some(problem(ProblemKind::Unreachable, "10.0.0.1 cannot be reached", "is it up?"));
+    let unseen = Preview { jobs: Vec::new(), me: "alice".into(), problem: unreachable, ..Preview::default() };
+    send_news(&mut app, OperationNews::Previewed(Task::Restart { preserve: true }, unseen.clone()));
     let controls =
         [Control::Cancel, Control::Jobs, Control::Others, Control::Blind, Control::Name, Control::Go];
-    assert_eq!(plan(&app).controls(), controls, "bo, carol and a driver by hand are known from before");
+    assert_eq!(
+        plan(&app).controls(),
+        controls,
+        "the jobs of bo and carol and a manually started driver are known from the last state"
+    );
     press(&mut app, "<tab><tab> <tab><tab>marin-us-central2<enter>");
     assert_eq!(press(&mut app, "<enter>"), []);
     assert!(plan(&app).said.contains("cannot determine affected jobs"), "{}", plan(&app).said);
@@ -511,11 +523,11 @@ fn a_restart_of_a_cluster_that_does_not_answer_wants_to_be_allowed() {
     let Order::Begin(task, consent) = begins(Task::Restart { preserve: true }, others) else { panic!() };
     let order = Order::Begin(task, Consent { unknown: true, ..consent });
     assert_eq!(press(&mut app, "<enter>"), [orders(order)]);
-    // Once it answers nothing is blind any more.
+    // Once the cluster responds, the affected jobs are known.
     let mut app = shown();
     press(&mut app, "X");
-    hears(&mut app, OperationNews::Previewed(Task::Stop, unseen));
+    send_news(&mut app, OperationNews::Previewed(Task::Stop, unseen));
     assert!(plan(&app).is_blind());
-    hears(&mut app, previewed(Task::Stop, &[]));
+    send_news(&mut app, previewed(Task::Stop, &[]));
     assert!(!plan(&app).is_blind() && !plan(&app).controls().contains(&Control::Blind));
 }

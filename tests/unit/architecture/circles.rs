@@ -1,14 +1,15 @@
-//! The files of `src/` and which of them names what another defines, read from the tokens of the code.
+//! The dependencies between the files of `src/`, read from the tokens of the code: which file names what another
+//! defines.
 //!
-//! A path counts for the file that defines its item, however many `pub use` lie between, so that a re-export neither
-//! hides an arrow nor makes one where it only passes a name on from below. Methods cannot be seen: only names count.
+//! A path counts for the file that defines its item, through any number of `pub use`, so that a re-export neither hides
+//! a dependency nor adds one if it only passes a name on from below. Methods cannot be resolved: only names count.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// A module's path below `src/`, without `crate`; the crate itself is empty.
+/// A module's path below `src/`, without `crate`; empty for the crate itself.
 type Module = Vec<String>;
 
 /// What a file defines, imports and names.
@@ -16,7 +17,7 @@ type Module = Vec<String>;
 struct File {
     children: BTreeSet<String>,
     items: BTreeSet<String>,
-    /// The name in this file and the path it stands for.
+    /// The name in this file and the path that it refers to.
     imports: BTreeMap<String, Vec<String>>,
     /// Paths in `use` lines and in code.
     named: BTreeSet<Vec<String>>,
@@ -66,7 +67,7 @@ fn outside(tokens: &[TokenTree], file: &mut File) {
     }
 }
 
-/// How many tokens the first item takes: up to its `;` or its braces; `None` at the end.
+/// The number of tokens of the first item: up to its `;` or its braces; `None` at the end.
 fn item(tokens: &[TokenTree]) -> Option<usize> {
     let imports = (0..tokens.len()).position(|at| imports(&tokens[at..]));
     let ends = |(i, t): &(usize, &TokenTree)| {
@@ -78,7 +79,7 @@ fn item(tokens: &[TokenTree]) -> Option<usize> {
     end.or((!tokens.is_empty()).then_some(tokens.len()))
 }
 
-/// Notes the name that an item defines, or the child that it declares.
+/// Records the name that an item defines, or the child that it declares.
 fn define(item: &[TokenTree], file: &mut File) {
     const KINDS: &[&str] = &["struct", "enum", "union", "trait", "type", "fn", "static", "const"];
     let words: Vec<String> =
@@ -94,7 +95,7 @@ fn define(item: &[TokenTree], file: &mut File) {
         ("mod", Some(name)) if item.last().is_some_and(|t| is_mark(t, ';')) => {
             file.children.insert(name.clone());
         }
-        // A module with a body is a part of this file.
+        // A module with a body is part of this file.
         ("impl" | "use", _) | (_, None) => {}
         (_, Some(name)) => {
             file.items.insert(name.clone());
@@ -102,7 +103,7 @@ fn define(item: &[TokenTree], file: &mut File) {
     }
 }
 
-/// Notes the paths in some tokens, at any depth.
+/// Records the paths in some tokens, at any depth.
 fn inside(tokens: &[TokenTree], file: &mut File) {
     let mut at = 0;
     while at < tokens.len() {
@@ -116,7 +117,7 @@ fn inside(tokens: &[TokenTree], file: &mut File) {
             }
             TokenTree::Ident(_) if !method => {
                 let path = path(&tokens[at..]);
-                // Two colons lie between two names.
+                // Two colons separate two names.
                 at += 3 * (path.len() - 1);
                 if path.len() > 1 {
                     file.named.insert(path);
@@ -128,7 +129,7 @@ fn inside(tokens: &[TokenTree], file: &mut File) {
     }
 }
 
-/// Whether an import begins here; `use<'a>` in a type is none.
+/// Whether an import begins here; `use<'a>` in a type is not one.
 fn imports(tokens: &[TokenTree]) -> bool {
     matches!(tokens, [first, second, ..] if word(first).is_some_and(|w| w == "use") && !is_mark(second, '<'))
 }
@@ -148,7 +149,7 @@ fn path(tokens: &[TokenTree]) -> Vec<String> {
     names
 }
 
-/// Notes what the tree of a `use` brings in, below `prefix`.
+/// Records the imports of a `use` tree, below `prefix`.
 fn import(tree: &[TokenTree], prefix: &[String], file: &mut File) {
     for branch in tree.split(|t| is_mark(t, ',')) {
         let Some(first) = branch.first() else { continue };
@@ -204,7 +205,7 @@ fn definer(
     path: &[String],
     depth: usize,
 ) -> Option<(Module, String)> {
-    // Names that stand for each other in a ring are another crate's, seen through a name of our own.
+    // Names that refer to each other in a cycle belong to another crate, under a name of our own.
     if depth > 16 {
         return None;
     }
@@ -238,7 +239,7 @@ fn place(module: &[String]) -> String {
     if module.is_empty() { "lib.rs".to_owned() } else { module.join("/") + ".rs" }
 }
 
-/// Groups of files that name each other in a ring, each group sorted.
+/// Groups of files that depend on each other in a cycle, each group sorted.
 pub fn circles(arrows: &Arrows) -> BTreeSet<Vec<String>> {
     let reached: BTreeMap<&String, BTreeSet<&String>> =
         arrows.keys().map(|from| (from, reach(arrows, from))).collect();
