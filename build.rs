@@ -8,7 +8,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=assets/tpu");
     let files = ["gcs.proto", "autoscaler.proto", "runtime_metrics.proto", "telemetry.proto"];
     let files = protox::compile(files, ["assets/ray", "assets/tpu"])?;
-    // `Bytes` point into the response instead of copying it; the order of a map decides the order on the screen.
+    // `Bytes` refer to the response instead of copying it; the order of a map determines the order on the screen.
     prost_build::Config::new().bytes(["."]).btree_map(["."]).compile_fds(files)?;
     Ok(())
 }

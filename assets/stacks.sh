@@ -1,7 +1,7 @@
-# Writes the Python stacks of these processes (process ids), one after the other. Changes nothing, and pauses none of them:
-# that is what --nonblocking is for. py-spy comes with ray[default] and lies beside it, where the process finds its
-# programs. At the end come the threads of the raylet that started them, as the kernel counts them: py-spy reads Python
-# alone, and a debugger would stop the raylet.
+# Prints the Python stacks of these processes (process ids), one after the other. Changes nothing and, because of
+# --nonblocking, pauses none of them. py-spy is installed with ray[default] and found on the PATH of the process. The
+# threads of the raylet that started them follow, as the kernel reports them: py-spy reads only Python, and a debugger
+# would stop the raylet.
 LC_ALL=C
 export LC_ALL
 raylet=

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Joins this host to its Ray cluster, and keeps it there: after a restart of the head, wherever that comes up, after a crash of Ray here, and after a reboot (a startup script runs at every boot, on every host of a slice).
-# Written by marin-tui. The Ray token is not in it: that is read with this machine's own service account, into a file
-# that only root and the container's user can read, and is never an argument or a variable. Commands, docker options and
-# the startup script of the cluster's file stand here as they are, quoted: whoever may read the metadata of this machine
-# reads them, too.
+# Joins this host to its Ray cluster and keeps it joined: after a restart of the head, even at another address, after a crash of Ray here, and after a reboot (a startup script runs at every boot, on every host of a slice).
+# Written by marin-tui. It does not contain the Ray token: the machine's own service account reads it into a file that only
+# root and the container's user can read; it is never an argument or a variable. Commands, docker options and the startup
+# script of the cluster file are included verbatim, quoted: anyone who can read this machine's metadata can read them.
 set -uo pipefail
 export HOME="${HOME:-/root}" LC_ALL=C.UTF-8
 
@@ -21,15 +20,15 @@ secret_url={{ (secret_manager ~ "/v1/projects/" ~ secret_project ~ "/secrets/" ~
 {%- endif %}
 look_seconds={{ look_seconds | sh }}
 dir=/var/lib/marin-tui-worker
-# What is made here is root's alone.
+# Only root can access the files created here.
 umask 077
 mkdir -p "$dir/run"
-# The container's user has to find its two files.
+# The container's user must be able to reach its two files.
 chmod 755 "$dir/run"
 
 say() { echo "marin-tui worker: $*" >&2; }
 
-# The newest of these scripts wins: `init-worker` starts it again on a host where it runs.
+# The newest copy of this script wins: `init-worker` starts it again on a host where it already runs.
 exec 9>"$dir/lock"
 if ! flock -n 9; then
   kill "$(cat "$dir/pid" 2>/dev/null)" 2>/dev/null
@@ -39,14 +38,14 @@ echo $$ >"$dir/pid"
 
 {%- if own %}
 
-# The startup script of the cluster's file, for which this one stands in the metadata. As with Google's agent, it runs at
-# each boot before anything else, and what it ends with keeps nothing from going on.
+# The startup script of the cluster file, whose place in the metadata this script takes. As with Google's agent, it runs at
+# each boot before anything else, and its exit code is ignored.
 printf '%s' {{ own | sh }} >"$dir/own-startup-script"
 chmod 700 "$dir/own-startup-script"
 "$dir/own-startup-script" </dev/null >&2 9>&- || say "the startup script of the cluster's file ended with $?"
 {%- endif %}
 
-# A value of a JSON object.
+# Prints a value of a JSON object.
 field() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"; }
 
 access_token() {
@@ -54,14 +53,14 @@ access_token() {
     field access_token
 }
 
-# A call of Google's APIs; the bearer token goes by standard input, because arguments can be seen.
+# Calls a Google API. The bearer token is passed on standard input, because arguments are visible to other users.
 api() {
   local token
   token=$(access_token) || return 1
   printf 'Authorization: Bearer %s\n' "$token" | curl -fsS --max-time 30 -H @- "$@"
 }
 
-# Address of the newest head that runs in the cluster's zone, by the labels that Ray's launcher sets.
+# Prints the address of the newest running head in the cluster's zone, found by the labels that Ray's launcher sets.
 find_head() {
   local page next='' heads='' lines
   while :; do
@@ -90,7 +89,7 @@ accepts() { timeout 5 bash -c 'exec 3<>"/dev/tcp/$1/$2"' accepts "$1" "$port" 2>
 
 runs() { [ "$(docker inspect -f {{ "{{.State.Running}}" | sh }} "$container" 2>/dev/null 9>&-)" = true ]; }
 
-# The Ray token as a file for the container's user.
+# Writes the Ray token to a file for the container's user.
 write_token() {
 {%- if secret %}
   local user
@@ -109,20 +108,20 @@ sys.stdout.buffer.write(base64.b64decode(json.load(sys.stdin)["payload"]["data"]
 
 pull() {
 {%- if registry %}
-  # The login lasts an hour and is needed for this only.
+  # The login lasts an hour and is only needed for the pull.
   access_token | DOCKER_CONFIG="$dir/docker" docker login -u oauth2accesstoken --password-stdin \
     {{ ("https://" ~ registry) | sh }} >/dev/null 9>&- || return 1
 {%- endif %}
   DOCKER_CONFIG="$dir/docker" docker pull "$image" >/dev/null 9>&-
 }
 
-# What runs in the container. It ends when Ray does, and the container with it.
+# Runs in the container, and ends with Ray, which also ends the container.
 printf '%s\n' {{ join | sh }} >"$dir/run/join.sh"
 chmod 444 "$dir/run/join.sh"
 
 {%- if init %}
 
-# What the cluster's file wants done on the machine itself, once a boot.
+# Runs the initialization commands of the cluster file on the machine itself, once per boot.
 initialized=
 initialize() {
   [ -n "$initialized" ] || USER="${USER:-root}" bash --login -c {{ init | sh }} >&2 </dev/null 9>&- || return 1
@@ -138,7 +137,7 @@ join() {
   pull || docker image inspect "$image" >/dev/null 2>&1 9>&- || { say "cannot pull $image"; return 1; }
   write_token || { say "cannot read the Ray token of secret ${secret:-}: has this machine's service account the role secretmanager.secretAccessor?"; return 1; }
   docker rm -f "$container" >/dev/null 2>&1 9>&-
-  # The last word counts: what stands behind the cluster's own options is needed here.
+  # Later options override earlier ones, so those required here follow the cluster's own.
   docker run -d --name "$container" {{ options }} --restart=no --net=host \
     -v "$dir/run:/run/marin-tui:ro" -e LC_ALL=C.UTF-8 -e LANG=C.UTF-8 -e "RAY_HEAD_IP=$head" \
     -e {{ ("RAY_OVERRIDE_RESOURCES=" ~ resources) | sh }} \

@@ -4,7 +4,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use marin_tui::model::text::log_line;
 use std::hint::black_box;
 
-/// A second of a busy job's log: mostly plain, some coloured, some hostile, some with a progress bar.
+/// One second of a busy job's log: mostly plain lines, some with colors, control sequences or a progress bar.
 fn lines() -> Vec<String> {
     let line = |n: u32| match n % 10 {
         0..6 => format!(

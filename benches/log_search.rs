@@ -6,10 +6,10 @@ use marin_tui::model::Line;
 use std::hint::black_box;
 
 const LINES: u32 = 1_000_000;
-/// Lines that come between two frames, which are 16 ms apart, of a log that grows by 10,000 lines a second.
+/// Lines that arrive between two frames, 16 ms apart, in a log that grows by 10,000 lines per second.
 const A_FRAME: u32 = 160;
 
-/// A line as a training job writes it.
+/// A line of a training job's log.
 fn line(n: u32) -> Line {
     let line = match n % 1000 {
         999 => format!("E1121 04:53:01.001 client.cc:77] RESOURCE_EXHAUSTED: out of memory in step {n}"),
@@ -22,7 +22,7 @@ fn line(n: u32) -> Line {
     line.into()
 }
 
-/// A million lines, some 90 MB; of more the last million.
+/// A million lines, about 90 MB; the last million of a longer log.
 fn held() -> LogBuffer {
     let mut held = LogBuffer::new(LINES as usize, usize::MAX);
     for n in 0..LINES {

@@ -12,7 +12,7 @@ const LINES: u32 = 100;
 /// 2026-11-23 09:00 UTC.
 const NOW: Timestamp = Timestamp::from_millis(1_795_424_400_000);
 
-/// A line of a worker: mostly steps, some of what libraries write, now and then a warning; with Ray's prefix or without.
+/// A line of a worker's log: mostly steps, some output of libraries, occasionally a warning; with or without Ray's prefix.
 fn line(worker: u32, n: u32, has_prefix: bool) -> String {
     let prefix = if has_prefix {
         format!("(train_lm_task pid={}, ip=10.128.0.{worker}) ", 4000 + worker)
@@ -39,13 +39,13 @@ fn line(worker: u32, n: u32, has_prefix: bool) -> String {
     prefix + &text
 }
 
-/// The lines in the order in which they are written.
+/// The lines in the order in which they were written.
 fn lines(has_prefix: bool) -> Vec<(u32, String)> {
     let of = |n: u32| (0..WORKERS).map(move |worker| (worker, line(worker, n, has_prefix)));
     (0..LINES).flat_map(of).collect()
 }
 
-/// A rule that is asked about each line alone.
+/// A rule that looks at each line separately.
 type Part<'a> = &'a dyn Fn(&str) -> bool;
 
 fn bench(c: &mut Criterion) {

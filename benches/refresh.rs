@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 fn refresh(group: &mut BenchmarkGroup<'_, WallTime>, runtime: &Runtime, jobs: usize, over_gcs: bool) {
     let channel = if over_gcs { "GCS" } else { "HTTP" };
     let fleet = runtime.block_on(Fleet::start(jobs));
-    // One refresh; another client had the head prepare its answers for this second.
+    // One refresh; another client has already made the head prepare its answers for this second.
     let time = async |fleet: &Fleet, poller: &mut Poller| {
         fleet.tick();
         fleet.poller(over_gcs).refresh().await.expect("the head answers");

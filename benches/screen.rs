@@ -22,7 +22,7 @@ use tokio::runtime::Runtime;
 const NAME: &str = "marin-us-central2";
 const SIZE: (u16, u16) = (200, 60);
 
-/// Two snapshots of one cluster, five seconds apart, as the poller makes them.
+/// Two snapshots of a cluster, five seconds apart, as the poller produces them.
 fn snapshots(jobs: usize) -> [Arc<Snapshot>; 2] {
     Runtime::new().expect("a runtime").block_on(async {
         let fleet = Fleet::start(jobs).await;
@@ -33,7 +33,7 @@ fn snapshots(jobs: usize) -> [Arc<Snapshot>; 2] {
     })
 }
 
-/// A snapshot as the cluster's task sends it, with the state that it makes of the one before it.
+/// A snapshot as the cluster's task sends it, with the state derived from the previous one.
 fn news(app: &App, cluster: &str, snapshot: &Arc<Snapshot>) -> Event {
     let name = ClusterName::new(cluster);
     let before = app.fleet().named(&name).expect("a cluster of the list");

@@ -8,7 +8,7 @@ use std::hint::black_box;
 /// Milliseconds.
 const NOW: Timestamp = Timestamp::from_millis(1_795_233_600_000);
 
-/// A host of a slice of 16, with as many labels and resources as Ray gives one.
+/// A host of a slice of 16, with the labels and resources that Ray reports.
 fn host(number: usize) -> Node {
     let slice = format!("ray-marin-us-central2-worker-{:08x}-tpu", number / 16);
     let mut id = [0; 28];
@@ -37,7 +37,7 @@ fn host(number: usize) -> Node {
         node_type: "tpu_slice_v4_128".into(),
         instance_id: slice.as_str().into(),
         is_head: number == 0,
-        // Each eighth slice was lost.
+        // Every eighth slice is lost.
         state: if number % 128 < 16 { NodeState::Dead } else { NodeState::Alive },
         started: Some(NOW),
         ended: (number % 128 < 16).then_some(NOW),
