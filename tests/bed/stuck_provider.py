@@ -21,7 +21,7 @@ class StuckProvider(LocalNodeProvider):
         super().__init__(provider_config, cluster_name)
         head = provider_config["head_ip"]
         addresses = subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=True).stdout.split()
-        # Autoscaler v2 must find the head among the nodes, or it takes it for an unmanaged worker.
+        # Autoscaler v2 considers a head that is not among the nodes an unmanaged worker.
         if head in addresses and head not in self.non_terminated_nodes({}):
             tags = {
                 TAG_RAY_NODE_KIND: NODE_KIND_HEAD,

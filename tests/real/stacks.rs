@@ -141,7 +141,7 @@ fn over_ssh_where_the_head_gives_none() {
 }
 
 #[test]
-fn through_ray_where_its_head_gives_them() {
+fn through_the_oldest_ray_where_its_head_gives_them() {
     let bed = Bed::shared(Ray::Oldest);
     the_one_that_is_stuck_stands_apart(bed, &start(bed), "ray");
 }

@@ -97,7 +97,7 @@ fn a_limit_of_the_newest_ray_is_applied_while_a_job_runs() {
 }
 
 #[test]
-fn a_restart_has_to_be_allowed_and_a_raised_limit_brings_a_worker() {
+fn the_oldest_ray_is_restarted_only_if_allowed_and_a_raised_limit_brings_a_worker() {
     let bed = Bed::restarted(Ray::Oldest);
     let mut file = File::new(bed);
     let job = bed.submit("update", "sleep 3600");
