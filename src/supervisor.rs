@@ -1,8 +1,8 @@
-//! The core that both front ends call: one task per cluster that joins tunnel, token and Ray client, and beside it one
-//! that watches its TPUs at Google Cloud.
+//! The core that both front ends use: one task per cluster that combines tunnel, token and Ray client, and a second one
+//! that watches the cluster's TPUs at Google Cloud.
 //!
-//! Waiting, retrying and reconnecting live here and nowhere else: a front end sends a [`Request`] and never waits,
-//! and learns everything from the [`Update`]s. One cluster's trouble never reaches another's task.
+//! All waiting, retrying and reconnecting happens here: a front end sends a [`Request`], never waits, and receives
+//! everything as [`Update`]s. A failure of one cluster does not affect the tasks of others.
 
 mod access;
 mod backoff;
@@ -70,7 +70,7 @@ pub use visit::{dial, find_host, pack, visit};
 pub use vitals::{LogHost, read_holdings, read_vitals, read_vitals_among};
 pub use zones::Zones;
 
-// What a connection gives out.
+// Provided by a connection.
 pub use crate::ssh::{Remote, RemoteStream};
 
 use crate::model::cloud::TpuHost;
@@ -91,7 +91,7 @@ use task::{ClusterTask, Shared};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-/// Longest wait for every ssh to end when the console is quit.
+/// Maximum time to wait for all ssh processes to end when the console quits.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 struct Handle {
@@ -111,12 +111,12 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts a task for each cluster; news go to `updates`. All connect side by side.
+    /// Starts a task for each cluster; news is sent to `updates`. All clusters connect concurrently.
     pub fn start(specs: Vec<ClusterSpec>, options: Options, updates: &mpsc::Sender<Update>) -> Self {
         Self::start_at(specs.into_iter().enumerate().collect(), options, updates)
     }
 
-    /// The same for one cluster alone, which is at that place in the whole list: its local ports depend on it.
+    /// Like [`Self::start`] for one cluster, with its index in the whole list, which determines its local ports.
     pub fn start_one(
         spec: ClusterSpec,
         place: usize,
@@ -156,24 +156,24 @@ impl Supervisor {
         supervisor
     }
 
-    /// From now on this function is called when calls to Google begin to wait because Google asks them to.
+    /// Registers a function that is called when calls to Google start to wait because Google asks for it.
     pub fn tell_waits(&self, tell: impl Fn(GoogleWait) + Send + Sync + 'static) {
         self.options.google.tell_waits(tell);
     }
 
-    /// Asks something of a cluster's task; the answer comes as news.
+    /// Sends a request to a cluster's task; the answer arrives as news.
     pub fn ask(&self, cluster: &ClusterName, request: Request) {
         if let Some(handle) = self.handles.get(cluster) {
             let to = match request {
                 Request::Cloud | Request::CleanPreempted(_) => &handle.cloud,
                 _ => &handle.requests,
             };
-            // A task ends only when we do.
+            // A task ends only with the program.
             let _ = to.send(request);
         }
     }
 
-    /// The connection of the cluster's task; none for a cluster that is not in the list.
+    /// The connection of a cluster's task; `None` if the cluster is not in the list.
     pub fn connection(&self, cluster: &ClusterName) -> Option<Connection> {
         self.handles.get(cluster).map(|handle| handle.connection.clone())
     }
@@ -188,7 +188,7 @@ impl Supervisor {
         self.token_finder(cluster)()
     }
 
-    /// The same when it is called, on a thread of its own where files may be slow.
+    /// Like [`Self::token`], as a function that can be called on a separate thread, because files may be slow.
     pub fn token_finder(
         &self,
         cluster: &ClusterName,
@@ -201,7 +201,7 @@ impl Supervisor {
         }
     }
 
-    /// The dashboard's address for a browser on this machine: a local port leads there from now on.
+    /// The dashboard's address for a browser on this machine; opens a local port for it.
     pub fn dashboard(
         &self,
         cluster: &ClusterName,
@@ -230,7 +230,8 @@ impl Supervisor {
         Ok(ssh::login(&login))
     }
 
-    /// The command that logs in to a host of the cluster in the foreground terminal. Runs ssh to make it, beside us.
+    /// The command that logs in to a host of the cluster in the foreground terminal. Runs ssh in the background to
+    /// determine it.
     pub fn login_host(
         &self,
         cluster: &ClusterName,
@@ -241,7 +242,7 @@ impl Supervisor {
         let (options, cluster, host) = (Arc::clone(&self.options), cluster.clone(), host.clone());
         async move {
             let (spec, head) = known.ok_or_else(|| format!("no cluster {cluster}"))?;
-            // To look for the head now could take a minute, and the terminal waits.
+            // Looking up the head now could take a minute while the terminal waits.
             if head.is_none() && visit::needs_head(&spec, &host) {
                 return Err(format!(
                     "that host is only reachable through the head, and {cluster} has no SSH connection"
@@ -256,7 +257,7 @@ impl Supervisor {
     pub async fn shutdown(mut self) {
         self.handles.clear();
         let all_gone = async { while self.tasks.join_next().await.is_some() {} };
-        // What is still there then is killed with the runtime.
+        // Processes that remain are killed with the runtime.
         let _ = tokio::time::timeout(FAREWELL, all_gone).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Programs that are run for a cluster: on one of its machines, or here.
+//! Runs programs for a cluster: on one of its machines, or on this one.
 
 use super::Options;
 use super::connection::Connection;
@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// A cluster, and how its machines are reached.
+/// A cluster, and how to reach its machines.
 #[derive(Clone, Copy)]
 pub struct Access<'a> {
     /// The cluster of the connection.
@@ -34,7 +34,7 @@ pub async fn run_on(
     let is_head = matches!(&spec.head, HeadAddress::Ssh(head) if head == host);
     if let Some(remote) = connection.remote().filter(|_| is_head) {
         match remote.run(command, limit).await {
-            // It is being lost, or has no room for one more command.
+            // The connection is being lost, or has no free session.
             Err(SshError::Lost { .. } | SshError::SessionsExhausted { .. }) => {}
             done => return done.map_err(failed),
         }
@@ -45,7 +45,7 @@ pub async fn run_on(
     output
 }
 
-/// A login to the head alone, for what needs no Ray: its log files while its dashboard does not respond.
+/// A separate login to the head for what does not need Ray, such as its log files while its dashboard does not respond.
 pub async fn log_in_to_head(spec: &ClusterSpec, options: &Options) -> Result<HeadLogin, Problem> {
     log_in(spec, options, head_address(spec, options, None).await?.host).await.map(HeadLogin)
 }
@@ -59,7 +59,7 @@ impl HeadLogin {
         self.0.remote()
     }
 
-    /// Ends it.
+    /// Closes the login.
     pub async fn close(self) {
         self.0.close().await;
     }
@@ -68,7 +68,7 @@ impl HeadLogin {
 async fn log_in(spec: &ClusterSpec, options: &Options, host: HostName) -> Result<Tunnel, Problem> {
     let name = format!("{}@{}", spec.name, host.as_str());
     let mut to = tunnel_spec(spec, options, host, Vec::new());
-    // A socket of its own: the head's may be in use.
+    // A separate socket, because the head's may be in use.
     to.name = ClusterName::new(name);
     let tunnel = Tunnel::open(to).await.map_err(|e| e.problem(Timestamp::now()))?;
     if let Some(words) = first_contact(&tunnel, spec, options) {
@@ -77,8 +77,8 @@ async fn log_in(spec: &ClusterSpec, options: &Options, host: HostName) -> Result
     Ok(tunnel)
 }
 
-/// Runs the ray command with these arguments and settings (`NAME=VALUE`) here; its lines go to `lines`, its exit code
-/// comes back. With a terminal it asks its questions there. Dropping the future kills it.
+/// Runs the ray command on this machine with these arguments and settings (`NAME=VALUE`); sends its output to `lines`
+/// and returns its exit code. With a terminal, it asks its questions there. Dropping the future kills it.
 pub async fn run_ray(
     options: &Options,
     arguments: &[&OsStr],
@@ -91,7 +91,7 @@ pub async fn run_ray(
         command.extend(["sh", "-c", r#"exec "$@" <"$0""#].map(OsString::from));
         command.push(terminal.path().into());
     }
-    // Python keeps back what it writes into a pipe.
+    // Python buffers output to a pipe.
     command.extend(["env", "PYTHONUNBUFFERED=1"].map(OsString::from));
     command.extend(settings.iter().map(OsString::from));
     command.extend(options.ray.iter().map(OsString::from));

@@ -1,10 +1,10 @@
-//! How long to wait before the next try: doubling, capped, jittered so that twenty consoles that lost the same
-//! network do not knock at the same moment.
+//! The time to wait before the next attempt: doubling, capped, and jittered, so that many consoles that lost the same
+//! network do not reconnect at the same moment.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// Counts failures in a row and says how long to wait.
+/// Counts consecutive failures and returns how long to wait.
 #[derive(Debug, Default)]
 pub struct Backoff {
     failures: u32,

@@ -1,5 +1,5 @@
-//! Tokens, renewed automatically: found on this machine, else fetched from the cluster's secret, and fetched
-//! again once when the cluster refuses what is there.
+//! Renews tokens automatically: looks on this machine first, then fetches from the cluster's secret, and fetches once
+//! more if the cluster refuses the token.
 
 use super::cloud::kind;
 use crate::gcp::{self, GcpError, Google};
@@ -14,18 +14,18 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-/// A secret is asked for again after this time at the earliest: a refusal comes back with every refresh, and several
-/// clusters share one secret.
+/// Minimum interval between requests for a secret: a refusal is repeated with every refresh, and several clusters share
+/// a secret.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// The latest version of a secret, as it was fetched and kept.
+/// The latest version of a secret, as fetched and saved.
 #[derive(Clone, Debug)]
 pub struct Fetched {
     /// The token for the head's dashboard and GCS.
     pub token: Secret,
     /// Version of the secret that holds the token.
     pub version: String,
-    /// The secret's file on this machine has it.
+    /// Whether the secret's file on this machine has it.
     pub kept: bool,
     /// All files that have it.
     pub files: Vec<PathBuf>,
@@ -33,24 +33,25 @@ pub struct Fetched {
     pub troubles: Vec<String>,
 }
 
-/// What was answered when. Held while Google is asked, so that two clusters with one secret ask once.
+/// The time of the last answer, and the answer. Locked during a request to Google, so that two clusters with one secret
+/// send one request.
 type Answer = Arc<Mutex<Option<(Instant, Result<Fetched, Problem>)>>>;
 
-/// Looks after the tokens of all clusters.
+/// Manages the tokens of all clusters.
 pub struct TokenManager {
     places: Places,
     google: Google,
-    /// One answer per secret, so that a slow project does not delay the others.
+    /// One answer per secret, so that a slow project does not delay others.
     answers: std::sync::Mutex<BTreeMap<SecretName, Answer>>,
 }
 
 impl TokenManager {
-    /// With these places and that Google.
+    /// Looks in these places, and fetches from this Google.
     pub fn new(places: Places, google: Google) -> Self {
         Self { places, google, answers: std::sync::Mutex::default() }
     }
 
-    /// The cluster's token as this machine has it. Reads files.
+    /// The cluster's token on this machine. Reads files.
     pub fn on_this_machine(&self, spec: &ClusterSpec) -> Result<Found, Problem> {
         self.find(spec).map_err(|e| e.problem(&spec.name, &self.places, Timestamp::now()))
     }
@@ -59,7 +60,7 @@ impl TokenManager {
         token::find(&self.places, &spec.name, spec.google.token_secret.as_ref())
     }
 
-    /// The cluster's token: from this machine, else from its secret.
+    /// The cluster's token: from this machine, or else from its secret.
     pub async fn token(self: &Arc<Self>, spec: &ClusterSpec) -> Result<Secret, Problem> {
         let missing = match self.find_aside(spec).await? {
             Ok(found) => {
@@ -71,13 +72,14 @@ impl TokenManager {
             Err(e) => e,
         };
         let here = missing.problem(&spec.name, &self.places, Timestamp::now());
-        // A place that the user named and that cannot be used is an error, as with Ray.
+        // If the user named a place that cannot be used, that is an error, as in Ray.
         let named = self.places.variable.is_some() || self.places.path_variable.is_some();
         let Some(secret) = spec.google.token_secret.as_ref().filter(|_| !named) else { return Err(here) };
         let fetched = self.fetch_seldom(secret).await;
         match fetched {
             Ok(fetched) => Ok(fetched.token),
-            // Never the token that Ray's own commands use, which is another cluster's here: the head would read it.
+            // Never use the token of Ray's own commands, which belongs to another cluster here: the head would receive
+            // it.
             Err(problem) => {
                 let what = format!("no token for {} on this machine, and {}", spec.name, problem.what);
                 let hint = problem.hint.and(here.hint);
@@ -86,7 +88,7 @@ impl TokenManager {
         }
     }
 
-    /// After the cluster refused that token: another one, if this machine or the secret has it.
+    /// After the cluster refused this token: returns another one, if this machine or the secret has one.
     pub async fn renew(self: &Arc<Self>, spec: &ClusterSpec, refused: &Secret) -> Result<Secret, Problem> {
         let wanted = spec.google.token_secret.as_ref();
         let found = self.find_aside(spec).await?;
@@ -120,13 +122,13 @@ impl TokenManager {
         }
     }
 
-    /// Fetches the latest version and keeps it.
+    /// Fetches the latest version and saves it.
     pub async fn fetch(self: &Arc<Self>, secret: &SecretName) -> Result<Fetched, Problem> {
         let (version, token) = self.latest(secret).await?;
         Ok(self.keep(secret, version, token).await)
     }
 
-    /// The latest version and its token, which is not kept.
+    /// Fetches the latest version and its token without saving it.
     pub async fn latest(&self, secret: &SecretName) -> Result<(String, Secret), Problem> {
         let failed = |what: String, hint: Hint| {
             let what = format!("cannot fetch secret {secret}: {what}");
@@ -155,7 +157,7 @@ impl TokenManager {
     /// Saves a version of a secret on this machine.
     async fn keep(self: &Arc<Self>, secret: &SecretName, version: String, token: Secret) -> Fetched {
         let (care, kept, name) = (self.clone(), (version.clone(), token.clone()), secret.clone());
-        // The folder may lie on a network home.
+        // The directory may be on a network file system.
         let keep = move || care.places.keep(&name, &kept.0, &kept.1);
         let troubles = tokio::task::spawn_blocking(keep).await.unwrap_or_default();
         let is_written = |file: &PathBuf| !troubles.iter().any(|e| e.is_of_writing(file));
@@ -169,8 +171,8 @@ impl TokenManager {
         Fetched { token, version, kept, files, troubles }
     }
 
-    /// Creates the secret with this token, or with a random one, and keeps it on this machine. A secret that has
-    /// versions is left alone.
+    /// Creates the secret with this token, or with a random one, and saves the token on this machine. A secret that
+    /// already has versions is not changed.
     pub async fn init(
         self: &Arc<Self>,
         secret: &SecretName,
@@ -180,7 +182,7 @@ impl TokenManager {
         match self.google.create_secret(project, &secret.name).await {
             Ok(()) => {}
             Err(GcpError::Exists { .. }) => match self.google.latest_version(project, &secret.name).await {
-                // The secret was created without a version, by an interrupted command.
+                // An interrupted command created the secret without a version.
                 Err(GcpError::NotFound { .. }) => {}
                 Ok(latest) => {
                     let what = format!("it already exists (version {}) and was not changed", latest.version);
@@ -198,9 +200,10 @@ impl TokenManager {
         self.add_version(secret, token).await
     }
 
-    /// Adds a version with this token, or with a random one, to a secret that exists, and keeps it on this machine. The
-    /// value is not read back: the alias `latest` may lag behind a new version
-    /// (cloud.google.com/secret-manager/docs/access-secret-version), and who may add need not be allowed to read.
+    /// Adds a version with this token, or with a random one, to an existing secret, and saves the token on this
+    /// machine. The value is not read back: the alias `latest` may lag behind a new version
+    /// (cloud.google.com/secret-manager/docs/access-secret-version), and a user who may add versions is not necessarily
+    /// allowed to read them.
     pub async fn add_version(
         self: &Arc<Self>,
         secret: &SecretName,
@@ -222,7 +225,7 @@ impl TokenManager {
         Ok(self.keep(secret, version, token).await)
     }
 
-    /// The same, or the answer from a moment ago.
+    /// Like [`Self::fetch`], or the answer of a moment ago.
     async fn fetch_seldom(self: &Arc<Self>, secret: &SecretName) -> Result<Fetched, Problem> {
         let last = {
             let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -239,7 +242,7 @@ impl TokenManager {
         }
     }
 
-    /// Looks in files on a thread of its own: they may lie on a network home.
+    /// Looks in files on a separate thread, because they may be on a network file system.
     async fn find_aside(self: &Arc<Self>, spec: &ClusterSpec) -> Result<Result<Found, TokenError>, Problem> {
         let (care, spec) = (self.clone(), spec.clone());
         let found = tokio::task::spawn_blocking(move || care.find(&spec)).await;
@@ -256,7 +259,7 @@ fn project_of(secret: &SecretName) -> Result<&str, Problem> {
     secret.project.as_deref().ok_or_else(unknown)
 }
 
-/// A person put the refused token there, so a person has to change it.
+/// The user put the refused token there, so the user must change it.
 fn refused_from(found: &Found, secret: Option<&SecretName>) -> Problem {
     let what = format!("the cluster refuses this token (from {})", found.source);
     let hint = match secret {

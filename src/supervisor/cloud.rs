@@ -1,10 +1,10 @@
-//! A cluster's TPUs as Google Cloud has them: where they are, what there is, and what was taken away deleted.
+//! A cluster's TPUs at Google Cloud: their location, their state, and the deletion of preempted ones.
 
 use crate::gcp::{GcpError, Google, TpuPlace};
 use crate::model::cloud::CloudView;
 use crate::model::{Cleaned, ClusterSpec, Leftover, Problem, ProblemKind, Provider, Timestamp};
 
-/// Where the cluster's TPUs are, as its file says.
+/// The location of the cluster's TPUs according to its file.
 pub fn tpu_place(spec: &ClusterSpec) -> Result<TpuPlace, Problem> {
     let problem = |what: String, hint: &str| Problem::new(ProblemKind::Config, what, hint, Timestamp::now());
     if spec.provider != Provider::Gcp {
@@ -17,7 +17,7 @@ pub fn tpu_place(spec: &ClusterSpec) -> Result<TpuPlace, Problem> {
             "set `provider.project_id` in its file, or `project` of the cluster in the settings",
         ));
     };
-    // Both become parts of an address.
+    // Both become parts of a URL.
     let is_word = |w: &str| {
         !w.is_empty() && w.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b':'))
     };
@@ -36,18 +36,18 @@ pub async fn ask_cloud(spec: &ClusterSpec, google: &Google) -> Result<CloudView,
     google.tpus(&place.project, &place.zone, Timestamp::now()).await.map_err(|e| problem(&e))
 }
 
-/// Deletes leftovers of this cluster and waits until they are gone. Each is read again before it is deleted; `told`
-/// receives each outcome.
+/// Deletes leftovers of this cluster and waits until they are gone. Each is read again before it is deleted; `report`
+/// receives each result.
 pub async fn clean(
     spec: &ClusterSpec,
     google: &Google,
     all: Vec<Leftover>,
-    told: impl Fn(&Leftover, &Cleaned),
+    report: impl Fn(&Leftover, &Cleaned),
 ) -> Result<Vec<(Leftover, Cleaned)>, Problem> {
-    Ok(google.clean(&tpu_place(spec)?, all, told).await)
+    Ok(google.clean(&tpu_place(spec)?, all, report).await)
 }
 
-/// The kind of a problem with Google's answer: that it asks to wait, or the given one.
+/// The kind of a problem with Google's answer: that Google asks to wait, or else the given one.
 pub(super) fn kind(e: &GcpError, otherwise: ProblemKind) -> ProblemKind {
     e.retry_after().map_or(otherwise, |after| ProblemKind::Quota { after })
 }

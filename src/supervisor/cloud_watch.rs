@@ -15,13 +15,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-/// A view that is opened again and again asks no more often than this.
+/// Minimum interval between queries when a page is opened repeatedly.
 const SELDOM: Duration = Duration::from_secs(5);
 
-/// An answer that another cluster's TPUs in the same zone had so lately is as good as one of our own.
+/// An answer for another cluster in the same zone that is at most this old is used as well.
 const SHARED: Duration = Duration::from_secs(2);
 
-/// Poll interval for another operator's mark while their operation runs.
+/// Poll interval for another operator's lock while their operation runs.
 const MARKED: Duration = Duration::from_secs(10);
 
 /// The task that polls Google for one cluster.
@@ -45,12 +45,12 @@ impl CloudWatch {
             (Err(problem), _) => return self.decline(&problem).await,
         };
         let (mut due, mut asked, mut asking) = (Instant::now(), None::<Instant>, false);
-        // An answer from before our last one, or before something was deleted, is none.
+        // Answers older than our last one, or than a deletion, are ignored.
         let mut since = None::<Instant>;
         // The answer of a query that ran during a deletion may still contain what was deleted.
         let mut again = false;
         let mut marks = Marks::new(&self.spec);
-        // Run beside the loop, so that quitting does not wait for requests.
+        // Runs beside the loop, so that quitting does not wait for requests.
         let mut work = JoinSet::new();
         loop {
             tokio::select! {
@@ -94,7 +94,7 @@ impl CloudWatch {
                             _ => pace,
                         };
                         due = Instant::now() + if std::mem::take(&mut again) { Duration::ZERO } else { wait };
-                        // Reported last, so that a new request finds this query finished.
+                        // Reported last, so that a new request sees that this query is finished.
                         if let Ok(Done::Asked(view)) = done {
                             self.out.send(News::Cloud(view)).await;
                         }
@@ -104,7 +104,7 @@ impl CloudWatch {
         }
     }
 
-    /// Sends no requests, and answers every order with this problem.
+    /// Sends no requests, and answers every request with this problem.
     async fn decline(mut self, problem: &Problem) {
         while let Some(request) = self.requests.recv().await {
             let news = match request {
@@ -121,20 +121,20 @@ fn off() -> Problem {
     Problem::new(ProblemKind::Config, "polling of Google Cloud TPUs is off", hint, Timestamp::now())
 }
 
-/// What has come to its end.
+/// The result of a finished task.
 enum Done {
     Mark(Result<Option<OperationMark>, Problem>),
     Asked(Result<Arc<CloudView>, Problem>),
     Cleaned,
 }
 
-/// What is known of the mark on the cluster, and when it is looked at again.
+/// What is known of the lock on the cluster, and when to read it again.
 struct Marks {
     kept: bool,
     asking: bool,
     due: Instant,
     known: Option<OperationMark>,
-    /// That it cannot be read is written down once.
+    /// Whether a failure to read it has been logged, which happens only once.
     failed: bool,
 }
 
@@ -147,7 +147,7 @@ impl Marks {
         self.kept && !self.asking
     }
 
-    /// Stores what was read; what is news of it. A mark of our own is none.
+    /// Stores what was read and returns the news about it. Our own lock counts as none.
     fn take(
         &mut self,
         seen: Result<Option<OperationMark>, Problem>,
@@ -178,7 +178,7 @@ async fn look_for_mark(spec: ClusterSpec, options: Arc<Options>) -> Done {
 }
 
 async fn ask(spec: ClusterSpec, options: Arc<Options>, since: Instant) -> Done {
-    // Nothing else waits for the answer, and the screen shows until when Google wants no question.
+    // Nothing else waits for the answer, and the screen shows until when Google asks to wait.
     let view = options.zones.view(&spec, &options.google.patient(), since).await;
     if let Err(problem) = &view {
         tracing::warn!(cluster = %spec.name, "Google: {}", problem.in_commands(Target::of(&spec.name)));

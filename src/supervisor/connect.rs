@@ -1,4 +1,4 @@
-//! The way up: the head's address, the tunnel, the dashboard's first answer, the token.
+//! Opens a connection: the head's address, the tunnel, the dashboard's first answer, the token.
 
 use super::connection::ConnectionState;
 use super::discover::{Found, head_address};
@@ -25,13 +25,13 @@ const FIRST_ANSWER: Duration = Duration::from_secs(15);
 /// Interval at which the first request is repeated while the dashboard does not answer.
 const ASK_AGAIN: Duration = Duration::from_secs(3);
 
-/// Where a session is to be opened to, and how.
+/// The target of a new session, and its options.
 pub struct Opener {
     /// The client of the previous session, if any; log streams that still use it continue.
     pub before: Option<Client>,
     /// The cluster to connect to.
     pub spec: Arc<ClusterSpec>,
-    /// Its place in the list: decides its local ports.
+    /// Its index in the list, which determines its local ports.
     pub place: usize,
     /// Options shared by all tasks.
     pub options: Arc<Options>,
@@ -41,25 +41,25 @@ pub struct Opener {
     pub out: UpdateSender,
     /// Publishes the connection state to all holders of the connection.
     pub state: watch::Sender<ConnectionState>,
-    /// What a front end can reach goes here.
+    /// Publishes what a front end can reach.
     pub reach: watch::Sender<Reach>,
     /// Token lookup and refresh.
     pub care: Arc<TokenManager>,
-    /// For a screen, which shows the state and other people's operations also where the dashboard does not answer; or
-    /// for a command.
+    /// For a screen, which also shows the state and other operators' operations while the dashboard does not respond;
+    /// or for a command.
     pub pace: PollMode,
 }
 
 impl Opener {
-    /// Opens a session; one attempt.
+    /// Makes one attempt to open a session.
     pub async fn open(self) -> Result<Session, Problem> {
         let (tunnel, endpoint) = if let HeadAddress::Direct { dashboard, gcs } = &self.spec.head {
             self.reach.send_replace(Reach::default());
             (None, Endpoint::Direct { dashboard: dashboard.clone(), gcs: gcs.clone() })
         } else {
-            self.tell(Phase::Address).await;
+            self.report(Phase::Address).await;
             let Found { host, note } = head_address(&self.spec, &self.options, Some(&self.out)).await?;
-            self.tell(Phase::Tunnel).await;
+            self.report(Phase::Tunnel).await;
             let ours = [Service::Dashboard, Service::Gcs];
             let forwards = ours.map(|s| Forward { local: Local::Socket, remote: s.port() }).to_vec();
             let tunnel = Tunnel::open(tunnel_spec(&self.spec, &self.options, host.clone(), forwards)).await;
@@ -74,11 +74,11 @@ impl Opener {
                 ours.map(|s| tunnel.socket(s.port()).map(Path::to_owned).unwrap_or_default());
             (Some((tunnel, Ports::new(&self.ports, self.place))), Endpoint::Sockets { dashboard, gcs })
         };
-        self.tell(Phase::Dashboard).await;
+        self.report(Phase::Dashboard).await;
         self.attach(tunnel, endpoint).await
     }
 
-    async fn tell(&self, phase: Phase) {
+    async fn report(&self, phase: Phase) {
         self.state.send_replace(ConnectionState::Connecting(phase));
         self.out.send(News::Link(Link::Connecting { phase, since: Timestamp::now() })).await;
     }
@@ -99,9 +99,9 @@ impl Opener {
         match opened.await {
             Ok(()) => Ok(session),
             Err(problem) => {
-                let told = session.tunnel.as_ref().filter(|_| self.pace == PollMode::Polling);
-                if let Some((tunnel, _)) = told {
-                    mark::tell(&tunnel.remote(), &self.spec, &self.options, &self.out).await;
+                let polled = session.tunnel.as_ref().filter(|_| self.pace == PollMode::Polling);
+                if let Some((tunnel, _)) = polled {
+                    mark::report(&tunnel.remote(), &self.spec, &self.options, &self.out).await;
                 }
                 session.close().await;
                 Err(problem)

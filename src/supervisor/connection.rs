@@ -1,8 +1,8 @@
-//! A handle to the connection that a cluster's task holds: its present state, and the way to wait for an answer.
+//! A handle to the connection of a cluster's task: its current state, and a way to wait until Ray responds.
 //!
-//! Whoever works on a cluster (an operation, a form, a log, a command) uses the one connection of its task through this
-//! handle. It asks the task for an attempt, a reconnect or another token; it never logs in itself, and it keeps no
-//! task alive.
+//! Everything that works on a cluster (an operation, a form, a log, a command) uses the single connection of its task
+//! through this handle. It asks the task to connect, to reconnect or to renew the token; it never logs in itself, and
+//! does not keep the task alive.
 
 use super::opened::{Session, dashboard_down};
 use crate::model::{
@@ -14,39 +14,39 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Other tokens that are tried for one caller: a newer file on this machine, then the secret's latest version. After
-/// them it is said which one was refused.
+/// Number of other tokens that are tried for one caller: a newer file on this machine, then the secret's latest
+/// version. After that, the error says which one was refused.
 const RENEWALS: usize = 3;
-/// Longest wait for a connection that answers: `ray get-head-ip`, a login, the first answer and one question each have
-/// a limit of their own, which add up to about two minutes.
+/// Maximum time to wait for a connection that responds: `ray get-head-ip`, a login, the first answer and one request
+/// have separate limits, which add up to about two minutes.
 const LONGEST_WAIT: Duration = Duration::from_secs(150);
 /// Timeout of the empty command that tests a login.
 const PROBE: Duration = Duration::from_secs(5);
-/// How long ssh's word of a refused connection is waited for.
+/// How long to wait for ssh to report a refused connection.
 const REFUSAL: Duration = Duration::from_secs(2);
-/// What fails within this time was not waited for.
+/// A failure within this time counts as immediate.
 const AT_ONCE: Duration = Duration::from_secs(1);
-/// Requests that may wait for the task; a caller that is faster waits.
+/// Capacity of the task's request channel; a faster caller waits.
 const REQUESTS: usize = 16;
 
-/// An open connection and what can be done over it. Once the connection is lost, every call fails.
+/// An open connection and what it provides. After the connection is lost, every call fails.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    /// Ray, with the token in force.
+    /// The client for Ray, with the token in force.
     pub client: Client,
-    /// Commands on the head; none with `--address`.
+    /// Runs commands on the head; `None` with `--address`.
     pub remote: Option<Remote>,
-    /// How to log in to the head in a terminal of one's own; none with `--address`.
+    /// How to log in to the head in a separate terminal; `None` with `--address`.
     pub login: Option<TunnelSpec>,
-    /// The token in force; none without token auth.
+    /// The token in force; `None` without token authentication.
     pub token: Option<Secret>,
     /// TCP ports of this machine that lead to the head's services.
     pub ports: LocalPorts,
-    /// `session_name` of the Ray that answered; empty until it was asked.
+    /// `session_name` of the Ray that responded; empty until it was requested.
     pub ray_session: Text,
     /// Connections that the head refused behind the forwards.
     refusals: Option<watch::Receiver<Refusals>>,
-    /// Which attempt of the task opened it.
+    /// The number of the attempt that opened it.
     attempt: u64,
 }
 
@@ -80,15 +80,15 @@ impl Channel {
         answer.map(|identity| identity.session)
     }
 
-    /// Whether the head refused a connection since there were so many. ssh says so on a stream of its own, which may
-    /// come a moment after the failure itself.
+    /// Whether the head has refused a connection since the count was `before`. ssh reports this on a separate stream,
+    /// possibly a moment after the failure itself.
     async fn refused_since(&self, before: u64) -> bool {
         let Some(mut refusals) = self.refusals.clone() else { return false };
         let more = refusals.wait_for(|refusals| refusals.count > before);
         matches!(tokio::time::timeout(REFUSAL, more).await, Ok(Ok(_)))
     }
 
-    /// Whether the login to the head still works although Ray gave no answer.
+    /// Whether the login to the head still works although Ray did not respond.
     async fn stands(&self) -> bool {
         match &self.remote {
             None => true,
@@ -114,39 +114,39 @@ pub enum ConnectionState {
     Down {
         /// Why the last attempt failed, or why the connection was lost.
         problem: Problem,
-        /// When the next attempt starts; none when only a person can start it.
+        /// When the next attempt starts; `None` if it has to be started by the operator.
         retry_at: Option<Timestamp>,
         /// The number of that attempt.
         attempt: u64,
-        /// That attempt had succeeded, and its connection was lost since.
+        /// Whether that attempt had succeeded and its connection was lost later.
         is_lost: bool,
     },
 }
 
-/// What a holder of a [`Connection`] asks of the cluster's task.
+/// A request of a holder of a [`Connection`] to the cluster's task.
 #[derive(Debug)]
 pub(super) enum ConnectionRequest {
-    /// Try now, if there is no connection.
+    /// Connect now, if there is no connection.
     Connect,
-    /// Read everything now, or try now.
+    /// Read everything now, or connect now.
     Refresh,
-    /// Connect again, if that attempt's connection is still the present one.
+    /// Reconnect, if the connection of this attempt is still the current one.
     Reconnect {
         /// Number of the attempt.
         attempt: u64,
     },
-    /// Open local ports for these services, as long as this connection is wanted.
+    /// Open local ports for these services for as long as this connection exists.
     Forward {
         /// The services to open ports for.
         services: BTreeSet<Service>,
-        /// All that are open now.
+        /// Receives all ports that are open then.
         reply: oneshot::Sender<Result<LocalPorts, Problem>>,
     },
-    /// Look for another token, if that one is still in force.
+    /// Look for another token, if this one is still in force.
     Renew {
-        /// The token that the cluster refused; none when it was asked without one.
+        /// The token that the cluster refused; `None` if the request had none.
         refused: Option<Secret>,
-        /// The outcome: another token is in force, or there is none.
+        /// Receives the result: another token is in force, or there is none.
         reply: oneshot::Sender<Result<(), Problem>>,
     },
 }
@@ -168,7 +168,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Both ends, before the first attempt.
+    /// Both ends of a connection, before the first attempt.
     pub(super) fn pair(cluster: ClusterName) -> (Self, ConnectionServer) {
         let problem = problem(format!("{cluster} is not connected yet"), "");
         let none = ConnectionState::Down { problem, retry_at: None, attempt: 0, is_lost: true };
@@ -177,7 +177,7 @@ impl Connection {
         (Self { cluster, state, requests }, ConnectionServer { state: sender, requests: heard })
     }
 
-    /// The connection of a cluster that has no task: nothing is ever heard over it.
+    /// The connection of a cluster without a task, which never becomes available.
     pub fn closed(cluster: ClusterName) -> Self {
         Self::pair(cluster).0
     }
@@ -195,24 +195,24 @@ impl Connection {
         }
     }
 
-    /// The state now, and a way to wait for its changes.
+    /// The current state, and a way to wait for changes.
     pub fn watch(&self) -> watch::Receiver<ConnectionState> {
         self.state.clone()
     }
 
-    /// Has the task read everything now; without a connection it tries now.
+    /// Makes the task read everything now; without a connection it connects now.
     pub async fn refresh(&self) {
         // The task ends only with the program.
         let _ = self.requests.send(ConnectionRequest::Refresh).await;
     }
 
-    /// Has the task connect again, unless it has done so since `channel` was handed out.
+    /// Makes the task reconnect, unless it has done so since `channel` was created.
     pub async fn reconnect(&self, channel: &Channel) {
         // The task ends only with the program.
         let _ = self.requests.send(ConnectionRequest::Reconnect { attempt: channel.attempt }).await;
     }
 
-    /// Drops the current connection, because its target is known to be gone. Returns once no caller can get that
+    /// Drops the current connection, because its target is known to be gone. Returns when no caller can use that
     /// connection any more.
     pub async fn leave(&self) {
         let mut state = self.state.clone();
@@ -224,16 +224,16 @@ impl Connection {
         let _ = state.wait_for(is_other).await;
     }
 
-    /// The connection, once Ray has answered over it with the token in force. Waits for an attempt that is under way
-    /// and has one made when there is none; fails with that attempt's problem. A refused token is replaced by the
-    /// latest one; when that is refused too, the problem names its version.
+    /// The connection, once Ray has responded over it with the token in force. Waits for an attempt in progress, or
+    /// starts one; fails with the problem of that attempt. A refused token is replaced by the latest one; if that is
+    /// refused as well, the problem names its version.
     pub async fn channel(&self) -> Result<Channel, Problem> {
-        self.channel_telling(|_| ()).await
+        self.channel_reporting(|_| ()).await
     }
 
-    /// As [`Self::channel`]; `tell` receives the phases of the connection.
-    pub async fn channel_telling(&self, tell: impl FnMut(Phase)) -> Result<Channel, Problem> {
-        let waited = tokio::time::timeout(LONGEST_WAIT, self.answering(tell)).await;
+    /// Like [`Self::channel`]; `on_phase` receives the phases of the connection.
+    pub async fn channel_reporting(&self, on_phase: impl FnMut(Phase)) -> Result<Channel, Problem> {
+        let waited = tokio::time::timeout(LONGEST_WAIT, self.answering(on_phase)).await;
         waited.unwrap_or_else(|_| {
             let what = format!("{}: not connected after {} s", self.cluster, LONGEST_WAIT.as_secs());
             Err(problem(
@@ -243,10 +243,10 @@ impl Connection {
         })
     }
 
-    async fn answering(&self, mut tell: impl FnMut(Phase)) -> Result<Channel, Problem> {
+    async fn answering(&self, mut on_phase: impl FnMut(Phase)) -> Result<Channel, Problem> {
         let (mut renewals, mut after, mut is_asked_again) = (0, 0, false);
         loop {
-            let mut channel = self.up(after, &mut tell).await?;
+            let mut channel = self.up(after, &mut on_phase).await?;
             let refused = channel.refused();
             let error = match channel.version().await {
                 Ok(session) => {
@@ -261,15 +261,15 @@ impl Connection {
                 Err(e) => e,
             };
             let now = Timestamp::now();
-            // An attempt was made for this caller already, or Ray itself answered.
+            // An attempt was already made for this caller, or Ray itself responded.
             if after > 0 || !matches!(error, RayError::Silent(_)) {
                 let is_down = matches!(error, RayError::Silent(_)) && channel.refused_since(refused).await;
                 return Err(if is_down { dashboard_down(&channel.client).await } else { error.problem(now) });
             }
-            // That nothing listens may only be said of a head that is known to be there.
+            // Only a head that is known to exist may be reported as having no service on the port.
             if channel.stands().await {
                 let is_down = channel.refused_since(refused).await;
-                // What broke may be a connection that was kept alive since Ray last answered over it.
+                // The broken connection may be one kept alive from an earlier request.
                 if !is_down && !std::mem::replace(&mut is_asked_again, true) {
                     continue;
                 }
@@ -281,14 +281,14 @@ impl Connection {
     }
 
     /// The connection of an attempt later than `after`, or the problem of an attempt that ended after this call.
-    async fn up(&self, after: u64, tell: &mut impl FnMut(Phase)) -> Result<Channel, Problem> {
+    async fn up(&self, after: u64, on_phase: &mut impl FnMut(Phase)) -> Result<Channel, Problem> {
         let (mut state, mut before) = (self.state.clone(), None);
         loop {
             let now = state.borrow_and_update().clone();
             match now {
                 ConnectionState::Up(channel) if channel.attempt > after => return Ok(*channel),
                 ConnectionState::Up(_) => {}
-                ConnectionState::Connecting(phase) => tell(phase),
+                ConnectionState::Connecting(phase) => on_phase(phase),
                 ConnectionState::Down { problem, attempt, is_lost: false, .. }
                     if before.is_some_and(|before| attempt > before) =>
                 {
@@ -305,8 +305,8 @@ impl Connection {
         }
     }
 
-    /// Opens TCP ports of this machine that lead to these services of the head; all that are open then. They are
-    /// opened again after each reconnection. Waits for a connection, which need not answer yet.
+    /// Opens TCP ports of this machine that lead to these services of the head, and returns all open ones. They are
+    /// reopened after each reconnection. Waits for a connection, which need not respond yet.
     pub async fn forward(&self, services: BTreeSet<Service>) -> Result<LocalPorts, Problem> {
         self.up(0, &mut |_| ()).await?;
         let (reply, answer) = oneshot::channel();

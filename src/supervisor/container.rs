@@ -1,13 +1,14 @@
-//! Command lines in a cluster's container, as Ray's own launcher runs them (`DockerCommandRunner` and `_with_interactive`
-//! in `ray/autoscaler/_private/command_runner.py`): in an interactive login shell, which finds what `.bashrc` sets up.
+//! Command lines that run in a cluster's container, in the same way as Ray's own launcher (`DockerCommandRunner` and
+//! `_with_interactive` in `ray/autoscaler/_private/command_runner.py`): in an interactive login shell, so that settings
+//! in `.bashrc` apply.
 
 use crate::config::Launch;
 use crate::model::command_line::word;
 use crate::model::{ClusterSpec, Hint, Problem, ProblemKind, Target, Timestamp};
 use crate::ssh::quote;
 
-/// Enters the container `$2` of `$1` (docker or podman) with the options `$3` and runs the words after them, or says why
-/// that is not possible. `$4` is how to log in to the machine itself.
+/// Enters the container `$2` of `$1` (docker or podman) with the options `$3` and runs the remaining arguments, or
+/// prints why that is not possible. `$4` is how to log in to the machine itself.
 const ENTER: &str = r#"d=$1 n=$2 o=$3 login=$4
 shift 4
 fail() { printf '%s\n' "marin-tui: $*" >&2; exit 1; }
@@ -21,12 +22,12 @@ case $s in
   *) fail "$d on $(hostname): $s" ;;
 esac"#;
 
-/// What the shell in the container, or on the machine, runs first.
+/// Runs first in the shell, in the container or on the machine.
 const BEFORE: &str = "[ ! -f ~/.bashrc ] || . ~/.bashrc\nexport OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore\n";
 
-/// A command line that runs `line` on a machine of the cluster: in the container that the cluster's file names, else on
-/// the machine itself. Without a line it opens a shell. `terminal`: it has one. It exits with the line's own code, or
-/// with 1 and a reason when there is no such container.
+/// A command line that runs `line` on a machine of the cluster: in the container that the cluster file names, or else
+/// on the machine itself. Without a line it opens a shell. `terminal`: whether it has one. Exits with the code of the
+/// line, or with 1 and a reason if there is no such container.
 pub fn inside(
     spec: &ClusterSpec,
     host: Option<&str>,
@@ -36,14 +37,14 @@ pub fn inside(
     Ok(words(&[enter(spec, host, terminal)?, shell(line, terminal)].concat()))
 }
 
-/// A command line that prints a file in the home folder of the user whom Ray runs as on the head.
+/// A command line that prints a file in the home directory of Ray's user on the head.
 pub fn reading(spec: &ClusterSpec, name: &str) -> Result<String, Problem> {
     let read = ["sh", "-c", &format!("cat ~/{name}")].map(str::to_owned);
     Ok(words(&[enter(spec, None, false)?, read.to_vec()].concat()))
 }
 
-/// A command line that runs a program, in words, in the container on a machine of the cluster (none: the head); none
-/// where the cluster's file names no container.
+/// A command line that runs a program with its arguments in the container on a machine of the cluster (`None`: the
+/// head); `None` if the cluster file names no container.
 pub fn in_container(
     spec: &ClusterSpec,
     host: Option<&str>,
@@ -54,13 +55,13 @@ pub fn in_container(
     Ok((!enter.is_empty()).then(|| words(&enter.into_iter().chain(program).collect::<Vec<_>>())))
 }
 
-/// The words before those of a program that is to run in the container; none where the file names no container.
+/// The arguments that precede a program that runs in the container; `None` if the file names no container.
 fn enter(spec: &ClusterSpec, host: Option<&str>, terminal: bool) -> Result<Vec<String>, Problem> {
     let launch = spec.file.is_some().then(|| Launch::of(spec)).transpose();
     let launch = launch.map_err(|e| failure(e.what(), &e.hint))?.filter(|launch| launch.in_container);
     let Some(launch) = launch else { return Ok(Vec::new()) };
     let name = &launch.container;
-    // The rule of docker itself; no such name is an option.
+    // Docker's own rule for names, which also excludes options.
     let is_name = name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
     if !is_name {
@@ -74,14 +75,14 @@ fn enter(spec: &ClusterSpec, host: Option<&str>, terminal: bool) -> Result<Vec<S
     Ok(["sh", "-c", ENTER, "sh", program, name, options, &login].map(str::to_owned).to_vec())
 }
 
-/// The shell that runs the line, in words.
+/// The shell that runs the line, as arguments.
 fn shell(line: Option<&str>, terminal: bool) -> Vec<String> {
     let Some(line) = line else { return vec!["bash".to_owned()] };
     let script = format!("{BEFORE}({line}\n)");
     if terminal {
         return ["bash", "--login", "-c", "-i", &script].map(str::to_owned).to_vec();
     }
-    // Without a terminal an interactive bash complains that it has none, which is no output of the command.
+    // Without a terminal, an interactive bash prints a warning that is not output of the command.
     let quiet = r#"exec bash --login -c -i "$0" 3>&2 2>/dev/null"#;
     ["bash", "-c", quiet, &format!("exec 2>&3 3>&-\n{script}")].map(str::to_owned).to_vec()
 }
@@ -90,7 +91,7 @@ fn failure(what: impl AsRef<str>, hint: impl Into<Hint>) -> Problem {
     Problem::new(ProblemKind::Other, what, hint, Timestamp::now())
 }
 
-/// The command line that runs these words.
+/// Joins arguments to a command line.
 pub(super) fn words(words: &[String]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
     format!("exec {}", quoted.join(" "))
@@ -102,7 +103,7 @@ mod tests {
     use proptest::prelude::*;
     use std::process::Command;
 
-    /// What a shell makes of the line, at a home without a `.bashrc`.
+    /// The output of the line in a shell with a home directory without `.bashrc`.
     fn heard(line: &str) -> Vec<u8> {
         let home = tempfile::tempdir().unwrap();
         let mut shell = Command::new("sh");

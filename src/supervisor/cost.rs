@@ -1,4 +1,4 @@
-//! What we cost a head, over the last minute.
+//! The load that this program puts on a head, over the last minute.
 
 use crate::model::Cost;
 use std::collections::VecDeque;
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 /// The averaging window.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Turns running totals into a sliding minute.
+/// Converts running totals to those of the last minute.
 #[derive(Debug, Default)]
 pub struct CostMeter {
     samples: VecDeque<(Instant, u64, u64)>,
 }
 
 impl CostMeter {
-    /// Adds the totals at `now` and returns the last minute's.
+    /// Records the totals at `now` and returns those of the last minute.
     pub fn sample(&mut self, now: Instant, requests: u64, bytes: u64) -> Cost {
         self.samples.push_back((now, requests, bytes));
         while self.samples.len() > 1 && self.samples.get(1).is_some_and(|s| now.duration_since(s.0) >= MINUTE)

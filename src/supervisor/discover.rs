@@ -1,4 +1,4 @@
-//! Where a cluster's head is: in its file, in Google Cloud by the labels that Ray's launcher sets, or as Ray says.
+//! Finds a cluster's head: in its file, at Google Cloud by the labels that Ray's launcher sets, or by asking Ray.
 
 use super::out::UpdateSender;
 use super::{Options, SECRET_VARIABLES};
@@ -12,14 +12,14 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::Command;
 
-/// `ray get-head-ip` may ask a cloud.
+/// Time limit of `ray get-head-ip`, which may query a cloud.
 const ASK_RAY: Duration = Duration::from_secs(60);
 
 /// The head's address and how it was found.
 pub struct Found {
     /// Address or ssh alias of the head.
     pub host: HostName,
-    /// What the person should know about how it was found.
+    /// What the operator should know about how it was found.
     pub note: Option<String>,
 }
 
@@ -29,7 +29,7 @@ impl From<HostName> for Found {
     }
 }
 
-/// An address that Ray, Google or a journal named, as ssh may have it.
+/// An address reported by Ray, Google or a journal, checked before it is passed to ssh.
 pub(super) fn host_name(text: &str) -> Result<HostName, Problem> {
     HostName::parse(text)
         .map_err(|e| Problem::new(ProblemKind::Address, e.to_string(), "nothing was sent", Timestamp::now()))
@@ -54,7 +54,7 @@ pub async fn head_address(
     Ok(host.into())
 }
 
-/// Google knows the head by its labels. When it cannot be asked, Ray is.
+/// Finds the head at Google by its labels. If Google cannot be queried, asks Ray.
 async fn ask_google(
     spec: &ClusterSpec,
     options: &Options,
@@ -118,12 +118,12 @@ async fn ask_google(
     }
 }
 
-/// The address to connect to: inside the network when the file says so.
+/// The address to connect to: the internal one if the cluster file says so.
 fn address(head: &Head, internal: bool) -> Option<String> {
     if internal { head.internal.clone() } else { head.external.clone() }
 }
 
-/// Asks Ray. Why Google could not be asked is said in any case.
+/// Asks Ray. The reason why Google could not be queried is reported in any case.
 async fn instead_of_google(spec: &ClusterSpec, options: &Options, why: &GcpError) -> Result<Found, Problem> {
     match ask_ray(spec, options).await {
         Ok(host) => {
@@ -139,7 +139,7 @@ async fn instead_of_google(spec: &ClusterSpec, options: &Options, why: &GcpError
     }
 }
 
-/// `ray get-head-ip FILE` knows every provider. Its last line is the address.
+/// Runs `ray get-head-ip FILE`, which supports every provider. The last line of its output is the address.
 async fn ask_ray(spec: &ClusterSpec, options: &Options) -> Result<HostName, Problem> {
     let words = options.ray.join(" ");
     let failed = |what: String| {

@@ -1,5 +1,5 @@
-//! A search of a whole log that cannot be made on its host: it is downloaded through the dashboard, and only the
-//! lines that match are kept.
+//! Searches a log that cannot be searched on its host: downloads the whole log through the dashboard and keeps only the
+//! matching lines.
 
 use super::follow::LogAccess;
 use super::out::UpdateSender;
@@ -11,14 +11,14 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Pause between two words on how far it is.
+/// Interval between progress reports.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The search of what has come so far.
+/// The result for the part received so far.
 struct Found {
     pattern: Pattern,
     splitter: LineSplitter,
-    /// Lines so far.
+    /// Number of lines so far.
     lines: u64,
     last: VecDeque<LogMatch>,
     has_more: bool,
@@ -56,7 +56,7 @@ impl Found {
     }
 }
 
-/// Downloads the log of a stream and searches it, [`DOWNLOADED`] bytes of it at most. The bytes that have come are told
+/// Downloads the log of a stream, at most [`DOWNLOADED`] bytes, and searches it. Reports the number of bytes received
 /// once a second.
 pub async fn download(
     way: Option<LogAccess>,

@@ -1,6 +1,6 @@
-//! A search through many log files of a cluster, at most eight hosts or files at a time: whole files on their hosts, and
-//! where these cannot be logged in to, the last lines of each through the head's dashboard. What `cluster-logs` and the
-//! console's search of all clusters have in common.
+//! Searches many log files of a cluster, at most eight hosts or files at a time: whole files on their hosts, or, if a
+//! host cannot be logged in to, the last lines of each file through the head's dashboard. Shared by `cluster-logs` and
+//! the console's search of all clusters.
 
 use super::Options;
 use super::follow::LogAccess;
@@ -19,12 +19,12 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-/// Lines above one that matches that are told with it.
+/// Number of lines above a match that are sent with it.
 const ABOVE: usize = 16;
-/// Pause between two words on what was found.
+/// Interval between reports of matches.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Lists the files of these nodes that match a glob, without folders, in the order of the nodes.
+/// Lists the files of these nodes that match a glob, without directories, in the order of the nodes.
 pub fn list_files<'a>(
     client: &'a Client,
     globs: Vec<(NodeId, &'a str)>,
@@ -32,14 +32,14 @@ pub fn list_files<'a>(
     let lists = globs.into_iter().map(move |(node, glob)| async move {
         let listed = client.log_files(node, glob).await;
         let names = |files: LogFiles| files.0.into_iter().flat_map(|(_, names)| names);
-        // Ray lists folders with a `/` behind them.
+        // Ray appends a `/` to the names of directories.
         let is_file = |name: &Text| !name.raw().ends_with('/');
         (node, listed.map(|files| names(files).filter(is_file).collect()))
     });
     stream::iter(lists.collect::<Vec<_>>()).buffered(AT_ONCE).boxed()
 }
 
-/// Reads the last lines of these files, in their order. An error of a file may mean that it is empty
+/// Reads the last lines of these files, in their order. An error may mean that the file is empty
 /// ([`RayError::may_mean_empty`]).
 pub fn read_ends<'a>(
     client: &'a Client,
@@ -52,7 +52,8 @@ pub fn read_ends<'a>(
     stream::iter(reads.collect::<Vec<_>>()).buffered(AT_ONCE).boxed()
 }
 
-/// The lines of a file's end, each cut after so many bytes, and whether the file may have more than so many lines.
+/// The lines of the end of a file, each cut after `longest` bytes, and whether the file may have more than `asked`
+/// lines.
 pub fn lines_of(bytes: &[u8], longest: usize, asked: u32) -> (Vec<Line>, bool) {
     let mut splitter = LineSplitter::new(longest);
     let mut all = splitter.push(bytes);
@@ -61,7 +62,7 @@ pub fn lines_of(bytes: &[u8], longest: usize, asked: u32) -> (Vec<Line>, bool) {
     (all, is_full)
 }
 
-/// Carries a search out and tells what it finds while it goes on.
+/// Runs a search and reports its matches while it continues.
 pub async fn search_files(
     way: Option<LogAccess>,
     (spec, options): (&ClusterSpec, &Options),
@@ -75,9 +76,9 @@ pub async fn search_files(
             let hosts =
                 way.remote.map(|remote| HostAccess { spec, options, remote, login: way.login.clone() });
             let searcher = FileSearcher { client: &way.client, hosts, longest: LineSplitter::ON_A_SCREEN };
-            let (found, told) = mpsc::unbounded_channel();
+            let (found, reports) = mpsc::unbounded_channel();
             let search = searcher.search(&asked, &pattern, found);
-            match tokio::join!(search, tell(told, asked.id, &out)).0 {
+            match tokio::join!(search, report(reports, asked.id, &out)).0 {
                 Ok(tally) => FileSearchNews::Done(tally),
                 Err(why) => FileSearchNews::Failed(why.to_string()),
             }
@@ -86,8 +87,8 @@ pub async fn search_files(
     out.send(News::FileSearchNews(asked.id, last)).await;
 }
 
-/// Tells what is found, some files at a time.
-async fn tell(mut found: mpsc::UnboundedReceiver<FileMatches>, id: FileSearchId, out: &UpdateSender) {
+/// Reports matches, several files at a time.
+async fn report(mut found: mpsc::UnboundedReceiver<FileMatches>, id: FileSearchId, out: &UpdateSender) {
     let mut files = Vec::new();
     while found.recv_many(&mut files, usize::MAX).await > 0 {
         out.send(News::FileSearchNews(id, FileSearchNews::Found(std::mem::take(&mut files)))).await;
@@ -95,35 +96,35 @@ async fn tell(mut found: mpsc::UnboundedReceiver<FileMatches>, id: FileSearchId,
     }
 }
 
-/// What searches the files of a cluster.
+/// Searches the files of a cluster.
 pub struct FileSearcher<'a> {
     /// Reads the ends of files through the head's dashboard.
     pub client: &'a Client,
-    /// Searches whole files on their hosts; none where only the ends are searched.
+    /// Searches whole files on their hosts; `None` to search only the ends.
     pub hosts: Option<HostAccess<'a>>,
-    /// Bytes after which a line is cut.
+    /// Maximum length of a line in bytes; longer lines are cut.
     pub longest: usize,
 }
 
 impl FileSearcher<'_> {
-    /// Searches the files of these nodes: on their hosts, as they answer; then the last lines of those that cannot be
-    /// searched there. Files with lines that match are told as they are found.
+    /// Searches the files of these nodes on their hosts, as the hosts respond, and then the last lines of the files
+    /// that could not be searched there. Files with matching lines are reported as they are found.
     ///
     /// # Errors
     ///
-    /// The token was refused; what was found before stays true.
+    /// The token was refused; matches reported before remain valid.
     pub async fn search(
         &self,
         asked: &FileSearch,
         pattern: &Pattern,
         found: mpsc::UnboundedSender<FileMatches>,
     ) -> Result<SearchTally, RayError> {
-        // Who no longer listens drops the search as well.
-        let tell = |matches| drop(found.send(matches));
+        // A receiver that is gone also drops the search.
+        let send = |matches| drop(found.send(matches));
         let mut tally = SearchTally::default();
         let zone = self.client.utc_offset().await.unwrap_or_default();
         let clock = Clock { near: Timestamp::now(), utc_offset: zone };
-        // Nodes, and files of others, whose ends remain to be read.
+        // Nodes, and files of other nodes, whose ends are still to be read.
         let (mut nodes, mut files): (Vec<&SearchedNode>, Vec<(NodeId, Text)>) = Default::default();
         match (&self.hosts, Grep::of(pattern)) {
             (None, _) | (_, Ok(None)) => nodes.extend(&asked.nodes),
@@ -154,7 +155,7 @@ impl FileSearcher<'_> {
                                         if !matches.is_empty() {
                                             let lines = matches.into_iter().map(|m| on_host(m, clock));
                                             let (node, lines) = (node.node, lines.collect());
-                                            tell(FileMatches { node, name, lines, more, is_whole: true });
+                                            send(FileMatches { node, name, lines, more, is_whole: true });
                                         }
                                     }
                                 }
@@ -186,7 +187,7 @@ impl FileSearcher<'_> {
                     let (lines, more) = matching(&lines, pattern, clock, asked.most);
                     (tally.files, tally.full) = (tally.files + 1, tally.full + usize::from(is_full));
                     if !lines.is_empty() {
-                        tell(FileMatches { node, name: name.clone(), lines, more, is_whole: !is_full });
+                        send(FileMatches { node, name: name.clone(), lines, more, is_whole: !is_full });
                     }
                 }
                 Err(e) if e.may_mean_empty() => (tally.files, empty) = (tally.files + 1, empty + 1),
@@ -201,7 +202,7 @@ impl FileSearcher<'_> {
     }
 }
 
-/// What the logins to hosts have come to: where none of the first succeeds, the others would be waited for in vain.
+/// The results of logins to hosts: if none of the first succeeds, waiting for the others would be futile.
 #[derive(Default)]
 struct Logins {
     failed: AtomicUsize,
@@ -232,25 +233,25 @@ impl Logins {
     }
 }
 
-/// A line that its host has found. The lines around it were not sent, so that only its own text can tell its time.
+/// A match found on its host. The lines around it were not sent, so only its own text can give its time.
 fn on_host(found: LogMatch, clock: Clock) -> LineMatch {
     let time = Times::new(clock).next(found.line.text());
     LineMatch { time, line: found.line, above: Vec::new(), at: found.at }
 }
 
-/// The last lines that match, and how many before them do.
+/// The last matching lines, and the number of matching lines before them.
 fn matching(lines: &[Line], pattern: &Pattern, clock: Clock, most: usize) -> (Vec<LineMatch>, usize) {
     let mut times = Times::new(clock);
     let dated: Vec<Option<Timestamp>> = lines.iter().map(|line| times.next(line.text())).collect();
     let all: Vec<usize> = (0..lines.len()).filter(|at| pattern.is_match(lines[*at].text())).collect();
     let more = all.len().saturating_sub(most);
-    let told = all[more..].iter().map(|at| LineMatch {
+    let last = all[more..].iter().map(|at| LineMatch {
         line: lines[*at].clone(),
         time: dated[*at],
         at: None,
         above: lines[at.saturating_sub(ABOVE)..*at].iter().map(|line| line.text().to_owned()).collect(),
     });
-    (told.collect(), more)
+    (last.collect(), more)
 }
 
 #[cfg(test)]

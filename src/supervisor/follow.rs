@@ -1,5 +1,5 @@
-//! Follows a log: over ssh if its file is on the head, else through Ray's API. A stream outlives connections: it
-//! waits for the way to come back and goes on where it was, without losing or repeating a line.
+//! Follows a log: over ssh if its file is on the head, otherwise through Ray's API. A stream survives lost connections:
+//! it waits for the next connection and continues at its position, without losing or repeating a line.
 
 mod matching;
 
@@ -17,27 +17,28 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// Pause before a broken stream is tried again, and between two looks for a file that is not there.
+/// Pause before a broken stream is retried, and between checks for a file that does not exist yet.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Idle time after which a job's status is asked for: its file does not show when the job has ended.
+/// Idle time after which the job's status is requested, because its log file does not show that the job has ended.
 const IDLE: Duration = Duration::from_secs(3);
-/// Lines to begin with through Ray's API, in place of a number of bytes.
+/// Number of lines to start with through Ray's API, which takes no number of bytes.
 const LINES: u32 = 2000;
-/// Bytes written during an interruption that a stream which began near the end still reads; of more, the end only.
+/// Maximum number of bytes, written during an interruption, that a stream that began near the end still reads; of more,
+/// only the end is read.
 const CATCH_UP: u64 = 16 << 20;
 
-/// How to get at logs while a session is up.
+/// Access to logs while a session is open.
 #[derive(Clone)]
 pub struct LogAccess {
     /// Client of Ray's log API.
     pub client: Client,
-    /// The head's shell; none with `--address`.
+    /// The head's shell; `None` with `--address`.
     pub remote: Option<Remote>,
-    /// The way over the head to other hosts; none with `--address`.
+    /// How to reach other hosts through the head; `None` with `--address`.
     pub login: Option<TunnelSpec>,
     /// The head's node id, once known.
     pub head: Option<NodeId>,
-    /// How often the streams were asked to prove themselves or to try again at once.
+    /// Number of times that the streams were asked to check their connection or to retry at once.
     pub nudges: u64,
 }
 
@@ -47,10 +48,10 @@ impl From<Channel> for LogAccess {
     }
 }
 
-/// The way that there is now; none while the cluster is not connected.
+/// The current access; `None` while the cluster is not connected.
 pub type LogAccessWatch = watch::Receiver<Option<LogAccess>>;
 
-/// The ways of a connection, as they come and go.
+/// Publishes the access of each connection as connections come and go.
 pub fn ways(connection: &Connection) -> LogAccessWatch {
     let mut state = connection.watch();
     let (ways, heard) = watch::channel(None);
@@ -70,16 +71,16 @@ pub fn ways(connection: &Connection) -> LogAccessWatch {
     heard
 }
 
-/// How long a log that could be shown waits for the head to say where the job's driver runs.
-const TOLD: Duration = Duration::from_secs(2);
+/// How long to wait for the head's answer to where the job's driver runs, before showing the log on the head.
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
-/// Whether a job's driver runs on another node than the head, so that its log is not there. A head that does not answer in
-/// time may have the log.
+/// Whether a job's driver runs on a node other than the head, so that the head does not have its log. If the head does
+/// not answer in time, its log is tried.
 pub async fn is_elsewhere(client: &Client, id: &SubmissionId, head: Option<NodeId>) -> bool {
-    timeout(TOLD, client.is_elsewhere(id, head)).await.is_ok_and(|told| told.unwrap_or(false))
+    timeout(ANSWER_LIMIT, client.is_elsewhere(id, head)).await.is_ok_and(|answer| answer.unwrap_or(false))
 }
 
-/// Follows a log. Lines are cut after `longest` bytes. A job's log ends with its job, other files never end.
+/// Follows a log. Lines are cut after `longest` bytes. The log of a job ends with the job; other files never end.
 pub fn follow(
     ways: LogAccessWatch,
     spec: Arc<ClusterSpec>,
@@ -90,8 +91,8 @@ pub fn follow(
     follow_from((start, None), ways, spec, source, longest)
 }
 
-/// The same, which of what the log has at the beginning passes on the lines that match, and then all that follows. Its
-/// machine searches for them; where it cannot, all lines are passed on.
+/// Like [`follow`], but of the existing lines passes on only those that match, and then all new lines. The machine that
+/// has the file searches it; if it cannot, all lines are passed on.
 pub fn follow_matching(
     ways: LogAccessWatch,
     spec: Arc<ClusterSpec>,
@@ -125,28 +126,28 @@ fn follow_from(
 struct Follower {
     ways: LogAccessWatch,
     spec: Arc<ClusterSpec>,
-    /// The job whose driver log it is.
+    /// The job, if the log is that of its driver.
     job: Option<SubmissionId>,
-    /// The node that the file is on; none for a job's, and for files of the head.
+    /// The node that has the file; `None` for the log of a job and for files on the head.
     node: Option<NodeId>,
     file: LogFile,
     start: Start,
-    /// The lines that match in what the log has now, until they have come.
+    /// The search of the existing lines, until it is complete.
     sought: Option<ContentSearch>,
     position: Position,
     out: Outlet,
 }
 
-/// How one attempt to read the file on the head ended.
+/// How an attempt to read the file on the head ended.
 enum Ended {
-    /// To be tried again: at once, or after a pause because of an interruption.
+    /// Retry: at once, or after a pause if it was interrupted.
     Again,
     Broken(String),
-    /// To be tried again after a pause: the log is not there yet.
+    /// Retry after a pause: the log does not exist yet.
     Waiting,
     /// The file is not on the head, or the head's shell cannot read it.
     Elsewhere,
-    /// The job has ended and its log was read.
+    /// The job has ended and its log was read completely.
     Complete,
     Failed(RayError),
 }
@@ -166,7 +167,7 @@ impl Follower {
         self.through_ray().await
     }
 
-    /// The way, once there is one.
+    /// Waits for access to the log.
     async fn way(&mut self) -> Result<LogAccess, Closed> {
         loop {
             if let Some(way) = &*self.ways.borrow_and_update() {
@@ -177,20 +178,20 @@ impl Follower {
         }
     }
 
-    /// Waits, but not longer than until the way changes; older parts that are asked for meanwhile are read.
+    /// Waits for `over` or a change of access, and reads older parts that are requested meanwhile.
     async fn rest(&mut self, over: impl Future<Output = ()>) -> Result<(), Closed> {
         tokio::pin!(over);
         loop {
             tokio::select! {
                 () = &mut over => return Ok(()),
-                // Without a sender the program is shutting down.
+                // If the sender is gone, the program is shutting down.
                 changed = self.ways.changed() => return changed.map_err(|_| Closed),
                 before = self.out.asked() => self.answer(before).await?,
             }
         }
     }
 
-    /// Follows the file on the head. Whether it is elsewhere.
+    /// Follows the file on the head. Returns whether it is elsewhere.
     async fn over_ssh(&mut self) -> Result<bool, Closed> {
         loop {
             let way = self.way().await?;
@@ -220,7 +221,7 @@ impl Follower {
         }
     }
 
-    /// Reads one stream of the file to its end.
+    /// Reads a stream of the file to its end.
     async fn read(&mut self, remote: &Remote) -> Result<Ended, Closed> {
         if self.sought.is_some() {
             return self.search(remote).await;
@@ -250,7 +251,7 @@ impl Follower {
         if let Some(another) = self.position.opened(&opened, &mut self.out).await? {
             self.note(&another.said(self.file.name())).await?;
         }
-        // The stream is open again; new lines may take a while.
+        // The stream is open again, but new lines may take a while.
         self.out.quiet().await?;
         if let Arrived::Other = self.position.take(&rest, &mut self.out).await? {
             return self.rewritten().await;
@@ -277,7 +278,7 @@ impl Follower {
                     if self.ways.borrow_and_update().is_none() {
                         return Ok(Ended::Again);
                     }
-                    // Another token, or somebody wants to know whether it works.
+                    // The token changed, or a check of the connection was requested.
                     (ask_at, asked) = (Instant::now(), None);
                 }
                 () = sleep(patience.unwrap_or_default()), if patience.is_some() => {
@@ -298,7 +299,7 @@ impl Follower {
         }
     }
 
-    /// The first line of a stream, and what came with it.
+    /// Reads the first line of a stream, and the bytes received with it.
     async fn opened(
         &mut self,
         stream: &mut RemoteStream,
@@ -316,7 +317,7 @@ impl Follower {
         }
     }
 
-    /// The next bytes of a stream; none at its end. It is lost with the connection.
+    /// The next bytes of a stream; `None` at its end. An error means that the connection was lost.
     async fn chunk(&mut self, stream: &mut RemoteStream) -> Result<Result<Option<Bytes>, ReadError>, Closed> {
         loop {
             tokio::select! {
@@ -336,14 +337,14 @@ impl Follower {
         self.out.send(LogEvent::Note(what.to_owned())).await
     }
 
-    /// What stands at the position is not what was read there.
+    /// Handles a file whose content at the position differs from what was read there.
     async fn rewritten(&mut self) -> Result<Ended, Closed> {
         self.note(&Another::Replaced.said(self.file.name())).await?;
         self.position.begin_again(Start::Beginning);
         Ok(Ended::Again)
     }
 
-    /// What it means that the file cannot be read.
+    /// Handles a file that cannot be read.
     async fn unread(&mut self, why: ReadError) -> Result<Ended, Closed> {
         let name = self.file.name().to_owned();
         let is_new = self.position.is_new();
@@ -370,7 +371,8 @@ impl Follower {
         }
     }
 
-    /// The head has no such file: it is not there yet, or on another node, or gone with its job.
+    /// Handles a file that is missing on the head: it does not exist yet, is on another node, or was removed with its
+    /// job.
     async fn missing(&mut self, name: &str) -> Result<Ended, Closed> {
         let Some(asked) = self.ask() else {
             return Ok(Ended::Broken(format!("{name} does not exist on the head; waiting for it")));
@@ -391,7 +393,7 @@ impl Follower {
         self.ways.borrow().as_ref()?.head
     }
 
-    /// Whether the job's driver runs on another node, if that is not known by what was read before.
+    /// Whether the job's driver runs on another node, unless earlier reads have already answered that.
     fn is_elsewhere(&self) -> impl Future<Output = bool> + use<> {
         let way = self.ways.borrow().clone();
         let job = self.job.clone().filter(|_| self.position.is_new());
@@ -401,14 +403,14 @@ impl Follower {
         }
     }
 
-    /// Asks for the job's status; none when there is no job or no way.
+    /// Requests the job's status; `None` if there is no job or no access.
     fn ask(&self) -> Option<Asked> {
         let id = self.job.clone()?;
         let client = self.ways.borrow().as_ref()?.client.clone();
         Some(Box::pin(async move { client.job(&id).await }))
     }
 
-    /// What the job's status means for its log, of which nothing has come for a while.
+    /// Interprets the job's status for a log that has been idle for a while.
     async fn heed(
         &mut self,
         answer: Result<JobDetail, RayError>,
@@ -433,7 +435,7 @@ impl Follower {
                 Ok(None)
             }
             Err(error) => match refused(error) {
-                // Lines still come.
+                // Lines are still arriving.
                 Ended::Broken(why) => {
                     self.out.interrupted(why).await?;
                     Ok(None)
@@ -469,14 +471,14 @@ impl Follower {
         }
         let node = match self.node {
             Some(node) => node,
-            // Without ssh the head's id is needed; it comes with the first snapshot.
+            // Without ssh, the head's node id is needed; the first snapshot has it.
             None => head(&mut self.ways).await?,
         };
         ray::poll(clients, Polled::File(node, self.file.name().into()), lines, self.out).await
     }
 }
 
-/// Resolves with the answer that is waited for, never without one.
+/// Resolves with the pending answer; pends forever if there is none.
 async fn answer(asked: &mut Option<Asked>) -> Result<JobDetail, RayError> {
     match asked {
         Some(asked) => asked.await,
@@ -484,7 +486,7 @@ async fn answer(asked: &mut Option<Asked>) -> Result<JobDetail, RayError> {
     }
 }
 
-/// The head's node id, once it is known.
+/// Waits for the head's node id.
 pub(super) async fn head(ways: &mut LogAccessWatch) -> Result<NodeId, Closed> {
     loop {
         let head = ways.borrow_and_update().as_ref().and_then(|way| way.head);
@@ -495,7 +497,8 @@ pub(super) async fn head(ways: &mut LogAccessWatch) -> Result<NodeId, Closed> {
     }
 }
 
-/// The client of each way. Without a way the client is taken back: nothing is sent to where the head was.
+/// The client of each access. Without access the client is withdrawn, so that nothing is sent to the old address of the
+/// head.
 pub(super) fn clients(mut ways: LogAccessWatch) -> Clients {
     let way = ways.borrow_and_update().clone();
     let mut nudges = way.as_ref().map_or(0, |way| way.nudges);
@@ -522,7 +525,7 @@ pub(super) fn clients(mut ways: LogAccessWatch) -> Clients {
     heard
 }
 
-/// What it means that Ray's API refuses to give a log.
+/// Interprets an error of Ray's log API.
 fn refused(error: RayError) -> Ended {
     match error {
         error if error.is_token() => Ended::Broken(format!("{error}; waiting for a new token")),

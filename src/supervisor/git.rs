@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The commit that is checked out in a folder, with `-dirty` behind it when files differ from it.
+/// The commit that is checked out in a directory, with the suffix `-dirty` if files differ from it.
 ///
 /// # Errors
 ///
-/// There is no git, or the folder is in no repository with a commit; what git says of it, safe to print.
+/// git is missing, or the directory is not in a repository with a commit; with git's message, safe to print.
 pub fn git_commit(folder: &Path) -> Result<String, String> {
     let commit = git(folder, &["rev-parse", "--verify", "HEAD"])?;
     let dirty = if git(folder, &["status", "--porcelain"])?.is_empty() { "" } else { "-dirty" };
@@ -16,10 +16,10 @@ pub fn git_commit(folder: &Path) -> Result<String, String> {
 
 fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
     let mut git = Command::new("git");
-    // Tokens are no business of git's.
+    // git must not receive tokens.
     git.env_clear();
     git.envs(["PATH", "HOME"].iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-    // The repository's configuration names no program to run, and its index is not written.
+    // Run no program that the repository's configuration names, and do not write its index.
     git.args(["--no-optional-locks", "-c", "core.fsmonitor=false", "-C"]).arg(folder).args(arguments);
     let output = git.stdin(Stdio::null()).output().map_err(|e| format!("cannot run git: {e}"))?;
     let said =

@@ -1,4 +1,4 @@
-//! This machine, looked at before anything is connected: its ssh, its keys, and other programs on it.
+//! Checks of this machine before anything is connected: its ssh, its keys, and other programs.
 
 use crate::model::{Problem, Timestamp};
 use crate::ssh::{self, SshError};
@@ -11,27 +11,27 @@ use tokio::sync::mpsc;
 
 pub use crate::ssh::KeyFault;
 
-/// The version of the ssh program, when it is one that this program can use.
+/// The version of the ssh program, if this program can use it.
 pub async fn ssh_version(ssh: &Path) -> Result<String, Problem> {
     ssh::client_version(ssh).await.map_err(|e| e.problem(Timestamp::now()))
 }
 
-/// Looks at a private key as ssh does.
+/// Checks a private key as ssh does.
 ///
 /// # Errors
 ///
-/// What is wrong with it, and the same as a problem with its hint.
+/// The fault, and the same as a problem with a hint.
 pub async fn inspect_key(key: &Path) -> Result<(), (KeyFault, Problem)> {
     let problem = |fault| SshError::KeyFile { path: key.into(), fault }.problem(Timestamp::now());
     ssh::inspect_key(key).await.map_err(|fault| (fault.clone(), problem(fault)))
 }
 
-/// Runs a program of this machine; its lines go to `lines`, its exit code comes back. Dropping the future kills it.
+/// Runs a program on this machine; sends its output to `lines` and returns its exit code. Dropping the future kills it.
 pub async fn run_program(command: Vec<OsString>, lines: mpsc::Sender<String>) -> Result<i32, Problem> {
     ssh::run_program(command, lines).await.map_err(|e| e.problem(Timestamp::now()))
 }
 
-/// Runs this program again, without a terminal; its standard output, unless it takes longer than `limit`.
+/// Runs this program again without a terminal and returns its standard output, unless it takes longer than `limit`.
 pub fn run_self(words: &[String], limit: Duration) -> Option<Vec<u8>> {
     let mut command = Command::new(std::env::current_exe().ok()?);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -41,7 +41,7 @@ pub fn run_self(words: &[String], limit: Duration) -> Option<Vec<u8>> {
     std::thread::spawn(move || {
         let mut text = Vec::new();
         if output.read_to_end(&mut text).is_ok() {
-            // An error means that it came too late: nobody reads it.
+            // An error means that the limit was exceeded and nobody reads the result.
             let _ = send.send(text);
         }
     });

@@ -1,5 +1,5 @@
-//! A search of many log files on the host that has them, one command per host: only the lines that match are sent. On the head
-//! it runs over the open connection, on other hosts over a login of its own.
+//! Searches many log files on the host that has them, with one command per host: only matching lines are sent. On the
+//! head the command uses the open connection; on other hosts it logs in separately.
 
 use super::Options;
 use super::container::{in_container, words};
@@ -17,16 +17,16 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
-/// Limit of a login and the search of all files of one host.
+/// Time limit for a login and the search of all files on a host.
 const ON_A_HOST: Duration = Duration::from_secs(120);
-/// Bytes of globs that one command gets: a host limits the length of a command line.
+/// Maximum number of bytes of globs per command: hosts limit the length of a command line.
 const GLOBS: usize = 48 << 10;
-/// Bytes of a program's last words that are kept.
+/// Number of bytes of a program's error output that are kept.
 const LAST_WORDS: u64 = 8 << 10;
-/// What begins a line that is about a file.
+/// First byte of a line about a file.
 const MARK: u8 = 0x1e;
 
-/// How the hosts of a cluster are reached.
+/// How to reach the hosts of a cluster.
 #[derive(Clone)]
 pub struct HostAccess<'a> {
     /// The cluster of the hosts.
@@ -35,19 +35,19 @@ pub struct HostAccess<'a> {
     pub options: &'a Options,
     /// The head's shell.
     pub remote: Remote,
-    /// The way over the head.
+    /// How to log in to other hosts through the head.
     pub login: Option<TunnelSpec>,
 }
 
-/// What is searched for in the files of a host.
+/// A search of the files of a host.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub pattern: &'a Pattern,
-    /// The same for grep.
+    /// The pattern for grep.
     pub words: &'a Grep,
-    /// Most lines of each file, the last ones that match.
+    /// Maximum number of lines per file, the last matching ones.
     pub most: usize,
-    /// Bytes that are sent of a line, its number and its position included.
+    /// Maximum number of bytes sent per line, including its number and position.
     pub longest: usize,
 }
 
@@ -55,13 +55,13 @@ pub(super) struct Wanted<'a> {
 #[derive(Debug, PartialEq)]
 pub(super) struct HostFile {
     pub name: Text,
-    /// The last lines that match, and how many before them do; or why it was not searched.
+    /// The last matching lines and the number of matching lines before them, or why the file was not searched.
     pub found: Result<(Vec<LogMatch>, usize), String>,
 }
 
 impl HostAccess<'_> {
-    /// Searches the files that match the globs in the log folder of the head, or of the host with that address; on the
-    /// machine, or in the container that the cluster's file names.
+    /// Searches the files that match the globs in the log directory of the head, or of the host with this address: on
+    /// the machine, or in the container that the cluster file names.
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ impl HostAccess<'_> {
         let Grep { expression, drawn, any_case, is_ascii } = wanted.words;
         let (locale, case) = (if *is_ascii { "C" } else { "C.UTF-8" }, if *any_case { "i" } else { "x" });
         let (most, longest) = (wanted.most.to_string(), wanted.longest.to_string());
-        // The name is what the machine lists; a script is its own program.
+        // The name appears in the machine's process list; the script is passed as an argument.
         let program = ["sh", "-c", script::SEVERAL, "marin-tui-several-log", LOGS];
         let program = [&program, &[locale, case, &most, &longest, expression, drawn][..], globs].concat();
         let line = if inside {
@@ -149,7 +149,7 @@ impl HostAccess<'_> {
         let stderr = tokio::spawn(async move {
             let mut said = Vec::new();
             if let Some(stderr) = stderr {
-                // What was said until an error is told.
+                // Output before an error is reported with it.
                 let _ = stderr.take(LAST_WORDS).read_to_end(&mut said).await;
             }
             said
@@ -158,14 +158,14 @@ impl HostAccess<'_> {
     }
 }
 
-/// The output of a script, as it comes.
+/// The output of a script, in chunks.
 pub(super) enum Answer {
     Head(Box<RemoteStream>),
     Login { child: Box<Child>, stdout: Option<ChildStdout>, stderr: JoinHandle<Vec<u8>> },
 }
 
 impl Answer {
-    /// The next bytes; none when the script has succeeded. Cancel safe.
+    /// The next bytes; `None` if the script has succeeded. Cancel safe.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, ReadError> {
         match self {
             Self::Head(stream) => stream.chunk().await.map_err(|e| match e {
@@ -194,7 +194,7 @@ async fn more(from: Option<&mut (impl AsyncRead + Unpin)>) -> Option<Bytes> {
     read.is_ok_and(|n| n > 0).then(|| chunk.freeze())
 }
 
-/// Why a command ended with this exit code, in the last words that it said.
+/// The error of a command that ended with this exit code, with the end of its error output.
 fn failure(status: i32, said: &str) -> ReadError {
     let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
     ReadError::of(status).unwrap_or_else(|| {
@@ -208,13 +208,13 @@ fn failure(status: i32, said: &str) -> ReadError {
     })
 }
 
-/// Reads what the script prints.
+/// Parses the output of the script.
 struct Reader<'a> {
     wanted: Wanted<'a>,
-    /// The beginning of a line.
+    /// The beginning of an incomplete line.
     held: Vec<u8>,
     files: Vec<HostFile>,
-    /// Lines of the last file that match, and how many of them have come.
+    /// Number of matching lines of the last file, and the number received so far.
     count: usize,
     came: usize,
     is_complete: bool,
@@ -266,13 +266,13 @@ impl<'a> Reader<'a> {
         let Some(text) = LineSplitter::new(self.wanted.longest).push(&[text, b"\n"].concat()).pop() else {
             return;
         };
-        // Grep sees the sequences that colour a line, and in the rest of a long one what is not sent.
+        // grep also matches color sequences, and in a long line the part that is not sent.
         if is_cut || self.wanted.pattern.is_match(text.text()) {
             lines.push(LogMatch { number, at: Some(at), line: text });
         }
     }
 
-    /// What is known of the last file once all its lines have come.
+    /// Completes the last file after all its lines were received.
     fn settle(&mut self) {
         let before = self.count.saturating_sub(self.came);
         if let Some(HostFile { found: Ok((_, more)), .. }) = self.files.last_mut() {
@@ -280,7 +280,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// All files; none if the output was cut off.
+    /// All files; `None` if the output was cut off.
     fn files(mut self) -> Option<Vec<HostFile>> {
         self.settle();
         self.is_complete.then_some(self.files)
@@ -291,7 +291,7 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    /// What the script of this machine's shell finds in a folder.
+    /// The result of the script in this machine's shell, for a directory.
     fn searched(folder: &std::path::Path, pattern: &str, most: usize, globs: &[&str]) -> Vec<HostFile> {
         let pattern = Pattern::parse(pattern).unwrap();
         let words = Grep::of(&pattern).unwrap().unwrap();

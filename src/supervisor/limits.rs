@@ -1,9 +1,9 @@
-//! Puts the YAML's limits beside what the autoscaler reports.
+//! Adds the limits in the cluster file to the report of the autoscaler.
 
 use crate::model::{Autoscaler, NodeTypeCount, NodeTypeLimits, Text};
 
-/// Fills in `min` and `max` by type and adds the types that the report left out because no node of them exists.
-/// The head's own type is left out unless the report names it: it cannot be scaled.
+/// Fills in `min` and `max` per type, and adds the types that are missing from the report because they have no nodes.
+/// The head's own type is left out unless the report has it, because it cannot be scaled.
 pub fn with_limits(mut report: Autoscaler, limits: &[NodeTypeLimits]) -> Autoscaler {
     for limit in limits {
         let known = report.types.iter_mut().find(|t| t.name.raw() == limit.name);

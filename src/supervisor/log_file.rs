@@ -1,5 +1,5 @@
-//! A file in the head's log folder, read over ssh by position: followed from a byte on, searched, or a part of it. It is
-//! known by its inode, so that it is found again under another name when it was rotated meanwhile.
+//! A file in the head's log directory, read over ssh by position: followed from a byte, searched, or read in part. It
+//! is identified by its inode, so that it is found under another name after a rotation.
 
 pub(super) mod script;
 mod since;
@@ -12,27 +12,27 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Where a head keeps the logs of the running session (`/tmp/ray` is Ray's default folder).
+/// The log directory of the running session on a head (`/tmp/ray` is Ray's default directory).
 pub(super) const LOGS: &str = "/tmp/ray/session_latest/logs";
-/// Limit of a remote command that answers at once.
+/// Time limit of a remote command that responds at once.
 const QUICK: Duration = Duration::from_secs(20);
-/// What stands before each part that [`script::SAMPLES`] prints.
+/// Separator before each part that [`script::SAMPLES`] prints.
 const SEPARATOR: &[u8] = b"\n\x1e\n";
-/// Limit of a search through a whole file.
+/// Time limit of a search through a whole file.
 const SEARCHED: Duration = Duration::from_secs(120);
 
-/// Where to begin in a file that nothing was read of.
+/// Where to begin in a file that has not been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// With its first byte.
+    /// At the first byte.
     Beginning,
-    /// With so many lines before its end.
+    /// So many lines before its end.
     Lines(u32),
-    /// With so many bytes before its end.
+    /// So many bytes before its end.
     Bytes(u64),
-    /// With this byte of the file with that inode, which is the first of a line.
+    /// At this byte of the file with this inode, the first byte of a line.
     At {
-        /// The file.
+        /// The inode of the file.
         inode: u64,
         /// Position of the byte.
         from: u64,
@@ -42,15 +42,15 @@ pub enum Start {
 /// A search of a part of a file.
 #[derive(Clone, Debug)]
 pub struct ContentSearch {
-    /// What is searched for.
+    /// The pattern.
     pub words: Grep,
-    /// Where the part begins. Before a number of bytes all is searched.
+    /// Where the part begins. With a number of bytes before the end, everything is searched.
     pub start: Start,
-    /// Whether a last line that has not ended is searched, too.
+    /// Whether an incomplete last line is searched as well.
     pub to_end: bool,
-    /// The part that is searched, once it is known: a search that was cut off begins with the same byte again.
+    /// The part that is searched, once it is known: a search that was cut off begins at the same byte again.
     pub opened: Option<Opened>,
-    /// Bytes of its answer that have come.
+    /// Number of bytes of its result received so far.
     pub came: u64,
 }
 
@@ -59,16 +59,16 @@ pub struct ContentSearch {
 pub struct Opened {
     /// The file's inode.
     pub inode: u64,
-    /// Bytes that it had when it was opened.
+    /// Its size in bytes when it was opened.
     pub size: u64,
     /// Position of the first byte that is printed.
     pub from: u64,
-    /// Whether it is searched as lines are drawn ([`Grep::drawn`]).
+    /// Whether lines are searched as they are displayed ([`Grep::drawn`]).
     pub is_drawn: bool,
 }
 
 impl Opened {
-    /// From the first line that a script prints, which is taken off what has come; none before all of it has.
+    /// Takes the first line of a script's output from the received bytes; `None` while it is incomplete.
     pub fn take(came: &mut Vec<u8>) -> Option<Result<Self, ReadError>> {
         let end = came.iter().position(|b| *b == b'\n')? + 1;
         let line: Vec<u8> = came.drain(..end).collect();
@@ -83,20 +83,20 @@ impl Opened {
     }
 }
 
-/// Why a file cannot be read now.
+/// Reason why a file cannot be read at the moment.
 #[derive(Clone, Debug)]
 pub enum ReadError {
     /// There is no such file.
     Missing,
-    /// There is no log folder: Ray keeps its files elsewhere.
+    /// There is no log directory: Ray keeps its files elsewhere.
     NoFolder,
-    /// It is another file now, and what was asked for is gone or was read.
+    /// The name refers to another file now, and the requested part is gone or was read.
     Replaced,
-    /// It has fewer bytes than were read already.
+    /// It has fewer bytes than were already read.
     Truncated,
-    /// It is a folder or a device, or it may not be read; the words say which.
+    /// It is a directory or a device, or reading it is not permitted; with the message.
     Refused(&'static str),
-    /// It is in UTF-16, which grep does not read.
+    /// It is encoded in UTF-16, which grep cannot read.
     Utf16,
     /// The command failed.
     Failed(String),
@@ -150,16 +150,16 @@ impl ReadError {
     }
 }
 
-/// A file in the log folder of a head.
+/// A file in the log directory of a head.
 #[derive(Clone, Debug)]
 pub struct LogFile {
     name: String,
-    /// Whether it is looked for in the container that the cluster's file names.
+    /// Whether to look in the container that the cluster file names.
     in_container: bool,
 }
 
 impl LogFile {
-    /// The file of that name.
+    /// The file of this name.
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), in_container: false }
     }
@@ -169,24 +169,24 @@ impl LogFile {
         Self::new(&id.driver_log())
     }
 
-    /// The name of the file in Ray's log folder.
+    /// The name of the file in Ray's log directory.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Looks for it in the container from now on, if the cluster's file names one. Whether that makes a difference.
+    /// Looks in the container from now on, if the cluster file names one. Returns whether that is a change.
     pub fn enter(&mut self, spec: &ClusterSpec) -> bool {
-        // What is wrong with its name is said when it is entered.
+        // An invalid container name is reported when the container is entered.
         let has_one = !matches!(in_container(spec, None, &[]), Ok(None));
         has_one && !std::mem::replace(&mut self.in_container, true)
     }
 
-    /// That it is read through the dashboard, in a sentence, as it cannot be read here.
+    /// A message that the file is read through the dashboard because it cannot be read over ssh.
     pub fn elsewhere(&self, why: &ReadError) -> String {
         format!("{} cannot be read on the head: {why}; reading it through the dashboard", self.name)
     }
 
-    /// Follows it from a position of the file with that inode, or from its start. What was opened comes first.
+    /// Follows it from a position of the file with this inode, or from its start. The opened file is reported first.
     pub fn follow(
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
@@ -197,13 +197,13 @@ impl LogFile {
             Err(Start::Beginning) => (String::new(), "0".to_owned()),
             Err(Start::Lines(lines)) => (String::new(), format!("n{lines}")),
             Err(Start::Bytes(bytes)) => (String::new(), format!("c{bytes}")),
-            // As before an end, one byte more is printed.
+            // As with a position before the end, one more byte is printed.
             Err(Start::At { inode, from }) => (inode.to_string(), from.saturating_sub(1).to_string()),
         };
         Ok(remote.stream(&self.command(spec, ("follow", script::FOLLOW), &[inode, from])?)?)
     }
 
-    /// These bytes of the file with that inode, or fewer when it ends before.
+    /// So many bytes of the file with this inode from a position on, or fewer if the file ends before.
     pub async fn part(
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
@@ -220,8 +220,8 @@ impl LogFile {
         }
     }
 
-    /// What stands at so many places of it, from its beginning on, so many bytes each. The first and the last line of each are
-    /// cut.
+    /// Samples of the file: so many bytes at each of so many evenly spaced positions. The first and the last line of
+    /// each sample are cut.
     pub async fn samples(
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
@@ -237,7 +237,7 @@ impl LogFile {
         }
     }
 
-    /// The last lines in it that match, as `NUMBER:POSITION:LINE`, and then `status` and that of grep.
+    /// The last matching lines as `NUMBER:POSITION:LINE`, followed by `status` and grep's exit status.
     pub async fn search(
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
@@ -252,7 +252,8 @@ impl LogFile {
         }
     }
 
-    /// The lines that match in a part of it, as they come, behind a line that says what is open: the part ends at its size.
+    /// The matching lines of a part as they are found, after a line that identifies the open file; the part ends at its
+    /// size.
     pub fn matched(
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
@@ -262,7 +263,7 @@ impl LogFile {
         Ok(remote.stream(&self.command(spec, ("matched", &script), &sought.arguments())?)?)
     }
 
-    /// What it has from there on, as it comes; none before so many bytes.
+    /// The content from there on as it is received; `None` if the file is shorter.
     pub fn rest(
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
@@ -286,7 +287,7 @@ impl LogFile {
     ) -> Result<String, Problem> {
         let path = format!("{LOGS}/{}", self.name);
         let script = format!("{}{script}", script::OPEN);
-        // The name is what the machine lists; a script is its own program.
+        // The name appears in the machine's process list; the script is passed as an argument.
         let program = ["sh".to_owned(), "-c".to_owned(), script, format!("marin-tui-{name}-log"), path];
         let program = [&program[..], arguments].concat();
         let inside = if self.in_container {
@@ -298,7 +299,7 @@ impl LogFile {
     }
 }
 
-/// The parts of what was printed, between these bytes.
+/// The parts of the output between separators.
 fn split<'b>(bytes: &'b [u8], separator: &'static [u8]) -> impl Iterator<Item = &'b [u8]> {
     let mut rest = Some(bytes);
     std::iter::from_fn(move || {
@@ -310,15 +311,15 @@ fn split<'b>(bytes: &'b [u8], separator: &'static [u8]) -> impl Iterator<Item = 
 }
 
 impl ContentSearch {
-    /// All of a file, as it is.
+    /// The whole file as it is.
     pub const fn all(words: Grep) -> Self {
         Self { words, start: Start::Beginning, to_end: true, opened: None, came: 0 }
     }
 
-    /// The arguments of the scripts that search, after the file.
+    /// The arguments of the search scripts after the file name.
     fn arguments(&self) -> [String; 4] {
         let Grep { expression, drawn, any_case, is_ascii } = &self.words;
-        // The same part is searched in the same way, whatever has come behind it.
+        // The same part is searched in the same way, whatever was appended after it.
         let (plain, drawn) = match &self.opened {
             Some(opened) if opened.is_drawn => (drawn, drawn),
             Some(_) => (expression, expression),

@@ -21,7 +21,7 @@ pub fn first_contact(tunnel: &Tunnel, spec: &ClusterSpec, options: &Options) -> 
     (!is_here).then(|| format!("first contact with {host}: accepted its host key {fingerprint}"))
 }
 
-/// Forgets the known key of the cluster's head and accepts the one with this fingerprint, which goes into the audit
+/// Removes the known key of the cluster's head and accepts the one with this fingerprint, which is written to the audit
 /// log.
 pub async fn trust(spec: &ClusterSpec, options: &Options, fingerprint: &str) -> Result<(), Problem> {
     let found = head_address(spec, options, None).await?;

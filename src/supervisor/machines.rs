@@ -1,23 +1,24 @@
-//! Which machines' figures to ask for next. The dashboard is one Python process that a whole team shares, and each
-//! node's answer weighs about 20 kB: only nodes on the screen, a few at a time, the longest unasked first.
+//! Selects the machines whose figures are requested next. The dashboard is a single Python process shared by a whole
+//! team, and each node's answer has about 20 kB, so only nodes on the screen are requested, a few at a time, the one
+//! with the oldest figures first.
 
 use crate::model::NodeId;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// A node's agent samples every 5 s: asking more often brings nothing new.
+/// A node's agent samples every 5 s; more frequent requests return nothing new.
 const FRESH: Duration = Duration::from_secs(5);
 /// Number of requests per round.
 const ROUND: usize = 2;
 
-/// When each node was last asked for its machine figures.
+/// The time of the last request for each node's machine figures.
 #[derive(Debug, Default)]
 pub struct Machines {
     asked: HashMap<NodeId, Instant>,
 }
 
 impl Machines {
-    /// The nodes to ask now, and marks them asked.
+    /// Returns the nodes to request now, and records the requests.
     pub fn next_round(&mut self, visible: &[NodeId], now: Instant) -> Vec<NodeId> {
         self.asked.retain(|id, _| visible.contains(id));
         let age = |id: &NodeId| self.asked.get(id).map_or(Duration::MAX, |at| now.duration_since(*at));

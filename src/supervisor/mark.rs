@@ -1,8 +1,8 @@
-//! Where the mark of an operation is kept, so that other operators read it while the cluster is down: on provider `gcp`
-//! an empty instance group in the cluster's zone, on provider `local` a file on the head's machine.
+//! Stores the lock of an operation where other operators can read it while the cluster is down: on provider `gcp` as an
+//! empty instance group in the cluster's zone, on provider `local` as a file on the head's machine.
 //!
-//! Placing is atomic: of two operators who place a mark at the same time, one gets the mark of the other. Changes and
-//! removals always apply to the mark with a given id, never to any mark of that name.
+//! Placing is atomic: of two operators who place a lock at the same time, one receives the lock of the other. Changes
+//! and removals always apply to the lock with a given id, never to any lock of that name.
 
 mod file;
 mod group;
@@ -20,20 +20,20 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// A head without a mark is looked at this often.
+/// How often a head without a lock is checked.
 const UNMARKED: Duration = Duration::from_secs(60);
-/// One with a mark: how far the operation is changes.
+/// How often a head with a lock is checked, because the progress of the operation changes.
 const MARKED: Duration = Duration::from_secs(10);
-/// What reading or writing a file on a head may take.
+/// Time limit for reading or writing a file on a head.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Whether marks are kept for that cluster: only the two providers whose clusters can be operated have a place for
+/// Whether locks are kept for this cluster: only the two providers whose clusters can be operated have a place for
 /// them.
 pub fn keeps_marks(spec: &ClusterSpec) -> bool {
     spec.file.is_some() && matches!(spec.provider, Provider::Gcp | Provider::Local)
 }
 
-/// The mark that is on the cluster now.
+/// The current lock on the cluster.
 pub async fn read_mark(access: Access<'_>) -> Result<Option<OperationMark>, Problem> {
     let spec = access.spec;
     if is_at_google(spec) {
@@ -42,7 +42,7 @@ pub async fn read_mark(access: Access<'_>) -> Result<Option<OperationMark>, Prob
     run(access, &file::reading(&spec.name)).await.and_then(|o| file::read(&o, &spec.name))
 }
 
-/// The mark of a cluster of provider `gcp`.
+/// The lock on a cluster of provider `gcp`.
 pub(super) async fn read_group(
     spec: &ClusterSpec,
     options: &Options,
@@ -54,9 +54,14 @@ fn is_at_google(spec: &ClusterSpec) -> bool {
     spec.provider == Provider::Gcp
 }
 
-/// Reads the mark over an open connection to the head and reports it unless it is ours. Does nothing for a cluster
-/// whose marks are not stored on its head.
-pub(super) async fn tell(remote: &Remote, spec: &ClusterSpec, options: &Options, out: &UpdateSender) -> bool {
+/// Reads the lock over an open connection to the head and reports it unless it is ours. Does nothing for a cluster
+/// whose locks are not stored on its head.
+pub(super) async fn report(
+    remote: &Remote,
+    spec: &ClusterSpec,
+    options: &Options,
+    out: &UpdateSender,
+) -> bool {
     if !keeps_marks(spec) || spec.provider != Provider::Local {
         return false;
     }
@@ -78,7 +83,7 @@ pub(super) async fn tell(remote: &Remote, spec: &ClusterSpec, options: &Options,
     }
 }
 
-/// Reads the mark now and then over the connection of a session, until what comes back is dropped.
+/// Reads the lock at intervals over the connection of a session, until the returned value is dropped.
 pub(super) fn watch(
     remote: Remote,
     spec: Arc<ClusterSpec>,
@@ -89,7 +94,7 @@ pub(super) fn watch(
     is_there.then(|| {
         AbortOnDrop(tokio::spawn(async move {
             loop {
-                let is_marked = tell(&remote, &spec, &options, &out).await;
+                let is_marked = report(&remote, &spec, &options, &out).await;
                 tokio::time::sleep(if is_marked { MARKED } else { UNMARKED }).await;
             }
         }))
@@ -105,7 +110,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Places a mark where none is.
+/// Places a lock where there is none.
 pub async fn place_mark(access: Access<'_>, mark: &OperationMark) -> Result<MarkOwnership, Problem> {
     let Access { spec, options, .. } = access;
     options.own_marks.add(&mark.id);
@@ -116,7 +121,7 @@ pub async fn place_mark(access: Access<'_>, mark: &OperationMark) -> Result<Mark
     settled(access, &mark.id, file::done(&output)?).await
 }
 
-/// Writes the step, the time and whether it has stopped into a mark that was placed before.
+/// Updates step, time and state in a lock that was placed before.
 pub async fn renew_mark(access: Access<'_>, mark: &OperationMark) -> Result<MarkOwnership, Problem> {
     let Access { spec, options, .. } = access;
     if is_at_google(spec) {
@@ -126,7 +131,7 @@ pub async fn renew_mark(access: Access<'_>, mark: &OperationMark) -> Result<Mark
     settled(access, &mark.id, file::done(&output)?).await
 }
 
-/// Removes the mark with that id. One that is gone already, or is another operation's, is left as it is.
+/// Removes the lock with this id. A missing lock, or that of another operation, is left as it is.
 pub async fn remove_mark(access: Access<'_>, id: &str) -> Result<(), Problem> {
     let Access { spec, options, .. } = access;
     if is_at_google(spec) {
@@ -136,7 +141,7 @@ pub async fn remove_mark(access: Access<'_>, id: &str) -> Result<(), Problem> {
     file::done(&output).map(|_| ())
 }
 
-/// The result for the mark with that id. A script whose connection was lost is run again and finds its earlier effect.
+/// The result for the lock with this id. A script whose connection was lost is run again and finds its earlier effect.
 async fn settled(access: Access<'_>, id: &str, is_done: bool) -> Result<MarkOwnership, Problem> {
     if is_done {
         return Ok(MarkOwnership::Ours);

@@ -1,4 +1,4 @@
-//! An open way to a cluster, and what it means when its dashboard is silent.
+//! An open session with a cluster, and the handling of a dashboard that does not respond.
 
 use super::ports::Ports;
 use crate::model::{Hint, Problem, ProblemKind, Secret, Timestamp, Verb};
@@ -6,25 +6,25 @@ use crate::ray::{Client, RayError};
 use crate::ssh::Tunnel;
 use std::time::Duration;
 
-/// How long to wait for a silent dashboard when the GCS answers instead.
+/// How long to wait for a dashboard that does not respond if the GCS responds instead.
 pub const GCS_INSTEAD: Duration = Duration::from_secs(3);
 
-/// An open way to a cluster.
+/// An open session with a cluster.
 pub struct Session {
-    /// The SSH connection, and the TCP ports that were opened over it for people; none with `--address`.
+    /// The SSH connection, and the TCP ports opened over it for users; `None` with `--address`.
     pub tunnel: Option<(Tunnel, Ports)>,
-    /// Ray through it, with the token in force.
+    /// The client for Ray over this connection, with the token in force.
     pub client: Client,
-    /// The client's token; none without token auth.
+    /// The client's token; `None` without token authentication.
     pub token: Option<Secret>,
-    /// Round trip of the dashboard's answer; none when it gave none.
+    /// Round-trip time of the dashboard's answer; `None` if there was none.
     pub latency: Option<Duration>,
-    /// The problem of the dashboard when the GCS is used instead.
+    /// The problem of the dashboard if the GCS is used instead.
     pub dashboard: Option<Problem>,
 }
 
 impl Session {
-    /// Ends the connection; its ports are free afterwards, and the next one gets the same.
+    /// Closes the connection. Its ports are free afterwards, so that the next session can use the same.
     pub async fn close(self) {
         if let Some((tunnel, ports)) = self.tunnel {
             tunnel.close().await;
@@ -32,14 +32,14 @@ impl Session {
         }
     }
 
-    /// Connections to the head's ports that the head refused so far.
+    /// Number of connections to the head's ports that the head has refused so far.
     pub fn refusals(&self) -> u64 {
         self.tunnel.as_ref().map_or(0, |(tunnel, _)| tunnel.refusals().borrow().count)
     }
 }
 
-/// ssh said that nothing listens behind the forward. Whether Ray runs there all the same is for the GCS to say: as long
-/// as it answers, jobs run, and `ray up` would end them.
+/// ssh reported that nothing listens behind the forward. Whether Ray is running is decided by the GCS: if it responds,
+/// jobs are running, and `ray up` would end them.
 pub async fn dashboard_down(client: &Client) -> Problem {
     let (what, hint) = match tokio::time::timeout(GCS_INSTEAD, client.gcs_wants_token()).await {
         Ok(Ok(_)) => (

@@ -1,4 +1,4 @@
-//! What every cluster's task is told at its start, and what a front end gets at directly.
+//! Options for all clusters' tasks, and what a front end can access directly.
 
 use super::mark::OwnMarks;
 use super::zones::Zones;
@@ -13,45 +13,45 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Variables of ours that no child may inherit.
+/// Variables of this program that no child process may inherit.
 pub const SECRET_VARIABLES: [&str; 2] = ["RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"];
 
-/// What every cluster's task needs to know.
+/// Options for all clusters' tasks.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Path of the ssh program.
     pub ssh: PathBuf,
-    /// `ssh -F`; none leaves the user's own configuration in force.
+    /// `ssh -F`; with `None` the user's own configuration applies.
     pub ssh_config: Option<PathBuf>,
     /// The ray command, e.g. `["uv", "run", "ray"]`; run only to ask for a head's address.
     pub ray: Vec<String>,
-    /// Time between two refreshes of the cluster on the screen.
+    /// Refresh interval of the cluster on the screen.
     pub focused: Duration,
-    /// The same for the others.
+    /// Refresh interval of the other clusters.
     pub background: Duration,
     /// Path of our `known_hosts` file.
     pub known_hosts: PathBuf,
-    /// Folder for control sockets, ours alone.
+    /// Directory for control sockets, accessible only to this user.
     pub run_dir: PathBuf,
-    /// Where tokens are looked for.
+    /// Where to look for tokens.
     pub token: token::Places,
     /// Google Cloud: secrets, heads, TPUs.
     pub google: Google,
-    /// What Google was asked about zones that clusters share.
+    /// Cached answers from Google about zones that clusters share.
     pub zones: Zones,
-    /// Time between two questions about a cluster's TPUs; none: they are not asked about.
+    /// Poll interval for a cluster's TPUs; `None` if they are not queried.
     pub cloud_refresh: Option<Duration>,
-    /// How capacity is asked for when a worker is added, by its word.
+    /// How to request each kind of capacity when adding a worker, by its word.
     pub tpu_capacity: BTreeMap<String, CapacityField>,
-    /// How often the vitals of jobs are read, and from when on they are findings.
+    /// How often the vitals of jobs are read, and the thresholds of their findings.
     pub vitals: VitalLimits,
-    /// The patterns by which progress lines are known.
+    /// The patterns of progress lines.
     pub patterns: Patterns,
-    /// Writes down what is done to clusters.
+    /// Writes actions on clusters to the audit log.
     pub note: AuditSink,
-    /// Who operates, `user@host`: other operators read it in the mark of an operation.
+    /// The operator as `user@host`, which other operators see in the lock of an operation.
     pub who: String,
-    /// The marks that this process has placed.
+    /// The locks that this process has placed.
     pub own_marks: OwnMarks,
 }
 
@@ -62,12 +62,12 @@ type Write = dyn Fn(&ClusterName, &str, &str) + Send + Sync;
 pub struct AuditSink(Option<Arc<Write>>);
 
 impl AuditSink {
-    /// A note that calls this function for each audited action.
+    /// Calls this function for each audited action.
     pub fn by(write: impl Fn(&ClusterName, &str, &str) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(write)))
     }
 
-    /// Writes down what was done to a cluster, and how it came out.
+    /// Records an action on a cluster and its outcome.
     pub(super) fn record(&self, cluster: &ClusterName, what: &str, outcome: &str) {
         if let Some(note) = &self.0 {
             note(cluster, what, outcome);
@@ -106,14 +106,14 @@ impl Options {
     }
 }
 
-/// Google Cloud as the settings have it. Nothing is asked before it is needed.
+/// Google Cloud according to the settings. No request is sent before it is needed.
 pub fn google(settings: &Settings) -> Google {
     let endpoints = settings.google_endpoint.as_deref().map(Endpoints::all_at).unwrap_or_default();
     let login = settings.google_credentials.clone().map_or_else(Login::application_default, Login::file);
     Google::new(endpoints, login)
 }
 
-/// How a front end gets at a cluster directly.
+/// What a front end can access directly.
 #[derive(Clone, Default)]
 pub struct Reach {
     /// How to log in to its head.

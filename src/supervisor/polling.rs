@@ -1,4 +1,4 @@
-//! Reading a cluster's state at intervals.
+//! Reads a cluster's state at intervals.
 
 use super::out::PollMode;
 use crate::model::Snapshot;
@@ -8,39 +8,39 @@ use tokio::task::JoinHandle;
 
 type Refresh = JoinHandle<(Poller, Duration, Result<Snapshot, RayError>)>;
 
-/// Reads the state, never twice at once.
+/// Reads the state, one refresh at a time.
 pub(super) struct Polling {
     pub poller: Option<Poller>,
     running: Option<Refresh>,
-    /// When the refresh under way was started, or the last one.
+    /// When the current or the last refresh was started.
     begun: Instant,
     pub due: Instant,
-    /// Asked for while one was under way, which may have looked already.
+    /// Whether another refresh was requested during the current one, which may already have passed the change.
     again: bool,
 }
 
 impl Polling {
-    /// Over this client; nothing is read for a command.
+    /// Polls with this client; reads nothing for a command.
     pub fn new(client: &Client, pace: PollMode) -> Self {
         let poller = (pace == PollMode::Polling).then(|| Poller::new(client.clone()));
         let now = Instant::now();
         Self { poller, running: None, begun: now, due: now, again: false }
     }
 
-    /// Requests a refresh that begins from now on.
+    /// Requests a refresh that starts from now on.
     pub fn ask(&mut self) {
         self.again = self.running.is_some();
         self.due = Instant::now();
     }
 
-    /// One is over: how long to wait for the next, at most `pause`.
+    /// Called after a refresh: how long to wait for the next one, at most `pause`.
     pub fn rest(&mut self, pause: Duration) -> Duration {
         let pause = if std::mem::take(&mut self.again) { Duration::ZERO } else { pause };
         self.due = Instant::now() + pause;
         pause
     }
 
-    /// Starts a refresh unless one is still unanswered.
+    /// Starts a refresh unless one is still in progress.
     pub fn start(&mut self) {
         if let Some(mut poller) = self.poller.take() {
             self.begun = Instant::now();
@@ -52,19 +52,19 @@ impl Polling {
         }
     }
 
-    /// How long a refresh has been under way.
+    /// How long the current refresh has been in progress.
     pub fn waited(&self) -> Duration {
         if self.running.is_some() { self.begun.elapsed() } else { Duration::ZERO }
     }
 
-    /// Reads now, unless a refresh is under way.
+    /// Starts a refresh unless one is in progress.
     pub fn ask_if_idle(&mut self) {
         if self.running.is_none() {
             self.ask();
         }
     }
 
-    /// Resolves with the refresh under way; for ever pending without one.
+    /// Resolves with the result of the current refresh; pends forever if there is none.
     pub async fn finished(&mut self) -> Option<(Duration, Result<Snapshot, RayError>)> {
         let Some(running) = &mut self.running else { return std::future::pending().await };
         let joined = running.await;
@@ -83,9 +83,9 @@ impl Drop for Polling {
     }
 }
 
-/// The pause after a session's first answer. A fleet comes up together, at the start and after a wake; read together
-/// ever after, it would want many times the memory and the processor of one cluster in the same moment. Multiples of
-/// the golden section lie evenly in an interval, however many there are.
+/// The pause after a session's first answer. All clusters of a fleet connect at the same time, at the start and after
+/// sleep; if they kept refreshing together, memory and CPU use would peak. Multiples of the golden ratio are spread
+/// evenly over an interval, whatever their number.
 pub(super) fn spread(interval: Duration, place: usize) -> Duration {
     const GOLDEN_SECTION: f64 = 0.618_033_988_749_895;
     interval.mul_f64(((place + 1) as f64 * GOLDEN_SECTION).fract())

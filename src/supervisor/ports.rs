@@ -5,16 +5,16 @@ use crate::model::{ClusterName, LocalPorts, Problem, ProblemKind, Service, Times
 use crate::ssh::{PortPlan, SshError, Tunnel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Tries to open a free port; another program may take one between our look and ssh's bind.
+/// Number of attempts to open a free port: another program may take it between our check and ssh's bind.
 const TRIES: usize = 5;
 
-/// The first port that is tried for a service of the cluster at that place in the list; the next free one is used when
-/// another program holds it.
+/// The first port that is tried for a service of the cluster at this index in the list; if another program uses it, the
+/// next free one.
 pub fn usual_port(place: usize, service: Service) -> u16 {
     service.port().saturating_add(u16::try_from(place).unwrap_or(0))
 }
 
-/// The ports of one connection. They are given back when this is dropped.
+/// The ports of one connection, released when this is dropped.
 pub struct Ports {
     plan: Arc<Mutex<PortPlan>>,
     place: usize,
@@ -22,7 +22,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// None yet, for the cluster at that place in the list.
+    /// No ports yet, for the cluster at this index in the list.
     pub fn new(plan: &Arc<Mutex<PortPlan>>, place: usize) -> Self {
         Self { plan: Arc::clone(plan), place, open: LocalPorts::new() }
     }
@@ -32,8 +32,7 @@ impl Ports {
         &self.open
     }
 
-    /// Opens those of the services that are not open yet. Which ones had to be skipped, in words: one line, or
-    /// none.
+    /// Opens those services that are not open yet. Returns a message about ports that had to be skipped, if any.
     pub async fn listen(
         &mut self,
         tunnel: &Tunnel,
@@ -93,7 +92,7 @@ impl Ports {
         }
     }
 
-    /// The plan holds plain numbers: a panic elsewhere cannot have left it half-changed.
+    /// The plan contains plain numbers, so a panic elsewhere cannot have left it inconsistent.
     fn lock(&self) -> std::sync::MutexGuard<'_, PortPlan> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }

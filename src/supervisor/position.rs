@@ -1,36 +1,36 @@
-//! Where a log was left: which file, which byte of it, and what the last bytes were. Positions of lines count on from
-//! one file to the next, so that a rotated log is one log.
+//! The read position in a log: the file, the next byte, and the last bytes read. Positions of lines continue across
+//! files, so that a rotated log is one log.
 
 use super::log_file::{LogFile, Opened, ReadError, Start};
 use crate::model::{ClusterSpec, LogPart};
 use crate::ray::{Closed, Outlet, cleaned};
 use crate::ssh::Remote;
 
-/// Last bytes that are read once more by a new connection, to see whether it is the same file.
+/// Number of last bytes that a new connection reads again, to check that the file is the same.
 const REMEMBERED: usize = 512;
-/// Bytes of an older part, and the most when a line is longer than that.
+/// Size of an older part in bytes, and its maximum if a line is longer than that.
 const PART: u64 = 256 << 10;
 const LONGEST_PART: u64 = 4 << 20;
 
-/// A file of the log, and the position of its first byte.
+/// A file of the log, and the position of its first byte in the log.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     inode: u64,
     base: u64,
 }
 
-/// The first bytes of a stream, before those that are new.
+/// The first bytes of a stream, before the new ones.
 #[derive(Debug)]
 enum First {
-    /// Nothing is before them.
+    /// There are no bytes before them.
     New,
-    /// These have come before; how many of them were seen again.
+    /// Bytes that were read before; the number of them that were seen again.
     Known(usize),
-    /// They may be the end of a line whose beginning was not read, up to so many bytes: what came of them.
+    /// Possibly the end of a line whose beginning was not read, up to so many bytes; with the bytes received of it.
     Partial(Vec<u8>, usize),
 }
 
-/// Whether bytes are of the file that was followed.
+/// Whether bytes belong to the file that was followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
     Same,
@@ -45,7 +45,7 @@ pub enum Another {
 }
 
 impl Another {
-    /// What a reader of the log is told.
+    /// The message for the reader of the log.
     pub fn said(self, name: &str) -> String {
         match self {
             Self::Replaced => {
@@ -59,53 +59,53 @@ impl Another {
 /// The read position in a log across rotations: file, byte, and the last bytes read.
 #[derive(Debug)]
 pub struct Position {
-    /// How to begin in a file of which nothing was read.
+    /// How to begin in a file that has not been read.
     start: Start,
     /// All files so far, the newest last.
     pieces: Vec<Piece>,
-    /// Whether the newest piece is read on; otherwise `start` applies.
+    /// Whether reading of the newest file continues; otherwise `start` applies.
     is_open: bool,
-    /// Byte of the newest file behind the last one that was read.
+    /// Position in the newest file after the last byte read.
     at: u64,
-    /// The last bytes before it.
+    /// The last bytes before that position.
     last: Vec<u8>,
     first: First,
 }
 
 impl Position {
-    /// Before anything was read.
+    /// The position before anything was read.
     pub const fn new(start: Start) -> Self {
         Self { start, pieces: Vec::new(), is_open: false, at: 0, last: Vec::new(), first: First::New }
     }
 
-    /// Whether nothing was read so far.
+    /// Whether nothing has been read.
     pub fn is_new(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// Begins in the file that has the name now.
+    /// Starts again in the file that now has the name.
     pub fn begin_again(&mut self, start: Start) {
         (self.start, self.is_open) = (start, false);
         self.last.clear();
     }
 
-    /// The file and the byte behind the last one read.
+    /// The file, and the position after the last byte read.
     pub fn known(&self) -> Option<(u64, u64)> {
         self.pieces.last().filter(|_| self.is_open).map(|piece| (piece.inode, self.at))
     }
 
-    /// Where to read on.
+    /// Where to continue reading.
     pub fn next(&self) -> Result<(u64, u64), Start> {
         self.known().map(|(inode, at)| (inode, at - self.last.len() as u64)).ok_or(self.start)
     }
 
-    /// Whether a file has so many bytes that were not read.
+    /// Whether a file has more than so many unread bytes.
     pub fn is_behind(&self, opened: &Opened, bytes: u64) -> bool {
         self.known()
             .is_some_and(|(inode, at)| inode == opened.inode && opened.size.saturating_sub(at) > bytes)
     }
 
-    /// A stream is open.
+    /// Handles the opening of a stream.
     pub async fn opened(&mut self, opened: &Opened, out: &mut Outlet) -> Result<Option<Another>, Closed> {
         if let Ok((inode, from)) = self.next() {
             if (opened.inode, opened.from) == (inode, from) {
@@ -141,14 +141,14 @@ impl Position {
         out.place(base, Some(0)).await
     }
 
-    /// Reads on from this byte of a file: what stands before it has come in another way.
+    /// Continues reading at this position of a file; the bytes before it were received in another way.
     pub async fn read_on(&mut self, inode: u64, at: u64, out: &mut Outlet) -> Result<(), Closed> {
         self.begin(inode, 0, out).await?;
         self.at = at;
         out.place(at, Some(0)).await
     }
 
-    /// Adds bytes of the stream and passes on those that are new.
+    /// Takes bytes of the stream and passes on the new ones.
     pub async fn take(&mut self, bytes: &[u8], out: &mut Outlet) -> Result<Arrived, Closed> {
         match &mut self.first {
             First::New => self.pass(bytes, out).await?,
@@ -166,7 +166,7 @@ impl Position {
             First::Partial(held, there) => {
                 held.extend_from_slice(bytes);
                 let line = held.iter().position(|b| *b == b'\n').map(|end| end + 1);
-                // Without a line break in all that was there a line begins before it: it is shown from there on.
+                // Without a line break in the existing part, a line begins before it, and is shown from there on.
                 let Some(from) = line.or_else(|| (held.len() >= *there).then_some(1.min(held.len()))) else {
                     return Ok(Arrived::Same);
                 };
@@ -189,8 +189,8 @@ impl Position {
         out.feed(bytes).await
     }
 
-    /// The part of the log that ends at a position, in whole lines. Of a line that is longer than a part can be, a
-    /// piece.
+    /// The part of the log that ends at a position, in whole lines; only a piece of a line that is longer than the
+    /// largest part.
     pub async fn older(
         &self,
         before: u64,

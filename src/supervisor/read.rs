@@ -1,4 +1,4 @@
-//! The finished state of a cluster for a command, which reads everything once.
+//! The complete state of a cluster for a command, which reads everything once.
 
 use super::access::Access;
 use super::limits::with_limits;
@@ -13,25 +13,26 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A dashboard that does not answer a small request within this time is called silent.
+/// A dashboard that does not answer a small request within this time counts as not responding.
 const SILENT: Duration = Duration::from_secs(3);
-/// An answer of Google that is so recent may be shared by clusters in one zone that are read together.
+/// An answer from Google that is at most this old is shared by clusters of one zone that are read together.
 const SHARED: Duration = Duration::from_secs(2);
 
-/// Reads Ray, Google (unless the settings turn that off) and the mark of another operator's operation. What cannot be
-/// read is part of the state, as it is on a screen: a broken connection, Google's refusal. `tell` receives the phases
-/// of the connection.
+/// Reads Ray, Google (unless the settings disable it) and another operator's operation lock. Failures to read are part
+/// of the state, as on the screen: a broken connection, a refusal by Google. `on_phase` receives the phases of the
+/// connection.
 ///
-/// One reading shows since when something is so only where Ray or Google say it, and not that nothing changes. With
-/// `vitals`, what the running jobs do is read as well: the lists of tasks and actors, and the last lines of their logs.
+/// A single reading can only give the start of a condition if Ray or Google report it, and cannot tell that something
+/// has not changed. With `vitals`, the activity of running jobs is read as well: the lists of tasks and actors, and the
+/// last lines of their logs.
 pub async fn read_state(
     spec: &ClusterSpec,
     place: usize,
     (options, vitals): (&Options, bool),
-    tell: impl FnMut(Phase),
+    on_phase: impl FnMut(Phase),
 ) -> ClusterState {
     let ray = async {
-        match connect(spec.clone(), place, options.clone(), tell).await {
+        match connect(spec.clone(), place, options.clone(), on_phase).await {
             Ok(session) => {
                 let mut news = read_ray(spec, options, &session).await;
                 if vitals {
@@ -46,19 +47,19 @@ pub async fn read_state(
     Box::pin(learned(spec, options, ray)).await
 }
 
-/// The same over a session that is open already.
+/// Like [`read_state`], over an open session.
 pub async fn read_open(spec: &ClusterSpec, options: &Options, session: &Session) -> ClusterState {
     Box::pin(learned(spec, options, read_ray(spec, options, session))).await
 }
 
-/// The state that follows from what Ray and Google say, which are asked at the same time.
+/// Derives the state from the answers of Ray and Google, which are queried at the same time.
 async fn learned(
     spec: &ClusterSpec,
     options: &Options,
     ray: impl Future<Output = Vec<News>>,
 ) -> ClusterState {
     let google = async {
-        // An answer for another cluster in the zone is as good.
+        // An answer for another cluster in the zone is equally valid.
         let since = Instant::now().checked_sub(SHARED).unwrap_or_else(Instant::now);
         let is_asked = tpu_place(spec).is_ok() && options.cloud_refresh.is_some();
         if is_asked { Some(options.zones.view(spec, &options.google, since).await) } else { None }
@@ -71,27 +72,27 @@ async fn learned(
     state
 }
 
-/// The state of a cluster to which there is no connection, for this reason.
+/// The state of a cluster that cannot be connected to, for this reason.
 pub fn unreachable(spec: &ClusterSpec, problem: Problem) -> ClusterState {
     let mut state = ClusterState::new(Arc::new(spec.clone()));
     state.learn(&News::Link(Link::Stopped { problem }));
     state
 }
 
-/// The state of a cluster of which Ray alone was read: why a job is pending is known from it.
+/// The state of a cluster of which only Ray was read, for example to explain why a job is pending.
 pub fn state_of(spec: &ClusterSpec, snapshot: Snapshot) -> ClusterState {
     let mut state = ClusterState::new(Arc::new(spec.clone()));
     state.learn(&News::Snapshot(Arc::new(limited(spec, snapshot))));
     state
 }
 
-/// The snapshot with the limits of the cluster's file, which not every autoscaler reports.
+/// Adds the limits in the cluster file to a snapshot, because not every autoscaler reports them.
 fn limited(spec: &ClusterSpec, snapshot: Snapshot) -> Snapshot {
     let report = with_limits(Arc::unwrap_or_clone(snapshot.autoscaler), &spec.node_types);
     Snapshot { autoscaler: Arc::new(report), ..snapshot }
 }
 
-/// What the running jobs do, if the cluster was read.
+/// The activity of the running jobs, if the cluster was read.
 async fn read_runs(spec: &ClusterSpec, options: &Options, session: &Session, news: &[News]) -> Option<News> {
     let snapshot = news.iter().find_map(|news| match news {
         News::Snapshot(snapshot) => Some(snapshot),
@@ -107,12 +108,12 @@ async fn read_runs(spec: &ClusterSpec, options: &Options, session: &Session, new
     Some(News::Vitals(Arc::new(read.unwrap_or_else(unread))))
 }
 
-/// What an open session says of the cluster, in the order in which a screen would learn it.
+/// The news of an open session about the cluster, in the order in which a screen would receive it.
 async fn read_ray(spec: &ClusterSpec, options: &Options, session: &Session) -> Vec<News> {
     let mut poller = Poller::new(session.client.clone());
     let mark = async {
         let access = Access { spec, options, connection: session.connection() };
-        // An operation is beside the point of the findings: a mark that cannot be read is none.
+        // Findings do not depend on operations, so a lock that cannot be read counts as none.
         if keeps_marks(spec) { read_mark(access).await.ok().flatten() } else { None }
     };
     let dashboard = tokio::time::timeout(SILENT, super::connect::ping(&session.client));

@@ -1,61 +1,61 @@
-//! Notices within seconds that a head answers again: while it does not, it is asked something small each second. What
-//! was asked while it hung may never be answered, and the pause after a failure may have just begun.
+//! Notices within seconds that a head responds again: while it does not, it receives a small request each second.
+//! Requests sent while it hung may never be answered, and the pause after a failure may have just begun.
 
 use std::time::Duration;
 
-/// A head that does not answer is asked this often.
+/// Interval of the requests to a head that does not respond.
 pub const EVERY: Duration = Duration::from_secs(1);
-/// What the answer may take.
+/// Timeout of such a request.
 pub const ANSWER: Duration = Duration::from_secs(2);
-/// A refresh that takes longer may be one that is never answered.
+/// A refresh that takes longer may never be answered.
 pub const SLOW: Duration = Duration::from_secs(3);
-/// A head that answers neither a refresh within this time nor a small question is called silent.
+/// A head that answers neither a refresh nor a small request within this time counts as not responding.
 pub const SILENT: Duration = Duration::from_secs(5);
-/// A refresh from before the head came back is given this time: it may be slow and not lost.
+/// How long a refresh from before the recovery may still take, in case it is slow rather than lost.
 pub const LOST: Duration = Duration::from_secs(8);
 
-/// What is known of a head that may not answer.
+/// State of a head that may not respond.
 #[derive(Debug, Default)]
 pub struct Recovery {
     is_asking: bool,
-    /// The last refresh failed for lack of a valid token, so that asking again does not help.
+    /// Whether the last refresh failed for lack of a valid token, so that further requests are pointless.
     is_pointless: bool,
-    /// A refresh was given up, and none has come back since.
+    /// Whether a refresh was cancelled, and none has succeeded since.
     gave_up: bool,
     sign: Sign,
 }
 
-/// What came of the last question.
+/// The result of the last request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Sign {
     /// No action is needed.
     #[default]
     None,
-    /// It was not answered as it should be.
+    /// It was not answered as expected.
     Failed,
-    /// It was, after one that was not; no refresh has come back since.
+    /// It was answered after a failure; no refresh has succeeded since.
     Back,
 }
 
 impl Recovery {
-    /// A refresh came back with the state.
+    /// Records a successful refresh.
     pub fn refresh_succeeded(&mut self) {
         *self = Self { is_asking: self.is_asking, ..Self::default() };
     }
 
-    /// A refresh failed, for want of a token or otherwise.
+    /// Records a failed refresh, for lack of a token or otherwise.
     pub fn refresh_failed(&mut self, for_want_of_a_token: bool) {
         (self.is_pointless, self.gave_up) = (for_want_of_a_token, false);
     }
 
-    /// Whether to ask now, where there is reason to; answered by [`Recovery::answered`].
+    /// Whether to send a request now, given a reason to; the result is passed to [`Recovery::answered`].
     pub fn asks(&mut self, has_reason: bool) -> bool {
         let asks = has_reason && !self.is_asking && !self.is_pointless;
         self.is_asking |= asks;
         asks
     }
 
-    /// Takes the answer in. True when the head answers again after it had not.
+    /// Records the result of a request. Returns true if the head responds again after a failure.
     pub fn answered(&mut self, is_well: bool) -> bool {
         self.is_asking = false;
         let before = self.sign;
@@ -67,8 +67,8 @@ impl Recovery {
         is_well && before == Sign::Failed
     }
 
-    /// Whether to give up a refresh that has been waited for so long: it answers again, and may have lost what it was
-    /// asked before. Only once until one comes back: one that is slow must come to its end.
+    /// Whether to cancel a refresh that has been pending for this long: the head responds again and may have lost the
+    /// request. Only once until a refresh succeeds, because a slow one must be able to complete.
     pub fn gives_up(&mut self, waited: Duration) -> bool {
         let gives_up = self.sign == Sign::Back && waited > LOST && !self.gave_up;
         self.gave_up |= gives_up;

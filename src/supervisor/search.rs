@@ -1,4 +1,4 @@
-//! A search of a whole log on the head, where its file is: only the lines that match are sent.
+//! Searches a whole log on the head, where the file is: only matching lines are sent.
 
 use super::follow::{LogAccess, is_elsewhere};
 use super::log_file::{LogFile, ReadError};
@@ -6,12 +6,12 @@ use crate::logs::{Grep, LineSplitter, NotForGrep, Pattern, PatternError};
 use crate::model::{ClusterSpec, LogMatch, LogMatches, LogSource, NotSearched};
 use crate::ray::RayError;
 
-/// Most lines that are shown, the last ones that match; the script sends one more and its status.
+/// Maximum number of matching lines that are shown, the last ones; the script sends one more and its exit status.
 pub(super) const MOST: usize = 2000;
-/// Bytes that the script sends of a line, its number and its position included.
+/// Maximum number of bytes of a line that the script sends, including its number and position.
 const LONGEST: usize = 1000;
 
-/// Why a log cannot be searched on its host.
+/// Reason why a log cannot be searched on its host.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
     /// The cluster is not connected.
@@ -20,19 +20,19 @@ pub enum SearchError {
     /// There is no shell on the machine that has the file.
     #[error("{0}")]
     NoShell(&'static str),
-    /// The dashboard does not give it.
+    /// The dashboard cannot provide it.
     #[error(transparent)]
     Ray(#[from] RayError),
-    /// It is no regular expression.
+    /// The pattern is not a valid regular expression.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// It is none that grep knows.
+    /// grep does not support the pattern.
     #[error(transparent)]
     NotForGrep(#[from] NotForGrep),
     /// The file cannot be read.
     #[error("{0}")]
     ReadError(ReadError),
-    /// The program failed, in its own words.
+    /// The program failed, with its message.
     #[error("grep on the head: {0}")]
     Grep(String),
 }
@@ -54,7 +54,7 @@ impl From<ReadError> for SearchError {
     }
 }
 
-/// Searches the file of a log on the head, on its machine or in the container that the cluster's file names.
+/// Searches the file of a log on the head, on the machine itself or in the container that the cluster file names.
 pub async fn search(
     way: Option<LogAccess>,
     spec: &ClusterSpec,
@@ -88,7 +88,7 @@ pub async fn search(
     read(&output.stdout, &output.stderr, &pattern)
 }
 
-/// Reads what the script printed: `NUMBER:POSITION:LINE` for each line, and at last grep's exit status.
+/// Parses the script's output: `NUMBER:POSITION:LINE` per line, and grep's exit status at the end.
 fn read(printed: &[u8], said: &str, pattern: &Pattern) -> Result<LogMatches, SearchError> {
     let mut lines: Vec<&[u8]> = printed.split(|b| *b == b'\n').filter(|line| !line.is_empty()).collect();
     let status =
@@ -108,7 +108,7 @@ fn read(printed: &[u8], said: &str, pattern: &Pattern) -> Result<LogMatches, Sea
         let text = fields.next()?;
         let is_cut = line.len() >= LONGEST;
         let line = LineSplitter::default().push(&[text, b"\n"].concat()).pop()?;
-        // Grep sees the sequences that colour a line, and in the rest of a long one what is not sent.
+        // grep also matches color sequences, and in a long line the part that is not sent.
         (is_cut || pattern.is_match(line.text())).then_some(LogMatch { number, at: Some(at), line })
     });
     Ok(LogMatches { last: last.collect(), has_more, is_cut: false })

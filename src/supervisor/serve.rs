@@ -1,4 +1,4 @@
-//! While a session is up: polling, requests, machine figures, and noticing that it is up no longer.
+//! Serves a session while it is up: polling, requests, machine figures, and detecting that it is down.
 
 mod grant;
 
@@ -25,70 +25,70 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
-/// Machine figures, our cost and the round trip are looked at this often.
+/// Interval for machine figures, our own load on the head, and the round trip.
 const TICK: Duration = Duration::from_secs(2);
-/// A small request measures the round trip this often.
+/// Interval at which a small request measures the round trip.
 const PING: Duration = Duration::from_secs(15);
-/// The dashboard of the cluster on the screen shows this often that it answers; where it gives none by itself, it is
-/// asked for one.
+/// The dashboard of the cluster on the screen must show this often that it responds; if no other answer has arrived, it
+/// is sent a small request.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
-/// A dashboard that does not answer a small request within this time is called silent.
+/// A dashboard that does not answer a small request within this time counts as not responding.
 const SILENT: Duration = Duration::from_secs(3);
-/// Longest pause between two refreshes of the cluster on the screen, however slow its head is.
+/// Maximum interval between refreshes of the cluster on the screen, however slow its head is.
 const LONGEST_VISIBLE: Duration = Duration::from_secs(10);
-/// After a wake the way must prove itself within this time.
+/// Time limit for the check of a connection after a wake-up.
 const PROBE: Duration = Duration::from_secs(3);
-/// A slow head is given this many times its own answer time before it is asked again.
+/// A slow head is left alone for this many times its own response time.
 const POLITE: u32 = 5;
-/// Longest pause after a failed refresh of the cluster on the screen,
+/// Maximum pause after a failed refresh of the cluster on the screen,
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// and of another one.
 const LONGEST_PAUSE_UNSEEN: Duration = Duration::from_secs(15);
 
-/// Other tokens that are tried at once, as by a command. Two that are both refused would take turns without end: after
-/// these the head is left alone for a while between two.
+/// Number of other tokens that are tried at once, as in a command. Two tokens that are both refused would alternate
+/// forever; after this number there is a pause between attempts.
 const RENEWALS: usize = 3;
-/// Jobs that are stopped or deleted at once.
+/// Maximum number of jobs that are stopped or deleted at the same time.
 const AT_ONCE: usize = 8;
 
-/// Result of a small request beside the polling: ping, recovery check, or machine figures.
+/// Result of a small request outside polling: ping, recovery check, or machine figures.
 enum ProbeResult {
     /// The measured round-trip time.
     Latency(Result<Duration, RayError>),
     /// CPU and memory figures of nodes.
     Figures(Vec<(NodeId, Physical)>),
-    /// Whether a head answers that did not.
+    /// Whether the head responds again.
     Sign(bool),
 }
 
-/// Everything that lives as long as one session.
+/// State that lives as long as a session.
 struct Serving {
     session: Session,
     polling: Polling,
-    /// Small questions under way, beside the polling.
+    /// Small requests in progress, outside polling.
     probes: JoinSet<ProbeResult>,
     machines: Machines,
     watch: Watch,
     cost: CostMeter,
     recovery: Recovery,
-    /// What the last refresh took.
+    /// Duration of the last refresh.
     took: Duration,
-    /// When the round trip was last measured; the first answer's time has the way to a new connection in it.
+    /// When the round trip was last measured. The first answer's time includes opening a connection.
     pinged: Option<Instant>,
     /// The last measured round-trip time.
     latency: Option<Duration>,
     /// When the dashboard last answered.
     dashboard_seen: Option<Instant>,
-    /// What is wrong with the dashboard; none while it answers.
+    /// The problem of the dashboard; `None` while it responds.
     dashboard: Option<Problem>,
-    /// Since when the last answer came; none while the head does not answer as it should.
+    /// Time of the last answer; `None` while the head does not respond as expected.
     up_since: Option<Timestamp>,
-    /// Whether that answer came through the GCS.
+    /// Whether that answer came from the GCS.
     over_gcs: bool,
     refusals: u64,
-    /// Other tokens that were tried since the head took one.
+    /// Number of other tokens that were tried since the head last accepted one.
     renewals: usize,
-    /// Many jobs may be stopped at once; their head is asked for a few at a time.
+    /// Limits concurrent requests when many jobs are stopped.
     turns: Arc<Semaphore>,
     changed: tokio::sync::mpsc::UnboundedSender<()>,
 }
@@ -175,14 +175,14 @@ impl ClusterTask {
         // No new work starts over a connection that is being closed.
         self.held.state.send_replace(ConnectionState::Connecting(Phase::Address));
         if s.session.tunnel.as_ref().is_some_and(|(_, ports)| !ports.open().is_empty()) {
-            // They go with the connection.
+            // The ports are closed with the connection.
             self.out.send(News::Ports { open: LocalPorts::new(), notes: Vec::new() }).await;
         }
         s.session.close().await;
         end
     }
 
-    /// What a request means while the session is up.
+    /// Handles a request while the session is up.
     fn heed(&mut self, request: Option<Request>, s: &mut Serving) -> Option<End> {
         match request {
             None => return Some(End::Closed),
@@ -222,8 +222,8 @@ impl ClusterTask {
             Some(Request::Inspect(subject)) => {
                 let (client, out) = (s.session.client.clone(), self.out.clone());
                 tokio::spawn(async move {
-                    let told = client.inspect(&subject).await.map(Box::new).map_err(|e| e.to_string());
-                    out.send(News::Inspected(subject, told)).await;
+                    let inspected = client.inspect(&subject).await.map(Box::new).map_err(|e| e.to_string());
+                    out.send(News::Inspected(subject, inspected)).await;
                 });
             }
             Some(other) => {
@@ -247,7 +247,7 @@ impl ClusterTask {
                     (false, Some(_)) => self.options.background,
                 };
                 let over_gcs = s.polling.poller.as_ref().is_some_and(Poller::over_gcs);
-                // The time went into waiting for the other channel, and says nothing of what a refresh costs the head.
+                // Switching to the other channel took the time; it says nothing about the cost of a refresh.
                 let is_moved = s.up_since.is_some() && s.over_gcs != over_gcs;
                 let slow = if is_moved { Duration::ZERO } else { took * POLITE };
                 s.polling.rest(base.max(if self.focused { slow.min(LONGEST_VISIBLE) } else { slow }));
@@ -255,7 +255,7 @@ impl ClusterTask {
                 s.recovery.refresh_succeeded();
                 s.took = took;
                 if self.trouble.take().is_some() {
-                    // Logs come back with the cluster, also those in which nothing is written.
+                    // Logs recover with the cluster, even those without new lines.
                     self.streams.nudge();
                 }
                 s.renewals = 0;
@@ -285,7 +285,7 @@ impl ClusterTask {
         s.up_since = None;
         s.recovery.refresh_failed(problem.kind.is_of_token());
         if problem.kind.is_of_token() {
-            // Google may take its time: what is wrong is said first, and once.
+            // Google may be slow, so the problem is reported first, and only once.
             if self.trouble.is_none_or(|(kind, _)| kind != discriminant(&problem.kind)) {
                 let problem = Problem { hint: "looking for a new token".into(), ..problem.clone() };
                 self.out.send(News::Link(Link::Retrying { problem, at: now })).await;
@@ -309,7 +309,7 @@ impl ClusterTask {
         self.out.send(News::Link(Link::Retrying { problem, at: now.plus(pause) })).await;
     }
 
-    /// Asks a head that does not answer, or is slow to, whether it does now.
+    /// Sends a small request to a head that does not respond or is slow.
     fn look_for_a_sign(&self, s: &mut Serving) {
         if s.recovery.gives_up(s.polling.waited()) {
             s.polling = Polling::new(&s.session.client, self.pace);
@@ -324,7 +324,7 @@ impl ClusterTask {
         }
     }
 
-    /// Every two seconds: our cost, the round trip, machine figures.
+    /// Every two seconds: our load on the head, the round trip, machine figures.
     async fn tick(&mut self, s: &mut Serving) {
         let now = Instant::now();
         let meter = s.session.client.meter();
@@ -344,7 +344,8 @@ impl ClusterTask {
             let client = s.session.client.clone();
             s.probes.spawn(async move {
                 if first {
-                    // It opens the connection that the others are measured on; what fails, fails again.
+                    // Opens the connection on which later requests are measured; a failure will occur again and be
+                    // reported then.
                     let _ = tokio::time::timeout(SILENT, connect::ping(&client)).await;
                 }
                 let answer = tokio::time::timeout(SILENT, connect::ping(&client)).await;
@@ -360,8 +361,8 @@ impl ClusterTask {
         }
     }
 
-    /// Whether it is time for a small request: for the round trip's sake, because the dashboard of the cluster on the
-    /// screen has been quiet, or, at each look, because it is silent and may be back.
+    /// Whether a small request is due: to measure the round trip; because the dashboard of the cluster on the screen
+    /// has been quiet; or, at every tick, because it does not respond and may have recovered.
     fn wants_ping(&self, s: &Serving, now: Instant) -> bool {
         let older = |at: Option<Instant>, than| at.is_none_or(|at| now.duration_since(at) >= than);
         let quiet = self.focused && older(s.dashboard_seen, SIGN_OF_LIFE) && older(s.pinged, SIGN_OF_LIFE);
@@ -400,7 +401,7 @@ impl ClusterTask {
         }
     }
 
-    /// After a sleep or a network change: the connection answers within seconds, or is replaced.
+    /// After sleep or a network change: the connection must respond within seconds or is replaced.
     async fn probe(&mut self, s: &mut Serving) -> Option<End> {
         let answer = tokio::time::timeout(PROBE, connect::ping(&s.session.client)).await;
         if matches!(answer, Ok(Ok(_))) {
@@ -412,7 +413,7 @@ impl ClusterTask {
         Some(End::Again)
     }
 
-    /// Neither a refresh nor a small question is answered. The refresh is still waited for.
+    /// Neither a refresh nor a small request is answered. The refresh remains pending.
     async fn tell_silent(&mut self, s: &mut Serving) {
         let now = Timestamp::now();
         let words =
@@ -432,7 +433,7 @@ impl ClusterTask {
     }
 }
 
-/// Resolves when the connection ends; never without one.
+/// Resolves when the connection ends; pends forever if there is none.
 async fn tunnel_end(session: &Session) -> SshError {
     match &session.tunnel {
         Some((tunnel, _)) => tunnel.closed().await,

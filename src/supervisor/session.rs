@@ -1,5 +1,5 @@
-//! One cluster's task for one command: it keeps a connection as the console does, without reading the state at
-//! intervals and without a screen. And programs that are run beside it.
+//! A cluster's task for one command: it keeps a connection like the console, but does not poll and has no screen. Also
+//! runs programs alongside.
 
 use super::connection::{Channel, Connection};
 use super::out::{PollMode, UpdateSender};
@@ -14,10 +14,10 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-/// Longest wait for ssh to end after the last word of a command.
+/// Maximum time to wait for ssh to end after the last output of a command.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// A cluster's task that works for one command. It reconnects as the console's does, and ends when this is dropped.
+/// A cluster's task for one command. It reconnects like the console's task, and ends when this is dropped.
 pub struct Attached {
     /// The connection of the cluster.
     pub connection: Connection,
@@ -26,7 +26,7 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Ends the connection, and waits until its ports are free.
+    /// Closes the connection, and waits until its ports are free.
     pub async fn close(self) {
         drop(self.requests);
         if tokio::time::timeout(FAREWELL, self.task).await.is_err() {
@@ -35,8 +35,8 @@ impl Attached {
     }
 }
 
-/// Starts the task of one cluster for a command. `place` is the cluster's in the list. Called in a runtime; connects
-/// beside the caller, who waits for [`Connection::channel`].
+/// Starts the task of one cluster for a command. `place` is the cluster's index in the list. Must be called in a
+/// runtime. Connects in the background; callers wait with [`Connection::channel`].
 pub fn attach(spec: ClusterSpec, place: usize, options: Options) -> Attached {
     let shared = Shared {
         care: Arc::new(TokenManager::new(options.token.clone(), options.google.clone())),
@@ -44,7 +44,7 @@ pub fn attach(spec: ClusterSpec, place: usize, options: Options) -> Attached {
         ports: Arc::new(Mutex::new(PortPlan::new())),
         wakes: wake::watch_for_wakes(),
     };
-    // A command has no screen, so the news of the task are discarded.
+    // A command has no screen, so the task's news are discarded.
     let (updates, _) = mpsc::channel(1);
     let out = UpdateSender::new(spec.clone(), updates);
     let (requests, heard) = mpsc::unbounded_channel();
@@ -54,11 +54,11 @@ pub fn attach(spec: ClusterSpec, place: usize, options: Options) -> Attached {
     Attached { connection, requests, task: tokio::spawn(task.run()) }
 }
 
-/// A cluster that has answered a command, and the task that holds the connection.
+/// A cluster that has responded to a command, and the task that holds the connection.
 pub struct Session {
-    /// Ray, with the token that was in force when it answered.
+    /// The client for Ray, with the token that was in force when it responded.
     pub client: Client,
-    /// That token; none without token auth.
+    /// That token; `None` without token authentication.
     pub token: Option<Secret>,
     /// `session_name` of the connected Ray.
     pub ray_session: Text,
@@ -71,27 +71,27 @@ impl Session {
         &self.attached.connection
     }
 
-    /// The head, on which the logs of drivers are read by position; none without ssh.
+    /// The head, where the logs of drivers are read by position; `None` without ssh.
     pub fn log_host(&self, spec: &ClusterSpec) -> Option<LogHost> {
         let remote = self.attached.connection.remote()?;
         Some(LogHost { remote, spec: Arc::new(spec.clone()) })
     }
 
-    /// Ends the connection, and waits until its ports are free.
+    /// Closes the connection, and waits until its ports are free.
     pub async fn close(self) {
         self.attached.close().await;
     }
 }
 
-/// As [`attach`], but waits until the cluster answers. `tell` receives the phases of the connection.
+/// Like [`attach`], but waits until the cluster responds. `on_phase` receives the phases of the connection.
 pub async fn connect(
     spec: ClusterSpec,
     place: usize,
     options: Options,
-    tell: impl FnMut(Phase),
+    on_phase: impl FnMut(Phase),
 ) -> Result<Session, Problem> {
     let attached = attach(spec, place, options);
-    match attached.connection.channel_telling(tell).await {
+    match attached.connection.channel_reporting(on_phase).await {
         Ok(Channel { client, token, ray_session, .. }) => {
             Ok(Session { client, token, ray_session, attached })
         }

@@ -1,6 +1,6 @@
-//! Follows many log files of a cluster together, with one command per host: a [`Tail`] for each of them. On the head the
-//! command runs over the open connection, on other hosts over a login of its own. Where a host cannot be logged in to, its
-//! files are followed one by one through the head's dashboard.
+//! Follows many log files of a cluster together: one [`Tail`] per file, and one command per host. On the head the
+//! command uses the open connection; on other hosts it logs in separately. The files of a host that cannot be logged in
+//! to are followed one by one through the head's dashboard.
 
 mod host;
 
@@ -14,23 +14,24 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::sleep;
 
-/// Logins that are under way at a time: sshd refuses more of them (`MaxStartups` in `sshd_config(5)`).
+/// Maximum number of concurrent logins: sshd refuses more (`MaxStartups` in `sshd_config(5)`).
 const LOGINS: usize = 8;
-/// Batches of bytes that wait for their reader.
+/// Capacity of the channel of each reader, in batches of bytes.
 const BATCHES: usize = 16;
 
-/// A log that is followed with others.
+/// A log that is followed together with others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed {
-    /// Where its lines come from.
+    /// The source of its lines.
     pub source: LogSource,
-    /// The address of its host; none for the head.
+    /// The address of its host; `None` for the head.
     pub host: Option<Text>,
-    /// Lines before its end that it begins with; all with `u32::MAX`.
+    /// Number of lines before its end to start with; `u32::MAX` for all.
     pub keep: u32,
 }
 
-/// Follows these logs, in their order. Lines are cut after `longest` bytes. A job's log does not end with its job.
+/// Follows these logs; the result has their order. Lines are cut after `longest` bytes. Following a job's log does not
+/// end when the job ends.
 pub fn follow_several(
     ways: &LogAccessWatch,
     (spec, options): (&Arc<ClusterSpec>, &Arc<Options>),
@@ -60,15 +61,15 @@ pub fn follow_several(
     tails
 }
 
-/// How a log is asked for through Ray's API.
+/// How to request a log through Ray's API.
 enum Polling {
     Job(SubmissionId),
     File(NodeId, Text),
-    /// A file of the head, whose id is not known yet.
+    /// A file on the head, whose node id is not known yet.
     OfHead(Text),
 }
 
-/// Passes on what its host sends of a log; what the dashboard does, once that is the only way.
+/// Passes on what the host of a log sends, or what the dashboard sends once that is the only source.
 async fn read(
     mut fed: mpsc::Receiver<FileEvent>,
     mut ways: LogAccessWatch,

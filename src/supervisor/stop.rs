@@ -1,5 +1,5 @@
-//! Stopping a job, and the truth about it: some Ray versions answer "stopped" for a pending job and do nothing
-//! (ray-project/ray#58353), so the status is read again until it says so.
+//! Stops jobs and reports the actual result: some Ray versions answer "stopped" for a pending job and do nothing
+//! (ray-project/ray#58353), so the status is read until it shows the end.
 
 use super::Session;
 use super::connection::{ConnectionState, client_of};
@@ -9,23 +9,23 @@ use crate::ray::{Client, RayError};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
-/// How long an effect is waited for: Ray gives the job 3 s between SIGTERM and SIGKILL, and shows the end about 1.4 s
+/// How long to wait for the effect: Ray gives the job 3 s between SIGTERM and SIGKILL, and shows the end about 1.4 s
 /// later.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// How long a job is watched after a stop request without an answer: a hanging head or a lost connection may recover.
-const LONG_PATIENCE: Duration = Duration::from_secs(600);
+const WAIT: Duration = Duration::from_secs(20);
+/// How long to watch a job after a stop request without an answer: a hanging head or a lost connection may recover.
+const LONG_WAIT: Duration = Duration::from_secs(600);
 /// Poll interval while waiting for a job to end.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Asks Ray to stop the job and watches for the effect. `changed` requests a refresh. A request without an answer may
-/// have arrived: this is reported, and corrected once the job's status is seen.
+/// Sends a stop request and watches for the effect. `changed` requests a refresh. A request without an answer may have
+/// arrived: this is reported, and corrected once the job's status is seen.
 pub(super) async fn stop_and_watch(
     mut ray: Answering,
     id: SubmissionId,
     out: UpdateSender,
     changed: mpsc::UnboundedSender<()>,
 ) {
-    let tell = async |outcome| {
+    let report = async |outcome| {
         tracing::info!(cluster = %out.cluster(), job = %id, ?outcome, "stop job");
         out.send(News::JobStop { id: id.clone(), outcome }).await;
         // The session may have ended in the meantime.
@@ -33,25 +33,25 @@ pub(super) async fn stop_and_watch(
     };
     let outcome = match ray.client().stop_job(&id).await {
         Ok(_) => {
-            tell(JobStopOutcome::Asked).await;
-            seen_to_end(&mut ray, &id, PATIENCE).await
+            report(JobStopOutcome::Asked).await;
+            seen_to_end(&mut ray, &id, WAIT).await
         }
         Err(e) if may_have_arrived(&e) => JobStopOutcome::Unknown { why: e.to_string(), watching: true },
         Err(e) => JobStopOutcome::Failed(e.to_string()),
     };
     let is_watched = matches!(outcome, JobStopOutcome::Unknown { watching: true, .. });
-    tell(outcome).await;
+    report(outcome).await;
     if is_watched {
-        tell(seen_to_end(&mut ray, &id, LONG_PATIENCE).await).await;
+        report(seen_to_end(&mut ray, &id, LONG_WAIT).await).await;
     }
 }
 
-/// Asks Ray to stop the job and waits for the effect, also where the answer did not come.
+/// Sends a stop request and waits for the effect, even if the answer was lost.
 pub async fn stop_job(session: &Session, id: &SubmissionId) -> JobStopOutcome {
     let mut ray = Answering::new(session.client.clone(), session.connection().watch());
     match ray.client().stop_job(id).await {
         Err(e) if !may_have_arrived(&e) => JobStopOutcome::Failed(e.to_string()),
-        Ok(_) | Err(_) => seen_to_end(&mut ray, id, PATIENCE).await,
+        Ok(_) | Err(_) => seen_to_end(&mut ray, id, WAIT).await,
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Answering {
 }
 
 impl Answering {
-    /// Ray over this connection, and over those that follow it.
+    /// Starts with this connection and continues with those that follow it.
     pub(super) fn new(client: Client, state: watch::Receiver<ConnectionState>) -> Self {
         Self { client, state }
     }
@@ -75,12 +75,12 @@ impl Answering {
     }
 }
 
-/// Whether Ray may have got a request although this came back.
+/// Whether Ray may have received a request that failed with this error.
 const fn may_have_arrived(error: &RayError) -> bool {
     matches!(error, RayError::Silent(_) | RayError::Malformed { .. } | RayError::TooLarge(_))
 }
 
-/// Makes Ray forget an ended job; why not, in words.
+/// Deletes an ended job from Ray; the error is a message.
 pub async fn delete_job(client: &Client, id: &SubmissionId) -> Result<(), String> {
     match client.delete_job(id).await {
         Ok(()) => Ok(()),
@@ -91,27 +91,27 @@ pub async fn delete_job(client: &Client, id: &SubmissionId) -> Result<(), String
     }
 }
 
-/// Waits until the job is seen ended. Of one that cannot be seen nothing is known.
-async fn seen_to_end(ray: &mut Answering, id: &SubmissionId, patience: Duration) -> JobStopOutcome {
+/// Waits until the job is seen ended. Returns `None` if its status could not be read.
+async fn seen_to_end(ray: &mut Answering, id: &SubmissionId, limit: Duration) -> JobStopOutcome {
     let began = Instant::now();
     let unknown = |e: &RayError| JobStopOutcome::Unknown { why: e.to_string(), watching: false };
-    // A job that could not be seen for a while has its time from when it is seen again.
+    // A job whose status could not be read for a while has the full time from when it is read again.
     let mut seen_since = None;
     loop {
         match status(ray.client(), id).await {
             Ok(status) if status.is_ended() => return JobStopOutcome::Ended(status.word().into()),
-            Ok(status) if seen_since.get_or_insert_with(Instant::now).elapsed() > PATIENCE => {
+            Ok(status) if seen_since.get_or_insert_with(Instant::now).elapsed() > WAIT => {
                 return JobStopOutcome::StillThere(status);
             }
             Err(e @ (RayError::NotFound(_) | RayError::TokenMissing | RayError::TokenRefused)) => {
                 return unknown(&e);
             }
-            Err(e) if began.elapsed() > patience => return unknown(&e),
+            Err(e) if began.elapsed() > limit => return unknown(&e),
             Err(_) => {
                 seen_since = None;
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
-            Ok(_) => tokio::time::sleep(LOOK).await,
+            Ok(_) => tokio::time::sleep(POLL_INTERVAL).await,
         }
     }
 }

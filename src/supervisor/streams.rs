@@ -1,4 +1,4 @@
-//! The open log streams of one cluster, for the console: each is a task of its own that outlives connections.
+//! The open log streams of one cluster, for the console. Each is a separate task that survives lost connections.
 
 use super::Options;
 use super::download::download;
@@ -19,10 +19,10 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
-/// Bytes of a log that are read when it is opened: some pages of what a screen shows.
+/// Number of bytes read when a log is opened: several screens of lines.
 const FIRST: Start = Start::Bytes(256 << 10);
 
-/// Lines of each of several logs that are read when they are opened together.
+/// Number of lines read of each log when several are opened together.
 const FIRST_OF_SEVERAL: u32 = 200;
 
 /// The open streams of one cluster.
@@ -31,31 +31,31 @@ pub struct Streams {
     options: Arc<Options>,
     way: watch::Sender<Option<LogAccess>>,
     open: HashMap<StreamId, Open>,
-    /// The search through many files, if there is one.
+    /// The search through many files, if one is running.
     search_files: Option<AbortHandle>,
 }
 
 struct Open {
     source: LogSource,
     task: AbortHandle,
-    /// The download of its whole file for a search, if there is one.
+    /// The download of the whole file for a search, if one is running.
     download: Option<AbortHandle>,
-    /// Older parts that are asked for, by the position where they end.
+    /// Requests for older parts, each by the position where the part ends.
     older: mpsc::UnboundedSender<u64>,
 }
 
 impl Streams {
-    /// None open, no way yet.
+    /// No streams, and no access yet.
     pub fn new(spec: Arc<ClusterSpec>, options: Arc<Options>) -> Self {
         Self { spec, options, way: watch::Sender::new(None), open: HashMap::new(), search_files: None }
     }
 
-    /// The way appeared or went.
+    /// Sets the access to logs, or removes it.
     pub fn set_way(&mut self, way: Option<LogAccess>) {
         self.way.send_replace(way);
     }
 
-    /// The head's node id is known now.
+    /// Sets the head's node id.
     pub fn set_head(&mut self, head: Option<NodeId>) {
         self.way.send_if_modified(|way| match way {
             Some(way) if way.head != head => {
@@ -66,7 +66,7 @@ impl Streams {
         });
     }
 
-    /// Another token is in force.
+    /// Sets the client for a new token.
     pub fn set_client(&mut self, client: &Client) {
         self.way.send_if_modified(|way| way.as_mut().map(|w| w.client = client.clone()).is_some());
     }
@@ -108,10 +108,10 @@ impl Streams {
         }
     }
 
-    /// Asks for the part of an open log that ends at this position.
+    /// Requests the part of an open log that ends at this position.
     pub fn ask_older(&self, stream: StreamId, before: u64) {
         if let Some(open) = self.open.get(&stream) {
-            // A stream that failed does not answer.
+            // A stream that has failed does not answer.
             let _ = open.older.send(before);
         }
     }
@@ -127,7 +127,7 @@ impl Streams {
         });
     }
 
-    /// Downloads the whole file of an open log and searches it; an earlier download of it ends.
+    /// Downloads the whole file of an open log and searches it; cancels an earlier download of it.
     pub fn download(&mut self, stream: StreamId, pattern: String, out: &UpdateSender) {
         let Some(open) = self.open.get_mut(&stream) else { return };
         let (way, source, out) = (self.way.borrow().clone(), open.source.clone(), out.clone());
@@ -140,7 +140,7 @@ impl Streams {
         }
     }
 
-    /// Searches many files; an earlier search of many ends.
+    /// Searches many files; cancels an earlier search of this kind.
     pub fn search_files(&mut self, asked: FileSearch, out: &UpdateSender) {
         let (spec, options) = (Arc::clone(&self.spec), Arc::clone(&self.options));
         let (way, out) = (self.way.borrow().clone(), out.clone());
@@ -172,8 +172,8 @@ impl Drop for Streams {
     }
 }
 
-/// Tells the zone of the head's clock, once the cluster is connected. A head that does not say it has that of Google's
-/// images, which is UTC.
+/// Reports the time zone of the head's clock once the cluster is connected. A head that does not report one is assumed
+/// to use UTC, like Google's images.
 async fn tell_zone(mut ways: LogAccessWatch, stream: StreamId, out: UpdateSender) {
     let client = match ways.wait_for(Option::is_some).await {
         Ok(way) => way.as_ref().map(|way| way.client.clone()),
@@ -185,7 +185,7 @@ async fn tell_zone(mut ways: LogAccessWatch, stream: StreamId, out: UpdateSender
     }
 }
 
-/// Turns the events of a stream into news.
+/// Converts the events of a stream to news.
 async fn pass_on(
     mut tail: Tail,
     mut asked: mpsc::UnboundedReceiver<u64>,

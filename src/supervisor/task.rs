@@ -1,5 +1,5 @@
-//! One cluster's task: it connects, serves the session, backs off and reconnects. Holds what outlives a connection: the focus, the open log streams,
-//! since when a trouble lasts.
+//! The task of one cluster: connects, serves the session, backs off and reconnects. Holds what outlives a connection:
+//! the focus, the open log streams, and the start time of a problem.
 
 use super::backoff::Backoff;
 use super::connect::Opener;
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
-/// Longest pause between two tries for the cluster on the screen, or for a command,
+/// Maximum pause between attempts for the cluster on the screen, or for a command,
 const LONGEST_REST: Duration = Duration::from_secs(5);
 /// and for another one.
 const LONGEST_REST_UNSEEN: Duration = Duration::from_secs(20);
@@ -30,7 +30,7 @@ const LONGEST_REST_UNSEEN: Duration = Duration::from_secs(20);
 pub enum End {
     /// The connection was lost.
     Lost(Problem),
-    /// What a person asked for could not be done: nothing is tried before they have read why.
+    /// A request of the operator could not be carried out: nothing is retried before they have read why.
     Stuck(Problem),
     /// Retry now: on request, or because the network changed.
     Again,
@@ -46,11 +46,11 @@ pub struct ClusterTask {
     ports: Arc<Mutex<PortPlan>>,
     pub(super) out: UpdateSender,
     pub(super) requests: mpsc::UnboundedReceiver<Request>,
-    /// The task's end of the connection that it hands out.
+    /// The task's end of the connection handle.
     pub(super) held: ConnectionServer,
-    /// Attempts to connect so far.
+    /// Number of attempts to connect so far.
     pub(super) attempt: u64,
-    /// The last attempt had succeeded.
+    /// Whether the last attempt had succeeded.
     is_lost: bool,
     pub(super) pace: PollMode,
     pub(super) wakes: Wakes,
@@ -60,17 +60,17 @@ pub struct ClusterTask {
     pub(super) focused: bool,
     /// Nodes shown on the screen.
     pub(super) visible: Vec<NodeId>,
-    /// Services of the head that people want on a local port.
+    /// Services of the head for which users want a local port.
     pub(super) forwarded: BTreeSet<Service>,
     pub(super) streams: Streams,
     /// The client of the previous session.
     pub(super) client: Option<Client>,
     pub(super) backoff: Backoff,
-    /// What has been wrong since when.
+    /// The kind of the current problem, and since when it exists.
     pub(super) trouble: Option<(Discriminant<ProblemKind>, Timestamp)>,
 }
 
-/// What all clusters' tasks share.
+/// Shared by all clusters' tasks.
 pub struct Shared {
     /// Connection options.
     pub options: Arc<Options>,
@@ -83,7 +83,7 @@ pub struct Shared {
 }
 
 impl ClusterTask {
-    /// For the cluster at that place in the list.
+    /// For the cluster at this index in the list.
     pub fn new(
         (spec, place): (ClusterSpec, usize),
         shared: &Shared,
@@ -155,12 +155,12 @@ impl ClusterTask {
                 decline(request);
                 true
             }
-            // Only its end is waited for.
+            // A command's requests are not used, only the end of the channel.
             request = self.requests.recv() => request.is_some(),
         }
     }
 
-    /// Opens a session while requests are still heard.
+    /// Opens a session while handling requests.
     async fn go_up(&mut self) -> Result<Session, End> {
         self.attempt += 1;
         self.held.state.send_replace(ConnectionState::Connecting(Phase::Address));
@@ -234,7 +234,7 @@ impl ClusterTask {
                     if let Some(end) = self.heed_while_down(request).await {
                         return end;
                     }
-                    // The backoff was that of a cluster that is not shown.
+                    // The backoff was that of a cluster that was not on the screen.
                     if is_opened && !patient {
                         return End::Again;
                     }
@@ -243,7 +243,7 @@ impl ClusterTask {
         }
     }
 
-    /// What a request means without a connection. `Some` ends the current phase.
+    /// Handles a request without a connection. `Some` ends the current phase.
     async fn heed_while_down(&mut self, request: Option<Request>) -> Option<End> {
         match request {
             None => return Some(End::Closed),
@@ -280,7 +280,7 @@ impl ClusterTask {
         None
     }
 
-    /// What is remembered from a request, connected or not.
+    /// Records the part of a request that is remembered, connected or not.
     pub fn note(&mut self, request: Request) {
         match request {
             Request::Focus(focused) => self.focused = focused,
@@ -308,14 +308,14 @@ impl ClusterTask {
         }
     }
 
-    /// Everybody who holds the connection sees it as it is now.
+    /// Publishes the current connection to all its holders.
     pub fn hand_out(&self, session: &Session) {
         let login = self.reach.borrow().login.clone();
         let channel = Channel::new(session, login, self.attempt);
         self.held.state.send_replace(ConnectionState::Up(Box::new(channel)));
     }
 
-    /// The problem with the time since when it has been so: a trouble that stays the same keeps its beginning.
+    /// The problem with its start time: a problem that stays the same keeps it.
     pub fn dated(&mut self, mut problem: Problem) -> Problem {
         let kind = discriminant(&problem.kind);
         match self.trouble {
@@ -328,7 +328,7 @@ impl ClusterTask {
 
 /// Answers requests to a connection that is gone: a token renewal succeeds, a forward fails.
 fn decline(request: ConnectionRequest) {
-    // He may have given up.
+    // The requester may have given up.
     match request {
         ConnectionRequest::Renew { reply, .. } => drop(reply.send(Ok(()))),
         ConnectionRequest::Forward { reply, .. } => {
@@ -340,7 +340,7 @@ fn decline(request: ConnectionRequest) {
     }
 }
 
-/// What is not tried again by itself.
+/// Whether a problem requires action by the operator, so that it is not retried automatically.
 fn needs_a_person(kind: &ProblemKind) -> bool {
     matches!(kind, ProblemKind::HostKeyChanged { .. } | ProblemKind::Config)
 }
@@ -372,7 +372,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let env = Env::new(&[("HOME", home.path().to_str().unwrap())], home.path());
         let mut options = Options::new(&Settings::default(), &Folders::new(&env), Places::default());
-        // The kernel's own file system: nobody can make a folder there.
+        // The kernel's own file system, in which no directory can be created.
         (options.known_hosts, options.run_dir) = ("/proc/none/known_hosts".into(), home.path().join("r"));
         let spec = ClusterSpec {
             head: HeadAddress::Ssh(HostName::parse("127.0.0.1").unwrap()),

@@ -1,5 +1,5 @@
-//! Whose logs are read next. A reading takes a few of them, and each running job has its turn: of what is not read nothing
-//! is known.
+//! Selects the logs that are read next. A reading takes a few of them, and each running job has its turn, because
+//! nothing is known of a log that is not read.
 
 use crate::model::{Job, JobKey, Timestamp};
 use crate::ray::Holdings;
@@ -8,25 +8,25 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A run with a sign is so much sooner looked at again than another one.
+/// A run with a warning is read this many times sooner than another one.
 const SICK: u64 = 4;
 
-/// More chips than a job can hold: a figure of Ray's that is larger, or infinite, is none.
+/// More chips than a job can hold: a larger or infinite figure from Ray is ignored.
 const MOST_CHIPS: f64 = 1e6;
 
-/// Which logs a reading takes.
+/// Selects the logs of a reading.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LogSelection {
     /// Jobs whose page was opened.
     pub opened: Vec<JobKey>,
-    /// The most logs of one reading.
+    /// Maximum number of logs per reading.
     pub most: usize,
 }
 
 impl LogSelection {
-    /// The jobs whose turn it is: those whose page was opened; those of which nothing was read yet, and those that seem to
-    /// have stopped by one reading alone, the largest first; then those that were not read for long, large runs and runs with
-    /// a sign sooner.
+    /// The jobs to read: those whose page was opened; then those that have not been read, and those that seem to have
+    /// stopped after a single reading, the largest first; then those that have not been read for the longest time,
+    /// large runs and runs with a warning sooner.
     pub fn next<'j>(
         &self,
         jobs: &'j [Arc<Job>],
@@ -50,7 +50,7 @@ impl LogSelection {
         logs
     }
 
-    /// Whether a log was not read yet, or has to be read again before it says anything.
+    /// Whether a log has not been read yet, or must be read again before it is conclusive.
     pub fn is_behind(&self, jobs: &[Arc<Job>], gauges: &HashMap<JobKey, VitalsTracker>) -> bool {
         let is_first = |job: &Arc<Job>| {
             let gauge = gauges.get(&job.key);
@@ -64,7 +64,7 @@ fn is_unread(gauge: Option<&VitalsTracker>) -> bool {
     gauge.and_then(VitalsTracker::tried).is_none()
 }
 
-/// The chips that a job holds, as far as the figure can be believed.
+/// The chips that a job holds, if the figure is plausible.
 fn chips(job: &Job, holdings: &Holdings) -> u64 {
     let own = job.requested.iter().flatten().map(|(name, n)| (name.raw(), *n));
     let held = job.driver.as_ref().and_then(|driver| holdings.by_job.get(driver)).into_iter();
@@ -85,7 +85,7 @@ mod tests {
         Timestamp::from_millis(1_795_000_000_000).plus(Duration::from_secs(minute * 60))
     }
 
-    /// Jobs that request so many chips each.
+    /// Jobs that request this many chips each.
     fn jobs(chips: &[u32]) -> Vec<Arc<Job>> {
         let job = |(n, chips): (usize, &u32)| Job {
             requested: Some(vec![("TPU".into(), f64::from(*chips))]),
@@ -114,7 +114,7 @@ mod tests {
             next.iter().map(|job| job.key.to_string()).collect()
         }
 
-        /// Reads those whose turn it is: a log without a progress line.
+        /// Reads the selected logs, which have no progress lines.
         fn read(&mut self, now: Timestamp) -> Vec<String> {
             let next = self.next(now);
             for job in &self.jobs {

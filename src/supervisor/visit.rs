@@ -1,5 +1,5 @@
-//! Logins on any machine of a cluster: which one is meant, whether it can be reached from here or through the head,
-//! and the command that does it.
+//! Logins to any machine of a cluster: which machine is meant, whether it can be reached directly or through the head,
+//! and the command that logs in.
 
 use super::discover::{head_address, host_name};
 use super::login::tunnel_spec;
@@ -42,7 +42,7 @@ pub async fn find_host(
             Ok(found.unwrap_or_else(|| TpuHost::at(wish)))
         }
         Ok(view) => by_name(&view, spec.name.as_str(), wish),
-        // The head may know the way where Google is not asked.
+        // The head may be able to resolve it without Google.
         Err(e) if is_address => {
             note(&e);
             Ok(TpuHost::at(wish))
@@ -51,7 +51,7 @@ pub async fn find_host(
     }
 }
 
-/// The TPU VM of that name, else the only one of this cluster with these words in its name.
+/// The TPU VM with this name, or else the only one of this cluster whose name contains it.
 fn by_name(view: &CloudView, cluster: &str, wish: &str) -> Result<TpuHost, Problem> {
     let (name, worker) = match wish.rsplit_once('/') {
         Some((name, number)) => {
@@ -89,8 +89,9 @@ fn by_name(view: &CloudView, cluster: &str, wish: &str) -> Result<TpuHost, Probl
     })
 }
 
-/// The command that logs in to a host of the cluster (none: its head) in the foreground terminal, or runs a command
-/// line there, with `terminal` in a terminal. `through` is the way over the head, when it is known already; it is looked for when it is needed.
+/// The command that logs in to a host of the cluster (`None`: its head) in the foreground terminal, or runs a command
+/// line there, with `terminal` in a terminal. `through` is how to log in through the head if that is already known;
+/// otherwise it is determined when needed.
 pub async fn visit(
     spec: &ClusterSpec,
     options: &Options,
@@ -107,7 +108,7 @@ pub async fn visit(
 }
 
 /// The command whose standard input and output are a connection to a port of a host, as programs on that host reach it.
-/// `through` is the way over the head, when it is known already.
+/// `through` is how to log in through the head, if that is already known.
 pub async fn dial(
     spec: &ClusterSpec,
     options: &Options,
@@ -118,8 +119,7 @@ pub async fn dial(
     go(spec, options, Some(host), through, Purpose::Port(port)).await
 }
 
-/// The command that runs a command line on a host for a program that reads its output; as [`dial`], it asks nobody for
-/// anything.
+/// The command that runs a command line on a host for a program that reads its output; like [`dial`], it never prompts.
 pub(super) async fn ask(
     spec: &ClusterSpec,
     options: &Options,
@@ -154,7 +154,7 @@ async fn go(
             let mut to = tunnel_spec(spec, options, host_name(&address)?, Vec::new());
             let through = if needs_head { Some(head().await?) } else { None };
             if through.is_some() {
-                // That one leads to the head.
+                // It leads to the head.
                 to.auth.proxy_command = None;
             }
             Visit { to, through, filed_as: filed_as(spec, host), purpose }
@@ -163,10 +163,10 @@ async fn go(
     visit.command().await.map_err(|e| e.problem(Timestamp::now()))
 }
 
-/// The command that writes what is in a folder to its standard output, for `tar -x` on a machine.
+/// The command that writes the contents of a directory to its standard output, for `tar -x` on a machine.
 pub fn pack(folder: &Path) -> Command {
     let mut tar = Command::new("tar");
-    // What macOS would add of its own is none of the folder's files.
+    // Leave out the files that macOS would add.
     for name in SECRET_VARIABLES {
         tar.env_remove(name);
     }
@@ -174,16 +174,16 @@ pub fn pack(folder: &Path) -> Command {
     tar
 }
 
-/// Whether only the head leads to that host.
+/// Whether the host can be reached only through the head.
 pub fn needs_head(spec: &ClusterSpec, host: &TpuHost) -> bool {
     way(spec, host).1
 }
 
-/// The address to connect to, and whether only the head can reach it.
+/// The address to connect to, and whether it can be reached only through the head.
 fn way(spec: &ClusterSpec, host: &TpuHost) -> (String, bool) {
     let internal = host.internal.raw().to_owned();
     match &host.external {
-        // This machine is inside, as it is for the head.
+        // This machine is in the same network, as it is for the head.
         _ if spec.google.internal_ips && !internal.is_empty() => (internal, false),
         Some(external) => (external.raw().to_owned(), false),
         None => {
@@ -201,7 +201,7 @@ fn is_private(address: IpAddr) -> bool {
     }
 }
 
-/// Under the TPU VM's name, which is never given twice: addresses are.
+/// Filed under the TPU VM's name, which is never reused, unlike addresses.
 fn filed_as(spec: &ClusterSpec, host: &TpuHost) -> Option<String> {
     let is_word = |w: &str| {
         !w.is_empty() && w.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))

@@ -1,5 +1,6 @@
-//! Reads the vitals of running jobs: what Ray lists of all their tasks in four requests, and the ends of some logs. Slowly,
-//! a few at a time, and within a budget: a head's dashboard is one Python process that a whole team shares.
+//! Reads the vitals of running jobs: Ray's lists of all their tasks and actors, in four requests, and the ends of some
+//! logs. It reads slowly, a few at a time, and within a budget, because a head's dashboard is a single Python process
+//! shared by a whole team.
 
 use super::log_file::{LogFile, ReadError};
 use super::turns::LogSelection;
@@ -19,61 +20,63 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
-/// Logs that one reading takes of the cluster on the screen, and of another one.
+/// Number of logs per reading, of the cluster on the screen and of another one.
 const LOGS: usize = 16;
 const LOGS_UNSEEN: usize = 8;
-/// Jobs whose page was opened and whose logs are therefore always read: the last ones.
+/// Number of jobs whose page was opened last, and whose logs are therefore always read.
 const OPENED: usize = 4;
-/// Another cluster is read so many times more seldom.
+/// Other clusters are read at this multiple of the interval.
 const SELDOM: u32 = 4;
-/// Lines of a log that are read at first, or always where few of them are of progress, and later on.
+/// Number of lines of a log that are read first, or always if few of them are progress lines, and later on.
 const FIRST_LINES: u32 = 1000;
 const LINES: u32 = 200;
-/// Lines of a log that a command reads, which looks once.
+/// Number of lines of a log that a command reads, which reads only once.
 const LINES_ONCE: u32 = 2000;
-/// Places of a log that is longer than its first reading at which its past is looked at, once, and bytes of each.
+/// Number of places at which the past of a log that is longer than its first reading is sampled, once, and the bytes
+/// per place.
 const PLACES: (u32, u32) = (24, 6 << 10);
-/// Bytes that vitals may cost a head in a minute: after a larger reading the next one is later.
+/// Maximum number of bytes per minute that vitals may cost a head: a larger reading delays the next one.
 const BUDGET: u64 = 1_000_000;
-/// The same until each log was read once, and the longest time between two readings until then.
+/// The same until each log has been read once, and the maximum interval until then.
 const FIRST_BUDGET: u64 = 6_000_000;
 const FIRST: Duration = Duration::from_secs(10);
-/// Machines that are asked in one reading for figures.
+/// Number of machines whose figures are requested per reading.
 const MACHINES: usize = 4;
 
-/// What is known of each job.
+/// The tracker of each job.
 pub(super) type VitalsTrackers = HashMap<JobKey, VitalsTracker>;
 
-/// What a reading returns: what is known of each job, the head's UTC offset in seconds, and the vitals.
+/// The result of a reading: the tracker of each job, the head's UTC offset in seconds, and the vitals.
 struct Reading {
     gauges: VitalsTrackers,
     utc_offset: Option<i32>,
-    /// What Ray listed, if the logs are still to be read.
+    /// Ray's lists, if the logs are still to be read.
     listed: Option<Holdings>,
     cluster_vitals: Result<ClusterVitals, RayError>,
 }
 
-/// Reads the vitals of a cluster's jobs, never twice at once.
+/// Reads the vitals of a cluster's jobs, one reading at a time.
 pub(super) struct Watch {
     limits: VitalLimits,
     patterns: Patterns,
     gauges: VitalsTrackers,
     utc_offset: Option<i32>,
-    /// What the first reading listed, which shows at once which jobs wait: it reads no logs, the second one no lists.
+    /// The lists of the first reading, which shows at once which jobs wait: it reads no logs, and the second one no
+    /// lists.
     listed: Option<Holdings>,
     was_read: bool,
     jobs: Arc<Vec<Arc<Job>>>,
     nodes: Arc<Vec<Node>>,
-    /// Jobs whose page was opened, the last one at the end.
+    /// Jobs whose page was opened, the latest last.
     opened: Vec<JobKey>,
-    /// Whether one was opened since the last reading began.
+    /// Whether a page was opened since the last reading began.
     is_hurried: bool,
     running: Option<JoinHandle<Reading>>,
     due: Instant,
 }
 
 impl Watch {
-    /// With these limits, and patterns of progress lines; a pace of zero reads nothing.
+    /// Uses these limits, and these patterns for progress lines; an interval of zero disables reading.
     pub fn new(limits: VitalLimits, patterns: Patterns) -> Self {
         Self {
             limits,
@@ -91,13 +94,13 @@ impl Watch {
         }
     }
 
-    /// Vitals without a reading: their limits hold for jobs that are pending, too, and a pace of zero says that no reading
+    /// Vitals without a reading: the limits also apply to pending jobs, and an interval of zero means that no reading
     /// will come.
     pub fn unread(&self) -> Arc<ClusterVitals> {
         Arc::new(ClusterVitals { limits: self.limits, ..ClusterVitals::default() })
     }
 
-    /// Learns the jobs of a new state.
+    /// Takes the jobs of a new state.
     pub fn learn(&mut self, snapshot: &Snapshot) {
         (self.jobs, self.nodes) = (Arc::clone(&snapshot.jobs), Arc::clone(&snapshot.nodes));
     }
@@ -113,13 +116,13 @@ impl Watch {
         (self.due, self.is_hurried) = (Instant::now(), true);
     }
 
-    /// The cluster has come on the screen: its vitals are read soon.
+    /// The cluster is on the screen now: its vitals are read soon.
     pub fn hasten(&mut self) {
         self.due = self.due.min(Instant::now() + self.limits.every / 10);
     }
 
-    /// Starts a reading that is due, unless one is under way or no job runs. The past of logs is read on the head, if there is a
-    /// connection to it.
+    /// Starts a reading if one is due, none is in progress, and a job is running. The past of logs is read on the head,
+    /// if there is a connection to it.
     pub fn start(&mut self, client: &Client, head: Option<LogHost>, is_focused: bool) {
         let runs = |job: &&Arc<Job>| job.status == JobStatus::Running;
         let is_due = !self.limits.every.is_zero() && self.running.is_none() && Instant::now() >= self.due;
@@ -154,8 +157,8 @@ impl Watch {
         self.running = Some(tokio::spawn(round.read(gauges, every)));
     }
 
-    /// The vitals of a reading that is over; none when they could not be read, or when it came to nothing. Never
-    /// resolves while none is under way.
+    /// The vitals of a completed reading; `None` if they could not be read or nothing changed. Pends while no reading
+    /// is in progress.
     pub async fn finished(&mut self) -> Option<Arc<ClusterVitals>> {
         let Some(running) = &mut self.running else { return std::future::pending().await };
         let reading = running.await;
@@ -187,8 +190,8 @@ impl Drop for Watch {
     }
 }
 
-/// The vitals of these running jobs of a state, after one look at all of their logs, whose progress lines these patterns
-/// find.
+/// The vitals of these running jobs, after a single reading of all their logs, in which these patterns find progress
+/// lines.
 ///
 /// # Errors
 ///
@@ -203,8 +206,8 @@ pub async fn read_vitals(
     read_once((client, head), snapshot, jobs, pick, (limits, patterns)).await
 }
 
-/// The vitals of one job, with what all running jobs hold and wait for: who has what it waits for, and its place among
-/// those that do. Of the logs only its own is read, if it runs.
+/// The vitals of one job, together with what all running jobs hold and wait for: who holds what it waits for, and its
+/// position among the waiting jobs. Only its own log is read, if it is running.
 ///
 /// # Errors
 ///
@@ -237,7 +240,7 @@ async fn read_once(
     round.read(VitalsTrackers::new(), Duration::ZERO).await.cluster_vitals
 }
 
-/// The same without their logs: what they do, hold and wait for.
+/// Like [`read_vitals`] without logs: what the jobs do, hold and wait for.
 ///
 /// # Errors
 ///
@@ -251,13 +254,13 @@ pub async fn read_holdings(
     read_once((client, None), snapshot, jobs, LogSelection::default(), (limits, &Patterns::default())).await
 }
 
-/// The lines of a part of a log but the first and the last, which are cut.
+/// The lines of a part of a log, without the first and the last, which are cut.
 fn whole_lines(part: &[u8]) -> Vec<Line> {
     let begins = part.iter().position(|b| *b == b'\n').map_or(part.len(), |at| at + 1);
     LineSplitter::default().push(&part[begins..])
 }
 
-/// The node that is asked for the drivers' logs; Ray finds the right one.
+/// The node of which drivers' logs are requested; Ray finds the right one.
 fn head_of(nodes: &[Node]) -> Option<NodeId> {
     nodes.iter().find(|node| node.is_head && node.state.is_alive()).map(|node| node.id)
 }
@@ -271,35 +274,35 @@ pub struct LogHost {
     pub spec: Arc<ClusterSpec>,
 }
 
-/// One reading of the vitals of a cluster's jobs, while it is under way.
+/// A reading of the vitals of a cluster's jobs.
 struct Round {
     client: Client,
-    /// The head; none without ssh.
+    /// The head; `None` without ssh.
     head: Option<LogHost>,
     limits: VitalLimits,
     patterns: Patterns,
     looks: Sampling,
     utc_offset: Option<i32>,
-    /// What Ray listed a moment ago, if it is not to be asked again.
+    /// Ray's lists of a moment ago, if they are not to be requested again.
     listed: Option<Holdings>,
     jobs: Vec<Arc<Job>>,
     pick: LogSelection,
     node: NodeId,
-    /// Lines of a log that is read for the first time or has few lines of progress, and of another one.
+    /// Number of lines of a log that is read for the first time or has few progress lines, and of another log.
     lines: [u32; 2],
 }
 
-/// What was read of logs and machines.
+/// The logs and figures that were read.
 #[derive(Default)]
 struct Read {
     logs: Vec<(JobKey, Bytes)>,
-    /// What stands at some places of logs that were read for the first time.
+    /// Samples of logs that were read for the first time.
     past: HashMap<JobKey, Vec<Vec<u8>>>,
-    /// The most that a chip, and a processor, of a job's machine works, in percent.
+    /// The highest utilization of a chip, and of a processor, of a job's machine, in percent.
     figures: Vec<(JobKey, Option<f64>, Option<f64>)>,
     /// The jobs whose logs could not be read, and why.
     missing: Vec<(JobKey, String)>,
-    /// Requests for Ray's lists.
+    /// Number of requests for Ray's lists.
     lists: usize,
 }
 
@@ -310,7 +313,7 @@ impl Round {
         }
         let utc_offset = self.utc_offset;
         let (holdings, lists) = match self.listed.take() {
-            // The reading before has paid for them.
+            // The previous reading has paid for them.
             Some(holdings) => (Holdings { bytes: 0, ..holdings }, 0),
             None => match self.client.holdings().await {
                 Ok(holdings) => (holdings, 4),
@@ -322,7 +325,7 @@ impl Round {
         read.lists = lists;
         read.past = self.past(&gauges, &read.logs).await;
         read.figures = self.figures(&gauges, &holdings).await;
-        // Thousands of lines are matched against the forms of progress lines.
+        // Matching thousands of lines against the forms of progress lines takes a while.
         let evaluated =
             tokio::task::spawn_blocking(move || self.evaluate(gauges, &holdings, read, every)).await;
         match evaluated {
@@ -355,14 +358,14 @@ impl Round {
         while let Some((key, answer)) = answers.next().await {
             match answer {
                 Ok(bytes) => read.logs.push((key, bytes)),
-                // A job that begins has no log yet.
+                // A job that has just started has no log yet.
                 Err(e) => read.missing.push((key, e.to_string())),
             }
         }
         read
     }
 
-    /// The past of logs that are read for the first time and are longer than that.
+    /// Samples of logs that are read for the first time and are longer than that reading.
     async fn past(&self, gauges: &VitalsTrackers, logs: &[(JobKey, Bytes)]) -> HashMap<JobKey, Vec<Vec<u8>>> {
         let Some(LogHost { remote, spec }) = &self.head else { return HashMap::new() };
         let is_new = |key: &JobKey| !gauges.get(key).is_some_and(VitalsTracker::was_read);
@@ -376,7 +379,7 @@ impl Round {
                 }
                 places => places,
             };
-            // A driver on another node has its log there. Without its past it is watched from now on.
+            // A driver on another node has its log there. It is watched from now on, without its past.
             places.inspect_err(|e| tracing::debug!(job = %id, error = %e, "no past")).ok()
         };
         let wanted = wanted.filter_map(|(key, _)| match key {
@@ -387,7 +390,7 @@ impl Round {
         stream::iter(read).buffer_unordered(AT_ONCE).filter_map(std::future::ready).collect().await
     }
 
-    /// The figures of one machine of each job that may leave its chips unused.
+    /// The figures of one machine of each job that may leave its chips idle.
     async fn figures(
         &self,
         gauges: &VitalsTrackers,
@@ -447,7 +450,7 @@ impl Round {
             let gauge = gauges.entry(job.key.clone()).or_insert_with(new);
             let holding = holdings.of(job.driver.as_ref());
             let mut vitals = gauge.vitals(job, holding.as_ref(), now);
-            // Where it runs is known as far as the lists go, even if Ray has cut them.
+            // The lists say where it runs, as far as they go, even if Ray has truncated them.
             let listed = job.driver.as_ref().and_then(|driver| holdings.by_job.get(driver));
             vitals.nodes = listed.map(|listed| listed.nodes.iter().copied().collect()).unwrap_or_default();
             jobs.insert(job.key.clone(), Arc::new(vitals));

@@ -1,5 +1,5 @@
-//! Notices that the machine was suspended or moved to another network, so that broken connections are found in seconds and
-//! not when their keep-alives give up.
+//! Notices that the machine was suspended or moved to another network, so that broken connections are found within
+//! seconds instead of when their keep-alives give up.
 
 use crate::model::Timestamp;
 use std::net::{IpAddr, UdpSocket};
@@ -51,13 +51,13 @@ impl Seen {
         if wall > monotonic + JUMP || monotonic > TICK + JUMP {
             return Some("the machine was suspended");
         }
-        // Losing the network is no reason to try again; having one again, or another one, is.
+        // Losing the network is no reason to retry; a new or restored one is.
         (self.route.is_some() && self.route != before.route).then_some("the network changed")
     }
 }
 
-/// Our own address on the way out. Connecting a UDP socket only asks the routing table; nothing is sent.
-/// 192.0.2.1 is a documentation address (RFC 5737): any address beyond the local network would do.
+/// Our own address on the route to the outside. Connecting a UDP socket only consults the routing table; nothing is
+/// sent. 192.0.2.1 is a documentation address (RFC 5737); any address beyond the local network would do.
 fn outward_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind(("0.0.0.0", 0)).ok()?;
     socket.connect(("192.0.2.1", 9)).ok()?;

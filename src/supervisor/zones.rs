@@ -17,8 +17,8 @@ type Zone = Arc<tokio::sync::Mutex<Option<(Instant, Answer)>>>;
 type Answer = Result<Arc<CloudView>, Problem>;
 
 impl Zones {
-    /// Everything in the cluster's zone, as Google said it when it was asked at `since` or later: for another cluster,
-    /// or now.
+    /// Everything in the cluster's zone according to an answer from Google at `since` or later: one for another
+    /// cluster, or a new one.
     pub async fn view(&self, spec: &ClusterSpec, google: &Google, since: Instant) -> Answer {
         let place = tpu_place(spec)?;
         let zone = {

@@ -1,4 +1,4 @@
-//! The search of what a log has when it begins to be followed.
+//! Searches the existing lines of a log when following it begins.
 
 use super::super::log_file::ReadError;
 use super::{Ended, Follower};
@@ -6,7 +6,7 @@ use crate::ray::Closed;
 use crate::ssh::Remote;
 
 impl Follower {
-    /// Passes on the lines that match in what the file has now. It is read on from behind the last of its whole lines.
+    /// Passes on the matching lines of the existing part of the file. Reading continues after its last complete line.
     pub(super) async fn search(&mut self, remote: &Remote) -> Result<Ended, Closed> {
         if self.is_elsewhere().await {
             return Ok(Ended::Elsewhere);
@@ -32,8 +32,8 @@ impl Follower {
         }
     }
 
-    /// Reads the answer to its end. What came before a lost connection is not passed on again: the same part of a file
-    /// that only grows gives the same answer.
+    /// Reads the result to its end. Lines received before the connection was lost are not passed on again: searching
+    /// the same part of a file that only grows gives the same result.
     async fn matching(&mut self, remote: &Remote) -> Result<Result<(), ReadError>, Closed> {
         let Some(sought) = &self.sought else { return Ok(Ok(())) };
         let mut known = sought.came;

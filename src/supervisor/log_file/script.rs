@@ -1,9 +1,9 @@
-//! The scripts that read a log file on its machine, for a POSIX `sh` with the programs of GNU or `BusyBox`. Each is run behind
-//! [`OPEN`].
+//! The scripts that read a log file on its machine, for a POSIX `sh` with the programs of GNU or `BusyBox`. Each runs
+//! after [`OPEN`].
 
-/// `FILE INODE`: opens the file of that name as 3; if it has another inode than the given one, the file beside it that
-/// has that, as `monitor.log.1` (Python's handlers) and `raylet.1.out` (spdlog) are beside theirs. `$1` and `$2` are then
-/// the inode and the size of what is open.
+/// `FILE INODE`: opens the file of this name as descriptor 3; if its inode differs from the given one, the rotated file
+/// with that inode, such as `monitor.log.1` (Python's handlers) or `raylet.1.out` (spdlog). Sets `$1` and `$2` to the
+/// inode and the size of the open file.
 pub const OPEN: &str = r#"n=$1 i=$2 f=$1 o=$3 c=$4 x=$5
 id() { stat -Lc '%i %s' "$1" 2>/dev/null || { [ -r "$1" ] && set -- "$1" $(ls -Li "$1") && echo "$2 $(($(wc -c <"$1")))"; }; }
 for p in head tail; do command -v $p >/dev/null || { echo "$p: no such program" >&2; exit 127; }; done
@@ -22,14 +22,14 @@ exec 3<"$f" || exit 80
 set -- $(id /dev/fd/3)
 "#;
 
-/// `FILE INODE FROM`: prints a line with the inode, the size, and the position of the first byte that follows it, and
-/// then the file from there on as it grows. `FROM` is a position; without an inode also `c` and a number of bytes or `n`
-/// and a number of lines before the end, where one byte more is printed: what follows the first line break is whole.
-/// Of another file than the one with this inode it prints all.
+/// `FILE INODE FROM`: prints a line with the inode, the size, and the position of the first byte that follows, and then
+/// the file from there on as it grows. `FROM` is a position; without an inode it can also be `c` and a number of bytes,
+/// or `n` and a number of lines, before the end. Then one more byte is printed, so that everything after the first line
+/// break is complete. A file with another inode is printed from its beginning.
 ///
-/// `tail -F` would not say at which byte another file begins. `cat` goes on where the one before it ended, for both
-/// read through 3, so that the byte behind the last one printed is always known. Ends with 81 when the file was
-/// replaced and nothing was added to the old one for a while, with 82 when it was truncated.
+/// `tail -F` would not report where another file begins. Each `cat` continues where the previous one ended, because
+/// both read descriptor 3, so the position after the last byte printed is always known. Exits with 81 if the file was
+/// replaced and nothing was appended to the old one for a while, and with 82 if it was truncated.
 pub const FOLLOW: &str = r#"if [ "$i" ] && [ "$1" != "$i" ]; then o=0; fi
 case $o in
   c*) s=$(($2 - ${o#c} - 1)) ;;
@@ -57,12 +57,12 @@ done"#;
 pub const PART: &str = r#"[ "$1" = "$i" ] || exit 81
 tail -c "+$((o + 1))" "$f" | head -c "$c""#;
 
-/// What the two searches below share. `FILE INODE PART EXPRESSION DRAWN`: extended regular expressions, the second for lines
-/// with sequences or carriage returns in them, which is slower: it is taken if there are any behind the first byte that is
-/// searched. `PART` is a locale, `i` where case does not matter or else `x`, the first byte, or `n` and a number of lines before
-/// the end, and the end: a position, `line` for the one behind the last line break, or `all`. Binary bytes are text (`-a`): a
-/// log may have some. Ends with 81 if the file with this inode is gone, and with 86 if every other of its last bytes is a NUL, as
-/// in UTF-16.
+/// Shared by the two searches below. `FILE INODE PART EXPRESSION DRAWN`: extended regular expressions; the second is
+/// for lines with control sequences or carriage returns. It is slower, and used only if there are any after the first
+/// byte that is searched. `PART` is a locale; `i` to ignore case or else `x`; the first byte, or `n` and a number of
+/// lines before the end; and the end: a position, `line` for the position after the last line break, or `all`. Binary
+/// bytes count as text (`-a`), because logs may contain some. Exits with 81 if the file with this inode is gone, and
+/// with 86 if every second one of its last bytes is a NUL, as in UTF-16.
 pub const GREP: &str = r#"d=$1 s=$2 g= t=512 w=0
 if [ "$i" ] && [ "$d" != "$i" ]; then exit 81; fi
 [ "$s" -ge "$t" ] || t=$s
@@ -76,13 +76,13 @@ look() {
 found() { LC_ALL=$l grep -a $g -E "$@" -e "$c"; }
 "#;
 
-/// Prints `NUMBER:POSITION:LINE` for the last lines that match, each cut, and then the exit status of grep. For the part that
-/// is all of the file.
+/// Prints `NUMBER:POSITION:LINE` for the last matching lines, each cut, and then grep's exit status. For the part `all`
+/// of the file.
 pub const SEARCH: &str = r#"look
 { found -n -b <&3; echo "status $?"; } | LC_ALL=C cut -b 1-1000 | tail -n 2002"#;
 
-/// Prints a line with the inode, the position behind the part that is searched, that of its first byte, and 1 if the second
-/// expression was taken, and then the lines in it that match.
+/// Prints a line with the inode, the position after the part that is searched, the position of its first byte, and 1 if
+/// the second expression was used, and then the matching lines.
 pub const MATCHED: &str = r#"case $e in
   line)
     e=$s k=65536
@@ -114,8 +114,8 @@ pub const REST: &str = r#"if [ "$i" ] && [ "$1" != "$i" ]; then exit 81; fi
 dd bs=1 skip="$o" count=0 <&3 2>/dev/null
 cat <&3"#;
 
-/// `FILE - PARTS COUNT`: prints so many bytes at the beginning of each of so many equal parts of the file, each behind a line
-/// with a record separator.
+/// `FILE - PARTS COUNT`: prints so many bytes at the beginning of each of so many equal parts of the file, each after a
+/// line with a record separator.
 pub const SAMPLES: &str = r#"p=0
 while [ "$p" -lt "$o" ]; do
   printf '\n\036\n'
@@ -126,11 +126,12 @@ done"#;
 /// `FILE LINES`: prints the last lines of the file.
 pub const LAST: &str = r#"tail -n "$i" "$f""#;
 
-/// `FOLDER LOCALE CASE MOST LONGEST EXPRESSION DRAWN GLOB...`, not behind [`OPEN`]: searches the files of the folder that match a glob.
-/// The first three and the expressions are as above. Prints for each file a line with a record separator, 0 or why it was not
-/// searched (a code of [`OPEN`] or [`GREP`], or the exit status of grep), the number of lines that match, and its name; then
-/// `NUMBER:POSITION:LINE` for the last of these lines, each cut. At last a line with a record separator and `end`. A folder
-/// that is not there ends it with 83, a grep that does not print positions with 87.
+/// `FOLDER LOCALE CASE MOST LONGEST EXPRESSION DRAWN GLOB...`, without [`OPEN`]: searches the files of the directory
+/// that match a glob. Locale, case and expressions are as above. For each file it prints a line with a record
+/// separator, 0 or why the file was not searched (a code of [`OPEN`] or [`GREP`], or grep's exit status), the number of
+/// matching lines, and the file's name; then `NUMBER:POSITION:LINE` for the last of these lines, each cut. The output
+/// ends with a line with a record separator and `end`. Exits with 83 if there is no such directory, and with 87 if grep
+/// does not print positions.
 pub const SEVERAL: &str = r#"d=$1 l=$2 g= m=$4 b=$5 p=$6 x=$7 r=$(printf '[\033\r]')
 [ "$3" = x ] || g=-i
 shift 7
@@ -160,15 +161,17 @@ for w in "$@"; do
 done
 printf '\036end\n'"#;
 
-/// `FOLDER LINES`, and for each file `NAME INODE FROM`, not behind [`OPEN`]: follows the files of the folder together. A file
-/// begins with the byte of that inode, or without an inode with the byte before its last lines, and with its first byte if
-/// it appears later. Prints lines that begin with a record separator, files being numbered from 1: `b FILE INODE FROM COUNT`
-/// before so many bytes; `r FILE`, its name stands for another file now, which follows; `t FILE`, it was truncated;
-/// `n FILE CODE`, it cannot be read now (a code of [`OPEN`]); and `.` after each look at all of them.
+/// `FOLDER LINES`, and for each file `NAME INODE FROM`, without [`OPEN`]: follows files of the directory together. A
+/// file begins at this byte of this inode; without an inode at the byte before its last lines, or at its first byte if
+/// it appears later. Prints lines that begin with a record separator, with files numbered from 1: `b FILE INODE FROM
+/// COUNT` before so many bytes; `r FILE` if its name refers to another file now, which follows; `t FILE` if it was
+/// truncated; `n FILE CODE` if it cannot be read at the moment (a code of [`OPEN`]); and `.` after each round over all
+/// files.
 ///
-/// One `stat` looks at all, twice a second. What a file lacks at its end, since it was truncated that moment, is made up by
-/// NULs: the count before holds. At most 4 MiB of a file are printed at a look, so that none keeps the others waiting.
-/// A folder that is not there ends it with 83, a `stat` without formats with 88.
+/// One `stat` checks all files, twice a second. If a file turns out shorter because it was truncated at that moment,
+/// the missing bytes are printed as NULs, so that the count remains correct. At most 4 MiB of a file are printed per
+/// round, so that no file delays the others. Exits with 83 if there is no such directory, and with 88 if `stat` does
+/// not support formats.
 pub const FOLLOW_SEVERAL: &str = r#"d=$1 k=$2 n=0 j=0
 shift 2
 for c in stat tail head wc; do command -v $c >/dev/null || { echo "$c: no such program" >&2; exit 127; }; done
@@ -183,7 +186,7 @@ while [ "$j" -lt "$n" ]; do
   j=$((j + 1))
   eval "set -- \"\$@\" \"\$f$j\""
 done
-told() {
+report() {
   eval "c=\$c$1"
   [ "$c" = "$2" ] || printf '\036n %s %s\n' "$1" "$2"
   eval "c$1=$2"
@@ -206,15 +209,15 @@ done | {
       j=$((j + 1))
       eval "g=\$f$j o=\$i$j p=\$p$j"
       [ "$i" != . ] && [ "$f" = "$g" ] && break
-      told "$j" 80
+      report "$j" 80
     done
     if [ "$i" = . ]; then
       printf '\036.\n'
       first= j=0
       continue
     fi
-    [ -f "$f" ] || { told "$j" 84; continue; }
-    [ -r "$f" ] || { told "$j" 85; continue; }
+    [ -f "$f" ] || { report "$j" 84; continue; }
+    [ -r "$f" ] || { report "$j" 85; continue; }
     eval "c$j="
     if [ -z "$o" ]; then
       o=$i p=0

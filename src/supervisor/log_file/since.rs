@@ -1,5 +1,5 @@
-//! The first line of a time in a log, found where the log lies: in the parts of the file that half it again and again. The
-//! times of its lines ascend, but for what workers wrote a moment earlier.
+//! Finds the first line of a given time in a log, on the machine that has the log, by bisection of the file. The times
+//! of the lines ascend, except that lines of workers may arrive a moment late.
 
 use super::{LogFile, Opened, ReadError, Start, script};
 use crate::logs::{Clock, LineSplitter};
@@ -7,14 +7,15 @@ use crate::model::{ClusterSpec, Timestamp};
 use crate::ssh::Remote;
 use std::ops::Range;
 
-/// Bytes that are read at once, and those that are read first for one line with a time.
+/// Number of bytes read at once, and read first when looking for a line with a time.
 const PART: u64 = 64 << 10;
 const LINE: u64 = 4 << 10;
-/// Bytes that are read for one line with a time: a log with fewer times is not searched for one.
+/// Maximum number of bytes read when looking for a line with a time: a log with fewer times is not searched.
 const FAR: u64 = 4 << 20;
 
 impl LogFile {
-    /// Where its first line of that time begins, by the times that its lines say. None if they say none, or all are older.
+    /// The position of the first line of that time, by the times in the lines. `None` if no line has a time, or all are
+    /// older.
     pub async fn since(
         &self,
         (remote, spec): (&Remote, &ClusterSpec),
@@ -35,14 +36,14 @@ impl LogFile {
     }
 }
 
-/// The position of the first line that says that time or a later one, among so many bytes.
+/// The position of the first line of that time or later, within the given number of bytes.
 async fn first_since(
     since: Timestamp,
     clock: Clock,
     size: u64,
     mut read: impl AsyncFnMut(Range<u64>) -> Result<Vec<u8>, ReadError>,
 ) -> Result<Option<u64>, ReadError> {
-    // Lines above `low` are older, and of those from `high` on the first with a time is `found`.
+    // Lines above `low` are older; the first line with a time from `high` on is `found`.
     let (mut low, mut high, mut found) = (0, size, None);
     while high - low > 2 * PART {
         let middle = u64::midpoint(low, high);
@@ -51,7 +52,7 @@ async fn first_since(
         };
         match line {
             Some((lines, time)) if time < since => low = lines.end,
-            // Those that say no time belong to what is above them.
+            // Lines without a time belong to the lines above them.
             line => {
                 found = line.map(|(lines, _)| lines.start).or(found);
                 if first == high {
@@ -76,21 +77,21 @@ async fn first_since(
 
 /// Result of scanning a range of bytes for a line with a time.
 struct Seen {
-    /// Where the first line begins that was looked at.
+    /// Position of the first line that was examined.
     first: u64,
-    /// The bytes of the first line that says a time, and that time.
+    /// The bytes of the first line with a time, and that time.
     line: Option<(Range<u64>, Timestamp)>,
 }
 
-/// Looks for a line that says a time. What stands before the first line break may be the end of a line. None if that is too
-/// far.
+/// Finds a line with a time. Bytes before the first line break may be the end of a line and are skipped. `None` if
+/// there is no such line within [`FAR`] bytes.
 async fn timed(
     bytes: Range<u64>,
     clock: Clock,
     read: &mut impl AsyncFnMut(Range<u64>) -> Result<Vec<u8>, ReadError>,
 ) -> Result<Option<Seen>, ReadError> {
     let mut first = None;
-    // The beginning of a line that has not ended, which begins there.
+    // The beginning of an incomplete line, and its position.
     let (mut held, mut at) = (Vec::new(), bytes.start);
     let (mut next, mut most) = (bytes.start, LINE);
     while next < bytes.end {
@@ -120,7 +121,7 @@ async fn timed(
             }
         }
     }
-    // A last line may not have ended.
+    // The last line may be incomplete.
     let line = first.and_then(|_| time_of(&held, clock)).map(|time| (at..next, time));
     Ok(Some(Seen { first: first.unwrap_or(bytes.end), line }))
 }
@@ -138,7 +139,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_795_424_400_000);
 
-    /// Where the lines since that time begin in a log, and how many bytes were read for it.
+    /// Position of the lines since that time, and the number of bytes read to find it.
     fn found(log: &[u8], since: Timestamp) -> (Option<u64>, u64) {
         let mut bytes = 0;
         let read = async |part: Range<u64>| {
@@ -151,7 +152,7 @@ mod tests {
         (found, bytes)
     }
 
-    /// A line of that many seconds ago, with as many lines that say no time behind it.
+    /// A line that is `ago` seconds old, followed by `untimed` lines without a time.
     fn line(ago: u64, untimed: usize) -> String {
         let time = NOW.minus(std::time::Duration::from_secs(ago)).as_millis();
         let time = jiff::Timestamp::from_millisecond(time).unwrap();
@@ -164,7 +165,7 @@ mod tests {
         let (at, bytes) = found(log.as_bytes(), NOW.minus(std::time::Duration::from_secs(600)));
         assert!(log[at.unwrap() as usize..].starts_with(&line(600, 1)), "{at:?}");
         assert!(bytes * 10 < log.len() as u64, "{bytes} of {}", log.len());
-        // A log without times, and one whose lines are all older.
+        // A log without times, and one with older lines only.
         let untimed = "step 12 of 400\n".repeat(400_000);
         assert_eq!(found(untimed.as_bytes(), NOW).0, None);
         assert_eq!(found(line(60, 3).as_bytes(), NOW).0, None);
@@ -181,7 +182,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// It is the first line of that time, whatever stands between.
+        /// Checks that it is the first line of that time, whatever lines are between.
         #[test]
         fn no_line_is_left_out(
             steps in prop::collection::vec((0u64..40, 0usize..1500), 1..120),

@@ -1,21 +1,21 @@
-//! A mark as a file on the head's machine of a cluster of provider `local`: in `/var/tmp`, which `ray down` and a
-//! reboot leave alone (FHS 3.0, section 5.15), readable by every user of that machine and writable by its owner.
+//! A lock as a file on the head's machine of a cluster of provider `local`: in `/var/tmp`, which `ray down` and a
+//! reboot do not clear (FHS 3.0, section 5.15), readable by every user of that machine and writable by its owner.
 //!
-//! The file is written under a temporary name and then linked, which fails if a mark exists, so that no reader sees a
-//! partial mark. The sticky bit of the folder keeps other users from removing it.
+//! The file is written under a temporary name and then linked, which fails if a lock exists, so that no reader sees a
+//! partial lock. The sticky bit of the directory keeps other users from removing it.
 
 use crate::model::{ClusterName, Fix, OperationMark, Problem, ProblemKind, Timestamp};
 use crate::ssh::{Output, quote};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What a cluster's name must not bring into a file's.
+/// Characters of a cluster's name that are encoded in the file name.
 const OUTSIDE_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
-/// Exit code of the scripts: another mark is there, or none that was looked for.
+/// Exit code of the scripts: there is another lock, or not the expected one.
 const OTHER: i32 = 3;
-/// Bytes that are read of a mark.
+/// Maximum number of bytes read of a lock.
 const LONGEST: usize = 4096;
 
-/// Path of the mark file on the head, as shown to people.
+/// Path of the lock file on the head, as shown to operators.
 pub fn path(cluster: &ClusterName) -> String {
     format!("/var/tmp/marin-tui-operation-{}.json", utf8_percent_encode(cluster.as_str(), OUTSIDE_NAME))
 }
@@ -24,12 +24,12 @@ fn script(cluster: &ClusterName, body: &str) -> String {
     format!("f={}; {body}", quote(&path(cluster)))
 }
 
-/// Prints the mark; nothing when there is none. What is no plain file is none: opening a pipe would never end.
+/// Prints the lock, or nothing if there is none. Only a regular file counts, because opening a pipe would never end.
 pub fn reading(cluster: &ClusterName) -> String {
     script(cluster, &format!("[ ! -f \"$f\" ] || [ -h \"$f\" ] || head -c {LONGEST} \"$f\""))
 }
 
-/// The mark that [`reading`] printed.
+/// Parses the output of [`reading`].
 pub fn read(output: &Output, cluster: &ClusterName) -> Result<Option<OperationMark>, Problem> {
     if output.status != 0 {
         return Err(failed(output));
@@ -51,7 +51,7 @@ pub fn read(output: &Output, cluster: &ClusterName) -> Result<Option<OperationMa
     OperationMark::parse(text.trim(), cluster).map(Some).ok_or_else(odd)
 }
 
-/// Puts the text of the mark into a file of its own that everybody may read; `$t` is its path.
+/// Writes the text of the lock to a separate file that everybody may read; `$t` is its path.
 fn written(mark: &OperationMark) -> String {
     let text = serde_json::to_string(mark).unwrap_or_default();
     format!(
@@ -60,12 +60,12 @@ fn written(mark: &OperationMark) -> String {
     )
 }
 
-/// Whether the mark with that id is there, as a shell's condition.
+/// A shell condition: whether the lock with this id exists.
 fn has(id: &str) -> String {
     format!("[ ! -h \"$f\" ] && grep -qsF {} \"$f\"", quote(&format!("\"id\":\"{id}\"")))
 }
 
-/// Makes the mark where there is none.
+/// Creates the lock if there is none.
 pub fn placing(cluster: &ClusterName, mark: &OperationMark) -> String {
     let body = format!(
         "{}; if ln -T \"$t\" \"$f\" 2>/dev/null; then rm -f \"$t\"; exit 0; fi; rm -f \"$t\"; \
@@ -75,7 +75,7 @@ pub fn placing(cluster: &ClusterName, mark: &OperationMark) -> String {
     script(cluster, &body)
 }
 
-/// Puts the mark in the place of an older one with its id.
+/// Replaces an older lock with the same id.
 pub fn renewing(cluster: &ClusterName, mark: &OperationMark) -> String {
     let body = format!(
         "{} || exit {OTHER}; {}; mv -fT \"$t\" \"$f\" || {{ rm -f \"$t\"; exit 1; }}",
@@ -85,12 +85,12 @@ pub fn renewing(cluster: &ClusterName, mark: &OperationMark) -> String {
     script(cluster, &body)
 }
 
-/// Removes the mark with that id.
+/// Removes the lock with this id.
 pub fn removing(cluster: &ClusterName, id: &str) -> String {
     script(cluster, &format!("{} || exit {OTHER}; rm -f \"$f\"", has(id)))
 }
 
-/// Whether a script did it: false when another mark, or none, was there.
+/// Whether a script succeeded; false if there was another lock, or none.
 pub fn done(output: &Output) -> Result<bool, Problem> {
     match output.status {
         0 => Ok(true),
@@ -123,7 +123,7 @@ mod tests {
         OperationMark::new(id.into(), &stop, "al'ice@a $(touch x)", 7, Timestamp::from_millis(1000))
     }
 
-    /// Runs a script with the folder in the place of /var/tmp.
+    /// Runs a script with the directory in place of /var/tmp.
     fn run(dir: &Path, script: &str) -> Output {
         let script = script.replacen("/var/tmp", dir.to_str().unwrap(), 1);
         let out = Command::new("sh").args(["-c", &script]).current_dir(dir).output().unwrap();

@@ -1,4 +1,4 @@
-//! A mark as an empty instance group in the cluster's zone. It outlives the head, `insert` answers 409 if it exists,
+//! A lock as an empty instance group in the cluster's zone. It outlives the head, `insert` answers 409 if it exists,
 //! and every user who may launch machines may create one.
 //!
 //! The operator and the operation are in its description, which cannot be changed; the step and the time of the last
@@ -9,16 +9,16 @@ use crate::gcp::{GcpError, Google, InstanceGroup, TpuPlace};
 use crate::model::{ClusterName, OperationMark, Problem, ProblemKind, Timestamp};
 use crc32c::crc32c;
 
-/// Longest name of a group (RFC 1035).
+/// Maximum length of a group's name (RFC 1035).
 const LONGEST: usize = 63;
 /// The named port whose number is the step.
 const STEP: &str = "step";
-/// The same once the operation has stopped there.
+/// The named port whose number is the step, once the operation has stopped there.
 const STOPPED: &str = "stopped";
-/// Beginning of the named port that ends with the time of the last update, in milliseconds since the epoch.
+/// Prefix of the named port that ends with the time of the last update, in milliseconds since the epoch.
 const SEEN: &str = "seen-";
 
-/// The group's name: that of the cluster, with a checksum where letters had to be replaced.
+/// The group's name: that of the cluster, with a checksum if characters had to be replaced.
 pub fn name(cluster: &ClusterName) -> String {
     let plain = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
     let (prefix, shown) = ("marin-tui-operation-", cluster.as_str());
@@ -39,7 +39,7 @@ fn problem(e: &GcpError) -> Problem {
     Problem::new(kind, format!("cannot write the operation lock at Google: {e}"), e.hint(), Timestamp::now())
 }
 
-/// The group, and the mark that it is; none when there is no group.
+/// The group, and the lock that it represents; `None` if there is no group.
 async fn find(
     google: &Google,
     place: &TpuPlace,

@@ -1,19 +1,19 @@
-//! Whose mark it is: what became of one that was placed, and those that this process has placed.
+//! The result of placing a lock, and the locks of this process.
 
 use crate::model::OperationMark;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What became of a mark that was to be placed or renewed.
+/// The result of placing or renewing a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MarkOwnership {
-    /// It is there, and it is ours.
+    /// The lock exists and is ours.
     Ours,
-    /// Our mark is gone; contains the mark found instead, if any.
+    /// Our lock is gone; contains the lock found instead, if any.
     Lost(Option<Box<OperationMark>>),
 }
 
-/// The ids of the marks that this process has placed: news of them would only repeat what it knows.
+/// The ids of the locks that this process has placed, whose news would only repeat what it knows.
 #[derive(Clone, Debug, Default)]
 pub struct OwnMarks(Arc<Mutex<HashSet<String>>>);
 
@@ -22,7 +22,7 @@ impl OwnMarks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
     }
 
-    /// Whether this process has placed the mark with that id.
+    /// Whether this process has placed the lock with this id.
     pub fn has(&self, id: &str) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
     }

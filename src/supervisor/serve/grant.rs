@@ -1,4 +1,4 @@
-//! What a command or a form requests of a session that is up: local ports, another token, a refresh.
+//! Requests of a command or a form to an open session: local ports, another token, a refresh.
 
 use super::Serving;
 use crate::model::{LocalPorts, News, Problem, ProblemKind, Request, Timestamp};
@@ -8,7 +8,7 @@ use crate::supervisor::polling::Polling;
 use crate::supervisor::task::{ClusterTask, End};
 
 impl ClusterTask {
-    /// What a holder of the connection requests while the session is up.
+    /// Handles a request of a holder of the connection.
     pub(super) async fn grant(&mut self, request: ConnectionRequest, s: &mut Serving) -> Option<End> {
         match request {
             ConnectionRequest::Reconnect { attempt } if attempt == self.attempt => return Some(End::Again),
@@ -18,13 +18,13 @@ impl ClusterTask {
                 self.forwarded.extend(services);
                 let open = self.open_ports(s).await;
                 self.hand_out(&s.session);
-                // Who asked may have given up.
+                // The requester may have given up.
                 let _ = reply.send(open);
             }
             ConnectionRequest::Renew { refused, reply } => {
                 let is_in_force = s.session.client.token() == refused.as_ref();
                 let renewed = if is_in_force { self.renew(s).await } else { Ok(()) };
-                // Who asked may have given up.
+                // The requester may have given up.
                 let _ = reply.send(renewed);
             }
         }

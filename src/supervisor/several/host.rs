@@ -1,4 +1,4 @@
-//! The files of one host that are followed together, by one command that is started again where it ended.
+//! Follows files of one host together with a single command, which is restarted at the last positions if it ends.
 
 use super::super::container::{in_container, words};
 use super::super::follow::{LogAccess, LogAccessWatch};
@@ -12,52 +12,52 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 
-/// A host that sends nothing for so long, not even that it looked, is lost.
+/// A host that sends nothing for this long, not even an empty round, counts as lost.
 const SILENT: Duration = Duration::from_secs(20);
-/// Longest pause before a host is logged in to again.
+/// Maximum backoff before logging in to a host again.
 const LONGEST: Duration = Duration::from_secs(15);
-/// What begins a line that is not the log's.
+/// First byte of a line that is not part of a log.
 const MARK: u8 = 0x1e;
-/// A longer line of that kind does not exist.
+/// Maximum length of such a line, in bytes.
 const HEADER_MAX: usize = 200;
 
-/// What the reader of a file is told.
+/// An event for the reader of a file.
 #[derive(Debug)]
 pub enum FileEvent {
     /// The next bytes of the log.
     Bytes(Bytes),
     /// The host sends again.
     Again,
-    /// The host sends nothing, and why; it is tried again.
+    /// The host sends nothing, with the reason; the connection is retried.
     Lost(String),
-    /// What happened to the file.
+    /// A change of the file, such as a rotation.
     Note(String),
-    /// It is not read on its host, and why, where that needs saying.
+    /// The file is not read on its host; with the reason if the reader should report it.
     Elsewhere(Option<String>),
 }
 
-/// A file, and who reads it.
+/// A file, and the channel to its reader.
 pub struct FollowedFile {
     name: String,
-    /// Its inode, and the position of the next byte; none before any came.
+    /// Its inode, and the position of the next byte; `None` before the first byte.
     place: Option<(u64, u64)>,
-    /// Whether what comes up to the first line break belongs to a line that is not wanted.
+    /// Whether the bytes up to the first line break belong to a line that is not wanted.
     is_cut: bool,
     to: mpsc::Sender<FileEvent>,
 }
 
 impl FollowedFile {
-    /// Nothing has come yet.
+    /// A file of which nothing has been read.
     pub fn new(name: String, to: mpsc::Sender<FileEvent>) -> Self {
         Self { name, place: None, is_cut: false, to }
     }
 
-    /// Tells its reader; one that no longer listens is left alone.
-    async fn tell(&self, what: FileEvent) {
+    /// Sends an event to the reader, ignoring a reader that is gone.
+    async fn send(&self, what: FileEvent) {
         let _ = self.to.send(what).await;
     }
 
-    /// Passes bytes on.
+    /// Passes bytes to the reader.
     async fn bytes(&mut self, mut bytes: Bytes) {
         if let Some((_, at)) = &mut self.place {
             *at += bytes.len() as u64;
@@ -68,15 +68,15 @@ impl FollowedFile {
             self.is_cut = false;
         }
         if !bytes.is_empty() {
-            self.tell(FileEvent::Bytes(bytes)).await;
+            self.send(FileEvent::Bytes(bytes)).await;
         }
     }
 }
 
-/// The files of one host, and where each goes on.
+/// The files of one host, with their positions.
 pub struct Files {
     feeds: Vec<FollowedFile>,
-    /// Lines before the end that each begins with.
+    /// Number of lines before the end to start with, for each file.
     keep: u32,
     /// Whether the host has sent anything.
     is_begun: bool,
@@ -88,16 +88,16 @@ pub struct HostFiles {
     ways: LogAccessWatch,
     spec: Arc<ClusterSpec>,
     options: Arc<Options>,
-    /// Its address; none for the head.
+    /// The host's address; `None` for the head.
     host: Option<Text>,
     files: Files,
     logins: Arc<Semaphore>,
-    /// Whether they are looked for in the container that the cluster's file names.
+    /// Whether to look in the container that the cluster file names.
     inside: bool,
 }
 
 impl HostFiles {
-    /// The files of the host with that address, or of the head.
+    /// The files of the host with this address, or of the head.
     pub fn new(
         ways: LogAccessWatch,
         (spec, options): (Arc<ClusterSpec>, Arc<Options>),
@@ -108,7 +108,7 @@ impl HostFiles {
         Self { ways, spec, options, host, files, logins, inside: false }
     }
 
-    /// Follows them as long as anybody reads one of them.
+    /// Follows the files while any of them has a reader.
     pub async fn run(mut self) {
         let mut backoff = Backoff::default();
         while self.files.is_read() {
@@ -136,17 +136,17 @@ impl HostFiles {
         }
     }
 
-    /// Leaves them to the dashboard.
+    /// Hands the files over to the dashboard.
     async fn elsewhere(&self, why: &ReadError) {
         for (number, feed) in self.files.feeds.iter().enumerate() {
             let host = self.host.as_ref().map_or("the head".to_owned(), Text::to_string);
             let why = format!("{host}: {why}; its logs are read through the dashboard");
-            // Once for the host.
-            feed.tell(FileEvent::Elsewhere((number == 0).then_some(why))).await;
+            // Report the reason only once per host.
+            feed.send(FileEvent::Elsewhere((number == 0).then_some(why))).await;
         }
     }
 
-    /// Runs the command to its end, or until nobody reads any more, or there is another way.
+    /// Runs the command until it ends, nobody reads any more, or the connection changes.
     async fn follow(&mut self, way: &LogAccess) -> Result<(), ReadError> {
         let Some(remote) = way.remote.clone() else {
             return Err(ReadError::Failed("SSH is not available".to_owned()));
@@ -158,7 +158,7 @@ impl HostFiles {
             remote: remote.clone(),
             login: way.login.clone(),
         };
-        // The first output ends the login.
+        // The login is complete with the first output.
         let mut turn = self.logins.clone().acquire_owned().await.ok();
         let mut answer = access.begin(self.host.as_ref(), line).await?;
         let mut frames = Frames::default();
@@ -167,7 +167,8 @@ impl HostFiles {
                 chunk = timeout(SILENT, answer.chunk()) => chunk,
                 changed = self.ways.changed() => {
                     let way = self.ways.borrow_and_update();
-                    // A new token does not matter to a login, a new connection does to what runs over the head's.
+                    // A new token does not affect a login; a new connection affects a command that runs over the
+                    // head's.
                     let is_same = way.as_ref().and_then(|way| way.remote.as_ref()).is_some_and(|now| now.is_same(&remote));
                     if changed.is_ok() && (is_same || (way.is_some() && self.host.is_some())) {
                         continue;
@@ -204,7 +205,7 @@ impl HostFiles {
 }
 
 impl Files {
-    /// Nothing of them has come yet.
+    /// Files of which nothing has been read.
     pub fn new(feeds: Vec<FollowedFile>, keep: u32) -> Self {
         Self { feeds, keep, is_begun: false, is_lost: false }
     }
@@ -216,14 +217,14 @@ impl Files {
     async fn lost(&mut self, why: &str) {
         if !std::mem::replace(&mut self.is_lost, true) {
             for feed in &self.feeds {
-                feed.tell(FileEvent::Lost(why.to_owned())).await;
+                feed.send(FileEvent::Lost(why.to_owned())).await;
             }
         }
     }
 
-    /// The program that follows them, in words: each from where it goes on.
+    /// The command line that follows the files from their positions.
     fn program(&self) -> Vec<String> {
-        // The name is what the machine lists; a script is its own program.
+        // The name appears in the machine's process list; the script is passed as an argument.
         let program = ["sh", "-c", script::FOLLOW_SEVERAL, "marin-tui-follow-logs", LOGS];
         let mut program = program.map(str::to_owned).to_vec();
         program.push(self.keep.to_string());
@@ -235,12 +236,12 @@ impl Files {
         program
     }
 
-    /// Passes a frame on; whether anybody reads on.
+    /// Handles a frame; returns whether any file still has a reader.
     async fn take(&mut self, frame: Frame) -> bool {
         self.is_begun = true;
         if std::mem::take(&mut self.is_lost) {
             for feed in &self.feeds {
-                feed.tell(FileEvent::Again).await;
+                feed.send(FileEvent::Again).await;
             }
         }
         match frame {
@@ -261,8 +262,8 @@ impl Files {
             Frame::Unread(file, why) => {
                 let Some(feed) = self.feeds.get(file) else { return true };
                 match (feed.place, why) {
-                    // A driver on another node has its log there.
-                    (None, ReadError::Missing) => feed.tell(FileEvent::Elsewhere(None)).await,
+                    // The driver runs on another node, which has the log.
+                    (None, ReadError::Missing) => feed.send(FileEvent::Elsewhere(None)).await,
                     (_, why) => self.note(file, &format!("cannot be read: {why}")).await,
                 }
             }
@@ -272,21 +273,21 @@ impl Files {
 
     async fn note(&self, file: usize, what: &str) {
         if let Some(feed) = self.feeds.get(file) {
-            feed.tell(FileEvent::Note(format!("{} {what}", feed.name))).await;
+            feed.send(FileEvent::Note(format!("{} {what}", feed.name))).await;
         }
     }
 }
 
-/// A part of what the script prints. Files are numbered from 0.
+/// A part of the script's output. Files are numbered from 0.
 #[derive(Debug)]
 enum Frame {
-    /// Bytes of a file follow, from there on.
+    /// Bytes of a file follow, starting at this position.
     Begin {
         file: usize,
         inode: u64,
         from: u64,
     },
-    /// The next of them.
+    /// The next bytes of the file.
     Bytes {
         file: usize,
         bytes: Bytes,
@@ -294,7 +295,7 @@ enum Frame {
     Replaced(usize),
     Truncated(usize),
     Unread(usize, ReadError),
-    /// All files were looked at.
+    /// A round over all files is complete.
     Looked,
 }
 
@@ -302,12 +303,12 @@ fn strange() -> ReadError {
     ReadError::Failed("unexpected output from the host's shell".to_owned())
 }
 
-/// Takes the output of the script apart.
+/// Parses the output of the script.
 #[derive(Default)]
 struct Frames {
     held: Vec<u8>,
     came: Bytes,
-    /// The file whose bytes come, and how many of them are left.
+    /// The file whose bytes follow, and the number of bytes left.
     open: Option<(usize, usize)>,
 }
 
@@ -316,7 +317,7 @@ impl Frames {
         self.came = bytes;
     }
 
-    /// The next part of what has come; none once all was given.
+    /// The next frame of the output received so far; `None` if it is incomplete.
     fn next(&mut self) -> Option<Result<Frame, ReadError>> {
         if self.came.is_empty() {
             return None;
@@ -364,7 +365,7 @@ mod tests {
     use std::path::Path;
     use tokio::io::AsyncReadExt;
 
-    /// Files of a folder, followed by this machine's shell, and who reads them.
+    /// Files of a directory that this machine's shell follows, and their readers.
     struct Shell {
         files: Files,
         readers: Vec<mpsc::Receiver<FileEvent>>,
@@ -380,8 +381,8 @@ mod tests {
             Self { files: Files::new(feeds, keep), readers }
         }
 
-        /// Runs the script until all that the readers were told is `enough`.
-        async fn run(&mut self, folder: &Path, told: &mut Vec<String>, enough: impl Fn(&[String]) -> bool) {
+        /// Runs the script until `enough` accepts the events that the readers received.
+        async fn run(&mut self, folder: &Path, events: &mut Vec<String>, enough: impl Fn(&[String]) -> bool) {
             let mut program = self.files.program();
             program[4] = folder.to_str().unwrap().to_owned();
             let mut sh = tokio::process::Command::new(&program[0]);
@@ -390,16 +391,16 @@ mod tests {
             let mut stdout = sh.stdout.take().unwrap();
             // A chunk may end anywhere.
             let (mut frames, mut chunk) = (Frames::default(), [0; 7]);
-            while !enough(told) {
+            while !enough(events) {
                 let n = stdout.read(&mut chunk).await.unwrap();
-                assert!(n > 0, "the script ended after {told:?}");
+                assert!(n > 0, "the script ended after {events:?}");
                 frames.push(Bytes::copy_from_slice(&chunk[..n]));
                 while let Some(frame) = frames.next() {
                     self.files.take(frame.unwrap()).await;
                 }
                 for (number, reader) in self.readers.iter_mut().enumerate() {
                     while let Ok(fed) = reader.try_recv() {
-                        told.push(match fed {
+                        events.push(match fed {
                             FileEvent::Bytes(bytes) => {
                                 format!("{number} {}", String::from_utf8_lossy(&bytes))
                             }
@@ -411,9 +412,9 @@ mod tests {
         }
     }
 
-    /// What the reader of a file has heard, its bytes in one piece.
-    fn of(told: &[String], number: usize) -> String {
-        told.iter().filter_map(|told| told.strip_prefix(&format!("{number} "))).collect()
+    /// The bytes that the reader of a file received, in one piece.
+    fn of(events: &[String], number: usize) -> String {
+        events.iter().filter_map(|events| events.strip_prefix(&format!("{number} "))).collect()
     }
 
     fn add(file: &Path, text: &str) {
@@ -429,22 +430,23 @@ mod tests {
         add(&a, "one\ntwo\n\x1eb 2 1 1 3\nfour");
         add(&b, "first\n");
         let mut shell = Shell::new(&[name, "b.err", "gone.out"], 2);
-        let mut told = Vec::new();
-        let is_read = |told: &[String]| of(told, 0).ends_with("four") && !of(told, 2).is_empty();
-        shell.run(folder.path(), &mut told, is_read).await;
-        assert_eq!(of(&told, 0), "\x1eb 2 1 1 3\nfour", "words of ours in a log are its own");
-        assert_eq!((of(&told, 1), of(&told, 2)), ("first\n".to_owned(), "Elsewhere(None)".to_owned()));
-        // Started again, each goes on where it was.
+        let mut events = Vec::new();
+        let is_read = |events: &[String]| of(events, 0).ends_with("four") && !of(events, 2).is_empty();
+        shell.run(folder.path(), &mut events, is_read).await;
+        assert_eq!(of(&events, 0), "\x1eb 2 1 1 3\nfour", "words of ours in a log are its own");
+        assert_eq!((of(&events, 1), of(&events, 2)), ("first\n".to_owned(), "Elsewhere(None)".to_owned()));
+        // After a restart, each file continues at its position.
         add(&a, " and\nfive\n");
         add(&b, "last\n");
-        let mut told = Vec::new();
-        let is_read = |told: &[String]| of(told, 0).ends_with("five\n") && of(told, 1).ends_with("last\n");
-        shell.run(folder.path(), &mut told, is_read).await;
-        assert_eq!((of(&told, 0), of(&told, 1)), (" and\nfive\n".to_owned(), "last\n".to_owned()));
+        let mut events = Vec::new();
+        let is_read =
+            |events: &[String]| of(events, 0).ends_with("five\n") && of(events, 1).ends_with("last\n");
+        shell.run(folder.path(), &mut events, is_read).await;
+        assert_eq!((of(&events, 0), of(&events, 1)), (" and\nfive\n".to_owned(), "last\n".to_owned()));
         add(&a, "six\n");
-        let mut told = Vec::new();
-        shell.run(folder.path(), &mut told, |told| of(told, 0).ends_with("six\n")).await;
-        assert_eq!(of(&told, 0), "six\n", "nothing comes twice");
+        let mut events = Vec::new();
+        shell.run(folder.path(), &mut events, |events| of(events, 0).ends_with("six\n")).await;
+        assert_eq!(of(&events, 0), "six\n", "nothing comes twice");
     }
 
     #[tokio::test]
@@ -453,18 +455,18 @@ mod tests {
         let log = folder.path().join("worker.out");
         add(&log, "one\n");
         let mut shell = Shell::new(&["worker.out"], u32::MAX);
-        let mut told = Vec::new();
-        shell.run(folder.path(), &mut told, |told| of(told, 0).ends_with("one\n")).await;
+        let mut events = Vec::new();
+        shell.run(folder.path(), &mut events, |events| of(events, 0).ends_with("one\n")).await;
         add(&log, "two\n");
         std::fs::rename(&log, folder.path().join("worker.out.1")).unwrap();
         add(&log, "three\n");
-        shell.run(folder.path(), &mut told, |told| of(told, 0).ends_with("three\n")).await;
+        shell.run(folder.path(), &mut events, |events| of(events, 0).ends_with("three\n")).await;
         std::fs::write(&log, "x\n").unwrap();
-        shell.run(folder.path(), &mut told, |told| of(told, 0).ends_with("x\n")).await;
+        shell.run(folder.path(), &mut events, |events| of(events, 0).ends_with("x\n")).await;
         let note = |what: &str| format!("Note(\"worker.out was {what}\")");
         let (rotated, cut) =
             (note("rotated; the new file follows"), note("truncated; it follows from its beginning"));
-        assert_eq!(of(&told, 0), format!("one\ntwo\n{rotated}three\n{cut}x\n"));
+        assert_eq!(of(&events, 0), format!("one\ntwo\n{rotated}three\n{cut}x\n"));
     }
 
     #[tokio::test]
@@ -472,8 +474,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("dir.out")).unwrap();
         let mut shell = Shell::new(&["dir.out"], 5);
-        let mut told = Vec::new();
-        shell.run(folder.path(), &mut told, |told| !told.is_empty()).await;
-        assert_eq!(of(&told, 0), "Note(\"dir.out cannot be read: it is not a regular file\")");
+        let mut events = Vec::new();
+        shell.run(folder.path(), &mut events, |events| !events.is_empty()).await;
+        assert_eq!(of(&events, 0), "Note(\"dir.out cannot be read: it is not a regular file\")");
     }
 }
