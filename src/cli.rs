@@ -253,7 +253,7 @@ impl Command {
             Self::Registry { action } => action.changes(),
             Self::Tpus(command) => command.changes(),
             Self::RunCleanup(arguments) => arguments.changes(),
-            // The operations service has a gate of its own.
+            // The operations service has a separate gate.
             Self::Workers(_)
             | Self::UpdateCluster(_)
             | Self::Clusters(_)
@@ -300,21 +300,21 @@ pub enum ConfigAction {
     Print,
 }
 
-/// Prints candidates if a shell asks to complete a line; nothing otherwise.
+/// Prints completion candidates if a shell asks for them; otherwise nothing.
 pub fn answer_shell() -> Option<std::process::ExitCode> {
     completions::answer(Arguments::command)
 }
 
-/// Reads the arguments of a command line, which begins with the program's name. One of the retired scripts or of Ray's own
-/// command is rewritten first; a person is told its new form.
+/// Parses the arguments of a command line, which begins with the program's name. A line of one of the retired scripts
+/// or of Ray's own command is rewritten first, and the user is shown the new form.
 ///
 /// # Errors
 ///
-/// The line is not valid, or has another meaning now. `--help` and `--version` are errors, too.
+/// The line is not valid, or has another meaning now. `--help` and `--version` are errors as well.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
     let words: Vec<OsString> = words.into_iter().collect();
     let command = Arguments::command();
-    // What is not UTF-8 is a file's name, and new.
+    // An argument that is not UTF-8 is the name of a file, so the line is a new one.
     let typed: Option<Vec<String>> = words.iter().skip(1).map(|w| w.to_str().map(str::to_owned)).collect();
     let Some(typed) = typed else { return Arguments::try_parse_from(words) };
     let renewed = old::renew(&typed, &command, &Env::current());
@@ -354,7 +354,7 @@ mod tests {
                 assert!(arguments.command.is_some(), "{line}");
             }
         }
-        // Of several workers none is named, which the reader puts in.
+        // For several workers the hint names none; the reader fills it in.
         read(&Verb::RemoveWorker.command("", Target::of(&cluster)).unwrap());
         for (verb, command) in [
             (Verb::TakeOver, "restart-cluster"),

@@ -4,7 +4,7 @@ use super::candidates;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// The heading above them in help.
+/// The heading of global options in help.
 pub const GLOBAL: &str = "Global options";
 
 /// Options that every command takes.

@@ -1,4 +1,4 @@
-//! `marin-tui audit`: who did what to which cluster when.
+//! `marin-tui audit`: the record of who changed which cluster, what, and when.
 
 use super::{columns, output};
 use crate::config::{Env, Folders};
@@ -25,7 +25,7 @@ pub(super) fn write(audit: &Audit, cluster: &ClusterName, what: &str, outcome: &
     }
 }
 
-/// Appends what was done to a registry, in the place of a cluster.
+/// Records an action on a registry instead of a cluster.
 pub(super) fn of_registry(
     audit: &Audit,
     registry: &Registry,

@@ -1,4 +1,5 @@
-//! `marin-tui auth`: tunnel up, token on the clipboard, browser on the cluster's own host name.
+//! `marin-tui auth`: opens the tunnel, copies the token to the clipboard, and opens the browser at the cluster's own
+//! host name.
 
 use super::places::make_folders;
 use super::reach::runtime;
@@ -58,7 +59,7 @@ pub fn run(
     make_folders(&folders, &context.places)?;
     let mut options = Options::new(&config.settings, &folders, context.places.clone());
     options.google = google::waiting(&options.google);
-    // It is said by the news.
+    // The news report it.
     options.note = AuditSink::by({
         let audit = audit::log(env, &folders);
         move |cluster, what, outcome| audit::write(&audit, cluster, what, outcome)
@@ -70,7 +71,7 @@ pub fn run(
             options.token.variable = Some(of_secret(&spec, name, &context).await?);
         }
         let (updates, mut news) = mpsc::channel(64);
-        // The same port as from the console.
+        // The same port as in the console.
         let at = config.entries.iter().filter_map(Entry::cluster).position(|c| c.name == spec.name);
         let supervisor = Supervisor::start_one(spec.clone(), at.unwrap_or(0), options, &updates);
         drop(updates);
@@ -120,7 +121,7 @@ async fn serve(
         eprintln!("copied the token of {} {how}", spec.name);
         copied = Some((copier, token));
     }
-    // On a remote machine a browser would open where the user cannot see it.
+    // On a remote machine, a browser would open where the user cannot see it.
     if arguments.no_open || place.remote {
         eprintln!("dashboard: {url}");
     } else {
@@ -173,7 +174,7 @@ async fn until_up(spec: &ClusterSpec, news: &mut mpsc::Receiver<Update>) -> anyh
             News::Link(Link::Up { token_auth, .. }) => return Ok(token_auth),
             News::Link(Link::Connecting { phase, .. }) => eprintln!("{}: {}", spec.name, words(phase)),
             News::Link(Link::Stopped { problem }) => return Err(failed(&problem)),
-            // Only the person can change that.
+            // Only the operator can change that.
             News::Link(Link::Retrying { problem, .. })
                 if matches!(problem.kind, ProblemKind::Login | ProblemKind::TokenMissing) =>
             {

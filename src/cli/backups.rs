@@ -1,4 +1,4 @@
-//! `marin-tui backups`: which backups of jobs lie on this machine, and deleting the old ones.
+//! `marin-tui backups`: lists the backups of jobs on this machine, and deletes old ones.
 
 use super::{columns, output};
 use crate::config::{Env, Folders, Settings};
@@ -54,7 +54,7 @@ pub(super) fn run(
     let mut rows = Vec::new();
     let mut is_well = true;
     let audit = super::audit::log(env, folders);
-    // An operation that was begun during the question may need one of them.
+    // An operation that started while the question was open may need one of them.
     let now_there = backups(&folders.state).map_err(|p| anyhow::anyhow!("{}", p.what))?;
     for backup in old {
         let Some(as_it_is) = now_there.iter().find(|b| b.folder == backup.folder) else { continue };
@@ -77,7 +77,7 @@ pub(super) fn run(
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The console's message at its start when old backups exist.
+/// The console's message at its start if there are old backups.
 pub(super) fn reminder(folders: &Folders, settings: &Settings) -> Option<String> {
     let age = settings.backup_age()?;
     let now = Timestamp::now();

@@ -1,6 +1,6 @@
-//! What a shell can put where the cursor is: names of clusters, ids of jobs.
+//! Completion candidates for a shell: names of clusters, ids of jobs.
 //!
-//! They are made while a shell waits, in a process that it has started for this line; the line's words follow a `--`.
+//! A shell starts a process for each Tab and waits for it; the words of the line follow a `--`.
 
 use crate::config::{self, Env, Sources};
 use crate::model::{Timestamp, without_first_word};
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The options that say where the clusters are.
 const PLACES: [&str; 6] = ["--cluster", "--accept-host-key", "--infra", "--config", "--address", "--gcs"];
 
-/// Names of clusters; those without their first word for a word that begins no full name.
+/// Names of clusters; without their common first word if the typed word begins no full name.
 pub(super) fn clusters() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| {
         let Some(typed) = typed.to_str() else { return Vec::new() };
@@ -29,12 +29,12 @@ pub(super) fn clusters() -> ArgValueCompleter {
     })
 }
 
-/// Ids of the jobs that the command can do something with.
+/// Ids of the jobs to which the command applies.
 pub(super) fn jobs() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| typed.to_str().map(ids).unwrap_or_default())
 }
 
-/// What the shell puts into the command line, if it needs no quotes there: names come from files and from clusters.
+/// A candidate for the command line, if it needs no quotes: names come from files and from clusters.
 fn candidate(word: &str, help: &str) -> Option<CompletionCandidate> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let is_safe = !word.is_empty() && !word.starts_with('-') && word.chars().all(is_plain);
@@ -67,7 +67,7 @@ fn names() -> Option<Vec<String>> {
         config: option("--config").map(Into::into),
         address: option("--address"),
         gcs: option("--gcs"),
-        // A cluster is about to be named, which wins over RAY_ADDRESS.
+        // The line is about to name a cluster, which overrides RAY_ADDRESS.
         cluster: Some(String::new()),
     };
     let loaded = config::read(&sources, &Env::current(), Timestamp::now()).ok()?;
@@ -89,7 +89,7 @@ fn ids(typed: &str) -> Vec<CompletionCandidate> {
     begun.filter_map(|(id, about)| candidate(&id, about.trim_end())).collect()
 }
 
-/// Asks `list-jobs` in a process of its own, which has no terminal: it never asks anything, and its errors are dropped.
+/// Runs `list-jobs` in a separate process without a terminal, so that it never prompts; its errors are ignored.
 fn listed() -> Option<Vec<Value>> {
     let places = PLACES.iter().filter_map(|name| Some(format!("{name}={}", option(name)?)));
     let words: Vec<String> = places.chain(["list-jobs", "--all", "--json"].map(str::to_owned)).collect();

@@ -1,4 +1,4 @@
-//! The changes of a cluster file, for people and for scripts.
+//! Prints the changes of a cluster file, as text and as JSON.
 
 use crate::model::text::printable;
 use crate::model::{Drift, Effect};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use similar::{DiffOp, capture_diff_slices};
 use std::io::{self, Write};
 
-/// Prints each change: its key, what it takes, and the values, those of lists item by item.
+/// Prints each change: its key, when it takes effect, and the values; lists item by item.
 pub(super) fn print(out: &mut impl Write, changes: &[Drift]) -> io::Result<()> {
     for Drift { key, running, file, effect } in changes {
         writeln!(out, "{} ({})", printable(key), effect.words())?;

@@ -1,4 +1,4 @@
-//! `marin-tui chips`: what each TPU chip and GPU of a cluster does, and which of them stand out.
+//! `marin-tui chips`: the activity of each TPU chip and GPU of a cluster, and which of them are outliers.
 
 use super::reach::{Progress, Reach};
 use super::{columns, output};
@@ -83,7 +83,7 @@ async fn read(
     let wanted =
         |node: &Node| arguments.places.is_empty() || arguments.places.iter().any(|place| is(node, place));
     let hosts = reader.hosts(wanted).await?;
-    progress.tell(format!("reading the chips of {}", counted(hosts.len(), "host")));
+    progress.show(format!("reading the chips of {}", counted(hosts.len(), "host")));
     Ok(reader.read(&hosts).await)
 }
 

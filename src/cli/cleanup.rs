@@ -1,4 +1,5 @@
-//! `run-cleanup`: what is proved to be left over on a cluster, shown with its proof, then ended; once, or at intervals.
+//! `run-cleanup`: shows what is proved to be left over on a cluster, with the evidence, then removes it; once, or at
+//! intervals.
 
 mod rows;
 
@@ -103,17 +104,17 @@ struct Round<'a> {
     reach: &'a Reach,
 }
 
-/// What a round found.
+/// The result of a round.
 #[derive(Default)]
 struct Found {
     tpus: Vec<Leftover>,
     hosts: Vec<HostFound>,
-    /// What could not be looked at, so that more may be left.
+    /// What could not be checked, so that more may be left over.
     gaps: Vec<String>,
 }
 
 impl Found {
-    /// What was found, before anything is done.
+    /// The findings, before anything is done.
     fn rows(&self) -> Vec<Row> {
         let tpus = self.tpus.iter().map(|leftover| Row::tpu(leftover, Outcome::Planned));
         tpus.chain(self.hosts.iter().flat_map(|host| Row::of_host(host, &[]))).collect()
@@ -136,7 +137,7 @@ impl Round<'_> {
         self.report(&done, &found)
     }
 
-    /// Rounds until a signal; each says in a line what it did.
+    /// Repeats rounds until a signal; each prints a line with its result.
     async fn repeat(&self, pause: Duration) -> anyhow::Result<ExitCode> {
         let mut signals = Signals::listen()?;
         let every = brief(pause);
@@ -167,7 +168,7 @@ impl Round<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The line of a round. A round that failed is not the last.
+    /// Prints the line of a round. The loop continues after a failed round.
     fn say(&self, done: anyhow::Result<(Vec<Row>, Vec<String>)>) -> anyhow::Result<()> {
         let at = jiff::Zoned::now();
         let now = at.strftime("%Y-%m-%d %H:%M:%S").to_string();
@@ -198,10 +199,10 @@ impl Round<'_> {
         let mut found = Found::default();
         let on_hosts = asked.covers(Part::Processes) || asked.covers(Part::Disk);
         let cloud = if reach.spec.provider == Provider::Gcp {
-            progress.tell("querying Google");
+            progress.show("querying Google");
             match supervisor::ask_cloud(&reach.spec, &reach.options.google).await {
                 Ok(view) => Some(view),
-                // Ray knows its hosts; what Google has it does not.
+                // Ray can list its hosts, but not what Google has.
                 Err(problem) if !asked.covers(Part::Tpus) => {
                     found.gaps.push(format!("Google did not respond: {}", problem.what));
                     None
@@ -223,7 +224,7 @@ impl Round<'_> {
                 let what = format!("Ray did not respond, so no job counts as ended: {}", problem.what);
                 found.gaps.push(what);
             }
-            progress.tell("checking workers");
+            progress.show("checking workers");
             self.look_at_hosts(&mut found, ray.ok().as_ref(), cloud.as_ref()).await;
         }
         Ok(found)
@@ -252,7 +253,7 @@ impl Round<'_> {
 
     async fn ask_ray(&self, progress: &Progress) -> Result<Snapshot, Problem> {
         let session = self.reach.open(progress).await?;
-        progress.tell("reading Ray's nodes and jobs");
+        progress.show("reading Ray's nodes and jobs");
         let snapshot = Poller::new(session.client.clone()).refresh().await;
         session.close().await;
         snapshot.map_err(|e| e.problem(Timestamp::now()))
@@ -262,7 +263,7 @@ impl Round<'_> {
         Cleanup { spec: &self.reach.spec, options: &self.reach.options, devices: &self.arguments.devices }
     }
 
-    /// Shows what would be done and asks.
+    /// Shows what would be done and asks for confirmation.
     fn ask(&self, rows: &[Row], when: &str) -> anyhow::Result<()> {
         if !rows.is_empty() {
             rows::print(&mut output::stderr(), rows, self.reach)?;
@@ -271,12 +272,12 @@ impl Round<'_> {
         confirm(&format!("Clean up {name}{when}: {}?", rows::summary(rows)), self.arguments.yes)
     }
 
-    /// Ends what was found. Each is checked again where it is, right before.
+    /// Removes what was found. Each item is checked again on its machine right before.
     async fn clean(&self, found: &Found) -> anyhow::Result<Vec<Row>> {
         let reach = self.reach;
         let planned = found.rows();
         if planned.iter().any(Row::is_deed) {
-            // Before the first is touched: whoever is interrupted has still done it.
+            // Recorded before the first change, so that an interrupted cleanup is in the audit log.
             reach.note("run-cleanup", &format!("started: {}", rows::summary(&planned)));
         }
         let mut done: Vec<Row> = Vec::new();

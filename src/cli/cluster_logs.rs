@@ -1,4 +1,4 @@
-//! `marin-tui cluster-logs`: any log file of a node, or a pattern in the files of all nodes.
+//! `marin-tui cluster-logs`: prints any log file of a node, or searches the files of all nodes.
 
 mod places;
 
@@ -82,19 +82,19 @@ pub struct ClusterLogArguments {
     give_up: GiveUp,
 }
 
-/// The log that tells why no workers start.
+/// The log that shows why no workers start.
 const MONITOR: &str = "monitor.log";
-/// Clusters that are searched at a time.
+/// Number of clusters that are searched at a time.
 const CLUSTERS: usize = 4;
-/// Lines of each file that a search prints: of one cluster, and over all clusters.
+/// Maximum number of lines printed per file: for one cluster, and for all clusters.
 const OF_ONE: usize = 10_000;
 const OF_EACH: usize = 20;
-/// Lines that are read of a file that is not searched on its host.
+/// Number of lines read of a file that is not searched on its host.
 const LINES: u32 = 1000;
-/// Bytes after which a line that was found is cut.
+/// Maximum number of bytes of a matching line; longer lines are cut.
 const LONGEST: usize = 64 << 10;
 
-/// A node, and a file of it.
+/// A node and one of its files.
 type Place = (NodeId, Text);
 
 impl ClusterLogArguments {
@@ -103,19 +103,19 @@ impl ClusterLogArguments {
         self.all_clusters
     }
 
-    /// The file of the head that is asked for, if it is one.
+    /// The requested file, if it is on the head.
     fn of_head(&self) -> Option<&str> {
         let is_of_head = self.node.as_deref().is_none_or(|node| node == "head");
         let default = self.node.is_none().then_some(MONITOR);
         self.file.as_deref().or(default).filter(|file| is_of_head && !file.contains('*'))
     }
 
-    /// From when on lines are printed.
+    /// The time from which lines are printed.
     fn from(&self) -> Option<Timestamp> {
         self.since.map(|span| Timestamp::now().minus(span))
     }
 
-    /// Lines that are read of a file through the dashboard.
+    /// Number of lines read of a file through the dashboard.
     fn lines(&self) -> u32 {
         self.lines.unwrap_or(LINES)
     }
@@ -157,7 +157,7 @@ async fn print_of_head(
     };
     let mut source = LogSource::on_head(reach, remote, LogFile::new(file));
     let (mut found, from) = (false, arguments.from());
-    // Without its dashboard a head does not say its zone; Google's images have UTC.
+    // Without its dashboard, a head does not report its time zone; Google's images use UTC.
     let mut times = Times::new(Clock::utc(Timestamp::now()));
     if let Some(log) = source.open(start, words.as_ref()).await? {
         let name = Text::from(file);
@@ -174,11 +174,11 @@ async fn print_of_head(
     Ok(if grep.is_some() && !found { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Searches the nodes of these clusters, some clusters at a time.
+/// Searches the nodes of these clusters, several clusters at a time.
 pub(super) fn run_all(arguments: &ClusterLogArguments, clusters: &[Reach]) -> anyhow::Result<ExitCode> {
     Reach::block_on(async {
         let progress = Progress::new();
-        progress.tell(format!("searching {}", counted(clusters.len(), "cluster")));
+        progress.show(format!("searching {}", counted(clusters.len(), "cluster")));
         let searches = clusters.iter().map(|reach| search_cluster(arguments, reach, &progress));
         let mut searches = stream::iter(searches.collect::<Vec<_>>()).buffer_unordered(CLUSTERS);
         let (mut all, mut read) = (Searched::default(), 0);
@@ -188,7 +188,7 @@ pub(super) fn run_all(arguments: &ClusterLogArguments, clusters: &[Reach]) -> an
                     all.add(searched);
                     read += 1;
                 }
-                // Nobody reads what is printed.
+                // Nobody reads the output any more.
                 Err(error) if error.is::<std::io::Error>() => return Err(error),
                 Err(error) => eprintln!("incomplete: {error:#}"),
             }
@@ -199,7 +199,7 @@ pub(super) fn run_all(arguments: &ClusterLogArguments, clusters: &[Reach]) -> an
     })
 }
 
-/// Searches all nodes of one cluster of several.
+/// Searches all nodes of one of several clusters.
 async fn search_cluster(
     arguments: &ClusterLogArguments,
     reach: &Reach,
@@ -225,7 +225,7 @@ async fn with(
     progress: &Progress,
 ) -> anyhow::Result<ExitCode> {
     let failed = |e: RayError| reach.error(&e.problem(Timestamp::now()));
-    progress.tell("reading the nodes");
+    progress.show("reading the nodes");
     let cluster = super::seen::read_open(reach, session).await?;
     let asked = arguments.node.as_deref();
     let nodes = chosen(&cluster, asked.unwrap_or("head")).map_err(|problem| reach.error(&problem))?;
@@ -294,7 +294,7 @@ async fn matching(
     progress: &Progress,
 ) -> Result<Vec<Place>, RayError> {
     let mut lists = list_files(client, nodes.iter().map(|node| (node.id, pattern)).collect());
-    progress.tell(format!("listing the files of {}", counted(nodes.len(), "node")));
+    progress.show(format!("listing the files of {}", counted(nodes.len(), "node")));
     let mut places = Vec::new();
     while let Some((node, files)) = lists.next().await {
         match files {
@@ -310,7 +310,7 @@ fn incomplete(error: &RayError, deed: &str, what: &str) {
     eprintln!("incomplete: cannot {deed} {what}: {error}");
 }
 
-/// Why a search ended early.
+/// Reason why a search ended early.
 enum ReadError {
     Ray(RayError),
     Output(anyhow::Error),
@@ -325,14 +325,14 @@ impl ReadError {
     }
 }
 
-/// What a search found and looked at.
+/// The result of a search.
 #[derive(Default)]
 struct Searched {
-    /// Lines that match.
+    /// Number of matching lines.
     lines: usize,
-    /// Nodes that have some.
+    /// Number of nodes with matching lines.
     nodes: usize,
-    /// What was looked at.
+    /// What was searched.
     tally: SearchTally,
 }
 
@@ -365,7 +365,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Prints the lines that match, file by file as they are found.
+    /// Prints matching lines file by file as they are found.
     async fn run(&self, nodes: Vec<SearchedNode>, progress: &Progress) -> anyhow::Result<Searched> {
         let Self { arguments, reach, session, .. } = *self;
         let Some(pattern) = &arguments.grep else { return Ok(Searched::default()) };
@@ -373,17 +373,17 @@ impl Search<'_> {
         let (spec, options) = (&reach.spec, &reach.options);
         let remote = channel.remote.filter(|_| arguments.lines.is_none());
         let hosts = remote.map(|remote| HostAccess { spec, options, remote, login: channel.login });
-        progress.tell(format!("searching the logs of {}", counted(nodes.len(), "node")));
+        progress.show(format!("searching the logs of {}", counted(nodes.len(), "node")));
         let is_one = !self.is_of_all && nodes.len() == 1 && nodes[0].globs.iter().all(|g| !g.contains('*'));
         let most = arguments.max_count.unwrap_or(if self.is_of_all { OF_EACH } else { OF_ONE });
         let lines = arguments.lines();
         let asked =
             FileSearch { id: FileSearchId(0), pattern: pattern.text().to_owned(), nodes, lines, most };
         let searcher = FileSearcher { client: &channel.client, hosts, longest: LONGEST };
-        let (found, mut told) = mpsc::unbounded_channel::<FileMatches>();
+        let (found, mut matches_of_files) = mpsc::unbounded_channel::<FileMatches>();
         let (mut searched, mut hosts, from) = (Searched::default(), BTreeSet::new(), arguments.from());
         let print_all = async {
-            while let Some(matches) = told.recv().await {
+            while let Some(matches) = matches_of_files.recv().await {
                 let matches = since(matches, from);
                 if matches.lines.is_empty() {
                     continue;
@@ -420,12 +420,12 @@ impl Search<'_> {
     }
 }
 
-/// Whether a line with this time is wanted, if only those from a time on are.
+/// Whether to print a line with this time.
 fn is_since(from: Option<Timestamp>, time: Option<Timestamp>) -> bool {
     from.is_none_or(|from| time.is_some_and(|time| time >= from))
 }
 
-/// The lines among them from this time on. What lies before one that is older is older, too.
+/// The lines from this time on. Lines before an older one are older as well.
 fn since(matches: FileMatches, from: Option<Timestamp>) -> FileMatches {
     let all = matches.lines.len();
     let lines: Vec<LineMatch> =
@@ -446,7 +446,7 @@ async fn print_ends(
     let utc_offset = if from.is_some() { client.utc_offset().await.unwrap_or_default() } else { 0 };
     let clock = Clock { near: Timestamp::now(), utc_offset };
     let mut reads = read_ends(client, places, lines);
-    progress.tell(format!("reading the last lines of {}", counted(places.len(), "file")));
+    progress.show(format!("reading the last lines of {}", counted(places.len(), "file")));
     let mut empty = 0;
     while let Some((node, file, bytes)) = reads.next().await {
         let place = || place_words(cluster, node, Some(file));
@@ -480,8 +480,8 @@ async fn print_ends(
     Ok(())
 }
 
-/// Prints lines under the name of their file, if there are several. As JSON: `node_id` (null while the dashboard does not respond),
-/// `file`, `text`, and `cluster` where there are several.
+/// Prints lines under the name of their file, if there are several files. As JSON: `node_id` (null while the dashboard
+/// does not respond), `file`, `text`, and `cluster` if there are several.
 fn print(
     lines: &[&Line],
     head: Option<&str>,
@@ -509,14 +509,14 @@ fn print(
     Ok(out.flush()?)
 }
 
-/// Prints a file from its last lines on, until ctrl-c, across lost connections.
+/// Prints the last lines of a file and follows it until ctrl-c, across lost connections.
 async fn follow(
     arguments: &ClusterLogArguments,
     reach: &Reach,
     session: &Session,
     (cluster, node, file): (&Cluster, &Node, &Text),
 ) -> anyhow::Result<ExitCode> {
-    // What cannot be read at all is an error now, not an interruption.
+    // A file that cannot be read at all is an error now rather than an interruption.
     match session.client.worker_log(node.id, file, 1).await {
         Err(e) if e.is_no_file() => {
             anyhow::bail!("{}: {}", reach.spec.name, no_file(cluster, file.raw(), &[node]));

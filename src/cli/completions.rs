@@ -1,5 +1,5 @@
-//! `marin-tui completions`: a shell completes commands, options, names of clusters and ids of jobs. Its script asks this
-//! program at each Tab, so that nothing can be out of date.
+//! `marin-tui completions`: shell completion for commands, options, names of clusters and ids of jobs. The shell's
+//! script asks this program at each Tab, so that it is never out of date.
 
 use super::output;
 use anyhow::Context as _;
@@ -16,7 +16,7 @@ Examples:
 The script calls the first `marin-tui` in PATH. Cluster names come from the cluster files; job ids are queried from \
 the cluster, for at most 5 seconds.";
 
-/// Set by the shells' scripts when they ask for candidates, to the name of the shell.
+/// Environment variable with the name of the shell, set by its script when it asks for candidates.
 const VARIABLE: &str = "MARIN_TUI_COMPLETE";
 
 /// Options of `completions`.
@@ -57,7 +57,7 @@ pub(super) fn answer(command: fn() -> Command) -> Option<ExitCode> {
     match env.try_complete(std::env::args_os(), std::env::current_dir().ok().as_deref()) {
         Ok(false) => None,
         Ok(true) => Some(ExitCode::SUCCESS),
-        // The shell shows nothing then.
+        // The shell shows nothing in that case.
         Err(_) => Some(ExitCode::FAILURE),
     }
 }

@@ -1,4 +1,4 @@
-//! `marin-tui configs`: the folder of cluster files.
+//! `marin-tui configs`: manages the directory of cluster files.
 
 mod images;
 mod print;
@@ -126,13 +126,13 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<()> {
             let image = images::image(&folder, &table, stem)?;
             let settings = Settings::read(sources.config.as_deref(), env)?;
             if config::is_unnamed(&folder, sources, &settings, env) {
-                // It asks Google, as the files say.
+                // It queries Google as the files say.
                 let loaded = config::read(sources, env, Timestamp::now())?;
                 let is_trusted = loaded.review().is_some();
                 if is_trusted {
                     super::trust::admit(loaded, env)?;
                 }
-                // The question of trust lists what the cluster's own file says, not what its template would.
+                // The trust prompt lists the content of the cluster's own file, not that of its template.
                 if !(is_trusted
                     && images::of_file(&folder.join(format!("{stem}.yaml"))) == Some(image.clone()))
                 {
@@ -157,7 +157,7 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<()> {
     }
 }
 
-/// The folders that cluster files come from, as for the console.
+/// The directories of cluster files, as for the console.
 fn folders(sources: &Sources, env: &Env) -> Result<Vec<PathBuf>> {
     let settings = Settings::read(sources.config.as_deref(), env)?;
     Ok(config::places(sources, &settings, env))
@@ -171,7 +171,7 @@ pub(super) fn table_folder(folders: &[PathBuf]) -> Result<PathBuf> {
     })
 }
 
-/// The file names (without `.yaml`) of the clusters that were named.
+/// The file names (without `.yaml`) of the named clusters.
 fn stems(table: &Table, names: &[String]) -> Result<Vec<String>> {
     names.iter().map(|name| Ok(row(table, name)?.stem.clone())).collect()
 }
@@ -247,14 +247,14 @@ fn show(table: &Table, name: &str, json: bool) -> Result<()> {
 
 fn validate(files: &[PathBuf], folders: &[PathBuf], json: bool) -> Result<()> {
     let folder = table_folder(folders).ok();
-    // A table that is broken is a finding of its own, and without it some rules cannot be checked.
+    // A broken table is a finding by itself; without it, some rules cannot be checked.
     let table = match folder.as_deref().map(Table::read).transpose() {
         Ok(table) => table,
         Err(e) => bail!("{e}"),
     };
     let mut plan = Vec::new();
     let files = if files.is_empty() {
-        // A template that cannot be rendered is a mistake of the folder.
+        // A template that cannot be rendered is an error in the directory.
         if let (Some(folder), Some(table)) = (&folder, &table) {
             plan = infra::plan(folder, table);
         }
@@ -300,7 +300,7 @@ pub(super) fn set_image(
     let stems = stems(table, clusters)?;
     let text = infra::with_tag(table, tag, &stems)?;
     let changed = Table::parse(text.clone(), &table.file)?;
-    // The files must be right before the table is written.
+    // The files must be valid before the table is written.
     let planned = update::Update::plan(folder, &changed, &[])?;
     if !mode.diff {
         planned.is_right()?;

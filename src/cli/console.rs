@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 /// Capacity of the channel to the front end; a cluster task that is faster waits.
 const NEWS: usize = 256;
 
-/// Fails when the console is wanted, and stdin or stdout is not a terminal.
+/// Fails if the console is requested and stdin or stdout is not a terminal.
 pub fn check_terminal(look: &LookArguments) -> anyhow::Result<()> {
     if !look.plain && (!output::is_terminal() || !std::io::stdin().is_terminal()) {
         anyhow::bail!(
@@ -49,7 +49,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
     let specs: Vec<_> = config.entries.iter().filter_map(Entry::cluster).cloned().collect();
     let environment = Environment {
         clusters: specs.clone(),
-        // Those of the tasks that are started below.
+        // Set below, when the tasks are started.
         connections: BTreeMap::new(),
         options: Options { google: options.google.patient(), ..options.clone() },
         state: folders.state.clone(),
@@ -107,7 +107,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
         let parts = (supervisor, environment, typed);
         tui::run(&mut app, effects, &looks, parts, news, !arguments.look.no_mouse).await
     })?;
-    // Threads that still wait for a network must not keep the shell waiting.
+    // Threads that still wait for a network must not delay the shell.
     runtime.shutdown_background();
     if let Some(why) = log.failure() {
         eprintln!("marin-tui: the log file in {} is incomplete: {why}", folders.state.display());
@@ -115,7 +115,7 @@ pub fn run(arguments: &GlobalArguments, config: Config, env: &Env) -> anyhow::Re
     Ok(())
 }
 
-/// The clusters' options; what their tasks do is noted in the audit log.
+/// The clusters' options; actions are recorded in the audit log.
 fn options(settings: &Settings, env: &Env, folders: &Folders, places: token::Places) -> Options {
     let mut options = Options::new(settings, folders, places);
     options.who = super::audit::who(env);

@@ -1,4 +1,4 @@
-//! `marin-tui demo`: the console on a simulated fleet, which is gone with it.
+//! `marin-tui demo`: the console on a simulated fleet that exists only while it runs.
 
 use super::reach::runtime;
 use super::signals::Signals;

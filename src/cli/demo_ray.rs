@@ -1,5 +1,5 @@
-//! `marin-tui demo-ray`: what the settings of a demo name in place of ray. It passes on what it is asked for to the
-//! demo's own process, prints what comes back, and touches nothing real.
+//! `marin-tui demo-ray`: takes the place of ray in a demo. It passes its arguments to the demo's process, prints the
+//! result, and touches nothing real.
 
 use anyhow::Context;
 use clap::Args;
@@ -22,8 +22,8 @@ pub struct RayArguments {
     words: Vec<OsString>,
 }
 
-/// Sends the arguments to the demo, prints its output and exits with its code. What it asks is asked here, in a terminal
-/// only, as Ray does it.
+/// Sends the arguments to the demo, prints its output and exits with its code. Questions are asked in a terminal only,
+/// as Ray does.
 pub fn run(asked: &RayArguments) -> anyhow::Result<ExitCode> {
     let mut words = asked.words.clone();
     loop {
@@ -45,7 +45,7 @@ pub fn run(asked: &RayArguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// How a request ended.
+/// The end of a request.
 enum Answer {
     /// With this exit code.
     Ended(u8),

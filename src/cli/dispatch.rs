@@ -1,4 +1,4 @@
-//! Runs a command with what it needs: nothing, files of this machine, or clusters.
+//! Runs a command with what it needs: nothing, files on this machine, or clusters.
 
 #[cfg(feature = "demo")]
 use super::demo_ray;
@@ -59,7 +59,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The error about a cluster that is not named; for an old line with its new form, to name the cluster in.
+/// The error about a missing cluster name; for an old command line with its new form.
 fn unnamed(error: anyhow::Error, renewed: Option<&str>) -> anyhow::Error {
     let is_unnamed = matches!(error.downcast_ref(), Some(Unresolved::Several(_)));
     match renewed.and_then(|line| line.strip_prefix("marin-tui ")).filter(|_| is_unnamed) {
@@ -97,7 +97,7 @@ fn open_console(global: &GlobalArguments) -> anyhow::Result<ExitCode> {
     done(console::run(global, config, &env))
 }
 
-/// Runs a command that needs no file of the person's; nothing for others.
+/// Runs a command that needs none of the user's files; `None` for other commands.
 fn without_files(command: &Command) -> Option<anyhow::Result<ExitCode>> {
     Some(match command {
         #[cfg(feature = "demo")]
@@ -113,7 +113,7 @@ fn without_files(command: &Command) -> Option<anyhow::Result<ExitCode>> {
     })
 }
 
-/// Runs a command on settings, records or the table of clusters; nothing for one that needs the clusters.
+/// Runs a command that uses settings, records or the table of clusters; `None` for one that needs the clusters.
 fn without_clusters(
     command: &Command,
     global: &GlobalArguments,

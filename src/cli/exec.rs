@@ -1,4 +1,4 @@
-//! `marin-tui exec`: a command or a shell where Ray runs: in the cluster's container, if its file names one.
+//! `marin-tui exec`: runs a command or a shell where Ray runs: in the cluster's container if its file names one.
 
 use super::jobs::entrypoint;
 use super::reach::Reach;

@@ -1,4 +1,4 @@
-//! `marin-tui --plain`: what changes, line by line, with clock times. No screen is taken, and no key is read.
+//! `marin-tui --plain`: prints changes line by line with clock times. Uses no screen and reads no keys.
 
 use super::output;
 use super::signals::Signals;
@@ -10,12 +10,12 @@ use std::io::{self, Write};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Capacity of the channel of news. When whatever reads the lines is slower, the clusters' tasks wait.
+/// Capacity of the channel of news. If the reader of the lines is slower, the clusters' tasks wait.
 const NEWS: usize = 256;
-/// How often it is checked whether anybody still reads the lines.
+/// Interval for checking whether anybody still reads the lines.
 const GONE: Duration = Duration::from_secs(1);
 
-/// Prints the changes of all clusters, or of the chosen one, until a signal, or until nobody reads them any more.
+/// Prints the changes of all clusters, or of the chosen one, until a signal, or until nobody reads the output any more.
 pub(super) fn run(
     mut app: App,
     mut specs: Vec<ClusterSpec>,
@@ -41,7 +41,7 @@ pub(super) fn run(
         supervisor.shutdown().await;
         printed
     });
-    // A write that nobody reads must not keep the program.
+    // A blocked write must not keep the program running.
     runtime.shutdown_background();
     match ended {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -62,7 +62,7 @@ async fn print(app: &mut App, all: bool, news: &mut mpsc::Receiver<Update>) -> i
             News::Note(note) => Some(format!("{name}: {note}")),
             _ => None,
         };
-        // The lines need none of the effects, which serve the screen.
+        // The effects are for the screen and are not needed here.
         app.update(Event::Update(update), now);
         let cluster = app.clusters().iter().find(|cluster| *cluster.name() == name);
         let changes = cluster.map(|cluster| feed.changes(cluster, now)).unwrap_or_default();
@@ -71,14 +71,14 @@ async fn print(app: &mut App, all: bool, news: &mut mpsc::Receiver<Update>) -> i
     Ok(())
 }
 
-/// Resolves when nobody can read the lines any more. Nothing may change for hours, so that no write would tell.
+/// Resolves when nobody can read the output any more. Without changes for hours, no write would notice.
 async fn gone() {
     while !output::is_gone() {
         tokio::time::sleep(GONE).await;
     }
 }
 
-/// Writes lines with the clock time. On a thread of its own: a pipe that is not read blocks it, but not ctrl-c.
+/// Writes lines with the clock time, on a separate thread: a full pipe blocks it, but not ctrl-c.
 async fn write(lines: Vec<String>) -> io::Result<()> {
     if lines.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `marin-tui forward`: TCP ports of this machine that lead to a head's services, for as long as the command runs.
+//! `marin-tui forward`: opens TCP ports of this machine that lead to a head's services, while the command runs.
 
 use super::output;
 use super::reach::{Progress, Reach};
@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &ForwardArguments, reach: &Reach) -> anyhow::Result
             _ = interrupt.recv() => return Ok(ExitCode::SUCCESS),
             _ = end.recv() => return Ok(ExitCode::SUCCESS),
         };
-        progress.tell("opening the ports");
+        progress.show("opening the ports");
         let done = tokio::select! {
             done = serve(arguments, reach, session.connection(), session.token.is_some()) => done,
             _ = interrupt.recv() => Ok(()),

@@ -1,4 +1,4 @@
-//! Google Cloud as a command uses it: it waits where Google asks it to, and says so.
+//! Google Cloud for commands: calls wait when Google asks to, and report it.
 
 use crate::config::Settings;
 use crate::gcp::Google;
@@ -6,17 +6,17 @@ use crate::model::GoogleWait;
 use crate::supervisor;
 use std::time::Duration;
 
-/// Time between two lines that say how long Google still wants no call.
+/// Interval of the lines that report how long Google still asks to wait.
 const COUNTED: Duration = Duration::from_secs(10);
 
-/// Google Cloud as the settings have it.
+/// Google Cloud according to the settings.
 pub(super) fn google(settings: &Settings) -> Google {
     waiting(&supervisor::google(settings))
 }
 
-/// The same client, whose calls wait as long as Google asks; what they wait for is progress on stderr.
+/// The same client, whose calls wait as long as Google asks; the wait is reported on stderr.
 pub(super) fn waiting(google: &Google) -> Google {
-    // A call runs on a runtime, so this does too.
+    // Called on the runtime of the call.
     google.tell_waits(|wait| drop(tokio::spawn(count_down(wait))));
     google.patient()
 }

@@ -1,5 +1,5 @@
-//! What a mistyped command may have been. A command that changes a cluster is never proposed: who follows a proposal has
-//! not decided to change anything.
+//! Suggestions for a mistyped command. A command that changes a cluster is never suggested, because the user has not
+//! decided to change anything.
 
 use super::old::{REST, renamed};
 use crate::config::nearest;
@@ -7,7 +7,7 @@ use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use strsim::osa_distance;
 
-/// Commands that only look. One that is missing here counts as one that changes something.
+/// Commands that change nothing. A command missing here counts as one that changes something.
 const LOOKS: [&str; 28] = [
     "audit",
     "auth",
@@ -39,11 +39,11 @@ const LOOKS: [&str; 28] = [
     "wait-job",
 ];
 
-/// The error about a word that is no command, with other proposals than clap's.
+/// The error for an unknown word, with other suggestions than those of clap.
 pub fn instead(mut error: clap::Error, words: &[String], command: &Command) -> clap::Error {
     let tips = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
         (ErrorKind::InvalidSubcommand, Some(ContextValue::String(typed))) => proposals(typed, words, command),
-        // clap proposes to take away the `--` before the name of a command.
+        // clap suggests removing the `--` before the name of a command.
         (ErrorKind::UnknownArgument, _) if words.iter().any(|word| word == REST) => Vec::new(),
         _ => return error,
     };
@@ -53,9 +53,9 @@ pub fn instead(mut error: clap::Error, words: &[String], command: &Command) -> c
     error
 }
 
-/// The sentences about a mistyped word of a line.
+/// The suggestions for a mistyped word.
 fn proposals(typed: &str, words: &[String], command: &Command) -> Vec<String> {
-    // The command whose subcommand it should be.
+    // The command whose subcommand the word should be.
     let (mut parent, mut path) = (command, String::new());
     for word in words.iter().take_while(|word| *word != typed) {
         if let Some(inner) = parent.find_subcommand(word) {
@@ -65,7 +65,7 @@ fn proposals(typed: &str, words: &[String], command: &Command) -> Vec<String> {
     let all: Vec<&str> =
         parent.get_subcommands().filter(|c| !c.is_hide_set()).map(Command::get_name).collect();
     let looks = |name: &str| LOOKS.contains(&&*format!("{path}{name}"));
-    // An old name stands for the new one.
+    // An old name is replaced by the new one.
     let old: Vec<(&str, &str)> = renamed().filter(|(_, new)| path.is_empty() && looks(new)).collect();
     let candidates = all.iter().copied().filter(|name| looks(name)).chain(old.iter().map(|(old, _)| *old));
     let near = nearest(typed, candidates)

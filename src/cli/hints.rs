@@ -1,4 +1,4 @@
-//! Hints in JSON: the sentence that people read, and its fixes one by one.
+//! Hints in JSON: the sentence, and its fixes as a list.
 
 use crate::model::{Fix, Hint, Target};
 use serde_json::{Value, json};

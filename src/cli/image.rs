@@ -1,7 +1,7 @@
 //! `marin-tui image`: builds the container image of the clusters and pushes it to the registries of clusters.yaml.
 //!
-//! docker or podman does the work. A push logs in with an access token of the Google login, which is in no command line
-//! and not in the person's own configuration of docker.
+//! docker or podman is used. A push logs in with an access token of the Google login, which is never on a command line
+//! nor in the user's own docker configuration.
 
 mod engine;
 mod options;
@@ -85,7 +85,7 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
                 Action::Push(asked) => push::run(asked, &engine, &targets, &audit).await,
             }
         };
-        // What runs for it ends with it, and its files go.
+        // Child processes end with it, and its files are removed.
         tokio::select! {
             done = work => done.map(|()| ExitCode::SUCCESS),
             () = signals.any() => bail!("interrupted"),

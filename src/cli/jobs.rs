@@ -212,7 +212,7 @@ pub(super) fn run(command: &JobCommand, reach: &Reach) -> anyhow::Result<ExitCod
 
 async fn list(arguments: &ListArguments, reach: &Reach, progress: &Progress) -> anyhow::Result<ExitCode> {
     let session = reach.connect(progress).await?;
-    progress.tell("reading the jobs");
+    progress.show("reading the jobs");
     let snapshot = Poller::new(session.client.clone()).refresh().await.map_err(failed(reach))?;
     let wanted = |job: &crate::model::Job| {
         let open = arguments.all || arguments.status.is_some() || !job.status.is_ended();
@@ -240,9 +240,9 @@ async fn wait(arguments: &WaitArguments, reach: &Reach, progress: &Progress) -> 
     let session = reach.connect(progress).await?;
     let id = id(&arguments.id);
     let limit = arguments.timeout.map(Duration::from_secs);
-    // An id that ray does not know is an error now, not a wait.
+    // An id that Ray does not know is an error now rather than a wait.
     let first = session.client.job(&id).await.map_err(failed(reach))?;
-    progress.tell(format!("waiting for {id}"));
+    progress.show(format!("waiting for {id}"));
     let mut following = Following::new(reach, &session, arguments.give_up);
     following.seen = Some(first.job.status);
     let ended = async {

@@ -1,5 +1,4 @@
-//! `marin-tui clusters`: what is known of the clusters without connecting to them; with `--wide` also what Google knows of
-//! their heads.
+//! `marin-tui clusters`: lists the clusters without connecting to them; with `--wide` also their heads at Google.
 
 use super::google::google;
 use super::reach::Reach;
@@ -35,12 +34,12 @@ pub struct ListArguments {
     json: bool,
 }
 
-/// The running heads of clusters of which Google was asked.
+/// The running heads of the clusters for which Google was queried.
 type Heads = BTreeMap<ClusterName, Vec<Head>>;
 
 /// What a row needs besides its entry.
 struct Known<'a> {
-    /// The place of each cluster among the clusters.
+    /// The index of each cluster in the list.
     places: BTreeMap<&'a ClusterName, usize>,
     heads: Heads,
 }
@@ -76,7 +75,7 @@ pub(super) fn run(asked: ListArguments, config: &Config, chosen: Option<&str>) -
     Ok(code)
 }
 
-/// The running heads of these clusters at Google, and whether all could be listed; what could not is said on stderr.
+/// The running heads of these clusters at Google, and whether all could be listed; errors are reported on stderr.
 async fn read_heads(clusters: &[&ClusterSpec], config: &Config) -> anyhow::Result<(Heads, bool)> {
     let google = google(&config.settings);
     let at_google: Vec<(&ClusterSpec, &str)> = clusters
@@ -111,8 +110,8 @@ async fn read_heads(clusters: &[&ClusterSpec], config: &Config) -> anyhow::Resul
     Ok((heads, is_complete))
 }
 
-/// The local ports that `forward`, `auth` and the console open for the cluster unless another program uses them; none
-/// when the dashboard is reached directly.
+/// The local ports that `forward`, `auth` and the console open for the cluster unless another program uses them; `None`
+/// if the dashboard is reached directly.
 fn ports(spec: &ClusterSpec, places: &BTreeMap<&ClusterName, usize>) -> LocalPorts {
     let is_direct = matches!(spec.head, HeadAddress::Direct { .. });
     let place = places.get(&spec.name).filter(|_| !is_direct);

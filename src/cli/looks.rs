@@ -1,5 +1,5 @@
-//! How the console looks: the theme of the option or the settings, for the colours that the terminal has, and the columns
-//! of the settings.
+//! Chooses the appearance of the console: the theme from the option or the settings, the colors that the terminal
+//! supports, and the columns from the settings.
 
 use super::{Colors, LookArguments};
 use crate::app::pages::tables;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Maximum number of themes that extend each other.
 const DEEPEST: usize = 8;
 
-/// The looks for a dark and a light terminal; the same when a theme was chosen.
+/// The themes for a dark and a light terminal; the same if a theme was chosen.
 pub(super) fn chosen(
     arguments: &LookArguments,
     settings: &Settings,
@@ -32,7 +32,7 @@ pub(super) fn chosen(
     Ok(ThemeChoice { dark: theme, light: theme, guess: Background::Dark, asks: false })
 }
 
-/// The settings' columns, all of which are there.
+/// The columns in the settings, after checking that all of them exist.
 pub(super) fn columns(settings: &Settings) -> anyhow::Result<&BTreeMap<String, Vec<String>>> {
     let tables = tables();
     let meant = |word: &str, known: &[&str]| match nearest(word, known.iter().copied()) {
@@ -51,7 +51,7 @@ pub(super) fn columns(settings: &Settings) -> anyhow::Result<&BTreeMap<String, V
     Ok(&settings.columns)
 }
 
-/// A theme with what it extends.
+/// Loads a theme and those that it extends.
 fn load(name: &str, env: &Env, folders: &Folders, deepest: usize) -> anyhow::Result<ThemeFile> {
     if BUILT_IN.iter().any(|(known, _)| *known == name) {
         return ThemeFile::built_in(name).context("a built-in theme cannot be read");
@@ -76,7 +76,7 @@ fn load(name: &str, env: &Env, folders: &Folders, deepest: usize) -> anyhow::Res
     Ok(theme.over(base.with_context(|| format!("{}: cannot extend a theme", file.display()))?))
 }
 
-/// The colours to use: the option, else what `NO_COLOR` (no-color.org), `COLORTERM` and `TERM` say.
+/// The colors to use: those of the option, or else according to `NO_COLOR` (no-color.org), `COLORTERM` and `TERM`.
 fn colors(asked: Option<Colors>, env: &Env) -> ui::Colors {
     let term = env.var("TERM").unwrap_or_default();
     match asked {

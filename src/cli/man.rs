@@ -1,5 +1,5 @@
-//! `marin-tui man`: man pages for packages. Section 1 has a page for each command, made from its help; section 7 has
-//! the pages of the manual.
+//! `marin-tui man`: man pages for packages. Section 1 has a page for each command, generated from its help; section 7
+//! has the pages of the manual.
 
 mod markdown;
 mod names;
@@ -92,7 +92,7 @@ fn notes(page: &mut Roff, text: &str) {
     }
 }
 
-/// Where to read on: the program's page names the topics, the others name it and `commands`.
+/// References: the program's page names the topics, the others name it and `commands`.
 fn see_also(page: &mut Roff, top: bool) {
     page.control("SH", ["SEE ALSO"]);
     let topics = manual::PAGES.iter().map(|(topic, _)| *topic).filter(|topic| top || *topic == "commands");

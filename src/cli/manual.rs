@@ -8,7 +8,7 @@ use clap::Command;
 
 /// Prints the help of a subcommand of `command`, or a page of the manual; without a word the help of the program and the list of pages.
 pub(super) fn run(words: &[String], mut command: Command) -> anyhow::Result<()> {
-    // Without it the usage of a subcommand does not begin with the program's name.
+    // Without this, the usage of a subcommand does not begin with the program's name.
     command.build();
     if words.is_empty() {
         let topics: Vec<Vec<String>> =
@@ -22,7 +22,7 @@ pub(super) fn run(words: &[String], mut command: Command) -> anyhow::Result<()> 
         print!("{text}");
         return Ok(());
     }
-    // An old name, unless it is a word of the manual as well.
+    // An old name of a command, unless it is also a word of the manual.
     let renewed = renamed().find(|(old, _)| *old == words.join(" "));
     if let Some((old, new)) = renewed.filter(|_| command.find_subcommand(&words[0]).is_none()) {
         println!("`{old}` is now `{new}`.\n");

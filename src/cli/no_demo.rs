@@ -1,4 +1,4 @@
-//! `marin-tui demo` in a build without the feature `demo`: an error that says what is missing.
+//! `marin-tui demo` in a build without the feature `demo`: an error.
 
 use super::GlobalArguments;
 use crate::config::Env;

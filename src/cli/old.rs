@@ -1,7 +1,7 @@
-//! Command lines as the retired `cluster.py`, the scripts beside it and Ray's own command had them: rewritten as ours
-//! before they are read, or answered with the line to type where the meaning differs.
+//! Command lines of the retired `cluster.py`, the scripts beside it and Ray's own command: rewritten to current ones
+//! before parsing, or answered with the line to type if the meaning differs.
 //!
-//! `assets/manual/old-script.md` has all of them in a table, and `tests/program/old_script.rs` types it.
+//! `assets/manual/old-script.md` lists all of them, and `tests/program/old_script.rs` runs that table.
 
 mod line;
 mod names;
@@ -20,10 +20,10 @@ pub use names::renamed;
 const VALUED: [&str; 8] =
     ["--extra", "--tpu", "--tpu_type", "--tpu_name", "--head", "--project", "--zone", "--submission-id"];
 
-/// An old command line as it is written now.
+/// An old command line in its current form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Renewed {
-    /// Its words, without the program's name.
+    /// Its arguments, without the program's name.
     pub words: Vec<String>,
     /// The whole line as it can be typed, without the values of secrets.
     pub line: String,
@@ -31,11 +31,12 @@ pub struct Renewed {
     pub note: Option<&'static str>,
 }
 
-/// The new form of an old command line, given without the program's name; none when it has nothing old.
+/// The current form of an old command line, given without the program's name; `None` if nothing in it is old.
 ///
 /// # Errors
 ///
-/// A sentence why the line is not run: it contradicts itself, or it has another meaning now. It has the line to type then.
+/// A sentence why the line is not run: it contradicts itself, or has another meaning now; in that case with the line to
+/// type.
 pub fn renew(words: &[String], command: &Command, env: &Env) -> Result<Option<Renewed>, String> {
     let mut valued = valued(command, "submit-job");
     valued.extend(VALUED.map(str::to_owned));
@@ -91,13 +92,13 @@ pub fn renew(words: &[String], command: &Command, env: &Env) -> Result<Option<Re
     }
 }
 
-/// Whether what follows `--` begins with the name of a command, old or new.
+/// Whether the text after `--` begins with the name of a command, old or new.
 fn names_command(line: &Line, command: &Command) -> bool {
     let first = line.tail.as_ref().and_then(|tail| tail.first());
     first.is_some_and(|word| command.find_subcommand(word).is_some() || names::row(word).is_some())
 }
 
-/// The options that are followed by a value, of all commands and of one.
+/// The options that take a value, of all commands and of one.
 fn valued(command: &Command, name: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     let mut add = |command: &Command| {

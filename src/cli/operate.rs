@@ -1,4 +1,4 @@
-//! Operations from a shell: restart, start and stop a cluster, back its jobs up and restore them, and the audit log.
+//! Operations from a shell: restart, start and stop a cluster, back up and restore its jobs; and the audit log.
 
 use super::reach::{Progress as Telling, Reach};
 use super::run::{OperateArguments, RunOptions, operate};
@@ -105,7 +105,7 @@ impl OperateCommand {
     pub(super) fn changes(&self) -> Option<&'static str> {
         let name = |name, dry_run: bool| (!dry_run).then_some(name);
         match self {
-            // The operations service has a gate of its own.
+            // The operations service has a separate gate.
             Self::RestartCluster(_) | Self::StartCluster(_) | Self::StopCluster(_) | Self::BackupJobs(_) => {
                 None
             }
@@ -152,7 +152,7 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
     let session = reach.connect(&progress).await?;
     let dir = std::path::absolute(&arguments.dir).context("no such directory")?;
     let dry = arguments.dry_run;
-    progress.tell(if dry { "reading the jobs" } else { "saving the jobs" });
+    progress.show(if dry { "reading the jobs" } else { "saving the jobs" });
     let backed = if dry {
         would_back_up(&session.client).await
     } else {
@@ -201,7 +201,7 @@ async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
     let executor = if arguments.dry_run { Executor::recording() } else { Executor::Real };
     let progress = Telling::new();
     let session = reach.connect(&progress).await?;
-    progress.tell("restoring the jobs");
+    progress.show("restoring the jobs");
     let restored = restore(&session.client, &arguments.dir, &executor).await;
     session.close().await;
     let restored = restored.map_err(|p| reach.error(&p))?;

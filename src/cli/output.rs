@@ -1,4 +1,4 @@
-//! What commands write, to stdout and to stderr.
+//! Output of commands, to stdout and to stderr.
 //!
 //! Names, errors and file names come from clusters, files and other people, and may contain control characters that a
 //! terminal must not act on. Every command writes through this module: it replaces `println!` and `eprintln!`, and
@@ -47,7 +47,7 @@ pub fn is_gone() -> bool {
     asked.is_ok() && out[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
-/// Whether stderr is a terminal, so that a person can be asked there.
+/// Whether stderr is a terminal, so that questions can be asked there.
 pub fn asks_a_person() -> bool {
     io::stderr().is_terminal()
 }
@@ -79,7 +79,7 @@ pub fn json_line(value: &(impl Serialize + ?Sized)) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// What [`json_line`] prints, without the end of the line: for who prints many at once.
+/// The output of [`json_line`] without the line break, for many objects at once.
 pub fn on_one_line(value: &(impl Serialize + ?Sized)) -> serde_json::Result<String> {
     let text = serde_json::to_string(value)?;
     Ok(if is_terminal() { printable_json(&text).into_owned() } else { text })
@@ -104,7 +104,7 @@ pub fn text(words: Arguments<'_>) {
     }
 }
 
-/// Writes a line to stderr without what a terminal would act on.
+/// Writes a line to stderr, without control characters.
 pub fn error_line(words: Arguments<'_>) {
     error_text(format_args!("{words}\n"));
 }
@@ -115,18 +115,18 @@ pub fn error_text(words: Arguments<'_>) {
     let _ = io::stderr().lock().write_all(printable_lines(&without_passwords(&words)).as_bytes());
 }
 
-/// A stream that a terminal may read: UTF-8 without anything that a terminal acts on, tabs and line feeds apart. Other
-/// bytes become `U+FFFD`, for some terminals act on C1 controls of eight bits, too.
+/// A stream that may be a terminal: UTF-8 without control characters other than tabs and line feeds. Other bytes become
+/// `U+FFFD`, because some terminals also act on 8-bit C1 controls.
 #[derive(Debug)]
 pub struct Cleaned<W: Write> {
     to: W,
     cleans: bool,
-    /// The beginning of a character whose rest has not been written yet: at most three bytes.
+    /// The beginning of a character that is not complete yet: at most three bytes.
     cut: Vec<u8>,
 }
 
 impl<W: Write> Cleaned<W> {
-    /// Writes an escape sequence of our own, a colour, if this is a terminal.
+    /// Writes one of our own escape sequences, a color, if this is a terminal.
     pub fn style(&mut self, sequence: &'static str) -> io::Result<()> {
         if self.cleans { self.to.write_all(sequence.as_bytes()) } else { Ok(()) }
     }

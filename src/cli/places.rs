@@ -1,4 +1,4 @@
-//! The program's own folders, and where tokens are looked for.
+//! The program's own directories, and the places where tokens are looked for.
 
 use crate::config::{self, Env, Folders};
 use crate::model::Secret;

@@ -1,4 +1,5 @@
-//! From a command's arguments to a cluster that answers, with progress on stderr for what takes longer than a second.
+//! From a command's arguments to a cluster that responds, with progress on stderr for anything that takes longer than a
+//! second.
 
 use super::places::{make_folders, places};
 use super::{GlobalArguments, google};
@@ -16,12 +17,12 @@ use tokio::runtime::Runtime;
 /// Delay before the first progress message.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// What the tasks of a command or of the console run on: they wait for networks, not for a processor.
+/// The runtime of the tasks of a command or the console, which wait for networks rather than for a processor.
 pub(super) fn runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
 }
 
-/// The patterns of progress lines that the settings have.
+/// The patterns of progress lines in the settings.
 pub(super) fn progress_patterns(settings: &Settings) -> anyhow::Result<Patterns> {
     Patterns::new(settings.progress_patterns.iter().map(String::as_str))
         .map_err(|why| anyhow::anyhow!("{why}; see `progress_patterns` in the settings"))
@@ -39,7 +40,7 @@ pub(super) struct Reach {
     pub env: Env,
     /// Its index in the list of clusters.
     pub place: usize,
-    /// Its name without what the names of all clusters begin with, if it may be called so.
+    /// Its name without the common prefix of all clusters' names, if that is unambiguous.
     pub short: Option<String>,
     /// Whether changes to the cluster are refused.
     pub read_only: bool,
@@ -65,7 +66,7 @@ impl Reach {
         if arguments.sources.accept_host_key.is_some() {
             anyhow::bail!("--accept-host-key is for one cluster; choose it with --cluster");
         }
-        // They share what they know of Google's zones.
+        // They share answers about Google's zones.
         let first = Self::of(first.clone(), arguments, config, env.clone())?;
         let others = clusters.zip(1..).map(|(spec, place)| Self {
             spec: spec.clone(),
@@ -93,7 +94,7 @@ impl Reach {
         options.google = google::waiting(&options.google);
         options.patterns = progress_patterns(&config.settings)?;
         options.who = super::audit::who(&env);
-        // What a connection does by itself is said as well: a host key that it accepted.
+        // Actions of the connection itself are reported as well, such as accepting a host key.
         options.note = AuditSink::by({
             let audit = super::audit::log(&env, &folders);
             move |cluster, what, outcome| {
@@ -110,7 +111,7 @@ impl Reach {
     pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
         let runtime = runtime()?;
         let done = runtime.block_on(work);
-        // Threads that still wait for a network must not keep the shell waiting.
+        // Threads that still wait for a network must not delay the shell.
         runtime.shutdown_background();
         done
     }
@@ -131,8 +132,8 @@ impl Reach {
     /// As [`Self::connect`], but returns the problem for the caller to report.
     pub async fn open(&self, progress: &Progress) -> Result<Session, Problem> {
         self.accept_host_key().await?;
-        let tell = |phase| progress.phase(phase);
-        supervisor::connect(self.spec.clone(), self.place, self.options.clone(), tell).await
+        let on_phase = |phase| progress.phase(phase);
+        supervisor::connect(self.spec.clone(), self.place, self.options.clone(), on_phase).await
     }
 
     /// The environment of operations on this cluster.
@@ -190,7 +191,7 @@ impl Progress {
 
     /// Shows the phase of a connection.
     pub fn phase(&self, phase: Phase) {
-        self.tell(match phase {
+        self.show(match phase {
             Phase::Address => "looking up the head's address",
             Phase::Tunnel => "opening the tunnel",
             Phase::Dashboard => "waiting for the dashboard",
@@ -198,7 +199,7 @@ impl Progress {
     }
 
     /// Shows what the command is doing now.
-    pub fn tell(&self, words: impl Into<String>) {
+    pub fn show(&self, words: impl Into<String>) {
         let mut state = locked(&self.state);
         let words = words.into();
         if state.words == words {
@@ -210,7 +211,7 @@ impl Progress {
         state.words = words;
     }
 
-    /// Forgets the words that were not printed yet: none may follow a question that waits for its answer.
+    /// Discards words that were not printed yet: none may follow a question that waits for its answer.
     pub fn hush(&self) {
         locked(&self.state).words.clear();
     }

@@ -1,4 +1,4 @@
-//! `marin-tui registry`: the clean-up policies of the repositories that clusters.yaml names.
+//! `marin-tui registry`: the clean-up policies of the repositories in clusters.yaml.
 
 use super::configs::print_diff;
 use super::google::google;
@@ -80,12 +80,12 @@ fn days(text: &str) -> Result<u32, String> {
         .ok_or_else(|| "write a number of days, e.g. 30d".to_owned())
 }
 
-/// A repository, as it is and as it is to be.
+/// A repository with its current and its new policies.
 struct Planned {
     registry: Registry,
     before: Map<String, Value>,
     after: Map<String, Value>,
-    /// Whether its policies are only tried out.
+    /// Whether its policies are only a dry run.
     is_trial: bool,
     outcome: &'static str,
     problem: Option<(String, Hint)>,
@@ -127,12 +127,12 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
         let cleanup = Cleanup { older_than_days: asked.older_than, keep: asked.keep };
         let mut plan = Vec::new();
         for registry in registries {
-            progress.tell(format!("reading {registry}"));
+            progress.show(format!("reading {registry}"));
             plan.push(read(&google, registry, cleanup).await);
         }
         show(&plan, asked)?;
         for planned in plan.iter().filter(|planned| planned.changes(asked.enforce)) {
-            progress.tell(format!("checking which images are in use in {}", planned.registry));
+            progress.show(format!("checking which images are in use in {}", planned.registry));
             warn(&google, &targets, &planned.registry, cleanup).await;
         }
         progress.hush();
@@ -156,7 +156,7 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
                 }
                 continue;
             }
-            progress.tell(format!("setting the policies of {}", planned.registry));
+            progress.show(format!("setting the policies of {}", planned.registry));
             set(&google, planned, &change).await;
             let what = format!(
                 "registry cleanup-policy: delete images older than {}, keep {}",
@@ -170,7 +170,7 @@ pub fn run(action: &Action, sources: &Sources, env: &Env) -> Result<ExitCode> {
     })
 }
 
-/// Reads a repository, and merges ours into its policies.
+/// Reads a repository, and merges our policies into its own.
 async fn read(google: &Google, registry: Registry, cleanup: Cleanup) -> Planned {
     let mut planned = Planned {
         registry,
@@ -203,7 +203,7 @@ async fn read(google: &Google, registry: Registry, cleanup: Cleanup) -> Planned 
     planned
 }
 
-/// Shows what would change, and how it is called.
+/// Shows what would change, and with which calls.
 fn show(plan: &[Planned], asked: &PolicyArguments) -> Result<()> {
     for planned in plan.iter().filter(|planned| !asked.json && planned.changes(asked.enforce)) {
         let text = |policies: &Map<String, Value>| format!("{:#}\n", Value::from(policies.clone()));
@@ -219,7 +219,7 @@ fn show(plan: &[Planned], asked: &PolicyArguments) -> Result<()> {
     Ok(())
 }
 
-/// Warns of the tags of clusters.yaml that would be deleted: Ray could start no machine with such an image.
+/// Warns of tags in clusters.yaml that would be deleted: Ray could not start machines with such an image.
 async fn warn(google: &Google, targets: &Targets, registry: &Registry, cleanup: Cleanup) {
     let limit = Duration::from_secs(u64::from(cleanup.older_than_days) * 24 * 3600);
     let mut seen: Vec<&ImageName> = Vec::new();
@@ -228,7 +228,7 @@ async fn warn(google: &Google, targets: &Targets, registry: &Registry, cleanup: 
             continue;
         }
         seen.push(image);
-        // Only a warning: who may set policies need not be allowed to list images.
+        // Only a warning: a user who may set policies is not necessarily allowed to list images.
         let Ok(builds) = google.images(image).await else { continue };
         let at = builds.iter().position(|build| build.tags.iter().any(|tag| tag.raw() == image.tag));
         let Some(build) = at.filter(|at| *at >= cleanup.keep as usize).map(|at| &builds[at]) else {
@@ -240,7 +240,7 @@ async fn warn(google: &Google, targets: &Targets, registry: &Registry, cleanup: 
     }
 }
 
-/// Sets the policies, and reads them again.
+/// Sets the policies and reads them back.
 async fn set(google: &Google, planned: &mut Planned, change: &Change) {
     if let Err(e) = google.execute(change).await {
         return planned.fail(e.to_string(), e.hint());

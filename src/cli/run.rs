@@ -1,5 +1,5 @@
-//! Runs an operation from a shell, whichever it is: shows its steps and the affected jobs, asks, does it, and resumes
-//! one that was interrupted.
+//! Runs any operation from a shell: shows its steps and the affected jobs, asks for confirmation, runs it, and resumes
+//! an interrupted one.
 
 mod print;
 
@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// How long to wait, after an interrupt, for an operation that has not begun.
+/// After an interrupt, how long to wait for an operation that has not started.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// Options of all operations.
@@ -51,7 +51,7 @@ pub struct OperateArguments {
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a separate flag")]
 pub(super) struct RunOptions<'a> {
-    /// The task; none when only an interrupted operation is to be resumed or abandoned.
+    /// The task; `None` to resume or abandon an interrupted operation.
     pub task: Option<Task>,
     /// The kind of operation.
     pub kind: OperationKind,
@@ -109,9 +109,9 @@ struct Front<'a> {
     connection: Connection,
     /// The interrupted operation, as last reported.
     journaled: Option<JournaledOperation>,
-    /// The mark of another operator's operation, as last reported.
+    /// The lock of another operator's operation, as last reported.
     mark: Option<OperationMark>,
-    /// What an update changes.
+    /// The changes of an update.
     changes: Vec<Drift>,
 }
 
@@ -188,7 +188,7 @@ impl Front<'_> {
         self.kind = kind;
         if task == Task::Update {
             self.changes.clone_from(&seen.changes);
-            // What a script reads on stdout is JSON.
+            // A script reads JSON on stdout.
             if self.options.arguments.json {
                 changes::print(&mut super::output::stderr(), &seen.changes)?;
             } else {
@@ -266,7 +266,7 @@ impl Front<'_> {
                 Ok(()) = state.changed() => {
                     match &*state.borrow_and_update() {
                         ConnectionState::Connecting(phase) => progress.phase(*phase),
-                        ConnectionState::Up(_) => progress.tell("checking affected jobs"),
+                        ConnectionState::Up(_) => progress.show("checking affected jobs"),
                         ConnectionState::Down { .. } => {}
                     }
                     continue;
@@ -302,7 +302,7 @@ impl Front<'_> {
                     self.operations.order(&self.reach.spec.name, Order::Interrupt);
                     continue;
                 }
-                // What it waits for before its beginning is a network.
+                // Before it starts, it waits only for a network.
                 () = after(interrupted, FAREWELL), if operation.is_none() => {
                     anyhow::bail!("interrupted before the first step; nothing was changed");
                 }
@@ -377,7 +377,7 @@ impl Front<'_> {
         print_rows(options.arguments.json, &rows)
     }
 
-    /// What the printed commands are for.
+    /// The target of the printed commands.
     fn target(&self) -> Target<'_> {
         Target::of(&self.reach.spec.name).with(self.kind.command())
     }
@@ -386,7 +386,7 @@ impl Front<'_> {
     fn refused(&self, refusal: &Refusal) -> anyhow::Result<ExitCode> {
         let Refusal { gate, problem, .. } = refusal;
         let is_fine = matches!(gate, Gate::RunsAlready | Gate::UpToDate);
-        // Nothing to do is no error.
+        // Having nothing to do is not an error.
         let row = json!({"name": self.reach.spec.name.as_str(), "refused": gate.name()});
         print_rows(self.options.arguments.json, if is_fine { &[] } else { std::slice::from_ref(&row) })?;
         let words = match (gate, &self.journaled) {
@@ -401,7 +401,7 @@ impl Front<'_> {
     }
 }
 
-/// Resolves at `at` plus `time`, and never when `at` is none.
+/// Resolves at `at` plus `time`; never if `at` is `None`.
 async fn after(at: Option<Instant>, time: Duration) {
     match at {
         Some(at) => tokio::time::sleep_until(at + time).await,

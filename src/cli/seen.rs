@@ -1,4 +1,4 @@
-//! A cluster as a command reads it once: in the console's own shape, so that both say the same of it.
+//! Reads a cluster once, in the same form as the console, so that both report the same.
 
 use super::reach::{Progress, Reach};
 use crate::app::Cluster;
@@ -8,15 +8,15 @@ use crate::supervisor::{self, Session};
 use anyhow::bail;
 use std::collections::BTreeSet;
 
-/// Reads the cluster. Fails when Ray does not answer; what else is missing is said on stderr.
+/// Reads the cluster. Fails if Ray does not respond; other missing data is reported on stderr.
 pub(super) async fn read(reach: &Reach, progress: &Progress) -> anyhow::Result<Cluster> {
     reach.accept_host_key().await.map_err(|problem| reach.error(&problem))?;
-    let tell = |phase| progress.phase(phase);
-    let state = supervisor::read_state(&reach.spec, reach.place, (&reach.options, false), tell).await;
+    let on_phase = |phase| progress.phase(phase);
+    let state = supervisor::read_state(&reach.spec, reach.place, (&reach.options, false), on_phase).await;
     checked(reach, state)
 }
 
-/// The same over a session that is open already.
+/// Like [`read`], over an open session.
 pub(super) async fn read_open(reach: &Reach, session: &Session) -> anyhow::Result<Cluster> {
     checked(reach, supervisor::read_open(&reach.spec, &reach.options, session).await)
 }
@@ -31,7 +31,7 @@ fn checked(reach: &Reach, state: ClusterState) -> anyhow::Result<Cluster> {
     Ok(Cluster::of(reach.spec.clone(), state))
 }
 
-/// An error if the cluster has no such node type, neither in its file nor in a node.
+/// An error if the cluster has no such node type, neither in its file nor among its nodes.
 pub(super) fn check_type(wanted: Option<&str>, reach: &Reach, cluster: &Cluster) -> anyhow::Result<()> {
     let Some(wanted) = wanted else { return Ok(()) };
     let of_file = reach.spec.node_types.iter().map(|t| t.name.as_str());

@@ -1,7 +1,7 @@
-//! `marin-tui setup`: checks what this machine needs to reach the clusters, and sets up what it may.
+//! `marin-tui setup`: checks what this machine needs to reach the clusters, and sets up what it can.
 //!
-//! Each check looks at one thing and says what is wrong with it; none stops the others. Everything may be run again:
-//! a file that exists is never replaced.
+//! Each check covers one thing and reports what is wrong; none stops the others. The command can be repeated: an
+//! existing file is never replaced.
 
 mod given;
 mod google;
@@ -52,7 +52,7 @@ fn again(asked: &SetupArguments, global: &SourceArguments) -> String {
     format!("marin-tui{line}")
 }
 
-/// Runs all checks, and prints them.
+/// Runs all checks and prints them.
 pub(super) fn run(
     asked: &SetupArguments,
     global: &GlobalArguments,
@@ -108,7 +108,7 @@ pub(super) fn run(
     }
 }
 
-/// Settings and clusters, as far as they can be read, and what is to be said of the cluster files.
+/// The settings and clusters that can be read, and messages about the cluster files.
 fn clusters(
     (asked, global): (&SetupArguments, &SourceArguments),
     sources: &Sources,

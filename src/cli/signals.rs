@@ -1,4 +1,4 @@
-//! The signals that end a command which runs until it is told to stop.
+//! The signals that end a command which runs until it is stopped.
 
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -7,7 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(super) struct Signals([Signal; 3]);
 
 impl Signals {
-    /// Listens from now on; none of them ends the process by itself any more.
+    /// Listens from now on; none of these signals ends the process by default any more.
     pub(super) fn listen() -> io::Result<Self> {
         let of = |kind: fn() -> SignalKind| signal(kind());
         Ok(Self([of(SignalKind::terminate)?, of(SignalKind::interrupt)?, of(SignalKind::hangup)?]))

@@ -1,4 +1,4 @@
-//! `marin-tui list-nodes --slices`: the console's table of slices, after one reading.
+//! `marin-tui list-nodes --slices`: the console's table of slices, read once.
 
 use super::reach::{Progress, Reach};
 use super::{columns, output, seen};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-/// Prints the slices whose hosts are wanted: those that are alive, and what was lost lately; with `all` also what died
+/// Prints the slices with matching hosts: those that are alive or were lost recently; with `all` also those that died
 /// earlier.
 pub(super) fn run(
     reach: &Reach,
@@ -36,11 +36,11 @@ pub(super) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The cluster, with the jobs that hold its slices where Ray tells.
+/// The cluster, with the jobs that hold its slices if Ray reports them.
 async fn read(reach: &Reach) -> anyhow::Result<Cluster> {
     let progress = Progress::new();
     let session = reach.connect(&progress).await?;
-    progress.tell("reading the nodes");
+    progress.show("reading the nodes");
     let mut cluster = seen::read_open(reach, &session).await?;
     let snapshot = cluster.snapshot.clone();
     let running = snapshot.jobs.iter().filter(|job| job.status == JobStatus::Running).cloned().collect();

@@ -1,4 +1,4 @@
-//! `marin-tui ssh`: a login on any machine of a cluster, or one command there.
+//! `marin-tui ssh`: logs in to any machine of a cluster, or runs one command there.
 
 use super::jobs::entrypoint;
 use super::reach::{Progress, Reach};
@@ -36,8 +36,8 @@ pub(super) fn run(arguments: &SshArguments, reach: &Reach) -> anyhow::Result<Exi
     replace(reach, arguments.host.as_deref(), line, false)
 }
 
-/// Replaces this process by ssh to that host (none: the head), which runs a command line there (none: a login shell),
-/// with `terminal` in a terminal.
+/// Replaces this process by ssh to this host (`None`: the head), which runs a command line there (`None`: a login
+/// shell), with `terminal` in a terminal.
 pub(super) fn replace(
     reach: &Reach,
     host: Option<&str>,
@@ -46,7 +46,7 @@ pub(super) fn replace(
 ) -> anyhow::Result<ExitCode> {
     let mut ssh = Reach::block_on(async {
         let progress = Progress::new();
-        progress.tell("looking up the host");
+        progress.show("looking up the host");
         let (spec, options) = (&reach.spec, &reach.options);
         let host = match host {
             Some(wish) => {

@@ -1,4 +1,4 @@
-//! `marin-tui status`: what the console shows as issues of a cluster, with evidence and hints, after one reading.
+//! `marin-tui status`: the issues of a cluster as in the console, with evidence and hints, read once.
 
 use super::reach::{Progress, Reach};
 use super::{GlobalArguments, columns, hints, output};
@@ -63,7 +63,7 @@ pub(super) fn run(
         if let [reach] = &clusters[..] {
             return Ok(vec![read(reach, arguments.vitals, |phase| progress.phase(phase)).await]);
         }
-        progress.tell(format!("reading {} clusters", clusters.len()));
+        progress.show(format!("reading {} clusters", clusters.len()));
         Ok(join_all(clusters.iter().map(|reach| read(reach, arguments.vitals, |_| ()))).await)
     })?;
     let mut seen: Vec<Seen<'_>> = clusters
@@ -71,7 +71,7 @@ pub(super) fn run(
         .zip(&states)
         .map(|(reach, state)| Seen { reach, state, began, now: Timestamp::now() })
         .collect();
-    // As the console has them: what needs action first.
+    // In the console's order: what needs action first.
     seen.sort_by_key(|seen| {
         (seen.state.issues() == 0, seen.state.worst().map_or(Severity::Info, |f| f.severity))
     });
@@ -105,18 +105,18 @@ pub(super) fn run(
     Ok(if arguments.check && !is_well { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-async fn read(reach: &Reach, vitals: bool, tell: impl FnMut(crate::model::Phase)) -> ClusterState {
+async fn read(reach: &Reach, vitals: bool, on_phase: impl FnMut(crate::model::Phase)) -> ClusterState {
     match reach.accept_host_key().await {
-        Ok(()) => supervisor::read_state(&reach.spec, reach.place, (&reach.options, vitals), tell).await,
+        Ok(()) => supervisor::read_state(&reach.spec, reach.place, (&reach.options, vitals), on_phase).await,
         Err(problem) => supervisor::unreachable(&reach.spec, problem),
     }
 }
 
-/// A cluster, and its state as it was read.
+/// A cluster and the state that was read.
 struct Seen<'a> {
     reach: &'a Reach,
     state: &'a ClusterState,
-    /// When the reading began: what it saw first may be far older.
+    /// When the reading began: the data read first may be that old.
     began: Timestamp,
     now: Timestamp,
 }
@@ -134,7 +134,7 @@ impl Seen<'_> {
         if self.state.is_up() { "up" } else { "down" }
     }
 
-    /// A number of the last reading; none when there was none.
+    /// A number of the reading; `None` if it failed.
     fn known<T>(&self, number: T) -> Option<T> {
         self.state.known.then_some(number)
     }
@@ -147,7 +147,7 @@ impl Seen<'_> {
         vec![self.name().to_owned(), word, number(tally.alive), number(tally.running), issues, worst]
     }
 
-    /// The kind, the words, and the age where it is known.
+    /// The kind, the text, and the age if it is known.
     fn in_a_line(&self, finding: &Finding, words: &str) -> String {
         let kind = finding.word();
         let words = if words.is_empty() { kind.to_owned() } else { format!("{kind}: {words}") };
@@ -157,7 +157,7 @@ impl Seen<'_> {
         }
     }
 
-    /// When it began, if Ray or Google say so.
+    /// When it began, if Ray or Google report it.
     fn since(&self, finding: &Finding) -> Option<Timestamp> {
         finding.since.filter(|since| *since < self.began)
     }

@@ -1,4 +1,4 @@
-//! The images and repositories that clusters.yaml names, for the commands that build, push and clean up images.
+//! The images and repositories in clusters.yaml, for the commands that build, push and clean up images.
 
 use super::configs;
 use crate::config::{self, Env, Settings, Sources};
@@ -8,12 +8,12 @@ use anyhow::{Result, bail};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// So many repositories.
+/// A number of repositories in words.
 pub(super) fn repositories(n: usize) -> String {
     if n == 1 { "1 repository".to_owned() } else { format!("{n} repositories") }
 }
 
-/// A folder of cluster files, and the images of its clusters.
+/// A directory of cluster files, and the images of its clusters.
 pub(super) struct Targets {
     pub folder: PathBuf,
     pub table: Table,
@@ -23,7 +23,7 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    /// Reads them. Of a folder that nothing but the working folder names, a person has to confirm what is done.
+    /// Reads them. If only the working directory names the directory, the user has to confirm the change.
     pub fn read(sources: &Sources, env: &Env, deed: &str) -> Result<Self> {
         let settings = Settings::read(sources.config.as_deref(), env)?;
         let folder = configs::table_folder(&config::places(sources, &settings, env))?;
@@ -39,7 +39,7 @@ impl Targets {
         Ok(Self { folder, table, settings, images })
     }
 
-    /// The image that `name` stands for, or the one that `defaults` of the table give.
+    /// The image that `name` stands for, or else that of `defaults` in the table.
     pub fn image<'a>(&'a self, name: Option<&'a str>) -> Result<&'a str> {
         let is_there = |name: &str| self.images.iter().any(|(_, image)| image.name == name);
         let all = || {
@@ -64,7 +64,7 @@ impl Targets {
         }
     }
 
-    /// The clusters with this image, all of them or those whose registry is in one of these regions.
+    /// The clusters with this image: all, or those whose registry is in one of these regions.
     pub fn clusters<'a>(&'a self, image: &'a str, regions: &'a [String]) -> Vec<&'a (String, ImageName)> {
         let is_meant = |(_, own): &&(String, ImageName)| {
             own.name == image && (regions.is_empty() || regions.contains(&own.location))

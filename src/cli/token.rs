@@ -1,4 +1,4 @@
-//! `marin-tui token` and `auth-env`: where tokens are, without ever showing one.
+//! `marin-tui token` and `auth-env`: manage tokens without ever showing one.
 
 use super::google::google;
 use super::reach::{confirm, runtime};
@@ -91,7 +91,7 @@ pub enum Shell {
     Csh,
 }
 
-/// What the commands share: clusters, places, Google.
+/// Shared by the commands: clusters, places, Google.
 pub(super) struct TokenContext<'a> {
     pub config: &'a Config,
     pub places: Places,
@@ -167,7 +167,8 @@ pub fn auth_env(shell: Shell, config: &Config, env: &Env, chosen: Option<&str>) 
     output::stdout().write_all(text.as_bytes()).map_err(Into::into)
 }
 
-/// What this machine lacks: why, and what Google says of the secret that would be fetched. The token is not kept.
+/// Why this machine has no token, and what Google reports about the secret that would be fetched. The token is not
+/// saved.
 async fn missing(context: &TokenContext<'_>, spec: &ClusterSpec, here: Problem) -> Problem {
     let named = context.places.variable.is_some() || context.places.path_variable.is_some();
     let Some(secret) = spec.google.token_secret.as_ref().filter(|_| !named) else { return here };
@@ -184,7 +185,7 @@ async fn missing(context: &TokenContext<'_>, spec: &ClusterSpec, here: Problem) 
     }
 }
 
-/// Prints one row per cluster with the token found on this machine. Google is asked for what is missing.
+/// Prints one row per cluster with the token found on this machine. Google is queried for missing tokens.
 async fn status(context: &TokenContext<'_>, as_json: bool) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     let mut values = Vec::new();
@@ -237,7 +238,7 @@ async fn fetch(context: &TokenContext<'_>) -> anyhow::Result<()> {
     for secret in &secrets {
         match context.care.fetch(secret).await {
             Ok(fetched) => {
-                tell(&fetched);
+                print_fetched(&fetched);
                 if !fetched.kept {
                     failures += 1;
                     eprintln!("marin-tui: version {} of secret {secret} was not saved", fetched.version);
@@ -265,7 +266,7 @@ fn saved(fetched: &Fetched) -> String {
     format!("saved in {}", files.join(" and "))
 }
 
-fn tell(fetched: &Fetched) {
+fn print_fetched(fetched: &Fetched) {
     for trouble in &fetched.troubles {
         eprintln!("marin-tui: {trouble}");
     }
@@ -334,7 +335,7 @@ fn rotation(context: &TokenContext, secret: &SecretName) -> String {
 }
 
 fn report(secret: &SecretName, made: &Fetched) -> anyhow::Result<()> {
-    tell(made);
+    print_fetched(made);
     if !made.kept {
         bail!("created version {} of secret {secret}; not saved on this machine", made.version);
     }

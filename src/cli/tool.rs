@@ -1,4 +1,4 @@
-//! Programs of this machine that commands run: docker, git, ray.
+//! Runs programs of this machine for commands: docker, git, ray.
 
 use crate::config::Env;
 use crate::model::Target;
@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
-/// How a program ended.
+/// The result of a program.
 pub(super) struct Ran {
     /// Its exit code.
     pub code: i32,
-    /// Both its outputs, line by line and cleaned.
+    /// Its output and error output, line by line and cleaned.
     pub lines: Vec<String>,
 }
 
 impl Ran {
-    /// Its lines, or an error with its last line when it failed.
+    /// Its output, or an error with its last line if it failed.
     pub fn good(self, what: &str) -> anyhow::Result<Vec<String>> {
         if self.code == 0 {
             return Ok(self.lines);
@@ -43,20 +43,20 @@ pub(super) fn find(program: &Path, env: &Env) -> Option<PathBuf> {
     std::env::split_paths(env.var("PATH")?).map(|folder| folder.join(program)).find(is_program)
 }
 
-/// A folder that nobody else can enter, and that goes with this value.
+/// A directory that nobody else can enter, removed when the value is dropped.
 pub(super) fn private_folder() -> io::Result<TempDir> {
     tempfile::Builder::new().prefix("marin-tui-").permissions(Permissions::from_mode(0o700)).tempdir()
 }
 
-/// Runs a program until it ends, and passes on each line as it comes.
-pub(super) async fn run(command: &[impl AsRef<OsStr>], mut tell: impl FnMut(&str)) -> anyhow::Result<Ran> {
+/// Runs a program until it ends, and passes on each line as it is received.
+pub(super) async fn run(command: &[impl AsRef<OsStr>], mut on_line: impl FnMut(&str)) -> anyhow::Result<Ran> {
     let command: Vec<OsString> = command.iter().map(|word| word.as_ref().to_owned()).collect();
     let (sender, mut heard) = mpsc::channel(256);
     let running = supervisor::run_program(command, sender);
     tokio::pin!(running);
     let mut lines = Vec::new();
     let mut take = |line: String| {
-        tell(&line);
+        on_line(&line);
         lines.push(line);
     };
     let code = loop {
@@ -96,10 +96,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_is_told_with_the_last_line() {
-        let mut told = Vec::new();
-        let ran = run(&["sh", "-c", "echo one; echo two >&2; exit 3"], |line| told.push(line.to_owned()));
+        let mut lines = Vec::new();
+        let ran = run(&["sh", "-c", "echo one; echo two >&2; exit 3"], |line| lines.push(line.to_owned()));
         let ran = ran.await.unwrap();
-        assert_eq!((ran.code, &ran.lines), (3, &told));
+        assert_eq!((ran.code, &ran.lines), (3, &lines));
         assert_eq!(ran.good("`x`").unwrap_err().to_string(), "`x` failed with exit code 3: two");
         let none = run(&["no-such-program-here"], |_| ()).await.unwrap();
         assert_eq!(none.code, 127);

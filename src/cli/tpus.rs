@@ -1,5 +1,5 @@
-//! `marin-tui tpus` and `clean-preempted`: a cluster's TPUs as Google Cloud and Ray each have them, and the end of
-//! those that were taken away.
+//! `marin-tui tpus` and `clean-preempted`: a cluster's TPUs according to Google Cloud and to Ray, and the deletion of
+//! preempted ones.
 
 mod clean;
 mod table;
@@ -57,7 +57,7 @@ impl TpuCommand {
 
 /// Runs a TPU command.
 pub(super) fn run(command: &TpuCommand, reach: &Reach) -> anyhow::Result<ExitCode> {
-    // Before anybody is asked anything.
+    // Checked before any request.
     supervisor::tpu_place(&reach.spec).map_err(|p| reach.error(&p))?;
     Reach::block_on(async {
         match command {
@@ -70,7 +70,7 @@ pub(super) fn run(command: &TpuCommand, reach: &Reach) -> anyhow::Result<ExitCod
 /// Queries Google and Ray at the same time. Fails without waiting for Ray when Google fails.
 async fn show(as_json: bool, reach: &Reach) -> anyhow::Result<ExitCode> {
     let progress = Progress::new();
-    progress.tell("querying Google and Ray");
+    progress.show("querying Google and Ray");
     let google = async { supervisor::ask_cloud(&reach.spec, &reach.options.google).await };
     let ray = async { Ok(ask_ray(reach, &progress).await) };
     let (cloud, nodes) = tokio::try_join!(google, ray).map_err(|p| reach.error(&p))?;
@@ -83,12 +83,12 @@ async fn show(as_json: bool, reach: &Reach) -> anyhow::Result<ExitCode> {
 /// Ray's nodes, or why they cannot be read.
 async fn ask_ray(reach: &Reach, progress: &Progress) -> Result<Vec<Node>, Problem> {
     let session = reach.open(progress).await?;
-    progress.tell("reading Ray's nodes");
+    progress.show("reading Ray's nodes");
     let snapshot = Poller::new(session.client.clone()).refresh().await;
     session.close().await;
     let now = Timestamp::now();
     let snapshot = snapshot.map_err(|e| e.problem(now))?;
-    // The first reading has nothing older to show in a part's place.
+    // In a first reading there is no older data to show for a missing part.
     match snapshot.missing.iter().find(|m| m.starts_with("nodes")) {
         Some(part) => Err(Problem::new(crate::model::ProblemKind::Other, part.clone(), "try again", now)),
         None => Ok(snapshot.nodes.to_vec()),

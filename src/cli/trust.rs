@@ -1,4 +1,4 @@
-//! `marin-tui trust`, and the question before anything of a working folder is used.
+//! `marin-tui trust`, and the question before any file of a working directory is used.
 
 use super::{columns, output};
 use crate::config::{self, Config, Env, Loaded, Records, Review, Sources, TrustState, Trusted};
@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &TrustArguments, sources: &Sources, env: Env) -> an
     let folder = arguments.folder.as_deref().unwrap_or(Path::new("."));
     let folder = env.expand(folder);
     if arguments.remove {
-        // The record of a deleted folder can be removed, too.
+        // The record of a deleted directory can be removed as well.
         let folder = folder.canonicalize().or_else(|_| std::path::absolute(&folder))?;
         if !records.remove(&folder).context("cannot remove the trust record")? {
             bail!(
@@ -85,8 +85,8 @@ pub(super) fn run(arguments: &TrustArguments, sources: &Sources, env: Env) -> an
     Ok(())
 }
 
-/// Checks that the working folder is trusted, or asks. When the command line gives the clusters, an untrusted folder's
-/// files are ignored instead.
+/// Checks that the working directory is trusted, or asks. If the command line names the clusters, an untrusted
+/// directory's files are ignored instead.
 pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> {
     let records = Records::of(env);
     let Some(review) = loaded.review() else { return Ok(loaded.admit(&records)?) };
@@ -122,7 +122,7 @@ pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> 
     Ok(loaded.admit(&records)?)
 }
 
-/// Asks whether a file of the working folder may make us do one thing, this once.
+/// Asks whether a file of the working directory may cause this action, once.
 pub(super) fn allow(file: &Path, what: &str) -> anyhow::Result<()> {
     let question = printable(&format!("{} would make marin-tui {what}", file.display())).into_owned();
     if !io::stdin().is_terminal() {

@@ -1,4 +1,4 @@
-//! `marin-tui update-cluster`: what a changed cluster file would do to the running cluster, and doing it.
+//! `marin-tui update-cluster`: shows what a changed cluster file would do to the running cluster, and applies it.
 
 use super::reach::Reach;
 use super::run::{OperateArguments, RunOptions, operate};

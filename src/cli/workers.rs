@@ -1,4 +1,5 @@
-//! Workers by hand: added as a queued resource of Google's or on a host of provider `local`, started again, removed.
+//! Manual operations on workers: adding one as a queued resource at Google or on a host of provider `local`, restarting
+//! its Ray, and removing it.
 
 use super::reach::Reach;
 use super::run::{OperateArguments, RunOptions, operate};
@@ -73,7 +74,7 @@ pub enum CapacityWord {
 }
 
 impl CapacityWord {
-    /// As the settings name it.
+    /// Its name in the settings.
     const fn name(self) -> &'static str {
         match self {
             Self::Preemptible => "preemptible",
@@ -174,7 +175,7 @@ impl AddArguments {
 }
 
 impl RemoveArguments {
-    /// The removal of what is named or selected; none when nothing is.
+    /// The removal of the named or selected workers; `None` if there are none.
     async fn task(&self, reach: &Reach) -> anyhow::Result<Option<Task>> {
         let workers = if self.kind.is_some() || self.all_preempted {
             let selection = Selection { kind: self.kind.clone(), preempted: self.all_preempted };

@@ -85,7 +85,11 @@ impl Bed {
     fn up(name: &'static str, args: &[&str]) -> Self {
         let test = std::thread::current().name().unwrap().to_owned();
         let is_other = ["oldest", "stuck"].iter().any(|word| test.contains(word));
-        assert_eq!(is_other, name.starts_with("other-"), ".config/nextest.toml selects tests of these beds by name");
+        assert_eq!(
+            is_other,
+            name.starts_with("other-"),
+            ".config/nextest.toml selects tests of these beds by name"
+        );
         let bed = Self { name };
         bed.take_turn();
         let up = bed.script("up").args(args).output().unwrap();

@@ -1,4 +1,4 @@
-//! What a cleanup finds and does, as a table and for scripts.
+//! The findings and results of a cleanup, as a table and for scripts.
 
 use super::super::reach::Reach;
 use super::super::{columns, hints};
@@ -10,23 +10,23 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// What becomes of something that was found.
+/// What happens to a finding.
 #[derive(Clone, Debug)]
 pub(super) enum Outcome {
-    /// It would be ended.
+    /// It would be removed.
     Planned,
-    /// It is named only.
+    /// It is only reported.
     Named,
-    /// What became of a TPU or of a queued resource.
+    /// The result for a TPU or a queued resource.
     Tpu(Cleaned),
-    /// What became of something on a host.
+    /// The result for something on a host.
     Host(Ended),
 }
 
-/// Something that was found, why it is left over, and what became of it.
+/// A finding, its evidence, and its result.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    /// What it is: the word of a leftover, `process`, `lock file` or `disk`.
+    /// Its kind: the word of a leftover, `process`, `lock file` or `disk`.
     kind: &'static str,
     host: Option<Text>,
     name: String,
@@ -43,7 +43,7 @@ impl Row {
         Self { kind: leftover.kind.word(), host: None, name: leftover.name.raw().to_owned(), proof, outcome }
     }
 
-    /// What is left over on a host, with the outcomes that are known.
+    /// The leftovers of a host, with the results so far.
     pub(super) fn of_host(found: &HostFound, ended: &[(Subject, Ended)]) -> Vec<Self> {
         let Ok(left) = &found.left else { return Vec::new() };
         let host = Some(found.host.internal.clone());
@@ -79,12 +79,12 @@ impl Row {
         processes.chain(left.locks.iter().map(lock)).chain(left.disks.iter().map(disk)).collect()
     }
 
-    /// Whether anything is done about it.
+    /// Whether a cleanup acts on it.
     pub(super) const fn is_deed(&self) -> bool {
         !matches!(self.outcome, Outcome::Named)
     }
 
-    /// Whether nothing is left to be done.
+    /// Whether nothing is left to do.
     pub(super) fn is_well(&self) -> bool {
         match &self.outcome {
             Outcome::Planned | Outcome::Named => true,
@@ -93,13 +93,13 @@ impl Row {
         }
     }
 
-    /// As the audit log names it.
+    /// Its name in the audit log.
     pub(super) fn audit_label(&self) -> String {
         let host = self.host.as_ref().map_or_else(String::new, |host| format!(" on {host}"));
         format!("run-cleanup {} {}{host}", self.kind, printable(&self.name))
     }
 
-    /// The outcome in words, of something that is named only what to do about it.
+    /// The result in words; for something that is only reported, what to do about it.
     pub(super) fn words(&self) -> String {
         let (outcome, why) = self.outcome();
         why.map_or_else(|| outcome.to_owned(), |why| format!("{outcome}: {why}"))
@@ -125,7 +125,7 @@ impl Row {
         }
     }
 
-    /// What a person can do about it.
+    /// What an operator can do about it.
     fn hint(&self, reach: &Reach) -> Option<Hint> {
         match (&self.outcome, &self.host) {
             (Outcome::Tpu(Cleaned::Failed { hint, .. }), _) => Some(hint.clone()),
@@ -150,7 +150,7 @@ impl Row {
     }
 }
 
-/// `delete 1 tpu vm, end 2 processes; 1 disk low`, or the same of what was done.
+/// `delete 1 tpu vm, end 2 processes; 1 disk low`, or the same in the past tense.
 pub(super) fn summary(rows: &[Row]) -> String {
     let mut counts: Vec<(String, usize)> = Vec::new();
     for row in rows {

@@ -1,4 +1,4 @@
-//! Which nodes and files of a cluster are meant, and their names in sentences.
+//! Selects the nodes and files of a cluster, and names them in messages.
 
 use crate::app::Cluster;
 use crate::config::nearest;
@@ -12,7 +12,7 @@ pub(super) const ALL: &str = "all";
 pub(super) const WORKERS: &str = "worker-*";
 const DRIVERS: &str = "job-driver-*";
 
-/// The nodes with what is searched on each.
+/// The nodes, with the globs searched on each.
 pub(super) fn globs(nodes: &[&Node], globs: impl Fn(&Node) -> Vec<String>) -> Vec<SearchedNode> {
     let searched = |node: &&Node| SearchedNode {
         node: node.id,
@@ -23,8 +23,8 @@ pub(super) fn globs(nodes: &[&Node], globs: impl Fn(&Node) -> Vec<String>) -> Ve
     nodes.iter().map(searched).collect()
 }
 
-/// The files that a search of many nodes is about: those that were asked for; else those of workers, and on the head the
-/// logs of drivers.
+/// The files for a search of many nodes: the requested ones, or else those of workers, and on the head the logs of
+/// drivers.
 pub(super) fn with_drivers(file: Option<&str>, node: &Node) -> Vec<String> {
     match file {
         Some(file) => vec![file.to_owned()],
@@ -33,7 +33,7 @@ pub(super) fn with_drivers(file: Option<&str>, node: &Node) -> Vec<String> {
     }
 }
 
-/// The living nodes that the word means.
+/// The alive nodes that the word selects.
 pub(super) fn chosen<'c>(cluster: &'c Cluster, word: &str) -> Result<Vec<&'c Node>, Problem> {
     let alive = || cluster.snapshot.nodes.iter().filter(|node| node.state.is_alive());
     let is_it = |node: &&Node| {
@@ -68,7 +68,7 @@ pub(super) fn place_words(cluster: &Cluster, node: NodeId, file: Option<&Text>) 
     file.map_or_else(|| node.clone(), |file| format!("{node} {file}"))
 }
 
-/// That these nodes have no such file.
+/// The message that these nodes have no such file.
 pub(super) fn no_file(cluster: &Cluster, file: &str, nodes: &[&Node]) -> String {
     let of = match nodes {
         [node] => {

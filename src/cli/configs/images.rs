@@ -1,4 +1,4 @@
-//! `configs images`: what Artifact Registry holds of a cluster's image.
+//! `configs images`: lists the builds of a cluster's image in Artifact Registry.
 
 use crate::cli::google::google;
 use crate::cli::output;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 use std::path::Path;
 
-/// The image that a cluster's file has, or would have once it is rendered.
+/// The image in a cluster's file, or in the file as it would be rendered.
 pub fn image(folder: &Path, table: &Table, stem: &str) -> Result<ImageName> {
     let plan = infra::plan(folder, table);
     let planned = plan.iter().find(|p| p.stem == stem);
@@ -24,7 +24,7 @@ pub fn image(folder: &Path, table: &Table, stem: &str) -> Result<ImageName> {
         .with_context(|| format!("the image of {stem} (`{said}`) is not in Artifact Registry"))
 }
 
-/// The image of each cluster that has one in Artifact Registry, by the name of its file, as its file would have it.
+/// The image of each cluster that has one in Artifact Registry, by the name of its file, as it would be rendered.
 pub fn all(folder: &Path, table: &Table) -> Result<Vec<(String, ImageName)>> {
     let plan = infra::plan(folder, table);
     super::update::rendered(&plan)?;
@@ -36,7 +36,7 @@ pub fn all(folder: &Path, table: &Table) -> Result<Vec<(String, ImageName)>> {
     Ok(images)
 }
 
-/// The image that a cluster's file names now.
+/// The image that a cluster's file names at present.
 pub fn of_file(file: &Path) -> Option<ImageName> {
     let text = yaml::read(file).ok()?;
     ImageName::parse(&docker_image(&text, file).ok()?)

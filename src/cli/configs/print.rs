@@ -1,4 +1,4 @@
-//! How clusters, values and findings are printed.
+//! Formats clusters, values and findings.
 
 use crate::infra::{Finding, Row, Severity, State};
 use crate::model::amount::counted;
@@ -88,7 +88,7 @@ pub fn findings(out: &mut impl Write, findings: &[Finding]) -> anyhow::Result<()
     Ok(())
 }
 
-/// Prints how many findings there are.
+/// Prints the number of findings.
 pub fn summary(out: &mut impl Write, findings: &[Finding], files: usize) -> anyhow::Result<()> {
     let of = |wanted: Severity| findings.iter().filter(|f| f.severity == wanted).count();
     let (errors, warnings) =

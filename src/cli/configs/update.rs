@@ -1,4 +1,4 @@
-//! `configs update`: shows what changes, asks about edits, and writes.
+//! `configs update`: shows the changes, asks about manual edits, and writes the files.
 
 use super::print;
 use crate::cli::output::{self, Cleaned};
@@ -25,17 +25,17 @@ pub struct Mode {
     pub json: bool,
 }
 
-/// An update that is planned and not begun.
+/// An update that is planned but not started.
 pub struct Update {
-    /// The files of the clusters that were chosen.
+    /// The files of the chosen clusters.
     plan: Vec<Planned>,
     /// Files whose cluster is gone.
     orphans: Vec<Planned>,
-    /// What is found in the files that would be written, as they would be then.
+    /// The findings in the files as they would be written.
     findings: Vec<Finding>,
 }
 
-/// An error if one of these cannot be rendered: each cause, once.
+/// An error if one of these cannot be rendered, with each cause once.
 pub fn rendered(plan: &[Planned]) -> Result<()> {
     let broken: Vec<_> = plan.iter().filter_map(|p| p.error.as_ref()).collect();
     if broken.is_empty() {
@@ -46,10 +46,10 @@ pub fn rendered(plan: &[Planned]) -> Result<()> {
 }
 
 impl Update {
-    /// Plans the files of `only`, or of all clusters when it is empty; an error if one of them cannot be rendered.
+    /// Plans the files of `only`, or of all clusters if it is empty; an error if one of them cannot be rendered.
     pub fn plan(folder: &Path, table: &Table, only: &[String]) -> Result<Self> {
         let all = infra::plan(folder, table);
-        // Two clusters of one name are seen among all of them.
+        // Duplicate names are found only among all clusters.
         let mut findings = infra::validate_plan(&all, table);
         let chosen = |p: &Planned| only.is_empty() || only.contains(&p.stem);
         let (orphans, plan): (Vec<_>, Vec<_>) =
@@ -59,7 +59,7 @@ impl Update {
         Ok(Self { plan, orphans, findings })
     }
 
-    /// An error, after it is shown, if what would be written breaks a rule.
+    /// Prints the findings, and fails if what would be written breaks a rule.
     pub fn is_right(&self) -> Result<()> {
         let errors = self.findings.iter().filter(|f| f.severity == Severity::Error).count();
         if errors == 0 {
@@ -74,7 +74,7 @@ impl Update {
         )
     }
 
-    /// Shows what changes, asks about edits, and writes.
+    /// Shows the changes, asks about manual edits, and writes the files.
     pub fn run(&self, mode: Mode) -> Result<()> {
         let Self { plan, orphans, findings } = self;
         let writes = !mode.check && !mode.diff;
@@ -162,7 +162,7 @@ fn explain(out: &mut Cleaned<impl Write>, planned: &Planned) -> Result<()> {
     print_diff(out, &planned.file, &planned.before, &planned.after)
 }
 
-/// Prints a unified diff, in colour on a terminal.
+/// Prints a unified diff, colored on a terminal.
 pub fn print_diff(out: &mut Cleaned<impl Write>, file: &Path, before: &str, after: &str) -> Result<()> {
     if before == after {
         return Ok(());

@@ -1,4 +1,4 @@
-//! docker, or podman in its place.
+//! docker, or podman instead.
 
 use crate::cli::tool::{self, Ran};
 use crate::config::{self, Env};
@@ -34,7 +34,7 @@ impl Kind {
         }
     }
 
-    /// Where its makers say how it is installed.
+    /// Where its documentation describes the installation.
     const fn manual(self) -> &'static str {
         match self {
             Self::Docker => "https://docs.docker.com/engine/install",
@@ -43,16 +43,16 @@ impl Kind {
     }
 }
 
-/// The program as it was found on this machine.
+/// The program as found on this machine.
 pub(super) struct Engine {
     kind: Kind,
     program: PathBuf,
-    /// Whether the environment says which daemon docker talks to.
+    /// Whether the environment sets the daemon that docker connects to.
     has_host: bool,
 }
 
 impl Engine {
-    /// Finds it before anything starts.
+    /// Finds the program before anything starts.
     pub fn find(kind: Kind, env: &Env) -> Result<Self> {
         let find = |kind: Kind| tool::find(Path::new(kind.name()), env);
         if let Some(program) = find(kind) {
@@ -65,13 +65,13 @@ impl Engine {
         }
     }
 
-    /// A command line of it.
+    /// A command line of the program.
     pub fn command(&self, words: &[&str]) -> Vec<String> {
         let program = self.program.to_string_lossy().into_owned();
         [program].into_iter().chain(words.iter().map(ToString::to_string)).collect()
     }
 
-    /// Runs a command line, and shows what it says.
+    /// Runs a command line and prints its output.
     pub async fn shown(&self, command: &[String]) -> Result<()> {
         let ran = tool::run(command, |line| eprintln!("{line}")).await?;
         ran.good(&format!("`{}`", line(command))).map(drop)
@@ -82,7 +82,7 @@ impl Engine {
         tool::run(&self.command(words), |_| ()).await
     }
 
-    /// A configuration without the person's logins, in a folder that nobody else can enter. It talks to the same daemon.
+    /// A configuration without the user's logins, in a directory that nobody else can enter. It uses the same daemon.
     pub async fn private(&self) -> Result<Private<'_>> {
         let folder = tool::private_folder().context("cannot create a directory for the login")?;
         let place = folder.path().display();
@@ -90,7 +90,7 @@ impl Engine {
             Kind::Docker => vec![format!("DOCKER_CONFIG={place}")],
             Kind::Podman => vec![format!("REGISTRY_AUTH_FILE={place}/auth.json")],
         };
-        // The context that is in use, e.g. of Docker Desktop, is in the configuration that is left out.
+        // The current context, e.g. that of Docker Desktop, is in the user's configuration, which is left out.
         if self.kind == Kind::Docker && !self.has_host {
             let asked = self.quiet(&["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"]).await?;
             let host = asked.lines.last().filter(|line| asked.code == 0 && line.contains("://"));
@@ -100,7 +100,7 @@ impl Engine {
     }
 }
 
-/// The engine with a login of its own, which goes with this value.
+/// The engine with a separate login, which is removed when this is dropped.
 pub(super) struct Private<'a> {
     engine: &'a Engine,
     folder: TempDir,
@@ -114,8 +114,8 @@ impl Private<'_> {
         settings.chain(self.engine.command(words)).collect()
     }
 
-    /// Logs in to a registry. The program reads the token on its standard input, from a file that is there for that
-    /// moment: it is in no command line and no environment.
+    /// Logs in to a registry. The program reads the token on its standard input from a temporary file, so that it is
+    /// never on a command line or in the environment.
     pub async fn log_in(&self, host: &str, token: &Secret) -> Result<()> {
         let file = self.folder.path().join("token");
         config::write_first(&file, token).context("cannot write the token for the login")?;
@@ -128,19 +128,19 @@ impl Private<'_> {
         ran?.good(&format!("the login of {} to {host}", self.engine.kind.name())).map(drop)
     }
 
-    /// Runs a command line, and shows what it says.
+    /// Runs a command line and prints its output.
     pub async fn shown(&self, words: &[&str]) -> Result<()> {
         let ran = tool::run(&self.command(words), |line| eprintln!("{line}")).await?;
         ran.good(&format!("`{}`", line(&self.engine.command(words)))).map(drop)
     }
 }
 
-/// The words of a login to a registry.
+/// The arguments of a login to a registry.
 pub(super) fn login_words(host: &str) -> [&str; 5] {
     ["login", "--username", "oauth2accesstoken", "--password-stdin", host]
 }
 
-/// A command line as a shell would have it.
+/// A command line quoted for a shell.
 pub(super) fn line(command: &[String]) -> String {
     command.iter().map(|one| word(one)).collect::<Vec<_>>().join(" ")
 }

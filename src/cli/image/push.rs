@@ -1,4 +1,4 @@
-//! `image push`: to the registry of each region, which is made where it is missing.
+//! `image push`: pushes to the registry of each region, and creates missing registries.
 
 use super::engine::{self, Engine};
 use super::options::{ImageOptions, planned};
@@ -31,7 +31,7 @@ pub struct PushArguments {
     yes: bool,
 }
 
-/// Pushes the image to every registry. What cannot be pushed to one does not keep the others from it.
+/// Pushes the image to every registry. A failure for one does not affect the others.
 pub(super) async fn run(
     asked: &PushArguments,
     engine: &Engine,
@@ -46,7 +46,7 @@ pub(super) async fn run(
     let progress = Progress::new();
     let mut missing = Vec::new();
     for registry in &registries {
-        progress.tell(format!("checking {registry}"));
+        progress.show(format!("checking {registry}"));
         if is_missing(&google, registry).await? {
             missing.push(registry);
         }
@@ -76,7 +76,7 @@ pub(super) async fn run(
     }
     confirm(&question, *yes)?;
     for registry in &missing {
-        progress.tell(format!("creating {registry}"));
+        progress.show(format!("creating {registry}"));
         let made = google.execute(&creation(registry)).await;
         audit::of_registry(audit, registry, "create repository", made.as_ref().map(|()| "created"));
         made.map_err(|e| failed(&format!("cannot create {registry}"), &e))?;
@@ -127,7 +127,7 @@ pub(super) async fn run(
     used(targets, name, &tag.tag, regions, (*set_image).then_some(*yes))
 }
 
-/// Whether there is no such repository; an error when there is one for something else, or when it cannot be seen.
+/// Whether the repository does not exist; an error if it exists in another format, or cannot be read.
 async fn is_missing(google: &Google, registry: &Registry) -> Result<bool> {
     match google.repository(registry).await {
         Ok(found) if found.format == "DOCKER" => Ok(false),
@@ -146,8 +146,8 @@ fn failed(what: &str, e: &GcpError) -> anyhow::Error {
     anyhow!("{what}: {e}; {}", e.hint())
 }
 
-/// Says how the clusters come to use the tag, or writes it into the table: of all clusters without their own tag when
-/// all have this image, otherwise of those that have it.
+/// Prints how to use the tag in the clusters, or writes it into the table: for all clusters without their own tag if
+/// all have this image, otherwise for those that have it.
 fn used(targets: &Targets, image: &str, tag: &str, regions: &[String], writes: Option<bool>) -> Result<()> {
     let chosen = targets.clusters(image, regions);
     let all = chosen.len() == targets.table.rows.len();

@@ -1,4 +1,4 @@
-//! The tag of an image: by date and commit, e.g. `20261120-0a1b2c3`.
+//! The tag of an image, from date and commit, e.g. `20261120-0a1b2c3`.
 
 use super::engine::Engine;
 use super::options::ImageOptions;
@@ -8,7 +8,7 @@ use crate::model::amount::counted;
 use anyhow::{Result, bail};
 use std::path::Path;
 
-/// The end of a tag whose image has more in it than its commit.
+/// The suffix of the tag of an image that contains uncommitted files.
 const DIRTY: &str = "-dirty";
 /// The tag that moves with each push.
 const LATEST: &str = "latest";
@@ -37,13 +37,13 @@ impl Tag {
     }
 }
 
-/// The commit that a folder is at.
+/// The commit that is checked out in a directory.
 struct Commit {
-    /// Its short hash, with the mark of files that are not committed.
+    /// Its short hash, with the suffix for uncommitted files.
     mark: String,
 }
 
-/// The tag of an image that is built now.
+/// The tag of an image to be built.
 pub(super) async fn for_build(options: &ImageOptions, folder: &Path) -> Result<Tag> {
     let commit = commit(options, folder).await?;
     match (&options.tag, commit) {
@@ -56,7 +56,7 @@ pub(super) async fn for_build(options: &ImageOptions, folder: &Path) -> Result<T
     }
 }
 
-/// The tag of an image that was built: the one that is named, or the newest of the commit.
+/// The tag of an image that was built: the one named, or the newest of the commit.
 pub(super) async fn for_push(
     options: &ImageOptions,
     folder: &Path,
@@ -76,7 +76,7 @@ pub(super) async fn for_push(
     let Some(Commit { mark }) = commit(options, folder).await? else {
         bail!("{} is not in a git repository; give a tag with --tag", folder.display());
     };
-    // The newest comes first.
+    // Listed with the newest first.
     let asked = engine.quiet(&["image", "ls", "--format", "{{.Tag}}", image]).await?;
     let tags = asked.good("listing the images of this machine")?;
     let is_of_commit = |tag: &&String| {
@@ -92,8 +92,8 @@ pub(super) async fn for_push(
     }
 }
 
-/// The commit of the folder's repository; none when it is in none. Files that are not committed are refused unless they
-/// are allowed: nobody could build the same image again.
+/// The commit of the directory's repository; `None` if there is no repository. Uncommitted files are refused unless
+/// they are allowed, because nobody could build the same image again.
 async fn commit(options: &ImageOptions, folder: &Path) -> Result<Option<Commit>> {
     let folder = folder.to_string_lossy();
     let git = |words: &[&'static str]| {

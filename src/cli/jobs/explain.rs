@@ -1,9 +1,9 @@
-//! `marin-tui explain-job`: why a job failed, hangs or waits, with the evidence for it.
+//! `marin-tui explain-job`: why a job failed, hangs or is pending, with evidence.
 
 use super::super::reach::{Progress, Reach};
 use super::super::{candidates, hints, output};
 use super::failed;
-use super::reader::{Reader, clock_time, tell_incomplete, telling};
+use super::reader::{Reader, clock_time, report_incomplete, reporting};
 use crate::app::Cluster;
 use crate::job_workers::{
     Findings, JobWorkers, Known, Verdict, certainty_words, first_few, place, without_error,
@@ -43,7 +43,7 @@ pub struct ExplainArguments {
     json: bool,
 }
 
-/// Lines of a traceback that are printed.
+/// Number of lines of a traceback that are printed.
 const TRACE: usize = 12;
 
 /// Prints the explanation.
@@ -53,11 +53,11 @@ pub(super) async fn run(
     progress: &Progress,
 ) -> anyhow::Result<ExitCode> {
     let session = reach.connect(progress).await?;
-    let tell = telling(progress);
+    let report = reporting(progress);
     let Reader { mut gangs, mut job_workers, cluster } =
-        Reader::read(&arguments.id, reach, &session, &tell).await?;
+        Reader::read(&arguments.id, reach, &session, &report).await?;
     if matches!(job_workers.known.job.status, JobStatus::Running | JobStatus::Pending) {
-        progress.tell("reading the vitals of the run");
+        progress.show("reading the vitals of the run");
         read_vitals(&mut job_workers, &cluster, &session, reach).await;
     }
     let (mut found, logs) = gangs.explain(&mut job_workers, arguments.lines).await.map_err(failed(reach))?;
@@ -65,7 +65,7 @@ pub(super) async fn run(
         found = gangs.with_clocks(&mut job_workers, found, &logs).await;
     }
     session.close().await;
-    tell_incomplete(&job_workers);
+    report_incomplete(&job_workers);
     let target = Target::of(&reach.spec.name);
     if arguments.json {
         output::json(&for_scripts(&found, &job_workers, target))?;
@@ -75,8 +75,8 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the vitals of the job show: what is wrong with its run, from the end of its driver's log, what it waits for, and who
-/// holds that.
+/// Adds what the vitals of the job show: what is wrong with its run, according to the end of its driver's log, what it
+/// waits for, and who holds that.
 async fn read_vitals(job_workers: &mut JobWorkers, cluster: &Cluster, session: &Session, reach: &Reach) {
     let job = Arc::clone(&job_workers.known.job);
     let how = (reach.options.vitals, &reach.options.patterns);

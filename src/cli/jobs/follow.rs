@@ -65,7 +65,7 @@ pub struct Following<'a> {
     /// When the cluster stopped answering.
     lost: Option<Instant>,
     /// The last problem that was printed.
-    told: Option<String>,
+    reported: Option<String>,
     /// `session_name` of the Ray session that the job runs in.
     ray_session: Text,
     /// The job's status as last read.
@@ -81,8 +81,8 @@ impl<'a> Following<'a> {
         let state = connection.watch();
         let limit = give_up.give_up_after.map(Duration::from_secs);
         let ray_session = session.ray_session.clone();
-        let (sought, head, lost, told, seen) = (None, None, None, None, None);
-        Self { reach, connection, state, limit, sought, head, lost, told, ray_session, seen }
+        let (sought, head, lost, reported, seen) = (None, None, None, None, None);
+        Self { reach, connection, state, limit, sought, head, lost, reported, ray_session, seen }
     }
 
     /// Wants only the lines that match of those that the log has at the beginning. Others may come all the same, where its
@@ -159,11 +159,11 @@ impl<'a> Following<'a> {
                 proved = outcome(&mut proof) => {
                     proof = None;
                     match proved {
-                        // The log tries again at once.
+                        // The log retries at once.
                         Ok(()) => {
                             ways.send_if_modified(|way| way.as_mut().map(|way| way.nudges += 1).is_some());
                         }
-                        Err(problem) => self.tell(&problem.what),
+                        Err(problem) => self.report(&problem.what),
                     }
                 }
                 () = too_long(self.lost, self.limit) => return Ok(Err(FollowError::GaveUp)),
@@ -171,8 +171,8 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Passes the lines of a node's file to `print`, beginning with the newest `keep`, until `--give-up-after` has passed
-    /// without an answer.
+    /// Passes the lines of a node's file to `print`, beginning with the newest `keep`, until the cluster has not
+    /// responded for `--give-up-after`.
     pub async fn file(
         &mut self,
         node: &Node,
@@ -207,13 +207,13 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Finds out what happened to a job that Ray no longer knows. While a restart is marked on the cluster, it may
-    /// submit the job again, so this waits for the restart.
+    /// Finds out what happened to a job that Ray no longer knows. A restart whose lock is on the cluster may submit the
+    /// job again, so this waits for the restart.
     async fn gone(&mut self, id: &SubmissionId, error: &RayError) -> anyhow::Result<Gone> {
         let Some(why) = self.why_lost(id, error).await else { return Ok(Gone::Unexplained) };
         let mut is_told = false;
         loop {
-            // Read the mark before the job: once the mark is gone, the restart has restored all it can.
+            // Read the lock before the job: once the lock is gone, the restart has restored all it can.
             let restart = self.restart_under_way().await;
             if let Some(client) = self.client()?
                 && client.job(id).await.is_ok()
@@ -236,14 +236,14 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// The mark of a restart that is running on this cluster.
+    /// The lock of a restart that is running on this cluster.
     async fn restart_under_way(&self) -> Option<OperationMark> {
         let (spec, options) = (&self.reach.spec, &self.reach.options);
         if !supervisor::keeps_marks(spec) {
             return None;
         }
         let access = Access { spec, options, connection: &self.connection };
-        // Without the right to read marks the job counts as lost, as it does where none are kept.
+        // Without permission to read locks the job counts as lost, as it does where none are kept.
         let mark = supervisor::read_mark(access).await.ok().flatten()?;
         let is_at_work = mark.pulse(Timestamp::now()) == Liveness::Fresh;
         (is_at_work && mark.command == OperationKind::Restart.command()).then_some(mark)
@@ -294,7 +294,7 @@ impl<'a> Following<'a> {
                         () = too_long(self.lost, self.limit) => return Ok(Err(FollowError::GaveUp)),
                     };
                     if let Err(problem) = proved {
-                        self.tell(&problem.what);
+                        self.report(&problem.what);
                     }
                     backoff.next(LONGEST)
                 }
@@ -309,13 +309,13 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// The client of the current connection, if there is one. An error when reconnecting cannot succeed without an
-    /// operator's fix.
+    /// The client of the current connection, if there is one. An error if reconnecting cannot succeed without action by
+    /// the operator.
     fn client(&mut self) -> anyhow::Result<Option<Client>> {
         Ok(self.way()?.map(|way| way.client))
     }
 
-    /// The same for logs.
+    /// The same for access to logs.
     fn way(&mut self) -> anyhow::Result<Option<LogAccess>> {
         let now = self.state.borrow_and_update().clone();
         match now {
@@ -326,7 +326,7 @@ impl<'a> Following<'a> {
             ConnectionState::Down { problem, retry_at: None, .. } => Err(self.reach.error(&problem)),
             ConnectionState::Down { problem, .. } => {
                 self.lose(&problem.what);
-                self.tell(&problem.what);
+                self.report(&problem.what);
                 Ok(None)
             }
         }
@@ -343,15 +343,15 @@ impl<'a> Following<'a> {
     fn lose(&mut self, why: &str) {
         if self.lost.is_none() {
             self.lost = Some(Instant::now());
-            self.told = Some(why.to_owned());
+            self.reported = Some(why.to_owned());
             eprintln!("{}: connection lost: {why}; reconnecting", self.reach.spec.name);
         }
     }
 
     /// Prints why the cluster cannot be reached, once per cause.
-    fn tell(&mut self, why: &str) {
-        if self.told.as_deref() != Some(why) {
-            self.told = Some(why.to_owned());
+    fn report(&mut self, why: &str) {
+        if self.reported.as_deref() != Some(why) {
+            self.reported = Some(why.to_owned());
             eprintln!("{}: {why}; retrying", self.reach.spec.name);
         }
     }
@@ -359,7 +359,7 @@ impl<'a> Following<'a> {
     /// Prints once that the connection is restored.
     fn back(&mut self) {
         if let Some(since) = self.lost.take() {
-            self.told = None;
+            self.reported = None;
             eprintln!("{}: reconnected after {} s", self.reach.spec.name, since.elapsed().as_secs());
         }
     }
@@ -375,7 +375,7 @@ impl<'a> Following<'a> {
     }
 }
 
-/// Resolves with the outcome of a connection check, never without one.
+/// Resolves with the result of a connection check; pends forever if there is none.
 async fn outcome(proof: &mut Option<Proof>) -> Result<(), Problem> {
     match proof {
         Some(proof) => proof.await,
@@ -383,7 +383,7 @@ async fn outcome(proof: &mut Option<Proof>) -> Result<(), Problem> {
     }
 }
 
-/// Resolves when the cluster has not answered for longer than the limit.
+/// Resolves when the cluster has not responded for longer than the limit.
 async fn too_long(lost: Option<Instant>, limit: Option<Duration>) {
     match (lost, limit) {
         (Some(since), Some(limit)) => sleep_until(since + limit).await,

@@ -1,5 +1,5 @@
-//! Where `job-logs` reads a driver's log: the file on the head over ssh, or through the dashboard where ssh does not lead
-//! to it. Nothing holds more of it than the part that is asked for.
+//! The source from which `job-logs` reads a driver's log: the file on the head over ssh, or the dashboard if ssh does
+//! not lead to the file. Never holds more than the requested part.
 
 use super::super::reach::Reach;
 use super::failed;
@@ -12,37 +12,37 @@ use crate::supervisor::{
 use anyhow::{Result, bail};
 use bytes::Bytes;
 
-/// Lines that are read or searched through the dashboard, which has to send them all.
+/// Number of lines read or searched through the dashboard, which has to send them all.
 const SEARCHED: u32 = 100_000;
-/// Lines without a time among which none is expected any more.
+/// After this many lines without a time, the log is assumed to have no times.
 const UNTIMED: u32 = 100_000;
-/// Numbers of lines before the end in which the first of a time is looked for, one after the other.
+/// Numbers of lines before the end in which the first line of a time is looked for, one after the other.
 const STEPS: [u32; 4] = [1000, 10_000, 100_000, 1_000_000];
 
 /// A job's driver log, or another file of the head while its dashboard does not respond.
 pub struct LogSource<'a> {
     reach: &'a Reach,
-    /// The job and Ray; none where the head alone is reached.
+    /// The job and Ray; `None` if only the head can be reached.
     ray: Option<(&'a Session, &'a SubmissionId)>,
     file: LogFile,
-    /// The head's shell, as long as the file may be there.
+    /// The head's shell, while the file may be there.
     remote: Option<Remote>,
     /// Whether the head was asked where the driver runs.
     is_placed: bool,
-    /// The driver's node, once it was asked for.
+    /// The driver's node, once it is known.
     node: Option<NodeId>,
 }
 
-/// The bytes of a part, as they come.
+/// The bytes of a part, as they are received.
 pub enum LogBytes {
     /// From the head.
     Remote(Bytes, Box<RemoteStream>),
-    /// From the dashboard; none once read.
+    /// From the dashboard; empty once read.
     Read(Bytes),
 }
 
 impl LogBytes {
-    /// The next bytes; none at the end.
+    /// The next bytes; `None` at the end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
         match self {
             Self::Read(all) => {
@@ -57,7 +57,7 @@ impl LogBytes {
         }
     }
 
-    /// Passes all of its lines on, as they come.
+    /// Passes on all lines as they are received.
     pub async fn for_lines(mut self, mut each: impl FnMut(Vec<Line>) -> Result<()>) -> Result<()> {
         let mut splitter = LineSplitter::new(LineSplitter::WHOLE);
         while let Some(bytes) = self.chunk().await? {
@@ -75,13 +75,13 @@ impl<'a> LogSource<'a> {
         Self { reach, ray, file: LogFile::of_job(id), remote, is_placed: false, node: None }
     }
 
-    /// A file of the head, over a login to it alone.
+    /// A file of the head, over a separate login.
     pub fn on_head(reach: &'a Reach, remote: Remote, file: LogFile) -> Self {
         Self { reach, ray: None, file, remote: Some(remote), is_placed: true, node: None }
     }
 
-    /// Begins to read it from there on, or only its lines that match, which its machine searches for; none while the job
-    /// has no driver. Without a shell there all lines come.
+    /// Starts reading at this position, or only the matching lines, which the machine of the file searches for; `None`
+    /// while the job has no driver. Without a shell on the head, all lines are read.
     pub async fn open(&mut self, start: Start, words: Option<&Grep>) -> Result<Option<LogBytes>> {
         let why = match self.over_ssh(start, words).await {
             Ok(bytes) => return Ok(Some(bytes)),
@@ -114,7 +114,7 @@ impl<'a> LogSource<'a> {
         Ok(Some(LogBytes::Read(log)))
     }
 
-    /// Reads the file on the head, if it is there; else why it cannot be read, where that is known.
+    /// Reads the file on the head if it is there; otherwise returns why it cannot be read, if that is known.
     async fn over_ssh(&mut self, start: Start, words: Option<&Grep>) -> Result<LogBytes, Option<ReadError>> {
         self.look_where().await;
         loop {
@@ -136,7 +136,7 @@ impl<'a> LogSource<'a> {
 
     /// Finds out, once, whether the driver runs on the head.
     async fn look_where(&mut self) {
-        // A head that does not report them may have the file all the same.
+        // A head that does not report it may still have the file.
         let Some((session, id)) = self.ray.filter(|_| !std::mem::replace(&mut self.is_placed, true)) else {
             return;
         };
@@ -145,7 +145,8 @@ impl<'a> LogSource<'a> {
         }
     }
 
-    /// Whether the file is to be looked for in the cluster's container now. Else it says why it cannot be read on the head.
+    /// Whether to look for the file in the cluster's container now. Otherwise reports why it cannot be read on the
+    /// head.
     fn tries_container(&mut self, why: &ReadError) -> bool {
         if matches!(why, ReadError::NoFolder) && self.file.enter(&self.reach.spec) {
             return true;
@@ -158,8 +159,8 @@ impl<'a> LogSource<'a> {
         false
     }
 
-    /// Where its lines since then begin, by the times that they say: the byte in the file on the head, else a number of lines
-    /// that has them all.
+    /// Where the lines since a time begin, by the times in the lines: the byte in the file on the head, or else a
+    /// number of lines that includes them all.
     pub async fn since(&mut self, since: Timestamp, clock: Clock) -> Result<Start> {
         self.look_where().await;
         while let Some(remote) = &self.remote {
@@ -195,7 +196,7 @@ impl<'a> LogSource<'a> {
     }
 }
 
-/// The first bytes of a stream, and what follows; nothing may be read behind an end.
+/// The first bytes of a stream, and the rest; nothing may be read after its end.
 async fn begun(stream: Result<RemoteStream, ReadError>) -> Result<LogBytes, ReadError> {
     let mut stream = stream?;
     Ok(match stream.chunk().await? {
@@ -204,7 +205,7 @@ async fn begun(stream: Result<RemoteStream, ReadError>) -> Result<LogBytes, Read
     })
 }
 
-/// The lines that match, behind the line that says what is open.
+/// The matching lines, after the line that identifies the open file.
 async fn matched(
     file: &LogFile,
     over: (&Remote, &ClusterSpec),

@@ -1,4 +1,4 @@
-//! `job-logs`: a job's log on stdout, cleaned for a terminal.
+//! `job-logs`: prints a job's log on stdout, cleaned for a terminal.
 
 use super::super::reach::{Progress, Reach};
 use super::super::{candidates, output};
@@ -19,10 +19,10 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Lines that are printed unless the command says otherwise.
+/// Default number of lines.
 const LINES: u32 = 1000;
 
-/// How many of a log's lines.
+/// The number of lines of a log to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lines {
     All,
@@ -78,11 +78,11 @@ pub(super) fn print(lines: Vec<Line>) -> io::Result<()> {
     out.flush()
 }
 
-/// Which lines are printed, and how.
+/// Selects and prints lines.
 struct Printer<'a> {
     grep: Option<&'a Pattern>,
     since: Option<Timestamp>,
-    /// Whether all lines that say no time are of that time.
+    /// Whether all lines without a time count as being of that time.
     all_since: bool,
     times: Times,
     json: bool,
@@ -92,7 +92,7 @@ impl Printer<'_> {
     fn print(&mut self, lines: Vec<Line>) -> io::Result<()> {
         let mut out = output::stdout();
         for line in lines {
-            // Only who asks for times pays for reading them.
+            // Times are parsed only if they are needed.
             let time = if self.json || self.since.is_some() { self.times.next(line.text()) } else { None };
             let is_since = |since| time.map_or(self.all_since, |time| time >= since);
             let is_then = self.since.is_none_or(is_since);
@@ -111,8 +111,8 @@ impl Printer<'_> {
         out.flush()
     }
 
-    /// What a search or a time leaves to say.
-    fn told(&self) {
+    /// Reports what a search or a time did not cover.
+    fn report_rest(&self) {
         let Some(since) = self.since.filter(|_| !self.all_since) else { return };
         match self.times.last() {
             None => eprintln!("no line has a timestamp, so --since matches none"),
@@ -122,7 +122,7 @@ impl Printer<'_> {
     }
 }
 
-/// Prints the log. With `--follow` the exit code tells how the job ended.
+/// Prints the log. With `--follow` the exit code says how the job ended.
 pub(super) async fn run(
     arguments: &LogArguments,
     reach: &Reach,
@@ -156,10 +156,10 @@ pub(super) async fn run(
             None => return Err(reach.error(&problem)),
         },
     };
-    progress.tell("reading the log");
+    progress.show("reading the log");
 
     let reads_times = arguments.json || arguments.since.is_some();
-    // A head that does not say its zone has that of Google's images.
+    // A head that does not report its time zone is assumed to use that of Google's images.
     let utc_offset = if reads_times { session.client.utc_offset().await.unwrap_or_default() } else { 0 };
     let mut source = LogSource::new(reach, &session, &id);
     if arguments.follow {
@@ -177,7 +177,7 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where the log begins, what is printed of it, and what its machine searches for.
+/// Where to begin in the log, what to print of it, and what its machine searches for.
 async fn prepare<'a>(
     arguments: &'a LogArguments,
     source: &mut LogSource<'_>,
@@ -198,12 +198,12 @@ async fn prepare<'a>(
     };
     let all_since = matches!(start, Start::At { .. });
     let printer = Printer { grep, since, all_since, times: Times::new(clock), json: arguments.json };
-    // Elsewhere a line may have its time from one above it that does not match.
+    // Otherwise a line may have its time from a line above it that does not match.
     let words = grep.filter(|_| since.is_none() || all_since).and_then(for_its_host);
     Ok((printer, start, words))
 }
 
-/// Prints what is wanted of a log that it has now.
+/// Prints the selected lines of the current log.
 async fn print_log(
     arguments: &LogArguments,
     mut source: LogSource<'_>,
@@ -212,12 +212,12 @@ async fn print_log(
     let (mut printer, start, words) = prepare(arguments, &mut source, utc_offset).await?;
     if let Some(log) = source.open(start, words.as_ref()).await? {
         log.for_lines(|lines| Ok(printer.print(lines)?)).await?;
-        printer.told();
+        printer.report_rest();
     }
     Ok(())
 }
 
-/// A login to the head alone, to read the file of a log there, if what is wrong is its dashboard.
+/// A separate login to the head, to read the file of a log there, if only the dashboard has failed.
 pub(in crate::cli) async fn head_alone(
     problem: &Problem,
     follows: bool,
@@ -227,15 +227,15 @@ pub(in crate::cli) async fn head_alone(
     if problem.kind != ProblemKind::DashboardSilent || follows {
         return None;
     }
-    progress.tell("logging in to the head");
-    // What was wrong before is the better word.
+    progress.show("logging in to the head");
+    // The earlier problem explains more.
     let login = log_in_to_head(&reach.spec, &reach.options).await.ok()?;
     progress.hush();
     eprintln!("{}: {}; reading the file on the head over SSH", reach.spec.name, printable(&problem.what));
     Some(login)
 }
 
-/// What the log's machine searches for; none if it is to send all lines.
+/// The pattern that the log's machine searches for; `None` if it has to send all lines.
 fn for_its_host(pattern: &Pattern) -> Option<Grep> {
     Grep::of(pattern).unwrap_or_else(|why| {
         eprintln!("{why}; reading all lines instead");

@@ -1,9 +1,9 @@
-//! `job-logs --workers`: what all workers of a job wrote, in the order of time, or folded where many say the same.
+//! `job-logs --workers`: prints the lines of all workers of a job in order of time, or folded if many write the same.
 
 use super::super::output;
 use super::super::reach::{Progress, Reach};
 use super::failed;
-use super::reader::{Reader, clock_time, tell_incomplete, telling, too_old};
+use super::reader::{Reader, clock_time, report_incomplete, reporting, too_old};
 use crate::job_workers::{
     FOLDED, JobWorkers, NamedWorker, WorkerLine, first_few, fold, found_in_order, in_order,
 };
@@ -19,11 +19,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Lines that are read of a file that cannot be searched on its host.
+/// Number of lines read of a file that cannot be searched on its host.
 const ENDS: u32 = 1000;
-/// Lines of each file that a search finds, the last ones.
+/// Maximum number of lines found per file, the last ones.
 const MOST: usize = 10_000;
-/// The hosts of a row are named if there are so few of them.
+/// The hosts of a row are named if there are at most this many.
 const FEW: usize = 3;
 
 /// Options of `job-logs` about a job's workers.
@@ -39,7 +39,7 @@ pub struct WorkersOptions {
     pub fold: bool,
 }
 
-/// What is printed of the lines.
+/// Selects the lines to print, and their format.
 pub(super) struct Wanted<'a> {
     pub options: WorkersOptions,
     pub lines: Option<u32>,
@@ -56,11 +56,11 @@ pub(super) async fn run(
     progress: &Progress,
 ) -> anyhow::Result<ExitCode> {
     let session = reach.connect(progress).await?;
-    let tell = telling(progress);
-    let Reader { mut gangs, mut job_workers, .. } = Reader::read(id, reach, &session, &tell).await?;
+    let report = reporting(progress);
+    let Reader { mut gangs, mut job_workers, .. } = Reader::read(id, reach, &session, &report).await?;
     let whole = wanted.grep.filter(|_| wanted.lines.is_none());
     let all: Box<dyn Iterator<Item = WorkerLine>> = if let Some(pattern) = whole {
-        tell("searching the logs of the workers".to_owned());
+        report("searching the logs of the workers".to_owned());
         Box::new(search(pattern, &mut job_workers, reach, &session).await?)
     } else {
         let lines = wanted.lines.unwrap_or(FOLDED);
@@ -68,7 +68,7 @@ pub(super) async fn run(
         Box::new(in_order(&job_workers, tails))
     };
     session.close().await;
-    tell_incomplete(&job_workers);
+    report_incomplete(&job_workers);
     if job_workers.workers.is_empty() {
         eprintln!("{}", job_workers.why_empty());
         return Ok(ExitCode::SUCCESS);
@@ -93,7 +93,7 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Searches whole files of the workers on their hosts. What was not searched so is told on stderr.
+/// Searches whole files of the workers on their hosts. Files that were not searched in this way are reported on stderr.
 async fn search(
     pattern: &Pattern,
     job_workers: &mut JobWorkers,
@@ -103,7 +103,7 @@ async fn search(
     let channel = session.connection().channel().await.map_err(|problem| reach.error(&problem))?;
     let (spec, options) = (&reach.spec, &reach.options);
     let hosts = channel.remote.map(|remote| HostAccess { spec, options, remote, login: channel.login });
-    // Whose file it is, by its node and name.
+    // The worker of each file, by node and name.
     let mut writers: BTreeMap<(NodeId, Text), (usize, bool)> = BTreeMap::new();
     let mut nodes: BTreeMap<NodeId, SearchedNode> = BTreeMap::new();
     for log in job_workers.logs() {
@@ -124,10 +124,10 @@ async fn search(
         most: MOST,
     };
     let searcher = FileSearcher { client: &channel.client, hosts, longest: LineSplitter::WHOLE };
-    let (found, mut told) = mpsc::unbounded_channel::<FileMatches>();
+    let (found, mut matches) = mpsc::unbounded_channel::<FileMatches>();
     let tally = searcher.search(&asked, pattern, found).await.map_err(failed(reach))?;
     let mut all = Vec::new();
-    while let Some(FileMatches { node, name, lines, more, .. }) = told.recv().await {
+    while let Some(FileMatches { node, name, lines, more, .. }) = matches.recv().await {
         let Some((worker, is_err)) = writers.get(&(node, name)) else { continue };
         if more > 0 {
             let who = job_workers.workers[*worker].who();
@@ -138,12 +138,12 @@ async fn search(
     eprintln!("searched: {}", tally.words(ENDS));
     tally.unsearched(ENDS).iter().for_each(|what| eprintln!("{what}"));
     job_workers.incomplete.extend(tally.incomplete);
-    // What is found first is chance.
+    // The order of the results is arbitrary.
     all.sort_by_key(|(worker, is_err, _)| (*worker, *is_err));
     Ok(found_in_order(all))
 }
 
-/// Prints lines of workers as they are wanted, in order or folded.
+/// Prints the selected lines of workers, in order or folded.
 pub(super) fn print(
     lines: impl Iterator<Item = WorkerLine>,
     job_workers: &JobWorkers,
@@ -156,7 +156,7 @@ pub(super) fn print(
     }
 }
 
-/// Prints lines with who wrote them.
+/// Prints lines, each with its worker.
 fn print_merged(
     lines: impl Iterator<Item = WorkerLine>,
     workers: &[NamedWorker],
@@ -230,7 +230,7 @@ fn print_folded(
     Ok(out.flush()?)
 }
 
-/// What a line stands for that Ray repeated, and the options that find the lines.
+/// Describes a line that Ray repeated, with the options that find the lines.
 fn stands_for(repeated: &Repeated) -> String {
     let Repeated { count, pattern, .. } = repeated;
     format!("represents {count} lines that Ray deduplicated; find them with --workers -g '{pattern}'")

@@ -1,10 +1,10 @@
-//! `job-logs --workers --follow`: what all workers of a job write, until the job has ended.
+//! `job-logs --workers --follow`: prints what all workers of a job write until the job has ended.
 
 use super::super::reach::{Progress, Reach};
 use super::super::seen;
 use super::follow::{Following, GiveUp};
 use super::merged::{Wanted, print};
-use super::reader::{Reader, tell_incomplete, telling};
+use super::reader::{Reader, report_incomplete, reporting};
 use super::status::find;
 use super::{conclude, id};
 use crate::job_workers::{FOLDED, JobWorkers, NamedWorker, WorkerLine};
@@ -20,20 +20,20 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Lines of each file at the beginning, among which those since a time are looked for.
+/// Number of lines at the end of each file in which those since a time are looked for.
 const SINCE: u32 = 10_000;
-/// Time between two looks for workers that have started, while they start; each look that finds none doubles it.
+/// Interval between checks for workers that have started; each check without a new worker doubles it.
 const FIRST_LOOK: Duration = Duration::from_secs(3);
-/// The longest time between two looks.
+/// Maximum interval between checks.
 const LAST_LOOK: Duration = Duration::from_secs(24);
-/// The longest look.
+/// Time limit of a check.
 const LOOKING: Duration = Duration::from_secs(10);
-/// How long lines are waited for after the end of the job.
+/// How long to wait for lines after the job has ended.
 const LAST_LINES: Duration = Duration::from_secs(3);
-/// Lines are folded that come within this time.
+/// Lines received within this time are folded.
 const FOLDED_TIME: Duration = Duration::from_secs(10);
 
-/// Prints the lines of the job's workers as they come. The exit code tells how the job ended.
+/// Prints the lines of the job's workers as they are received. The exit code says how the job ended.
 pub(super) async fn run(
     name: &str,
     wanted: &Wanted<'_>,
@@ -42,10 +42,10 @@ pub(super) async fn run(
     progress: &Progress,
 ) -> anyhow::Result<ExitCode> {
     let session = reach.connect(progress).await?;
-    let tell = telling(progress);
-    let Reader { mut gangs, job_workers, .. } = Reader::read(name, reach, &session, &tell).await?;
+    let report = reporting(progress);
+    let Reader { mut gangs, job_workers, .. } = Reader::read(name, reach, &session, &report).await?;
     progress.hush();
-    tell_incomplete(&job_workers);
+    report_incomplete(&job_workers);
     if job_workers.workers.is_empty() {
         eprintln!("{}; waiting for them", job_workers.why_empty());
     }
@@ -84,7 +84,7 @@ pub(super) async fn run(
                     print(std::mem::take(&mut said).into_iter(), &workers.job_workers, wanted)?;
                 }
                 () = sleep_until(look_at), if ended.is_none() => {
-                    // Lines that come meanwhile wait for it, but not for a cluster that is gone.
+                    // Lines received meanwhile wait for the check, but not for a cluster that is gone.
                     let look = workers.look(reach, &session, &mut gangs, name);
                     let _ = tokio::time::timeout(LOOKING, look).await;
                     let has_new = workers.follow_new(Some(u32::MAX), has_shell)?;
@@ -112,7 +112,7 @@ async fn at(time: Option<Instant>) {
 
 /// A log that is followed.
 struct Source {
-    /// Place of its worker in the list of workers.
+    /// Index of its worker in the list of workers.
     worker: usize,
     is_err: bool,
     /// Number of its next line.
@@ -125,11 +125,11 @@ struct FollowedWorkers {
     sources: Vec<Source>,
     known: BTreeSet<(NodeId, Text)>,
     merge: LiveMerge,
-    /// Hosts that send nothing now.
+    /// Hosts that do not send at the moment.
     lost: BTreeSet<String>,
     ways: LogAccessWatch,
     of: (Arc<ClusterSpec>, Arc<Options>),
-    /// Whether lines since a time are wanted.
+    /// Whether only lines since a time are printed.
     is_since: bool,
     to: mpsc::Sender<(u32, LogEvent)>,
     events: mpsc::Receiver<(u32, LogEvent)>,
@@ -152,7 +152,7 @@ impl FollowedWorkers {
         }
     }
 
-    /// Follows the logs of workers that are not followed yet, from so many lines before their ends; whether there are any.
+    /// Follows the logs of new workers, starting so many lines before their ends; returns whether there are any.
     fn follow_new(&mut self, lines: Option<u32>, has_shell: bool) -> anyhow::Result<bool> {
         let keep = lines.unwrap_or(if self.is_since { SINCE } else { FOLDED });
         let mut logs = Vec::new();
@@ -177,9 +177,9 @@ impl FollowedWorkers {
         Ok(first < self.sources.len())
     }
 
-    /// Looks for workers that have started since.
+    /// Checks for workers that have started since.
     async fn look(&mut self, reach: &Reach, session: &Session, gangs: &mut WorkerReader<'_>, name: &str) {
-        // A cluster that does not respond now is asked again.
+        // A cluster that does not respond is checked again later.
         let Ok(cluster) = seen::read_open(reach, session).await else { return };
         let Ok(job) = find(&cluster, name) else { return };
         let Ok(now) = gangs.job_workers(cluster.known_of(job)).await else { return };
@@ -194,7 +194,7 @@ impl FollowedWorkers {
         self.job_workers.known = now.known;
     }
 
-    /// Takes what a log has sent.
+    /// Handles an event of a log.
     fn take(&mut self, log: u32, event: LogEvent) {
         let Some(Source { worker, .. }) = self.sources.get(log as usize) else { return };
         let worker = &self.job_workers.workers[*worker];
@@ -207,7 +207,7 @@ impl FollowedWorkers {
             LogEvent::Resumed => self.found(&host.clone()),
             LogEvent::Note(what) => eprintln!("{who}: {what}"),
             LogEvent::Interrupted(why) => {
-                // That of the cluster is told once for all.
+                // An event of the whole cluster is reported once for all logs.
                 let is_cluster = self.ways.borrow().is_none();
                 if !is_cluster && self.lost.insert(host.clone()) {
                     eprintln!("{host}: connection lost: {why}; reconnecting");
@@ -228,7 +228,7 @@ impl FollowedWorkers {
         }
     }
 
-    /// Those of the lines that are wanted, with who wrote them.
+    /// The selected lines, with their workers.
     fn lines<'a>(
         &'a mut self,
         lines: Vec<Merged<Line>>,
@@ -254,7 +254,7 @@ impl FollowedWorkers {
     }
 }
 
-/// Passes the events of a log on with its number.
+/// Passes on the events of a log with its number.
 async fn pass_on(number: u32, mut tail: Tail, to: mpsc::Sender<(u32, LogEvent)>) {
     while let Some(event) = tail.next().await {
         if to.send((number, event)).await.is_err() {

@@ -1,4 +1,4 @@
-//! The workers of a job as a command reads them, and what it says of them on stderr.
+//! Reads the workers of a job for a command, and reports on stderr what could not be read.
 
 use super::super::reach::{Progress, Reach};
 use super::super::seen;
@@ -11,7 +11,7 @@ use crate::operation::WorkerReader;
 use crate::supervisor::Session;
 use anyhow::Result;
 
-/// A job's workers, and what reads their files.
+/// A job's workers, and a reader for their files.
 pub(super) struct Reader<'a> {
     pub gangs: WorkerReader<'a>,
     pub job_workers: JobWorkers,
@@ -19,41 +19,41 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads the job of that id, its cluster and its workers. `tell` hears what is being done.
+    /// Reads the job of this id, its cluster and its workers. `report` receives progress messages.
     pub async fn read(
         id: &str,
         reach: &'a Reach,
         session: &'a Session,
-        tell: &'a (dyn Fn(String) + Sync),
+        report: &'a (dyn Fn(String) + Sync),
     ) -> Result<Self> {
-        tell("reading the cluster".to_owned());
+        report("reading the cluster".to_owned());
         let cluster = seen::read_open(reach, session).await?;
         let job = find(&cluster, id).map_err(|problem| reach.error(&problem))?.clone();
-        let mut gangs = WorkerReader::new((&reach.spec, &reach.options), &session.client, tell);
+        let mut gangs = WorkerReader::new((&reach.spec, &reach.options), &session.client, report);
         let job_workers = gangs.job_workers(cluster.known_of(&job)).await.map_err(super::failed(reach))?;
         Ok(Self { gangs, job_workers, cluster })
     }
 }
 
-/// Shows what is being done.
-pub(super) fn telling(progress: &Progress) -> impl Fn(String) + Sync + '_ {
-    |doing| progress.tell(doing)
+/// Shows progress messages.
+pub(super) fn reporting(progress: &Progress) -> impl Fn(String) + Sync + '_ {
+    |doing| progress.show(doing)
 }
 
-/// Says on stderr what of the list of workers could not be read.
-pub(super) fn tell_incomplete(job_workers: &JobWorkers) {
+/// Reports on stderr what could not be read of the list of workers.
+pub(super) fn report_incomplete(job_workers: &JobWorkers) {
     for part in job_workers.incomplete.iter().cloned().chain(lost_words(&job_workers.workers)) {
         eprintln!("incomplete: {part}");
     }
 }
 
-/// A time of day with milliseconds in the local time zone, as logs have it.
+/// A time of day with milliseconds in the local time zone, as in logs.
 pub(super) fn clock_time(at: Timestamp) -> String {
     let time = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default();
     time.to_zoned(jiff::tz::TimeZone::system()).strftime("%m-%d %H:%M:%S%.3f").to_string()
 }
 
-/// Why `--since` finds no line of a log whose last time is this.
+/// Explains why `--since` finds no line in a log whose last time is this.
 pub(super) fn too_old(last: Timestamp) -> String {
     let (ago, at) = (brief(last.age(Timestamp::now())), clock_time(last));
     format!("no lines since then: the newest is from {at}, {ago} ago by this machine's clock")

@@ -1,4 +1,4 @@
-//! Several jobs at once, named or read from stdin; `delete-job`. What stops them is in [`super::stop`].
+//! Several jobs at once, named or read from stdin; and `delete-job`. Stopping them is in [`super::stop`].
 
 use super::super::reach::{Progress, Reach, confirm};
 use super::follow::id;
@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
 
-/// Requests to the head at a time, however many jobs there are.
+/// Maximum number of concurrent requests to the head, however many jobs there are.
 pub(super) const AT_ONCE: usize = 32;
-/// Bytes of ids that are read from stdin.
+/// Maximum number of bytes of ids read from stdin.
 const INPUT_MAX: u64 = 16 << 20;
 
 /// Options of `delete-job`, which `stop-job` has, too.
@@ -42,7 +42,7 @@ impl SeveralArguments {
         self.dry_run
     }
 
-    /// The jobs that are meant, each once, in the order in which they are named.
+    /// The selected jobs, each once, in the order in which they are named.
     pub(super) fn jobs(&self) -> anyhow::Result<Vec<String>> {
         let mut all = Vec::new();
         for id in &self.ids {
@@ -66,7 +66,7 @@ impl SeveralArguments {
     }
 }
 
-/// The first of many.
+/// The name of a single job, or of the first of several.
 pub(super) fn named(ids: &[String]) -> String {
     match ids {
         [a, b, c, rest @ ..] if rest.len() > 7 => format!("{a}, {b}, {c} and {} more jobs", rest.len()),
@@ -88,7 +88,7 @@ pub(super) async fn delete(
     }
     let question = format!("Delete the records of {what}? Log files are kept.");
     let session = confirmed(arguments, &ids, &question, reach, progress).await?;
-    progress.tell("deleting");
+    progress.show("deleting");
     let deletions = ids.iter().map(|name| {
         let client = &session.client;
         async move {
@@ -130,7 +130,7 @@ pub(super) fn show(
     Ok(())
 }
 
-/// Asks with a list of the jobs, their owners and their states; returns the cluster when the answer is yes.
+/// Asks with a list of the jobs, their owners and their states; returns the cluster if confirmed.
 async fn confirmed(
     arguments: &SeveralArguments,
     ids: &[String],
@@ -138,13 +138,13 @@ async fn confirmed(
     reach: &Reach,
     progress: &Progress,
 ) -> anyhow::Result<Session> {
-    // Without a terminal there is no one to ask, and no login is needed to find that out.
+    // Without a terminal nobody can answer, and no login is needed to find that out.
     if arguments.yes || !std::io::stdin().is_terminal() {
         confirm(question, arguments.yes)?;
         return reach.connect(progress).await;
     }
     let session = reach.connect(progress).await?;
-    progress.tell("reading the jobs");
+    progress.show("reading the jobs");
     let jobs = read(&session, ids).await;
     show(ids, &jobs, progress)?;
     match confirm(question, false) {
@@ -175,7 +175,7 @@ pub(super) fn would(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the outcome of each job; the exit code is a failure when one failed.
+/// Prints the result for each job; the exit code is a failure if one of them failed.
 pub(super) fn report(rows: &[(&String, bool, String)], as_json: bool) -> anyhow::Result<ExitCode> {
     if as_json {
         let rows: Vec<_> = rows

@@ -1,4 +1,4 @@
-//! `marin-tui stacks`: the Python stacks of a job's workers, equal ones grouped.
+//! `marin-tui stacks`: the Python stacks of a job's workers, with identical stacks grouped.
 
 use super::super::reach::{Progress, Reach};
 use super::super::{candidates, output};
@@ -47,7 +47,7 @@ pub struct StacksArguments {
     json: bool,
 }
 
-/// Takes the stacks of a job's workers, and prints them in groups.
+/// Takes the stacks of a job's workers and prints them in groups.
 pub(super) async fn run(
     arguments: &StacksArguments,
     reach: &Reach,
@@ -55,7 +55,7 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let session = reach.connect(progress).await?;
     let client = &session.client;
-    progress.tell("reading the workers of the job");
+    progress.show("reading the workers of the job");
     let driver = driver(&arguments.id, reach, client).await?;
     let stacks = Stacks { spec: &reach.spec, options: &reach.options, client };
     let found = look(&stacks, &driver, arguments.interval, progress).await;
@@ -79,10 +79,10 @@ async fn look(
     progress: &Progress,
 ) -> Result<JobStacks, Problem> {
     let processes = stacks.processes(driver).await?;
-    progress.tell(format!("sampling the stacks of {}", counted(processes.workers.len(), "worker")));
+    progress.show(format!("sampling the stacks of {}", counted(processes.workers.len(), "worker")));
     let first = stacks.take(&processes).await;
     let Some(pause) = again else { return Ok(first.standing(&processes, None)) };
-    progress.tell(format!("sampling again in {} s", pause.as_secs()));
+    progress.show(format!("sampling again in {} s", pause.as_secs()));
     tokio::time::sleep(pause).await;
     Ok(stacks.take(&processes).await.standing(&processes, Some(&first)))
 }

@@ -1,4 +1,4 @@
-//! `marin-tui job-status`: one job as the console's page of it has it, after one reading.
+//! `marin-tui job-status`: one job as on its page in the console, read once.
 
 use super::super::reach::{Progress, Reach};
 use super::super::{candidates, output, seen};
@@ -61,8 +61,8 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The cluster, with the vitals of the job if it runs, and with what all jobs hold if it runs or waits. A head that does not
-/// report them still reports the rest.
+/// The cluster, with the vitals of the job if it is running, and with what all jobs hold if it is running or pending.
+/// If a head does not report these, the rest is still reported.
 async fn read(
     arguments: &StatusArguments,
     reach: &Reach,
@@ -73,7 +73,7 @@ async fn read(
     let is_open = |job: &&Arc<Job>| matches!(job.status, JobStatus::Running | JobStatus::Pending);
     let Some(job) = find(&cluster, &arguments.id).ok().filter(is_open) else { return Ok(cluster) };
     let mut state = ClusterState::clone(cluster.state());
-    progress.tell("reading the activity of the job");
+    progress.show("reading the activity of the job");
     let how = (reach.options.vitals, &reach.options.patterns);
     let from = (&session.client, session.log_host(&reach.spec));
     match supervisor::read_vitals_among(from, &cluster.snapshot, job, how).await {
@@ -91,7 +91,7 @@ async fn read(
     }
 }
 
-/// The job of that id. Without one the error names the id that is most like it, and how to list all.
+/// The job of this id. The error names the most similar id, and how to list all.
 pub(super) fn find<'c>(cluster: &'c Cluster, id: &str) -> Result<&'c Arc<Job>, Problem> {
     let jobs = || cluster.snapshot.jobs.iter();
     let is_it = |job: &&Arc<Job>| match &job.key {

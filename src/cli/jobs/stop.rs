@@ -13,7 +13,7 @@ use futures_util::stream::{self, StreamExt};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-/// Ids that a line to type repeats at most.
+/// Maximum number of ids that a suggested command line repeats.
 const TYPED: usize = 20;
 
 /// Options of `stop-job`.
@@ -34,7 +34,8 @@ impl StopArguments {
     }
 }
 
-/// The job's owner where stopping it has to be allowed: it has not ended, and is not known to be the operator's own.
+/// The job's owner, if stopping it has to be allowed: it has not ended, and does not belong to the operator as far as
+/// is known.
 fn other(id: &str, job: &Result<Job, RayError>, me: &str) -> Option<Others> {
     let owner = match job {
         Ok(job) if job.status.is_ended() => return None,
@@ -47,12 +48,12 @@ fn other(id: &str, job: &Result<Job, RayError>, me: &str) -> Option<Others> {
     Some(Others::of([(&key, owner)], me)).filter(|others| !others.is_empty())
 }
 
-/// The jobs to stop as they were read, and which of them are another person's.
+/// The jobs to stop as they were read, and which of them belong to other people.
 struct Stop<'a> {
     arguments: &'a StopArguments,
     reach: &'a Reach,
     ids: Vec<String>,
-    /// Of each job: its other owner, if stopping it has to be allowed.
+    /// For each job: its owner, if stopping it has to be allowed.
     others: Vec<Option<Others>>,
 }
 
@@ -64,7 +65,7 @@ impl Stop<'_> {
         all
     }
 
-    /// Whether something has to be allowed that was not.
+    /// Whether a required permission is missing.
     fn is_refused(&self) -> bool {
         !self.arguments.others && self.others.iter().any(Option::is_some)
     }
@@ -75,7 +76,7 @@ impl Stop<'_> {
         fits.map(|(id, _)| id.clone()).collect()
     }
 
-    /// A row for each job: what would be done, or is not.
+    /// A row for each job: what would be done, or why nothing is done.
     fn rows(&self, own: &str, of_others: &str) -> Vec<(&String, bool, String)> {
         let row = |(id, other): (_, &Option<Others>)| match other.as_ref().filter(|_| !self.arguments.others)
         {
@@ -99,7 +100,7 @@ impl Stop<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Nothing was stopped, since `--others` is missing: who has to be asked, and the line that allows it.
+    /// Nothing was stopped because `--others` is missing: whom to ask, and the line that allows it.
     fn refused(&self) -> anyhow::Error {
         if self.arguments.common.json
             && let Err(e) = report(&self.rows("not stopped", "not stopped: needs --others"), true)
@@ -148,11 +149,11 @@ pub(super) async fn stop(
     }
     let mut stop = Stop { arguments, reach, ids, others: Vec::new() };
     if !common.dry_run && !common.yes && !std::io::stdin().is_terminal() {
-        // There is no one to ask, and no login is needed to find that out.
+        // Nobody can answer, and no login is needed to find that out.
         confirm(&stop.question(), false)?;
     }
     let session = reach.connect(progress).await?;
-    progress.tell("reading the jobs");
+    progress.show("reading the jobs");
     let jobs = read(&session, &stop.ids).await;
     let me = reach.env.user().unwrap_or_default();
     stop.others = stop.ids.iter().zip(&jobs).map(|(id, job)| other(id, job, me)).collect();
@@ -168,7 +169,7 @@ pub(super) async fn stop(
         session.close().await;
         return Err(no);
     }
-    progress.tell("waiting for the jobs to end");
+    progress.show("waiting for the jobs to end");
     let stops = stop.ids.iter().map(|name| {
         let session = &session;
         async move { stop_job(session, &id(name)).await }

@@ -1,4 +1,4 @@
-//! `submit-job`: what is on this machine packed and uploaded as Ray's own client does, then the job submitted once.
+//! `submit-job`: packs and uploads local files as Ray's own client does, then submits the job once.
 
 use super::super::reach::{Progress, Reach};
 use super::follow::{Following, GiveUp};
@@ -92,9 +92,9 @@ pub(super) async fn run(
         return dry_run(job, &uploads, reach);
     }
     let session = reach.connect(progress).await?;
-    let uploaded = upload(&session.client, &uploads, |words| progress.tell(words)).await;
+    let uploaded = upload(&session.client, &uploads, |words| progress.show(words)).await;
     uploaded.map_err(|p| reach.error(&p))?;
-    progress.tell("submitting");
+    progress.show("submitting");
     session.client.submit_job(&job).await.map_err(failed(reach))?;
     reach.note(&format!("submit-job {}", job.submission_id), "submitted");
     let name = printable(&job.submission_id);

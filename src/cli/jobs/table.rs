@@ -1,4 +1,4 @@
-//! The list of jobs, for people and for scripts.
+//! The list of jobs, as a table and for scripts.
 
 use super::super::{columns, output};
 use crate::model::time::brief;

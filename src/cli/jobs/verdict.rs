@@ -1,4 +1,4 @@
-//! How a command ends that waited for a job: what it says, and its exit code.
+//! The end of a command that waited for a job: its message and exit code.
 
 use super::follow::{FollowError, Following};
 use crate::model::{JobStatus, SubmissionId};

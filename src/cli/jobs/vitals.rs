@@ -13,7 +13,7 @@ use crate::supervisor::{self, Session};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Reads the vitals of those of the jobs that run into the state. What cannot be read is said on stderr.
+/// Reads the vitals of the running jobs into the state. What cannot be read is reported on stderr.
 pub(super) async fn learn(
     state: &mut ClusterState,
     jobs: &[Arc<Job>],
@@ -22,7 +22,7 @@ pub(super) async fn learn(
     progress: &Progress,
 ) -> anyhow::Result<()> {
     let running: Vec<_> = jobs.iter().filter(|job| job.status == JobStatus::Running).cloned().collect();
-    progress.tell(format!("reading the last log lines of {}", counted(running.len(), "job")));
+    progress.show(format!("reading the last log lines of {}", counted(running.len(), "job")));
     let limits = (reach.options.vitals, &reach.options.patterns);
     let cluster_vitals = supervisor::read_vitals(
         (&session.client, session.log_host(&reach.spec)),
@@ -39,7 +39,7 @@ pub(super) async fn learn(
     Ok(())
 }
 
-/// Prints jobs with what they do.
+/// Prints jobs with their vitals.
 pub(super) fn print(jobs: &[Arc<Job>], state: &ClusterState) -> anyhow::Result<()> {
     let now = Timestamp::now();
     let rows: Vec<Vec<String>> = jobs.iter().map(|job| row(job, state, now)).collect();
@@ -84,11 +84,11 @@ fn row(job: &Job, state: &ClusterState, now: Timestamp) -> Vec<String> {
     ]
 }
 
-/// The vitals of a job in JSON; null for one that does not run.
+/// The vitals of a job in JSON; null for a job that is not running.
 pub(super) fn for_scripts(job: &Job, state: &ClusterState) -> Value {
     let Some(vitals) = vitals(job, state) else { return Value::Null };
     let run = vitals.run.as_ref();
-    // JSON has no NaN: a loss that is none is a word.
+    // JSON has no NaN, so such a loss is a word.
     let loss = run.and_then(|run| run.loss);
     let loss = loss.map(|value| if value.is_finite() { json!(value) } else { json!(self::loss(value)) });
     let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millis);

@@ -1,10 +1,10 @@
-//! `marin-tui job-workers`: the roll call of a job's workers, the silent and the lagging first.
+//! `marin-tui job-workers`: the roll call of a job's workers, silent and lagging workers first.
 
 use super::super::candidates;
 use super::super::columns;
 use super::super::output;
 use super::super::reach::{Progress, Reach};
-use super::reader::{Reader, tell_incomplete, telling};
+use super::reader::{Reader, report_incomplete, reporting};
 use crate::job_workers::{CALLED, NamedWorker, age_words, roll_call};
 use crate::logs::Answer;
 use crate::model::Timestamp;
@@ -38,7 +38,7 @@ pub struct WorkersArguments {
     json: bool,
 }
 
-/// Characters of a line in the table.
+/// Maximum length of a line in the table, in characters.
 const SHOWN: usize = 120;
 
 /// Prints the roll call.
@@ -48,14 +48,14 @@ pub(super) async fn run(
     progress: &Progress,
 ) -> anyhow::Result<ExitCode> {
     let session = reach.connect(progress).await?;
-    let tell = telling(progress);
+    let report = reporting(progress);
     let Reader { mut gangs, mut job_workers, .. } =
-        Reader::read(&arguments.id, reach, &session, &tell).await?;
+        Reader::read(&arguments.id, reach, &session, &report).await?;
     let idle = if arguments.all { 0 } else { job_workers.leave_out_idle() };
     let tails = gangs.tails(&mut job_workers, CALLED).await.map_err(super::failed(reach))?;
     session.close().await;
     let answers = roll_call(&job_workers, &tails, Timestamp::now());
-    tell_incomplete(&job_workers);
+    report_incomplete(&job_workers);
     if arguments.json {
         let rows = answers.iter().map(|a| for_scripts(a, &job_workers.workers[a.worker as usize]));
         output::json(&rows.collect::<Vec<_>>())?;

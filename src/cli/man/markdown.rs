@@ -1,5 +1,5 @@
-//! Markdown of the manual as a man page. A row of a table becomes a paragraph with its first cell as the tag, which wraps
-//! at any width.
+//! Converts Markdown of the manual to a man page. A row of a table becomes a paragraph with its first cell as the tag,
+//! which wraps at any width.
 
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
@@ -18,7 +18,7 @@ pub(super) fn page(name: &str, summary: &str, text: &str) -> String {
     page.roff.render()
 }
 
-/// Lines that are shown as they are.
+/// Lines that are printed unchanged.
 pub(super) fn verbatim<'a>(page: &mut Roff, lines: impl IntoIterator<Item = &'a str>) {
     page.control("PP", []).control("RS", ["4"]).control("nf", []);
     for line in lines {
@@ -27,24 +27,24 @@ pub(super) fn verbatim<'a>(page: &mut Roff, lines: impl IntoIterator<Item = &'a 
     page.control("fi", []).control("RE", []);
 }
 
-/// A man page while it is written.
+/// A man page being written.
 #[derive(Default)]
 struct Page {
     roff: Roff,
-    /// The text of the paragraph, cell or heading that is read at the moment.
+    /// The text of the current paragraph, cell or heading.
     text: Vec<Inline>,
     style: Style,
-    /// The lists around it: the next number of each, none for bullets.
+    /// The enclosing lists: the next number of each, `None` for bullets.
     lists: Vec<Option<u64>>,
-    /// An item has begun, and its first paragraph continues its line.
+    /// Whether an item has begun, so that its first paragraph continues its line.
     item: bool,
     code: Option<String>,
-    /// The column heads of the table, and the cells of its row.
+    /// The column headers of the table, and the cells of its row.
     heads: Vec<String>,
     cells: Vec<Vec<Inline>>,
 }
 
-/// How text is shown.
+/// The style of text.
 #[derive(Clone, Copy, Default)]
 enum Style {
     #[default]
@@ -131,7 +131,7 @@ impl Page {
         }
     }
 
-    /// The title is in the name of the page, and needs no heading.
+    /// The title is already in the name of the page.
     fn heading(&mut self, level: HeadingLevel) {
         let text = plain(&std::mem::take(&mut self.text));
         match level {
@@ -145,7 +145,7 @@ impl Page {
         }
     }
 
-    /// Writes the paragraph that was read.
+    /// Writes the current paragraph.
     fn flush(&mut self) {
         if self.text.is_empty() {
             return;
@@ -156,7 +156,8 @@ impl Page {
         self.roff.text(std::mem::take(&mut self.text));
     }
 
-    /// A row: its first cell is the tag; the other cells follow, with their column's head where there are several.
+    /// Writes a row: its first cell is the tag; the other cells follow, with their column's header if there are
+    /// several.
     fn row(&mut self) {
         let mut cells = std::mem::take(&mut self.cells).into_iter();
         self.roff.control("TP", []);

@@ -1,4 +1,4 @@
-//! The names of man pages, and where they come from.
+//! The names of man pages.
 
 /// The name of a manual page's man page, without its section.
 pub(in crate::cli) fn page_name(topic: &str) -> String {

@@ -1,10 +1,10 @@
-//! A command line in its parts, which an old one is rewritten in.
+//! A command line in parts, for rewriting an old one.
 
 use crate::model::command_line::word;
 use crate::model::{is_secret_in, named_secrets};
 use std::collections::BTreeSet;
 
-/// What stands between a command and the arguments of another program.
+/// Separates a command from the arguments of another program.
 pub const REST: &str = "--";
 
 /// Options of the retired `ray_run.py` that take a name and a value as two words.
@@ -15,20 +15,20 @@ pub const PAIRS: [&str; 2] = ["-e", "--env_vars"];
 pub struct Line {
     /// The options before the command's name.
     pub first: Vec<String>,
-    /// The words of the command's name; none when the line names no command.
+    /// The words of the command's name; empty if the line names no command.
     pub name: Vec<String>,
     /// What follows the name, up to `--`.
     pub rest: Vec<String>,
     /// What follows `--`.
     pub tail: Option<Vec<String>>,
-    /// Why the line is not run but answered with its new form, as a sentence without a full stop.
+    /// Why the line is answered with its new form instead of run, as a sentence without a full stop.
     pub why: Option<String>,
-    /// Options that are followed by a value.
+    /// Options that take a value.
     pub valued: BTreeSet<String>,
 }
 
 impl Line {
-    /// The parts of a line without the program's name; `valued` are the options that are followed by a value.
+    /// Splits a line without the program's name; `valued` are the options that take a value.
     pub fn new(words: &[String], valued: BTreeSet<String>) -> Self {
         let end = words.iter().position(|w| w == REST);
         let (head, tail) = words.split_at(end.unwrap_or(words.len()));
@@ -51,8 +51,8 @@ impl Line {
         [&self.first, &self.name, &self.rest].into_iter().flatten().cloned().chain(tail).collect()
     }
 
-    /// The line to be typed into a shell. A variable that seems to be a secret is printed without its value, which is read
-    /// from the environment then; a job's command that seems to contain one is left out.
+    /// The line as it can be typed into a shell. A variable that seems to be a secret is printed without its value,
+    /// which is then read from the environment; a job's command that seems to contain one is left out.
     pub fn shown(&self) -> String {
         let has_secret = |text: &str| is_secret_in(text) || !named_secrets(text).is_empty();
         let tail = self.tail.as_ref().filter(|tail| has_secret(&tail.join(" ")));
@@ -70,7 +70,7 @@ impl Line {
         std::iter::once("marin-tui".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
     }
 
-    /// Says that the line is not run, and why.
+    /// Marks the line as not to be run, with the reason.
     pub fn answer(&mut self, why: impl Into<String>) {
         self.why.get_or_insert(why.into());
     }
@@ -81,7 +81,7 @@ impl Line {
         self.first.iter().chain(&self.rest).any(is_it)
     }
 
-    /// Puts other words in the place of each of these options and its value, where `new` has some for both.
+    /// Replaces each of these options and its value, if `new` returns a replacement.
     pub fn replace(&mut self, options: &[&str], mut new: impl FnMut(&str, &str) -> Option<Vec<String>>) {
         for words in [&mut self.first, &mut self.rest] {
             let mut at = 0;
@@ -106,7 +106,7 @@ impl Line {
         }
     }
 
-    /// Takes out a switch, and says whether it was there.
+    /// Removes a switch and returns whether it was there.
     pub fn take(&mut self, switch: &str) -> bool {
         let before = self.first.len() + self.rest.len();
         self.first.retain(|w| w != switch);
@@ -114,7 +114,7 @@ impl Line {
         before > self.first.len() + self.rest.len()
     }
 
-    /// Takes out an option and returns its value.
+    /// Removes an option and returns its value.
     ///
     /// # Errors
     ///
@@ -128,13 +128,13 @@ impl Line {
         one(all, option)
     }
 
-    /// Takes out the words after the name that are neither options nor their values.
+    /// Removes the words after the name that are neither options nor their values.
     pub fn bare(&mut self) -> Vec<String> {
         let plain = self.plain(&self.rest);
         plain.iter().rev().map(|at| self.rest.remove(*at)).collect::<Vec<_>>().into_iter().rev().collect()
     }
 
-    /// The places of the words that are neither options nor their values.
+    /// The positions of the words that are neither options nor their values.
     fn plain(&self, words: &[String]) -> Vec<usize> {
         let (mut plain, mut at) = (Vec::new(), 0);
         while let Some(word) = words.get(at) {

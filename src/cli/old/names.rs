@@ -1,14 +1,14 @@
-//! The old names of commands: those of the retired `cluster.py`, of its scripts beside it, and of Ray's command line.
+//! The old names of commands: those of the retired `cluster.py`, of the scripts beside it, and of Ray's command line.
 
 use super::line::{Line, is_plain, one};
 use super::places::{self, is_file, only_one};
 use super::submit;
 
-/// What a row does to a line besides the name.
+/// How a row rewrites a line apart from the name.
 pub type Form = fn(&mut Line) -> Result<(), String>;
 
-/// An old name, the words of the new one, and what becomes of the rest of the line. A form refuses what contradicts
-/// itself, and answers what has another meaning or would end something without confirmation.
+/// An old name, the words of the new one, and how the rest of the line is rewritten. A form refuses contradictions, and
+/// answers lines that have another meaning now or would end something without confirmation.
 const NAMES: [(&str, &str, Form); 38] = [
     ("list-configs", "clusters", same),
     ("cluster-info", "clusters --wide", same),
@@ -50,24 +50,24 @@ const NAMES: [(&str, &str, Form); 38] = [
     ("list nodes", "list-nodes", same),
 ];
 
-/// The new name of an old command, and what becomes of the rest of its line.
+/// The new name of an old command, and how the rest of its line is rewritten.
 pub fn row(old: &str) -> Option<(&'static str, Form)> {
     NAMES.iter().find(|(name, ..)| *name == old).map(|(_, new, form)| (*new, *form))
 }
 
-/// Old names that are no commands any more, each with the command that there is now.
+/// Old names that are not commands any more, each with its replacement.
 pub fn renamed() -> impl Iterator<Item = (&'static str, &'static str)> {
     let rows = NAMES.iter().filter(|(old, new, _)| old != new);
     rows.map(|(old, new, _)| (*old, new.split(" --").next().unwrap_or(new)))
 }
 
-/// The rest of the line as it is.
+/// Keeps the rest of the line.
 #[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
 fn same(_: &mut Line) -> Result<(), String> {
     Ok(())
 }
 
-/// All cluster files are generated from one table, in the folder of the one that was named.
+/// All cluster files are generated from one table, in the directory of the named one.
 #[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
 fn of_the_folder(line: &mut Line) -> Result<(), String> {
     line.replace(&["--infra"], |_, place| {
@@ -98,7 +98,7 @@ fn a_command(line: &mut Line) -> Result<(), String> {
     Ok(())
 }
 
-/// Puts a placeholder into an answer where the old script found the machines of a whole project.
+/// Adds a placeholder to an answer, where the old script searched the machines of a whole project.
 fn on_a_cluster(line: &mut Line) {
     if !places::is_named(line) {
         line.first.splice(0..0, ["-c", "NAME"].map(str::to_owned));
@@ -129,7 +129,7 @@ fn tpu_host(line: &mut Line) -> Result<(), String> {
     Ok(())
 }
 
-/// Ray's commands have the cluster's file as their first word.
+/// Ray's commands have the cluster file as their first word.
 fn of_a_file(line: &mut Line) -> Result<(), String> {
     let mut bare = line.bare();
     let is_file = bare.first().is_some_and(|word| is_file(word));
@@ -141,7 +141,8 @@ fn of_a_file(line: &mut Line) -> Result<(), String> {
     Ok(())
 }
 
-/// Ray's `exec FILE "df -h"`. Without a file the line is ours: all that follows the name is the command's.
+/// Ray's `exec FILE "df -h"`. Without a file the line is a current one: everything after the name belongs to the
+/// command.
 fn exec(line: &mut Line) -> Result<(), String> {
     if !line.rest.iter().find(|word| is_plain(word)).is_some_and(|word| is_file(word)) {
         return Ok(());
@@ -221,7 +222,7 @@ fn repeated(line: &mut Line) -> Result<(), String> {
     let interval = match interval.parse::<u32>() {
         Ok(seconds) if seconds % 60 == 0 => format!("{}m", seconds / 60),
         Ok(seconds) => format!("{seconds}s"),
-        // As it is written now.
+        // In the current form.
         Err(_) => interval,
     };
     line.rest.extend(["--interval".to_owned(), interval]);
@@ -277,7 +278,7 @@ fn named_worker(line: &mut Line) -> Result<(), String> {
     Ok(())
 }
 
-/// The command waits until the jobs have ended, which ctrl-c leaves at any time.
+/// The command waits until the jobs have ended; ctrl-c ends the waiting at any time.
 #[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
 fn stop_job(line: &mut Line) -> Result<(), String> {
     line.take("--no-wait");

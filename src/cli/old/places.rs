@@ -1,17 +1,17 @@
-//! Where an old line says that its cluster is: options before and after the command's name.
+//! Options of an old line, before or after the command's name, that say where its cluster is.
 
 use super::line::{Line, one};
 use crate::config::{self, Env};
 use std::path::Path;
 
-/// The port of the GCS, where Ray has it by default.
+/// Ray's default port of the GCS.
 const GCS_PORT: &str = ":6379";
 
 /// Options that say where a cluster is.
 const WHERE: [&str; 6] = ["--cluster", "-c", "--infra", "--config", "--address", "--gcs"];
 
-/// Rewrites `--config` and `--cluster` with a cluster file, `--cluster_yaml`, `--address HOST:6379`, and leaves out what
-/// is not necessary any more.
+/// Rewrites `--config` and `--cluster` with a cluster file, `--cluster_yaml`, and `--address HOST:6379`, and removes
+/// what is no longer needed.
 ///
 /// # Errors
 ///
@@ -41,18 +41,18 @@ pub fn renew(line: &mut Line, env: &Env) -> Result<(), String> {
     only_one(line)
 }
 
-/// Whether a word is the name of a cluster file, and neither that of a cluster nor a command.
+/// Whether a word is the name of a cluster file rather than of a cluster or a command.
 pub fn is_file(word: &str) -> bool {
     let is_yaml = [".yaml", ".yml"].iter().any(|end| word.ends_with(end));
     is_yaml && (!word.contains(char::is_whitespace) || Path::new(word).exists())
 }
 
-/// Whether the line says which cluster is meant, by an option or with a file after the command's name.
+/// Whether the line selects a cluster, by an option or by a file after the command's name.
 pub fn is_named(line: &Line) -> bool {
     WHERE.iter().any(|option| line.has(option)) || line.rest.iter().any(|word| is_file(word))
 }
 
-/// Takes the options that say where a cluster is out of what follows the command's name, to the front.
+/// Moves the options that select a cluster from after the command's name to the front.
 pub fn to_front(line: &mut Line) {
     let mut front = Vec::new();
     line.replace(&WHERE, |name, value| {
@@ -62,7 +62,7 @@ pub fn to_front(line: &mut Line) {
     line.first.splice(0..0, front);
 }
 
-/// Leaves one of several `--infra` that name the same place.
+/// Keeps one of several `--infra` that name the same place.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! `submit-job` as the retired scripts and `ray job submit` had it.
+//! `submit-job` in the form of the retired scripts and of `ray job submit`.
 
 use super::line::{Line, PAIRS, is_plain};
 use super::places;
@@ -35,7 +35,7 @@ pub fn has_own_option(line: &Line) -> bool {
     OPTIONS.iter().any(|option| line.has(option)) || line.first.iter().any(is_entrypoint)
 }
 
-/// `-c X -- stop-cluster`: a command of this program, which must not become a job.
+/// `-c X -- stop-cluster`: a command of this program, which must not be submitted as a job.
 #[allow(clippy::unnecessary_wraps, reason = "a form like the others")]
 pub fn own_command(line: &mut Line) -> Result<(), String> {
     line.rest.extend(line.tail.take().unwrap_or_default());
@@ -67,7 +67,7 @@ pub fn pass_variables(line: &mut Line, env: &Env) {
     }
 }
 
-/// Such a line. It packs the working folder.
+/// Rewrites such a line. It packs the working directory.
 pub fn ray_run(line: &mut Line) -> Result<(), String> {
     rewrite(line, true)?;
     if !line.has("--working-dir") {
@@ -81,7 +81,7 @@ pub fn form(line: &mut Line) -> Result<(), String> {
     rewrite(line, false)
 }
 
-/// With `is_empty`, a variable without a value is empty; else it is read from the environment.
+/// With `is_empty`, a variable without a value is empty; otherwise it is read from the environment.
 fn rewrite(line: &mut Line, is_empty: bool) -> Result<(), String> {
     if line.take("--no_wait") {
         line.rest.push("--no-wait".to_owned());
@@ -109,7 +109,7 @@ fn rewrite(line: &mut Line, is_empty: bool) -> Result<(), String> {
         let mut uv: Vec<String> = ["uv", "run"].map(str::to_owned).into();
         uv.extend(extra.split(',').flat_map(|one| ["--extra".to_owned(), one.to_owned()]));
         match &mut tail[..] {
-            // A single word is a line for a shell.
+            // A single word is a shell command line.
             [shell] => *shell = format!("{} {shell}", uv.join(" ")),
             _ => drop(tail.splice(0..0, uv)),
         }
@@ -118,8 +118,8 @@ fn rewrite(line: &mut Line, is_empty: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// `-e NAME VALUE`, `-e NAME=VALUE` and `-e NAME`, also as `--env_vars`. Says whether the last word may have been meant as
-/// the job's command.
+/// `-e NAME VALUE`, `-e NAME=VALUE` and `-e NAME`, also as `--env_vars`. Returns whether the last word may have been
+/// meant as the job's command.
 fn variables(line: &mut Line, is_empty: bool) -> Result<bool, String> {
     let has_command = line.tail.is_some() || !line.clone().bare().is_empty();
     let (mut new, mut old, mut unclear) =
@@ -142,7 +142,7 @@ fn variables(line: &mut Line, is_empty: bool) -> Result<bool, String> {
         match &said[..] {
             [] => new.push(word),
             [name] if name.contains('=') || !(is_empty || word == "--env_vars") => {
-                // This form is ours as well.
+                // This form is also current.
                 let option = if word == "-e" && !is_end { "-e" } else { "--env" };
                 new.extend([option.to_owned(), name.clone()]);
             }

@@ -1,4 +1,4 @@
-//! What an operation in a shell prints: steps, progress, affected jobs, calls of a dry run.
+//! Output of an operation in a shell: steps, progress, affected jobs, calls of a dry run.
 
 use crate::model::text::printable;
 use crate::model::time::brief;
@@ -64,7 +64,7 @@ pub(super) fn stopped(journaled: &JournaledOperation) -> String {
     format!("{} was interrupted{at}{why}{}; {next}", operation.title, what_stays(journaled))
 }
 
-/// What an interrupted operation leaves behind: saved jobs, or a request at Google. Empty if nothing.
+/// What an interrupted operation leaves behind: saved jobs, or a request at Google. Empty if there is nothing.
 pub(super) fn what_stays(journaled: &JournaledOperation) -> String {
     match (&journaled.saved, &journaled.operation.task) {
         (Some(folder), _) => format!("; jobs saved in {folder}"),
@@ -79,7 +79,7 @@ pub(super) fn what_stays(journaled: &JournaledOperation) -> String {
 
 /// Prints the affected jobs.
 pub(super) fn print_affected(operation: &Operation, seen: &Preview) -> anyhow::Result<()> {
-    // An update ends what runs on workers alone.
+    // An update only ends what runs on workers.
     let is_of_cluster = operation.kind().takes_down();
     let now = crate::model::Timestamp::now();
     let row = |job: &AffectedJob| {

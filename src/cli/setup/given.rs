@@ -1,4 +1,4 @@
-//! What `setup` is given: its options, and what its checks share.
+//! The options of `setup`, and the context of its checks.
 
 use crate::cli::reach::Progress;
 use crate::config::{Config, Env, Folders};
@@ -23,7 +23,7 @@ pub struct SetupArguments {
     pub(super) json: bool,
 }
 
-/// What the checks share.
+/// The context of the checks.
 pub(super) struct Setup {
     pub(super) config: Config,
     pub(super) env: Env,
@@ -33,13 +33,13 @@ pub(super) struct Setup {
     pub(super) clusters: Vec<ClusterSpec>,
     /// Whether anything may be changed.
     pub(super) fixes: bool,
-    /// The command line that sets up what a check alone leaves as it is.
+    /// The command line that makes the changes which a check alone does not make.
     pub(super) again: String,
     pub(super) progress: Progress,
 }
 
 impl Setup {
-    /// Whether Google is asked for anything: machines, or a token.
+    /// Whether Google is needed: for machines, or for a token.
     pub(super) fn needs_google(&self) -> bool {
         let is_asked =
             |spec: &ClusterSpec| spec.provider == Provider::Gcp || spec.google.token_secret.is_some();

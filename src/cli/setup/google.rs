@@ -1,4 +1,4 @@
-//! Google: the login, and what it may do in the clusters' projects.
+//! Checks Google: the login, and its permissions in the clusters' projects.
 
 use super::given::Setup;
 use super::report::{Check, Status};
@@ -16,7 +16,7 @@ pub(super) async fn checks(setup: &Setup) -> Vec<Check> {
             if setup.clusters.is_empty() { "no clusters configured" } else { "no clusters on Google Cloud" };
         return [LOGIN, PERMISSIONS].map(|name| Check::new(name, "", Status::NotNeeded, why)).into();
     }
-    setup.progress.tell("logging in to Google");
+    setup.progress.show("logging in to Google");
     let mut checks = match setup.google.log_in().await {
         Ok(login) => {
             let login = login.to_string();
@@ -36,10 +36,10 @@ pub(super) async fn checks(setup: &Setup) -> Vec<Check> {
     let projects: BTreeSet<&str> =
         setup.clusters.iter().filter(is_google).filter_map(|spec| spec.google.project.as_deref()).collect();
     for project in projects {
-        setup.progress.tell(format!("checking your permissions in {project}"));
+        setup.progress.show(format!("checking your permissions in {project}"));
         match setup.google.lacks(project).await {
             Ok(lacks) => checks.extend(of_project(project, &lacks)),
-            // Nothing but this question needs that API.
+            // Only this check needs that API.
             Err(e @ GcpError::ApiOff { .. }) => {
                 checks.push(Check::new(PERMISSIONS, project, Status::NotNeeded, format!("not checked: {e}")));
             }
@@ -49,7 +49,7 @@ pub(super) async fn checks(setup: &Setup) -> Vec<Check> {
     checks
 }
 
-/// A row for each need that is not met, or one for all.
+/// A row for each missing permission, or one for all.
 fn of_project(project: &str, lacks: &[Lack]) -> Vec<Check> {
     let row = |lack: &Lack| {
         let what = format!("missing permissions, needed to {}: {}", lack.need.aim, lack.missing.join(", "));

@@ -1,4 +1,4 @@
-//! What lies on this machine: settings, folders, ssh, the ray command.
+//! Checks this machine: settings, directories, ssh, the ray command.
 
 use super::given::{Setup, SetupArguments};
 use super::report::{Check, Status};
@@ -10,7 +10,7 @@ use crate::model::{Fix, HeadAddress, Hint, Secret};
 use crate::supervisor;
 use std::path::Path;
 
-/// The settings file, which is written when that was asked for.
+/// The settings file, which is written on request.
 pub(super) fn settings(asked: &SetupArguments, sources: &Sources, env: &Env) -> Check {
     let name = "settings";
     let file = sources.config.as_deref().map_or_else(|| Settings::file(env), |named| env.expand(named));
@@ -39,7 +39,7 @@ pub(super) fn settings(asked: &SetupArguments, sources: &Sources, env: &Env) -> 
     }
 }
 
-/// The program's own folders. Every command makes those that it needs, so that a missing one is no fault.
+/// The program's own directories. Every command creates those that it needs, so a missing one is not a fault.
 pub(super) fn folders(setup: &Setup) -> Check {
     let name = "folders";
     let Setup { folders, env, .. } = setup;
@@ -80,8 +80,8 @@ pub(super) async fn ssh(setup: &Setup) -> Check {
     }
 }
 
-/// The ray command, and whether it suits the Ray of a head (its version, when one was reached): an older one may not
-/// know what the cluster's file says.
+/// The ray command, and whether it fits the Ray of a head (its version, if one was reached): an older one may not know
+/// settings in the cluster file.
 pub(super) async fn ray(setup: &Setup, head: Option<&str>) -> Check {
     let (name, command) = ("ray", &setup.config.settings.ray);
     let of = command.join(" ");
@@ -102,7 +102,7 @@ pub(super) async fn ray(setup: &Setup, head: Option<&str>) -> Check {
     if tool::find(Path::new(&command[0]), &setup.env).is_none() {
         return Check::needs(name, of, format!("cannot find {}, {needed}", command[0]), install());
     }
-    setup.progress.tell(format!("asking `{of}` for its version"));
+    setup.progress.show(format!("asking `{of}` for its version"));
     let words: Vec<&str> = command.iter().map(String::as_str).chain(["--version"]).collect();
     let lines = match tool::run(&words, |_| ()).await.and_then(|ran| ran.good(&format!("`{of} --version`"))) {
         Ok(lines) => lines,

@@ -1,4 +1,4 @@
-//! The private keys of the clusters, as their files name them, and the secrets that hold them.
+//! Checks the private keys named in the cluster files, and the secrets that contain them.
 
 use super::given::Setup;
 use super::report::{Check, Status};
@@ -35,13 +35,13 @@ pub(super) async fn checks(setup: &Setup) -> Vec<Check> {
     }
     let mut checks = Vec::new();
     for (key, secret) in keys {
-        setup.progress.tell(format!("checking {}", key.display()));
+        setup.progress.show(format!("checking {}", key.display()));
         checks.push(Key { setup, file: key, secret }.check().await);
     }
     checks
 }
 
-/// A key file, and the secret that holds the key.
+/// A key file, and the secret that contains the key.
 struct Key<'a> {
     setup: &'a Setup,
     file: &'a Path,
@@ -75,7 +75,7 @@ impl Key<'_> {
         }
     }
 
-    /// After it was made private.
+    /// Checked again after its permissions were restricted.
     async fn again(&self, mode: u32) -> Check {
         match supervisor::inspect_key(self.file).await {
             Ok(()) | Err((KeyFault::Locked, _)) => {
@@ -85,7 +85,7 @@ impl Key<'_> {
         }
     }
 
-    /// A usable key beside the one of the secret, which may be another.
+    /// A usable key, compared with that of the secret, which may differ.
     async fn compared(&self, status: Status, what: &str) -> Check {
         let Some(secret) = &self.secret else { return self.is(status, what) };
         match self.latest(secret).await {
@@ -105,7 +105,7 @@ impl Key<'_> {
         }
     }
 
-    /// Fetches the key of the secret into the file, which does not exist.
+    /// Fetches the key from the secret into the file, which does not exist.
     async fn fetched(&self, secret: &SecretName) -> Check {
         let SecretVersion { version, value } = match self.latest(secret).await {
             Ok(latest) => latest,
@@ -116,7 +116,7 @@ impl Key<'_> {
             let fix = Fix::command("fetch it", &self.setup.again);
             return self.needs(format!("does not exist; {which} can be fetched"), fix);
         }
-        // OpenSSH refuses a key whose last line has no end.
+        // OpenSSH refuses a key without a line break at the end.
         let value = Secret::new(format!("{}\n", value.expose().trim_end()));
         match is_key(&value).await {
             Ok(true) => {}
@@ -143,7 +143,7 @@ impl Key<'_> {
             let hint = "set `project` of the cluster in the settings";
             return Err(self.needs(format!("the project of secret {secret} is unknown"), hint));
         };
-        self.setup.progress.tell(format!("reading secret {secret}"));
+        self.setup.progress.show(format!("reading secret {secret}"));
         let latest = self.setup.google.latest_version(project, &secret.name).await;
         latest.map_err(|e| self.needs(format!("cannot fetch secret {secret}: {e}"), e.hint()))
     }
@@ -157,12 +157,12 @@ impl Key<'_> {
     }
 }
 
-/// Whether the file has this key. Blanks at the end are none of it.
+/// Whether the file contains this key, ignoring blanks at the end.
 fn is_same(file: &Path, key: &Secret) -> bool {
     fs::read_to_string(file).is_ok_and(|text| text.trim_end() == key.expose().trim_end())
 }
 
-/// Whether ssh could load it: it is written into a folder that nobody else can enter, for that moment.
+/// Whether ssh could load the key, which is briefly written to a directory that nobody else can enter.
 async fn is_key(key: &Secret) -> std::io::Result<bool> {
     let folder = tool::private_folder()?;
     let file = folder.path().join("key");

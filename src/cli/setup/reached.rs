@@ -1,4 +1,4 @@
-//! What a cluster asks for: its token, and whether a head answers.
+//! Checks the clusters: their tokens, and whether a head responds.
 
 use super::given::Setup;
 use super::report::{Check, Status};
@@ -14,7 +14,7 @@ use futures_util::future::select_ok;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A check of each secret that holds a token, and of each cluster that has none.
+/// A check of each secret that contains a token, and of each cluster without one.
 pub(super) async fn tokens(setup: &Setup) -> Vec<Check> {
     let mut groups: BTreeMap<String, Vec<&ClusterSpec>> = BTreeMap::new();
     for spec in &setup.clusters {
@@ -25,13 +25,13 @@ pub(super) async fn tokens(setup: &Setup) -> Vec<Check> {
     let care = Arc::new(TokenManager::new(places(&setup.env, &setup.folders), setup.google.clone()));
     let mut checks = Vec::new();
     for (of, specs) in groups {
-        setup.progress.tell(format!("looking up the token of {of}"));
+        setup.progress.show(format!("looking up the token of {of}"));
         checks.push(token(setup, &care, of, &specs).await);
     }
     checks
 }
 
-/// The token of these clusters, which share a secret: of the first that has none, if there is one.
+/// The token of these clusters, which share a secret: that of the first one without a token, if any.
 async fn token(setup: &Setup, care: &Arc<TokenManager>, of: String, specs: &[&ClusterSpec]) -> Check {
     let name = "token";
     let found: Vec<_> = specs.iter().map(|spec| care.on_this_machine(spec)).collect();
@@ -76,8 +76,8 @@ async fn token(setup: &Setup, care: &Arc<TokenManager>, of: String, specs: &[&Cl
     }
 }
 
-/// Connects to the chosen cluster, or to all until one answers; also the version of its Ray. Unless the checks before
-/// went well nothing is tried: connecting would fetch what a check alone must not.
+/// Connects to the chosen cluster, or to all until one responds; also returns the version of its Ray. Nothing is tried
+/// unless the previous checks succeeded: connecting would fetch what a check alone must not.
 pub(super) async fn head(setup: &Setup, global: &GlobalArguments, ready: bool) -> (Check, Option<String>) {
     let name = "head";
     let of = global.sources.cluster.clone().unwrap_or_default();
@@ -91,7 +91,7 @@ pub(super) async fn head(setup: &Setup, global: &GlobalArguments, ready: bool) -
         Ok(all) => all,
         Err(e) => return (Check::needs(name, of, format!("{e:#}"), ""), None),
     };
-    setup.progress.tell(format!("connecting to {}", counted(all.len(), "cluster")));
+    setup.progress.show(format!("connecting to {}", counted(all.len(), "cluster")));
     let asked = all.iter().map(|reach| Box::pin(answer(setup, reach)));
     match select_ok(asked).await {
         Ok(((cluster, version), _)) => {

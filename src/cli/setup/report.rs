@@ -1,17 +1,17 @@
-//! What `setup` found, check by check.
+//! The results of `setup`, check by check.
 
 use crate::cli::{columns, hints, output};
 use crate::model::{Hint, Problem, Target};
 use serde_json::{Value, json};
 use std::io::Write;
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
     Ok,
-    /// It was not, and is now.
+    /// It was not, and has been fixed.
     Fixed,
-    /// A person has to do something.
+    /// The operator has to act.
     NeedsYou,
     /// No cluster here needs it.
     NotNeeded,
@@ -41,7 +41,7 @@ impl Status {
 pub(super) struct Check {
     /// Its name in JSON.
     name: &'static str,
-    /// What it is about, where there are several: a project, a file, a secret, a cluster.
+    /// What it concerns, if there are several: a project, a file, a secret, a cluster.
     of: String,
     pub status: Status,
     what: String,
@@ -53,7 +53,7 @@ impl Check {
         Self { name, of: of.into(), status, what: what.into(), hint: Hint::none() }
     }
 
-    /// One that needs the person.
+    /// A check that needs the operator.
     pub fn needs(
         name: &'static str,
         of: impl Into<String>,
@@ -63,17 +63,17 @@ impl Check {
         Self { hint: hint.into(), ..Self::new(name, of, Status::NeedsYou, what) }
     }
 
-    /// The same, as the problem has it.
+    /// Like [`Self::needs`], from a problem.
     pub fn problem(name: &'static str, of: impl Into<String>, problem: &Problem) -> Self {
         Self::needs(name, of, &problem.what, &problem.hint)
     }
 
-    /// What was found.
+    /// The finding.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// The same as one of several that came out so.
+    /// The same as one of several with this result.
     pub fn among(self, words: &str) -> Self {
         Self { what: format!("{words}; {}", self.what), ..self }
     }
@@ -90,7 +90,7 @@ impl Check {
     }
 }
 
-/// Prints all checks, and what the person has to do below them.
+/// Prints all checks, followed by what the operator has to do.
 pub(super) fn print(checks: &[Check], as_json: bool) -> anyhow::Result<()> {
     if as_json {
         return output::json(&checks.iter().map(Check::as_json).collect::<Vec<_>>());

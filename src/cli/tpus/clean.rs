@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
     let progress = Progress::new();
-    progress.tell("querying Google");
+    progress.show("querying Google");
     let google = &reach.options.google;
     let view = supervisor::ask_cloud(&reach.spec, google).await.map_err(|p| reach.error(&p))?;
     drop(progress);
@@ -37,10 +37,10 @@ pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Re
         print(&mut output::stderr(), &found.iter().map(|l| (l.clone(), None)).collect::<Vec<_>>())?;
     }
     confirm(&format!("Delete {} of {}?", counted(&found), reach.spec.name), arguments.yes)?;
-    // Before the first is touched: whoever is interrupted has still done it.
+    // Recorded before the first deletion, so that an interrupted command is in the audit log.
     reach.note("clean-preempted", &format!("started: {}", counted(&found)));
     eprintln!("deleting {}; a large slice takes several minutes", counted(&found));
-    let tell = |leftover: &Leftover, cleaned: &Cleaned| {
+    let record = |leftover: &Leftover, cleaned: &Cleaned| {
         eprintln!(
             "{} {}: {}",
             leftover.kind.word(),
@@ -48,7 +48,7 @@ pub(super) async fn run(arguments: &CleanArguments, reach: &Reach) -> anyhow::Re
             printable(&cleaned.words(Hint::to_string))
         );
     };
-    let done = supervisor::clean(&reach.spec, google, found, tell).await.map_err(|p| reach.error(&p))?;
+    let done = supervisor::clean(&reach.spec, google, found, record).await.map_err(|p| reach.error(&p))?;
     for (leftover, cleaned) in &done {
         reach.note(&leftover.audit_label(), &cleaned.words(Hint::to_string));
     }
@@ -73,7 +73,7 @@ fn counted(all: &[Leftover]) -> String {
     format!("{} ({chips} chips)", parts.join(" and "))
 }
 
-/// A TPU or queued resource to delete, and the outcome once it is known.
+/// A TPU or queued resource to delete, and the result once it is known.
 type Row = (Leftover, Option<Cleaned>);
 
 /// As JSON: a list of `kind`, `name`, `accelerator_type`, `chips`, `outcome` (`would be deleted`, `deleted`, `already

@@ -1,4 +1,4 @@
-//! The reconciled table, for people and for scripts.
+//! The reconciled table, as text and for scripts.
 
 use super::super::{columns, hints};
 use crate::cli::output;
@@ -163,7 +163,7 @@ fn hints(spec: &ClusterSpec, rows: &[Row], types: &[TypeCount]) -> Vec<String> {
     statuses.dedup();
     for status in statuses {
         let mine: Vec<&Row> = rows.iter().filter(|r| r.status == status).collect();
-        // Of several machines none is named.
+        // If there are several machines, none is named.
         let name = if let [only] = mine[..] { only.name.raw() } else { "" };
         let hint = status.hint(name).in_commands(Target::of(&spec.name));
         if hint.is_empty() {
