@@ -1,7 +1,7 @@
-//! What the chips of a TPU host do, as reported by the libtpu of the program that holds them: gRPC on the host itself, for
-//! nobody else. A stream that leads there is given from outside.
+//! Utilization of a TPU host's chips, as reported over gRPC by the libtpu of the process that holds them. libtpu
+//! listens on the host's localhost only; the caller provides a stream to it.
 //!
-//! libtpu serves this while a program holds the chips, on port [`PORT`] for the first process of a host. Names and
+//! libtpu serves this while a process holds the chips, on port [`PORT`] for the first process of a host. Names and
 //! meanings are those of Google's `tpu-info`.
 
 use crate::model::{ChipUse, Text};
@@ -28,34 +28,34 @@ use tonic::{Code, Request, Status};
 
 /// The port of the first process that holds chips of a host (`tpu_info`: `localhost:8431`).
 pub const PORT: u16 = 8431;
-/// Bytes of an answer that are read; a host has a few chips.
-const LONGEST: usize = 1 << 20;
-/// Devices of a host that are read: no host has more.
-const MOST: usize = 64;
+/// Maximum size of a response in bytes; a host has only a few chips.
+const MAX_RESPONSE: usize = 1 << 20;
+/// Maximum number of devices that are read; no host has more.
+const MAX_DEVICES: usize = 64;
 
-/// Why libtpu's figures cannot be read.
+/// Why libtpu's metrics cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LibtpuError {
-    /// The other end of the stream does not answer.
+    /// The other end of the stream does not respond.
     #[error("no response: {0}")]
     Silent(String),
-    /// This libtpu does not have what is asked.
+    /// This version of libtpu does not support the requested metric or method.
     #[error("this version of libtpu does not report it")]
     Unknown,
-    /// libtpu answers with an error status of gRPC.
+    /// libtpu returned a gRPC error status.
     #[error("libtpu error: {0}")]
     Refused(String),
-    /// The answer is not a valid answer of libtpu.
+    /// The response is not a valid libtpu response.
     #[error("unexpected response, not from libtpu: {0}")]
     Malformed(String),
 }
 
-/// The program that the cores of a host run.
+/// The execution state of a host's cores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunState {
-    /// The program that the furthest behind of its tensor cores runs, counted; none while they run none.
+    /// The run id, a counter, of the tensor core that is furthest behind; none while no core runs a program.
     pub run: Option<i64>,
-    /// What a core has stopped for.
+    /// The error with which a core has stopped.
     pub error: Option<Text>,
 }
 
@@ -66,12 +66,12 @@ pub struct Libtpu {
 }
 
 impl Libtpu {
-    /// Speaks over this stream.
+    /// Connects over this stream.
     pub async fn over<S>(stream: S) -> Result<Self, LibtpuError>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        // The address is that of the metrics on their host; the stream leads there already.
+        // The address of the metrics service on its host; the stream is already connected to it.
         let endpoint = Endpoint::from_static("http://localhost:8431");
         let channel = endpoint.connect_with_connector(Once(Some(TokioIo::new(stream)))).await;
         Ok(Self { channel: channel.map_err(|e| LibtpuError::Silent(deepest(&e)))? })
@@ -81,7 +81,7 @@ impl Libtpu {
     ///
     /// # Errors
     ///
-    /// [`LibtpuError::Unknown`] where libtpu reports neither.
+    /// [`LibtpuError::Unknown`] if libtpu reports neither.
     pub async fn chips(&self) -> Result<Vec<ChipUse>, LibtpuError> {
         let (duty, total, usage) = (
             self.metric(tpu::DUTY_CYCLE).await?,
@@ -92,21 +92,21 @@ impl Libtpu {
         if chips.is_empty() { Err(LibtpuError::Unknown) } else { Ok(chips) }
     }
 
-    /// The program that the host's cores run.
+    /// The execution state of the host's cores.
     pub async fn state(&self) -> Result<RunState, LibtpuError> {
         let request = GetTpuRuntimeStatusRequest { include_hlo_info: false };
         let answer = self.call(tpu::GET_RUNTIME_STATUS, &request).await?;
         Ok(state(&decode(answer)?))
     }
 
-    /// A metric's value of each device; none where this libtpu does not have it.
+    /// A metric's values by device; empty if this version of libtpu does not support the metric.
     async fn metric(&self, name: &str) -> Result<BTreeMap<i64, f64>, LibtpuError> {
         let request = MetricRequest { metric_name: name.to_owned() };
         match self.call(tpu::GET_RUNTIME_METRIC, &request).await {
             Ok(answer) => {
                 let answer: MetricResponse = decode(answer)?;
                 let metrics = answer.metric.map(|metric| metric.metrics).unwrap_or_default();
-                Ok(metrics.iter().take(MOST).filter_map(value).collect())
+                Ok(metrics.iter().take(MAX_DEVICES).filter_map(value).collect())
             }
             Err(LibtpuError::Unknown) => Ok(BTreeMap::new()),
             Err(e) => Err(e),
@@ -114,7 +114,7 @@ impl Libtpu {
     }
 
     async fn call(&self, path: &'static str, message: &impl Message) -> Result<Bytes, LibtpuError> {
-        let mut grpc = tonic::client::Grpc::new(self.channel.clone()).max_decoding_message_size(LONGEST);
+        let mut grpc = tonic::client::Grpc::new(self.channel.clone()).max_decoding_message_size(MAX_RESPONSE);
         grpc.ready().await.map_err(|e| LibtpuError::Silent(deepest(&e)))?;
         let request = Request::new(Bytes::from(message.encode_to_vec()));
         let answer = grpc.unary(request, PathAndQuery::from_static(path), Raw).await;
@@ -122,7 +122,7 @@ impl Libtpu {
     }
 }
 
-/// A stream that is already open, for the one connection that is made of it.
+/// A connector that returns an open stream, once.
 struct Once<S>(Option<TokioIo<S>>);
 
 impl<S> Service<Uri> for Once<S> {
@@ -148,8 +148,8 @@ fn refusal(status: &Status) -> LibtpuError {
         _ if std::error::Error::source(status).is_some() => LibtpuError::Silent(deepest(status)),
         Code::Unimplemented | Code::NotFound | Code::InvalidArgument => LibtpuError::Unknown,
         code => {
-            let said = Text::from(status.message());
-            LibtpuError::Refused(format!("{code:?}: {said}"))
+            let message = Text::from(status.message());
+            LibtpuError::Refused(format!("{code:?}: {message}"))
         }
     }
 }
@@ -162,7 +162,7 @@ fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
     cause.to_string()
 }
 
-/// The number of a device, and a finite value of it that is not negative.
+/// The number and the value of a device; `None` unless the value is finite and not negative.
 fn value(metric: &Metric) -> Option<(i64, f64)> {
     let device = match metric.attribute.as_ref()?.value.as_ref()?.attr.as_ref()? {
         attr_value::Attr::IntAttr(device) => *device,
@@ -175,11 +175,11 @@ fn value(metric: &Metric) -> Option<(i64, f64)> {
     (value.is_finite() && value >= 0.0).then_some((device, value))
 }
 
-/// Bytes in use, and in all, where both are known.
+/// Bytes in use and total bytes, if both are known.
 type Memory = Option<(u64, u64)>;
 
-/// Chips of the figures of devices. A chip of v2, v3 and 7x is two devices: the duty cycle then has half as many
-/// values as memory has (`get_chip_usage` in tpu-info), and the chip has the memory of both.
+/// Combines the metrics of devices into chips. A chip of v2, v3 or 7x consists of two devices: the duty cycle then has
+/// half as many values as memory (`get_chip_usage` in tpu-info), and the chip has the memory of both.
 fn chips(duty: &BTreeMap<i64, f64>, total: &BTreeMap<i64, f64>, usage: &BTreeMap<i64, f64>) -> Vec<ChipUse> {
     let each = if duty.len() * 2 == total.len() { 2 } else { 1 };
     let memory: Vec<(i64, Option<(u64, u64)>)> = total
@@ -211,8 +211,8 @@ fn chips(duty: &BTreeMap<i64, f64>, total: &BTreeMap<i64, f64>, usage: &BTreeMap
     all.into_iter().filter_map(|(device, (duty, memory))| chip(device, duty, memory)).collect()
 }
 
-/// The program of the core that is furthest behind. A core has several sequencers; the one of its tensor core counts, and
-/// where none is named so, the furthest.
+/// The run of the core that is furthest behind. A core has several sequencers: its tensor core sequencer counts, or, if
+/// there is none, the sequencer that is furthest ahead.
 fn state(status: &GetTpuRuntimeStatusResponse) -> RunState {
     let main = TpuSequencerTypeProto::TpuSequencerTypeTensorCoreSequencer;
     let run = |core: &crate::proto::tpu_telemetry::CurrentCoreStateSummary| {
@@ -234,30 +234,30 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn told(values: &[f64]) -> BTreeMap<i64, f64> {
+    fn by_device(values: &[f64]) -> BTreeMap<i64, f64> {
         (0..).zip(values.iter().copied()).collect()
     }
 
     #[test]
     fn a_chip_of_two_devices_has_the_memory_of_both() {
-        let all = chips(&told(&[50.0, 60.0]), &told(&[8.0; 4]), &told(&[1.0, 2.0, 3.0, 4.0]));
+        let all = chips(&by_device(&[50.0, 60.0]), &by_device(&[8.0; 4]), &by_device(&[1.0, 2.0, 3.0, 4.0]));
         let all: Vec<_> = all.iter().map(|c| (c.number, c.duty_percent, c.memory)).collect();
         assert_eq!(all, [(0, Some(50.0), Some((3, 16))), (1, Some(60.0), Some((7, 16)))]);
     }
 
     #[test]
-    fn what_is_told_of_a_part_is_shown() {
-        let all = chips(&told(&[130.0]), &BTreeMap::new(), &BTreeMap::new());
+    fn incomplete_metrics_are_shown() {
+        let all = chips(&by_device(&[130.0]), &BTreeMap::new(), &BTreeMap::new());
         assert_eq!((all.len(), all[0].duty_percent, all[0].memory), (1, Some(100.0), None));
-        let all = chips(&BTreeMap::new(), &told(&[8.0, 8.0]), &told(&[1.0]));
+        let all = chips(&BTreeMap::new(), &by_device(&[8.0, 8.0]), &by_device(&[1.0]));
         let all: Vec<_> = all.iter().map(|c| (c.number, c.duty_percent, c.memory)).collect();
         assert_eq!(all, [(0, None, Some((1, 8))), (1, None, None)]);
-        assert!(chips(&BTreeMap::new(), &BTreeMap::new(), &told(&[1.0])).is_empty());
+        assert!(chips(&BTreeMap::new(), &BTreeMap::new(), &by_device(&[1.0])).is_empty());
     }
 
     proptest! {
         #[test]
-        fn no_answer_is_too_odd(bytes in proptest::collection::vec(any::<u8>(), 0..200), duty in proptest::collection::btree_map(any::<i64>(), any::<f64>(), 0..9), total in proptest::collection::btree_map(any::<i64>(), any::<f64>(), 0..9)) {
+        fn malformed_responses_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), duty in proptest::collection::btree_map(any::<i64>(), any::<f64>(), 0..9), total in proptest::collection::btree_map(any::<i64>(), any::<f64>(), 0..9)) {
             let _ = chips(&duty, &total, &duty);
             if let Ok(answer) = GetTpuRuntimeStatusResponse::decode(&bytes[..]) {
                 let _ = state(&answer);

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_regular_file_is_an_error_at_once() {
+    fn anything_but_a_regular_file_is_an_immediate_error() {
         let dir = tempfile::tempdir().unwrap();
         let (pipe, file) = (dir.path().join("pipe"), dir.path().join("file"));
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());

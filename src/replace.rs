@@ -1,7 +1,7 @@
-//! Writes files that only their owner can read, in one piece: a reader sees the old or the new text, also when this
+//! Atomically writes files that only their owner can read: a reader sees the old or the new content, even if this
 //! process is killed or the disk is full.
 //!
-//! The new text goes into a temporary file beside the old one, `.NAME.RANDOM.part`, which is flushed and renamed. A
+//! The new content goes into a temporary file beside the old one, `.NAME.RANDOM.part`, which is flushed and renamed. A
 //! temporary file that is dropped before that is removed; a killed process leaves it behind.
 
 use std::fs::File;
@@ -13,14 +13,14 @@ use tempfile::NamedTempFile;
 ///
 /// # Errors
 ///
-/// Those of creating, writing and renaming the temporary file. The old file is then unchanged.
+/// The errors of creating, writing and renaming the temporary file. The old file is then unchanged.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut part = begin(path)?;
     part.write_all(content)?;
     keep(part, path)
 }
 
-/// The temporary file for the new content, with mode 0600; [`keep`] gives it its name.
+/// Creates the temporary file for the new content, with mode 0600; [`keep`] renames it.
 pub fn begin(path: &Path) -> io::Result<NamedTempFile> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     tempfile::Builder::new().prefix(&format!(".{name}.")).suffix(".part").tempfile_in(folder(path))
@@ -33,7 +33,7 @@ pub fn keep(part: NamedTempFile, path: &Path) -> io::Result<()> {
     File::open(folder(path))?.sync_all()
 }
 
-/// The name of the file that a temporary file of this name was to replace; none when it is not a temporary file.
+/// The name of the file that a temporary file of this name would replace; none if it is not a temporary file.
 pub fn target(name: &str) -> Option<&str> {
     Some(name.strip_prefix('.')?.strip_suffix(".part")?.rsplit_once('.')?.0)
 }
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_whole_and_for_its_owner_alone() {
+    fn a_file_is_replaced_and_private() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("list.json");
         fs::write(&file, "old").unwrap();
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_kept_is_removed_and_known_by_its_name() {
+    fn a_dropped_temporary_file_is_removed_and_its_name_is_recognized() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("list.json");
         let part = begin(&file).unwrap();

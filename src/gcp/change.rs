@@ -1,5 +1,5 @@
 //! Requests that change something at Google. Each is built as a value before it is sent, so that a dry run can print
-//! exactly the request.
+//! the exact request.
 
 use super::compute::last_part;
 use super::rest::Call;
@@ -13,15 +13,15 @@ use serde_json::{Map, Value, json};
 pub struct Change {
     /// `DELETE`, `PATCH` or `POST`.
     pub method: &'static str,
-    /// The whole address, with its query.
+    /// The full URL, with its query.
     pub url: String,
-    /// The JSON that is sent; null when nothing is.
+    /// The JSON body; null when there is none.
     pub body: Value,
     /// Where the state of the resulting long-running operation is read.
     operations: Operations,
 }
 
-/// A change that Google has begun with.
+/// A change that Google has accepted and started.
 #[derive(Clone, Debug)]
 pub struct Begun {
     operation: Value,
@@ -29,8 +29,8 @@ pub struct Begun {
 }
 
 impl Begun {
-    /// The number of the resource that is made or changed (Compute Engine, `Operation.targetId`); empty where Google
-    /// names none.
+    /// The numeric id of the created or changed resource (Compute Engine, `Operation.targetId`); empty when Google
+    /// returned none.
     pub fn target(&self) -> &str {
         self.operation["targetId"].as_str().unwrap_or_default()
     }
@@ -38,11 +38,11 @@ impl Begun {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Operations {
-    /// Of a zone or region of Compute Engine: this prefix and the last part of the operation's name.
+    /// A zone or region of Compute Engine: this prefix and the last part of the operation's name.
     OfZone(String),
-    /// Of a service with google.longrunning: this prefix and the operation's whole name.
+    /// A service with google.longrunning: this prefix and the operation's whole name.
     OfService(String),
-    /// None: the answer is the changed resource.
+    /// No operation: the response is the changed resource.
     None,
 }
 
@@ -57,7 +57,7 @@ impl Google {
         self.end(self.begin(change).await?).await
     }
 
-    /// Sends a change; Google has begun with it then.
+    /// Sends a change and returns as soon as Google has started it.
     pub async fn begin(&self, change: &Change) -> Result<Begun, GcpError> {
         let method = match change.method {
             "DELETE" => Method::DELETE,
@@ -69,7 +69,7 @@ impl Google {
         Ok(Begun { operation, operations: change.operations.clone() })
     }
 
-    /// Waits until it is done.
+    /// Waits until the operation of a change is done.
     pub async fn end(&self, begun: Begun) -> Result<(), GcpError> {
         let (prefix, is_of_zone) = match &begun.operations {
             Operations::OfZone(prefix) => (prefix, true),
@@ -91,17 +91,18 @@ impl Google {
         }
     }
 
-    /// Deletes a managed instance group with its instances; `base` is the project's address, `path` the group's below it.
+    /// Deletes a managed instance group with its instances; `base` is the project's URL, `path` the group's path below
+    /// it.
     pub(super) fn group_deletion(base: &str, path: &str) -> Change {
         Self::part_change("DELETE", base, path, "", Value::Null)
     }
 
-    /// Deletes one instance of a group, which becomes smaller by it.
+    /// Deletes one instance of a group and reduces the group's size by one.
     pub(super) fn member_deletion(base: &str, path: &str, instance: &str) -> Change {
         Self::part_change("POST", base, path, "/deleteInstances", json!({ "instances": [instance] }))
     }
 
-    /// A change below `path`, which begins with a zone or a region; the operation is of that.
+    /// A change to a resource below `path`, which begins with a zone or region; that zone or region has the operation.
     pub(super) fn part_change(
         method: &'static str,
         base: &str,
@@ -136,8 +137,8 @@ impl Google {
         self.tpu_change(api, "POST", place, &format!("queuedResources?queuedResourceId={name}"), body)
     }
 
-    /// Sets one value of a TPU VM's metadata and keeps the others; `None` when it has that value already. Reads the TPU VM
-    /// first, because Google replaces the whole map.
+    /// Sets one value of a TPU VM's metadata and keeps the others; `None` when it has that value already. Reads the TPU
+    /// VM first, because Google replaces the whole map.
     pub async fn metadata_change(
         &self,
         place: (&str, &str),
@@ -171,8 +172,8 @@ impl Google {
         }
     }
 
-    /// Replaces the clean-up policies of a repository, which by the rules of field masks replaces the whole map
-    /// (AIP-134). With `enforce` the repository no longer only tries its policies out.
+    /// Replaces all clean-up policies of a repository: by the rules of field masks, an update replaces the whole map
+    /// (AIP-134). `enforce` turns off the repository's dry-run mode.
     pub fn policies_change(
         &self,
         registry: &Registry,

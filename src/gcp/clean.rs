@@ -11,22 +11,22 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Maximum number of concurrent deletions.
-const SIDE_BY_SIDE: usize = 16;
-/// Timeout for a queued resource to notice that its TPU VMs are gone: it passes through `SUSPENDING` first.
+const CONCURRENCY: usize = 16;
+/// Timeout for a queued resource to reflect that its TPU VMs are gone: it passes through `SUSPENDING` first.
 const SETTLE: Duration = Duration::from_secs(60);
 
 impl Google {
-    /// Deletes these leftovers of the cluster, then verifies that they are gone. `told` is called with each result as it
-    /// comes; the returned results are verified.
+    /// Deletes these leftovers of the cluster, then verifies that they are gone. `report` is called with each result as
+    /// it arrives; the returned results are verified.
     pub async fn clean(
         &self,
         place: &TpuPlace,
         all: Vec<Leftover>,
-        told: impl Fn(&Leftover, &Cleaned),
+        report: impl Fn(&Leftover, &Cleaned),
     ) -> Vec<(Leftover, Cleaned)> {
-        let (named, odd): (Vec<_>, Vec<_>) = all.into_iter().partition(|l| is_id(l.name.raw()));
+        let (valid, invalid): (Vec<_>, Vec<_>) = all.into_iter().partition(|l| is_id(l.name.raw()));
         let (vms, requests): (Vec<_>, Vec<_>) =
-            named.into_iter().partition(|l| l.kind != LeftoverKind::QueuedResource);
+            valid.into_iter().partition(|l| l.kind != LeftoverKind::QueuedResource);
         let one = |leftover: Leftover| async {
             let cleaned = match leftover.kind {
                 LeftoverKind::Instance | LeftoverKind::InstanceGroup => {
@@ -35,10 +35,10 @@ impl Google {
                 LeftoverKind::TpuVm | LeftoverKind::QueuedResource => self.clean_vm(place, &leftover).await,
             };
             let cleaned = cleaned.unwrap_or_else(|e| failed(&e));
-            told(&leftover, &cleaned);
+            report(&leftover, &cleaned);
             (leftover, cleaned)
         };
-        let mut done: Vec<_> = stream::iter(vms).map(one).buffer_unordered(SIDE_BY_SIDE).collect().await;
+        let mut done: Vec<_> = stream::iter(vms).map(one).buffer_unordered(CONCURRENCY).collect().await;
         let gone: BTreeMap<&str, bool> = done
             .iter()
             .filter(|(l, _)| l.kind == LeftoverKind::TpuVm)
@@ -47,25 +47,25 @@ impl Google {
         let one = |leftover: Leftover| {
             let held =
                 leftover.holds.iter().find(|vm| !gone.get(vm.raw()).copied().unwrap_or(false)).cloned();
-            let told = &told;
+            let report = &report;
             async move {
                 let cleaned = match held {
                     Some(vm) => Cleaned::LeftAlone(format!("its TPU VM {vm} still exists")),
                     None => self.clean_queued(place, &leftover).await.unwrap_or_else(|e| failed(&e)),
                 };
-                told(&leftover, &cleaned);
+                report(&leftover, &cleaned);
                 (leftover, cleaned)
             }
         };
-        let requests: Vec<_> = stream::iter(requests).map(one).buffer_unordered(SIDE_BY_SIDE).collect().await;
+        let requests: Vec<_> = stream::iter(requests).map(one).buffer_unordered(CONCURRENCY).collect().await;
         done.extend(requests);
         self.verify(place, &mut done).await;
-        done.extend(odd.into_iter().map(|leftover| {
+        done.extend(invalid.into_iter().map(|leftover| {
             let cleaned = Cleaned::Failed {
                 what: "its name is not a valid Google Cloud name".into(),
                 hint: "check it in the Google Cloud console".into(),
             };
-            told(&leftover, &cleaned);
+            report(&leftover, &cleaned);
             (leftover, cleaned)
         }));
         done.sort_by(|(a, _), (b, _)| (a.kind, a.name.raw()).cmp(&(b.kind, b.name.raw())));
@@ -90,7 +90,8 @@ impl Google {
         }
     }
 
-    /// An instance or a group of Compute Engine: still preempted as a whole, and each of its instances this cluster's.
+    /// Deletes an instance or a group of Compute Engine if it is still preempted as a whole and all its instances
+    /// belong to this cluster.
     async fn clean_compute(&self, place: &TpuPlace, leftover: &Leftover) -> Result<Cleaned, GcpError> {
         let found = self.compute_tpus(&place.project, &place.zone).await?;
         let is_it = |vm: &&TpuVm| vm.name == leftover.name && vm.kind() == leftover.kind.word();
@@ -117,7 +118,7 @@ impl Google {
             Err(GcpError::NotFound { .. }) => return Ok(Cleaned::GoneAlready),
             answer => answer?,
         }
-        // They cost nothing: what remains of them is used by the next worker of that name.
+        // These resources cost nothing; any that remain are reused by the next worker of that name.
         for (_, deletion) in made {
             drop(self.execute(&deletion).await);
         }
@@ -139,17 +140,17 @@ impl Google {
             }
             match self.execute(&self.idle_queued_deletion(&place.project, &place.zone, name)).await {
                 Err(GcpError::NotFound { .. }) => return Ok(Cleaned::GoneAlready),
-                // The queued resource may not have noticed yet that its TPU VMs are gone.
+                // The queued resource may not reflect yet that its TPU VMs are gone.
                 Err(GcpError::State { .. }) if began.elapsed() < SETTLE => {
-                    tokio::time::sleep(self.inner.look).await;
+                    tokio::time::sleep(self.inner.poll_interval).await;
                 }
                 answer => return answer.map(|()| Cleaned::Deleted),
             }
         }
     }
 
-    /// Checks against the list, not the operations: a successful operation may have deleted nothing, and one without an
-    /// answer may have deleted everything.
+    /// Verifies against the list, not the operations: a successful operation may have deleted nothing, and one without
+    /// a response may have deleted everything.
     async fn verify(&self, place: &TpuPlace, done: &mut [(Leftover, Cleaned)]) {
         if done.iter().all(|(_, cleaned)| matches!(cleaned, Cleaned::LeftAlone(_))) {
             return;
@@ -212,7 +213,7 @@ fn lists(view: &CloudView, leftover: &Leftover) -> bool {
             let of_cloud_tpu = |vm: &&TpuVm| vm.compute.is_none() && vm.state != VmState::Deleting;
             view.vms.iter().filter(of_cloud_tpu).any(|vm| vm.name == leftover.name)
         }
-        // A group may have made another instance of that name.
+        // A group may have created another instance of that name.
         LeftoverKind::Instance | LeftoverKind::InstanceGroup => {
             let is_it = |vm: &&TpuVm| vm.kind() == leftover.kind.word() && vm.created == leftover.created;
             let mut found = view.vms.iter().filter(is_it).filter(|vm| vm.state != VmState::Deleting);
@@ -224,7 +225,7 @@ fn lists(view: &CloudView, leftover: &Leftover) -> bool {
     }
 }
 
-/// It was recreated under the same name since it was read.
+/// The result for a resource that was recreated under the same name since it was listed.
 fn recreated() -> Cleaned {
     Cleaned::LeftAlone("it was deleted and recreated in the meantime".into())
 }

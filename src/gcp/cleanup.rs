@@ -7,15 +7,16 @@ use serde_json::{Map, Value, json};
 pub struct Cleanup {
     /// Builds older than this are deleted, in days.
     pub older_than_days: u32,
-    /// So many of the newest builds of each image stay, however old they are: what one policy keeps no other deletes.
+    /// Number of newest builds of each image that are kept, however old they are: a policy that keeps a build overrides
+    /// policies that delete it.
     pub keep: u32,
 }
 
 impl Cleanup {
-    /// The most policies that a repository may have (Artifact Registry, "Configure cleanup policies").
+    /// Maximum number of policies of a repository (Artifact Registry, "Configure cleanup policies").
     pub const MOST: usize = 10;
 
-    /// These policies beside those of others. Ours with other numbers are replaced.
+    /// Adds these policies to those of others. Our own policies with other numbers are replaced.
     pub fn merged_into(self, old: &Map<String, Value>) -> Map<String, Value> {
         let others = old.iter().filter(|(id, policy)| own(id).as_ref() != Some(*policy));
         let mut all: Map<String, Value> = others.map(|(id, policy)| (id.clone(), policy.clone())).collect();
@@ -26,8 +27,8 @@ impl Cleanup {
     }
 }
 
-/// Our policy of this id; none for an id that is not one of ours. A policy of somebody else may have such an id, too: it
-/// is ours only if nothing in it is different.
+/// Our policy of this id; none for an id that is not one of ours. Another person's policy may also have such an id: a
+/// policy is ours only if it is identical.
 fn own(id: &str) -> Option<Value> {
     if let Some(days) = id.strip_prefix("delete-older-than-").and_then(|rest| rest.strip_suffix('d')) {
         return days.parse().ok().map(deletion);
@@ -35,7 +36,7 @@ fn own(id: &str) -> Option<Value> {
     id.strip_prefix("keep-")?.parse().ok().map(keeping)
 }
 
-/// The ids are those that Marin's own script gave.
+/// The ids are the ones that Marin's own script used.
 fn deletion(days: u32) -> Value {
     let seconds = u64::from(days) * 24 * 3600;
     json!({"id": format!("delete-older-than-{days}d"), "action": "DELETE",
@@ -65,7 +66,7 @@ mod tests {
             "untagged".into(),
             json!({"id": "untagged", "action": "DELETE", "condition": {"tagState": "UNTAGGED"}}),
         );
-        // An id like ours, with something in it that ours do not have.
+        // An id like ours, but with a field that our policies do not have.
         let mut narrow = keeping(3);
         narrow["mostRecentVersions"]["packageNamePrefixes"] = json!(["vllm"]);
         theirs.insert("keep-3".into(), narrow.clone());
@@ -76,7 +77,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_second_time_changes_nothing(days in 1u32..36_500, keep in 1u32.., others in prop::collection::vec("[a-z]{1,6}", 0..4)) {
+        fn merging_again_changes_nothing(days in 1u32..36_500, keep in 1u32.., others in prop::collection::vec("[a-z]{1,6}", 0..4)) {
             let mut old: Map<String, Value> = others.iter().map(|id| (id.clone(), json!({"id": id, "action": "KEEP"}))).collect();
             old.insert("keep-5".into(), keeping(5));
             let cleanup = Cleanup { older_than_days: days, keep };

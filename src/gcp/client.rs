@@ -2,7 +2,7 @@
 
 use super::GcpError;
 use super::identity::Identity;
-use super::limits::{CALL, CONNECT, PATIENCE, PAUSE, TRIES};
+use super::limits::{CALL, CONNECT, PAUSE, TRIES, WAIT_LIMIT};
 use super::login::{Authorized, Credentials, Login};
 use super::waits::{LOGIN, Waits};
 use crate::model::{GoogleWait, Secret};
@@ -58,17 +58,17 @@ pub struct Google {
     pub(super) inner: Arc<Inner>,
 }
 
-/// What all clones share.
+/// The data that all clones share.
 #[derive(Clone, Debug)]
 pub(super) struct Inner {
     pub(super) endpoints: Endpoints,
     pub(super) credentials: Arc<Credentials>,
     http: Arc<OnceLock<reqwest::Client>>,
     waits: Waits,
-    /// How long a call waits in all where Google asks it to.
-    patience: Duration,
+    /// Maximum total time that a call waits because Google asks it to.
+    wait_limit: Duration,
     /// Poll interval of an operation.
-    pub(super) look: Duration,
+    pub(super) poll_interval: Duration,
 }
 
 impl Google {
@@ -82,23 +82,23 @@ impl Google {
                 credentials: Arc::new(Credentials::new(login)),
                 http: Arc::default(),
                 waits: Waits::default(),
-                patience: CALL,
-                look: Duration::from_secs(1),
+                wait_limit: CALL,
+                poll_interval: Duration::from_secs(1),
             }),
         }
     }
 
-    /// The same client for calls that nothing else waits for: where Google asks to wait longer than [`CALL`], they do, up
-    /// to [`PATIENCE`]. Those of others fail at once, and say how long.
+    /// The same client for calls that may wait: if Google asks to wait longer than [`CALL`], they do, up to
+    /// [`WAIT_LIMIT`]. Calls of other clients fail immediately, with an error that states the wait.
     #[must_use]
     pub fn patient(&self) -> Self {
-        Self { inner: Arc::new(Inner { patience: PATIENCE, ..(*self.inner).clone() }) }
+        Self { inner: Arc::new(Inner { wait_limit: WAIT_LIMIT, ..(*self.inner).clone() }) }
     }
 
-    /// From now on this function is called when calls of this client, of its clones and of their patient ones begin to
+    /// Sets the function that is called when calls of this client, of its clones and of their patient clients begin to
     /// wait because Google asks them to.
-    pub fn tell_waits(&self, tell: impl Fn(GoogleWait) + Send + Sync + 'static) {
-        self.inner.waits.tell(tell);
+    pub fn tell_waits(&self, listener: impl Fn(GoogleWait) + Send + Sync + 'static) {
+        self.inner.waits.listen(listener);
     }
 
     /// Base URLs of the services.
@@ -106,14 +106,14 @@ impl Google {
         &self.inner.endpoints
     }
 
-    /// Gets an access token, and says which login gave it.
+    /// Gets an access token, and returns the login that it comes from.
     pub async fn log_in(&self) -> Result<Arc<Identity>, GcpError> {
         let mut attempts = self.inner.attempts(LOGIN, "", Effect::None);
         attempts.authorized().await?;
         Ok(attempts.identity)
     }
 
-    /// An access token of the login, for a program that has to be given one; it is valid for an hour at most.
+    /// An access token of the login, to be passed to another program; it is valid for an hour at most.
     pub async fn access_token(&self) -> Result<Secret, GcpError> {
         let headers = self.inner.attempts(LOGIN, "", Effect::None).authorized().await?;
         let bearer = headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
@@ -125,7 +125,7 @@ impl Google {
 }
 
 impl Inner {
-    /// The HTTP client; made at the first use, because without a CA bundle it cannot be made at all.
+    /// The HTTP client; created at the first use, because that fails without a CA bundle.
     pub(super) fn http(&self) -> Result<&reqwest::Client, GcpError> {
         if let Some(client) = self.http.get() {
             return Ok(client);
@@ -140,14 +140,14 @@ impl Inner {
         Ok(self.http.get_or_init(|| client))
     }
 
-    /// What authorizes a call.
+    /// The headers that authorize a call, and their login.
     async fn authorize(&self) -> Result<Authorized, GcpError> {
-        // First: google-cloud-auth makes a client of its own, which must not meet a missing CA bundle.
+        // This comes first: google-cloud-auth creates a client of its own, which must not run without a CA bundle.
         self.http()?;
         self.credentials.authorize().await
     }
 
-    /// The attempts of a call of this service, which is one in each project: quotas are counted so.
+    /// The attempts of a call to this service. A service has separate waits in each project, as quotas are per project.
     pub(super) fn attempts(&self, service: &str, project: &str, effect: Effect) -> Attempts<'_> {
         Attempts {
             inner: self,
@@ -169,7 +169,7 @@ pub(super) enum Effect {
     Change,
 }
 
-/// The attempts of a call: at most [`TRIES`], each with a login, within [`CALL`] and what Google asks to wait.
+/// The attempts of a call: at most [`TRIES`], each authorized, within [`CALL`] plus the waits that Google asks for.
 pub(super) struct Attempts<'a> {
     inner: &'a Inner,
     service: String,
@@ -178,20 +178,20 @@ pub(super) struct Attempts<'a> {
     /// The login of the last attempt.
     identity: Arc<Identity>,
     made: u32,
-    /// When the call began; later by what was waited because Google asked for it.
+    /// When the call began, moved forward by the time waited because Google asked for it.
     since: Instant,
-    /// What was waited because Google asked for it.
+    /// Time waited because Google asked for it.
     waited: Duration,
 }
 
 impl Attempts<'_> {
-    /// Authorizes the next attempt, once Google wants one. Whatever the call changes, a login that fails for a moment is
-    /// asked for again.
+    /// Authorizes the next attempt, after any wait that Google asked for. A login that fails temporarily is retried,
+    /// even for a call that changes something.
     pub(super) async fn authorized(&mut self) -> Result<HeaderMap, GcpError> {
         let service = self.service.clone();
-        self.wanted(&service).await?;
+        self.wait_for(&service).await?;
         loop {
-            self.wanted(LOGIN).await?;
+            self.wait_for(LOGIN).await?;
             match self.inner.authorize().await {
                 Ok(Authorized { headers, identity }) => {
                     self.identity = identity;
@@ -207,8 +207,8 @@ impl Attempts<'_> {
         }
     }
 
-    /// After this error: pauses, or fails for good. A call that changes something is repeated only when Google has not
-    /// begun with it and says when to come again.
+    /// After this error: pauses before a retry, or returns the final error. A call that changes something is retried
+    /// only when Google refused it for its quota and stated a retry delay.
     pub(super) async fn again(&mut self, error: GcpError) -> Result<(), GcpError> {
         self.inner.waits.learn(&self.service, &error);
         let repeatable = self.effect == Effect::None || matches!(error, GcpError::Quota { .. });
@@ -218,11 +218,11 @@ impl Attempts<'_> {
         Err(error.read_from(&self.identity).in_project(&self.project))
     }
 
-    /// Whether to try again after this error; pauses shortly. What Google asks to wait is waited before the next attempt.
+    /// Whether to retry after this error; if so, pauses briefly. A wait that Google asks for precedes the next attempt.
     async fn pause(&mut self, error: &GcpError) -> bool {
         let pause = PAUSE * 2_u32.pow(self.made - 1);
         let in_time = match error.retry_after() {
-            Some(after) => self.waited + after <= self.inner.patience,
+            Some(after) => self.waited + after <= self.inner.wait_limit,
             None => self.since.elapsed() + pause <= CALL,
         };
         if self.made == TRIES || !error.may_pass() || !in_time {
@@ -233,10 +233,10 @@ impl Attempts<'_> {
         true
     }
 
-    /// Waits until the service may be asked again; where that is too long, fails as the call did to which Google said so.
-    async fn wanted(&mut self, service: &str) -> Result<(), GcpError> {
+    /// Waits until the service may be called again; if that is too long, returns the error that asked for the wait.
+    async fn wait_for(&mut self, service: &str) -> Result<(), GcpError> {
         while let Some((left, error)) = self.inner.waits.left(service) {
-            if self.waited + left > self.inner.patience {
+            if self.waited + left > self.inner.wait_limit {
                 return Err(error);
             }
             self.inner.waits.begins(service, &self.project);

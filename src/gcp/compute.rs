@@ -18,16 +18,16 @@ pub struct Instance {
     pub cluster: Option<String>,
     /// Address inside its network.
     pub internal: Option<String>,
-    /// Address in the Internet.
+    /// Public address.
     pub external: Option<String>,
-    /// When it was made.
+    /// When it was created.
     pub created: Option<Timestamp>,
 }
 
 /// A machine that is labelled as a head, whether it runs or not.
 pub type Head = Instance;
 
-/// What a machine is for Ray's launcher: its label `ray-node-type`.
+/// The role of a machine for Ray's launcher: its label `ray-node-type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The machine of the head (label `ray-node-type: head`).
@@ -49,27 +49,27 @@ impl Role {
 /// Machines by label; the list is incomplete when a zone was unreachable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machines {
-    /// Those found, the newest first.
+    /// The machines found, the newest first.
     pub found: Vec<Instance>,
     /// Zones that Google could not reach: a machine may exist there.
     pub unreachable: Vec<Text>,
 }
 
 impl Machines {
-    /// Keeps the machines in this zone, or in the zones of this region. Ray's launcher identifies a cluster by name and zone
-    /// (`availability_zone`): a cluster of the same name elsewhere is a different one.
+    /// Keeps the machines in this zone, or in the zones of this region. Ray's launcher identifies a cluster by name and
+    /// zone (`availability_zone`): a cluster of the same name elsewhere is a different one.
     pub fn keep_within(&mut self, place: &str) {
         let is_within = |zone: &str| format!("{zone}-").starts_with(&format!("{place}-"));
         self.found.retain(|machine| is_within(&machine.zone));
         self.unreachable.retain(|zone| is_within(zone.raw()));
     }
 
-    /// Those that are running, the newest first.
+    /// The running machines, the newest first.
     pub fn running(&self) -> Vec<&Instance> {
         self.found.iter().filter(|m| m.status == "RUNNING").collect()
     }
 
-    /// The same as heads.
+    /// The running machines as heads.
     pub fn running_heads(&self) -> Vec<RunningHead> {
         let head = |m: &&Instance| RunningHead {
             cluster: Text::new(m.cluster.as_deref().unwrap_or_default()),
@@ -81,7 +81,7 @@ impl Machines {
     }
 }
 
-/// A page of an aggregated list: what each zone or region has.
+/// A page of an aggregated list: the resources of each zone or region.
 #[derive(Deserialize)]
 pub(super) struct Page {
     #[serde(default)]
@@ -90,7 +90,7 @@ pub(super) struct Page {
     pub unreachables: Vec<String>,
 }
 
-/// What a zone or region has; which of them is in an answer, the list decides.
+/// The resources of a zone or region; the list determines which of these fields a response has.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Scope {
@@ -138,7 +138,7 @@ pub(super) fn instance(value: &Value) -> Option<Instance> {
     let word = |v: &Value| v.as_str().map(str::to_owned);
     let card = &value["networkInterfaces"][0];
     let address = |v: &Value| v.as_str().filter(|a| is_address(a)).map(str::to_owned);
-    // The id becomes a part of a URL.
+    // The id becomes part of a URL.
     let id = word(&value["id"]).filter(|id| id.bytes().all(|b| b.is_ascii_digit()));
     Some(Instance {
         id: id.unwrap_or_default(),

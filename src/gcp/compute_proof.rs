@@ -1,6 +1,6 @@
-//! Deletions of TPUs that were made with Compute Engine. As with Cloud TPU, all that would go is read right before, and
-//! only then is the request built: an instance by its number, a group by its name, whose number and creation time are
-//! compared.
+//! Deletions of TPUs that were created with Compute Engine. As with Cloud TPU, everything that would be deleted is read
+//! immediately before the request is built: an instance by its id; a group by its name, and its id and creation time
+//! are compared.
 
 use super::change::Change;
 use super::compute::{instance, last_part};
@@ -13,12 +13,12 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use reqwest::Method;
 use serde_json::Value;
 
-/// Instances that are read at the same time.
-const SIDE_BY_SIDE: usize = 16;
+/// Maximum number of instances that are read concurrently.
+const CONCURRENCY: usize = 16;
 
 impl Google {
-    /// The deletion request of an instance that is a slice by itself. One that a group has made goes by way of the
-    /// group, which would make it again otherwise.
+    /// The deletion request of an instance that is a slice by itself. An instance of a group is deleted through the
+    /// group, which would otherwise recreate it.
     pub(super) async fn instance_deletion_of(
         &self,
         place: &TpuPlace,
@@ -76,7 +76,7 @@ impl Google {
         let managed = self.managed_instances(&url).await?;
         let there: Vec<&Value> = managed.iter().filter(|m| m["id"].is_string()).collect();
         if there.is_empty() {
-            // What it would make tells whose it is.
+            // The labels of the instances that it would create show which cluster it belongs to.
             let mut template = self.template(&group).await?.unwrap_or_default();
             if let Some(own) = group["allInstancesConfig"]["properties"]["labels"].as_object() {
                 for (key, value) in own {
@@ -102,12 +102,12 @@ impl Google {
                 now.unwrap_or(Ok(())).map_err(|why| what(&format!("{name}: {why}")))
             }
         };
-        let checks = stream::iter(there.into_iter().map(one)).buffer_unordered(SIDE_BY_SIDE);
+        let checks = stream::iter(there.into_iter().map(one)).buffer_unordered(CONCURRENCY);
         checks.try_collect::<()>().await?;
         Ok(Some(Self::group_deletion(&base, path)))
     }
 
-    /// What the group manages: instances that exist, which have a number, and those that it is about to make.
+    /// The instances that the group manages: those that exist, which have an id, and those that it is about to create.
     async fn managed_instances(&self, group: &str) -> Result<Vec<Value>, GcpError> {
         let (mut all, mut token) = (Vec::new(), String::new());
         loop {
@@ -123,7 +123,7 @@ impl Google {
         }
     }
 
-    /// None when it is gone.
+    /// Reads a resource; none when it does not exist.
     pub(super) async fn read(&self, url: &str) -> Result<Option<Value>, GcpError> {
         match self.inner.get(url, &[]).await {
             Err(GcpError::NotFound { .. }) => Ok(None),
@@ -144,7 +144,7 @@ fn is_number(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Why an instance, or what a group makes, is not this cluster's with that label `ray-node-type`.
+/// Checks that an instance, or a group's template, belongs to this cluster and has this label `ray-node-type`.
 fn belongs(now: &Value, place: &TpuPlace, kind: Option<&str>) -> Result<(), String> {
     if let Some(why) = other_label(&place.cluster, now["labels"]["ray-cluster-name"].as_str()) {
         return Err(why);

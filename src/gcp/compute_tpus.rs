@@ -1,6 +1,6 @@
-//! TPUs that were made with Compute Engine: single instances, and managed instance groups. Their instances are the hosts
-//! of one slice where the group has a workload policy, which names its topology; otherwise each is a slice of one host.
-//! `contributing.md` says where that stands.
+//! TPUs that were created with Compute Engine: single instances, and managed instance groups. A group's instances are
+//! the hosts of one slice if the group has a workload policy, which names the topology; otherwise each is a slice of
+//! one host. `contributing.md` names the sources.
 
 use super::compute::{Page, is_address, last_part, time};
 use super::{GcpError, Google};
@@ -10,26 +10,26 @@ use crate::model::{Text, Timestamp};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A regular expression over the machine type's address, as Compute Engine's filters have them (RE2, of the whole field).
+/// A regular expression over the machine type's URL, in the syntax of Compute Engine's filters (RE2, the whole field).
 const TPU_MACHINES: &str = "machineType eq .*/machineTypes/(ct|tpu)[0-9].*";
 
 /// A TPU of Compute Engine, and its label `ray-node-type`.
 pub(super) struct Found {
     pub vm: TpuVm,
     pub role: Option<String>,
-    /// The group that may have resize requests for more of it, below the project, and its machine type; with the first
-    /// TPU of a group alone.
+    /// The group that may have resize requests, as its path below the project, and its machine type; only with the
+    /// first TPU of a group.
     pub queue: Option<(String, String)>,
 }
 
-/// An instance, or what a group makes its instances from.
+/// An instance, or the template of a group's instances.
 struct Machine {
     id: String,
     name: String,
     /// Its machine type.
     kind: String,
     state: VmState,
-    /// Compute Engine's word for it; empty of one that does not exist yet.
+    /// The state as Compute Engine returned it; empty for an instance that does not exist yet.
     api_state: String,
     internal: Option<String>,
     external: Option<String>,
@@ -41,7 +41,8 @@ struct Machine {
 }
 
 impl Google {
-    /// Every TPU of a zone (`-` for all) that was made with Compute Engine; an error when the list may be incomplete.
+    /// Every TPU of a zone (`-` for all) that was created with Compute Engine; an error when the list may be
+    /// incomplete.
     pub(super) async fn compute_tpus(&self, project: &str, zone: &str) -> Result<Vec<Found>, GcpError> {
         let base = format!("{}/compute/v1/projects/{project}", self.inner.endpoints.compute);
         let partial = ("returnPartialSuccess", "true");
@@ -89,14 +90,14 @@ impl Google {
                 found[at].queue = queue(group, &path, &machines[0]);
             }
         }
-        // Of a group that was not listed: somebody has just deleted it.
+        // Instances of a group that was not listed, because it was just deleted.
         for (path, machines) in members {
             found.extend(machines.iter().map(|machine| single(machine, Some(path.clone()))));
         }
         Ok(found)
     }
 
-    /// A group that has no instance yet, as its template says; `None` when it makes no TPUs.
+    /// A group that has no instance yet, as its template describes it; `None` when it creates no TPUs.
     async fn waiting(&self, group: &Value, path: String) -> Result<Option<Found>, GcpError> {
         let template = match self.template(group).await {
             Err(GcpError::NotFound { .. }) => return Ok(None),
@@ -118,12 +119,12 @@ impl Google {
         let machine = Machine { id, name, created: time(created), state: VmState::Waiting, ..machine };
         let mut found = tpu_vm(&machine, kind, compute);
         (found.vm.hosts, found.vm.external) = (Vec::new(), Vec::new());
-        found.vm.unhealthy = trouble(group).map(Text::new);
+        found.vm.unhealthy = group_error(group).map(Text::new);
         found.queue = queue;
         Ok(Some(found))
     }
 
-    /// The properties of the machines that a group makes; none when it names no template.
+    /// The properties of the machines that a group creates; none when it has no template.
     pub(super) async fn template(&self, group: &Value) -> Result<Option<Value>, GcpError> {
         let Some((_, path)) = word(&group["instanceTemplate"]).split_once("/projects/") else {
             return Ok(None);
@@ -137,13 +138,13 @@ impl Google {
     }
 }
 
-/// Whether a group may have resize requests: one of a zone (v1 has none of regions) that does not create its instances all
-/// at once by itself.
+/// Whether a group may have resize requests: a zonal group (v1 has none for regional ones) that does not create its
+/// instances all at once by itself.
 fn may_have(group: &Value) -> bool {
     !word(&group["zone"]).is_empty() && group["targetSizePolicy"]["mode"] != "BULK"
 }
 
-/// Where the resize requests of a group with such machines are, if it may have any.
+/// The path and the machine type of a group, if it may have resize requests.
 fn queue(group: &Value, path: &str, machine: &Machine) -> Option<(String, String)> {
     may_have(group).then(|| (path.to_owned(), machine.kind.clone()))
 }
@@ -156,17 +157,17 @@ fn named(value: &Value) -> Option<String> {
     value.as_str().filter(|s| !s.is_empty()).map(str::to_owned)
 }
 
-/// Names become parts of addresses.
+/// Names become parts of URLs.
 fn is_id(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
-/// Whether what is in that zone or region may be in this zone (`-`: any).
+/// Whether something in `place`, a zone or region, may be in `zone` (`-` for any).
 fn is_within(zone: &str, place: &str) -> bool {
     zone == "-" || zone == place || zone.rsplit_once('-').is_some_and(|(region, _)| region == place)
 }
 
-/// The managed instance group that made an instance, below the project: Compute Engine keeps that in the metadata.
+/// The path below the project of the managed instance group that created an instance, from the instance's metadata.
 pub(super) fn group_of(instance: &Value) -> Option<String> {
     let items = instance["metadata"]["items"].as_array()?;
     let made_by = items.iter().find(|item| item["key"] == "created-by")?;
@@ -178,7 +179,7 @@ pub(super) fn group_of(instance: &Value) -> Option<String> {
     (is_id(place) && is_id(name)).then(|| format!("{scope}/{place}/{kind}/{name}"))
 }
 
-/// The same of a group as it is listed.
+/// The same path for a group as it is listed.
 fn group_path(group: &Value) -> Option<String> {
     let (zone, region) = (last_part(word(&group["zone"])), last_part(word(&group["region"])));
     let (scope, place) = if zone.is_empty() { ("regions", region) } else { ("zones", zone) };
@@ -195,7 +196,7 @@ fn size(group: &Value) -> usize {
     group["targetSize"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0)
 }
 
-/// Whether a group without instances may make them in this zone.
+/// Whether a group without instances may create them in this zone.
 fn may_be_in(group: &Value, zone: &str) -> bool {
     let (own, region) = (last_part(word(&group["zone"])), last_part(word(&group["region"])));
     if !own.is_empty() {
@@ -224,7 +225,7 @@ fn capacity(properties: &Value) -> Capacity {
 fn instance(value: &Value) -> Option<Machine> {
     let machine = machine(value, &Value::Null)?;
     let card = &value["networkInterfaces"][0];
-    // Addresses become arguments of ssh, and the number becomes a part of an address.
+    // Addresses become arguments of ssh, and the id becomes part of a URL.
     let address = |v: &Value| v.as_str().filter(|a| is_address(a)).map(str::to_owned);
     let id = word(&value["id"]);
     let is_spot = matches!(machine.capacity, Capacity::Spot | Capacity::Preemptible);
@@ -240,7 +241,7 @@ fn instance(value: &Value) -> Option<Machine> {
     })
 }
 
-/// What instances and templates have in common; a group's own properties come before those of its template.
+/// Reads what instances and templates have in common; a group's own properties take precedence over its template's.
 fn machine(properties: &Value, config: &Value) -> Option<Machine> {
     let label =
         |key: &str| named(&config["properties"]["labels"][key]).or_else(|| named(&properties["labels"][key]));
@@ -262,7 +263,7 @@ fn machine(properties: &Value, config: &Value) -> Option<Machine> {
     })
 }
 
-/// The TPU with what the first of its machines says.
+/// The TPU with the properties of its first machine.
 fn tpu_vm(machine: &Machine, accelerator_type: String, compute: ComputeTpu) -> Found {
     let text = |t: &Option<String>| t.as_deref().map(Text::new);
     let vm = TpuVm {
@@ -305,19 +306,19 @@ fn slice(group: &Value, path: String, machines: &[Machine]) -> Found {
     (vm.id, vm.name) = (named(&group["id"]).map(Text::new), Text::new(word(&group["name"])));
     vm.created = time(word(&group["creationTimestamp"]));
     let states: Vec<VmState> = machines.iter().map(|m| m.state).collect();
-    let is_going = group["currentActions"]["deleting"].as_u64().unwrap_or(0) > 0;
-    vm.state = if is_going { VmState::Deleting } else { state(&states) };
-    // A group has no state of its own: that of an instance which decides it.
-    let decides = machines.iter().find(|m| m.state == vm.state);
-    vm.api_state = Text::new(decides.map(|m| m.api_state.as_str()).unwrap_or_default());
+    let is_deleting = group["currentActions"]["deleting"].as_u64().unwrap_or(0) > 0;
+    vm.state = if is_deleting { VmState::Deleting } else { state(&states) };
+    // A group has no state of its own: the state of an instance that determines it is shown.
+    let deciding = machines.iter().find(|m| m.state == vm.state);
+    vm.api_state = Text::new(deciding.map(|m| m.api_state.as_str()).unwrap_or_default());
     let address = |n: usize| machines.get(n).and_then(|m| m.internal.as_deref()).unwrap_or_default();
     vm.hosts = (0..size).map(|n| Text::new(address(n))).collect();
     let external = |n: usize| machines.get(n).and_then(|m| m.external.as_deref()).map(Text::new);
     vm.external = (0..size).map(external).collect();
     let up = states.iter().filter(|s| **s == VmState::Ready).count();
     let part = || (up > 0 && up < size).then(|| format!("{up} of {size} instances are up"));
-    vm.unhealthy = trouble(group).or_else(part).map(Text::new);
-    // A slice whose instances are of several clusters is of none.
+    vm.unhealthy = group_error(group).or_else(part).map(Text::new);
+    // A slice whose instances belong to several clusters belongs to none.
     if machines.iter().any(|m| m.cluster != first.cluster) {
         vm.ray_cluster = None;
         vm.unhealthy = Some("its instances have different ray-cluster-name labels".into());
@@ -328,7 +329,7 @@ fn slice(group: &Value, path: String, machines: &[Machine]) -> Found {
     found
 }
 
-/// The state of a slice by those of its hosts: gone only when nothing of it is left.
+/// The state of a slice from the states of its hosts: it is gone only when all its hosts are gone.
 fn state(hosts: &[VmState]) -> VmState {
     let (any, all) = (|state| hosts.contains(&state), |state| hosts.iter().all(|host| *host == state));
     match () {
@@ -342,8 +343,8 @@ fn state(hosts: &[VmState]) -> VmState {
     }
 }
 
-/// What Google says is wrong with a group: it cannot create its instances, or not connect them.
-fn trouble(group: &Value) -> Option<String> {
+/// Google's error for a group: it cannot create its instances, or cannot connect them.
+fn group_error(group: &Value) -> Option<String> {
     let status = &group["status"];
     let first = |error: &Value| named(&error["errors"][0]["message"]);
     let topology = &status["appliedAcceleratorTopologies"][0];
@@ -376,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_is_gone_only_when_nothing_of_it_is_left() {
+    fn a_slice_is_gone_only_when_all_its_hosts_are_gone() {
         use VmState::{Coming, Deleting, Preempted, Ready, Stopped, Waiting};
         for (hosts, whole) in [
             (vec![Ready, Ready], Ready),
@@ -392,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_regional_group_is_looked_for_where_it_may_be() {
+    fn a_regional_group_may_be_in_its_zones_only() {
         let regional =
             |zones: Value| json!({"region": "x/regions/us-central1", "distributionPolicy": {"zones": zones}});
         assert!(may_be_in(&regional(Value::Null), "us-central1-c"));

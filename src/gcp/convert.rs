@@ -1,4 +1,4 @@
-//! What Google answered and its crates report, as errors of this program.
+//! Converts Google's error responses and the errors of its crates into errors of this program.
 //!
 //! Sources of the formats: the crates' error chains as observed, google.rpc.ErrorInfo, RFC 6749 section 5.2.
 
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 impl GcpError {
     pub(super) fn not_json(code: u16, text: &str) -> Self {
-        // The text between the tags says more than the tags.
+        // Only the text between the tags is of interest.
         let mut begins = String::new();
         let mut tag = false;
         for c in text.chars().take(2000) {
@@ -39,8 +39,8 @@ impl GcpError {
         Self::CredentialsFile { why: clean(&e.to_string()), login: Box::default() }
     }
 
-    /// Converts an error of the login: the refusal of the token endpoint, of the metadata server, or of the service that
-    /// impersonates.
+    /// Converts an error of the login: a refusal by the token endpoint, the metadata server, or the impersonation
+    /// service.
     pub(super) fn from_login(e: &CredentialsError, identity: &Identity) -> Self {
         let refused = |why: String| Self::LoginRefused { why, login: Box::default() };
         let error = match answered(e) {
@@ -55,7 +55,7 @@ impl GcpError {
                 _ => refused(format!("HTTP status {code}: {}", clean(&page))),
             },
             None => match oauth(e) {
-                // A grant is a person's; the token of another provider is refused for other reasons.
+                // Only user logins have grants; another provider's token is refused for other reasons.
                 Some(oauth) if oauth["error"] == "invalid_grant" && identity.is_external() => {
                     refused(words_of(&oauth))
                 }
@@ -67,7 +67,7 @@ impl GcpError {
                 }
                 _ => match Self::from_chain(e) {
                     Self::Unreachable { why } if !e.is_transient() => refused(why),
-                    // Its own identity provider was asked, and not Google.
+                    // The request went to the login's own identity provider, not to Google.
                     Self::Unreachable { why }
                         if identity.is_external() && !chain(e).contains("exchange token") =>
                     {
@@ -83,13 +83,13 @@ impl GcpError {
     /// Converts an error below the HTTP response: credentials, connection, TLS.
     pub(super) fn from_chain(e: &(dyn Error + 'static)) -> Self {
         let chain = chain(e);
-        let says = |words: &[&str]| words.iter().any(|w| chain.contains(w));
+        let has = |words: &[&str]| words.iter().any(|w| chain.contains(w));
         let timed_out = times_out(e);
-        if says(&["No CA certificates"]) {
+        if has(&["No CA certificates"]) {
             Self::NoCaBundle
-        } else if says(&["invalid_rapt"]) {
+        } else if has(&["invalid_rapt"]) {
             Self::Reauthenticate { login: Box::default() }
-        } else if says(&[
+        } else if has(&[
             "reasonable timeframe",
             "Token used too early",
             "certificate not valid yet",
@@ -98,13 +98,13 @@ impl GcpError {
             "certificate expired",
         ]) {
             Self::Clock { why: last(&chain) }
-        } else if says(&["invalid_grant"]) {
+        } else if has(&["invalid_grant"]) {
             Self::GrantExpired { login: Box::default() }
-        } else if says(&["application-default login", "metadata.google.internal"]) {
+        } else if has(&["application-default login", "metadata.google.internal"]) {
             Self::NoCredentials { login: Box::default() }
-        } else if timed_out || says(&["operation timed out", "exceeded the request deadline", "deadline"]) {
+        } else if timed_out || has(&["operation timed out", "exceeded the request deadline", "deadline"]) {
             Self::Timeout { after: super::CALL }
-        } else if says(&["transient errors", "SERVICE_UNAVAILABLE", "503"]) && !says(&["connect"]) {
+        } else if has(&["transient errors", "SERVICE_UNAVAILABLE", "503"]) && !has(&["connect"]) {
             Self::Unavailable { code: 503, after: None }
         } else {
             Self::Unreachable { why: last(&chain) }
@@ -127,10 +127,10 @@ impl GcpError {
             service: metadata("service"),
             consumer: metadata("consumer"),
         }
-        .told(retry_delay(&error["details"]))
+        .error(retry_delay(&error["details"]))
     }
 
-    /// Converts the error of a long-running operation; `code` is Compute Engine's word for it, empty elsewhere.
+    /// Converts the error of a long-running operation; `code` is Compute Engine's error code, empty for other services.
     pub(super) fn from_operation(code: &str, text: &str) -> Self {
         let message = clean(text);
         if let Some(constraint) = after(text, "constraints/") {
@@ -178,7 +178,7 @@ impl GcpError {
             service: metadata("service"),
             consumer: metadata("consumer"),
         }
-        .told(after)
+        .error(after)
         .with_headers(e.http_headers().unwrap_or(&HeaderMap::new()))
     }
 }
@@ -195,8 +195,8 @@ struct Refusal<'a> {
 }
 
 impl Refusal<'_> {
-    /// The error, which says when to come again if Google does.
-    fn told(&self, after: Option<Duration>) -> GcpError {
+    /// The error, with the retry delay if Google returned one.
+    fn error(&self, after: Option<Duration>) -> GcpError {
         match after {
             Some(after) => self.kind().asking_for(after),
             None => self.kind(),
@@ -261,7 +261,7 @@ impl Refusal<'_> {
     }
 }
 
-/// Number of the project that gcloud itself belongs to, whose client a person logs in with.
+/// Number of gcloud's own project, whose OAuth client is used for user logins.
 const GCLOUD: &str = "764086051850";
 
 /// The text as one line of at most 400 characters, safe to print.
@@ -270,7 +270,7 @@ fn clean(text: &str) -> String {
     printable(&words.join(" ")).chars().take(400).collect()
 }
 
-/// The word that follows these letters, e.g. in the link of a message.
+/// The word after these letters, e.g. in a link in the message.
 fn after<'a>(message: &'a str, letters: &str) -> Option<&'a str> {
     let (_, rest) = message.split_once(letters)?;
     let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
@@ -278,8 +278,8 @@ fn after<'a>(message: &'a str, letters: &str) -> Option<&'a str> {
     (!word.is_empty()).then_some(word)
 }
 
-/// Status, body and headers of the answer that an error of the login comes from, where Google's crate keeps them: it
-/// does for the metadata server and for impersonation, and for no person's token endpoint.
+/// Status, body and headers of the response that caused a login error, if Google's crate keeps them: it does for the
+/// metadata server and for impersonation, but not for the token endpoint of user logins.
 fn answered(e: &(dyn Error + 'static)) -> Option<(u16, String, HeaderMap)> {
     if let Some(e) = e.downcast_ref::<google_cloud_gax::error::Error>()
         && let (Some(code), Some(page)) = (e.http_status_code(), e.http_payload())
@@ -290,7 +290,7 @@ fn answered(e: &(dyn Error + 'static)) -> Option<(u16, String, HeaderMap)> {
     answered(e.source()?)
 }
 
-/// When to come again, in the details of an error's body: `google.rpc.RetryInfo`, a duration as JSON has it, `1.5s`.
+/// The retry delay in the details of an error's body: `google.rpc.RetryInfo`, a duration in its JSON form, `1.5s`.
 fn retry_delay(details: &Value) -> Option<Duration> {
     let delay = details.as_array()?.iter().find_map(|d| d["retryDelay"].as_str())?;
     Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
@@ -304,7 +304,7 @@ fn oauth(e: &(dyn Error + 'static)) -> Option<Value> {
     values.next()?.ok().filter(|body| body["error"].is_string())
 }
 
-/// Its error and description. Nothing else of it is shown: it may hold a token.
+/// The error and its description. Nothing else of the body is shown, because it may contain a token.
 fn words_of(oauth: &Value) -> String {
     let text = |key: &str| oauth[key].as_str().unwrap_or_default();
     match text("error_description") {
@@ -328,7 +328,8 @@ fn chain(e: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// The innermost cause: the outer ones repeat it less exactly. A quoted body may hold a token.
+/// The innermost cause: the outer ones repeat it less exactly. A quoted body is cut off, because it may contain a
+/// token.
 fn last(chain: &str) -> String {
     let line = chain.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default();
     clean(line.split("body=<").next().unwrap_or_default())
@@ -342,17 +343,17 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_certificate_from_the_future_or_the_past_is_our_clock() {
+    fn a_certificate_outside_its_validity_means_a_wrong_clock() {
         let (early, late) = (UnixTime::since_unix_epoch(Duration::from_secs(1)), UnixTime::now());
         for error in [
             CertificateError::NotValidYetContext { time: early, not_before: late },
             CertificateError::ExpiredContext { time: late, not_after: early },
         ] {
-            let told = GcpError::from_chain(&rustls::Error::InvalidCertificate(error));
-            assert!(matches!(told, GcpError::Clock { .. }), "{told:?}");
-            assert!(told.hint().to_string().contains("timedatectl set-ntp true"), "{}", told.hint());
+            let error = GcpError::from_chain(&rustls::Error::InvalidCertificate(error));
+            assert!(matches!(error, GcpError::Clock { .. }), "{error:?}");
+            assert!(error.hint().to_string().contains("timedatectl set-ntp true"), "{}", error.hint());
         }
-        let stranger = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
-        assert!(matches!(GcpError::from_chain(&stranger), GcpError::Unreachable { .. }));
+        let unknown_issuer = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        assert!(matches!(GcpError::from_chain(&unknown_issuer), GcpError::Unreachable { .. }));
     }
 }

@@ -6,7 +6,7 @@ use crate::model::command_line::word;
 use crate::model::{Fix, Hint, Verb};
 use std::time::Duration;
 
-/// The longest wait that is read from an answer.
+/// The longest retry delay that is accepted from a response.
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// Why a call to Google Cloud failed.
@@ -31,7 +31,7 @@ pub enum GcpError {
     /// The organization requires periodic reauthentication.
     #[error("your organization requires you to log in to Google Cloud again (invalid_rapt){login}")]
     Reauthenticate { login: Box<Identity> },
-    /// No access token was given for another reason.
+    /// No access token was returned, for another reason.
     #[error("Google returned no access token: {why}{login}")]
     LoginRefused {
         /// The words of the token endpoint.
@@ -44,7 +44,7 @@ pub enum GcpError {
         /// The error message that shows it.
         why: String,
     },
-    /// 401 although we sent a token.
+    /// 401 although a token was sent.
     #[error("Google rejected this login (401): {message}{login}")]
     Unauthenticated {
         /// Google's message, safe to print.
@@ -133,10 +133,10 @@ pub enum GcpError {
     Quota {
         /// Google's message, safe to print.
         message: String,
-        /// When Google wants to be asked again (`Retry-After`, RFC 9110, section 10.2.3).
+        /// How long Google asks to wait (`Retry-After`, RFC 9110, section 10.2.3).
         after: Option<Duration>,
     },
-    /// The zone has no such machine to give at the moment.
+    /// The zone has no capacity for such a machine at the moment.
     #[error("no capacity at Google: {message}")]
     NoCapacity {
         /// Google's message, safe to print.
@@ -146,7 +146,7 @@ pub enum GcpError {
     #[error("Google is unavailable ({code})")]
     Unavailable {
         code: u16,
-        /// How long Google asks to wait; none if it does not say.
+        /// How long Google asks to wait, if stated.
         after: Option<Duration>,
     },
     /// An HTML page instead of JSON: a load balancer's error, or a network that requires a sign-in.
@@ -155,13 +155,13 @@ pub enum GcpError {
     /// No CA certificates are installed.
     #[error("no CA certificates found on this machine")]
     NoCaBundle,
-    /// The system gave no random bytes.
+    /// The system returned no random bytes.
     #[error("cannot read random bytes from the system")]
     NoRandomness,
     /// The payload does not match its checksum.
     #[error("the secret is damaged: wrong checksum")]
     Checksum,
-    /// No answer came in time.
+    /// No response in time.
     #[error("Google did not respond within {} s", .after.as_secs())]
     Timeout { after: Duration },
     #[error("cannot reach Google: {why}")]
@@ -283,8 +283,8 @@ impl GcpError {
         }
     }
 
-    /// The same error with the `Retry-After` of its answer, else the `retryDelay` of its body (`google.rpc.RetryInfo`).
-    /// Only seconds are read: Google sends no dates there.
+    /// The same error with the `Retry-After` of its response, else the `retryDelay` of its body
+    /// (`google.rpc.RetryInfo`). Only seconds are read: Google sends no dates there.
     pub(super) fn with_headers(self, headers: &http::HeaderMap) -> Self {
         let seconds =
             headers.get(http::header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
@@ -294,7 +294,7 @@ impl GcpError {
         }
     }
 
-    /// The same error, which says when to come again, tomorrow at the latest. Others do not.
+    /// The same error with this retry delay, a day at most. Errors without a retry delay stay as they are.
     pub(super) fn asking_for(mut self, wait: Duration) -> Self {
         let wait = wait.min(DAY);
         if let Self::Quota { after, .. } | Self::Unavailable { after, .. } = &mut self {
@@ -303,7 +303,7 @@ impl GcpError {
         self
     }
 
-    /// The same error of this login: what renews it depends on where it was read.
+    /// The same error with this login: how to renew it depends on where it was read.
     pub(super) fn read_from(mut self, identity: &Identity) -> Self {
         if let Self::NoCredentials { login }
         | Self::CredentialsFile { login, .. }
@@ -316,7 +316,7 @@ impl GcpError {
         {
             **login = identity.clone();
         }
-        // The login is added to the sentence.
+        // The login is appended to the sentence.
         if let Self::CredentialsFile { why: words, .. }
         | Self::LoginRefused { why: words, .. }
         | Self::Unauthenticated { message: words, .. }
@@ -328,7 +328,7 @@ impl GcpError {
         self
     }
 
-    /// The same error of a call in this project, where Google does not name it.
+    /// The same error with the project of the call, if Google does not name it.
     pub(super) fn in_project(mut self, called: &str) -> Self {
         if let Self::ApiOff { project, .. }
         | Self::QuotaProject { project, .. }
@@ -362,7 +362,8 @@ fn api_off(service: &str, project: &str, message: &str) -> String {
     }
 }
 
-/// The role that has what was refused, where one is enough for what this program does (IAM roles reference).
+/// The role that includes the missing permission, if one role is enough for what this program does (IAM roles
+/// reference).
 fn role(permission: &str) -> Option<&'static str> {
     Some(match permission {
         "secretmanager.versions.access" => "roles/secretmanager.secretAccessor",
@@ -403,7 +404,8 @@ fn policy(constraint: &str, project: &str) -> Hint {
     }
 }
 
-/// A version of a secret that is disabled or destroyed is named in Google's words; anything else has only a state.
+/// The hint for a state error: Google's message names a secret version that is disabled or destroyed; any other
+/// resource has only a state.
 fn state(message: &str, project: &str) -> Hint {
     let words = message.split(['[', ']', ' ', '`', '\'']);
     let version = words.map(|w| w.split('/').collect::<Vec<_>>()).find_map(|parts| match parts.as_slice() {

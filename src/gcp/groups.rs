@@ -1,5 +1,5 @@
-//! Compute Engine's unmanaged instance groups of a zone, used to store a small note: created atomically, changed against
-//! a fingerprint, deleted by id.
+//! Compute Engine's unmanaged instance groups of a zone, used to store a small note: created atomically, changed
+//! against a fingerprint, deleted by id.
 //!
 //! An empty group is free, outlives every machine, and needs only `roles/compute.instanceAdmin.v1`, which launching
 //! machines needs too (Compute Engine v1, `instanceGroups`).
@@ -117,7 +117,7 @@ fn group(body: &Value) -> InstanceGroup {
     let text = |key: &str| body[key].as_str().unwrap_or_default().to_owned();
     let ports = body["namedPorts"].as_array().into_iter().flatten();
     let port = |p: &Value| Some((p["name"].as_str()?.to_owned(), u16::try_from(p["port"].as_u64()?).ok()?));
-    // Its id becomes a part of an address.
+    // The id becomes part of a URL.
     let id = text("id");
     let id = if id.bytes().all(|b| b.is_ascii_digit()) { id } else { String::new() };
     InstanceGroup {

@@ -1,6 +1,6 @@
-//! The login that was read: its file and type, and the command that renews that very file.
+//! The login that was read: its file and type, and the command that renews that file.
 //!
-//! Sources: AIP-4110 (where credentials are looked for), AIP-4117 (external accounts), and `gcloud help` of the commands.
+//! Sources: AIP-4110 (where credentials are searched), AIP-4117 (external accounts), and `gcloud help` of the commands.
 
 use crate::model::command_line::word;
 use crate::model::text::printable;
@@ -22,7 +22,7 @@ pub struct Identity {
 /// Where a login was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The program was given it.
+    /// Provided by the caller.
     #[default]
     Given,
     /// The file of the setting `google_credentials`.
@@ -31,7 +31,7 @@ pub(super) enum Place {
     Variable(PathBuf),
     /// gcloud's own file in the home folder.
     Home(PathBuf),
-    /// The same in the folder of `CLOUDSDK_CONFIG`.
+    /// gcloud's own file in the folder of `CLOUDSDK_CONFIG`.
     Folder(PathBuf),
     /// The metadata server of the machine we run on.
     Metadata,
@@ -51,7 +51,7 @@ impl Place {
 enum Kind {
     /// `authorized_user`: a person.
     Person,
-    /// `service_account`: the key of one.
+    /// `service_account`: the key of a service account.
     ServiceAccount {
         /// Its address; empty when the file has none.
         email: String,
@@ -75,12 +75,13 @@ impl Default for Kind {
     }
 }
 
-/// What `create-cred-config` was given.
+/// The options that `create-cred-config` was called with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct External {
     /// Where the other provider's token comes from.
     source: String,
-    /// Arguments of the command that writes the file, but for `--output-file`; none when they do not suffice.
+    /// The command that writes the file, without `--output-file`; none when its options cannot be derived from the
+    /// file.
     command: Option<String>,
 }
 
@@ -95,7 +96,7 @@ impl Identity {
         Self { place, kind: Kind::of(file) }
     }
 
-    /// What renews it.
+    /// How to renew it.
     pub fn renewal(&self) -> Hint {
         match &self.kind {
             _ if self.place == Place::Metadata => {
@@ -121,7 +122,7 @@ impl Identity {
         }
     }
 
-    /// The command that sets the project which a person's calls are charged to.
+    /// The command that sets the project to which this login's calls are charged.
     pub(super) fn charge(&self, project: &str, aim: &str) -> Fix {
         let line = match (&self.place, &self.kind) {
             (Place::Home(_) | Place::Folder(_), Kind::Person) => {
@@ -136,7 +137,7 @@ impl Identity {
         Fix::command(aim, line)
     }
 
-    /// How to get at another file than this one, which does not help.
+    /// How to switch to another file, because this one cannot be used.
     pub(super) fn leave(&self) -> &'static str {
         match self.place {
             Place::Setting(_) => "correct or remove `google_credentials` in the settings",
@@ -146,7 +147,7 @@ impl Identity {
         }
     }
 
-    /// Whether it is a person's, for whom gcloud has two logins.
+    /// Whether it is a user login, of which gcloud has two.
     pub(super) fn is_person(&self) -> bool {
         matches!(self.kind, Kind::Person | Kind::Other(_)) && self.place != Place::Metadata
     }
@@ -160,7 +161,7 @@ impl Identity {
         self.place.file()
     }
 
-    /// The variable that makes gcloud use the same folder, for the start of a command line.
+    /// The variable that makes gcloud use the same folder, as the start of a command line.
     fn folder(&self) -> String {
         match &self.place {
             Place::Folder(file) => {
@@ -170,8 +171,8 @@ impl Identity {
         }
     }
 
-    /// The login that writes this file. gcloud always writes into a folder of its own: for another file it is given an
-    /// empty one, so that the person's other login stays.
+    /// The login command that writes this file. gcloud always writes into its configuration folder: for a file
+    /// elsewhere it gets an empty folder, so that the user's other login is kept.
     fn log_in(&self) -> Fix {
         let mut login = "gcloud auth application-default login".to_owned();
         if let Kind::Impersonated { email, .. } = &self.kind {
@@ -200,7 +201,7 @@ impl Identity {
 }
 
 impl fmt::Display for Identity {
-    /// After a message: the type and the file, and what names the file.
+    /// Appended to a message: the type, the file, and the setting or variable that names the file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let by = match &self.place {
             Place::Given => return Ok(()),
@@ -260,7 +261,7 @@ impl External {
         } else if text(source, "environment_id").is_some() {
             ("the AWS environment".to_owned(), Some("--aws".to_owned()))
         } else if let Some(url) = text(source, "url") {
-            // Headers may hold a secret, which no command line may show.
+            // Headers may contain a secret, which must not appear in a command line.
             let plain = source["headers"].as_object().is_none_or(serde_json::Map::is_empty);
             (format!("the address {url}"), plain.then(|| format!("--credential-source-url={}", word(&url))))
         } else if let Some(command) = text(&source["executable"], "command") {

@@ -1,4 +1,4 @@
-//! How long Google is waited for, and how often it is asked again.
+//! Timeouts and retry limits of calls to Google.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ pub const CALL: Duration = Duration::from_secs(20);
 /// Timeout for opening a connection.
 pub(super) const CONNECT: Duration = Duration::from_secs(5);
 
-/// How long a call that may wait for Google waits in all, where Google asks it to. Quotas are counted by the minute.
-pub const PATIENCE: Duration = Duration::from_secs(300);
+/// Maximum total time that a call of a patient client waits because Google asks it to. Quotas are counted per minute.
+pub const WAIT_LIMIT: Duration = Duration::from_secs(300);
 
-/// Attempts of a call that may be repeated.
+/// Maximum number of attempts of a call that may be repeated.
 pub(super) const TRIES: u32 = 3;
 
 /// The pause before the second attempt; it doubles with each further one.

@@ -1,7 +1,7 @@
-//! Google logins, requested before every call, so that a missing one is reported at once.
+//! Google logins, requested before every call, so that a missing one is reported immediately.
 //!
-//! Application-default credentials are found as gcloud and Google's Python client find them (AIP-4110), `CLOUDSDK_CONFIG`
-//! included, which Google's crate does not read: the login that gcloud writes has to be the one that is read.
+//! Application-default credentials are found as gcloud and Google's Python client find them (AIP-4110), including
+//! `CLOUDSDK_CONFIG`, which Google's crate ignores: the login that gcloud writes must be the one that is read.
 
 use super::GcpError;
 use super::identity::{FILE, Identity, Place};
@@ -27,14 +27,14 @@ const TOKEN: Duration = Duration::from_secs(10);
 /// The metadata server of Google's machines (Compute Engine documentation, "VM metadata"), and the timeout for
 /// connecting to it, which is local to the machine.
 const METADATA: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), 80);
-const NEXT_DOOR: Duration = Duration::from_millis(800);
+const METADATA_TIMEOUT: Duration = Duration::from_millis(800);
 /// gcloud's folder below the home folder.
 const FOLDER: &str = ".config/gcloud";
 
 type Make = dyn Fn() -> Result<google::Credentials, BuildError> + Send + Sync;
 type Variable = dyn Fn(&str) -> Option<OsString> + Send + Sync;
 
-/// Where the credentials come from. Not the credentials themselves: they are read again after a new login.
+/// The source of the credentials, not the credentials themselves: they are read again after a new login.
 #[derive(Clone)]
 pub struct Login {
     source: Source,
@@ -59,7 +59,7 @@ impl Login {
         Self::from_source(Source::Ambient)
     }
 
-    /// Those of a file, of any type that `GOOGLE_APPLICATION_CREDENTIALS` may name, and no others.
+    /// The credentials in a file, of any type that `GOOGLE_APPLICATION_CREDENTIALS` may name, and no others.
     pub fn file(path: PathBuf) -> Self {
         Self::from_source(Source::File(path))
     }
@@ -111,7 +111,7 @@ impl fmt::Debug for Login {
     }
 }
 
-/// Credentials, and the login they were made from.
+/// Credentials, and the login they were created from.
 #[derive(Clone, Debug)]
 struct Made {
     credentials: google::Credentials,
@@ -169,8 +169,8 @@ impl Credentials {
     }
 }
 
-/// The credentials of a file, of each type that Google's crate knows. Calls are charged to the given project, else to the
-/// file's.
+/// The credentials in a file, of any type that Google's crate supports. Calls are charged to the given project, else to
+/// the file's.
 fn from_file(
     path: &Path,
     place: Place,
@@ -214,7 +214,7 @@ fn from_file(
     Ok((made.map_err(|e| GcpError::from_build(&e).read_from(&identity))?, identity))
 }
 
-/// Where the application-default credentials are.
+/// Finds the application-default credentials.
 async fn find(variable: impl Fn(&str) -> Option<OsString>, metadata: SocketAddr) -> Result<Place, GcpError> {
     let variable = |name: &str| variable(name).map(PathBuf::from);
     if let Some(file) = variable("GOOGLE_APPLICATION_CREDENTIALS") {
@@ -228,7 +228,7 @@ async fn find(variable: impl Fn(&str) -> Option<OsString>, metadata: SocketAddr)
     }
     // On a network that drops the request every call would wait for credentials that do not exist.
     let is_here = variable("GCE_METADATA_HOST").is_some()
-        || matches!(timeout(NEXT_DOOR, TcpStream::connect(metadata)).await, Ok(Ok(_)));
+        || matches!(timeout(METADATA_TIMEOUT, TcpStream::connect(metadata)).await, Ok(Ok(_)));
     if is_here {
         Ok(Place::Metadata)
     } else {
@@ -242,7 +242,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_file_that_is_no_login_is_named_with_what_is_wrong() {
+    fn an_invalid_credentials_file_is_reported_with_the_cause() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("login.json");
         let why = |text: Option<&str>| {
@@ -260,21 +260,24 @@ mod tests {
             (Some("{\"type\": \"external_account\"}"), "missing field"),
         ];
         for (text, wanted) in words {
-            let said = why(text);
-            assert!(said.contains(wanted), "{text:?}: {said}");
-            assert!(said.contains("login.json") && said.contains("google_credentials"), "{text:?}: {said}");
+            let message = why(text);
+            assert!(message.contains(wanted), "{text:?}: {message}");
+            assert!(
+                message.contains("login.json") && message.contains("google_credentials"),
+                "{text:?}: {message}"
+            );
         }
     }
 
     #[tokio::test]
-    async fn a_login_is_in_a_file_or_next_door_or_nowhere() {
+    async fn a_login_comes_from_a_file_or_the_metadata_server_or_is_missing() {
         let home = tempfile::tempdir().unwrap();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let there = listener.local_addr().unwrap();
-        // Nobody has this one: it is kept, and nobody listens on it.
+        // No other program can use this port: it stays bound, but nothing listens on it.
         let kept = tokio::net::TcpSocket::new_v4().unwrap();
         kept.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let nobody = kept.local_addr().unwrap();
+        let unused = kept.local_addr().unwrap();
         let home = home.path().to_owned();
         let only = |set: &'static str, value: &Path| {
             let (home, value) = (home.clone().into_os_string(), value.as_os_str().to_owned());
@@ -284,25 +287,25 @@ mod tests {
             }
         };
         let x = Path::new("x");
-        let none = find(|_| None, nobody).await.unwrap_err();
+        let none = find(|_| None, unused).await.unwrap_err();
         assert!(matches!(none, GcpError::NoCredentials { .. }), "{none:?}");
-        let none = find(only("", x), nobody).await.unwrap_err().to_string();
+        let none = find(only("", x), unused).await.unwrap_err().to_string();
         assert!(none.contains(&format!("{}/.config/gcloud/{FILE}", home.display())), "{none}");
         assert_eq!(find(only("", x), there).await, Ok(Place::Metadata));
-        assert_eq!(find(only("GCE_METADATA_HOST", x), nobody).await, Ok(Place::Metadata));
-        let variable = find(only("GOOGLE_APPLICATION_CREDENTIALS", x), nobody).await;
+        assert_eq!(find(only("GCE_METADATA_HOST", x), unused).await, Ok(Place::Metadata));
+        let variable = find(only("GOOGLE_APPLICATION_CREDENTIALS", x), unused).await;
         assert_eq!(variable, Ok(Place::Variable("x".into())));
-        // gcloud writes where CLOUDSDK_CONFIG says, and nowhere else.
+        // gcloud writes only into the folder that CLOUDSDK_CONFIG names.
         for folder in [home.join(FOLDER), home.join("chosen")] {
             fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join(FILE), "{}").unwrap();
         }
-        assert_eq!(find(only("", x), nobody).await, Ok(Place::Home(home.join(FOLDER).join(FILE))));
-        let chosen = find(only("CLOUDSDK_CONFIG", &home.join("chosen")), nobody).await;
+        assert_eq!(find(only("", x), unused).await, Ok(Place::Home(home.join(FOLDER).join(FILE))));
+        let chosen = find(only("CLOUDSDK_CONFIG", &home.join("chosen")), unused).await;
         assert_eq!(chosen, Ok(Place::Folder(home.join("chosen").join(FILE))));
-        let missing = find(only("CLOUDSDK_CONFIG", &home.join("elsewhere")), nobody).await.unwrap_err();
-        let (said, hint) = (missing.to_string(), missing.hint().to_string());
-        assert!(said.contains("elsewhere/application_default_credentials.json"), "{said}");
+        let missing = find(only("CLOUDSDK_CONFIG", &home.join("elsewhere")), unused).await.unwrap_err();
+        let (message, hint) = (missing.to_string(), missing.hint().to_string());
+        assert!(message.contains("elsewhere/application_default_credentials.json"), "{message}");
         assert!(hint.contains("elsewhere gcloud auth application-default login"), "{hint}");
     }
 }

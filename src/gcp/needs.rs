@@ -1,20 +1,20 @@
-//! The permissions that the calls of this room need in a project, by what they are needed for.
+//! The permissions that the calls of this module need in a project, by purpose.
 //!
-//! From the reference pages of IAM (roles and permissions of Compute Engine, Cloud TPU and Artifact Registry) and of the
-//! methods. Queued resources are guarded by the permissions of TPU VMs. Google refuses a question about a permission
-//! that does not exist, so each of these has to be one.
+//! From the reference pages of IAM (roles and permissions of Compute Engine, Cloud TPU and Artifact Registry) and of
+//! the methods. Queued resources are protected by the permissions of TPU VMs. Google rejects a request that tests a
+//! permission that does not exist, so all of these must exist.
 
-/// Permissions that are needed for one thing, and the smallest predefined role that has them all.
+/// The permissions for one purpose, and the smallest predefined role that includes them all.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Need {
-    /// What they are needed for, as the end of "needed to".
+    /// The purpose, as the end of a sentence with "needed to".
     pub aim: &'static str,
     pub role: &'static str,
     pub permissions: &'static [&'static str],
 }
 
-/// What is asked of a project, the most ordinary thing first. Secrets are left out: their permissions are mostly granted
-/// on the secret itself, which reading it shows.
+/// The permissions that are tested in a project, the most common purpose first. Secrets are omitted: their permissions
+/// are mostly granted on the secret itself, and reading the secret shows whether they are.
 pub const NEEDS: &[Need] = &[
     Need {
         aim: "find heads and Compute Engine TPUs",

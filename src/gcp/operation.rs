@@ -6,10 +6,11 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// Timeout of an operation; deleting a large slice takes minutes.
-const LONGEST: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 impl Inner {
-    /// Polls the operation until it has ended and returns its response or its error. `url` builds the URL from its name.
+    /// Polls the operation until it has ended and returns its response or its error. `url` builds the URL from its
+    /// name.
     pub(super) async fn follow(
         &self,
         operation: Value,
@@ -18,25 +19,25 @@ impl Inner {
         let wait = async {
             let mut operation = operation;
             // The first polls come quickly, for short operations.
-            let mut pause = self.look / 16;
+            let mut pause = self.poll_interval / 16;
             loop {
-                if let Some(over) = outcome(&operation) {
-                    return over;
+                if let Some(outcome) = outcome(&operation) {
+                    return outcome;
                 }
                 let name = operation["name"].as_str().unwrap_or_default().to_owned();
                 tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(self.look);
+                pause = (pause * 2).min(self.poll_interval);
                 operation = self.get(&url(&name), &[]).await?;
             }
         };
-        tokio::time::timeout(LONGEST, wait).await.unwrap_or(Err(GcpError::Timeout { after: LONGEST }))
+        tokio::time::timeout(TIMEOUT, wait).await.unwrap_or(Err(GcpError::Timeout { after: TIMEOUT }))
     }
 }
 
-/// `None` while it runs.
+/// The result of an operation; `None` while it runs.
 fn outcome(operation: &Value) -> Option<Result<Value, GcpError>> {
-    let over = operation["done"] == true || operation["status"] == "DONE";
-    if !over {
+    let is_done = operation["done"] == true || operation["status"] == "DONE";
+    if !is_done {
         return None;
     }
     let error = &operation["error"];

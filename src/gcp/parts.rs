@@ -1,6 +1,6 @@
-//! What a TPU of Compute Engine is made of: one instance, or for a slice of several hosts a workload policy, an instance
-//! template and the managed instance group that uses both. Each is made once by its name, and deleted only when it is
-//! the one that was made. `contributing.md` says where the shapes are from.
+//! The resources of a TPU of Compute Engine: one instance, or, for a slice of several hosts, a workload policy, an
+//! instance template and the managed instance group that uses both. Each is created once under its name, and deleted
+//! only if it is the one that was created. `contributing.md` names the sources of the request bodies.
 
 use super::change::Change;
 use super::compute::{Page, last_part};
@@ -16,7 +16,7 @@ use serde_json::Value;
 pub enum PartKind {
     /// Names the topology of a slice (`resourcePolicies` of a region).
     WorkloadPolicy,
-    /// What the hosts of a slice are made from (`instanceTemplates` of a region).
+    /// The template of a slice's hosts (`instanceTemplates` of a region).
     InstanceTemplate,
     /// The hosts of a slice (`instanceGroupManagers` of a zone).
     InstanceGroup,
@@ -35,7 +35,7 @@ impl PartKind {
         }
     }
 
-    /// Where those of a cluster are, below the project.
+    /// The path of a cluster's resources of this kind, below the project.
     fn path(self, place: &TpuPlace) -> String {
         match self {
             Self::WorkloadPolicy => format!("regions/{}/resourcePolicies", place.region()),
@@ -45,44 +45,44 @@ impl PartKind {
         }
     }
 
-    /// The address of one of that name, from `projects` on, as other resources name it.
+    /// The path of the resource of this name, from `projects` on, as other resources refer to it.
     pub fn address(self, place: &TpuPlace, name: &str) -> String {
         format!("projects/{}/{}/{name}", place.project, self.path(place))
     }
 }
 
-/// One resource as it is to be made.
+/// A resource to create.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     pub kind: PartKind,
     pub name: String,
-    /// Body of the request.
+    /// The body of the request.
     pub body: Value,
 }
 
-/// One that was made: Google gave it this number at once.
+/// A created resource, with the id that Google returned immediately.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MadePart {
     pub kind: PartKind,
     pub name: String,
-    /// Its unique number.
+    /// Its unique numeric id.
     pub id: String,
 }
 
-/// The description of what this program makes for a cluster. A workload policy has no labels.
+/// The description of the resources that this program creates for a cluster. A workload policy has no labels.
 pub fn made_for(cluster: &str) -> String {
     format!("made by marin-tui for cluster {cluster}")
 }
 
 impl Google {
-    /// The request that makes it.
+    /// The request that creates it.
     pub fn insertion(&self, place: &TpuPlace, part: &Part) -> Change {
         let base = self.compute_base(place);
         let Part { kind, body, .. } = part;
         Self::part_change("POST", &base, &kind.path(place), "", body.clone())
     }
 
-    /// The one of that name as it is; none when there is none.
+    /// Reads the resource of this name; none when it does not exist.
     pub async fn part(
         &self,
         place: &TpuPlace,
@@ -92,15 +92,16 @@ impl Google {
         self.read(&format!("{}/{}/{name}", self.compute_base(place), kind.path(place))).await
     }
 
-    /// The request that deletes what was made; none when it is gone, or another one has its name.
+    /// The request that deletes a created resource; none when it is gone, or another resource has its name.
     pub async fn part_deletion(&self, place: &TpuPlace, made: &MadePart) -> Result<Option<Change>, GcpError> {
         let now = self.part(place, made.kind, &made.name).await?;
         let is_it = now.is_some_and(|now| now["id"] == made.id.as_str() && !made.id.is_empty());
         Ok(is_it.then(|| self.deletion(place, made.kind, &made.name)))
     }
 
-    /// The requests that delete the instance template and the workload policy that this program made for the group of
-    /// that name, with their kinds: what names another cluster, or nobody, and what another group uses stays.
+    /// The requests that delete the instance template and the workload policy that this program created for the group
+    /// of that name, with their kinds. A resource of another cluster or of none, or one that another group uses, is
+    /// kept.
     pub async fn made_for_group(
         &self,
         place: &TpuPlace,
@@ -152,7 +153,7 @@ fn last_name(group: &Value) -> &str {
     group["name"].as_str().map_or("", last_part)
 }
 
-/// Whether a group names that resource anywhere: its template, that of a version, its policy.
+/// Whether a group refers to this resource anywhere: as its template, as the template of a version, or as its policy.
 fn uses(group: &Value, address: &str) -> bool {
     match group {
         Value::String(text) => text == address || text.ends_with(&format!("/{address}")),

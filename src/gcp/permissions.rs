@@ -1,4 +1,4 @@
-//! Which of the permissions that this program needs a login has in a project.
+//! Tests which of the permissions that this program needs a login has in a project.
 
 use super::needs::{NEEDS, Need};
 use super::rest::Call;
@@ -6,16 +6,16 @@ use super::{GcpError, Google};
 use reqwest::Method;
 use serde_json::json;
 
-/// A need, and those of its permissions that the login does not have.
+/// A need, and its permissions that the login does not have.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Lack {
     pub need: &'static Need,
-    /// In the order of the need's; empty when nothing is missing.
+    /// The missing permissions, in the order of the need's.
     pub missing: Vec<&'static str>,
 }
 
 impl Google {
-    /// Asks which of all [`NEEDS`] the login has in the project itself or above it, in one call.
+    /// Tests in one call which of all [`NEEDS`] the login has, granted on the project or above it.
     pub async fn lacks(&self, project: &str) -> Result<Vec<Lack>, GcpError> {
         let base = &self.inner.endpoints.resource_manager;
         let all: Vec<_> = NEEDS.iter().flat_map(|need| need.permissions).collect();
@@ -28,7 +28,7 @@ impl Google {
                 body: Some(&json!({ "permissions": all })),
             })
             .await?;
-        // Without any there is no list.
+        // If no permission is granted, the response has no list.
         let has = |permission: &&&'static str| {
             let granted = answer["permissions"].as_array();
             granted.is_some_and(|granted| granted.iter().any(|one| one == **permission))

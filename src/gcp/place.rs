@@ -1,6 +1,6 @@
-//! Where a cluster's TPUs are at Google.
+//! The location of a cluster's TPUs at Google.
 
-/// Where a cluster's TPUs are.
+/// The location of a cluster's TPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TpuPlace {
     pub project: String,

@@ -1,5 +1,5 @@
-//! Deletions that verify their target: it is read right before, compared with its state when it was selected, and only
-//! then is the deletion request built.
+//! Deletions that verify their target: it is read immediately before, compared with its state when it was selected, and
+//! only then is the deletion request built.
 //!
 //! Code outside this module cannot build such a request without that check. Compute Engine machines are deleted by
 //! their unique id; Cloud TPU only has names, so the id and the creation time are compared.
@@ -22,7 +22,7 @@ pub struct ChosenTpu {
     pub id: String,
     /// When it was created.
     pub created: Option<Timestamp>,
-    /// What it is at Compute Engine; none for a node of Cloud TPU.
+    /// Its Compute Engine resources; none for a node of Cloud TPU.
     pub compute: Option<ComputeTpu>,
 }
 
@@ -89,8 +89,8 @@ impl Google {
         Ok(Some(self.instance_deletion(&place.project, &chosen.zone, &now.id)))
     }
 
-    /// The deletion request of a TPU, after reading it again, and every instance of it. `kind` is the value that its label `ray-node-type` must
-    /// have. `None` when it is gone.
+    /// The deletion request of a TPU, after reading it and each of its instances again. `kind` is the value that its
+    /// label `ray-node-type` must have. `None` when it is gone.
     pub async fn tpu_deletion_of(
         &self,
         place: &TpuPlace,
@@ -109,7 +109,7 @@ impl Google {
             Err(GcpError::NotFound { .. }) => return Ok(None),
             answer => answer?,
         };
-        proven(&node, place, kind, chosen)?;
+        verify(&node, place, kind, chosen)?;
         Ok(Some(self.tpu_deletion(&place.project, &place.zone, &chosen.name)))
     }
 
@@ -145,7 +145,7 @@ impl Google {
             let Some(one) = chosen.vms.iter().find(|one| one.name == name) else {
                 return Err(what(format!("it now holds {name}, which was not selected")));
             };
-            proven(&node, place, None, one)?;
+            verify(&node, place, None, one)?;
         }
         Ok(Some(self.queued_deletion(&place.project, &place.zone, &chosen.name)))
     }
@@ -163,7 +163,7 @@ impl Google {
 }
 
 /// Fails unless the TPU VM that was read is the selected one and belongs to this cluster.
-fn proven(node: &Value, place: &TpuPlace, kind: Option<&str>, chosen: &ChosenTpu) -> Result<(), GcpError> {
+fn verify(node: &Value, place: &TpuPlace, kind: Option<&str>, chosen: &ChosenTpu) -> Result<(), GcpError> {
     let what = |why: &str| changed(format!("TPU VM {}: {why}", chosen.name));
     if let Some(why) = other_label(&place.cluster, node["labels"]["ray-cluster-name"].as_str()) {
         return Err(what(&why));

@@ -18,15 +18,15 @@ pub struct Image {
     pub bytes: Option<u64>,
 }
 
-/// What is read of a `Repository` of Artifact Registry v1.
+/// The fields that are read of a `Repository` of Artifact Registry v1.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Repository {
     /// `DOCKER` for container images.
     pub format: String,
-    /// By id; each is a `CleanupPolicy` as Google writes it.
+    /// By id; each is a `CleanupPolicy` as Google returns it.
     pub cleanup_policies: Map<String, Value>,
-    /// Whether the policies are only tried out: what they would delete is logged and kept.
+    /// Whether the policies are in dry-run mode: what they would delete is logged and kept.
     pub cleanup_policy_dry_run: bool,
 }
 

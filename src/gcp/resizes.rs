@@ -1,4 +1,4 @@
-//! Resize requests of the managed instance groups that make TPUs.
+//! Resize requests of the managed instance groups that create TPUs.
 
 use super::compute::time;
 use super::compute_tpus::{Found, word};
@@ -17,8 +17,8 @@ struct Page {
 }
 
 impl Google {
-    /// These TPUs, and the resize requests of their groups. A group without an instance is what its first request is, so
-    /// it tells of that itself.
+    /// These TPUs, and the resize requests of their groups. A group without an instance takes over the state of its
+    /// first request, which is then not listed.
     pub(super) async fn with_resizes(
         &self,
         project: &str,
@@ -27,13 +27,13 @@ impl Google {
         let (mut vms, mut resizes) = (Vec::new(), Vec::new());
         for Found { mut vm, queue, .. } in found {
             if let Some((path, machine_type)) = queue {
-                let mut asked = self.resize_requests(project, &path, (&vm, &machine_type)).await?;
-                if vm.hosts.is_empty() && !asked.is_empty() {
-                    let first = asked.remove(0);
+                let mut requests = self.resize_requests(project, &path, (&vm, &machine_type)).await?;
+                if vm.hosts.is_empty() && !requests.is_empty() {
+                    let first = requests.remove(0);
                     (vm.unhealthy, vm.created) = (Some(Text::new(first.words())), first.created);
                     vm.api_state = first.api_state;
                 }
-                resizes.extend(asked);
+                resizes.extend(requests);
             }
             vms.push(vm);
         }
@@ -50,7 +50,7 @@ impl Google {
         let url =
             format!("{}/compute/v1/projects/{project}/{path}/resizeRequests", self.inner.endpoints.compute);
         let pages: Vec<Page> = match self.inner.pages(&url, &[]).await {
-            // Google refuses them for some groups, and somebody may have deleted the group just now.
+            // Google refuses the list for some groups, and the group may have just been deleted.
             Err(GcpError::Refused { code: 400, .. } | GcpError::NotFound { .. }) => return Ok(Vec::new()),
             pages => pages?,
         };
@@ -80,7 +80,7 @@ impl Google {
     }
 }
 
-/// The first message of an error of Compute Engine's.
+/// The first message of a Compute Engine error.
 fn first(error: &Value) -> Option<Text> {
     let message = word(&error["errors"][0]["message"]);
     (!message.is_empty()).then(|| Text::new(message))

@@ -1,4 +1,4 @@
-//! One REST call: authorized, limited in time and size; an answer that is not JSON is an error of its own.
+//! One REST call: authorized, limited in time and size; a response that is not JSON has its own error.
 
 use super::GcpError;
 use super::client::{Effect, Inner};
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
-/// Maximum size of one answer in bytes; a page of 500 instances with their metadata has a few megabytes.
+/// Maximum size of one response in bytes; a page of 500 instances with their metadata has a few megabytes.
 const BODY: usize = 64 << 20;
 /// Maximum number of pages of one list.
 const PAGES: usize = 200;
@@ -22,12 +22,12 @@ pub(super) struct Call<'a> {
 }
 
 impl Inner {
-    /// Sends the request; for when it is repeated see [`super::client::Attempts`].
+    /// Sends the request; [`super::client::Attempts`] describes when it is repeated.
     pub(super) async fn call(&self, call: &Call<'_>) -> Result<Value, GcpError> {
         read(&self.text(call).await?)
     }
 
-    /// The answer's JSON, as bytes.
+    /// The response's JSON, as bytes.
     async fn text(&self, call: &Call<'_>) -> Result<Vec<u8>, GcpError> {
         let project = call.url.split_once("/projects/").map_or("", |(_, rest)| rest);
         let project = project.split('/').next().unwrap_or_default();

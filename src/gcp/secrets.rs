@@ -9,7 +9,7 @@ use google_cloud_gax::retry_policy::NeverRetry;
 use google_cloud_secretmanager_v1::client::SecretManagerService;
 use google_cloud_secretmanager_v1::model;
 
-/// What Secret Manager's waits are kept under.
+/// The name under which Secret Manager's waits are kept.
 const SERVICE: &str = "secret manager";
 
 /// A version of a secret.
@@ -21,7 +21,7 @@ pub struct SecretVersion {
 }
 
 impl Google {
-    /// Reads the latest version and checks its checksum, which Google's client leaves to us.
+    /// Reads the latest version and verifies its checksum, which Google's client does not do.
     pub async fn latest_version(&self, project: &str, secret: &str) -> Result<SecretVersion, GcpError> {
         let name = format!("projects/{project}/secrets/{secret}/versions/latest");
         let mut attempts = self.inner.attempts(SERVICE, project, Effect::None);
@@ -43,7 +43,7 @@ impl Google {
             return Err(GcpError::Checksum);
         }
         let value = String::from_utf8(payload.data.to_vec());
-        // A payload that is not UTF-8 is no token; the caller reports that.
+        // A payload that is not UTF-8 is not a token; the caller reports that.
         let value = value.unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
         Ok(SecretVersion { version, value: Secret::new(value) })
     }

@@ -36,7 +36,7 @@ struct Page {
     unreachable: Vec<String>,
 }
 
-/// TPU VMs as they are.
+/// TPU VMs as raw JSON.
 #[derive(Deserialize)]
 struct RawPage {
     #[serde(default)]
@@ -73,8 +73,8 @@ impl<'de, T> Visitor<'de> for Each<T> {
 }
 
 impl Google {
-    /// All TPU VMs and queued resources of one zone (`-` for all), the TPUs that were made with Compute Engine, and the
-    /// running heads. Cloud TPU has no filter, so the caller selects its cluster's by label.
+    /// All TPU VMs and queued resources of one zone (`-` for all), the TPUs that were created with Compute Engine, and
+    /// the running heads. Cloud TPU has no filter, so the caller selects its cluster's by label.
     pub async fn tpus(&self, project: &str, zone: &str, now: Timestamp) -> Result<CloudView, GcpError> {
         // v2alpha1 returns what v2 returns, and also the best-effort field.
         let base = self.tpu_base(TpuApi::V2Alpha1, project, zone);
@@ -90,7 +90,7 @@ impl Google {
         let complete = nodes.iter().chain(&queued).all(|p| p.unreachable.is_empty());
         let queued = queued.into_iter().flat_map(|p| p.queued_resources).collect();
         let mut vms: Vec<TpuVm> = nodes.into_iter().flat_map(|p| p.nodes).collect();
-        // Whoever may only see Cloud TPU sees that.
+        // A login that may list only Cloud TPU still gets that part.
         let compute = match compute {
             Ok(found) => self.with_resizes(project, found).await,
             Err(e) => Err(e),
@@ -102,7 +102,7 @@ impl Google {
             }
             Err(e) => (Vec::new(), Some(Text::new(format!("{e}; {}", e.hint())))),
         };
-        // Where they cannot be listed, TPUs of Compute Engine cannot be either, and that is said.
+        // If heads cannot be listed, TPUs of Compute Engine cannot be either, and `unlisted` reports that.
         let mut heads = heads.unwrap_or_default();
         if zone != "-" {
             heads.keep_within(zone);
@@ -136,13 +136,13 @@ impl Google {
         Ok(pages.into_iter().flat_map(|p| p.nodes).collect())
     }
 
-    /// One TPU VM as it is now.
+    /// Reads one TPU VM.
     pub(super) async fn tpu(&self, project: &str, zone: &str, name: &str) -> Result<TpuVm, GcpError> {
         let base = self.tpu_base(TpuApi::V2Alpha1, project, zone);
         self.inner.get(&format!("{base}/nodes/{name}"), &[]).await.map(|node| vm(&node))
     }
 
-    /// One queued resource as it is now.
+    /// Reads one queued resource.
     pub(super) async fn queued(
         &self,
         project: &str,
@@ -197,7 +197,7 @@ pub(super) fn vm(node: &Value) -> TpuVm {
     }
 }
 
-/// A queued resource as Google lists it, or the body that asks for one.
+/// Reads a queued resource as Google lists it, or from the body of a request for one.
 pub fn queued_resource(queued: &Value) -> QueuedResource {
     let specs: Vec<&Value> = queued["tpu"]["nodeSpec"].as_array().into_iter().flatten().collect();
     let node = specs.first().map_or(&Value::Null, |s| &s["node"]);

@@ -1,5 +1,5 @@
-//! Waits that Google has asked for. A service that answered with `Retry-After` is asked nothing more until then, by
-//! whatever call: another request would only use up more of the quota.
+//! Waits that Google has asked for. A service that responded with `Retry-After` is not called again until then, by any
+//! call: another request would only use up more of the quota.
 
 use super::GcpError;
 use crate::model::GoogleWait;
@@ -8,51 +8,52 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The service that gives access tokens, for the calls of all others.
+/// The service that returns access tokens, for calls to all other services.
 pub(super) const LOGIN: &str = "login";
 
-/// Shorter waits are not announced: they pass before a person could read of them.
-const UNTOLD: Duration = Duration::from_secs(1);
+/// Waits up to this length are not announced: they are over before anyone could read the message.
+const UNANNOUNCED: Duration = Duration::from_secs(1);
 
-type Tell = dyn Fn(GoogleWait) + Send + Sync;
+type Listener = dyn Fn(GoogleWait) + Send + Sync;
 
 /// The waits that are not over, by service, and the listener for those that a call waits for.
 #[derive(Clone, Default)]
 pub(super) struct Waits {
     open: Arc<Mutex<HashMap<String, Wait>>>,
-    tell: Arc<OnceLock<Box<Tell>>>,
+    listener: Arc<OnceLock<Box<Listener>>>,
 }
 
-/// What a service answered.
+/// A wait that a service asked for.
 struct Wait {
     error: GcpError,
     asked: Duration,
     until: Instant,
-    is_told: bool,
+    is_announced: bool,
 }
 
 impl Waits {
-    /// Calls this function for each wait that begins. The first one that is given counts.
-    pub fn tell(&self, tell: impl Fn(GoogleWait) + Send + Sync + 'static) {
-        let _ = self.tell.set(Box::new(tell));
+    /// Calls this function for each wait that begins. Only the first function that is set counts.
+    pub fn listen(&self, listener: impl Fn(GoogleWait) + Send + Sync + 'static) {
+        let _ = self.listener.set(Box::new(listener));
     }
 
-    /// Applies what a service answered.
+    /// Records the wait that this error of a service asks for, if any.
     pub fn learn(&self, service: &str, error: &GcpError) {
         let Some(asked) = error.retry_after() else { return };
         let now = Instant::now();
         let until = now + asked;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, wait| wait.until > now);
-        // Calls side by side are all answered so; the wait is the longest, and it is one.
-        let is_told = open.get(service).is_some_and(|known| known.is_told && known.until + UNTOLD > until);
+        // Concurrent calls all get such a response; they count as one wait, the longest.
+        let is_announced =
+            open.get(service).is_some_and(|known| known.is_announced && known.until + UNANNOUNCED > until);
         if open.get(service).is_none_or(|known| known.until < until) {
             let error = error.clone();
-            open.insert(service.to_owned(), Wait { error, asked, until, is_told });
+            open.insert(service.to_owned(), Wait { error, asked, until, is_announced });
         }
     }
 
-    /// How long the service is to be asked nothing, and its answer with that time.
+    /// How long the service must not be called, and its error with that time.
     pub fn left(&self, service: &str) -> Option<(Duration, GcpError)> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = open.get(service)?;
@@ -60,24 +61,25 @@ impl Waits {
         (!left.is_zero()).then(|| (left, wait.error.clone().asking_for(in_seconds(left))))
     }
 
-    /// A call in this project waits for the service: said once for all calls that do.
+    /// Announces that a call in this project waits for the service, once for all calls that wait.
     pub fn begins(&self, service: &str, project: &str) {
-        let Some(tell) = self.tell.get() else { return };
+        let Some(listener) = self.listener.get() else { return };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(wait) = open.get_mut(service).filter(|wait| !wait.is_told && wait.asked > UNTOLD) else {
+        let Some(wait) = open.get_mut(service).filter(|wait| !wait.is_announced && wait.asked > UNANNOUNCED)
+        else {
             return;
         };
-        wait.is_told = true;
+        wait.is_announced = true;
         let left = wait.until.saturating_duration_since(Instant::now());
         let project = if service == LOGIN { "" } else { project };
-        let said = GoogleWait {
+        let announcement = GoogleWait {
             project: project.to_owned(),
             reason: wait.error.to_string(),
             asked: wait.asked,
             left,
         };
         drop(open);
-        tell(said);
+        listener(announcement);
     }
 }
 
@@ -101,13 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_left_alone_as_long_as_it_asks_and_no_other_is() {
+    fn only_the_service_that_asked_for_a_wait_is_not_called() {
         let waits = Waits::default();
         waits.learn("a", &GcpError::Quota { message: String::new(), after: None });
         waits.learn("b", &busy(0));
         assert!(waits.left("a").is_none() && waits.left("b").is_none());
         waits.learn("a", &busy(60));
-        // A call that was sent before says less.
+        // The response to an earlier call asks for less.
         waits.learn("a", &busy(5));
         let (left, error) = waits.left("a").unwrap();
         assert!(left > Duration::from_secs(50) && error.to_string().contains("no more reads"), "{error}");
@@ -116,16 +118,16 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_said_once_and_a_longer_one_again() {
+    fn a_wait_is_announced_once_and_a_longer_one_again() {
         let waits = Waits::default();
-        let said = Arc::new(Mutex::new(Vec::new()));
-        let heard = said.clone();
-        waits.tell(move |wait| heard.lock().unwrap().push((wait.project, wait.asked.as_secs())));
+        let announced = Arc::new(Mutex::new(Vec::new()));
+        let sink = announced.clone();
+        waits.listen(move |wait| sink.lock().unwrap().push((wait.project, wait.asked.as_secs())));
         for (service, seconds) in [("s", 60), ("s", 60), ("s", 90), (LOGIN, 60), ("short", 1)] {
             waits.learn(service, &busy(seconds));
             waits.begins(service, "p");
         }
         let expected = [("p", 60), ("p", 90), ("", 60)].map(|(project, s)| (project.to_owned(), s));
-        assert_eq!(*said.lock().unwrap(), expected);
+        assert_eq!(*announced.lock().unwrap(), expected);
     }
 }

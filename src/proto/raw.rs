@@ -1,4 +1,4 @@
-//! Messages as bytes: the caller encodes, counts and decodes them, where and when it likes.
+//! Messages as bytes, so that the caller can choose where and when to encode, count and decode them.
 
 use bytes::{Buf, BufMut, Bytes};
 use tonic::Status;

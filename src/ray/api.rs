@@ -40,7 +40,7 @@ impl Client {
         Ok(mode.authentication_mode != "disabled")
     }
 
-    /// Seconds that the head's time zone is east of UTC (`GET /timezone`), which the times in its logs are in.
+    /// Seconds that the head's time zone is east of UTC (`GET /timezone`). The times in its logs are in this zone.
     pub async fn utc_offset(&self) -> Result<i32, RayError> {
         #[derive(Deserialize)]
         struct Zone {
@@ -54,7 +54,7 @@ impl Client {
         })
     }
 
-    /// Whether the GCS answers, and whether it requires a token. Used when the dashboard does not respond.
+    /// Whether the GCS requires a token; an error if it does not respond. Used when the dashboard does not respond.
     pub async fn gcs_wants_token(&self) -> Result<bool, RayError> {
         match Gcs::of(self)? {
             Some(gcs) => gcs.wants_token().await,
@@ -105,8 +105,8 @@ impl Client {
         })
     }
 
-    /// Whether a job's driver runs on another node than the head, whose id may be known. A file with the name of its log
-    /// is not its log there: Ray 2.60 writes into one on the head that the runtime environment is set up.
+    /// Whether a job's driver runs on a node other than the head; `head` is the head's id, if known. A file on the head
+    /// with the name of its log is then not its log: Ray 2.60 writes there that it sets up the runtime environment.
     pub async fn is_elsewhere(&self, id: &SubmissionId, head: Option<NodeId>) -> Result<bool, RayError> {
         let known = async {
             match head {
@@ -118,7 +118,7 @@ impl Client {
         Ok(job.job.driver_node.is_some_and(|node| node != head))
     }
 
-    /// Requests Ray to stop a job (`POST /api/jobs/{id}/stop`). True means that the stop was requested, not that the job
+    /// Asks Ray to stop a job (`POST /api/jobs/{id}/stop`). True means that the stop was requested, not that the job
     /// has stopped; false means that it had ended already.
     pub async fn stop_job(&self, id: &SubmissionId) -> Result<bool, RayError> {
         #[derive(Default, Deserialize)]

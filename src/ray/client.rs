@@ -79,12 +79,12 @@ impl Counter {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Requests sent since the client was made.
+    /// Requests sent since the client was created.
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Bytes of bodies received since the client was made.
+    /// Bytes of bodies received since the client was created.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }

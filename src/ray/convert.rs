@@ -49,7 +49,7 @@ impl Types {
 /// Maximum plausible count of machines or jobs in a report: larger ones are wrong and would overflow sums.
 const MOST: u32 = 1_000_000;
 
-/// Counts more of them.
+/// Adds to a count, up to the maximum plausible one.
 pub fn add(count: &mut u32, more: u32) {
     *count = count.saturating_add(more).min(MOST);
 }
@@ -64,19 +64,19 @@ pub fn in_order(mut report: Autoscaler) -> Autoscaler {
 
 #[cfg(test)]
 pub(super) mod fixtures {
-    //! Recorded answers of real heads.
+    //! Recorded responses of real heads.
     use std::fs;
     use std::path::Path;
 
-    /// The versions of which answers were recorded.
+    /// The Ray versions whose responses were recorded.
     pub const VERSIONS: [&str; 2] = ["2.53.0", "2.60.0"];
 
-    /// The body of one recorded answer, as text.
+    /// The body of one recorded response, as text.
     pub fn text(version: &str, name: &str) -> String {
         String::from_utf8(body(version, name)).unwrap()
     }
 
-    /// The body of one recorded answer.
+    /// The body of one recorded response.
     pub fn body(version: &str, name: &str) -> Vec<u8> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/fixtures")

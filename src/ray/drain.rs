@@ -24,10 +24,10 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// The method of the GCS that takes it.
+    /// The GCS method that receives it.
     pub const METHOD: &'static str = path::DRAIN_NODE;
 
-    /// The message as it is sent.
+    /// The request message.
     fn message(&self) -> DrainNodeRequest {
         DrainNodeRequest {
             node_id: bytes::Bytes::copy_from_slice(self.node.as_bytes()),
@@ -38,7 +38,7 @@ impl Drain {
         }
     }
 
-    /// The same message in protobuf's JSON names, with the node's id as Ray prints it.
+    /// The request message with protobuf's JSON names, and with the node's id as Ray prints it.
     pub fn to_json(&self) -> Value {
         let sent = self.message();
         json!({
@@ -113,7 +113,7 @@ impl Client {
         })
     }
 
-    /// Requests that a node accepts no new work. Ray's refusal is returned in its own words.
+    /// Requests that a node accepts no new work. The inner error is Ray's reason for rejecting the request.
     pub async fn drain(&self, drain: &Drain) -> Result<Result<(), Text>, RayError> {
         let gcs = Gcs::of(self)?.ok_or_else(|| {
             RayError::Setup("draining a node requires the GCS, which cannot be reached".into())

@@ -19,7 +19,7 @@ pub enum RayError {
     /// The server is not a Ray dashboard; with what it returned.
     #[error("not a Ray dashboard: {0}")]
     NotRay(String),
-    /// No answer: refused, reset, timed out.
+    /// No response: refused, reset, timed out.
     #[error("no response: {0}")]
     Silent(String),
     /// An HTTP error status and the message that came with it.
@@ -27,7 +27,7 @@ pub enum RayError {
     Status {
         /// HTTP status code.
         code: u16,
-        /// The body's message on one line, shortened; of a traceback the innermost exception's.
+        /// The body's message on one line, shortened; for a traceback, that of the innermost exception.
         message: String,
     },
     /// The response exceeds this limit in bytes.
@@ -100,9 +100,9 @@ impl RayError {
 /// Maximum number of characters of a server's message in an error.
 const WORDS: usize = 300;
 
-/// What an error body says, on one line: `msg` of Ray's JSON envelope or the text itself; of a Python traceback the
-/// message of its innermost exception. Ray's job head wraps the agent's traceback in a sentence of its own that ends
-/// with a full stop on the last line (`job_head.py`, `_raise_error`), which must not hide that message.
+/// The message of an error body, on one line: `msg` of Ray's JSON envelope or the text itself; for a Python traceback,
+/// the message of its innermost exception. Ray's job head wraps the agent's traceback in a sentence of its own that
+/// ends with a full stop on the last line (`job_head.py`, `_raise_error`), which must not hide that message.
 pub(super) fn message_of(body: &[u8]) -> String {
     #[derive(serde::Deserialize)]
     struct Envelope {
@@ -112,14 +112,14 @@ pub(super) fn message_of(body: &[u8]) -> String {
         Ok(envelope) => envelope.msg,
         Err(_) => String::from_utf8_lossy(body).into_owned(),
     };
-    let says_something = |line: &&str| line.contains(char::is_alphanumeric);
-    // A program that Ray has run and that failed: its own first line says why, and a backtrace follows it.
+    let has_word = |line: &&str| line.contains(char::is_alphanumeric);
+    // A program that Ray ran has failed: the first line of its standard error has the cause, and a backtrace follows.
     if let Some((_, stderr)) = text.split_once("\n=== stderr ===\n")
-        && let Some(why) = stderr.lines().find(says_something)
+        && let Some(why) = stderr.lines().find(has_word)
     {
         return why.trim().chars().take(WORDS).collect();
     }
-    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(says_something).collect();
+    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(has_word).collect();
     let after_frames = lines.iter().rposition(|l| l.starts_with("  ")).map_or(0, |frame| frame + 1);
     let line = match &lines[after_frames..] {
         message if after_frames > 0 && !message.is_empty() => message.join(" "),
@@ -141,12 +141,12 @@ mod tests {
             "Invalid filter"
         );
         assert_eq!(message_of(b"  \n"), "(nothing)");
-        assert_eq!(message_of(b"x\n."), "x", "a line without a word says nothing");
+        assert_eq!(message_of(b"x\n."), "x", "a line without a word is skipped");
         assert_eq!(message_of(&[b'x'; 5000]).len(), WORDS);
     }
 
     #[test]
-    fn the_innermost_exception_of_a_wrapped_traceback_is_told_whole() {
+    fn the_innermost_exception_of_a_wrapped_traceback_is_returned_completely() {
         // Recorded from Ray 2.60: the agent's traceback within the head's.
         let body = "Traceback (most recent call last):\n  File \"/r/job_head.py\", line 391, in submit_job\n    \
              resp = await job_agent_client.submit_job_internal(req)\nRuntimeError: Request failed with status code \
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_program_that_ray_has_run_its_first_words_are_told() {
+    fn the_first_error_line_of_a_program_that_ray_ran_is_returned() {
         // Recorded from Ray 2.53: py-spy with a process that has ended.
         let body = "Failed to execute `['/opt/ray/bin/py-spy', 'dump', '-p', '999999']`.\n\n=== stderr ===\nError: Failed to get \
              process executable name. Check that the process is running.\n\nCaused by:\n    0: No such file or directory \
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_names_its_mend() {
+    fn a_problem_has_a_hint() {
         let p = RayError::TokenRefused.problem(Timestamp::from_millis(7));
         assert_eq!((p.kind, p.since), (ProblemKind::TokenRefused, Timestamp::from_millis(7)));
         assert!(p.hint.to_string().contains("RAY_AUTH_TOKEN"), "{}", p.hint);

@@ -1,5 +1,5 @@
-//! Mutated answers of Ray, for every parser of them; see [`crate::model::fuzz`]. The examples are the recorded answers
-//! of real heads, and the messages of a simulated one.
+//! Tests every parser of Ray's responses with mutated ones; see [`crate::model::fuzz`]. The examples are recorded
+//! responses of real heads, and messages of a simulated one.
 
 use super::convert::fixtures::{VERSIONS, body};
 use super::convert::interner::Interner;
@@ -75,13 +75,15 @@ fn fuzz_autoscaler_report() {
     fuzz(&recorded(&["demand_cluster_status"]), |bytes| {
         let _ = read_with("/api/cluster_status", bytes, |text| {
             let status: Table<Loose<report::Report>> = envelope::data(text)?;
-            Ok(status.0.values().map(|r| tell(&r.0).types.len()).sum::<usize>())
+            Ok(status.0.values().map(|r| converted(&r.0).types.len()).sum::<usize>())
         });
-        let _ = read_with("v1", bytes, |text| serde_json::from_str::<report::Report>(text).map(|r| tell(&r)));
+        let _ = read_with("v1", bytes, |text| {
+            serde_json::from_str::<report::Report>(text).map(|r| converted(&r))
+        });
     });
 }
 
-fn tell(report: &report::Report) -> Autoscaler {
+fn converted(report: &report::Report) -> Autoscaler {
     let (_, _) = (report.usage(), report.node_types());
     report.autoscaler(Text::default())
 }
@@ -109,7 +111,7 @@ fn fuzz_log_bytes() {
         let lines = split(&[bytes]);
         assert!(lines.iter().all(|l| is_clean(l.text())));
         let (a, b) = bytes.split_at(bytes.len() / 3);
-        assert!(split(&[a, b]) == lines, "where it is cut matters");
+        assert!(split(&[a, b]) == lines, "the lines depend on where the bytes are split");
         let text = String::from_utf8_lossy(bytes);
         assert!(is_clean(&log_line(&text.replace('\n', ""))) && is_clean(&printable(&text)));
         assert_eq!(printable_lines(&printable_lines(&text)), printable_lines(&text));

@@ -23,9 +23,9 @@ pub(super) struct Gcs {
     client: Client,
     authorization: Option<MetadataValue<Ascii>>,
     /// Timeout of a call.
-    patience: Duration,
+    timeout: Duration,
     /// Maximum size of a response in bytes.
-    most: usize,
+    max_size: usize,
 }
 
 impl Gcs {
@@ -42,7 +42,7 @@ impl Gcs {
             .map_err(bad)?
             .connect_timeout(limits.connect)
             .tcp_nodelay(true)
-            // The state of a large cluster is one message: a small window would stall in the middle of it.
+            // The state of a large cluster is one message, which a small window would stall.
             .initial_stream_window_size(4 << 20)
             .initial_connection_window_size(8 << 20);
         let authorization = match &client.inner.token {
@@ -53,8 +53,8 @@ impl Gcs {
             channel: endpoint.connect_lazy(),
             client: client.clone(),
             authorization,
-            patience: limits.call,
-            most: limits.body,
+            timeout: limits.call,
+            max_size: limits.body,
         }))
     }
 
@@ -69,14 +69,15 @@ impl Gcs {
             request.metadata_mut().insert("authorization", value.clone());
         }
         self.meter().gcs.ask();
-        let mut grpc = tonic::client::Grpc::new(self.channel.clone()).max_decoding_message_size(self.most);
+        let mut grpc =
+            tonic::client::Grpc::new(self.channel.clone()).max_decoding_message_size(self.max_size);
         let answer = async {
             grpc.ready().await.map_err(|e| RayError::Silent(deepest(&e)))?;
             let answer = grpc.unary(request, PathAndQuery::from_static(path), Raw).await;
             answer.map_err(|s| self.refusal(&s))
         };
         // The channel's own timeout covers the headers only; the body may stall too.
-        let answer = tokio::time::timeout(self.patience, answer).await;
+        let answer = tokio::time::timeout(self.timeout, answer).await;
         let body = answer.map_err(|_| RayError::Silent("the GCS timed out".to_owned()))??.into_inner();
         self.meter().gcs.receive(body.len());
         Ok(body)
@@ -93,7 +94,7 @@ impl Gcs {
         Ok(())
     }
 
-    /// Sends a request whose body is our own.
+    /// Sends a request with a body that the caller has encoded.
     pub(super) async fn send(
         &self,
         request: http::Request<tonic::body::Body>,
@@ -106,7 +107,7 @@ impl Gcs {
     }
 
     /// The error of an incomplete body.
-    pub(super) fn told(&self, status: &Status) -> RayError {
+    pub(super) fn body_error(&self, status: &Status) -> RayError {
         match status.code() {
             // An error of the connection, not of the GCS.
             Code::Unknown | Code::Internal | Code::Cancelled => RayError::Silent(deepest(status)),
@@ -163,7 +164,7 @@ pub(super) fn decode<M: Message + Default>(path: &str, body: Bytes) -> Result<M,
     M::decode(body).map_err(|e| RayError::Malformed { route: path.to_owned(), why: e.to_string() })
 }
 
-/// Whether the status inside a reply is a success.
+/// Fails unless the status inside a reply is a success.
 pub(super) fn succeeded(status: Option<&proto::GcsStatus>) -> Result<(), RayError> {
     match status {
         Some(s) if s.code != 0 => Err(RayError::Grpc(format!(

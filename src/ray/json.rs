@@ -16,7 +16,7 @@ pub fn read<T: for<'de> Deserialize<'de>>(route: &str, body: &[u8]) -> Result<T,
     read_with(route, body, |text| serde_json::from_str(text))
 }
 
-/// [`read`] for rows that borrow from the body: `make` parses them and returns what it built of them.
+/// [`read`] for rows that borrow from the body: `make` parses them and returns what it built from them.
 pub fn read_with<T>(
     route: &str,
     body: &[u8],
@@ -30,11 +30,12 @@ pub fn read_with<T>(
     if text.trim_start().starts_with('<') {
         return Err(RayError::NotRay(format!("{route} returned HTML")));
     }
-    make(&hint(&text)).map_err(|_| RayError::Malformed { route: route.to_owned(), why: error.to_string() })
+    make(&without_nan(&text))
+        .map_err(|_| RayError::Malformed { route: route.to_owned(), why: error.to_string() })
 }
 
 /// The text with `NaN`, `Infinity` and `-Infinity` outside strings replaced by `null`.
-fn hint(text: &str) -> String {
+fn without_nan(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     let mut quoted = false;
@@ -57,7 +58,7 @@ fn hint(text: &str) -> String {
     out
 }
 
-/// A number, whether it came as one, as a string or as a boolean.
+/// A number, or a string that contains one; anything else reads as absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Num(pub Option<f64>);
 
@@ -67,7 +68,7 @@ impl Num {
         self.0.filter(|n| (0.0..9.007_199_254_740_992e15).contains(n)).map(|n| n as u64)
     }
 
-    /// Milliseconds since the Unix epoch; zero is Ray's way to say "not yet".
+    /// Milliseconds since the Unix epoch; zero means "not yet" in Ray.
     pub fn millis(self) -> Option<crate::model::Timestamp> {
         let ms = i64::try_from(self.whole()?).ok()?;
         (ms > 0).then(|| crate::model::Timestamp::from_millis(ms))
@@ -118,7 +119,7 @@ impl<T> Default for Table<T> {
     }
 }
 
-/// Writes the visitor methods that drain a value of the wrong type and answer with `$default`.
+/// Writes the visitor methods that skip a value of the wrong type and return `$default`.
 macro_rules! ignore {
     ($default:expr; $($method:ident: $type:ty),*) => {
         $(fn $method<E>(self, _: $type) -> Result<Self::Value, E> { Ok($default) })*
@@ -358,13 +359,13 @@ mod tests {
     }
 
     #[test]
-    fn half_an_answer_and_html_are_told_apart() {
+    fn a_truncated_response_and_html_are_different_errors() {
         assert!(matches!(ids(br#"[{"id":"a"},{"id"#), Err(RayError::Malformed { .. })));
         assert!(matches!(ids(b"\n<!doctype html><html>"), Err(RayError::NotRay(_))));
     }
 
     #[test]
-    fn the_largest_number_ray_sends_is_no_surprise() {
+    fn the_largest_number_that_ray_sends_reads_as_absent() {
         let n: Num = read("x", b"18446744073709551615").unwrap();
         assert_eq!((n.whole(), n.millis()), (None, None));
     }
@@ -388,7 +389,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_bad_row_never_costs_the_good_ones(bad in prop::collection::vec(anything(), 0..6)) {
+        fn a_bad_row_does_not_remove_good_ones(bad in prop::collection::vec(anything(), 0..6)) {
             let mut rows = bad;
             rows.insert(rows.len() / 2, serde_json::json!({"id": "good", "at": "5", "extra": {"n": 1}}));
             let body = serde_json::to_vec(&rows).unwrap();

@@ -1,5 +1,5 @@
 //! Streams packages into and out of the GCS's key-value store: a package may have 500 MiB and is never held in memory
-//! as a whole. The two messages are encoded and decoded here by hand (`gcs_service.proto`).
+//! completely. The two messages are encoded and decoded here by hand (`gcs_service.proto`).
 
 use super::RayError;
 use super::gcs::{Gcs, succeeded};
@@ -17,15 +17,16 @@ use std::io::{self, Read, Write};
 use tonic::Status;
 use tonic::body::Body;
 
-/// Of a reply before the value, and of what is read of a file at once.
+/// Maximum number of bytes of a status before the value, and of a piece that is read from a file.
 const PIECE: usize = 256 << 10;
-/// Key of a field of bytes or of a message, by its number.
+/// Key of a length-delimited field (bytes or a message) with this number.
 const fn field(number: u64) -> u64 {
     number << 3 | 2
 }
 
 impl Gcs {
-    /// Writes one value of the key-value store to `to`; `None` when there is no such key. The inner error is the writer's.
+    /// Writes one value of the key-value store to `to`; `None` when there is no such key. The inner error is the
+    /// writer's.
     pub async fn read_value(
         &self,
         key: Bytes,
@@ -39,7 +40,7 @@ impl Gcs {
         let mut answer = self.ask(proto::path::KV_GET, body).await?.into_body();
         let mut reply = Reply::default();
         while let Some(frame) = answer.frame().await {
-            match frame.map_err(|e| self.told(&e))?.into_data() {
+            match frame.map_err(|e| self.body_error(&e))?.into_data() {
                 Ok(data) => {
                     if let Err(e) = reply.take(data, to)? {
                         return Ok(Err(e));
@@ -47,7 +48,7 @@ impl Gcs {
                 }
                 Err(frame) => {
                     if let Ok(trailers) = frame.into_trailers() {
-                        self.judge(&trailers)?;
+                        self.check_status(&trailers)?;
                     }
                 }
             }
@@ -57,8 +58,8 @@ impl Gcs {
 
     /// Stores a file as one value in the key-value store, replacing an existing one.
     pub async fn write_value(&self, key: &[u8], mut file: File) -> Result<(), RayError> {
-        let bytes = |e: io::Error| RayError::Setup(format!("cannot read the package: {e}"));
-        let size = file.metadata().map_err(bytes)?.len();
+        let unreadable = |e: io::Error| RayError::Setup(format!("cannot read the package: {e}"));
+        let size = file.metadata().map_err(unreadable)?.len();
         let mut head = BytesMut::new();
         encode_varint(field(1), &mut head);
         encode_varint(key.len() as u64, &mut head);
@@ -83,9 +84,9 @@ impl Gcs {
         let first = std::iter::once(Ok(Frame::data(start.freeze())));
         let frames = first.chain(content).chain(std::iter::once(Ok(Frame::data(tail))));
         let answer = self.ask(proto::path::KV_PUT, Body::new(StreamBody::new(stream::iter(frames)))).await?;
-        let body = answer.into_body().collect().await.map_err(|e| self.told(&e))?;
+        let body = answer.into_body().collect().await.map_err(|e| self.body_error(&e))?;
         if let Some(trailers) = body.trailers() {
-            self.judge(trailers)?;
+            self.check_status(trailers)?;
         }
         let mut body = body.to_bytes();
         let malformed = |why: String| RayError::Malformed { route: proto::path::KV_PUT.to_owned(), why };
@@ -108,12 +109,12 @@ impl Gcs {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
         self.authorize(headers)?;
         let answer = self.send(request).await?;
-        self.judge(answer.headers())?;
+        self.check_status(answer.headers())?;
         Ok(answer)
     }
 
-    /// The gRPC status in the headers or trailers.
-    fn judge(&self, headers: &HeaderMap) -> Result<(), RayError> {
+    /// Fails if the headers or trailers contain a gRPC error status.
+    fn check_status(&self, headers: &HeaderMap) -> Result<(), RayError> {
         match Status::from_header_map(headers) {
             Some(status) if status.code() != tonic::Code::Ok => Err(self.refusal(&status)),
             _ => Ok(()),
@@ -121,19 +122,19 @@ impl Gcs {
     }
 }
 
-/// The prefix of every message: not compressed, its length.
+/// Writes the prefix of every message: not compressed, and its length.
 fn prefix(to: &mut BytesMut, length: usize) {
     to.put_u8(0);
     to.put_u32(length as u32);
 }
 
-/// An `InternalKVGetReply` as it comes in.
+/// An `InternalKVGetReply` as it arrives.
 #[derive(Default)]
 struct Reply {
     /// Bytes that are not parsed yet.
-    ahead: BytesMut,
-    is_begun: bool,
-    /// Bytes of the value that are still to come, once its length was read.
+    unparsed: BytesMut,
+    is_started: bool,
+    /// Number of bytes of the value that are still missing, once its length was read.
     value: Option<u64>,
     status: proto::GcsStatus,
 }
@@ -153,46 +154,46 @@ impl Reply {
                 }
                 continue;
             }
-            self.ahead.extend_from_slice(&data);
-            data = self.understand()?;
+            self.unparsed.extend_from_slice(&data);
+            data = self.parse_fields()?;
         }
         Ok(Ok(()))
     }
 
-    /// Parses the fields before the value; returns the bytes of the value's beginning.
-    fn understand(&mut self) -> Result<Bytes, RayError> {
-        if !self.is_begun {
-            if self.ahead.len() < 5 {
+    /// Parses the fields before the value; returns the first bytes of the value.
+    fn parse_fields(&mut self) -> Result<Bytes, RayError> {
+        if !self.is_started {
+            if self.unparsed.len() < 5 {
                 return Ok(Bytes::new());
             }
-            if self.ahead.get_u8() != 0 {
+            if self.unparsed.get_u8() != 0 {
                 return Err(malformed("it is compressed"));
             }
-            self.ahead.advance(4);
-            self.is_begun = true;
+            self.unparsed.advance(4);
+            self.is_started = true;
         }
         loop {
-            let mut rest = &self.ahead[..];
+            let mut rest = &self.unparsed[..];
             let (Ok(key), Ok(length)) = (decode_varint(&mut rest), decode_varint(&mut rest)) else {
                 // Two varints have at most ten bytes each.
-                let is_bad = self.ahead.len() > 20;
+                let is_bad = self.unparsed.len() > 20;
                 return if is_bad { Err(malformed("a field is too long")) } else { Ok(Bytes::new()) };
             };
             let head = encoded_len_varint(key) + encoded_len_varint(length);
             if key == field(2) {
                 self.value = Some(length);
-                return Ok(std::mem::take(&mut self.ahead).freeze().split_off(head));
+                return Ok(std::mem::take(&mut self.unparsed).freeze().split_off(head));
             }
             if key != field(1) || length > PIECE as u64 {
                 return Err(malformed("an unknown field"));
             }
             let end = head + length as usize;
-            if self.ahead.len() < end {
+            if self.unparsed.len() < end {
                 return Ok(Bytes::new());
             }
-            let status = self.ahead.split_to(end).split_off(head);
+            let status = self.unparsed.split_to(end).split_off(head);
             self.status = proto::GcsStatus::decode(status).map_err(|e| malformed(&e.to_string()))?;
-            if self.ahead.is_empty() {
+            if self.unparsed.is_empty() {
                 return Ok(Bytes::new());
             }
         }
@@ -205,7 +206,7 @@ impl Reply {
         succeeded(Some(&self.status))?;
         match self.value {
             Some(0) => Ok(Some(())),
-            None if self.is_begun && self.ahead.is_empty() => Ok(Some(())),
+            None if self.is_started && self.unparsed.is_empty() => Ok(Some(())),
             _ => Err(RayError::Silent("the GCS sent an incomplete package".to_owned())),
         }
     }
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_read_however_it_is_cut() {
+    fn a_value_is_read_in_pieces_of_any_size() {
         let value: Vec<u8> = (0..=255).cycle().take(1000).collect();
         let status = Some(proto::GcsStatus { code: 0, message: "fine".into() });
         let whole = message(&proto::InternalKvGetReply { status, value: value.clone().into() });
@@ -252,16 +253,16 @@ mod tests {
         let status = Some(proto::GcsStatus { code: 0, message: "fine".into() });
         let reply = proto::InternalKvGetReply { status, value: vec![7; 300].into() };
         crate::model::fuzz::fuzz(&[message(&reply)], |bytes| {
-            let told = |piece| read(bytes, piece).map_err(|_| ());
-            assert_eq!(told(1), told(7), "how it is cut matters");
-            if let Ok((_, value)) = told(64) {
+            let result = |piece| read(bytes, piece).map_err(|_| ());
+            assert_eq!(result(1), result(7), "the result depends on the size of the pieces");
+            if let Ok((_, value)) = result(64) {
                 assert!(value.len() <= bytes.len());
             }
         });
     }
 
     #[test]
-    fn nothing_and_no_key_are_told_apart() {
+    fn an_empty_value_and_a_missing_key_are_different() {
         let of = |code| {
             let status = Some(proto::GcsStatus { code, message: String::new() });
             read(&message(&proto::InternalKvGetReply { status, value: Bytes::new() }), 3).unwrap().0

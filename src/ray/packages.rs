@@ -27,13 +27,13 @@ pub struct Folder {
     entries: Vec<Entry>,
     /// `gcs://_ray_pkg_<hash>.zip`.
     pub uri: String,
-    /// Bytes of its files.
+    /// Total size of its files in bytes.
     pub bytes: u64,
 }
 
 impl Folder {
-    /// Scans a folder. `excludes` are patterns relative to it; `.gitignore` and `.rayignore` apply at every level. Fails
-    /// when it is larger than a dashboard accepts.
+    /// Scans a folder. `excludes` are patterns relative to it; `.gitignore` and `.rayignore` apply at every level.
+    /// Fails when it is larger than a dashboard accepts.
     pub fn survey(root: &Path, excludes: &[String]) -> Result<Self, PackError> {
         let root = std::path::absolute(root).map_err(|e| PackError::unreadable(root, e))?;
         if !root.is_dir() {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_said_with_its_largest_files() {
+    fn a_folder_that_is_too_large_is_reported_with_its_largest_files() {
         let dir = tree(&[("small", "1")]);
         File::create(dir.path().join("weights.bin")).unwrap().set_len(UPLOAD_LIMIT + 1).unwrap();
         let e = Folder::survey(dir.path(), &[]).unwrap_err().to_string();

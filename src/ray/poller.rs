@@ -17,20 +17,20 @@ use super::gcs::Gcs;
 use crate::model::{Snapshot, Timestamp};
 use std::time::{Duration, Instant};
 
-/// Pause between two questions whether a GCS that failed answers again.
-const ASK_GCS: Duration = Duration::from_secs(2);
-/// Timeout of that question. It is asked beside a refresh over HTTP, which it must not delay for longer.
-const GCS_ANSWER: Duration = Duration::from_secs(1);
-/// A read of the GCS that takes longer is a reason to ask whether it answers at all. On a slow link the answer comes
-/// behind what is being read, and is given as long again.
+/// Interval between two probes of a GCS that failed.
+const PROBE_EVERY: Duration = Duration::from_secs(2);
+/// Timeout of such a probe. It runs concurrently with a refresh over HTTP, which it must not delay for longer.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time after which a GCS that is being read is probed. On a slow link the response arrives after the data that is
+/// being read, so the probe has the same time again.
 const SLOW_GCS: Duration = Duration::from_secs(3);
 
-/// Reads one cluster again and again.
+/// Reads one cluster repeatedly.
 #[derive(Debug)]
 pub struct Poller {
     client: Client,
     gcs: Option<direct::Channel>,
-    /// When the GCS failed, or was last asked in vain since; none while it is used.
+    /// When the GCS failed or was last probed without success; none while it is used.
     gcs_failed: Option<Instant>,
     over_gcs: bool,
     dashboard: dashboard::Reader,
@@ -60,8 +60,8 @@ impl Poller {
         &self.client
     }
 
-    /// Reads the cluster once. When the GCS fails, it logs a warning and reads over HTTP; a token that the GCS refuses is
-    /// an error, because the dashboard would refuse it too.
+    /// Reads the cluster once. When the GCS fails, it logs a warning and reads over HTTP; a token that the GCS refuses
+    /// is an error, because the dashboard would refuse it too.
     pub async fn refresh(&mut self) -> Result<Snapshot, RayError> {
         match self.refresh_directly().await {
             Ok(Some(snapshot)) => return Ok(self.keep(snapshot, true)),
@@ -73,12 +73,12 @@ impl Poller {
                 self.gcs_failed = Some(Instant::now());
             }
         }
-        let is_due = self.gcs_failed.is_some_and(|at| at.elapsed() >= ASK_GCS);
-        let asked = async {
+        let is_due = self.gcs_failed.is_some_and(|at| at.elapsed() >= PROBE_EVERY);
+        let probe = async {
             let gcs = Gcs::of(&self.client).ok().flatten().filter(|_| is_due)?;
-            answers(&gcs, GCS_ANSWER).await.then_some(gcs)
+            responds(&gcs, PROBE_TIMEOUT).await.then_some(gcs)
         };
-        let (snapshot, gcs) = tokio::join!(Box::pin(self.dashboard.read(&self.client, &self.last)), asked);
+        let (snapshot, gcs) = tokio::join!(Box::pin(self.dashboard.read(&self.client, &self.last)), probe);
         if is_due {
             self.gcs_failed = gcs.is_none().then(Instant::now);
             self.gcs = gcs.map(direct::Channel::new);
@@ -86,8 +86,8 @@ impl Poller {
         Ok(self.keep(snapshot?, false))
     }
 
-    /// Over the GCS; `None` when there is none, or when it failed a moment ago. A GCS that is slow is waited for as long
-    /// as it answers something small.
+    /// Reads the cluster through the GCS; `None` when there is none, or after it has failed. A slow GCS is waited for
+    /// as long as it responds to probes.
     async fn refresh_directly(&mut self) -> Result<Option<Snapshot>, RayError> {
         if self.gcs.is_none() && self.gcs_failed.is_none() {
             self.gcs = Gcs::of(&self.client)?.map(direct::Channel::new);
@@ -97,7 +97,7 @@ impl Poller {
         let hangs = async {
             loop {
                 tokio::time::sleep(SLOW_GCS).await;
-                if !answers(&gcs, SLOW_GCS).await {
+                if !responds(&gcs, SLOW_GCS).await {
                     return;
                 }
             }
@@ -119,7 +119,7 @@ impl Poller {
     }
 }
 
-/// Whether a GCS answers something small in time.
-async fn answers(gcs: &Gcs, limit: Duration) -> bool {
+/// Whether a GCS responds to a small request in time.
+async fn responds(gcs: &Gcs, limit: Duration) -> bool {
     matches!(tokio::time::timeout(limit, gcs.version()).await, Ok(Ok(_)))
 }

@@ -32,8 +32,8 @@ impl Job<'_> {
 }
 
 impl Client {
-    /// The process of a job's driver: the address of its node, and its process id there (`GET /api/jobs/{id}`). None before
-    /// it has called `ray.init`, and once it has ended.
+    /// The process of a job's driver: the address of its node, and its process id there (`GET /api/jobs/{id}`). None
+    /// before it has called `ray.init`, and once it has ended.
     pub async fn driver_process(&self, key: &JobKey) -> Result<Option<(Text, u32)>, RayError> {
         let id = match key {
             JobKey::Submission(SubmissionId(id)) => id,
@@ -44,10 +44,11 @@ impl Client {
         read_with(&route, &body, |text| Ok(serde_json::from_str::<Job<'_>>(text)?.process()))
     }
 
-    /// The stacks of a process of a node (`GET /worker/traceback`): 30 to 300 ms, in which the process goes on.
+    /// The stacks of a process of a node (`GET /worker/traceback`). Takes 30 to 300 ms, during which the process
+    /// continues.
     ///
-    /// [`RayError::Forbidden`] where profiling is off, as Ray 2.60 has it unless the head was started with
-    /// `RAY_DASHBOARD_ENABLE_PROFILING=1`; [`RayError::Status`] with the words of py-spy where it cannot read the process,
+    /// [`RayError::Forbidden`] if profiling is off, as it is in Ray 2.60 unless the head was started with
+    /// `RAY_DASHBOARD_ENABLE_PROFILING=1`; [`RayError::Status`] with py-spy's message if it cannot read the process,
     /// which may have ended.
     pub async fn stacks(&self, node: NodeId, pid: u32) -> Result<Dump, RayError> {
         let body = self.get(&format!("/worker/traceback?pid={pid}&node_id={node}")).await?;
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recorded_job_that_runs_says_where_its_driver_is() {
+    fn a_recorded_running_job_has_the_process_of_its_driver() {
         for version in VERSIONS {
             let jobs = text(version, "busy_jobs");
             let jobs: Vec<Job<'_>> = serde_json::from_str(&jobs).unwrap();

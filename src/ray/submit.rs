@@ -80,7 +80,7 @@ impl Submission {
         sent
     }
 
-    /// Packages in the GCS that its runtime environment names (`gcs://...`), wherever in it.
+    /// Packages in the GCS that its runtime environment names (`gcs://...`), at any depth.
     pub fn packages(&self) -> Vec<String> {
         fn collect(value: &Value, out: &mut Vec<String>) {
             match value {
@@ -91,7 +91,7 @@ impl Submission {
             }
         }
         let mut out = Vec::new();
-        // The values of variables are no packages.
+        // The values of variables are not packages.
         let places = self.runtime_env.iter().filter(|(name, _)| *name != "env_vars");
         places.for_each(|(_, value)| collect(value, &mut out));
         out
@@ -152,8 +152,8 @@ impl Record {
 }
 
 impl Client {
-    /// Submits a job (`POST /api/jobs/`) once: after a timeout Ray's record of the id decides. An id that is in use is an
-    /// error.
+    /// Submits a job (`POST /api/jobs/`) once: after a timeout, Ray's record of the id shows whether it was submitted.
+    /// An id that is in use is an error.
     pub async fn submit_job(&self, job: &Submission) -> Result<(), RayError> {
         let body = serde_json::to_vec(job).map_err(|e| RayError::Setup(e.to_string()))?;
         // Ray itself waits for an agent for up to 10 s.
@@ -246,8 +246,8 @@ impl Client {
         Ok(open)
     }
 
-    /// One submission with its complete request, from the GCS; without a GCS, with the fields that the dashboard returns.
-    /// `None` when Ray does not know it.
+    /// One submission with its complete request, from the GCS; without a GCS, with the fields that the dashboard
+    /// returns. `None` when Ray does not know it.
     pub async fn record(&self, id: &SubmissionId) -> Result<Option<Recorded>, RayError> {
         let Some(gcs) = Gcs::of(self)? else { return self.submission(id).await };
         let key = [proto::JOB_KEY_PREFIX, id.0.raw().as_bytes()].concat();
@@ -289,7 +289,7 @@ impl Client {
 ///
 /// # Errors
 ///
-/// [`RayError::Setup`] for a URI that is not one of `gcs://`.
+/// [`RayError::Setup`] for a URI that does not begin with `gcs://`.
 pub fn package_route(uri: &str) -> Result<String, RayError> {
     let name = uri.strip_prefix("gcs://").filter(|n| !n.is_empty());
     let name =

@@ -11,7 +11,8 @@ const MOST: u64 = 512 << 20;
 /// Maximum memory of a length-delimited field besides its content: the largest row is a node's, with strings and
 /// maps.
 const ROW: u64 = 336;
-/// Messages in messages in the answers that we ask for (`GetClusterStatusReply`: status, node, map, entry), and some.
+/// Maximum depth of nested messages: that of the replies that we request (`GetClusterStatusReply`: status, node, map,
+/// entry), and some more.
 const DEPTH: usize = 8;
 
 /// Fails when a response would use more memory than a cluster of any real size needs.
@@ -26,11 +27,11 @@ pub fn check(path: &str, body: &[u8]) -> Result<(), RayError> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Weighed {
-    /// It is a message, and there is room for it.
+    /// It is a message, and it fits.
     Message,
-    /// It is none: text, or bytes.
+    /// It is not a message: text, or bytes.
     Other,
-    /// There is no room for it.
+    /// It does not fit.
     TooHeavy,
 }
 
@@ -59,7 +60,7 @@ impl Scale {
     }
 }
 
-/// What a field is on the wire.
+/// A field as encoded on the wire.
 enum Field<'a> {
     Number,
     /// Something with a length: a message, a text, or bytes.
@@ -91,7 +92,7 @@ mod tests {
     use crate::proto::{self, autoscaler};
     use prost::Message;
 
-    /// A row of nothing, so often.
+    /// `n` empty rows.
     fn empty_rows(tag: u8, n: usize) -> Vec<u8> {
         [tag << 3 | 2, 0].repeat(n)
     }
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_nothing_are_refused_at_every_depth() {
+    fn empty_rows_are_refused_at_every_depth() {
         let rows = empty_rows(3, 4 << 20);
         let broken = [&rows[..], b"\xff"].concat();
         for body in [rows.clone(), within(2, &rows), within(2, &within(3, &rows)), within(2, &broken), broken]
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_clusters_weigh_little_enough() {
+    fn the_largest_clusters_fit() {
         let resource = |n: usize| (format!("accelerator_type:TPU-{n}"), 1.0);
         let node = autoscaler::NodeState {
             node_id: vec![0xff; 28].into(),
@@ -147,13 +148,10 @@ mod tests {
     }
 
     #[test]
-    fn text_and_bytes_are_no_rows() {
+    fn text_and_bytes_are_not_rows() {
         check("x", &within(1, &vec![b'a'; 60 << 20])).unwrap();
         check("x", &within(1, &br#"{"entrypoint": "python train.py"}"#.repeat(1 << 20))).unwrap();
         assert_eq!(Scale { left: MOST }.message(b"{}", DEPTH), Weighed::Other);
-        assert!(
-            check("x", b"").is_ok() && check("x", b"\xff").is_ok(),
-            "the decoder says what is wrong with it"
-        );
+        assert!(check("x", b"").is_ok() && check("x", b"\xff").is_ok(), "the decoder reports the error");
     }
 }

@@ -21,7 +21,7 @@ pub enum SshError {
         host: String,
         /// The user that tried to log in.
         user: String,
-        /// The key of the cluster's file; none when ssh chose one by itself.
+        /// The key from the cluster file; none when ssh chose one by itself.
         key: Option<PathBuf>,
     },
     /// The private key cannot be used. ssh is not started: it would silently try other keys.
@@ -39,13 +39,13 @@ pub enum SshError {
         elsewhere: Option<PathBuf>,
         /// Fingerprints in `known_hosts`, `SHA256:...`; empty when they could not be read.
         known: String,
-        /// Fingerprint offered now; empty when it could not be learned.
+        /// Fingerprint offered now; empty when it could not be read.
         offered: String,
     },
     /// Another program bound a forward's local port after it was chosen.
     #[error("port {port} on 127.0.0.1 is already in use")]
     PortInUse { port: u16 },
-    /// The connection worked and ended.
+    /// The connection was established and ended.
     #[error("connection to {host} lost: {why}")]
     Lost { host: String, why: String },
     /// The ssh program does not exist or cannot be executed.
@@ -61,12 +61,12 @@ pub enum SshError {
     #[error("command on {host} failed with exit code {status}: {stderr}")]
     Command {
         host: String,
-        /// Its exit code; 128 and the signal when one ended it.
+        /// Its exit code; 128 plus the signal number when a signal ended it.
         status: i32,
         /// The beginning of its standard error.
         stderr: String,
     },
-    /// A remote command took too long and was ended.
+    /// A remote command exceeded its time limit and was killed.
     #[error("command on {host} timed out after {seconds} s")]
     TooSlow { host: String, seconds: u64 },
     /// A failure on this machine.
@@ -84,13 +84,13 @@ pub enum SshError {
 /// What is wrong with a private key file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFault {
-    /// It is not there.
+    /// It does not exist.
     #[error("does not exist")]
     Missing,
-    /// It is a folder, or may not be read.
+    /// It is a folder, or this user may not read it.
     #[error("cannot be read: {0}")]
     Unreadable(String),
-    /// Others may read it, so ssh ignores it.
+    /// Other users may read it, so ssh ignores it.
     #[error("has permissions {0:04o}, which are too open: ssh ignores it")]
     TooOpen(u32),
     /// It is encrypted, and the console must not ask for a passphrase.
@@ -101,7 +101,7 @@ pub enum KeyFault {
     Unusable(String),
 }
 
-fn own_words(host: &str) -> Fix {
+fn ssh_messages(host: &str) -> Fix {
     Fix::command("see ssh's own messages", format!("ssh {host}"))
 }
 
@@ -134,7 +134,7 @@ impl SshError {
     fn hint(&self) -> Hint {
         match self {
             Self::Unreachable { host, .. } => {
-                Hint::from("check the machine, the network and any VPN").and(own_words(host))
+                Hint::from("check the machine, the network and any VPN").and(ssh_messages(host))
             }
             Self::KeyRefused { user, key: Some(key), .. } => format!(
                 "check auth.ssh_user and auth.ssh_private_key in the cluster file; {}.pub must be in \
@@ -160,7 +160,7 @@ impl SshError {
             Self::SessionsExhausted { .. } => "close a log that is followed over SSH, then retry".into(),
             Self::TooSlow { .. } => "retry; the head may be overloaded".into(),
             Self::Local { hint, .. } => hint.clone(),
-            Self::Other { host, .. } => own_words(host).into(),
+            Self::Other { host, .. } => ssh_messages(host).into(),
             Self::Lost { .. } | Self::Command { .. } => Hint::none(),
         }
     }
@@ -190,7 +190,7 @@ impl SshError {
         if let Some(why) = lines.iter().rev().find_map(|l| unreachable(l, &host, lines)) {
             return Self::Unreachable { host, why };
         }
-        Self::Other { host, why: last_word(lines, code) }
+        Self::Other { host, why: last_message(lines, code) }
     }
 
     /// Why a working connection ended.
@@ -201,7 +201,7 @@ impl SshError {
         } else if has("closed by remote host") {
             "connection closed by the host".into()
         } else {
-            last_word(lines, code)
+            last_message(lines, code)
         };
         Self::Lost { host: host.into(), why }
     }
@@ -233,7 +233,7 @@ fn offending_file(line: &str) -> Option<PathBuf> {
     Some(place.rsplit_once(':')?.0.into())
 }
 
-/// The cause, when this line says that no ssh server could be reached.
+/// The cause, if this line reports that no ssh server could be reached.
 fn unreachable(line: &str, host: &str, all: &[String]) -> Option<String> {
     if let Some(rest) = line.strip_prefix("ssh: connect to host ") {
         return Some(rest.rsplit_once(": ").map_or(rest, |(_, why)| why).to_lowercase());
@@ -252,14 +252,14 @@ fn unreachable(line: &str, host: &str, all: &[String]) -> Option<String> {
     if !no_server.iter().any(|w| line.starts_with(w)) {
         return None;
     }
-    // A proxy command that failed said why before ssh noticed.
+    // A failed proxy command reported the cause before ssh did.
     let proxy =
         all.iter().find(|l| !no_server.iter().any(|w| l.starts_with(w)) && !l.starts_with("Warning: "));
     Some(proxy.cloned().unwrap_or_else(|| "not an ssh server, or the server closed the connection".into()))
 }
 
 /// The last line with a message, or the exit code.
-fn last_word(lines: &[String], code: i32) -> String {
+fn last_message(lines: &[String], code: i32) -> String {
     let line = lines.iter().rev().find(|l| !l.is_empty() && !l.starts_with("Warning: Permanently added"));
     line.cloned().unwrap_or_else(|| format!("ssh exited with code {code} and no message"))
 }
@@ -289,14 +289,14 @@ mod tests {
         }
     }
 
-    /// Recorded from OpenSSH 9.2.
+    /// Parses standard error that was recorded from OpenSSH 9.2.
     fn read(stderr: &str, code: i32) -> SshError {
         let lines: Vec<String> = stderr.lines().map(str::to_owned).collect();
         SshError::connecting(&spec(), "ray", &lines, code)
     }
 
     #[test]
-    fn no_way_to_the_host_is_told_in_words() {
+    fn an_unreachable_host_is_reported_with_the_cause() {
         let why = |stderr| match read(stderr, 255) {
             SshError::Unreachable { why, .. } => why,
             other => panic!("{other:?}"),
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_key_names_the_file_that_knows_it() {
+    fn a_changed_key_names_the_file_with_the_known_key() {
         let text = "Offending ED25519 key in /etc/ssh/ssh_known_hosts:1\nHost key verification failed.";
         assert!(matches!(
             read(text, 255),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_on_the_way_up_comes_with_a_mend() {
+    fn every_connection_problem_has_a_hint() {
         for (stderr, code) in [
             ("ssh: connect to host x port 22: Connection refused", 255),
             ("ray@x: Permission denied (publickey).", 255),
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn the_taken_port_is_read() {
+    fn the_port_in_use_is_read() {
         let lines = [
             "bind [127.0.0.1]:18270: Address already in use",
             "channel_setup_fwd_listener_tcpip: cannot listen to port: 18270",

@@ -15,8 +15,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes that a control socket's path may have: 104 with the final NUL on macOS, less the random suffix of 17
-/// under which ssh first creates it. The sockets of forwards have at most six bytes more and no such suffix.
+/// Maximum length of a control socket's path in bytes: 104 with the final NUL on macOS, less the random suffix of 17
+/// under which ssh first creates it. The sockets of forwards are at most six bytes longer and have no such suffix.
 const SOCKET_PATH_MAX: usize = 86;
 
 /// Creates the run folder and the `known_hosts` file of a connection.
@@ -29,8 +29,8 @@ pub(super) fn prepare(spec: &TunnelSpec) -> Result<(), SshError> {
     Ok(())
 }
 
-/// A path in the run folder that nobody else uses: `PID-NUMBER` and an extension, if any. The cluster's name is no part
-/// of it, so that its length does not matter.
+/// A path in the run folder that nothing else uses: `PID-NUMBER` and an extension, if any. It does not contain the
+/// cluster's name, whose length therefore does not matter.
 pub(super) fn own_path(run_dir: &Path, extension: &str) -> Result<PathBuf, SshError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!("{}-{}{extension}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -45,12 +45,12 @@ pub(super) fn own_path(run_dir: &Path, extension: &str) -> Result<PathBuf, SshEr
             hint: "set XDG_RUNTIME_DIR to a shorter directory that only you can access".into(),
         });
     }
-    // A dead process with the same id may have left it.
+    // A dead process with the same id may have left this file behind.
     remove(&path).map_err(|e| cannot_use(&path, &e))?;
     Ok(path)
 }
 
-/// Removes a file, if it is there.
+/// Removes a file, if it exists.
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
@@ -75,8 +75,8 @@ impl Sockets {
         Ok(sockets)
     }
 
-    /// Closes them to other users. ssh obeys `StreamLocalBindMask` of the user's configuration even where an argument
-    /// says otherwise (OpenSSH 9.2: the last one counts); the folder keeps others out until then.
+    /// Denies other users access. ssh applies `StreamLocalBindMask` of the user's configuration even if an argument
+    /// sets another value (OpenSSH 9.2: the last one counts); until then the folder's mode keeps other users out.
     pub fn seal(&self) -> Result<(), SshError> {
         let private = || Permissions::from_mode(0o600);
         self.0
@@ -109,17 +109,17 @@ pub fn clear_stale_sockets(run_dir: &Path) -> io::Result<usize> {
     };
     let mut paths: Vec<_> =
         entries.filter_map(Result::ok).map(|e| e.path()).filter(|p| is_our_socket(p)).collect();
-    // A control socket sorts before those that belong to it: they go when it is gone.
+    // A control socket sorts before its forwards' sockets, which are removed once it does not exist.
     paths.sort();
     let mut removed = 0;
     for path in paths {
-        // A forward's own socket is left alone: a connection to it would be carried to the head.
-        let deserted = if path.extension().is_some() {
+        // A forward's own socket is not probed: a connection to it would be forwarded to the head.
+        let is_stale = if path.extension().is_some() {
             !path.with_extension("").exists()
         } else {
             UnixStream::connect(&path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused)
         };
-        if deserted {
+        if is_stale {
             remove(&path)?;
             removed += 1;
         }
@@ -135,8 +135,8 @@ fn is_our_socket(path: &Path) -> bool {
     name.split_once('-').is_some_and(|(pid, n)| is_number(pid) && is_number(n) && is_number(port))
 }
 
-/// Whether ssh would use this private key. ssh itself only warns about a missing one and then tries the user's
-/// other keys; its permission rule holds for the owner's own files only (`sshkey_perm_ok`).
+/// Checks whether ssh would use this private key. ssh itself only warns about a missing one and then tries the user's
+/// other keys; it checks the permissions of the user's own files only (`sshkey_perm_ok`).
 pub(super) fn check_key(key: &Path) -> Result<(), KeyFault> {
     Err(match File::open(key).and_then(|f| f.metadata()) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => KeyFault::Missing,
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_and_files_are_private_also_when_found_loose() {
+    fn folders_and_files_are_private_even_if_they_exist() {
         let dir = tempfile::tempdir().unwrap();
         let (folder, file) = (dir.path().join("a/b"), dir.path().join("known_hosts"));
         private_folder(&folder).unwrap();
@@ -201,13 +201,13 @@ mod tests {
     }
 
     #[test]
-    fn only_deserted_sockets_of_ours_are_removed() {
+    fn only_our_stale_sockets_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         drop(UnixListener::bind(at("4711-0")).unwrap());
         drop(UnixListener::bind(at("theirs")).unwrap());
         let live = UnixListener::bind(at("4711-1")).unwrap();
-        // Forwards: of a connection that is gone, of one whose ssh has ended well, and of the one that stands.
+        // Forwards of a dead connection, of one whose ssh exited normally, and of the open one.
         let forwards = ["4711-0.8265", "4711-2.6379", "4711-1.8265"].map(&at);
         for forward in &forwards {
             drop(UnixListener::bind(forward).unwrap());
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_folder_is_refused_with_its_mend() {
+    fn a_long_run_folder_is_refused_with_a_hint() {
         let long = PathBuf::from(format!("/{}", "x".repeat(90)));
         let Err(SshError::Local { what, hint }) = own_path(&long, "") else { panic!("it is too long") };
         assert!(what.contains("too long") && what.contains(" bytes, limit 86"), "{what}");
@@ -243,14 +243,14 @@ mod tests {
 
     #[test]
     fn a_forwards_socket_fits_where_its_control_socket_does() {
-        // 103 bytes and the final NUL are what every system takes (macOS, `sun_path`).
+        // Every system accepts 103 bytes and the final NUL (macOS, `sun_path`).
         let control = PathBuf::from(format!("/{}", "x".repeat(SOCKET_PATH_MAX - 1)));
         let sockets = Sockets::beside(&control, [u16::MAX].into_iter()).unwrap();
         assert!(sockets.to(u16::MAX).unwrap().as_os_str().len() <= 103);
     }
 
     #[test]
-    fn a_forwards_socket_replaces_a_stale_one_and_goes_with_its_connection() {
+    fn a_forwards_socket_replaces_a_stale_one_and_is_removed_with_its_connection() {
         let dir = tempfile::tempdir().unwrap();
         let control = dir.path().join("4711-0");
         fs::write(control.with_extension("8265"), "left by a dead process").unwrap();

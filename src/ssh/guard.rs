@@ -48,8 +48,8 @@ impl Lifeline {
     }
 }
 
-/// Starts a command under the guard, with pipes on its standard output and error. Messages come in English, and
-/// tokens stay out of its environment.
+/// Starts a command under the guard, with pipes on its standard output and error. Its messages are in English, and its
+/// environment contains no token.
 pub(super) fn spawn(command: Vec<OsString>) -> Result<(Child, Lifeline), SshError> {
     spawn_with(command, &[])
 }
@@ -79,7 +79,7 @@ pub(super) fn code(status: ExitStatus) -> i32 {
     status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(255)
 }
 
-/// Takes the token out of a child's environment: `SendEnv` could carry it to a host, `ps e` shows it here.
+/// Removes the token from a child's environment: `SendEnv` could send it to a host, and `ps e` shows it here.
 pub(super) fn clean_environment(command: &mut std::process::Command) -> &mut std::process::Command {
     command.env_remove("RAY_AUTH_TOKEN").env_remove("RAY_AUTH_TOKEN_PATH")
 }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_code_and_the_output_come_through_and_the_shells_are_silent() {
+    async fn exit_code_and_output_are_passed_on_without_messages_of_the_shells() {
         let (child, lifeline) = sh("echo out; echo err >&2; exit 7");
         let output = child.wait_with_output().await.unwrap();
         drop(lifeline);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_that_ends_at_once_never_leaves_the_shells_waiting() {
+    async fn a_command_that_exits_immediately_ends_the_shells() {
         for _ in 0..200 {
             let (mut child, _lifeline) = sh("exit 5");
             let status = tokio::time::timeout(std::time::Duration::from_secs(20), child.wait()).await;
@@ -120,12 +120,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lost_lifeline_kills_even_the_deaf_and_their_children() {
+    async fn a_lost_lifeline_kills_a_child_that_ignores_sigterm_and_its_children() {
         let (mut child, lifeline) = sh("trap '' TERM; (trap '' TERM; sleep 600) & echo up; sleep 600");
         child.stdout.as_mut().unwrap().read_exact(&mut [0; 3]).await.unwrap();
         drop(lifeline);
         child.wait().await.unwrap();
-        // End of file: nobody in the group is left to hold the pipe.
+        // End of file: no process of the group holds the pipe any more.
         assert_eq!(child.stdout.unwrap().read_to_end(&mut Vec::new()).await.unwrap(), 0);
     }
 

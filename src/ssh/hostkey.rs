@@ -1,7 +1,7 @@
 //! Host keys: the known one, the offered one, and how an accepted one is written to `known_hosts`.
 //!
-//! Our own `known_hosts` file never contains a key that was not accepted, not even for a moment, and no login is
-//! tried with such a key.
+//! Our own `known_hosts` file never contains a key that was not accepted, not even temporarily, and no login is
+//! attempted with such a key.
 
 use super::error::SshError;
 use super::login::{self, Login};
@@ -47,7 +47,7 @@ pub(super) fn is_listed(spec: &TunnelSpec) -> bool {
     fs::read_to_string(&spec.known_hosts).is_ok_and(|text| text.lines().any(names))
 }
 
-/// Whether our own file knows the host.
+/// Whether our own file has a key for the host.
 pub(super) async fn is_known(spec: &TunnelSpec, login: &Login) -> Result<bool, SshError> {
     let empty = fs::metadata(&spec.known_hosts).is_ok_and(|m| m.len() == 0);
     Ok(!empty && keygen(&["-F", &login.filed_as, "-f"], &spec.known_hosts).await?.is_some())
@@ -60,8 +60,8 @@ pub(super) async fn filed(spec: &TunnelSpec, login: &Login) -> Option<String> {
     Some(fingerprints(&text).join(", ")).filter(|all| !all.is_empty())
 }
 
-/// The error for a failed host key check, with both fingerprints as far as they can be learned. `elsewhere` is the
-/// file that knows the host, when it is not ours.
+/// The error for a failed host key check, with both fingerprints as far as they can be read. `elsewhere` is the file
+/// with the known key, when it is not ours.
 pub(super) async fn changed(spec: &TunnelSpec, login: &Login, elsewhere: Option<PathBuf>) -> SshError {
     let file = elsewhere.as_ref().unwrap_or(&spec.known_hosts);
     let known = keygen(&["-l", "-F", &login.filed_as, "-f"], file).await;
@@ -84,19 +84,19 @@ struct Offered {
 /// Reads the host's key: connects with an empty `known_hosts` file and reads what ssh wrote into it.
 async fn offered(spec: &TunnelSpec, login: &Login) -> Result<Offered, SshError> {
     let seen = files::own_path(&spec.run_dir, ".key")?;
-    let answer = look(spec, login, &seen).await;
+    let answer = probe(spec, login, &seen).await;
     match fs::remove_file(&seen) {
         Err(e) if answer.is_ok() => Err(files::cannot_use(&seen, &e)),
         _ => answer,
     }
 }
 
-async fn look(spec: &TunnelSpec, login: &Login, seen: &Path) -> Result<Offered, SshError> {
+async fn probe(spec: &TunnelSpec, login: &Login, seen: &Path) -> Result<Offered, SshError> {
     let (child, lifeline) = guard::spawn(login::key_probe(spec, seen))?;
     let limit = spec.connect_timeout.max(Duration::from_secs(1)) * 2;
     let output = tokio::time::timeout(limit, child.wait_with_output()).await;
     drop(lifeline);
-    // The login is expected to fail; what counts is whether ssh received a key before.
+    // The login is expected to fail; only whether ssh received a key before that matters.
     if let Ok(line) = fs::read_to_string(seen)
         && let Some(text) = keygen(&["-l", "-f"], seen).await?
         && let Some(fingerprint) = fingerprints(&text).pop()
@@ -132,7 +132,7 @@ async fn replace(spec: &TunnelSpec, login: &Login, line: &str) -> Result<(), Ssh
     }
     write(line.as_bytes(), false).map_err(failed)?;
     fs::rename(&draft, known).map_err(failed)?;
-    // ssh-keygen leaves what it changed as FILE.old.
+    // ssh-keygen keeps the previous version as FILE.old.
     let mut old = draft.into_os_string();
     old.push(".old");
     match fs::remove_file(&old) {
@@ -141,14 +141,14 @@ async fn replace(spec: &TunnelSpec, login: &Login, line: &str) -> Result<(), Ssh
     }
 }
 
-/// What `ssh-keygen` prints; none when it ended with an error, as for a host that is not in the file.
+/// The output of `ssh-keygen`; none when it failed, e.g. for a host that is not in the file.
 async fn keygen(args: &[&str], file: &Path) -> Result<Option<String>, SshError> {
     let args: Vec<OsString> = args.iter().map(OsString::from).chain([file.into()]).collect();
     let output = login::local(Path::new("ssh-keygen"), &args).await?;
     Ok(output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 
-/// The `SHA256:...` words of `ssh-keygen -l`.
+/// The `SHA256:...` words in the output of `ssh-keygen -l`.
 fn fingerprints(text: &str) -> Vec<String> {
     text.split_whitespace().filter(|w| w.starts_with("SHA256:")).map(str::to_owned).collect()
 }

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_end_where_they_end() {
+    async fn lines_end_at_line_feeds_and_lone_carriage_returns() {
         let of = |all: &[(&str, bool)]| all.iter().map(|(t, p)| ((*t).to_owned(), *p)).collect::<Vec<_>>();
         assert_eq!(lines(b"a\r\n\nb").await, of(&[("a", false), ("", false), ("b", false)]));
         assert_eq!(lines(b"1%\r2%\r\r3%\n").await, of(&[("1%", true), ("2%", true), ("3%", false)]));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_without_an_end_stays_small() {
+    async fn a_line_without_a_line_end_is_cut() {
         let long = vec![b'x'; 1 << 20];
         assert_eq!(lines(&long).await[0].0.len(), LINE_MAX);
         let crossing = [&long[..4095], b"\r\nb\n"].concat();

@@ -14,7 +14,7 @@ use tokio::process::Command;
 /// The word that the master prints on its standard output when the login is complete.
 pub(super) const READY: &str = "marin-tui-ready";
 
-/// Limit of the small local programs (`ssh -G`, `ssh-keygen`).
+/// Timeout of the small local programs (`ssh -G`, `ssh-keygen`).
 const LOCAL_LIMIT: Duration = Duration::from_secs(10);
 
 /// A spec as the user's ssh configuration resolves it (`ssh -G`).
@@ -78,7 +78,7 @@ fn target(spec: &TunnelSpec) -> Vec<OsString> {
     args
 }
 
-/// Arguments of `ssh` for every connection of ours, up to but without the host. They override the user's
+/// Arguments of `ssh` for each of our connections, up to but without the host. They override the user's
 /// configuration.
 ///
 /// The global `known_hosts` stays in use: it may hold a site's certificate authority and revoked keys, and whoever
@@ -120,7 +120,7 @@ fn connect(spec: &TunnelSpec, known_hosts: &Path, checking: &str) -> Vec<OsStrin
     args
 }
 
-/// The control master: logs in, says [`READY`], listens on its socket and waits.
+/// The control master: logs in, prints [`READY`], listens on its socket and waits.
 pub(super) fn master(spec: &TunnelSpec, socket: &Path, checking: &str) -> Vec<OsString> {
     let mut args = connect(spec, &spec.known_hosts, checking);
     let ready = format!("LocalCommand=echo {READY}").into();
@@ -152,8 +152,8 @@ pub(super) fn foreground(spec: &TunnelSpec, checking: &str) -> Vec<OsString> {
     args
 }
 
-/// A connection that shows the host's key, writes it to `known_hosts` and goes no further: the only way to log in
-/// that it may try is `none`.
+/// A connection that reads the host's key, writes it to `known_hosts` and stops: `none` is the only authentication
+/// method that it may try.
 pub(super) fn key_probe(spec: &TunnelSpec, known_hosts: &Path) -> Vec<OsString> {
     let mut args = connect(spec, known_hosts, "accept-new");
     for option in

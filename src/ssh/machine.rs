@@ -1,31 +1,31 @@
-//! What this machine logs in with, looked at without a connection: the OpenSSH client, and a private key.
+//! Checks what this machine logs in with, without connecting: the OpenSSH client, and a private key.
 
 use super::error::{KeyFault, SshError};
 use super::{files, login};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// The oldest OpenSSH whose messages are read here (`error.rs`). Its options are older: `accept-new` and
-/// `RemoteCommand` came with 7.6.
+/// The oldest OpenSSH whose messages are understood (`error.rs`). The options that we use are older: `accept-new` and
+/// `RemoteCommand` were added in 7.6.
 const OLDEST: (u32, u32) = (8, 0);
 
 /// The version of an ssh program, e.g. `OpenSSH_9.2p1`; an error when it is too old, or not OpenSSH.
 pub async fn client_version(ssh: &Path) -> Result<String, SshError> {
     let output = login::local(ssh, &["-V".into()]).await?;
-    // It goes to standard error.
+    // ssh prints its version on standard error.
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let word = text.split([' ', ',', '\n']).find(|word| word.starts_with("OpenSSH_"));
     let (major, minor) = OLDEST;
-    let not_enough = |what: String| SshError::Local {
+    let unsupported = |what: String| SshError::Local {
         what,
         hint: format!("install OpenSSH {major}.{minor} or later, or set `ssh` in the settings").into(),
     };
     let Some(word) = word else {
-        return Err(not_enough(format!("{} is not OpenSSH", ssh.display())));
+        return Err(unsupported(format!("{} is not OpenSSH", ssh.display())));
     };
     match version(word) {
         Some(version) if version >= OLDEST => Ok(word.to_owned()),
-        _ => Err(not_enough(format!("{} is {word}, which is too old", ssh.display()))),
+        _ => Err(unsupported(format!("{} is {word}, which is too old", ssh.display()))),
     }
 }
 
@@ -36,11 +36,11 @@ fn version(word: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Looks at a private key as ssh does: it must exist, be private, and be a key.
+/// Checks a private key as ssh does: it must exist, be private, and be a valid key.
 ///
 /// # Errors
 ///
-/// What is wrong with it; [`KeyFault::Locked`] when it has a passphrase, so that ssh-agent has to hold it.
+/// What is wrong with it; [`KeyFault::Locked`] when it has a passphrase and must therefore be loaded in ssh-agent.
 pub async fn inspect_key(key: &Path) -> Result<(), KeyFault> {
     files::check_key(key)?;
     let unusable = |why: &str| KeyFault::Unusable(why.to_owned());
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_ssh_is_told_from_an_old_one() {
+    async fn old_versions_and_other_ssh_clients_are_refused() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let of = async |text: &str| {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_is_told_from_what_is_none() {
+    async fn an_unusable_key_is_reported_with_the_cause() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
 
-/// Ports tried from the preferred one on.
+/// Number of ports tried, beginning with the preferred one.
 const TRIED: u16 = 200;
 
 /// The ports given out so far. One for all clusters, so that two never get the same.
@@ -133,9 +133,10 @@ mod tests {
             let us = format!("(pid {})", std::process::id());
             assert!(taken.holder.as_ref().unwrap().ends_with(&us), "{pick:?}");
         }
-        let told = |more| PortsInUse { port: 8265, holder: Some("ssh (pid 4711)".into()), more }.to_string();
-        assert_eq!(told(0), "8265 is in use by ssh (pid 4711)");
-        assert_eq!(told(6), "8265 and 6 more are in use, the first by ssh (pid 4711)");
+        let displayed =
+            |more| PortsInUse { port: 8265, holder: Some("ssh (pid 4711)".into()), more }.to_string();
+        assert_eq!(displayed(0), "8265 is in use by ssh (pid 4711)");
+        assert_eq!(displayed(6), "8265 and 6 more are in use, the first by ssh (pid 4711)");
         drop(listener);
         assert_eq!(plan.take(first).unwrap(), FreePort { port: first, taken: None });
         assert_ne!(plan.take(first).unwrap().port, first, "given out already");
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_loopback_address_counts() {
+    fn a_port_in_use_on_the_ipv6_loopback_address_is_not_free() {
         let Ok(listener) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) else {
             return; // This machine has no IPv6.
         };
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_numbers_is_no_panic() {
+    fn the_highest_port_number_does_not_panic() {
         let pick = PortPlan::new().take(u16::MAX);
         assert!(pick.is_none_or(|p| p.port == u16::MAX));
     }

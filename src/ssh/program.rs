@@ -1,4 +1,4 @@
-//! Runs a program on this machine that cannot outlive this process, with its output line by line.
+//! Runs a program on this machine that cannot outlive this process, and passes on its output line by line.
 
 use super::error::SshError;
 use super::guard;
@@ -18,7 +18,7 @@ const PASSING: Duration = Duration::from_secs(5);
 /// Runs a program until it exits, passes on each line of its output, cleaned, and returns its exit code. A program
 /// that writes faster than its lines are read is blocked. Dropping the future kills it and its children.
 pub async fn run(command: Vec<OsString>, lines: mpsc::Sender<String>) -> Result<i32, SshError> {
-    // Standard output and error are one pipe, so that the lines keep their order: the last one says why it failed.
+    // Standard output and error share one pipe, so that the lines keep their order: the last one explains a failure.
     let both = ["sh", "-c", "exec \"$@\" 2>&1", "sh"].map(OsString::from);
     let (mut child, lifeline) = guard::spawn([&both[..], &command].concat())?;
     let mut reading = tokio::spawn(read(child.stdout.take(), lines));
@@ -53,12 +53,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn lines_come_from_both_in_order_and_the_code_too() {
-        let (lines, mut heard) = mpsc::channel(8);
+    async fn both_outputs_are_read_in_order_and_the_exit_code_is_returned() {
+        let (lines, mut received) = mpsc::channel(8);
         let command = ["sh", "-c", "echo out; echo err >&2; echo last; exit 7"].map(OsString::from).to_vec();
         assert_eq!(run(command, lines).await.unwrap(), 7);
         let mut all = Vec::new();
-        while let Ok(line) = heard.try_recv() {
+        while let Ok(line) = received.try_recv() {
             all.push(line);
         }
         assert_eq!(all, ["out", "err", "last"]);

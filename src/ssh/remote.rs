@@ -21,16 +21,16 @@ const SESSIONS: usize = 8;
 const OUTPUT_MAX: usize = 4 << 20;
 /// Bytes of a command's standard error that are kept.
 const STDERR_MAX: usize = 4 << 10;
-/// Bytes of a stream that are read at once, at most.
+/// Maximum number of bytes that are read from a stream at a time.
 const CHUNK: usize = 64 << 10;
 
 /// Runs commands on one head. Cheap to clone. Once the connection is closed every command fails with
 /// [`SshError::Lost`]; it never connects by itself.
 #[derive(Clone, Debug)]
-pub struct Remote(Arc<Over>);
+pub struct Remote(Arc<Inner>);
 
 #[derive(Debug)]
-struct Over {
+struct Inner {
     ssh: PathBuf,
     socket: PathBuf,
     host: String,
@@ -52,7 +52,7 @@ pub struct Output {
 
 impl Remote {
     pub(super) fn new(ssh: PathBuf, socket: PathBuf, host: String) -> Self {
-        Self(Arc::new(Over { ssh, socket, host, sessions: Arc::new(Semaphore::new(SESSIONS)) }))
+        Self(Arc::new(Inner { ssh, socket, host, sessions: Arc::new(Semaphore::new(SESSIONS)) }))
     }
 
     pub(super) fn socket(&self) -> &Path {
@@ -74,7 +74,7 @@ impl Remote {
         timeout_at(deadline, self.finish(command)).await.map_err(|_| too_slow())?
     }
 
-    /// Starts a command line whose output is read as it comes, e.g. `tail -F`. Fails at once when eight others
+    /// Starts a command line whose output is read as it arrives, e.g. `tail -F`. Fails immediately when eight others
     /// run. Dropping the stream ends the command on the head.
     pub fn stream(&self, command: &str) -> Result<RemoteStream, SshError> {
         let turn = self.0.sessions.clone().try_acquire_owned().map_err(|_| self.exhausted())?;
@@ -123,7 +123,7 @@ impl Remote {
     }
 }
 
-/// The output of a command that runs on a head, as it comes.
+/// The output of a command that runs on a head, as it arrives.
 #[derive(Debug)]
 pub struct RemoteStream {
     remote: Remote,
@@ -155,7 +155,7 @@ impl RemoteStream {
     }
 }
 
-/// Reads to the end, keeps the first `max` bytes, and says whether there were more.
+/// Reads to the end; returns the first `max` bytes, and whether there were more.
 async fn keep(from: Option<impl AsyncRead + Unpin>, max: usize) -> (Vec<u8>, bool) {
     let (mut kept, mut cut) = (Vec::new(), false);
     let Some(mut from) = from else { return (kept, cut) };
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_long_is_cut_and_said() {
+    async fn long_output_is_cut_and_marked() {
         assert_eq!(keep(Some(&b"12345"[..]), 5).await, (b"12345".to_vec(), false));
         assert_eq!(keep(Some(&b"12345"[..]), 4).await, (b"1234".to_vec(), true));
     }

@@ -18,7 +18,8 @@ pub struct Forward {
 pub enum Local {
     /// A Unix socket in the run folder, which only this user can enter; its path is [`super::Tunnel::socket`].
     Socket,
-    /// A TCP port on 127.0.0.1 and, where this machine has it, on `[::1]`. Every user of this machine can connect to it.
+    /// A TCP port on 127.0.0.1 and, where this machine has it, on `[::1]`. Every user of this machine can connect to
+    /// it.
     Port(u16),
 }
 
@@ -40,7 +41,7 @@ impl Default for KeepAlive {
 /// The settings of one connection.
 #[derive(Clone, Debug)]
 pub struct TunnelSpec {
-    /// The cluster, for the log file only.
+    /// The cluster's name, for the log file only.
     pub name: ClusterName,
     /// Host name, address or ssh alias of the head.
     pub host: HostName,
@@ -50,15 +51,15 @@ pub struct TunnelSpec {
     pub forwards: Vec<Forward>,
     /// Our own `known_hosts` file; created 0600 when missing.
     pub known_hosts: PathBuf,
-    /// Folder of the control sockets and of the forwards' sockets; created 0700 when missing. Short: a Unix socket's
-    /// path has about 100 bytes.
+    /// Folder of the control sockets and of the forwards' sockets; created 0700 when missing. Its path must be short: a
+    /// Unix socket's path is limited to about 100 bytes.
     pub run_dir: PathBuf,
     /// The `ssh` program.
     pub ssh: PathBuf,
     /// An ssh configuration in place of the user's and the system's (`ssh -F`).
     pub ssh_config: Option<PathBuf>,
-    /// Limit of the TCP connection and of ssh's first exchange; whole seconds, at least one. The login as a whole
-    /// may take three times as long: a hardware key waits for a finger.
+    /// Timeout of the TCP connection and of ssh's first exchange; whole seconds, at least one. The login as a whole
+    /// may take three times as long: a hardware key waits for a touch.
     pub connect_timeout: Duration,
     /// Keepalive messages.
     pub keep_alive: KeepAlive,

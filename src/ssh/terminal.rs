@@ -1,4 +1,4 @@
-//! A terminal for a program that asks questions only there, and the answers to them.
+//! A pseudo-terminal for a program that prompts on a terminal only, and the answers to its prompts.
 
 use super::error::SshError;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
-/// A pseudo-terminal. What is written to it is what a person would type; nothing is read from it.
+/// A pseudo-terminal. Text that is written to it counts as typed by a person; nothing is read from it.
 #[derive(Debug)]
 pub struct Terminal {
     ours: File,
@@ -16,7 +16,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// A new one, of which no other program knows.
+    /// Opens a new pseudo-terminal, which no other program uses.
     pub fn open() -> Result<Self, SshError> {
         Self::make().map_err(|e| SshError::Local {
             what: format!("cannot open a pseudo-terminal: {e}"),
@@ -26,7 +26,7 @@ impl Terminal {
 
     fn make() -> io::Result<Self> {
         let ours: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
-        // No child may hold it: it would read what is meant for another.
+        // Children must not inherit it: one could read what is meant for another.
         rustix::io::fcntl_setfd(&ours, rustix::io::FdFlags::CLOEXEC)?;
         grantpt(ours.as_fd())?;
         unlockpt(ours.as_fd())?;

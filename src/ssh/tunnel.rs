@@ -1,6 +1,6 @@
 //! The control master of one head: how it connects, stays connected, and why it ended.
 //!
-//! A task reads its standard error as long as it runs. Only these messages tell why a connection ended, and that the
+//! A task reads its standard error as long as it runs. Only these messages show why a connection ended, and that the
 //! head is up while nothing listens behind a forward.
 
 use super::error::{KeyFault, SshError, port_in_use};
@@ -24,14 +24,14 @@ use tokio::time::timeout;
 
 /// Lines of standard error that are kept; the warning about a changed host key has 17.
 const KEPT_LINES: usize = 24;
-/// How long the master may take to answer over its socket, or to end when asked.
+/// Timeout for the master to respond over its socket, or to exit on request.
 const LOCAL_ANSWER: Duration = Duration::from_secs(3);
 /// Timeout for the rest of standard error after the process has exited.
-const LAST_WORDS: Duration = Duration::from_millis(300);
+const STDERR_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// Keeps the buffers of ssh's channels in its heap. A Unix socket takes 208 kB where TCP takes megabytes, so that ssh holds
-/// what is read more slowly, and glibc would map and unmap that memory again and again: 20 ms of a core for each megabyte
-/// (`mallopt(3)`; other C libraries ignore it).
+/// Keeps the buffers of ssh's channels in its heap. A Unix socket buffers 208 kB where TCP buffers megabytes, so ssh
+/// itself buffers data for a slow reader, and glibc would map and unmap that memory repeatedly: 20 ms of CPU time for
+/// each megabyte (`mallopt(3)`; other C libraries ignore it).
 const HEAP: (&str, &str) =
     ("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=8388608:glibc.malloc.trim_threshold=16777216");
 
@@ -67,7 +67,7 @@ pub struct Tunnel {
     remote: Remote,
     sockets: Sockets,
     lifeline: Lifeline,
-    story: watch::Receiver<MasterOutput>,
+    output: watch::Receiver<MasterOutput>,
     refusals: watch::Receiver<Refusals>,
     first_contact: Option<String>,
 }
@@ -82,7 +82,7 @@ impl Tunnel {
         }
         if hostkey::is_listed(&spec) {
             match Self::log_in(spec.clone(), "yes", None).await {
-                // No file knows the host: ssh's configuration files it under a name other than the listed one.
+                // No file has a key for the host: ssh's configuration files it under a name other than the listed one.
                 Err(SshError::HostKeyChanged { known, .. }) if known.is_empty() => {}
                 opened => return opened,
             }
@@ -103,18 +103,18 @@ impl Tunnel {
         let sockets = Sockets::beside(&socket, of_sockets)?;
         let (mut child, lifeline) = guard::spawn_with(login::master(&spec, &socket, checking), &[HEAP])?;
         let stdout = child.stdout.take();
-        let (story, refusals) = attend(child, &spec);
+        let (output, refusals) = attend(child, &spec);
         let tunnel = Self {
             remote: Remote::new(spec.ssh.clone(), socket, spec.host.to_string()),
             sockets,
             spec,
             lifeline,
-            story,
+            output,
             refusals,
             first_contact: None,
         };
         let limit = tunnel.spec.connect_timeout.max(Duration::from_secs(1)) * 3;
-        let ready = async { says_ready(stdout).await || std::future::pending().await };
+        let ready = async { reports_ready(stdout).await || std::future::pending().await };
         tokio::select! {
             _ = ready => {}
             error = tunnel.refused(login) => return Err(error),
@@ -127,7 +127,7 @@ impl Tunnel {
         Ok(tunnel)
     }
 
-    /// Waits until the connection is lost, and says why.
+    /// Waits until the connection is lost, and returns the cause.
     pub async fn closed(&self) -> SshError {
         let (lines, code) = self.end().await;
         SshError::lost(self.spec.host.as_str(), &lines, code)
@@ -156,7 +156,7 @@ impl Tunnel {
         self.remote.clone()
     }
 
-    /// The Unix socket that leads to this port of the head; none when the spec asks for no such forward.
+    /// The Unix socket that forwards to this port of the head; none when the spec has no such forward.
     pub fn socket(&self, remote: u16) -> Option<&Path> {
         self.sockets.to(remote)
     }
@@ -167,15 +167,15 @@ impl Tunnel {
     }
 
     async fn end(&self) -> (Vec<String>, i32) {
-        let mut story = self.story.clone();
-        match story.wait_for(|s| s.ended.is_some()).await {
-            Ok(story) => (story.lines(), story.ended.unwrap_or_default()),
+        let mut output = self.output.clone();
+        match output.wait_for(|s| s.ended.is_some()).await {
+            Ok(output) => (output.lines(), output.ended.unwrap_or_default()),
             // The reading task has ended: the runtime is shutting down.
             Err(_) => (Vec::new(), 255),
         }
     }
 
-    /// Waits until the login has failed, and says why.
+    /// Waits until the login has failed, and returns the cause.
     async fn refused(&self, login: Option<Login>) -> SshError {
         let (lines, code) = self.end().await;
         let login = match login {
@@ -198,7 +198,7 @@ impl Tunnel {
         }
     }
 
-    /// Starts listening on a TCP port of this machine, as [`Local::Port`] says.
+    /// Starts listening on a TCP port of this machine, as described for [`Local::Port`].
     pub async fn listen(&self, port: u16, remote: u16) -> Result<(), SshError> {
         let forward = Forward { local: Local::Port(port), remote };
         let listening = self.ask_for(&[forward]).await;
@@ -209,12 +209,12 @@ impl Tunnel {
         listening
     }
 
-    /// Closes a port of [`Tunnel::listen`]. Open connections through it stay open.
+    /// Closes a port that [`Tunnel::listen`] opened. Open connections through it stay open.
     pub async fn unlisten(&self, port: u16, remote: u16) {
-        let given_back = async {
+        let release = async {
             let mut master = Connection::connect(self.remote.socket()).await?;
-            for here in beginnings(Local::Port(port), None) {
-                // It may never have been open.
+            for here in listeners(Local::Port(port), None) {
+                // The port may never have been open.
                 let closed =
                     master.close_port_forward(ForwardType::Local, &here, &tcp("localhost", remote)).await;
                 if let Err(e) = closed {
@@ -223,7 +223,7 @@ impl Tunnel {
             }
             Ok::<_, openssh_mux_client::Error>(())
         };
-        if !matches!(timeout(LOCAL_ANSWER, given_back).await, Ok(Ok(()))) {
+        if !matches!(timeout(LOCAL_ANSWER, release).await, Ok(Ok(()))) {
             tracing::warn!(cluster = %self.spec.name, "ssh does not respond; port {port} stays open until it exits");
         }
     }
@@ -239,22 +239,22 @@ impl Tunnel {
     /// Asks the master for forwards, over its socket: `ssh -O forward` would be another process per login.
     async fn ask_for(&self, forwards: &[Forward]) -> Result<(), SshError> {
         let asked = ask_for(forwards, &self.sockets, self.remote.socket());
-        let said = match timeout(LOCAL_ANSWER, asked).await {
+        let why = match timeout(LOCAL_ANSWER, asked).await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(e)) => printable(&e.to_string()).into_owned(),
             Err(_) => "ssh's control master does not respond".into(),
         };
-        // The answer only says that it failed; standard error names the port.
+        // The response only reports the failure; standard error names the port.
         let asked_for = |port| forwards.iter().any(|f| f.local == Local::Port(port));
-        let in_use = |story: &MasterOutput| port_in_use(&story.lines()).filter(|port| asked_for(*port));
-        let mut story = self.story.clone();
-        let named = story.wait_for(|s| s.ended.is_some() || in_use(s).is_some());
-        if let Ok(Ok(story)) = timeout(LOCAL_ANSWER, named).await
-            && let Some(port) = in_use(&story)
+        let in_use = |output: &MasterOutput| port_in_use(&output.lines()).filter(|port| asked_for(*port));
+        let mut output = self.output.clone();
+        let named = output.wait_for(|s| s.ended.is_some() || in_use(s).is_some());
+        if let Ok(Ok(output)) = timeout(LOCAL_ANSWER, named).await
+            && let Some(port) = in_use(&output)
         {
             return Err(SshError::PortInUse { port });
         }
-        Err(SshError::Other { host: self.spec.host.to_string(), why: said })
+        Err(SshError::Other { host: self.spec.host.to_string(), why })
     }
 }
 
@@ -267,18 +267,18 @@ async fn ask_for(
     let mut master = Connection::connect(control).await?;
     for Forward { local, remote } in forwards {
         let there = tcp("localhost", *remote);
-        for here in beginnings(*local, sockets.to(*remote)) {
+        for here in listeners(*local, sockets.to(*remote)) {
             master.request_port_forward(ForwardType::Local, &here, &there).await?;
         }
     }
     Ok(())
 }
 
-/// What ssh is to listen on for a forward.
-fn beginnings(local: Local, socket: Option<&Path>) -> Vec<Socket<'_>> {
+/// The sockets on which ssh listens for a forward.
+fn listeners(local: Local, socket: Option<&Path>) -> Vec<Socket<'_>> {
     match local {
         Local::Socket => socket.map(|path| Socket::UnixSocket { path: path.into() }).into_iter().collect(),
-        Local::Port(port) if has_six() => vec![tcp("127.0.0.1", port), tcp("::1", port)],
+        Local::Port(port) if has_ipv6() => vec![tcp("127.0.0.1", port), tcp("::1", port)],
         Local::Port(port) => vec![tcp("127.0.0.1", port)],
     }
 }
@@ -288,12 +288,12 @@ fn tcp(host: &'static str, port: u16) -> Socket<'static> {
 }
 
 /// Whether this machine has `[::1]`, which a browser tries first for `NAME.localhost`.
-fn has_six() -> bool {
+fn has_ipv6() -> bool {
     TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()
 }
 
-/// Reads the master's standard output until it says that the login is complete. False when it never does.
-async fn says_ready(stdout: Option<impl AsyncRead + Unpin>) -> bool {
+/// Reads the master's standard output until it reports that the login is complete; false if it ends before that.
+async fn reports_ready(stdout: Option<impl AsyncRead + Unpin>) -> bool {
     let Some(stdout) = stdout else { return false };
     // The user's shell runs the local command and may print a greeting first.
     let mut lines = BufReader::new(stdout).lines();
@@ -307,51 +307,51 @@ async fn says_ready(stdout: Option<impl AsyncRead + Unpin>) -> bool {
 
 /// Starts the task that reads the master's standard error until it exits.
 fn attend(mut child: Child, spec: &TunnelSpec) -> (watch::Receiver<MasterOutput>, watch::Receiver<Refusals>) {
-    let (story, told) = watch::channel(MasterOutput::default());
+    let (output, output_receiver) = watch::channel(MasterOutput::default());
     let (refusals, refused) = watch::channel(Refusals::default());
     let cluster = spec.name.clone();
     tokio::spawn(async move {
         let stderr = child.stderr.take();
-        let hear = |line: String| {
+        let on_line = |line: String| {
             tracing::debug!(%cluster, "ssh: {line}");
             if let Some(reason) = refusal(&line) {
                 refusals.send_modify(|r| *r = Refusals { count: r.count + 1, reason: reason.to_owned() });
             }
-            story.send_modify(|s| {
+            output.send_modify(|s| {
                 if s.lines.len() == KEPT_LINES {
                     s.lines.pop_front();
                 }
                 s.lines.push_back(line);
             });
         };
-        let mut reading = std::pin::pin!(read_lines(stderr, hear));
+        let mut reading = std::pin::pin!(read_lines(stderr, on_line));
         let status = tokio::select! {
             () = &mut reading => child.wait().await,
             status = child.wait() => {
                 // The last messages are still in the pipe. A hanging proxy command may hold it open for ever.
-                if timeout(LAST_WORDS, &mut reading).await.is_err() {
+                if timeout(STDERR_TIMEOUT, &mut reading).await.is_err() {
                     tracing::debug!(%cluster, "a child of ssh is still running");
                 }
                 status
             }
         };
         let code = status.map_or(255, guard::code);
-        story.send_modify(|s| s.ended = Some(code));
+        output.send_modify(|s| s.ended = Some(code));
     });
-    (told, refused)
+    (output_receiver, refused)
 }
 
-/// Passes each line, made safe to print, to `hear` until the stream ends. A long line is cut.
-async fn read_lines(from: Option<impl AsyncRead + Unpin>, mut hear: impl FnMut(String)) {
+/// Passes each line, made safe to print, to `on_line` until the stream ends. A long line is cut.
+async fn read_lines(from: Option<impl AsyncRead + Unpin>, mut on_line: impl FnMut(String)) {
     let Some(from) = from else { return };
     let mut lines = Lines::new(from);
     while let Some(line) = lines.next().await {
-        hear(printable(String::from_utf8_lossy(&line.bytes).trim()).into_owned());
+        on_line(printable(String::from_utf8_lossy(&line.bytes).trim()).into_owned());
     }
 }
 
 /// The reason in `channel 1: open failed: connect failed: Connection refused`. Too many sessions produce almost the
-/// same message (`connect failed: open failed`), which is no refusal behind a forward.
+/// same message (`connect failed: open failed`), which is not a refusal behind a forward.
 fn refusal(line: &str) -> Option<&str> {
     let (_, reason) = line.strip_prefix("channel ")?.split_once(": open failed: ")?;
     (reason != "connect failed: open failed").then_some(reason)

@@ -1,4 +1,5 @@
-//! A login in the foreground on any machine of a cluster, or a connection to one of its ports, directly or through its head.
+//! A login in the foreground on any machine of a cluster, or a connection to one of its ports, directly or through its
+//! head.
 
 use super::error::SshError;
 use super::login::{self, Login};
@@ -14,26 +15,26 @@ pub struct Visit {
     /// The head used as jump host; none when the machine can be reached directly.
     pub through: Option<TunnelSpec>,
     /// The name of the machine's key in `known_hosts`. Internal addresses are reused by later machines, so a key
-    /// stored under an address would look changed.
+    /// stored under an address would appear to have changed.
     pub filed_as: Option<String>,
     pub purpose: Purpose,
 }
 
-/// What is done on the machine.
+/// What to run on the machine.
 #[derive(Clone, Debug)]
 pub enum Purpose {
     /// Its shell, in a terminal.
     Shell,
-    /// A command line for its shell; whether it gets a terminal.
+    /// A command line for its shell, with or without a terminal.
     Command { line: String, terminal: bool },
-    /// A command line for its shell whose output a program reads. Nobody is asked for anything.
+    /// A command line for its shell whose output a program reads. Never prompts.
     Batch { line: String },
-    /// Standard input and output are a connection to this port of it. Nobody is asked for anything.
+    /// Standard input and output are connected to this port of the machine. Never prompts.
     Port(u16),
 }
 
 impl Purpose {
-    /// Arguments of `ssh` for it, up to the host.
+    /// Arguments of `ssh` for this purpose, up to the host.
     fn options(&self) -> Vec<OsString> {
         match self {
             Self::Shell | Self::Command { terminal: true, .. } => vec!["-t".into()],
@@ -54,13 +55,13 @@ impl Purpose {
 }
 
 impl Visit {
-    /// The `ssh` that does it, to be run in the foreground of a terminal. Asks the ssh configuration and our
-    /// `known_hosts` file, but connects to nothing.
+    /// The `ssh` command, to be run in the foreground of a terminal. Reads the ssh configuration and our `known_hosts`
+    /// file, but does not connect.
     pub async fn command(&self) -> Result<Command, SshError> {
         let mut args = known(&self.to, self.filed_as.as_deref()).await?;
         if let Some(head) = &self.through {
-            // This replaces the proxy command of the cluster file, which leads to the head; the head's own proxy
-            // command is inside.
+            // This replaces the proxy command of the cluster file, which connects to the head; it contains the head's
+            // own proxy command.
             args.extend(["-o".into(), proxy(head, &known(head, None).await?)]);
         }
         args.extend(self.purpose.options());

@@ -8,7 +8,7 @@ use crate::model::{Bundle, JobId, NodeId, PlacementGroup, Text, Timestamp};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Placement groups of a driver that are read.
+/// Maximum number of placement groups that are read of a driver.
 const GROUPS: u32 = 1000;
 
 #[derive(Default, Deserialize)]
@@ -45,7 +45,7 @@ struct Stats<'a> {
 }
 
 impl Group<'_> {
-    /// What all its bundles want together.
+    /// The total resources that its bundles request.
     pub fn shape(&self) -> Vec<(Text, f64)> {
         let mut all = BTreeMap::<&str, f64>::new();
         for (name, n) in self.bundles.0.iter().flat_map(|part| &part.unit_resources.0) {
@@ -54,7 +54,7 @@ impl Group<'_> {
         all.into_iter().map(|(name, n)| (Text::from(name), n)).collect()
     }
 
-    /// When Ray was asked for it.
+    /// When its creation was requested.
     pub fn created(&self) -> Option<Timestamp> {
         let nanoseconds = self.stats.0.creation_request_received_ns.0.filter(|ns| *ns > 0.0);
         nanoseconds.map(|ns| Timestamp::from_millis((ns / 1e6) as i64))
@@ -84,7 +84,7 @@ fn groups(text: &str) -> Result<Vec<PlacementGroup>, serde_json::Error> {
 }
 
 impl Client {
-    /// The placement groups that a driver made (`GET /api/v0/placement_groups`).
+    /// The placement groups that a driver created (`GET /api/v0/placement_groups`).
     pub(super) async fn groups(&self, job: &JobId) -> Result<Vec<PlacementGroup>, RayError> {
         let job = encoded(job.0.raw());
         let filter = format!("filter_keys=creator_job_id&filter_predicates=%3D&filter_values={job}");
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_says_where_its_bundles_are_or_why_they_are_nowhere() {
+    fn a_group_has_the_nodes_of_its_bundles_or_the_reason_why_it_is_pending() {
         let node = "ab".repeat(28);
         let row = |state: &str, stats: &str, node: &str| {
             format!(

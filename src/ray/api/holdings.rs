@@ -1,4 +1,4 @@
-//! What all drivers of a cluster hold and wait for, from the lists of the state API (`GET /api/v0/tasks`,
+//! The resources that all drivers of a cluster hold and wait for, from the lists of the state API (`GET /api/v0/tasks`,
 //! `/api/v0/actors`, `/api/v0/placement_groups`): four requests for the whole cluster, however many jobs it has.
 
 use super::super::client::Client;
@@ -10,22 +10,22 @@ use crate::model::{Holding, JobId, NodeId, Text, Timestamp, Wait};
 use serde::Deserialize;
 use std::collections::HashMap;
 
-/// Rows of each list that are read; one with details weighs about a kilobyte. Ray's own limit is 10,000.
+/// Maximum number of rows of each list; a row with details is about a kilobyte. Ray's own limit is 10,000.
 const ROWS: u32 = 2000;
 
-/// What the drivers of a cluster hold and wait for.
+/// The resources that the drivers of a cluster hold and wait for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Holdings {
-    /// By driver; one that is not here has no task and no actor that runs or waits, unless lists were cut.
+    /// By driver; a driver without an entry has no running or waiting task or actor, unless lists were cut.
     pub by_job: HashMap<JobId, Holding>,
-    /// What Ray left out of its lists, in a sentence each.
+    /// What Ray omitted from its lists, one sentence each.
     pub cut: Vec<String>,
-    /// Bytes of the lists.
+    /// Total size of the lists in bytes.
     pub bytes: usize,
 }
 
 impl Holdings {
-    /// What a driver holds; none where a part of the lists is missing.
+    /// The resources that a driver holds and waits for; none when the lists are incomplete.
     pub fn of(&self, job: Option<&JobId>) -> Option<Holding> {
         let whole = self.cut.is_empty();
         whole.then(|| job.and_then(|job| self.by_job.get(job)).cloned().unwrap_or_default())
@@ -42,7 +42,7 @@ struct Row<'a> {
     node_id: Str<'a>,
     #[serde(borrow)]
     class_name: Str<'a>,
-    /// Of a task; an actor has none.
+    /// The type of a task; empty for an actor.
     #[serde(borrow)]
     r#type: Str<'a>,
     #[serde(borrow)]
@@ -66,7 +66,7 @@ enum List {
 impl List {
     const ALL: [Self; 4] = [Self::Running, Self::Waiting, Self::Actors, Self::Groups];
 
-    /// Its kind and state in Ray's words.
+    /// Its kind and state, as Ray names them.
     const fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Running => ("tasks", "RUNNING"),
@@ -77,7 +77,7 @@ impl List {
     }
 }
 
-/// Adds a list to what is known.
+/// Adds a list to the holdings.
 fn learn(all: &mut Holdings, list: List, text: &str) -> Result<(), serde_json::Error> {
     let (rows, filtered) = if list == List::Groups {
         let listed = envelope::listed::<Group>(text)?;
@@ -102,7 +102,7 @@ fn learn(all: &mut Holdings, list: List, text: &str) -> Result<(), serde_json::E
     Ok(())
 }
 
-/// What one driver holds and waits for, from a list of its tasks or its actors.
+/// The resources that one driver holds and waits for, from a list of its tasks or its actors.
 pub(super) fn of_driver(text: &str) -> Result<Holding, serde_json::Error> {
     let mut its = Holding::default();
     envelope::listed::<Row>(text)?.result.0.iter().for_each(|row| row.learn(&mut its));
@@ -111,12 +111,12 @@ pub(super) fn of_driver(text: &str) -> Result<Holding, serde_json::Error> {
 }
 
 impl Row<'_> {
-    /// Whether it is the actor that runs an entrypoint: it holds what the job's record says.
+    /// Whether it is the actor that runs an entrypoint, whose resources are in the job's record.
     fn is_supervisor(&self) -> bool {
         self.class_name.0 == "JobSupervisor"
     }
 
-    /// Adds what it holds or waits for. A pending actor is listed as its creation task.
+    /// Adds the resources that it holds or waits for. A pending actor is listed as its creation task.
     fn learn(&self, its: &mut Holding) {
         let needs = self.required_resources.0.iter().filter_map(|(name, n)| Some((plain(name)?, n.0?)));
         let holds = match (&*self.r#type.0, &*self.state.0) {
@@ -145,8 +145,8 @@ impl Row<'_> {
     }
 }
 
-/// The resource behind a placement group's resource. `TPU_group_<id>` counts; `TPU_group_0_<id>` repeats it, and the
-/// bundle itself is no resource.
+/// The resource that a placement group's resource stands for. `TPU_group_<id>` counts; `TPU_group_0_<id>` repeats it,
+/// and the bundle itself is not a resource.
 fn plain(name: &str) -> Option<&str> {
     if !is_shadow(name) {
         return Some(name);
@@ -155,7 +155,7 @@ fn plain(name: &str) -> Option<&str> {
     (resource != "bundle" && !tail.contains('_')).then_some(resource)
 }
 
-/// Adds one that waits; those that want the same are counted.
+/// Adds a waiting task, actor or group; those that request the same resources are counted together.
 fn wait(its: &mut Holding, shape: Vec<(Text, f64)>, since: Option<Timestamp>) {
     match its.waits.iter_mut().find(|wait| wait.shape == shape) {
         Some(same) => {
@@ -167,11 +167,11 @@ fn wait(its: &mut Holding, shape: Vec<(Text, f64)>, since: Option<Timestamp>) {
 }
 
 impl Client {
-    /// What all drivers hold and wait for. Takes four requests.
+    /// The resources that all drivers hold and wait for. Takes four requests.
     ///
     /// # Errors
     ///
-    /// Ray does not list tasks or actors. Placement groups that are not listed are a part that is left out.
+    /// Tasks or actors cannot be listed. Placement groups are left out when they cannot be listed.
     pub async fn holdings(&self) -> Result<Holdings, RayError> {
         let mut all = Holdings::default();
         for list in List::ALL {
@@ -251,12 +251,12 @@ mod tests {
         );
         let third = of("03000000");
         assert_eq!((third.holds.len(), third.waits[0].shape.clone()), (0, vec![("TPU".into(), 8.0)]));
-        assert_eq!(third.waits[0].since, Some(Timestamp::from_millis(7000)), "since it was asked for");
+        assert_eq!(third.waits[0].since, Some(Timestamp::from_millis(7000)), "since it was requested");
         assert_eq!((of("09000000"), all.of(None)), (Holding::default(), Some(Holding::default())));
     }
 
     #[test]
-    fn of_lists_that_ray_has_cut_nothing_is_concluded() {
+    fn incomplete_lists_yield_no_holdings() {
         let mut all = Holdings::default();
         learn(&mut all, List::Running, &listed(&json!([{"job_id": "01000000"}]), 4000)).unwrap();
         assert_eq!(all.of(None), None);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_wait_for_the_same_are_one_wait_since_the_oldest() {
+    fn tasks_that_wait_for_the_same_resources_are_one_wait_since_the_oldest() {
         let row = |state: &str, needs: &str, at: u64| {
             format!(
                 "{{\"type\": \"NORMAL_TASK\", \"state\": \"{state}\", \"creation_time_ms\": {at}.0, \"required_resources\": {{{needs}}}}}"

@@ -1,4 +1,4 @@
-//! What the page of a job or a host shows beside its row.
+//! Details for the page of a job or a host, in addition to its row.
 
 use super::super::client::Client;
 use super::super::convert::host;
@@ -12,10 +12,10 @@ use serde_json::Value;
 
 /// Lines of a job's log that its page shows.
 const LAST_LINES: u32 = 20;
-/// Values of a runtime environment that are kept: a list of packages may be long.
+/// Maximum number of values that are kept of a runtime environment: a list of packages may be long.
 const VALUES: usize = 200;
 
-/// The values of a JSON text with their paths, in its order: `pip.packages` with all of them.
+/// The values of a JSON text with their paths, in order; an array is one value, e.g. `pip.packages`.
 fn flat(json: &str) -> Vec<(Text, Text)> {
     fn walk(path: &str, value: &Value, into: &mut Vec<(Text, Text)>) {
         let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
@@ -37,8 +37,7 @@ fn flat(json: &str) -> Vec<(Text, Text)> {
 }
 
 impl Client {
-    /// What the page of a job or a host shows of it. A token that is refused is an error; what else cannot be read is in
-    /// the answer.
+    /// The details of a job or a host. A refused token is an error; any other failure is part of the result.
     pub async fn inspect(&self, subject: &Subject) -> Result<Inspection, RayError> {
         match subject {
             Subject::Job { ids, through } => self.inspect_job(ids, *through).await.map(Inspection::Job),
@@ -46,8 +45,8 @@ impl Client {
         }
     }
 
-    /// Takes seven requests: `GET /api/jobs/{id}`, the lists of tasks, actors and placement groups (`/api/v0/*`), and the
-    /// end of the driver's log.
+    /// Takes seven requests: `GET /api/jobs/{id}`, the lists of tasks, actors and placement groups (`/api/v0/*`), and
+    /// the end of the driver's log.
     async fn inspect_job(&self, ids: &JobIds, through: Option<NodeId>) -> Result<JobInspection, RayError> {
         let environment = match &ids.submission {
             Some(id) => part(self.job(id).await.map(|detail| flat(detail.runtime_env.raw())))?,
@@ -75,7 +74,8 @@ impl Client {
         Ok(HostInspection { chips, processes, logs })
     }
 
-    /// The chips of a host that Ray's agent sees (`GET /nodes/{id}`): GPUs, and TPUs where a device plug-in tells of them.
+    /// The chips of a host that Ray's agent reports (`GET /nodes/{id}`): GPUs, and TPUs if a device plug-in exposes
+    /// them.
     pub async fn chips(&self, node: NodeId) -> Result<Vec<ChipUse>, RayError> {
         Ok(self.host(node).await?.1)
     }
@@ -87,7 +87,7 @@ impl Client {
     }
 }
 
-/// A part of an answer, or why it is not there. Without a token nothing else can be read either.
+/// A part of a result, or why it is missing. A token error fails the whole request: nothing else can be read either.
 fn part<T>(answer: Result<T, RayError>) -> Result<Result<T, String>, RayError> {
     match answer {
         Err(e) if e.is_token() => Err(e),

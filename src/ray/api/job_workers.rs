@@ -1,7 +1,8 @@
-//! The worker processes of a job: which there are, where their files lie, and the ends of those files.
+//! The worker processes of a job, their log files, and the last lines of those files.
 //!
 //! Each node lists its own files (`GET /api/v0/logs`), and a worker's file has the job in its name. What a worker runs,
-//! and which ones are lost with their nodes, is in the lists of tasks and actors (`GET /api/v0/tasks`, `/api/v0/actors`).
+//! and which ones are lost with their nodes, is in the lists of tasks and actors (`GET /api/v0/tasks`,
+//! `/api/v0/actors`).
 
 use super::super::client::Client;
 use super::super::convert::envelope;
@@ -15,12 +16,12 @@ use serde::Deserialize;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Requests to one head at a time.
+/// Maximum number of concurrent requests to one head.
 pub const AT_ONCE: usize = 8;
-/// Failed tasks and dead actors that are read with their errors, which may be tracebacks.
+/// Maximum number of failed tasks, and of dead actors: they are read with their errors, which may be tracebacks.
 const FAILED_ROWS: u32 = 1000;
 
-/// The lists that tell a job's processes: of what, in which state, with details or without, rows.
+/// The lists of a job's processes: kind, state, whether with details, maximum number of rows.
 const LISTS: [(&str, &str, u8, u32); 4] = [
     ("tasks", "RUNNING", 0, ROWS),
     ("actors", "ALIVE", 0, ROWS),
@@ -28,7 +29,7 @@ const LISTS: [(&str, &str, u8, u32); 4] = [
     ("actors", "DEAD", 1, FAILED_ROWS),
 ];
 
-/// A task or an actor: what a process runs or ran.
+/// A task or an actor, which a process runs or ran.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Row<'a> {
@@ -67,7 +68,7 @@ impl Row<'_> {
         (if self.name.is_empty() { kind.clone() } else { self.name.text() }, kind)
     }
 
-    /// Why it failed, in Ray's words; none for an actor that was ended in order.
+    /// Why it failed, in Ray's words; none for an actor that was ended intentionally.
     fn failure(&self) -> Option<Text> {
         if let Some(cause) = self.death_cause.0.values().next().map(|cause| &cause.0) {
             return cause.unexpected();
@@ -80,20 +81,20 @@ impl Row<'_> {
 /// A process: its node, and its id there.
 type Process = (NodeId, u32);
 
-/// What runs, or ran, in the processes of a job.
+/// The task or actor that each process of a job runs or ran, and its state.
 type Known = BTreeMap<Process, (Names, WorkerState)>;
 
 /// A name and a kind.
 type Names = (Text, Text);
 
-/// The processes in a list, and the number of rows that Ray has left out.
+/// The processes in a list, and the number of rows that Ray omitted.
 #[derive(Default)]
 struct Part {
     rows: Vec<(Process, Names, WorkerState)>,
     left_out: u64,
 }
 
-/// Reads a list of tasks or actors; `runs` if it was asked for those that run.
+/// Reads a list of tasks or actors; `runs` is true for a list of running ones.
 fn part(text: &str, runs: bool) -> Result<Part, serde_json::Error> {
     let list = envelope::listed::<Row>(text)?;
     let all = list.result.0.len() as u64;
@@ -106,14 +107,14 @@ fn part(text: &str, runs: bool) -> Result<Part, serde_json::Error> {
     Ok(Part { rows: rows.collect(), left_out: list.num_filtered.whole().unwrap_or(all).saturating_sub(all) })
 }
 
-/// Adds what a list says of processes.
+/// Adds the processes of a list.
 fn learn(known: &mut Known, part: Part) {
     for (process, name, state) in part.rows {
         match known.entry(process) {
             Entry::Vacant(entry) => {
                 entry.insert((name, state));
             }
-            Entry::Occupied(mut entry) if is_news(&state, &entry.get().1) => {
+            Entry::Occupied(mut entry) if replaces(&state, &entry.get().1) => {
                 entry.insert((name, state));
             }
             Entry::Occupied(_) => {}
@@ -121,8 +122,8 @@ fn learn(known: &mut Known, part: Part) {
     }
 }
 
-/// Whether a state says more of a process than another: that it runs, and else its first failure.
-fn is_news(state: &WorkerState, before: &WorkerState) -> bool {
+/// Whether a state of a process replaces an earlier one: running comes first, then the first failure.
+fn replaces(state: &WorkerState, before: &WorkerState) -> bool {
     match (state, before) {
         (WorkerState::Running, _) | (WorkerState::Failed { .. }, WorkerState::Ended) => true,
         (WorkerState::Failed { at: Some(at), .. }, WorkerState::Failed { at: earlier, .. }) => {
@@ -132,7 +133,7 @@ fn is_news(state: &WorkerState, before: &WorkerState) -> bool {
     }
 }
 
-/// The workers of a job's processes and of the files that its nodes have.
+/// Combines a job's processes and the files of its nodes into workers.
 fn workers(known: Known, files: &BTreeMap<Process, BTreeSet<Text>>) -> Vec<JobWorker> {
     let mut all: BTreeMap<Process, JobWorker> = BTreeMap::new();
     let new =
@@ -148,31 +149,31 @@ fn workers(known: Known, files: &BTreeMap<Process, BTreeSet<Text>>) -> Vec<JobWo
     all.into_values().collect()
 }
 
-/// The files of a driver's workers, by nodes that have listed them. A node that was started again is another one.
+/// The files of a driver's workers, by the node that listed them. A restarted node counts as a new one.
 #[derive(Clone, Debug, Default)]
 pub struct Listed {
     job: Option<JobId>,
     nodes: BTreeMap<NodeId, Files>,
 }
 
-/// What a node has listed.
+/// The files that a node has listed.
 #[derive(Clone, Debug, Default)]
 struct Files {
-    /// Names, with the processes that they are of.
+    /// File names, with the ids of their processes.
     names: Vec<(u32, Text)>,
-    /// Processes that Ray knew on the node then, with files or without.
+    /// Processes that Ray knew on the node at that time, with files or without.
     processes: BTreeSet<u32>,
-    /// Requests that it took.
+    /// Number of requests that the listing took.
     requests: usize,
 }
 
 impl Listed {
-    /// Has a node list its files again: one of them could not be read.
+    /// Makes a node list its files again, because one of them could not be read.
     pub fn forget(&mut self, node: &NodeId) {
         self.nodes.remove(node);
     }
 
-    /// Keeps what is known of this job's workers on these nodes.
+    /// Discards everything but the files of this job's workers on these nodes.
     fn keep(&mut self, job: &JobId, nodes: &[NodeId]) {
         if self.job.as_ref() != Some(job) {
             *self = Self { job: Some(job.clone()), nodes: BTreeMap::new() };
@@ -180,7 +181,7 @@ impl Listed {
         self.nodes.retain(|node, _| nodes.contains(node));
     }
 
-    /// Whether a node has no other processes than it had when it listed its files.
+    /// Whether a node has no new processes since it listed its files.
     fn is_complete(&self, node: &NodeId, known: &Known) -> bool {
         let mut here = known.keys().filter(|(its, _)| its == node).map(|(_, pid)| pid);
         self.nodes.get(node).is_some_and(|files| {
@@ -201,13 +202,13 @@ impl Listed {
 }
 
 impl Client {
-    /// The workers of a driver: of each of these living nodes those with files of the job, and those that run, or have
-    /// failed, according to Ray. Takes four requests, and one for each node that has not listed its files yet or has a
-    /// process that it had not then, at most [`AT_ONCE`] at a time.
+    /// The workers of a driver: those with files of the job on one of these live nodes, and those that run, or have
+    /// failed, according to Ray. Takes four requests, and at least one for each node that has not listed its files yet
+    /// or has a new process, at most [`AT_ONCE`] at a time.
     ///
     /// # Errors
     ///
-    /// Ray does not list tasks or actors. A node that does not list its files is in [`WorkerList::unread`].
+    /// Tasks or actors cannot be listed. A node whose files cannot be listed is in [`WorkerList::unread`].
     pub async fn gang(
         &self,
         job: &JobId,
@@ -248,7 +249,7 @@ impl Client {
         Ok(workers(self.known(job, &mut Vec::new()).await?, &BTreeMap::new()))
     }
 
-    /// What Ray's lists of tasks and actors say of a driver's processes. `cut` receives what they leave out.
+    /// A driver's processes from Ray's lists of tasks and actors. `cut` receives a message for each incomplete list.
     async fn known(&self, job: &JobId, cut: &mut Vec<String>) -> Result<Known, RayError> {
         let mut known = Known::new();
         for (kind, state, detail, limit) in LISTS {
@@ -271,7 +272,7 @@ impl Client {
         let pid = |name: &Text| WorkerFile::parse(name.raw()).filter(|file| file.is_of(job)).map(|f| f.pid);
         let all = |listed: super::super::LogFiles| listed.0.into_iter().flat_map(|(_, names)| names);
         let mut names: Vec<(u32, Text)> = all(listed).filter_map(|name| Some((pid(&name)?, name))).collect();
-        // A process that was started before a job needed it has no job in the names of its files.
+        // The files of a process that was started before a job needed it do not have the job in their names.
         let here = known.keys().filter(|(its, _)| *its == node).map(|(_, pid)| *pid);
         let processes: BTreeSet<u32> = here.collect();
         let is_unfound = |pid: &&u32| !names.iter().any(|(known, _)| known == *pid);
@@ -285,8 +286,8 @@ impl Client {
         Ok(Files { names, processes, requests })
     }
 
-    /// The last lines of a worker's file, as bytes. Ray 2.53 fails with an error that says nothing when the file is
-    /// empty (`get_logs` in its `state_head.py` ends an answer that it has not begun).
+    /// The last lines of a worker's file, as bytes. Ray 2.53 fails with an unspecific error when the file is empty
+    /// (`get_logs` in its `state_head.py` ends a response that it has not started).
     pub async fn worker_log(&self, node: NodeId, name: &Text, lines: u32) -> Result<Bytes, RayError> {
         match self.read_log(node, name, lines).await {
             Err(e) if e.may_mean_empty() => Ok(Bytes::new()),
@@ -296,7 +297,7 @@ impl Client {
 }
 
 impl RayError {
-    /// Whether it may mean that a file is empty, as with [`Client::worker_log`]; or else that the log API fails.
+    /// Whether it may mean that a file is empty, as in [`Client::worker_log`], or that the log API fails.
     pub fn may_mean_empty(&self) -> bool {
         matches!(self, Self::Status { code: 500, message } if message.contains(IN_TROUBLE))
     }
@@ -307,16 +308,16 @@ impl RayError {
     }
 }
 
-/// What to think of several files all of which Ray answers HTTP 500 for.
+/// The message when Ray returns HTTP 500 for every one of several files.
 pub const EMPTY_OR_FAILED: &str = "Ray returned HTTP 500 for every file: the files are empty, or its log API fails (see dashboard.log on the head)";
 
-/// Ray's word on a file that is not there.
+/// Ray's message about a file that does not exist.
 const NO_FILE: &str = "A file is not found at: ";
-/// The last line of aiohttp's answer to an exception that nobody caught.
+/// The last line of aiohttp's response after an uncaught exception.
 const IN_TROUBLE: &str = "Server got itself in trouble";
 
-/// Nodes on one machine have one log folder, so that each lists the files of all: a file is taken for its process's
-/// node, and otherwise for the first one.
+/// Nodes on one machine share a log folder, so that each lists the files of all: a file is assigned to the node of its
+/// process, if known, and otherwise to the first one.
 fn keep_one_node_each(files: &mut BTreeMap<Process, BTreeSet<Text>>, known: &Known) {
     let mut owners: BTreeMap<Text, Process> = BTreeMap::new();
     for (process, names) in &*files {

@@ -11,9 +11,9 @@ use crate::model::{Counted, DeadActor, JobId, JobIds, JobStatus, NodeId, Text, W
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Rows of each list that are read; Ray's own limit is 10,000.
+/// Maximum number of rows of each list; Ray's own limit is 10,000.
 pub(super) const ROWS: u32 = 10_000;
-/// Dead actors that are read; each is more than a kilobyte.
+/// Maximum number of dead actors that are read; each is more than a kilobyte.
 const DEAD_ROWS: u32 = 200;
 
 #[derive(Default, Deserialize)]
@@ -69,16 +69,16 @@ pub(super) struct Cause<'a> {
 
 impl Cause<'_> {
     /// Whether the death was intended (`ActorDiedErrorContext.Reason`; a worker's exit type is in the message).
-    fn is_in_order(&self) -> bool {
+    fn is_intended(&self) -> bool {
         matches!(&*self.reason.0, "RAY_KILL" | "OUT_OF_SCOPE" | "REF_DELETED")
             || self.error_message.0.contains("INTENDED_")
     }
 
-    /// Ray's words about a death that was not intended.
+    /// Ray's message about a death that was not intended.
     pub(super) fn unexpected(&self) -> Option<Text> {
         let words = [&self.error_message, &self.formatted_exception_string];
         let words = words.into_iter().find(|words| !words.is_empty())?;
-        (!self.is_in_order()).then(|| words.text())
+        (!self.is_intended()).then(|| words.text())
     }
 }
 
@@ -123,8 +123,8 @@ fn in_state(kind: &str, job: &JobId, state: &str) -> String {
 
 impl Client {
     /// The resources that a job uses: its driver's running tasks and live actors (`GET /api/v0/tasks` and
-    /// `/api/v0/actors`), and its entrypoint while that runs. Ray lists the entrypoint among no driver's actors; its
-    /// resources are in the submission, which only the GCS returns completely.
+    /// `/api/v0/actors`), and its entrypoint while that runs. Ray does not list the entrypoint among a driver's actors;
+    /// its resources are in the submission, which only the GCS returns completely.
     pub async fn held(&self, job: &JobIds) -> Result<Vec<(Text, f64)>, RayError> {
         let mut all: BTreeMap<String, f64> = BTreeMap::new();
         if let Some(driver) = &job.driver {
@@ -153,8 +153,9 @@ impl Client {
         read_with("/api/v0/actors", &body, died)
     }
 
-    /// A job's tasks and actors by state, its pending and used resources, and its dead actors. Takes seven requests, the
-    /// heaviest of which list running and pending tasks (`GET /api/v0/tasks`, `/api/v0/actors`, and `summarize` of both).
+    /// A job's tasks and actors by state, its pending and used resources, and its dead actors. Takes seven requests,
+    /// the heaviest of which list running and pending tasks (`GET /api/v0/tasks`, `/api/v0/actors`, and `summarize` of
+    /// both).
     pub async fn work(&self, job: &JobIds) -> Result<Work, RayError> {
         let holds = self.held(job).await?;
         let Some(job) = &job.driver else { return Ok(Work { holds, ..Work::default() }) };
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_actor_that_died_says_where_and_why_and_one_that_was_ended_is_none() {
+    fn actors_that_died_unexpectedly_are_listed_with_node_and_cause() {
         for version in VERSIONS {
             let recorded = died(&text(version, "dead_v0_actors")).unwrap();
             assert!(recorded.iter().all(|a| !a.why.raw().contains("INTENDED")), "{version}: {recorded:?}");

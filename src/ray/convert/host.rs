@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::cmp::Reverse;
 
-/// GPUs are told in megabytes, TPUs in bytes.
+/// Ray reports the memory of GPUs in megabytes, that of TPUs in bytes.
 const MEGABYTE: u64 = 1 << 20;
 
 #[derive(Default, Deserialize)]
@@ -74,7 +74,7 @@ struct Tpu {
 impl Process<'_> {
     fn process(&self) -> Option<HostProcess> {
         let pid = self.pid.whole().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0)?;
-        // Ray overwrites the command line with its title, and leaves the rest of it empty.
+        // Ray overwrites the command line with a title, and leaves the other words empty.
         let words = self.cmdline.as_array().into_iter().flatten().filter_map(Value::as_str);
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
         // Ray's own processes have a job of `ff..`.
@@ -90,7 +90,7 @@ impl Process<'_> {
     }
 }
 
-/// Ray writes -1 where the driver does not report it, for MIG devices among others.
+/// A valid percentage: Ray writes -1 if the driver does not report one, e.g. for MIG devices.
 fn percent(number: Num) -> Option<f64> {
     number.0.filter(|n| n.is_finite() && *n >= 0.0).map(|n| n.min(100.0))
 }
@@ -120,7 +120,7 @@ impl Host<'_> {
     }
 }
 
-/// The processes and the chips of a host: processes that serve a job first, by memory.
+/// The processes and the chips of a host: processes of jobs first, then by memory.
 pub fn host(route: &str, body: &[u8]) -> Result<(Vec<HostProcess>, Vec<ChipUse>), RayError> {
     read_with(route, body, |text| {
         let detail: Detail<'_> = envelope::data(text)?;
@@ -128,7 +128,7 @@ pub fn host(route: &str, body: &[u8]) -> Result<(Vec<HostProcess>, Vec<ChipUse>)
         let mut processes: Vec<HostProcess> = host.workers.0.iter().filter_map(Process::process).collect();
         let own = [&host.agent.0, &host.gcs.0].into_iter().filter_map(Process::process);
         for process in own {
-            // Ray 2.60 has its agent among the workers, too.
+            // Ray 2.60 lists its agent among the workers, too.
             if !processes.iter().any(|p| p.pid == process.pid) {
                 processes.push(process);
             }
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recorded_host_tells_whom_its_processes_serve() {
+    fn recorded_processes_of_a_host_have_their_jobs() {
         for version in VERSIONS {
             let (processes, chips) = host("node", &body(version, "busy_node_worker")).unwrap();
             let step = processes.iter().find(|p| p.title.raw() == "ray::train_step").unwrap();
@@ -159,9 +159,9 @@ mod tests {
         }
     }
 
-    // Ray's own agent, to which an NVML library played the GPUs: `tests/gpu/record`.
+    // Recorded from Ray's own agent, with an NVML library that simulates the GPUs: `tests/gpu/record`.
     #[test]
-    fn recorded_gpus_tell_use_and_memory_and_one_without_a_figure_is_not_idle() {
+    fn recorded_gpus_have_usage_and_memory_and_a_missing_value_is_not_zero() {
         let (gpu, part) = ("NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3 MIG 3g.40gb");
         let memory = |used: u64, total: u64| Some((used << 20, total << 20));
         for version in VERSIONS {

@@ -54,7 +54,7 @@ impl JobRow<'_> {
             (None, Some(id)) => JobKey::Driver(id.clone()),
             (None, None) => return None,
         };
-        // Only the records of the key-value store, which name no submission themselves, tell what is requested.
+        // Only the records of the key-value store, which do not contain a submission id, have the requested resources.
         let requested = is_record.then(|| self.requested(words));
         Some(Job {
             key,
@@ -72,7 +72,7 @@ impl JobRow<'_> {
         })
     }
 
-    /// What the entrypoint requests; Ray writes zeros for what it does not.
+    /// The resources that the entrypoint requests; Ray writes zeros for those that it does not.
     fn requested(&self, words: &Interner) -> Vec<(Text, f64)> {
         let own = [("CPU", &self.entrypoint_num_cpus), ("GPU", &self.entrypoint_num_gpus)];
         let own = own.into_iter().chain([("memory", &self.entrypoint_memory)]);
@@ -84,8 +84,8 @@ impl JobRow<'_> {
     }
 }
 
-/// A message that a row keeps: of one that is too long its first line, and its end, where the log that Ray quotes names the
-/// error.
+/// The part of a message that a row keeps: of a message that is too long, the first line and the end, where the log
+/// that Ray quotes names the error.
 fn excerpt(message: &str) -> Cow<'_, str> {
     const GAP: &str = "\n…\n";
     if message.len() <= Job::MESSAGE_LIMIT {
@@ -95,7 +95,7 @@ fn excerpt(message: &str) -> Cow<'_, str> {
     let from = message.len() - (Job::MESSAGE_LIMIT - Job::MESSAGE_LIMIT / 4 - GAP.len());
     let from = (from..message.len()).find(|at| message.is_char_boundary(*at)).unwrap_or(message.len());
     let end = &message[from..];
-    // It begins with a whole line, where there is one.
+    // The end begins with a whole line, if it has one.
     let lines = end.split_once('\n').map(|(_, lines)| lines).filter(|lines| !lines.trim().is_empty());
     format!("{first}{GAP}{}", lines.unwrap_or(end)).into()
 }
@@ -117,7 +117,7 @@ fn shared(job: Job, known: &HashMap<JobKey, Arc<Job>>) -> Arc<Job> {
     }
 }
 
-/// One job: an answer of `GET /api/jobs/{id}` (no id given), or a record of the key-value store.
+/// One job: a response of `GET /api/jobs/{id}` (no id given), or a record of the key-value store.
 pub fn one(route: &str, body: &[u8], submission: Option<&Text>, words: &Interner) -> Result<Job, RayError> {
     let job = read_with(route, body, |text| {
         let row: JobRow = serde_json::from_str(text)?;
@@ -153,7 +153,7 @@ impl Drivers {
             }
             match config.metadata.get("job_submission_id") {
                 Some(submission) => {
-                    // Of several drivers of one submission the last one counts, as in `/api/jobs/`.
+                    // If a submission has several drivers, the last one counts, as in `/api/jobs/`.
                     let last = drivers.of_submission.entry(SubmissionId(Text::from(submission.as_str())));
                     last.and_modify(|known| *known = known.clone().max(id.clone())).or_insert(id);
                 }
@@ -218,7 +218,7 @@ mod tests {
         let lines: Vec<&str> = kept.lines().collect();
         assert_eq!(lines[..2], ["failed with exit code 1, last available logs:", "…"]);
         assert_eq!(lines.last(), Some(&"ValueError: no such bucket"));
-        assert!(lines[2].starts_with("line "), "a whole one: {}", lines[2]);
+        assert!(lines[2].starts_with("line "), "not a whole line: {}", lines[2]);
         // One line without an end, of characters of several bytes.
         let endless = "é".repeat(5000);
         let kept = excerpt(&endless);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_tells_what_the_entrypoint_requests_and_a_row_of_the_list_does_not() {
+    fn a_record_has_the_resources_of_the_entrypoint_and_a_row_of_the_list_does_not() {
         let body = br#"{"status": "PENDING", "entrypoint": "x", "entrypoint_num_cpus": 0.5, "entrypoint_num_gpus": 0,
             "entrypoint_memory": null, "entrypoint_resources": {"TPU-v4-8-head": 1.0, "b": "?"}}"#;
         let read = |id: Option<Text>| one("jobs", body, id.as_ref(), &Interner::default());
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn drivers_are_told_apart() {
+    fn drivers_are_matched_to_their_submissions() {
         let row = |id: u8, namespace: &str, submission: Option<&str>| proto::JobTableData {
             job_id: vec![id, 0, 0, 0].into(),
             config: Some(proto::JobConfig {

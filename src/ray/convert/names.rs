@@ -29,7 +29,7 @@ fn mangled(name: &str) -> String {
     out
 }
 
-/// Python's `str.title`: a letter is upper case unless a letter stands before it.
+/// Python's `str.title`: a letter is upper case unless another letter precedes it.
 fn title(part: &str, out: &mut String) {
     let mut inside = false;
     for c in part.chars() {
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn names_are_mangled_as_ray_does() {
-        // Recorded: facts of Ray 2.53 and 2.60.
+        // Recorded from Ray 2.53 and 2.60.
         for (name, seen) in [
             ("tpu_worker", "tpuWorker"),
             ("my_custom_res", "myCustomRes"),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn shadows_of_placement_groups_are_told_from_resources() {
+    fn resources_of_placement_groups_are_recognized() {
         assert!(is_shadow("CPU_group_0_e9154e65c0a6fb61b6cf1577f1c104000000"));
         assert!(is_shadow("bundle_group_e9154e65c0a6fb61b6cf1577f1c104000000"));
         assert!(!is_shadow("my_group_of_things"));

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recorded_nodes_tell_why_they_died() {
+    fn recorded_dead_nodes_have_the_cause_of_death() {
         for version in VERSIONS {
             let nodes = list("nodes", &body(version, "dead_v0_nodes")).unwrap();
             let killed = nodes.iter().find(|n| n.state == NodeState::Dead).unwrap();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_data_is_not_an_empty_cluster() {
+    fn a_response_without_data_is_not_an_empty_cluster() {
         assert!(list("nodes", br#"{"result": false, "msg": "no"}"#).is_err());
         assert!(
             list("nodes", br#"{"data": {"result": {"result": [{"node_id": "zz"}, null]}}}"#)

@@ -147,7 +147,7 @@ pub fn summary(route: &str, body: &[u8]) -> Result<Summary, RayError> {
 }
 
 impl Summary {
-    /// Adds host name, type, machine and live use to the nodes that it knows.
+    /// Adds host name, type, instance id and current usage to the nodes in the summary.
     pub fn fill(&self, nodes: &mut [Node]) {
         for node in nodes {
             let Some(known) = self.rows.iter().find(|k| k.id == node.id) else { continue };
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_or_dead_machine_has_no_figures() {
+    fn an_unknown_or_dead_machine_has_no_metrics() {
         for version in VERSIONS {
             for name in ["busy_node_unknown", "dead_node_detail"] {
                 assert_eq!(one("node", &body(version, name)).unwrap(), None, "{version} {name}");
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_tells_live_use_under_v2() {
+    fn the_summary_has_the_current_usage_under_v2() {
         for version in VERSIONS {
             let mut nodes = nodes::list("nodes", &body(version, "v2_dead_v0_nodes")).unwrap();
             let summary = summary("nodes", &body(version, "v2_dead_nodes_summary")).unwrap();

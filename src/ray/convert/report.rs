@@ -102,7 +102,7 @@ impl Report<'_> {
         types.peek().is_some() && types.all(|(node, t)| t.0.strip_prefix("node_") == Some(node))
     }
 
-    /// The report as model.
+    /// Converts the report to the model.
     pub fn autoscaler(&self, error: Text) -> Autoscaler {
         let activity = &self.activity.0;
         let names = self.names();
@@ -303,9 +303,9 @@ mod tests {
             assert_eq!(of("tpu_noquota").map(|t| (t.launching, t.failed)), Some((2, 1)));
             assert!(report.failures[0].reason.raw().contains("Quota"), "{:?}", report.failures);
             assert!(report.failures[0].at.is_some());
-            let wants =
+            let is_requested =
                 |name: &str| report.demands.iter().any(|d| d.shape.iter().any(|(n, _)| n.raw() == name));
-            assert!(wants("nonexistent_resource"));
+            assert!(is_requested("nonexistent_resource"));
             let group = report.demands.iter().find(|d| matches!(d.kind, DemandKind::Group(_))).unwrap();
             assert_eq!(group.shape, [("CPU".into(), 2.0), ("TPU".into(), 16.0)]);
         }

@@ -6,7 +6,7 @@ use crate::model::{
 };
 use crate::proto::autoscaler::{AutoscalingState, ClusterResourceState};
 
-/// Nodes by type as they are seen alive.
+/// Counts live nodes by type.
 pub fn count(nodes: &[Node], types: &mut Types) {
     for node in nodes.iter().filter(|n| !n.node_type.is_empty()) {
         let count = types.of(node.node_type.raw());
@@ -70,7 +70,7 @@ mod tests {
     use crate::ray::convert::interner::Interner;
 
     #[test]
-    fn a_report_counts_nodes_by_type_and_says_why_launches_failed() {
+    fn a_report_counts_nodes_by_type_and_has_the_causes_of_failed_launches() {
         let node = |id: u8, name: &str, status: autoscaler::NodeStatus| {
             let state = autoscaler::NodeState {
                 node_id: vec![id; 28].into(),

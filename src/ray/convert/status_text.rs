@@ -136,8 +136,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn text(version: &str, name: &str) -> String {
-        let answer: serde_json::Value = serde_json::from_slice(&body(version, name)).unwrap();
-        answer["data"]["clusterStatus"].as_str().unwrap().to_owned()
+        let response: serde_json::Value = serde_json::from_slice(&body(version, name)).unwrap();
+        response["data"]["clusterStatus"].as_str().unwrap().to_owned()
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
             assert_eq!(of("ray.head.default").active, 1);
             assert_eq!(of("tpu_worker").pending as usize, report.pending.len());
             assert!(report.failures[0].reason.raw().starts_with("LaunchFailed"));
-            assert_eq!(report.reported, None, "its header pretends");
+            assert_eq!(report.reported, None, "its header has the time of the request");
             let group = report.demands.iter().find(|d| matches!(d.kind, DemandKind::Group(_))).unwrap();
             assert_eq!(group.kind, DemandKind::Group("STRICT_SPREAD".into()));
             assert_eq!(group.shape, [("CPU".into(), 2.0), ("TPU".into(), 16.0)]);

@@ -22,13 +22,13 @@ impl Client {
 
     /// The last `lines` lines of a file, as bytes (`GET /api/v0/logs/file`).
     pub async fn read_log(&self, node: NodeId, name: &Text, lines: u32) -> Result<Bytes, RayError> {
-        // Ray takes 0 for its default of 1000.
+        // Ray treats 0 as its default of 1000.
         let (name, lines) = (encoded(name.raw()), lines.max(1));
         self.get(&format!("/api/v0/logs/file?node_id={node}&filename={name}&lines={lines}")).await
     }
 
-    /// The last `lines` lines of a job's driver log, as bytes, which may not be UTF-8. `node` is any live node; Ray finds
-    /// the right one.
+    /// The last `lines` lines of a job's driver log, as bytes, which may not be UTF-8. `node` is any live node; Ray
+    /// finds the right one.
     pub async fn read_job_log(&self, id: &SubmissionId, node: NodeId, lines: u32) -> Result<Bytes, RayError> {
         let (id, lines) = (encoded(id.0.raw()), lines.max(1));
         self.get(&format!("/api/v0/logs/file?node_id={node}&submission_id={id}&lines={lines}")).await

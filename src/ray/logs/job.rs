@@ -95,7 +95,7 @@ struct Follower {
 /// How one connection ended.
 enum Ended {
     /// Closed normally; whether it had new bytes.
-    InOrder { news: bool },
+    Normal { news: bool },
     /// Broken, with the reason.
     Broken(String),
     /// Refused permanently.
@@ -124,11 +124,11 @@ impl Follower {
                 Ended::Refused(error) if self.clients.outlives(&error, &mut self.out).await? => continue,
                 Ended::Refused(error) => return self.out.failed(error).await,
                 Ended::Broken(why) => why,
-                Ended::InOrder { news } => match self.detail().await? {
+                Ended::Normal { news } => match self.detail().await? {
                     Ok(detail) if detail.job.status.is_ended() => {
                         return self.finish(detail.job.driver_node).await;
                     }
-                    // When Ray cannot decode the log it closes the connection at once, with a normal close code.
+                    // When Ray cannot decode the log, it closes the connection immediately, with a normal close code.
                     Ok(detail) if !news && detail.job.status != JobStatus::Pending => {
                         return self.over_file().await;
                     }
@@ -186,7 +186,7 @@ impl Follower {
             in_doubt = false;
             match frame {
                 Frame::Data(bytes) => self.take(&mut replay, &bytes).await?,
-                Frame::Done => return Ok(Ended::InOrder { news: self.position.count > before }),
+                Frame::Done => return Ok(Ended::Normal { news: self.position.count > before }),
                 Frame::Broken(why) => return Ok(Ended::Broken(why)),
             }
         }
@@ -198,7 +198,8 @@ impl Follower {
         self.out.feed(news).await
     }
 
-    /// Called when the job has ended and its log was closed normally: compares with the file whether that was all.
+    /// Called when the job has ended and its log was closed normally: checks against the file whether the log is
+    /// complete.
     async fn finish(&mut self, node: Option<NodeId>) -> Result<(), Closed> {
         // A job that failed before it started has neither node nor log.
         if let Some(node) = node {
@@ -213,8 +214,8 @@ impl Follower {
         self.out.complete().await
     }
 
-    /// Reads the raw file, for logs that Ray's WebSocket cannot decode: the known part is skipped. While the job runs it
-    /// is a stream, which Ray ends every five minutes.
+    /// Reads the raw file, for logs that Ray's WebSocket cannot decode: the known part is skipped. While the job runs
+    /// it is a stream, which Ray ends every five minutes.
     async fn over_file(&mut self) -> Result<(), Closed> {
         let mut backoff = Backoff(Backoff::FIRST);
         loop {
@@ -287,7 +288,7 @@ impl Follower {
         }
     }
 
-    /// `GET /api/v0/logs/file` or `stream`: the node may be any that lives, Ray finds the right one.
+    /// `GET /api/v0/logs/file` or `stream`: the node may be any live one, Ray finds the right one.
     fn file(&self, kind: &str, node: NodeId, lines: i32) -> String {
         let id = encoded(self.id.0.raw());
         format!("/api/v0/logs/{kind}?node_id={node}&submission_id={id}&lines={lines}")
@@ -307,7 +308,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What Python's text mode makes of a log.
+    /// A log as Python's text mode reads it.
     fn translated(raw: &[u8]) -> Vec<u8> {
         String::from_utf8_lossy(raw).replace("\r\n", "\n").replace('\r', "\n").into_bytes()
     }
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_holds_on_both_ways() {
+    fn a_position_is_valid_for_both_sources() {
         let raw = b"one\r\ntwo\rthree\nfour\n";
         assert_eq!(replayed(&translated(b"one\r\ntwo\r"), raw, 3), b"three\nfour\n");
         assert_eq!(
@@ -337,13 +338,13 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_compared_as_far_as_both_go() {
+    fn ends_are_compared_over_their_common_length() {
         let mut position = Position::default();
         position.advance(&translated(b"begin\r\nlast line\r\n"));
         assert!(position.ends_like(b"last line\r\n"));
         assert!(
             !position.ends_like(b"before that\nbegin\r\nlast line\n"),
-            "the log is longer than what came"
+            "the log is longer than what was received"
         );
         assert!(!position.ends_like(b"last line\r\nand one more\n"));
         assert!(position.ends_like(b""));
@@ -358,7 +359,7 @@ mod tests {
             let log = log.as_bytes();
             let seen = seen.min(log.len());
             let mut whole = translated(&log[..seen]);
-            // A log cut inside a line break is seen as two of them until the rest comes.
+            // A log that is cut inside a line break is read as two line breaks until the rest arrives.
             prop_assume!(!(log[..seen].ends_with(b"\r") && log[seen..].starts_with(b"\n")));
             whole.extend(translated(&replayed(&translated(&log[..seen]), log, cut)));
             prop_assert_eq!(whole, translated(log));

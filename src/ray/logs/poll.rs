@@ -1,6 +1,6 @@
-//! Follows a file of any node by reading its end again and again (`GET /api/v0/logs/file?lines=`): the way without ssh,
-//! and to nodes that are not the head. The file is polled rather than streamed: an idle stream occupies one of the
-//! dashboard's hundred slots for five minutes.
+//! Follows a file of any node by reading its end repeatedly (`GET /api/v0/logs/file?lines=`): used without ssh, and for
+//! nodes other than the head. The file is polled rather than streamed: an idle stream occupies one of the dashboard's
+//! hundred slots for five minutes.
 
 use super::super::client::Client;
 use super::super::{JobDetail, RayError};
@@ -14,22 +14,22 @@ use std::time::{Duration, Instant};
 
 /// Poll interval.
 const EVERY: Duration = Duration::from_secs(2);
-/// A read is followed by a pause of so many times its duration.
-const POLITE: u32 = 10;
-/// Lines of an ordinary read, of the largest one that looks for where the file was left, and of the largest one that
-/// looks for older lines.
-const LOOK: u32 = 200;
+/// Minimum pause after a read, as a multiple of its duration.
+const PAUSE_FACTOR: u32 = 10;
+/// Number of lines of an ordinary read, of the largest one that searches for the last known line, and of the largest
+/// one that searches for older lines.
+const ORDINARY: u32 = 200;
 const FURTHEST: u32 = 100_000;
 const OLDEST: u32 = 1_000_000;
-/// Bytes of an older part, at most.
+/// Maximum size of an older part in bytes.
 const PART: usize = 1 << 20;
-/// Where positions start: there is room for what lies above.
+/// The first position: there is room for older lines before it.
 const START: u64 = 1 << 62;
-/// What is put between the positions of two stretches when nobody knows how much lies between them.
+/// Distance between the positions of two parts if the number of bytes between them is unknown.
 const GAP: u64 = 1 << 40;
 
 /// Follows the file from its last `keep` lines on. Lines that are written faster than the reads reach back are missed,
-/// and that is said.
+/// which [`LogEvent::Note`] reports.
 pub async fn poll(clients: Clients, file: Polled, keep: u32, out: Outlet) -> Result<(), Closed> {
     let seen = Seen::nothing(START);
     Poll { clients: CurrentClient(clients), file, out, seen, node: None, reach: keep }.run(keep).await
@@ -46,7 +46,7 @@ struct Poll {
     reach: u32,
 }
 
-/// What a read of the file's end came to.
+/// The result of a read of the file's end.
 enum Read {
     /// New lines, or none.
     News(bool),
@@ -62,7 +62,7 @@ impl Poll {
         let (mut is_first, mut is_quiet) = (true, true);
         loop {
             let client = self.clients.client(&mut self.out).await?;
-            // Asked before the file is read: what is read then was written before the job ended.
+            // Requested before the file is read, so that a read after the end of the job is complete.
             let has_ended = match &self.file {
                 Polled::Job(id) if is_quiet || self.node.is_none() => match client.job(id).await {
                     Ok(JobDetail { job, .. }) => {
@@ -72,19 +72,19 @@ impl Poll {
                     Err(error) if error.is_final() && !error.is_token() => {
                         return self.out.failed(error).await;
                     }
-                    Err(error) if self.is_lost(error.clone(), &mut backoff).await? => continue,
+                    Err(error) if self.is_temporary(error.clone(), &mut backoff).await? => continue,
                     Err(error) => return self.out.failed(error).await,
                 },
                 Polled::Job(_) | Polled::File(..) => false,
             };
-            let asked = Instant::now();
+            let started = Instant::now();
             let Some(read) = self.read(&client, lines).await else {
                 // A job that failed before it started has neither node nor log.
                 if has_ended {
                     return self.out.complete().await;
                 }
                 self.out.quiet().await?;
-                self.rest(EVERY).await?;
+                self.wait(EVERY).await?;
                 continue;
             };
             let now = match read {
@@ -94,11 +94,11 @@ impl Poll {
                     continue;
                 }
                 Err(error @ RayError::Status { .. }) if has_ended => return self.out.failed(error).await,
-                Err(error) if self.is_lost(error.clone(), &mut backoff).await? => continue,
+                Err(error) if self.is_temporary(error.clone(), &mut backoff).await? => continue,
                 Err(error) => return self.out.failed(error).await,
             };
             backoff.reset();
-            let took = asked.elapsed();
+            let took = started.elapsed();
             match self.take(&now, lines, is_first.then_some(keep)).await? {
                 Read::News(has_news) => is_quiet = !has_news,
                 Read::Further => {
@@ -107,19 +107,19 @@ impl Poll {
                 }
             }
             is_first = false;
-            lines = LOOK;
+            lines = ORDINARY;
             if has_ended {
                 self.out.feed(&now[whole(&now).len()..]).await?;
                 self.out.complete().await?;
                 return self.give_older().await;
             }
             self.out.quiet().await?;
-            self.rest(EVERY.max(took * POLITE)).await?;
+            self.wait(EVERY.max(took * PAUSE_FACTOR)).await?;
         }
     }
 
-    /// Whether the error may pass; then it was waited for a while.
-    async fn is_lost(&mut self, error: RayError, backoff: &mut Backoff) -> Result<bool, Closed> {
+    /// Whether the error is temporary; if so, waits before it returns.
+    async fn is_temporary(&mut self, error: RayError, backoff: &mut Backoff) -> Result<bool, Closed> {
         if self.clients.outlives(&error, &mut self.out).await? {
             return Ok(true);
         }
@@ -131,7 +131,7 @@ impl Poll {
         Ok(true)
     }
 
-    /// The file's last lines; none when no node has it yet.
+    /// The file's last lines; none while it is not known which node has it.
     async fn read(&self, client: &Client, lines: u32) -> Option<Result<Bytes, RayError>> {
         Some(match &self.file {
             Polled::Job(id) => client.read_job_log(id, self.node?, lines).await,
@@ -139,7 +139,7 @@ impl Poll {
         })
     }
 
-    /// Passes on what is new in a read of so many lines; of the first one the last `keep` lines.
+    /// Passes on the new lines in a read of so many lines; of the first read, the last `keep` lines.
     async fn take(&mut self, now: &[u8], lines: u32, keep: Option<u32>) -> Result<Read, Closed> {
         self.reach = self.reach.max(lines);
         // A line that is still being written is passed on when it is complete.
@@ -188,8 +188,8 @@ impl Poll {
         self.out.send(LogEvent::Note(what.to_owned())).await
     }
 
-    /// Waits; older parts that are asked for meanwhile are read.
-    async fn rest(&mut self, pause: Duration) -> Result<(), Closed> {
+    /// Waits; reads the older parts that are requested in the meantime.
+    async fn wait(&mut self, pause: Duration) -> Result<(), Closed> {
         let over = tokio::time::sleep(pause);
         tokio::pin!(over);
         loop {
@@ -201,7 +201,7 @@ impl Poll {
         }
     }
 
-    /// Reads older parts as long as somebody asks for them.
+    /// Reads older parts on request, until the stream is closed.
     async fn give_older(&mut self) -> Result<(), Closed> {
         loop {
             let before = self.out.asked().await;
@@ -218,7 +218,7 @@ impl Poll {
         self.out.send(LogEvent::Older(part)).await
     }
 
-    /// The part that ends at a position: the end of the file is read with more and more lines until it is in it.
+    /// The part that ends at a position: reads more and more lines from the end of the file until they contain it.
     async fn older(&mut self, client: &Client, before: u64) -> Result<LogPart, String> {
         let mut lines = self.reach;
         loop {
@@ -227,7 +227,7 @@ impl Poll {
                     "the dashboard provides only the last {OLDEST} lines; log in to the node to read earlier ones"
                 ));
             }
-            lines = lines.saturating_mul(4).clamp(LOOK, OLDEST);
+            lines = lines.saturating_mul(4).clamp(ORDINARY, OLDEST);
             let read = self.read(client, lines).await.ok_or("the job has no driver yet")?;
             let now = read.map_err(|e| e.to_string())?;
             let is_all = is_all(&now, lines);
@@ -259,19 +259,19 @@ fn whole(now: &[u8]) -> &[u8] {
     &now[..now.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1)]
 }
 
-/// Whether a read of so many lines is the whole file; what follows the last line break counts as a line.
+/// Whether a read of so many lines is the whole file; bytes after the last line break count as a line.
 fn is_all(now: &[u8], lines: u32) -> bool {
     now.split_inclusive(|b| *b == b'\n').count() < lines as usize
 }
 
-/// Where the last `keep` of these complete lines begin.
+/// Offset of the last `keep` of these complete lines.
 fn last_lines(now: &[u8], keep: u32) -> usize {
     let ends = now.iter().enumerate().rev().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1);
     let before = keep.checked_sub(1).map(|keep| ends.skip(1).nth(keep as usize));
     before.map_or(now.len(), Option::unwrap_or_default)
 }
 
-/// Behind the first line break; 0 without one.
+/// Offset after the first line break; 0 without one.
 fn line_start(bytes: &[u8]) -> usize {
     bytes.iter().position(|b| *b == b'\n').map_or(0, |at| at + 1)
 }
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_with_fewer_lines_than_asked_for_is_the_whole_file() {
+    fn a_read_with_fewer_lines_than_requested_is_the_whole_file() {
         assert!(is_all(b"a\nb\n", 3) && !is_all(b"a\nb\n", 2) && !is_all(b"a\nb", 2) && is_all(b"", 1));
     }
 }

@@ -1,4 +1,4 @@
-//! The log that is read through Ray's state API.
+//! A log that is read through Ray's state API.
 
 use crate::model::{NodeId, SubmissionId, Text};
 

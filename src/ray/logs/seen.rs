@@ -1,9 +1,9 @@
-//! Where a read of a file's end stands in the file: Ray's state API gives lines from the end and no positions, so that
-//! what is known is recognized by its last bytes.
+//! The position of a read within a file: Ray's state API returns lines from the end without positions, so the known
+//! part is recognized by its last bytes.
 
 use std::ops::Range;
 
-/// The last known bytes of a file, and the position behind them.
+/// The last known bytes of a file, and the position after them.
 #[derive(Debug)]
 pub struct Seen {
     end: Vec<u8>,
@@ -15,35 +15,35 @@ pub struct Seen {
 /// Where the known end of a file is in a new read of the file's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Behind so many bytes of the read, and nowhere else.
+    /// After so many bytes of the read, and nowhere else.
     At(usize),
-    /// At several places, the last one being this: the log repeats itself. A longer read may tell.
+    /// Possibly at several places, of which this is the last: the log repeats itself. A longer read may decide.
     Somewhere(usize),
     /// Not in it.
     Nowhere,
 }
 
 impl Seen {
-    /// Bytes that are compared, and that have to match unless the file has fewer.
+    /// Maximum number of bytes that are compared, and number that must match unless fewer are known.
     const REMEMBERED: usize = 16 << 10;
     const ENOUGH: usize = 2 << 10;
 
-    /// Nothing of a file, whose lines shall begin at that position.
+    /// No known bytes of a file; its next lines begin at this position.
     pub const fn nothing(at: u64) -> Self {
         Self { end: Vec::new(), at, begin: None }
     }
 
-    /// The file begins at that position.
+    /// Sets the position of the file's first byte.
     pub fn begins(&mut self, at: u64) {
         self.begin = Some(at);
     }
 
-    /// Position behind what is known.
+    /// Position after the known bytes.
     pub const fn at(&self) -> u64 {
         self.at
     }
 
-    /// Adds whole lines that follow.
+    /// Adds the whole lines that follow.
     pub fn advance(&mut self, lines: &[u8]) {
         self.at += lines.len() as u64;
         self.end.extend_from_slice(&lines[lines.len().saturating_sub(Self::REMEMBERED)..]);
@@ -51,8 +51,9 @@ impl Seen {
         self.end.drain(..surplus);
     }
 
-    /// Looks for the known end in whole lines that were read from the file's end: each line break that has the known
-    /// bytes before it, as far as the read goes back. In a read of the whole file it is where it was.
+    /// Searches for the known end in whole lines that were read from the file's end: after each line break that the
+    /// known bytes precede, as far as the read goes back. In a read of the whole file, its known position is tried
+    /// first.
     pub fn find(&self, now: &[u8], is_all: bool) -> Found {
         let needed = self.end.len().min(Self::ENOUGH);
         let is_end = |end: usize| {
@@ -69,15 +70,14 @@ impl Seen {
         let breaks = now.iter().enumerate().rev().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1);
         let mut found = breaks.filter(|end| is_end(*end));
         match (found.next(), found.next()) {
-            // Few bytes may be there twice.
+            // A short end may occur twice.
             (Some(last), None) if is_all || needed == Self::ENOUGH => Found::At(last),
             (Some(last), _) => Found::Somewhere(last),
             (None, _) => Found::Nowhere,
         }
     }
 
-    /// The position of each byte of a read in which the known end is behind `found` bytes: that of the first one. What
-    /// would be before position 0 is left out.
+    /// The positions of a read in which the known end is after `found` bytes. They do not begin before position 0.
     pub fn positions(&self, found: usize, now: &[u8]) -> Range<u64> {
         let start = self.at.saturating_sub(found as u64);
         start..start + now.len() as u64
@@ -96,11 +96,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_found_by_its_end() {
+    fn the_known_part_is_found_by_its_end() {
         let known = seen(b"a\nb\n");
         assert_eq!((known.at(), known.find(b"a\nb\n", true)), (1004, Found::At(4)));
         assert_eq!(known.find(b"x\na\nb\nc\n", true), Found::At(6));
-        assert_eq!(known.find(b"x\na\nb\nc\n", false), Found::Somewhere(6), "it may be there twice");
+        assert_eq!(known.find(b"x\na\nb\nc\n", false), Found::Somewhere(6), "it may occur twice");
         assert_eq!(known.find(b"b\nc\n", false), Found::Nowhere, "the read does not reach back far enough");
         assert_eq!(known.positions(6, b"x\na\nb\nc\n"), 998..1006);
         assert_eq!(Seen::nothing(0).find(b"a\n", false), Found::At(0), "all of it is new");
@@ -110,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_repeats_itself_is_told_by_what_stands_before() {
+    fn a_log_that_repeats_itself_is_found_by_the_lines_before() {
         let dots = b".\n".repeat(4000);
         let mut known = seen(&[b"begin\n", &dots[..6000]].concat());
         assert!(matches!(known.find(&dots, false), Found::Somewhere(_)), "any of them may be the last one");
         assert_eq!(known.find(&[b"begin\n", &dots[..]].concat(), true), Found::At(6006));
         known = seen(&dots[..6000]);
         known.begins(1000);
-        assert_eq!(known.find(&dots, true), Found::At(6000), "where it was in the whole file");
+        assert_eq!(known.find(&dots, true), Found::At(6000), "at its position in the whole file");
     }
 
     proptest! {

@@ -71,7 +71,7 @@ fn config() -> WebSocketConfig {
     WebSocketConfig::default().max_frame_size(Some(64 << 20))
 }
 
-/// Whether an answer accepts the upgrade that was asked for with this key (RFC 6455, section 4.2.2).
+/// Whether a response accepts the upgrade that was requested with this key (RFC 6455, section 4.2.2).
 fn is_accepted(status: StatusCode, headers: &HeaderMap, key: &str) -> bool {
     let accepted = headers.get(SEC_WEBSOCKET_ACCEPT);
     status == StatusCode::SWITCHING_PROTOCOLS
@@ -110,7 +110,7 @@ mod tests {
     use http::HeaderValue;
     use tokio::io::AsyncWriteExt;
 
-    /// A frame of a server, as it stands on the wire.
+    /// A server's frame, as it is sent on the wire.
     fn sent(first: u8, payload: &[u8]) -> Vec<u8> {
         [&[first, u8::try_from(payload.len()).unwrap()], payload].concat()
     }
@@ -131,7 +131,7 @@ mod tests {
                 while let Frame::Data(data) = frame(&mut stream).await {
                     taken += data.len();
                 }
-                assert!(taken <= bytes.len(), "more came than was sent");
+                assert!(taken <= bytes.len(), "more was received than sent");
             });
         });
     }

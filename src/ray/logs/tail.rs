@@ -12,15 +12,15 @@ use tokio::task::AbortHandle;
 pub enum LogEvent {
     /// Whole lines in order, cleaned for a terminal, and their position where it is known.
     Lines(LogPart),
-    /// An older part that was asked for by [`Tail::ask_older`], or why it cannot be read.
+    /// An older part that [`Tail::ask_older`] requested, or why it cannot be read.
     Older(Result<LogPart, String>),
     /// Interrupted, with the reason; the stream reconnects by itself.
     Interrupted(String),
     /// Reconnected after an interruption; there may be no new lines.
     Resumed,
-    /// What happened to the file, e.g. that it was replaced by another one, whose lines follow.
+    /// A note about the file, e.g. that it was replaced by another one, whose lines follow.
     Note(String),
-    /// The job has ended and its log was read completely. Nothing but older parts follows.
+    /// The job has ended and its log was read completely. Only older parts may follow.
     Complete,
     /// The log cannot be read. Nothing follows.
     Failed(RayError),
@@ -41,10 +41,10 @@ impl Tail {
         self.events.recv().await
     }
 
-    /// Asks for the part that ends at this position, which is the start of one that came. A stream that reads a log
-    /// from its beginning does not answer.
+    /// Requests the part that ends at this position, which is the start of a received part. A stream that reads a log
+    /// from its beginning does not respond.
     pub fn ask_older(&self, before: u64) {
-        // A stream that has ended does not answer.
+        // A stream that has ended does not respond.
         let _ = self.older.send(before);
     }
 
@@ -75,7 +75,7 @@ pub struct Closed;
 
 /// The client that a stream uses. A new client comes with a new token or connection, and the stream continues where it
 /// was. `None` while the cluster is not connected: no request and no token is sent then. Sending the same client again
-/// asks the stream to check its connection, or to retry at once.
+/// asks the stream to check its connection, or to retry immediately.
 pub type Clients = watch::Receiver<Option<Client>>;
 
 /// The current client of one stream.
@@ -83,7 +83,7 @@ pub(super) struct CurrentClient(pub(super) Clients);
 
 impl CurrentClient {
     /// How long a stream waits for a new token before it retries with the same one.
-    pub(super) const PATIENCE: Duration = Duration::from_secs(15);
+    pub(super) const TOKEN_WAIT: Duration = Duration::from_secs(15);
 
     /// The latest client, waiting until there is one; the wait is reported as an interruption.
     pub(super) async fn client(&mut self, out: &mut Outlet) -> Result<Client, Closed> {
@@ -97,7 +97,8 @@ impl CurrentClient {
         }
     }
 
-    /// Resolves when a client was sent: a new one, or the same one to request a check. Never resolves for a fixed client.
+    /// Resolves when a client was sent: a new one, or the same one to request a check. Never resolves for a fixed
+    /// client.
     pub(super) async fn sent(&mut self) -> Option<Client> {
         match self.0.changed().await {
             Ok(()) => self.0.borrow_and_update().clone(),
@@ -105,26 +106,26 @@ impl CurrentClient {
         }
     }
 
-    /// Whether to continue after an error: after a refused token it waits for another one as long as one may come. A
-    /// stream without output so far gives up, so that the caller can try another way.
+    /// Whether to continue after an error: after a refused token, waits for a new one if one may come. If none comes, a
+    /// stream without output so far gives up, so that the caller can try another source; others retry.
     pub(super) async fn outlives(&mut self, error: &RayError, out: &mut Outlet) -> Result<bool, Closed> {
         if !error.is_token() || self.0.has_changed().is_err() {
             return Ok(false);
         }
         out.interrupted(format!("{error}; waiting for a new token")).await?;
-        match tokio::time::timeout(Self::PATIENCE, self.sent()).await {
+        match tokio::time::timeout(Self::TOKEN_WAIT, self.sent()).await {
             Ok(_) => Ok(true),
-            Err(_) => Ok(out.told),
+            Err(_) => Ok(out.has_output),
         }
     }
 }
 
-/// Collects lines into batches, so that ten thousand lines a second are a hundred events, and knows where they stand
-/// in the log.
+/// Collects lines into batches, so that ten thousand lines a second are a hundred events, and tracks their positions in
+/// the log.
 #[derive(Debug)]
 pub struct Outlet {
     sender: mpsc::Sender<LogEvent>,
-    /// Older parts that were asked for, by the position where they end.
+    /// Requests for older parts: the positions where they end.
     asked: mpsc::UnboundedReceiver<u64>,
     splitter: LineSplitter,
     batch: LogPart,
@@ -132,7 +133,7 @@ pub struct Outlet {
     at: u64,
     since: Instant,
     /// Whether any line was passed on.
-    told: bool,
+    has_output: bool,
     /// Whether the last event was an interruption.
     is_interrupted: bool,
 }
@@ -146,18 +147,18 @@ impl Outlet {
     pub(super) const QUIET: Duration = Duration::from_millis(25);
     /// Idle time after which a connection that was interrupted counts as restored.
     pub(super) const RESTORED: Duration = Duration::from_millis(300);
-    /// Bytes that are split into lines at once: a frame of line feeds only has many lines.
+    /// Maximum number of bytes that are split into lines at a time: a frame may consist of line feeds only.
     pub(super) const PIECE: usize = 64 << 10;
 
     fn new(sender: mpsc::Sender<LogEvent>, asked: mpsc::UnboundedReceiver<u64>, longest: usize) -> Self {
         let splitter = LineSplitter::new(longest);
         let since = Instant::now();
         let batch = LogPart::default();
-        Self { sender, asked, splitter, batch, at: 0, since, told: false, is_interrupted: false }
+        Self { sender, asked, splitter, batch, at: 0, since, has_output: false, is_interrupted: false }
     }
 
-    /// Sets where the next byte stands: at the beginning of a line. What came before is passed on, also a line that
-    /// has not ended. `begin`: the position of the log's first byte, if known.
+    /// Sets the position of the next byte, which begins a line. Earlier bytes are passed on, including an unfinished
+    /// line. `begin` is the position of the log's first byte, if known.
     pub async fn place(&mut self, at: u64, begin: Option<u64>) -> Result<(), Closed> {
         self.finish_line();
         self.flush().await?;
@@ -166,7 +167,7 @@ impl Outlet {
         Ok(())
     }
 
-    /// Nothing more belongs to the last line.
+    /// Ends the last line.
     fn finish_line(&mut self) {
         self.batch.lines.extend(self.splitter.finish());
         self.batch.bytes.end = self.at;
@@ -195,12 +196,12 @@ impl Outlet {
         Ok(())
     }
 
-    /// Whether an interruption was reported that is not over.
+    /// Whether the stream is in a reported interruption.
     pub const fn is_interrupted(&self) -> bool {
         self.is_interrupted
     }
 
-    /// How long to wait for more before [`Outlet::quiet`]; `None` when there is nothing to send.
+    /// Idle time after which to call [`Outlet::quiet`]; `None` when there is nothing to send.
     pub fn patience(&self) -> Option<Duration> {
         if self.batch.lines.is_empty() {
             return self.is_interrupted.then_some(Self::RESTORED);
@@ -208,7 +209,7 @@ impl Outlet {
         Some(Self::QUIET.min(Self::OLD.saturating_sub(self.since.elapsed())))
     }
 
-    /// Sends the lines so far, of a stream that is connected: that ends an interruption.
+    /// Sends the lines so far. The stream is connected, so this ends an interruption.
     pub async fn quiet(&mut self) -> Result<(), Closed> {
         self.flush().await?;
         if std::mem::take(&mut self.is_interrupted) {
@@ -224,13 +225,13 @@ impl Outlet {
         }
         let end = self.batch.bytes.end;
         let next = LogPart { bytes: end..end, begin: self.batch.begin, ..LogPart::default() };
-        self.told = true;
+        self.has_output = true;
         self.is_interrupted = false;
         let part = std::mem::replace(&mut self.batch, next);
         self.send(LogEvent::Lines(part)).await
     }
 
-    /// Reports an interruption; the lines so far go first.
+    /// Reports an interruption, after the lines so far.
     pub async fn interrupted(&mut self, why: impl ToString) -> Result<(), Closed> {
         self.flush().await?;
         self.is_interrupted = true;
@@ -255,7 +256,7 @@ impl Outlet {
         self.sender.send(event).await.map_err(|_| Closed)
     }
 
-    /// The position before which an older part is asked for. Never resolves when no one can ask any more.
+    /// The next request for an older part: the position where it ends. Never resolves when no more requests can follow.
     pub async fn asked(&mut self) -> u64 {
         match self.asked.recv().await {
             Some(before) => before,
@@ -297,10 +298,13 @@ mod tests {
     }
 
     #[test]
-    fn a_log_waits_for_its_reader_and_is_not_held() {
+    fn a_log_waits_for_its_reader_in_bounded_memory() {
         let (mut out, mut events) = outlet();
         let log = b"line\n".repeat(100_000);
-        assert!(out.feed(&log).now_or_never().is_none(), "it was taken in though nobody reads");
+        assert!(
+            out.feed(&log).now_or_never().is_none(),
+            "it was accepted completely although nothing reads it"
+        );
         let held = out.batch.lines.len();
         assert!(held <= Outlet::FULL + Outlet::PIECE, "{held} lines are held");
         let first = events.try_recv();
@@ -308,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_log_is_whole_and_each_line_in_its_place() {
+    async fn a_log_is_complete_and_each_line_has_its_position() {
         let (mut out, mut events) = outlet();
         let log: String = (0..50_000).fold(String::new(), |log, n| log + "line " + &n.to_string() + "\n");
         let bytes = log.clone().into_bytes();

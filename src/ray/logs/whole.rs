@@ -1,4 +1,4 @@
-//! A whole log in pieces, from its first line to its present end.
+//! A whole log in pieces, from its first line to its current end.
 
 use super::super::RayError;
 use super::super::client::{Client, encoded, silent};
@@ -6,7 +6,7 @@ use super::polled::Polled;
 use bytes::Bytes;
 use reqwest::{Method, Response};
 
-/// A log that comes in pieces, so that it is never held whole.
+/// A log that is read in pieces, so that it is never held in memory completely.
 #[derive(Debug)]
 pub struct WholeLog {
     client: Client,
@@ -14,11 +14,11 @@ pub struct WholeLog {
 }
 
 impl Client {
-    /// Opens a whole file, from its first line to its present end (`GET /api/v0/logs/file` with `lines=-1`).
+    /// Opens a whole file, from its first line to its current end (`GET /api/v0/logs/file` with `lines=-1`).
     ///
     /// # Errors
     ///
-    /// Those of a request; for a job also that it has no driver yet.
+    /// The errors of a request, and [`RayError::Silent`] for a job that has no driver yet.
     pub async fn whole_log(&self, of: &Polled) -> Result<WholeLog, RayError> {
         let (node, file) = match of {
             Polled::Job(id) => {
@@ -39,7 +39,7 @@ impl WholeLog {
     ///
     /// # Errors
     ///
-    /// The connection was lost, or nothing came for as long as an answer may take.
+    /// The connection was lost, or nothing was received within the timeout of a call.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, RayError> {
         let stalled = |_| RayError::Silent("the log file stalled".to_owned());
         let read = tokio::time::timeout(self.client.inner.limits.call, self.response.chunk());

@@ -12,7 +12,7 @@ pub(super) struct Entry {
     pub name: String,
     /// A regular file, or a link to one.
     pub is_file: bool,
-    /// A folder with nothing in it.
+    /// An empty folder.
     pub is_empty_folder: bool,
     /// Size of a file.
     pub bytes: u64,
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ignore_files_hold_for_their_folder_and_below() {
+    fn ignore_files_apply_to_their_folder_and_below() {
         let dir = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| {
             let path = dir.path().join(name);
@@ -128,10 +128,10 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_of_links_is_refused() {
+    fn a_loop_of_links_does_not_hang() {
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(".", dir.path().join("me")).unwrap();
-        // The system itself gives up after 40 links; both ends are fine, hanging is not.
+        // The system itself gives up after 40 links; either result is fine.
         let _ = walk(dir.path(), &[]);
     }
 }

@@ -110,7 +110,7 @@ fn glob(segment: &str, out: &mut String) {
     }
 }
 
-/// Where the bracket expression that begins at `from` ends.
+/// Index of the end of the bracket expression that begins at `from`.
 fn closing(chars: &[char], from: usize) -> Option<usize> {
     let mut at = from;
     if chars.get(at) == Some(&'!') {
@@ -163,7 +163,7 @@ mod tests {
         assert!(leaves_out("*.pyc", "a/b/x.pyc"));
         assert!(leaves_out("build", "build/x") && leaves_out("build", "a/build"));
         assert!(!leaves_out("/build", "a/build") && leaves_out("/build", "build/x"));
-        // A folder's own entry stays with a trailing slash; what is in it goes.
+        // With a trailing slash, the folder's own entry is kept and its content is excluded.
         assert!(!leaves_out("build/", "build") && leaves_out("build/", "build/x"));
         assert!(leaves_out("a/**/z", "a/z") && leaves_out("a/**/z", "a/b/c/z"));
         assert!(!leaves_out("*.log\n!keep.log", "keep.log") && leaves_out("!keep.log\n*.log", "keep.log"));

@@ -15,7 +15,7 @@ use std::time::Instant;
 /// Maximum number of nodes for reading the summary (10 to 17 kB each), which has data that the state API lacks.
 const SMALL: usize = 32;
 
-/// What is remembered between two readings.
+/// The data kept between two reads.
 #[derive(Debug, Default)]
 pub struct Reader {
     identity: Option<(Instant, Identity)>,
@@ -42,16 +42,16 @@ impl Reader {
         let mut note = |part: &str, error: RayError| missing.push(format!("{part}: {error}"));
         let mut describe: Option<Describe> = None;
         match status {
-            Ok((autoscaler, tell)) => {
+            Ok((autoscaler, fill)) => {
                 snapshot.autoscaler = unless_same(&last.autoscaler, autoscaler);
-                describe = Some(tell);
+                describe = Some(fill);
             }
             Err(error) => note("autoscaler", error),
         }
         match nodes {
             Ok(mut nodes) => {
-                if let Some(tell) = describe {
-                    tell(&mut nodes);
+                if let Some(fill) = describe {
+                    fill(&mut nodes);
                 }
                 if nodes.len() <= SMALL {
                     match client.summary().await {
@@ -125,8 +125,8 @@ impl Client {
         list.await
     }
 
-    /// The data of every node's agent (`GET /nodes?view=summary`), with `nocache`, because Ray otherwise returns its last
-    /// response, however old.
+    /// The data of every node's agent (`GET /nodes?view=summary`), with `nocache`, because Ray otherwise returns its
+    /// last response, however old.
     pub(in crate::ray) async fn summary(&self) -> Result<physical::Summary, RayError> {
         let route = "/nodes?view=summary&nocache=1";
         let body = self.get(route).await?;
@@ -164,11 +164,11 @@ async fn status(client: &Client) -> Result<(Autoscaler, Describe), RayError> {
         })
     });
     if let Some((autoscaler, types, usage)) = v1.await? {
-        let tell = move |nodes: &mut [Node]| {
+        let fill = move |nodes: &mut [Node]| {
             report::name_types(nodes, &types);
             report::fill_use(nodes, &usage);
         };
-        return Ok((autoscaler, Box::new(tell)));
+        return Ok((autoscaler, Box::new(fill)));
     }
     let text = client.cluster_status_text().await?;
     let none = || Autoscaler { version: AutoscalerVersion::None, ..Autoscaler::default() };

@@ -55,14 +55,14 @@ impl Heartbeat {
     /// When the report was last seen to change.
     fn seen(&mut self, version: i64, now: Timestamp) -> Option<Timestamp> {
         /// Two iterations of its loop: after a longer silence the monitor counts as silent from the beginning.
-        const PATIENCE: Duration = Duration::from_secs(10);
+        const SILENT_AFTER: Duration = Duration::from_secs(10);
         match self.first {
             None => self.first = Some(now),
             Some(_) if version != self.version => self.advanced = Some(now),
             Some(_) => {}
         }
         self.version = version;
-        self.advanced.or(self.first.filter(|first| first.age(now) >= PATIENCE))
+        self.advanced.or(self.first.filter(|first| first.age(now) >= SILENT_AFTER))
     }
 }
 
@@ -180,7 +180,8 @@ impl Channel {
         self.gcs.call(path::GET_ALL_NODE_INFO, &request).await
     }
 
-    /// Reads the causes of death when a node has died, and the whole registry when a node is new; less often if it is large.
+    /// Reads the causes of death when a node has died, and the whole registry when a node is new; less often if it is
+    /// large.
     async fn follow_registry(
         &mut self,
         first: Option<Bytes>,

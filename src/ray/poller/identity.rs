@@ -1,4 +1,4 @@
-//! Which Ray answers, and in which session.
+//! Version and session of the Ray that responds.
 
 use super::super::client::Client;
 use super::super::{RayError, json};
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Interval of reading version and session when the state does not contain them.
 pub(super) const IDENTITY_EVERY: Duration = Duration::from_secs(30);
 
-/// What `GET /api/version` tells.
+/// The response of `GET /api/version`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// `ray_version`.
@@ -19,7 +19,7 @@ pub struct Identity {
 }
 
 impl Client {
-    /// Which Ray answers. Needs the token, and is the cheapest call that does.
+    /// Ray's version and session. The cheapest call that needs the token.
     pub async fn version(&self) -> Result<Identity, RayError> {
         #[derive(Deserialize)]
         struct Version {

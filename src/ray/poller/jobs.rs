@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_cannot_be_read_are_told_until_they_can() {
+    fn unreadable_jobs_are_reported_until_they_can_be_read() {
         const RUNS: &str = r#"{"status": "RUNNING", "entrypoint": "sleep 1"}"#;
         let mut table = JobTable::default();
         let mut read = |records: &[(Bytes, Bytes)]| {
@@ -138,12 +138,12 @@ mod tests {
             }
             (table.all().len(), table.missing())
         };
-        let told = |n: usize, words: &str| (n, Some(words.to_owned()));
+        let expected = |n: usize, words: &str| (n, Some(words.to_owned()));
         let good = record("a", RUNS);
         let bad = [good.clone(), record("b", "{"), record("c", "no json")];
-        assert_eq!(read(&bad), told(1, "2 jobs that cannot be read"));
-        assert_eq!(read(&bad), told(1, "2 jobs that cannot be read"), "as long as it is so");
-        assert_eq!(read(&bad[..2]), told(1, "1 job that cannot be read"));
+        assert_eq!(read(&bad), expected(1, "2 jobs that cannot be read"));
+        assert_eq!(read(&bad), expected(1, "2 jobs that cannot be read"), "as long as they cannot be read");
+        assert_eq!(read(&bad[..2]), expected(1, "1 job that cannot be read"));
         assert_eq!(read(&[good, record("b", RUNS)]), (2, None));
         assert_eq!(read(&[]), (0, None));
     }

@@ -1,5 +1,5 @@
-//! What keeps a refresh cheap: large parts are read seldom, unchanged ones keep their allocation, long work leaves the
-//! thread of the requests.
+//! Keeps a refresh cheap: large parts are read rarely, unchanged ones keep their allocation, and long work runs on
+//! another thread than the requests.
 
 use super::super::RayError;
 use crate::model::Job;
